@@ -1,0 +1,104 @@
+import { z } from 'zod';
+import { LIMITS } from './limits.js';
+import { Artifact, Part } from './parts.js';
+
+/** States of a task on the wire (A2A 0.3). The platform's own record uses the first six (specification section 3). */
+export const TASK_STATES = [
+  'submitted',
+  'working',
+  'input-required',
+  'completed',
+  'failed',
+  'canceled',
+  'rejected',
+  'auth-required',
+  'unknown',
+] as const;
+export const TaskState = z.enum(TASK_STATES);
+export type TaskState = z.infer<typeof TaskState>;
+
+/** An A2A 0.3 message. Unknown members are ignored. */
+export const A2aMessage = z.object({
+  kind: z.literal('message'),
+  messageId: z.string().min(1).max(256),
+  role: z.enum(['user', 'agent']),
+  parts: z.array(Part),
+  contextId: z.string().optional(),
+  taskId: z.string().optional(),
+  referenceTaskIds: z.array(z.string()).optional(),
+  extensions: z.array(z.string()).optional(),
+  metadata: z.record(z.string(), z.unknown()).optional(),
+});
+export type A2aMessage = z.infer<typeof A2aMessage>;
+
+export const TaskStatus = z.object({ state: TaskState, message: A2aMessage.optional(), timestamp: z.string().optional() });
+export type TaskStatus = z.infer<typeof TaskStatus>;
+
+export const Task = z.object({
+  kind: z.literal('task'),
+  id: z.string(),
+  contextId: z.string(),
+  status: TaskStatus,
+  artifacts: z.array(Artifact).optional(),
+  history: z.array(A2aMessage).optional(),
+  metadata: z.record(z.string(), z.unknown()).optional(),
+});
+export type Task = z.infer<typeof Task>;
+
+export const StatusUpdate = z.object({
+  kind: z.literal('status-update'),
+  taskId: z.string(),
+  contextId: z.string(),
+  status: TaskStatus,
+  final: z.boolean(),
+  metadata: z.record(z.string(), z.unknown()).optional(),
+});
+export type StatusUpdate = z.infer<typeof StatusUpdate>;
+
+export const ArtifactUpdate = z.object({
+  kind: z.literal('artifact-update'),
+  taskId: z.string(),
+  contextId: z.string(),
+  artifact: Artifact,
+  append: z.boolean().optional(),
+  lastChunk: z.boolean().optional(),
+  metadata: z.record(z.string(), z.unknown()).optional(),
+});
+export type ArtifactUpdate = z.infer<typeof ArtifactUpdate>;
+
+/** One event of a `message/stream` response; the first is the task. */
+export type StreamEvent = Task | StatusUpdate | ArtifactUpdate;
+
+const RpcId = z.union([z.string().max(256), z.number(), z.null()]);
+export type RpcId = z.infer<typeof RpcId>;
+
+/** The JSON-RPC 2.0 envelope of `/send`; `params` is checked per method. */
+export const RpcRequest = z.object({
+  jsonrpc: z.literal('2.0'),
+  id: RpcId.optional(),
+  method: z.string().min(1),
+  params: z.unknown().optional(),
+});
+
+/** What `params.metadata` may say about routing and time (decisions.md, Messages; a2a.md). Other members pass through. */
+export const SendMetadata = z.looseObject({
+  instance_id: z.string().min(1).max(128).optional(),
+  agent_type: z.string().min(1).max(128).optional(),
+  skill_id: z.string().min(1).max(256).optional(),
+  deadline_ms: z.int().min(1).max(LIMITS.deadlineMsMax).optional(),
+});
+
+/** `params` of `message/send` and `message/stream` in A2A 0.3. */
+export const MessageSendParams = z.object({
+  message: A2aMessage,
+  configuration: z
+    .object({
+      blocking: z.boolean().optional(),
+      historyLength: z.int().min(0).optional(),
+      acceptedOutputModes: z.array(z.string()).optional(),
+      pushNotificationConfig: z.unknown().optional(),
+    })
+    .optional(),
+  metadata: SendMetadata.optional(),
+});
+export type MessageSendParams = z.infer<typeof MessageSendParams>;

@@ -1,0 +1,109 @@
+import { z } from 'zod';
+import { LIMITS } from './limits.js';
+import { AgentType, AnyId, freeObject, InstanceId, listFields, Metadata, pageFields, Timestamp } from './primitives.js';
+
+export const DeploymentMode = z.enum(['hosted', 'connected']);
+export type DeploymentMode = z.infer<typeof DeploymentMode>;
+/** `busy` is derived: full. Routable are `available` and `unknown` (decisions.md, Agents). */
+export const AGENT_STATUSES = ['available', 'busy', 'draining', 'unhealthy', 'offline', 'unknown'] as const;
+export const AgentStatus = z.enum(AGENT_STATUSES);
+export type AgentStatus = z.infer<typeof AgentStatus>;
+
+export const Skill = z.looseObject({ id: z.string().min(1).max(256), name: z.string().max(256).optional() });
+export const Tool = z.union([
+  z.string().min(1).max(256),
+  z.object({
+    name: z.string().min(1).max(256),
+    description: z.string().max(4096).optional(),
+    input_schema: z.record(z.string(), z.unknown()).optional(),
+  }),
+]);
+export const AgentCard = freeObject(LIMITS.cardBytes);
+/** How the mesh proves itself to a hosted agent; `bearer_jwt` is the one method there is. */
+export const DispatchAuth = z.object({ type: z.literal('bearer_jwt') });
+
+export const AgentInstance = z.object({
+  instance_id: z.string(),
+  agent_type: z.string(),
+  public_url: z.string().nullable(),
+  deployment_mode: DeploymentMode,
+  tenant_id: z.string(),
+  mesh_id: z.string().nullable(),
+  status: AgentStatus,
+  current_sessions: z.int(),
+  max_concurrent_sessions: z.int(),
+  consecutive_failures: z.int(),
+  last_seen: Timestamp.nullable(),
+  registered_at: Timestamp,
+  agent_version: z.string().nullable(),
+  provider_organization: z.string().nullable(),
+  provider_url: z.string().nullable(),
+  agent_card: z.record(z.string(), z.unknown()),
+  context: z.record(z.string(), z.unknown()),
+});
+export type AgentInstance = z.infer<typeof AgentInstance>;
+
+const PublicUrl = z.url({ protocol: /^https?$/ }).max(2048);
+export const AgentRegisterRequest = z
+  .strictObject({
+    agent_type: AgentType,
+    instance_id: InstanceId.optional(),
+    deployment_mode: DeploymentMode.optional(),
+    public_url: PublicUrl.optional(),
+    url: PublicUrl.optional(),
+    agent_card: AgentCard.optional(),
+    skills: z.array(Skill).max(200).optional(),
+    tools: z.array(Tool).max(200).optional(),
+    max_concurrent_sessions: z.int().min(0).max(1_000_000).default(LIMITS.maxConcurrentSessionsDefault),
+    agent_version: z.string().max(128).optional(),
+    provider_organization: z.string().max(256).optional(),
+    provider_url: z.string().max(2048).optional(),
+    context: Metadata.optional(),
+    dispatch_auth: DispatchAuth.optional(),
+  })
+  .refine((body) => body.public_url === undefined || body.url === undefined, { message: 'give either public_url or url' });
+export type AgentRegisterRequest = z.infer<typeof AgentRegisterRequest>;
+export const AgentRegisterResponse = z.object({
+  ok: z.literal(true),
+  tenant_id: z.string(),
+  instance_id: z.string(),
+  deployment_mode: DeploymentMode,
+  connect_url: z.string().nullable(),
+  jwks_url: z.string(),
+  dispatch_auth: DispatchAuth,
+  agent: AgentInstance,
+});
+
+const heartbeatFields = {
+  status: z.enum(['available', 'busy', 'draining', 'unhealthy']).optional(),
+  current_sessions: z.int().min(0).max(1_000_000).optional(),
+  max_concurrent_sessions: z.int().min(0).max(1_000_000).optional(),
+  consecutive_failures: z.int().min(0).max(1_000_000).optional(),
+};
+/** Payload of the `heartbeat` frame; unknown members are ignored there. */
+export const HeartbeatPayload = z.object({ instance_id: InstanceId.optional(), ...heartbeatFields });
+export type HeartbeatPayload = z.infer<typeof HeartbeatPayload>;
+const HeartbeatBody = z.strictObject({ instance_id: InstanceId, ...heartbeatFields });
+export const AgentHeartbeatRequest = z.union([
+  HeartbeatBody,
+  z.strictObject({
+    v: z.literal(1),
+    type: z.string().optional(),
+    id: z.string().optional(),
+    ts: z.string().optional(),
+    payload: HeartbeatBody,
+  }),
+]);
+export const OkResponse = z.object({ ok: z.literal(true) });
+
+export const AgentGetByIdRequest = z.strictObject({ instance_id: AnyId });
+export const AgentGetByIdResponse = z.object({ ok: z.literal(true), agent: AgentInstance });
+export const AgentsGetRequest = z.strictObject({
+  ...pageFields,
+  status: AgentStatus.optional(),
+  agent_type: AgentType.optional(),
+  deployment_mode: DeploymentMode.optional(),
+});
+export const AgentsGetResponse = z.object({ ...listFields, agents: z.array(AgentInstance) });
+export const AgentDeregisterRequest = z.strictObject({ instance_id: AnyId, reason: z.string().max(1024).optional() });
+export const AgentDeregisterResponse = z.object({ ok: z.literal(true), instance_id: z.string() });

@@ -1,0 +1,144 @@
+import { z } from 'zod';
+import { A2aMessage, Task } from './a2a.js';
+import { AgentCard, HeartbeatPayload, Skill, Tool } from './agents.js';
+import { AgentInputRequest, Usage } from './messages.js';
+import { Artifact, Part } from './parts.js';
+import { AgentType, InstanceId } from './primitives.js';
+
+export const SUBPROTOCOL = 'service.v1';
+
+export const FRAME_TYPES = [
+  'hello',
+  'welcome',
+  'dispatch',
+  'dispatch_ack',
+  'dispatch_chunk',
+  'dispatch_result',
+  'tool_call',
+  'tool_result',
+  'heartbeat',
+  'ping',
+  'pong',
+  'error',
+  'close_request',
+] as const;
+export type FrameType = (typeof FRAME_TYPES)[number];
+
+/** The envelope every frame has (specification section 6). An unknown `type` is answered with `BAD_FRAME`, the socket stays open. */
+export const FrameEnvelope = z.object({
+  v: z.literal(1),
+  type: z.string().min(1).max(64),
+  id: z.uuid(),
+  ts: z.iso.datetime({ offset: true }),
+  in_reply_to: z.string().nullish(),
+  trace_id: z.string().nullish(),
+  parent_span_id: z.string().nullish(),
+  payload: z.record(z.string(), z.unknown()),
+});
+export type FrameEnvelope = z.infer<typeof FrameEnvelope>;
+
+export const HelloPayload = z.object({
+  instance_id: InstanceId,
+  agent_type: AgentType.optional(),
+  agent_version: z.string().max(128).optional(),
+  sdk_version: z.string().max(128).optional(),
+  agent_card: AgentCard.optional(),
+  skills: z.array(Skill).max(200).optional(),
+  tools: z.array(Tool).max(200).optional(),
+  max_concurrent_sessions: z.int().min(0).max(1_000_000).optional(),
+  current_sessions: z.int().min(0).optional(),
+  resume_token: z.string().max(512).nullish(),
+  inflight: z
+    .array(z.object({ dispatch_id: z.string().max(200), last_seq: z.int().min(-1) }))
+    .max(10_000)
+    .optional(),
+});
+export type HelloPayload = z.infer<typeof HelloPayload>;
+
+export interface WelcomePayload {
+  connection_id: string;
+  mesh_id: string;
+  resumed: boolean;
+  replayed_dispatches: string[];
+  resume_token: string;
+  resume_window_ms: number;
+  heartbeat_interval_ms: number;
+  ping_interval_ms: number;
+  limits: { max_frame_bytes: number; max_inflight: number };
+  server_time: string;
+}
+
+/** Body of a dispatch: the payload of the `dispatch` frame and what is posted to a hosted agent. */
+export interface DispatchPayload {
+  jsonrpc: '2.0';
+  id: string;
+  method: 'message/send' | 'message/stream';
+  params: { message: A2aMessage; metadata?: Record<string, unknown>; configuration?: Record<string, unknown> };
+  dispatch_id: string;
+  skill_id?: string;
+  args?: Record<string, unknown>;
+  /** Milliseconds left at the time of sending. */
+  deadline_ms: number;
+  attempt: number;
+  idempotency_key: string;
+  session_context: {
+    session_id: string;
+    tenant_id: string;
+    user_id?: string;
+    message_id: string;
+    propagation_headers: { traceparent: string; baggage?: string };
+  };
+}
+
+export const DispatchAckPayload = z.object({ accepted_at: z.string().optional() });
+export const DispatchChunkPayload = z.object({
+  seq: z.int().min(0),
+  parts: z.array(Part).optional(),
+  artifact: Artifact.optional(),
+  append: z.boolean().optional(),
+  status_text: z.string().max(4096).optional(),
+  last_chunk: z.boolean().optional(),
+});
+export type DispatchChunkPayload = z.infer<typeof DispatchChunkPayload>;
+
+export const DispatchResultPayload = z.object({
+  result: z.union([Task, A2aMessage, z.string(), z.record(z.string(), z.unknown())]),
+  status: z
+    .object({
+      state: z.enum(['completed', 'input-required', 'failed']),
+      input_request: AgentInputRequest.optional(),
+    })
+    .optional(),
+  usage: Usage.optional(),
+  chunk_count: z.int().min(0).optional(),
+});
+export type DispatchResultPayload = z.infer<typeof DispatchResultPayload>;
+
+export const ErrorPayload = z.object({
+  code: z.string().min(1).max(64),
+  message: z.string().max(4096).default(''),
+  retryable: z.boolean().default(false),
+  details: z.unknown().optional(),
+});
+export type ErrorPayload = z.infer<typeof ErrorPayload>;
+export const PingPayload = z.object({ nonce: z.string().max(256).optional() });
+export const CloseRequestPayload = z.object({
+  grace_seconds: z.number().min(0).max(3600).default(30),
+  reason: z.string().max(1024).optional(),
+});
+
+/** Payload schemas of the frames an agent may send. Unknown optional members are ignored. */
+export const AGENT_FRAME_PAYLOADS = {
+  hello: HelloPayload,
+  dispatch_ack: DispatchAckPayload,
+  dispatch_chunk: DispatchChunkPayload,
+  dispatch_result: DispatchResultPayload,
+  heartbeat: HeartbeatPayload,
+  ping: PingPayload,
+  pong: PingPayload,
+  error: ErrorPayload,
+  close_request: CloseRequestPayload,
+} as const;
+
+/** Agent frames that answer another frame and must carry `in_reply_to`. */
+export const REPLY_FRAMES: readonly string[] = ['dispatch_ack', 'dispatch_chunk', 'dispatch_result', 'tool_result', 'pong'];

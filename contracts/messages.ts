@@ -1,0 +1,124 @@
+import { z } from 'zod';
+import { Task } from './a2a.js';
+import { Artifact, Part } from './parts.js';
+import { AnyId, listFields, pageFields, Timestamp } from './primitives.js';
+
+/** Lifecycle states of a message (specification section 3). */
+export const MESSAGE_STATES = ['submitted', 'working', 'input-required', 'completed', 'failed', 'canceled'] as const;
+export const MessageState = z.enum(MESSAGE_STATES);
+export type MessageState = z.infer<typeof MessageState>;
+
+/** Whether a message in this state will never change again. */
+export function isTerminal(state: string): boolean {
+  return state === 'completed' || state === 'failed' || state === 'canceled';
+}
+
+export const InputField = z.object({
+  id: z.string().min(1).max(128),
+  type: z.string().max(64),
+  label: z.string().max(1024).optional(),
+  options: z.array(z.unknown()).max(200).optional(),
+});
+
+/** What an agent may say when it asks a human (decisions.md, InputRequest). */
+export const AgentInputRequest = z.object({
+  kind: z.enum(['approval', 'form', 'confirmation']).optional(),
+  title: z.string().max(512).optional(),
+  prompt: z.string().max(16_384).optional(),
+  schema: z.record(z.string(), z.unknown()).optional(),
+  fields: z.array(InputField).max(100).optional(),
+  tool: z.string().max(256).optional(),
+  arguments: z.record(z.string(), z.unknown()).optional(),
+});
+export type AgentInputRequest = z.infer<typeof AgentInputRequest>;
+
+export const InputRequest = z.object({
+  request_id: z.string(),
+  kind: z.enum(['approval', 'form', 'confirmation']),
+  source: z.enum(['policy', 'guard', 'agent', 'plan']),
+  title: z.string(),
+  prompt: z.string(),
+  schema: z.record(z.string(), z.unknown()).optional(),
+  fields: z.array(InputField).optional(),
+  tool: z.string().optional(),
+  arguments: z.record(z.string(), z.unknown()).optional(),
+  policy_id: z.string().optional(),
+  guard: z.string().optional(),
+  approvers: z.array(z.string()).optional(),
+  quorum: z.int(),
+  approvals: z.array(z.object({ principal: z.string(), resolution: z.string(), comment: z.string().optional(), at: Timestamp })),
+  requested_at: Timestamp,
+  expires_at: Timestamp,
+});
+export type InputRequest = z.infer<typeof InputRequest>;
+
+export const Usage = z.object({
+  input_tokens: z.int().min(0),
+  output_tokens: z.int().min(0),
+  model: z.string().max(256).optional(),
+  cost_usd: z.number().min(0).optional(),
+});
+export type Usage = z.infer<typeof Usage>;
+
+/** A message as `/messages/*` answers it; `task_data` is the whole A2A task. */
+export const MessageRecord = z.object({
+  message_id: z.string(),
+  session_id: z.string(),
+  tenant_id: z.string(),
+  role: z.literal('user'),
+  state: MessageState,
+  created_at: Timestamp,
+  updated_at: Timestamp,
+  started_at: Timestamp.optional(),
+  completed_at: Timestamp.optional(),
+  duration_ms: z.int().optional(),
+  user_input: z.string(),
+  assistant_output: z.string(),
+  preview: z.string(),
+  parts: z.array(Part),
+  artifacts: z.array(Artifact),
+  attachments: z.array(Part),
+  instance_id: z.string().nullable(),
+  agent_type: z.string().nullable(),
+  root_agent: z.string().nullable(),
+  trace_id: z.string(),
+  usage: Usage.optional(),
+  error: z.object({ code: z.string(), message: z.string() }).optional(),
+  error_message: z.string().optional(),
+  input_request: InputRequest.optional(),
+  task_data: Task,
+});
+export type MessageRecord = z.infer<typeof MessageRecord>;
+
+export const MessagesGetRequest = z.strictObject({
+  session_id: AnyId.optional(),
+  state: MessageState.optional(),
+  ...pageFields,
+});
+export const MessagesGetResponse = z.object({ ...listFields, messages: z.array(MessageRecord) });
+export const MessageGetByIdRequest = z.strictObject({ message_id: AnyId });
+export const MessageGetByIdResponse = z.object({ ok: z.literal(true), message: MessageRecord });
+export const MessageCancelRequest = z.strictObject({ message_id: AnyId, reason: z.string().max(1024).optional() });
+export const MessageCancelResponse = z.object({ ok: z.literal(true), message_id: z.string() });
+export const MessagesPendingRequest = z.strictObject({
+  session_id: AnyId.optional(),
+  limit: z.int().min(1).max(100).default(50),
+  offset: z.int().min(0).max(1_000_000).default(0),
+});
+export const MessagesPendingResponse = z.object({ ok: z.literal(true), messages: z.array(MessageRecord), total: z.int() });
+
+/** Body of `/messages/{id}/resolve`. `resolution` is a word or an object of field values. */
+export const ResolveRequest = z.strictObject({
+  resolution: z.union([z.string().min(1).max(64), z.record(z.string(), z.unknown())]),
+  request_id: AnyId.optional(),
+  callback_token: z.string().min(1).max(512).optional(),
+  comment: z.string().max(4096).optional(),
+  data: z.record(z.string(), z.unknown()).optional(),
+});
+export type ResolveRequest = z.infer<typeof ResolveRequest>;
+export const ResolveResponse = z.object({
+  ok: z.literal(true),
+  message_id: z.string(),
+  new_state: MessageState,
+  resolution: z.union([z.string(), z.record(z.string(), z.unknown())]),
+});

@@ -1,0 +1,50 @@
+import { z } from 'zod';
+import { LIMITS } from './limits.js';
+
+/** Access levels, lowest first; a higher one includes the lower (specification section 5). */
+export const SCOPES = ['read', 'admin', 'full'] as const;
+export const Scope = z.enum(SCOPES);
+export type Scope = z.infer<typeof Scope>;
+
+/** Whether a token that holds `held` may do what needs `needed`. */
+export function scopeIncludes(held: readonly string[], needed: Scope): boolean {
+  const rank = SCOPES.indexOf(needed);
+  return held.some((scope) => SCOPES.indexOf(scope as Scope) >= rank);
+}
+
+export const InstanceId = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/, 'must match [A-Za-z0-9][A-Za-z0-9._:-]{0,127}');
+export const AgentType = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/, 'must match [A-Za-z0-9][A-Za-z0-9._:-]{0,127}');
+/** An identifier in a request: any short string; an unknown one is 404, not 400. */
+export const AnyId = z.string().min(1).max(200);
+export const ShortText = z.string().max(1024);
+/** ISO 8601 UTC with milliseconds. */
+export const Timestamp = z.iso.datetime();
+
+/** A free-form object of at most `maxBytes` bytes of JSON. */
+export function freeObject(maxBytes: number) {
+  return z
+    .record(z.string(), z.unknown())
+    .refine((value) => Buffer.byteLength(JSON.stringify(value)) <= maxBytes, { message: `must be at most ${maxBytes} bytes` });
+}
+export const Metadata = freeObject(LIMITS.metadataBytes);
+
+export const pageFields = {
+  page: z.int().min(1).max(1_000_000).default(1),
+  page_size: z.int().min(1).max(LIMITS.pageSizeMax).default(LIMITS.pageSizeDefault),
+};
+
+/** The fields every list response carries beside its items; `count` is the total. */
+export const listFields = {
+  ok: z.literal(true),
+  count: z.int(),
+  page: z.int(),
+  page_size: z.int(),
+  total_pages: z.int(),
+};
+
+export const ErrorBody = z.object({
+  error: z.string(),
+  code: z.string(),
+  request_id: z.string(),
+  timestamp: Timestamp,
+});

@@ -1,0 +1,33 @@
+import { z } from 'zod';
+import { AnyId, listFields, pageFields, Timestamp } from './primitives.js';
+
+/** Categories of events (specification section 6). */
+export const EVENT_CATEGORIES = ['agent', 'session', 'dispatch', 'message', 'policy', 'guard', 'plan', 'system', 'tenant'] as const;
+export type EventCategory = (typeof EVENT_CATEGORIES)[number];
+
+/** An event record (decisions.md, Telemetry); `event` is the payload of the specification's table. */
+export const EventRecord = z.object({
+  event_id: z.string(),
+  event_type: z.string(),
+  category: z.string(),
+  type: z.string(),
+  source: z.string(),
+  severity: z.enum(['info', 'warning', 'critical']),
+  tenant_id: z.string(),
+  session_id: z.string(),
+  timestamp: Timestamp,
+  trace_id: z.string().optional(),
+  event: z.record(z.string(), z.unknown()),
+});
+export type EventRecord = z.infer<typeof EventRecord>;
+
+export const GetEventsRequest = z.strictObject({
+  ...pageFields,
+  session_id: AnyId.optional(),
+  category: z.string().max(64).optional(),
+  type: z.string().max(128).optional(),
+  source: z.string().max(128).optional(),
+  from: z.iso.datetime({ offset: true }).optional(),
+  to: z.iso.datetime({ offset: true }).optional(),
+});
+export const GetEventsResponse = z.object({ ...listFields, events: z.array(EventRecord) });

@@ -1,0 +1,96 @@
+import pg from 'pg';
+import { errorMessage, PlatformError } from '../runtime/errors.js';
+import type { Logger } from '../runtime/logger.js';
+
+pg.types.setTypeParser(pg.types.builtins.INT8, (text) => Number(text));
+
+/** One open transaction. `query` gives the rows. */
+export interface Tx {
+  query<Row extends pg.QueryResultRow = pg.QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]>;
+}
+
+/** The database: every access is a transaction that says on whose behalf it runs. */
+export interface Db {
+  /** Runs `work` in one transaction as the application role, which sees the rows of `tenantId` only. */
+  tenant<T>(tenantId: string, work: (tx: Tx) => Promise<T>): Promise<T>;
+  /** Runs `work` in one transaction as the platform role, which sees every tenant: sign-in, sweeper, sequencer, health. */
+  system<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
+  close(): Promise<void>;
+}
+
+const TENANT_ID = /^ten_[0-9a-f-]{36}$/;
+/** SQLSTATE classes and codes that say the server is not there, not that the statement is wrong. */
+const UNAVAILABLE = /^(08|57P0[1-5]|53300|25P03)/;
+const SOCKET_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH']);
+
+/** Whether `error` says that the database cannot be reached or has just gone away. */
+export function isDatabaseUnavailable(error: unknown): boolean {
+  const code = (error as { code?: unknown } | null)?.code;
+  if (typeof code === 'string' && (UNAVAILABLE.test(code) || SOCKET_CODES.has(code))) return true;
+  return /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|not queryable/.test(
+    errorMessage(error),
+  );
+}
+
+function createPool(url: string, role: string, max: number, log: Logger): pg.Pool {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max,
+    options: `-c role=${role} -c timezone=UTC -c statement_timeout=30000 -c idle_in_transaction_session_timeout=60000`,
+    connectionTimeoutMillis: 5_000,
+    idleTimeoutMillis: 30_000,
+    keepAlive: true,
+    application_name: role,
+  });
+  pool.on('error', (error) => log.warn({ err: error.message, role }, 'idle database connection lost'));
+  return pool;
+}
+
+async function transact<T>(pool: pg.Pool, begin: string, work: (tx: Tx) => Promise<T>): Promise<T> {
+  let client: pg.PoolClient | undefined;
+  let broken: Error | undefined;
+  try {
+    client = await pool.connect();
+    const connection = client;
+    await connection.query(begin);
+    const result = await work({
+      query: async <Row extends pg.QueryResultRow>(text: string, values?: unknown[]) =>
+        (await connection.query<Row>(text, values)).rows,
+    });
+    await connection.query('COMMIT');
+    return result;
+  } catch (error) {
+    if (isDatabaseUnavailable(error)) {
+      broken = error as Error;
+      throw new PlatformError('SERVICE_UNAVAILABLE', 'The database cannot be reached. Try again.', { cause: error });
+    }
+    await client?.query('ROLLBACK').catch((rollbackError: Error) => {
+      broken = rollbackError;
+    });
+    throw error;
+  } finally {
+    client?.release(broken);
+  }
+}
+
+/**
+ * Opens the database.
+ * @param options.url a login that may `SET ROLE` to fleet_app and fleet_system (the migrations grant that)
+ * @param options.max connections for tenants' work; the platform role has a quarter of it, at least 4
+ * @returns transactions; they fail with `SERVICE_UNAVAILABLE` while the server is away
+ */
+export function openDb(options: { url: string; max?: number; log: Logger }): Db {
+  const max = options.max ?? 20;
+  const app = createPool(options.url, 'fleet_app', max, options.log);
+  const platform = createPool(options.url, 'fleet_system', Math.max(4, Math.ceil(max / 4)), options.log);
+  return {
+    tenant: async (tenantId, work) => {
+      if (!TENANT_ID.test(tenantId)) throw new PlatformError('NOT_FOUND', 'Unknown tenant.');
+      return transact(app, `BEGIN; SELECT set_config('app.tenant_id', '${tenantId}', true)`, work);
+    },
+    system: (work) => transact(platform, 'BEGIN', work),
+    close: async () => {
+      await Promise.all([app.end(), platform.end()]);
+    },
+  };
+}

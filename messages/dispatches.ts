@@ -1,0 +1,68 @@
+import type { A2aMessage } from '../contracts/a2a.js';
+import type { DispatchPayload } from '../contracts/frames.js';
+import type { AgentInputRequest, MessageState, Usage } from '../contracts/messages.js';
+import type { Artifact } from '../contracts/parts.js';
+
+/** Names one dispatch. */
+export interface DispatchRef {
+  tenant_id: string;
+  message_id: string;
+  dispatch_id: string;
+}
+
+/** A dispatch that may go out now. `payload.deadline_ms` is the time left when this was read. */
+export interface OpenDispatch extends DispatchRef {
+  session_id: string;
+  instance_id: string;
+  agent_type: string;
+  deployment_mode: 'hosted' | 'connected';
+  /** Where a hosted agent is; null for a connected one. */
+  public_url: string | null;
+  agent_card: Record<string, unknown>;
+  epoch: number;
+  attempt: number;
+  sent_at: Date | null;
+  /** The mesh's clock decides; null until sent. */
+  deadline_at: Date | null;
+  /** The agent's own ids when it is an A2A server that was asked before. */
+  remote_task_id: string | null;
+  remote_context_id: string | null;
+  payload: DispatchPayload;
+}
+
+/** What an agent answered, in one form for connected and hosted agents. */
+export interface DispatchOutcome {
+  state: 'completed' | 'input-required' | 'failed';
+  artifacts: Artifact[];
+  status_message?: A2aMessage;
+  usage?: Usage;
+  input_request?: AgentInputRequest;
+  error?: { code: string; message: string };
+  remote_task_id?: string;
+  remote_context_id?: string;
+}
+
+/** How the closing of a dispatch went: `accepted` is false when something else had closed it, or the epoch moved on. */
+export interface Closed {
+  accepted: boolean;
+  message_state: MessageState | null;
+}
+
+/** The transactions of a dispatch's life. Each is idempotent and publishes `changed` on the bus after its commit. */
+export interface Dispatches {
+  /** The dispatch while it is open (sent or not); null otherwise. */
+  find(ref: DispatchRef): Promise<OpenDispatch | null>;
+  /**
+   * Marks it sent before the first byte goes out, in one transaction with `dispatch.sent` and the message's `working`.
+   * @returns what to send, or null when it is no longer to be sent (closed, sent already, or the epoch moved on)
+   */
+  markSent(ref: DispatchRef, owner: { mesh_id: string; epoch: number }): Promise<OpenDispatch | null>;
+  /** Takes the agent's answer: dispatch, message, request to a human and events in one transaction. */
+  accept(ref: DispatchRef, epoch: number, outcome: DispatchOutcome): Promise<Closed>;
+  /** Ends a dispatch that was sent as failed, and its message with it. */
+  fail(ref: DispatchRef, error: { code: string; message: string }, epoch?: number): Promise<Closed>;
+  /** Takes back a dispatch that was never sent, so that the message is routed again. */
+  takeBack(ref: DispatchRef, reason: string): Promise<boolean>;
+  /** Which of these dispatches are no longer open, with the message's state (for a node's reconciliation). */
+  closedAmong(refs: DispatchRef[]): Promise<{ dispatch_id: string; state: string }[]>;
+}

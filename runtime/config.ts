@@ -1,0 +1,70 @@
+import { resolve } from 'node:path';
+import { z } from 'zod';
+
+const port = z.coerce.number().int().min(0).max(65_535);
+const list = z
+  .string()
+  .default('')
+  .transform((text) =>
+    text
+      .split(',')
+      .map((item) => item.trim())
+      .filter((item) => item !== ''),
+  );
+const url = (protocols: RegExp) => z.url({ protocol: protocols }).optional();
+const milliseconds = (fallback: number) => z.coerce.number().int().min(1).max(86_400_000).default(fallback);
+const onOff = (fallback: 'on' | 'off') => z.enum(['on', 'off']).default(fallback);
+
+/** Every setting there is; `.env.example` documents each one and a test compares the two. */
+export const Settings = z.object({
+  FLEET_DATA_DIR: z.string().min(1).default('.fleet'),
+  FLEET_HOST: z.string().min(1).default('127.0.0.1'),
+  FLEET_API_PORT: port.default(8080),
+  FLEET_MESH_PORT: port.default(8443),
+  FLEET_METRICS_PORT: port.default(9464),
+  FLEET_BASE_URL: url(/^https?$/),
+  FLEET_MESH_URL: url(/^https?$/),
+  FLEET_SECRET_KEY: z
+    .string()
+    .refine((text) => Buffer.from(text, 'base64').length === 32, 'must be 32 bytes in base64')
+    .optional(),
+  FLEET_TLS_CERT: z.string().optional(),
+  FLEET_TLS_KEY: z.string().optional(),
+  FLEET_EXAMPLES: onOff('on'),
+  FLEET_LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
+  DATABASE_URL: url(/^postgres(ql)?$/),
+  DATABASE_POOL_MAX: z.coerce.number().int().min(2).max(1_000).default(20),
+  TEMPORAL_ADDRESS: z.string().optional(),
+  TEMPORAL_NAMESPACE: z.string().min(1).default('default'),
+  TEMPORAL_UI_URL: url(/^https?$/),
+  TEMPORAL_CLI_PATH: z.string().optional(),
+  REDIS_URL: url(/^rediss?$/),
+  OUTBOUND_ALLOW_CIDRS: list,
+  TRUST_PROXY_CIDRS: list,
+  LLM_URL: url(/^https?$/),
+  LLM_API_KEY: z.string().optional(),
+  LLM_MODEL: z.string().optional(),
+  SEND_WAIT_MS: milliseconds(60_000),
+  QUEUE_WAIT_MS: milliseconds(30_000),
+  RESUME_WINDOW_MS: milliseconds(45_000),
+  INPUT_EXPIRY_MS: milliseconds(86_400_000),
+  TENANT_MAX_IN_FLIGHT: z.coerce.number().int().min(1).max(1_000_000).default(2_000),
+  RATE_LIMIT_PER_MINUTE: z.coerce.number().int().min(0).default(0),
+});
+
+/** The process's settings, parsed once at the start. */
+export type Config = z.infer<typeof Settings>;
+
+/**
+ * Reads the settings from the environment. An empty variable counts as absent.
+ * @throws an Error that names every variable that does not fit
+ */
+export function readConfig(environment: NodeJS.ProcessEnv): Config {
+  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''));
+  const parsed = Settings.safeParse(given);
+  if (!parsed.success) {
+    const problems = parsed.error.issues.map((issue) => `  ${issue.path.join('.')}: ${issue.message}`);
+    throw new Error(`The settings do not fit:\n${problems.join('\n')}`);
+  }
+  return { ...parsed.data, FLEET_DATA_DIR: resolve(parsed.data.FLEET_DATA_DIR) };
+}

@@ -1,0 +1,41 @@
+import { type Logger, pino } from 'pino';
+
+export type { Logger };
+
+const REDACTED = [
+  'authorization',
+  'client_secret',
+  'token',
+  'callback_token',
+  'resume_token',
+  'secret',
+  'password',
+  '*.authorization',
+  '*.client_secret',
+  '*.token',
+  '*.callback_token',
+  '*.resume_token',
+  '*.secret',
+  '*.password',
+];
+
+/**
+ * The process's logger: one JSON object a line. Tokens and secrets are redacted by name.
+ * @param options.level pino level, `info` by default; `silent` writes nothing
+ * @param options.file a path to append to; standard error when absent
+ */
+export function createLogger(options: { level?: string; file?: string } = {}): Logger {
+  const destination = pino.destination(
+    options.file ? { dest: options.file, mkdir: true, sync: false } : { dest: 2, sync: true },
+  );
+  return pino(
+    {
+      level: options.level ?? 'info',
+      base: undefined,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      redact: { paths: REDACTED, censor: '[redacted]' },
+    },
+    destination,
+  );
+}
