@@ -73,8 +73,21 @@ async function transact<T>(pool: pg.Pool, begin: string, work: (tx: Tx) => Promi
   }
 }
 
+/** Deadlock and serialization failures: the same work may be tried again from its start. */
+const RETRYABLE = new Set(['40P01', '40001']);
+
+async function retried<T>(run: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await run();
+    } catch (error) {
+      if (attempt === 3 || !RETRYABLE.has((error as { code?: string }).code ?? '')) throw error;
+    }
+  }
+}
+
 /**
- * Opens the database.
+ * Opens the database. Work that meets a deadlock is run again, so it must do nothing but its transaction.
  * @param options.url a login that may `SET ROLE` to fleet_app and fleet_system (the migrations grant that)
  * @param options.max connections for tenants' work; the platform role has a quarter of it, at least 4
  * @returns transactions; they fail with `SERVICE_UNAVAILABLE` while the server is away
@@ -86,9 +99,9 @@ export function openDb(options: { url: string; max?: number; log: Logger }): Db 
   return {
     tenant: async (tenantId, work) => {
       if (!TENANT_ID.test(tenantId)) throw new PlatformError('NOT_FOUND', 'Unknown tenant.');
-      return transact(app, `BEGIN; SELECT set_config('app.tenant_id', '${tenantId}', true)`, work);
+      return retried(() => transact(app, `BEGIN; SELECT set_config('app.tenant_id', '${tenantId}', true)`, work));
     },
-    system: (work) => transact(platform, 'BEGIN', work),
+    system: (work) => retried(() => transact(platform, 'BEGIN', work)),
     close: async () => {
       await Promise.all([app.end(), platform.end()]);
     },

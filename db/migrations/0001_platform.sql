@@ -76,7 +76,6 @@ CREATE TABLE agents (
   max_concurrent_sessions integer NOT NULL,
   consecutive_failures    integer NOT NULL DEFAULT 0,
   last_seen               timestamptz,
-  last_dispatch_at        timestamptz,
   registered_at           timestamptz NOT NULL DEFAULT now(),
   deregistered_at         timestamptz,
   agent_version           text,
@@ -214,6 +213,7 @@ CREATE TABLE dispatches (
   FOREIGN KEY (tenant_id, message_id) REFERENCES messages
 );
 CREATE INDEX dispatches_by_message ON dispatches (tenant_id, message_id);
+CREATE INDEX dispatches_newest ON dispatches (tenant_id, instance_id, created_at DESC);
 CREATE INDEX dispatches_open ON dispatches (tenant_id, instance_id) WHERE state = 'open';
 
 CREATE TABLE input_requests (

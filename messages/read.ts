@@ -1,0 +1,84 @@
+import type { MessageRecord } from '../contracts/messages.js';
+import type { Db, Tx } from '../db/pool.js';
+import { PlatformError } from '../runtime/errors.js';
+import type { InputRequestRow, MessageRow } from './rows.js';
+import { recordOf } from './task.js';
+
+/** A message with the request that is open on it, if one is. */
+export interface MessageWithRequest {
+  row: MessageRow;
+  request: InputRequestRow | null;
+}
+
+async function openRequests(tx: Tx, tenantId: string, messageIds: string[]): Promise<Map<string, InputRequestRow>> {
+  if (messageIds.length === 0) return new Map();
+  const rows = await tx.query<InputRequestRow>(
+    `SELECT * FROM input_requests WHERE tenant_id = $1 AND message_id = ANY($2) AND state = 'pending'`,
+    [tenantId, messageIds],
+  );
+  return new Map(rows.map((row) => [row.message_id, row]));
+}
+
+/** Reads one message; null when the tenant has none of that id. `lock` holds the row until the transaction ends. */
+export async function readMessage(tx: Tx, tenantId: string, messageId: string, lock = false): Promise<MessageWithRequest | null> {
+  const [row] = await tx.query<MessageRow>(
+    `SELECT * FROM messages WHERE tenant_id = $1 AND message_id = $2${lock ? ' FOR UPDATE' : ''}`,
+    [tenantId, messageId],
+  );
+  if (!row) return null;
+  const requests = row.state === 'input-required' ? await openRequests(tx, tenantId, [messageId]) : new Map();
+  return { row, request: requests.get(messageId) ?? null };
+}
+
+async function asRecords(tx: Tx, tenantId: string, rows: MessageRow[]): Promise<MessageRecord[]> {
+  const waiting = rows.filter((row) => row.state === 'input-required').map((row) => row.message_id);
+  const requests = await openRequests(tx, tenantId, waiting);
+  return rows.map((row) => recordOf(row, requests.get(row.message_id) ?? null));
+}
+
+/** The reads behind `/messages/get`, `get_by_id` and `pending`. */
+export function createMessageReads(db: Db) {
+  return {
+    /** One message. @throws PlatformError NOT_FOUND */
+    async get(tenantId: string, messageId: string): Promise<MessageRecord> {
+      const found = await db.tenant(tenantId, (tx) => readMessage(tx, tenantId, messageId));
+      if (!found) throw new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
+      return recordOf(found.row, found.request);
+    },
+
+    /** A page of messages, newest first; `count` is the total. */
+    async list(
+      tenantId: string,
+      query: { session_id?: string; state?: string; page: number; page_size: number },
+    ): Promise<{ count: number; messages: MessageRecord[] }> {
+      const filter = `tenant_id = $1 AND ($2::text IS NULL OR session_id = $2) AND ($3::text IS NULL OR state = $3)`;
+      const values = [tenantId, query.session_id ?? null, query.state ?? null];
+      return db.tenant(tenantId, async (tx) => {
+        const [total] = await tx.query<{ count: number }>(`SELECT count(*) AS count FROM messages WHERE ${filter}`, values);
+        const rows = await tx.query<MessageRow>(
+          `SELECT * FROM messages WHERE ${filter} ORDER BY created_at DESC, message_id DESC LIMIT $4 OFFSET $5`,
+          [...values, query.page_size, (query.page - 1) * query.page_size],
+        );
+        return { count: total?.count ?? 0, messages: await asRecords(tx, tenantId, rows) };
+      });
+    },
+
+    /** Messages that wait for a human, oldest request first. */
+    async pending(
+      tenantId: string,
+      query: { session_id?: string; limit: number; offset: number },
+    ): Promise<{ total: number; messages: MessageRecord[] }> {
+      const from = `FROM messages m JOIN input_requests r USING (tenant_id, message_id)
+        WHERE m.tenant_id = $1 AND m.state = 'input-required' AND r.state = 'pending' AND ($2::text IS NULL OR m.session_id = $2)`;
+      const values = [tenantId, query.session_id ?? null];
+      return db.tenant(tenantId, async (tx) => {
+        const [total] = await tx.query<{ count: number }>(`SELECT count(*) AS count ${from}`, values);
+        const rows = await tx.query<MessageRow>(
+          `SELECT m.* ${from} ORDER BY r.requested_at, r.request_id LIMIT $3 OFFSET $4`,
+          [...values, query.limit, query.offset],
+        );
+        return { total: total?.count ?? 0, messages: await asRecords(tx, tenantId, rows) };
+      });
+    },
+  };
+}
