@@ -1,0 +1,158 @@
+/**
+ * Who may import whom: the table of the layers as rules. Tests and benchmarks are free, everything else is listed here.
+ * A line reads: files in this folder may import the folder itself, and the folders named.
+ */
+const LAYERS = {
+  contracts: [],
+  runtime: ['contracts'],
+  db: ['contracts', 'runtime'],
+  policy: ['contracts', 'runtime', 'db'],
+  knowledge: ['contracts', 'runtime', 'db'],
+  notify: ['contracts', 'runtime', 'db'],
+  messages: ['contracts', 'runtime', 'db', 'policy'],
+  mesh: ['contracts', 'runtime', 'db', 'policy', 'messages'],
+  activities: ['contracts', 'runtime', 'db', 'messages', 'mesh', 'policy', 'knowledge', 'notify'],
+  workflows: [],
+  api: ['contracts', 'runtime', 'db', 'messages', 'policy', 'knowledge'],
+  embedded: ['contracts', 'runtime'],
+  sdk: ['contracts'],
+  console: ['contracts'],
+  examples: ['sdk', 'contracts'],
+};
+/** Single files and kinds of imports beyond the table. `types`: only `import type`. */
+const ALSO = {
+  messages: { files: ['^workflows/definitions\\.ts$'], types: ['workflows'] },
+  activities: { types: ['workflows'] },
+  workflows: { files: ['^contracts/(errors|limits)\\.ts$'], types: ['contracts', 'activities', 'messages'] },
+  api: { types: ['mesh'] },
+};
+/** The operator's command line works on the database, unlike the rest of the SDK. */
+const CLI_LAYERS = ['sdk', 'db', 'runtime', 'contracts'];
+/** Root files that put the parts together: they import anything, nothing imports them. */
+const ENTRIES = '^(start|worker)\\.ts$';
+const FREE = '^(test|bench|scripts)/|^[^/]+\\.config\\.ts$';
+const TABLED = `^(${Object.keys(LAYERS).join('|')})/`;
+
+const npm = (names) => `(^|/)node_modules/(${names.join('|')})/`;
+const folders = (names) => `^(${names.join('|')})/`;
+
+function layerRules([folder, allowed]) {
+  const { files = [], types = [] } = ALSO[folder] ?? {};
+  const from = { path: `^${folder}/`, ...(folder === 'sdk' && { pathNot: '^sdk/cli/' }) };
+  const mayImport = [folders([folder, ...allowed]), ...files];
+  const pathNot = ['node_modules', ...mayImport];
+  return [
+    {
+      name: `${folder}-imports-only-its-layers`,
+      comment: `${folder}/ may import ${[folder, ...allowed, ...files].join(', ')}`,
+      severity: 'error',
+      from,
+      to: { pathNot, dependencyTypesNot: ['core', 'type-only'] },
+    },
+    {
+      name: `${folder}-imports-only-its-layers-types`,
+      comment: `beyond that, ${folder}/ may \`import type\` from: ${types.join(', ') || 'nothing'}`,
+      severity: 'error',
+      from,
+      to: {
+        pathNot: types.length > 0 ? [...pathNot, folders(types)] : pathNot,
+        dependencyTypes: ['type-only'],
+        dependencyTypesNot: ['core'],
+      },
+    },
+  ];
+}
+
+module.exports = {
+  forbidden: [
+    ...Object.entries(LAYERS).flatMap(layerRules),
+    {
+      name: 'cli-imports-only-its-layers',
+      comment: 'the command line may import sdk, db, runtime and contracts',
+      severity: 'error',
+      from: { path: '^sdk/cli/' },
+      to: { pathNot: ['node_modules', folders(CLI_LAYERS)], dependencyTypesNot: ['core'] },
+    },
+    {
+      name: 'contracts-need-only-zod',
+      comment: 'contracts are pure: zod and nothing else, no Node modules either',
+      severity: 'error',
+      from: { path: '^contracts/' },
+      to: { path: 'node_modules|^[^/]+$', pathNot: npm(['zod']) },
+    },
+    {
+      name: 'workflow-constants-need-nothing',
+      comment: 'what workflows import from contracts at run time must not bring zod into their bundle',
+      severity: 'error',
+      from: { path: ALSO.workflows.files },
+      to: { pathNot: ALSO.workflows.files, dependencyTypesNot: ['type-only'] },
+    },
+    {
+      name: 'workflows-are-deterministic',
+      comment: 'a workflow reaches the world through activities: only @temporalio/workflow and common, no Node modules',
+      severity: 'error',
+      from: { path: '^workflows/' },
+      to: {
+        path: 'node_modules|^[^/]+$',
+        pathNot: npm(['@temporalio/workflow', '@temporalio/common']),
+        dependencyTypesNot: ['type-only'],
+      },
+    },
+    {
+      name: 'temporal-client-stays-in-messages',
+      comment: 'messages/ is the only user of the Temporal client; the embedded server and the entries connect it',
+      severity: 'error',
+      from: { pathNot: [FREE, ENTRIES, '^(messages|embedded)/'] },
+      to: { path: npm(['@temporalio/client']) },
+    },
+    {
+      name: 'entries-are-not-imported',
+      comment: 'start.ts and worker.ts put the parts together',
+      severity: 'error',
+      from: { pathNot: FREE },
+      to: { path: ENTRIES },
+    },
+    {
+      name: 'tests-are-not-imported',
+      comment: 'nothing that ships imports tests, benchmarks or scripts',
+      severity: 'error',
+      from: { pathNot: FREE },
+      to: { path: FREE },
+    },
+    {
+      name: 'every-folder-is-in-the-table',
+      comment: 'a new folder needs a line in LAYERS',
+      severity: 'error',
+      from: { pathNot: [TABLED, FREE, ENTRIES] },
+      to: {},
+    },
+    {
+      name: 'no-circular',
+      comment: 'two files that need each other at run time are one file, or three',
+      severity: 'error',
+      from: {},
+      to: { circular: true, viaOnly: { dependencyTypesNot: ['type-only'] } },
+    },
+    {
+      name: 'no-dev-dependencies',
+      comment: 'what ships imports only "dependencies"',
+      severity: 'error',
+      from: { pathNot: FREE },
+      to: { dependencyTypes: ['npm-dev'], dependencyTypesNot: ['type-only'] },
+    },
+    {
+      name: 'resolvable',
+      comment: 'an import leads nowhere',
+      severity: 'error',
+      from: {},
+      to: { couldNotResolve: true },
+    },
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    exclude: { path: '^(dist|dist\\.tmp|dist\\.old|\\.fleet|coverage)/' },
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'node', 'types', 'default'] },
+  },
+};

@@ -1,0 +1,80 @@
+import { cpSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
+import * as esbuild from 'esbuild';
+import { withPrepareLock } from './mutex.mjs';
+import { fingerprint, listSources } from './sources.mjs';
+
+/**
+ * Builds `dist/`: every TypeScript file on its own, the SQL and static files beside them, and the workflow bundle.
+ * All of it is made in `dist.tmp/` and swapped in at the end, so a build that is cut short leaves the last one whole.
+ * @param {string} root the checkout
+ */
+export async function build(root) {
+  const stamp = fingerprint(root);
+  const { compiled, copied } = listSources(root);
+  const staging = join(root, 'dist.tmp');
+  rmSync(staging, { recursive: true, force: true });
+  mkdirSync(staging);
+  await transpile(root, compiled, staging);
+  for (const file of [...copied, 'package.json']) copyInto(root, file, staging);
+  await bundleWorkflows(staging, join(root, 'dist'));
+  writeFileSync(join(staging, '.stamp'), stamp);
+  swap(root, staging);
+}
+
+async function transpile(root, files, outdir) {
+  await esbuild.build({
+    absWorkingDir: root,
+    entryPoints: files,
+    outdir,
+    outbase: root,
+    bundle: false,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+    sourcemap: 'linked',
+    logLevel: 'warning',
+  });
+}
+
+/** Bundled ahead, so that a worker starts without webpack. Stack traces name the files where they end up, in `dist/`. */
+async function bundleWorkflows(staging, dist) {
+  const workflowsPath = join(staging, 'workflows', 'index.js');
+  if (!existsSync(workflowsPath)) return;
+  const { code } = await bundleWorkflowCode({
+    workflowsPath,
+    logger: new DefaultLogger('WARN'),
+    webpackConfigHook: (config) => ({
+      ...config,
+      output: {
+        ...config.output,
+        devtoolModuleFilenameTemplate: ({ absoluteResourcePath }) => absoluteResourcePath.replace(staging, dist),
+      },
+    }),
+  });
+  writeFileSync(join(staging, 'workflows.bundle.js'), code);
+}
+
+function copyInto(root, file, outdir) {
+  mkdirSync(dirname(join(outdir, file)), { recursive: true });
+  cpSync(join(root, file), join(outdir, file));
+}
+
+function swap(root, staging) {
+  const dist = join(root, 'dist');
+  const old = join(root, 'dist.old');
+  rmSync(old, { recursive: true, force: true });
+  if (existsSync(dist)) renameSync(dist, old);
+  renameSync(staging, dist);
+  rmSync(old, { recursive: true, force: true });
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  const root = dirname(dirname(fileURLToPath(import.meta.url)));
+  const say = (line) => process.stderr.write(`[build] ${line}\n`);
+  const started = Date.now();
+  await withPrepareLock(root, () => build(root), say);
+  say(`dist/ built in ${((Date.now() - started) / 1000).toFixed(1)} s`);
+}

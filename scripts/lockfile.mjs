@@ -1,0 +1,72 @@
+/**
+ * Keeps `package-lock.json` installable everywhere. npm leaves out the packages of other platforms that the registry in
+ * use cannot serve (a mirror, say), and `npm ci` then refuses the lock on every machine. This adds them back from what
+ * their parents ask for, by exact version; npm takes their integrity from the registry where one of them is installed.
+ *
+ *     node scripts/lockfile.mjs           after `npm install <package>`: completes the file
+ *     node scripts/lockfile.mjs --check   lists what is missing or names a registry, and fails
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const OS = {
+  android: 'android',
+  darwin: 'darwin',
+  freebsd: 'freebsd',
+  linux: 'linux',
+  openharmony: 'openharmony',
+  win32: 'win32',
+};
+const CPU = ['arm64', 'arm', 'ia32', 'ppc64', 'riscv64', 's390x', 'x64'];
+const LIBC = { gnu: 'glibc', gnueabihf: 'glibc', musl: 'musl', musleabihf: 'musl' };
+
+const path = join(dirname(dirname(fileURLToPath(import.meta.url))), 'package-lock.json');
+const lock = JSON.parse(readFileSync(path, 'utf8'));
+const missing = missingOptionals(lock.packages);
+const machineBound = Object.keys(lock.packages).filter((key) => lock.packages[key].resolved?.startsWith('http'));
+
+if (process.argv.includes('--check')) check();
+else complete();
+
+function check() {
+  for (const { name, version } of missing) console.log(`package-lock.json lacks ${name}@${version}`);
+  for (const key of machineBound) console.log(`package-lock.json names a registry for ${key}`);
+  if (missing.length + machineBound.length > 0) {
+    console.log('run: node scripts/lockfile.mjs');
+    process.exitCode = 1;
+  }
+}
+
+function complete() {
+  for (const { name, version, dev } of missing) {
+    lock.packages[`node_modules/${name}`] = { version, ...platformOf(name), ...(dev && { dev }), optional: true };
+  }
+  for (const key of machineBound) delete lock.packages[key].resolved;
+  const sorted = Object.entries(lock.packages).sort(([a], [b]) => a.localeCompare(b, 'en'));
+  lock.packages = Object.fromEntries(sorted);
+  writeFileSync(path, `${JSON.stringify(lock, null, 2)}\n`);
+  console.log(`package-lock.json: ${missing.length} packages of other platforms added`);
+}
+
+/** Optional dependencies, asked for by exact version, that have no entry of their own. */
+function missingOptionals(packages) {
+  const found = [];
+  for (const [key, entry] of Object.entries(packages)) {
+    for (const [name, version] of Object.entries(entry.optionalDependencies ?? {})) {
+      const here = packages[`node_modules/${name}`] ?? packages[`${key}/node_modules/${name}`];
+      if (here?.version === undefined && /^\d/.test(version)) found.push({ name, version, dev: entry.dev === true });
+    }
+  }
+  return found;
+}
+
+/** `@swc/core-linux-arm-gnueabihf` → the `os`, `cpu` and `libc` that its own package.json would name. */
+function platformOf(name) {
+  const words = name.split('/').at(-1).split('-');
+  const os = words.find((word) => word in OS);
+  const cpu = words.find((word) => CPU.includes(word));
+  const libc = words.find((word) => word in LIBC);
+  if (!os || !cpu) throw new Error(`no platform can be read from the name ${name}`);
+  return { cpu: [cpu], ...(libc && { libc: [LIBC[libc]] }), os: [os] };
+}

@@ -1,0 +1,53 @@
+/**
+ * Runs the tests and ends with one plain line, `N passed, N failed`. Arguments go to vitest:
+ * `npm test -- test/api`. A file that does not load, a set-up that fails and a run without tests count as failed.
+ */
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const folder = mkdtempSync(join(tmpdir(), 'agent-fleet-test-'));
+const reportPath = join(folder, 'report.json');
+
+try {
+  const exitCode = await runVitest(process.argv.slice(2));
+  const { passed, failed } = count(exitCode);
+  console.log(`\n${passed} passed, ${failed} failed`);
+  process.exitCode = failed > 0 || passed === 0 ? 1 : 0;
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+/** Resolves with vitest's exit code; a signal to this process is passed on, and vitest decides when to end. */
+function runVitest(args) {
+  const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
+  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${reportPath}`];
+  const child = spawn(process.execPath, [vitest, 'run', ...reporters, ...args], { cwd: root, stdio: 'inherit' });
+  process.on('SIGINT', () => {}); // the terminal has sent it to vitest as well
+  process.on('SIGTERM', () => child.kill('SIGTERM'));
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', (code) => resolve(code ?? 1));
+  });
+}
+
+function count(exitCode) {
+  const report = readReport();
+  const unloaded = report.testResults.filter((file) => file.status === 'failed' && file.assertionResults.length === 0);
+  const failed = report.numFailedTests + unloaded.length;
+  const failedOutsideTests = failed === 0 && (exitCode !== 0 || report.numPassedTests === 0);
+  return { passed: report.numPassedTests, failed: failedOutsideTests ? 1 : failed };
+}
+
+/** Vitest writes no report when it does not get as far as running files. */
+function readReport() {
+  try {
+    return JSON.parse(readFileSync(reportPath, 'utf8'));
+  } catch (error) {
+    console.error(`no test report: ${error.message}`);
+    return { numPassedTests: 0, numFailedTests: 0, testResults: [] };
+  }
+}
