@@ -1,0 +1,85 @@
+import type { DispatchChunkPayload } from '../contracts/frames.js';
+import { LIMITS } from '../contracts/limits.js';
+import type { Artifact, Part } from '../contracts/parts.js';
+import type { BusEvent } from '../messages/bus.js';
+
+/** What became of a chunk. `gap`: one before it is missing. `overflow`: the output is larger than what is kept. */
+export type ChunkVerdict = { kind: 'taken'; events: BusEvent[] } | { kind: 'repeat' } | { kind: 'gap' } | { kind: 'overflow' };
+
+/**
+ * The output of one dispatch as it streams in: chunks in order and without gaps, merged into growing artifacts, so that a
+ * thousand small chunks cost one part. At most `LIMITS.chunkBytesBufferedPerDispatch` bytes of JSON and
+ * `LIMITS.chunksBufferedPerDispatch` artifacts are kept.
+ */
+export class ChunkLog {
+  readonly #ownArtifactId: string;
+  readonly #artifacts = new Map<string, Artifact>();
+  #nextSeq = 0;
+  #bytes = 0;
+
+  /** @param ownArtifactId the artifact that bare `parts` belong to */
+  constructor(ownArtifactId: string) {
+    this.#ownArtifactId = ownArtifactId;
+  }
+
+  /** Chunks taken so far. */
+  get count(): number {
+    return this.#nextSeq;
+  }
+
+  /** Takes the next chunk; the events are for whoever watches the message. */
+  push(chunk: DispatchChunkPayload): ChunkVerdict {
+    if (chunk.seq < this.#nextSeq) return { kind: 'repeat' };
+    if (chunk.seq > this.#nextSeq) return { kind: 'gap' };
+    this.#nextSeq += 1;
+    const events: BusEvent[] = [];
+    const last = chunk.last_chunk ?? false;
+    if (chunk.artifact) events.push(this.#store(chunk.artifact, chunk.append ?? false, last));
+    if (chunk.parts && chunk.parts.length > 0) {
+      events.push(this.#store({ artifactId: this.#ownArtifactId, parts: chunk.parts }, chunk.append ?? true, last));
+    }
+    if (chunk.status_text !== undefined) events.push({ kind: 'status_text', text: chunk.status_text });
+    return this.#isFull() ? { kind: 'overflow' } : { kind: 'taken', events };
+  }
+
+  /** Everything that came, in order of first appearance. */
+  artifacts(): Artifact[] {
+    return [...this.#artifacts.values()].map((artifact) => ({ ...artifact, parts: artifact.parts.map(wellFormed) }));
+  }
+
+  #store(artifact: Artifact, append: boolean, last: boolean): BusEvent {
+    const stored = this.#artifacts.get(artifact.artifactId);
+    this.#bytes += sizeOf(artifact.parts);
+    if (append && stored) appendParts(stored.parts, artifact.parts);
+    else {
+      this.#bytes -= stored ? sizeOf(stored.parts) : 0;
+      this.#artifacts.set(artifact.artifactId, { ...artifact, parts: [] });
+      appendParts(this.#artifacts.get(artifact.artifactId)?.parts ?? [], artifact.parts);
+    }
+    return { kind: 'artifact', artifact, append: append && stored !== undefined, last_chunk: last };
+  }
+
+  #isFull(): boolean {
+    return (
+      this.#bytes > LIMITS.chunkBytesBufferedPerDispatch || this.#artifacts.size > LIMITS.chunksBufferedPerDispatch
+    );
+  }
+}
+
+function sizeOf(parts: Part[]): number {
+  return Buffer.byteLength(JSON.stringify(parts));
+}
+
+/** Plain text that follows plain text continues it. */
+function appendParts(stored: Part[], added: Part[]): void {
+  for (const part of added) {
+    const before = stored.at(-1);
+    if (part.kind === 'text' && before?.kind === 'text' && !part.metadata && !before.metadata) before.text += part.text;
+    else stored.push({ ...part });
+  }
+}
+
+/** A chunk may end inside a surrogate pair; what is left of one in the end is replaced, as JSON for the database must be. */
+function wellFormed(part: Part): Part {
+  return part.kind === 'text' ? { ...part, text: part.text.toWellFormed() } : part;
+}
