@@ -10,14 +10,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const OS = {
-  android: 'android',
-  darwin: 'darwin',
-  freebsd: 'freebsd',
-  linux: 'linux',
-  openharmony: 'openharmony',
-  win32: 'win32',
-};
+const OS = ['android', 'darwin', 'freebsd', 'linux', 'openharmony', 'win32'];
 const CPU = ['arm64', 'arm', 'ia32', 'ppc64', 'riscv64', 's390x', 'x64'];
 const LIBC = { gnu: 'glibc', gnueabihf: 'glibc', musl: 'musl', musleabihf: 'musl' };
 
@@ -40,7 +33,7 @@ function check() {
 
 function complete() {
   for (const { name, version, dev } of missing) {
-    lock.packages[`node_modules/${name}`] = { version, ...platformOf(name), ...(dev && { dev }), optional: true };
+    lock.packages[`node_modules/${name}`] = lockEntry(name, version, dev);
   }
   for (const key of machineBound) delete lock.packages[key].resolved;
   const sorted = Object.entries(lock.packages).sort(([a], [b]) => a.localeCompare(b, 'en'));
@@ -61,12 +54,12 @@ function missingOptionals(packages) {
   return found;
 }
 
-/** `@swc/core-linux-arm-gnueabihf` → the `os`, `cpu` and `libc` that its own package.json would name. */
-function platformOf(name) {
+/** `@swc/core-linux-arm-gnueabihf` → the `os`, `cpu` and `libc` that its package.json names, in the order npm writes. */
+function lockEntry(name, version, dev) {
   const words = name.split('/').at(-1).split('-');
-  const os = words.find((word) => word in OS);
+  const os = words.find((word) => OS.includes(word));
   const cpu = words.find((word) => CPU.includes(word));
   const libc = words.find((word) => word in LIBC);
   if (!os || !cpu) throw new Error(`no platform can be read from the name ${name}`);
-  return { cpu: [cpu], ...(libc && { libc: [LIBC[libc]] }), os: [os] };
+  return { version, cpu: [cpu], ...(dev && { dev }), ...(libc && { libc: [LIBC[libc]] }), optional: true, os: [os] };
 }

@@ -21,7 +21,8 @@ export async function withPrepareLock(root, work, say) {
   const path = join(root, '.prepare.lock');
   const owner = `${process.pid} ${hostname()}\n`;
   for (let waiting = false; !tryCreate(path, owner); waiting = true) {
-    if (!waiting) say(`waiting for another command that prepares this checkout (process ${readOwner(path).trim()})`);
+    if (!waiting)
+      say(`waiting for another command that prepares this checkout (process ${readOwner(path).split(' ')[0]})`);
     breakIfAbandoned(path);
     await sleep(POLL_MS);
   }
