@@ -1,0 +1,201 @@
+import { Redis, type RedisOptions } from 'ioredis';
+import { errorMessage } from '../runtime/errors.js';
+import type { Logger } from '../runtime/logger.js';
+import type { BusEvent, ChunkBus, PlacedEvent } from './bus.js';
+import { deliver } from './deliver.js';
+import { BUFFERED_BYTES_MAX, BUFFERED_EVENTS_MAX, RETENTION_MS } from './message-buffer.js';
+
+/** Bytes handed to Redis and not yet confirmed; beyond, events are dropped as if Redis were away. */
+const UNCONFIRMED_BYTES_MAX = 16 * 1024 * 1024;
+const RETRY_MS_MAX = 1_000;
+
+/**
+ * Appends, keeps and announces in one step. Cursors are the sequence parts of the entry ids, counted by the stream itself;
+ * the first is the server's clock, so that a stream that expired goes on above the cursors that its readers hold.
+ * `0-*` needs Redis 7 or Valkey.
+ */
+const APPEND = `
+local id = '0-*'
+if redis.call('EXISTS', KEYS[1]) == 0 then
+  local now = redis.call('TIME')
+  id = '0-' .. now[1] .. string.format('%03d', math.floor(now[2] / 1000))
+end
+redis.call('XADD', KEYS[1], 'MAXLEN', ARGV[2], id, 'event', ARGV[1])
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+redis.call('PUBLISH', KEYS[1], '')`;
+
+export interface RedisBusOptions {
+  url: string;
+  log: Pick<Logger, 'info' | 'warn' | 'error'>;
+  /** How long a message's events are kept after the newest; ten minutes by default. */
+  retentionMs?: number;
+}
+
+interface Follower {
+  channel: string;
+  cursor: number;
+  listener: (placed: PlacedEvent) => void;
+  reading: boolean;
+  /** Something was announced while a read was under way. */
+  behind: boolean;
+}
+
+/** Keeps few large events or many small ones: all sizes together stay at a few times the byte limit. */
+function keptBeside(bytes: number): number {
+  return Math.max(1, Math.min(BUFFERED_EVENTS_MAX, Math.floor(BUFFERED_BYTES_MAX / bytes)));
+}
+
+/** Entries as events; of several notices in one read the last says it all. */
+function placedEvents(entries: [id: string, fields: string[]][]): PlacedEvent[] {
+  const placed = entries.map(([id, fields]) => ({
+    cursor: Number(id.slice(id.indexOf('-') + 1)),
+    event: JSON.parse(fields[1] ?? 'null') as BusEvent,
+  }));
+  const lastNotice = placed.findLast(({ event }) => event.kind === 'changed');
+  return placed.filter((one) => one.event.kind !== 'changed' || one === lastNotice);
+}
+
+class RedisBus implements ChunkBus {
+  readonly #options: Required<RedisBusOptions>;
+  readonly #commands: Redis;
+  readonly #announcements: Redis;
+  readonly #followers = new Map<string, Set<Follower>>();
+  #unconfirmedBytes = 0;
+  #dropped = 0;
+  #away = false;
+  #closed = false;
+
+  constructor(options: RedisBusOptions) {
+    this.#options = { retentionMs: RETENTION_MS, ...options };
+    const common: RedisOptions = {
+      maxRetriesPerRequest: 1,
+      autoResendUnfulfilledCommands: false,
+      retryStrategy: (attempt) => Math.min(attempt * 50, RETRY_MS_MAX),
+    };
+    this.#commands = new Redis(options.url, common);
+    this.#announcements = new Redis(options.url, { ...common, enableOfflineQueue: false, autoResubscribe: false });
+    for (const connection of [this.#commands, this.#announcements])
+      connection.on('error', (error) => this.#noteAway(error));
+    this.#commands.on('ready', () => this.#back());
+    this.#announcements.on('ready', () => this.#listen([...this.#followers.keys()]));
+    this.#announcements.on('message', (channel: string) => this.#readAll(channel));
+  }
+
+  publish(tenantId: string, messageId: string, event: BusEvent): void {
+    const text = JSON.stringify(event);
+    const bytes = Buffer.byteLength(text);
+    if (this.#closed) return;
+    if (this.#unconfirmedBytes + bytes > UNCONFIRMED_BYTES_MAX) return this.#drop(new Error('redis does not keep up'));
+    this.#unconfirmedBytes += bytes;
+    this.#commands
+      .eval(APPEND, 1, channelOf(tenantId, messageId), text, keptBeside(bytes), this.#options.retentionMs)
+      .catch((error) => this.#drop(error))
+      .finally(() => {
+        this.#unconfirmedBytes -= bytes;
+      });
+  }
+
+  subscribe(
+    tenantId: string,
+    messageId: string,
+    afterCursor: number,
+    listener: (placed: PlacedEvent) => void,
+  ): () => void {
+    const channel = channelOf(tenantId, messageId);
+    const follower: Follower = { channel, cursor: afterCursor, listener, reading: false, behind: false };
+    const others = this.#followers.get(channel);
+    this.#followers.set(channel, (others ?? new Set()).add(follower));
+    if (this.#announcements.status === 'ready') this.#listen([channel]);
+    return () => this.#leave(follower);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#followers.clear();
+    this.#announcements.disconnect();
+    // What was published goes out first, where there is somebody to take it.
+    if (this.#commands.status === 'ready') await this.#commands.quit().catch((error) => this.#noteAway(error));
+    else this.#commands.disconnect();
+  }
+
+  /** Reads only after the subscription stands: what comes later is announced, what came before is read. */
+  #listen(channels: string[]): void {
+    if (channels.length === 0) return;
+    this.#announcements.subscribe(...channels).then(
+      () => channels.forEach((channel) => this.#readAll(channel)),
+      (error) => this.#noteAway(error),
+    );
+  }
+
+  #leave(follower: Follower): void {
+    const followers = this.#followers.get(follower.channel);
+    if (!followers?.delete(follower) || followers.size > 0) return;
+    this.#followers.delete(follower.channel);
+    if (this.#announcements.status !== 'ready') return;
+    this.#announcements.unsubscribe(follower.channel).catch((error) => this.#noteAway(error));
+  }
+
+  #readAll(channel: string): void {
+    for (const follower of this.#followers.get(channel) ?? []) {
+      follower.behind = true;
+      if (!follower.reading) this.#read(follower).catch((error) => this.#noteAway(error));
+    }
+  }
+
+  async #read(follower: Follower): Promise<void> {
+    follower.reading = true;
+    try {
+      while (follower.behind && this.#follows(follower)) {
+        follower.behind = false;
+        const entries = await this.#commands.xrange(follower.channel, `0-${follower.cursor + 1}`, '+');
+        for (const placed of placedEvents(entries)) this.#hand(follower, placed);
+      }
+    } finally {
+      follower.reading = false;
+    }
+  }
+
+  #hand(follower: Follower, placed: PlacedEvent): void {
+    if (!this.#follows(follower)) return;
+    follower.cursor = placed.cursor;
+    deliver(follower.listener, placed, this.#options.log);
+  }
+
+  #follows(follower: Follower): boolean {
+    return this.#followers.get(follower.channel)?.has(follower) ?? false;
+  }
+
+  #drop(error: unknown): void {
+    this.#dropped += 1;
+    this.#noteAway(error);
+  }
+
+  /** One line for each time that Redis goes away; results are in Postgres, so only chunks are lost. */
+  #noteAway(error: unknown): void {
+    if (this.#away || this.#closed) return;
+    this.#away = true;
+    this.#options.log.warn(
+      { err: errorMessage(error) },
+      'redis cannot be reached: output chunks are dropped until it can',
+    );
+  }
+
+  #back(): void {
+    if (this.#away) this.#options.log.info({ dropped: this.#dropped }, 'redis can be reached again');
+    this.#away = false;
+    this.#dropped = 0;
+    for (const channel of this.#followers.keys()) this.#readAll(channel);
+  }
+}
+
+function channelOf(tenantId: string, messageId: string): string {
+  return `fleet:chunks:${tenantId}:${messageId}`;
+}
+
+/**
+ * The bus of several processes: one Redis stream per message keeps the newest events, an announcement on the channel of
+ * the same name makes followers read on from their cursor. Listeners are called later, never within `subscribe`.
+ */
+export function createRedisBus(options: RedisBusOptions): ChunkBus {
+  return new RedisBus(options);
+}
