@@ -61,8 +61,14 @@ export interface Dispatches {
   accept(ref: DispatchRef, epoch: number, outcome: DispatchOutcome): Promise<Closed>;
   /** Ends a dispatch that was sent as failed, and its message with it. */
   fail(ref: DispatchRef, error: { code: string; message: string }, epoch?: number): Promise<Closed>;
-  /** Takes back a dispatch that was never sent, so that the message is routed again. */
-  takeBack(ref: DispatchRef, reason: string): Promise<boolean>;
-  /** Which of these dispatches are no longer open, with the message's state (for a node's reconciliation). */
+  /**
+   * Takes back a dispatch that was never sent, so that the message is routed again; `neverOpened`: it was marked as sent, but its
+   * owner knows that no byte went out (the connection to a hosted agent never opened).
+   * @returns whether it was taken back
+   */
+  takeBack(ref: DispatchRef, reason: string, options?: { neverOpened?: boolean }): Promise<boolean>;
+  /** Ends a dispatch whose owner is gone: never sent, it is taken back; sent, it fails with `AGENT_DISCONNECTED` or the given code. */
+  lose(ref: DispatchRef, code: 'AGENT_DISCONNECTED' | 'DEADLINE_EXCEEDED'): Promise<void>;
+  /** Which of these dispatches are no longer open, with their state (for a node's reconciliation). */
   closedAmong(refs: DispatchRef[]): Promise<{ dispatch_id: string; state: string }[]>;
 }

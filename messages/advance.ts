@@ -1,0 +1,181 @@
+import { isTerminal } from '../contracts/messages.js';
+import type { Tx } from '../db/pool.js';
+import { newId } from '../runtime/ids.js';
+import type { MessageCore, MessageRef } from './core.js';
+import { closeDispatch, finishFailed, openDispatchOf } from './finish.js';
+import { type MessageWithRequest, readMessage } from './read.js';
+import { type Route, routeMessage, type SessionBinding } from './route.js';
+import type { DispatchRow, InputRequestRow, MessageRow } from './rows.js';
+import { retryDelayMs, type Step } from './step.js';
+
+/** After a human has decided, an agent may take this many times longer to come back: the decision must not be lost to a restart. */
+const RESOLVED_WAIT_FACTOR = 10;
+
+async function afterEnd(tx: Tx, row: MessageRow): Promise<Step> {
+  const done: Step = { kind: 'done', state: row.state, agent_type: row.agent_type };
+  if (row.state !== 'canceled' || row.current_dispatch_id === null) return done;
+  const [dispatch] = await tx.query<{ dispatch_id: string; mesh_id: string }>(
+    `SELECT d.dispatch_id, d.mesh_id FROM dispatches d JOIN mesh_nodes n ON n.mesh_id = d.mesh_id
+      WHERE d.tenant_id = $1 AND d.dispatch_id = $2 AND d.state = 'canceled'`,
+    [row.tenant_id, row.current_dispatch_id],
+  );
+  return dispatch ? { kind: 'deliver_cancel', ...dispatch, agent_type: row.agent_type } : done;
+}
+
+async function awaitInput(tx: Tx, row: MessageRow, request: InputRequestRow, now: Date): Promise<Step> {
+  const leftMs = request.expires_at.getTime() - now.getTime();
+  if (leftMs > 0) {
+    return {
+      kind: 'wait_input',
+      request_id: request.request_id,
+      request_kind: request.kind,
+      source: request.source,
+      since: request.requested_at.toISOString(),
+      expires_at: request.expires_at.toISOString(),
+      expires_ms: leftMs,
+    };
+  }
+  await tx.query(`UPDATE input_requests SET state = 'expired', ended_at = now() WHERE tenant_id = $1 AND request_id = $2`, [
+    row.tenant_id,
+    request.request_id,
+  ]);
+  await finishFailed(tx, row, { code: 'APPROVAL_EXPIRED', message: 'Nobody answered in time.' });
+  return { kind: 'done', state: 'failed', agent_type: row.agent_type };
+}
+
+async function noAgent(tx: Tx, row: MessageRow, queueWaitMs: number, now: Date): Promise<Step> {
+  const since = row.unrouted_since ?? now;
+  const waitedMs = now.getTime() - since.getTime();
+  const mostMs = row.resolution ? queueWaitMs * RESOLVED_WAIT_FACTOR : queueWaitMs;
+  if (waitedMs >= mostMs) {
+    await finishFailed(tx, row, { code: 'TARGET_UNAVAILABLE', message: 'No agent was free to take the message in time.' });
+    return { kind: 'done', state: 'failed', agent_type: row.agent_type };
+  }
+  await tx.query('UPDATE messages SET unrouted_since = $3 WHERE tenant_id = $1 AND message_id = $2', [row.tenant_id, row.message_id, since]);
+  return {
+    kind: 'wait_agent',
+    since: since.toISOString(),
+    retry_ms: Math.min(retryDelayMs(waitedMs), mostMs - waitedMs),
+    agent_type: row.want_agent_type ?? row.agent_type,
+  };
+}
+
+async function joinAgent(tx: Tx, row: MessageRow, session: SessionBinding, route: Route): Promise<void> {
+  if (route.join_reason === null) return;
+  const { agent } = route;
+  await tx.query(
+    `INSERT INTO session_agents (tenant_id, session_id, agent_type, instance_id, join_reason) VALUES ($1, $2, $3, $4, $5)
+      ON CONFLICT DO NOTHING`,
+    [row.tenant_id, row.session_id, agent.agent_type, agent.instance_id, route.join_reason],
+  );
+  if (session.instance_id !== null && session.agent_type !== agent.agent_type) return;
+  await tx.query('UPDATE sessions SET instance_id = $3, agent_type = $4 WHERE tenant_id = $1 AND session_id = $2', [
+    row.tenant_id,
+    row.session_id,
+    agent.instance_id,
+    agent.agent_type,
+  ]);
+}
+
+async function openDispatch(tx: Tx, row: MessageRow, session: SessionBinding, route: Route): Promise<DispatchRow> {
+  await joinAgent(tx, row, session, route);
+  const [dispatch] = await tx.query<DispatchRow>(
+    `INSERT INTO dispatches (tenant_id, dispatch_id, message_id, session_id, instance_id, agent_type, deployment_mode, mesh_id,
+       epoch, attempt, state, skill_id)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'open', $11) RETURNING *`,
+    [
+      row.tenant_id,
+      newId('dsp'),
+      row.message_id,
+      row.session_id,
+      route.agent.instance_id,
+      route.agent.agent_type,
+      route.agent.deployment_mode,
+      route.agent.mesh_id,
+      route.agent.connection_epoch,
+      row.attempts + 1,
+      row.want_skill_id,
+    ],
+  );
+  if (!dispatch) throw new Error('the dispatch was not written');
+  await tx.query(
+    `UPDATE messages SET current_dispatch_id = $3, attempts = attempts + 1, instance_id = $4, agent_type = $5, holds_slot = $6,
+       suspends_session = false
+     WHERE tenant_id = $1 AND message_id = $2`,
+    [row.tenant_id, row.message_id, dispatch.dispatch_id, dispatch.instance_id, dispatch.agent_type, !session.explicit],
+  );
+  return dispatch;
+}
+
+function dispatchStep(row: MessageRow, dispatch: DispatchRow, now: Date): Step {
+  const leftMs = dispatch.deadline_at ? dispatch.deadline_at.getTime() - now.getTime() : row.deadline_ms;
+  return {
+    kind: 'dispatch',
+    dispatch_id: dispatch.dispatch_id,
+    instance_id: dispatch.instance_id,
+    agent_type: dispatch.agent_type,
+    mesh_id: dispatch.mesh_id,
+    attempt: dispatch.attempt,
+    deadline_ms: Math.max(1, leftMs),
+  };
+}
+
+async function decide(tx: Tx, found: MessageWithRequest, session: SessionBinding, queueWaitMs: number, now: Date): Promise<Step> {
+  const { row, request } = found;
+  if (isTerminal(row.state)) return afterEnd(tx, row);
+  if (request) return awaitInput(tx, row, request, now);
+  const open = await openDispatchOf(tx, row);
+  if (open) return dispatchStep(row, open, now);
+  const route = await routeMessage(tx, row, session);
+  if (!route) return noAgent(tx, row, queueWaitMs, now);
+  return dispatchStep(row, await openDispatch(tx, row, session, route), now);
+}
+
+async function lockSession(tx: Tx, ref: MessageRef): Promise<SessionBinding | null> {
+  const [session] = await tx.query<SessionBinding>(
+    `SELECT explicit, instance_id, agent_type FROM sessions WHERE tenant_id = $1
+        AND session_id = (SELECT session_id FROM messages WHERE tenant_id = $1 AND message_id = $2) FOR NO KEY UPDATE`,
+    [ref.tenant_id, ref.message_id],
+  );
+  return session ?? null;
+}
+
+/**
+ * Looks at a message and decides what its workflow does next, opening a dispatch or ending the message where that is due. Postgres
+ * decides and the workflow follows: asked again after any crash, it gives the same step. It also says that the workflow woke.
+ * @returns null when the tenant has no such message
+ */
+export async function advance(core: MessageCore, ref: MessageRef, now: () => Date = () => new Date()): Promise<Step | null> {
+  let changed = false;
+  const step = await core.db.tenant(ref.tenant_id, async (tx) => {
+    const session = await lockSession(tx, ref);
+    const found = session && (await readMessage(tx, ref.tenant_id, ref.message_id, true));
+    if (!session || !found) return null;
+    await tx.query('UPDATE messages SET supervised_at = now(), wake_requested_at = NULL WHERE tenant_id = $1 AND message_id = $2', [
+      ref.tenant_id,
+      ref.message_id,
+    ]);
+    const next = await decide(tx, found, session, core.limits.queueWaitMs, now());
+    changed = next.kind === 'done' && !isTerminal(found.row.state);
+    return next;
+  });
+  if (changed) core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed' });
+  return step;
+}
+
+/** Ends a message whose workflow an operator terminated in the Temporal UI, or canceled there. */
+export async function abandon(core: MessageCore, ref: MessageRef, error: { code: string; message: string }): Promise<void> {
+  const ended = await core.db.tenant(ref.tenant_id, async (tx) => {
+    const found = await readMessage(tx, ref.tenant_id, ref.message_id, true);
+    if (!found || isTerminal(found.row.state)) return false;
+    const dispatch = await openDispatchOf(tx, found.row);
+    if (dispatch) await closeDispatch(tx, found.row, dispatch, 'failed', error.code);
+    await tx.query(
+      `UPDATE input_requests SET state = 'withdrawn', ended_at = now() WHERE tenant_id = $1 AND message_id = $2 AND state = 'pending'`,
+      [ref.tenant_id, ref.message_id],
+    );
+    await finishFailed(tx, found.row, error);
+    return true;
+  });
+  if (ended) core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed' });
+}

@@ -1,0 +1,40 @@
+import type { Db } from '../db/pool.js';
+import type { Logger } from '../runtime/logger.js';
+import type { ChunkBus } from './bus.js';
+
+/** A message, named. */
+export interface MessageRef {
+  tenant_id: string;
+  message_id: string;
+}
+
+/** A session, named. */
+export interface SessionRef {
+  tenant_id: string;
+  session_id: string;
+}
+
+/**
+ * Starts or wakes the durable workflows. Neither throws: the row says that a wake-up is wanted, and the sweeper repeats
+ * it until the workflow has answered (architecture.md, decisions 2 and 6).
+ */
+export interface Waker {
+  message(ref: MessageRef): void;
+  session(ref: SessionRef): void;
+}
+
+/** What the functions of `messages/` work with. */
+export interface MessageCore {
+  db: Db;
+  bus: ChunkBus;
+  log: Logger;
+  waker: Waker;
+  limits: {
+    /** How long a message without a free agent stays `submitted`. */
+    queueWaitMs: number;
+    /** How long a human may take to answer. */
+    inputExpiryMs: number;
+    /** Messages of one tenant that may be in flight; 429 beyond. */
+    tenantMaxInFlight: number;
+  };
+}

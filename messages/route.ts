@@ -1,0 +1,140 @@
+import type { Tx } from '../db/pool.js';
+import type { MessageRow } from './rows.js';
+
+/** An agent that can take a dispatch now. */
+export interface Candidate {
+  instance_id: string;
+  agent_type: string;
+  deployment_mode: 'hosted' | 'connected';
+  mesh_id: string | null;
+  connection_epoch: number;
+  max_concurrent_sessions: number;
+  load: number;
+}
+
+/** Who may take a message. */
+export interface Wanted {
+  /** Only this instance. */
+  instance_id?: string | null;
+  agent_type?: string | null;
+  skill_id?: string | null;
+  /** The message being routed: instances that could not be reached for it come last. */
+  message_id?: string;
+}
+
+/** Routable agents, least loaded first, ties to the longest idle (decisions.md, Agents). */
+const CANDIDATES = `
+  SELECT a.instance_id, a.agent_type, a.deployment_mode, a.mesh_id, a.connection_epoch, a.max_concurrent_sessions,
+         agent_load(a.tenant_id, a.instance_id) AS load
+    FROM agents a
+    LEFT JOIN LATERAL (SELECT d.created_at FROM dispatches d WHERE d.tenant_id = a.tenant_id AND d.instance_id = a.instance_id
+                        ORDER BY d.created_at DESC LIMIT 1) last ON true
+   WHERE a.tenant_id = $1 AND a.deregistered_at IS NULL AND a.status IN ('available', 'unknown')
+     AND (a.deployment_mode = 'hosted' OR a.mesh_id IS NOT NULL)
+     AND ($2::text IS NULL OR a.instance_id = $2)
+     AND ($3::text IS NULL OR a.agent_type = $3)
+     AND ($4::text IS NULL OR a.skills @> jsonb_build_array(jsonb_build_object('id', $4::text))
+          OR a.agent_card -> 'skills' @> jsonb_build_array(jsonb_build_object('id', $4::text)))
+   ORDER BY EXISTS (SELECT 1 FROM dispatches d WHERE d.tenant_id = a.tenant_id AND d.message_id = $5
+                     AND d.instance_id = a.instance_id AND d.state = 'void' AND d.error_code = 'CONNECT_FAILED'),
+            load, last.created_at NULLS FIRST, a.instance_id
+   LIMIT 50`;
+
+/** Agents that could take what is wanted, the best first; full ones included (see `hasRoom`). */
+export function candidates(tx: Tx, tenantId: string, wanted: Wanted): Promise<Candidate[]> {
+  return tx.query<Candidate>(CANDIDATES, [
+    tenantId,
+    wanted.instance_id ?? null,
+    wanted.agent_type ?? null,
+    wanted.skill_id ?? null,
+    wanted.message_id ?? null,
+  ]);
+}
+
+function hasRoom(candidate: Candidate): boolean {
+  return candidate.max_concurrent_sessions === 0 || candidate.load < candidate.max_concurrent_sessions;
+}
+
+/**
+ * Reserves room on an instance until the transaction ends: whoever binds a session to it holds this lock, so the count cannot be
+ * passed by two at once. @returns whether there is room
+ */
+export async function claimRoom(tx: Tx, tenantId: string, candidate: Candidate): Promise<boolean> {
+  if (candidate.max_concurrent_sessions === 0) return true;
+  await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`capacity:${tenantId}:${candidate.instance_id}`]);
+  const [row] = await tx.query<{ load: number }>('SELECT agent_load($1, $2) AS load', [tenantId, candidate.instance_id]);
+  return hasRoom({ ...candidate, load: row?.load ?? 0 });
+}
+
+/** The best agent with room, its room reserved; null when all that fit are full or none fits. */
+export async function claimBest(tx: Tx, tenantId: string, found: Candidate[]): Promise<Candidate | null> {
+  for (const candidate of found.filter(hasRoom)) {
+    if (await claimRoom(tx, tenantId, candidate)) return candidate;
+  }
+  return null;
+}
+
+/** The session a message belongs to, as far as routing needs it. */
+export interface SessionBinding {
+  explicit: boolean;
+  instance_id: string | null;
+  agent_type: string | null;
+}
+
+/** Where the message goes, and how the session is bound by it. */
+export interface Route {
+  agent: Candidate;
+  /** `null`: the session was bound to it before. */
+  join_reason: 'routed' | 'failover' | null;
+}
+
+/** The instance that has served this message or session so far, if one has. */
+async function boundInstance(tx: Tx, row: MessageRow, session: SessionBinding): Promise<{ instance_id: string; agent_type: string } | null> {
+  if (row.instance_id !== null && row.agent_type !== null) return { instance_id: row.instance_id, agent_type: row.agent_type };
+  const type = row.want_agent_type ?? session.agent_type;
+  if (session.instance_id !== null && session.agent_type !== null && session.agent_type === type) {
+    return { instance_id: session.instance_id, agent_type: session.agent_type };
+  }
+  const [member] = await tx.query<{ instance_id: string; agent_type: string }>(
+    `SELECT instance_id, agent_type FROM session_agents
+      WHERE tenant_id = $1 AND session_id = $2 AND agent_type = $3 ORDER BY joined_at DESC LIMIT 1`,
+    [row.tenant_id, row.session_id, type],
+  );
+  return member ?? null;
+}
+
+/** A session from `/sessions/init` that is not suspended has its slot already. */
+async function keepsSlot(tx: Tx, row: MessageRow, session: SessionBinding, instanceId: string): Promise<boolean> {
+  if (!session.explicit || session.instance_id !== instanceId) return false;
+  const suspended = await tx.query(
+    'SELECT 1 FROM messages WHERE tenant_id = $1 AND session_id = $2 AND suspends_session LIMIT 1',
+    [row.tenant_id, row.session_id],
+  );
+  return suspended.length === 0;
+}
+
+/**
+ * Chooses the agent of a message (a2a.md): the task's instance, else the session's, else what the message asks for, else the least
+ * loaded. A bound instance that is gone is replaced by another of its type. Null: none is free now.
+ */
+export async function routeMessage(tx: Tx, row: MessageRow, session: SessionBinding): Promise<Route | null> {
+  const bound = await boundInstance(tx, row, session);
+  if (!bound) {
+    const found = await candidates(tx, row.tenant_id, {
+      instance_id: row.want_instance_id,
+      agent_type: row.want_agent_type ?? session.agent_type,
+      skill_id: row.want_skill_id,
+      message_id: row.message_id,
+    });
+    const agent = await claimBest(tx, row.tenant_id, found);
+    return agent && { agent, join_reason: 'routed' };
+  }
+  const [same] = await candidates(tx, row.tenant_id, { instance_id: bound.instance_id });
+  if (same) {
+    const room = (await keepsSlot(tx, row, session, same.instance_id)) || (await claimRoom(tx, row.tenant_id, same));
+    return room ? { agent: same, join_reason: null } : null;
+  }
+  const others = await candidates(tx, row.tenant_id, { agent_type: bound.agent_type, message_id: row.message_id });
+  const agent = await claimBest(tx, row.tenant_id, others);
+  return agent && { agent, join_reason: 'failover' };
+}

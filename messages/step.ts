@@ -1,0 +1,28 @@
+/**
+ * What the workflow of a message does next. Identifiers, states and times only: this goes into a history
+ * (architecture.md, decision 1).
+ */
+export type Step =
+  | { kind: 'done'; state: string; agent_type: string | null }
+  /** The row is canceled; the agent that holds the dispatch is to hear of it. */
+  | { kind: 'deliver_cancel'; dispatch_id: string; mesh_id: string; agent_type: string | null }
+  /** Carry out (or adopt) this dispatch. `mesh_id` null: a hosted agent, any node may do it. */
+  | {
+      kind: 'dispatch';
+      dispatch_id: string;
+      instance_id: string;
+      agent_type: string;
+      mesh_id: string | null;
+      attempt: number;
+      deadline_ms: number;
+    }
+  | { kind: 'wait_agent'; since: string; retry_ms: number; agent_type: string | null }
+  | { kind: 'wait_input'; request_id: string; request_kind: string; source: string; since: string; expires_at: string; expires_ms: number };
+
+const RETRY_MIN_MS = 200;
+const RETRY_MAX_MS = 2_000;
+
+/** How long to wait before the next look for a free agent: short at first, two seconds at most. */
+export function retryDelayMs(waitedMs: number): number {
+  return Math.min(RETRY_MAX_MS, Math.max(RETRY_MIN_MS, Math.floor(waitedMs / 3)));
+}
