@@ -1,0 +1,57 @@
+import { randomBytes } from 'node:crypto';
+import pg from 'pg';
+import { inject } from 'vitest';
+import { type Db, openDb } from '../../db/pool.js';
+import { createLogger } from '../../runtime/logger.js';
+
+/** Any number, the same for all files: two copies of one template cannot be made at once. */
+const COPY_LOCK = 74_032_117;
+
+export interface FreshDatabase {
+  url: string;
+  /** Queries as the owner, who sees every tenant. */
+  query<Row extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]>;
+  /** The platform's own door to it, opened once. */
+  db(): Db;
+  drop(): Promise<void>;
+}
+
+async function asAdmin(work: (client: pg.Client) => Promise<void>): Promise<void> {
+  const client = new pg.Client({ connectionString: inject('postgresUrl') });
+  await client.connect();
+  try {
+    await work(client);
+  } finally {
+    await client.end();
+  }
+}
+
+/** A database of this file's own, migrated. Call `drop` when done; whoever is still connected is disconnected. */
+export async function freshDatabase(): Promise<FreshDatabase> {
+  const name = `fleet_${randomBytes(6).toString('hex')}`;
+  await asAdmin(async (client) => {
+    await client.query('SELECT pg_advisory_lock($1)', [COPY_LOCK]);
+    await client.query(`CREATE DATABASE ${name} TEMPLATE fleet_template`);
+  });
+  const url = new URL(inject('postgresUrl'));
+  url.pathname = name;
+  const owner = new pg.Pool({ connectionString: url.href, max: 2 });
+  owner.on('error', () => undefined); // the server may be stopped by the test itself
+  let opened: Db | undefined;
+  return {
+    url: url.href,
+    query: async <Row extends pg.QueryResultRow>(text: string, values?: unknown[]) =>
+      (await owner.query<Row>(text, values)).rows,
+    db: () => {
+      opened ??= openDb({ url: url.href, log: createLogger({ level: 'error' }) });
+      return opened;
+    },
+    drop: async () => {
+      await opened?.close();
+      await owner.end();
+      await asAdmin(async (client) => {
+        await client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+      });
+    },
+  };
+}

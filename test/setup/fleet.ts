@@ -1,0 +1,120 @@
+import { AgentRegisterResponse } from '../../contracts/agents.js';
+import type { WelcomePayload } from '../../contracts/frames.js';
+import { type Behaviour, connectRaw, dispatched, type RawAgent, serve } from './agent.js';
+import type { ApiClient } from './api-client.js';
+import type { TestPlatform } from './platform-process.js';
+import { until } from './until.js';
+
+export interface AgentOptions {
+  instanceId: string;
+  agentType: string;
+  maxConcurrentSessions?: number;
+  skills?: { id: string }[];
+}
+
+/** Registers a connected agent; it has no socket yet. */
+export async function registerAgent(client: ApiClient, options: AgentOptions): Promise<void> {
+  const body = {
+    instance_id: options.instanceId,
+    agent_type: options.agentType,
+    deployment_mode: 'connected',
+    max_concurrent_sessions: options.maxConcurrentSessions,
+    skills: options.skills,
+  };
+  await client.ok('/agents/register', body, AgentRegisterResponse);
+}
+
+/** A socket for a registered instance; nothing is said on it yet. */
+export async function openSocket(platform: TestPlatform, instanceId: string): Promise<RawAgent> {
+  const { mesh_url, ca_file } = platform.devJson();
+  return connectRaw({ meshUrl: mesh_url, caFile: ca_file, token: await platform.client.token(), instanceId });
+}
+
+/** Registers, connects and says hello; dispatches are answered by the behaviour, which may be given later by `serve`. */
+export async function joinAgent(
+  platform: TestPlatform,
+  options: AgentOptions,
+  behaviour?: Behaviour,
+): Promise<RawAgent> {
+  await registerAgent(platform.client, options);
+  const agent = await openSocket(platform, options.instanceId);
+  if (behaviour) serve(agent, behaviour);
+  await agent.hello({ agent_type: options.agentType, max_concurrent_sessions: options.maxConcurrentSessions });
+  return agent;
+}
+
+/** One dispatch as it reached an agent. */
+export interface JournalEntry {
+  instance_id: string;
+  dispatch_id: string;
+  message_id: string;
+  attempt: number;
+  text: string;
+}
+
+/** An agent that comes back whenever its socket is lost, and writes down every dispatch it was given. */
+export class JournalingAgent {
+  readonly journal: JournalEntry[] = [];
+  readonly #platform: TestPlatform;
+  readonly #options: AgentOptions;
+  readonly #behaviour: Behaviour;
+  #agent: RawAgent | undefined;
+  #welcome: WelcomePayload | undefined;
+  #stopped = false;
+  #loop: Promise<void> = Promise.resolve();
+
+  constructor(platform: TestPlatform, options: AgentOptions, behaviour: Behaviour) {
+    this.#platform = platform;
+    this.#options = options;
+    this.#behaviour = behaviour;
+  }
+
+  /** Registers and connects; from then on it reconnects until it is stopped. */
+  async start(): Promise<this> {
+    await registerAgent(this.#platform.client, this.#options);
+    await this.#connect();
+    this.#loop = this.#stay();
+    return this;
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#agent?.close();
+    await this.#loop;
+  }
+
+  async #stay(): Promise<void> {
+    while (!this.#stopped) {
+      await this.#agent?.closed;
+      if (this.#stopped) return;
+      await until(() => this.#stopped || this.#connect().then(() => true), {
+        timeoutMs: 180_000,
+        what: `the return of ${this.#options.instanceId}`,
+      });
+    }
+  }
+
+  async #connect(): Promise<void> {
+    const agent = await openSocket(this.#platform, this.#options.instanceId);
+    agent.onFrame((frame) => {
+      if (frame.type === 'dispatch') this.#serve(agent, frame);
+    });
+    this.#welcome = await agent.hello({ resume_token: this.#welcome?.resume_token });
+    this.#agent = agent;
+    if (this.#stopped) agent.close();
+  }
+
+  #serve(agent: RawAgent, frame: Parameters<typeof dispatched>[1]): void {
+    const dispatch = dispatched(agent, frame);
+    const { dispatch_id, attempt, session_context } = dispatch.payload;
+    const instance_id = this.#options.instanceId;
+    this.journal.push({
+      instance_id,
+      dispatch_id,
+      message_id: session_context.message_id,
+      attempt,
+      text: dispatch.text,
+    });
+    void this.#behaviour(dispatch);
+  }
+}

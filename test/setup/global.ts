@@ -1,0 +1,101 @@
+import { execFile } from 'node:child_process';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import type { TestProject } from 'vitest/node';
+import { migrate } from '../../db/migrate.js';
+import { startPostgres } from '../../embedded/postgres.js';
+import { startTemporal } from '../../embedded/temporal.js';
+import { createLogger } from '../../runtime/logger.js';
+import { killRegistered } from './process-tree.js';
+
+/** The addresses that `inject` gives to every test file. */
+declare module 'vitest' {
+  export interface ProvidedContext {
+    /** A login that may create databases; its own database is not used. */
+    postgresUrl: string;
+    temporalAddress: string;
+    /** The folder of this run: data directories, the register of started processes. Removed at the end. */
+    runDir: string;
+  }
+}
+
+/** The migrated database that every file's own is a copy of. */
+export const TEMPLATE_DATABASE = 'fleet_template';
+const run = promisify(execFile);
+
+/** Tests that import the set-up need the servers; a run of others starts none. */
+async function needsServers(project: TestProject): Promise<boolean> {
+  const { filenamePattern } = project.vitest as unknown as { filenamePattern?: string[] }; // what was asked for by name
+  const { testFiles } = await project.globTestFiles(filenamePattern);
+  return testFiles.some((file) => /from '.*setup\/(database|platform)\.js'/.test(readFileSync(file, 'utf8')));
+}
+
+async function buildIfStale(root: string): Promise<void> {
+  const sources = (await import(join(root, 'scripts', 'sources.mjs'))) as { isBuilt(root: string): boolean };
+  if (!sources.isBuilt(root)) await run(process.execPath, [join(root, 'scripts', 'build.mjs')]);
+}
+
+async function createTemplate(postgresUrl: string): Promise<void> {
+  const client = new pg.Client({ connectionString: postgresUrl });
+  await client.connect();
+  try {
+    await client.query(`DROP DATABASE IF EXISTS ${TEMPLATE_DATABASE} WITH (FORCE)`);
+    await client.query(`CREATE DATABASE ${TEMPLATE_DATABASE}`);
+  } finally {
+    await client.end();
+  }
+  const url = new URL(postgresUrl);
+  url.pathname = TEMPLATE_DATABASE;
+  await migrate(url.href, createLogger({ level: 'warn' }));
+}
+
+/**
+ * Builds `dist/` when it is stale and starts one Postgres and one Temporal for the whole run, or uses those at
+ * `TEST_DATABASE_URL` and `TEST_TEMPORAL_ADDRESS`. Everything is stopped and removed at the end, after a failure too.
+ */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const runDir = mkdtempSync(join(tmpdir(), 'fleet-test-'));
+  chmodSync(runDir, 0o755); // as root, Postgres runs as another user
+  const stops: (() => Promise<void>)[] = [async () => rmSync(runDir, { recursive: true, force: true })];
+  const teardown = async () => {
+    await killRegistered(join(runDir, 'processes'));
+    for (const stop of stops.reverse()) await stop();
+  };
+  try {
+    project.provide('runDir', runDir);
+    if (await needsServers(project)) await startServers(project, runDir, stops);
+  } catch (error) {
+    await teardown();
+    throw error;
+  }
+  return teardown;
+}
+
+async function startServers(project: TestProject, runDir: string, stops: (() => Promise<void>)[]): Promise<void> {
+  const log = createLogger({ level: 'warn' });
+  const onLine = (line: string) => process.stderr.write(`[test] ${line}\n`);
+  await buildIfStale(project.config.root);
+  const own = (name: string) => {
+    mkdirSync(join(runDir, name), { mode: 0o755 });
+    return join(runDir, name);
+  };
+  const postgres = async () => {
+    if (process.env.TEST_DATABASE_URL) return process.env.TEST_DATABASE_URL;
+    const server = await startPostgres({ dataDir: own('postgres-data'), log, onLine });
+    stops.push(() => server.stop());
+    return server.url;
+  };
+  const temporal = async () => {
+    if (process.env.TEST_TEMPORAL_ADDRESS) return process.env.TEST_TEMPORAL_ADDRESS;
+    const server = await startTemporal({ dataDir: own('temporal-data'), log, onLine });
+    stops.push(() => server.stop());
+    return server.address;
+  };
+  const [postgresUrl, temporalAddress] = await Promise.all([postgres(), temporal()]);
+  await createTemplate(postgresUrl);
+  project.provide('postgresUrl', postgresUrl);
+  project.provide('temporalAddress', temporalAddress);
+}

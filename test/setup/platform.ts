@@ -1,0 +1,68 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync } from 'node:fs';
+import { join } from 'node:path';
+import { Client, Connection } from '@temporalio/client';
+import { msToTs } from '@temporalio/common/lib/time.js';
+import { inject } from 'vitest';
+import { type FreshDatabase, freshDatabase } from './database.js';
+import { TestPlatform } from './platform-process.js';
+import { until } from './until.js';
+
+const RETENTION = msToTs('1 day');
+
+export interface SharedPlatform {
+  platform: TestPlatform;
+  database: FreshDatabase;
+  /** A Temporal client in the platform's own namespace. */
+  temporal: Client;
+  /** Stops the platform and drops what it had. */
+  dispose(): Promise<void>;
+}
+
+async function createNamespace(connection: Connection, namespace: string): Promise<void> {
+  await connection.workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod: RETENTION });
+  await until(() => connection.workflowService.describeNamespace({ namespace }), { what: `namespace ${namespace}` });
+}
+
+/** A platform of this file's own on the run's servers: its own database, its own Temporal namespace. */
+export async function startPlatform(env: Record<string, string> = {}): Promise<SharedPlatform> {
+  const database = await freshDatabase();
+  const connection = await Connection.connect({ address: inject('temporalAddress') });
+  const namespace = `test-${randomBytes(6).toString('hex')}`;
+  await createNamespace(connection, namespace);
+  const platform = new TestPlatform({
+    dataDir: mkdtempSync(join(inject('runDir'), 'platform-')),
+    register: join(inject('runDir'), 'processes'),
+    env: {
+      DATABASE_URL: database.url,
+      TEMPORAL_ADDRESS: inject('temporalAddress'),
+      TEMPORAL_NAMESPACE: namespace,
+      ...env,
+    },
+  });
+  const dispose = async () => {
+    try {
+      await platform.stop();
+    } finally {
+      await connection.close();
+      await database.drop();
+    }
+  };
+  try {
+    await platform.start();
+  } catch (error) {
+    await dispose();
+    throw error;
+  }
+  return { platform, database, temporal: new Client({ connection, namespace }), dispose };
+}
+
+/** A platform that brings its own Postgres and Temporal, as on a bare machine. */
+export async function startBarePlatform(env: Record<string, string> = {}): Promise<TestPlatform> {
+  const platform = new TestPlatform({
+    dataDir: mkdtempSync(join(inject('runDir'), 'bare-')),
+    register: join(inject('runDir'), 'processes'),
+    env,
+  });
+  return platform.start();
+}

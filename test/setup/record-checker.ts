@@ -1,0 +1,116 @@
+import type pg from 'pg';
+
+/** Runs SQL as somebody who sees every tenant. */
+export interface RecordReader {
+  query<Row extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]>;
+}
+
+interface Rule {
+  what: string;
+  /** Gives one row for each violation, with its `id`. */
+  sql: string;
+}
+
+const TERMINAL = `('completed', 'failed', 'canceled')`;
+const TERMINAL_EVENTS = `('message.completed', 'message.error', 'message.canceled')`;
+
+/** What holds at every moment, whatever is in flight. */
+const ALWAYS: Rule[] = [
+  {
+    what: 'a message has its terminal event exactly when it has ended, once, and of the kind that fits its state',
+    sql: `SELECT m.message_id AS id FROM messages m
+      LEFT JOIN events e ON e.tenant_id = m.tenant_id AND e.session_id = m.session_id
+        AND e.payload->>'message_id' = m.message_id AND e.event_type IN ${TERMINAL_EVENTS}
+      GROUP BY m.tenant_id, m.message_id, m.state
+      HAVING count(e.event_id) <> (CASE WHEN m.state IN ${TERMINAL} THEN 1 ELSE 0 END)
+        OR bool_or(e.event_type <> CASE m.state WHEN 'completed' THEN 'message.completed'
+                                                WHEN 'failed' THEN 'message.error' ELSE 'message.canceled' END)`,
+  },
+  {
+    what: 'a message was received once',
+    sql: `SELECT m.message_id AS id FROM messages m WHERE (SELECT count(*) FROM events e
+      WHERE e.event_type = 'message.received' AND e.payload->>'message_id' = m.message_id) <> 1`,
+  },
+  {
+    what: 'a completed message has exactly one dispatch whose result completed it, any other has none',
+    sql: `SELECT m.message_id AS id FROM messages m WHERE (SELECT count(*) FROM dispatches d
+      WHERE d.tenant_id = m.tenant_id AND d.message_id = m.message_id AND d.state = 'completed')
+      <> (CASE WHEN m.state = 'completed' THEN 1 ELSE 0 END)`,
+  },
+  {
+    what: 'a message has one open dispatch at most, and it is the current one',
+    sql: `SELECT m.message_id AS id FROM messages m JOIN dispatches d USING (tenant_id, message_id)
+      WHERE d.state = 'open' GROUP BY m.tenant_id, m.message_id, m.current_dispatch_id
+      HAVING count(*) > 1 OR bool_or(d.dispatch_id IS DISTINCT FROM m.current_dispatch_id)`,
+  },
+  {
+    what: 'a dispatch is reported as ended once at most, and only after it was sent',
+    sql: `SELECT d.dispatch_id AS id FROM dispatches d
+      JOIN events e ON e.payload->>'dispatch_id' = d.dispatch_id AND e.event_type IN ('dispatch.success', 'dispatch.failed')
+      GROUP BY d.dispatch_id, d.sent_at, d.state HAVING count(*) > 1 OR d.sent_at IS NULL OR d.state = 'open'`,
+  },
+  {
+    what: 'a dispatch is reported as sent exactly when it was',
+    sql: `SELECT d.dispatch_id AS id FROM dispatches d
+      LEFT JOIN events e ON e.payload->>'dispatch_id' = d.dispatch_id AND e.event_type = 'dispatch.sent'
+      GROUP BY d.dispatch_id, d.sent_at HAVING count(e.event_id) <> (CASE WHEN d.sent_at IS NULL THEN 0 ELSE 1 END)`,
+  },
+  {
+    what: 'one request to a human is open exactly while the message waits for it',
+    sql: `SELECT m.message_id AS id FROM messages m WHERE (SELECT count(*) FROM input_requests r
+      WHERE r.tenant_id = m.tenant_id AND r.message_id = m.message_id AND r.state = 'pending')
+      <> (CASE WHEN m.state = 'input-required' THEN 1 ELSE 0 END)`,
+  },
+  {
+    what: 'a request is decided once at most, and has a decision exactly when it is resolved',
+    sql: `SELECT r.request_id AS id FROM input_requests r WHERE (SELECT count(*) FROM input_decisions d
+      WHERE d.tenant_id = r.tenant_id AND d.request_id = r.request_id) <> (CASE WHEN r.state = 'resolved' THEN 1 ELSE 0 END)`,
+  },
+  {
+    what: 'a message that has ended holds nothing',
+    sql: `SELECT m.message_id AS id FROM messages m LEFT JOIN dispatches d
+        ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id AND d.state = 'open'
+      WHERE m.state IN ${TERMINAL}
+        AND (m.holds_slot OR m.suspends_session OR m.completed_at IS NULL OR d.dispatch_id IS NOT NULL)`,
+  },
+  {
+    what: 'a session that has ended has nothing in flight and says when it ended, once',
+    sql: `SELECT s.session_id AS id FROM sessions s WHERE s.status <> 'active' AND (s.ended_at IS NULL
+      OR EXISTS (SELECT 1 FROM messages m WHERE m.session_id = s.session_id AND m.state NOT IN ${TERMINAL})
+      OR (SELECT count(*) FROM events e WHERE e.session_id = s.session_id AND e.event_type = 'session.closed') <> 1)`,
+  },
+  {
+    what: 'no agent serves more sessions than it may',
+    sql: `SELECT a.instance_id AS id FROM agents a WHERE a.max_concurrent_sessions > 0
+      AND agent_load(a.tenant_id, a.instance_id) > a.max_concurrent_sessions`,
+  },
+];
+
+/** What holds once every message has ended and every session of `/sessions/init` is closed. */
+const AT_REST: Rule[] = [
+  { what: 'every message has ended', sql: `SELECT message_id AS id FROM messages WHERE state NOT IN ${TERMINAL}` },
+  { what: 'no dispatch is open', sql: `SELECT dispatch_id AS id FROM dispatches WHERE state = 'open'` },
+  {
+    what: 'no agent is counted as serving a session',
+    sql: `SELECT instance_id AS id FROM agents WHERE agent_load(tenant_id, instance_id) <> 0`,
+  },
+];
+
+async function violations(reader: RecordReader, rules: Rule[]): Promise<string[]> {
+  const found: string[] = [];
+  for (const { what, sql } of rules) {
+    const rows = await reader.query<{ id: string }>(sql);
+    if (rows.length > 0) found.push(`broken: ${what}: ${rows.map((row) => row.id).join(', ')}`);
+  }
+  return found;
+}
+
+/** What of the record contradicts itself right now; empty when nothing does. */
+export function contradictions(reader: RecordReader): Promise<string[]> {
+  return violations(reader, ALWAYS);
+}
+
+/** The same when everything is said to be over, with what is not over. */
+export function leftovers(reader: RecordReader): Promise<string[]> {
+  return violations(reader, [...ALWAYS, ...AT_REST]);
+}
