@@ -1,0 +1,212 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { HeartbeatPayload } from '../../contracts/agents.js';
+import { CLOSE_CODES } from '../../contracts/errors.js';
+import type { FrameEnvelope, WelcomePayload } from '../../contracts/frames.js';
+import { LIMITS } from '../../contracts/limits.js';
+import { type AgentLog, type AgentOptions, SILENT_LOG } from './agent-options.js';
+import { Backoff } from './backoff.js';
+import { DispatchRuns } from './dispatch-runs.js';
+import { type ConnectionEnd, MeshConnection } from './mesh-connection.js';
+import { Registration } from './registration.js';
+import { stopReason, stopReasonOfError } from './stop-reason.js';
+
+/** Spare time for the mesh to end a drained connection by itself. */
+const DRAIN_SLACK_MS = 5_000;
+
+/** An agent that holds a WebSocket to the mesh and comes back whenever it is lost. Made by `connectAgent`. */
+export class ConnectedAgent {
+  /** Settles at the first `welcome`; rejects with `AgentStoppedError` when the platform refuses the agent. */
+  readonly ready: Promise<void>;
+  /** Settles after `close()`; rejects with `AgentStoppedError` when the agent was refused or replaced. */
+  readonly closed: Promise<void>;
+  readonly #registration: Registration;
+  readonly #runs: DispatchRuns;
+  readonly #log: AgentLog;
+  readonly #backoff = new Backoff();
+  readonly #closing = new AbortController();
+  readonly #maxConcurrentSessions: number;
+  #onReady: () => void = () => undefined;
+  #connection: MeshConnection | null = null;
+  #resumeToken: string | null = null;
+  #timers: NodeJS.Timeout[] = [];
+  #status: NonNullable<HeartbeatPayload['status']> = 'available';
+  #isMeshDraining = false;
+
+  constructor(options: AgentOptions) {
+    this.#log = options.log ?? SILENT_LOG;
+    this.#registration = new Registration(options);
+    this.#runs = new DispatchRuns(options.onMessage, this.#log);
+    this.#maxConcurrentSessions = options.maxConcurrentSessions ?? LIMITS.maxConcurrentSessionsDefault;
+    const welcomed = new Promise<void>((resolve) => {
+      this.#onReady = resolve;
+    });
+    this.closed = this.#stayConnected();
+    this.ready = Promise.race([welcomed, this.closed]);
+    this.ready.catch(() => undefined); // whoever awaits `closed` alone learns it there
+    this.closed.catch(() => undefined);
+  }
+
+  /** As given, or as the platform chose it; empty before the first registration. */
+  get instanceId(): string {
+    return this.#registration.instanceId;
+  }
+
+  /** Tells the mesh at once; repeated with every heartbeat. */
+  reportStatus(status: NonNullable<HeartbeatPayload['status']>): void {
+    this.#status = status;
+    this.#heartbeat();
+  }
+
+  /**
+   * Takes no new work, finishes what is running, and leaves.
+   * @param graceSeconds how long running work may take; after that it fails with `AGENT_DISCONNECTED`
+   */
+  async close(graceSeconds: number = LIMITS.closeGraceSecondsDefault): Promise<void> {
+    if (!this.#closing.signal.aborted) {
+      this.#status = 'draining';
+      this.#heartbeat();
+      this.#connection?.send('close_request', { grace_seconds: graceSeconds, reason: 'agent stops' });
+      this.#closing.abort();
+      if (this.#connection) await settledWithin(this.#runs.idle(), graceSeconds * 1000);
+      this.#connection?.close(CLOSE_CODES.NORMAL);
+    }
+    await this.closed;
+  }
+
+  async #stayConnected(): Promise<void> {
+    try {
+      while (!this.#closing.signal.aborted) {
+        const waitMs = await this.#connectOnce();
+        if (!this.#closing.signal.aborted) await this.#pause(waitMs);
+      }
+    } finally {
+      this.#runs.abortAll('AGENT_DISCONNECTED');
+      await this.#registration.close();
+    }
+  }
+
+  /** One connection, from registration to its end. @returns milliseconds to wait before the next one */
+  async #connectOnce(): Promise<number> {
+    let renewing = false;
+    try {
+      const { url, token } = await this.#registration.target();
+      if (this.#closing.signal.aborted) return 0;
+      const end = await this.#hold(url, token, () => {
+        renewing = true;
+      });
+      this.#learn(end, token);
+    } catch (error) {
+      const reason = stopReasonOfError(error);
+      if (reason) throw reason;
+      this.#log.warn({ error: error instanceof Error ? error.message : String(error) }, 'platform not reachable');
+    }
+    return renewing ? 0 : this.#backoff.next();
+  }
+
+  async #hold(url: string, token: string, onRenew: () => void): Promise<ConnectionEnd> {
+    const connection = new MeshConnection({
+      url,
+      token,
+      ca: this.#registration.ca,
+      hello: {
+        ...this.#registration.hello(),
+        current_sessions: this.#runs.sessionCount,
+        resume_token: this.#resumeToken,
+        inflight: this.#runs.inflight(),
+      },
+      onWelcome: (welcome) => this.#welcomed(connection, welcome, onRenew),
+      onFrame: (frame) => this.#receive(frame),
+    });
+    const onClosing = () => {
+      if (this.#connection !== connection) connection.cut(); // it is still opening: nothing to drain
+    };
+    this.#closing.signal.addEventListener('abort', onClosing);
+    try {
+      return await connection.ended;
+    } finally {
+      this.#closing.signal.removeEventListener('abort', onClosing);
+      this.#lost();
+    }
+  }
+
+  #welcomed(connection: MeshConnection, welcome: WelcomePayload, onRenew: () => void): void {
+    this.#connection = connection;
+    this.#resumeToken = welcome.resume_token;
+    this.#isMeshDraining = false;
+    this.#backoff.reset();
+    this.#runs.connected(connection, welcome);
+    const renew = () => {
+      onRenew();
+      this.#log.debug({}, 'reconnecting with a new token');
+      connection.cut();
+    };
+    const renewInMs = Math.min(Math.max(this.#registration.renewAtMs - Date.now(), 1_000), LIMITS.deadlineMsMax);
+    this.#timers = [setInterval(() => this.#heartbeat(), welcome.heartbeat_interval_ms), setTimeout(renew, renewInMs)];
+    this.#log.info(
+      { instance_id: this.instanceId, mesh_id: welcome.mesh_id, resumed: welcome.resumed },
+      'agent connected',
+    );
+    this.#heartbeat();
+    this.#onReady();
+  }
+
+  #lost(): void {
+    for (const timer of this.#timers.splice(0)) clearTimeout(timer);
+    if (this.#connection) this.#runs.disconnected();
+    this.#connection = null;
+  }
+
+  #receive(frame: FrameEnvelope): void {
+    if (frame.type === 'dispatch') this.#runs.accept(frame, this.#isDraining() ? 'draining' : null);
+    else if (frame.type === 'error') this.#runs.endedByMesh(frame.in_reply_to ?? '', String(frame.payload.code));
+    else if (frame.type === 'close_request') this.#drain(frame);
+    else this.#log.debug({ type: frame.type }, 'frame ignored');
+  }
+
+  #isDraining(): boolean {
+    return this.#closing.signal.aborted || this.#isMeshDraining;
+  }
+
+  /** The mesh goes away in an orderly way: it closes the socket itself, at the end of the grace at the latest. */
+  #drain(frame: FrameEnvelope): void {
+    const connection = this.#connection;
+    const graceSeconds = Number(frame.payload.grace_seconds ?? LIMITS.closeGraceSecondsDefault);
+    this.#isMeshDraining = true;
+    this.#log.info({ grace_seconds: graceSeconds }, 'the mesh is shutting down');
+    this.#timers.push(setTimeout(() => connection?.cut(), graceSeconds * 1000 + DRAIN_SLACK_MS));
+  }
+
+  #heartbeat(): void {
+    this.#connection?.send('heartbeat', {
+      instance_id: this.instanceId,
+      status: this.#status,
+      current_sessions: this.#runs.sessionCount,
+      max_concurrent_sessions: this.#maxConcurrentSessions,
+    });
+  }
+
+  /** What the end of a connection means for the next one. */
+  #learn(end: ConnectionEnd, token: string): void {
+    const reason = stopReason(end);
+    if (reason && !this.#closing.signal.aborted) throw reason;
+    if (end.httpStatus === 401 || end.closeCode === CLOSE_CODES.TOKEN_EXPIRED) this.#registration.dropToken(token);
+    if (end.httpStatus === 404) this.#registration.forget();
+    if (!this.#closing.signal.aborted) this.#log.warn({ ...end }, 'connection to the mesh ended');
+  }
+
+  async #pause(waitMs: number): Promise<void> {
+    if (waitMs === 0) return;
+    await delay(waitMs, undefined, { signal: this.#closing.signal }).catch(() => undefined); // closing ends the wait
+  }
+}
+
+async function settledWithin(work: Promise<void>, timeoutMs: number): Promise<void> {
+  const timer = new AbortController();
+  await Promise.race([work, delay(timeoutMs, undefined, { signal: timer.signal })]);
+  timer.abort();
+}
+
+/** Registers an agent and keeps it connected until `close()`. Returns at once; await `ready`, and watch `closed`. */
+export function connectAgent(options: AgentOptions): ConnectedAgent {
+  return new ConnectedAgent(options);
+}

@@ -1,0 +1,144 @@
+import type { DispatchPayload, FrameEnvelope, HelloPayload, WelcomePayload } from '../../contracts/frames.js';
+import { LIMITS } from '../../contracts/limits.js';
+import type { AgentLog } from './agent-options.js';
+import type { AgentTask, TaskResult } from './agent-task.js';
+import { DispatchRun } from './dispatch-run.js';
+import { readDispatch } from './frames.js';
+import type { MeshConnection } from './mesh-connection.js';
+import type { FrameSink } from './outbox.js';
+
+/** Answers that were sent but perhaps not received are held for the resume window; at most this many. */
+const ANSWERED_MAX = 64;
+
+/** All dispatches of an agent, over its connections. */
+export class DispatchRuns {
+  readonly #onMessage: (task: AgentTask) => Promise<TaskResult>;
+  readonly #log: AgentLog;
+  readonly #running = new Map<string, DispatchRun>();
+  /** Handlers that have ended; kept because the connection may break before the mesh has the outcome. */
+  readonly #answered = new Map<string, DispatchRun>();
+  #sink: FrameSink | null = null;
+  #resumeWindowMs = 0;
+  #maxInflight: number = LIMITS.dispatchesInFlightPerConnection;
+  #idle: (() => void)[] = [];
+
+  constructor(onMessage: (task: AgentTask) => Promise<TaskResult>, log: AgentLog) {
+    this.#onMessage = onMessage;
+    this.#log = log;
+  }
+
+  /** Different sessions that are being worked for. */
+  get sessionCount(): number {
+    return new Set([...this.#running.values()].map((run) => run.dispatch.session_context.session_id)).size;
+  }
+
+  /** What `hello` says is still held here. */
+  inflight(): NonNullable<HelloPayload['inflight']> {
+    this.#forgetAnswered();
+    return this.#all().map((run) => ({ dispatch_id: run.dispatch.dispatch_id, last_seq: run.resumesAfterSeq }));
+  }
+
+  /** A connection is ready. Without a resume the mesh has failed everything: it is given up here too. */
+  connected(connection: MeshConnection, welcome: WelcomePayload): void {
+    this.#resumeWindowMs = welcome.resume_window_ms;
+    this.#maxInflight = welcome.limits?.max_inflight ?? this.#maxInflight;
+    this.#sink = this.#sinkOf(connection);
+    if (!welcome.resumed) this.abortAll('AGENT_DISCONNECTED');
+    for (const run of this.#all()) run.attach(this.#sink);
+  }
+
+  /** The connection is lost; handlers go on, their output is held. */
+  disconnected(): void {
+    this.#sink = null;
+    for (const run of this.#all()) run.attach(null);
+  }
+
+  /** A `dispatch` frame. One that is known already is not run again. */
+  accept(frame: FrameEnvelope, refuse: 'draining' | null): void {
+    const sink = this.#sink;
+    if (!sink || this.#running.has(frame.id)) return;
+    const answered = this.#answered.get(frame.id);
+    if (answered) {
+      answered.attach(sink);
+      return;
+    }
+    const dispatch = readDispatch(frame.payload);
+    const problem = dispatch
+      ? this.#busy(refuse)
+      : { code: 'INVALID_DISPATCH', message: 'not a dispatch of service.v1' };
+    if (problem || !dispatch) sink.send('error', { retryable: problem?.code === 'AGENT_BUSY', ...problem }, frame.id);
+    else this.#start(frame.id, dispatch, sink);
+  }
+
+  /** An `error` frame about a dispatch: the mesh has ended it. */
+  endedByMesh(frameId: string, code: string): void {
+    this.#answered.delete(frameId);
+    const run = this.#running.get(frameId);
+    if (!run) return;
+    this.#log.info({ dispatch_id: run.dispatch.dispatch_id, code }, 'dispatch ended by the mesh');
+    this.#remove(run);
+    run.abort(code);
+  }
+
+  abortAll(code: string): void {
+    for (const run of [...this.#running.values()]) {
+      this.#remove(run);
+      run.abort(code);
+    }
+    this.#answered.clear();
+  }
+
+  /** Settles when no handler is running. */
+  async idle(): Promise<void> {
+    if (this.#running.size > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+  }
+
+  #start(frameId: string, dispatch: DispatchPayload, sink: FrameSink): void {
+    const run = new DispatchRun(frameId, dispatch, sink);
+    this.#running.set(frameId, run);
+    sink.send('dispatch_ack', { accepted_at: new Date().toISOString() }, frameId);
+    void run.handle(this.#onMessage).then(() => {
+      if (!this.#running.has(frameId)) return;
+      this.#answered.set(frameId, run);
+      this.#remove(run);
+    });
+  }
+
+  #remove(run: DispatchRun): void {
+    this.#running.delete(run.frameId);
+    this.#forgetAnswered();
+    if (this.#running.size === 0) for (const resolve of this.#idle.splice(0)) resolve();
+  }
+
+  #busy(refuse: 'draining' | null): { code: string; message: string } | null {
+    if (refuse) return { code: 'AGENT_BUSY', message: 'the agent is shutting down' };
+    return this.#running.size < this.#maxInflight
+      ? null
+      : { code: 'AGENT_BUSY', message: 'too many dispatches at once' };
+  }
+
+  #forgetAnswered(): void {
+    const oldest = Date.now() - this.#resumeWindowMs;
+    for (const [frameId, run] of this.#answered) {
+      const sentAtMs = run.outcomeSentAtMs;
+      const isOver = run.isAborted || (sentAtMs !== null && (sentAtMs < oldest || this.#answered.size > ANSWERED_MAX));
+      if (isOver) this.#answered.delete(frameId);
+    }
+  }
+
+  #all(): DispatchRun[] {
+    return [...this.#running.values(), ...this.#answered.values()];
+  }
+
+  #sinkOf(connection: MeshConnection): FrameSink {
+    const flushAll = () => {
+      for (const run of this.#all()) run.flush();
+    };
+    return {
+      get bufferedBytes() {
+        return connection.bufferedBytes;
+      },
+      send: (type, payload, inReplyTo) => connection.send(type, payload, inReplyTo, flushAll),
+    };
+  }
+}
