@@ -1,0 +1,30 @@
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type FreshDatabase, freshDatabase } from '../setup/database.js';
+
+const SCRIPT = fileURLToPath(new URL('../../scripts/dump-schema.mjs', import.meta.url));
+const COMMITTED = new URL('../../db/schema.sql', import.meta.url);
+
+let database: FreshDatabase;
+beforeAll(async () => {
+  database = await freshDatabase();
+});
+afterAll(() => database.drop());
+
+test('the migrations make what db/schema.sql says (refresh it with `npm run db:dump`)', async () => {
+  const { stdout } = await promisify(execFile)(process.execPath, [SCRIPT, '--print'], {
+    env: { ...process.env, DATABASE_URL: database.url },
+  });
+  expect(stdout).toBe(readFileSync(COMMITTED, 'utf8'));
+});
+
+test('every table with a tenant has forced row-level security', async () => {
+  const open = await database.query(`
+    SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant_id'
+     WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')
+       AND NOT (c.relrowsecurity AND c.relforcerowsecurity)`);
+  expect(open).toEqual([]);
+});
