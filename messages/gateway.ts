@@ -1,0 +1,50 @@
+import type { MessageSendParams, StreamEvent, Task } from '../contracts/a2a.js';
+import type { Caller } from '../contracts/auth.js';
+import type { MessageRecord, ResolveRequest } from '../contracts/messages.js';
+import { type AcceptContext, type Accepted, acceptMessage } from './accept.js';
+import { cancelMessage } from './cancel.js';
+import type { MessageCore } from './core.js';
+import { answerFollowUp } from './follow-up.js';
+import { createMessageReads } from './read.js';
+import { type Resolved, resolveMessage } from './resolve.js';
+import { streamTask, waitForTask } from './watch.js';
+
+/** What the API does with messages. Errors: PlatformError, and RpcError where only `/send` can meet it. */
+export interface Gateway {
+  accept(caller: Caller, params: MessageSendParams, context: AcceptContext): Promise<Accepted>;
+  /** A message that names a `taskId`: answers what its agent asked. */
+  followUp(caller: Caller, params: MessageSendParams): Promise<{ message_id: string }>;
+  waitForTask(
+    tenantId: string,
+    messageId: string,
+    options: { waitMs: number; signal: AbortSignal; blocking: boolean; historyLength?: number },
+  ): Promise<Task>;
+  stream(tenantId: string, messageId: string, options: { signal: AbortSignal }): AsyncIterable<StreamEvent>;
+  cancel(caller: Caller, messageId: string, reason: string): Promise<void>;
+  resolve(caller: Caller | null, messageId: string, body: ResolveRequest): Promise<Resolved>;
+  list(
+    tenantId: string,
+    query: { session_id?: string; state?: string; page: number; page_size: number },
+  ): Promise<{ count: number; messages: MessageRecord[] }>;
+  get(tenantId: string, messageId: string): Promise<MessageRecord>;
+  pending(
+    tenantId: string,
+    query: { session_id?: string; limit: number; offset: number },
+  ): Promise<{ total: number; messages: MessageRecord[] }>;
+}
+
+/** Binds the functions of `messages/` to their database, bus and waker. */
+export function createGateway(core: MessageCore): Gateway {
+  const reads = createMessageReads(core.db);
+  return {
+    accept: (caller, params, context) => acceptMessage(core, caller, params, context),
+    followUp: (caller, params) => answerFollowUp(core, caller, params),
+    waitForTask: (tenant_id, message_id, options) => waitForTask(core, { tenant_id, message_id }, options),
+    stream: (tenant_id, message_id, options) => streamTask(core, { tenant_id, message_id }, options.signal),
+    cancel: (caller, message_id, reason) => cancelMessage(core, { tenant_id: caller.tenant_id, message_id }, reason),
+    resolve: (caller, messageId, body) => resolveMessage(core, caller, messageId, body),
+    list: (tenantId, query) => reads.list(tenantId, query),
+    get: (tenantId, messageId) => reads.get(tenantId, messageId),
+    pending: (tenantId, query) => reads.pending(tenantId, query),
+  };
+}

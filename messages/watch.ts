@@ -1,0 +1,155 @@
+import type { ArtifactUpdate, StatusUpdate, StreamEvent, Task } from '../contracts/a2a.js';
+import { isTerminal } from '../contracts/messages.js';
+import { PlatformError } from '../runtime/errors.js';
+import type { BusEvent } from './bus.js';
+import type { MessageCore, MessageRef } from './core.js';
+import { readMessage } from './read.js';
+import { agentMessage, taskOf } from './task.js';
+
+/** How often a watcher looks at the row although nobody told it of a change: a notice lost with a node costs at most this. */
+const FALLBACK_MS = 5_000;
+/** Chunks that a slow reader may fall behind; it then misses some and finds them in the final task. */
+const QUEUE_MAX = 1_024;
+
+type WatchCore = Pick<MessageCore, 'db' | 'bus'>;
+
+/** Whether a caller has nothing more to wait for: terminal, or a human's turn. */
+function isResting(state: string): boolean {
+  return isTerminal(state) || state === 'input-required';
+}
+
+async function read(core: WatchCore, ref: MessageRef) {
+  const found = await core.db.tenant(ref.tenant_id, (tx) => readMessage(tx, ref.tenant_id, ref.message_id));
+  if (!found) throw new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
+  return found;
+}
+
+/** Bus events of one message as a queue that can be awaited with a bound on the wait. */
+class Feed implements Disposable {
+  readonly #queue: BusEvent[] = [];
+  readonly #stop: () => void;
+  #ring: (() => void) | null = null;
+
+  constructor(core: WatchCore, ref: MessageRef, wantChunks: boolean) {
+    this.#stop = core.bus.subscribe(ref.tenant_id, ref.message_id, 0, ({ event }) => {
+      if (event.kind !== 'changed' && (!wantChunks || this.#queue.length >= QUEUE_MAX)) return;
+      if (event.kind !== 'changed' || this.#queue.at(-1)?.kind !== 'changed') this.#queue.push(event);
+      this.#ring?.();
+    });
+  }
+
+  /** All that came since the last call; waits for something, for `waitMs`, or for the signal. */
+  async take(waitMs: number, signal: AbortSignal): Promise<BusEvent[]> {
+    if (this.#queue.length === 0 && !signal.aborted && waitMs > 0) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, waitMs);
+        const done = () => {
+          clearTimeout(timer);
+          signal.removeEventListener('abort', done);
+          this.#ring = null;
+          resolve();
+        };
+        this.#ring = done;
+        signal.addEventListener('abort', done, { once: true });
+      });
+    }
+    return this.#queue.splice(0);
+  }
+
+  [Symbol.dispose](): void {
+    this.#stop();
+  }
+}
+
+/**
+ * Waits until a message is terminal or waits for a human, `waitMs` at most, and gives the task as it then is.
+ * With `blocking: false` the task is given at once.
+ */
+export async function waitForTask(
+  core: WatchCore,
+  ref: MessageRef,
+  options: { waitMs: number; signal: AbortSignal; blocking: boolean; historyLength?: number },
+): Promise<Task> {
+  const until = Date.now() + (options.blocking ? options.waitMs : 0);
+  const shape = options.historyLength === undefined ? {} : { historyLength: options.historyLength };
+  const feed = new Feed(core, ref, false);
+  try {
+    for (;;) {
+      const { row, request } = await read(core, ref);
+      const leftMs = until - Date.now();
+      if (isResting(row.state) || leftMs <= 0 || options.signal.aborted) return taskOf(row, request, shape);
+      await feed.take(Math.min(leftMs, FALLBACK_MS), options.signal);
+    }
+  } finally {
+    feed[Symbol.dispose]();
+  }
+}
+
+function artifactUpdate(task: Task, event: Extract<BusEvent, { kind: 'artifact' }>): ArtifactUpdate {
+  return {
+    kind: 'artifact-update',
+    taskId: task.id,
+    contextId: task.contextId,
+    artifact: event.artifact,
+    append: event.append,
+    lastChunk: event.last_chunk,
+  };
+}
+
+function statusUpdate(task: Task): StatusUpdate {
+  const final = isResting(task.status.state);
+  return {
+    kind: 'status-update',
+    taskId: task.id,
+    contextId: task.contextId,
+    status: task.status,
+    final,
+    ...(final && task.metadata && { metadata: task.metadata }),
+  };
+}
+
+/** Artifacts of the final task that no chunk has shown. */
+function unseenArtifacts(task: Task, seen: ReadonlySet<string>): ArtifactUpdate[] {
+  return (task.artifacts ?? [])
+    .filter((artifact) => !seen.has(artifact.artifactId))
+    .map((artifact) => artifactUpdate(task, { kind: 'artifact', artifact, append: false, last_chunk: true }));
+}
+
+/**
+ * The events of `message/stream`: first the task, then artifact and status updates, last a status update with `final: true` at a
+ * terminal state or at `input-required` (a2a.md). Ends early when the signal aborts.
+ */
+export async function* streamTask(core: WatchCore, ref: MessageRef, signal: AbortSignal): AsyncGenerator<StreamEvent> {
+  const feed = new Feed(core, ref, true);
+  try {
+    const first = await read(core, ref);
+    const seen = new Set<string>();
+    let shown = first.row.state;
+    const opening = taskOf(first.row, first.request);
+    yield isResting(shown) ? opening : { ...opening, artifacts: [] };
+    if (isResting(shown)) return yield statusUpdate(opening);
+    const earlier = new Set(first.row.artifacts.map((artifact) => artifact.artifactId));
+    while (!signal.aborted) {
+      const events = await feed.take(FALLBACK_MS, signal);
+      const { row, request } = await read(core, ref);
+      const task = taskOf(row, request);
+      for (const event of events) {
+        if (event.kind === 'artifact') {
+          seen.add(event.artifact.artifactId);
+          yield artifactUpdate(task, event);
+        } else if (event.kind === 'status_text') {
+          const message = agentMessage(row, `status-${Date.now()}`, [{ kind: 'text', text: event.text }]);
+          yield { ...statusUpdate(task), status: { state: 'working', message }, final: false };
+        }
+      }
+      if (isResting(row.state)) {
+        yield* unseenArtifacts(task, new Set([...seen, ...earlier]));
+        return yield statusUpdate(task);
+      }
+      if (row.state !== shown) yield statusUpdate(task);
+      shown = row.state;
+    }
+  } finally {
+    feed[Symbol.dispose]();
+  }
+}
