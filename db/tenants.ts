@@ -1,0 +1,59 @@
+import { PlatformError } from '../runtime/errors.js';
+import { newId } from '../runtime/ids.js';
+import { recordEvent } from './events.js';
+import type { Db } from './pool.js';
+
+export interface Tenant {
+  tenant_id: string;
+  name: string;
+  created_at: string;
+  deleted_at: string | null;
+}
+
+interface TenantRow {
+  tenant_id: string;
+  name: string;
+  created_at: Date;
+  deleted_at: Date | null;
+}
+
+/** Makes a tenant and writes `tenant.created`. Names need not be unique. */
+export async function createTenant(db: Db, name: string): Promise<{ tenant_id: string; name: string }> {
+  const tenant = { tenant_id: newId('ten'), name };
+  await db.system(async (tx) => {
+    await tx.query('INSERT INTO tenants (tenant_id, name) VALUES ($1, $2)', [tenant.tenant_id, name]);
+    await recordEvent(tx, tenant, 'tenant.created', tenant);
+  });
+  return tenant;
+}
+
+/** All tenants, newest first, deleted ones included. */
+export async function listTenants(db: Db): Promise<Tenant[]> {
+  const rows = await db.system((tx) =>
+    tx.query<TenantRow>(
+      'SELECT tenant_id, name, created_at, deleted_at FROM tenants ORDER BY created_at DESC, tenant_id DESC',
+    ),
+  );
+  return rows.map((row) => ({
+    tenant_id: row.tenant_id,
+    name: row.name,
+    created_at: row.created_at.toISOString(),
+    deleted_at: row.deleted_at?.toISOString() ?? null,
+  }));
+}
+
+/**
+ * Marks a tenant as deleted and writes `tenant.deleted`: its credentials and tokens end within 5 s, its rows stay.
+ * @throws PlatformError `NOT_FOUND` when there is none, or it was deleted before
+ */
+export async function deleteTenant(db: Db, tenantId: string): Promise<{ tenant_id: string; name: string }> {
+  return db.system(async (tx) => {
+    const [tenant] = await tx.query<{ tenant_id: string; name: string }>(
+      'UPDATE tenants SET deleted_at = now() WHERE tenant_id = $1 AND deleted_at IS NULL RETURNING tenant_id, name',
+      [tenantId],
+    );
+    if (!tenant) throw new PlatformError('NOT_FOUND', `There is no tenant ${tenantId}.`);
+    await recordEvent(tx, tenant, 'tenant.deleted', tenant);
+    return tenant;
+  });
+}

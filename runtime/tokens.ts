@@ -1,0 +1,69 @@
+import { randomUUID } from 'node:crypto';
+import { errors, type JWK, type JWTHeaderParameters, type JWTPayload, jwtVerify, SignJWT } from 'jose';
+import { TokenClaims } from '../contracts/auth.js';
+import { LIMITS } from '../contracts/limits.js';
+import { PlatformError } from './errors.js';
+import { KeyRing, type StoredKey } from './key-ring.js';
+
+/** Tells access tokens from everything else that the same keys sign (RFC 9068). */
+const ACCESS_TOKEN_TYPE = 'at+jwt';
+
+/** Signs what the platform hands out. */
+export interface TokenIssuer {
+  /** A JWT with `claims`, valid from now. */
+  issueAccessToken(claims: Omit<TokenClaims, 'iat' | 'exp'>, expiresInSeconds: number): Promise<string>;
+  /** Proves the mesh to a hosted agent: valid for 60 s, its audience is the instance. */
+  issueDispatchToken(dispatch: { tenant_id: string; instance_id: string; dispatch_id: string }): Promise<string>;
+  /** The public keys that verify both. */
+  jwks(): Promise<{ keys: JWK[] }>;
+}
+
+/** Issues tokens and reads them back. */
+export interface Tokens extends TokenIssuer {
+  /**
+   * The claims of an access token of this platform that has not expired.
+   * @throws PlatformError `unauthorized`; `SERVICE_UNAVAILABLE` while the keys cannot be read
+   */
+  verifyAccessToken(token: string): Promise<TokenClaims>;
+}
+
+/**
+ * @param options.loadKeys every signing key that still verifies
+ * @param options.issuer what `iss` says; it is not checked, because the address of a platform may change while tokens live
+ */
+export function createTokens(options: { loadKeys: () => Promise<StoredKey[]>; issuer?: () => string }): Tokens {
+  const ring = new KeyRing(options.loadKeys);
+
+  const sign = async (payload: JWTPayload, typ: string, lifetimeSeconds: number): Promise<string> => {
+    const { kid, privateKey } = await ring.active();
+    const now = Math.floor(Date.now() / 1000);
+    const issuer = options.issuer ? { iss: options.issuer() } : {};
+    return new SignJWT({ ...issuer, ...payload, iat: now, exp: now + lifetimeSeconds })
+      .setProtectedHeader({ alg: 'EdDSA', kid, typ })
+      .sign(privateKey);
+  };
+
+  const keyOf = async ({ kid }: JWTHeaderParameters) => {
+    const key = kid === undefined ? undefined : await ring.verifying(kid);
+    if (key === undefined) throw new PlatformError('unauthorized', 'The access token is signed with an unknown key.');
+    return key;
+  };
+
+  return {
+    issueAccessToken: (claims, expiresInSeconds) =>
+      sign({ ...claims, jti: randomUUID() }, ACCESS_TOKEN_TYPE, expiresInSeconds),
+    issueDispatchToken: ({ tenant_id, instance_id, dispatch_id }) =>
+      sign({ aud: instance_id, sub: dispatch_id, tenant_id, dispatch_id }, 'JWT', LIMITS.hostedTokenSeconds),
+    jwks: () => ring.jwks(),
+    verifyAccessToken: async (token) => {
+      try {
+        const { payload } = await jwtVerify(token, keyOf, { algorithms: ['EdDSA'], typ: ACCESS_TOKEN_TYPE });
+        const claims = TokenClaims.safeParse(payload);
+        if (claims.success) return claims.data;
+      } catch (error) {
+        if (!(error instanceof errors.JOSEError)) throw error;
+      }
+      throw new PlatformError('unauthorized', 'The access token is not valid, or has expired.');
+    },
+  };
+}
