@@ -1,0 +1,210 @@
+import type { HelloPayload } from '../contracts/frames.js';
+import { recordEvent } from './events.js';
+import type { Tx } from './pool.js';
+
+/** One connection of an agent: a newer one has a higher epoch (architecture.md, decision 5). */
+export interface ConnectionRef {
+  tenant_id: string;
+  instance_id: string;
+  epoch: number;
+}
+
+/** Names an open dispatch; the same fields as `DispatchRef` of messages/. */
+export interface OpenRef {
+  tenant_id: string;
+  message_id: string;
+  dispatch_id: string;
+}
+
+interface AgentRow {
+  agent_type: string;
+  status: string;
+  connection_epoch: number;
+  max_concurrent_sessions: number;
+}
+
+/** What the handshake knows of an instance; `elsewhere`: only another tenant has one of that name. */
+export type InstanceLookup = { found: true; agent_type: string; deployment_mode: string } | { found: false; elsewhere: boolean };
+
+/** Looks an instance up across tenants. Needs a system transaction. */
+export async function findInstance(tx: Tx, tenantId: string, instanceId: string): Promise<InstanceLookup> {
+  const rows = await tx.query<{ own: boolean; agent_type: string; deployment_mode: string }>(
+    `SELECT tenant_id = $1 AS own, agent_type, deployment_mode FROM agents
+      WHERE instance_id = $2 AND deregistered_at IS NULL ORDER BY own DESC LIMIT 1`,
+    [tenantId, instanceId],
+  );
+  const [row] = rows;
+  if (!row?.own) return { found: false, elsewhere: row !== undefined };
+  return { found: true, agent_type: row.agent_type, deployment_mode: row.deployment_mode };
+}
+
+/** What opening a connection needs to know. `resumes` is the epoch of the connection that it continues. */
+export interface OpeningConnection {
+  tenant_id: string;
+  instance_id: string;
+  mesh_id: string;
+  hello: HelloPayload;
+  resumes: number | null;
+}
+
+/**
+ * Makes this the instance's newest connection: raises the epoch, so that an older one is fenced off, takes over what `hello`
+ * says, and makes the agent routable. A connection that resumes re-stamps the open dispatches of the one before.
+ * @returns the new epoch and the dispatches open at that moment (for one that resumes: those re-stamped); null when the
+ * instance is no longer registered as connected
+ */
+export async function openConnection(tx: Tx, opening: OpeningConnection): Promise<{ epoch: number; open: OpenRef[] } | null> {
+  const { tenant_id, instance_id, hello } = opening;
+  const [before] = await tx.query<AgentRow>(
+    `SELECT agent_type, status, connection_epoch, max_concurrent_sessions FROM agents
+      WHERE tenant_id = $1 AND instance_id = $2 AND deployment_mode = 'connected' AND deregistered_at IS NULL FOR UPDATE`,
+    [tenant_id, instance_id],
+  );
+  if (!before) return null;
+  const [after] = await tx.query<AgentRow>(TAKE_OVER, [
+    tenant_id,
+    instance_id,
+    opening.mesh_id,
+    hello.max_concurrent_sessions ?? null,
+    hello.agent_version ?? null,
+    jsonOrNull(hello.agent_card),
+    jsonOrNull(hello.skills),
+    jsonOrNull(hello.tools),
+  ]);
+  if (!after) return null;
+  await recordChanges(tx, { tenant_id, instance_id }, before, after);
+  const open = await tx.query<OpenRef>(opening.resumes === null ? OPEN_DISPATCHES : RESTAMP_DISPATCHES, [
+    tenant_id,
+    instance_id,
+    ...(opening.resumes === null ? [] : [opening.resumes, after.connection_epoch]),
+  ]);
+  return { epoch: after.connection_epoch, open };
+}
+
+const TAKE_OVER = `
+  UPDATE agents SET connection_epoch = connection_epoch + 1, mesh_id = $3, connected_at = now(), last_seen = now(),
+    status = 'available', consecutive_failures = 0,
+    max_concurrent_sessions = coalesce($4, max_concurrent_sessions), agent_version = coalesce($5, agent_version),
+    agent_card = coalesce($6, agent_card), skills = coalesce($7, skills), tools = coalesce($8, tools)
+  WHERE tenant_id = $1 AND instance_id = $2
+  RETURNING agent_type, status, connection_epoch, max_concurrent_sessions`;
+const OPEN_DISPATCHES = `
+  SELECT tenant_id, message_id, dispatch_id FROM dispatches WHERE tenant_id = $1 AND instance_id = $2 AND state = 'open'`;
+const RESTAMP_DISPATCHES = `
+  UPDATE dispatches SET epoch = $4 WHERE tenant_id = $1 AND instance_id = $2 AND state = 'open' AND epoch = $3
+  RETURNING tenant_id, message_id, dispatch_id`;
+
+function jsonOrNull(value: unknown): string | null {
+  return value === undefined ? null : JSON.stringify(value);
+}
+
+async function recordChanges(
+  tx: Tx,
+  agent: { tenant_id: string; instance_id: string },
+  before: Pick<AgentRow, 'agent_type' | 'status' | 'max_concurrent_sessions'>,
+  after: Pick<AgentRow, 'status' | 'max_concurrent_sessions'>,
+): Promise<void> {
+  const { tenant_id, instance_id } = agent;
+  const common = { agent_type: before.agent_type, instance_id };
+  if (before.status !== after.status) {
+    const severity = after.status === 'available' ? 'info' : 'warning';
+    await recordEvent(tx, { tenant_id, severity, source: 'mesh' }, 'agent.health_changed', {
+      ...common,
+      status: after.status,
+      previous_status: before.status,
+    });
+  }
+  if (before.max_concurrent_sessions !== after.max_concurrent_sessions) {
+    const [load] = await tx.query<{ load: number }>('SELECT agent_load($1, $2) AS load', [tenant_id, instance_id]);
+    await recordEvent(tx, { tenant_id, source: 'mesh' }, 'agent.capacity_changed', {
+      ...common,
+      current_sessions: load?.load ?? 0,
+      max_concurrent_sessions: after.max_concurrent_sessions,
+    });
+  }
+}
+
+/** What an agent or the end of its socket says about a connection. `offline` also takes it off its node, so that routing skips it. */
+export interface ConnectionChange {
+  status?: 'available' | 'draining' | 'unhealthy' | 'offline';
+  max_concurrent_sessions?: number;
+  consecutive_failures?: number;
+}
+
+/**
+ * Changes the row of a connected agent, with the events of it. What an agent reports about its load is not taken: that is
+ * counted here (architecture.md, decision 13).
+ * @returns false when a newer connection exists or the agent is deregistered, and nothing was changed
+ */
+export async function changeConnection(tx: Tx, connection: ConnectionRef, change: ConnectionChange): Promise<boolean> {
+  const { tenant_id, instance_id, epoch } = connection;
+  const [before] = await tx.query<AgentRow>(
+    `SELECT agent_type, status, connection_epoch, max_concurrent_sessions FROM agents
+      WHERE tenant_id = $1 AND instance_id = $2 AND connection_epoch = $3 AND deregistered_at IS NULL FOR UPDATE`,
+    [tenant_id, instance_id, epoch],
+  );
+  if (!before) return false;
+  const [after] = await tx.query<AgentRow>(
+    `UPDATE agents SET status = coalesce($3, status), max_concurrent_sessions = coalesce($4, max_concurrent_sessions),
+       consecutive_failures = coalesce($5, consecutive_failures),
+       last_seen = CASE WHEN $3 = 'offline' THEN last_seen ELSE now() END,
+       mesh_id = CASE WHEN $3 = 'offline' THEN NULL ELSE mesh_id END,
+       connected_at = CASE WHEN $3 = 'offline' THEN NULL ELSE connected_at END
+     WHERE tenant_id = $1 AND instance_id = $2 RETURNING agent_type, status, connection_epoch, max_concurrent_sessions`,
+    [tenant_id, instance_id, change.status ?? null, change.max_concurrent_sessions ?? null, change.consecutive_failures ?? null],
+  );
+  if (after) await recordChanges(tx, connection, before, after);
+  return true;
+}
+
+/** Whose dispatch this is and how it stands; null when there never was one of that id. */
+export async function findDispatch(
+  tx: Tx,
+  tenantId: string,
+  dispatchId: string,
+): Promise<{ instance_id: string; state: string } | null> {
+  const [row] = await tx.query<{ instance_id: string; state: string }>(
+    'SELECT instance_id, state FROM dispatches WHERE tenant_id = $1 AND dispatch_id = $2',
+    [tenantId, dispatchId],
+  );
+  return row ?? null;
+}
+
+const AS_TABLE = 'unnest($1::text[], $2::text[], $3::bigint[]) AS live (tenant_id, instance_id, epoch)';
+
+function asColumns(connections: readonly ConnectionRef[]): [string[], string[], number[]] {
+  return [
+    connections.map((connection) => connection.tenant_id),
+    connections.map((connection) => connection.instance_id),
+    connections.map((connection) => connection.epoch),
+  ];
+}
+
+/** Notes a sign of life of each of these connections, in one statement. Needs a system transaction. */
+export async function touchConnections(tx: Tx, connections: readonly ConnectionRef[]): Promise<void> {
+  await tx.query(
+    `UPDATE agents a SET last_seen = now() FROM ${AS_TABLE}
+      WHERE a.tenant_id = live.tenant_id AND a.instance_id = live.instance_id AND a.connection_epoch = live.epoch`,
+    asColumns(connections),
+  );
+}
+
+/** A connection that the database no longer knows as the agent's own: a newer one, a deregistration, or taken for dead. */
+export interface OutdatedConnection extends ConnectionRef {
+  reason: 'replaced' | 'deregistered' | 'presumed_dead';
+}
+
+/** Which of a node's connections are outdated. Needs a system transaction. */
+export async function outdatedConnections(
+  tx: Tx,
+  meshId: string,
+  connections: readonly ConnectionRef[],
+): Promise<OutdatedConnection[]> {
+  return tx.query<OutdatedConnection & Record<string, unknown>>(
+    `SELECT live.*, CASE WHEN a.deregistered_at IS NOT NULL THEN 'deregistered' WHEN a.connection_epoch <> live.epoch
+                    THEN 'replaced' ELSE 'presumed_dead' END AS reason
+       FROM ${AS_TABLE} JOIN agents a USING (tenant_id, instance_id)
+      WHERE a.deregistered_at IS NOT NULL OR a.connection_epoch <> live.epoch OR a.mesh_id IS DISTINCT FROM $4`,
+    [...asColumns(connections), meshId],
+  );
+}
