@@ -128,13 +128,15 @@ export async function* streamTask(core: WatchCore, ref: MessageRef, signal: Abor
     const opening = taskOf(first.row, first.request);
     yield isResting(shown) ? opening : { ...opening, artifacts: [] };
     if (isResting(shown)) return yield statusUpdate(opening);
+    let current = first;
     const earlier = new Set(first.row.artifacts.map((artifact) => artifact.artifactId));
     while (!signal.aborted) {
       const events = await feed.take(FALLBACK_MS, signal);
-      const { row, request } = await read(core, ref);
+      if (events.length === 0 || events.some((event) => event.kind === 'changed')) current = await read(core, ref);
+      const { row, request } = current;
       const task = taskOf(row, request);
       for (const event of events) {
-        if (event.kind === 'artifact') {
+        if (event.kind === 'artifact' && !earlier.has(event.artifact.artifactId)) {
           seen.add(event.artifact.artifactId);
           yield artifactUpdate(task, event);
         } else if (event.kind === 'status_text') {

@@ -1,0 +1,64 @@
+import { recordEvent } from '../db/events.js';
+import type { Tx } from '../db/pool.js';
+import { cancelSessionMessages } from './cancel.js';
+import type { MessageRef } from './core.js';
+
+/** Writes `agent.capacity_changed` with the count as it is now (an explicit session joined or left). */
+export async function recordCapacity(tx: Tx, tenantId: string, instanceId: string): Promise<void> {
+  const [agent] = await tx.query<{ agent_type: string; max_concurrent_sessions: number; load: number }>(
+    `SELECT agent_type, max_concurrent_sessions, agent_load(tenant_id, instance_id) AS load FROM agents
+      WHERE tenant_id = $1 AND instance_id = $2`,
+    [tenantId, instanceId],
+  );
+  if (!agent) return;
+  await recordEvent(tx, { tenant_id: tenantId }, 'agent.capacity_changed', {
+    agent_type: agent.agent_type,
+    instance_id: instanceId,
+    current_sessions: agent.load,
+    max_concurrent_sessions: agent.max_concurrent_sessions,
+  });
+}
+
+/** A session row, locked against sends. */
+export interface LockedSession {
+  tenant_id: string;
+  session_id: string;
+  status: 'active' | 'completed' | 'expired';
+  explicit: boolean;
+  instance_id: string | null;
+  created_at: Date;
+  idle_timeout_seconds: number;
+}
+
+/** Locks a session; null when the tenant has none of that id. */
+export async function lockSession(tx: Tx, tenantId: string, sessionId: string): Promise<LockedSession | null> {
+  const [session] = await tx.query<LockedSession>(
+    `SELECT tenant_id, session_id, status, explicit, instance_id, created_at, idle_timeout_seconds FROM sessions
+      WHERE tenant_id = $1 AND session_id = $2 FOR UPDATE`,
+    [tenantId, sessionId],
+  );
+  return session ?? null;
+}
+
+/** Ends a locked, active session: what is in flight is canceled, its slot is free, `session.closed` is written. */
+export async function endSession(
+  tx: Tx,
+  session: LockedSession,
+  status: 'completed' | 'expired',
+  reason: string,
+): Promise<MessageRef[]> {
+  const canceled = await cancelSessionMessages(tx, session.tenant_id, session.session_id, reason);
+  const [ended] = await tx.query<{ duration_ms: number }>(
+    `UPDATE sessions SET status = $3, ended_at = now(), ended_reason = $4, wake_requested_at = now()
+      WHERE tenant_id = $1 AND session_id = $2
+      RETURNING (extract(epoch FROM now() - created_at) * 1000)::bigint AS duration_ms`,
+    [session.tenant_id, session.session_id, status, reason],
+  );
+  await recordEvent(tx, { tenant_id: session.tenant_id, session_id: session.session_id }, 'session.closed', {
+    session_id: session.session_id,
+    reason,
+    duration_ms: Math.max(0, ended?.duration_ms ?? 0),
+  });
+  if (session.explicit && session.instance_id !== null) await recordCapacity(tx, session.tenant_id, session.instance_id);
+  return canceled;
+}

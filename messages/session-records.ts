@@ -1,0 +1,92 @@
+import type { SessionDetails, SessionSummary } from '../contracts/sessions.js';
+import type { Db, Tx } from '../db/pool.js';
+import { PlatformError } from '../runtime/errors.js';
+
+/** A session as it is read: `status` is `paused` while one of its messages waits for a human; turns and tokens are counted. */
+interface SessionReadRow {
+  session_id: string;
+  tenant_id: string;
+  user_id: string | null;
+  status: SessionSummary['status'];
+  total_turns: number;
+  total_tokens: number;
+  created_at: Date;
+  ended_at: Date | null;
+  metadata: Record<string, unknown>;
+}
+
+const STATUS = `CASE WHEN s.status = 'active' AND EXISTS (
+    SELECT 1 FROM messages w WHERE w.tenant_id = s.tenant_id AND w.session_id = s.session_id AND w.state = 'input-required')
+  THEN 'paused' ELSE s.status END`;
+
+const COLUMNS = `s.session_id, s.tenant_id, s.user_id, s.created_at, s.ended_at, s.metadata, ${STATUS} AS status,
+  t.total_turns, t.total_tokens`;
+
+const TOTALS = `LEFT JOIN LATERAL (
+    SELECT count(*) AS total_turns,
+           coalesce(sum((m.usage->>'input_tokens')::bigint + (m.usage->>'output_tokens')::bigint), 0)::bigint AS total_tokens
+      FROM messages m WHERE m.tenant_id = s.tenant_id AND m.session_id = s.session_id) t ON true`;
+
+function summaryOf(row: SessionReadRow): SessionSummary {
+  return {
+    session_id: row.session_id,
+    tenant_id: row.tenant_id,
+    user_id: row.user_id,
+    status: row.status,
+    total_turns: row.total_turns,
+    total_tokens: row.total_tokens,
+    created_at: row.created_at.toISOString(),
+    ended_at: row.ended_at?.toISOString() ?? null,
+  };
+}
+
+async function readRow(tx: Tx, tenantId: string, sessionId: string): Promise<SessionReadRow> {
+  const [row] = await tx.query<SessionReadRow>(
+    `SELECT ${COLUMNS} FROM sessions s ${TOTALS} WHERE s.tenant_id = $1 AND s.session_id = $2`,
+    [tenantId, sessionId],
+  );
+  if (!row) throw new PlatformError('NOT_FOUND', 'There is no session of that session_id.');
+  return row;
+}
+
+/** The summary of one session. @throws PlatformError NOT_FOUND */
+export async function readSummary(tx: Tx, tenantId: string, sessionId: string): Promise<SessionSummary> {
+  return summaryOf(await readRow(tx, tenantId, sessionId));
+}
+
+/** One session with its metadata and agents (`/sessions/get_by_id`). @throws PlatformError NOT_FOUND */
+export async function readDetails(db: Db, tenantId: string, sessionId: string): Promise<SessionDetails> {
+  return db.tenant(tenantId, async (tx) => {
+    const row = await readRow(tx, tenantId, sessionId);
+    const agents = await tx.query<{ agent_type: string; instance_id: string; joined_at: Date; join_reason: string }>(
+      `SELECT agent_type, instance_id, joined_at, join_reason FROM session_agents
+        WHERE tenant_id = $1 AND session_id = $2 ORDER BY joined_at, instance_id`,
+      [tenantId, sessionId],
+    );
+    return {
+      ...summaryOf(row),
+      metadata: row.metadata,
+      agents: agents.map((agent) => ({ ...agent, joined_at: agent.joined_at.toISOString() })),
+    };
+  });
+}
+
+/** A page of a tenant's sessions, newest first; `count` is the total. */
+export async function listSessions(
+  db: Db,
+  tenantId: string,
+  query: { page: number; page_size: number; status?: string },
+): Promise<{ count: number; sessions: SessionSummary[] }> {
+  const filter = `s.tenant_id = $1 AND ($2::text IS NULL OR ${STATUS} = $2)`;
+  const values = [tenantId, query.status ?? null];
+  return db.tenant(tenantId, async (tx) => {
+    const [total] = await tx.query<{ count: number }>(`SELECT count(*) AS count FROM sessions s WHERE ${filter}`, values);
+    const rows = await tx.query<SessionReadRow>(
+      `SELECT ${COLUMNS} FROM (SELECT * FROM sessions s WHERE ${filter}
+          ORDER BY created_at DESC, session_id DESC LIMIT $3 OFFSET $4) s ${TOTALS}
+        ORDER BY s.created_at DESC, s.session_id DESC`,
+      [...values, query.page_size, (query.page - 1) * query.page_size],
+    );
+    return { count: total?.count ?? 0, sessions: rows.map(summaryOf) };
+  });
+}

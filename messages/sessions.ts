@@ -1,0 +1,173 @@
+import type { Caller } from '../contracts/auth.js';
+import type { SessionDetails, SessionInitRequest, SessionSummary } from '../contracts/sessions.js';
+import { recordEvent } from '../db/events.js';
+import type { Tx } from '../db/pool.js';
+import { PlatformError } from '../runtime/errors.js';
+import { newId } from '../runtime/ids.js';
+import { announceCanceled, cancelSessionMessages } from './cancel.js';
+import type { MessageCore, MessageRef } from './core.js';
+import { candidates, claimBest, type Candidate } from './route.js';
+import { endSession, lockSession, recordCapacity } from './session-end.js';
+import { listSessions, readDetails, readSummary } from './session-records.js';
+
+/** What the API does with sessions. */
+export interface Sessions {
+  /** @throws PlatformError NOT_FOUND, AGENT_AT_CAPACITY, SERVICE_UNAVAILABLE (not routable) */
+  init(
+    caller: Caller,
+    body: SessionInitRequest,
+  ): Promise<{ session: SessionSummary; instance_id: string | null; agent_type: string | null }>;
+  /** @throws PlatformError NOT_FOUND, SESSION_CLOSED */
+  close(caller: Caller, sessionId: string, reason?: string): Promise<void>;
+  /** Cancels what is in flight; the sessions stay usable. @throws PlatformError NOT_FOUND when none of them exists */
+  interrupt(caller: Caller, ids: string[]): Promise<{ requested: number; interrupted: number; session_ids: string[] }>;
+  list(
+    tenantId: string,
+    query: { page: number; page_size: number; status?: string },
+  ): Promise<{ count: number; sessions: SessionSummary[] }>;
+  get(tenantId: string, sessionId: string): Promise<SessionDetails>;
+  /** Unbinds the sessions of an instance that is deregistered, in the caller's transaction. */
+  releaseAgent(tx: Tx, tenantId: string, instanceId: string): Promise<void>;
+}
+
+async function chooseAgent(tx: Tx, tenantId: string, body: SessionInitRequest): Promise<Candidate | null> {
+  if (body.instance_id === undefined && body.agent_type === undefined) return null;
+  if (body.instance_id !== undefined) {
+    const known = await tx.query<{ agent_type: string }>('SELECT agent_type FROM agents WHERE tenant_id = $1 AND instance_id = $2', [
+      tenantId,
+      body.instance_id,
+    ]);
+    if (known.length === 0) throw new PlatformError('NOT_FOUND', 'There is no agent of that instance_id.');
+    if (body.agent_type !== undefined && known[0]?.agent_type !== body.agent_type) {
+      throw new PlatformError('BAD_REQUEST', 'agent_type: the instance is of another type.');
+    }
+  }
+  const found = await candidates(tx, tenantId, { instance_id: body.instance_id ?? null, agent_type: body.agent_type ?? null });
+  if (found.length === 0) throw new PlatformError('SERVICE_UNAVAILABLE', 'No such agent can take a session now.');
+  const agent = await claimBest(tx, tenantId, found);
+  if (!agent) throw new PlatformError('AGENT_AT_CAPACITY', 'The agent serves as many sessions as it may.');
+  return agent;
+}
+
+async function insertSession(tx: Tx, caller: Caller, body: SessionInitRequest, agent: Candidate | null): Promise<string> {
+  const sessionId = newId('ses');
+  await tx.query(
+    `INSERT INTO sessions (tenant_id, session_id, user_id, explicit, agent_type, instance_id, status, metadata,
+       idle_timeout_seconds, created_by, wake_requested_at)
+     VALUES ($1, $2, $3, true, $4, $5, 'active', $6, $7, $8, now())`,
+    [
+      caller.tenant_id,
+      sessionId,
+      body.user_id ?? null,
+      agent?.agent_type ?? null,
+      agent?.instance_id ?? null,
+      JSON.stringify(body.metadata ?? {}),
+      body.idle_timeout_seconds,
+      caller.sub,
+    ],
+  );
+  await recordEvent(tx, { tenant_id: caller.tenant_id, session_id: sessionId }, 'session.created', {
+    session_id: sessionId,
+    tenant_id: caller.tenant_id,
+    created_by: caller.sub,
+  });
+  if (agent) {
+    await tx.query(
+      `INSERT INTO session_agents (tenant_id, session_id, agent_type, instance_id, join_reason) VALUES ($1, $2, $3, $4, 'init')`,
+      [caller.tenant_id, sessionId, agent.agent_type, agent.instance_id],
+    );
+    await recordCapacity(tx, caller.tenant_id, agent.instance_id);
+  }
+  return sessionId;
+}
+
+async function initSession(core: MessageCore, caller: Caller, body: SessionInitRequest) {
+  const made = await core.db.tenant(caller.tenant_id, async (tx) => {
+    const agent = await chooseAgent(tx, caller.tenant_id, body);
+    const sessionId = await insertSession(tx, caller, body, agent);
+    const session = await readSummary(tx, caller.tenant_id, sessionId);
+    return { session, instance_id: agent?.instance_id ?? null, agent_type: agent?.agent_type ?? body.agent_type ?? null };
+  });
+  core.waker.session({ tenant_id: caller.tenant_id, session_id: made.session.session_id });
+  return made;
+}
+
+async function closeSession(core: MessageCore, caller: Caller, sessionId: string, reason: string): Promise<void> {
+  const canceled = await core.db.tenant(caller.tenant_id, async (tx) => {
+    const session = await lockSession(tx, caller.tenant_id, sessionId);
+    if (!session) throw new PlatformError('NOT_FOUND', 'There is no session of that session_id.');
+    if (session.status !== 'active') throw new PlatformError('SESSION_CLOSED', `The session is already ${session.status}.`);
+    return endSession(tx, session, 'completed', reason);
+  });
+  for (const ref of canceled) announceCanceled(core, ref);
+  core.waker.session({ tenant_id: caller.tenant_id, session_id: sessionId });
+}
+
+async function interruptSessions(core: MessageCore, caller: Caller, ids: string[]) {
+  const unique = [...new Set(ids)];
+  const interrupted: string[] = [];
+  const canceled: MessageRef[] = [];
+  for (const sessionId of unique) {
+    await core.db.tenant(caller.tenant_id, async (tx) => {
+      const session = await lockSession(tx, caller.tenant_id, sessionId);
+      if (!session) return;
+      interrupted.push(sessionId);
+      canceled.push(...(await cancelSessionMessages(tx, caller.tenant_id, sessionId, 'interrupted')));
+    });
+  }
+  if (interrupted.length === 0) throw new PlatformError('NOT_FOUND', 'There is no session of these ids.');
+  for (const ref of canceled) announceCanceled(core, ref);
+  return { requested: unique.length, interrupted: interrupted.length, session_ids: interrupted };
+}
+
+/** Binds the functions of sessions to their database, bus and waker. */
+export function createSessions(core: MessageCore): Sessions {
+  return {
+    init: (caller, body) => initSession(core, caller, body),
+    close: (caller, sessionId, reason) => closeSession(core, caller, sessionId, reason ?? 'closed by the caller'),
+    interrupt: (caller, ids) => interruptSessions(core, caller, ids),
+    list: (tenantId, query) => listSessions(core.db, tenantId, query),
+    get: (tenantId, sessionId) => readDetails(core.db, tenantId, sessionId),
+    releaseAgent: async (tx, tenantId, instanceId) => {
+      await tx.query(
+        `UPDATE sessions SET instance_id = NULL WHERE tenant_id = $1 AND instance_id = $2 AND status = 'active'`,
+        [tenantId, instanceId],
+      );
+    },
+  };
+}
+
+/** When a session's workflow looks at it again, or that it has ended. */
+export type IdleCheck = { ended: true; status: string } | { ended: false; check_in_ms: number | null };
+
+/**
+ * Ends a session that was idle for its time. One with a message that is not terminal never expires (architecture.md, decision 13).
+ * `check_in_ms` null: it never expires by idleness.
+ */
+export async function expireIfIdle(core: MessageCore, ref: { tenant_id: string; session_id: string }): Promise<IdleCheck> {
+  return core.db.tenant(ref.tenant_id, async (tx) => {
+    const session = await lockSession(tx, ref.tenant_id, ref.session_id);
+    if (!session) return { ended: true, status: 'unknown' };
+    await tx.query('UPDATE sessions SET supervised_at = now(), wake_requested_at = NULL WHERE tenant_id = $1 AND session_id = $2', [
+      ref.tenant_id,
+      ref.session_id,
+    ]);
+    if (session.status !== 'active') return { ended: true, status: session.status };
+    if (session.idle_timeout_seconds === 0) return { ended: false, check_in_ms: null };
+    const [activity] = await tx.query<{ in_flight: number; left_ms: number }>(
+      `SELECT count(*) FILTER (WHERE state IN ('submitted', 'working', 'input-required')) AS in_flight,
+              (extract(epoch FROM greatest(coalesce(max(updated_at), $3), $3) - now()) * 1000)::bigint + $4 AS left_ms
+         FROM messages WHERE tenant_id = $1 AND session_id = $2`,
+      [ref.tenant_id, ref.session_id, session.created_at, session.idle_timeout_seconds * 1_000],
+    );
+    const timeoutMs = session.idle_timeout_seconds * 1_000;
+    if ((activity?.in_flight ?? 0) > 0) return { ended: false, check_in_ms: timeoutMs };
+    if ((activity?.left_ms ?? 0) > 0) return { ended: false, check_in_ms: Math.max(1, activity?.left_ms ?? 1) };
+    await endSession(tx, session, 'expired', 'idle');
+    await tx.query('UPDATE sessions SET wake_requested_at = NULL WHERE tenant_id = $1 AND session_id = $2', [
+      ref.tenant_id,
+      ref.session_id,
+    ]);
+    return { ended: true, status: 'expired' };
+  });
+}
