@@ -41,7 +41,7 @@ export async function postgresBinaries(
   const cache = identity ? SHARED_CACHE : userCacheDir();
   const copy = join(cache, `postgres-${version}-${process.platform}-${process.arch}`);
   const user = identity ? `the user with id ${identity.uid}, which it runs as` : 'this user';
-  onLine(`The packaged Postgres in ${root} cannot be used by ${user}; using a copy in ${copy}`);
+  if (!(await exists(copy))) onLine(`The packaged Postgres in ${root} is closed to ${user}; using a copy in ${copy}`);
   try {
     await copyOnce(root, copy);
     return await readyToRun(copy, identity, majorVersion);
@@ -104,7 +104,8 @@ async function copyOnce(root: string, copy: string): Promise<void> {
   const temporary = join(cache, `.${basename(copy)}.${randomBytes(6).toString('hex')}`);
   try {
     await cp(root, temporary, { recursive: true, verbatimSymlinks: true });
-    await run('chmod', ['-R', 'a+rX', temporary]);
+    await run('chmod', ['-R', 'u+w,a+rX', temporary]);
+    await linkLibraries(temporary);
     await rename(temporary, copy).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error; // another process was first
     });
