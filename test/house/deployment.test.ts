@@ -1,0 +1,21 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { Settings } from '../../runtime/config.js';
+
+const root = join(import.meta.dirname, '..', '..');
+const read = (path: string): string => readFileSync(join(root, path), 'utf8');
+
+test('docker-compose.yml gives the platform only settings that it reads', () => {
+  const block = /environment: &platform-environment\n((?: {4}\S.*\n)+)/.exec(read('docker-compose.yml'))?.[1] ?? '';
+  const names = [...block.matchAll(/^ {4}([A-Z_]+):/gm)].map((match) => match[1]);
+  expect(names).toContain('FLEET_SECRET_KEY');
+  expect(Object.keys(Settings.shape)).toEqual(expect.arrayContaining(names));
+});
+
+test('the image sets only settings that the platform reads', () => {
+  const line = /^ENV (.*)$/m.exec(read('Dockerfile'))?.[1] ?? '';
+  const names = line.split(' ').map((pair) => pair.split('=')[0]);
+  expect(names).toContain('FLEET_DATA_DIR');
+  expect([...Object.keys(Settings.shape), 'NODE_ENV']).toEqual(expect.arrayContaining(names));
+});
