@@ -109,9 +109,9 @@ export class MeshConnection {
   #untilEnd(): Promise<ConnectionEnd> {
     return new Promise((resolve) => {
       let failure = '';
-      this.#socket.on('unexpected-response', (request, response) => {
+      this.#socket.on('unexpected-response', (_request, response) => {
         this.#refusal = readRefusal(response);
-        void this.#refusal.then(() => request.destroy());
+        void this.#refusal.then(() => this.cut());
       });
       this.#socket.on('error', (error) => {
         failure = error.message;

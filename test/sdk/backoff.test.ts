@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest';
+import { Backoff } from '../../sdk/agent/backoff.js';
+
+const steps = (random: number) => {
+  const backoff = new Backoff(() => random);
+  return Array.from({ length: 7 }, () => backoff.next());
+};
+
+test('waits 1, 2, 4, 8, 16, then 30 seconds', () => {
+  expect(steps(0.5)).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
+});
+
+test('jitters by a quarter in both directions', () => {
+  expect(steps(0).slice(0, 2)).toEqual([750, 1_500]);
+  expect(steps(1).slice(0, 2)).toEqual([1_250, 2_500]);
+});
+
+test('begins again after a success', () => {
+  const backoff = new Backoff(() => 0.5);
+  backoff.next();
+  backoff.next();
+  backoff.reset();
+  expect(backoff.next()).toBe(1_000);
+});

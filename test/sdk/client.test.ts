@@ -1,0 +1,166 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import type { StreamEvent } from '../../contracts/a2a.js';
+import { ApiError, createClient, type FleetClient, UnreachableError } from '../../sdk/client/index.js';
+
+type Answer = { status?: number; body?: object; text?: string; type?: string };
+type Request = { path: string; body: Record<string, unknown>; authorization: string | undefined };
+
+/** An API whose answers the test writes; `/auth/get_token` is answered here with a new token each time. */
+async function api(answer: (request: Request) => Answer): Promise<{ client: FleetClient; requests: Request[] }> {
+  const requests: Request[] = [];
+  let tokens = 0;
+  const reply = async (request: IncomingMessage, response: ServerResponse) => {
+    let text = '';
+    for await (const chunk of request) text += String(chunk);
+    const seen = { path: request.url ?? '', body: JSON.parse(text), authorization: request.headers.authorization };
+    requests.push(seen);
+    tokens += seen.path === '/auth/get_token' ? 1 : 0;
+    const token = { token: `t${tokens}`, token_type: 'Bearer', expires_in: 3_600, scopes: ['full'] };
+    const {
+      status = 200,
+      body,
+      text: raw,
+      type = 'application/json',
+    } = seen.path === '/auth/get_token' ? { body: token } : answer(seen);
+    response.writeHead(status, { 'content-type': type, 'x-request-id': 'req-header' }).end(raw ?? JSON.stringify(body));
+  };
+  const server = createServer((request, response) => void reply(request, response));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const client = createClient({ baseUrl, clientId: 'c', clientSecret: 's', agentType: 'tester' });
+  onTestFinished(() => client.close());
+  return { client, requests };
+}
+
+const task = { kind: 'task', id: 'msg_1', contextId: 'ses_1', status: { state: 'completed' } };
+
+test('asks for one token and uses it for every call', async () => {
+  const { client, requests } = await api(() => ({ body: { ok: true } }));
+  await Promise.all([client.post('/sessions/get'), client.post('/agents/get', { page: 2 })]);
+  expect(requests.filter((request) => request.path === '/auth/get_token')).toHaveLength(1);
+  expect(requests[0]?.body).toEqual({ client_id: 'c', client_secret: 's', agent_type: 'tester' });
+  expect(requests.at(-1)?.authorization).toBe('Bearer t1');
+});
+
+test('renews a token that is refused, once', async () => {
+  const { client, requests } = await api(({ authorization }) =>
+    authorization === 'Bearer t1'
+      ? { status: 401, body: { error: 'expired', code: 'unauthorized' } }
+      : { body: { ok: true } },
+  );
+  expect(await client.post('/sessions/get')).toEqual({ ok: true });
+  expect(requests.filter((request) => request.path === '/auth/get_token')).toHaveLength(2);
+});
+
+test('an error answer is an ApiError with status, code and request id', async () => {
+  const { client } = await api(({ path }) =>
+    path === '/proxy'
+      ? { status: 502, text: '<html>', type: 'text/html' }
+      : { status: 404, body: { error: 'no such session', code: 'NOT_FOUND', request_id: 'r1' } },
+  );
+  await expect(client.post('/sessions/get_by_id', { session_id: 'x' })).rejects.toMatchObject({
+    name: 'ApiError',
+    message: 'no such session',
+    status: 404,
+    code: 'NOT_FOUND',
+    requestId: 'r1',
+  });
+  await expect(client.post('/proxy')).rejects.toMatchObject({ status: 502, code: 'HTTP_502', requestId: 'req-header' });
+});
+
+test('no answer is an UnreachableError', async () => {
+  const client = createClient({ baseUrl: 'http://127.0.0.1:1', clientId: 'c', clientSecret: 's' });
+  onTestFinished(() => client.close());
+  await expect(client.token()).rejects.toBeInstanceOf(UnreachableError);
+});
+
+test('send makes an A2A request and reads the task; a JSON-RPC error is an ApiError', async () => {
+  const { client, requests } = await api(({ body }) =>
+    (body.params as { metadata?: object }).metadata
+      ? { body: { jsonrpc: '2.0', id: body.id, result: task } }
+      : {
+          body: {
+            jsonrpc: '2.0',
+            id: body.id,
+            error: { code: -32602, message: 'other content', data: { code: 'IDEMPOTENCY_MISMATCH' } },
+          },
+        },
+  );
+  const sent = await client.send('hi', {
+    contextId: 'ses_1',
+    messageId: 'm1',
+    metadata: { agent_type: 'x' },
+    blocking: false,
+  });
+  expect(sent.status.state).toBe('completed');
+  expect(requests.at(-1)?.body).toMatchObject({
+    jsonrpc: '2.0',
+    method: 'message/send',
+    params: {
+      message: {
+        kind: 'message',
+        messageId: 'm1',
+        role: 'user',
+        contextId: 'ses_1',
+        parts: [{ kind: 'text', text: 'hi' }],
+      },
+      configuration: { blocking: false },
+      metadata: { agent_type: 'x' },
+    },
+  });
+  const failure = await client.send('hi').catch((error: unknown) => error);
+  expect(failure).toBeInstanceOf(ApiError);
+  expect(failure).toMatchObject({ status: 200, code: 'IDEMPOTENCY_MISMATCH', rpcCode: -32602 });
+});
+
+test('stream yields the events in order', async () => {
+  const update = {
+    kind: 'status-update',
+    taskId: 'msg_1',
+    contextId: 'ses_1',
+    status: { state: 'completed' },
+    final: true,
+  };
+  const sse = [task, update]
+    .map((result) => `data: ${JSON.stringify({ jsonrpc: '2.0', id: 1, result })}\n\n`)
+    .join(': ping\n\n');
+  const { client } = await api(() => ({ text: sse, type: 'text/event-stream' }));
+  const events: StreamEvent[] = [];
+  for await (const event of client.stream('hi')) events.push(event);
+  expect(events.map((event) => event.kind)).toEqual(['task', 'status-update']);
+});
+
+test('waitFor goes on while the platform is away, and ends when the message has settled', async () => {
+  const now = new Date().toISOString();
+  const message = (state: string) => ({
+    message_id: 'msg_1',
+    session_id: 'ses_1',
+    tenant_id: 'ten_1',
+    role: 'user',
+    state,
+    created_at: now,
+    updated_at: now,
+    user_input: '',
+    assistant_output: 'done',
+    preview: '',
+    parts: [],
+    artifacts: [],
+    attachments: [],
+    instance_id: null,
+    agent_type: null,
+    root_agent: null,
+    trace_id: '0'.repeat(32),
+    task_data: task,
+  });
+  const answers: Answer[] = [
+    { body: { ok: true, message: message('working') } },
+    { status: 503, body: { error: 'down', code: 'SERVICE_UNAVAILABLE' } },
+    { body: { ok: true, message: message('input-required') } },
+  ];
+  const { client } = await api(() => answers.shift() ?? { body: { ok: true, message: message('completed') } });
+  expect((await client.waitFor('msg_1')).state).toBe('input-required');
+  expect((await client.waitFor('msg_1', { until: 'terminal' })).assistant_output).toBe('done');
+});

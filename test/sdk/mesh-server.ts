@@ -1,0 +1,188 @@
+import { randomUUID } from 'node:crypto';
+import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { onTestFinished, vi } from 'vitest';
+import { type WebSocket, WebSocketServer } from 'ws';
+import { AGENT_FRAME_PAYLOADS, FrameEnvelope } from '../../contracts/frames.js';
+import { localCertificate } from './certificate.js';
+
+/** What the server answers to `hello`, beside the constant members. */
+export type WelcomeChoice = { resumed?: boolean; heartbeat_interval_ms?: number; ping_interval_ms?: number };
+
+/**
+ * A platform as an agent sees it: token, registration, and a TLS WebSocket whose frames the test writes and reads. It checks
+ * every frame of the agent with the contracts.
+ */
+export class MeshServer {
+  baseUrl = '';
+  ca = '';
+  /** Frames of the agent on all connections, in order. */
+  readonly frames: FrameEnvelope[] = [];
+  readonly requests: { path: string; body: Record<string, unknown>; authorization: string | undefined }[] = [];
+  /** Sockets in order of their upgrade. */
+  readonly sockets: WebSocket[] = [];
+  readonly tokensOffered: (string | undefined)[] = [];
+  welcome: WelcomeChoice = {};
+  /** Bearer tokens that the upgrade refuses with 401. */
+  readonly refusedTokens = new Set<string>();
+  tokenLifetimeSeconds = 3_600;
+  #tokens = 0;
+  #meshPort = 0;
+
+  static async start(): Promise<MeshServer> {
+    const server = new MeshServer();
+    const { ca, cert, key } = await localCertificate();
+    const api = createHttpServer((request, response) => void server.#answer(request, response));
+    const mesh = createHttpsServer({ cert, key }, (_request, response) => response.writeHead(426).end());
+    const sockets = new WebSocketServer({ noServer: true, handleProtocols: () => 'service.v1' });
+    mesh.on('upgrade', (request, socket, head) => {
+      const token = request.headers.authorization?.replace('Bearer ', '');
+      server.tokensOffered.push(token);
+      if (token && server.refusedTokens.has(token)) {
+        socket.end(
+          'HTTP/1.1 401 Unauthorized\r\ncontent-type: application/json\r\n\r\n{"error":"no","code":"UNAUTHORIZED"}',
+        );
+      } else sockets.handleUpgrade(request, socket, head, (ws) => server.#accept(ws));
+    });
+    for (const listener of [api, mesh]) await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => {
+      for (const socket of server.sockets) socket.terminate();
+      api.close();
+      api.closeAllConnections();
+      mesh.close();
+      mesh.closeAllConnections();
+    });
+    server.baseUrl = `http://127.0.0.1:${(api.address() as AddressInfo).port}`;
+    server.#meshPort = (mesh.address() as AddressInfo).port;
+    server.ca = ca;
+    return server;
+  }
+
+  /** Sends a frame on the newest socket and returns its id. */
+  send(type: string, payload: object, options: { id?: string; inReplyTo?: string } = {}): string {
+    const id = options.id ?? randomUUID();
+    const replyTo = options.inReplyTo ? { in_reply_to: options.inReplyTo } : {};
+    this.sockets.at(-1)?.send(JSON.stringify({ v: 1, type, id, ts: new Date().toISOString(), ...replyTo, payload }));
+    return id;
+  }
+
+  dispatch(text: string, more: { id?: string; metadata?: object; deadlineMs?: number } = {}): string {
+    const id = more.id ?? randomUUID();
+    const message = { kind: 'message', messageId: 'msg_1', role: 'user', parts: [{ kind: 'text', text }] };
+    const payload = {
+      jsonrpc: '2.0',
+      id,
+      method: 'message/stream',
+      params: { message, ...(more.metadata && { metadata: more.metadata }) },
+      dispatch_id: `dsp_${id}`,
+      deadline_ms: more.deadlineMs ?? 60_000,
+      attempt: 1,
+      idempotency_key: `dsp_${id}`,
+      session_context: {
+        session_id: 'ses_1',
+        tenant_id: 'ten_1',
+        message_id: 'msg_1',
+        propagation_headers: { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' },
+      },
+    };
+    return this.send('dispatch', payload, { id });
+  }
+
+  /** Frames of one type, of one dispatch where given. */
+  of(type: string, inReplyTo?: string): FrameEnvelope[] {
+    return this.frames.filter((frame) => frame.type === type && (!inReplyTo || frame.in_reply_to === inReplyTo));
+  }
+
+  /** Waits until `count` frames of a type are there and returns the last of those. */
+  async frame(type: string, inReplyTo?: string, count = 1): Promise<FrameEnvelope> {
+    return vi.waitFor(
+      () => {
+        const frame = this.of(type, inReplyTo)[count - 1];
+        if (!frame) throw new Error(`no ${type} yet, only ${this.frames.map((each) => each.type).join(', ')}`);
+        return frame;
+      },
+      { timeout: 10_000, interval: 5 },
+    );
+  }
+
+  #accept(socket: WebSocket): void {
+    this.sockets.push(socket);
+    socket.on('message', (data) => {
+      const frame = FrameEnvelope.parse(JSON.parse(String(data)));
+      AGENT_FRAME_PAYLOADS[frame.type as keyof typeof AGENT_FRAME_PAYLOADS].parse(frame.payload);
+      this.frames.push(frame);
+      if (frame.type === 'hello') this.#sayWelcome();
+      if (frame.type === 'ping') this.send('pong', {}, { inReplyTo: frame.id });
+    });
+  }
+
+  #sayWelcome(): void {
+    this.send('welcome', {
+      connection_id: randomUUID(),
+      mesh_id: 'mesh_1',
+      resumed: false,
+      replayed_dispatches: [],
+      resume_token: `resume-${this.sockets.length}`,
+      resume_window_ms: 45_000,
+      heartbeat_interval_ms: 30_000,
+      ping_interval_ms: 30_000,
+      limits: { max_frame_bytes: 1_048_576, max_inflight: 256 },
+      server_time: new Date().toISOString(),
+      ...this.welcome,
+    });
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    let text = '';
+    for await (const chunk of request) text += String(chunk);
+    const body = JSON.parse(text) as Record<string, unknown>;
+    const path = request.url ?? '';
+    this.requests.push({ path, body, authorization: request.headers.authorization });
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(path === '/auth/get_token' ? this.#token() : this.#registered(body)));
+  }
+
+  #token() {
+    this.#tokens += 1;
+    return {
+      token: `token-${this.#tokens}`,
+      token_type: 'Bearer',
+      expires_in: this.tokenLifetimeSeconds,
+      scopes: ['full'],
+    };
+  }
+
+  #registered(body: Record<string, unknown>) {
+    const instance_id = body.instance_id ?? 'chosen-1';
+    const now = new Date().toISOString();
+    return {
+      ok: true,
+      tenant_id: 'ten_1',
+      instance_id,
+      deployment_mode: 'connected',
+      connect_url: `wss://127.0.0.1:${this.#meshPort}/agents/connect`,
+      jwks_url: `${this.baseUrl}/.well-known/jwks.json`,
+      dispatch_auth: { type: 'bearer_jwt' },
+      agent: {
+        instance_id,
+        agent_type: body.agent_type,
+        public_url: null,
+        deployment_mode: 'connected',
+        tenant_id: 'ten_1',
+        mesh_id: null,
+        status: 'unknown',
+        current_sessions: 0,
+        max_concurrent_sessions: 10,
+        consecutive_failures: 0,
+        last_seen: null,
+        registered_at: now,
+        agent_version: null,
+        provider_organization: null,
+        provider_url: null,
+        agent_card: {},
+        context: {},
+      },
+    };
+  }
+}
