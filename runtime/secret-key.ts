@@ -1,0 +1,42 @@
+import { randomBytes } from 'node:crypto';
+import { link, mkdir, open, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+
+function keyFile(dataDir: string): string {
+  return join(dataDir, 'secret.key');
+}
+
+/** The key in the data directory; undefined when there is none. */
+export async function readSecretKey(dataDir: string): Promise<string | undefined> {
+  try {
+    return (await readFile(keyFile(dataDir), 'utf8')).trim();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/**
+ * The key in the data directory, made there (mode 0600) when it is not there yet. Of two processes that do this at once both
+ * get the same key.
+ */
+export async function loadOrCreateSecretKey(dataDir: string): Promise<string> {
+  const existing = await readSecretKey(dataDir);
+  if (existing !== undefined) return existing;
+  await mkdir(dataDir, { recursive: true });
+  const temporary = `${keyFile(dataDir)}.${randomBytes(6).toString('hex')}.tmp`;
+  try {
+    await using file = await open(temporary, 'wx', 0o600);
+    await file.writeFile(`${randomBytes(32).toString('base64')}\n`);
+    await file.sync();
+    // A link, unlike a rename, never replaces the key of a process that was first.
+    await link(temporary, keyFile(dataDir)).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error;
+    });
+  } finally {
+    await rm(temporary, { force: true });
+  }
+  const key = await readSecretKey(dataDir);
+  if (key === undefined) throw new Error(`${keyFile(dataDir)} was removed while it was being made`);
+  return key;
+}
