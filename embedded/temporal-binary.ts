@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 import { waitForLock } from './lock-file.js';
-import { CLI_VERSION, downloadTemporal, goInstallTemporal } from './temporal-install.js';
+import { CLI_VERSION, downloadTemporal, goInstallTemporal, removeUnfinished } from './temporal-install.js';
 
 const run = promisify(execFile);
 const VERSION_MS = 30_000;
@@ -53,6 +53,7 @@ async function install(lookup: TemporalLookup): Promise<string> {
     const target = join(cacheDir, 'temporal');
     // Whoever held the lock may have installed it meanwhile.
     if ((await isExecutable(target)) && (await runs(target, lookup))) return target;
+    await removeUnfinished(target);
     for (const way of [downloadTemporal, goInstallTemporal]) {
       try {
         await way(target, onLine);

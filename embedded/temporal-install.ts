@@ -1,7 +1,7 @@
 import { execFile, spawn } from 'node:child_process';
 import { createWriteStream } from 'node:fs';
-import { chmod, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
-import { delimiter, dirname, join } from 'node:path';
+import { chmod, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import { basename, delimiter, dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
@@ -18,6 +18,15 @@ const DOWNLOAD_MS = 300_000;
 const GO_INSTALL_MS = 1_800_000;
 const PROGRESS_MS = 10_000;
 const ARCHITECTURES: Record<string, string> = { x64: 'amd64', arm64: 'arm64' };
+
+/** Removes what an interrupted installation left beside the target. The caller holds the lock of the installation. */
+export async function removeUnfinished(target: string): Promise<void> {
+  const folder = dirname(target);
+  for (const name of await readdir(folder)) {
+    if (!name.startsWith(`${basename(target)}-download-`) && !name.startsWith(`${basename(target)}-build-`)) continue;
+    await rm(join(folder, name), { recursive: true, force: true, maxRetries: 5 });
+  }
+}
 
 /** Downloads the CLI from where Temporal's SDKs take theirs. @throws Error when that place cannot be reached */
 export async function downloadTemporal(target: string, onLine: (line: string) => void): Promise<void> {

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { afterEach, beforeEach, describe, expect, test as it } from 'vitest';
@@ -145,7 +146,6 @@ describe('embedded Postgres', () => {
   it('takes another port when the remembered one is in use', async () => {
     const first = await start();
     await first.stop();
-    const { createServer } = await import('node:net');
     const squatter = createServer().listen(Number(new URL(first.url).port), '127.0.0.1');
     await once(squatter, 'listening');
     const second = await start();
@@ -161,7 +161,7 @@ describe('embedded Postgres', () => {
     await expect(start()).rejects.toThrow(/postgres\.json, which holds the password/);
   });
 
-  it('several starts at once on fresh packages do not disturb each other', async () => {
+  it('several starts at once do not disturb each other', async () => {
     const places = await Promise.all([scratch(), scratch()]);
     const servers = await Promise.all(
       places.map(({ dir }) => startPostgres({ dataDir: dir, log: silent, onLine: () => undefined })),
