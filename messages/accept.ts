@@ -39,7 +39,10 @@ function draftOf(caller: Caller, params: MessageSendParams, context: AcceptConte
   const routing = SendMetadata.safeParse(metadata);
   if (!routing.success) {
     const issue = routing.error.issues[0];
-    throw new RpcError('INVALID_PARAMS', `metadata.${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'does not fit'}`);
+    throw new RpcError(
+      'INVALID_PARAMS',
+      `metadata.${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'does not fit'}`,
+    );
   }
   return {
     caller,
@@ -70,9 +73,13 @@ async function checkRoom(tx: Tx, tenantId: string, most: number): Promise<void> 
     [tenantId],
   );
   if ((row?.count ?? 0) >= most) {
-    throw new PlatformError('RATE_LIMITED', `The tenant has ${most} messages in flight, which is its bound. Try again.`, {
-      headers: { 'Retry-After': '1' },
-    });
+    throw new PlatformError(
+      'RATE_LIMITED',
+      `The tenant has ${most} messages in flight, which is its bound. Try again.`,
+      {
+        headers: { 'Retry-After': '1' },
+      },
+    );
   }
 }
 
@@ -83,7 +90,8 @@ async function joinSession(tx: Tx, draft: Draft): Promise<boolean> {
     [draft.caller.tenant_id, draft.contextId],
   );
   if (!session) throw new RpcError('INVALID_PARAMS', 'There is no session of that contextId.', 'NOT_FOUND');
-  if (session.status !== 'active') throw new RpcError('UNSUPPORTED_OPERATION', 'The session has ended.', 'SESSION_CLOSED');
+  if (session.status !== 'active')
+    throw new RpcError('UNSUPPORTED_OPERATION', 'The session has ended.', 'SESSION_CLOSED');
   return session.explicit;
 }
 
@@ -110,7 +118,12 @@ const INSERT_MESSAGE = `
   ON CONFLICT (tenant_id, credential_id, requested_context, client_message_id) DO NOTHING
   RETURNING message_id`;
 
-async function insertMessage(tx: Tx, draft: Draft, ids: { message_id: string; session_id: string }, trace: ReturnType<typeof traceFrom>) {
+async function insertMessage(
+  tx: Tx,
+  draft: Draft,
+  ids: { message_id: string; session_id: string },
+  trace: ReturnType<typeof traceFrom>,
+) {
   const { caller, params, context } = draft;
   const routing = SendMetadata.parse(draft.metadata);
   const inserted = await tx.query(INSERT_MESSAGE, [
@@ -161,18 +174,25 @@ export async function acceptMessage(
     if (draft.contextId) await joinSession(tx, draft);
     else await openSession(tx, draft, ids.session_id, trace.trace_id);
     if (!(await insertMessage(tx, draft, ids, trace))) throw new LostRace();
-    await recordEvent(tx, { tenant_id: caller.tenant_id, session_id: ids.session_id, trace_id: trace.trace_id }, 'message.received', {
-      message_id: ids.message_id,
-      session_id: ids.session_id,
-      role: 'user',
-    });
+    await recordEvent(
+      tx,
+      { tenant_id: caller.tenant_id, session_id: ids.session_id, trace_id: trace.trace_id },
+      'message.received',
+      {
+        message_id: ids.message_id,
+        session_id: ids.session_id,
+        role: 'user',
+      },
+    );
     return { ...ids, duplicate: false, opened: draft.contextId === '' };
   };
   const { opened, ...accepted } = await core.db.tenant(caller.tenant_id, work).catch((error: unknown) => {
     if (error instanceof LostRace) return core.db.tenant(caller.tenant_id, work);
     throw error;
   });
-  if (!accepted.duplicate) core.waker.message({ tenant_id: caller.tenant_id, message_id: accepted.message_id });
-  if (opened) core.waker.session({ tenant_id: caller.tenant_id, session_id: accepted.session_id });
+  const { tenant_id } = caller;
+  const ids = { message_id: accepted.message_id, session_id: accepted.session_id };
+  if (!accepted.duplicate) core.waker.message({ tenant_id, ...ids });
+  if (opened) core.waker.session({ tenant_id, ...ids });
   return accepted;
 }

@@ -35,10 +35,10 @@ async function awaitInput(tx: Tx, row: MessageRow, request: InputRequestRow, now
       expires_ms: leftMs,
     };
   }
-  await tx.query(`UPDATE input_requests SET state = 'expired', ended_at = now() WHERE tenant_id = $1 AND request_id = $2`, [
-    row.tenant_id,
-    request.request_id,
-  ]);
+  await tx.query(
+    `UPDATE input_requests SET state = 'expired', ended_at = now() WHERE tenant_id = $1 AND request_id = $2`,
+    [row.tenant_id, request.request_id],
+  );
   await finishFailed(tx, row, { code: 'APPROVAL_EXPIRED', message: 'Nobody answered in time.' });
   return { kind: 'done', state: 'failed', agent_type: row.agent_type };
 }
@@ -48,10 +48,17 @@ async function noAgent(tx: Tx, row: MessageRow, queueWaitMs: number, now: Date):
   const waitedMs = now.getTime() - since.getTime();
   const mostMs = row.resolution ? queueWaitMs * RESOLVED_WAIT_FACTOR : queueWaitMs;
   if (waitedMs >= mostMs) {
-    await finishFailed(tx, row, { code: 'TARGET_UNAVAILABLE', message: 'No agent was free to take the message in time.' });
+    await finishFailed(tx, row, {
+      code: 'TARGET_UNAVAILABLE',
+      message: 'No agent was free to take the message in time.',
+    });
     return { kind: 'done', state: 'failed', agent_type: row.agent_type };
   }
-  await tx.query('UPDATE messages SET unrouted_since = $3 WHERE tenant_id = $1 AND message_id = $2', [row.tenant_id, row.message_id, since]);
+  await tx.query('UPDATE messages SET unrouted_since = $3 WHERE tenant_id = $1 AND message_id = $2', [
+    row.tenant_id,
+    row.message_id,
+    since,
+  ]);
   return {
     kind: 'wait_agent',
     since: since.toISOString(),
@@ -120,7 +127,13 @@ function dispatchStep(row: MessageRow, dispatch: DispatchRow, now: Date): Step {
   };
 }
 
-async function decide(tx: Tx, found: MessageWithRequest, session: SessionBinding, queueWaitMs: number, now: Date): Promise<Step> {
+async function decide(
+  tx: Tx,
+  found: MessageWithRequest,
+  session: SessionBinding,
+  queueWaitMs: number,
+  now: Date,
+): Promise<Step> {
   const { row, request } = found;
   if (isTerminal(row.state)) return afterEnd(tx, row);
   if (request) return awaitInput(tx, row, request, now);
@@ -145,16 +158,20 @@ async function lockSession(tx: Tx, ref: MessageRef): Promise<SessionBinding | nu
  * decides and the workflow follows: asked again after any crash, it gives the same step. It also says that the workflow woke.
  * @returns null when the tenant has no such message
  */
-export async function advance(core: MessageCore, ref: MessageRef, now: () => Date = () => new Date()): Promise<Step | null> {
+export async function advance(
+  core: MessageCore,
+  ref: MessageRef,
+  now: () => Date = () => new Date(),
+): Promise<Step | null> {
   let changed = false;
   const step = await core.db.tenant(ref.tenant_id, async (tx) => {
     const session = await lockSession(tx, ref);
     const found = session && (await readMessage(tx, ref.tenant_id, ref.message_id, true));
     if (!session || !found) return null;
-    await tx.query('UPDATE messages SET supervised_at = now(), wake_requested_at = NULL WHERE tenant_id = $1 AND message_id = $2', [
-      ref.tenant_id,
-      ref.message_id,
-    ]);
+    await tx.query(
+      'UPDATE messages SET supervised_at = now(), wake_requested_at = NULL WHERE tenant_id = $1 AND message_id = $2',
+      [ref.tenant_id, ref.message_id],
+    );
     const next = await decide(tx, found, session, core.limits.queueWaitMs, now());
     changed = next.kind === 'done' && !isTerminal(found.row.state);
     return next;
@@ -164,7 +181,11 @@ export async function advance(core: MessageCore, ref: MessageRef, now: () => Dat
 }
 
 /** Ends a message whose workflow an operator terminated in the Temporal UI, or canceled there. */
-export async function abandon(core: MessageCore, ref: MessageRef, error: { code: string; message: string }): Promise<void> {
+export async function abandon(
+  core: MessageCore,
+  ref: MessageRef,
+  error: { code: string; message: string },
+): Promise<void> {
   const ended = await core.db.tenant(ref.tenant_id, async (tx) => {
     const found = await readMessage(tx, ref.tenant_id, ref.message_id, true);
     if (!found || isTerminal(found.row.state)) return false;

@@ -19,6 +19,11 @@ export interface PlacedEvent {
 export interface ChunkBus {
   publish(tenantId: string, messageId: string, event: BusEvent): void;
   /** Replays what is buffered after `afterCursor` (0 = all), then follows. The returned function ends it. */
-  subscribe(tenantId: string, messageId: string, afterCursor: number, listener: (placed: PlacedEvent) => void): () => void;
+  subscribe(
+    tenantId: string,
+    messageId: string,
+    afterCursor: number,
+    listener: (placed: PlacedEvent) => void,
+  ): () => void;
   close(): Promise<void>;
 }

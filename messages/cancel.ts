@@ -1,7 +1,7 @@
 import { isTerminal } from '../contracts/messages.js';
 import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
-import type { MessageCore, MessageRef } from './core.js';
+import type { MessageCore, MessageRef, SessionRef } from './core.js';
 import { closeDispatch, finishCanceled, openDispatchOf } from './finish.js';
 import { readMessage } from './read.js';
 import type { MessageRow } from './rows.js';
@@ -19,7 +19,7 @@ export async function cancelLocked(tx: Tx, row: MessageRow, reason: string): Pro
 }
 
 /** Tells watchers and the workflow of a message that was canceled. */
-export function announceCanceled(core: MessageCore, ref: MessageRef): void {
+export function announceCanceled(core: MessageCore, ref: MessageRef & SessionRef): void {
   core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed' });
   core.waker.message(ref);
 }
@@ -29,22 +29,29 @@ export function announceCanceled(core: MessageCore, ref: MessageRef): void {
  * @throws PlatformError NOT_FOUND, ALREADY_TERMINAL
  */
 export async function cancelMessage(core: MessageCore, ref: MessageRef, reason: string): Promise<void> {
-  await core.db.tenant(ref.tenant_id, async (tx) => {
+  const session_id = await core.db.tenant(ref.tenant_id, async (tx) => {
     const found = await readMessage(tx, ref.tenant_id, ref.message_id, true);
     if (!found) throw new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
-    if (isTerminal(found.row.state)) throw new PlatformError('ALREADY_TERMINAL', `The message is already ${found.row.state}.`);
+    if (isTerminal(found.row.state))
+      throw new PlatformError('ALREADY_TERMINAL', `The message is already ${found.row.state}.`);
     await cancelLocked(tx, found.row, reason);
+    return found.row.session_id;
   });
-  announceCanceled(core, ref);
+  announceCanceled(core, { tenant_id: ref.tenant_id, message_id: ref.message_id, session_id });
 }
 
 /** Cancels all that a session has in flight, in the caller's transaction. @returns the messages that were canceled */
-export async function cancelSessionMessages(tx: Tx, tenantId: string, sessionId: string, reason: string): Promise<MessageRef[]> {
+export async function cancelSessionMessages(
+  tx: Tx,
+  tenantId: string,
+  sessionId: string,
+  reason: string,
+): Promise<(MessageRef & SessionRef)[]> {
   const rows = await tx.query<MessageRow>(
     `SELECT * FROM messages WHERE tenant_id = $1 AND session_id = $2 AND state IN ('submitted', 'working', 'input-required')
       ORDER BY message_id FOR UPDATE`,
     [tenantId, sessionId],
   );
   for (const row of rows) await cancelLocked(tx, row, reason);
-  return rows.map((row) => ({ tenant_id: tenantId, message_id: row.message_id }));
+  return rows.map((row) => ({ tenant_id: tenantId, message_id: row.message_id, session_id: sessionId }));
 }

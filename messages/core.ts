@@ -19,7 +19,7 @@ export interface SessionRef {
  * it until the workflow has answered (architecture.md, decisions 2 and 6).
  */
 export interface Waker {
-  message(ref: MessageRef): void;
+  message(ref: MessageRef & SessionRef): void;
   session(ref: SessionRef): void;
 }
 

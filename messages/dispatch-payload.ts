@@ -13,7 +13,12 @@ export interface DispatchSurroundings {
   agent_card: Record<string, unknown>;
 }
 
-function payloadOf(message: MessageRow, dispatch: DispatchRow, around: DispatchSurroundings, now: Date): DispatchPayload {
+function payloadOf(
+  message: MessageRow,
+  dispatch: DispatchRow,
+  around: DispatchSurroundings,
+  now: Date,
+): DispatchPayload {
   const uuid = uuidOf(dispatch.dispatch_id);
   const left = dispatch.deadline_at ? dispatch.deadline_at.getTime() - now.getTime() : message.deadline_ms;
   const metadata = { ...message.metadata, ...(message.resolution && { resolution: message.resolution }) };

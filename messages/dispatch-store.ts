@@ -14,15 +14,19 @@ type StoreCore = Pick<MessageCore, 'db' | 'bus' | 'limits'>;
 const NOT_ACCEPTED: Closed = { accepted: false, message_state: null };
 
 async function readDispatch(tx: Tx, ref: DispatchRef): Promise<DispatchRow | null> {
-  const [row] = await tx.query<DispatchRow>('SELECT * FROM dispatches WHERE tenant_id = $1 AND dispatch_id = $2 FOR UPDATE', [
-    ref.tenant_id,
-    ref.dispatch_id,
-  ]);
+  const [row] = await tx.query<DispatchRow>(
+    'SELECT * FROM dispatches WHERE tenant_id = $1 AND dispatch_id = $2 FOR UPDATE',
+    [ref.tenant_id, ref.dispatch_id],
+  );
   return row ?? null;
 }
 
 async function surroundings(tx: Tx, dispatch: DispatchRow): Promise<DispatchSurroundings> {
-  const [row] = await tx.query<{ user_id: string | null; public_url: string | null; agent_card: Record<string, unknown> | null }>(
+  const [row] = await tx.query<{
+    user_id: string | null;
+    public_url: string | null;
+    agent_card: Record<string, unknown> | null;
+  }>(
     `SELECT s.user_id, a.public_url, a.agent_card FROM sessions s
        LEFT JOIN agents a ON a.tenant_id = s.tenant_id AND a.instance_id = $3
       WHERE s.tenant_id = $1 AND s.session_id = $2`,
@@ -54,7 +58,11 @@ async function ownsNewestConnection(tx: Tx, dispatch: DispatchRow, epoch: number
   return agent?.connection_epoch === epoch;
 }
 
-async function markSent(core: StoreCore, ref: DispatchRef, owner: { mesh_id: string; epoch: number }): Promise<OpenDispatch | null> {
+async function markSent(
+  core: StoreCore,
+  ref: DispatchRef,
+  owner: { mesh_id: string; epoch: number },
+): Promise<OpenDispatch | null> {
   const sent = await core.db.tenant(ref.tenant_id, async (tx) => {
     const open = await lockOpen(tx, ref);
     if (!open || open.dispatch.sent_at !== null) return null;
@@ -108,7 +116,12 @@ function accept(core: StoreCore, ref: DispatchRef, epoch: number, given: Dispatc
   });
 }
 
-function fail(core: StoreCore, ref: DispatchRef, error: { code: string; message: string }, epoch?: number): Promise<Closed> {
+function fail(
+  core: StoreCore,
+  ref: DispatchRef,
+  error: { code: string; message: string },
+  epoch?: number,
+): Promise<Closed> {
   return close(core, ref, epoch, async (tx, row, dispatch) => {
     await closeDispatch(tx, row, dispatch, 'failed', error.code);
     await finishFailed(tx, row, error);
@@ -136,7 +149,12 @@ async function voidOpen(tx: Tx, row: MessageRow, dispatch: DispatchRow, reason: 
   }
 }
 
-async function takeBack(core: StoreCore, ref: DispatchRef, reason: string, options: { neverOpened?: boolean } = {}): Promise<boolean> {
+async function takeBack(
+  core: StoreCore,
+  ref: DispatchRef,
+  reason: string,
+  options: { neverOpened?: boolean } = {},
+): Promise<boolean> {
   let taken = false;
   await close(core, ref, undefined, async (tx, row, dispatch) => {
     taken = dispatch.sent_at === null || options.neverOpened === true;
@@ -145,11 +163,16 @@ async function takeBack(core: StoreCore, ref: DispatchRef, reason: string, optio
   return taken;
 }
 
-async function lose(core: StoreCore, ref: DispatchRef, code: 'AGENT_DISCONNECTED' | 'DEADLINE_EXCEEDED'): Promise<void> {
+async function lose(
+  core: StoreCore,
+  ref: DispatchRef,
+  code: 'AGENT_DISCONNECTED' | 'DEADLINE_EXCEEDED',
+): Promise<void> {
   await close(core, ref, undefined, async (tx, row, dispatch) => {
     if (dispatch.sent_at === null) return voidOpen(tx, row, dispatch, 'OWNER_LOST');
     await closeDispatch(tx, row, dispatch, 'failed', code);
-    const message = code === 'DEADLINE_EXCEEDED' ? 'The agent did not answer in time.' : 'The connection to the agent was lost.';
+    const message =
+      code === 'DEADLINE_EXCEEDED' ? 'The agent did not answer in time.' : 'The connection to the agent was lost.';
     await finishFailed(tx, row, { code, message });
   });
 }

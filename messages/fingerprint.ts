@@ -9,5 +9,7 @@ function canonical(value: unknown): unknown {
 
 /** SHA-256 of a JSON value, independent of the order of its members: tells a repeat from other content under one messageId. */
 export function fingerprint(value: unknown): Buffer {
-  return createHash('sha256').update(JSON.stringify(canonical(value))).digest();
+  return createHash('sha256')
+    .update(JSON.stringify(canonical(value)))
+    .digest();
 }

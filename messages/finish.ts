@@ -28,7 +28,10 @@ export async function finishFailed(tx: Tx, row: MessageRow, error: { code: strin
 /** Ends a message as `canceled`, with its one `message.canceled`; a workflow is then wanted to tell the agent. */
 export async function finishCanceled(tx: Tx, row: MessageRow, reason: string): Promise<void> {
   await tx.query(FINISH, [row.tenant_id, row.message_id, 'canceled', null, null]);
-  await tx.query('UPDATE messages SET wake_requested_at = now() WHERE tenant_id = $1 AND message_id = $2', [row.tenant_id, row.message_id]);
+  await tx.query('UPDATE messages SET wake_requested_at = now() WHERE tenant_id = $1 AND message_id = $2', [
+    row.tenant_id,
+    row.message_id,
+  ]);
   await recordEvent(tx, eventPlace(row), 'message.canceled', {
     message_id: row.message_id,
     session_id: row.session_id,

@@ -48,7 +48,9 @@ function flatten(schema: Record<string, unknown>): Record<string, unknown> {
 }
 
 function compile(schema: Record<string, unknown>): ValidateFunction {
-  return new Ajv({ allErrors: false, strict: false, validateFormats: false, addUsedSchema: false }).compile(flatten(schema));
+  return new Ajv({ allErrors: false, strict: false, validateFormats: false, addUsedSchema: false }).compile(
+    flatten(schema),
+  );
 }
 
 /** Why a form's schema cannot be used; null when it can. */

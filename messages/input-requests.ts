@@ -18,7 +18,12 @@ function kindOf(asked: AgentInputRequest): 'approval' | 'form' | 'confirmation' 
  * Opens an agent's question to a human: request row, message `input-required`, the session's slot given back, and the event.
  * The caller holds the message's lock and has closed the dispatch.
  */
-export async function openAgentRequest(tx: Tx, row: MessageRow, outcome: DispatchOutcome, expiryMs: number): Promise<void> {
+export async function openAgentRequest(
+  tx: Tx,
+  row: MessageRow,
+  outcome: DispatchOutcome,
+  expiryMs: number,
+): Promise<void> {
   const asked = outcome.input_request ?? {};
   const said = outcome.status_message ? textOf(outcome.status_message.parts) : '';
   const prompt = asked.prompt ?? said;
@@ -43,7 +48,11 @@ export async function openAgentRequest(tx: Tx, row: MessageRow, outcome: Dispatc
       expiryMs,
     ],
   );
-  const question = agentMessage(row, requestId, outcome.status_message?.parts ?? [{ kind: 'text', text: prompt || title }]);
+  const question = agentMessage(
+    row,
+    requestId,
+    outcome.status_message?.parts ?? [{ kind: 'text', text: prompt || title }],
+  );
   await tx.query(
     `UPDATE messages SET state = 'input-required', holds_slot = false, suspends_session = true, status_message = $3,
        turns = turns || $4::jsonb, remote_task_id = coalesce($5, remote_task_id), remote_context_id = coalesce($6, remote_context_id),

@@ -28,7 +28,10 @@ export function mergeArtifacts(before: Artifact[], more: Artifact[]): Artifact[]
 }
 
 function outputOf(artifacts: Artifact[], outcome: DispatchOutcome): string {
-  const text = artifacts.map((artifact) => textOf(artifact.parts)).filter((part) => part !== '').join('\n');
+  const text = artifacts
+    .map((artifact) => textOf(artifact.parts))
+    .filter((part) => part !== '')
+    .join('\n');
   return text || (outcome.status_message ? textOf(outcome.status_message.parts) : '');
 }
 
@@ -70,7 +73,11 @@ export function withUsableForm(outcome: DispatchOutcome): DispatchOutcome {
   const schema = outcome.state === 'input-required' ? outcome.input_request?.schema : undefined;
   const problem = schema ? schemaProblem(schema) : null;
   if (problem === null) return outcome;
-  return { ...outcome, state: 'failed', error: { code: 'HANDLER_ERROR', message: `The agent's form schema is not valid: ${problem}` } };
+  return {
+    ...outcome,
+    state: 'failed',
+    error: { code: 'HANDLER_ERROR', message: `The agent's form schema is not valid: ${problem}` },
+  };
 }
 
 /** Writes what an agent answered into its message. The caller holds the row's lock and has closed the dispatch. */
@@ -79,5 +86,9 @@ export async function applyOutcome(tx: Tx, row: MessageRow, outcome: DispatchOut
   if (outcome.state === 'completed') return finishCompleted(tx, row);
   if (outcome.state === 'input-required') return openAgentRequest(tx, row, outcome, expiryMs);
   const text = outcome.status_message ? textOf(outcome.status_message.parts) : '';
-  return finishFailed(tx, row, outcome.error ?? { code: 'HANDLER_ERROR', message: text || 'The agent reported a failure.' });
+  return finishFailed(
+    tx,
+    row,
+    outcome.error ?? { code: 'HANDLER_ERROR', message: text || 'The agent reported a failure.' },
+  );
 }

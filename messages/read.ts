@@ -20,7 +20,12 @@ async function openRequests(tx: Tx, tenantId: string, messageIds: string[]): Pro
 }
 
 /** Reads one message; null when the tenant has none of that id. `lock` holds the row until the transaction ends. */
-export async function readMessage(tx: Tx, tenantId: string, messageId: string, lock = false): Promise<MessageWithRequest | null> {
+export async function readMessage(
+  tx: Tx,
+  tenantId: string,
+  messageId: string,
+  lock = false,
+): Promise<MessageWithRequest | null> {
   const [row] = await tx.query<MessageRow>(
     `SELECT * FROM messages WHERE tenant_id = $1 AND message_id = $2${lock ? ' FOR UPDATE' : ''}`,
     [tenantId, messageId],
@@ -54,7 +59,10 @@ export function createMessageReads(db: Db) {
       const filter = `tenant_id = $1 AND ($2::text IS NULL OR session_id = $2) AND ($3::text IS NULL OR state = $3)`;
       const values = [tenantId, query.session_id ?? null, query.state ?? null];
       return db.tenant(tenantId, async (tx) => {
-        const [total] = await tx.query<{ count: number }>(`SELECT count(*) AS count FROM messages WHERE ${filter}`, values);
+        const [total] = await tx.query<{ count: number }>(
+          `SELECT count(*) AS count FROM messages WHERE ${filter}`,
+          values,
+        );
         const rows = await tx.query<MessageRow>(
           `SELECT * FROM messages WHERE ${filter} ORDER BY created_at DESC, message_id DESC LIMIT $4 OFFSET $5`,
           [...values, query.page_size, (query.page - 1) * query.page_size],

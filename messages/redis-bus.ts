@@ -85,7 +85,10 @@ class RedisBus implements ChunkBus {
     const text = JSON.stringify(event);
     const bytes = Buffer.byteLength(text);
     if (this.#closed) return;
-    if (this.#unconfirmedBytes + bytes > UNCONFIRMED_BYTES_MAX) return this.#drop(new Error('redis does not keep up'));
+    if (this.#unconfirmedBytes + bytes > UNCONFIRMED_BYTES_MAX) {
+      this.#drop(new Error('redis does not keep up'));
+      return;
+    }
     this.#unconfirmedBytes += bytes;
     this.#commands
       .eval(APPEND, 1, channelOf(tenantId, messageId), text, keptBeside(bytes), this.#options.retentionMs)
@@ -122,7 +125,9 @@ class RedisBus implements ChunkBus {
   #listen(channels: string[]): void {
     if (channels.length === 0) return;
     this.#announcements.subscribe(...channels).then(
-      () => channels.forEach((channel) => this.#readAll(channel)),
+      () => {
+        for (const channel of channels) this.#readAll(channel);
+      },
       (error) => this.#noteAway(error),
     );
   }

@@ -9,7 +9,17 @@ type Kind = 'approval' | 'form' | 'confirmation';
 
 const YES: Record<Kind, Decision['word']> = { approval: 'approved', form: 'submitted', confirmation: 'confirmed' };
 const NO: Record<Kind, Decision['word']> = { approval: 'rejected', form: 'declined', confirmation: 'declined' };
-const POSITIVE = new Set(['approved', 'approve', 'confirmed', 'confirm', 'submitted', 'submit', 'accept', 'accepted', 'yes']);
+const POSITIVE = new Set([
+  'approved',
+  'approve',
+  'confirmed',
+  'confirm',
+  'submitted',
+  'submit',
+  'accept',
+  'accepted',
+  'yes',
+]);
 const NEGATIVE = new Set(['rejected', 'reject', 'declined', 'decline', 'denied', 'deny', 'cancel', 'no']);
 
 function byWord(kind: Kind, word: string): Decision | null {
@@ -48,7 +58,11 @@ export function readResolution(
  */
 export function readFollowUp(
   kind: Kind,
-  parts: readonly ({ kind: 'text'; text: string } | { kind: 'data'; data: Record<string, unknown> } | { kind: 'file' })[],
+  parts: readonly (
+    | { kind: 'text'; text: string }
+    | { kind: 'data'; data: Record<string, unknown> }
+    | { kind: 'file' }
+  )[],
 ): Decision | null {
   const data = parts.find((part) => part.kind === 'data');
   if (data) return readResolution(kind, data.data, undefined);

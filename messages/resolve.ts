@@ -49,10 +49,10 @@ export async function claimRequest(
     ...(decision.data && { data: decision.data }),
     ...(comment !== undefined && { comment }),
   };
-  await tx.query(`UPDATE input_requests SET state = 'resolved', ended_at = now() WHERE tenant_id = $1 AND request_id = $2`, [
-    row.tenant_id,
-    request.request_id,
-  ]);
+  await tx.query(
+    `UPDATE input_requests SET state = 'resolved', ended_at = now() WHERE tenant_id = $1 AND request_id = $2`,
+    [row.tenant_id, request.request_id],
+  );
   await tx.query(
     `INSERT INTO input_decisions (tenant_id, decision_id, request_id, principal, resolution, data, comment)
      VALUES ($1, $2, $3, $4, $5, $6, $7)`,
@@ -83,7 +83,8 @@ export async function claimRequest(
 
 function decisionFor(request: InputRequestRow, body: ResolveRequest): Decision {
   const decision = readResolution(request.kind, body.resolution, body.data);
-  if (!decision) throw new PlatformError('BAD_REQUEST', `resolution: not an answer to a request of kind ${request.kind}.`);
+  if (!decision)
+    throw new PlatformError('BAD_REQUEST', `resolution: not an answer to a request of kind ${request.kind}.`);
   checkForm(request, decision);
   return decision;
 }
@@ -96,8 +97,17 @@ export function checkForm(request: InputRequestRow, decision: Decision): void {
 }
 
 /** The user's turn that an answer adds to the task's history. */
-function answerTurn(row: MessageRow, request: InputRequestRow, decision: Decision, comment: string | undefined): A2aMessage {
-  const data = { request_id: request.request_id, resolution: decision.word, ...(decision.data && { data: decision.data }) };
+function answerTurn(
+  row: MessageRow,
+  request: InputRequestRow,
+  decision: Decision,
+  comment: string | undefined,
+): A2aMessage {
+  const data = {
+    request_id: request.request_id,
+    resolution: decision.word,
+    ...(decision.data && { data: decision.data }),
+  };
   return {
     ...userMessage(row),
     messageId: `${request.request_id}:answer`,
@@ -108,7 +118,8 @@ function answerTurn(row: MessageRow, request: InputRequestRow, decision: Decisio
 /** @throws PlatformError forbidden unless the caller may answer a request of this source */
 function checkMayAnswer(caller: Caller, request: InputRequestRow): void {
   const needed = request.source === 'agent' ? 'read' : 'admin';
-  if (!scopeIncludes(caller.scopes, needed)) throw new PlatformError('forbidden', `Answering this request needs the scope ${needed}.`);
+  if (!scopeIncludes(caller.scopes, needed))
+    throw new PlatformError('forbidden', `Answering this request needs the scope ${needed}.`);
 }
 
 /**
@@ -124,7 +135,7 @@ export async function resolveMessage(
 ): Promise<Resolved> {
   if (!caller) throw new PlatformError('unauthorized', 'The callback_token is not valid.');
   const ref: MessageRef = { tenant_id: caller.tenant_id, message_id: messageId };
-  await core.db.tenant(ref.tenant_id, async (tx) => {
+  const session_id = await core.db.tenant(ref.tenant_id, async (tx) => {
     const found = await readMessage(tx, ref.tenant_id, messageId, true);
     if (!found) throw new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
     const { row, request } = found;
@@ -133,13 +144,15 @@ export async function resolveMessage(
       throw new PlatformError('ALREADY_RESOLVED', 'The request of that request_id is no longer open.');
     }
     checkMayAnswer(caller, request);
-    if (request.expires_at.getTime() <= Date.now()) throw new PlatformError('CALLBACK_TOKEN_EXPIRED', 'The time to answer ran out.');
+    if (request.expires_at.getTime() <= Date.now())
+      throw new PlatformError('CALLBACK_TOKEN_EXPIRED', 'The time to answer ran out.');
     const decision = decisionFor(request, body);
     const turn = answerTurn(row, request, decision, body.comment);
     const comment = body.comment === undefined ? {} : { comment: body.comment };
     await claimRequest(tx, row, request, { decision, principal: caller.sub, turn, ...comment });
+    return row.session_id;
   });
   core.bus.publish(ref.tenant_id, messageId, { kind: 'changed' });
-  core.waker.message(ref);
+  core.waker.message({ ...ref, session_id });
   return { message_id: messageId, new_state: 'working', resolution: body.resolution };
 }

@@ -61,8 +61,13 @@ function hasRoom(candidate: Candidate): boolean {
  */
 export async function claimRoom(tx: Tx, tenantId: string, candidate: Candidate): Promise<boolean> {
   if (candidate.max_concurrent_sessions === 0) return true;
-  await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`capacity:${tenantId}:${candidate.instance_id}`]);
-  const [row] = await tx.query<{ load: number }>('SELECT agent_load($1, $2) AS load', [tenantId, candidate.instance_id]);
+  await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [
+    `capacity:${tenantId}:${candidate.instance_id}`,
+  ]);
+  const [row] = await tx.query<{ load: number }>('SELECT agent_load($1, $2) AS load', [
+    tenantId,
+    candidate.instance_id,
+  ]);
   return hasRoom({ ...candidate, load: row?.load ?? 0 });
 }
 
@@ -89,8 +94,13 @@ export interface Route {
 }
 
 /** The instance that has served this message or session so far, if one has. */
-async function boundInstance(tx: Tx, row: MessageRow, session: SessionBinding): Promise<{ instance_id: string; agent_type: string } | null> {
-  if (row.instance_id !== null && row.agent_type !== null) return { instance_id: row.instance_id, agent_type: row.agent_type };
+async function boundInstance(
+  tx: Tx,
+  row: MessageRow,
+  session: SessionBinding,
+): Promise<{ instance_id: string; agent_type: string } | null> {
+  if (row.instance_id !== null && row.agent_type !== null)
+    return { instance_id: row.instance_id, agent_type: row.agent_type };
   const type = row.want_agent_type ?? session.agent_type;
   if (session.instance_id !== null && session.agent_type !== null && session.agent_type === type) {
     return { instance_id: session.instance_id, agent_type: session.agent_type };

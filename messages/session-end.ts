@@ -1,7 +1,7 @@
 import { recordEvent } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
 import { cancelSessionMessages } from './cancel.js';
-import type { MessageRef } from './core.js';
+import type { MessageRef, SessionRef } from './core.js';
 
 /** Writes `agent.capacity_changed` with the count as it is now (an explicit session joined or left). */
 export async function recordCapacity(tx: Tx, tenantId: string, instanceId: string): Promise<void> {
@@ -46,7 +46,7 @@ export async function endSession(
   session: LockedSession,
   status: 'completed' | 'expired',
   reason: string,
-): Promise<MessageRef[]> {
+): Promise<(MessageRef & SessionRef)[]> {
   const canceled = await cancelSessionMessages(tx, session.tenant_id, session.session_id, reason);
   const [ended] = await tx.query<{ duration_ms: number }>(
     `UPDATE sessions SET status = $3, ended_at = now(), ended_reason = $4, wake_requested_at = now()
@@ -59,6 +59,7 @@ export async function endSession(
     reason,
     duration_ms: Math.max(0, ended?.duration_ms ?? 0),
   });
-  if (session.explicit && session.instance_id !== null) await recordCapacity(tx, session.tenant_id, session.instance_id);
+  if (session.explicit && session.instance_id !== null)
+    await recordCapacity(tx, session.tenant_id, session.instance_id);
   return canceled;
 }

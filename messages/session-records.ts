@@ -80,7 +80,10 @@ export async function listSessions(
   const filter = `s.tenant_id = $1 AND ($2::text IS NULL OR ${STATUS} = $2)`;
   const values = [tenantId, query.status ?? null];
   return db.tenant(tenantId, async (tx) => {
-    const [total] = await tx.query<{ count: number }>(`SELECT count(*) AS count FROM sessions s WHERE ${filter}`, values);
+    const [total] = await tx.query<{ count: number }>(
+      `SELECT count(*) AS count FROM sessions s WHERE ${filter}`,
+      values,
+    );
     const rows = await tx.query<SessionReadRow>(
       `SELECT ${COLUMNS} FROM (SELECT * FROM sessions s WHERE ${filter}
           ORDER BY created_at DESC, session_id DESC LIMIT $3 OFFSET $4) s ${TOTALS}

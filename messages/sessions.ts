@@ -5,8 +5,8 @@ import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';
 import { announceCanceled, cancelSessionMessages } from './cancel.js';
-import type { MessageCore, MessageRef } from './core.js';
-import { candidates, claimBest, type Candidate } from './route.js';
+import type { MessageCore, MessageRef, SessionRef } from './core.js';
+import { type Candidate, candidates, claimBest } from './route.js';
 import { endSession, lockSession, recordCapacity } from './session-end.js';
 import { listSessions, readDetails, readSummary } from './session-records.js';
 
@@ -33,23 +33,31 @@ export interface Sessions {
 async function chooseAgent(tx: Tx, tenantId: string, body: SessionInitRequest): Promise<Candidate | null> {
   if (body.instance_id === undefined && body.agent_type === undefined) return null;
   if (body.instance_id !== undefined) {
-    const known = await tx.query<{ agent_type: string }>('SELECT agent_type FROM agents WHERE tenant_id = $1 AND instance_id = $2', [
-      tenantId,
-      body.instance_id,
-    ]);
+    const known = await tx.query<{ agent_type: string }>(
+      'SELECT agent_type FROM agents WHERE tenant_id = $1 AND instance_id = $2',
+      [tenantId, body.instance_id],
+    );
     if (known.length === 0) throw new PlatformError('NOT_FOUND', 'There is no agent of that instance_id.');
     if (body.agent_type !== undefined && known[0]?.agent_type !== body.agent_type) {
       throw new PlatformError('BAD_REQUEST', 'agent_type: the instance is of another type.');
     }
   }
-  const found = await candidates(tx, tenantId, { instance_id: body.instance_id ?? null, agent_type: body.agent_type ?? null });
+  const found = await candidates(tx, tenantId, {
+    instance_id: body.instance_id ?? null,
+    agent_type: body.agent_type ?? null,
+  });
   if (found.length === 0) throw new PlatformError('SERVICE_UNAVAILABLE', 'No such agent can take a session now.');
   const agent = await claimBest(tx, tenantId, found);
   if (!agent) throw new PlatformError('AGENT_AT_CAPACITY', 'The agent serves as many sessions as it may.');
   return agent;
 }
 
-async function insertSession(tx: Tx, caller: Caller, body: SessionInitRequest, agent: Candidate | null): Promise<string> {
+async function insertSession(
+  tx: Tx,
+  caller: Caller,
+  body: SessionInitRequest,
+  agent: Candidate | null,
+): Promise<string> {
   const sessionId = newId('ses');
   await tx.query(
     `INSERT INTO sessions (tenant_id, session_id, user_id, explicit, agent_type, instance_id, status, metadata,
@@ -86,7 +94,11 @@ async function initSession(core: MessageCore, caller: Caller, body: SessionInitR
     const agent = await chooseAgent(tx, caller.tenant_id, body);
     const sessionId = await insertSession(tx, caller, body, agent);
     const session = await readSummary(tx, caller.tenant_id, sessionId);
-    return { session, instance_id: agent?.instance_id ?? null, agent_type: agent?.agent_type ?? body.agent_type ?? null };
+    return {
+      session,
+      instance_id: agent?.instance_id ?? null,
+      agent_type: agent?.agent_type ?? body.agent_type ?? null,
+    };
   });
   core.waker.session({ tenant_id: caller.tenant_id, session_id: made.session.session_id });
   return made;
@@ -96,7 +108,8 @@ async function closeSession(core: MessageCore, caller: Caller, sessionId: string
   const canceled = await core.db.tenant(caller.tenant_id, async (tx) => {
     const session = await lockSession(tx, caller.tenant_id, sessionId);
     if (!session) throw new PlatformError('NOT_FOUND', 'There is no session of that session_id.');
-    if (session.status !== 'active') throw new PlatformError('SESSION_CLOSED', `The session is already ${session.status}.`);
+    if (session.status !== 'active')
+      throw new PlatformError('SESSION_CLOSED', `The session is already ${session.status}.`);
     return endSession(tx, session, 'completed', reason);
   });
   for (const ref of canceled) announceCanceled(core, ref);
@@ -106,7 +119,7 @@ async function closeSession(core: MessageCore, caller: Caller, sessionId: string
 async function interruptSessions(core: MessageCore, caller: Caller, ids: string[]) {
   const unique = [...new Set(ids)];
   const interrupted: string[] = [];
-  const canceled: MessageRef[] = [];
+  const canceled: (MessageRef & SessionRef)[] = [];
   for (const sessionId of unique) {
     await core.db.tenant(caller.tenant_id, async (tx) => {
       const session = await lockSession(tx, caller.tenant_id, sessionId);
@@ -144,14 +157,17 @@ export type IdleCheck = { ended: true; status: string } | { ended: false; check_
  * Ends a session that was idle for its time. One with a message that is not terminal never expires (architecture.md, decision 13).
  * `check_in_ms` null: it never expires by idleness.
  */
-export async function expireIfIdle(core: MessageCore, ref: { tenant_id: string; session_id: string }): Promise<IdleCheck> {
+export async function expireIfIdle(
+  core: MessageCore,
+  ref: { tenant_id: string; session_id: string },
+): Promise<IdleCheck> {
   return core.db.tenant(ref.tenant_id, async (tx) => {
     const session = await lockSession(tx, ref.tenant_id, ref.session_id);
     if (!session) return { ended: true, status: 'unknown' };
-    await tx.query('UPDATE sessions SET supervised_at = now(), wake_requested_at = NULL WHERE tenant_id = $1 AND session_id = $2', [
-      ref.tenant_id,
-      ref.session_id,
-    ]);
+    await tx.query(
+      'UPDATE sessions SET supervised_at = now(), wake_requested_at = NULL WHERE tenant_id = $1 AND session_id = $2',
+      [ref.tenant_id, ref.session_id],
+    );
     if (session.status !== 'active') return { ended: true, status: session.status };
     if (session.idle_timeout_seconds === 0) return { ended: false, check_in_ms: null };
     const [activity] = await tx.query<{ in_flight: number; left_ms: number }>(

@@ -17,7 +17,15 @@ export type Step =
       deadline_ms: number;
     }
   | { kind: 'wait_agent'; since: string; retry_ms: number; agent_type: string | null }
-  | { kind: 'wait_input'; request_id: string; request_kind: string; source: string; since: string; expires_at: string; expires_ms: number };
+  | {
+      kind: 'wait_input';
+      request_id: string;
+      request_kind: string;
+      source: string;
+      since: string;
+      expires_at: string;
+      expires_ms: number;
+    };
 
 const RETRY_MIN_MS = 200;
 const RETRY_MAX_MS = 2_000;

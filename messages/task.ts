@@ -53,7 +53,10 @@ function statusMessage(row: MessageRow, request: InputRequestRow | null): A2aMes
   if (row.state === 'input-required' && request) {
     const said = row.status_message?.parts.filter((part) => part.kind !== 'data') ?? [];
     const question: Part[] = said.length > 0 ? said : [{ kind: 'text', text: request.prompt || request.title }];
-    return agentMessage(row, request.request_id, [...question, { kind: 'data', data: { input_request: inputRequestOf(request) } }]);
+    return agentMessage(row, request.request_id, [
+      ...question,
+      { kind: 'data', data: { input_request: inputRequestOf(request) } },
+    ]);
   }
   if (row.state === 'failed' && !row.status_message) {
     return agentMessage(row, 'error', [{ kind: 'text', text: row.error_message ?? 'The message failed.' }]);
@@ -65,10 +68,17 @@ function statusMessage(row: MessageRow, request: InputRequestRow | null): A2aMes
  * The A2A 0.3 task of a message: `id` is the message_id, `contextId` the session_id (a2a.md).
  * @param options.historyLength at most this many messages of `history`, newest kept; all when absent
  */
-export function taskOf(row: MessageRow, request: InputRequestRow | null, options: { historyLength?: number } = {}): Task {
+export function taskOf(
+  row: MessageRow,
+  request: InputRequestRow | null,
+  options: { historyLength?: number } = {},
+): Task {
   const message = statusMessage(row, request);
   const history = [userMessage(row), ...row.turns];
-  const kept = options.historyLength === undefined ? history : history.slice(history.length - Math.min(history.length, options.historyLength));
+  const kept =
+    options.historyLength === undefined
+      ? history
+      : history.slice(history.length - Math.min(history.length, options.historyLength));
   return {
     kind: 'task',
     id: row.message_id,

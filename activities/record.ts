@@ -1,0 +1,34 @@
+import { advance } from '../messages/advance.js';
+import { cancelMessage } from '../messages/cancel.js';
+import type { MessageCore } from '../messages/core.js';
+import type { Dispatches, DispatchRef } from '../messages/dispatches.js';
+import { expireIfIdle, type IdleCheck } from '../messages/sessions.js';
+import type { Step } from '../messages/step.js';
+import { PlatformError } from '../runtime/errors.js';
+import type { MessageInput, SessionInput } from '../workflows/definitions.js';
+
+/** Local activities: one short, idempotent transaction each. */
+export interface RecordActivities {
+  advance(input: MessageInput): Promise<Step | null>;
+  takeBack(ref: DispatchRef, reason: string): Promise<void>;
+  lose(ref: DispatchRef, code: 'AGENT_DISCONNECTED' | 'DEADLINE_EXCEEDED'): Promise<void>;
+  cancelByOperator(input: MessageInput): Promise<void>;
+  expireIfIdle(input: SessionInput): Promise<IdleCheck>;
+}
+
+/** The record's activities over the functions of `messages/`. */
+export function createRecordActivities(core: MessageCore, dispatches: Dispatches): RecordActivities {
+  return {
+    advance: (input) => advance(core, input),
+    takeBack: async (ref, reason) => {
+      await dispatches.takeBack(ref, reason);
+    },
+    lose: (ref, code) => dispatches.lose(ref, code),
+    cancelByOperator: async (input) => {
+      await cancelMessage(core, input, 'canceled by an operator').catch((error: unknown) => {
+        if (!(error instanceof PlatformError && error.statusCode < 500)) throw error;
+      });
+    },
+    expireIfIdle: (input) => expireIfIdle(core, input),
+  };
+}

@@ -1,0 +1,74 @@
+import { LIMITS } from '../contracts/limits.js';
+import { deregisterAgent, lockAgent, recordHealth } from './agents.js';
+import type { Db, Tx } from './pool.js';
+
+/** An agent, named across tenants. */
+export interface WatchedAgent {
+  tenant_id: string;
+  instance_id: string;
+}
+
+/** A hosted agent whose card is to be asked for. */
+export interface AgentToProbe extends WatchedAgent {
+  public_url: string;
+}
+
+const BATCH = 1_000;
+
+/** Hosted agents that gave no sign for a heartbeat's time: the platform asks them itself, since an A2A server sends no heartbeats. */
+export function agentsToProbe(db: Db): Promise<AgentToProbe[]> {
+  return db.system((tx) =>
+    tx.query<AgentToProbe & Record<string, unknown>>(
+      `SELECT tenant_id, instance_id, public_url FROM agents
+        WHERE deregistered_at IS NULL AND deployment_mode = 'hosted' AND public_url IS NOT NULL
+          AND (last_seen IS NULL OR last_seen < now() - $1 * interval '1 ms')
+        ORDER BY last_seen NULLS FIRST LIMIT ${BATCH}`,
+      [LIMITS.heartbeatIntervalMs],
+    ),
+  );
+}
+
+function silentFor(tx: Tx, silentMs: number, statuses: string[]): Promise<WatchedAgent[]> {
+  return tx.query<WatchedAgent & Record<string, unknown>>(
+    `SELECT tenant_id, instance_id FROM agents
+      WHERE deregistered_at IS NULL AND coalesce(last_seen, registered_at) < now() - $1 * interval '1 ms' AND status = ANY($2)
+      ORDER BY last_seen NULLS FIRST LIMIT ${BATCH}`,
+    [silentMs, statuses],
+  );
+}
+
+async function silence(db: Db, agent: WatchedAgent): Promise<void> {
+  await db.tenant(agent.tenant_id, async (tx) => {
+    const row = await lockAgent(tx, agent.tenant_id, agent.instance_id);
+    if (!row || row.deregistered_at || row.status === 'unhealthy' || row.status === 'offline') return;
+    await tx.query(`UPDATE agents SET status = 'unhealthy' WHERE tenant_id = $1 AND instance_id = $2`, [
+      agent.tenant_id,
+      agent.instance_id,
+    ]);
+    await recordHealth(tx, row, 'unhealthy');
+  });
+}
+
+/** Marks agents without a sign of life for 90 s as `unhealthy`. @returns how many */
+export async function markSilentAgents(db: Db): Promise<number> {
+  const silent = await db.system((tx) => silentFor(tx, LIMITS.heartbeatStaleMs, ['available', 'unknown', 'draining']));
+  for (const agent of silent) await silence(db, agent);
+  return silent.length;
+}
+
+/** Deregisters agents without a sign of life for ten minutes. @returns how many */
+export async function reapAgents(
+  db: Db,
+  releaseAgent: (tx: Tx, tenantId: string, instanceId: string) => Promise<void>,
+): Promise<number> {
+  const gone = await db.system((tx) =>
+    silentFor(tx, LIMITS.agentReapMs, ['unhealthy', 'offline', 'unknown', 'draining']),
+  );
+  for (const { tenant_id, instance_id } of gone) {
+    await db.tenant(tenant_id, async (tx) => {
+      const row = await lockAgent(tx, tenant_id, instance_id);
+      if (row) await deregisterAgent(tx, row, 'reaped for inactivity', releaseAgent);
+    });
+  }
+  return gone.length;
+}

@@ -1,0 +1,138 @@
+import type { Tx } from '../db/pool.js';
+import { errorMessage } from '../runtime/errors.js';
+import { abandon } from './advance.js';
+import type { MessageCore, MessageRef, SessionRef } from './core.js';
+import type { TemporalLink } from './temporal.js';
+
+/** How the sweeper paces itself, in milliseconds. */
+export interface SweeperPace {
+  /** Between rounds. */
+  everyMs: number;
+  /** A wake-up that a workflow has not answered for this long is repeated. */
+  unansweredMs: number;
+  /** A workflow that has not touched its row for this long is asked after. */
+  unseenMs: number;
+}
+
+const PACE: SweeperPace = { everyMs: 1_000, unansweredMs: 3_000, unseenMs: 60_000 };
+const BATCH = 200;
+
+type Named = MessageRef & SessionRef;
+
+/** Claims rows by moving their mark, so that two nodes' sweepers share the work. */
+const UNANSWERED_MESSAGES = `
+  UPDATE messages SET wake_requested_at = now() WHERE (tenant_id, message_id) IN (
+    SELECT tenant_id, message_id FROM messages WHERE wake_requested_at < now() - $1 * interval '1 ms'
+     ORDER BY wake_requested_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED)
+  RETURNING tenant_id, message_id, session_id`;
+
+const UNANSWERED_SESSIONS = `
+  UPDATE sessions SET wake_requested_at = now() WHERE (tenant_id, session_id) IN (
+    SELECT tenant_id, session_id FROM sessions WHERE wake_requested_at < now() - $1 * interval '1 ms'
+     ORDER BY wake_requested_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED)
+  RETURNING tenant_id, session_id`;
+
+const UNSEEN_MESSAGES = `
+  UPDATE messages SET supervised_at = now() WHERE (tenant_id, message_id) IN (
+    SELECT tenant_id, message_id FROM messages
+     WHERE supervised_at < now() - $1 * interval '1 ms' AND state IN ('submitted', 'working', 'input-required')
+     ORDER BY supervised_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED)
+  RETURNING tenant_id, message_id, session_id`;
+
+const UNSEEN_SESSIONS = `
+  UPDATE sessions SET supervised_at = now() WHERE (tenant_id, session_id) IN (
+    SELECT tenant_id, session_id FROM sessions WHERE supervised_at < now() - $1 * interval '1 ms' AND status = 'active'
+     ORDER BY supervised_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED)
+  RETURNING tenant_id, session_id`;
+
+/**
+ * Brings what the record wants and the cluster does not know (architecture.md, decision 14): starts what a crash left behind,
+ * repeats wake-ups, makes lost workflows again, and fails messages whose workflow an operator terminated.
+ */
+export class Sweeper {
+  readonly #core: MessageCore;
+  readonly #temporal: TemporalLink;
+  readonly #pace: SweeperPace;
+  #timer: NodeJS.Timeout | undefined;
+  #round: Promise<void> = Promise.resolve();
+  #stopped = false;
+  #failing = false;
+
+  constructor(core: MessageCore, temporal: TemporalLink, pace: Partial<SweeperPace> = {}) {
+    this.#core = core;
+    this.#temporal = temporal;
+    this.#pace = { ...PACE, ...pace };
+  }
+
+  /** Begins with a round at once, so that what a crash left behind moves on. */
+  start(): void {
+    this.#schedule(0);
+  }
+
+  /** Ends after the round under way. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+    await this.#round;
+  }
+
+  /** One round; says in one line when rounds begin to fail and when they work again. */
+  async sweep(): Promise<void> {
+    try {
+      await this.#repeatWakeUps();
+      await this.#askAfterUnseen();
+      if (this.#failing) this.#core.log.info('the sweeper works again');
+      this.#failing = false;
+    } catch (error) {
+      if (!this.#failing)
+        this.#core.log.warn({ err: errorMessage(error) }, 'the sweeper cannot work; it goes on trying');
+      this.#failing = true;
+    }
+  }
+
+  #schedule(inMs: number): void {
+    if (this.#stopped) return;
+    this.#timer = setTimeout(() => {
+      this.#round = this.sweep().then(() => this.#schedule(this.#pace.everyMs));
+    }, inMs);
+  }
+
+  #claim<Row extends SessionRef>(statement: string, olderThanMs: number): Promise<Row[]> {
+    return this.#core.db.system((tx: Tx) => tx.query<Row>(statement, [olderThanMs]));
+  }
+
+  async #repeatWakeUps(): Promise<void> {
+    const messages = await this.#claim<Named>(UNANSWERED_MESSAGES, this.#pace.unansweredMs);
+    const sessions = await this.#claim<SessionRef>(UNANSWERED_SESSIONS, this.#pace.unansweredMs);
+    if (messages.length + sessions.length > 0) {
+      this.#core.log.info({ messages: messages.length, sessions: sessions.length }, 'wake-ups repeated');
+    }
+    await Promise.all([
+      ...messages.map((ref) => this.#temporal.wakeMessage(ref)),
+      ...sessions.map((ref) => this.#temporal.wakeSession(ref)),
+    ]);
+  }
+
+  async #askAfterUnseen(): Promise<void> {
+    for (const ref of await this.#claim<Named>(UNSEEN_MESSAGES, this.#pace.unseenMs)) await this.#restoreMessage(ref);
+    for (const ref of await this.#claim<SessionRef>(UNSEEN_SESSIONS, this.#pace.unseenMs)) {
+      const fate = await this.#temporal.fateOfSession(ref);
+      if (fate !== 'running') await this.#temporal.wakeSession(ref);
+    }
+  }
+
+  async #restoreMessage(ref: Named): Promise<void> {
+    const fate = await this.#temporal.fateOfMessage(ref);
+    if (fate === 'running') return;
+    if (fate === 'ended_by_operator') {
+      this.#core.log.warn(
+        { message_id: ref.message_id },
+        'the workflow of a message was ended in Temporal; the message fails',
+      );
+      await abandon(this.#core, ref, { code: 'INTERNAL', message: 'An operator ended the workflow of this message.' });
+      return;
+    }
+    this.#core.log.info({ message_id: ref.message_id, fate }, 'a lost workflow is made again');
+    await this.#temporal.wakeMessage(ref);
+  }
+}

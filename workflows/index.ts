@@ -1,0 +1,3 @@
+export { agentWatch } from './agent-watch.js';
+export { message } from './message.js';
+export { session } from './session.js';

@@ -1,0 +1,145 @@
+import { TimeoutType } from '@temporalio/common';
+import {
+  ActivityFailure,
+  CancellationScope,
+  condition,
+  continueAsNew,
+  defineSignal,
+  isCancellation,
+  setHandler,
+  TimeoutFailure,
+  workflowInfo,
+} from '@temporalio/workflow';
+import type { Step } from '../messages/step.js';
+import { type MessageInput, WAKE_SIGNAL } from './definitions.js';
+import { controlOf, dispatchOn, record } from './stubs.js';
+import { show } from './visibility.js';
+
+type DispatchStep = Extract<Step, { kind: 'dispatch' }>;
+
+const wake = defineSignal(WAKE_SIGNAL);
+
+/** One flag between the signal handler and the loop: somebody changed the row. */
+class Bell {
+  rung = false;
+}
+
+/** How a dispatch ended of which the node gave no report: out of time, or the node is gone (or never took it). */
+function lossOf(error: unknown): 'DEADLINE_EXCEEDED' | 'AGENT_DISCONNECTED' {
+  const cause = error instanceof ActivityFailure ? error.cause : undefined;
+  const outOfTime = cause instanceof TimeoutFailure && cause.timeoutType === TimeoutType.START_TO_CLOSE;
+  return outOfTime ? 'DEADLINE_EXCEEDED' : 'AGENT_DISCONNECTED';
+}
+
+async function carryOut(input: MessageInput, step: DispatchStep): Promise<void> {
+  const ref = { tenant_id: input.tenant_id, message_id: input.message_id, dispatch_id: step.dispatch_id };
+  try {
+    const report = await dispatchOn(
+      step.mesh_id,
+      step.deadline_ms,
+      `to ${step.instance_id}, attempt ${step.attempt}`,
+    ).runDispatch(ref);
+    if (report.kind === 'not_sent') await record.takeBack(ref, report.reason);
+  } catch (error) {
+    if (isCancellation(error)) throw error;
+    await record.lose(ref, lossOf(error));
+  }
+}
+
+async function deliverCancel(input: MessageInput, step: Extract<Step, { kind: 'deliver_cancel' }>): Promise<void> {
+  try {
+    await controlOf(step.mesh_id).cancelDispatch({ ...input, dispatch_id: step.dispatch_id });
+  } catch (error) {
+    // The node is gone, and its agents' sockets with it; a living one finds the closed dispatch by its own reconciliation.
+    if (!(error instanceof ActivityFailure)) throw error;
+  }
+}
+
+/** Carries a dispatch out; a wake-up meanwhile means that the row may be canceled, which the agent hears at once. */
+async function superviseDispatch(input: MessageInput, step: DispatchStep, bell: Bell): Promise<void> {
+  let over = false;
+  const running = carryOut(input, step).finally(() => {
+    over = true;
+  });
+  // Rejections reach the caller at the await below.
+  running.catch(() => undefined);
+  for (;;) {
+    await condition(() => over || bell.rung);
+    if (over) return running;
+    bell.rung = false;
+    const next = await record.advance(input);
+    if (next?.kind === 'deliver_cancel') await deliverCancel(input, next);
+  }
+}
+
+/** @returns the message's final state once there is one */
+async function follow(input: MessageInput, step: Step | null, bell: Bell): Promise<string | null> {
+  if (!step) return 'unknown';
+  switch (step.kind) {
+    case 'done':
+      show(step.state, step.agent_type, `The message is ${step.state}.`);
+      return step.state;
+    case 'deliver_cancel':
+      show('canceled', step.agent_type, 'The message is canceled; its agent is being told.');
+      await deliverCancel(input, step);
+      return 'canceled';
+    case 'dispatch':
+      show(
+        'working',
+        step.agent_type,
+        `Waits for agent \`${step.instance_id}\` (${step.agent_type}), attempt ${step.attempt}.`,
+      );
+      await superviseDispatch(input, step, bell);
+      return null;
+    case 'wait_agent':
+      show(
+        'submitted',
+        step.agent_type,
+        `Waits for a free agent${step.agent_type ? ` of type ${step.agent_type}` : ''} since ${step.since}.`,
+      );
+      await condition(() => bell.rung, step.retry_ms);
+      return null;
+    case 'wait_input':
+      show(
+        'input-required',
+        null,
+        `Waits for a human (${step.request_kind}, asked by the ${step.source}) since ${step.since}, until ${step.expires_at}.`,
+      );
+      await condition(() => bell.rung, step.expires_ms);
+      return null;
+    default:
+      return step satisfies never;
+  }
+}
+
+async function supervise(input: MessageInput, bell: Bell): Promise<string> {
+  for (;;) {
+    bell.rung = false;
+    const end = await follow(input, await record.advance(input), bell);
+    if (end !== null) {
+      if (!bell.rung) return end;
+      continue;
+    }
+    if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof message>(input);
+  }
+}
+
+/**
+ * Supervises one message until it ends: it follows what Postgres decides (`advance`) and holds no state of its own, so that it may be
+ * lost and made again. An operator's cancel in the Temporal UI cancels the message.
+ */
+export async function message(input: MessageInput): Promise<{ state: string }> {
+  const bell = new Bell();
+  setHandler(wake, () => {
+    bell.rung = true;
+  });
+  try {
+    return { state: await supervise(input, bell) };
+  } catch (error) {
+    if (!isCancellation(error)) throw error;
+    return CancellationScope.nonCancellable(async () => {
+      await record.cancelByOperator(input);
+      return { state: await supervise(input, bell) };
+    });
+  }
+}

@@ -1,0 +1,38 @@
+import { condition, continueAsNew, defineSignal, setHandler, workflowInfo } from '@temporalio/workflow';
+import { type SessionInput, WAKE_SIGNAL } from './definitions.js';
+import { record } from './stubs.js';
+import { show } from './visibility.js';
+
+const wake = defineSignal(WAKE_SIGNAL);
+
+/**
+ * Lives as long as a session: sleeps, then reads its last activity from Postgres and sleeps again, or ends it as `expired`. Messages do
+ * not signal it; closing does.
+ */
+export async function session(input: SessionInput): Promise<{ status: string }> {
+  let rung = false;
+  setHandler(wake, () => {
+    rung = true;
+  });
+  for (;;) {
+    rung = false;
+    const check = await record.expireIfIdle(input);
+    if (check.ended) {
+      show(check.status, null, `The session is ${check.status}.`);
+      if (!rung) return { status: check.status };
+      continue;
+    }
+    if (check.check_in_ms === null) {
+      show('active', null, 'The session is open until it is closed.');
+      await condition(() => rung);
+    } else {
+      show(
+        'active',
+        null,
+        `The session is open; looked at again in ${Math.ceil(check.check_in_ms / 1_000)} s whether it is idle.`,
+      );
+      await condition(() => rung, check.check_in_ms);
+    }
+    if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof session>(input);
+  }
+}

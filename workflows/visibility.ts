@@ -1,0 +1,26 @@
+import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
+import { setCurrentDetails, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
+
+/** The search attributes of every workflow (architecture.md, decision 8). */
+export const FLEET_TENANT = defineSearchAttributeKey('FleetTenant', SearchAttributeType.KEYWORD);
+export const FLEET_SESSION = defineSearchAttributeKey('FleetSession', SearchAttributeType.KEYWORD);
+export const FLEET_AGENT_TYPE = defineSearchAttributeKey('FleetAgentType', SearchAttributeType.KEYWORD);
+export const FLEET_STATE = defineSearchAttributeKey('FleetState', SearchAttributeType.KEYWORD);
+
+let shown = '';
+
+/**
+ * Shows an operator the state, the agent's type and what is waited for. A cluster without the search attributes gets the details
+ * only: their presence at the start says which it is.
+ */
+export function show(state: string, agentType: string | null, details: string): void {
+  setCurrentDetails(details);
+  if (workflowInfo().typedSearchAttributes.get(FLEET_TENANT) === undefined) return;
+  const now = `${state}/${agentType ?? ''}`;
+  if (now === shown) return;
+  shown = now;
+  upsertSearchAttributes([
+    { key: FLEET_STATE, value: state },
+    ...(agentType === null ? [] : [{ key: FLEET_AGENT_TYPE, value: agentType }]),
+  ]);
+}
