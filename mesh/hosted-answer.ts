@@ -1,0 +1,103 @@
+import { z } from 'zod';
+import { A2aMessage, ArtifactUpdate, StatusUpdate, Task } from '../contracts/a2a.js';
+import { DispatchResultPayload } from '../contracts/frames.js';
+import { Usage } from '../contracts/messages.js';
+import type { Artifact } from '../contracts/parts.js';
+import { textOf } from '../contracts/parts.js';
+import type { DispatchOutcome } from '../messages/dispatches.js';
+import { fromEitherVersion } from './hosted-version-1.js';
+import { jsonProblem, makeWellFormed } from './json-guard.js';
+import { toOutcome } from './outcome.js';
+
+/** Longest id of an agent's own task or context that is kept. */
+const REMOTE_ID_CHARS = 512;
+
+/** One JSON-RPC answer of a hosted agent, or one event of its stream, in 0.3 spelling. */
+export type HostedAnswer =
+  | { kind: 'task'; task: Task; usage?: Usage }
+  | { kind: 'update'; update: StatusUpdate | ArtifactUpdate }
+  /** A message, text or any other object: the whole answer. */
+  | { kind: 'result'; payload: DispatchResultPayload }
+  /** An event of a kind that is not known here. */
+  | { kind: 'other' }
+  | { kind: 'error'; code: number; message: string }
+  | { kind: 'garbage'; problem: string };
+
+const RpcFailure = z.object({
+  error: z.object({ code: z.number(), message: z.string().default('') }),
+});
+
+/** Reads the text of one answer. Never throws. */
+export function readAnswer(text: string): HostedAnswer {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    return { kind: 'garbage', problem: 'is not JSON' };
+  }
+  const unfit = jsonProblem(json);
+  if (unfit) return { kind: 'garbage', problem: unfit };
+  const failure = RpcFailure.safeParse(json);
+  if (failure.success) return { kind: 'error', ...failure.data.error };
+  const body = json as { result?: unknown; status?: unknown; usage?: unknown } | null;
+  if (body?.result === undefined || body.result === null)
+    return { kind: 'garbage', problem: 'has neither result nor error' };
+  return readResult(fromEitherVersion(body.result), body);
+}
+
+function readResult(result: unknown, body: { status?: unknown; usage?: unknown }): HostedAnswer {
+  const usage = usageIn(body.usage) ?? usageIn((result as { metadata?: { usage?: unknown } }).metadata?.usage);
+  const kind = (result as { kind?: unknown }).kind;
+  if (kind === 'task') return checked(Task, result, (task) => ({ kind: 'task', task, ...(usage && { usage }) }));
+  if (kind === 'status-update') return checked(StatusUpdate, result, (update) => ({ kind: 'update', update }));
+  if (kind === 'artifact-update') return checked(ArtifactUpdate, result, (update) => ({ kind: 'update', update }));
+  if (kind === 'message') return checked(A2aMessage, result, (message) => finalResult(message, body.status, usage));
+  if (typeof kind === 'string') return { kind: 'other' };
+  return finalResult(result, body.status, usage);
+}
+
+/** `status` beside the result counts where it says a state; elsewhere it is some other member of the agent's own. */
+function finalResult(result: unknown, status: unknown, usage: Usage | undefined): HostedAnswer {
+  const given = typeof status === 'object' && status !== null && 'state' in status ? status : undefined;
+  return checked(DispatchResultPayload, { result, status: given, usage }, (payload) => ({ kind: 'result', payload }));
+}
+
+function checked<T>(schema: z.ZodType<T>, value: unknown, found: (value: T) => HostedAnswer): HostedAnswer {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return found(parsed.data);
+  const [issue] = parsed.error.issues;
+  return { kind: 'garbage', problem: `does not fit A2A at ${issue?.path.join('.') || 'result'}`.slice(0, 300) };
+}
+
+/** Usage that does not fit is left out: it is no reason to lose an answer. */
+function usageIn(value: unknown): Usage | undefined {
+  return Usage.safeParse(value).data;
+}
+
+/** Whether an agent's task in this state needs no more waiting: ended, or waiting for somebody. */
+export function isSettled(state: Task['status']['state']): boolean {
+  return state !== 'submitted' && state !== 'working' && state !== 'unknown';
+}
+
+/**
+ * The outcome of a final answer. A task that waits without saying how it wants to be answered asks for free text.
+ * @param streamed artifacts that came before it
+ */
+export function outcomeOf(payload: DispatchResultPayload, streamed: Artifact[], dispatchId: string): DispatchOutcome {
+  makeWellFormed(payload);
+  const { remote_task_id, remote_context_id, ...outcome } = toOutcome(payload, streamed, dispatchId);
+  const asked = outcome.state === 'input-required' ? outcome.input_request : undefined;
+  const prompt = outcome.status_message ? textOf(outcome.status_message.parts) : '';
+  return {
+    ...outcome,
+    ...(outcome.state === 'input-required' && {
+      input_request: asked ?? { kind: 'form', ...(prompt !== '' && { prompt: prompt.slice(0, 16_384) }) },
+    }),
+    ...(fits(remote_task_id) && { remote_task_id }),
+    ...(fits(remote_context_id) && { remote_context_id }),
+  };
+}
+
+function fits(id: string | undefined): boolean {
+  return id !== undefined && id !== '' && id.length <= REMOTE_ID_CHARS;
+}

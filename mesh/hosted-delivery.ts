@@ -1,0 +1,132 @@
+import type { FrameErrorCode } from '../contracts/errors.js';
+import type { ChunkBus } from '../messages/bus.js';
+import type { Dispatches, OpenDispatch } from '../messages/dispatches.js';
+import { errorMessage } from '../runtime/errors.js';
+import { uuidOf } from '../runtime/ids.js';
+import type { Logger } from '../runtime/logger.js';
+import type { Outbound } from '../runtime/outbound.js';
+import type { TokenIssuer } from '../runtime/tokens.js';
+import type { DispatchEnd } from './dispatcher.js';
+import { HostedCall } from './hosted-call.js';
+import type { Conclusion } from './hosted-conclusion.js';
+import { exchange, type PollPace } from './hosted-exchange.js';
+import type { Flight } from './hosted-flight.js';
+import type { HostedHealth } from './hosted-health.js';
+import { HostedProgress } from './hosted-progress.js';
+import { persist } from './persistence.js';
+
+const CLOSED: DispatchEnd = { kind: 'closed' };
+
+export interface DeliveryOptions {
+  dispatches: Dispatches;
+  bus: Pick<ChunkBus, 'publish'>;
+  outbound: Pick<Outbound, 'request' | 'stream'>;
+  tokens: Pick<TokenIssuer, 'issueDispatchToken'>;
+  health: HostedHealth;
+  log: Logger;
+  /** The node that owns what is sent here. */
+  meshId: string;
+  pace: PollPace;
+  /** Ends the waiting for an absent database. */
+  closing: AbortSignal;
+}
+
+/** Brings one dispatch to a hosted agent and its end to the database. */
+export class HostedDelivery {
+  readonly #options: DeliveryOptions;
+
+  constructor(options: DeliveryOptions) {
+    this.#options = options;
+  }
+
+  /** @throws what the database says to work that it refuses for good; then nothing is known here of the dispatch's end */
+  async deliver(flight: Flight): Promise<DispatchEnd> {
+    const { dispatches, outbound, tokens, meshId } = this.#options;
+    const open = await this.#persist(() => dispatches.find(flight.ref));
+    if (!open) return CLOSED;
+    if (open.sent_at !== null) return this.#lose(flight);
+    // Signed before it is marked as sent, so that a failure to sign leaves it unsent.
+    const token = await this.#persist(() => new HostedCall(open, outbound, tokens).token());
+    if (flight.stoppedBy === 'closing') return { kind: 'not_sent', reason: 'CLOSING' };
+    const sent = await this.#persist(() => dispatches.markSent(flight.ref, { mesh_id: meshId, epoch: open.epoch }));
+    return sent ? this.#send(flight, sent, token) : this.#unmarked(flight);
+  }
+
+  /** It was not marked: it has ended, or belongs to a newer registration, or a lost reply hid that it was marked. */
+  async #unmarked(flight: Flight): Promise<DispatchEnd> {
+    const open = await this.#persist(() => this.#options.dispatches.find(flight.ref));
+    if (!open) return CLOSED;
+    return open.sent_at === null ? { kind: 'not_sent', reason: 'NOT_CURRENT' } : this.#lose(flight);
+  }
+
+  /** Sent by a process that is gone: the agent may have done it, so it is not sent again. */
+  async #lose(flight: Flight): Promise<DispatchEnd> {
+    await this.#persist(() => this.#options.dispatches.lose(flight.ref, 'AGENT_DISCONNECTED'));
+    return CLOSED;
+  }
+
+  async #send(flight: Flight, sent: OpenDispatch, token: string): Promise<DispatchEnd> {
+    const { outbound, tokens, bus, pace, log } = this.#options;
+    const call = new HostedCall(sent, outbound, tokens);
+    const publish = bus.publish.bind(bus, sent.tenant_id, sent.message_id);
+    const progress = new HostedProgress(uuidOf(sent.dispatch_id), publish);
+    const deadline = setTimeout(() => flight.stop('deadline'), sent.payload.deadline_ms);
+    try {
+      return await this.#conclude(sent, await exchange(token, { call, progress, signal: flight.signal, pace }));
+    } catch (error) {
+      if (flight.stoppedBy) return await this.#stopped(flight, call, progress.taskId);
+      log.error({ err: errorMessage(error), dispatch_id: sent.dispatch_id }, 'hosted dispatch failed inside the mesh');
+      return await this.#fail(sent, 'INTERNAL', 'The platform failed while it waited for the agent.');
+    } finally {
+      clearTimeout(deadline);
+    }
+  }
+
+  async #conclude(sent: OpenDispatch, conclusion: Conclusion): Promise<DispatchEnd> {
+    const { dispatches, health } = this.#options;
+    if (conclusion.kind === 'answered') {
+      await this.#persist(() => dispatches.accept(sent, sent.epoch, conclusion.outcome));
+      await health.succeeded(sent);
+      return CLOSED;
+    }
+    if (conclusion.kind === 'failed') {
+      if (conclusion.failing) await health.failed(sent);
+      return this.#fail(sent, conclusion.code, conclusion.message);
+    }
+    await health.failed(sent);
+    const taken = await this.#persist(() => dispatches.takeBack(sent, conclusion.reason, { neverOpened: true }));
+    return taken ? conclusion : CLOSED;
+  }
+
+  async #stopped(flight: Flight, call: HostedCall, taskId: string | undefined): Promise<DispatchEnd> {
+    flight.farewell = this.#sayCanceled(call, taskId);
+    if (flight.stoppedBy === 'closing') {
+      await this.#options.dispatches.lose(flight.ref, 'AGENT_DISCONNECTED');
+    }
+    if (flight.stoppedBy === 'deadline') {
+      await this.#options.health.failed(call.open);
+      await this.#fail(call.open, 'DEADLINE_EXCEEDED', 'The agent did not answer in time.');
+    }
+    return CLOSED;
+  }
+
+  async #fail(sent: OpenDispatch, code: FrameErrorCode, message: string): Promise<DispatchEnd> {
+    await this.#persist(() => this.#options.dispatches.fail(sent, { code, message }, sent.epoch));
+    return CLOSED;
+  }
+
+  /** Best effort: the agent's answer is not taken any more, whether it hears of that or not. */
+  async #sayCanceled(call: HostedCall, taskId: string | undefined): Promise<void> {
+    if (taskId === undefined) return;
+    try {
+      await call.ask('cancel', taskId);
+    } catch (error) {
+      const { dispatch_id, instance_id } = call.open;
+      this.#options.log.info({ err: errorMessage(error), dispatch_id, instance_id }, 'hosted agent not told to cancel');
+    }
+  }
+
+  #persist<T>(work: () => Promise<T>): Promise<T> {
+    return persist(work, this.#options.log, this.#options.closing);
+  }
+}

@@ -1,0 +1,108 @@
+import type { A2aMessage } from '../contracts/a2a.js';
+import type { Part } from '../contracts/parts.js';
+
+/** Between the wire forms of A2A 1.0 and the 0.3 forms that the platform keeps (a2a.md). */
+
+type Json = Record<string, unknown>;
+
+function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function partTo1(part: Part): Json {
+  const metadata = part.metadata && { metadata: part.metadata };
+  if (part.kind === 'text') return { text: part.text, ...metadata };
+  if (part.kind === 'data') return { data: part.data, ...metadata };
+  const { bytes, uri, name, mimeType } = part.file;
+  return {
+    ...(bytes === undefined ? { url: uri } : { raw: bytes }),
+    ...(name !== undefined && { filename: name }),
+    ...(mimeType !== undefined && { mediaType: mimeType }),
+    ...metadata,
+  };
+}
+
+/** A message as 1.0 spells it: no `kind`, `ROLE_*`, parts by their content. */
+export function messageTo1({ kind: _kind, role, parts, ...rest }: A2aMessage): Json {
+  return { ...rest, role: role === 'user' ? 'ROLE_USER' : 'ROLE_AGENT', parts: parts.map(partTo1) };
+}
+
+function partFrom(part: unknown): unknown {
+  if (!isObject(part) || 'kind' in part) return part;
+  const metadata = part.metadata !== undefined && { metadata: part.metadata };
+  if ('text' in part) return { kind: 'text', text: part.text, ...metadata };
+  if ('data' in part)
+    return { kind: 'data', data: isObject(part.data) ? part.data : { value: part.data }, ...metadata };
+  if ('file' in part) return { kind: 'file', file: part.file, ...metadata };
+  const content = 'raw' in part ? { bytes: part.raw } : { uri: part.url };
+  return {
+    kind: 'file',
+    file: { ...content, name: part.filename || undefined, mimeType: part.mediaType || undefined },
+    ...metadata,
+  };
+}
+
+function partsFrom(value: unknown): unknown {
+  return Array.isArray(value) ? value.map(partFrom) : value;
+}
+
+function roleFrom(role: unknown): unknown {
+  return role === 'ROLE_USER' ? 'user' : role === 'ROLE_AGENT' ? 'agent' : role;
+}
+
+function stateFrom(state: unknown): unknown {
+  if (typeof state !== 'string' || !state.startsWith('TASK_STATE_')) return state;
+  const name = state.slice('TASK_STATE_'.length).toLowerCase().replaceAll('_', '-');
+  return name === 'unspecified' ? 'unknown' : name;
+}
+
+function messageFrom(value: unknown): unknown {
+  if (!isObject(value)) return value;
+  return { ...value, kind: 'message', role: roleFrom(value.role), parts: partsFrom(value.parts) };
+}
+
+function artifactFrom(value: unknown): unknown {
+  return isObject(value) ? { ...value, parts: partsFrom(value.parts) } : value;
+}
+
+function statusFrom(value: unknown): unknown {
+  if (!isObject(value)) return value;
+  const message = value.message ?? undefined;
+  return { ...value, state: stateFrom(value.state), message: message && messageFrom(message) };
+}
+
+/** The history is what we sent and what the status says; nothing of it is kept. */
+function taskFrom({ history: _history, ...task }: Json): Json {
+  const artifacts = Array.isArray(task.artifacts) ? task.artifacts.map(artifactFrom) : undefined;
+  return { ...task, kind: 'task', contextId: task.contextId ?? '', status: statusFrom(task.status), artifacts };
+}
+
+function updateFrom(update: Json): Json {
+  const contextId = update.contextId ?? '';
+  if ('artifact' in update)
+    return { ...update, kind: 'artifact-update', contextId, artifact: artifactFrom(update.artifact) };
+  return {
+    ...update,
+    kind: 'status-update',
+    contextId,
+    status: statusFrom(update.status),
+    final: update.final === true,
+  };
+}
+
+const ENVELOPES = ['task', 'message', 'statusUpdate', 'artifactUpdate'] as const;
+
+/**
+ * An answer of either version in 0.3 spelling: 1.0's envelopes, enum names and parts are translated, a missing `kind` is
+ * told from the members. Nothing is checked; what is no A2A object comes back as it is.
+ */
+export function fromEitherVersion(value: unknown): unknown {
+  if (!isObject(value)) return value;
+  const envelope =
+    'kind' in value ? undefined : ENVELOPES.find((name) => isObject(value[name]) && Object.keys(value).length === 1);
+  const inner = envelope ? (value[envelope] as Json) : value;
+  if (inner.kind === 'task' || (!('kind' in inner) && 'id' in inner && isObject(inner.status))) return taskFrom(inner);
+  if (inner.kind === 'message' || (!('kind' in inner) && 'messageId' in inner)) return messageFrom(inner);
+  const isUpdate = 'taskId' in inner && ('status' in inner || 'artifact' in inner);
+  return isUpdate ? updateFrom(inner) : inner;
+}

@@ -1,0 +1,120 @@
+import type { Db } from '../db/pool.js';
+import type { ChunkBus } from '../messages/bus.js';
+import type { Dispatches, DispatchRef } from '../messages/dispatches.js';
+import { errorMessage } from '../runtime/errors.js';
+import type { Logger } from '../runtime/logger.js';
+import type { Outbound } from '../runtime/outbound.js';
+import type { TokenIssuer } from '../runtime/tokens.js';
+import type { DispatchEnd, Dispatcher } from './dispatcher.js';
+import { HostedDelivery } from './hosted-delivery.js';
+import { POLL_PACE, type PollPace } from './hosted-exchange.js';
+import { Flight, watch } from './hosted-flight.js';
+import { HostedHealth } from './hosted-health.js';
+import { DEFAULT_TIMINGS, type MeshTimings } from './timings.js';
+
+export interface HostedOptions {
+  dispatches: Dispatches;
+  bus: Pick<ChunkBus, 'publish'>;
+  outbound: Pick<Outbound, 'request' | 'stream'>;
+  tokens: Pick<TokenIssuer, 'issueDispatchToken'>;
+  db: Db;
+  log: Logger;
+  /** This node; every dispatch that it sends is marked with it. */
+  meshId: string;
+  timings?: Pick<MeshTimings, 'heartbeatMs' | 'reconcileMs'>;
+  /** How often an unfinished task of an agent is asked for. */
+  pace?: PollPace;
+}
+
+/** The dispatcher of hosted agents, which holds requests open and so has something to close. */
+export interface HostedDispatcher extends Dispatcher {
+  /**
+   * Takes no more dispatches, waits up to `graceMs` for those in flight, and ends the rest as lost (`AGENT_DISCONNECTED`).
+   */
+  close(graceMs: number): Promise<void>;
+}
+
+class Hosted implements HostedDispatcher {
+  readonly #options: HostedOptions;
+  readonly #timings: Pick<MeshTimings, 'heartbeatMs' | 'reconcileMs'>;
+  readonly #delivery: HostedDelivery;
+  readonly #flights = new Map<string, Flight>();
+  readonly #closing = new AbortController();
+  readonly #reconciler: NodeJS.Timeout;
+  #reconciling = false;
+  #draining = false;
+
+  constructor(options: HostedOptions) {
+    this.#options = options;
+    this.#timings = options.timings ?? DEFAULT_TIMINGS;
+    this.#delivery = new HostedDelivery({
+      ...options,
+      health: new HostedHealth(options.db, options.log),
+      pace: options.pace ?? POLL_PACE,
+      closing: this.#closing.signal,
+    });
+    this.#reconciler = setInterval(() => void this.#reconcile(), this.#timings.reconcileMs).unref();
+  }
+
+  async run(ref: DispatchRef, context: { heartbeat(): void; signal: AbortSignal }): Promise<DispatchEnd> {
+    const known = this.#flights.get(ref.dispatch_id);
+    if (!known && this.#draining) return { kind: 'not_sent', reason: 'CLOSING' };
+    const flight = known ?? this.#start(ref);
+    return watch(flight.end, context, this.#timings.heartbeatMs);
+  }
+
+  async cancel(ref: DispatchRef, reason: string): Promise<void> {
+    const flight = this.#flights.get(ref.dispatch_id);
+    if (!flight) return;
+    this.#options.log.info({ dispatch_id: ref.dispatch_id, reason }, 'hosted dispatch canceled');
+    flight.stop('canceled');
+    await Promise.allSettled([flight.end]);
+    await flight.farewell;
+  }
+
+  async close(graceMs: number): Promise<void> {
+    this.#draining = true;
+    clearInterval(this.#reconciler);
+    const flights = [...this.#flights.values()];
+    const timer = setTimeout(() => {
+      for (const flight of flights) flight.stop('closing');
+      this.#closing.abort(new Error('the process is closing'));
+    }, graceMs);
+    await Promise.allSettled(flights.map((flight) => flight.end));
+    await Promise.all(flights.map((flight) => flight.farewell));
+    clearTimeout(timer);
+  }
+
+  #start(ref: DispatchRef): Flight {
+    const flight = new Flight(ref, (self) => this.#delivery.deliver(self));
+    this.#flights.set(ref.dispatch_id, flight);
+    const forget = (): void => void this.#flights.delete(ref.dispatch_id);
+    // Nobody may be waiting any more, so a failure is told here as well.
+    flight.end.then(forget, (error) => {
+      forget();
+      this.#options.log.error({ err: errorMessage(error), dispatch_id: ref.dispatch_id }, 'hosted dispatch not ended');
+    });
+    return flight;
+  }
+
+  /** Stops what was ended elsewhere: a cancel whose order was lost must not keep an agent working. */
+  async #reconcile(): Promise<void> {
+    if (this.#reconciling || this.#flights.size === 0) return;
+    this.#reconciling = true;
+    try {
+      const closed = await this.#options.dispatches.closedAmong(
+        [...this.#flights.values()].map((flight) => flight.ref),
+      );
+      for (const { dispatch_id } of closed) this.#flights.get(dispatch_id)?.stop('canceled');
+    } catch (error) {
+      this.#options.log.warn({ err: errorMessage(error) }, 'hosted dispatches not compared with the database');
+    } finally {
+      this.#reconciling = false;
+    }
+  }
+}
+
+/** Creates the dispatcher of hosted agents (decisions.md, Agents: Hosted dispatch). */
+export function createHostedDispatcher(options: HostedOptions): HostedDispatcher {
+  return new Hosted(options);
+}
