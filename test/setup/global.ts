@@ -23,7 +23,7 @@ declare module 'vitest' {
 }
 
 /** The migrated database that every file's own is a copy of. */
-export const TEMPLATE_DATABASE = 'fleet_template';
+const TEMPLATE_DATABASE = 'fleet_template';
 const run = promisify(execFile);
 
 /** Tests that import the set-up need the servers; a run of others starts none. */
@@ -38,15 +38,26 @@ async function buildIfStale(root: string): Promise<void> {
   if (!sources.isBuilt(root)) await run(process.execPath, [join(root, 'scripts', 'build.mjs')]);
 }
 
-async function createTemplate(postgresUrl: string): Promise<void> {
-  const client = new pg.Client({ connectionString: postgresUrl });
+async function asOwner(url: string, statements: string[]): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
-    await client.query(`DROP DATABASE IF EXISTS ${TEMPLATE_DATABASE} WITH (FORCE)`);
-    await client.query(`CREATE DATABASE ${TEMPLATE_DATABASE}`);
+    for (const statement of statements) await client.query(statement);
   } finally {
     await client.end();
   }
+}
+
+/** Nothing that runs on the shared server is killed with it; tests that kill a Postgres bring their own. */
+function commitWithoutDisk(url: string): Promise<void> {
+  return asOwner(url, ['ALTER SYSTEM SET synchronous_commit = off', 'SELECT pg_reload_conf()']);
+}
+
+async function createTemplate(postgresUrl: string): Promise<void> {
+  await asOwner(postgresUrl, [
+    `DROP DATABASE IF EXISTS ${TEMPLATE_DATABASE} WITH (FORCE)`,
+    `CREATE DATABASE ${TEMPLATE_DATABASE}`,
+  ]);
   const url = new URL(postgresUrl);
   url.pathname = TEMPLATE_DATABASE;
   await migrate(url.href, createLogger({ level: 'warn' }));
@@ -86,6 +97,7 @@ async function startServers(project: TestProject, runDir: string, stops: (() => 
     if (process.env.TEST_DATABASE_URL) return process.env.TEST_DATABASE_URL;
     const server = await startPostgres({ dataDir: own('postgres-data'), log, onLine });
     stops.push(() => server.stop());
+    await commitWithoutDisk(server.url);
     return server.url;
   };
   const temporal = async () => {

@@ -1,0 +1,68 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { isTerminal } from '../../contracts/messages.js';
+import { advance } from '../../messages/advance.js';
+import { type FreshDatabase, freshDatabase } from '../setup/database.js';
+import { contradictions, leftovers } from '../setup/record-checker.js';
+import { ACTIONS, PropertyDriver, type PropertyStep, TENANT } from './property-driver.js';
+
+const RUNS = Number(process.env.TEST_RUNS ?? 100);
+/** A failure prints its seed; run it again with `TEST_SEED=…`. */
+const SEED = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31);
+
+let database: FreshDatabase;
+beforeAll(async () => {
+  database = await freshDatabase();
+});
+afterAll(() => database.drop());
+
+type Name = PropertyStep['action'];
+const action = fc.oneof(
+  { weight: 5, arbitrary: fc.constantFrom<Name>('send', 'deliver') },
+  { weight: 4, arbitrary: fc.constantFrom<Name>('ask', 'complete', 'resolve') },
+  { weight: 5, arbitrary: fc.constantFrom(...(Object.keys(ACTIONS) as Name[])) },
+);
+const step = fc.record({ action, target: fc.nat(3), variant: fc.nat(7) });
+/** Up to three steps happen at the same time. */
+const moments = fc.array(fc.array(step, { minLength: 1, maxLength: 3 }), { minLength: 6, maxLength: 10, size: 'max' });
+
+/** What had ended before has not changed since. */
+async function expectEndsKept(driver: PropertyDriver, ended: Map<string, string>): Promise<void> {
+  for (const message of await driver.messages()) {
+    const before = ended.get(message.message_id);
+    if (before !== undefined) expect(message.ended).toBe(before);
+    if (isTerminal(message.state)) ended.set(message.message_id, message.ended);
+  }
+}
+
+/** Asked twice in a row, `advance` says the same thing. */
+async function expectAdvanceRepeats(driver: PropertyDriver): Promise<void> {
+  for (const { message_id } of await driver.messages()) {
+    const ref = { tenant_id: TENANT, message_id };
+    const first = await advance(driver.core, ref);
+    const second = await advance(driver.core, ref);
+    expect(second?.kind).toBe(first?.kind);
+    if (first?.kind === 'dispatch' && second?.kind === 'dispatch') expect(second.dispatch_id).toBe(first.dispatch_id);
+  }
+}
+
+test(`whatever happens in whatever order, each message ends once and nothing is held (seed ${SEED})`, async () => {
+  const driver = new PropertyDriver(database);
+  const property = fc.asyncProperty(moments, async (run) => {
+    await driver.reset();
+    const ended = new Map<string, string>();
+    for (const moment of run) {
+      const results = await Promise.allSettled(moment.map((each) => driver.run(each)));
+      const defect = results.find((result) => result.status === 'rejected');
+      if (defect) throw defect.reason;
+      expect(await contradictions(database)).toEqual([]);
+      await expectEndsKept(driver, ended);
+    }
+    await expectAdvanceRepeats(driver);
+    await driver.finishAll();
+    expect(await leftovers(database)).toEqual([]);
+    await expectEndsKept(driver, ended);
+    expect([...driver.once].filter(([, times]) => times > 1)).toEqual([]);
+  });
+  await fc.assert(property, { numRuns: RUNS, seed: SEED, endOnFailure: false });
+}, 3_000 * RUNS);
