@@ -26,11 +26,15 @@ declare module 'vitest' {
 const TEMPLATE_DATABASE = 'fleet_template';
 const run = promisify(execFile);
 
-/** Tests that import the set-up need the servers; a run of others starts none. */
-async function needsServers(project: TestProject): Promise<boolean> {
+const USES_SERVERS = /from '.*setup\/(database|platform)\.js'/;
+const USES_BUILD = /dist\//;
+
+/** Whether a file of this run fits: a run of plain tests builds and starts nothing. */
+async function askRun(project: TestProject): Promise<(pattern: RegExp) => boolean> {
   const { filenamePattern } = project.vitest as unknown as { filenamePattern?: string[] }; // what was asked for by name
   const { testFiles } = await project.globTestFiles(filenamePattern);
-  return testFiles.some((file) => /from '.*setup\/(database|platform)\.js'/.test(readFileSync(file, 'utf8')));
+  const texts = testFiles.map((file) => readFileSync(file, 'utf8'));
+  return (pattern) => texts.some((text) => pattern.test(text));
 }
 
 async function buildIfStale(root: string): Promise<void> {
@@ -77,7 +81,9 @@ export default async function setup(project: TestProject): Promise<() => Promise
   };
   try {
     project.provide('runDir', runDir);
-    if (await needsServers(project)) await startServers(project, runDir, stops);
+    const anyFile = await askRun(project);
+    if (anyFile(USES_SERVERS) || anyFile(USES_BUILD)) await buildIfStale(project.config.root);
+    if (anyFile(USES_SERVERS)) await startServers(project, runDir, stops);
   } catch (error) {
     await teardown();
     throw error;
@@ -88,7 +94,6 @@ export default async function setup(project: TestProject): Promise<() => Promise
 async function startServers(project: TestProject, runDir: string, stops: (() => Promise<void>)[]): Promise<void> {
   const log = createLogger({ level: 'warn' });
   const onLine = (line: string) => process.stderr.write(`[test] ${line}\n`);
-  await buildIfStale(project.config.root);
   const own = (name: string) => {
     mkdirSync(join(runDir, name), { mode: 0o755 });
     return join(runDir, name);
