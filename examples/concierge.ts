@@ -1,0 +1,66 @@
+/**
+ * The fleet concierge: a connected agent in a process of its own. Without a model it follows simple rules; with `LLM_URL`,
+ * `LLM_API_KEY` and `LLM_MODEL` a model decides about the same tools.
+ *
+ *     node dist/examples/concierge.js
+ */
+import { connectAgent } from '../sdk/agent/index.js';
+import { createClient } from '../sdk/client/index.js';
+import { modelSettings } from './concierge/model.js';
+import { ModelHandler } from './concierge/model-handler.js';
+import { createRuleHandler } from './concierge/rules.js';
+import { createTools } from './concierge/tools.js';
+import { untilToldToStop } from './lifetime.js';
+import { lineLog } from './line-log.js';
+import { findPlatform } from './platform-access.js';
+
+const AGENT_TYPE = 'concierge';
+const SKILLS = [
+  {
+    id: 'answer',
+    name: 'Answers, computes and reports what the fleet is doing',
+    tags: ['chat', 'arithmetic', 'status'],
+  },
+  { id: 'operate', name: 'Operates (simulated) services, after asking', tags: ['operations'] },
+  { id: 'plan', name: 'Plans trips and places orders by a form', tags: ['form'] },
+];
+/** On the way out, what is running may take this long. */
+const GRACE_SECONDS = 5;
+
+async function main(stopped: AbortSignal): Promise<void> {
+  const access = await findPlatform(process.env, stopped);
+  const client = createClient({ ...access, agentType: AGENT_TYPE });
+  const tools = createTools(client);
+  const settings = modelSettings(process.env);
+  const model = settings && new ModelHandler(settings, tools);
+  const agent = connectAgent({
+    ...access,
+    agentType: AGENT_TYPE,
+    instanceId: process.env.EXAMPLE_INSTANCE_ID || 'concierge-1',
+    agentVersion: '1.0.0',
+    card: {
+      name: 'Fleet concierge',
+      description: 'Answers, computes, reports and asks before it acts.',
+      version: '1.0.0',
+      skills: SKILLS,
+    },
+    skills: SKILLS,
+    maxConcurrentSessions: 200,
+    context: { example: true, model: settings?.model ?? 'none' },
+    onMessage: model ? (task) => model.handle(task) : createRuleHandler(tools),
+    log: lineLog(AGENT_TYPE),
+  });
+  stopped.addEventListener('abort', () => void agent.close(GRACE_SECONDS).catch(() => undefined)); // `closed` below says why
+  await agent.closed;
+  await client.close();
+}
+
+const stopped = untilToldToStop();
+main(stopped).then(
+  () => process.exit(0),
+  (error: unknown) => {
+    if (stopped.aborted) process.exit(0);
+    process.stderr.write(`${AGENT_TYPE}: ${error instanceof Error ? error.message : String(error)}\n`);
+    process.exit(1);
+  },
+);

@@ -1,0 +1,24 @@
+/** A map that forgets what was set the longest ago when it is full. */
+export class BoundedMap<V> {
+  readonly #entries = new Map<string, V>();
+  readonly #max: number;
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  get(key: string): V | undefined {
+    return this.#entries.get(key);
+  }
+
+  set(key: string, value: V): void {
+    this.#entries.delete(key);
+    this.#entries.set(key, value);
+    const oldest = this.#entries.keys().next();
+    if (this.#entries.size > this.#max && !oldest.done) this.#entries.delete(oldest.value);
+  }
+
+  delete(key: string): void {
+    this.#entries.delete(key);
+  }
+}

@@ -1,0 +1,68 @@
+import type { AgentTask, TaskResult } from '../../sdk/agent/index.js';
+import { ArithmeticError, evaluate } from './arithmetic.js';
+import { isRefusal, refusalText, resolutionData } from './resolution.js';
+import { speak } from './speak.js';
+import type { Arguments, ConciergeTool } from './tool.js';
+
+export interface Intent {
+  tool: string;
+  args: Arguments;
+}
+
+const HELP = `I am the fleet's concierge. Try:
+- "what is 12 * (3 + 4)?": I compute
+- "status": what the fleet is doing right now
+- "services", "restart the billing service", "deploy search 3.1.0": I ask before I act (simulated)
+- "plan a trip" or "order": I ask with a form
+- "wait 20 seconds": a long task, to cancel or to watch`;
+
+const OPERATION =
+  /\b(restart|deploy|delete)\s+(?:the\s+)?([a-z][\w-]*)(?:\s+service)?(?:\s+(?:to\s+)?(?:version\s+)?v?(\d[\w.-]*))?/i;
+const WAIT = /\bwait\s+(?:for\s+)?(\d+(?:\.\d+)?)\s*(m|min|minutes?)?\b/i;
+const QUESTION = /^\s*(?:what(?:'s| is)|how much is|compute|calculate|=)\s+(.+?)\s*[?=.!]*\s*$/is;
+
+/** What a message asks for, by simple rules; null where none fits. The same text always gives the same intent. */
+export function intentOf(text: string): Intent | null {
+  const operation = OPERATION.exec(text);
+  if (operation) {
+    const [, action = '', service = '', version] = operation;
+    return {
+      tool: 'operate_service',
+      args: { action: action.toLowerCase(), service: service.toLowerCase(), ...(version && { version }) },
+    };
+  }
+  const waiting = WAIT.exec(text);
+  if (waiting) return { tool: 'wait', args: { seconds: Number(waiting[1]) * (waiting[2] ? 60 : 1) } };
+  const expression = expressionIn(text);
+  if (expression !== null) return { tool: 'calculate', args: { expression } };
+  if (/\b(trip|travel|holiday)\b/i.test(text)) return { tool: 'plan_trip', args: {} };
+  if (/\border\b/i.test(text)) return { tool: 'place_order', args: {} };
+  if (/\bservices\b/i.test(text)) return { tool: 'list_services', args: {} };
+  return /\b(status|report|fleet|agents?)\b/i.test(text) ? { tool: 'fleet_status', args: {} } : null;
+}
+
+/** What follows "what is" where it has a digit, or the whole text where it is an expression. */
+function expressionIn(text: string): string | null {
+  const asked = QUESTION.exec(text)?.[1];
+  if (asked !== undefined) return /\d|\bpi\b/.test(asked) ? asked : null;
+  try {
+    evaluate(text);
+    return text;
+  } catch (error) {
+    if (error instanceof ArithmeticError) return null;
+    throw error;
+  }
+}
+
+/** The handler that needs no model. It keeps nothing between messages, so it may be restarted while a human decides. */
+export function createRuleHandler(tools: ConciergeTool[]) {
+  return async (task: AgentTask): Promise<TaskResult> => {
+    const intent = intentOf(task.text);
+    const tool = tools.find((candidate) => candidate.name === intent?.tool);
+    if (!intent || !tool) return speak(task, HELP);
+    if (tool.question && !task.resolution) return task.ask(tool.question(intent.args));
+    if (task.resolution && isRefusal(task.resolution)) return speak(task, refusalText(task.resolution));
+    const data = task.resolution ? resolutionData(task.resolution) : {};
+    return speak(task, await tool.run(intent.args, task, data));
+  };
+}

@@ -1,0 +1,11 @@
+import type { FleetClient } from '../../sdk/client/index.js';
+import { createFleetReport } from './fleet-report.js';
+import { placeOrder, planTrip } from './form-tools.js';
+import { createServiceTools } from './service-tools.js';
+import { calculate, wait } from './simple-tools.js';
+import type { ConciergeTool } from './tool.js';
+
+/** Everything the concierge can do. */
+export function createTools(client: FleetClient): ConciergeTool[] {
+  return [calculate, createFleetReport(client), ...createServiceTools(), planTrip, placeOrder, wait];
+}

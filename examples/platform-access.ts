@@ -1,0 +1,73 @@
+import { readFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** Where a platform is and who may call it. */
+export interface PlatformAccess {
+  baseUrl: string;
+  clientId: string;
+  clientSecret: string;
+  /** Certificate authority of the mesh, in PEM. */
+  ca?: string;
+}
+
+/** What a running platform writes into its data directory as `dev.json` (decisions.md, Running it). */
+export interface DevFile {
+  base_url: string;
+  mesh_url: string;
+  temporal_ui_url: string | null;
+  ca_file: string;
+  client_id: string;
+  client_secret: string;
+  tenant_id: string;
+}
+
+const POLL_MS = 1_000;
+
+/** The data directory: `FLEET_DATA_DIR`, or `.fleet` where this process was started. */
+export function dataDir(environment: NodeJS.ProcessEnv): string {
+  return resolve(environment.FLEET_DATA_DIR || '.fleet');
+}
+
+/** `dev.json` of a data directory; null while there is none, or while it is being written. */
+export async function readDevFile(directory: string): Promise<DevFile | null> {
+  try {
+    return JSON.parse(await readFile(join(directory, 'dev.json'), 'utf8')) as DevFile;
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    if (code === 'ENOENT' || error instanceof SyntaxError) return null;
+    throw error;
+  }
+}
+
+/**
+ * Access from `FLEET_BASE_URL`, `FLEET_CLIENT_ID`, `FLEET_CLIENT_SECRET` and `FLEET_CA_FILE`; without them from `dev.json`,
+ * which is waited for.
+ */
+export async function findPlatform(environment: NodeJS.ProcessEnv, signal: AbortSignal): Promise<PlatformAccess> {
+  const { FLEET_BASE_URL: baseUrl, FLEET_CLIENT_ID: clientId, FLEET_CLIENT_SECRET: clientSecret } = environment;
+  if (baseUrl && clientId && clientSecret) {
+    return { baseUrl, clientId, clientSecret, ...(await certificate(environment.FLEET_CA_FILE)) };
+  }
+  const directory = dataDir(environment);
+  for (let attempt = 0; ; attempt += 1) {
+    const dev = await readDevFile(directory);
+    if (dev) return accessFrom(dev);
+    if (attempt === 0) process.stdout.write(`waiting for a platform in ${directory}\n`);
+    await delay(POLL_MS, undefined, { signal });
+  }
+}
+
+/** The access that a running platform wrote down. */
+export async function accessFrom(dev: DevFile): Promise<PlatformAccess> {
+  return {
+    baseUrl: dev.base_url,
+    clientId: dev.client_id,
+    clientSecret: dev.client_secret,
+    ...(await certificate(dev.ca_file)),
+  };
+}
+
+async function certificate(file: string | undefined): Promise<{ ca?: string }> {
+  return file ? { ca: await readFile(file, 'utf8') } : {};
+}
