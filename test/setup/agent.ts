@@ -37,6 +37,8 @@ const FRAME_TIMEOUT_MS = 20_000;
 export class RawAgent {
   readonly instanceId: string;
   readonly closed: Promise<{ code: number; reason: string }>;
+  /** Every frame so far. */
+  readonly received: Frame[] = [];
   readonly #socket: WebSocket;
   /** Received and not yet taken by `next`. */
   readonly #inbox: Frame[] = [];
@@ -111,6 +113,7 @@ export class RawAgent {
   #receive(data: RawData): void {
     const frame = JSON.parse(data.toString()) as Frame;
     if (frame.type === 'ping') this.send('pong', { nonce: frame.payload.nonce }, frame.id);
+    this.received.push(frame);
     this.#inbox.push(frame);
     for (const listener of [...this.#listeners]) listener(frame);
   }

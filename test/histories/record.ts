@@ -1,0 +1,78 @@
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join as joinPath } from 'node:path';
+import { Client, Connection } from '@temporalio/client';
+import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
+import { MessageCancelResponse, ResolveResponse } from '../../contracts/messages.js';
+import { SessionInitResponse } from '../../contracts/sessions.js';
+import { messageWorkflowId, sessionWorkflowId } from '../../workflows/definitions.js';
+import { echo, silent } from '../setup/agent.js';
+import { joinAgent } from '../setup/fleet.js';
+import { TestPlatform } from '../setup/platform-process.js';
+
+/** One course that a workflow can take: does it and gives the id of the workflow. */
+type Course = (platform: TestPlatform) => Promise<string>;
+
+const join = (platform: TestPlatform, agentType: string, behaviour: typeof echo) =>
+  joinAgent(platform, { instanceId: `${agentType}-1`, agentType }, behaviour);
+
+const messageId = (platform: TestPlatform, message_id: string) =>
+  messageWorkflowId({ tenant_id: platform.devJson().tenant_id, message_id });
+
+const COURSES: Record<string, Course> = {
+  'message-completed': async (platform) => {
+    await join(platform, 'echo', echo);
+    const task = await platform.client.send('hello', { metadata: { agent_type: 'echo' } });
+    return messageId(platform, task.id);
+  },
+  'message-input-resolved': async (platform) => {
+    await join(platform, 'asker', (dispatch) => {
+      if (dispatch.payload.params.metadata?.resolution) dispatch.result('done');
+      else dispatch.ask({ kind: 'confirmation', title: 'Go on?' });
+    });
+    const task = await platform.client.send('ask', { metadata: { agent_type: 'asker' } });
+    await platform.client.ok(`/messages/${task.id}/resolve`, { resolution: 'confirmed' }, ResolveResponse);
+    return messageId(platform, task.id);
+  },
+  'message-canceled': async (platform) => {
+    const agent = await join(platform, 'silent', silent);
+    const task = await platform.client.send('wait', { metadata: { agent_type: 'silent' }, blocking: false });
+    await agent.nextOfType('dispatch');
+    await platform.client.ok('/messages/cancel', { message_id: task.id }, MessageCancelResponse);
+    await agent.nextOfType('error');
+    return messageId(platform, task.id);
+  },
+  'session-expired': async (platform) => {
+    const body = { idle_timeout_seconds: 1 };
+    const { session_id } = await platform.client.ok('/sessions/init', body, SessionInitResponse);
+    return sessionWorkflowId({ tenant_id: platform.devJson().tenant_id, session_id });
+  },
+};
+
+/** What names this machine and has no part in a replay. */
+function anonymous(key: string, value: unknown): unknown {
+  return key === 'identity' ? 'recorder' : value;
+}
+
+/** Runs every course on a platform of its own and writes the finished workflows' histories to the folder. */
+export async function recordHistories(folder: string): Promise<void> {
+  const dataDir = mkdtempSync(joinPath(tmpdir(), 'fleet-record-'));
+  chmodSync(dataDir, 0o755);
+  const platform = new TestPlatform({ dataDir });
+  try {
+    await platform.start();
+    const connection = await Connection.connect({ address: platform.devJson().temporal_address });
+    const client = new Client({ connection });
+    for (const [name, course] of Object.entries(COURSES)) {
+      const handle = client.workflow.getHandle(await course(platform));
+      await handle.result();
+      const history = JSON.parse(JSON.stringify(historyToJSON(await handle.fetchHistory()), anonymous));
+      writeFileSync(joinPath(folder, `${name}.json`), `${JSON.stringify(history, null, 1)}\n`);
+      process.stderr.write(`${name}: recorded\n`);
+    }
+    await connection.close();
+  } finally {
+    await platform.stop();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}

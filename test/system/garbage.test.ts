@@ -1,0 +1,227 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { CLOSE_CODES, type ErrorCode, FRAME_ERROR_CODES, HTTP_ERRORS } from '../../contracts/errors.js';
+import { AGENT_FRAME_PAYLOADS, FRAME_TYPES } from '../../contracts/frames.js';
+import { LIMITS } from '../../contracts/limits.js';
+import type { Operation } from '../../contracts/operation.js';
+import { OPERATIONS } from '../../contracts/operations.js';
+import { ErrorBody } from '../../contracts/primitives.js';
+import { uuidv7 } from '../../runtime/ids.js';
+import { echo, type RawAgent } from '../setup/agent.js';
+import type { Answer, ApiClient } from '../setup/api-client.js';
+import { joinAgent, openSocket, registerAgent } from '../setup/fleet.js';
+import { type SharedPlatform, startPlatform } from '../setup/platform.js';
+import { contradictions } from '../setup/record-checker.js';
+
+/** A failure prints it; run it again with `TEST_SEED=…`. */
+const SEED = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31);
+const BODIES_EACH = 40;
+const FRAMES_EACH = 12;
+
+let shared: SharedPlatform;
+let client: ApiClient;
+beforeAll(async () => {
+  shared = await startPlatform({ SEND_WAIT_MS: '300', QUEUE_WAIT_MS: '300' });
+  client = shared.platform.client;
+  await client.token();
+  await joinAgent(shared.platform, { instanceId: 'echo-1', agentType: 'echo', maxConcurrentSessions: 0 }, echo);
+});
+afterAll(() => shared.dispose());
+
+const nastyKey = fc.constantFrom('__proto__', 'constructor', 'prototype', 'toString', '', '\u0000', 'a\u0000b', '$ref');
+const nastyText = fc.constantFrom('\u0000', '\ud800', '../../etc/passwd', "' OR 1=1 --", '{{7*7}}', 'x'.repeat(5_000));
+const nastyNumber = fc.constantFrom(-1, 0, 1.5, 1e308, 2 ** 53, -(2 ** 31));
+const leaf = fc.oneof(fc.jsonValue({ maxDepth: 2 }), nastyText, nastyNumber);
+
+/** The members that a schema knows, wherever in it they are. */
+function keysOf(schema: z.ZodType): string[] {
+  const keys = new Set<string>();
+  const walk = (node: unknown) => {
+    if (typeof node !== 'object' || node === null) return;
+    const { properties } = node as { properties?: Record<string, unknown> };
+    for (const key of Object.keys(properties ?? {})) keys.add(key);
+    for (const child of Object.values(node)) walk(child);
+  };
+  walk(z.toJSONSchema(schema, { unrepresentable: 'any', io: 'input' }));
+  return [...keys, 'unknown_member'];
+}
+
+/** Objects that look like what the schema asks for, and are not. */
+function almost(schema: z.ZodType): fc.Arbitrary<unknown> {
+  const key = fc.oneof({ weight: 6, arbitrary: fc.constantFrom(...keysOf(schema)) }, nastyKey);
+  const shallow = fc.array(fc.tuple(key, leaf), { maxLength: 6 });
+  const entry = fc.tuple(key, fc.oneof(leaf, shallow.map(asJsonObject)));
+  return fc.oneof({ weight: 5, arbitrary: fc.array(entry, { maxLength: 8 }).map(asJsonObject) }, leaf);
+}
+
+/** Own members even for `__proto__`, as a parser makes them. */
+function asJsonObject(entries: [string, unknown][]): unknown {
+  return JSON.parse(`{${entries.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`).join(',')}}`);
+}
+
+const rpc = (params: fc.Arbitrary<unknown>) =>
+  fc.record({
+    jsonrpc: fc.constantFrom('2.0', '1.0'),
+    id: fc.oneof(fc.integer(), fc.string(), leaf),
+    method: fc.oneof(fc.constantFrom('message/send', 'message/stream', 'tasks/get'), fc.string()),
+    params,
+  });
+
+/** Bodies as they go over the wire. */
+function bodies(operation: Operation): string[] {
+  const shaped = almost(operation.request ?? z.object({}));
+  const values = operation.path === '/send' ? fc.oneof(shaped, rpc(almost(SEND_PARAMS))) : shaped;
+  const json = values.map((value) => JSON.stringify(value));
+  const broken = fc.tuple(json, fc.nat(40)).map(([text, cut]) => text.slice(0, cut));
+  const any = fc.oneof({ weight: 8, arbitrary: json }, broken, fc.string(), fc.constant(''));
+  return [...fc.sample(any, { numRuns: BODIES_EACH, seed: SEED }), ...EXTREMES];
+}
+const SEND_PARAMS = z.object({
+  message: z.object({
+    kind: z.string(),
+    messageId: z.string(),
+    role: z.string(),
+    parts: z.array(z.unknown()),
+    taskId: z.string(),
+    contextId: z.string(),
+  }),
+  metadata: z.object({ deadline_ms: z.number(), agent_type: z.string(), instance_id: z.string() }),
+  configuration: z.object({ blocking: z.boolean(), historyLength: z.number() }),
+});
+const EXTREMES = [
+  '['.repeat(100_000),
+  `${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}`,
+  `{"a":"${'x'.repeat(LIMITS.bodyBytes)}"}`,
+  '{"__proto__":{"admin":true}}',
+  '{"constructor":{"prototype":{"admin":true}}}',
+  '"\\u0000"',
+];
+
+/** A documented answer: never 500, and an error body whose code and status fit each other. */
+function expectDocumented(operation: Operation, answer: Answer, sent: string): void {
+  const context = `${operation.path} answered ${answer.status} to ${sent.slice(0, 300)}: ${JSON.stringify(answer.body)}`;
+  if (answer.status === 200) return;
+  const body = ErrorBody.safeParse(answer.body);
+  expect(body.success, context).toBe(true);
+  expect(HTTP_ERRORS[body.data?.code as ErrorCode], context).toBe(answer.status);
+  expect(answer.status, context).not.toBe(500);
+  expect([...operation.statuses, 405], context).toContain(answer.status);
+  expect(answer.headers.get('x-request-id'), context).toBe(body.data?.request_id);
+}
+
+async function expectAlive(): Promise<void> {
+  expect(shared.platform.ended).toBeUndefined();
+  expect((await client.get('/health')).status).toBe(200);
+  expect((await client.send('still there?', { metadata: { agent_type: 'echo' } })).contextId).toMatch(/^ses_/);
+  expect(shared.platform.log()).not.toMatch(/"level":"fatal"|uncaught|unhandled/i);
+  expect(await contradictions(shared.database)).toEqual([]);
+}
+
+describe(`garbage over HTTP (seed ${SEED})`, () => {
+  const posts = Object.values(OPERATIONS).filter((operation) => operation.method === 'POST') as Operation[];
+
+  test.each(posts.map((operation) => [operation.path, operation] as const))('to %s', async (path, operation) => {
+    const url = path.replace(':id', 'msg_00000000-0000-7000-8000-000000000000');
+    for (const body of bodies(operation)) {
+      expectDocumented(operation, await client.raw(url, body, await client.headers()), body);
+    }
+  });
+
+  test('with other content types, tokens, methods and paths', async () => {
+    const headers = await client.headers();
+    for (const operation of Object.values(OPERATIONS) as Operation[]) {
+      const tries: [string, Record<string, string>, string][] = [
+        ['{}', { ...headers, 'content-type': 'text/plain' }, 'POST'],
+        ['{}', { ...headers, 'content-type': 'application/json; charset=utf-16' }, 'POST'],
+        ['{}', { ...headers, authorization: 'Bearer a.b.c' }, 'POST'],
+        ['{}', { ...headers, authorization: `Bearer ${'x'.repeat(6_000)}` }, 'POST'],
+        ['{}', { ...headers, 'x-request-id': 'x'.repeat(3_000) }, 'POST'],
+        ['{}', headers, 'PUT'],
+        ['{}', headers, 'DELETE'],
+      ];
+      for (const [body, given, method] of tries) {
+        const answer = await client.raw(operation.path.replace(':id', '%00'), body, given, method);
+        expectDocumented(operation, answer, `${method} ${JSON.stringify(given)}`);
+      }
+    }
+    for (const path of ['/%', '/%00', '/..%2f..%2fetc', '/sessions/init/', '/nothing', `/${'a'.repeat(10_000)}`]) {
+      const answer = await client.raw(path, '{}', headers);
+      expect([400, 404, 414]).toContain(answer.status);
+    }
+  });
+
+  test('leaves the platform as it was', expectAlive);
+});
+
+describe(`garbage over WebSocket (seed ${SEED})`, () => {
+  const CLOSES: number[] = [...Object.values(CLOSE_CODES).filter((code) => code !== CLOSE_CODES.INTERNAL), 1007, 1009];
+  let agent: RawAgent | undefined;
+
+  async function socket(withHello: boolean): Promise<RawAgent> {
+    if (agent?.isOpen) return agent;
+    agent = await openSocket(shared.platform, 'garbage-1');
+    if (withHello) await agent.hello();
+    return agent;
+  }
+
+  /** Sends it and waits until the mesh has dealt with it: it answers a ping that follows, or it has closed the socket. */
+  async function deliver(data: string | Buffer, withHello: boolean): Promise<void> {
+    const target = await socket(withHello);
+    target.sendRaw(data);
+    const nonce = uuidv7();
+    target.send('ping', { nonce });
+    await target.next((frame) => frame.type === 'pong' && frame.payload.nonce === nonce).catch(() => undefined);
+    if (target.isOpen) return;
+    const { code } = await target.closed;
+    expect(CLOSES, `closed with ${code} after ${data.toString().slice(0, 300)}`).toContain(code);
+  }
+
+  /** Frames of a type with a payload that is not right, and envelopes that are not. */
+  function frames(type: string): string[] {
+    const schema: z.ZodType =
+      type in AGENT_FRAME_PAYLOADS ? AGENT_FRAME_PAYLOADS[type as keyof typeof AGENT_FRAME_PAYLOADS] : z.object({});
+    const envelope = fc.record(
+      {
+        v: fc.constantFrom<unknown>(1, 1, 1, 2, '1', null),
+        type: fc.constant(type),
+        id: fc.oneof(fc.constant(uuidv7()), fc.uuid(), fc.string()),
+        ts: fc.constantFrom('2024-01-01T00:00:00Z', '2024-01-01T00:00:00.000Z', 'yesterday', ''),
+        in_reply_to: fc.oneof(fc.uuid(), fc.string(), fc.constant(null)),
+        payload: almost(schema),
+      },
+      { requiredKeys: ['v', 'type', 'id', 'ts'] },
+    );
+    return fc.sample(envelope, { numRuns: FRAMES_EACH, seed: SEED }).map((frame) => JSON.stringify(frame));
+  }
+
+  beforeAll(() => registerAgent(client, { instanceId: 'garbage-1', agentType: 'garbage' }));
+
+  test.each([...FRAME_TYPES, 'unheard_of'])('in frames of type %s', async (type) => {
+    for (const frame of frames(type)) await deliver(frame, true);
+    const codes = new Set<string>(FRAME_ERROR_CODES);
+    const strange = (agent?.received ?? []).filter(
+      (frame) => frame.type === 'error' && !codes.has(String(frame.payload.code)),
+    );
+    expect(strange).toEqual([]);
+  });
+
+  test('in what is no frame at all, before hello and after it', async () => {
+    const raw = [
+      '',
+      '{',
+      'null',
+      '[]',
+      '"x"',
+      '\u0000',
+      '['.repeat(100_000),
+      `"${'x'.repeat(LIMITS.frameBytes + 1)}"`,
+      Buffer.from([0, 1]),
+    ];
+    for (const withHello of [true, false]) {
+      for (const data of raw) await deliver(data, withHello);
+    }
+  });
+
+  test('leaves the platform as it was', expectAlive);
+});
