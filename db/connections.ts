@@ -1,5 +1,7 @@
+import type { HeartbeatPayload } from '../contracts/agents.js';
 import type { HelloPayload } from '../contracts/frames.js';
-import { recordEvent } from './events.js';
+import { heartbeat } from './agent-health.js';
+import { type AgentRow, getAgent, lockAgent, recordCapacity, recordHealth, type StoredStatus } from './agents.js';
 import type { Tx } from './pool.js';
 
 /** One connection of an agent: a newer one has a higher epoch (architecture.md, decision 5). */
@@ -16,15 +18,10 @@ export interface OpenRef {
   dispatch_id: string;
 }
 
-interface AgentRow {
-  agent_type: string;
-  status: string;
-  connection_epoch: number;
-  max_concurrent_sessions: number;
-}
-
 /** What the handshake knows of an instance; `elsewhere`: only another tenant has one of that name. */
-export type InstanceLookup = { found: true; agent_type: string; deployment_mode: string } | { found: false; elsewhere: boolean };
+export type InstanceLookup =
+  | { found: true; agent_type: string; deployment_mode: string }
+  | { found: false; elsewhere: boolean };
 
 /** Looks an instance up across tenants. Needs a system transaction. */
 export async function findInstance(tx: Tx, tenantId: string, instanceId: string): Promise<InstanceLookup> {
@@ -53,15 +50,14 @@ export interface OpeningConnection {
  * @returns the new epoch and the dispatches open at that moment (for one that resumes: those re-stamped); null when the
  * instance is no longer registered as connected
  */
-export async function openConnection(tx: Tx, opening: OpeningConnection): Promise<{ epoch: number; open: OpenRef[] } | null> {
+export async function openConnection(
+  tx: Tx,
+  opening: OpeningConnection,
+): Promise<{ epoch: number; open: OpenRef[] } | null> {
   const { tenant_id, instance_id, hello } = opening;
-  const [before] = await tx.query<AgentRow>(
-    `SELECT agent_type, status, connection_epoch, max_concurrent_sessions FROM agents
-      WHERE tenant_id = $1 AND instance_id = $2 AND deployment_mode = 'connected' AND deregistered_at IS NULL FOR UPDATE`,
-    [tenant_id, instance_id],
-  );
-  if (!before) return null;
-  const [after] = await tx.query<AgentRow>(TAKE_OVER, [
+  const before = await lockAgent(tx, tenant_id, instance_id);
+  if (!before || before.deregistered_at || before.deployment_mode !== 'connected') return null;
+  const [after] = await tx.query<{ connection_epoch: number; max_concurrent_sessions: number }>(TAKE_OVER, [
     tenant_id,
     instance_id,
     opening.mesh_id,
@@ -72,7 +68,10 @@ export async function openConnection(tx: Tx, opening: OpeningConnection): Promis
     jsonOrNull(hello.tools),
   ]);
   if (!after) return null;
-  await recordChanges(tx, { tenant_id, instance_id }, before, after);
+  if (before.status !== 'available') await recordHealth(tx, before, 'available');
+  if (before.max_concurrent_sessions !== after.max_concurrent_sessions) {
+    await recordCapacity(tx, await getAgent(tx, tenant_id, instance_id));
+  }
   const open = await tx.query<OpenRef>(opening.resumes === null ? OPEN_DISPATCHES : RESTAMP_DISPATCHES, [
     tenant_id,
     instance_id,
@@ -87,7 +86,7 @@ const TAKE_OVER = `
     max_concurrent_sessions = coalesce($4, max_concurrent_sessions), agent_version = coalesce($5, agent_version),
     agent_card = coalesce($6, agent_card), skills = coalesce($7, skills), tools = coalesce($8, tools)
   WHERE tenant_id = $1 AND instance_id = $2
-  RETURNING agent_type, status, connection_epoch, max_concurrent_sessions`;
+  RETURNING connection_epoch, max_concurrent_sessions`;
 const OPEN_DISPATCHES = `
   SELECT tenant_id, message_id, dispatch_id FROM dispatches WHERE tenant_id = $1 AND instance_id = $2 AND state = 'open'`;
 const RESTAMP_DISPATCHES = `
@@ -98,63 +97,41 @@ function jsonOrNull(value: unknown): string | null {
   return value === undefined ? null : JSON.stringify(value);
 }
 
-async function recordChanges(
-  tx: Tx,
-  agent: { tenant_id: string; instance_id: string },
-  before: Pick<AgentRow, 'agent_type' | 'status' | 'max_concurrent_sessions'>,
-  after: Pick<AgentRow, 'status' | 'max_concurrent_sessions'>,
-): Promise<void> {
-  const { tenant_id, instance_id } = agent;
-  const common = { agent_type: before.agent_type, instance_id };
-  if (before.status !== after.status) {
-    const severity = after.status === 'available' ? 'info' : 'warning';
-    await recordEvent(tx, { tenant_id, severity, source: 'mesh' }, 'agent.health_changed', {
-      ...common,
-      status: after.status,
-      previous_status: before.status,
-    });
-  }
-  if (before.max_concurrent_sessions !== after.max_concurrent_sessions) {
-    const [load] = await tx.query<{ load: number }>('SELECT agent_load($1, $2) AS load', [tenant_id, instance_id]);
-    await recordEvent(tx, { tenant_id, source: 'mesh' }, 'agent.capacity_changed', {
-      ...common,
-      current_sessions: load?.load ?? 0,
-      max_concurrent_sessions: after.max_concurrent_sessions,
-    });
-  }
-}
-
-/** What an agent or the end of its socket says about a connection. `offline` also takes it off its node, so that routing skips it. */
+/** What a heartbeat frame says, and what became of the connection. */
 export interface ConnectionChange {
-  status?: 'available' | 'draining' | 'unhealthy' | 'offline';
-  max_concurrent_sessions?: number;
-  consecutive_failures?: number;
+  beat?: HeartbeatPayload;
+  /** `offline` also takes the agent off its node, so that routing skips it. */
+  status?: Extract<StoredStatus, 'draining' | 'offline'>;
 }
 
 /**
- * Changes the row of a connected agent, with the events of it. What an agent reports about its load is not taken: that is
- * counted here (architecture.md, decision 13).
- * @returns false when a newer connection exists or the agent is deregistered, and nothing was changed
+ * Changes the row of a connected agent, with the events of it.
+ * @returns false when a newer connection exists or the agent is deregistered: then at most its node is taken away
  */
 export async function changeConnection(tx: Tx, connection: ConnectionRef, change: ConnectionChange): Promise<boolean> {
   const { tenant_id, instance_id, epoch } = connection;
-  const [before] = await tx.query<AgentRow>(
-    `SELECT agent_type, status, connection_epoch, max_concurrent_sessions FROM agents
-      WHERE tenant_id = $1 AND instance_id = $2 AND connection_epoch = $3 AND deregistered_at IS NULL FOR UPDATE`,
+  const [fence] = await tx.query<{ registered: boolean }>(
+    `SELECT deregistered_at IS NULL AS registered FROM agents
+      WHERE tenant_id = $1 AND instance_id = $2 AND connection_epoch = $3 FOR UPDATE`,
     [tenant_id, instance_id, epoch],
   );
-  if (!before) return false;
-  const [after] = await tx.query<AgentRow>(
-    `UPDATE agents SET status = coalesce($3, status), max_concurrent_sessions = coalesce($4, max_concurrent_sessions),
-       consecutive_failures = coalesce($5, consecutive_failures),
-       last_seen = CASE WHEN $3 = 'offline' THEN last_seen ELSE now() END,
-       mesh_id = CASE WHEN $3 = 'offline' THEN NULL ELSE mesh_id END,
-       connected_at = CASE WHEN $3 = 'offline' THEN NULL ELSE connected_at END
-     WHERE tenant_id = $1 AND instance_id = $2 RETURNING agent_type, status, connection_epoch, max_concurrent_sessions`,
-    [tenant_id, instance_id, change.status ?? null, change.max_concurrent_sessions ?? null, change.consecutive_failures ?? null],
-  );
-  if (after) await recordChanges(tx, connection, before, after);
-  return true;
+  if (!fence) return false;
+  if (change.beat && fence.registered) await heartbeat(tx, tenant_id, instance_id, change.beat);
+  if (change.status && (fence.registered || change.status === 'offline'))
+    await setStatus(tx, connection, change.status);
+  return fence.registered;
+}
+
+async function setStatus(tx: Tx, connection: ConnectionRef, status: 'draining' | 'offline'): Promise<void> {
+  const { tenant_id, instance_id } = connection;
+  const before: AgentRow | undefined = await lockAgent(tx, tenant_id, instance_id);
+  const offNode = status === 'offline' ? ', mesh_id = NULL, connected_at = NULL' : '';
+  await tx.query(`UPDATE agents SET status = $3${offNode} WHERE tenant_id = $1 AND instance_id = $2`, [
+    tenant_id,
+    instance_id,
+    status,
+  ]);
+  if (before && before.status !== status) await recordHealth(tx, before, status);
 }
 
 /** Whose dispatch this is and how it stands; null when there never was one of that id. */

@@ -1,4 +1,4 @@
-import { recordEvent } from './events.js';
+import { type AgentRow, recordHealth } from './agents.js';
 import type { Tx } from './pool.js';
 
 /** Agents taken off dead nodes in one transaction, at most. */
@@ -15,7 +15,9 @@ export async function registerNode(tx: Tx, meshId: string): Promise<void> {
 
 /** Says that the node lives. @returns false when another node has taken it for dead and removed its row */
 export async function renewNode(tx: Tx, meshId: string): Promise<boolean> {
-  const rows = await tx.query('UPDATE mesh_nodes SET renewed_at = now() WHERE mesh_id = $1 RETURNING mesh_id', [meshId]);
+  const rows = await tx.query('UPDATE mesh_nodes SET renewed_at = now() WHERE mesh_id = $1 RETURNING mesh_id', [
+    meshId,
+  ]);
   return rows.length > 0;
 }
 
@@ -24,12 +26,7 @@ export async function removeNode(tx: Tx, meshId: string): Promise<void> {
   await tx.query('DELETE FROM mesh_nodes WHERE mesh_id = $1', [meshId]);
 }
 
-interface LostAgent extends Record<string, unknown> {
-  tenant_id: string;
-  instance_id: string;
-  agent_type: string;
-  status: string;
-}
+type LostAgent = Pick<AgentRow, 'tenant_id' | 'instance_id' | 'agent_type' | 'status'>;
 
 /**
  * Removes nodes that have not renewed for `deadAfterMs`, and takes connected agents that point to no living node offline.
@@ -48,16 +45,9 @@ export async function sweepDeadNodes(tx: Tx, deadAfterMs: number): Promise<{ age
 }
 
 async function takeOffline(tx: Tx, agent: LostAgent): Promise<void> {
-  const { tenant_id, instance_id, agent_type } = agent;
   await tx.query(
     `UPDATE agents SET status = 'offline', mesh_id = NULL, connected_at = NULL WHERE tenant_id = $1 AND instance_id = $2`,
-    [tenant_id, instance_id],
+    [agent.tenant_id, agent.instance_id],
   );
-  if (agent.status === 'offline') return;
-  await recordEvent(tx, { tenant_id, severity: 'warning', source: 'mesh' }, 'agent.health_changed', {
-    agent_type,
-    instance_id,
-    status: 'offline',
-    previous_status: agent.status,
-  });
+  if (agent.status !== 'offline') await recordHealth(tx, agent, 'offline');
 }

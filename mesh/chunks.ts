@@ -4,7 +4,11 @@ import type { Artifact, Part } from '../contracts/parts.js';
 import type { BusEvent } from '../messages/bus.js';
 
 /** What became of a chunk. `gap`: one before it is missing. `overflow`: the output is larger than what is kept. */
-export type ChunkVerdict = { kind: 'taken'; events: BusEvent[] } | { kind: 'repeat' } | { kind: 'gap' } | { kind: 'overflow' };
+export type ChunkVerdict =
+  | { kind: 'taken'; events: BusEvent[] }
+  | { kind: 'repeat' }
+  | { kind: 'gap' }
+  | { kind: 'overflow' };
 
 /**
  * The output of one dispatch as it streams in: chunks in order and without gaps, merged into growing artifacts, so that a

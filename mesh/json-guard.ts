@@ -32,7 +32,8 @@ function reachesPrototype(key: string, member: unknown): boolean {
  */
 export function makeWellFormed(root: object): void {
   for (const [key, member] of Object.entries(root)) {
-    if (typeof member === 'string' && !member.isWellFormed()) (root as Record<string, unknown>)[key] = member.toWellFormed();
+    if (typeof member === 'string' && !member.isWellFormed())
+      (root as Record<string, unknown>)[key] = member.toWellFormed();
     else if (typeof member === 'object' && member !== null) makeWellFormed(member);
   }
 }

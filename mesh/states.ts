@@ -47,14 +47,14 @@ const TABLE: Record<ConnectionState, Partial<Record<ConnectionEvent, Step>>> = {
     close_request: { state: 'DRAINING' },
     pings_missed: { state: 'SUSPENDED', close: CLOSE_CODES.GOING_AWAY },
     socket_lost: { state: 'SUSPENDED' },
-    replaced: { state: 'CLOSED', close: CLOSE_CODES.REPLACED },
+    replaced: { state: 'CLOSED', close: CLOSE_CODES.REPLACED, failInFlight: true },
   },
   DRAINING: {
     drained: { state: 'CLOSED', close: CLOSE_CODES.NORMAL },
     grace_over: { state: 'CLOSED', close: CLOSE_CODES.NORMAL, failInFlight: true },
     pings_missed: { state: 'SUSPENDED', close: CLOSE_CODES.GOING_AWAY },
     socket_lost: { state: 'SUSPENDED' },
-    replaced: { state: 'CLOSED', close: CLOSE_CODES.REPLACED },
+    replaced: { state: 'CLOSED', close: CLOSE_CODES.REPLACED, failInFlight: true },
   },
   SUSPENDED: {
     resumed: { state: 'READY' },

@@ -1,0 +1,78 @@
+import { LIMITS } from '../contracts/limits.js';
+import type { DispatchRef, OpenDispatch } from '../messages/dispatches.js';
+import { uuidOf } from '../runtime/ids.js';
+import type { Connection } from './connection.js';
+import type { MeshContext } from './context.js';
+import type { DispatchEnd, Dispatcher } from './dispatcher.js';
+import type { InflightDispatch } from './inflight-dispatch.js';
+import { persist } from './persistence.js';
+import { agentKeyOf } from './registry.js';
+
+/** Carries dispatches to the agents whose sockets are on this node. */
+export function createConnectedDispatcher(context: MeshContext): Dispatcher {
+  return {
+    run: async (ref, { heartbeat, signal }) => {
+      heartbeat();
+      const beats = setInterval(heartbeat, context.timings.heartbeatMs);
+      try {
+        return await orAborted(run(context, ref, signal), signal);
+      } finally {
+        clearInterval(beats);
+      }
+    },
+    cancel: async (ref, reason) => {
+      const dispatch = context.inflight.get(uuidOf(ref.dispatch_id));
+      dispatch?.closedElsewhere('canceled', reason);
+      await dispatch?.done;
+    },
+  };
+}
+
+async function run(context: MeshContext, ref: DispatchRef, signal: AbortSignal): Promise<DispatchEnd> {
+  const { inflight, dispatches, registry, log } = context;
+  const frameId = uuidOf(ref.dispatch_id);
+  const known = inflight.get(frameId);
+  if (known) return known.done;
+  const found = await persist(() => dispatches.find(ref), log, signal);
+  if (!found) return inflight.get(frameId)?.done ?? { kind: 'closed' };
+  const agentKey = agentKeyOf(found);
+  await registry.welcomed(agentKey);
+  signal.throwIfAborted();
+  return (inflight.get(frameId) ?? start(context, found, registry.get(agentKey))).done;
+}
+
+/** Starts a dispatch unless something stands against it. One that was sent by a process that is gone is lost. */
+function start(
+  context: MeshContext,
+  found: OpenDispatch,
+  connection: Connection | undefined,
+): Pick<InflightDispatch, 'done'> {
+  const { inflight, dispatches, log } = context;
+  if (found.sent_at !== null) {
+    const lost = persist(() => dispatches.lose(found, 'AGENT_DISCONNECTED'), log);
+    return { done: lost.then(() => ({ kind: 'closed' })) };
+  }
+  const reason = refusal(context, connection);
+  if (connection === undefined || reason !== undefined) {
+    return { done: Promise.resolve({ kind: 'not_sent', reason: reason ?? 'NOT_CONNECTED' }) };
+  }
+  return inflight.start(found, connection);
+}
+
+/** Why nothing new can go to this agent now. */
+function refusal(context: MeshContext, connection: Connection | undefined): string | undefined {
+  if (!connection || connection.state === 'SUSPENDED' || connection.state === 'CLOSED') return 'NOT_CONNECTED';
+  if (connection.state !== 'READY') return 'NOT_READY';
+  if (context.inflight.countOf(connection.agentKey) >= LIMITS.dispatchesInFlightPerConnection) return 'AGENT_BUSY';
+  if (connection.socket.isCongested) return 'BACKPRESSURE';
+  return undefined;
+}
+
+function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const onAbort = () => reject(signal.reason as Error);
+    if (signal.aborted) onAbort();
+    signal.addEventListener('abort', onAbort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+  });
+}

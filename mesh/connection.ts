@@ -1,0 +1,184 @@
+import type { WebSocket } from 'ws';
+import { CLOSE_CODES, type FrameErrorCode } from '../contracts/errors.js';
+import { LIMITS } from '../contracts/limits.js';
+import type { ConnectionRef } from '../db/connections.js';
+import { newId } from '../runtime/ids.js';
+import type { MeshContext } from './context.js';
+import { FrameSocket } from './frame-socket.js';
+import { encodeFrame } from './frames.js';
+import { agentKeyOf } from './registry.js';
+import { newResumeToken, resumeTokenFits } from './resume-token.js';
+import { type ConnectionEvent, type ConnectionState, next, type Step } from './states.js';
+
+/** Who opened the socket, as the handshake found out. */
+export interface Upgraded {
+  tenant_id: string;
+  instance_id: string;
+  agent_type: string;
+  credential_id: string;
+  token: string;
+  /** When the token ends, in seconds since 1970. */
+  token_exp: number;
+}
+
+/** Which closings are explained by an `error` frame. */
+const CLOSE_REASONS: Record<number, [FrameErrorCode, string]> = {
+  [CLOSE_CODES.HELLO_TIMEOUT]: ['HELLO_TIMEOUT', 'No hello came in time.'],
+  [CLOSE_CODES.REPLACED]: ['REPLACED', 'A newer connection of this instance has taken over.'],
+};
+
+/** A connected agent on this node: its socket, and where it stands in the table of states. */
+export class Connection implements ConnectionRef {
+  readonly connectionId = newId('con');
+  readonly tenant_id: string;
+  readonly instance_id: string;
+  readonly agentKey: string;
+  readonly upgraded: Upgraded;
+  readonly socket: FrameSocket;
+  /** 0 until the database knows the connection. */
+  epoch = 0;
+  /** A frame came since this was last reset. */
+  showedLife = false;
+  #state: ConnectionState = 'UPGRADED';
+  #resumeHash: Buffer | undefined;
+  #unansweredPings = 0;
+  #graceMs = LIMITS.closeGraceSecondsDefault * 1_000;
+  /** The timer of the present state: hello, grace or resume window. */
+  #stateTimer: NodeJS.Timeout | undefined;
+  #pings: NodeJS.Timeout | undefined;
+  readonly #expiry: NodeJS.Timeout;
+  readonly #context: MeshContext;
+
+  /** @param onText called for each text message in order, one at a time */
+  constructor(
+    ws: WebSocket,
+    upgraded: Upgraded,
+    context: MeshContext,
+    onText: (connection: Connection, text: string) => Promise<void>,
+  ) {
+    this.upgraded = upgraded;
+    this.tenant_id = upgraded.tenant_id;
+    this.instance_id = upgraded.instance_id;
+    this.agentKey = agentKeyOf(upgraded);
+    this.#context = context;
+    const log = context.log.child({ tenant_id: upgraded.tenant_id, instance_id: upgraded.instance_id });
+    const handlers = { onText: (text: string) => onText(this, text), onLost: () => this.happen('socket_lost') };
+    this.socket = new FrameSocket(ws, handlers, context.timings, log);
+    this.#stateTimer = setTimeout(() => this.happen('hello_timeout'), context.timings.helloTimeoutMs);
+    this.#expiry = setTimeout(() => this.expireToken(), Math.max(0, upgraded.token_exp * 1_000 - Date.now()));
+  }
+
+  get state(): ConnectionState {
+    return this.#state;
+  }
+
+  /** Whether frames about dispatches can go out. */
+  get isLive(): boolean {
+    return this.#state === 'READY' || this.#state === 'DRAINING';
+  }
+
+  /** Makes the token that a later socket can continue this connection with; the one before ceases to work. */
+  issueResumeToken(): string {
+    const { token, hash } = newResumeToken();
+    this.#resumeHash = hash;
+    return token;
+  }
+
+  /** Whether a hello with this token continues this connection. */
+  isResumedBy(token: string | null | undefined): boolean {
+    return typeof token === 'string' && this.#resumeHash !== undefined && resumeTokenFits(token, this.#resumeHash);
+  }
+
+  /** The work of this connection goes on in a newer one: no more timers, and an old socket is told so. */
+  handOver(): void {
+    this.#state = 'CLOSED';
+    this.#stopTimers();
+    this.#context.registry.remove(this);
+    this.socket.fail('REPLACED', 'A newer connection of this instance has taken over.', CLOSE_CODES.REPLACED);
+  }
+
+  /** A pong came: the pings so far are answered. */
+  ponged(): void {
+    this.#unansweredPings = 0;
+  }
+
+  /** Ends the socket because its token no longer stands; the agent may resume with a new one. */
+  expireToken(): void {
+    this.socket.fail('TOKEN_EXPIRED', 'The access token has expired or was revoked.', CLOSE_CODES.TOKEN_EXPIRED);
+  }
+
+  /** The agent or the platform wants to end: no new dispatches; closed when nothing is in flight, or after the grace. */
+  drain(graceMs: number): void {
+    this.#graceMs = graceMs;
+    this.happen('close_request');
+  }
+
+  /** As `drain`, asked for by the platform. */
+  requestClose(graceMs: number, reason: string): void {
+    if (this.#state === 'READY')
+      this.socket.send(encodeFrame('close_request', { grace_seconds: Math.ceil(graceMs / 1_000), reason }));
+    this.drain(graceMs);
+  }
+
+  /** Nothing of this agent is in flight any more. */
+  becameIdle(): void {
+    if (this.#state === 'DRAINING') this.happen('drained');
+  }
+
+  /** Takes one step in the table of states, and does what belongs to it. */
+  happen(event: ConnectionEvent): void {
+    const step = next(this.#state, event);
+    if (step.state === this.#state) return;
+    this.#state = step.state;
+    clearTimeout(this.#stateTimer);
+    if (step.close !== undefined) this.#closeSocket(step.close);
+    this.#entered(step);
+  }
+
+  #closeSocket(code: number): void {
+    const [reason, message] = CLOSE_REASONS[code] ?? [];
+    if (reason && message) this.socket.fail(reason, message, code);
+    else this.socket.close(code, '');
+  }
+
+  #entered(step: Step): void {
+    const { timings, resumeWindowMs, statuses, inflight, log } = this.#context;
+    log.debug(
+      { instance_id: this.instance_id, connection_id: this.connectionId, state: step.state },
+      'connection changed state',
+    );
+    if (step.state === 'READY') this.#pings = setInterval(() => this.#ping(), timings.pingIntervalMs);
+    if (step.state === 'DRAINING') {
+      void statuses.write(this, { status: 'draining' });
+      this.#stateTimer = setTimeout(() => this.happen('grace_over'), this.#graceMs);
+      if (inflight.countOf(this.agentKey) === 0) this.happen('drained');
+    }
+    if (step.state === 'SUSPENDED') {
+      this.#stopTimers();
+      // Off the routes at once; what it was doing is kept for the window.
+      void statuses.write(this, { status: 'offline' });
+      this.#stateTimer = setTimeout(() => this.happen('window_over'), resumeWindowMs);
+    }
+    if (step.state === 'CLOSED') this.#closed(step);
+  }
+
+  #closed(step: Step): void {
+    const { statuses, inflight, registry } = this.#context;
+    this.#stopTimers();
+    if (step.failInFlight && registry.get(this.agentKey) === this) void inflight.loseAll(this.agentKey);
+    registry.remove(this);
+    if (this.epoch > 0) void statuses.write(this, { status: 'offline' });
+  }
+
+  #ping(): void {
+    if (this.#unansweredPings >= LIMITS.missedPingsMax) return this.happen('pings_missed');
+    this.#unansweredPings += 1;
+    this.socket.send(encodeFrame('ping', {}));
+  }
+
+  #stopTimers(): void {
+    clearTimeout(this.#stateTimer);
+    clearTimeout(this.#expiry);
+    clearInterval(this.#pings);
+  }
+}

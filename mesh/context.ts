@@ -1,0 +1,23 @@
+import type { Db } from '../db/pool.js';
+import type { Dispatches } from '../messages/dispatches.js';
+import type { Logger } from '../runtime/logger.js';
+import type { InflightTable } from './inflight-table.js';
+import type { Registry } from './registry.js';
+import type { StatusWriter } from './status-writer.js';
+import type { MeshTimings } from './timings.js';
+
+/** What the parts of a mesh node share. */
+export interface MeshContext {
+  db: Db;
+  log: Logger;
+  dispatches: Dispatches;
+  meshId: string;
+  timings: MeshTimings;
+  /** How long a lost agent's work is kept for it, in milliseconds. */
+  resumeWindowMs: number;
+  registry: Registry;
+  inflight: InflightTable;
+  statuses: StatusWriter;
+  /** The node shuts down: nobody is welcomed any more. */
+  isDraining(): boolean;
+}

@@ -1,0 +1,143 @@
+import { WebSocket } from 'ws';
+import { CLOSE_CODES, type FrameErrorCode } from '../contracts/errors.js';
+import { LIMITS } from '../contracts/limits.js';
+import { errorMessage } from '../runtime/errors.js';
+import type { Logger } from '../runtime/logger.js';
+import { errorFrame } from './frames.js';
+import type { MeshTimings } from './timings.js';
+
+const INBOX_FRAMES_MAX = 64;
+const INBOX_BYTES_MAX = 2 * 1024 * 1024;
+/** How often a congested socket is looked at, in milliseconds. */
+const CONGESTION_POLL_MS = 250;
+
+export interface FrameSocketHandlers {
+  /** Called for one text message at a time, in order. Must not reject. */
+  onText(text: string): Promise<void>;
+  /** Called once, when the socket is gone or about to go: nothing is sent or received any more. */
+  onLost(code: number): void;
+}
+
+/**
+ * A WebSocket with its bounds. Inbound: one message at a time; the socket is paused while the inbox is full. Outbound: no new
+ * work over 256 KiB of buffer; closed with BACKPRESSURE at 1 MiB or when it stays congested for `blockedMaxMs`.
+ */
+export class FrameSocket {
+  readonly #ws: WebSocket;
+  readonly #handlers: FrameSocketHandlers;
+  readonly #timings: MeshTimings;
+  readonly #log: Logger;
+  readonly #inbox: Buffer[] = [];
+  #inboxBytes = 0;
+  #handling = false;
+  #lost = false;
+  #congestedSinceMs: number | undefined;
+  #congestion: NodeJS.Timeout | undefined;
+
+  constructor(ws: WebSocket, handlers: FrameSocketHandlers, timings: MeshTimings, log: Logger) {
+    this.#ws = ws;
+    this.#handlers = handlers;
+    this.#timings = timings;
+    this.#log = log;
+    ws.on('message', (data: Buffer, isBinary: boolean) => this.#receive(data, isBinary));
+    ws.on('ping', () => this.#watchBuffer()); // each was answered with a pong that has to go out
+    ws.on('error', (error) => log.info({ err: errorMessage(error) }, 'agent socket failed'));
+    ws.on('close', (code) => {
+      clearInterval(this.#congestion);
+      this.#lose(code);
+    });
+  }
+
+  /** Whether so much waits to go out that no new work should be added. */
+  get isCongested(): boolean {
+    return this.#ws.bufferedAmount >= LIMITS.bufferedBytesSoft;
+  }
+
+  /** @returns false when the socket is closed or closing; nothing was sent then */
+  send(frame: string): boolean {
+    if (this.#lost || this.#ws.readyState !== WebSocket.OPEN) return false;
+    this.#ws.send(frame);
+    this.#watchBuffer();
+    return true;
+  }
+
+  /** Says why in an `error` frame and closes. */
+  fail(code: FrameErrorCode, message: string, closeCode: number, replyTo?: string): void {
+    if (this.#lost) return;
+    if (this.#ws.readyState === WebSocket.OPEN) this.#ws.send(errorFrame(code, message, replyTo));
+    this.close(closeCode, code);
+  }
+
+  close(code: number, reason: string): void {
+    if (this.#lost) return;
+    this.#ws.close(code, reason);
+    this.#ws.resume(); // the peer's closing frame must be read even when the inbox was full
+    this.#lose(code);
+  }
+
+  /** Destroys it without a closing handshake. */
+  terminate(): void {
+    this.#ws.terminate();
+    this.#lose(CLOSE_CODES.GOING_AWAY);
+  }
+
+  #lose(code: number): void {
+    if (this.#lost) return;
+    this.#lost = true;
+    this.#inbox.length = 0;
+    this.#handlers.onLost(code);
+  }
+
+  #receive(data: Buffer, isBinary: boolean): void {
+    if (this.#lost) return;
+    if (isBinary) return this.close(CLOSE_CODES.UNSUPPORTED_DATA, 'text frames only');
+    this.#inbox.push(data);
+    this.#inboxBytes += data.length;
+    if (this.#inbox.length >= INBOX_FRAMES_MAX || this.#inboxBytes >= INBOX_BYTES_MAX) this.#ws.pause();
+    if (!this.#handling) void this.#drainInbox();
+  }
+
+  async #drainInbox(): Promise<void> {
+    this.#handling = true;
+    for (let data = this.#inbox.shift(); data !== undefined; data = this.#inbox.shift()) {
+      this.#inboxBytes -= data.length;
+      try {
+        await this.#handlers.onText(data.toString());
+      } catch (error) {
+        this.#log.error({ err: error }, 'frame handler failed');
+        this.fail('INTERNAL', 'The frame could not be handled.', CLOSE_CODES.INTERNAL);
+      }
+      if (this.#ws.isPaused && this.#inbox.length < INBOX_FRAMES_MAX / 2 && this.#inboxBytes < INBOX_BYTES_MAX / 2)
+        this.#ws.resume();
+    }
+    this.#handling = false;
+  }
+
+  #watchBuffer(): void {
+    const buffered = this.#ws.bufferedAmount;
+    if (buffered >= LIMITS.bufferedBytesHard) return this.#overflow();
+    if (buffered < LIMITS.bufferedBytesSoft || this.#congestion) return;
+    this.#congestedSinceMs = performance.now();
+    this.#congestion = setInterval(
+      () => this.#checkCongestion(),
+      Math.min(CONGESTION_POLL_MS, this.#timings.blockedMaxMs),
+    );
+  }
+
+  #checkCongestion(): void {
+    if (!this.isCongested) {
+      clearInterval(this.#congestion);
+      this.#congestion = undefined;
+      return;
+    }
+    const sinceMs = performance.now() - (this.#congestedSinceMs ?? 0);
+    if (sinceMs >= this.#timings.blockedMaxMs || this.#ws.bufferedAmount >= LIMITS.bufferedBytesHard) this.#overflow();
+  }
+
+  #overflow(): void {
+    if (this.#lost) return;
+    clearInterval(this.#congestion);
+    this.#log.warn({ buffered_bytes: this.#ws.bufferedAmount }, 'agent does not read, closing its socket');
+    this.fail('BACKPRESSURE', 'The socket is not being read.', CLOSE_CODES.BACKPRESSURE);
+  }
+}

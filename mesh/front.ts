@@ -1,0 +1,118 @@
+import {
+  createServer as createHttpServer,
+  type Server as HttpServer,
+  type IncomingMessage,
+  type ServerResponse,
+} from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
+import {
+  type AddressInfo,
+  BlockList,
+  createServer as createTcpServer,
+  isIPv6,
+  type Server,
+  type Socket,
+} from 'node:net';
+import type { Duplex } from 'node:stream';
+import { needsUpgrade } from './handshake.js';
+import { refuseUpgrade, respondWithError } from './http-answer.js';
+
+/** The first byte of a TLS connection: a handshake record. */
+const TLS_HANDSHAKE = 0x16;
+/** A client that says nothing for this long is not waited for, in milliseconds. */
+const FIRST_BYTE_MS = 10_000;
+const HEADERS_MS = 15_000;
+const REQUEST_MS = 60_000;
+
+export interface FrontOptions {
+  /** Certificate and key in PEM; without them every connection is plain, as behind a proxy that ends TLS. */
+  tls: { cert: string | Buffer; key: string | Buffer } | undefined;
+  /** Proxies whose `X-Forwarded-Proto` counts. */
+  trustProxyCidrs: readonly string[];
+  onRequest(request: IncomingMessage, response: ServerResponse): void;
+  onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
+}
+
+/**
+ * One port for TLS and plain HTTP, told apart by the first byte. Plain HTTP is answered with 426, unless a trusted proxy says
+ * that it came over TLS.
+ */
+export class Front {
+  readonly #tcp: Server;
+  readonly #secure: HttpServer | undefined;
+  readonly #plain: HttpServer;
+  readonly #sockets = new Set<Socket>();
+
+  constructor(options: FrontOptions) {
+    const trusted = parseCidrs(options.trustProxyCidrs);
+    const limits = { headersTimeout: HEADERS_MS, requestTimeout: REQUEST_MS };
+    this.#plain = createHttpServer(limits, (request, response) => {
+      if (cameOverTls(request, trusted)) options.onRequest(request, response);
+      else respondWithError(request, response, needsUpgrade());
+    });
+    this.#plain.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+      if (cameOverTls(request, trusted)) options.onUpgrade(request, socket, head);
+      else refuseUpgrade(request, socket, needsUpgrade());
+    });
+    if (options.tls) {
+      this.#secure = createHttpsServer({ ...limits, ...options.tls, minVersion: 'TLSv1.2' }, options.onRequest);
+      this.#secure.on('upgrade', options.onUpgrade);
+    }
+    // These two get their connections from the port below; without this event they would not enforce their time limits.
+    this.#plain.emit('listening');
+    this.#secure?.emit('listening');
+    this.#tcp = createTcpServer((socket) => this.#accept(socket));
+  }
+
+  /** @returns the port that it listens on */
+  async listen(host: string, port: number): Promise<number> {
+    await new Promise<void>((resolve, reject) => {
+      this.#tcp.once('error', reject);
+      this.#tcp.listen(port, host, resolve);
+    });
+    return (this.#tcp.address() as AddressInfo).port;
+  }
+
+  /** Stops listening and destroys every connection. */
+  async close(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#tcp.close(() => resolve()));
+    for (const socket of this.#sockets) socket.destroy();
+    this.#plain.close();
+    this.#secure?.close();
+    await closed;
+  }
+
+  #accept(socket: Socket): void {
+    this.#sockets.add(socket);
+    socket.once('close', () => this.#sockets.delete(socket));
+    socket.on('error', () => socket.destroy()); // resets are the client's business
+    const silence = setTimeout(() => socket.destroy(), FIRST_BYTE_MS);
+    socket.once('close', () => clearTimeout(silence));
+    socket.once('data', (chunk) => {
+      clearTimeout(silence);
+      socket.pause();
+      socket.unshift(chunk);
+      if (this.#secure && chunk[0] === TLS_HANDSHAKE) this.#secure.emit('connection', socket);
+      else {
+        this.#plain.emit('connection', socket);
+        socket.resume();
+      }
+    });
+  }
+}
+
+function parseCidrs(cidrs: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const cidr of cidrs) {
+    const [address = '', bits] = cidr.split('/');
+    const family = isIPv6(address) ? 'ipv6' : 'ipv4';
+    list.addSubnet(address, bits === undefined ? (family === 'ipv6' ? 128 : 32) : Number(bits), family);
+  }
+  return list;
+}
+
+function cameOverTls(request: IncomingMessage, trusted: BlockList): boolean {
+  const address = request.socket.remoteAddress ?? '';
+  if (!trusted.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')) return false;
+  return request.headers['x-forwarded-proto'] === 'https';
+}

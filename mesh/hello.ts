@@ -1,0 +1,112 @@
+import { CLOSE_CODES } from '../contracts/errors.js';
+import type { HelloPayload } from '../contracts/frames.js';
+import { LIMITS } from '../contracts/limits.js';
+import { openConnection } from '../db/connections.js';
+import { errorMessage } from '../runtime/errors.js';
+import { uuidOf } from '../runtime/ids.js';
+import type { Connection } from './connection.js';
+import type { MeshContext } from './context.js';
+import { answerHeld } from './dispatch-frames.js';
+import { encodeFrame } from './frames.js';
+import type { InflightDispatch } from './inflight-dispatch.js';
+import { persist } from './persistence.js';
+
+/**
+ * Answers `hello`. The newest socket wins: its epoch is in the database before `welcome`, and what the connection before it
+ * had in flight is either taken over (matching resume token, on this node) or has failed by then (specification section 6).
+ */
+export async function answerHello(context: MeshContext, connection: Connection, hello: HelloPayload): Promise<void> {
+  if (hello.instance_id !== connection.instance_id) {
+    const message = 'hello names another instance than the address.';
+    return connection.socket.fail('INSTANCE_ID_MISMATCH', message, CLOSE_CODES.INSTANCE_ID_MISMATCH);
+  }
+  connection.happen('hello');
+  try {
+    await context.registry.oneHello(connection.agentKey, () => takeOver(context, connection, hello));
+  } catch (error) {
+    context.log.warn({ err: errorMessage(error), instance_id: connection.instance_id }, 'hello could not be answered');
+    connection.socket.fail('INTERNAL', 'The connection could not be registered. Try again.', CLOSE_CODES.INTERNAL);
+  }
+}
+
+async function takeOver(context: MeshContext, connection: Connection, hello: HelloPayload): Promise<void> {
+  if (connection.state !== 'AWAIT_WELCOME') return;
+  const { registry, inflight } = context;
+  const { agentKey } = connection;
+  const previous = registry.get(agentKey);
+  const resumes = previous?.isResumedBy(hello.resume_token) ? previous : undefined;
+  await settled(inflight.ofAgent(agentKey));
+  const opened = await open(context, connection, hello, resumes?.epoch ?? null);
+  if (!opened) {
+    const message = 'The instance is no longer registered.';
+    return connection.socket.fail('INSTANCE_ID_MISMATCH', message, CLOSE_CODES.INSTANCE_ID_MISMATCH);
+  }
+  if (resumes) resumes.handOver();
+  else previous?.happen(previous.state === 'SUSPENDED' ? 'hello_without_match' : 'replaced');
+  registry.set(connection);
+  if (!resumes) {
+    await inflight.loseAll(agentKey);
+    await Promise.all(
+      opened.map((ref) => persist(() => context.dispatches.lose(ref, 'AGENT_DISCONNECTED'), context.log)),
+    );
+  }
+  await welcome(context, connection, hello, resumes !== undefined);
+}
+
+/** Waits for writes under way, so that none is caught between two epochs. What waits for the agent is not waited for. */
+async function settled(dispatches: InflightDispatch[]): Promise<void> {
+  await Promise.all(dispatches.map((dispatch) => dispatch.marked));
+  await Promise.all(dispatches.filter((dispatch) => !dispatch.isOpen).map((dispatch) => dispatch.done));
+}
+
+async function open(context: MeshContext, connection: Connection, hello: HelloPayload, resumes: number | null) {
+  const { registry, inflight, db, meshId } = context;
+  const { tenant_id, instance_id, agentKey } = connection;
+  return registry.fence(agentKey, async () => {
+    const opened = await db.tenant(tenant_id, (tx) =>
+      openConnection(tx, { tenant_id, instance_id, mesh_id: meshId, hello, resumes }),
+    );
+    if (!opened) return null;
+    connection.epoch = opened.epoch;
+    if (resumes !== null) for (const dispatch of inflight.ofAgent(agentKey)) dispatch.epoch = opened.epoch;
+    return opened.open;
+  });
+}
+
+/** Sends `welcome` and, before any new work can follow, what is to be sent again. */
+async function welcome(
+  context: MeshContext,
+  connection: Connection,
+  hello: HelloPayload,
+  resumed: boolean,
+): Promise<void> {
+  const { meshId, resumeWindowMs, timings, statuses, inflight } = context;
+  if (context.isDraining()) connection.socket.close(CLOSE_CODES.GOING_AWAY, 'shutting down');
+  if (connection.state !== 'AWAIT_WELCOME') return statuses.write(connection, { status: 'offline' });
+  const held = resumed ? (hello.inflight ?? []).map((entry) => frameIdOf(entry.dispatch_id)) : [];
+  const replays = inflight
+    .ofAgent(connection.agentKey)
+    .filter((dispatch) => dispatch.isOpen && !held.includes(dispatch.frameId));
+  const frame = encodeFrame('welcome', {
+    connection_id: connection.connectionId,
+    mesh_id: meshId,
+    resumed,
+    replayed_dispatches: replays.map((dispatch) => dispatch.ref.dispatch_id),
+    resume_token: connection.issueResumeToken(),
+    resume_window_ms: resumeWindowMs,
+    heartbeat_interval_ms: LIMITS.heartbeatIntervalMs,
+    ping_interval_ms: timings.pingIntervalMs,
+    limits: { max_frame_bytes: LIMITS.frameBytes, max_inflight: LIMITS.dispatchesInFlightPerConnection },
+    server_time: new Date().toISOString(),
+  });
+  connection.socket.send(frame);
+  connection.happen('welcomed');
+  for (const dispatch of replays) dispatch.resend();
+  const ended = held.filter((frameId) => inflight.get(frameId)?.isOpen !== true);
+  for (const frameId of ended) await answerHeld(context, connection, frameId);
+}
+
+/** Agents name a dispatch by its id or by its frame's. */
+function frameIdOf(dispatchId: string): string {
+  return dispatchId.startsWith('dsp_') ? uuidOf(dispatchId) : dispatchId;
+}

@@ -1,0 +1,73 @@
+import type { DispatchRef } from '../messages/dispatches.js';
+import { InflightDispatch, type InflightSurroundings } from './inflight-dispatch.js';
+
+/** Ended dispatches that are remembered, so that a late frame costs no query. */
+const MAX_REMEMBERED = 10_000;
+
+/** Every dispatch to a connected agent that runs on this node, and the last ones that did. */
+export class InflightTable {
+  readonly #byFrame = new Map<string, InflightDispatch>();
+  readonly #byAgent = new Map<string, Set<InflightDispatch>>();
+  /** Frame id → agent, in order of their end. */
+  readonly #ended = new Map<string, string>();
+  readonly #around: InflightSurroundings;
+  readonly #onAgentIdle: (agentKey: string) => void;
+
+  /** @param onAgentIdle called when the last dispatch of an agent has ended */
+  constructor(around: Omit<InflightSurroundings, 'ended'>, onAgentIdle: (agentKey: string) => void) {
+    this.#around = { ...around, ended: (dispatch) => this.#remove(dispatch) };
+    this.#onAgentIdle = onAgentIdle;
+  }
+
+  get size(): number {
+    return this.#byFrame.size;
+  }
+
+  /** Takes a dispatch in, in memory before anything else, and starts it. */
+  start(ref: DispatchRef, connection: { agentKey: string; epoch: number }): InflightDispatch {
+    const dispatch = new InflightDispatch(ref, connection, this.#around);
+    this.#byFrame.set(dispatch.frameId, dispatch);
+    const ofAgent = this.#byAgent.get(dispatch.agentKey) ?? new Set();
+    this.#byAgent.set(dispatch.agentKey, ofAgent.add(dispatch));
+    return dispatch;
+  }
+
+  get(frameId: string): InflightDispatch | undefined {
+    return this.#byFrame.get(frameId);
+  }
+
+  ofAgent(agentKey: string): InflightDispatch[] {
+    return [...(this.#byAgent.get(agentKey) ?? [])];
+  }
+
+  countOf(agentKey: string): number {
+    return this.#byAgent.get(agentKey)?.size ?? 0;
+  }
+
+  /** Dispatches that wait for their agent. */
+  open(): InflightDispatch[] {
+    return [...this.#byFrame.values()].filter((dispatch) => dispatch.isOpen);
+  }
+
+  /** Whether the dispatch of that frame was this agent's and has ended lately. */
+  endedLately(frameId: string, agentKey: string): boolean {
+    return this.#ended.get(frameId) === agentKey;
+  }
+
+  /** Ends all of an agent's dispatches with AGENT_DISCONNECTED; resolves when that is in the database. */
+  async loseAll(agentKey: string): Promise<void> {
+    await Promise.all(this.ofAgent(agentKey).map((dispatch) => dispatch.lose()));
+  }
+
+  #remove(dispatch: InflightDispatch): void {
+    const { frameId, agentKey } = dispatch;
+    this.#byFrame.delete(frameId);
+    this.#ended.set(frameId, agentKey);
+    if (this.#ended.size > MAX_REMEMBERED) this.#ended.delete(this.#ended.keys().next().value ?? '');
+    const ofAgent = this.#byAgent.get(agentKey);
+    ofAgent?.delete(dispatch);
+    if (ofAgent?.size !== 0) return;
+    this.#byAgent.delete(agentKey);
+    this.#onAgentIdle(agentKey);
+  }
+}

@@ -1,0 +1,71 @@
+import type { Connection } from './connection.js';
+
+/** The name of an agent across tenants; neither part can hold a line feed. */
+export function agentKeyOf(agent: { tenant_id: string; instance_id: string }): string {
+  return `${agent.tenant_id}\n${agent.instance_id}`;
+}
+
+/** The newest connection of each agent on this node, suspended ones too; each agent's hellos are answered one at a time. */
+export class Registry {
+  readonly #current = new Map<string, Connection>();
+  readonly #hellos = new Map<string, Promise<void>>();
+  readonly #fences = new Map<string, Promise<void>>();
+
+  get(agentKey: string): Connection | undefined {
+    return this.#current.get(agentKey);
+  }
+
+  set(connection: Connection): void {
+    this.#current.set(connection.agentKey, connection);
+  }
+
+  /** Forgets the connection unless a newer one has taken its place. */
+  remove(connection: Connection): void {
+    if (this.#current.get(connection.agentKey) === connection) this.#current.delete(connection.agentKey);
+  }
+
+  all(): Connection[] {
+    return [...this.#current.values()];
+  }
+
+  /** Whether a hello of this agent is being answered. */
+  isGreeting(agentKey: string): boolean {
+    return this.#hellos.has(agentKey);
+  }
+
+  /** Resolves when no hello of this agent is being answered. */
+  async welcomed(agentKey: string): Promise<void> {
+    await this.#hellos.get(agentKey);
+  }
+
+  /** Resolves when this agent's epoch is not being raised. */
+  async fenced(agentKey: string): Promise<void> {
+    await this.#fences.get(agentKey);
+  }
+
+  /** Runs the raising of the agent's epoch, which `fenced` waits for. */
+  async fence<T>(agentKey: string, work: () => Promise<T>): Promise<T> {
+    const raising = work();
+    const settled = raising.then(noResult, noResult);
+    this.#fences.set(agentKey, settled);
+    try {
+      return await raising;
+    } finally {
+      this.#fences.delete(agentKey);
+    }
+  }
+
+  /** Answers a hello after those of the same agent that came before. */
+  async oneHello<T>(agentKey: string, work: () => Promise<T>): Promise<T> {
+    const mine = (this.#hellos.get(agentKey) ?? Promise.resolve()).then(work);
+    const settled = mine.then(noResult, noResult);
+    this.#hellos.set(agentKey, settled);
+    try {
+      return await mine;
+    } finally {
+      if (this.#hellos.get(agentKey) === settled) this.#hellos.delete(agentKey);
+    }
+  }
+}
+
+function noResult(): void {}

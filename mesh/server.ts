@@ -1,0 +1,247 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { type WebSocket, WebSocketServer } from 'ws';
+import { SUBPROTOCOL } from '../contracts/frames.js';
+import { LIMITS } from '../contracts/limits.js';
+import { findInstance } from '../db/connections.js';
+import type { Db } from '../db/pool.js';
+import type { ChunkBus } from '../messages/bus.js';
+import type { Dispatches } from '../messages/dispatches.js';
+import type { Authenticator } from '../runtime/authenticator.js';
+import type { Config } from '../runtime/config.js';
+import { PlatformError } from '../runtime/errors.js';
+import type { Logger } from '../runtime/logger.js';
+import { handleText } from './agent-frames.js';
+import { createConnectedDispatcher } from './connected.js';
+import { Connection } from './connection.js';
+import type { MeshContext } from './context.js';
+import type { Dispatcher } from './dispatcher.js';
+import { Front } from './front.js';
+import { CONNECT_PATH, checkHandshake, needsUpgrade } from './handshake.js';
+import { refuseUpgrade, respondWithError } from './http-answer.js';
+import { InflightTable } from './inflight-table.js';
+import { Loop } from './loop.js';
+import { MeshNode } from './node.js';
+import { Reconciler } from './reconciler.js';
+import { Registry } from './registry.js';
+import { StatusWriter } from './status-writer.js';
+import { DEFAULT_TIMINGS, type MeshTimings } from './timings.js';
+
+/** Paths of the HTTP face that answer on the mesh address too (decisions.md, Running it). */
+const SHARED_PATHS = new Set(['/send', '/sessions/interrupt', '/.well-known/agent-card.json']);
+/** What is still being written when the grace is over gets this long, in milliseconds. */
+const LAST_WRITES_MS = 5_000;
+
+export interface MeshServerOptions {
+  config: Pick<Config, 'FLEET_HOST' | 'FLEET_MESH_PORT' | 'RESUME_WINDOW_MS' | 'TRUST_PROXY_CIDRS'>;
+  db: Db;
+  log: Logger;
+  bus: ChunkBus;
+  dispatches: Dispatches;
+  authenticator: Authenticator;
+  /** Certificate and key in PEM; undefined behind a proxy that ends TLS. */
+  tls: { cert: string | Buffer; key: string | Buffer } | undefined;
+  /** New at every boot. */
+  meshId: string;
+  /** Answers the paths of the HTTP face that are served here too. */
+  handler?: (request: IncomingMessage, response: ServerResponse) => void;
+  timings?: Partial<MeshTimings>;
+}
+
+export interface MeshStats {
+  ready: number;
+  draining: number;
+  suspended: number;
+  inflight: number;
+}
+
+/** A mesh node: the port that connected agents come to, and the dispatcher that reaches them. */
+export interface MeshServer {
+  /** Registers the node and listens. */
+  listen(): Promise<{ port: number }>;
+  /**
+   * Ends in order: no new agents and dispatches, `close_request` to all, and what is in flight after `graceMs` fails with
+   * AGENT_DISCONNECTED. Resolves when every agent is gone.
+   */
+  drain(graceMs: number): Promise<void>;
+  /** Drains without grace what is still there, closes the port and takes the node out. */
+  close(): Promise<void>;
+  dispatcher: Dispatcher;
+  stats(): MeshStats;
+}
+
+/** Makes a mesh node. Nothing happens before `listen`. */
+export function createMeshServer(options: MeshServerOptions): MeshServer {
+  return new Mesh(options);
+}
+
+class Mesh implements MeshServer {
+  readonly dispatcher: Dispatcher;
+  readonly #options: MeshServerOptions;
+  readonly #context: MeshContext;
+  readonly #sockets: WebSocketServer;
+  readonly #front: Front;
+  readonly #node: MeshNode;
+  readonly #reconcile: Loop;
+  readonly #closing = new AbortController();
+  #draining = false;
+  #idle: () => void = () => undefined;
+
+  constructor(options: MeshServerOptions) {
+    this.#options = options;
+    const { db, log, config, meshId } = options;
+    const context = createContext(options, {
+      closing: this.#closing.signal,
+      isDraining: () => this.#draining,
+      onIdle: () => this.#idle(),
+    });
+    const { timings, registry } = context;
+    this.#context = context;
+    this.dispatcher = createConnectedDispatcher(context);
+    this.#node = new MeshNode({ db, log, meshId, registry, timings });
+    const reconciler = new Reconciler(context, options.authenticator);
+    this.#reconcile = new Loop({
+      name: 'reconcile',
+      intervalMs: timings.reconcileMs,
+      work: () => reconciler.turn(),
+      log,
+    });
+    this.#sockets = createSockets(timings);
+    this.#front = new Front({
+      tls: options.tls,
+      trustProxyCidrs: config.TRUST_PROXY_CIDRS,
+      onRequest: (request, response) => this.#answer(request, response),
+      onUpgrade: (request, socket, head) => void this.#upgrade(request, socket, head),
+    });
+  }
+
+  async listen(): Promise<{ port: number }> {
+    const { config, log, meshId } = this.#options;
+    await this.#node.start();
+    this.#reconcile.start();
+    const port = await this.#front.listen(config.FLEET_HOST, config.FLEET_MESH_PORT);
+    log.info({ mesh_id: meshId, port }, 'mesh listens');
+    return { port };
+  }
+
+  async drain(graceMs: number): Promise<void> {
+    this.#draining = true;
+    const { registry, inflight, statuses } = this.#context;
+    for (const connection of registry.all()) {
+      if (connection.state === 'SUSPENDED') connection.happen('window_over');
+      else connection.requestClose(graceMs, 'The node is shutting down.');
+    }
+    const idle = new Promise<void>((resolve) => {
+      this.#idle = () => inflight.size === 0 && resolve();
+      this.#idle();
+    });
+    await withinMs(idle, graceMs + LAST_WRITES_MS);
+    await withinMs(statuses.retry(), LAST_WRITES_MS);
+  }
+
+  async close(): Promise<void> {
+    await this.drain(0);
+    await this.#reconcile.stop();
+    for (const socket of this.#sockets.clients) socket.terminate();
+    await this.#front.close();
+    await withinMs(this.#context.statuses.retry(), LAST_WRITES_MS);
+    this.#closing.abort(new Error('the mesh is closed'));
+    await this.#node.stop();
+  }
+
+  stats(): MeshStats {
+    const states = this.#context.registry.all().map((connection) => connection.state);
+    const count = (wanted: string) => states.filter((state) => state === wanted).length;
+    const inflight = this.#context.inflight.size;
+    return { ready: count('READY'), draining: count('DRAINING'), suspended: count('SUSPENDED'), inflight };
+  }
+
+  #answer(request: IncomingMessage, response: ServerResponse): void {
+    const path = request.url?.split('?', 1)[0] ?? '';
+    if (this.#options.handler && SHARED_PATHS.has(path)) this.#options.handler(request, response);
+    else if (path === CONNECT_PATH) respondWithError(request, response, needsUpgrade());
+    else respondWithError(request, response, new PlatformError('NOT_FOUND', 'There is nothing here.'));
+  }
+
+  async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    const { db, log, authenticator } = this.#options;
+    socket.on('error', () => socket.destroy());
+    try {
+      const upgraded = await checkHandshake(request, {
+        authenticator,
+        findInstance: (tenantId, instanceId) => db.system((tx) => findInstance(tx, tenantId, instanceId)),
+        isDraining: () => this.#draining,
+      });
+      if (socket.destroyed) return;
+      this.#sockets.handleUpgrade(request, socket, head, (ws: WebSocket) => {
+        new Connection(ws, upgraded, this.#context, (connection, text) => handleText(this.#context, connection, text));
+      });
+    } catch (error) {
+      if (!(error instanceof PlatformError)) log.error({ err: error }, 'handshake failed');
+      refuseUpgrade(request, socket, error);
+    }
+  }
+}
+
+function createSockets(timings: MeshTimings): WebSocketServer {
+  const bounds = { maxPayload: LIMITS.frameBytes, maxFragments: 1_024, closeTimeout: timings.closeTimeoutMs };
+  return new WebSocketServer({
+    ...bounds,
+    noServer: true,
+    perMessageDeflate: false,
+    handleProtocols: () => SUBPROTOCOL,
+  });
+}
+
+interface Life {
+  closing: AbortSignal;
+  isDraining(): boolean;
+  /** Called when an agent has nothing in flight any more. */
+  onIdle(): void;
+}
+
+function createContext(options: MeshServerOptions, life: Life): MeshContext {
+  const { db, log, bus, dispatches, meshId, config } = options;
+  const registry = new Registry();
+  const around = {
+    dispatches,
+    bus,
+    log,
+    meshId,
+    closing: life.closing,
+    send: (agentKey: string, frame: string) => {
+      const connection = registry.get(agentKey);
+      return connection?.isLive === true && connection.socket.send(frame);
+    },
+    fenced: (agentKey: string) => registry.fenced(agentKey),
+  };
+  const inflight = new InflightTable(around, (agentKey) => {
+    registry.get(agentKey)?.becameIdle();
+    life.onIdle();
+  });
+  const timings = { ...DEFAULT_TIMINGS, ...options.timings };
+  const statuses = new StatusWriter(db, log);
+  const { isDraining } = life;
+  return {
+    db,
+    log,
+    dispatches,
+    meshId,
+    timings,
+    resumeWindowMs: config.RESUME_WINDOW_MS,
+    registry,
+    inflight,
+    statuses,
+    isDraining,
+  };
+}
+
+/** Waits for `work`, but no longer than that. */
+async function withinMs(work: Promise<unknown>, limitMs: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, limitMs);
+  });
+  await Promise.race([work, limit]);
+  clearTimeout(timer);
+}

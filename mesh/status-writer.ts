@@ -1,0 +1,64 @@
+import { type ConnectionChange, type ConnectionRef, changeConnection } from '../db/connections.js';
+import type { Db } from '../db/pool.js';
+import { errorMessage } from '../runtime/errors.js';
+import type { Logger } from '../runtime/logger.js';
+import { agentKeyOf } from './registry.js';
+
+interface Pending {
+  connection: ConnectionRef;
+  change: ConnectionChange;
+}
+
+/**
+ * Writes what agents report and what happens to their connections to the agents' rows: one write at a time per agent, later news merged into what still
+ * waits. What could not be written is kept for `retry`; a newer connection's row is never touched (the epoch fences it).
+ */
+export class StatusWriter {
+  readonly #pending = new Map<string, Pending>();
+  readonly #writing = new Map<string, Promise<void>>();
+  readonly #db: Db;
+  readonly #log: Logger;
+
+  constructor(db: Db, log: Logger) {
+    this.#db = db;
+    this.#log = log;
+  }
+
+  /** Resolves when it is written, or kept because the database did not take it. */
+  write(connection: ConnectionRef, change: ConnectionChange): Promise<void> {
+    const key = agentKeyOf(connection);
+    const waiting = this.#pending.get(key);
+    const before = waiting?.connection.epoch === connection.epoch ? waiting.change : {};
+    const beat = before.beat || change.beat ? { ...before.beat, ...change.beat } : undefined;
+    const { tenant_id, instance_id, epoch } = connection;
+    this.#pending.set(key, { connection: { tenant_id, instance_id, epoch }, change: { ...before, ...change, beat } });
+    return this.#flush(key);
+  }
+
+  /** Tries again what is kept. */
+  async retry(): Promise<void> {
+    await Promise.all([...this.#pending.keys()].map((key) => this.#flush(key)));
+  }
+
+  #flush(key: string): Promise<void> {
+    const running = this.#writing.get(key) ?? this.#writeAll(key).finally(() => this.#writing.delete(key));
+    this.#writing.set(key, running);
+    return running;
+  }
+
+  async #writeAll(key: string): Promise<void> {
+    for (let next = this.#pending.get(key); next !== undefined; next = this.#pending.get(key)) {
+      const { connection, change } = next;
+      try {
+        await this.#db.tenant(connection.tenant_id, (tx) => changeConnection(tx, connection, change));
+      } catch (error) {
+        this.#log.warn(
+          { err: errorMessage(error), instance_id: connection.instance_id },
+          'agent status could not be written yet',
+        );
+        return;
+      }
+      if (this.#pending.get(key) === next) this.#pending.delete(key);
+    }
+  }
+}
