@@ -18,6 +18,8 @@ const LAYERS = {
   sdk: ['contracts'],
   console: ['contracts'],
   examples: ['sdk', 'contracts'],
+  // Puts the parts together for the entries; only they import it.
+  platform: ['contracts', 'runtime', 'db', 'messages', 'mesh', 'activities', 'api', 'embedded', 'policy', 'knowledge', 'notify'],
 };
 /** Single files and kinds of imports beyond the table. `types`: only `import type`. */
 const ALSO = {
@@ -25,6 +27,7 @@ const ALSO = {
   activities: { types: ['workflows'] },
   workflows: { files: ['^contracts/(errors|limits)\\.ts$'], types: ['contracts', 'activities', 'messages'] },
   api: { types: ['mesh'] },
+  platform: { files: ['^workflows/definitions\\.ts$'] },
 };
 /** The operator's command line works on the database, unlike the rest of the SDK. */
 const CLI_LAYERS = ['sdk', 'db', 'runtime', 'contracts'];

@@ -1,0 +1,81 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Logger } from '../runtime/logger.js';
+
+const EXAMPLES = ['concierge', 'librarian'] as const;
+const RESTART_MIN_MS = 1_000;
+const RESTART_MAX_MS = 30_000;
+const STOP_MS = 5_000;
+
+/** The example agents: processes of their own, joined as any user's agent would be, and begun again when they end. */
+class Example {
+  #child: ChildProcess | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #stopped = false;
+  #waitMs = RESTART_MIN_MS;
+
+  constructor(
+    private readonly name: string,
+    private readonly environment: NodeJS.ProcessEnv,
+    private readonly logFile: string,
+    private readonly log: Logger,
+  ) {}
+
+  start(): void {
+    const program = fileURLToPath(new URL(`../examples/${this.name}.js`, import.meta.url));
+    const output = openSync(this.logFile, 'a');
+    // Its standard input is a pipe from here: when this process dies, the pipe closes and the agent ends.
+    const child = spawn(process.execPath, [program], {
+      env: this.environment,
+      stdio: ['pipe', output, output],
+      detached: true,
+    });
+    closeSync(output);
+    this.#child = child;
+    const startedAt = Date.now();
+    child.once('error', (error) =>
+      this.log.error({ example: this.name, err: error.message }, 'an example agent did not start'),
+    );
+    child.once('exit', (code, signal) => {
+      this.#child = undefined;
+      if (this.#stopped) return;
+      if (Date.now() - startedAt > RESTART_MAX_MS) this.#waitMs = RESTART_MIN_MS;
+      this.log.warn(
+        { example: this.name, code, signal, again_in_ms: this.#waitMs },
+        'an example agent ended; it is started again',
+      );
+      this.#timer = setTimeout(() => this.start(), this.#waitMs);
+      this.#waitMs = Math.min(RESTART_MAX_MS, this.#waitMs * 2);
+    });
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+    const child = this.#child;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+    child.kill('SIGTERM');
+    const kill = setTimeout(() => child.kill('SIGKILL'), STOP_MS);
+    await ended;
+    clearTimeout(kill);
+  }
+}
+
+/** Starts the example agents with what they need to join. @returns what stops them */
+export function startExamples(options: { dataDir: string; environment: Record<string, string>; log: Logger }): {
+  stop(): Promise<void>;
+} {
+  const environment = { ...process.env, ...options.environment };
+  const examples = EXAMPLES.map(
+    (name) => new Example(name, environment, join(options.dataDir, 'logs', `${name}.log`), options.log),
+  );
+  for (const example of examples) example.start();
+  return {
+    stop: async () => {
+      await Promise.all(examples.map((example) => example.stop()));
+    },
+  };
+}

@@ -1,0 +1,133 @@
+import { readFileSync } from 'node:fs';
+import { credentialStatus } from '../db/credentials.js';
+import { migrate } from '../db/migrate.js';
+import { type Db, openDb } from '../db/pool.js';
+import { checkSecretKey } from '../db/secret-check.js';
+import { loadSigningKeys } from '../db/signing-keys.js';
+import type { ChunkBus } from '../messages/bus.js';
+import type { MessageCore } from '../messages/core.js';
+import { createDispatches } from '../messages/dispatch-store.js';
+import type { Dispatches } from '../messages/dispatches.js';
+import { createMemoryBus } from '../messages/memory-bus.js';
+import { createRedisBus } from '../messages/redis-bus.js';
+import { createSessions, type Sessions } from '../messages/sessions.js';
+import { connectTemporal, type TemporalLink } from '../messages/temporal.js';
+import { createWaker, type RunningWaker } from '../messages/waker.js';
+import { type Authenticator, createAuthenticator } from '../runtime/authenticator.js';
+import type { Config } from '../runtime/config.js';
+import type { Logger } from '../runtime/logger.js';
+import { createOutbound, type Outbound } from '../runtime/outbound.js';
+import { createSecrets, type Secrets } from '../runtime/secrets.js';
+import { createTokens, type Tokens } from '../runtime/tokens.js';
+import type { Infrastructure } from './infrastructure.js';
+import type { RunOptions } from './roles.js';
+
+const LOOPBACK = ['127.0.0.0/8', '::1/128'];
+
+/** What every role of the platform stands on. */
+export interface Foundation {
+  config: Config;
+  log: Logger;
+  version: string;
+  db: Db;
+  secrets: Secrets;
+  tokens: Tokens;
+  authenticator: Authenticator;
+  outbound: Outbound;
+  bus: ChunkBus;
+  temporal: TemporalLink;
+  waker: RunningWaker;
+  core: MessageCore;
+  dispatches: Dispatches;
+  sessions: Sessions;
+  /** Closes what this opened, last first. */
+  close(): Promise<void>;
+}
+
+/** The version in package.json, which the build puts beside the code. */
+function readVersion(): string {
+  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
+    version: string;
+  };
+  return version;
+}
+
+function createBus(config: Config, options: RunOptions, log: Logger): ChunkBus {
+  if (config.REDIS_URL) return createRedisBus({ url: config.REDIS_URL, log });
+  if (options.roles.size < 3)
+    throw new Error('Roles that are split over processes need REDIS_URL: it carries output between them.');
+  return createMemoryBus({ log });
+}
+
+async function openDatabase(
+  infrastructure: Infrastructure,
+  config: Config,
+  log: Logger,
+): Promise<{ db: Db; secrets: Secrets }> {
+  const { applied } = await migrate(infrastructure.databaseUrl, log);
+  if (applied.length > 0) log.info({ applied }, 'migrations applied');
+  const db = openDb({ url: infrastructure.databaseUrl, max: config.DATABASE_POOL_MAX, log });
+  const secrets = createSecrets(infrastructure.secretKey);
+  try {
+    await checkSecretKey(db, secrets);
+  } catch (error) {
+    await db.close();
+    throw error;
+  }
+  return { db, secrets };
+}
+
+/**
+ * Opens what every role stands on: migrated database, keys, Temporal client, bus, and the functions of `messages/`.
+ * @param options.baseUrl known once the API listens; the issuer of tokens
+ */
+export async function layFoundation(options: {
+  config: Config;
+  run: RunOptions;
+  infrastructure: Infrastructure;
+  log: Logger;
+  baseUrl: () => string;
+}): Promise<Foundation> {
+  const { config, run, infrastructure, log, baseUrl } = options;
+  const bus = createBus(config, run, log);
+  const { db, secrets } = await openDatabase(infrastructure, config, log);
+  const temporal = await connectTemporal({
+    connection: infrastructure.temporal,
+    namespace: config.TEMPORAL_NAMESPACE,
+    log,
+  });
+  const waker = createWaker({ temporal, log });
+  const limits = {
+    queueWaitMs: config.QUEUE_WAIT_MS,
+    inputExpiryMs: config.INPUT_EXPIRY_MS,
+    tenantMaxInFlight: config.TENANT_MAX_IN_FLIGHT,
+  };
+  const core: MessageCore = { db, bus, log, waker, limits };
+  const tokens = createTokens({ loadKeys: () => loadSigningKeys(db, secrets), issuer: baseUrl });
+  const authenticator = createAuthenticator({ tokens, lookup: (credentialId) => credentialStatus(db, credentialId) });
+  const allowCidrs = [...config.OUTBOUND_ALLOW_CIDRS, ...(run.development ? LOOPBACK : [])];
+  const outbound = createOutbound({ allowCidrs, log });
+  return {
+    config,
+    log,
+    version: readVersion(),
+    db,
+    secrets,
+    tokens,
+    authenticator,
+    outbound,
+    bus,
+    temporal,
+    waker,
+    core,
+    dispatches: createDispatches(core),
+    sessions: createSessions(core),
+    close: async () => {
+      await waker.settled();
+      await outbound.close();
+      await bus.close();
+      await temporal.close();
+      await db.close();
+    },
+  };
+}

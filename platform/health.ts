@@ -1,0 +1,52 @@
+import type { HealthResponse } from '../contracts/health.js';
+import type { Db } from '../db/pool.js';
+import type { TemporalLink } from '../messages/temporal.js';
+
+const CHECK_MS = 3_000;
+/** A mesh node that has not renewed for this long does not count. */
+const NODE_FRESH_MS = 15_000;
+
+async function within(work: Promise<boolean>): Promise<'ok' | 'down'> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), CHECK_MS);
+  });
+  try {
+    return (await Promise.race([work, late])) ? 'ok' : 'down';
+  } catch {
+    // Any failure of a check is its answer.
+    return 'down';
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function liveNodes(db: Db): Promise<number> {
+  const [row] = await db.system((tx) =>
+    tx.query<{ nodes: number }>(
+      `SELECT count(*) AS nodes FROM mesh_nodes WHERE renewed_at > now() - ${NODE_FRESH_MS} * interval '1 ms'`,
+    ),
+  );
+  return row?.nodes ?? 0;
+}
+
+/** The checks of `GET /health`: `degraded` when anything is down; the route answers 503 when the database or Temporal is. */
+export function createHealth(options: {
+  db: Db;
+  temporal: TemporalLink;
+  version: string;
+  redis: (() => Promise<boolean>) | null;
+}): () => Promise<HealthResponse> {
+  const { db, temporal, version, redis } = options;
+  return async () => {
+    const nodes = liveNodes(db);
+    const [database, mesh, cluster, cache] = await Promise.all([
+      within(nodes.then(() => true)),
+      within(nodes.then((count) => count > 0)),
+      within(temporal.isReachable()),
+      redis ? within(redis()) : Promise.resolve(undefined),
+    ]);
+    const checks = { database, temporal: cluster, mesh, ...(cache && { redis: cache }) };
+    return { status: Object.values(checks).includes('down') ? 'degraded' : 'ok', version, checks };
+  };
+}

@@ -1,0 +1,149 @@
+import { join } from 'node:path';
+import { type Config, readConfig } from '../runtime/config.js';
+import { errorMessage } from '../runtime/errors.js';
+import { createLogger, type Logger } from '../runtime/logger.js';
+import { startExamples } from './examples.js';
+import { type Infrastructure, openInfrastructure } from './infrastructure.js';
+import { type Platform, startPlatform } from './platform.js';
+import { type RunOptions, readArguments } from './roles.js';
+import { ensureFirstCredential } from './seed.js';
+import { removeDevFile, welcome, writeDevFile } from './welcome.js';
+import { installTemporalRuntime } from './workers.js';
+
+const DEVELOPMENT_GRACE_MS = 10_000;
+const PRODUCTION_GRACE_MS = 30_000;
+
+const say = (line: string) => process.stdout.write(`${line}\n`);
+
+/** The process: what was started, in the order in which it is stopped again. */
+class Process {
+  readonly #undo: (() => Promise<void>)[] = [];
+  #stopping: Promise<void> | undefined;
+
+  constructor(private readonly log: Logger) {}
+
+  onStop(step: () => Promise<void>): void {
+    this.#undo.unshift(step);
+  }
+
+  /** Stops everything once; a second call waits for the first. */
+  stop(): Promise<void> {
+    this.#stopping ??= (async () => {
+      for (const step of this.#undo) {
+        await step().catch((error: unknown) =>
+          this.log.error({ err: errorMessage(error) }, 'a part did not stop cleanly'),
+        );
+      }
+    })();
+    return this.#stopping;
+  }
+
+  get stopping(): boolean {
+    return this.#stopping !== undefined;
+  }
+}
+
+/** The development extras: first credential, `dev.json`, example agents and the welcome. */
+async function greet(
+  config: Config,
+  platform: Platform,
+  infrastructure: Infrastructure,
+  log: Logger,
+  logFile: string | null,
+  self: Process,
+): Promise<void> {
+  const credential = await ensureFirstCredential(
+    platform.foundation.db,
+    platform.foundation.secrets,
+    config.FLEET_DATA_DIR,
+  );
+  if (config.FLEET_EXAMPLES === 'on' && platform.baseUrl) {
+    const environment = {
+      FLEET_BASE_URL: platform.baseUrl,
+      FLEET_CLIENT_ID: credential.client_id,
+      FLEET_CLIENT_SECRET: credential.client_secret,
+      ...(infrastructure.tls?.caFile && { FLEET_CA_FILE: infrastructure.tls.caFile }),
+    };
+    const examples = startExamples({ dataDir: config.FLEET_DATA_DIR, environment, log });
+    self.onStop(() => examples.stop());
+    say('Example agents: started (concierge, librarian)');
+  }
+  const devFile = await writeDevFile(config.FLEET_DATA_DIR, platform, infrastructure, credential);
+  self.onStop(() => removeDevFile(config.FLEET_DATA_DIR));
+  say(welcome(platform, infrastructure, devFile, logFile));
+  say('Ctrl-C drains and stops everything that was started here.');
+}
+
+async function run(
+  config: Config,
+  options: RunOptions,
+  log: Logger,
+  logFile: string | null,
+  self: Process,
+): Promise<void> {
+  const startedAt = Date.now();
+  if (options.development) await removeDevFile(config.FLEET_DATA_DIR);
+  const infrastructure = await openInfrastructure({ config, log, say, wantsTls: options.roles.has('mesh') });
+  self.onStop(() => infrastructure.stop());
+  const platform = await startPlatform({ config, run: options, infrastructure, log });
+  self.onStop(() => platform.stop(options.development ? DEVELOPMENT_GRACE_MS : PRODUCTION_GRACE_MS));
+  if (options.development) await greet(config, platform, infrastructure, log, logFile, self);
+  log.info(
+    {
+      roles: [...options.roles],
+      ready_in_ms: Date.now() - startedAt,
+      base_url: platform.baseUrl,
+      mesh_url: platform.meshUrl,
+    },
+    'ready',
+  );
+}
+
+function stopOnSignals(self: Process, log: Logger): void {
+  const onSignal = (signal: NodeJS.Signals) => {
+    if (self.stopping) {
+      say(
+        'Stopping already; press Ctrl-C again within the drain only if you must: kill -9 is recovered by the next start.',
+      );
+      return;
+    }
+    say(`${signal}: draining and stopping`);
+    log.info({ signal }, 'stopping');
+    void self.stop().then(() => {
+      say('Stopped.');
+      process.exit(0);
+    });
+  };
+  process.on('SIGINT', onSignal);
+  process.on('SIGTERM', onSignal);
+}
+
+async function start(args: readonly string[]): Promise<void> {
+  process.setSourceMapsEnabled(true);
+  const options = readArguments(args);
+  const config = readConfig(process.env);
+  const ownsServers = !config.DATABASE_URL || !config.TEMPORAL_ADDRESS;
+  const logFile = ownsServers || options.development ? join(config.FLEET_DATA_DIR, 'logs', 'platform.log') : null;
+  const log = createLogger({ level: config.FLEET_LOG_LEVEL, ...(logFile && { file: logFile }) });
+  installTemporalRuntime(log);
+  const self = new Process(log);
+  process.on('unhandledRejection', (reason) =>
+    log.error({ err: errorMessage(reason) }, 'a promise was rejected and nobody listened'),
+  );
+  stopOnSignals(self, log);
+  try {
+    await run(config, options, log, logFile, self);
+  } catch (error) {
+    log.fatal({ err: error instanceof Error ? error.stack : String(error) }, 'the platform did not start');
+    await self.stop();
+    throw error;
+  }
+}
+
+/** Runs the platform until it is stopped by a signal; what goes wrong at the start is said in one line, with exit code 1. */
+export function main(args: readonly string[]): void {
+  start(args).catch((error: unknown) => {
+    process.stderr.write(`\nThe platform did not start: ${errorMessage(error)}\n`);
+    process.exit(1);
+  });
+}

@@ -1,0 +1,54 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createHostedDispatcher } from '../mesh/hosted.js';
+import { createMeshServer } from '../mesh/server.js';
+import { newId } from '../runtime/ids.js';
+import type { Foundation } from './foundation.js';
+import type { Infrastructure } from './infrastructure.js';
+import { type RunningWorker, runNodeWorkers, type WorkerGround } from './workers.js';
+
+/** The mesh role, listening. */
+export interface RunningMesh {
+  port: number;
+  meshId: string;
+  /** Lets what is in flight finish for `graceMs`, tells the agents to go, then stops. */
+  stop(graceMs: number): Promise<void>;
+}
+
+/**
+ * Starts the mesh role: WebSocket server, dispatchers and this node's Temporal workers.
+ * @param options.handler answers the API paths that the mesh address also serves
+ */
+export async function startMesh(options: {
+  foundation: Foundation;
+  infrastructure: Infrastructure;
+  ground: WorkerGround;
+  handler: ((request: IncomingMessage, response: ServerResponse) => void) | undefined;
+}): Promise<RunningMesh> {
+  const { foundation, infrastructure, ground, handler } = options;
+  const { config, db, log, bus, dispatches, authenticator, outbound, tokens } = foundation;
+  if (!infrastructure.tls) throw new Error('The mesh role needs a certificate.');
+  const meshId = newId('mesh');
+  const server = createMeshServer({
+    config,
+    db,
+    log,
+    bus,
+    dispatches,
+    authenticator,
+    tls: infrastructure.tls,
+    meshId,
+    handler,
+  });
+  const hosted = createHostedDispatcher({ dispatches, bus, outbound, tokens, db, log, meshId });
+  const { port } = await server.listen();
+  const workers: RunningWorker = await runNodeWorkers(ground, meshId, { connected: server.dispatcher, hosted });
+  return {
+    port,
+    meshId,
+    stop: async (graceMs) => {
+      await Promise.all([server.drain(graceMs), hosted.close(graceMs)]);
+      await workers.stop();
+      await server.close();
+    },
+  };
+}

@@ -1,0 +1,153 @@
+import type { FastifyInstance } from 'fastify';
+import { buildApi } from '../api/app.js';
+import { createGateway } from '../messages/gateway.js';
+import { startSequencer } from '../messages/sequencer.js';
+import { Sweeper } from '../messages/sweeper.js';
+import type { Config } from '../runtime/config.js';
+import type { Logger } from '../runtime/logger.js';
+import { type Foundation, layFoundation } from './foundation.js';
+import { createHealth } from './health.js';
+import type { Infrastructure } from './infrastructure.js';
+import { type RunningMesh, startMesh } from './mesh-role.js';
+import type { RunOptions } from './roles.js';
+import { connectWorkers, runFleetWorker, type WorkerGround } from './workers.js';
+
+/** The platform, answering. */
+export interface Platform {
+  foundation: Foundation;
+  baseUrl: string | null;
+  meshUrl: string | null;
+  /** Drains for up to `graceMs`, then stops every part. */
+  stop(graceMs: number): Promise<void>;
+}
+
+/** Where the platform says that it is; known once its servers listen. */
+class Addresses {
+  base = '';
+  mesh = '';
+}
+
+function hostInUrl(host: string): string {
+  const shown = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
+  return shown.includes(':') ? `[${shown}]` : shown;
+}
+
+function trimmed(url: string): string {
+  return url.replace(/\/+$/, '');
+}
+
+async function buildHttp(foundation: Foundation, at: Addresses, draining: AbortSignal): Promise<FastifyInstance> {
+  const { config, db, log, core, temporal, version } = foundation;
+  return buildApi({
+    config,
+    db,
+    log,
+    authenticator: foundation.authenticator,
+    tokens: foundation.tokens,
+    secrets: foundation.secrets,
+    gateway: createGateway(core),
+    sessions: foundation.sessions,
+    outbound: foundation.outbound,
+    health: createHealth({ db, temporal, version, redis: null }),
+    version,
+    baseUrl: () => at.base,
+    meshUrl: () => at.mesh,
+    draining,
+  });
+}
+
+/** Work that is stopped in the reverse order of its start. */
+class Parts {
+  readonly #stops: ((graceMs: number) => Promise<void>)[] = [];
+
+  add(stop: (graceMs: number) => Promise<void>): void {
+    this.#stops.push(stop);
+  }
+
+  async stop(graceMs: number, log: Logger): Promise<void> {
+    for (const stop of this.#stops.splice(0).reverse()) {
+      await stop(graceMs).catch((error: Error) => log.error({ err: error.message }, 'a part did not stop cleanly'));
+    }
+  }
+}
+
+async function startWorkerRole(foundation: Foundation, ground: WorkerGround, parts: Parts): Promise<void> {
+  const { core, dispatches, db, outbound, sessions, log, temporal } = foundation;
+  const worker = await runFleetWorker(ground, { core, dispatches, watch: { db, outbound, sessions, log } });
+  parts.add(() => worker.stop());
+  await temporal.ensureAgentWatch();
+  const sequencer = startSequencer(db, log);
+  parts.add(() => sequencer.stop());
+  const sweeper = new Sweeper(core, temporal);
+  sweeper.start();
+  parts.add(() => sweeper.stop());
+}
+
+async function startRoles(
+  foundation: Foundation,
+  infrastructure: Infrastructure,
+  run: RunOptions,
+  at: Addresses,
+  parts: Parts,
+): Promise<void> {
+  const { config, log } = foundation;
+  const connection = await connectWorkers(infrastructure.temporal);
+  parts.add(() => connection.close());
+  const ground: WorkerGround = { connection, namespace: config.TEMPORAL_NAMESPACE, log };
+  if (run.roles.has('worker')) await startWorkerRole(foundation, ground, parts);
+  const draining = new AbortController();
+  const http =
+    run.roles.has('api') || run.roles.has('mesh') ? await buildHttp(foundation, at, draining.signal) : undefined;
+  let mesh: RunningMesh | undefined;
+  if (run.roles.has('mesh')) {
+    await http?.ready();
+    mesh = await startMesh({
+      foundation,
+      infrastructure,
+      ground,
+      handler: (request, response) => http?.routing(request, response),
+    });
+    at.mesh = trimmed(config.FLEET_MESH_URL ?? `https://${hostInUrl(config.FLEET_HOST)}:${mesh.port}`);
+    parts.add((graceMs) => mesh?.stop(graceMs) ?? Promise.resolve());
+  }
+  if (config.FLEET_MESH_URL) at.mesh = trimmed(config.FLEET_MESH_URL);
+  if (http && run.roles.has('api')) {
+    await http.listen({ host: config.FLEET_HOST, port: config.FLEET_API_PORT });
+    const address = http.server.address();
+    const port = typeof address === 'object' && address ? address.port : config.FLEET_API_PORT;
+    at.base = trimmed(config.FLEET_BASE_URL ?? `http://${hostInUrl(config.FLEET_HOST)}:${port}`);
+  } else if (config.FLEET_BASE_URL) {
+    at.base = trimmed(config.FLEET_BASE_URL);
+  }
+  if (http) {
+    parts.add(async () => {
+      draining.abort();
+      await http.close();
+    });
+  }
+}
+
+/** Starts the roles that are asked for on what is there. What was started is stopped again when a later part fails. */
+export async function startPlatform(options: {
+  config: Config;
+  run: RunOptions;
+  infrastructure: Infrastructure;
+  log: Logger;
+}): Promise<Platform> {
+  const at = new Addresses();
+  const parts = new Parts();
+  const foundation = await layFoundation({ ...options, baseUrl: () => at.base });
+  parts.add(() => foundation.close());
+  try {
+    await startRoles(foundation, options.infrastructure, options.run, at, parts);
+  } catch (error) {
+    await parts.stop(0, options.log);
+    throw error;
+  }
+  return {
+    foundation,
+    baseUrl: at.base || null,
+    meshUrl: at.mesh || null,
+    stop: (graceMs) => parts.stop(graceMs, options.log),
+  };
+}

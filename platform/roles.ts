@@ -1,0 +1,31 @@
+/** The parts of the platform that one process may run (decisions.md, Running it). */
+export const ROLES = ['api', 'mesh', 'worker'] as const;
+export type Role = (typeof ROLES)[number];
+
+/** What the command line asks for. */
+export interface RunOptions {
+  roles: ReadonlySet<Role>;
+  /**
+   * No `--roles` were given: this is `npm start`, which makes a first credential, runs the example agents and lets outbound requests
+   * reach this machine.
+   */
+  development: boolean;
+}
+
+/**
+ * Reads `--roles api,mesh,worker`.
+ * @throws Error naming what does not fit
+ */
+export function readArguments(args: readonly string[]): RunOptions {
+  if (args.length === 0) return { roles: new Set(ROLES), development: true };
+  const [flag, value] = args;
+  if (flag !== '--roles' || value === undefined || args.length > 2) {
+    throw new Error('Usage: node dist/start.js [--roles api,mesh,worker]');
+  }
+  const roles = value.split(',').map((name) => {
+    const role = ROLES.find((known) => known === name.trim());
+    if (!role) throw new Error(`--roles: ${name} is not one of ${ROLES.join(', ')}`);
+    return role;
+  });
+  return { roles: new Set(roles), development: false };
+}

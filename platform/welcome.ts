@@ -1,0 +1,71 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { writeAtomic } from '../embedded/atomic-file.js';
+import type { Infrastructure } from './infrastructure.js';
+import type { Platform } from './platform.js';
+import type { FirstCredential } from './seed.js';
+
+const fileIn = (dataDir: string) => join(dataDir, 'dev.json');
+
+/** Takes the platform's address card away: from here on it is not ready. */
+export async function removeDevFile(dataDir: string): Promise<void> {
+  await rm(fileIn(dataDir), { force: true });
+}
+
+/** Writes `dev.json` (mode 0600), the sign that everything is ready (decisions.md, Running it). @returns its path */
+export async function writeDevFile(
+  dataDir: string,
+  platform: Platform,
+  infrastructure: Infrastructure,
+  credential: FirstCredential,
+): Promise<string> {
+  const card = {
+    base_url: platform.baseUrl,
+    mesh_url: platform.meshUrl,
+    temporal_ui_url: infrastructure.temporalUiUrl,
+    temporal_address: infrastructure.temporal.address,
+    database_url: infrastructure.databaseUrl,
+    ca_file: infrastructure.tls?.caFile ?? null,
+    client_id: credential.client_id,
+    client_secret: credential.client_secret,
+    tenant_id: credential.tenant_id,
+  };
+  await writeAtomic(fileIn(dataDir), `${JSON.stringify(card, null, 2)}\n`, 0o600);
+  return fileIn(dataDir);
+}
+
+/** A line that talks to an agent when it is pasted into a shell: it reads the credential from the file, so no secret is on the screen. */
+function curlLine(devFile: string, baseUrl: string): string {
+  const field = (name: string) => `$(node -p 'require("${devFile}").${name}')`;
+  const token = `$(curl -s ${baseUrl}/auth/get_token -H 'Content-Type: application/json' -d "{\\"client_id\\":\\"${field('client_id')}\\",\\"client_secret\\":\\"${field('client_secret')}\\"}" | node -p 'JSON.parse(require("fs").readFileSync(0)).token')`;
+  const body = `{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{"kind":"message","messageId":"'"$(date +%s%N)"'","role":"user","parts":[{"kind":"text","text":"What is 6 * 7?"}]}}}`;
+  return `curl -s ${baseUrl}/send -H "Authorization: Bearer ${token}" -H 'Content-Type: application/json' -d '${body}'`;
+}
+
+/** What the person who started the platform reads. */
+export function welcome(
+  platform: Platform,
+  infrastructure: Infrastructure,
+  devFile: string,
+  logFile: string | null,
+): string {
+  const rows: [string, string | null][] = [
+    ['API', platform.baseUrl],
+    ['API docs', platform.baseUrl && `${platform.baseUrl}/docs`],
+    ['Mesh', platform.meshUrl],
+    ['Temporal UI', infrastructure.temporalUiUrl],
+    ['Credential', devFile],
+    ['Log', logFile],
+  ];
+  const lines = rows.filter(([, value]) => value !== null).map(([name, value]) => `  ${name.padEnd(12)} ${value}`);
+  return [
+    '',
+    'The agent fleet platform is ready.',
+    ...lines,
+    '',
+    'Talk to an agent:',
+    '',
+    curlLine(devFile, platform.baseUrl ?? ''),
+    '',
+  ].join('\n');
+}
