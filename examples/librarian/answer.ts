@@ -15,7 +15,7 @@ export function answer(parts: readonly Part[]): Part[] {
   const given = textOf(parts);
   const command = COMMAND.exec(given)?.[1]?.toLowerCase() ?? '';
   const subject = given.replace(COMMAND, '').trim();
-  if (subject === '' || /^(help|hello|hi)\W*$/i.test(subject)) return [text(HELP)];
+  if (subject === '' || (command === '' && /^(help|hello|hi)\W*$/i.test(subject))) return [text(HELP)];
   const parsed = parseJson(subject);
   if (parsed !== undefined) return [text(jsonTable(parsed) ?? 'I make tables of objects and of lists of objects.')];
   if (command === 'table') return [text('That is not JSON that I can read.')];
