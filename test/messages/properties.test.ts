@@ -46,23 +46,27 @@ async function expectAdvanceRepeats(driver: PropertyDriver): Promise<void> {
   }
 }
 
-test(`whatever happens in whatever order, each message ends once and nothing is held (seed ${SEED})`, async () => {
-  const driver = new PropertyDriver(database);
-  const property = fc.asyncProperty(moments, async (run) => {
-    await driver.reset();
-    const ended = new Map<string, string>();
-    for (const moment of run) {
-      const results = await Promise.allSettled(moment.map((each) => driver.run(each)));
-      const defect = results.find((result) => result.status === 'rejected');
-      if (defect) throw defect.reason;
-      expect(await contradictions(database)).toEqual([]);
+test(
+  `whatever happens in whatever order, each message ends once and nothing is held (seed ${SEED})`,
+  async () => {
+    const driver = new PropertyDriver(database);
+    const property = fc.asyncProperty(moments, async (run) => {
+      await driver.reset();
+      const ended = new Map<string, string>();
+      for (const moment of run) {
+        const results = await Promise.allSettled(moment.map((each) => driver.run(each)));
+        const defect = results.find((result) => result.status === 'rejected');
+        if (defect) throw defect.reason;
+        expect(await contradictions(database)).toEqual([]);
+        await expectEndsKept(driver, ended);
+      }
+      await expectAdvanceRepeats(driver);
+      await driver.finishAll();
+      expect(await leftovers(database)).toEqual([]);
       await expectEndsKept(driver, ended);
-    }
-    await expectAdvanceRepeats(driver);
-    await driver.finishAll();
-    expect(await leftovers(database)).toEqual([]);
-    await expectEndsKept(driver, ended);
-    expect([...driver.once].filter(([, times]) => times > 1)).toEqual([]);
-  });
-  await fc.assert(property, { numRuns: RUNS, seed: SEED, endOnFailure: false });
-}, 3_000 * RUNS);
+      expect([...driver.once].filter(([, times]) => times > 1)).toEqual([]);
+    });
+    await fc.assert(property, { numRuns: RUNS, seed: SEED, endOnFailure: false });
+  },
+  3_000 * RUNS,
+);

@@ -104,6 +104,8 @@ export class TestPlatform {
       await this.kill9();
       throw error;
     }
+    if (this.#exited !== 'exit code 0')
+      throw new Error(`the platform ended with ${this.#exited}\n${this.log().slice(-2_000)}`);
   }
 
   /** `kill -9` of the process and of everything that it started: parents first, so that nothing is started again. */
