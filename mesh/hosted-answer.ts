@@ -79,6 +79,11 @@ export function isSettled(state: Task['status']['state']): boolean {
   return state !== 'submitted' && state !== 'working' && state !== 'unknown';
 }
 
+/** Whether an agent's task in this state waits for somebody. */
+export function isWaiting(state: Task['status']['state']): boolean {
+  return state === 'input-required' || state === 'auth-required';
+}
+
 /**
  * The outcome of a final answer. A task that waits without saying how it wants to be answered asks for free text.
  * @param streamed artifacts that came before it

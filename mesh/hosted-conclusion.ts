@@ -1,6 +1,6 @@
 import type { FrameErrorCode } from '../contracts/errors.js';
 import type { DispatchOutcome } from '../messages/dispatches.js';
-import { OutboundError } from '../runtime/outbound.js';
+import { OutboundError, type OutboundErrorCode } from '../runtime/outbound.js';
 import { HttpRefusal } from './hosted-call.js';
 
 /** How a dispatch to a hosted agent ended, before anything of it is written. */
@@ -9,7 +9,7 @@ export type Conclusion =
   /** `failing`: counts as a failure of the agent (refused, reset, 5xx, timeout). */
   | { kind: 'failed'; code: FrameErrorCode; message: string; failing: boolean }
   /** No byte of it went out. */
-  | { kind: 'not_sent'; reason: string };
+  | { kind: 'not_sent'; cause: OutboundErrorCode };
 
 function failed(code: FrameErrorCode, message: string, failing: boolean): Conclusion {
   return { kind: 'failed', code, message, failing };
@@ -42,7 +42,7 @@ function fromStatus(status: number): Conclusion {
 }
 
 function fromOutbound(error: OutboundError): Conclusion {
-  if (!error.requestSent) return { kind: 'not_sent', reason: error.code === 'TIMEOUT' ? 'CONNECT_FAILED' : error.code };
+  if (!error.requestSent) return { kind: 'not_sent', cause: error.code };
   if (error.code === 'REDIRECT') {
     return failed('HANDLER_ERROR', 'The agent answered with a redirect, which is not followed.', false);
   }

@@ -16,8 +16,10 @@ import { HostedProgress } from './hosted-progress.js';
 import { persist } from './persistence.js';
 
 const CLOSED: DispatchEnd = { kind: 'closed' };
+/** Routing knows this reason: such an instance comes last for the message. */
+const NOT_REACHED = { kind: 'not_sent', reason: 'CONNECT_FAILED' } as const;
 
-export interface DeliveryOptions {
+interface DeliveryOptions {
   dispatches: Dispatches;
   bus: Pick<ChunkBus, 'publish'>;
   outbound: Pick<Outbound, 'request' | 'stream'>;
@@ -83,7 +85,7 @@ export class HostedDelivery {
   }
 
   async #conclude(sent: OpenDispatch, conclusion: Conclusion): Promise<DispatchEnd> {
-    const { dispatches, health } = this.#options;
+    const { dispatches, health, log } = this.#options;
     if (conclusion.kind === 'answered') {
       await this.#persist(() => dispatches.accept(sent, sent.epoch, conclusion.outcome));
       await health.succeeded(sent);
@@ -94,8 +96,10 @@ export class HostedDelivery {
       return this.#fail(sent, conclusion.code, conclusion.message);
     }
     await health.failed(sent);
-    const taken = await this.#persist(() => dispatches.takeBack(sent, conclusion.reason, { neverOpened: true }));
-    return taken ? conclusion : CLOSED;
+    const { dispatch_id, instance_id } = sent;
+    log.info({ dispatch_id, instance_id, cause: conclusion.cause }, 'hosted agent not reached');
+    const taken = await this.#persist(() => dispatches.takeBack(sent, NOT_REACHED.reason, { neverOpened: true }));
+    return taken ? NOT_REACHED : CLOSED;
   }
 
   async #stopped(flight: Flight, call: HostedCall, taskId: string | undefined): Promise<DispatchEnd> {

@@ -47,17 +47,18 @@ export async function exchange(token: string, with_: Exchange): Promise<Conclusi
 }
 
 async function listen(answer: OutboundStream, { progress, signal }: Exchange): Promise<Heard> {
-  if (!isEventStream(answer)) return progress.take(await readWhole(answer), { polled: false });
+  if (!isEventStream(answer)) return progress.take(await readWhole(answer), 'answer');
   try {
     for await (const event of readEvents(answer)) {
-      const heard = progress.take(event, { polled: false });
+      const heard = progress.take(event, 'stream');
       if (heard.kind !== 'more') return heard;
     }
+    return progress.streamEnded();
   } catch (error) {
     // A broken stream is no loss while the agent can be asked for its task.
     if (signal.aborted || progress.taskId === undefined) throw error;
+    return MORE;
   }
-  return MORE;
 }
 
 async function poll(with_: Exchange): Promise<Conclusion> {
@@ -82,7 +83,7 @@ const CANNOT_TELL: ReadonlySet<number> = new Set([RPC_ERRORS.METHOD_NOT_FOUND, R
 /** One look at the agent's task; undefined when it failed in a way that may pass. */
 async function look(taskId: string, { call, progress, signal }: Exchange): Promise<Heard | undefined> {
   try {
-    return progress.take(await call.ask('get', taskId, signal), { polled: true });
+    return progress.take(await call.ask('get', taskId, signal), 'poll');
   } catch (error) {
     if (signal.aborted) throw error;
     if (error instanceof OutboundError) return undefined;

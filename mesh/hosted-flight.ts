@@ -2,7 +2,7 @@ import type { DispatchRef } from '../messages/dispatches.js';
 import type { DispatchEnd } from './dispatcher.js';
 
 /** Why a dispatch was stopped from this side. */
-export type StoppedBy = 'canceled' | 'deadline' | 'closing';
+type StoppedBy = 'canceled' | 'deadline' | 'closing';
 
 /** One dispatch to a hosted agent that runs in this process. */
 export class Flight {

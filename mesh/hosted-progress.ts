@@ -3,7 +3,7 @@ import type { DispatchResultPayload } from '../contracts/frames.js';
 import { type Artifact, textOf } from '../contracts/parts.js';
 import type { BusEvent } from '../messages/bus.js';
 import { ChunkLog } from './chunks.js';
-import { type HostedAnswer, isSettled } from './hosted-answer.js';
+import { type HostedAnswer, isSettled, isWaiting } from './hosted-answer.js';
 
 /** What an answer meant. `final`: nothing more is to be waited for. */
 export type Heard =
@@ -11,6 +11,9 @@ export type Heard =
   | { kind: 'final'; payload: DispatchResultPayload }
   | { kind: 'refused'; code: number; message: string }
   | { kind: 'unfit'; problem: string };
+
+/** Where an answer came from. */
+type AnswerSource = 'answer' | 'stream' | 'poll';
 
 const MORE: Heard = { kind: 'more' };
 
@@ -22,6 +25,7 @@ export class HostedProgress {
   readonly #publish: (event: BusEvent) => void;
   #contextId = '';
   #statusText = '';
+  #atStreamEnd: DispatchResultPayload | undefined;
 
   constructor(ownArtifactId: string, publish: (event: BusEvent) => void) {
     this.#chunks = new ChunkLog(ownArtifactId);
@@ -33,20 +37,32 @@ export class HostedProgress {
     return this.#chunks.artifacts();
   }
 
-  /** Takes the next answer. `polled`: a whole task that repeats what is known, its artifacts are taken when it is final. */
-  take(answer: HostedAnswer, options: { polled: boolean }): Heard {
+  /** Takes the next answer. A polled task repeats what is known: its artifacts are taken when it is final. */
+  take(answer: HostedAnswer, source: AnswerSource): Heard {
+    if (answer.kind !== 'other') this.#atStreamEnd = undefined;
     if (answer.kind === 'error') return { ...answer, kind: 'refused' };
     if (answer.kind === 'garbage') return { kind: 'unfit', problem: answer.problem };
     if (answer.kind === 'result') return { kind: 'final', payload: answer.payload };
-    if (answer.kind === 'task') return this.#takeTask(answer.task, answer.usage, options.polled);
+    if (answer.kind === 'task') return this.#takeTask(answer.task, answer.usage, source);
     return answer.kind === 'update' ? this.#takeUpdate(answer.update) : MORE;
   }
 
-  #takeTask(task: Task, usage: DispatchResultPayload['usage'], polled: boolean): Heard {
+  /** A stream has ended: what its last event said is final when that was a task that waits. */
+  streamEnded(): Heard {
+    return this.#atStreamEnd ? { kind: 'final', payload: this.#atStreamEnd } : MORE;
+  }
+
+  #takeTask(task: Task, usage: DispatchResultPayload['usage'], source: AnswerSource): Heard {
     this.#name(task.id, task.contextId);
-    if (isSettled(task.status.state)) return { kind: 'final', payload: { result: task, ...(usage && { usage }) } };
+    if (isSettled(task.status.state)) {
+      const payload: DispatchResultPayload = { result: task, ...(usage && { usage }) };
+      if (source !== 'stream' || !isWaiting(task.status.state)) return { kind: 'final', payload };
+      // The stream of a follow-up begins with the task as the question left it.
+      this.#atStreamEnd = payload;
+      return MORE;
+    }
     this.#tellStatus(task.status);
-    for (const artifact of polled ? [] : (task.artifacts ?? [])) {
+    for (const artifact of source === 'poll' ? [] : (task.artifacts ?? [])) {
       if (!this.#store({ artifact, append: false })) return FULL;
     }
     return MORE;

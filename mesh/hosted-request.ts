@@ -5,7 +5,7 @@ import type { Resolution } from '../messages/rows.js';
 import { messageTo1 } from './hosted-version-1.js';
 
 /** Versions of A2A that a hosted agent may speak; its card says which. */
-export type A2aVersion = '0.3' | '1.0';
+type A2aVersion = '0.3' | '1.0';
 
 type Card = Record<string, unknown>;
 

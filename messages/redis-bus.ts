@@ -24,7 +24,7 @@ redis.call('XADD', KEYS[1], 'MAXLEN', ARGV[2], id, 'event', ARGV[1])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 redis.call('PUBLISH', KEYS[1], '')`;
 
-export interface RedisBusOptions {
+interface RedisBusOptions {
   url: string;
   log: Pick<Logger, 'info' | 'warn' | 'error'>;
   /** How long a message's events are kept after the newest; ten minutes by default. */

@@ -4,7 +4,7 @@ import { onTestFinished } from 'vitest';
 import { freePort } from '../../embedded/free-port.js';
 
 /** A Redis of one test, on a port of its own, with nothing on disk. */
-export interface RedisServer {
+interface RedisServer {
   url: string;
   /** Ends the process at once, as a crash would. */
   kill(): Promise<void>;

@@ -1,0 +1,196 @@
+import { afterAll, beforeAll, onTestFinished } from 'vitest';
+import type { Caller } from '../../contracts/auth.js';
+import { createHostedDispatcher, type HostedOptions } from '../../mesh/hosted.js';
+import { advance } from '../../messages/advance.js';
+import type { BusEvent } from '../../messages/bus.js';
+import type { MessageCore } from '../../messages/core.js';
+import { createDispatches } from '../../messages/dispatch-store.js';
+import type { DispatchRef } from '../../messages/dispatches.js';
+import { createGateway } from '../../messages/gateway.js';
+import { createMemoryBus } from '../../messages/memory-bus.js';
+import { newId } from '../../runtime/ids.js';
+import { createLogger } from '../../runtime/logger.js';
+import { createOutbound } from '../../runtime/outbound.js';
+import type { FreshDatabase } from '../setup/database.js';
+import { type HostedAgentServer, hostedAgent, type Script } from './hosted-agent.js';
+
+const INSTANCE = 'hosted-1';
+const MESH = 'mesh_test';
+const log = createLogger({ level: 'silent' });
+
+interface AgentRow {
+  status: string;
+  consecutive_failures: number;
+}
+
+/** One tenant with one hosted agent, the functions of `messages/` on a real database, and the dispatcher under test. */
+export class HostedBench {
+  readonly database: FreshDatabase;
+  readonly core: MessageCore;
+  readonly gateway: ReturnType<typeof createGateway>;
+  readonly dispatches: ReturnType<typeof createDispatches>;
+  readonly tenantId = newId('ten');
+  readonly caller: Caller;
+
+  constructor(database: FreshDatabase) {
+    this.database = database;
+    this.core = {
+      db: database.db(),
+      bus: createMemoryBus({ log }),
+      log,
+      waker: { message: () => undefined, session: () => undefined },
+      limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000 },
+    };
+    onTestFinished(() => this.core.bus.close());
+    this.gateway = createGateway(this.core);
+    this.dispatches = createDispatches(this.core);
+    const { tenantId: tenant_id } = this;
+    this.caller = {
+      tenant_id,
+      agent_type: 'x',
+      scopes: ['full'],
+      sub: 'tester',
+      iat: 0,
+      exp: 0,
+      credential_id: 'cred_1',
+    };
+  }
+
+  /** Registers the agent as `unknown`, which is what a new one is. */
+  async register(publicUrl: string, card: object = {}): Promise<void> {
+    await this.database.query("INSERT INTO tenants (tenant_id, name) VALUES ($1, 'test') ON CONFLICT DO NOTHING", [
+      this.tenantId,
+    ]);
+    await this.database.query('INSERT INTO mesh_nodes (mesh_id) VALUES ($1) ON CONFLICT DO NOTHING', [MESH]);
+    await this.database.query(
+      `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, public_url, status, max_concurrent_sessions, agent_card)
+       VALUES ($1, $2, 'travel', 'hosted', $3, 'unknown', 0, $4)`,
+      [this.tenantId, INSTANCE, publicUrl, JSON.stringify(card)],
+    );
+  }
+
+  /** Accepts a message and opens its dispatch. */
+  async open(text = 'hello', metadata: Record<string, unknown> = {}): Promise<DispatchRef> {
+    const { message_id } = await this.gateway.accept(
+      this.caller,
+      {
+        message: { kind: 'message', messageId: newId('msg'), role: 'user', parts: [{ kind: 'text', text }] },
+        metadata,
+      },
+      { method: 'message/send', baggage: 'team=blue' },
+    );
+    return this.reopen(message_id);
+  }
+
+  /** Opens the next dispatch of a message. */
+  async reopen(message_id: string): Promise<DispatchRef> {
+    const step = await advance(this.core, { tenant_id: this.tenantId, message_id });
+    if (step?.kind !== 'dispatch') throw new Error(`no dispatch was opened: ${JSON.stringify(step)}`);
+    return { tenant_id: this.tenantId, message_id, dispatch_id: step.dispatch_id };
+  }
+
+  /** A dispatcher of its own node; closed with the test. */
+  dispatcher(options: Partial<HostedOptions> = {}): ReturnType<typeof createHostedDispatcher> {
+    const outbound = createOutbound({ allowCidrs: ['127.0.0.0/8'] });
+    const dispatcher = createHostedDispatcher({
+      dispatches: this.dispatches,
+      bus: this.core.bus,
+      outbound,
+      tokens: { issueDispatchToken: async ({ instance_id }) => `jwt-for-${instance_id}` },
+      db: this.core.db,
+      log,
+      meshId: MESH,
+      timings: { heartbeatMs: 20, reconcileMs: 50 },
+      pace: { firstMs: 10, maxMs: 20 },
+      ...options,
+    });
+    onTestFinished(async () => {
+      await dispatcher.close(0);
+      await outbound.close();
+    });
+    return dispatcher;
+  }
+
+  /** Everything that watchers of a message are told, from the start. */
+  watch(messageId: string): BusEvent[] {
+    const seen: BusEvent[] = [];
+    this.core.bus.subscribe(this.tenantId, messageId, 0, ({ event }) => seen.push(event));
+    return seen;
+  }
+
+  get(messageId: string) {
+    return this.gateway.get(this.tenantId, messageId);
+  }
+
+  async agent(): Promise<AgentRow | undefined> {
+    const [row] = await this.database.query<AgentRow>(
+      'SELECT status, consecutive_failures FROM agents WHERE tenant_id = $1',
+      [this.tenantId],
+    );
+    return row;
+  }
+
+  async dispatchState(ref: DispatchRef): Promise<string | undefined> {
+    const [row] = await this.database.query<{ state: string }>('SELECT state FROM dispatches WHERE dispatch_id = $1', [
+      ref.dispatch_id,
+    ]);
+    return row?.state;
+  }
+
+  events(type: string): Promise<{ payload: Record<string, unknown> }[]> {
+    return this.database.query(
+      'SELECT payload FROM events WHERE tenant_id = $1 AND event_type = $2 ORDER BY event_id',
+      [this.tenantId, type],
+    );
+  }
+}
+
+/** What an activity hands in, with its heartbeats counted. */
+export function runContext(signal: AbortSignal = new AbortController().signal) {
+  const context = {
+    heartbeats: 0,
+    signal,
+    heartbeat: () => {
+      context.heartbeats += 1;
+    },
+  };
+  return context;
+}
+
+/**
+ * What most tests begin with, on a database of the test file's own.
+ * @param open the set-up's `freshDatabase`: the run starts a server for files that import it
+ */
+export function hostedSetup(open: () => Promise<FreshDatabase>) {
+  let database: FreshDatabase;
+  beforeAll(async () => {
+    database = await open();
+  });
+  afterAll(() => database?.drop());
+
+  /** A bench whose agent is at this address. */
+  const benchAt = async (publicUrl: string, card: object = {}): Promise<HostedBench> => {
+    const bench = new HostedBench(database);
+    await bench.register(publicUrl, card);
+    return bench;
+  };
+  const bench = async (
+    script: Script,
+    card: object = {},
+  ): Promise<{ bench: HostedBench; agent: HostedAgentServer }> => {
+    const agent = await hostedAgent(script);
+    return { bench: await benchAt(`${agent.url}/a2a`, card), agent };
+  };
+  /** Sends one message to an agent with this script and gives what became of it. */
+  const outcomeOf = async (script: Script, card: object = {}, metadata: Record<string, unknown> = {}) => {
+    const made = await bench(script, card);
+    const ref = await made.bench.open('hello', metadata);
+    const end = await made.bench.dispatcher().run(ref, runContext());
+    return { ...made, ref, end, record: await made.bench.get(ref.message_id) };
+  };
+  return { benchAt, bench, outcomeOf };
+}
+
+/** The card of an agent that answers `message/stream`. */
+export const STREAMING = { capabilities: { streaming: true } };
+export const CLOSED = { kind: 'closed' };

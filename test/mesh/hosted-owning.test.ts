@@ -1,0 +1,137 @@
+import { describe, expect, it } from 'vitest';
+import { PlatformError } from '../../runtime/errors.js';
+import { freshDatabase } from '../setup/database.js';
+import { gate, until } from '../setup/until.js';
+import { message, statusUpdate, task } from './hosted-agent.js';
+import { CLOSED, hostedSetup, runContext, STREAMING } from './hosted-bench.js';
+
+const { bench } = hostedSetup(freshDatabase);
+
+describe('owning a hosted dispatch', () => {
+  it('adopts what runs here already instead of sending it again', async () => {
+    const { promise: held, open } = gate();
+    const { bench: made, agent } = await bench({
+      'message/send': async (reply) => {
+        await held;
+        reply.result(message('hi'));
+      },
+    });
+    const dispatcher = made.dispatcher();
+    const ref = await made.open();
+    const leaving = new AbortController();
+    const first = dispatcher.run(ref, runContext(leaving.signal));
+    await until(() => agent.received.length === 1);
+    leaving.abort(new Error('activity timed out'));
+    await expect(first).rejects.toThrow('activity timed out');
+    const context = runContext();
+    const second = dispatcher.run(ref, context);
+    await until(() => context.heartbeats > 3);
+    open();
+    expect(await second).toEqual(CLOSED);
+    expect(agent.received.length).toBe(1);
+    expect(await made.get(ref.message_id)).toMatchObject({ state: 'completed' });
+  });
+
+  it('does not send again what a node sent that is gone', async () => {
+    const { bench: made, agent } = await bench({ 'message/send': (reply) => reply.result(message('hi')) });
+    const ref = await made.open();
+    await made.dispatches.markSent(ref, { mesh_id: 'mesh_gone', epoch: 0 });
+    expect(await made.dispatcher().run(ref, runContext())).toEqual(CLOSED);
+    expect(await made.get(ref.message_id)).toMatchObject({ state: 'failed', error: { code: 'AGENT_DISCONNECTED' } });
+    expect(agent.received).toEqual([]);
+  });
+
+  it('does not send what was canceled before', async () => {
+    const { bench: made, agent } = await bench({});
+    const ref = await made.open();
+    await made.gateway.cancel(made.caller, ref.message_id, 'changed my mind');
+    expect(await made.dispatcher().run(ref, runContext())).toEqual(CLOSED);
+    expect(agent.received).toEqual([]);
+  });
+
+  it('stops at a cancel and tells the agent', async () => {
+    const { bench: made, agent } = await bench(
+      {
+        'message/stream': (reply) => reply.event(statusUpdate('working', 'at it')),
+        'tasks/cancel': (reply) => reply.result(task('canceled')),
+      },
+      STREAMING,
+    );
+    const dispatcher = made.dispatcher();
+    const ref = await made.open();
+    const seen = made.watch(ref.message_id);
+    const run = dispatcher.run(ref, runContext());
+    await until(() => seen.some((event) => event.kind === 'status_text'));
+    await made.gateway.cancel(made.caller, ref.message_id, 'enough');
+    await dispatcher.cancel(ref, 'enough');
+    expect(await run).toEqual(CLOSED);
+    expect(agent.methods()).toEqual(['message/stream', 'tasks/cancel']);
+    expect(agent.received[1]?.body.params).toMatchObject({ id: 'remote-1' });
+    expect(await made.get(ref.message_id)).toMatchObject({ state: 'canceled' });
+  });
+
+  it('stops what was canceled in the database only', async () => {
+    const { bench: made, agent } = await bench({ 'message/send': () => undefined });
+    const ref = await made.open();
+    const run = made.dispatcher().run(ref, runContext());
+    await until(() => agent.received.length === 1);
+    await made.gateway.cancel(made.caller, ref.message_id, 'enough');
+    expect(await run).toEqual(CLOSED);
+  });
+
+  it('keeps an answer while the database is away', async () => {
+    const { bench: made } = await bench({ 'message/send': (reply) => reply.result(message('kept')) });
+    let outages = 3;
+    const dispatches: typeof made.dispatches = {
+      ...made.dispatches,
+      accept: (...given) => {
+        outages -= 1;
+        if (outages >= 0) throw new PlatformError('SERVICE_UNAVAILABLE', 'away');
+        return made.dispatches.accept(...given);
+      },
+    };
+    const ref = await made.open();
+    expect(await made.dispatcher({ dispatches }).run(ref, runContext())).toEqual(CLOSED);
+    expect(await made.get(ref.message_id)).toMatchObject({ state: 'completed', assistant_output: 'kept' });
+  });
+
+  it('leaves a dispatch unsent when the proof for the agent cannot be signed', async () => {
+    const { bench: made, agent } = await bench({});
+    const ref = await made.open();
+    const tokens = { issueDispatchToken: () => Promise.reject(new Error('no key')) };
+    await expect(made.dispatcher({ tokens }).run(ref, runContext())).rejects.toThrow('no key');
+    expect(agent.received).toEqual([]);
+    expect((await made.dispatches.find(ref))?.sent_at).toBeNull();
+  });
+
+  it('waits for what is in flight when it closes, and takes nothing new', async () => {
+    const { promise: held, open } = gate();
+    const { bench: made, agent } = await bench({
+      'message/send': async (reply) => {
+        await held;
+        reply.result(message('hi'));
+      },
+    });
+    const dispatcher = made.dispatcher();
+    const ref = await made.open();
+    const run = dispatcher.run(ref, runContext());
+    await until(() => agent.received.length === 1);
+    const closing = dispatcher.close(60_000);
+    expect(await dispatcher.run(await made.open(), runContext())).toEqual({ kind: 'not_sent', reason: 'CLOSING' });
+    open();
+    await closing;
+    expect(await run).toEqual(CLOSED);
+    expect(await made.get(ref.message_id)).toMatchObject({ state: 'completed' });
+  });
+
+  it('ends as lost what is still in flight when its time to close is over', async () => {
+    const { bench: made, agent } = await bench({ 'message/send': () => undefined });
+    const dispatcher = made.dispatcher();
+    const ref = await made.open();
+    const run = dispatcher.run(ref, runContext());
+    await until(() => agent.received.length === 1);
+    await dispatcher.close(1);
+    expect(await run).toEqual(CLOSED);
+    expect(await made.get(ref.message_id)).toMatchObject({ state: 'failed', error: { code: 'AGENT_DISCONNECTED' } });
+  });
+});
