@@ -65,7 +65,8 @@ const NO_SUCH_TOOL = {
 function takeHeartbeat(context: MeshContext, connection: Connection, beat: HeartbeatPayload, frameId: string): void {
   if (beat.instance_id !== undefined && beat.instance_id !== connection.instance_id) {
     const message = 'heartbeat names another instance than the address.';
-    return connection.socket.fail('INSTANCE_ID_MISMATCH', message, CLOSE_CODES.INSTANCE_ID_MISMATCH, frameId);
+    connection.socket.fail('INSTANCE_ID_MISMATCH', message, CLOSE_CODES.INSTANCE_ID_MISMATCH, frameId);
+    return;
   }
   // Not waited for: with the database away, results behind it must still be taken.
   const drains = connection.state === 'DRAINING' ? { status: 'draining' as const } : {};

@@ -54,7 +54,7 @@ export class Connection implements ConnectionRef {
     ws: WebSocket,
     upgraded: Upgraded,
     context: MeshContext,
-    onText: (connection: Connection, text: string) => Promise<void>,
+    onText: (context: MeshContext, connection: Connection, text: string) => Promise<void>,
   ) {
     this.upgraded = upgraded;
     this.tenant_id = upgraded.tenant_id;
@@ -62,7 +62,10 @@ export class Connection implements ConnectionRef {
     this.agentKey = agentKeyOf(upgraded);
     this.#context = context;
     const log = context.log.child({ tenant_id: upgraded.tenant_id, instance_id: upgraded.instance_id });
-    const handlers = { onText: (text: string) => onText(this, text), onLost: () => this.happen('socket_lost') };
+    const handlers = {
+      onText: (text: string) => onText(context, this, text),
+      onLost: () => this.happen('socket_lost'),
+    };
     this.socket = new FrameSocket(ws, handlers, context.timings, log);
     this.#stateTimer = setTimeout(() => this.happen('hello_timeout'), context.timings.helloTimeoutMs);
     this.#expiry = setTimeout(() => this.expireToken(), Math.max(0, upgraded.token_exp * 1_000 - Date.now()));
@@ -171,7 +174,10 @@ export class Connection implements ConnectionRef {
   }
 
   #ping(): void {
-    if (this.#unansweredPings >= LIMITS.missedPingsMax) return this.happen('pings_missed');
+    if (this.#unansweredPings >= LIMITS.missedPingsMax) {
+      this.happen('pings_missed');
+      return;
+    }
     this.#unansweredPings += 1;
     this.socket.send(encodeFrame('ping', {}));
   }

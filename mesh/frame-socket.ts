@@ -90,7 +90,10 @@ export class FrameSocket {
 
   #receive(data: Buffer, isBinary: boolean): void {
     if (this.#lost) return;
-    if (isBinary) return this.close(CLOSE_CODES.UNSUPPORTED_DATA, 'text frames only');
+    if (isBinary) {
+      this.close(CLOSE_CODES.UNSUPPORTED_DATA, 'text frames only');
+      return;
+    }
     this.#inbox.push(data);
     this.#inboxBytes += data.length;
     if (this.#inbox.length >= INBOX_FRAMES_MAX || this.#inboxBytes >= INBOX_BYTES_MAX) this.#ws.pause();
@@ -115,8 +118,8 @@ export class FrameSocket {
 
   #watchBuffer(): void {
     const buffered = this.#ws.bufferedAmount;
-    if (buffered >= LIMITS.bufferedBytesHard) return this.#overflow();
-    if (buffered < LIMITS.bufferedBytesSoft || this.#congestion) return;
+    if (buffered >= LIMITS.bufferedBytesHard) this.#overflow();
+    if (this.#lost || buffered < LIMITS.bufferedBytesSoft || this.#congestion) return;
     this.#congestedSinceMs = performance.now();
     this.#congestion = setInterval(
       () => this.#checkCongestion(),

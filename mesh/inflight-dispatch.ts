@@ -1,45 +1,27 @@
-import type { FrameErrorCode } from '../contracts/errors.js';
-import { FRAME_ERROR_CODES } from '../contracts/errors.js';
+import { FRAME_ERROR_CODES, type FrameErrorCode } from '../contracts/errors.js';
 import type { DispatchChunkPayload, DispatchResultPayload, ErrorPayload } from '../contracts/frames.js';
 import { LIMITS } from '../contracts/limits.js';
-import type { ChunkBus } from '../messages/bus.js';
-import type { Closed, Dispatches, DispatchOutcome, DispatchRef, OpenDispatch } from '../messages/dispatches.js';
+import type { DispatchRef, OpenDispatch } from '../messages/dispatches.js';
 import { errorMessage } from '../runtime/errors.js';
 import { uuidOf } from '../runtime/ids.js';
-import type { Logger } from '../runtime/logger.js';
 import { ChunkLog } from './chunks.js';
+import {
+  type Ending,
+  type EndingDispatch,
+  type InflightSurroundings,
+  persistIn,
+  tellClosed,
+  writeEnding,
+} from './dispatch-ending.js';
 import type { DispatchEnd } from './dispatcher.js';
 import { encodeFrame, errorFrame } from './frames.js';
 import { toOutcome } from './outcome.js';
-import { persist } from './persistence.js';
-
-/** What an in-flight dispatch works with. */
-export interface InflightSurroundings {
-  dispatches: Dispatches;
-  bus: ChunkBus;
-  log: Logger;
-  meshId: string;
-  /** Ends the trying to write, at the end of the process. */
-  closing: AbortSignal;
-  /** Sends to the agent's present socket; false when there is none. */
-  send(agentKey: string, frame: string): boolean;
-  /** Resolves when the agent's epoch is not being raised: from then on `epoch` is the valid one. */
-  fenced(agentKey: string): Promise<void>;
-  ended(dispatch: InflightDispatch): void;
-}
-
-/** How a dispatch is to end. `lost`: the agent is gone. `elsewhere`: the database says that it is closed already. */
-type Ending =
-  | { kind: 'outcome'; outcome: DispatchOutcome }
-  | { kind: 'failure'; error: { code: string; message: string } }
-  | { kind: 'lost' }
-  | { kind: 'elsewhere' };
 
 /**
  * One dispatch to a connected agent, from before it is marked as sent until its end is in the database. It outlives sockets:
  * a resume goes on with it under a new epoch.
  */
-export class InflightDispatch {
+export class InflightDispatch implements EndingDispatch {
   readonly ref: DispatchRef;
   /** The id of its frame, which every frame about it carries in `in_reply_to`. */
   readonly frameId: string;
@@ -50,12 +32,12 @@ export class InflightDispatch {
   readonly marked: Promise<void>;
   /** The epoch of the connection that it belongs to; a resume raises it. */
   epoch: number;
+  reachedSocket = false;
   #state: 'marking' | 'sent' | 'ending' | 'done' = 'marking';
   #waitingEnding: Ending | undefined;
   #sent: OpenDispatch | undefined;
   #deadlineAtMs = 0;
   #sends = 0;
-  #reachedSocket = false;
   #deadline: NodeJS.Timeout | undefined;
   #resolve: (end: DispatchEnd) => void = () => undefined;
   readonly #chunks: ChunkLog;
@@ -86,15 +68,15 @@ export class InflightDispatch {
 
   /** Takes a chunk: published at once, kept for the final artifacts. */
   chunk(payload: DispatchChunkPayload): void {
-    const { bus } = this.#around;
     const verdict = this.#chunks.push(payload);
-    if (verdict.kind === 'gap')
+    if (verdict.kind === 'gap') {
       this.#refuse('CHUNK_SEQ_GAP', `Chunk ${payload.seq} came, ${this.#chunks.count} was due.`);
+    }
     if (verdict.kind === 'overflow') {
       this.#refuse('HANDLER_ERROR', `The output is larger than ${LIMITS.chunkBytesBufferedPerDispatch} bytes.`);
     }
     if (verdict.kind !== 'taken') return;
-    for (const event of verdict.events) bus.publish(this.ref.tenant_id, this.ref.message_id, event);
+    for (const event of verdict.events) this.#around.bus.publish(this.ref.tenant_id, this.ref.message_id, event);
   }
 
   /** Takes the agent's result. */
@@ -121,18 +103,15 @@ export class InflightDispatch {
 
   /** It was closed in the database by something else: tells the agent and forgets it. */
   closedElsewhere(state: string, reason = ''): void {
-    if (this.#state === 'sent') this.#tellClosed(state, reason);
+    if (this.#state === 'sent') tellClosed(this.#around, this, state, reason);
     this.#end({ kind: 'elsewhere' });
-  }
-
-  #persist<T>(work: () => Promise<T>): Promise<T> {
-    return persist(work, this.#around.log, this.#around.closing);
   }
 
   async #mark(): Promise<void> {
     const { dispatches, meshId, log } = this.#around;
+    const owner = { mesh_id: meshId, epoch: this.epoch };
     try {
-      const sent = await this.#persist(() => dispatches.markSent(this.ref, { mesh_id: meshId, epoch: this.epoch }));
+      const sent = await persistIn(this.#around, () => dispatches.markSent(this.ref, owner));
       if (sent) this.#markedSent(sent);
       else this.#finish(await this.#whyNotSent());
     } catch (error) {
@@ -147,23 +126,32 @@ export class InflightDispatch {
   #markedSent(sent: OpenDispatch): void {
     this.#sent = sent;
     this.#state = 'sent';
-    this.#deadlineAtMs = performance.now() + sent.payload.deadline_ms;
-    if (this.#waitingEnding) return this.#end(this.#waitingEnding);
-    this.#deadline = setTimeout(
-      () => this.#refuse('DEADLINE_EXCEEDED', 'The agent did not answer in time.'),
-      sent.payload.deadline_ms,
-    );
+    const { deadline_ms } = sent.payload;
+    this.#deadlineAtMs = performance.now() + deadline_ms;
+    if (this.#waitingEnding) {
+      this.#end(this.#waitingEnding);
+      return;
+    }
+    this.#deadline = setTimeout(() => this.#expire(), deadline_ms);
     this.#sendFrame();
   }
 
-  /** It was not marked: closed meanwhile, or still open because a newer connection has to get it, or marked before a lost commit. */
+  #expire(): void {
+    this.#refuse('DEADLINE_EXCEEDED', 'The agent did not answer in time.');
+  }
+
+  /** It was not marked: closed meanwhile, or a newer connection has to get it, or marked by a commit whose answer was lost. */
   async #whyNotSent(): Promise<DispatchEnd> {
     const { dispatches } = this.#around;
-    const open = await this.#persist(() => dispatches.find(this.ref));
+    const open = await persistIn(this.#around, () => dispatches.find(this.ref));
     if (!open) return { kind: 'closed' };
     if (open.sent_at === null) return { kind: 'not_sent', reason: 'CONNECTION_REPLACED' };
-    await this.#persist(() => dispatches.lose(this.ref, 'AGENT_DISCONNECTED'));
-    return { kind: 'closed' };
+    if (open.epoch !== this.epoch) {
+      await persistIn(this.#around, () => dispatches.lose(this.ref, 'AGENT_DISCONNECTED'));
+      return { kind: 'closed' };
+    }
+    await persistIn(this.#around, () => dispatches.takeBack(this.ref, 'NEVER_SENT', { neverOpened: true }));
+    return { kind: 'not_sent', reason: 'NEVER_SENT' };
   }
 
   #sendFrame(): void {
@@ -174,7 +162,7 @@ export class InflightDispatch {
     const { traceparent } = payload.session_context.propagation_headers;
     this.#sends += 1;
     const frame = encodeFrame('dispatch', body, { id: this.frameId, traceparent });
-    this.#reachedSocket = this.#around.send(this.agentKey, frame) || this.#reachedSocket;
+    this.reachedSocket = this.#around.send(this.agentKey, frame) || this.reachedSocket;
   }
 
   /** Fails it and tells the agent why. */
@@ -183,74 +171,18 @@ export class InflightDispatch {
     this.#end({ kind: 'failure', error: { code, message } });
   }
 
-  #tellClosed(state: string, reason: string): void {
-    const frame =
-      state === 'canceled'
-        ? errorFrame('CANCELED', reason || 'The message was canceled.', this.frameId)
-        : errorFrame('DISPATCH_ALREADY_TERMINAL', `The dispatch has ended: ${state}.`, this.frameId);
-    this.#around.send(this.agentKey, frame);
-  }
-
   /** The first ending wins. One that comes while it is being marked waits for that. */
   #end(ending: Ending): void {
     if (this.#state === 'marking') this.#waitingEnding ??= ending;
     if (this.#state !== 'sent') return;
     this.#state = 'ending';
     clearTimeout(this.#deadline);
-    void this.#write(ending).then(() => this.#finish({ kind: 'closed' }));
-  }
-
-  async #write(ending: Ending): Promise<void> {
-    const { dispatches, log } = this.#around;
-    try {
-      if (ending.kind === 'outcome') await this.#accept(ending.outcome);
-      if (ending.kind === 'failure') await this.#persist(() => dispatches.fail(this.ref, ending.error));
-      if (ending.kind === 'lost') await this.#persist(() => this.#writeLoss());
-    } catch (error) {
-      log.error(
-        { err: errorMessage(error), dispatch_id: this.ref.dispatch_id },
-        'end of a dispatch could not be written',
-      );
-      await this.#failInternally();
-    }
-  }
-
-  /** A dispatch that no socket took can be routed again. */
-  async #writeLoss(): Promise<void> {
-    const { dispatches } = this.#around;
-    if (this.#reachedSocket) await dispatches.lose(this.ref, 'AGENT_DISCONNECTED');
-    else await dispatches.takeBack(this.ref, 'AGENT_DISCONNECTED', { neverOpened: true });
-  }
-
-  async #accept(outcome: DispatchOutcome): Promise<void> {
-    const { dispatches, fenced } = this.#around;
-    for (;;) {
-      const epoch = this.epoch;
-      const closed: Closed = await this.#persist(() => dispatches.accept(this.ref, epoch, outcome));
-      if (closed.accepted) return;
-      await fenced(this.agentKey);
-      if (this.epoch === epoch) break; // not a resume that raced with the result
-    }
-    const [closed] = await this.#persist(() => dispatches.closedAmong([this.ref]));
-    if (closed) this.#tellClosed(closed.state, '');
-    else await this.#persist(() => dispatches.lose(this.ref, 'AGENT_DISCONNECTED')); // a newer connection owns the agent
-  }
-
-  async #failInternally(): Promise<void> {
-    const { dispatches, log } = this.#around;
-    const error = { code: 'INTERNAL', message: 'The result could not be stored.' };
-    await this.#persist(() => dispatches.fail(this.ref, error)).catch((failure: unknown) =>
-      log.error(
-        { err: errorMessage(failure), dispatch_id: this.ref.dispatch_id },
-        'dispatch is left to its supervisor',
-      ),
-    );
+    void writeEnding(this.#around, this, ending).then(() => this.#finish({ kind: 'closed' }));
   }
 
   #finish(end: DispatchEnd): void {
     clearTimeout(this.#deadline);
     this.#state = 'done';
-    this.#around.ended(this);
     this.#resolve(end);
   }
 }

@@ -1,5 +1,6 @@
 import type { DispatchRef } from '../messages/dispatches.js';
-import { InflightDispatch, type InflightSurroundings } from './inflight-dispatch.js';
+import type { InflightSurroundings } from './dispatch-ending.js';
+import { InflightDispatch } from './inflight-dispatch.js';
 
 /** Ended dispatches that are remembered, so that a late frame costs no query. */
 const MAX_REMEMBERED = 10_000;
@@ -14,8 +15,8 @@ export class InflightTable {
   readonly #onAgentIdle: (agentKey: string) => void;
 
   /** @param onAgentIdle called when the last dispatch of an agent has ended */
-  constructor(around: Omit<InflightSurroundings, 'ended'>, onAgentIdle: (agentKey: string) => void) {
-    this.#around = { ...around, ended: (dispatch) => this.#remove(dispatch) };
+  constructor(around: InflightSurroundings, onAgentIdle: (agentKey: string) => void) {
+    this.#around = around;
     this.#onAgentIdle = onAgentIdle;
   }
 
@@ -29,6 +30,7 @@ export class InflightTable {
     this.#byFrame.set(dispatch.frameId, dispatch);
     const ofAgent = this.#byAgent.get(dispatch.agentKey) ?? new Set();
     this.#byAgent.set(dispatch.agentKey, ofAgent.add(dispatch));
+    void dispatch.done.then(() => this.#remove(dispatch));
     return dispatch;
   }
 

@@ -174,7 +174,7 @@ class Mesh implements MeshServer {
       });
       if (socket.destroyed) return;
       this.#sockets.handleUpgrade(request, socket, head, (ws: WebSocket) => {
-        new Connection(ws, upgraded, this.#context, (connection, text) => handleText(this.#context, connection, text));
+        new Connection(ws, upgraded, this.#context, handleText);
       });
     } catch (error) {
       if (!(error instanceof PlatformError)) log.error({ err: error }, 'handshake failed');

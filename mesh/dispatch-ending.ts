@@ -1,0 +1,103 @@
+import type { ChunkBus } from '../messages/bus.js';
+import type { Dispatches, DispatchOutcome, DispatchRef } from '../messages/dispatches.js';
+import { errorMessage } from '../runtime/errors.js';
+import type { Logger } from '../runtime/logger.js';
+import { errorFrame } from './frames.js';
+import { persist } from './persistence.js';
+
+/** What an in-flight dispatch works with. */
+export interface InflightSurroundings {
+  dispatches: Dispatches;
+  bus: ChunkBus;
+  log: Logger;
+  meshId: string;
+  /** Ends the trying to write, at the end of the process. */
+  closing: AbortSignal;
+  /** Sends to the agent's present socket; false when there is none. */
+  send(agentKey: string, frame: string): boolean;
+  /** Resolves when the agent's epoch is not being raised: from then on `epoch` is the valid one. */
+  fenced(agentKey: string): Promise<void>;
+}
+
+/** How a dispatch is to end. `lost`: the agent is gone. `elsewhere`: the database says that it is closed already. */
+export type Ending =
+  | { kind: 'outcome'; outcome: DispatchOutcome }
+  | { kind: 'failure'; error: { code: string; message: string } }
+  | { kind: 'lost' }
+  | { kind: 'elsewhere' };
+
+/** The dispatch that ends. */
+export interface EndingDispatch {
+  readonly ref: DispatchRef;
+  readonly frameId: string;
+  readonly agentKey: string;
+  /** Read anew for every try: a resume may raise it meanwhile. */
+  readonly epoch: number;
+  /** Whether a socket took it. */
+  readonly reachedSocket: boolean;
+}
+
+/** Runs a write for as long as the database is away. */
+export function persistIn<T>(around: InflightSurroundings, work: () => Promise<T>): Promise<T> {
+  return persist(work, around.log, around.closing);
+}
+
+/** Brings the end of a dispatch to the database, however long that takes. Never rejects. */
+export async function writeEnding(
+  around: InflightSurroundings,
+  dispatch: EndingDispatch,
+  ending: Ending,
+): Promise<void> {
+  const { dispatches, log } = around;
+  const { ref } = dispatch;
+  try {
+    if (ending.kind === 'outcome') await accept(around, dispatch, ending.outcome);
+    if (ending.kind === 'failure') await persistIn(around, () => dispatches.fail(ref, ending.error));
+    if (ending.kind === 'lost') await persistIn(around, () => writeLoss(dispatches, dispatch));
+  } catch (error) {
+    log.error({ err: errorMessage(error), dispatch_id: ref.dispatch_id }, 'end of a dispatch could not be written');
+    await failInternally(around, ref);
+  }
+}
+
+/** Tells the agent that the dispatch has ended otherwise: CANCELED, or DISPATCH_ALREADY_TERMINAL. */
+export function tellClosed(around: InflightSurroundings, dispatch: EndingDispatch, state: string, reason = ''): void {
+  const frame =
+    state === 'canceled'
+      ? errorFrame('CANCELED', reason || 'The message was canceled.', dispatch.frameId)
+      : errorFrame('DISPATCH_ALREADY_TERMINAL', `The dispatch has ended: ${state}.`, dispatch.frameId);
+  around.send(dispatch.agentKey, frame);
+}
+
+/** A dispatch that no socket took can be routed again. */
+async function writeLoss(dispatches: Dispatches, dispatch: EndingDispatch): Promise<void> {
+  if (dispatch.reachedSocket) await dispatches.lose(dispatch.ref, 'AGENT_DISCONNECTED');
+  else await dispatches.takeBack(dispatch.ref, 'AGENT_DISCONNECTED', { neverOpened: true });
+}
+
+async function accept(around: InflightSurroundings, dispatch: EndingDispatch, outcome: DispatchOutcome): Promise<void> {
+  const { dispatches } = around;
+  for (;;) {
+    const { epoch } = dispatch;
+    const closed = await persistIn(around, () => dispatches.accept(dispatch.ref, epoch, outcome));
+    if (closed.accepted) return;
+    await around.fenced(dispatch.agentKey);
+    if (dispatch.epoch === epoch) break; // not a resume that raced with the result
+  }
+  const [closed] = await persistIn(around, () => dispatches.closedAmong([dispatch.ref]));
+  if (closed) tellClosed(around, dispatch, closed.state);
+  // A newer connection owns the agent, and has or will have taken this for lost.
+  else await persistIn(around, () => dispatches.lose(dispatch.ref, 'AGENT_DISCONNECTED'));
+}
+
+async function failInternally(around: InflightSurroundings, ref: DispatchRef): Promise<void> {
+  const error = { code: 'INTERNAL', message: 'The result could not be stored.' };
+  try {
+    await persistIn(around, () => around.dispatches.fail(ref, error));
+  } catch (failure) {
+    around.log.error(
+      { err: errorMessage(failure), dispatch_id: ref.dispatch_id },
+      'dispatch is left to its supervisor',
+    );
+  }
+}
