@@ -1,8 +1,5 @@
 import { LIMITS } from '../contracts/limits.js';
 
-const LONE_SURROGATE = /\p{Surrogate}/u;
-const LONE_SURROGATES = /\p{Surrogate}/gu;
-
 /**
  * What makes a parsed JSON value unfit for the platform, or undefined: nesting deeper than `LIMITS.jsonDepth`, keys that reach
  * an object's prototype, NUL in a key or string (Postgres takes none), a key that is not well-formed Unicode. Walks without
@@ -31,7 +28,7 @@ function keyProblem(key: string, member: unknown): string | undefined {
     return 'holds the key constructor.prototype';
   }
   if (key.includes('\0')) return 'holds a NUL character';
-  return LONE_SURROGATE.test(key) ? 'holds a key that is not well-formed Unicode' : undefined;
+  return key.isWellFormed() ? undefined : 'holds a key that is not well-formed Unicode';
 }
 
 /**
@@ -42,7 +39,6 @@ export function makeWellFormed(root: unknown): void {
   if (typeof root !== 'object' || root === null) return;
   for (const [key, member] of Object.entries(root)) {
     if (typeof member !== 'string') makeWellFormed(member);
-    else if (LONE_SURROGATE.test(member))
-      (root as Record<string, unknown>)[key] = member.replace(LONE_SURROGATES, '\ufffd');
+    else if (!member.isWellFormed()) (root as Record<string, unknown>)[key] = member.toWellFormed();
   }
 }

@@ -1,0 +1,68 @@
+import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify';
+import { LIMITS } from '../contracts/limits.js';
+import type { ApiDeps } from './deps.js';
+import { useAuthentication } from './plugins/authentication.js';
+import { answerClientError } from './plugins/client-error.js';
+import { sendError, useErrorContract } from './plugins/error-contract.js';
+import { useJsonBodies } from './plugins/json-body.js';
+import { requestIdOf, useRequestHead } from './plugins/request-head.js';
+import { agentRoutes } from './routes/agents.js';
+import { authRoutes } from './routes/auth.js';
+import { cardRoutes } from './routes/card.js';
+import { credentialRoutes } from './routes/credentials.js';
+import { messageRoutes } from './routes/messages.js';
+import { platformRoutes } from './routes/platform.js';
+import { sendRoutes } from './routes/send.js';
+import { sessionRoutes } from './routes/sessions.js';
+import { telemetryRoutes } from './routes/telemetry.js';
+
+export type { ApiDeps } from './deps.js';
+export { answerClientError } from './plugins/client-error.js';
+
+const REQUEST_TIMEOUT_MS = 30_000;
+/** How late a request that is too slow may be noticed, as a share of the timeout. */
+const CHECKS_PER_TIMEOUT = 6;
+const PATH_PARAMETER_MAX = 256;
+
+function createServer(deps: ApiDeps): FastifyInstance {
+  const requestTimeout = deps.requestTimeoutMs ?? REQUEST_TIMEOUT_MS;
+  return fastify({
+    loggerInstance: deps.log as FastifyBaseLogger,
+    logController: new LogController({ disableRequestLogging: true }),
+    bodyLimit: LIMITS.bodyBytes,
+    requestTimeout,
+    http: {
+      headersTimeout: requestTimeout,
+      connectionsCheckingInterval: Math.max(100, Math.floor(requestTimeout / CHECKS_PER_TIMEOUT)),
+    },
+    return503OnClosing: false, // while draining every call is turned away in the platform's own form
+    requestIdHeader: false,
+    genReqId: requestIdOf,
+    trustProxy: deps.config.TRUST_PROXY_CIDRS.length > 0 ? deps.config.TRUST_PROXY_CIDRS : false,
+    routerOptions: { maxParamLength: PATH_PARAMETER_MAX },
+    clientErrorHandler: answerClientError,
+    frameworkErrors: (error, request, reply) => void sendError(request, reply, error),
+  });
+}
+
+/**
+ * The HTTP face. It listens where the caller says (`app.listen`); another server hands it requests by `app.routing(req, res)` after
+ * `app.ready()`, which is how `/send`, `/sessions/interrupt` and the agent card answer on the mesh address.
+ */
+export function buildApi(deps: ApiDeps): FastifyInstance {
+  const app = createServer(deps);
+  useErrorContract(app);
+  useRequestHead(app, deps.draining);
+  useJsonBodies(app);
+  useAuthentication(app, deps.authenticator, deps.config.RATE_LIMIT_PER_MINUTE);
+  authRoutes(app, deps);
+  credentialRoutes(app, deps);
+  sessionRoutes(app, deps);
+  sendRoutes(app, deps);
+  messageRoutes(app, deps);
+  agentRoutes(app, deps);
+  telemetryRoutes(app, deps);
+  cardRoutes(app, deps);
+  platformRoutes(app, deps);
+  return app;
+}

@@ -1,0 +1,32 @@
+import type { HealthResponse } from '../contracts/health.js';
+import type { Db } from '../db/pool.js';
+import type { Gateway } from '../messages/gateway.js';
+import type { Sessions } from '../messages/sessions.js';
+import type { Authenticator } from '../runtime/authenticator.js';
+import type { Config } from '../runtime/config.js';
+import type { Logger } from '../runtime/logger.js';
+import type { Outbound } from '../runtime/outbound.js';
+import type { Secrets } from '../runtime/secrets.js';
+import type { TokenIssuer } from '../runtime/tokens.js';
+
+/** What the HTTP face is made of. */
+export interface ApiDeps {
+  config: Pick<Config, 'SEND_WAIT_MS' | 'RATE_LIMIT_PER_MINUTE' | 'TRUST_PROXY_CIDRS'>;
+  db: Db;
+  log: Logger;
+  authenticator: Authenticator;
+  tokens: TokenIssuer;
+  secrets: Secrets;
+  gateway: Gateway;
+  sessions: Sessions;
+  outbound: Pick<Outbound, 'request' | 'checkUrl'>;
+  health: () => Promise<HealthResponse>;
+  version: string;
+  /** Known once the servers listen, hence functions. Without a slash at the end. */
+  baseUrl: () => string;
+  meshUrl: () => string;
+  /** Aborted when the process begins to stop: streams end, waiting sends answer with the task as it is. */
+  draining: AbortSignal;
+  /** For a whole request to arrive, in milliseconds; 30000 by default. */
+  requestTimeoutMs?: number;
+}

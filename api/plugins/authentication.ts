@@ -1,0 +1,63 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { Caller } from '../../contracts/auth.js';
+import type { Operation } from '../../contracts/operation.js';
+import { scopeIncludes } from '../../contracts/primitives.js';
+import type { Authenticator } from '../../runtime/authenticator.js';
+import { PlatformError } from '../../runtime/errors.js';
+import { WindowCounter } from '../window-counter.js';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Who calls; null where the route asks for no token. */
+    caller: Caller | null;
+  }
+  interface FastifyContextConfig {
+    access?: Operation['access'];
+    /** The body is JSON-RPC: what is not JSON is answered by the route. */
+    rpc?: boolean;
+  }
+}
+
+const TENANTS_MAX = 10_000;
+const MINUTE_MS = 60_000;
+
+function bearerToken(request: FastifyRequest): string | undefined {
+  const header = request.headers.authorization;
+  if (header === undefined) return undefined;
+  const token = /^Bearer +([\w.~+/=-]+) *$/i.exec(header)?.[1];
+  if (token === undefined) throw new PlatformError('unauthorized', 'The Authorization header must be a bearer token.');
+  return token;
+}
+
+/**
+ * Checks the token before anything of the body is read: 401, then 403 by the route's scope, then 429 by the tenant's rate.
+ * @param perMinute calls a tenant may make in a minute; 0 for any number
+ */
+export function useAuthentication(app: FastifyInstance, authenticator: Authenticator, perMinute: number): void {
+  const calls = new WindowCounter({ windowMs: MINUTE_MS, limit: perMinute, maxKeys: TENANTS_MAX });
+  app.decorateRequest('caller', null);
+  app.addHook('onRequest', async (request) => {
+    const access = request.routeOptions.config.access ?? 'public';
+    if (access === 'public') return;
+    const token = bearerToken(request);
+    if (token === undefined) {
+      if (access === 'optional') return;
+      throw new PlatformError('unauthorized', 'An access token is needed.');
+    }
+    const caller = await authenticator.authenticate(token);
+    if (!scopeIncludes(caller.scopes, access === 'optional' ? 'read' : access)) {
+      throw new PlatformError('forbidden', `This needs the scope ${access}.`);
+    }
+    if (perMinute > 0) {
+      calls.check(caller.tenant_id, 'The tenant has used up its calls of this minute.');
+      calls.add(caller.tenant_id);
+    }
+    request.caller = caller;
+  });
+}
+
+/** The caller of a route that asks for a token. */
+export function callerOf(request: FastifyRequest): Caller {
+  if (!request.caller) throw new PlatformError('unauthorized', 'An access token is needed.');
+  return request.caller;
+}

@@ -1,0 +1,107 @@
+import { STATUS_CODES } from 'node:http';
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { ErrorCode } from '../../contracts/errors.js';
+import { isDatabaseUnavailable } from '../../db/pool.js';
+import { PlatformError } from '../../runtime/errors.js';
+
+/** Framework errors by status; every other 4xx is a request that does not fit. */
+const CODES_BY_STATUS: Partial<Record<number, ErrorCode>> = {
+  404: 'NOT_FOUND',
+  408: 'REQUEST_TIMEOUT',
+  413: 'PAYLOAD_TOO_LARGE',
+};
+const FRAMEWORK_MESSAGES: Record<string, string> = {
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'The Content-Type must be application/json.',
+  FST_ERR_CTP_BODY_TOO_LARGE: 'The body is too large.',
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'The body is not as long as Content-Length says.',
+  FST_ERR_BAD_URL: 'The path is not a valid URL path.',
+};
+/** gRPC `UNAVAILABLE` and `DEADLINE_EXCEEDED`: how Temporal's absence shows. */
+const GRPC_UNAVAILABLE = new Set<unknown>([14, 4]);
+
+/** The body of every error (specification section 7). */
+export function errorBody(code: ErrorCode, message: string, requestId: string) {
+  return { error: message, code, request_id: requestId, timestamp: new Date().toISOString() };
+}
+
+function isTemporalUnavailable(error: unknown): boolean {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if (GRPC_UNAVAILABLE.has((cause as { code?: unknown }).code)) return true;
+  }
+  return false;
+}
+
+function fromFramework(error: FastifyError): PlatformError | undefined {
+  const status = error.statusCode;
+  if (!error.code?.startsWith('FST_') || status === undefined || status >= 500) return undefined;
+  const message = FRAMEWORK_MESSAGES[error.code] ?? STATUS_CODES[status] ?? 'The request does not fit.';
+  return new PlatformError(CODES_BY_STATUS[status] ?? 'BAD_REQUEST', message);
+}
+
+/** The error that a caller is shown for anything thrown; what is unexpected becomes `INTERNAL_ERROR` without its details. */
+export function toPlatformError(error: unknown): PlatformError {
+  if (error instanceof PlatformError) return error;
+  if (isDatabaseUnavailable(error) || isTemporalUnavailable(error)) {
+    return new PlatformError('SERVICE_UNAVAILABLE', 'A part of the platform cannot be reached. Try again.', {
+      cause: error,
+    });
+  }
+  const known = error instanceof Error ? fromFramework(error as FastifyError) : undefined;
+  return known ?? new PlatformError('INTERNAL_ERROR', 'An unexpected error occurred.', { cause: error });
+}
+
+/** Logs what an operator must look at: unexpected errors, and parts that are away. */
+export function logFailure(request: FastifyRequest, shown: PlatformError): void {
+  if (request.raw.destroyed && !request.raw.complete) return; // the caller went away in the middle of its request
+  const err = shown.cause ?? shown;
+  if (shown.code === 'INTERNAL_ERROR')
+    request.log.error({ err, request_id: request.id, url: request.routeOptions.url }, 'request failed');
+  else if (shown.statusCode >= 500) request.log.warn({ err, request_id: request.id }, 'request could not be served');
+}
+
+/** Sends an error in its one form. */
+export function sendError(request: FastifyRequest, reply: FastifyReply, error: unknown): FastifyReply {
+  const shown = toPlatformError(error);
+  logFailure(request, shown);
+  if (shown.statusCode === 401) reply.header('www-authenticate', 'Bearer');
+  if (shown.statusCode === 503) reply.header('retry-after', '1');
+  return reply
+    .code(shown.statusCode)
+    .headers(shown.headers)
+    .header('x-request-id', request.id)
+    .header('cache-control', 'no-store')
+    .type('application/json; charset=utf-8')
+    .send(errorBody(shown.code, shown.message, request.id));
+}
+
+/** Methods by route, to tell a wrong method from an unknown path. */
+class RouteBook {
+  readonly #routes: { pattern: RegExp; method: string }[] = [];
+
+  add(path: string, method: string): void {
+    const pattern = path.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replace(/:\w+/g, '[^/]+');
+    this.#routes.push({ pattern: new RegExp(`^${pattern}$`), method });
+  }
+
+  methodsOf(path: string): string[] {
+    return [...new Set(this.#routes.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))];
+  }
+}
+
+/** Gives every failure the one error body: thrown errors, unknown routes (404) and wrong methods (405 with `Allow`). */
+export function useErrorContract(app: FastifyInstance): void {
+  const book = new RouteBook();
+  app.addHook('onRoute', ({ url, method }) => {
+    for (const one of [method].flat()) book.add(url, one);
+  });
+  app.setErrorHandler((error, request, reply) => sendError(request, reply, error));
+  app.setNotFoundHandler((request, reply) => {
+    const methods = book.methodsOf(request.url.split('?', 1)[0] ?? '');
+    if (methods.length === 0) throw new PlatformError('NOT_FOUND', 'There is no such path.');
+    const allow = [...methods, 'OPTIONS'].join(', ');
+    if (request.method === 'OPTIONS') return reply.code(204).header('allow', allow).send();
+    throw new PlatformError('METHOD_NOT_ALLOWED', `This path takes ${methods.join(', ')}.`, {
+      headers: { Allow: allow },
+    });
+  });
+}

@@ -1,0 +1,31 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { FastifyInstance } from 'fastify';
+import { OPERATIONS } from '../../contracts/operations.js';
+import { PlatformError } from '../../runtime/errors.js';
+
+const SANE_ID = /^[\x21-\x7e]{1,128}$/;
+
+/** The caller's `X-Request-Id` where it is at most 128 printable characters; a new one otherwise. */
+export function requestIdOf(request: IncomingMessage): string {
+  const given = request.headers['x-request-id'];
+  return typeof given === 'string' && SANE_ID.test(given) ? given : randomUUID();
+}
+
+/** Echoes the request's id, notes each answer in the log, and turns calls away while the process stops. */
+export function useRequestHead(app: FastifyInstance, draining: AbortSignal): void {
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-request-id', request.id);
+    if (!draining.aborted || request.routeOptions.url === OPERATIONS.health.path) return;
+    throw new PlatformError('SERVICE_UNAVAILABLE', 'The platform is stopping. Try again.', {
+      headers: { Connection: 'close' },
+    });
+  });
+  app.addHook('onResponse', async (request, reply) => {
+    const { id: request_id, method, routeOptions } = request;
+    request.log.debug(
+      { request_id, method, route: routeOptions.url, status: reply.statusCode, ms: reply.elapsedTime },
+      'answered',
+    );
+  });
+}

@@ -1,0 +1,46 @@
+import type { FastifyInstance } from 'fastify';
+import type { Credential } from '../../contracts/auth.js';
+import { OPERATIONS } from '../../contracts/operations.js';
+import { verifySecret } from '../../db/credentials.js';
+import { PlatformError } from '../../runtime/errors.js';
+import type { ApiDeps } from '../deps.js';
+import { mount } from '../mount.js';
+import { WindowCounter } from '../window-counter.js';
+
+/** The `agent_type` of a token that stands for no agent (specification section 4). */
+const NO_AGENT = 'credential';
+const GUESSES = { windowMs: 60_000, limit: 10, maxKeys: 10_000 };
+
+function checkAgentType(credential: Credential, agentType: string): void {
+  const allowed =
+    agentType === NO_AGENT || credential.scopes.includes('full') || credential.agent_types.includes(agentType);
+  if (!allowed) throw new PlatformError('forbidden', 'agent_type: the credential may not ask for this agent type.');
+}
+
+/** Tokens and the keys that verify them (specification section 5). */
+export function authRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'db' | 'secrets' | 'tokens'>): void {
+  const byAddress = new WindowCounter(GUESSES);
+  const byClient = new WindowCounter(GUESSES);
+
+  mount(app, OPERATIONS.getToken).answer(async (body, { request }) => {
+    byAddress.check(request.ip, 'Too many failed attempts from this address.');
+    byClient.check(body.client_id, 'Too many failed attempts for this client.');
+    const credential = await verifySecret(deps.db, deps.secrets, body);
+    if (!credential) {
+      byAddress.add(request.ip);
+      byClient.add(body.client_id);
+      throw new PlatformError('unauthorized', 'The client_id or client_secret is wrong, or the credential has ended.');
+    }
+    checkAgentType(credential, body.agent_type);
+    const { tenant_id, scopes, credential_id } = credential;
+    const claims = { tenant_id, agent_type: body.agent_type, scopes, sub: credential_id, credential_id };
+    const token = await deps.tokens.issueAccessToken(claims, body.expires_in);
+    return { token, token_type: 'Bearer', expires_in: body.expires_in, scopes };
+  });
+
+  mount(app, OPERATIONS.jwks).answer(async (_body, { reply }) => {
+    reply.header('cache-control', 'public, max-age=60');
+    const { keys } = await deps.tokens.jwks();
+    return { keys: keys.map((key) => ({ ...key })) };
+  });
+}

@@ -1,0 +1,52 @@
+import type { FastifyInstance } from 'fastify';
+import { ResolveRequest } from '../../contracts/messages.js';
+import { OPERATIONS } from '../../contracts/operations.js';
+import { PlatformError } from '../../runtime/errors.js';
+import type { ApiDeps } from '../deps.js';
+import { mount, pageFields } from '../mount.js';
+import { callerOf } from '../plugins/authentication.js';
+
+const CANCELED_BY_CALLER = 'canceled by the caller';
+
+/** Whether a body carries what stands in for a token. */
+function hasCallbackToken(body: unknown): boolean {
+  return ResolveRequest.shape.callback_token
+    .unwrap()
+    .safeParse((body as { callback_token?: unknown } | null | undefined)?.callback_token).success;
+}
+
+/** Messages, scope `read`; a resolution may come without a token (decisions.md, Messages). */
+export function messageRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'gateway'>): void {
+  const { gateway } = deps;
+
+  mount(app, OPERATIONS.getMessages).answer(async (body, { request }) => {
+    const { count, messages } = await gateway.list(callerOf(request).tenant_id, body);
+    return { ...pageFields(body, count), messages };
+  });
+
+  mount(app, OPERATIONS.getMessage).answer(async ({ message_id }, { request }) => ({
+    ok: true,
+    message: await gateway.get(callerOf(request).tenant_id, message_id),
+  }));
+
+  mount(app, OPERATIONS.cancelMessage).answer(async ({ message_id, reason }, { request }) => {
+    await gateway.cancel(callerOf(request), message_id, reason ?? CANCELED_BY_CALLER);
+    return { ok: true, message_id };
+  });
+
+  mount(app, OPERATIONS.pendingMessages).answer(async (body, { request }) => {
+    const { messages, total } = await gateway.pending(callerOf(request).tenant_id, body);
+    return { ok: true, messages, total };
+  });
+
+  app.register(async (scope) => {
+    scope.addHook('preHandler', async (request) => {
+      if (request.caller || hasCallbackToken(request.body)) return;
+      throw new PlatformError('unauthorized', 'An access token, or a callback_token in the body, is needed.');
+    });
+    mount(scope, OPERATIONS.resolveMessage).answer(async (body, { request }) => {
+      const { id } = request.params as { id: string };
+      return { ok: true, ...(await gateway.resolve(request.caller, id, body)) };
+    });
+  });
+}

@@ -1,0 +1,54 @@
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+
+const HEARTBEAT_MS = 15_000;
+
+/** A response of server-sent events: whole events only, at the reader's pace, with a comment every 15 s. */
+export class EventStream {
+  readonly #raw: ServerResponse;
+  readonly #heartbeat: NodeJS.Timeout;
+  #lastId = 0;
+
+  /** Sends the head. The caller's framework must have let go of the response. */
+  constructor(raw: ServerResponse, requestId: string) {
+    this.#raw = raw;
+    raw.writeHead(200, {
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-store',
+      'x-accel-buffering': 'no', // asks proxies to pass events on as they come
+      'x-request-id': requestId,
+    });
+    raw.flushHeaders();
+    this.#heartbeat = setInterval(() => {
+      if (!raw.writableNeedDrain) raw.write(': keep-alive\n\n');
+    }, HEARTBEAT_MS);
+    raw.once('close', () => clearInterval(this.#heartbeat));
+  }
+
+  /** Sends one event; resolves when the reader has room for the next. Rejects with AbortError when `signal` aborts first. */
+  async send(data: unknown, signal: AbortSignal): Promise<void> {
+    const event = `id: ${++this.#lastId}\ndata: ${JSON.stringify(data)}\n\n`;
+    if (!this.#raw.write(event)) await once(this.#raw, 'drain', { signal });
+  }
+
+  end(): void {
+    clearInterval(this.#heartbeat);
+    this.#raw.end();
+  }
+}
+
+/**
+ * A signal that aborts when the reader of a response is gone, or the process drains; whichever is first. It holds on to nothing
+ * once the response is closed.
+ */
+export function lifetimeOf(raw: ServerResponse, draining: AbortSignal): AbortSignal {
+  const lifetime = new AbortController();
+  const end = () => lifetime.abort();
+  if (draining.aborted) end();
+  draining.addEventListener('abort', end, { once: true });
+  raw.once('close', () => {
+    draining.removeEventListener('abort', end);
+    end();
+  });
+  return lifetime.signal;
+}

@@ -1,0 +1,147 @@
+import { z } from 'zod';
+import { Task } from './a2a.js';
+import { AgentInstance } from './agents.js';
+import { Credential } from './auth.js';
+import { InputRequest, MessageRecord } from './messages.js';
+import type { Operation } from './operation.js';
+import { OPERATIONS } from './operations.js';
+import { Artifact, Part } from './parts.js';
+import { ErrorBody } from './primitives.js';
+import { SessionDetails, SessionSummary } from './sessions.js';
+import { EventRecord } from './telemetry.js';
+
+type Json = Record<string, unknown>;
+
+/** The version of the machine-readable description (specification section 9). */
+const INFO_VERSION = '1.0.0';
+const NAMED = {
+  AgentInstance,
+  Artifact,
+  Credential,
+  ErrorBody,
+  EventRecord,
+  InputRequest,
+  MessageRecord,
+  Part,
+  SessionDetails,
+  SessionSummary,
+  Task,
+};
+
+const STATUS_TEXTS: Record<number, string> = {
+  304: 'Not modified',
+  400: 'The request is not valid',
+  401: 'Credentials are missing, invalid or expired',
+  403: 'The token lacks the scope',
+  404: 'There is no such resource',
+  408: 'The request took too long to arrive',
+  409: 'The state of the resource forbids it',
+  410: 'Expired',
+  413: 'The body is too large',
+  426: 'This address does not speak TLS to agents',
+  429: 'Too many requests',
+  500: 'An unexpected error',
+  502: 'An upstream failed',
+  503: 'The database or Temporal is away, or the platform is stopping',
+};
+
+/** Names of the schemas that occur in several operations. */
+function namedSchemas() {
+  const registry = z.registry<{ id: string }>();
+  for (const [id, schema] of Object.entries(NAMED)) registry.add(schema, { id });
+  return registry;
+}
+
+/** Leaves out what zod adds for its own sake: the pattern of a date-time, the bounds of safe integers. */
+function plain(jsonSchema: Json, io: 'input' | 'output'): void {
+  if (jsonSchema.format === 'date-time') delete jsonSchema.pattern;
+  if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+  if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+  // Responses may gain members; a request with an unknown one is refused.
+  if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
+}
+
+/** Turns zod schemas into JSON Schemas whose named parts are collected under `components`. */
+class SchemaWriter {
+  readonly components: Record<string, Json> = {};
+  readonly #registry = namedSchemas();
+
+  write(schema: z.ZodType, io: 'input' | 'output'): Json {
+    const written = z.toJSONSchema(schema, {
+      io,
+      metadata: this.#registry,
+      unrepresentable: 'any',
+      override: ({ jsonSchema }) => plain(jsonSchema as Json, io),
+    });
+    const text = JSON.stringify(written).replaceAll('"#/$defs/', '"#/components/schemas/');
+    const { $schema: _dialect, $defs, ...root } = JSON.parse(text) as Json & { $defs?: Record<string, Json> };
+    Object.assign(this.components, $defs);
+    const id = this.#registry.get(schema)?.id;
+    if (id === undefined) return root;
+    this.components[id] = root;
+    return { $ref: `#/components/schemas/${id}` };
+  }
+}
+
+function security(access: Operation['access']): Json[] {
+  if (access === 'public') return [];
+  return access === 'optional' ? [{}, { bearer: [] }] : [{ bearer: [access] }];
+}
+
+function describe(name: string, operation: Operation, writer: SchemaWriter): Json {
+  const error = { content: { 'application/json': { schema: writer.write(ErrorBody, 'output') } } };
+  const errors = operation.statuses.map((status) => [
+    String(status),
+    { description: STATUS_TEXTS[status] ?? 'An error', ...(status >= 400 && error) },
+  ]);
+  const parameters = [...operation.path.matchAll(/:(\w+)/g)].map(([, parameter]) => ({
+    name: parameter,
+    in: 'path',
+    required: true,
+    schema: { type: 'string' },
+  }));
+  const answer = { 'application/json': { schema: writer.write(operation.response, 'output') } };
+  const stream = operation.path === '/send' && { 'text/event-stream': { schema: { type: 'string' } } };
+  return {
+    operationId: name,
+    summary: operation.summary,
+    tags: [operation.tag],
+    security: security(operation.access),
+    ...(operation.experimental && { 'x-experimental': true }),
+    ...(parameters.length > 0 && { parameters }),
+    ...(operation.request && {
+      requestBody: {
+        required: true,
+        content: { 'application/json': { schema: writer.write(operation.request, 'input') } },
+      },
+    }),
+    responses: { 200: { description: 'Success', content: { ...answer, ...stream } }, ...Object.fromEntries(errors) },
+  };
+}
+
+/**
+ * The OpenAPI 3.1 description of every operation.
+ * @param baseUrl what `servers` names
+ */
+export function openApiDocument(baseUrl: string): Json {
+  const writer = new SchemaWriter();
+  const paths: Record<string, Json> = {};
+  for (const [name, operation] of Object.entries<Operation>(OPERATIONS)) {
+    const path = operation.path.replace(/:(\w+)/g, '{$1}');
+    paths[path] = { ...paths[path], [operation.method.toLowerCase()]: describe(name, operation, writer) };
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Agent Fleet Platform',
+      version: INFO_VERSION,
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: baseUrl }],
+    paths,
+    components: {
+      schemas: writer.components,
+      securitySchemes: { bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } },
+    },
+  };
+}

@@ -1,0 +1,52 @@
+import type { z } from 'zod';
+import type { Scope } from './primitives.js';
+
+/** One operation of the HTTP face: its route, its check and its line in `/openapi.json` all come from here. */
+export interface Operation<Request extends z.ZodType = z.ZodType, Response extends z.ZodType = z.ZodType> {
+  method: 'GET' | 'POST';
+  /** Fastify's spelling: `:id` is a parameter. */
+  path: string;
+  summary: string;
+  tag: string;
+  /**
+   * The lowest scope that may call it. `public`: no token is looked at; `optional`: a token is checked where one is given, and
+   * the operation decides.
+   */
+  access: Scope | 'public' | 'optional';
+  /** The body; an absent one counts as `{}` where no field is required. Absent for GET. */
+  request?: Request;
+  response: Response;
+  /** Statuses beyond 200. */
+  statuses: readonly number[];
+  /** An addition to the specification: may change without notice (specification section 9). */
+  experimental?: boolean;
+}
+
+const USUAL = [400, 401, 403, 404, 408, 413, 429, 500, 502, 503] as const;
+const OPEN = [500, 503] as const;
+
+/** A POST; the schemas keep their types. */
+export function operation<Request extends z.ZodType, Response extends z.ZodType>(
+  path: string,
+  tag: string,
+  access: Operation['access'],
+  summary: string,
+  request: Request,
+  response: Response,
+  extra: { statuses?: readonly number[]; experimental?: boolean } = {},
+) {
+  const statuses = [...USUAL, ...(extra.statuses ?? [])].sort((one, other) => one - other);
+  return { method: 'POST', path, tag, access, summary, request, response, ...extra, statuses } satisfies Operation;
+}
+
+/** A GET. */
+export function reading<Response extends z.ZodType>(
+  path: string,
+  tag: string,
+  access: Operation['access'],
+  summary: string,
+  response: Response,
+  statuses: readonly number[] = OPEN,
+) {
+  return { method: 'GET', path, tag, access, summary, response, statuses } satisfies Operation;
+}

@@ -1,0 +1,239 @@
+import { z } from 'zod';
+import { RpcRequest, Task } from './a2a.js';
+import * as agents from './agents.js';
+import * as auth from './auth.js';
+import { HealthResponse } from './health.js';
+import * as messages from './messages.js';
+import { operation, reading } from './operation.js';
+import * as sessions from './sessions.js';
+import * as telemetry from './telemetry.js';
+
+const Jwks = z.object({ keys: z.array(z.record(z.string(), z.unknown())) });
+const AnyObject = z.record(z.string(), z.unknown());
+const RpcResponse = z.object({
+  jsonrpc: z.literal('2.0'),
+  id: z.union([z.string(), z.number(), z.null()]),
+  result: Task.optional(),
+  error: z.object({ code: z.int(), message: z.string(), data: z.unknown().optional() }).optional(),
+});
+const CONFLICT = { statuses: [409] };
+const EXTENSION = { experimental: true };
+
+/** Every operation, by a name of its own. Sections in the order of the specification. */
+export const OPERATIONS = {
+  getToken: operation(
+    '/auth/get_token',
+    'Auth',
+    'public',
+    'Exchange a client id and secret for an access token',
+    auth.GetTokenRequest,
+    auth.GetTokenResponse,
+  ),
+  jwks: reading(
+    '/.well-known/jwks.json',
+    'Auth',
+    'public',
+    'The public keys that verify tokens of this platform',
+    Jwks,
+  ),
+  createCredential: operation(
+    '/credentials/create',
+    'Credentials',
+    'full',
+    'Create a credential; its secret is shown once',
+    auth.CredentialCreateRequest,
+    auth.CredentialSecretResponse,
+    EXTENSION,
+  ),
+  getCredentials: operation(
+    '/credentials/get',
+    'Credentials',
+    'full',
+    "List the tenant's credentials",
+    auth.CredentialsGetRequest,
+    auth.CredentialsGetResponse,
+    EXTENSION,
+  ),
+  rotateCredential: operation(
+    '/credentials/rotate',
+    'Credentials',
+    'full',
+    'Give a credential a new secret',
+    auth.CredentialRotateRequest,
+    auth.CredentialSecretResponse,
+    { ...EXTENSION, ...CONFLICT },
+  ),
+  revokeCredential: operation(
+    '/credentials/revoke',
+    'Credentials',
+    'full',
+    'Revoke a credential and its tokens',
+    auth.CredentialRevokeRequest,
+    auth.CredentialRevokeResponse,
+    EXTENSION,
+  ),
+
+  initSession: operation(
+    '/sessions/init',
+    'Sessions',
+    'read',
+    'Open a session',
+    sessions.SessionInitRequest,
+    sessions.SessionInitResponse,
+    CONFLICT,
+  ),
+  getSessions: operation(
+    '/sessions/get',
+    'Sessions',
+    'read',
+    'List sessions',
+    sessions.SessionsGetRequest,
+    sessions.SessionsGetResponse,
+  ),
+  getSession: operation(
+    '/sessions/get_by_id',
+    'Sessions',
+    'read',
+    'Read a session',
+    sessions.SessionGetByIdRequest,
+    sessions.SessionGetByIdResponse,
+  ),
+  closeSession: operation(
+    '/sessions/close',
+    'Sessions',
+    'read',
+    'Close a session; work in flight is canceled',
+    sessions.SessionCloseRequest,
+    sessions.SessionCloseResponse,
+    CONFLICT,
+  ),
+  interruptSessions: operation(
+    '/sessions/interrupt',
+    'Sessions',
+    'read',
+    'Cancel what is in flight; the sessions stay usable',
+    sessions.SessionsInterruptRequest,
+    sessions.SessionsInterruptResponse,
+  ),
+
+  send: operation(
+    '/send',
+    'Messages',
+    'read',
+    'A2A 0.3 JSON-RPC: message/send, and message/stream as server-sent events',
+    RpcRequest,
+    RpcResponse,
+  ),
+  getMessages: operation(
+    '/messages/get',
+    'Messages',
+    'read',
+    'List messages',
+    messages.MessagesGetRequest,
+    messages.MessagesGetResponse,
+  ),
+  getMessage: operation(
+    '/messages/get_by_id',
+    'Messages',
+    'read',
+    'Read a message',
+    messages.MessageGetByIdRequest,
+    messages.MessageGetByIdResponse,
+  ),
+  cancelMessage: operation(
+    '/messages/cancel',
+    'Messages',
+    'read',
+    'Cancel a message',
+    messages.MessageCancelRequest,
+    messages.MessageCancelResponse,
+    CONFLICT,
+  ),
+  pendingMessages: operation(
+    '/messages/pending',
+    'Messages',
+    'read',
+    'Messages that wait for a human',
+    messages.MessagesPendingRequest,
+    messages.MessagesPendingResponse,
+  ),
+  resolveMessage: operation(
+    '/messages/:id/resolve',
+    'Messages',
+    'optional',
+    'Answer what a message waits for',
+    messages.ResolveRequest,
+    messages.ResolveResponse,
+    { statuses: [409, 410] },
+  ),
+
+  registerAgent: operation(
+    '/agents/register',
+    'Agents',
+    'read',
+    'Register an agent, or register it again',
+    agents.AgentRegisterRequest,
+    agents.AgentRegisterResponse,
+    CONFLICT,
+  ),
+  heartbeat: operation(
+    '/agents/heartbeat',
+    'Agents',
+    'read',
+    'Report that an agent is alive',
+    agents.AgentHeartbeatRequest,
+    agents.OkResponse,
+  ),
+  getAgents: operation(
+    '/agents/get',
+    'Agents',
+    'read',
+    'List agents',
+    agents.AgentsGetRequest,
+    agents.AgentsGetResponse,
+  ),
+  getAgent: operation(
+    '/agents/get_by_id',
+    'Agents',
+    'read',
+    'Read an agent',
+    agents.AgentGetByIdRequest,
+    agents.AgentGetByIdResponse,
+  ),
+  deregisterAgent: operation(
+    '/agents/deregister',
+    'Agents',
+    'read',
+    'Take an agent out: no new work, sessions unbound',
+    agents.AgentDeregisterRequest,
+    agents.AgentDeregisterResponse,
+  ),
+  connectAgent: reading(
+    '/agents/connect',
+    'Agents',
+    'public',
+    'WebSocket upgrade for connected agents, on the mesh address (wss, subprotocol service.v1)',
+    AnyObject,
+    [400, 401, 403, 404, 409, 426, 503],
+  ),
+
+  getEvents: operation(
+    '/telemetry/get_events',
+    'Telemetry',
+    'read',
+    'List events',
+    telemetry.GetEventsRequest,
+    telemetry.GetEventsResponse,
+  ),
+
+  health: reading('/health', 'Platform', 'public', 'Health of the platform', HealthResponse),
+  agentCard: reading(
+    '/.well-known/agent-card.json',
+    'Platform',
+    'optional',
+    'The A2A agent card; with a token, the skills of its fleet',
+    AnyObject,
+    [304, 401, 500, 503],
+  ),
+  openapi: reading('/openapi.json', 'Platform', 'public', 'This description', AnyObject),
+} as const;
