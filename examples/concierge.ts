@@ -25,7 +25,7 @@ const SKILLS = [
   { id: 'plan', name: 'Plans trips and places orders by a form', tags: ['form'] },
 ];
 /** On the way out, what is running may take this long. */
-const GRACE_SECONDS = 5;
+const GRACE_SECONDS = 3;
 
 async function main(stopped: AbortSignal): Promise<void> {
   const access = await findPlatform(process.env, stopped);

@@ -16,7 +16,7 @@ export interface DevFile {
   base_url: string;
   mesh_url: string;
   temporal_ui_url: string | null;
-  ca_file: string;
+  ca_file: string | null;
   client_id: string;
   client_secret: string;
   tenant_id: string;
@@ -68,6 +68,6 @@ export async function accessFrom(dev: DevFile): Promise<PlatformAccess> {
   };
 }
 
-async function certificate(file: string | undefined): Promise<{ ca?: string }> {
+async function certificate(file: string | null | undefined): Promise<{ ca?: string }> {
   return file ? { ca: await readFile(file, 'utf8') } : {};
 }

@@ -190,7 +190,8 @@ export class ConnectedAgent {
     const reason = stopReason(end);
     if (reason && !this.#closing.signal.aborted) throw reason;
     if (end.httpStatus === 401 || end.closeCode === CLOSE_CODES.TOKEN_EXPIRED) this.#registration.dropToken(token);
-    if (end.httpStatus === 404) this.#registration.forget();
+    const isUnknown = end.httpStatus === 404 || end.closeCode === CLOSE_CODES.INSTANCE_ID_MISMATCH;
+    if (isUnknown) this.#registration.forget();
     if (!this.#closing.signal.aborted) this.#log.warn({ ...end }, 'connection to the mesh ended');
   }
 

@@ -11,9 +11,6 @@ export function stopReason(end: ConnectionEnd): AgentStoppedError | null {
   if (end.closeCode === CLOSE_CODES.REPLACED) {
     return new AgentStoppedError('REPLACED', 'another process connected with the same instance_id and took its place');
   }
-  if (end.closeCode === CLOSE_CODES.INSTANCE_ID_MISMATCH) {
-    return new AgentStoppedError(end.code || 'INSTANCE_ID_MISMATCH', end.message);
-  }
   const isFinal = end.httpStatus !== undefined && FINAL_STATUSES.includes(end.httpStatus);
   return isFinal ? new AgentStoppedError(end.code, `the mesh refused the agent: ${end.message}`) : null;
 }

@@ -1,0 +1,82 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { type DevFile, readDevFile } from '../platform-access.js';
+
+const START = fileURLToPath(new URL('../../start.js', import.meta.url));
+/** A first start may have to fetch and build what it needs. */
+const READY_TIMEOUT_MS = 900_000;
+const STOP_TIMEOUT_MS = 60_000;
+const POLL_MS = 200;
+const LINES_KEPT = 30;
+const WELCOME = 'The agent fleet platform is ready.';
+
+/** A platform that the demo starts, stops, and starts again. */
+export class OwnPlatform {
+  readonly #directory: string;
+  readonly #environment: NodeJS.ProcessEnv;
+  readonly #onLine: (line: string) => void;
+  readonly #lastLines: string[] = [];
+  #child: ChildProcess | null = null;
+
+  /** @param onLine gets what the platform says while it starts */
+  constructor(directory: string, environment: NodeJS.ProcessEnv, onLine: (line: string) => void) {
+    this.#directory = directory;
+    this.#environment = { ...environment, FLEET_DATA_DIR: directory };
+    this.#onLine = onLine;
+  }
+
+  /** What it said last, to explain a failure. */
+  get lastLines(): readonly string[] {
+    return this.#lastLines;
+  }
+
+  /** Starts it and waits until it is ready. */
+  async start(): Promise<DevFile> {
+    // In a process group of its own: Ctrl-C in a terminal reaches the demo, which then stops it in order.
+    const child = spawn(process.execPath, [START], {
+      env: this.#environment,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true,
+    });
+    this.#child = child;
+    let isStarting = true;
+    for (const stream of [child.stdout, child.stderr]) {
+      createInterface({ input: stream }).on('line', (line) => {
+        this.#keep(line);
+        if (line.includes(WELCOME)) isStarting = false;
+        if (isStarting && line.trim() !== '') this.#onLine(line);
+      });
+    }
+    const deadline = Date.now() + READY_TIMEOUT_MS;
+    while (Date.now() < deadline && isRunning(child)) {
+      const dev = await readDevFile(this.#directory);
+      if (dev && !isStarting) return dev;
+      await delay(POLL_MS);
+    }
+    throw new Error(isRunning(child) ? 'the platform is not ready in time' : 'the platform did not start');
+  }
+
+  /** Drains and stops it, as Ctrl-C would; kills it where that takes longer than a minute. */
+  async stop(): Promise<void> {
+    const child = this.#child;
+    this.#child = null;
+    if (!child || !isRunning(child)) return;
+    const exited = once(child, 'exit');
+    child.kill('SIGTERM');
+    const kill = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS);
+    await exited;
+    clearTimeout(kill);
+  }
+
+  #keep(line: string): void {
+    this.#lastLines.push(line);
+    if (this.#lastLines.length > LINES_KEPT) this.#lastLines.shift();
+  }
+}
+
+function isRunning(child: ChildProcess): boolean {
+  return child.exitCode === null && child.signalCode === null;
+}
