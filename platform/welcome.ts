@@ -38,7 +38,7 @@ export async function writeDevFile(
 function curlLine(devFile: string, baseUrl: string): string {
   const field = (name: string) => `$(node -p 'require("${devFile}").${name}')`;
   const token = `$(curl -s ${baseUrl}/auth/get_token -H 'Content-Type: application/json' -d "{\\"client_id\\":\\"${field('client_id')}\\",\\"client_secret\\":\\"${field('client_secret')}\\"}" | node -p 'JSON.parse(require("fs").readFileSync(0)).token')`;
-  const body = `{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{"kind":"message","messageId":"'"$(date +%s%N)"'","role":"user","parts":[{"kind":"text","text":"What is 6 * 7?"}]}}}`;
+  const body = `{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"metadata":{"agent_type":"concierge"},"message":{"kind":"message","messageId":"'"$(date +%s%N)"'","role":"user","parts":[{"kind":"text","text":"What is 6 * 7?"}]}}}`;
   return `curl -s ${baseUrl}/send -H "Authorization: Bearer ${token}" -H 'Content-Type: application/json' -d '${body}'`;
 }
 

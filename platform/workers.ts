@@ -36,12 +36,15 @@ export interface WorkerGround {
   log: Logger;
 }
 
+/** What the SDK warns of at every start of a worker that is for activities only, as the mesh's are. */
+const EXPECTED = /^No workflows registered/;
+
 /** Sends the Temporal SDK's own log to the platform's. Once per process. */
 export function installTemporalRuntime(log: Logger): void {
   const levels = { TRACE: 'trace', DEBUG: 'debug', INFO: 'info', WARN: 'warn', ERROR: 'error' } as const;
   Runtime.install({
     logger: new DefaultLogger('WARN', ({ level, message, meta }) => {
-      log[levels[level]](
+      log[EXPECTED.test(message) ? 'debug' : levels[level]](
         { component: 'temporal', ...(meta?.error instanceof Error && { err: meta.error.message }) },
         message,
       );
