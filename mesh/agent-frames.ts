@@ -1,13 +1,13 @@
 import type { HeartbeatPayload } from '../contracts/agents.js';
 import { CLOSE_CODES } from '../contracts/errors.js';
-import type { Connection } from './connection.js';
+import type { Connection, Protocol } from './connection.js';
 import type { MeshContext } from './context.js';
 import { handleDispatchFrame } from './dispatch-frames.js';
 import { type AgentFrame, encodeFrame, errorFrame, parseFrame } from './frames.js';
 import { answerHello } from './hello.js';
 
 /** Handles one text message of an agent (specification section 6). Resolves when the next one may be handled. */
-export async function handleText(context: MeshContext, connection: Connection, text: string): Promise<void> {
+async function handleText(context: MeshContext, connection: Connection, text: string): Promise<void> {
   const inbound = parseFrame(text);
   connection.showedLife = true;
   if (inbound.kind === 'bad') return refuse(connection, inbound.problem, inbound.id);
@@ -72,3 +72,6 @@ function takeHeartbeat(context: MeshContext, connection: Connection, beat: Heart
   const drains = connection.state === 'DRAINING' ? { status: 'draining' as const } : {};
   void context.statuses.write(connection, { beat: { ...beat, ...drains } });
 }
+
+/** The subprotocol `service.v1` as the mesh speaks it. */
+export const AGENT_PROTOCOL: Protocol = { onText: handleText };

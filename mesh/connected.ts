@@ -4,6 +4,7 @@ import { uuidOf } from '../runtime/ids.js';
 import type { Connection } from './connection.js';
 import type { MeshContext } from './context.js';
 import type { DispatchEnd, Dispatcher } from './dispatcher.js';
+import { watch } from './hosted-flight.js';
 import type { InflightDispatch } from './inflight-dispatch.js';
 import { persist } from './persistence.js';
 import { agentKeyOf } from './registry.js';
@@ -11,15 +12,7 @@ import { agentKeyOf } from './registry.js';
 /** Carries dispatches to the agents whose sockets are on this node. */
 export function createConnectedDispatcher(context: MeshContext): Dispatcher {
   return {
-    run: async (ref, { heartbeat, signal }) => {
-      heartbeat();
-      const beats = setInterval(heartbeat, context.timings.heartbeatMs);
-      try {
-        return await orAborted(run(context, ref, signal), signal);
-      } finally {
-        clearInterval(beats);
-      }
-    },
+    run: (ref, waiting) => watch(run(context, ref, waiting.signal), waiting, context.timings.heartbeatMs),
     cancel: async (ref, reason) => {
       const dispatch = context.inflight.get(uuidOf(ref.dispatch_id));
       dispatch?.closedElsewhere('canceled', reason);
@@ -66,13 +59,4 @@ function refusal(context: MeshContext, connection: Connection | undefined): stri
   if (context.inflight.countOf(connection.agentKey) >= LIMITS.dispatchesInFlightPerConnection) return 'AGENT_BUSY';
   if (connection.socket.isCongested) return 'BACKPRESSURE';
   return undefined;
-}
-
-function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise<T>((resolve, reject) => {
-    const onAbort = () => reject(signal.reason as Error);
-    if (signal.aborted) onAbort();
-    signal.addEventListener('abort', onAbort, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
-  });
 }

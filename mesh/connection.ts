@@ -27,6 +27,12 @@ const CLOSE_REASONS: Record<number, [FrameErrorCode, string]> = {
   [CLOSE_CODES.REPLACED]: ['REPLACED', 'A newer connection of this instance has taken over.'],
 };
 
+/** What the frames of an agent mean. */
+export interface Protocol {
+  /** Called for each text message in order, one at a time. */
+  onText(context: MeshContext, connection: Connection, text: string): Promise<void>;
+}
+
 /** A connected agent on this node: its socket, and where it stands in the table of states. */
 export class Connection implements ConnectionRef {
   readonly connectionId = newId('con');
@@ -49,13 +55,7 @@ export class Connection implements ConnectionRef {
   readonly #expiry: NodeJS.Timeout;
   readonly #context: MeshContext;
 
-  /** @param onText called for each text message in order, one at a time */
-  constructor(
-    ws: WebSocket,
-    upgraded: Upgraded,
-    context: MeshContext,
-    onText: (context: MeshContext, connection: Connection, text: string) => Promise<void>,
-  ) {
+  constructor(ws: WebSocket, upgraded: Upgraded, context: MeshContext, protocol: Protocol) {
     this.upgraded = upgraded;
     this.tenant_id = upgraded.tenant_id;
     this.instance_id = upgraded.instance_id;
@@ -63,7 +63,7 @@ export class Connection implements ConnectionRef {
     this.#context = context;
     const log = context.log.child({ tenant_id: upgraded.tenant_id, instance_id: upgraded.instance_id });
     const handlers = {
-      onText: (text: string) => onText(context, this, text),
+      onText: (text: string) => protocol.onText(context, this, text),
       onLost: () => this.happen('socket_lost'),
     };
     this.socket = new FrameSocket(ws, handlers, context.timings, log);

@@ -10,7 +10,7 @@ import {
   type WelcomePayload,
 } from '../contracts/frames.js';
 import { uuidv7 } from '../runtime/ids.js';
-import { jsonProblem, makeWellFormed } from './json-guard.js';
+import { jsonProblem, makeWellFormed } from '../runtime/json-guard.js';
 
 type Payloads = { [Type in keyof typeof AGENT_FRAME_PAYLOADS]: z.infer<(typeof AGENT_FRAME_PAYLOADS)[Type]> } & {
   tool_call: Record<string, unknown>;

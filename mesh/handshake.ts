@@ -22,10 +22,10 @@ const WEBSOCKET_KEY = /^[A-Za-z0-9+/]{22}==$/;
  * @throws PlatformError with the status and code of the refusal
  */
 export async function checkHandshake(request: IncomingMessage, deps: HandshakeDeps): Promise<Upgraded> {
-  const url = new URL(request.url ?? '/', 'https://mesh.invalid');
-  if (url.pathname !== CONNECT_PATH) throw new PlatformError('NOT_FOUND', 'There is nothing here.');
+  const [path, query] = (request.url ?? '').split('?', 2);
+  if (path !== CONNECT_PATH) throw new PlatformError('NOT_FOUND', 'There is nothing here.');
   requireWebSocket(request);
-  const instanceId = url.searchParams.get('instance_id') ?? '';
+  const instanceId = new URLSearchParams(query).get('instance_id') ?? '';
   if (instanceId === '') throw new PlatformError('MISSING_INSTANCE_ID', 'The query parameter instance_id is missing.');
   if (!offers(request, SUBPROTOCOL)) {
     throw new PlatformError('UNSUPPORTED_SUBPROTOCOL', `Offer the subprotocol ${SUBPROTOCOL}.`);

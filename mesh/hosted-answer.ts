@@ -5,8 +5,8 @@ import { Usage } from '../contracts/messages.js';
 import type { Artifact } from '../contracts/parts.js';
 import { textOf } from '../contracts/parts.js';
 import type { DispatchOutcome } from '../messages/dispatches.js';
+import { jsonProblem, makeWellFormed } from '../runtime/json-guard.js';
 import { fromEitherVersion } from './hosted-version-1.js';
-import { jsonProblem, makeWellFormed } from './json-guard.js';
 import { toOutcome } from './outcome.js';
 
 /** Longest id of an agent's own task or context that is kept. */

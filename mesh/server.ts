@@ -11,7 +11,7 @@ import type { Authenticator } from '../runtime/authenticator.js';
 import type { Config } from '../runtime/config.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
-import { handleText } from './agent-frames.js';
+import { AGENT_PROTOCOL } from './agent-frames.js';
 import { createConnectedDispatcher } from './connected.js';
 import { Connection } from './connection.js';
 import type { MeshContext } from './context.js';
@@ -174,7 +174,7 @@ class Mesh implements MeshServer {
       });
       if (socket.destroyed) return;
       this.#sockets.handleUpgrade(request, socket, head, (ws: WebSocket) => {
-        new Connection(ws, upgraded, this.#context, handleText);
+        new Connection(ws, upgraded, this.#context, AGENT_PROTOCOL);
       });
     } catch (error) {
       if (!(error instanceof PlatformError)) log.error({ err: error }, 'handshake failed');
