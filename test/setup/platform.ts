@@ -6,6 +6,7 @@ import { msToTs } from '@temporalio/common/lib/time.js';
 import { inject } from 'vitest';
 import { type FreshDatabase, freshDatabase } from './database.js';
 import { TestPlatform } from './platform-process.js';
+import { contradictions } from './record-checker.js';
 import { until } from './until.js';
 
 const RETENTION = msToTs('1 day');
@@ -15,7 +16,7 @@ export interface SharedPlatform {
   database: FreshDatabase;
   /** A Temporal client in the platform's own namespace. */
   temporal: Client;
-  /** Stops the platform and drops what it had. */
+  /** Stops the platform, rejects if its record contradicts itself, and drops what it had. */
   dispose(): Promise<void>;
 }
 
@@ -43,6 +44,8 @@ export async function startPlatform(env: Record<string, string> = {}): Promise<S
   const dispose = async () => {
     try {
       await platform.stop();
+      const found = await contradictions(database);
+      if (found.length > 0) throw new Error(found.join('\n'));
     } finally {
       await connection.close();
       await database.drop();
@@ -51,7 +54,8 @@ export async function startPlatform(env: Record<string, string> = {}): Promise<S
   try {
     await platform.start();
   } catch (error) {
-    await dispose();
+    await connection.close();
+    await database.drop();
     throw error;
   }
   return { platform, database, temporal: new Client({ connection, namespace }), dispose };

@@ -27,7 +27,7 @@ beforeAll(async () => {
   await client.token();
   await joinAgent(shared.platform, { instanceId: 'echo-1', agentType: 'echo', maxConcurrentSessions: 0 }, echo);
 });
-afterAll(() => shared.dispose());
+afterAll(() => shared?.dispose());
 
 const nastyKey = fc.constantFrom('__proto__', 'constructor', 'prototype', 'toString', '', '\u0000', 'a\u0000b', '$ref');
 const nastyText = fc.constantFrom('\u0000', '\ud800', '../../etc/passwd', "' OR 1=1 --", '{{7*7}}', 'x'.repeat(5_000));
