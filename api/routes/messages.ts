@@ -15,6 +15,11 @@ function hasCallbackToken(body: unknown): boolean {
     .safeParse((body as { callback_token?: unknown } | null | undefined)?.callback_token).success;
 }
 
+/** Whether a path parameter can be an id at all: the path, unlike a body, may hold anything. */
+function isMessageId(text: string): boolean {
+  return /^[\x21-\x7e]{1,200}$/.test(text);
+}
+
 /** Messages, scope `read`; a resolution may come without a token (decisions.md, Messages). */
 export function messageRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'gateway'>): void {
   const { gateway } = deps;
@@ -46,6 +51,7 @@ export function messageRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'gateway
     });
     mount(scope, OPERATIONS.resolveMessage).answer(async (body, { request }) => {
       const { id } = request.params as { id: string };
+      if (!isMessageId(id)) throw new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
       return { ok: true, ...(await gateway.resolve(request.caller, id, body)) };
     });
   });

@@ -1,0 +1,240 @@
+import { createHmac, generateKeyPairSync } from 'node:crypto';
+import {
+  createLocalJWKSet,
+  decodeJwt,
+  decodeProtectedHeader,
+  exportJWK,
+  type JSONWebKeySet,
+  jwtVerify,
+  SignJWT,
+} from 'jose';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { CredentialSecretResponse, CredentialsGetResponse, GetTokenResponse } from '../../contracts/auth.js';
+import { loadSigningKeys, rotateSigningKeys } from '../../db/signing-keys.js';
+import { deleteTenant } from '../../db/tenants.js';
+import { freshDatabase } from '../setup/database.js';
+import { until } from '../setup/until.js';
+import { type ServedApi, serveApi } from './served-api.js';
+
+let api: ServedApi;
+beforeAll(async () => {
+  api = await serveApi(await freshDatabase(), { trustProxyCidrs: ['127.0.0.1/32'] });
+});
+afterAll(() => api.close());
+
+const JSON_TYPE = { 'content-type': 'application/json' };
+let lastAddress = 1;
+
+/** Each caller comes from an address of its own, so that the limit on guesses of one test does not reach another. */
+async function getToken(body: object, address = `192.0.2.${lastAddress++}`) {
+  return api.client.raw('/auth/get_token', JSON.stringify(body), { ...JSON_TYPE, 'x-forwarded-for': address });
+}
+
+async function statusWith(token: string): Promise<number> {
+  return (await api.client.raw('/sessions/get', '{}', { ...JSON_TYPE, authorization: `Bearer ${token}` })).status;
+}
+
+const b64 = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+
+test('a token carries the claims of the specification and is verified by the published keys', async () => {
+  const credential = await api.credentialOf(api.tenantId, ['read', 'admin']);
+  const answer = GetTokenResponse.strict().parse((await getToken({ ...credential, expires_in: 120 })).body);
+  expect(answer).toMatchObject({ token_type: 'Bearer', expires_in: 120, scopes: ['read', 'admin'] });
+  const jwks = (await api.client.get('/.well-known/jwks.json')).body as JSONWebKeySet;
+  const { payload, protectedHeader } = await jwtVerify(answer.token, createLocalJWKSet(jwks));
+  expect(protectedHeader).toEqual({ alg: 'EdDSA', typ: 'at+jwt', kid: jwks.keys[0]?.kid });
+  expect(payload).toMatchObject({
+    tenant_id: api.tenantId,
+    agent_type: 'credential',
+    scopes: ['read', 'admin'],
+    sub: credential.client_id,
+    credential_id: credential.client_id,
+  });
+  expect((payload.exp ?? 0) - (payload.iat ?? 0)).toBe(120);
+  expect(JSON.stringify(jwks)).not.toContain('"d"');
+});
+
+test.each([
+  [{ expires_in: 59 }, 400],
+  [{ expires_in: 604_801 }, 400],
+  [{ expires_in: 60.5 }, 400],
+  [{ expires_in: 604_800 }, 200],
+  [{ agent_type: 'painter' }, 200],
+  [{ agent_type: 'plumber' }, 403],
+  [{ agent_type: 'credential' }, 200],
+  [{ client_secret: 'wrong' }, 401],
+  [{ client_id: 'cred_unknown' }, 401],
+  [{ client_id: '' }, 400],
+  [{ client_id: 7 }, 400],
+])('get_token with %o answers %i', async (change, status) => {
+  const credential = await api.credentialOf(api.tenantId, ['read'], ['painter']);
+  expect((await getToken({ ...credential, ...change })).status).toBe(status);
+});
+
+test('scope full may ask for any agent type', async () => {
+  const credential = await api.credentialOf(api.tenantId, ['full']);
+  const { token } = GetTokenResponse.parse((await getToken({ ...credential, agent_type: 'any.thing' })).body);
+  expect(decodeJwt(token).agent_type).toBe('any.thing');
+});
+
+test('tokens that this platform did not sign for access are refused', async () => {
+  const token = await api.client.token();
+  const header = decodeProtectedHeader(token);
+  const claims = decodeJwt(token);
+  const [active] = await loadSigningKeys(api.db, api.secrets);
+  const foreign = generateKeyPairSync('ed25519').privateKey;
+  const own = { key: active?.private_jwk ?? {}, kid: active?.kid ?? '' };
+  const [head = '', payload = '', signature = ''] = token.split('.');
+  const sign = (overrides: object, protect: object, key: Parameters<SignJWT['sign']>[0] = own.key) =>
+    new SignJWT({ ...claims, ...overrides })
+      .setProtectedHeader({ alg: 'EdDSA', kid: own.kid, typ: 'at+jwt', ...protect })
+      .sign(key);
+  const publicKey = JSON.stringify(active?.public_jwk);
+  const hmacHead = b64({ ...header, alg: 'HS256' });
+  const forged: Record<string, string> = {
+    'alg none': `${b64({ ...header, alg: 'none' })}.${payload}.`,
+    'HS256 with the public key as its secret': `${hmacHead}.${payload}.${createHmac('sha256', publicKey).update(`${hmacHead}.${payload}`).digest('base64url')}`,
+    'another key': await sign({}, {}, foreign),
+    'another kid': await sign({}, { kid: 'unknown' }),
+    'no kid': await sign({}, { kid: undefined }),
+    'its own key in the header': await sign(
+      {},
+      { kid: 'x', jwk: await exportJWK(generateKeyPairSync('ed25519').publicKey) },
+      foreign,
+    ),
+    'another type': await sign({}, { typ: 'JWT' }),
+    'a dispatch token': await api.tokens.issueDispatchToken({
+      tenant_id: api.tenantId,
+      instance_id: 'a',
+      dispatch_id: 'd',
+    }),
+    expired: await sign({ exp: Math.floor(Date.now() / 1000) - 1 }, {}),
+    'no expiry': await sign({ exp: undefined }, {}),
+    'another tenant than its credential': await sign({ tenant_id: await api.otherTenant() }, {}),
+    'scopes that do not exist': await sign({ scopes: ['root'] }, {}),
+    'changed claims': `${head}.${b64({ ...claims, scopes: ['full'], x: 1 })}.${signature}`,
+    empty: 'x',
+    dots: '..',
+    long: 'a'.repeat(8_000),
+  };
+  for (const [what, wrong] of Object.entries(forged)) expect([what, await statusWith(wrong)]).toEqual([what, 401]);
+  expect(await statusWith(await sign({}, {}))).toBe(200);
+  expect(await statusWith(token)).toBe(200);
+});
+
+test.each(['Basic abc', 'Bearer', 'Bearer a b', 'bearer\tx'])('Authorization "%s": 401', async (authorization) => {
+  expect((await api.client.raw('/sessions/get', '{}', { ...JSON_TYPE, authorization })).status).toBe(401);
+});
+
+test('guessing ends with 429: for the client from anywhere, and for the address for any client', async () => {
+  const credential = await api.credentialOf(api.tenantId, ['read']);
+  const wrong = { ...credential, client_secret: 'guess' };
+  for (let guess = 0; guess < 10; guess++) expect((await getToken(wrong, '198.51.100.1')).status).toBe(401);
+  const blocked = await getToken(credential, '198.51.100.2');
+  expect(blocked).toMatchObject({ status: 429, body: { code: 'RATE_LIMITED' } });
+  expect(Number(blocked.headers.get('retry-after'))).toBeGreaterThan(0);
+  const other = await api.credentialOf(api.tenantId, ['read']);
+  expect((await getToken(other, '198.51.100.1')).status).toBe(429);
+  expect((await getToken(other, '198.51.100.3')).status).toBe(200);
+});
+
+test('forwarded addresses count only from a trusted proxy', async () => {
+  const plain = await serveApi(await freshDatabase());
+  try {
+    const guess = (address: number) =>
+      plain.client.raw('/auth/get_token', JSON.stringify({ client_id: `c${address}`, client_secret: 'x' }), {
+        ...JSON_TYPE,
+        'x-forwarded-for': `203.0.113.${address}`,
+      });
+    for (let address = 0; address < 10; address++) expect((await guess(address)).status).toBe(401);
+    expect((await guess(99)).status).toBe(429);
+  } finally {
+    await plain.close();
+  }
+});
+
+test('a revoked credential stops: no new token at once, its tokens within 5 s', async () => {
+  const reader = await api.clientOf(api.tenantId, ['read']);
+  const token = await reader.token();
+  const credential_id = decodeJwt(token).sub;
+  expect(await statusWith(token)).toBe(200);
+  expect((await api.client.post('/credentials/revoke', { credential_id })).body).toEqual({ ok: true, credential_id });
+  await until(async () => (await statusWith(token)) === 401, {
+    timeoutMs: 5_000,
+    what: 'the revoked token is refused',
+  });
+  expect((await api.client.post('/credentials/revoke', { credential_id })).status).toBe(200);
+  expect(await api.client.failure('/credentials/rotate', { credential_id })).toBe('409 CONFLICT');
+});
+
+test('a deleted tenant stops within 5 s', async () => {
+  const tenantId = await api.otherTenant();
+  const client = await api.clientOf(tenantId, ['full']);
+  const token = await client.token();
+  await deleteTenant(api.db, tenantId);
+  await until(async () => (await statusWith(token)) === 401, { timeoutMs: 5_000, what: 'the tenant is refused' });
+});
+
+test('rotation: both secrets work during the overlap, one without it', async () => {
+  const first = await api.credentialOf(api.tenantId, ['read']);
+  const rotate = async (overlap_seconds: number) => {
+    const body = { credential_id: first.client_id, overlap_seconds };
+    return (await api.client.ok('/credentials/rotate', body, CredentialSecretResponse)).client_secret;
+  };
+  const statusOf = async (client_secret: string) =>
+    (await getToken({ client_id: first.client_id, client_secret })).status;
+  const second = await rotate(60);
+  expect([await statusOf(first.client_secret), await statusOf(second)]).toEqual([200, 200]);
+  const third = await rotate(0);
+  expect([await statusOf(first.client_secret), await statusOf(second), await statusOf(third)]).toEqual([401, 401, 200]);
+});
+
+test('a credential made over the API works until it expires, and its secret is shown once', async () => {
+  const expires_at = new Date(Date.now() + 3_600_000).toISOString();
+  const body = { name: 'painters', scopes: ['read'], agent_types: ['painter'], expires_at };
+  const made = await api.client.ok('/credentials/create', body, CredentialSecretResponse);
+  expect(made.credential).toMatchObject({
+    name: 'painters',
+    scopes: ['read'],
+    agent_types: ['painter'],
+    expires_at,
+    revoked_at: null,
+  });
+  const { client_id } = made.credential;
+  const list = await api.client.ok('/credentials/get', { page_size: 1 }, CredentialsGetResponse);
+  expect(list.credentials.map((credential) => credential.client_id)).toEqual([client_id]);
+  expect(JSON.stringify(list)).not.toMatch(/secret/);
+  expect((await getToken({ client_id, client_secret: made.client_secret, agent_type: 'painter' })).status).toBe(200);
+  await api.database.query('UPDATE credentials SET expires_at = now() WHERE credential_id = $1', [client_id]);
+  expect((await getToken({ client_id, client_secret: made.client_secret })).status).toBe(401);
+  const past = { ...body, expires_at: '2020-01-01T00:00:00Z' };
+  expect(await api.client.failure('/credentials/create', past)).toBe('400 BAD_REQUEST');
+});
+
+test.each(['/credentials/rotate', '/credentials/revoke'])("%s of another tenant's credential: 404", async (path) => {
+  const other = await api.credentialOf(await api.otherTenant(), ['read']);
+  expect(await api.client.failure(path, { credential_id: other.client_id })).toBe('404 NOT_FOUND');
+});
+
+test('keys rotate without ending the tokens that the old one signed', async () => {
+  const credential = await api.credentialOf(api.tenantId, ['read']);
+  const before = await api.tokens.jwks();
+  const { kid, retired } = await rotateSigningKeys(api.db, api.secrets);
+  expect(retired).toEqual(before.keys.map((key) => key.kid));
+  expect((await loadSigningKeys(api.db, api.secrets)).map((key) => key.kid)).toEqual([kid, ...retired]);
+  const { token } = GetTokenResponse.parse((await getToken(credential)).body);
+  expect(await statusWith(token)).toBe(200);
+});
+
+test('a tenant beyond its rate is told to wait', async () => {
+  const limited = await serveApi(await freshDatabase(), { ratePerMinute: 3 });
+  try {
+    const statuses = [];
+    for (let call = 0; call < 4; call++) statuses.push((await limited.client.post('/sessions/get', {})).status);
+    expect(statuses).toEqual([200, 200, 200, 429]);
+    const other = await limited.clientOf(await limited.otherTenant(), ['read']);
+    expect((await other.post('/sessions/get', {})).status).toBe(200);
+  } finally {
+    await limited.close();
+  }
+});

@@ -1,0 +1,231 @@
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Operation } from '../../contracts/operation.js';
+import { OPERATIONS } from '../../contracts/operations.js';
+import { ErrorBody } from '../../contracts/primitives.js';
+import type { Answer } from '../setup/api-client.js';
+import { freshDatabase } from '../setup/database.js';
+import { type ServedApi, serveApi } from './served-api.js';
+
+let api: ServedApi;
+beforeAll(async () => {
+  api = await serveApi(await freshDatabase(), { requestTimeoutMs: 600, sendWaitMs: 1_500 });
+});
+afterAll(() => api.close());
+
+const OPERATION_LIST = Object.values<Operation>(OPERATIONS);
+const POSTS = OPERATION_LIST.filter(({ method }) => method === 'POST').map(({ path }) => path.replace(':id', 'msg_x'));
+const JSON_POSTS = POSTS.filter((path) => path !== '/send');
+const WITH_TOKEN = OPERATION_LIST.filter(({ access }) => access !== 'public' && access !== 'optional').map(
+  ({ path }) => path,
+);
+const JSON_TYPE = { 'content-type': 'application/json' };
+
+function expectError(answer: Answer, status: number, code: string): void {
+  expect({ status: answer.status, body: answer.body }).toEqual({ status, body: expect.objectContaining({ code }) });
+  const body = ErrorBody.strict().parse(answer.body);
+  expect(answer.headers.get('x-request-id')).toBe(body.request_id);
+  expect(answer.headers.get('content-type')).toContain('application/json');
+}
+
+/** What a raw HTTP/1.1 exchange answers. */
+async function exchange(bytes: string | Buffer): Promise<{ status: number; body: unknown }> {
+  const socket = connect(api.port, '127.0.0.1');
+  socket.on('error', () => undefined);
+  socket.write(bytes);
+  const answer = await text(socket);
+  const [head = '', body = ''] = answer.split('\r\n\r\n', 2);
+  return { status: Number(head.split(' ')[1]), body: JSON.parse(body) };
+}
+
+test.each([
+  ['POST', '/nowhere'],
+  ['GET', '/'],
+  ['POST', '/messages/a/b/resolve'],
+  ['DELETE', '/sessions'],
+])('%s %s is unknown: 404', async (method, path) => {
+  expectError(await api.client.raw(path, null, {}, method), 404, 'NOT_FOUND');
+});
+
+test.each(OPERATION_LIST.map(({ path, method }) => [path.replace(':id', 'x'), method]))(
+  '%s takes only %s: 405 with Allow',
+  async (path, method) => {
+    const answer = await api.client.raw(path, null, {}, 'DELETE');
+    expectError(answer, 405, 'METHOD_NOT_ALLOWED');
+    expect(answer.headers.get('allow')).toContain(method);
+  },
+);
+
+test('OPTIONS names the methods and opens nothing to other origins', async () => {
+  const answer = await api.client.raw('/sessions/get', null, { origin: 'https://elsewhere.example' }, 'OPTIONS');
+  expect(answer.status).toBe(204);
+  expect(answer.headers.get('allow')).toBe('POST, OPTIONS');
+  expect(answer.headers.get('access-control-allow-origin')).toBeNull();
+});
+
+test.each(WITH_TOKEN)('%s without a token: 401 before anything of the body is looked at', async (path) => {
+  const answer = await api.client.raw(path, '{"broken', { 'content-type': 'text/plain' });
+  expectError(answer, 401, 'unauthorized');
+  expect(answer.headers.get('www-authenticate')).toBe('Bearer');
+});
+
+test('403 comes before 400', async () => {
+  const reader = await api.clientOf(api.tenantId, ['read']);
+  const answer = await reader.raw('/credentials/create', '{"broken', await reader.headers());
+  expectError(answer, 403, 'forbidden');
+});
+
+const DEEP = 100_000;
+const BAD_BODIES: [string, string][] = [
+  ['malformed', '{"a":'],
+  ['an array', '[]'],
+  ['a null', 'null'],
+  ['a string', '"text"'],
+  ['100,000 deep arrays', '['.repeat(DEEP) + ']'.repeat(DEEP)],
+  ['100,000 deep objects', '{"a":'.repeat(DEEP)],
+  ['33 deep', `${'{"a":'.repeat(33)}1${'}'.repeat(33)}`],
+  ['__proto__', '{"__proto__":{"admin":true}}'],
+  ['an escaped __proto__', '{"\\u005f_proto__":{"admin":true}}'],
+  ['constructor.prototype', '{"constructor":{"prototype":{"admin":true}}}'],
+  ['NUL in a string', '{"a":"x\\u0000y"}'],
+  ['NUL in a key', '{"a\\u0000":1}'],
+  ['half a surrogate pair in a key', '{"\\ud800":1}'],
+  ['an unknown field', '{"no_such_field":1}'],
+];
+
+describe.each(BAD_BODIES)('a body with %s', (_what, body) => {
+  test.each(JSON_POSTS)('at %s: 400', async (path) => {
+    expectError(await api.client.raw(path, body, await api.client.headers()), 400, 'BAD_REQUEST');
+  });
+});
+
+test.each(JSON_POSTS)('%s with another content type, or none: 400', async (path) => {
+  const { authorization } = (await api.client.headers()) as { authorization: string };
+  expectError(await api.client.raw(path, '{}', { authorization, 'content-type': 'text/plain' }), 400, 'BAD_REQUEST');
+  const bare = await exchange(
+    `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization}\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}`,
+  );
+  expect(bare).toEqual({ status: 400, body: expect.objectContaining({ code: 'BAD_REQUEST' }) });
+});
+
+/** Wrong kinds of value in every field that a request has. */
+const WRONG_VALUES = [
+  null,
+  true,
+  -1,
+  1.5,
+  1e300,
+  '',
+  'x'.repeat(100_000),
+  '\ud800',
+  [],
+  [[]],
+  {},
+  { a: 1 },
+  '2026-13-45T99:99:99Z',
+];
+const FIELDS = OPERATION_LIST.filter(({ path }) => path !== '/send' && path !== '/auth/get_token').flatMap(
+  ({ path, request }) => {
+    const shape = (request as { shape?: Record<string, unknown> } | undefined)?.shape ?? {
+      instance_id: 0,
+      payload: 0,
+      v: 0,
+    };
+    return request ? Object.keys(shape).map((field): [string, string] => [path.replace(':id', 'msg_x'), field]) : [];
+  },
+);
+test.each(FIELDS)('%s with anything in %s: never 500, always the one form', async (path, field) => {
+  for (const value of WRONG_VALUES) {
+    const answer = await api.client.post(path, { [field]: value });
+    expect(answer.status, JSON.stringify([value, answer.body])?.slice(0, 300)).not.toBe(500);
+    if (answer.status !== 200) ErrorBody.strict().parse(answer.body);
+  }
+});
+
+test('a body that does not fit names the field', async () => {
+  const { body } = await api.client.post('/sessions/get', { page_size: 101 });
+  expect(body).toEqual(expect.objectContaining({ error: expect.stringContaining('page_size') }));
+  const unknown = await api.client.post('/agents/heartbeat', { instance_id: 'a', colour: 'red' });
+  expect(unknown.body).toEqual(expect.objectContaining({ error: expect.stringContaining('colour') }));
+});
+
+test('an empty body counts as {} only where no field is required', async () => {
+  const headers = await api.client.headers();
+  expect((await api.client.raw('/sessions/get', '', headers)).status).toBe(200);
+  expectError(await api.client.raw('/sessions/close', '', headers), 400, 'BAD_REQUEST');
+});
+
+test.each(POSTS)('%s with more than 1 MiB: 413', async (path) => {
+  const answer = await api.client.raw(path, JSON.stringify({ a: 'x'.repeat(1024 * 1024) }), await api.client.headers());
+  expectError(answer, 413, 'PAYLOAD_TOO_LARGE');
+});
+
+test('X-Request-Id is echoed when it is sane, made when it is not', async () => {
+  const sane = await api.client.raw('/nowhere', null, { 'x-request-id': 'call-7' });
+  expect(sane.headers.get('x-request-id')).toBe('call-7');
+  for (const wild of ['x'.repeat(129), 'two words', '\u00e9']) {
+    const { headers } = await api.client.raw('/health', null, { 'x-request-id': wild }, 'GET');
+    expect(headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+  }
+});
+
+test.each(['/health', '/openapi.json', '/.well-known/jwks.json', '/.well-known/agent-card.json'])(
+  '%s answers HEAD',
+  async (path) => {
+    expect((await api.client.raw(path, null, {}, 'HEAD')).status).toBe(200);
+  },
+);
+
+test.each(['/%zz', '/messages/%00/resolve', `/messages/${'x'.repeat(5_000)}/resolve`, '/messages/%E0%A4%A/resolve'])(
+  'a wild path %# is answered in the one form',
+  async (path) => {
+    const answer = await api.client.raw(path, '{"resolution":"approved"}', await api.client.headers());
+    expect([400, 404]).toContain(answer.status);
+    ErrorBody.strict().parse(answer.body);
+  },
+);
+
+const POST_HEAD = 'POST /auth/get_token HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n';
+test.each([
+  ['both lengths', `${POST_HEAD}Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`, 400, 'BAD_REQUEST'],
+  ['no HTTP', 'hello\r\n\r\n', 400, 'BAD_REQUEST'],
+  ['too many headers', `GET /health HTTP/1.1\r\nHost: x\r\nA: ${'x'.repeat(20_000)}\r\n\r\n`, 431, 'BAD_REQUEST'],
+  ['a body that never comes', `${POST_HEAD}Content-Length: 40\r\n\r\n{"a`, 408, 'REQUEST_TIMEOUT'],
+  ['a head that never ends', 'GET /health HTTP/1.1\r\nHost: x\r\n', 408, 'REQUEST_TIMEOUT'],
+])('%s on the wire is answered in the one form', async (_what, bytes, status, code) => {
+  const answer = await exchange(bytes);
+  expect(answer).toEqual({ status, body: expect.objectContaining({ code }) });
+  ErrorBody.strict().parse(answer.body);
+});
+
+test('/agents/connect on the address without TLS: 426', async () => {
+  expectError(await api.client.get('/agents/connect?instance_id=a'), 426, 'UPGRADE_REQUIRED');
+});
+
+test('an unexpected error is 500 without its details', async () => {
+  await api.database.query('ALTER TABLE events RENAME TO events_away');
+  try {
+    const answer = await api.client.post('/telemetry/get_events', {});
+    expectError(answer, 500, 'INTERNAL_ERROR');
+    expect(JSON.stringify(answer.body)).not.toMatch(/events|relation|sql/i);
+  } finally {
+    await api.database.query('ALTER TABLE events_away RENAME TO events');
+  }
+});
+
+test('a caller who waits for an answer is not cut by the time limit for requests', async () => {
+  const task = await api.client.send('hello');
+  expect(task.status.state).toBe('submitted');
+});
+
+test('a body that is not UTF-8: 400', async () => {
+  const { authorization } = (await api.client.headers()) as { authorization: string };
+  const head = `POST /sessions/get HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization}\r\nContent-Type: application/json\r\n`;
+  const bytes = Buffer.from(`${head}Connection: close\r\nContent-Length: 14\r\n\r\n{"status":"\xff"}`, 'latin1');
+  expect(await exchange(bytes)).toEqual({ status: 400, body: expect.objectContaining({ code: 'BAD_REQUEST' }) });
+});
+
+test('a form instead of JSON: 400', async () => {
+  expectError(await api.client.raw('/auth/get_token', 'client_id=a', JSON_TYPE), 400, 'BAD_REQUEST');
+});

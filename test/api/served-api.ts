@@ -1,0 +1,114 @@
+import type { AddressInfo } from 'node:net';
+import { buildApi } from '../../api/app.js';
+import type { Scope } from '../../contracts/primitives.js';
+import { createCredential, credentialStatus } from '../../db/credentials.js';
+import { loadSigningKeys } from '../../db/signing-keys.js';
+import { createTenant } from '../../db/tenants.js';
+import type { MessageCore } from '../../messages/core.js';
+import { createGateway } from '../../messages/gateway.js';
+import { createMemoryBus } from '../../messages/memory-bus.js';
+import { createSessions } from '../../messages/sessions.js';
+import { createAuthenticator } from '../../runtime/authenticator.js';
+import { createLogger } from '../../runtime/logger.js';
+import { createOutbound } from '../../runtime/outbound.js';
+import { createSecrets } from '../../runtime/secrets.js';
+import { createTokens } from '../../runtime/tokens.js';
+import { ApiClient } from '../setup/api-client.js';
+import type { FreshDatabase } from '../setup/database.js';
+
+const KEY = Buffer.alloc(32, 7).toString('base64');
+
+export interface ServedApiOptions {
+  requestTimeoutMs?: number;
+  sendWaitMs?: number;
+  ratePerMinute?: number;
+  trustProxyCidrs?: string[];
+  temporal?: 'ok' | 'down';
+}
+
+export type ServedApi = Awaited<ReturnType<typeof serveApi>>;
+
+/**
+ * The HTTP face on a port of its own, over the test file's database, which is dropped with it. There is no worker: messages that are accepted stay as they are until
+ * the test moves them by `core`.
+ */
+export async function serveApi(database: FreshDatabase, options: ServedApiOptions = {}) {
+  const db = database.db();
+  const log = createLogger({ level: 'silent' });
+  const secrets = createSecrets(KEY);
+  const tokens = createTokens({ loadKeys: () => loadSigningKeys(db, secrets) });
+  const outbound = createOutbound({ allowCidrs: ['127.0.0.0/8'] });
+  const draining = new AbortController();
+  const bus = createMemoryBus({ log });
+  const core: MessageCore = {
+    db,
+    bus,
+    log,
+    waker: { message: () => undefined, session: () => undefined },
+    limits: { queueWaitMs: 30_000, inputExpiryMs: 86_400_000, tenantMaxInFlight: 50 },
+  };
+  let baseUrl = '';
+  const app = buildApi({
+    config: {
+      SEND_WAIT_MS: options.sendWaitMs ?? 60_000,
+      RATE_LIMIT_PER_MINUTE: options.ratePerMinute ?? 0,
+      TRUST_PROXY_CIDRS: options.trustProxyCidrs ?? [],
+    },
+    db,
+    log,
+    authenticator: createAuthenticator({ tokens, lookup: (id) => credentialStatus(db, id) }),
+    tokens,
+    secrets,
+    gateway: createGateway(core),
+    sessions: createSessions(core),
+    outbound,
+    health: async () => ({
+      status: options.temporal === 'down' ? 'degraded' : 'ok',
+      version: '0.0.0',
+      checks: { database: 'ok', temporal: options.temporal ?? 'ok', mesh: 'ok' },
+    }),
+    version: '0.0.0',
+    baseUrl: () => baseUrl,
+    meshUrl: () => 'https://mesh.example:8443',
+    draining: draining.signal,
+    ...(options.requestTimeoutMs !== undefined && { requestTimeoutMs: options.requestTimeoutMs }),
+  });
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = app.server.address() as AddressInfo;
+  baseUrl = `http://127.0.0.1:${port}`;
+
+  const credentialOf = async (tenantId: string, scopes: Scope[], agent_types: string[] = []) => {
+    const fields = { name: 'test', scopes, agent_types };
+    const issued = await db.tenant(tenantId, (tx) => createCredential(tx, secrets, tenantId, fields));
+    return { client_id: issued.credential.client_id, client_secret: issued.client_secret };
+  };
+  const clientOf = async (tenantId: string, scopes: Scope[], agentTypes: string[] = []) => {
+    const credential = await credentialOf(tenantId, scopes, agentTypes);
+    return new ApiClient({ devJson: () => ({ base_url: baseUrl, ...credential }) }, credential);
+  };
+  const tenant = await createTenant(db, 'one');
+  return {
+    app,
+    core,
+    database,
+    db,
+    tokens,
+    secrets,
+    port,
+    draining,
+    baseUrl,
+    tenantId: tenant.tenant_id,
+    /** Scope `full` of the first tenant. */
+    client: await clientOf(tenant.tenant_id, ['full']),
+    credentialOf,
+    clientOf,
+    otherTenant: async () => (await createTenant(db, 'two')).tenant_id,
+    close: async () => {
+      draining.abort();
+      await app.close();
+      await outbound.close();
+      await bus.close();
+      await database.drop();
+    },
+  };
+}
