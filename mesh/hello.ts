@@ -51,6 +51,8 @@ async function takeOver(context: MeshContext, connection: Connection, hello: Hel
     );
   }
   await welcome(context, connection, hello, resumes !== undefined);
+  // Not waited for: messages that wait look again by themselves, only later.
+  void persist(() => context.dispatches.agentJoined(connection.tenant_id), context.log);
 }
 
 /** Waits for writes under way, so that none is caught between two epochs. What waits for the agent is not waited for. */
@@ -100,7 +102,7 @@ async function welcome(
     server_time: new Date().toISOString(),
   });
   connection.socket.send(frame);
-  connection.happen('welcomed');
+  connection.happen(resumed ? 'resumed' : 'welcomed');
   for (const dispatch of replays) dispatch.resend();
   const ended = held.filter((frameId) => inflight.get(frameId)?.isOpen !== true);
   for (const frameId of ended) await answerHeld(context, connection, frameId);

@@ -153,7 +153,8 @@ async function insertMessage(
 class LostRace extends Error {}
 
 /**
- * Puts a message on the record: row, session where none is named, and events in one transaction; then wakes its workflow.
+ * Puts a message on the record: row, session where none is named, and events in one transaction; then wakes its workflow. The workflow
+ * of a session that was opened here starts a little later, by the sweeper: it has nothing to do before the session idles.
  * A repeat of the same messageId from the same credential in the same context gives the same message.
  * @throws RpcError INVALID_PARAMS (IDEMPOTENCY_MISMATCH, NOT_FOUND), UNSUPPORTED_OPERATION (SESSION_CLOSED)
  * @throws PlatformError RATE_LIMITED beyond the tenant's bound of messages in flight
@@ -166,7 +167,7 @@ export async function acceptMessage(
 ): Promise<Accepted> {
   const draft = draftOf(caller, params, context);
   const trace = traceFrom(context.traceparent);
-  const work = async (tx: Tx): Promise<Accepted & { opened?: boolean }> => {
+  const work = async (tx: Tx): Promise<Accepted> => {
     const repeat = await findRepeat(tx, draft);
     if (repeat) return repeat;
     await checkRoom(tx, caller.tenant_id, core.limits.tenantMaxInFlight);
@@ -184,15 +185,14 @@ export async function acceptMessage(
         role: 'user',
       },
     );
-    return { ...ids, duplicate: false, opened: draft.contextId === '' };
+    return { ...ids, duplicate: false };
   };
-  const { opened, ...accepted } = await core.db.tenant(caller.tenant_id, work).catch((error: unknown) => {
+  const accepted = await core.db.tenant(caller.tenant_id, work).catch((error: unknown) => {
     if (error instanceof LostRace) return core.db.tenant(caller.tenant_id, work);
     throw error;
   });
   const { tenant_id } = caller;
   const ids = { message_id: accepted.message_id, session_id: accepted.session_id };
   if (!accepted.duplicate) core.waker.message({ tenant_id, ...ids });
-  if (opened) core.waker.session({ tenant_id, ...ids });
   return accepted;
 }

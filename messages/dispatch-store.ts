@@ -1,16 +1,19 @@
 import { isTerminal } from '../contracts/messages.js';
 import { recordEvent } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
-import type { MessageCore } from './core.js';
+import type { MessageCore, MessageRef, SessionRef } from './core.js';
 import { type DispatchSurroundings, openDispatchFrom } from './dispatch-payload.js';
 import type { Closed, Dispatches, DispatchOutcome, DispatchRef, OpenDispatch } from './dispatches.js';
 import { closeDispatch, eventPlace, finishFailed } from './finish.js';
 import { applyOutcome, withUsableForm } from './outcome-apply.js';
 import { readMessage } from './read.js';
 import type { DispatchRow, MessageRow } from './rows.js';
+import { callWaiting } from './waiting.js';
 
-type StoreCore = Pick<MessageCore, 'db' | 'bus' | 'limits'>;
+type StoreCore = Pick<MessageCore, 'db' | 'bus' | 'limits' | 'waker'>;
 
+/** Waiting messages that are called when an agent joins; each dispatch that ends calls one more. */
+const CALLED_FOR_AN_AGENT = 20;
 const NOT_ACCEPTED: Closed = { accepted: false, message_state: null };
 
 async function readDispatch(tx: Tx, ref: DispatchRef): Promise<DispatchRow | null> {
@@ -96,13 +99,16 @@ async function close(
   epoch: number | undefined,
   work: (tx: Tx, row: MessageRow, dispatch: DispatchRow) => Promise<void>,
 ): Promise<Closed> {
+  let called: (MessageRef & SessionRef)[] = [];
   const closed = await core.db.tenant(ref.tenant_id, async (tx) => {
     const open = await lockOpen(tx, ref);
     if (!open || (epoch !== undefined && open.dispatch.epoch !== epoch)) return NOT_ACCEPTED;
     await work(tx, open.row, open.dispatch);
     const after = await readMessage(tx, ref.tenant_id, ref.message_id);
+    called = await callWaiting(tx, ref.tenant_id, 1);
     return { accepted: true, message_state: after?.row.state ?? null };
   });
+  for (const waiting of called) core.waker.message(waiting);
   if (closed.accepted) core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed' });
   return closed;
 }
@@ -188,6 +194,11 @@ async function closedAmong(core: StoreCore, refs: DispatchRef[]): Promise<{ disp
   );
 }
 
+async function agentJoined(core: StoreCore, tenantId: string): Promise<void> {
+  const called = await core.db.tenant(tenantId, (tx) => callWaiting(tx, tenantId, CALLED_FOR_AN_AGENT));
+  for (const waiting of called) core.waker.message(waiting);
+}
+
 /** The transactions of a dispatch's life on Postgres (architecture.md, decision 5). */
 export function createDispatches(core: StoreCore): Dispatches {
   return {
@@ -198,5 +209,6 @@ export function createDispatches(core: StoreCore): Dispatches {
     takeBack: (ref, reason, options) => takeBack(core, ref, reason, options),
     lose: (ref, code) => lose(core, ref, code),
     closedAmong: (refs) => closedAmong(core, refs),
+    agentJoined: (tenantId) => agentJoined(core, tenantId),
   };
 }

@@ -71,4 +71,6 @@ export interface Dispatches {
   lose(ref: DispatchRef, code: 'AGENT_DISCONNECTED' | 'DEADLINE_EXCEEDED'): Promise<void>;
   /** Which of these dispatches are no longer open, with their state (for a node's reconciliation). */
   closedAmong(refs: DispatchRef[]): Promise<{ dispatch_id: string; state: string }[]>;
+  /** An agent of the tenant can take work: messages that wait for one are called. */
+  agentJoined(tenantId: string): Promise<void>;
 }

@@ -27,10 +27,13 @@ export type Step =
       expires_ms: number;
     };
 
-const RETRY_MIN_MS = 200;
-const RETRY_MAX_MS = 2_000;
+const RETRY_MIN_MS = 250;
+const RETRY_MAX_MS = 5_000;
 
-/** How long to wait before the next look for a free agent: short at first, two seconds at most. */
+/**
+ * How long to wait before the next look for a free agent, unless the message is called earlier (see `callWaiting`): short at first,
+ * five seconds at most.
+ */
 export function retryDelayMs(waitedMs: number): number {
-  return Math.min(RETRY_MAX_MS, Math.max(RETRY_MIN_MS, Math.floor(waitedMs / 3)));
+  return Math.min(RETRY_MAX_MS, Math.max(RETRY_MIN_MS, Math.floor(waitedMs / 2)));
 }

@@ -14,8 +14,9 @@ export interface SweeperPace {
   unseenMs: number;
 }
 
-const PACE: SweeperPace = { everyMs: 1_000, unansweredMs: 3_000, unseenMs: 60_000 };
+const PACE: SweeperPace = { everyMs: 1_000, unansweredMs: 5_000, unseenMs: 60_000 };
 const BATCH = 200;
+const CALLS_AT_ONCE = 10;
 
 type Named = MessageRef & SessionRef;
 
@@ -44,6 +45,15 @@ const UNSEEN_SESSIONS = `
     SELECT tenant_id, session_id FROM sessions WHERE supervised_at < now() - $1 * interval '1 ms' AND status = 'active'
      ORDER BY supervised_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED)
   RETURNING tenant_id, session_id`;
+
+/** Calls for each of `items`, a few at a time, so that the sweeper never crowds out the callers. */
+async function inTurns<T>(items: T[], call: (item: T) => Promise<void>): Promise<void> {
+  const queue = [...items];
+  const work = async () => {
+    for (let item = queue.shift(); item !== undefined; item = queue.shift()) await call(item);
+  };
+  await Promise.all(Array.from({ length: CALLS_AT_ONCE }, work));
+}
 
 /**
  * Brings what the record wants and the cluster does not know (architecture.md, decision 14): starts what a crash left behind,
@@ -104,13 +114,9 @@ export class Sweeper {
   async #repeatWakeUps(): Promise<void> {
     const messages = await this.#claim<Named>(UNANSWERED_MESSAGES, this.#pace.unansweredMs);
     const sessions = await this.#claim<SessionRef>(UNANSWERED_SESSIONS, this.#pace.unansweredMs);
-    if (messages.length + sessions.length > 0) {
-      this.#core.log.info({ messages: messages.length, sessions: sessions.length }, 'wake-ups repeated');
-    }
-    await Promise.all([
-      ...messages.map((ref) => this.#temporal.wakeMessage(ref)),
-      ...sessions.map((ref) => this.#temporal.wakeSession(ref)),
-    ]);
+    if (messages.length > 0) this.#core.log.info({ messages: messages.length }, 'wake-ups repeated');
+    await inTurns(messages, (ref) => this.#temporal.wakeMessage(ref));
+    await inTurns(sessions, (ref) => this.#temporal.wakeSession(ref));
   }
 
   async #askAfterUnseen(): Promise<void> {

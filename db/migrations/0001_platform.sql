@@ -187,6 +187,7 @@ CREATE INDEX messages_by_session ON messages (tenant_id, session_id, created_at 
 CREATE INDEX messages_in_flight ON messages (tenant_id, session_id) WHERE state IN ('submitted', 'working', 'input-required');
 CREATE INDEX messages_slots ON messages (tenant_id, instance_id) WHERE holds_slot;
 CREATE INDEX messages_suspending ON messages (tenant_id, session_id) WHERE suspends_session;
+CREATE INDEX messages_unrouted ON messages (tenant_id, created_at) WHERE unrouted_since IS NOT NULL;
 CREATE INDEX messages_to_wake ON messages (wake_requested_at) WHERE wake_requested_at IS NOT NULL;
 CREATE INDEX messages_supervised ON messages (supervised_at) WHERE state IN ('submitted', 'working', 'input-required');
 
