@@ -278,6 +278,7 @@ CREATE INDEX messages_slots ON public.messages USING btree (tenant_id, instance_
 CREATE INDEX messages_supervised ON public.messages USING btree (supervised_at) WHERE (state = ANY (ARRAY['submitted'::text, 'working'::text, 'input-required'::text]));
 CREATE INDEX messages_suspending ON public.messages USING btree (tenant_id, session_id) WHERE suspends_session;
 CREATE INDEX messages_to_wake ON public.messages USING btree (wake_requested_at) WHERE (wake_requested_at IS NOT NULL);
+CREATE INDEX messages_unrouted ON public.messages USING btree (tenant_id, created_at) WHERE (unrouted_since IS NOT NULL);
 CREATE INDEX sessions_newest ON public.sessions USING btree (tenant_id, created_at DESC, session_id DESC);
 CREATE INDEX sessions_slots ON public.sessions USING btree (tenant_id, instance_id) WHERE ((status = 'active'::text) AND explicit);
 CREATE INDEX sessions_supervised ON public.sessions USING btree (supervised_at) WHERE (status = 'active'::text);
