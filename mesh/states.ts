@@ -39,6 +39,7 @@ const TABLE: Record<ConnectionState, Partial<Record<ConnectionEvent, Step>>> = {
   },
   AWAIT_WELCOME: {
     welcomed: { state: 'READY' },
+    resumed: { state: 'READY' },
     socket_lost: { state: 'CLOSED' },
     replaced: { state: 'CLOSED', close: CLOSE_CODES.REPLACED },
     close_request: { state: 'CLOSED', close: CLOSE_CODES.NORMAL },
@@ -57,6 +58,7 @@ const TABLE: Record<ConnectionState, Partial<Record<ConnectionEvent, Step>>> = {
     replaced: { state: 'CLOSED', close: CLOSE_CODES.REPLACED, failInFlight: true },
   },
   SUSPENDED: {
+    // The work goes on: the socket that brought the token is READY in place of this one.
     resumed: { state: 'READY' },
     window_over: { state: 'CLOSED', failInFlight: true },
     hello_without_match: { state: 'CLOSED', failInFlight: true },

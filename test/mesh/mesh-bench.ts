@@ -1,0 +1,284 @@
+import { randomBytes } from 'node:crypto';
+import { connect, type TLSSocket } from 'node:tls';
+import { onTestFinished } from 'vitest';
+import { WebSocket } from 'ws';
+import type { Caller } from '../../contracts/auth.js';
+import { createCredential, credentialStatus } from '../../db/credentials.js';
+import type { Db } from '../../db/pool.js';
+import { loadSigningKeys } from '../../db/signing-keys.js';
+import type { DispatchEnd, Dispatcher } from '../../mesh/dispatcher.js';
+import { createMeshServer, type MeshServer, type MeshServerOptions } from '../../mesh/server.js';
+import type { MeshTimings } from '../../mesh/timings.js';
+import { advance } from '../../messages/advance.js';
+import type { BusEvent } from '../../messages/bus.js';
+import { cancelMessage } from '../../messages/cancel.js';
+import type { MessageCore } from '../../messages/core.js';
+import { createDispatches } from '../../messages/dispatch-store.js';
+import type { DispatchRef } from '../../messages/dispatches.js';
+import { createGateway } from '../../messages/gateway.js';
+import { createMemoryBus } from '../../messages/memory-bus.js';
+import { type Authenticator, createAuthenticator } from '../../runtime/authenticator.js';
+import { readConfig } from '../../runtime/config.js';
+import { newId, uuidOf } from '../../runtime/ids.js';
+import { createLogger } from '../../runtime/logger.js';
+import { createSecrets } from '../../runtime/secrets.js';
+import { createTokens, type TokenIssuer } from '../../runtime/tokens.js';
+import { localCertificate } from '../sdk/certificate.js';
+import { type Dispatched, dispatched, type Frame, RawAgent } from '../setup/agent.js';
+import type { FreshDatabase } from '../setup/database.js';
+
+const log = createLogger({ level: process.env.MESH_TEST_LOG ?? 'silent' });
+const secrets = createSecrets(randomBytes(32).toString('base64'));
+const certificate = await localCertificate();
+
+/** One tenant with its credential, the functions of `messages/` on a real database, and mesh nodes under test. */
+export class MeshBench {
+  readonly database: FreshDatabase;
+  readonly core: MessageCore;
+  readonly gateway: ReturnType<typeof createGateway>;
+  readonly dispatches: ReturnType<typeof createDispatches>;
+  readonly tokens: TokenIssuer;
+  readonly authenticator: Authenticator;
+  tenantId = '';
+  credentialId = '';
+
+  /** @param db another way to the same database, for what happens when that way is cut */
+  constructor(database: FreshDatabase, db: Db = database.db()) {
+    this.database = database;
+    this.core = {
+      db,
+      bus: createMemoryBus({ log }),
+      log,
+      waker: { message: () => undefined, session: () => undefined },
+      limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000 },
+    };
+    this.gateway = createGateway(this.core);
+    this.dispatches = createDispatches(this.core);
+    const tokens = createTokens({ loadKeys: () => loadSigningKeys(db, secrets) });
+    this.tokens = tokens;
+    this.authenticator = createAuthenticator({ tokens, lookup: (id) => credentialStatus(db, id) });
+  }
+
+  /** A new tenant with a credential: what one test does is not seen by others. */
+  async newTenant(): Promise<{ tenantId: string; credentialId: string }> {
+    const tenantId = newId('ten');
+    await this.database.query("INSERT INTO tenants (tenant_id, name) VALUES ($1, 'test')", [tenantId]);
+    const fields = { name: 'test', scopes: ['full' as const] };
+    const issued = await this.core.db.tenant(tenantId, (tx) => createCredential(tx, secrets, tenantId, fields));
+    return { tenantId, credentialId: issued.credential.credential_id };
+  }
+
+  async reset(): Promise<this> {
+    Object.assign(this, await this.newTenant());
+    return this;
+  }
+
+  get caller(): Caller {
+    const { tenantId: tenant_id, credentialId: credential_id } = this;
+    return { tenant_id, credential_id, agent_type: 'x', scopes: ['full'], sub: 'tester', iat: 0, exp: 0 };
+  }
+
+  token(expiresInSeconds = 3_600): Promise<string> {
+    const { iat, exp, ...claims } = this.caller;
+    return this.tokens.issueAccessToken(claims, expiresInSeconds);
+  }
+
+  /** A node of its own; closed with the test. */
+  async node(
+    options: Partial<Omit<MeshServerOptions, 'config' | 'timings'>> & NodeSettings = {},
+  ): Promise<MeshNodeUnderTest> {
+    const { timings, environment, ...rest } = options;
+    const meshId = newId('mesh');
+    const server = createMeshServer({
+      config: readConfig({ FLEET_MESH_PORT: '0', RESUME_WINDOW_MS: '60000', ...environment }),
+      db: this.core.db,
+      log,
+      bus: this.core.bus,
+      dispatches: this.dispatches,
+      authenticator: this.authenticator,
+      tls: { cert: certificate.cert, key: certificate.key },
+      meshId,
+      timings: { reconcileMs: 50, heartbeatMs: 50, ...timings },
+      ...rest,
+    });
+    const { port } = await server.listen();
+    onTestFinished(() => server.close());
+    return new MeshNodeUnderTest(this, server, meshId, port);
+  }
+
+  async register(instanceId: string, mode = 'connected', tenantId = this.tenantId): Promise<void> {
+    await this.database.query(
+      `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, status, max_concurrent_sessions)
+       VALUES ($1, $2, 'worker', $3, 'offline', 0)`,
+      [tenantId, instanceId, mode],
+    );
+  }
+
+  async agent(instanceId: string): Promise<Record<string, unknown>> {
+    const [row] = await this.database.query('SELECT * FROM agents WHERE tenant_id = $1 AND instance_id = $2', [
+      this.tenantId,
+      instanceId,
+    ]);
+    return row ?? {};
+  }
+
+  /** Accepts a message and opens its dispatch. */
+  async open(text = 'hello', metadata: Record<string, unknown> = {}): Promise<DispatchRef> {
+    const { message_id } = await this.gateway.accept(
+      this.caller,
+      {
+        message: { kind: 'message', messageId: newId('msg'), role: 'user', parts: [{ kind: 'text', text }] },
+        metadata,
+      },
+      { method: 'message/send' },
+    );
+    const step = await advance(this.core, { tenant_id: this.tenantId, message_id });
+    if (step?.kind !== 'dispatch') throw new Error(`no dispatch was opened: ${JSON.stringify(step)}`);
+    return { tenant_id: this.tenantId, message_id, dispatch_id: step.dispatch_id };
+  }
+
+  message(ref: DispatchRef) {
+    return this.gateway.get(this.tenantId, ref.message_id);
+  }
+
+  cancel(ref: DispatchRef): Promise<unknown> {
+    return cancelMessage(this.core, ref, 'changed my mind');
+  }
+
+  watch(ref: DispatchRef): BusEvent[] {
+    const seen: BusEvent[] = [];
+    this.core.bus.subscribe(this.tenantId, ref.message_id, 0, ({ event }) => seen.push(event));
+    return seen;
+  }
+
+  async events(type: string): Promise<Record<string, unknown>[]> {
+    const rows = await this.database.query<{ payload: Record<string, unknown> }>(
+      'SELECT payload FROM events WHERE tenant_id = $1 AND event_type = $2 ORDER BY occurred_at',
+      [this.tenantId, type],
+    );
+    return rows.map((row) => row.payload);
+  }
+}
+
+interface NodeSettings {
+  timings?: Partial<MeshTimings>;
+  environment?: Record<string, string>;
+}
+
+interface SocketOptions {
+  token?: string;
+  /** Does not answer pings. */
+  mute?: boolean;
+}
+
+/** A raw agent with the manners of a bad network. */
+export class BenchAgent extends RawAgent {
+  readonly #ws: WebSocket;
+  readonly #mute: boolean;
+
+  constructor(ws: WebSocket, instanceId: string, mute: boolean) {
+    super(ws, instanceId);
+    this.#ws = ws;
+    this.#mute = mute;
+  }
+
+  override send(type: string, payload: object, inReplyTo?: string): string {
+    return this.#mute && type === 'pong' ? '' : super.send(type, payload, inReplyTo);
+  }
+
+  /** Sends bytes as a text message, whatever they are. */
+  sendText(bytes: Buffer): void {
+    this.#ws.send(bytes, { binary: false });
+  }
+
+  /** Stops reading. */
+  pause(): void {
+    this.#ws.pause();
+  }
+
+  resume(): void {
+    this.#ws.resume();
+  }
+
+  count(type: string): number {
+    return this.received.filter((frame) => frame.type === type).length;
+  }
+}
+
+/** A mesh node with ways to reach it. */
+export class MeshNodeUnderTest {
+  readonly bench: MeshBench;
+  readonly server: MeshServer;
+  readonly meshId: string;
+  readonly port: number;
+  readonly #waiting = new AbortController();
+
+  constructor(bench: MeshBench, server: MeshServer, meshId: string, port: number) {
+    this.bench = bench;
+    this.server = server;
+    this.meshId = meshId;
+    this.port = port;
+    onTestFinished(() => this.#waiting.abort(new Error('the test has ended')));
+  }
+
+  get dispatcher(): Dispatcher {
+    return this.server.dispatcher;
+  }
+
+  /** An open socket that has not said hello. */
+  async socket(instanceId: string, options: SocketOptions = {}): Promise<BenchAgent> {
+    const token = options.token ?? (await this.bench.token());
+    const url = `wss://127.0.0.1:${this.port}/agents/connect?instance_id=${instanceId}`;
+    const ws = new WebSocket(url, 'service.v1', { ca: certificate.ca, headers: { authorization: `Bearer ${token}` } });
+    const agent = new BenchAgent(ws, instanceId, options.mute ?? false);
+    onTestFinished(() => agent.kill());
+    await new Promise<void>((resolve, reject) => {
+      ws.once('open', () => resolve());
+      ws.once('error', reject);
+    });
+    return agent;
+  }
+
+  /** Registers nothing: connects and says hello. */
+  async join(instanceId: string, hello: Record<string, unknown> = {}, options: SocketOptions = {}) {
+    const agent = await this.socket(instanceId, options);
+    const welcome = await agent.hello(hello);
+    return { agent, welcome };
+  }
+
+  /** A raw TLS connection, for what a WebSocket client would not send. */
+  async rawTls(): Promise<TLSSocket> {
+    const socket = connect({ host: '127.0.0.1', port: this.port, ca: certificate.ca });
+    onTestFinished(() => void socket.destroy());
+    await new Promise<void>((resolve, reject) => {
+      socket.once('secureConnect', () => resolve());
+      socket.once('error', reject);
+    });
+    return socket;
+  }
+
+  /** Runs a dispatch; ends at the latest with the test. */
+  run(ref: DispatchRef, signal = this.#waiting.signal): Promise<DispatchEnd> {
+    const end = this.dispatcher.run(ref, { heartbeat: () => undefined, signal });
+    end.catch(() => undefined); // a test that does not look at the end aborts it
+    return end;
+  }
+
+  /** Opens a dispatch, runs it, and waits until the agent has it. */
+  async send(agent: RawAgent, text = 'hello', metadata: Record<string, unknown> = {}) {
+    const ref = await this.bench.open(text, metadata);
+    const end = this.run(ref);
+    return { ref, end, dispatch: await receive(agent, ref) };
+  }
+}
+
+/** Waits until the agent has that dispatch. */
+export async function receive(agent: RawAgent, ref: DispatchRef): Promise<Dispatched> {
+  const frameId = uuidOf(ref.dispatch_id);
+  return dispatched(agent, await agent.next((frame) => frame.type === 'dispatch' && frame.id === frameId));
+}
+
+/** Waits for an `error` frame of that code. */
+export function errorOf(agent: RawAgent, code: string): Promise<Frame> {
+  return agent.next((frame) => frame.type === 'error' && frame.payload.code === code);
+}
