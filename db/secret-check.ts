@@ -4,10 +4,13 @@ import type { Db } from './pool.js';
 
 const FACT = 'secret_key_check';
 
+/** This process's secret key is not the one that the database was set up with. */
+export class SecretKeyMismatch extends Error {}
+
 /**
  * Compares this process's secret key with the one that the database's secrets were made with; the first process to come
  * leaves the check value.
- * @throws Error when the key is another one: nothing stored could be read and no credential would be recognised
+ * @throws SecretKeyMismatch when the key is another one: nothing stored could be read and no credential would be recognised
  */
 export async function checkSecretKey(db: Db, secrets: Secrets): Promise<void> {
   const own = secrets.mac('the key of this platform', FACT);
@@ -20,7 +23,7 @@ export async function checkSecretKey(db: Db, secrets: Secrets): Promise<void> {
     return Buffer.from(row?.value ?? '', 'base64');
   });
   if (stored.length === own.length && timingSafeEqual(stored, own)) return;
-  throw new Error(
+  throw new SecretKeyMismatch(
     'FLEET_SECRET_KEY (or secret.key in FLEET_DATA_DIR) is not the key that this database was set up with: ' +
       'its credentials and stored secrets cannot be read with it. Give the original key, or an empty database.',
   );

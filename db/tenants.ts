@@ -1,7 +1,7 @@
 import { PlatformError } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';
 import { recordEvent } from './events.js';
-import type { Db } from './pool.js';
+import type { Db, Tx } from './pool.js';
 
 export interface Tenant {
   tenant_id: string;
@@ -40,6 +40,12 @@ export async function listTenants(db: Db): Promise<Tenant[]> {
     created_at: row.created_at.toISOString(),
     deleted_at: row.deleted_at?.toISOString() ?? null,
   }));
+}
+
+/** @throws PlatformError `NOT_FOUND` when there is no such tenant, or it was deleted */
+export async function requireTenant(tx: Tx, tenantId: string): Promise<void> {
+  const rows = await tx.query('SELECT 1 FROM tenants WHERE tenant_id = $1 AND deleted_at IS NULL', [tenantId]);
+  if (rows.length === 0) throw new PlatformError('NOT_FOUND', `There is no tenant ${tenantId}.`);
 }
 
 /**

@@ -44,7 +44,7 @@ export function messageRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'gateway
     return { ok: true, messages, total };
   });
 
-  app.register(async (scope) => {
+  app.register((scope, _options, done) => {
     scope.addHook('preHandler', async (request) => {
       if (request.caller || hasCallbackToken(request.body)) return;
       throw new PlatformError('unauthorized', 'An access token, or a callback_token in the body, is needed.');
@@ -54,5 +54,6 @@ export function messageRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'gateway
       if (!isMessageId(id)) throw new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
       return { ok: true, ...(await gateway.resolve(request.caller, id, body)) };
     });
+    done();
   });
 }
