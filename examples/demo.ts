@@ -7,8 +7,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { OwnPlatform } from './demo/own-platform.js';
 import {
+  agentsReady,
   askForRisk,
   askLibrarian,
+  connect,
   openSession,
   resolveMessage,
   sendMessage,
@@ -18,7 +20,6 @@ import {
   showToken,
   streamMessage,
   type Visit,
-  visit,
 } from './demo/steps.js';
 import { Story } from './demo/story.js';
 import { type DevFile, dataDir, readDevFile } from './platform-access.js';
@@ -34,6 +35,8 @@ const NOT_SHARED = [
 ];
 const FREE_PORTS = { FLEET_API_PORT: '0', FLEET_MESH_PORT: '0', FLEET_METRICS_PORT: '0', FLEET_EXAMPLES: 'on' };
 
+const FAILED = 1;
+
 const story = new Story();
 const cleanUps: (() => Promise<void>)[] = [];
 
@@ -44,11 +47,19 @@ async function runningPlatform(directory: string): Promise<DevFile | null> {
   return health?.ok ? dev : null;
 }
 
+/** Visits a platform; at the end nothing of the visit holds it up. */
+async function enter(dev: DevFile): Promise<Visit> {
+  const place = await connect(dev);
+  cleanUps.unshift(() => place.client.destroy());
+  await agentsReady(place);
+  return place;
+}
+
 function ownPlatform(directory: string, environment: NodeJS.ProcessEnv): OwnPlatform {
   const platform = new OwnPlatform(directory, environment, (line) => story.say(`| ${line}`));
   cleanUps.unshift(async () => {
-    await platform.stop();
-    if (process.exitCode) process.stderr.write(`${platform.lastLines.join('\n')}\n`);
+    await platform.close();
+    if (process.exitCode === FAILED) process.stderr.write(`${platform.lastLines.join('\n')}\n`);
   });
   return platform;
 }
@@ -69,7 +80,7 @@ async function restart(platform: OwnPlatform, place: Visit, messageId: string): 
   await platform.stop();
   story.say('stopped: API, mesh, worker, agents, Temporal and Postgres');
   const startedAt = Date.now();
-  const again = await visit(await platform.start());
+  const again = await enter(await platform.start());
   story.say(`ready again after ${((Date.now() - startedAt) / 1000).toFixed(1)} s`);
   await showPending(again, story, messageId);
   return again;
@@ -80,12 +91,12 @@ async function onOwnPlatform(directory: string): Promise<void> {
   story.title('The agent fleet, step by step');
   story.say('No platform is running here, so this demo starts one and stops it at the end.');
   const platform = ownPlatform(directory, { ...process.env, FLEET_EXAMPLES: 'on' });
-  const first = await visit(await platform.start());
+  const first = await enter(await platform.start());
   const { sessionId, messageId } = await everydaySteps(first);
   const second = await restart(platform, first, messageId);
   await resolveMessage(second, story, messageId);
   await showEvents(second, story, sessionId);
-  showTemporal(second, story, messageId, '\n(after `npm start`: the data of this demo stay)');
+  showTemporal(second, story, messageId, false);
   await second.client.close();
 }
 
@@ -93,11 +104,11 @@ async function onOwnPlatform(directory: string): Promise<void> {
 async function besideRunningPlatform(dev: DevFile): Promise<void> {
   story.title('The agent fleet, step by step');
   story.say(`On the platform that is running at ${dev.base_url}.`);
-  const place = await visit(dev);
+  const place = await enter(dev);
   const { sessionId, messageId } = await everydaySteps(place);
   await resolveMessage(place, story, messageId);
   await showEvents(place, story, sessionId);
-  showTemporal(place, story, messageId, '');
+  showTemporal(place, story, messageId, true);
   await place.client.close();
 
   story.title('The same wait, with a restart in the middle');
@@ -106,7 +117,7 @@ async function besideRunningPlatform(dev: DevFile): Promise<void> {
   cleanUps.unshift(() => rm(directory, { recursive: true, force: true }));
   const shared = Object.entries(process.env).filter(([name]) => !NOT_SHARED.includes(name));
   const platform = ownPlatform(directory, { ...Object.fromEntries(shared), ...FREE_PORTS });
-  const first = await visit(await platform.start());
+  const first = await enter(await platform.start());
   const waiting = await askForRisk(first, story, await openSession(first, story));
   const second = await restart(platform, first, waiting);
   await resolveMessage(second, story, waiting);
@@ -127,7 +138,7 @@ async function main(): Promise<void> {
   const running = await runningPlatform(directory);
   if (running) await besideRunningPlatform(running);
   else await onOwnPlatform(directory);
-  story.say('\nThat was the whole flow.');
+  story.title('That was the whole flow.');
 }
 
 process.once('SIGINT', () => void finish(130));
@@ -137,6 +148,6 @@ main().then(
   (error: unknown) => {
     if (isCleaning) return;
     process.stderr.write(`\nThe demo failed: ${error instanceof Error ? error.message : String(error)}\n`);
-    return finish(1);
+    return finish(FAILED);
   },
 );

@@ -20,6 +20,8 @@ export class OwnPlatform {
   readonly #onLine: (line: string) => void;
   readonly #lastLines: string[] = [];
   #child: ChildProcess | null = null;
+  #isStopping = false;
+  #isClosed = false;
 
   /** @param onLine gets what the platform says while it starts */
   constructor(directory: string, environment: NodeJS.ProcessEnv, onLine: (line: string) => void) {
@@ -35,6 +37,7 @@ export class OwnPlatform {
 
   /** Starts it and waits until it is ready. */
   async start(): Promise<DevFile> {
+    if (this.#isClosed) throw new Error('the demo is ending');
     // In a process group of its own: Ctrl-C in a terminal reaches the demo, which then stops it in order.
     const child = spawn(process.execPath, [START], {
       env: this.#environment,
@@ -42,6 +45,7 @@ export class OwnPlatform {
       detached: true,
     });
     this.#child = child;
+    this.#isStopping = false;
     let isStarting = true;
     for (const stream of [child.stdout, child.stderr]) {
       createInterface({ input: stream }).on('line', (line) => {
@@ -62,13 +66,19 @@ export class OwnPlatform {
   /** Drains and stops it, as Ctrl-C would; kills it where that takes longer than a minute. */
   async stop(): Promise<void> {
     const child = this.#child;
-    this.#child = null;
     if (!child || !isRunning(child)) return;
     const exited = once(child, 'exit');
-    child.kill('SIGTERM');
+    if (!this.#isStopping) child.kill('SIGTERM'); // once: a second signal would mean impatience
+    this.#isStopping = true;
     const kill = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS);
     await exited;
     clearTimeout(kill);
+  }
+
+  /** Stops it for good. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.stop();
   }
 
   #keep(line: string): void {

@@ -17,11 +17,14 @@ export interface Visit {
   client: FleetClient;
 }
 
-/** Connects to a platform and waits until its example agents are there. */
-export async function visit(dev: DevFile): Promise<Visit> {
-  const client = createClient(await accessFrom(dev));
+/** A visit to the platform that `dev` describes. */
+export async function connect(dev: DevFile): Promise<Visit> {
+  return { dev, client: createClient(await accessFrom(dev)) };
+}
+
+/** Waits until the platform's example agents have joined. */
+export async function agentsReady({ client }: Visit): Promise<void> {
   for (const agent_type of ['concierge', 'librarian']) await agentReady(client, agent_type);
-  return { dev, client };
 }
 
 async function agentReady(client: FleetClient, agent_type: string): Promise<void> {
@@ -119,11 +122,14 @@ export async function showEvents({ client }: Visit, story: Story, session_id: st
   for (const event of events.reverse()) story.say(`${event.timestamp.slice(11, 23)}  ${event.event_type}`);
 }
 
-export function showTemporal({ dev }: Visit, story: Story, messageId: string, hint: string): void {
+/** @param staysUp whether the platform still runs when the demo has ended */
+export function showTemporal({ dev }: Visit, story: Story, messageId: string, staysUp: boolean): void {
   if (!dev.temporal_ui_url) return;
-  const workflow = encodeURIComponent(`message:${dev.tenant_id}:${messageId}`);
+  const workflow = `message:${dev.tenant_id}:${messageId}`;
   story.step('The message as a durable workflow, in the Temporal UI');
-  story.say(`${dev.temporal_ui_url}/namespaces/default/workflows/${workflow}${hint}`);
+  if (staysUp) story.say(`${dev.temporal_ui_url}/namespaces/default/workflows/${encodeURIComponent(workflow)}`);
+  else
+    story.say(`What the demo made stays: \`npm start\` prints the UI's address; there it is the workflow\n${workflow}`);
 }
 
 function answerOf(task: Task): string {

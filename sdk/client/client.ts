@@ -114,9 +114,14 @@ export class FleetClient {
     }
   }
 
-  /** Ends idle connections. */
+  /** Ends its connections when what is in flight has been answered. */
   close(): Promise<void> {
     return this.#transport.close();
+  }
+
+  /** Cuts its connections; what is in flight fails with `UnreachableError`. */
+  destroy(): Promise<void> {
+    return this.#transport.destroy();
   }
 
   #send(method: 'message/send' | 'message/stream', input: string | Part[], options: SendOptions) {

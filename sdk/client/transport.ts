@@ -55,9 +55,14 @@ export class Transport {
     return readJson(await this.request(path, options));
   }
 
-  /** Ends idle connections. */
+  /** Ends its connections when what is in flight has been answered. */
   close(): Promise<void> {
     return this.#dispatcher.close();
+  }
+
+  /** Cuts its connections. */
+  destroy(): Promise<void> {
+    return this.#dispatcher.destroy();
   }
 }
 
