@@ -21,7 +21,15 @@ export interface Db {
 const TENANT_ID = /^ten_[0-9a-f-]{36}$/;
 /** SQLSTATE classes and codes that say the server is not there, not that the statement is wrong. */
 const UNAVAILABLE = /^(08|57P0[1-5]|53300|25P03)/;
-const SOCKET_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH']);
+const SOCKET_CODES = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+]);
 
 /** Whether `error` says that the database cannot be reached or has just gone away. */
 export function isDatabaseUnavailable(error: unknown): boolean {
@@ -42,7 +50,11 @@ function createPool(url: string, role: string, max: number, log: Logger): pg.Poo
     keepAlive: true,
     application_name: role,
   });
-  pool.on('error', (error) => log.warn({ err: error.message, role }, 'idle database connection lost'));
+  // A connection that is lost between two queries of a transaction reports to itself only; unheard, that would end the process.
+  pool.on('connect', (client) =>
+    client.on('error', (error) => log.warn({ err: error.message, role }, 'database connection lost')),
+  );
+  pool.on('error', () => undefined); // idle ones report here too
   return pool;
 }
 
