@@ -11,6 +11,7 @@ import { uuidv7 } from '../../runtime/ids.js';
 import { echo, type RawAgent } from '../setup/agent.js';
 import type { Answer, ApiClient } from '../setup/api-client.js';
 import { joinAgent, openSocket, registerAgent } from '../setup/fleet.js';
+import { almost, oneOff } from '../setup/garbage.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform.js';
 import { contradictions } from '../setup/record-checker.js';
 
@@ -18,6 +19,7 @@ import { contradictions } from '../setup/record-checker.js';
 const SEED = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31);
 const BODIES_EACH = 40;
 const FRAMES_EACH = 12;
+const SENDERS = 6;
 
 let shared: SharedPlatform;
 let client: ApiClient;
@@ -29,65 +31,49 @@ beforeAll(async () => {
 });
 afterAll(() => shared?.dispose());
 
-const nastyKey = fc.constantFrom('__proto__', 'constructor', 'prototype', 'toString', '', '\u0000', 'a\u0000b', '$ref');
-const nastyText = fc.constantFrom('\u0000', '\ud800', '../../etc/passwd', "' OR 1=1 --", '{{7*7}}', 'x'.repeat(5_000));
-const nastyNumber = fc.constantFrom(-1, 0, 1.5, 1e308, 2 ** 53, -(2 ** 31));
-const leaf = fc.oneof(fc.jsonValue({ maxDepth: 2 }), nastyText, nastyNumber);
-
-/** The members that a schema knows, wherever in it they are. */
-function keysOf(schema: z.ZodType): string[] {
-  const keys = new Set<string>();
-  const walk = (node: unknown) => {
-    if (typeof node !== 'object' || node === null) return;
-    const { properties } = node as { properties?: Record<string, unknown> };
-    for (const key of Object.keys(properties ?? {})) keys.add(key);
-    for (const child of Object.values(node)) walk(child);
-  };
-  walk(z.toJSONSchema(schema, { unrepresentable: 'any', io: 'input' }));
-  return [...keys, 'unknown_member'];
-}
-
-/** Objects that look like what the schema asks for, and are not. */
-function almost(schema: z.ZodType): fc.Arbitrary<unknown> {
-  const key = fc.oneof({ weight: 6, arbitrary: fc.constantFrom(...keysOf(schema)) }, nastyKey);
-  const shallow = fc.array(fc.tuple(key, leaf), { maxLength: 6 });
-  const entry = fc.tuple(key, fc.oneof(leaf, shallow.map(asJsonObject)));
-  return fc.oneof({ weight: 5, arbitrary: fc.array(entry, { maxLength: 8 }).map(asJsonObject) }, leaf);
-}
-
-/** Own members even for `__proto__`, as a parser makes them. */
-function asJsonObject(entries: [string, unknown][]): unknown {
-  return JSON.parse(`{${entries.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`).join(',')}}`);
-}
-
 const rpc = (params: fc.Arbitrary<unknown>) =>
   fc.record({
     jsonrpc: fc.constantFrom('2.0', '1.0'),
-    id: fc.oneof(fc.integer(), fc.string(), leaf),
+    id: fc.oneof(fc.integer(), fc.string(), fc.jsonValue()),
     method: fc.oneof(fc.constantFrom('message/send', 'message/stream', 'tasks/get'), fc.string()),
     params,
   });
 
 /** Bodies as they go over the wire. */
 function bodies(operation: Operation): string[] {
-  const shaped = almost(operation.request ?? z.object({}));
-  const values = operation.path === '/send' ? fc.oneof(shaped, rpc(almost(SEND_PARAMS))) : shaped;
+  const request = operation.request ?? z.object({});
+  const isSend = operation.path === '/send';
+  const values = isSend ? fc.oneof(almost(request), rpc(almost(SEND_PARAMS))) : almost(request);
   const json = values.map((value) => JSON.stringify(value));
   const broken = fc.tuple(json, fc.nat(40)).map(([text, cut]) => text.slice(0, cut));
   const any = fc.oneof({ weight: 8, arbitrary: json }, broken, fc.string(), fc.constant(''));
-  return [...fc.sample(any, { numRuns: BODIES_EACH, seed: SEED }), ...EXTREMES];
+  const off = isSend ? oneOffMessages() : oneOff(request);
+  const texts = off.map((value) => JSON.stringify(value));
+  return [...fc.sample(any, { numRuns: BODIES_EACH, seed: SEED }), ...texts, ...EXTREMES];
+}
+
+/** Sends with one wrong member in the message, in its metadata or beside them. */
+function oneOffMessages(): unknown[] {
+  const message = { kind: 'message', messageId: 'x', role: 'user', parts: [{ kind: 'text', text: 'x' }] };
+  const { message: messages, metadata, configuration } = SEND_PARAMS.shape;
+  const params = [
+    ...oneOff(messages).map((wrong) => ({ message: { ...message, ...(wrong as object) } })),
+    ...oneOff(metadata).map((wrong) => ({ message, metadata: wrong })),
+    ...oneOff(configuration).map((wrong) => ({ message, configuration: wrong })),
+  ];
+  return params.map((each) => ({ jsonrpc: '2.0', id: 1, method: 'message/send', params: each }));
 }
 const SEND_PARAMS = z.object({
   message: z.object({
-    kind: z.string(),
+    kind: z.literal('message'),
     messageId: z.string(),
-    role: z.string(),
-    parts: z.array(z.unknown()),
-    taskId: z.string(),
-    contextId: z.string(),
+    role: z.literal('user'),
+    parts: z.array(z.object({ kind: z.literal('text'), text: z.string() })),
+    taskId: z.string().optional(),
+    contextId: z.string().optional(),
   }),
-  metadata: z.object({ deadline_ms: z.number(), agent_type: z.string(), instance_id: z.string() }),
-  configuration: z.object({ blocking: z.boolean(), historyLength: z.number() }),
+  metadata: z.object({ deadline_ms: z.number(), agent_type: z.string(), instance_id: z.string() }).partial(),
+  configuration: z.object({ blocking: z.boolean(), historyLength: z.number() }).partial(),
 });
 const EXTREMES = [
   '['.repeat(100_000),
@@ -123,9 +109,13 @@ describe(`garbage over HTTP (seed ${SEED})`, () => {
 
   test.each(posts.map((operation) => [operation.path, operation] as const))('to %s', async (path, operation) => {
     const url = path.replace(':id', 'msg_00000000-0000-7000-8000-000000000000');
-    for (const body of bodies(operation)) {
-      expectDocumented(operation, await client.raw(url, body, await client.headers()), body);
-    }
+    const queue = bodies(operation);
+    const sender = async () => {
+      for (let body = queue.shift(); body !== undefined; body = queue.shift()) {
+        expectDocumented(operation, await client.raw(url, body, await client.headers()), body);
+      }
+    };
+    await Promise.all(Array.from({ length: SENDERS }, sender));
   });
 
   test('with other content types, tokens, methods and paths', async () => {

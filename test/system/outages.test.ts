@@ -136,7 +136,11 @@ async function expectAgentsAgree(): Promise<void> {
 const idsOf = (round: string, count: number) => Array.from({ length: count }, (_, index) => `${round}-${index}`);
 
 async function healthy(): Promise<void> {
-  await until(async () => (await platform.client.get('/health')).status === 200, { timeoutMs: 90_000, what: 'health' });
+  await until(async () => platform.ended ?? (await platform.client.get('/health')).status === 200, {
+    timeoutMs: 90_000,
+    what: 'health',
+  });
+  if (platform.ended) throw new Error(`the platform ended: ${platform.ended}\n${platform.log().slice(-4_000)}`);
 }
 
 describe('kill -9', () => {
