@@ -45,7 +45,7 @@ describe('hello', () => {
     expect(await bench.agent('a')).toMatchObject({
       status: 'available',
       mesh_id: node.meshId,
-      connection_epoch: '1',
+      connection_epoch: 1,
       max_concurrent_sessions: 7,
       agent_version: '1.2.3',
       agent_card: { name: 'A' },
@@ -234,7 +234,7 @@ describe('a connection ends', () => {
     expect((await first.agent.closed).code).toBe(4409);
     await there.join('a');
     expect((await second.agent.closed).code).toBe(4409);
-    expect(await bench.agent('a')).toMatchObject({ status: 'available', mesh_id: there.meshId, connection_epoch: '3' });
+    expect(await bench.agent('a')).toMatchObject({ status: 'available', mesh_id: there.meshId, connection_epoch: 3 });
     expect((await bench.events('agent.health_changed')).length).toBe(1);
   });
 

@@ -1,0 +1,257 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { uuidOf, uuidv7 } from '../../runtime/ids.js';
+import { type FreshDatabase, freshDatabase } from '../setup/database.js';
+import { until } from '../setup/until.js';
+import { errorOf, MeshBench, receive } from './mesh-bench.js';
+
+let database: FreshDatabase;
+let bench: MeshBench;
+beforeAll(async () => {
+  database = await freshDatabase();
+  bench = new MeshBench(database);
+});
+beforeEach(async () => {
+  await bench.reset();
+  await bench.register('a');
+});
+afterAll(() => database.drop());
+
+const closed = { kind: 'closed' };
+const text = (value: string) => ({ kind: 'text', text: value });
+
+describe('a dispatch', () => {
+  it('reaches the agent as documented, and its result ends the message', async () => {
+    const node = await bench.node();
+    const { agent } = await node.join('a');
+    const { ref, end, dispatch } = await node.send(agent, 'hello', { deadline_ms: 5_000 });
+    expect(dispatch.frame.id).toBe(uuidOf(ref.dispatch_id));
+    expect(dispatch.frame).toMatchObject({ v: 1, trace_id: expect.stringMatching(/^[0-9a-f]{32}$/) });
+    expect(dispatch.payload).toMatchObject({
+      jsonrpc: '2.0',
+      method: 'message/send',
+      dispatch_id: ref.dispatch_id,
+      attempt: 1,
+      session_context: { tenant_id: bench.tenantId, message_id: ref.message_id },
+    });
+    expect(dispatch.payload.deadline_ms).toBeGreaterThan(0);
+    expect(dispatch.payload.deadline_ms).toBeLessThanOrEqual(5_000);
+    expect((await bench.message(ref)).state).toBe('working');
+    agent.send('dispatch_ack', {}, dispatch.frame.id);
+    dispatch.result('hi', { usage: { input_tokens: 1, output_tokens: 2 } });
+    expect(await end).toEqual(closed);
+    expect(await bench.message(ref)).toMatchObject({
+      state: 'completed',
+      assistant_output: 'hi',
+      artifacts: [{ artifactId: dispatch.frame.id, parts: [text('hi')] }],
+      usage: { input_tokens: 1, output_tokens: 2 },
+    });
+    expect(node.server.stats().inflight).toBe(0);
+  });
+
+  it('that asks a human waits for the answer', async () => {
+    const node = await bench.node();
+    const { agent } = await node.join('a');
+    const { ref, end, dispatch } = await node.send(agent);
+    dispatch.ask({ kind: 'confirmation', title: 'Go on?' });
+    expect(await end).toEqual(closed);
+    expect((await bench.message(ref)).input_request).toMatchObject({ kind: 'confirmation', title: 'Go on?' });
+  });
+
+  it('streams its chunks to watchers and keeps them for the end', async () => {
+    const node = await bench.node();
+    const { agent } = await node.join('a');
+    const { ref, end, dispatch } = await node.send(agent);
+    const seen = bench.watch(ref);
+    dispatch.chunk(0, 'one ');
+    agent.send('dispatch_chunk', { seq: 1, status_text: 'nearly there' }, dispatch.frame.id);
+    dispatch.chunk(2, 'two');
+    dispatch.chunk(2, 'two');
+    dispatch.chunk(3, '', true);
+    dispatch.result('', { chunk_count: 4 });
+    await end;
+    expect((await bench.message(ref)).assistant_output).toBe('one two');
+    const told = seen
+      .filter((event) => event.kind !== 'changed')
+      .map((event) => ('text' in event ? event.text : event.append));
+    expect(told).toEqual([false, 'nearly there', true, true]);
+  });
+
+  it('fails on a gap in its chunks, and nothing later of it counts', async () => {
+    const node = await bench.node();
+    const { agent } = await node.join('a');
+    const { ref, end, dispatch } = await node.send(agent);
+    dispatch.chunk(0, 'a');
+    dispatch.chunk(2, 'c');
+    expect((await errorOf(agent, 'CHUNK_SEQ_GAP')).in_reply_to).toBe(dispatch.frame.id);
+    dispatch.result('late');
+    await errorOf(agent, 'DISPATCH_ALREADY_TERMINAL');
+    expect(await end).toEqual(closed);
+    expect(await bench.message(ref)).toMatchObject({ state: 'failed', error: { code: 'CHUNK_SEQ_GAP' } });
+    const second = await node.send(agent);
+    second.dispatch.chunk(0, 'a');
+    second.dispatch.result('a', { chunk_count: 2 });
+    await second.end;
+    expect((await bench.message(second.ref)).error?.code).toBe('CHUNK_SEQ_GAP');
+  });
+
+  it('fails when its output grows beyond what is kept', async () => {
+    const node = await bench.node();
+    const { agent } = await node.join('a');
+    const { ref, end, dispatch } = await node.send(agent);
+    dispatch.chunk(0, 'x'.repeat(600_000));
+    dispatch.chunk(1, 'x'.repeat(600_000));
+    await end;
+    expect((await bench.message(ref)).error).toMatchObject({
+      code: 'HANDLER_ERROR',
+      message: expect.stringMatching(/1048576 bytes/),
+    });
+  });
+
+  it('fails with the code of the agent, or HANDLER_ERROR for one that nobody knows', async () => {
+    const node = await bench.node();
+    const { agent } = await node.join('a');
+    for (const [said, stored, message] of [
+      ['AGENT_BUSY', 'AGENT_BUSY', 'because'],
+      ['ECONNREFUSED', 'HANDLER_ERROR', 'ECONNREFUSED: because'],
+    ] as const) {
+      const { ref, end, dispatch } = await node.send(agent);
+      dispatch.error(said, 'because');
+      await end;
+      expect((await bench.message(ref)).error).toEqual({ code: stored, message });
+    }
+  });
+
+  it('fails at its deadline, and the agent hears of it', async () => {
+    const node = await bench.node();
+    const { agent } = await node.join('a');
+    const { ref, end, dispatch } = await node.send(agent, 'hello', { deadline_ms: 200 });
+    agent.send('dispatch_ack', {}, dispatch.frame.id);
+    await errorOf(agent, 'DEADLINE_EXCEEDED');
+    expect(await end).toEqual(closed);
+    expect((await bench.message(ref)).error?.code).toBe('DEADLINE_EXCEEDED');
+    dispatch.result('late');
+    expect((await errorOf(agent, 'DISPATCH_ALREADY_TERMINAL')).in_reply_to).toBe(dispatch.frame.id);
+  });
+
+  it('is canceled at once, by the dispatcher or by looking', async () => {
+    const node = await bench.node();
+    const { agent } = await node.join('a');
+    const told = await node.send(agent);
+    await bench.cancel(told.ref);
+    await node.dispatcher.cancel(told.ref, 'changed my mind');
+    expect((await errorOf(agent, 'CANCELED')).in_reply_to).toBe(told.dispatch.frame.id);
+    expect(await told.end).toEqual(closed);
+    const found = await node.send(agent);
+    await bench.cancel(found.ref);
+    expect((await errorOf(agent, 'CANCELED')).in_reply_to).toBe(found.dispatch.frame.id);
+    expect(await found.end).toEqual(closed);
+    found.dispatch.result('late');
+    await errorOf(agent, 'DISPATCH_ALREADY_TERMINAL');
+    expect((await bench.message(found.ref)).state).toBe('canceled');
+  });
+
+  it('that is unknown here is canceled by doing nothing', async () => {
+    const node = await bench.node();
+    await node.join('a');
+    const ref = await bench.open();
+    await node.dispatcher.cancel(ref, 'why not');
+    expect((await bench.message(ref)).state).toBe('submitted');
+  });
+
+  it('runs once, however often it is asked for, and one waiting may leave', async () => {
+    const node = await bench.node();
+    const { agent } = await node.join('a');
+    const { ref, end, dispatch } = await node.send(agent);
+    const leaving = new AbortController();
+    const left = node.run(ref, leaving.signal);
+    const adopted = node.run(ref);
+    leaving.abort(new Error('gone'));
+    await expect(left).rejects.toThrow('gone');
+    dispatch.result('hi');
+    expect(await Promise.all([end, adopted])).toEqual([closed, closed]);
+    expect(agent.count('dispatch')).toBe(1);
+    expect(await node.run(ref)).toEqual(closed);
+  });
+});
+
+describe('frames about dispatches', () => {
+  it('that never were, or are another agent’s, are UNKNOWN_DISPATCH', async () => {
+    const node = await bench.node();
+    const { agent } = await node.join('a');
+    const { dispatch } = await node.send(agent);
+    await bench.register('b');
+    const { agent: other } = await node.join('b');
+    for (const frameId of [uuidv7(), 'nonsense', dispatch.frame.id]) {
+      other.send('dispatch_result', { result: 'mine' }, frameId);
+      expect((await errorOf(other, 'UNKNOWN_DISPATCH')).in_reply_to).toBe(frameId);
+    }
+    expect(other.isOpen).toBe(true);
+  });
+
+  it('that ended on another node are DISPATCH_ALREADY_TERMINAL', async () => {
+    const [here, there] = [await bench.node(), await bench.node()];
+    const first = await here.join('a');
+    const { end, dispatch } = await here.send(first.agent);
+    dispatch.result('done');
+    await end;
+    const { agent } = await there.join('a');
+    agent.send('dispatch_result', { result: 'again' }, dispatch.frame.id);
+    await errorOf(agent, 'DISPATCH_ALREADY_TERMINAL');
+  });
+});
+
+describe('nothing is sent', () => {
+  it('to an agent that is not here or not ready', async () => {
+    const [here, there] = [await bench.node(), await bench.node()];
+    const { agent } = await here.join('a');
+    const ref = await bench.open();
+    expect(await there.run(ref)).toEqual({ kind: 'not_sent', reason: 'NOT_CONNECTED' });
+    await here.send(agent);
+    agent.send('close_request', {});
+    await until(() => here.server.stats().draining === 1);
+    expect(await here.run(ref)).toEqual({ kind: 'not_sent', reason: 'NOT_READY' });
+    expect(await bench.dispatches.takeBack(ref, 'NOT_READY')).toBe(true);
+  });
+
+  it('to an agent that has its hands full', async () => {
+    const node = await bench.node();
+    const { agent, welcome } = await node.join('a');
+    const refs = await Promise.all(Array.from({ length: welcome.limits.max_inflight + 1 }, () => bench.open()));
+    const ends = refs.map((ref) => node.run(ref));
+    const refused = await Promise.race(ends);
+    expect(refused).toEqual({ kind: 'not_sent', reason: 'AGENT_BUSY' });
+    await until(() => agent.count('dispatch') === welcome.limits.max_inflight);
+  });
+
+  it('a second time: one that another process sent is lost', async () => {
+    const [here, there] = [await bench.node(), await bench.node()];
+    const { agent } = await here.join('a');
+    const { ref } = await here.send(agent);
+    expect(await there.run(ref)).toEqual(closed);
+    expect((await bench.message(ref)).error?.code).toBe('AGENT_DISCONNECTED');
+  });
+
+  it('to an agent that does not read, beyond a bound', async () => {
+    const node = await bench.node();
+    const { agent } = await node.join('a');
+    agent.pause();
+    const reasons = new Set<string>();
+    await until(async () => {
+      const ref = await bench.open('x'.repeat(200_000));
+      const end = await Promise.race([
+        node.run(ref),
+        until(async () => (await bench.message(ref)).state === 'working'),
+      ]);
+      if (typeof end === 'object' && end.kind === 'not_sent') reasons.add(end.reason);
+      return reasons.size > 0;
+    });
+    expect([...reasons]).toEqual(['BACKPRESSURE']);
+    agent.resume();
+    await until(() => agent.count('dispatch') > 0);
+    const ref = await bench.open();
+    await until(async () => {
+      const end = await Promise.race([node.run(ref), receive(agent, ref)]);
+      return !('kind' in end);
+    });
+  });
+});

@@ -1,0 +1,164 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type FreshDatabase, freshDatabase } from '../setup/database.js';
+import { until } from '../setup/until.js';
+import { errorOf, MeshBench, receive } from './mesh-bench.js';
+
+let database: FreshDatabase;
+let bench: MeshBench;
+beforeAll(async () => {
+  database = await freshDatabase();
+  bench = new MeshBench(database);
+});
+beforeEach(async () => {
+  await bench.reset();
+  await bench.register('a');
+});
+afterAll(() => database.drop());
+
+const closed = { kind: 'closed' };
+
+describe('an agent that lost its socket', () => {
+  it('is off the routes, and its work waits for it', async () => {
+    const node = await bench.node();
+    const { agent } = await node.join('a');
+    const { ref } = await node.send(agent);
+    agent.kill();
+    await until(async () => (await bench.agent('a')).status === 'offline');
+    expect((await bench.agent('a')).mesh_id).toBeNull();
+    expect(node.server.stats()).toMatchObject({ suspended: 1, inflight: 1 });
+    expect((await bench.message(ref)).state).toBe('working');
+  });
+
+  it('resumes with its token: what it holds goes on, the rest is sent again', async () => {
+    const node = await bench.node();
+    const { agent, welcome } = await node.join('a');
+    const held = await node.send(agent, 'held');
+    const lost = await node.send(agent, 'lost');
+    held.dispatch.chunk(0, 'one ');
+    held.dispatch.chunk(1, 'two ');
+    const seen = bench.watch(held.ref);
+    await until(() => seen.filter((event) => event.kind === 'artifact').length === 2);
+    agent.kill();
+    const back = await node.join('a', {
+      resume_token: welcome.resume_token,
+      inflight: [{ dispatch_id: held.ref.dispatch_id, last_seq: 1 }],
+    });
+    expect(back.welcome).toMatchObject({ resumed: true, replayed_dispatches: [lost.ref.dispatch_id] });
+    expect(back.welcome.resume_token).not.toBe(welcome.resume_token);
+    const again = await receive(back.agent, lost.ref);
+    expect(again.payload).toMatchObject({ attempt: 2, idempotency_key: lost.dispatch.payload.idempotency_key });
+    expect(again.payload.deadline_ms).toBeLessThan(lost.dispatch.payload.deadline_ms);
+    again.result('found');
+    back.agent.send('dispatch_chunk', { seq: 1, parts: [{ kind: 'text', text: 'two ' }] }, held.dispatch.frame.id);
+    back.agent.send('dispatch_chunk', { seq: 2, parts: [{ kind: 'text', text: 'three' }] }, held.dispatch.frame.id);
+    back.agent.send('dispatch_result', { result: '', chunk_count: 3 }, held.dispatch.frame.id);
+    expect(await Promise.all([held.end, lost.end])).toEqual([closed, closed]);
+    expect((await bench.message(held.ref)).assistant_output).toBe('one two three');
+    expect((await bench.message(lost.ref)).assistant_output).toBe('found');
+    expect(back.agent.count('dispatch')).toBe(1);
+    expect(await bench.agent('a')).toMatchObject({ status: 'available', mesh_id: node.meshId });
+  });
+
+  it('resumes while its old socket still looks alive', async () => {
+    const node = await bench.node();
+    const { agent, welcome } = await node.join('a');
+    const { ref, end } = await node.send(agent);
+    const back = await node.join('a', { resume_token: welcome.resume_token });
+    expect((await agent.closed).code).toBe(4409);
+    expect(back.welcome.resumed).toBe(true);
+    (await receive(back.agent, ref)).result('hi');
+    expect(await end).toEqual(closed);
+    expect((await bench.message(ref)).state).toBe('completed');
+    expect((await bench.events('agent.health_changed')).length).toBe(1);
+  });
+
+  it('hears how what it holds ended meanwhile', async () => {
+    const node = await bench.node({ timings: { reconcileMs: 20 } });
+    const { agent, welcome } = await node.join('a');
+    const canceled = await node.send(agent);
+    const late = await node.send(agent, 'late', { deadline_ms: 300 });
+    agent.kill();
+    await bench.cancel(canceled.ref);
+    await Promise.all([canceled.end, late.end]);
+    const inflight = [canceled.ref, late.ref, { dispatch_id: 'dsp_nonsense' }].map(({ dispatch_id }) => ({
+      dispatch_id,
+      last_seq: -1,
+    }));
+    const back = await node.join('a', { resume_token: welcome.resume_token, inflight });
+    expect(back.welcome).toMatchObject({ resumed: true, replayed_dispatches: [] });
+    expect((await errorOf(back.agent, 'CANCELED')).in_reply_to).toBe(canceled.dispatch.frame.id);
+    expect((await errorOf(back.agent, 'DISPATCH_ALREADY_TERMINAL')).in_reply_to).toBe(late.dispatch.frame.id);
+    await errorOf(back.agent, 'UNKNOWN_DISPATCH');
+  });
+
+  it('starts clean without a token, with a wrong one, or with one that served: its work has failed by then', async () => {
+    const node = await bench.node();
+    let { agent, welcome } = await node.join('a');
+    const used = welcome.resume_token;
+    agent.kill();
+    ({ agent, welcome } = await node.join('a', { resume_token: used }));
+    expect(welcome.resumed).toBe(true);
+    for (const token of [undefined, 'wrong', used]) {
+      const { ref, end } = await node.send(agent);
+      agent.kill();
+      ({ agent, welcome } = await node.join('a', { resume_token: token }));
+      expect(welcome).toMatchObject({ resumed: false, replayed_dispatches: [] });
+      const [row] = await database.query('SELECT state, error_code FROM messages WHERE message_id = $1', [
+        ref.message_id,
+      ]);
+      expect(row).toEqual({ state: 'failed', error_code: 'AGENT_DISCONNECTED' });
+      expect(await end).toEqual(closed);
+    }
+  });
+
+  it('starts clean on another node, and the first node lets go', async () => {
+    const [here, there] = [await bench.node(), await bench.node()];
+    const { agent, welcome } = await here.join('a');
+    const { ref, end } = await here.send(agent);
+    const unsent = await bench.open();
+    const back = await there.join('a', { resume_token: welcome.resume_token });
+    expect(back.welcome.resumed).toBe(false);
+    expect((await bench.message(ref)).error?.code).toBe('AGENT_DISCONNECTED');
+    expect((await bench.message(unsent)).state).toBe('submitted');
+    expect(await bench.dispatches.find(unsent)).toBeNull();
+    expect(await end).toEqual(closed);
+    await until(() => here.server.stats().inflight === 0);
+    expect((await agent.closed).code).toBe(4409);
+  });
+
+  it('that stays away too long loses its work', async () => {
+    const node = await bench.node({ environment: { RESUME_WINDOW_MS: '100' } });
+    const { agent, welcome } = await node.join('a');
+    const { ref, end } = await node.send(agent);
+    agent.kill();
+    expect(await end).toEqual(closed);
+    expect((await bench.message(ref)).error?.code).toBe('AGENT_DISCONNECTED');
+    expect(node.server.stats().suspended).toBe(0);
+    const back = await node.join('a', { resume_token: welcome.resume_token });
+    expect(back.welcome.resumed).toBe(false);
+  });
+});
+
+describe('an agent that says goodbye', () => {
+  it('finishes what it has within the grace', async () => {
+    const node = await bench.node();
+    const { agent } = await node.join('a');
+    const { ref, end, dispatch } = await node.send(agent);
+    agent.send('close_request', { grace_seconds: 30 });
+    await until(async () => (await bench.agent('a')).status === 'draining');
+    dispatch.result('last words');
+    expect(await end).toEqual(closed);
+    expect((await agent.closed).code).toBe(1000);
+    expect((await bench.message(ref)).assistant_output).toBe('last words');
+  });
+
+  it('loses what it has not finished by then', async () => {
+    const node = await bench.node();
+    const { agent } = await node.join('a');
+    const { ref, end } = await node.send(agent);
+    agent.send('close_request', { grace_seconds: 0.1 });
+    expect((await agent.closed).code).toBe(1000);
+    expect(await end).toEqual(closed);
+    expect((await bench.message(ref)).error?.code).toBe('AGENT_DISCONNECTED');
+  });
+});
