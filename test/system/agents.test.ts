@@ -112,6 +112,60 @@ describe('an agent that is lost while it works', () => {
   });
 });
 
+describe('an agent that answers with garbage', () => {
+  const task = { kind: 'task', id: 'x', contextId: 'y', status: { state: 'completed', timestamp: '\u0000' } };
+  const asks = (input_request: object) => ({ result: '', status: { state: 'input-required', input_request } });
+  const answers: [string, string, object][] = [
+    ['a NUL in its text', 'dispatch_result', { result: 'a\u0000b' }],
+    ['half a surrogate pair', 'dispatch_result', { result: 'a\ud800b' }],
+    ['a NUL in a member’s name', 'dispatch_result', { result: { 'a\u0000b': 1 } }],
+    ['a NUL in a task', 'dispatch_result', { result: task }],
+    [
+      'a NUL in the model’s name',
+      'dispatch_result',
+      { result: '', usage: { input_tokens: 1, output_tokens: 1, model: '\u0000' } },
+    ],
+    [
+      'more tokens than there are',
+      'dispatch_result',
+      { result: '', usage: { input_tokens: 2 ** 53, output_tokens: 1 } },
+    ],
+    ['a prototype', 'dispatch_result', JSON.parse('{"result":{"__proto__":{"a":1},"constructor":{"prototype":1}}}')],
+    ['nothing at all', 'dispatch_result', {}],
+    ['a question with a NUL', 'dispatch_result', asks({ title: '\u0000', prompt: '\u0000' })],
+    [
+      'a question whose schema is none',
+      'dispatch_result',
+      asks({ kind: 'form', schema: { type: 'nonsense', pattern: '(' } }),
+    ],
+    ['a chunk with a NUL', 'dispatch_chunk', { seq: 0, parts: [{ kind: 'text', text: '\u0000' }], last_chunk: true }],
+    ['a chunk that skips some', 'dispatch_chunk', { seq: 7, parts: [] }],
+    ['an error with a NUL', 'error', { code: 'A\u0000B', message: '\u0000' }],
+    ['an error of a made-up code', 'error', { code: '../../x', message: '' }],
+  ];
+
+  test.each(answers)('%s: its message ends or waits, and it can go on', async (_what, type, payload) => {
+    const { agent, instanceId } = await connect('garbled');
+    const { task: sent, dispatch } = await inFlight(agent, 'garbled');
+    agent.send(type, payload, dispatch.frame.id);
+    dispatch.result('and then this');
+    const pong = agent.nextOfType('pong').catch(() => undefined);
+    agent.send('ping', {});
+    await pong;
+    if (!agent.isOpen) expect((await agent.closed).code).toBe(1002);
+    else agent.kill();
+    await agent.closed;
+
+    const back = await openSocket(shared.platform, instanceId);
+    await back.hello();
+    await until(async () => ['completed', 'failed', 'input-required'].includes((await client.message(sent.id)).state));
+    const again = await inFlight(back, 'garbled');
+    again.dispatch.result('fine');
+    expect((await client.untilState(again.task.id, 'completed')).assistant_output).toBe('fine');
+    back.close();
+  });
+});
+
 describe('what runs out of time', () => {
   test('a question that nobody answers fails its message with APPROVAL_EXPIRED', async () => {
     await joinAgent(shared.platform, { instanceId: 'asker-1', agentType: 'asker' }, (dispatch) =>
