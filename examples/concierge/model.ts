@@ -34,7 +34,7 @@ export interface ModelAnswer {
 }
 
 /** The model could not be reached or did not answer as agreed. */
-export class ModelError extends Error {
+class ModelError extends Error {
   constructor(message: string, cause?: unknown) {
     super(message, { cause });
     this.name = 'ModelError';
