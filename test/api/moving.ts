@@ -1,0 +1,41 @@
+import { advance } from '../../messages/advance.js';
+import { createDispatches } from '../../messages/dispatch-store.js';
+import type { DispatchOutcome } from '../../messages/dispatches.js';
+import type { ServedApi } from './served-api.js';
+
+const MESH = 'mesh_test';
+
+/** An agent with a socket, as far as the record knows. */
+export async function joinOnRecord(api: ServedApi, instanceId: string, tenantId = api.tenantId): Promise<void> {
+  await api.database.query('INSERT INTO mesh_nodes (mesh_id) VALUES ($1) ON CONFLICT DO NOTHING', [MESH]);
+  await api.database.query(
+    `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, status, mesh_id, connection_epoch, max_concurrent_sessions)
+     VALUES ($1, $2, 'worker', 'connected', 'available', $3, 1, 0)`,
+    [tenantId, instanceId, MESH],
+  );
+}
+
+/** Brings a message to its agent and the agent's answer back: what a worker and a mesh node do. */
+export async function answerMessage(api: ServedApi, messageId: string, outcome: DispatchOutcome): Promise<void> {
+  const ref = { tenant_id: api.tenantId, message_id: messageId };
+  await advance(api.core, ref);
+  const [dispatch] = await api.database.query<{ dispatch_id: string; epoch: number }>(
+    `SELECT dispatch_id, epoch::int FROM dispatches WHERE message_id = $1 AND state = 'open'`,
+    [messageId],
+  );
+  if (!dispatch) throw new Error(`message ${messageId} has no open dispatch`);
+  const dispatches = createDispatches(api.core);
+  const named = { ...ref, dispatch_id: dispatch.dispatch_id };
+  await dispatches.markSent(named, { mesh_id: MESH, epoch: dispatch.epoch });
+  await dispatches.accept(named, dispatch.epoch, outcome);
+}
+
+export const COMPLETED: DispatchOutcome = {
+  state: 'completed',
+  artifacts: [{ artifactId: 'a', parts: [{ kind: 'text', text: 'done' }] }],
+};
+export const ASKS: DispatchOutcome = {
+  state: 'input-required',
+  artifacts: [],
+  input_request: { kind: 'confirmation', title: 'Really?', prompt: 'Shall I go on?' },
+};

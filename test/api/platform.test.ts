@@ -1,0 +1,146 @@
+import { createServer, request as httpRequest } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { HealthResponse } from '../../contracts/health.js';
+import { OPERATIONS } from '../../contracts/operations.js';
+import { GetEventsResponse } from '../../contracts/telemetry.js';
+import { freshDatabase } from '../setup/database.js';
+import { type ServedApi, serveApi } from './served-api.js';
+
+let api: ServedApi;
+beforeAll(async () => {
+  api = await serveApi(await freshDatabase());
+});
+afterAll(() => api.close());
+
+test('health is 200 when all is well', async () => {
+  const answer = await api.client.get('/health');
+  expect(answer.status).toBe(200);
+  expect(HealthResponse.strict().parse(answer.body).status).toBe('ok');
+});
+
+test('health is 503 while Temporal is away', async () => {
+  const degraded = await serveApi(await freshDatabase(), { temporal: 'down' });
+  try {
+    expect(await degraded.client.get('/health')).toMatchObject({ status: 503, body: { status: 'degraded' } });
+  } finally {
+    await degraded.close();
+  }
+});
+
+test('the public card lists nothing of any tenant; with a token, the skills of its fleet', async () => {
+  const skills = [{ id: 'paint', name: 'Paint', tags: ['colour', 7] }, { id: 'wash' }];
+  const agent_card = {
+    name: 'x',
+    skills: [{ id: 'dry', description: 'Dries' }, { id: 7 }, 'nonsense', { id: 'paint' }],
+  };
+  await api.client.post('/agents/register', { agent_type: 'painter', skills, agent_card });
+  await api.client.post('/agents/register', { agent_type: 'odd', agent_card: { skills: 'none' } });
+  const path = '/.well-known/agent-card.json';
+  const open = await api.client.get(path);
+  expect(open.body).toMatchObject({
+    protocolVersion: '0.3.0',
+    url: `${api.baseUrl}/send`,
+    preferredTransport: 'JSONRPC',
+    supportedInterfaces: [{ url: `${api.baseUrl}/send`, protocolBinding: 'JSONRPC', protocolVersion: '0.3' }],
+    skills: [{ id: 'fleet.route' }],
+  });
+  expect(open.headers.get('vary')).toBe('A2A-Version, Authorization');
+  expect(open.headers.get('cache-control')).toContain('public');
+  expect(open.headers.get('last-modified')).toMatch(/GMT$/);
+  const headers = { authorization: `Bearer ${await api.client.token()}` };
+  const own = await api.client.raw(path, null, headers, 'GET');
+  expect((own.body as { skills: unknown }).skills).toEqual([
+    { id: 'dry', name: 'dry', description: 'Dries', tags: [] },
+    { id: 'paint', name: 'Paint', description: 'Paint', tags: ['colour'] },
+    { id: 'wash', name: 'wash', description: 'wash', tags: [] },
+  ]);
+  expect(own.headers.get('cache-control')).toContain('private');
+  const etag = own.headers.get('etag') ?? '';
+  expect((await api.client.raw(path, null, { ...headers, 'if-none-match': etag }, 'GET')).status).toBe(304);
+  expect((await api.client.raw(path, null, { 'if-none-match': etag }, 'GET')).status).toBe(200);
+  expect((await api.client.raw(path, null, { authorization: 'Bearer x' }, 'GET')).status).toBe(401);
+});
+
+test('the description names every operation, its scope, and what is experimental', async () => {
+  const { body } = await api.client.get('/openapi.json');
+  const { openapi, info, paths, components } = body as {
+    openapi: string;
+    info: { version: string };
+    paths: Record<string, Record<string, { security: { bearer?: string[] }[]; 'x-experimental'?: boolean }>>;
+    components: { schemas: object };
+  };
+  expect({ openapi, version: info.version }).toEqual({ openapi: '3.1.0', version: '1.0.0' });
+  const listed = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => `${method} ${path}`),
+  );
+  const mounted = Object.values(OPERATIONS).map(
+    ({ method, path }) => `${method.toLowerCase()} ${path.replace(':id', '{id}')}`,
+  );
+  expect(listed.sort()).toEqual(mounted.sort());
+  expect(paths['/credentials/create']?.post).toMatchObject({
+    security: [{ bearer: ['full'] }],
+    'x-experimental': true,
+  });
+  expect(paths['/sessions/get']?.post).not.toHaveProperty('x-experimental');
+  const references = [...JSON.stringify(body).matchAll(/"\$ref":"#\/components\/schemas\/(\w+)"/g)].map(
+    ([, name]) => name,
+  );
+  expect(Object.keys(components.schemas)).toEqual(expect.arrayContaining([...new Set(references)]));
+  expect(JSON.stringify(body)).not.toContain('$defs');
+});
+
+test('the documentation is one page that loads nothing from elsewhere', async () => {
+  const page = await api.client.get('/docs');
+  expect(page.headers.get('content-type')).toContain('text/html');
+  expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
+  expect(String(page.body)).not.toMatch(/https?:\/\//);
+});
+
+test('events are filtered by what is asked for, newest first', async () => {
+  const { session_id } = (await api.client.post('/sessions/init', {})).body as { session_id: string };
+  await api.client.post('/sessions/close', { session_id, reason: 'enough' });
+  const events = async (body: object) =>
+    (await api.client.ok('/telemetry/get_events', body, GetEventsResponse.strict())).events;
+  const types = (await events({ session_id })).map(({ type }) => type);
+  expect(types).toEqual(['session.closed', 'session.created']);
+  expect((await events({ session_id, type: 'session.closed' })).map(({ event }) => event.reason)).toEqual(['enough']);
+  expect(await events({ session_id, category: 'agent' })).toEqual([]);
+  expect(await events({ session_id, source: 'elsewhere' })).toEqual([]);
+  expect(await events({ session_id, from: '2999-01-01T00:00:00+02:00' })).toEqual([]);
+  expect(await events({ session_id, to: '2999-01-01T00:00:00Z' })).toHaveLength(2);
+  const other = await api.clientOf(await api.otherTenant(), ['read']);
+  expect((await other.ok('/telemetry/get_events', { session_id }, GetEventsResponse)).count).toBe(0);
+});
+
+test('a resolution without a token and without a callback token is 401; so is a callback token that nobody issued', async () => {
+  const json = { 'content-type': 'application/json' };
+  for (const body of [
+    '{}',
+    '{"resolution":"approved"}',
+    '{"callback_token":""}',
+    '{"resolution":"approved","callback_token":"guess"}',
+  ]) {
+    expect((await api.client.raw('/messages/msg_x/resolve', body, json)).status).toBe(401);
+  }
+  expect((await api.client.raw('/messages/msg_x/resolve', '{"callback_token":"guess"}', json)).status).toBe(400);
+});
+
+test('another server hands requests over, as the mesh does on its own address', async () => {
+  await api.app.ready();
+  const other = createServer((request, response) => api.app.routing(request, response));
+  await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+  try {
+    const { port } = other.address() as AddressInfo;
+    const status = await new Promise((resolve, reject) => {
+      const call = httpRequest({ port, host: '127.0.0.1', path: '/send', method: 'POST' }, (response) => {
+        response.resume();
+        resolve(response.statusCode);
+      });
+      call.on('error', reject).end('{}');
+    });
+    expect(status).toBe(401);
+  } finally {
+    await new Promise((resolve) => other.close(resolve));
+  }
+});
