@@ -17,7 +17,6 @@ import { sessionRoutes } from './routes/sessions.js';
 import { telemetryRoutes } from './routes/telemetry.js';
 
 export type { ApiDeps } from './deps.js';
-export { answerClientError } from './plugins/client-error.js';
 
 const REQUEST_TIMEOUT_MS = 30_000;
 /** How late a request that is too slow may be noticed, as a share of the timeout. */

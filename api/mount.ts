@@ -24,7 +24,7 @@ export function firstProblem(error: z.ZodError): string {
 }
 
 /** Checks a body by its schema. @throws PlatformError `BAD_REQUEST` naming the field */
-export function parseBody<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
+function parseBody<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
   const parsed = schema.safeParse(body === undefined ? {} : body);
   if (parsed.success) return parsed.data;
   throw new PlatformError('BAD_REQUEST', body === undefined ? 'The body is empty.' : firstProblem(parsed.error));

@@ -10,7 +10,7 @@ export const NOT_JSON = Symbol('not JSON');
  * Whether brackets nest deeper than `most`, without parsing: a text of 100,000 brackets must not cost more than reading it. Only
  * strings hide brackets.
  */
-export function nestsDeeper(text: string, most: number): boolean {
+function nestsDeeper(text: string, most: number): boolean {
   let depth = 0;
   let inString = false;
   for (let at = 0; at < text.length; at++) {

@@ -1,0 +1,99 @@
+import { exportJWK, generateKeyPair } from 'jose';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { type CredentialStatus, createAuthenticator } from '../../runtime/authenticator.js';
+import { PlatformError } from '../../runtime/errors.js';
+import type { StoredKey } from '../../runtime/key-ring.js';
+import { createTokens } from '../../runtime/tokens.js';
+
+const TENANT = 'ten_1';
+const CLAIMS = { tenant_id: TENANT, agent_type: 'credential', scopes: ['read' as const], sub: 'c', credential_id: 'c' };
+const AWAY = new PlatformError('SERVICE_UNAVAILABLE', 'away');
+
+async function newKey(kid: string): Promise<StoredKey> {
+  const { publicKey, privateKey } = await generateKeyPair('EdDSA', { extractable: true });
+  return { kid, public_jwk: await exportJWK(publicKey), private_jwk: await exportJWK(privateKey), retired: false };
+}
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['performance', 'Date'] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+async function authenticating(status: () => CredentialStatus | null) {
+  const key = await newKey('one');
+  const tokens = createTokens({ loadKeys: async () => [key] });
+  let lookups = 0;
+  const authenticator = createAuthenticator({
+    tokens,
+    lookup: async () => {
+      lookups++;
+      return status();
+    },
+  });
+  const token = await tokens.issueAccessToken(CLAIMS, 600);
+  return { call: () => authenticator.authenticate(token), lookups: () => lookups };
+}
+
+test('many calls at once ask for the status once', async () => {
+  const { call, lookups } = await authenticating(() => ({ tenant_id: TENANT, usable: true, expires_at: null }));
+  await Promise.all(Array.from({ length: 20 }, call));
+  expect(lookups()).toBe(1);
+});
+
+test('a revocation is seen within 5 s', async () => {
+  let usable = true;
+  const { call } = await authenticating(() => ({ tenant_id: TENANT, usable, expires_at: null }));
+  await call();
+  usable = false;
+  vi.advanceTimersByTime(5_000);
+  await expect(call()).rejects.toMatchObject({ code: 'unauthorized' });
+});
+
+test('while the database is away what was read less than 5 s ago counts, and nothing else does', async () => {
+  let away = false;
+  const { call } = await authenticating(() => {
+    if (away) throw AWAY;
+    return { tenant_id: TENANT, usable: true, expires_at: null };
+  });
+  await call();
+  away = true;
+  vi.advanceTimersByTime(4_900);
+  await call();
+  vi.advanceTimersByTime(200);
+  await expect(call()).rejects.toBe(AWAY);
+});
+
+test.each<[string, CredentialStatus | null]>([
+  ['is unknown', null],
+  ['has expired', { tenant_id: TENANT, usable: true, expires_at: new Date(0) }],
+  ["is another tenant's", { tenant_id: 'ten_2', usable: true, expires_at: null }],
+])('a token whose credential %s is refused', async (_what, status) => {
+  const { call } = await authenticating(() => status);
+  await expect(call()).rejects.toMatchObject({ code: 'unauthorized' });
+});
+
+test('an unknown key id reloads the keys, at most once a second', async () => {
+  const [first, second] = [await newKey('one'), await newKey('two')];
+  let stored = [first];
+  let loads = 0;
+  const tokens = createTokens({
+    loadKeys: async () => {
+      loads++;
+      return stored;
+    },
+  });
+  const elsewhere = createTokens({ loadKeys: async () => [second] });
+  await tokens.jwks();
+  const token = await elsewhere.issueAccessToken(CLAIMS, 600);
+  for (let guess = 0; guess < 5; guess++)
+    await expect(tokens.verifyAccessToken(token)).rejects.toMatchObject({ code: 'unauthorized' });
+  expect(loads).toBe(1);
+  stored = [second, { ...first, retired: true }];
+  vi.advanceTimersByTime(1_000);
+  expect(await tokens.verifyAccessToken(token)).toMatchObject(CLAIMS);
+  expect(loads).toBe(2);
+  const own = await tokens.issueAccessToken(CLAIMS, 600);
+  expect(await elsewhere.verifyAccessToken(own)).toMatchObject(CLAIMS);
+});
