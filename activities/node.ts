@@ -2,31 +2,44 @@ import { Context } from '@temporalio/activity';
 import type { DispatchEnd, Dispatcher } from '../mesh/dispatcher.js';
 import type { DispatchRef } from '../messages/dispatches.js';
 
-/** What a mesh node does for workflows, on its own queue. */
-export interface NodeActivities {
-  runDispatch(ref: DispatchRef): Promise<DispatchEnd>;
+/** A dispatch and the kind of agent it goes to. */
+export interface RunDispatchInput extends DispatchRef {
+  deployment_mode: 'hosted' | 'connected';
 }
+
+/** What a mesh node does for workflows, on its own queue and on the one for hosted agents. */
+export interface NodeActivities {
+  runDispatch(input: RunDispatchInput): Promise<DispatchEnd>;
+}
+
+/** The two ways to reach an agent. */
+export type Dispatchers = Record<RunDispatchInput['deployment_mode'], Dispatcher>;
 
 /** What a node does at once, on its control queue. */
 export interface ControlActivities {
   cancelDispatch(ref: DispatchRef): Promise<void>;
 }
 
-/** Carries out dispatches with the given dispatcher, heartbeating while the agent works. */
-export function createNodeActivities(dispatcher: Dispatcher): NodeActivities {
+/** Carries out dispatches, heartbeating while the agent works. */
+export function createNodeActivities(dispatchers: Dispatchers): NodeActivities {
   return {
-    runDispatch: (ref) => {
+    runDispatch: ({ deployment_mode, ...ref }) => {
       const context = Context.current();
-      return dispatcher.run(ref, { heartbeat: () => context.heartbeat(), signal: context.cancellationSignal });
+      return dispatchers[deployment_mode].run(ref, {
+        heartbeat: () => context.heartbeat(),
+        signal: context.cancellationSignal,
+      });
     },
   };
 }
 
 /** Brings CANCELED to the agent that holds a dispatch here, connected or hosted. */
-export function createControlActivities(dispatchers: Dispatcher[]): ControlActivities {
+export function createControlActivities(dispatchers: Dispatchers): ControlActivities {
   return {
     cancelDispatch: async (ref) => {
-      await Promise.all(dispatchers.map((dispatcher) => dispatcher.cancel(ref, 'The message was canceled.')));
+      await Promise.all(
+        Object.values(dispatchers).map((dispatcher) => dispatcher.cancel(ref, 'The message was canceled.')),
+      );
     },
   };
 }

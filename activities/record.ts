@@ -1,7 +1,7 @@
 import { advance } from '../messages/advance.js';
 import { cancelMessage } from '../messages/cancel.js';
 import type { MessageCore } from '../messages/core.js';
-import type { Dispatches, DispatchRef } from '../messages/dispatches.js';
+import type { Dispatches, DispatchRef, LossCode } from '../messages/dispatches.js';
 import { expireIfIdle, type IdleCheck } from '../messages/sessions.js';
 import type { Step } from '../messages/step.js';
 import { PlatformError } from '../runtime/errors.js';
@@ -11,7 +11,8 @@ import type { MessageInput, SessionInput } from '../workflows/definitions.js';
 export interface RecordActivities {
   advance(input: MessageInput): Promise<Step | null>;
   takeBack(ref: DispatchRef, reason: string): Promise<void>;
-  lose(ref: DispatchRef, code: 'AGENT_DISCONNECTED' | 'DEADLINE_EXCEEDED'): Promise<void>;
+  /** A node that lives still has what it sent: then this changes nothing, and the dispatch is adopted. */
+  lose(ref: DispatchRef, code: LossCode): Promise<void>;
   cancelByOperator(input: MessageInput): Promise<void>;
   expireIfIdle(input: SessionInput): Promise<IdleCheck>;
 }
@@ -23,7 +24,7 @@ export function createRecordActivities(core: MessageCore, dispatches: Dispatches
     takeBack: async (ref, reason) => {
       await dispatches.takeBack(ref, reason);
     },
-    lose: (ref, code) => dispatches.lose(ref, code),
+    lose: (ref, code) => dispatches.lose(ref, code, { unlessOwnerLives: code === 'AGENT_DISCONNECTED' }),
     cancelByOperator: async (input) => {
       await cancelMessage(core, input, 'canceled by an operator').catch((error: unknown) => {
         if (!(error instanceof PlatformError && error.statusCode < 500)) throw error;

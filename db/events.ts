@@ -16,8 +16,8 @@ const INSERT_EVENT = `
   WITH event AS (
     INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-    RETURNING event_id, tenant_id)
-  INSERT INTO event_outbox (event_id, tenant_id) SELECT event_id, tenant_id FROM event`;
+    RETURNING event_id, tenant_id, occurred_at)
+  INSERT INTO event_outbox (event_id, tenant_id, occurred_at) SELECT event_id, tenant_id, occurred_at FROM event`;
 
 /**
  * Writes an event in the transaction that changes the state it tells of (architecture.md, decision 3).

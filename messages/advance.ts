@@ -43,17 +43,23 @@ async function awaitInput(tx: Tx, row: MessageRow, request: InputRequestRow, now
   return { kind: 'done', state: 'failed', agent_type: row.agent_type };
 }
 
-async function noAgent(tx: Tx, row: MessageRow, queueWaitMs: number, now: Date): Promise<Step> {
+/** Since when the message waits for an agent, and how long it may. */
+function routeWait(row: MessageRow, queueWaitMs: number, now: Date): { since: Date; waitedMs: number; leftMs: number } {
   const since = row.unrouted_since ?? now;
   const waitedMs = now.getTime() - since.getTime();
-  const mostMs = row.resolution ? queueWaitMs * RESOLVED_WAIT_FACTOR : queueWaitMs;
-  if (waitedMs >= mostMs) {
-    await finishFailed(tx, row, {
-      code: 'TARGET_UNAVAILABLE',
-      message: 'No agent was free to take the message in time.',
-    });
-    return { kind: 'done', state: 'failed', agent_type: row.agent_type };
-  }
+  return { since, waitedMs, leftMs: (row.resolution ? queueWaitMs * RESOLVED_WAIT_FACTOR : queueWaitMs) - waitedMs };
+}
+
+async function giveUp(tx: Tx, row: MessageRow): Promise<Step> {
+  await finishFailed(tx, row, {
+    code: 'TARGET_UNAVAILABLE',
+    message: 'No agent was free to take the message in time.',
+  });
+  return { kind: 'done', state: 'failed', agent_type: row.agent_type };
+}
+
+async function noAgent(tx: Tx, row: MessageRow, queueWaitMs: number, now: Date): Promise<Step> {
+  const { since, waitedMs, leftMs } = routeWait(row, queueWaitMs, now);
   await tx.query('UPDATE messages SET unrouted_since = $3 WHERE tenant_id = $1 AND message_id = $2', [
     row.tenant_id,
     row.message_id,
@@ -62,7 +68,7 @@ async function noAgent(tx: Tx, row: MessageRow, queueWaitMs: number, now: Date):
   return {
     kind: 'wait_agent',
     since: since.toISOString(),
-    retry_ms: Math.min(retryDelayMs(waitedMs), mostMs - waitedMs),
+    retry_ms: Math.min(retryDelayMs(waitedMs), leftMs),
     agent_type: row.want_agent_type ?? row.agent_type,
   };
 }
@@ -106,12 +112,12 @@ async function openDispatch(tx: Tx, row: MessageRow, session: SessionBinding, ro
   );
   if (!dispatch) throw new Error('the dispatch was not written');
   await tx.query(
-    `UPDATE messages SET current_dispatch_id = $3, attempts = attempts + 1, instance_id = $4, agent_type = $5, holds_slot = $6,
+    `UPDATE messages SET current_dispatch_id = $3, attempts = attempts + 1, instance_id = $4, agent_type = $5, holds_slot = true,
        suspends_session = false,
        remote_task_id = CASE WHEN instance_id = $4 THEN remote_task_id END,
        remote_context_id = CASE WHEN instance_id = $4 THEN remote_context_id END
      WHERE tenant_id = $1 AND message_id = $2`,
-    [row.tenant_id, row.message_id, dispatch.dispatch_id, dispatch.instance_id, dispatch.agent_type, !session.explicit],
+    [row.tenant_id, row.message_id, dispatch.dispatch_id, dispatch.instance_id, dispatch.agent_type],
   );
   return dispatch;
 }
@@ -124,6 +130,7 @@ function dispatchStep(row: MessageRow, dispatch: DispatchRow, now: Date): Step {
     instance_id: dispatch.instance_id,
     agent_type: dispatch.agent_type,
     mesh_id: dispatch.mesh_id,
+    deployment_mode: dispatch.deployment_mode,
     attempt: dispatch.attempt,
     deadline_ms: Math.max(1, leftMs),
   };
@@ -141,6 +148,7 @@ async function decide(
   if (request) return awaitInput(tx, row, request, now);
   const open = await openDispatchOf(tx, row);
   if (open) return dispatchStep(row, open, now);
+  if (routeWait(row, queueWaitMs, now).leftMs <= 0) return giveUp(tx, row);
   const route = await routeMessage(tx, row, session);
   if (!route) return noAgent(tx, row, queueWaitMs, now);
   return dispatchStep(row, await openDispatch(tx, row, session, route), now);

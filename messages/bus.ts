@@ -25,5 +25,7 @@ export interface ChunkBus {
     afterCursor: number,
     listener: (placed: PlacedEvent) => void,
   ): () => void;
+  /** Whether events get through to other processes now. */
+  isReachable(): Promise<boolean>;
   close(): Promise<void>;
 }

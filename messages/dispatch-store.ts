@@ -3,7 +3,7 @@ import { recordEvent } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
 import type { MessageCore, MessageRef, SessionRef } from './core.js';
 import { type DispatchSurroundings, openDispatchFrom } from './dispatch-payload.js';
-import type { Closed, Dispatches, DispatchOutcome, DispatchRef, OpenDispatch } from './dispatches.js';
+import type { Closed, Dispatches, DispatchOutcome, DispatchRef, LossCode, OpenDispatch } from './dispatches.js';
 import { closeDispatch, eventPlace, finishFailed } from './finish.js';
 import { applyOutcome, withUsableForm } from './outcome-apply.js';
 import { readMessage } from './read.js';
@@ -14,6 +14,8 @@ type StoreCore = Pick<MessageCore, 'db' | 'bus' | 'limits' | 'waker'>;
 
 /** Waiting messages that are called when an agent joins; each dispatch that ends calls one more. */
 const CALLED_FOR_AN_AGENT = 20;
+/** A mesh node that has not renewed for this long is dead. */
+const NODE_DEAD_MS = 15_000;
 const NOT_ACCEPTED: Closed = { accepted: false, message_state: null };
 
 async function readDispatch(tx: Tx, ref: DispatchRef): Promise<DispatchRow | null> {
@@ -169,13 +171,24 @@ async function takeBack(
   return taken;
 }
 
+/** A node that renewed itself lately still has what it sent, whatever Temporal thinks of the activity: it is to be adopted. */
+async function ownerLives(tx: Tx, dispatch: DispatchRow): Promise<boolean> {
+  const fresh = await tx.query(
+    `SELECT 1 FROM mesh_nodes WHERE mesh_id = $1 AND renewed_at > now() - $2 * interval '1 ms'`,
+    [dispatch.mesh_id, NODE_DEAD_MS],
+  );
+  return fresh.length > 0;
+}
+
 async function lose(
   core: StoreCore,
   ref: DispatchRef,
-  code: 'AGENT_DISCONNECTED' | 'DEADLINE_EXCEEDED',
+  code: LossCode,
+  options: { unlessOwnerLives?: boolean } = {},
 ): Promise<void> {
   await close(core, ref, undefined, async (tx, row, dispatch) => {
     if (dispatch.sent_at === null) return voidOpen(tx, row, dispatch, 'OWNER_LOST');
+    if (options.unlessOwnerLives && (await ownerLives(tx, dispatch))) return;
     await closeDispatch(tx, row, dispatch, 'failed', code);
     const message =
       code === 'DEADLINE_EXCEEDED' ? 'The agent did not answer in time.' : 'The connection to the agent was lost.';
@@ -207,7 +220,7 @@ export function createDispatches(core: StoreCore): Dispatches {
     accept: (ref, epoch, outcome) => accept(core, ref, epoch, outcome),
     fail: (ref, error, epoch) => fail(core, ref, error, epoch),
     takeBack: (ref, reason, options) => takeBack(core, ref, reason, options),
-    lose: (ref, code) => lose(core, ref, code),
+    lose: (ref, code, options) => lose(core, ref, code, options),
     closedAmong: (refs) => closedAmong(core, refs),
     agentJoined: (tenantId) => agentJoined(core, tenantId),
   };

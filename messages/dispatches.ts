@@ -42,6 +42,9 @@ export interface DispatchOutcome {
   remote_context_id?: string;
 }
 
+/** How a dispatch ends of which nobody can say what became of it. */
+export type LossCode = 'AGENT_DISCONNECTED' | 'DEADLINE_EXCEEDED';
+
 /** How the closing of a dispatch went: `accepted` is false when something else had closed it, or the epoch moved on. */
 export interface Closed {
   accepted: boolean;
@@ -67,8 +70,11 @@ export interface Dispatches {
    * @returns whether it was taken back
    */
   takeBack(ref: DispatchRef, reason: string, options?: { neverOpened?: boolean }): Promise<boolean>;
-  /** Ends a dispatch whose owner is gone: never sent, it is taken back; sent, it fails with `AGENT_DISCONNECTED` or the given code. */
-  lose(ref: DispatchRef, code: 'AGENT_DISCONNECTED' | 'DEADLINE_EXCEEDED'): Promise<void>;
+  /**
+   * Ends a dispatch whose owner is gone: never sent, it is taken back; sent, it fails with the given code.
+   * `unlessOwnerLives`: nothing happens while the node that sent it renews itself, because it still has it.
+   */
+  lose(ref: DispatchRef, code: LossCode, options?: { unlessOwnerLives?: boolean }): Promise<void>;
   /** Which of these dispatches are no longer open, with their state (for a node's reconciliation). */
   closedAmong(refs: DispatchRef[]): Promise<{ dispatch_id: string; state: string }[]>;
   /** An agent of the tenant can take work: messages that wait for one are called. */

@@ -4,7 +4,7 @@ function canonical(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(canonical);
   if (value === null || typeof value !== 'object') return value;
   const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  return entries.map(([key, item]) => [key, canonical(item)]);
+  return Object.fromEntries(entries.map(([key, item]) => [key, canonical(item)]));
 }
 
 /** SHA-256 of a JSON value, independent of the order of its members: tells a repeat from other content under one messageId. */

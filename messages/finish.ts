@@ -16,7 +16,7 @@ export function eventPlace(row: { tenant_id: string; session_id: string; trace_i
 
 /** Ends a message as `failed`, with its one `message.error`. The caller holds the row's lock and knows that it is not terminal. */
 export async function finishFailed(tx: Tx, row: MessageRow, error: { code: string; message: string }): Promise<void> {
-  const message = error.message.slice(0, MAX_ERROR_CHARS);
+  const message = error.message.slice(0, MAX_ERROR_CHARS).toWellFormed();
   await tx.query(FINISH, [row.tenant_id, row.message_id, 'failed', error.code, message]);
   await recordEvent(tx, { ...eventPlace(row), severity: 'warning' }, 'message.error', {
     message_id: row.message_id,
@@ -50,7 +50,7 @@ export async function closeDispatch(
   const [closed] = await tx.query<{ duration_ms: number }>(
     `UPDATE dispatches SET state = $3, error_code = $4, ended_at = now()
       WHERE tenant_id = $1 AND dispatch_id = $2
-      RETURNING (extract(epoch FROM now() - coalesce(sent_at, now())) * 1000)::integer AS duration_ms`,
+      RETURNING (extract(epoch FROM now() - coalesce(sent_at, now())) * 1000)::bigint AS duration_ms`,
     [dispatch.tenant_id, dispatch.dispatch_id, state, errorCode],
   );
   if (dispatch.sent_at === null) return;

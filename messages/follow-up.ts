@@ -36,6 +36,9 @@ export async function answerFollowUp(
       if (request.source !== 'agent') {
         throw new RpcError('UNSUPPORTED_OPERATION', 'This request is answered by /messages/{id}/resolve only.');
       }
+      if (request.expires_at.getTime() <= Date.now()) {
+        throw new RpcError('UNSUPPORTED_OPERATION', 'The time to answer ran out.', 'CALLBACK_TOKEN_EXPIRED');
+      }
       const decision = readFollowUp(request.kind, message.parts);
       if (!decision)
         throw new RpcError('INVALID_PARAMS', `The message is not an answer to a request of kind ${request.kind}.`);

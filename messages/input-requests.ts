@@ -27,7 +27,8 @@ export async function openAgentRequest(
   const asked = outcome.input_request ?? {};
   const said = outcome.status_message ? textOf(outcome.status_message.parts) : '';
   const prompt = asked.prompt ?? said;
-  const title = asked.title ?? (prompt.split('\n', 1)[0] || 'The agent needs an answer.').slice(0, TITLE_CHARS);
+  const title =
+    asked.title ?? (prompt.split('\n', 1)[0] || 'The agent needs an answer.').slice(0, TITLE_CHARS).toWellFormed();
   const requestId = newId('req');
   await tx.query(
     `INSERT INTO input_requests (tenant_id, request_id, message_id, session_id, kind, source, title, prompt, schema, fields,

@@ -54,6 +54,10 @@ class MemoryBus implements ChunkBus {
     return () => void buffer.listeners.delete(follow);
   }
 
+  async isReachable(): Promise<boolean> {
+    return true;
+  }
+
   async close(): Promise<void> {
     clearInterval(this.#sweeper);
     this.#buffers.clear();

@@ -57,7 +57,7 @@ async function finishCompleted(tx: Tx, row: MessageRow): Promise<void> {
     `UPDATE messages SET state = 'completed', completed_at = now(), updated_at = now(), holds_slot = false,
        suspends_session = false, resolution = NULL, unrouted_since = NULL
      WHERE tenant_id = $1 AND message_id = $2
-     RETURNING (extract(epoch FROM now() - created_at) * 1000)::integer AS duration_ms`,
+     RETURNING (extract(epoch FROM now() - created_at) * 1000)::bigint AS duration_ms`,
     [row.tenant_id, row.message_id],
   );
   await recordEvent(tx, eventPlace(row), 'message.completed', {

@@ -112,6 +112,10 @@ class RedisBus implements ChunkBus {
     return () => this.#leave(follower);
   }
 
+  async isReachable(): Promise<boolean> {
+    return (await this.#commands.ping()) === 'PONG';
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     this.#followers.clear();

@@ -10,6 +10,8 @@ export interface Candidate {
   connection_epoch: number;
   max_concurrent_sessions: number;
   load: number;
+  /** No connection to it opened for the message that is being routed. */
+  unreachable: boolean;
 }
 
 /** Who may take a message. */
@@ -22,11 +24,13 @@ export interface Wanted {
   message_id?: string;
 }
 
-/** Routable agents, least loaded first, ties to the longest idle (decisions.md, Agents). */
+/** Routable agents, least loaded first, ties to the longest idle (decisions.md, Agents); full ones come after all others. */
 const CANDIDATES = `
-  SELECT a.instance_id, a.agent_type, a.deployment_mode, a.mesh_id, a.connection_epoch, a.max_concurrent_sessions,
-         agent_load(a.tenant_id, a.instance_id) AS load
+  SELECT a.instance_id, a.agent_type, a.deployment_mode, a.mesh_id, a.connection_epoch, a.max_concurrent_sessions, now_serves.load,
+         EXISTS (SELECT 1 FROM dispatches d WHERE d.tenant_id = a.tenant_id AND d.message_id = $5
+                    AND d.instance_id = a.instance_id AND d.state = 'void' AND d.error_code = 'CONNECT_FAILED') AS unreachable
     FROM agents a
+    CROSS JOIN LATERAL (SELECT agent_load(a.tenant_id, a.instance_id) AS load) now_serves
     LEFT JOIN LATERAL (SELECT d.created_at FROM dispatches d WHERE d.tenant_id = a.tenant_id AND d.instance_id = a.instance_id
                         ORDER BY d.created_at DESC LIMIT 1) last ON true
    WHERE a.tenant_id = $1 AND a.deregistered_at IS NULL AND a.status IN ('available', 'unknown')
@@ -35,9 +39,8 @@ const CANDIDATES = `
      AND ($3::text IS NULL OR a.agent_type = $3)
      AND ($4::text IS NULL OR a.skills @> jsonb_build_array(jsonb_build_object('id', $4::text))
           OR a.agent_card -> 'skills' @> jsonb_build_array(jsonb_build_object('id', $4::text)))
-   ORDER BY EXISTS (SELECT 1 FROM dispatches d WHERE d.tenant_id = a.tenant_id AND d.message_id = $5
-                     AND d.instance_id = a.instance_id AND d.state = 'void' AND d.error_code = 'CONNECT_FAILED'),
-            load, last.created_at NULLS FIRST, a.instance_id
+   ORDER BY (a.max_concurrent_sessions > 0 AND now_serves.load >= a.max_concurrent_sessions), unreachable,
+            now_serves.load, last.created_at NULLS FIRST, a.instance_id
    LIMIT 50`;
 
 /** Agents that could take what is wanted, the best first; full ones included (see `hasRoom`). */
@@ -71,10 +74,15 @@ export async function claimRoom(tx: Tx, tenantId: string, candidate: Candidate):
   return hasRoom({ ...candidate, load: row?.load ?? 0 });
 }
 
-/** The best agent with room, its room reserved; null when all that fit are full or none fits. */
+/**
+ * The best agent with room, its room reserved; null when all that fit are full or none fits. The lock of one without room is given back
+ * before the next is asked, so that two callers never wait for each other.
+ */
 export async function claimBest(tx: Tx, tenantId: string, found: Candidate[]): Promise<Candidate | null> {
   for (const candidate of found.filter(hasRoom)) {
+    await tx.query('SAVEPOINT claim');
     if (await claimRoom(tx, tenantId, candidate)) return candidate;
+    await tx.query('ROLLBACK TO SAVEPOINT claim');
   }
   return null;
 }
@@ -113,38 +121,43 @@ async function boundInstance(
   return member ?? null;
 }
 
-/** A session from `/sessions/init` that is not suspended has its slot already. */
-async function keepsSlot(tx: Tx, row: MessageRow, session: SessionBinding, instanceId: string): Promise<boolean> {
-  if (!session.explicit || session.instance_id !== instanceId) return false;
-  const suspended = await tx.query(
-    'SELECT 1 FROM messages WHERE tenant_id = $1 AND session_id = $2 AND suspends_session LIMIT 1',
-    [row.tenant_id, row.session_id],
+/** Whether the session is counted on the instance already, so that one more of its messages takes no further room. */
+async function holdsSlot(tx: Tx, row: MessageRow, session: SessionBinding, instanceId: string): Promise<boolean> {
+  const [found] = await tx.query<{ suspended: boolean; holds: boolean }>(
+    `SELECT coalesce(bool_or(suspends_session), false) AS suspended,
+            coalesce(bool_or(holds_slot AND instance_id = $3), false) AS holds
+       FROM messages WHERE tenant_id = $1 AND session_id = $2 AND (suspends_session OR holds_slot)`,
+    [row.tenant_id, row.session_id, instanceId],
   );
-  return suspended.length === 0;
+  const bound = session.explicit && session.instance_id === instanceId && found?.suspended !== true;
+  return bound || found?.holds === true;
+}
+
+async function routeFirst(tx: Tx, row: MessageRow, session: SessionBinding): Promise<Route | null> {
+  const found = await candidates(tx, row.tenant_id, {
+    instance_id: row.want_instance_id,
+    agent_type: row.want_agent_type ?? session.agent_type,
+    skill_id: row.want_skill_id,
+    message_id: row.message_id,
+  });
+  const agent = await claimBest(tx, row.tenant_id, found);
+  return agent && { agent, join_reason: 'routed' };
 }
 
 /**
  * Chooses the agent of a message (a2a.md): the task's instance, else the session's, else what the message asks for, else the least
- * loaded. A bound instance that is gone is replaced by another of its type. Null: none is free now.
+ * loaded. A bound instance that is gone, or that cannot be reached, is replaced by another of its type. Null: none is free now.
  */
 export async function routeMessage(tx: Tx, row: MessageRow, session: SessionBinding): Promise<Route | null> {
   const bound = await boundInstance(tx, row, session);
-  if (!bound) {
-    const found = await candidates(tx, row.tenant_id, {
-      instance_id: row.want_instance_id,
-      agent_type: row.want_agent_type ?? session.agent_type,
-      skill_id: row.want_skill_id,
-      message_id: row.message_id,
-    });
-    const agent = await claimBest(tx, row.tenant_id, found);
-    return agent && { agent, join_reason: 'routed' };
-  }
-  const [same] = await candidates(tx, row.tenant_id, { instance_id: bound.instance_id });
-  if (same) {
-    const room = (await keepsSlot(tx, row, session, same.instance_id)) || (await claimRoom(tx, row.tenant_id, same));
+  if (!bound) return routeFirst(tx, row, session);
+  const { message_id } = row;
+  const [same] = await candidates(tx, row.tenant_id, { instance_id: bound.instance_id, message_id });
+  if (same && !same.unreachable) {
+    const room = (await holdsSlot(tx, row, session, same.instance_id)) || (await claimRoom(tx, row.tenant_id, same));
     return room ? { agent: same, join_reason: null } : null;
   }
-  const others = await candidates(tx, row.tenant_id, { agent_type: bound.agent_type, message_id: row.message_id });
+  const others = await candidates(tx, row.tenant_id, { agent_type: bound.agent_type, message_id });
   const agent = await claimBest(tx, row.tenant_id, others);
-  return agent && { agent, join_reason: 'failover' };
+  return agent && { agent, join_reason: agent.instance_id === bound.instance_id ? null : 'failover' };
 }

@@ -9,9 +9,10 @@ const LOCK = 7_316_501;
 
 const PLACE = `
   WITH taken AS (
-    DELETE FROM event_outbox WHERE event_id IN (SELECT event_id FROM event_outbox ORDER BY event_id LIMIT ${BATCH})
-    RETURNING event_id, tenant_id)
-  INSERT INTO event_positions (event_id, tenant_id) SELECT event_id, tenant_id FROM taken ORDER BY event_id
+    DELETE FROM event_outbox
+     WHERE event_id IN (SELECT event_id FROM event_outbox ORDER BY occurred_at, event_id LIMIT ${BATCH})
+    RETURNING event_id, tenant_id, occurred_at)
+  INSERT INTO event_positions (event_id, tenant_id) SELECT event_id, tenant_id FROM taken ORDER BY occurred_at, event_id
   RETURNING pos`;
 
 /**

@@ -5,7 +5,7 @@ import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';
 import { announceCanceled, cancelSessionMessages } from './cancel.js';
-import type { MessageCore, MessageRef, SessionRef } from './core.js';
+import type { MessageCore } from './core.js';
 import { type Candidate, candidates, claimBest } from './route.js';
 import { endSession, lockSession, recordCapacity } from './session-end.js';
 import { listSessions, readDetails, readSummary } from './session-records.js';
@@ -119,17 +119,16 @@ async function closeSession(core: MessageCore, caller: Caller, sessionId: string
 async function interruptSessions(core: MessageCore, caller: Caller, ids: string[]) {
   const unique = [...new Set(ids)];
   const interrupted: string[] = [];
-  const canceled: (MessageRef & SessionRef)[] = [];
   for (const sessionId of unique) {
-    await core.db.tenant(caller.tenant_id, async (tx) => {
+    const canceled = await core.db.tenant(caller.tenant_id, async (tx) => {
       const session = await lockSession(tx, caller.tenant_id, sessionId);
-      if (!session) return;
-      interrupted.push(sessionId);
-      canceled.push(...(await cancelSessionMessages(tx, caller.tenant_id, sessionId, 'interrupted')));
+      return session && cancelSessionMessages(tx, caller.tenant_id, sessionId, 'interrupted');
     });
+    if (!canceled) continue;
+    interrupted.push(sessionId);
+    for (const ref of canceled) announceCanceled(core, ref);
   }
   if (interrupted.length === 0) throw new PlatformError('NOT_FOUND', 'There is no session of these ids.');
-  for (const ref of canceled) announceCanceled(core, ref);
   return { requested: unique.length, interrupted: interrupted.length, session_ids: interrupted };
 }
 
@@ -170,6 +169,13 @@ export async function expireIfIdle(
     );
     if (session.status !== 'active') return { ended: true, status: session.status };
     if (session.idle_timeout_seconds === 0) return { ended: false, check_in_ms: null };
+    const sleep = async (forMs: number): Promise<IdleCheck> => {
+      await tx.query(
+        `UPDATE sessions SET supervised_at = now() + $3 * interval '1 ms' WHERE tenant_id = $1 AND session_id = $2`,
+        [ref.tenant_id, ref.session_id, forMs],
+      );
+      return { ended: false, check_in_ms: forMs };
+    };
     const [activity] = await tx.query<{ in_flight: number; left_ms: number }>(
       `SELECT count(*) FILTER (WHERE state IN ('submitted', 'working', 'input-required')) AS in_flight,
               (extract(epoch FROM greatest(coalesce(max(updated_at), $3), $3) - now()) * 1000)::bigint + $4 AS left_ms
@@ -177,8 +183,8 @@ export async function expireIfIdle(
       [ref.tenant_id, ref.session_id, session.created_at, session.idle_timeout_seconds * 1_000],
     );
     const timeoutMs = session.idle_timeout_seconds * 1_000;
-    if ((activity?.in_flight ?? 0) > 0) return { ended: false, check_in_ms: timeoutMs };
-    if ((activity?.left_ms ?? 0) > 0) return { ended: false, check_in_ms: Math.max(1, activity?.left_ms ?? 1) };
+    if ((activity?.in_flight ?? 0) > 0) return sleep(timeoutMs);
+    if ((activity?.left_ms ?? 0) > 0) return sleep(Math.max(1, activity?.left_ms ?? 1));
     await endSession(tx, session, 'expired', 'idle');
     await tx.query('UPDATE sessions SET wake_requested_at = NULL WHERE tenant_id = $1 AND session_id = $2', [
       ref.tenant_id,

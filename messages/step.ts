@@ -6,13 +6,14 @@ export type Step =
   | { kind: 'done'; state: string; agent_type: string | null }
   /** The row is canceled; the agent that holds the dispatch is to hear of it. */
   | { kind: 'deliver_cancel'; dispatch_id: string; mesh_id: string; agent_type: string | null }
-  /** Carry out (or adopt) this dispatch. `mesh_id` null: a hosted agent, any node may do it. */
+  /** Carry out (or adopt) this dispatch. `mesh_id` null: a hosted agent, and any node may begin; else the node that has it. */
   | {
       kind: 'dispatch';
       dispatch_id: string;
       instance_id: string;
       agent_type: string;
       mesh_id: string | null;
+      deployment_mode: 'hosted' | 'connected';
       attempt: number;
       deadline_ms: number;
     }

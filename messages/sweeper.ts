@@ -14,7 +14,7 @@ export interface SweeperPace {
   unseenMs: number;
 }
 
-const PACE: SweeperPace = { everyMs: 1_000, unansweredMs: 5_000, unseenMs: 60_000 };
+const PACE: SweeperPace = { everyMs: 1_000, unansweredMs: 10_000, unseenMs: 60_000 };
 const BATCH = 200;
 const CALLS_AT_ONCE = 10;
 
@@ -120,11 +120,15 @@ export class Sweeper {
   }
 
   async #askAfterUnseen(): Promise<void> {
-    for (const ref of await this.#claim<Named>(UNSEEN_MESSAGES, this.#pace.unseenMs)) await this.#restoreMessage(ref);
-    for (const ref of await this.#claim<SessionRef>(UNSEEN_SESSIONS, this.#pace.unseenMs)) {
-      const fate = await this.#temporal.fateOfSession(ref);
-      if (fate !== 'running') await this.#temporal.wakeSession(ref);
-    }
+    const messages = await this.#claim<Named>(UNSEEN_MESSAGES, this.#pace.unseenMs);
+    await inTurns(messages, (ref) => this.#restoreMessage(ref));
+    const sessions = await this.#claim<SessionRef>(UNSEEN_SESSIONS, this.#pace.unseenMs);
+    await inTurns(sessions, (ref) => this.#restoreSession(ref));
+  }
+
+  async #restoreSession(ref: SessionRef): Promise<void> {
+    const fate = await this.#temporal.fateOfSession(ref);
+    if (fate !== 'running') await this.#temporal.wakeSession(ref);
   }
 
   async #restoreMessage(ref: Named): Promise<void> {

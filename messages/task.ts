@@ -120,7 +120,7 @@ export function recordOf(row: MessageRow, request: InputRequestRow | null): Mess
     ...times,
     user_input: row.user_input,
     assistant_output: row.assistant_output,
-    preview: (row.assistant_output || row.user_input).slice(0, PREVIEW_CHARS),
+    preview: (row.assistant_output || row.user_input).slice(0, PREVIEW_CHARS).toWellFormed(),
     parts: row.parts,
     artifacts: row.artifacts,
     attachments: row.parts.filter((part) => part.kind === 'file'),

@@ -21,7 +21,10 @@ export function createWaker(options: { temporal: TemporalLink; log: Logger }): R
   const underWay = new Set<Promise<void>>();
 
   const run = (work: () => Promise<void>, fields: Record<string, string>) => {
-    if (underWay.size >= UNDER_WAY_MAX) return;
+    if (underWay.size >= UNDER_WAY_MAX) {
+      log.warn({ ...fields, under_way: underWay.size }, 'too many wake-ups at once; the sweeper brings this one');
+      return;
+    }
     const task = work()
       .catch((error: unknown) =>
         log.warn({ ...fields, err: errorMessage(error) }, 'wake-up failed; the sweeper repeats it'),

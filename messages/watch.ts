@@ -26,13 +26,19 @@ async function read(core: WatchCore, ref: MessageRef) {
 
 /** Bus events of one message as a queue that can be awaited with a bound on the wait. */
 class Feed implements Disposable {
+  /** The reader fell so far behind that chunks were dropped. */
+  lossy = false;
   readonly #queue: BusEvent[] = [];
   readonly #stop: () => void;
   #ring: (() => void) | null = null;
 
   constructor(core: WatchCore, ref: MessageRef, wantChunks: boolean) {
     this.#stop = core.bus.subscribe(ref.tenant_id, ref.message_id, 0, ({ event }) => {
-      if (event.kind !== 'changed' && (!wantChunks || this.#queue.length >= QUEUE_MAX)) return;
+      if (event.kind !== 'changed' && !wantChunks) return;
+      if (event.kind !== 'changed' && this.#queue.length >= QUEUE_MAX) {
+        this.lossy = true;
+        return;
+      }
       if (event.kind !== 'changed' || this.#queue.at(-1)?.kind !== 'changed') this.#queue.push(event);
       this.#ring?.();
     });
@@ -42,13 +48,13 @@ class Feed implements Disposable {
   async take(waitMs: number, signal: AbortSignal): Promise<BusEvent[]> {
     if (this.#queue.length === 0 && !signal.aborted && waitMs > 0) {
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, waitMs);
         const done = () => {
           clearTimeout(timer);
           signal.removeEventListener('abort', done);
           this.#ring = null;
           resolve();
         };
+        const timer = setTimeout(done, waitMs);
         this.#ring = done;
         signal.addEventListener('abort', done, { once: true });
       });
@@ -108,7 +114,7 @@ function statusUpdate(task: Task): StatusUpdate {
   };
 }
 
-/** Artifacts of the final task that no chunk has shown. */
+/** Artifacts of the final task that its chunks have not shown whole; each is sent whole, replacing what was shown. */
 function unseenArtifacts(task: Task, seen: ReadonlySet<string>): ArtifactUpdate[] {
   return (task.artifacts ?? [])
     .filter((artifact) => !seen.has(artifact.artifactId))
@@ -123,10 +129,10 @@ export async function* streamTask(core: WatchCore, ref: MessageRef, signal: Abor
   const feed = new Feed(core, ref, true);
   try {
     const first = await read(core, ref);
-    const seen = new Set<string>();
+    const whole = new Set<string>();
     let shown = first.row.state;
     const opening = taskOf(first.row, first.request);
-    yield isResting(shown) ? opening : { ...opening, artifacts: [] };
+    yield opening;
     if (isResting(shown)) return yield statusUpdate(opening);
     let current = first;
     const earlier = new Set(first.row.artifacts.map((artifact) => artifact.artifactId));
@@ -137,7 +143,8 @@ export async function* streamTask(core: WatchCore, ref: MessageRef, signal: Abor
       const task = taskOf(row, request);
       for (const event of events) {
         if (event.kind === 'artifact' && !earlier.has(event.artifact.artifactId)) {
-          seen.add(event.artifact.artifactId);
+          // One whose beginning was missed (dropped by the bus) is sent whole at the end.
+          if (!event.append) whole.add(event.artifact.artifactId);
           yield artifactUpdate(task, event);
         } else if (event.kind === 'status_text') {
           const message = agentMessage(row, `status-${Date.now()}`, [{ kind: 'text', text: event.text }]);
@@ -145,7 +152,7 @@ export async function* streamTask(core: WatchCore, ref: MessageRef, signal: Abor
         }
       }
       if (isResting(row.state)) {
-        yield* unseenArtifacts(task, new Set([...seen, ...earlier]));
+        yield* unseenArtifacts(task, new Set([...(feed.lossy ? [] : whole), ...earlier]));
         return yield statusUpdate(task);
       }
       if (row.state !== shown) yield statusUpdate(task);

@@ -20,10 +20,6 @@ export interface Infrastructure {
   secretKey: string;
   /** Present where the mesh role runs. */
   tls: { cert: string; key: string; caFile: string | null } | null;
-  /** Which servers are this process's own. */
-  embedded: { postgres: boolean; temporal: boolean };
-  /** Stops what this process started, last first, and frees the data directory. */
-  stop(): Promise<void>;
 }
 
 /** Shows a line to the person who started the platform. */
@@ -33,18 +29,19 @@ interface Means {
   config: Config;
   log: Logger;
   say: Say;
-  undo: (() => Promise<void>)[];
+  /** Called for each server as soon as it runs, with what stops it. */
+  onStop: (stop: () => Promise<void>) => void;
 }
 
-async function database({ config, log, say, undo }: Means): Promise<string> {
+async function database({ config, log, say, onStop }: Means): Promise<string> {
   if (config.DATABASE_URL) return config.DATABASE_URL;
   const postgres = await startPostgres({ dataDir: config.FLEET_DATA_DIR, log, onLine: say });
-  undo.push(() => postgres.stop());
+  onStop(() => postgres.stop());
   say(postgres.adopted ? 'Postgres: adopted the one that still ran' : 'Postgres: started');
   return postgres.url;
 }
 
-async function cluster({ config, log, say, undo }: Means): Promise<{ target: TemporalTarget; ui: string | null }> {
+async function cluster({ config, log, say, onStop }: Means): Promise<{ target: TemporalTarget; ui: string | null }> {
   if (config.TEMPORAL_ADDRESS) {
     const { connectionOptions } = loadClientConnectConfig();
     return { target: { ...connectionOptions, address: config.TEMPORAL_ADDRESS }, ui: config.TEMPORAL_UI_URL ?? null };
@@ -55,7 +52,7 @@ async function cluster({ config, log, say, undo }: Means): Promise<{ target: Tem
     onLine: say,
     namespace: config.TEMPORAL_NAMESPACE,
   });
-  undo.push(() => temporal.stop());
+  onStop(() => temporal.stop());
   say(temporal.adopted ? 'Temporal: adopted the server that still ran' : 'Temporal: started');
   return { target: { address: temporal.address }, ui: temporal.uiUrl };
 }
@@ -70,48 +67,22 @@ async function certificate(config: Config): Promise<NonNullable<Infrastructure['
   return { cert, key, caFile: files.caFile };
 }
 
-async function undoAll(undo: (() => Promise<void>)[], log: Logger): Promise<void> {
-  for (const step of undo.splice(0).reverse()) {
-    await step().catch((error: Error) => log.error({ err: error.message }, 'a part did not stop cleanly'));
-  }
-}
-
 /**
- * Brings up what the platform stands on: data directory, secret key, certificate, Postgres and Temporal. What was started is stopped
- * again when a later step fails.
+ * Brings up what the platform stands on: data directory, secret key, certificate, Postgres and Temporal. Whatever runs when this fails
+ * or is interrupted has been given to `onStop`.
  * @param options.wantsTls whether the mesh role runs here
  */
-export async function openInfrastructure(options: {
-  config: Config;
-  log: Logger;
-  say: Say;
-  wantsTls: boolean;
-}): Promise<Infrastructure> {
-  const { config, log } = options;
-  const means: Means = { ...options, undo: [] };
+export async function openInfrastructure(options: Means & { wantsTls: boolean }): Promise<Infrastructure> {
+  const { config } = options;
   await mkdir(join(config.FLEET_DATA_DIR, 'logs'), { recursive: true });
-  const owns = !config.DATABASE_URL || !config.TEMPORAL_ADDRESS;
-  if (owns) {
+  if (!config.DATABASE_URL || !config.TEMPORAL_ADDRESS) {
     const lock = await lockDataDir(config.FLEET_DATA_DIR);
-    means.undo.push(async () => lock.release());
+    options.onStop(async () => lock.release());
   }
-  try {
-    const secretKey = config.FLEET_SECRET_KEY ?? (await loadOrCreateSecretKey(config.FLEET_DATA_DIR));
-    const tls = options.wantsTls ? await certificate(config) : null;
-    // One after the other: both want the whole of a small machine when they start for the first time.
-    const databaseUrl = await database(means);
-    const { target, ui } = await cluster(means);
-    return {
-      databaseUrl,
-      temporal: target,
-      temporalUiUrl: ui,
-      secretKey,
-      tls,
-      embedded: { postgres: !config.DATABASE_URL, temporal: !config.TEMPORAL_ADDRESS },
-      stop: () => undoAll(means.undo, log),
-    };
-  } catch (error) {
-    await undoAll(means.undo, log);
-    throw error;
-  }
+  const secretKey = config.FLEET_SECRET_KEY ?? (await loadOrCreateSecretKey(config.FLEET_DATA_DIR));
+  const tls = options.wantsTls ? await certificate(config) : null;
+  // One after the other: both want the whole of a small machine when they start for the first time.
+  const databaseUrl = await database(options);
+  const { target, ui } = await cluster(options);
+  return { databaseUrl, temporal: target, temporalUiUrl: ui, secretKey, tls };
 }

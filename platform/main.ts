@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { type Config, readConfig } from '../runtime/config.js';
 import { errorMessage } from '../runtime/errors.js';
 import { createLogger, type Logger } from '../runtime/logger.js';
@@ -12,15 +13,24 @@ import { installTemporalRuntime } from './workers.js';
 
 const DEVELOPMENT_GRACE_MS = 10_000;
 const PRODUCTION_GRACE_MS = 30_000;
+/** How long a stop waits for a step of the start: making a database takes less, installing a server is given up on. */
+const START_STEP_MS = 20_000;
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
 
 /** The process: what was started, in the order in which it is stopped again. */
 class Process {
   readonly #undo: (() => Promise<void>)[] = [];
+  #starting: Promise<void> = Promise.resolve();
   #stopping: Promise<void> | undefined;
 
   constructor(private readonly log: Logger) {}
+
+  /** Runs the start; a stop meanwhile waits for the step under way, so that nothing it starts is left behind. */
+  start(work: () => Promise<void>): Promise<void> {
+    this.#starting = work();
+    return this.#starting;
+  }
 
   onStop(step: () => Promise<void>): void {
     this.#undo.unshift(step);
@@ -28,18 +38,21 @@ class Process {
 
   /** Stops everything once; a second call waits for the first. */
   stop(): Promise<void> {
-    this.#stopping ??= (async () => {
-      for (const step of this.#undo) {
-        await step().catch((error: unknown) =>
-          this.log.error({ err: errorMessage(error) }, 'a part did not stop cleanly'),
-        );
-      }
-    })();
+    this.#stopping ??= this.#undoAll();
     return this.#stopping;
   }
 
   get stopping(): boolean {
     return this.#stopping !== undefined;
+  }
+
+  async #undoAll(): Promise<void> {
+    await Promise.race([this.#starting.catch(() => undefined), delay(START_STEP_MS, undefined, { ref: false })]);
+    for (let step = this.#undo.shift(); step; step = this.#undo.shift()) {
+      await step().catch((error: unknown) =>
+        this.log.error({ err: errorMessage(error) }, 'a part did not stop cleanly'),
+      );
+    }
   }
 }
 
@@ -83,10 +96,12 @@ async function run(
 ): Promise<void> {
   const startedAt = Date.now();
   if (options.development) await removeDevFile(config.FLEET_DATA_DIR);
-  const infrastructure = await openInfrastructure({ config, log, say, wantsTls: options.roles.has('mesh') });
-  self.onStop(() => infrastructure.stop());
+  const onStop = (stop: () => Promise<void>) => self.onStop(stop);
+  const infrastructure = await openInfrastructure({ config, log, say, onStop, wantsTls: options.roles.has('mesh') });
+  if (self.stopping) return;
   const platform = await startPlatform({ config, run: options, infrastructure, log });
   self.onStop(() => platform.stop(options.development ? DEVELOPMENT_GRACE_MS : PRODUCTION_GRACE_MS));
+  if (self.stopping) return;
   if (options.development) await greet(config, platform, infrastructure, log, logFile, self);
   log.info(
     {
@@ -102,9 +117,7 @@ async function run(
 function stopOnSignals(self: Process, log: Logger): void {
   const onSignal = (signal: NodeJS.Signals) => {
     if (self.stopping) {
-      say(
-        'Stopping already; press Ctrl-C again within the drain only if you must: kill -9 is recovered by the next start.',
-      );
+      say('Stopping already: what is in flight may finish first. (After a kill -9, the next start puts things right.)');
       return;
     }
     say(`${signal}: draining and stopping`);
@@ -132,7 +145,7 @@ async function start(args: readonly string[]): Promise<void> {
   );
   stopOnSignals(self, log);
   try {
-    await run(config, options, log, logFile, self);
+    await self.start(() => run(config, options, log, logFile, self));
   } catch (error) {
     log.fatal({ err: error instanceof Error ? error.stack : String(error) }, 'the platform did not start');
     await self.stop();

@@ -46,8 +46,10 @@ export async function startMesh(options: {
     port,
     meshId,
     stop: async (graceMs) => {
+      // No new dispatches from here on; those in flight end within the grace, and the workers with them.
+      const idle = workers.stop();
       await Promise.all([server.drain(graceMs), hosted.close(graceMs)]);
-      await workers.stop();
+      await idle;
       await server.close();
     },
   };

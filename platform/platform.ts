@@ -37,7 +37,7 @@ function trimmed(url: string): string {
 }
 
 async function buildHttp(foundation: Foundation, at: Addresses, draining: AbortSignal): Promise<FastifyInstance> {
-  const { config, db, log, core, temporal, version } = foundation;
+  const { config, db, log, bus, core, temporal, version } = foundation;
   return buildApi({
     config,
     db,
@@ -48,7 +48,7 @@ async function buildHttp(foundation: Foundation, at: Addresses, draining: AbortS
     gateway: createGateway(core),
     sessions: foundation.sessions,
     outbound: foundation.outbound,
-    health: createHealth({ db, temporal, version, redis: null }),
+    health: createHealth({ db, temporal, version, redis: config.REDIS_URL ? () => bus.isReachable() : null }),
     version,
     baseUrl: () => at.base,
     meshUrl: () => at.mesh,
@@ -120,9 +120,14 @@ async function startRoles(
     at.base = trimmed(config.FLEET_BASE_URL);
   }
   if (http) {
-    parts.add(async () => {
+    parts.add(async (graceMs) => {
       draining.abort();
+      // A reader that stalls would hold the close for ever.
+      const cut = setTimeout(() => http.server.closeAllConnections(), Math.max(1_000, graceMs));
+      const idle = setInterval(() => http.server.closeIdleConnections(), 100);
       await http.close();
+      clearTimeout(cut);
+      clearInterval(idle);
     });
   }
 }

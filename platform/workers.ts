@@ -7,11 +7,9 @@ import {
   Worker,
   type WorkerOptions,
 } from '@temporalio/worker';
-import { createControlActivities, createNodeActivities } from '../activities/node.js';
+import { createControlActivities, createNodeActivities, type Dispatchers } from '../activities/node.js';
 import { createRecordActivities } from '../activities/record.js';
 import { createWatchActivities, type WatchDeps } from '../activities/watch.js';
-import { LIMITS } from '../contracts/limits.js';
-import type { Dispatcher } from '../mesh/dispatcher.js';
 import type { MessageCore } from '../messages/core.js';
 import type { Dispatches } from '../messages/dispatches.js';
 import { errorMessage } from '../runtime/errors.js';
@@ -23,6 +21,11 @@ const RESTART_MS = 1_000;
 const DISPATCH_SLOTS = 2_000;
 const HOSTED_SLOTS = 500;
 const CONTROL_SLOTS = 50;
+/** Well below the heartbeat timeout of 10 s, so that a pause of some seconds on either side costs nobody a message. */
+const HEARTBEAT_THROTTLE_MS = 2_000;
+/** Longer than any drain: activities end by themselves when their dispatches do. */
+const SHUTDOWN_GRACE = '40s';
+const SHUTDOWN_FORCE = '60s';
 
 /** A worker that is made again when it fails. */
 export interface RunningWorker {
@@ -63,39 +66,40 @@ async function keepRunning(
   ground: WorkerGround,
   options: Omit<WorkerOptions, 'connection' | 'namespace'>,
 ): Promise<RunningWorker> {
+  const { connection, namespace, log } = ground;
+  const fields = { task_queue: options.taskQueue };
+  const ending = { shutdownGraceTime: SHUTDOWN_GRACE, shutdownForceTime: SHUTDOWN_FORCE };
   let stopped = false;
-  const make = () =>
-    Worker.create({ ...options, connection: ground.connection, namespace: ground.namespace, shutdownGraceTime: '5s' });
-  let worker = await make();
-  const loop = async () => {
+  const make = () => Worker.create({ ...options, ...ending, connection, namespace });
+  const makeAgain = async (): Promise<Worker | null> => {
     while (!stopped) {
+      await new Promise((resolve) => setTimeout(resolve, RESTART_MS));
       try {
-        await worker.run();
+        if (!stopped) return await make();
       } catch (error) {
-        ground.log.error(
-          { err: errorMessage(error), task_queue: options.taskQueue },
-          'a Temporal worker failed; it is started again',
-        );
+        log.warn({ ...fields, err: errorMessage(error) }, 'a Temporal worker cannot start yet');
       }
-      while (!stopped) {
-        await new Promise((resolve) => setTimeout(resolve, RESTART_MS));
-        try {
-          if (!stopped) worker = await make();
-          break;
-        } catch (error) {
-          ground.log.warn(
-            { err: errorMessage(error), task_queue: options.taskQueue },
-            'a Temporal worker cannot start yet',
-          );
-        }
+    }
+    return null;
+  };
+  let worker: Worker | null = await make();
+  const loop = async () => {
+    while (worker) {
+      try {
+        const running = worker.run();
+        if (stopped) worker.shutdown();
+        await running;
+      } catch (error) {
+        log.error({ ...fields, err: errorMessage(error) }, 'a Temporal worker failed; it is started again');
       }
+      worker = await makeAgain();
     }
   };
   const done = loop();
   return {
     stop: async () => {
       stopped = true;
-      if (worker.getState() === 'RUNNING') worker.shutdown();
+      if (worker?.getState() === 'RUNNING') worker.shutdown();
       await done;
     },
   };
@@ -119,24 +123,22 @@ export function runFleetWorker(
 export async function runNodeWorkers(
   ground: WorkerGround,
   meshId: string,
-  dispatchers: { connected: Dispatcher; hosted: Dispatcher },
+  dispatchers: Dispatchers,
 ): Promise<RunningWorker> {
-  const activities = (dispatcher: Dispatcher) => ({ activities: createNodeActivities(dispatcher) });
+  const dispatching = {
+    activities: createNodeActivities(dispatchers),
+    maxHeartbeatThrottleInterval: HEARTBEAT_THROTTLE_MS,
+  };
   const workers = await Promise.all([
     keepRunning(ground, {
+      ...dispatching,
       taskQueue: nodeQueue(meshId),
-      ...activities(dispatchers.connected),
       maxConcurrentActivityTaskExecutions: DISPATCH_SLOTS,
-      maxHeartbeatThrottleInterval: LIMITS.blockedMsMax,
     }),
-    keepRunning(ground, {
-      taskQueue: HOSTED_QUEUE,
-      ...activities(dispatchers.hosted),
-      maxConcurrentActivityTaskExecutions: HOSTED_SLOTS,
-    }),
+    keepRunning(ground, { ...dispatching, taskQueue: HOSTED_QUEUE, maxConcurrentActivityTaskExecutions: HOSTED_SLOTS }),
     keepRunning(ground, {
       taskQueue: controlQueue(meshId),
-      activities: createControlActivities([dispatchers.connected, dispatchers.hosted]),
+      activities: createControlActivities(dispatchers),
       maxConcurrentActivityTaskExecutions: CONTROL_SLOTS,
     }),
   ]);

@@ -19,9 +19,20 @@ type DispatchStep = Extract<Step, { kind: 'dispatch' }>;
 
 const wake = defineSignal(WAKE_SIGNAL);
 
-/** One flag between the signal handler and the loop: somebody changed the row. */
+/** What the loop and the signal handler share. */
 class Bell {
+  /** Somebody changed the row. */
   rung = false;
+  /** Dispatches in a row of which nothing went out. */
+  misses = 0;
+}
+
+const PAUSE_MIN_MS = 250;
+const PAUSE_MAX_MS = 5_000;
+
+/** How long to wait before the message is routed again, so that an agent that takes nothing is not asked without end. */
+function pauseMs(misses: number): number {
+  return Math.min(PAUSE_MAX_MS, PAUSE_MIN_MS * 2 ** Math.min(10, misses - 1));
 }
 
 /** How a dispatch ended of which the node gave no report: out of time, or the node is gone (or never took it). */
@@ -31,18 +42,19 @@ function lossOf(error: unknown): 'DEADLINE_EXCEEDED' | 'AGENT_DISCONNECTED' {
   return outOfTime ? 'DEADLINE_EXCEEDED' : 'AGENT_DISCONNECTED';
 }
 
-async function carryOut(input: MessageInput, step: DispatchStep): Promise<void> {
-  const ref = { tenant_id: input.tenant_id, message_id: input.message_id, dispatch_id: step.dispatch_id };
+/** @returns whether nothing went out, and nothing will: the message is to be routed again */
+async function carryOut(input: MessageInput, step: DispatchStep): Promise<boolean> {
+  const { dispatch_id, deployment_mode } = step;
+  const ref = { tenant_id: input.tenant_id, message_id: input.message_id, dispatch_id };
   try {
-    const report = await dispatchOn(
-      step.mesh_id,
-      step.deadline_ms,
-      `to ${step.instance_id}, attempt ${step.attempt}`,
-    ).runDispatch(ref);
-    if (report.kind === 'not_sent') await record.takeBack(ref, report.reason);
+    const summary = `to ${step.instance_id}, attempt ${step.attempt}`;
+    const end = await dispatchOn(step.mesh_id, step.deadline_ms, summary).runDispatch({ ...ref, deployment_mode });
+    if (end.kind === 'not_sent') await record.takeBack(ref, end.reason);
+    return end.kind === 'not_sent';
   } catch (error) {
     if (isCancellation(error)) throw error;
     await record.lose(ref, lossOf(error));
+    return true;
   }
 }
 
@@ -55,8 +67,11 @@ async function deliverCancel(input: MessageInput, step: Extract<Step, { kind: 'd
   }
 }
 
-/** Carries a dispatch out; a wake-up meanwhile means that the row may be canceled, which the agent hears at once. */
-async function superviseDispatch(input: MessageInput, step: DispatchStep, bell: Bell): Promise<void> {
+/**
+ * Carries a dispatch out; a wake-up meanwhile means that the row may be canceled, which the agent hears at once.
+ * @returns whether the next look at the message should not come at once
+ */
+async function superviseDispatch(input: MessageInput, step: DispatchStep, bell: Bell): Promise<boolean> {
   let over = false;
   const running = carryOut(input, step).finally(() => {
     over = true;
@@ -89,7 +104,8 @@ async function follow(input: MessageInput, step: Step | null, bell: Bell): Promi
         step.agent_type,
         `Waits for agent \`${step.instance_id}\` (${step.agent_type}), attempt ${step.attempt}.`,
       );
-      await superviseDispatch(input, step, bell);
+      bell.misses = (await superviseDispatch(input, step, bell)) ? bell.misses + 1 : 0;
+      if (bell.misses > 0) await condition(() => bell.rung, pauseMs(bell.misses));
       return null;
     case 'wait_agent':
       show(

@@ -167,7 +167,7 @@ CREATE TABLE messages (
   resolution          jsonb,
   remote_task_id      text,
   remote_context_id   text,
-  -- An implicit session's slot, held from the opening of a dispatch to its end.
+  -- The session's slot on the instance, held from the opening of a dispatch to its end.
   holds_slot          boolean NOT NULL DEFAULT false,
   -- From the question to a human until the dispatch that brings the answer: its explicit session holds no slot meanwhile.
   suspends_session    boolean NOT NULL DEFAULT false,
@@ -239,6 +239,7 @@ CREATE TABLE input_requests (
 );
 -- One request is open per message.
 CREATE UNIQUE INDEX input_requests_one_open ON input_requests (tenant_id, message_id) WHERE state = 'pending';
+CREATE INDEX input_requests_by_message ON input_requests (tenant_id, message_id, requested_at DESC);
 CREATE INDEX input_requests_pending ON input_requests (tenant_id, requested_at) WHERE state = 'pending';
 
 -- The audit of who decided what.
@@ -273,8 +274,9 @@ CREATE INDEX events_by_session ON events (tenant_id, session_id, occurred_at DES
 
 -- Committed events that the sequencer has not placed yet; written by the statement that writes the event.
 CREATE TABLE event_outbox (
-  event_id  text PRIMARY KEY,
-  tenant_id text NOT NULL
+  event_id    text PRIMARY KEY,
+  tenant_id   text NOT NULL,
+  occurred_at timestamptz NOT NULL
 );
 -- The order in which events became visible; streams and roll-ups follow pos.
 CREATE TABLE event_positions (
@@ -284,16 +286,17 @@ CREATE TABLE event_positions (
 );
 CREATE INDEX event_positions_by_tenant ON event_positions (tenant_id, pos);
 
--- Sessions that an instance serves right now. Counted, never stored, so that it cannot drift.
+-- Sessions that an instance serves right now: those from /sessions/init that are bound to it and not suspended, and those with a
+-- dispatch on it. Counted, never stored, so that it cannot drift.
 CREATE FUNCTION agent_load(of_tenant text, of_instance text) RETURNS integer LANGUAGE sql STABLE AS $$
-  SELECT (
-    (SELECT count(*) FROM sessions s
-      WHERE s.tenant_id = of_tenant AND s.instance_id = of_instance AND s.status = 'active' AND s.explicit
-        AND NOT EXISTS (SELECT 1 FROM messages m
-                         WHERE m.tenant_id = s.tenant_id AND m.session_id = s.session_id AND m.suspends_session))
-    + (SELECT count(DISTINCT m.session_id) FROM messages m
-        WHERE m.tenant_id = of_tenant AND m.instance_id = of_instance AND m.holds_slot)
-  )::integer
+  SELECT count(*)::integer FROM (
+    SELECT s.session_id FROM sessions s
+     WHERE s.tenant_id = of_tenant AND s.instance_id = of_instance AND s.status = 'active' AND s.explicit
+       AND NOT EXISTS (SELECT 1 FROM messages m
+                        WHERE m.tenant_id = s.tenant_id AND m.session_id = s.session_id AND m.suspends_session)
+    UNION
+    SELECT m.session_id FROM messages m WHERE m.tenant_id = of_tenant AND m.instance_id = of_instance AND m.holds_slot
+  ) AS served
 $$;
 
 DO $$
