@@ -64,10 +64,11 @@ async function startPlatform(dataDir) {
 /** Two commits and an echo over a WebSocket with TLS. */
 async function floorOf(dev, dataDir) {
   const pool = new pg.Pool({ connectionString: dev.database_url, max: AT_ONCE });
+  pool.on('error', () => undefined); // the platform stops its Postgres at the end
   await pool.query('CREATE TABLE bench_floor (id bigint GENERATED ALWAYS AS IDENTITY, body text)');
   const tls = {
     cert: readFileSync(join(dataDir, 'tls', 'server.pem')),
-    key: readFileSync(join(dataDir, 'tls', 'server.key')),
+    key: readFileSync(join(dataDir, 'tls', 'server-key.pem')),
   };
   const server = createServer(tls);
   new WebSocketServer({ server }).on('connection', (socket) => socket.on('message', (data) => socket.send(data)));

@@ -48,6 +48,7 @@ function createPool(url: string, role: string, max: number, log: Logger): pg.Poo
     connectionTimeoutMillis: 5_000,
     idleTimeoutMillis: 30_000,
     keepAlive: true,
+    query_timeout: 35_000,
     application_name: role,
   });
   // A connection that is lost between two queries of a transaction reports to itself only; unheard, that would end the process.

@@ -6,14 +6,14 @@ CREATE OR REPLACE FUNCTION public.agent_load(of_tenant text, of_instance text)
  LANGUAGE sql
  STABLE
 AS $function$
-  SELECT (
-    (SELECT count(*) FROM sessions s
-      WHERE s.tenant_id = of_tenant AND s.instance_id = of_instance AND s.status = 'active' AND s.explicit
-        AND NOT EXISTS (SELECT 1 FROM messages m
-                         WHERE m.tenant_id = s.tenant_id AND m.session_id = s.session_id AND m.suspends_session))
-    + (SELECT count(DISTINCT m.session_id) FROM messages m
-        WHERE m.tenant_id = of_tenant AND m.instance_id = of_instance AND m.holds_slot)
-  )::integer
+  SELECT count(*)::integer FROM (
+    SELECT s.session_id FROM sessions s
+     WHERE s.tenant_id = of_tenant AND s.instance_id = of_instance AND s.status = 'active' AND s.explicit
+       AND NOT EXISTS (SELECT 1 FROM messages m
+                        WHERE m.tenant_id = s.tenant_id AND m.session_id = s.session_id AND m.suspends_session)
+    UNION
+    SELECT m.session_id FROM messages m WHERE m.tenant_id = of_tenant AND m.instance_id = of_instance AND m.holds_slot
+  ) AS served
 $function$
 ;
 CREATE OR REPLACE FUNCTION public.current_tenant()
@@ -81,7 +81,8 @@ CREATE TABLE dispatches (
 );
 CREATE TABLE event_outbox (
   event_id text NOT NULL,
-  tenant_id text NOT NULL
+  tenant_id text NOT NULL,
+  occurred_at timestamp with time zone NOT NULL
 );
 CREATE TABLE event_positions (
   pos bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
@@ -268,6 +269,7 @@ CREATE INDEX dispatches_open ON public.dispatches USING btree (tenant_id, instan
 CREATE INDEX event_positions_by_tenant ON public.event_positions USING btree (tenant_id, pos);
 CREATE INDEX events_by_session ON public.events USING btree (tenant_id, session_id, occurred_at DESC) WHERE (session_id <> ''::text);
 CREATE INDEX events_newest ON public.events USING btree (tenant_id, occurred_at DESC, event_id DESC);
+CREATE INDEX input_requests_by_message ON public.input_requests USING btree (tenant_id, message_id, requested_at DESC);
 CREATE UNIQUE INDEX input_requests_one_open ON public.input_requests USING btree (tenant_id, message_id) WHERE (state = 'pending'::text);
 CREATE INDEX input_requests_pending ON public.input_requests USING btree (tenant_id, requested_at) WHERE (state = 'pending'::text);
 CREATE INDEX messages_by_session ON public.messages USING btree (tenant_id, session_id, created_at DESC);
