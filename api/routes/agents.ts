@@ -107,7 +107,7 @@ export function agentRoutes(app: FastifyInstance, deps: Deps): void {
 
   app.get(OPERATIONS.connectAgent.path, async () => {
     throw new PlatformError('UPGRADE_REQUIRED', 'Agents connect by wss to the mesh address.', {
-      headers: { Upgrade: 'websocket', Connection: 'Upgrade' },
+      headers: { Upgrade: 'websocket', Connection: 'Upgrade, close' },
     });
   });
 }

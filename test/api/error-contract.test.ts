@@ -201,6 +201,10 @@ test.each([
 
 test('/agents/connect on the address without TLS: 426', async () => {
   expectError(await api.client.get('/agents/connect?instance_id=a'), 426, 'UPGRADE_REQUIRED');
+  const upgrade =
+    'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n';
+  const answer = await exchange(`GET /agents/connect?instance_id=a HTTP/1.1\r\nHost: x\r\n${upgrade}\r\n`);
+  expect(answer).toEqual({ status: 426, body: expect.objectContaining({ code: 'UPGRADE_REQUIRED' }) });
 });
 
 test('an unexpected error is 500 without its details', async () => {
