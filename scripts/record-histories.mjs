@@ -10,12 +10,12 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import * as esbuild from 'esbuild';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const folder = join(root, 'test', 'histories');
+const setup = join(root, 'test', 'setup');
 /** Two folders below the root, like the sources that find `dist/` by their own place. */
-const compiled = join(folder, '.record.mjs');
+const compiled = join(setup, '.record-histories.mjs');
 
 await esbuild.build({
-  entryPoints: [join(folder, 'record.ts')],
+  entryPoints: [join(setup, 'record-histories.ts')],
   outfile: compiled,
   bundle: true,
   packages: 'external',
@@ -25,7 +25,7 @@ await esbuild.build({
 });
 try {
   const { recordHistories } = await import(pathToFileURL(compiled).href);
-  await recordHistories(folder);
+  await recordHistories(join(root, 'test', 'histories'));
 } finally {
   rmSync(compiled, { force: true });
 }

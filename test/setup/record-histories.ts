@@ -2,13 +2,14 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join as joinPath } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
-import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { MessageCancelResponse, ResolveResponse } from '../../contracts/messages.js';
 import { SessionInitResponse } from '../../contracts/sessions.js';
 import { messageWorkflowId, sessionWorkflowId } from '../../workflows/definitions.js';
-import { echo, silent } from '../setup/agent.js';
-import { joinAgent } from '../setup/fleet.js';
-import { TestPlatform } from '../setup/platform-process.js';
+import { echo, silent } from './agent.js';
+import { joinAgent } from './fleet.js';
+import { historyToText } from './history-codec.js';
+import { TestPlatform } from './platform-process.js';
+import { until } from './until.js';
 
 /** One course that a workflow can take: does it and gives the id of the workflow. */
 type Course = (platform: TestPlatform) => Promise<string>;
@@ -49,11 +50,6 @@ const COURSES: Record<string, Course> = {
   },
 };
 
-/** What names this machine and has no part in a replay. */
-function anonymous(key: string, value: unknown): unknown {
-  return key === 'identity' ? 'recorder' : value;
-}
-
 /** Runs every course on a platform of its own and writes the finished workflows' histories to the folder. */
 export async function recordHistories(folder: string): Promise<void> {
   const dataDir = mkdtempSync(joinPath(tmpdir(), 'fleet-record-'));
@@ -65,9 +61,8 @@ export async function recordHistories(folder: string): Promise<void> {
     const client = new Client({ connection });
     for (const [name, course] of Object.entries(COURSES)) {
       const handle = client.workflow.getHandle(await course(platform));
-      await handle.result();
-      const history = JSON.parse(JSON.stringify(historyToJSON(await handle.fetchHistory()), anonymous));
-      writeFileSync(joinPath(folder, `${name}.json`), `${JSON.stringify(history, null, 1)}\n`);
+      await until(() => handle.result(), { what: `the end of ${handle.workflowId}` }); // it may not have started yet
+      writeFileSync(joinPath(folder, `${name}.json`), historyToText(await handle.fetchHistory()));
       process.stderr.write(`${name}: recorded\n`);
     }
     await connection.close();

@@ -1,0 +1,34 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { DefaultLogger, Runtime, Worker } from '@temporalio/worker';
+import { beforeAll, expect, test } from 'vitest';
+import { historyFromText } from '../setup/history-codec.js';
+
+const HISTORIES = new URL('../histories/', import.meta.url);
+const BUNDLE = fileURLToPath(new URL('../../dist/workflows.bundle.js', import.meta.url));
+
+/** Recorded from a running platform by `npm run record-histories`, one file for each course a workflow can take. */
+function* recorded() {
+  for (const file of readdirSync(HISTORIES).filter((name) => name.endsWith('.json'))) {
+    yield { workflowId: file, history: historyFromText(readFileSync(new URL(file, HISTORIES), 'utf8')) };
+  }
+}
+
+beforeAll(() => {
+  Runtime.install({ logger: new DefaultLogger('ERROR') });
+});
+
+test('the workflows still go the way that recorded ones went', async () => {
+  const replayed: string[] = [];
+  const results = Worker.runReplayHistories({ workflowBundle: { codePath: BUNDLE } }, recorded());
+  for await (const { workflowId, error } of results) {
+    if (error) throw new Error(`${workflowId} does not replay: ${error.message}`, { cause: error });
+    replayed.push(workflowId);
+  }
+  expect(replayed.sort()).toEqual([
+    'message-canceled.json',
+    'message-completed.json',
+    'message-input-resolved.json',
+    'session-expired.json',
+  ]);
+});

@@ -1,0 +1,19 @@
+import proto, { type temporal } from '@temporalio/proto';
+
+type History = temporal.api.history.v1.History;
+const { History } = proto.temporal.api.history.v1;
+
+/** Process and host names have no part in a replay: they stand in `identity` and in the names of sticky queues. */
+function anonymous(_key: string, value: unknown): unknown {
+  return typeof value === 'string' ? value.replace(/^\d+@[\w.-]+/, 'recorder') : value;
+}
+
+/** A history as text for a file: enumerations by name, bytes in base64. */
+export function historyToText(history: temporal.api.history.v1.IHistory): string {
+  const plain = History.toObject(History.fromObject(history), { longs: String, enums: String, bytes: String });
+  return `${JSON.stringify(plain, anonymous, 1)}\n`;
+}
+
+export function historyFromText(text: string): History {
+  return History.fromObject(JSON.parse(text));
+}
