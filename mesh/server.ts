@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
@@ -90,6 +91,7 @@ class Mesh implements MeshServer {
   constructor(options: MeshServerOptions) {
     this.#options = options;
     const { db, log, config, meshId } = options;
+    setMaxListeners(0, this.#closing.signal); // every write that waits for the database listens
     const context = createContext(options, {
       closing: this.#closing.signal,
       isDraining: () => this.#draining,

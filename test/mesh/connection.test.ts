@@ -2,7 +2,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { uuidv7 } from '../../runtime/ids.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
-import { errorOf, MeshBench } from './mesh-bench.js';
+import { errorOf } from './bench-agent.js';
+import { MeshBench } from './mesh-bench.js';
 
 let database: FreshDatabase;
 let bench: MeshBench;

@@ -19,13 +19,13 @@ import { createGateway } from '../../messages/gateway.js';
 import { createMemoryBus } from '../../messages/memory-bus.js';
 import { type Authenticator, createAuthenticator } from '../../runtime/authenticator.js';
 import { readConfig } from '../../runtime/config.js';
-import { newId, uuidOf } from '../../runtime/ids.js';
+import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
 import { createSecrets } from '../../runtime/secrets.js';
 import { createTokens, type TokenIssuer } from '../../runtime/tokens.js';
 import { localCertificate } from '../sdk/certificate.js';
-import { type Dispatched, dispatched, type Frame, RawAgent } from '../setup/agent.js';
 import type { FreshDatabase } from '../setup/database.js';
+import { BenchAgent, receive } from './bench-agent.js';
 
 const log = createLogger({ level: process.env.MESH_TEST_LOG ?? 'silent' });
 const secrets = createSecrets(randomBytes(32).toString('base64'));
@@ -171,54 +171,18 @@ interface SocketOptions {
   mute?: boolean;
 }
 
-/** A raw agent with the manners of a bad network. */
-export class BenchAgent extends RawAgent {
-  readonly #ws: WebSocket;
-  readonly #mute: boolean;
-
-  constructor(ws: WebSocket, instanceId: string, mute: boolean) {
-    super(ws, instanceId);
-    this.#ws = ws;
-    this.#mute = mute;
-  }
-
-  override send(type: string, payload: object, inReplyTo?: string): string {
-    return this.#mute && type === 'pong' ? '' : super.send(type, payload, inReplyTo);
-  }
-
-  /** Sends bytes as a text message, whatever they are. */
-  sendText(bytes: Buffer): void {
-    this.#ws.send(bytes, { binary: false });
-  }
-
-  /** Stops reading. */
-  pause(): void {
-    this.#ws.pause();
-  }
-
-  resume(): void {
-    this.#ws.resume();
-  }
-
-  count(type: string): number {
-    return this.received.filter((frame) => frame.type === type).length;
-  }
-}
-
 /** A mesh node with ways to reach it. */
 export class MeshNodeUnderTest {
   readonly bench: MeshBench;
   readonly server: MeshServer;
   readonly meshId: string;
   readonly port: number;
-  readonly #waiting = new AbortController();
 
   constructor(bench: MeshBench, server: MeshServer, meshId: string, port: number) {
     this.bench = bench;
     this.server = server;
     this.meshId = meshId;
     this.port = port;
-    onTestFinished(() => this.#waiting.abort(new Error('the test has ended')));
   }
 
   get dispatcher(): Dispatcher {
@@ -258,27 +222,22 @@ export class MeshNodeUnderTest {
   }
 
   /** Runs a dispatch; ends at the latest with the test. */
-  run(ref: DispatchRef, signal = this.#waiting.signal): Promise<DispatchEnd> {
+  run(ref: DispatchRef, signal = untilTestEnds()): Promise<DispatchEnd> {
     const end = this.dispatcher.run(ref, { heartbeat: () => undefined, signal });
     end.catch(() => undefined); // a test that does not look at the end aborts it
     return end;
   }
 
   /** Opens a dispatch, runs it, and waits until the agent has it. */
-  async send(agent: RawAgent, text = 'hello', metadata: Record<string, unknown> = {}) {
+  async send(agent: BenchAgent, text = 'hello', metadata: Record<string, unknown> = {}) {
     const ref = await this.bench.open(text, metadata);
     const end = this.run(ref);
     return { ref, end, dispatch: await receive(agent, ref) };
   }
 }
 
-/** Waits until the agent has that dispatch. */
-export async function receive(agent: RawAgent, ref: DispatchRef): Promise<Dispatched> {
-  const frameId = uuidOf(ref.dispatch_id);
-  return dispatched(agent, await agent.next((frame) => frame.type === 'dispatch' && frame.id === frameId));
-}
-
-/** Waits for an `error` frame of that code. */
-export function errorOf(agent: RawAgent, code: string): Promise<Frame> {
-  return agent.next((frame) => frame.type === 'error' && frame.payload.code === code);
+function untilTestEnds(): AbortSignal {
+  const waiting = new AbortController();
+  onTestFinished(() => waiting.abort(new Error('the test has ended')));
+  return waiting.signal;
 }

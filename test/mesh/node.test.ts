@@ -1,0 +1,170 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { openDb } from '../../db/pool.js';
+import { createLogger } from '../../runtime/logger.js';
+import { type FreshDatabase, freshDatabase } from '../setup/database.js';
+import { until } from '../setup/until.js';
+import { receive } from './bench-agent.js';
+import { DatabasePath } from './database-path.js';
+import { MeshBench } from './mesh-bench.js';
+
+let database: FreshDatabase;
+let bench: MeshBench;
+beforeAll(async () => {
+  database = await freshDatabase();
+  bench = new MeshBench(database);
+});
+beforeEach(async () => {
+  await bench.reset();
+  await bench.register('a');
+});
+afterAll(() => database.drop());
+
+const nodes = async () =>
+  (await database.query<{ mesh_id: string }>('SELECT mesh_id FROM mesh_nodes')).map((row) => row.mesh_id);
+
+/** An agent that a node which is no more had, as its crash leaves it. */
+async function crashedNode(meshId: string): Promise<void> {
+  await database.query("INSERT INTO mesh_nodes (mesh_id, renewed_at) VALUES ($1, now() - interval '16 s')", [meshId]);
+  await database.query(
+    "UPDATE agents SET status = 'available', mesh_id = $2, connection_epoch = 1 WHERE tenant_id = $1 AND instance_id = 'a'",
+    [bench.tenantId, meshId],
+  );
+}
+
+describe('a node', () => {
+  it('is on the list while it lives and off it when it has closed', async () => {
+    const node = await bench.node();
+    expect(await nodes()).toContain(node.meshId);
+    await node.server.close();
+    expect(await nodes()).not.toContain(node.meshId);
+  });
+
+  it('takes the agents of dead nodes off the routes when it boots', async () => {
+    await crashedNode('mesh_dead');
+    await bench.node();
+    expect(await nodes()).not.toContain('mesh_dead');
+    expect(await bench.agent('a')).toMatchObject({ status: 'offline', mesh_id: null });
+    expect(await bench.events('agent.health_changed')).toEqual([
+      { agent_type: 'worker', instance_id: 'a', status: 'offline', previous_status: 'available' },
+    ]);
+  });
+
+  it('does so later too, once it has been steady itself, and spares the living', async () => {
+    const steady = await bench.node({ timings: { reconcileMs: 20, deadNodeMs: 400 } });
+    const other = await bench.node({ timings: { reconcileMs: 20 } });
+    await crashedNode('mesh_dead');
+    await until(async () => (await bench.agent('a')).status === 'offline');
+    expect(await nodes()).toEqual(expect.arrayContaining([steady.meshId, other.meshId]));
+  });
+
+  it('that was taken for dead comes back, and its agents resume with their work', async () => {
+    const node = await bench.node();
+    const { agent, welcome } = await node.join('a');
+    const { ref, end } = await node.send(agent);
+    await database.query('DELETE FROM mesh_nodes WHERE mesh_id = $1', [node.meshId]);
+    await database.query("UPDATE agents SET status = 'offline', mesh_id = NULL WHERE tenant_id = $1", [bench.tenantId]);
+    expect((await agent.closed).code).toBe(1001);
+    const back = await node.join('a', { resume_token: welcome.resume_token });
+    expect(back.welcome.resumed).toBe(true);
+    (await receive(back.agent, ref)).result('hi');
+    await end;
+    expect((await bench.message(ref)).state).toBe('completed');
+    expect(await nodes()).toContain(node.meshId);
+  });
+
+  it('writes down which of its agents live', async () => {
+    const node = await bench.node({ timings: { signOfLifeMs: 10, pingIntervalMs: 20 } });
+    await node.join('a');
+    await database.query("UPDATE agents SET last_seen = now() - interval '1 h' WHERE tenant_id = $1", [bench.tenantId]);
+    await until(async () => ((await bench.agent('a')).last_seen as Date).getTime() > Date.now() - 60_000);
+  });
+});
+
+describe('a node that shuts down', () => {
+  it('asks its agents to close, lets them finish, and takes them off the routes', async () => {
+    const node = await bench.node();
+    await bench.register('idle');
+    const { agent } = await node.join('a');
+    const { agent: idle } = await node.join('idle');
+    const { ref, end, dispatch } = await node.send(agent, 'hello', { instance_id: 'a' });
+    const drained = node.server.drain(30_000);
+    expect((await agent.nextOfType('close_request')).payload).toMatchObject({ grace_seconds: 30 });
+    expect((await idle.closed).code).toBe(1000);
+    dispatch.result('last words');
+    await drained;
+    expect(await end).toEqual({ kind: 'closed' });
+    expect((await agent.closed).code).toBe(1000);
+    expect((await bench.message(ref)).assistant_output).toBe('last words');
+    for (const instance of ['a', 'idle'])
+      expect(await bench.agent(instance)).toMatchObject({ status: 'offline', mesh_id: null });
+  });
+
+  it('fails what has not finished within the grace, the work of lost agents at once', async () => {
+    const node = await bench.node();
+    await bench.register('lost');
+    const { agent } = await node.join('a');
+    const { agent: lost } = await node.join('lost');
+    const slow = await node.send(agent, 'hello', { instance_id: 'a' });
+    const gone = await node.send(lost, 'hello', { instance_id: 'lost' });
+    lost.kill();
+    await until(() => node.server.stats().suspended === 1);
+    const drained = node.server.drain(200);
+    await gone.end;
+    await drained;
+    for (const { ref } of [slow, gone]) expect((await bench.message(ref)).error?.code).toBe('AGENT_DISCONNECTED');
+  });
+});
+
+describe('while the database is away', () => {
+  it('sockets stay, a result is kept, and everything goes on afterwards', async () => {
+    const path = await DatabasePath.to(database.url);
+    const db = openDb({ url: path.url, log: createLogger({ level: 'silent' }) });
+    onTestFinished(async () => {
+      await db.close();
+      await path.close();
+    });
+    const cutOff = await new MeshBench(database, db).reset();
+    await cutOff.register('a');
+    const node = await cutOff.node({ timings: { deadNodeMs: 200, pingIntervalMs: 50 } });
+    const { agent } = await node.join('a');
+    const { ref, end, dispatch } = await node.send(agent);
+    const unsent = await cutOff.open();
+    path.cut();
+    dispatch.chunk(0, 'hi');
+    dispatch.result('');
+    agent.send('heartbeat', { max_concurrent_sessions: 5 });
+    agent.send('dispatch_result', { result: 'x' }, dispatch.frame.id);
+    const waiting = node.run(unsent);
+    const pings = agent.count('ping');
+    await until(() => agent.count('ping') > pings + 6);
+    expect(agent.isOpen).toBe(true);
+    const [row] = await database.query('SELECT state FROM messages WHERE message_id = $1', [ref.message_id]);
+    expect(row).toEqual({ state: 'working' });
+    path.mend();
+    expect(await end).toEqual({ kind: 'closed' });
+    expect(await cutOff.message(ref)).toMatchObject({ state: 'completed', assistant_output: 'hi' });
+    (await receive(agent, unsent)).result('too');
+    expect(await waiting).toEqual({ kind: 'closed' });
+    await until(async () => (await cutOff.agent('a')).max_concurrent_sessions === 5);
+    expect(await cutOff.agent('a')).toMatchObject({ status: 'available', mesh_id: node.meshId });
+    expect(agent.isOpen).toBe(true);
+  });
+
+  it('an agent that left is off the routes as soon as that can be written', async () => {
+    const path = await DatabasePath.to(database.url);
+    const db = openDb({ url: path.url, log: createLogger({ level: 'silent' }) });
+    onTestFinished(async () => {
+      await db.close();
+      await path.close();
+    });
+    const cutOff = await new MeshBench(database, db).reset();
+    await cutOff.register('a');
+    const node = await cutOff.node();
+    const { agent } = await node.join('a');
+    path.cut();
+    agent.kill();
+    await until(() => node.server.stats().suspended === 1);
+    path.mend();
+    await until(async () => (await cutOff.agent('a')).status === 'offline');
+  });
+});
