@@ -19,6 +19,8 @@ export interface ApiDeps {
   secrets: Secrets;
   gateway: Gateway;
   sessions: Sessions;
+  /** Called when a hosted agent of the tenant can take work, so that messages that wait for one are routed at once. */
+  agentJoined: (tenantId: string) => Promise<void>;
   outbound: Pick<Outbound, 'request' | 'checkUrl'>;
   health: () => Promise<HealthResponse>;
   version: string;

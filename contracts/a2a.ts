@@ -31,7 +31,11 @@ export const A2aMessage = z.object({
 });
 export type A2aMessage = z.infer<typeof A2aMessage>;
 
-export const TaskStatus = z.object({ state: TaskState, message: A2aMessage.optional(), timestamp: z.string().optional() });
+export const TaskStatus = z.object({
+  state: TaskState,
+  message: A2aMessage.optional(),
+  timestamp: z.string().optional(),
+});
 export type TaskStatus = z.infer<typeof TaskStatus>;
 
 export const Task = z.object({

@@ -61,7 +61,9 @@ export const AgentRegisterRequest = z
     context: Metadata.optional(),
     dispatch_auth: DispatchAuth.optional(),
   })
-  .refine((body) => body.public_url === undefined || body.url === undefined, { message: 'give either public_url or url' });
+  .refine((body) => body.public_url === undefined || body.url === undefined, {
+    message: 'give either public_url or url',
+  });
 export type AgentRegisterRequest = z.infer<typeof AgentRegisterRequest>;
 export const AgentRegisterResponse = z.object({
   ok: z.literal(true),

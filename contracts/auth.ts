@@ -52,12 +52,20 @@ export const CredentialCreateRequest = z.strictObject({
 });
 export type CredentialCreateRequest = z.infer<typeof CredentialCreateRequest>;
 /** The secret is shown once. */
-export const CredentialSecretResponse = z.object({ ok: z.literal(true), credential: Credential, client_secret: z.string() });
+export const CredentialSecretResponse = z.object({
+  ok: z.literal(true),
+  credential: Credential,
+  client_secret: z.string(),
+});
 export const CredentialsGetRequest = z.strictObject({ ...pageFields });
 export const CredentialsGetResponse = z.object({ ...listFields, credentials: z.array(Credential) });
 export const CredentialRotateRequest = z.strictObject({
   credential_id: AnyId,
-  overlap_seconds: z.int().min(0).max(30 * 86_400).default(86_400),
+  overlap_seconds: z
+    .int()
+    .min(0)
+    .max(30 * 86_400)
+    .default(86_400),
 });
 export const CredentialRevokeRequest = z.strictObject({ credential_id: AnyId });
 export const CredentialRevokeResponse = z.object({ ok: z.literal(true), credential_id: z.string() });

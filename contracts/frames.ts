@@ -141,4 +141,10 @@ export const AGENT_FRAME_PAYLOADS = {
 } as const;
 
 /** Agent frames that answer another frame and must carry `in_reply_to`. */
-export const REPLY_FRAMES: readonly string[] = ['dispatch_ack', 'dispatch_chunk', 'dispatch_result', 'tool_result', 'pong'];
+export const REPLY_FRAMES: readonly string[] = [
+  'dispatch_ack',
+  'dispatch_chunk',
+  'dispatch_result',
+  'tool_result',
+  'pong',
+];

@@ -46,7 +46,9 @@ export const InputRequest = z.object({
   guard: z.string().optional(),
   approvers: z.array(z.string()).optional(),
   quorum: z.int(),
-  approvals: z.array(z.object({ principal: z.string(), resolution: z.string(), comment: z.string().optional(), at: Timestamp })),
+  approvals: z.array(
+    z.object({ principal: z.string(), resolution: z.string(), comment: z.string().optional(), at: Timestamp }),
+  ),
   requested_at: Timestamp,
   expires_at: Timestamp,
 });
@@ -105,7 +107,11 @@ export const MessagesPendingRequest = z.strictObject({
   limit: z.int().min(1).max(100).default(50),
   offset: z.int().min(0).max(1_000_000).default(0),
 });
-export const MessagesPendingResponse = z.object({ ok: z.literal(true), messages: z.array(MessageRecord), total: z.int() });
+export const MessagesPendingResponse = z.object({
+  ok: z.literal(true),
+  messages: z.array(MessageRecord),
+  total: z.int(),
+});
 
 /** Body of `/messages/{id}/resolve`. `resolution` is a word or an object of field values. */
 export const ResolveRequest = z.strictObject({

@@ -1,12 +1,23 @@
 import { z } from 'zod';
 
 /** A2A 0.3 parts: text, file and data. Unknown members are ignored. */
-export const TextPart = z.object({ kind: z.literal('text'), text: z.string(), metadata: z.record(z.string(), z.unknown()).optional() });
+export const TextPart = z.object({
+  kind: z.literal('text'),
+  text: z.string(),
+  metadata: z.record(z.string(), z.unknown()).optional(),
+});
 export const FilePart = z.object({
   kind: z.literal('file'),
   file: z
-    .object({ bytes: z.string().optional(), uri: z.string().optional(), name: z.string().optional(), mimeType: z.string().optional() })
-    .refine((file) => (file.bytes === undefined) !== (file.uri === undefined), { message: 'needs exactly one of bytes and uri' }),
+    .object({
+      bytes: z.string().optional(),
+      uri: z.string().optional(),
+      name: z.string().optional(),
+      mimeType: z.string().optional(),
+    })
+    .refine((file) => (file.bytes === undefined) !== (file.uri === undefined), {
+      message: 'needs exactly one of bytes and uri',
+    }),
   metadata: z.record(z.string(), z.unknown()).optional(),
 });
 export const DataPart = z.object({

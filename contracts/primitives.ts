@@ -12,8 +12,12 @@ export function scopeIncludes(held: readonly string[], needed: Scope): boolean {
   return held.some((scope) => SCOPES.indexOf(scope as Scope) >= rank);
 }
 
-export const InstanceId = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/, 'must match [A-Za-z0-9][A-Za-z0-9._:-]{0,127}');
-export const AgentType = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/, 'must match [A-Za-z0-9][A-Za-z0-9._:-]{0,127}');
+export const InstanceId = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/, 'must match [A-Za-z0-9][A-Za-z0-9._:-]{0,127}');
+export const AgentType = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/, 'must match [A-Za-z0-9][A-Za-z0-9._:-]{0,127}');
 /** An identifier in a request: any short string; an unknown one is 404, not 400. */
 export const AnyId = z.string().min(1).max(200);
 export const ShortText = z.string().max(1024);
@@ -22,9 +26,9 @@ export const Timestamp = z.iso.datetime();
 
 /** A free-form object of at most `maxBytes` bytes of JSON. */
 export function freeObject(maxBytes: number) {
-  return z
-    .record(z.string(), z.unknown())
-    .refine((value) => Buffer.byteLength(JSON.stringify(value)) <= maxBytes, { message: `must be at most ${maxBytes} bytes` });
+  return z.record(z.string(), z.unknown()).refine((value) => Buffer.byteLength(JSON.stringify(value)) <= maxBytes, {
+    message: `must be at most ${maxBytes} bytes`,
+  });
 }
 export const Metadata = freeObject(LIMITS.metadataBytes);
 

@@ -52,10 +52,16 @@ export const SessionsGetResponse = z.object({ ...listFields, sessions: z.array(S
 export const SessionGetByIdRequest = z.strictObject({ session_id: AnyId });
 export const SessionGetByIdResponse = z.object({ ok: z.literal(true), session: SessionDetails });
 export const SessionCloseRequest = z.strictObject({ session_id: AnyId, reason: z.string().max(1024).optional() });
-export const SessionCloseResponse = z.object({ ok: z.literal(true), session_id: z.string(), status: z.literal('completed') });
+export const SessionCloseResponse = z.object({
+  ok: z.literal(true),
+  session_id: z.string(),
+  status: z.literal('completed'),
+});
 export const SessionsInterruptRequest = z
   .strictObject({ ids: z.array(AnyId).min(1).max(100).optional(), session_id: AnyId.optional() })
-  .refine((body) => (body.ids === undefined) !== (body.session_id === undefined), { message: 'give either ids or session_id' });
+  .refine((body) => (body.ids === undefined) !== (body.session_id === undefined), {
+    message: 'give either ids or session_id',
+  });
 export const SessionsInterruptResponse = z.object({
   ok: z.literal(true),
   requested: z.int(),

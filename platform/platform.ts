@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { FastifyInstance } from 'fastify';
 import { buildApi } from '../api/app.js';
 import { createGateway } from '../messages/gateway.js';
@@ -47,6 +48,7 @@ async function buildHttp(foundation: Foundation, at: Addresses, draining: AbortS
     secrets: foundation.secrets,
     gateway: createGateway(core),
     sessions: foundation.sessions,
+    agentJoined: (tenantId) => foundation.dispatches.agentJoined(tenantId),
     outbound: foundation.outbound,
     health: createHealth({ db, temporal, version, redis: config.REDIS_URL ? () => bus.isReachable() : null }),
     version,
@@ -96,6 +98,8 @@ async function startRoles(
   const ground: WorkerGround = { connection, namespace: config.TEMPORAL_NAMESPACE, log };
   if (run.roles.has('worker')) await startWorkerRole(foundation, ground, parts);
   const draining = new AbortController();
+  // Every stream and every waiting send listens to it.
+  setMaxListeners(0, draining.signal);
   const http =
     run.roles.has('api') || run.roles.has('mesh') ? await buildHttp(foundation, at, draining.signal) : undefined;
   let mesh: RunningMesh | undefined;

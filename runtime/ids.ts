@@ -1,17 +1,7 @@
 import { randomBytes } from 'node:crypto';
 
 /** Prefixes of the identifiers this platform makes (decisions.md, Conventions). */
-export type IdPrefix =
-  | 'ses'
-  | 'msg'
-  | 'evt'
-  | 'dsp'
-  | 'cred'
-  | 'ten'
-  | 'req'
-  | 'mesh'
-  | 'con'
-  | 'apv';
+export type IdPrefix = 'ses' | 'msg' | 'evt' | 'dsp' | 'cred' | 'ten' | 'req' | 'mesh' | 'con' | 'apv';
 
 /** A UUID version 7 (RFC 9562): 48 bits of milliseconds, then random bits, so ids sort by creation time. */
 export function uuidv7(nowMs: number = Date.now()): string {

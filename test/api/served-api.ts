@@ -61,6 +61,7 @@ export async function serveApi(database: FreshDatabase, options: ServedApiOption
     secrets,
     gateway: createGateway(core),
     sessions: createSessions(core),
+    agentJoined: async () => undefined,
     outbound,
     health: async () => ({
       status: options.temporal === 'down' ? 'degraded' : 'ok',
