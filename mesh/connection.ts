@@ -146,10 +146,10 @@ export class Connection implements ConnectionRef {
 
   #entered(step: Step): void {
     const { timings, resumeWindowMs, statuses, inflight, log } = this.#context;
-    log.debug(
-      { instance_id: this.instance_id, connection_id: this.connectionId, state: step.state },
-      'connection changed state',
-    );
+    const about = { instance_id: this.instance_id, connection_id: this.connectionId, state: step.state };
+    const gone = step.state === 'SUSPENDED' || step.state === 'CLOSED';
+    if (gone && this.epoch > 0) log.info({ ...about, close_code: step.close }, 'agent disconnected');
+    else log.debug(about, 'connection changed state');
     if (step.state === 'READY') this.#pings = setInterval(() => this.#ping(), timings.pingIntervalMs);
     if (step.state === 'DRAINING') {
       void statuses.write(this, { status: 'draining' });

@@ -82,7 +82,7 @@ async function welcome(
   hello: HelloPayload,
   resumed: boolean,
 ): Promise<void> {
-  const { meshId, resumeWindowMs, timings, statuses, inflight } = context;
+  const { meshId, resumeWindowMs, timings, statuses, inflight, log } = context;
   if (context.isDraining()) connection.socket.close(CLOSE_CODES.GOING_AWAY, 'shutting down');
   if (connection.state !== 'AWAIT_WELCOME') return statuses.write(connection, { status: 'offline' });
   const held = resumed ? (hello.inflight ?? []).map((entry) => frameIdOf(entry.dispatch_id)) : [];
@@ -102,6 +102,8 @@ async function welcome(
     server_time: new Date().toISOString(),
   });
   connection.socket.send(frame);
+  const { connectionId: connection_id, instance_id, epoch } = connection;
+  log.info({ instance_id, connection_id, epoch, resumed, replayed: replays.length }, 'agent connected');
   connection.happen(resumed ? 'resumed' : 'welcomed');
   for (const dispatch of replays) dispatch.resend();
   const ended = held.filter((frameId) => inflight.get(frameId)?.isOpen !== true);

@@ -27,11 +27,11 @@ export class Reconciler {
 
   /** One turn. Rejects when the database is away; what was not done is done in the next. */
   async turn(): Promise<void> {
-    await this.#checkTokens();
     await this.#context.statuses.retry();
     await this.#dropClosedDispatches();
     await this.#dropOutdatedConnections();
     await this.#touch();
+    await this.#checkTokens();
   }
 
   #live(): Connection[] {
@@ -88,13 +88,14 @@ export class Reconciler {
     }
   }
 
-  /** Whether a connection's token is still good. When that cannot be told it counts as good: sockets outlive the database. */
+  /** Whether a connection's token is still good. Rejects when that cannot be told: sockets outlive the database. */
   async #stands(connection: Connection): Promise<boolean> {
     try {
       await this.#authenticator.authenticate(connection.upgraded.token);
       return true;
     } catch (error) {
-      return !(error instanceof PlatformError && error.code === 'unauthorized');
+      if (error instanceof PlatformError && error.code === 'unauthorized') return false;
+      throw error;
     }
   }
 }

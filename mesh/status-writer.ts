@@ -28,6 +28,7 @@ export class StatusWriter {
   write(connection: ConnectionRef, change: ConnectionChange): Promise<void> {
     const key = agentKeyOf(connection);
     const waiting = this.#pending.get(key);
+    if (waiting && waiting.connection.epoch > connection.epoch) return this.#flush(key); // fenced off anyway
     const before = waiting?.connection.epoch === connection.epoch ? waiting.change : {};
     const beat = before.beat || change.beat ? { ...before.beat, ...change.beat } : undefined;
     const { tenant_id, instance_id, epoch } = connection;

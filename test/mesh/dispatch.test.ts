@@ -255,4 +255,16 @@ describe('nothing is sent', () => {
       return !('kind' in end);
     });
   });
+
+  it('to an agent that has not read for too long: it is cut off', async () => {
+    const node = await bench.node({ timings: { blockedMaxMs: 50, closeTimeoutMs: 50 } });
+    const { agent } = await node.join('a');
+    agent.pause();
+    await until(async () => {
+      if (node.server.stats().ready === 1) void node.run(await bench.open('x'.repeat(200_000)));
+      return node.server.stats().suspended === 1;
+    });
+    agent.resume();
+    expect([1006, 1013]).toContain((await agent.closed).code);
+  });
 });
