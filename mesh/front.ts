@@ -15,7 +15,7 @@ import {
 } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { needsUpgrade } from './handshake.js';
-import { refuseUpgrade, respondWithError } from './http-answer.js';
+import { answerClientError, refuseUpgrade, respondWithError } from './http-answer.js';
 
 /** The first byte of a TLS connection: a handshake record. */
 const TLS_HANDSHAKE = 0x16;
@@ -54,9 +54,11 @@ export class Front {
       if (cameOverTls(request, trusted)) options.onUpgrade(request, socket, head);
       else refuseUpgrade(request, socket, needsUpgrade());
     });
+    this.#plain.on('clientError', answerClientError);
     if (options.tls) {
       this.#secure = createHttpsServer({ ...limits, ...options.tls, minVersion: 'TLSv1.2' }, options.onRequest);
       this.#secure.on('upgrade', options.onUpgrade);
+      this.#secure.on('clientError', answerClientError);
     }
     // These two get their connections from the port below; without this event they would not enforce their time limits.
     this.#plain.emit('listening');

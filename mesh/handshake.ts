@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
+import type { Caller } from '../contracts/auth.js';
 import { SUBPROTOCOL } from '../contracts/frames.js';
-import { InstanceId } from '../contracts/primitives.js';
+import { InstanceId, scopeIncludes } from '../contracts/primitives.js';
 import type { InstanceLookup } from '../db/connections.js';
 import type { Authenticator } from '../runtime/authenticator.js';
 import { PlatformError } from '../runtime/errors.js';
@@ -33,6 +34,7 @@ export async function checkHandshake(request: IncomingMessage, deps: HandshakeDe
   const token = bearerToken(request);
   const caller = await authenticate(deps.authenticator, token);
   const agentType = await requireInstance(deps, caller.tenant_id, instanceId);
+  requireMayServe(caller, agentType);
   if (deps.isDraining()) throw new PlatformError('SERVICE_UNAVAILABLE', 'The node is shutting down. Connect again.');
   return {
     tenant_id: caller.tenant_id,
@@ -82,6 +84,12 @@ async function authenticate(authenticator: Authenticator, token: string) {
   } catch (error) {
     throw error instanceof PlatformError && error.code === 'unauthorized' ? unauthorized() : error;
   }
+}
+
+/** Whoever may register the instance may connect as it: the token is the same (specification section 4). */
+function requireMayServe(caller: Caller, agentType: string): void {
+  if (caller.agent_type === agentType || scopeIncludes(caller.scopes, 'full')) return;
+  throw new PlatformError('forbidden', `Connecting needs the scope full, or a token of the agent type ${agentType}.`);
 }
 
 /** @returns the agent's type */

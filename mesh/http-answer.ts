@@ -12,7 +12,7 @@ interface Answer {
 }
 
 /** The error body of the HTTP face (decisions.md, Conventions). Anything but a PlatformError is an INTERNAL_ERROR without details. */
-function answerFor(request: IncomingMessage, error: unknown): Answer {
+function answerFor(request: Pick<IncomingMessage, 'headers'>, error: unknown): Answer {
   const known =
     error instanceof PlatformError ? error : new PlatformError('INTERNAL_ERROR', 'An unexpected error occurred.');
   const given = request.headers['x-request-id'];
@@ -35,8 +35,21 @@ export function respondWithError(request: IncomingMessage, response: ServerRespo
   response.writeHead(status, headers).end(body);
 }
 
+/** Answers what is not HTTP, or not HTTP that may be read, and closes the connection. */
+export function answerClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const late = error.code === 'ERR_HTTP_REQUEST_TIMEOUT';
+  const refusal = late
+    ? new PlatformError('REQUEST_TIMEOUT', 'The request did not arrive in time.')
+    : new PlatformError('BAD_REQUEST', 'The request is not valid HTTP.');
+  refuseUpgrade({ headers: {} }, socket, refusal);
+}
+
 /** Answers an upgrade request with an error instead of 101. */
-export function refuseUpgrade(request: IncomingMessage, socket: Duplex, error: unknown): void {
+export function refuseUpgrade(request: Pick<IncomingMessage, 'headers'>, socket: Duplex, error: unknown): void {
   const { status, headers, body } = answerFor(request, error);
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('\r\n')}\r\n\r\n${body}`, () =>

@@ -11,7 +11,7 @@ import type { ApiDeps } from '../deps.js';
 import { mount, pageFields } from '../mount.js';
 import { callerOf } from '../plugins/authentication.js';
 
-type Deps = Pick<ApiDeps, 'db' | 'outbound' | 'sessions' | 'baseUrl' | 'meshUrl'>;
+type Deps = Pick<ApiDeps, 'db' | 'agentJoined' | 'outbound' | 'sessions' | 'baseUrl' | 'meshUrl'>;
 
 const DISPATCH_AUTH = { type: 'bearer_jwt' } as const;
 const DEREGISTERED_BY_CALLER = 'deregistered by the caller';
