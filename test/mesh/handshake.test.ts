@@ -70,6 +70,7 @@ describe('the handshake', () => {
     const other = await bench.newTenant();
     await bench.register('theirs', 'connected', other.tenantId);
     const token = await bench.token();
+    const reader = await bench.token(3_600, ['read']);
     const noProtocol = { 'sec-websocket-protocol': 'service.v2, other' };
     const cases: [Parameters<typeof upgrade>[1], number, string][] = [
       [{ path: '/agents/connect', secure: false }, 426, 'UPGRADE_REQUIRED'],
@@ -86,6 +87,7 @@ describe('the handshake', () => {
       [{ path: path('nobody'), headers: bearer(token) }, 404, 'INSTANCE_NOT_FOUND'],
       [{ path: path('%00..%2F'), headers: bearer(token) }, 404, 'INSTANCE_NOT_FOUND'],
       [{ path: path('hosted-1'), headers: bearer(token) }, 409, 'DEPLOYMENT_MODE_MISMATCH'],
+      [{ path: path('mine'), headers: bearer(reader) }, 403, 'forbidden'],
       [{ path: path('mine'), headers: { ...bearer(token), 'sec-websocket-key': 'short' } }, 400, 'BAD_REQUEST'],
       [{ path: path('mine'), headers: { ...bearer(token), 'sec-websocket-version': '8' } }, 400, 'BAD_REQUEST'],
       [{ path: path('mine'), headers: { ...bearer(token), upgrade: 'h2c' } }, 426, 'UPGRADE_REQUIRED'],

@@ -78,9 +78,9 @@ export class MeshBench {
     return { tenant_id, credential_id, agent_type: 'x', scopes: ['full'], sub: 'tester', iat: 0, exp: 0 };
   }
 
-  token(expiresInSeconds = 3_600): Promise<string> {
+  token(expiresInSeconds = 3_600, scopes: Caller['scopes'] = ['full']): Promise<string> {
     const { iat, exp, ...claims } = this.caller;
-    return this.tokens.issueAccessToken(claims, expiresInSeconds);
+    return this.tokens.issueAccessToken({ ...claims, scopes }, expiresInSeconds);
   }
 
   /** A node of its own; closed with the test. */
