@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { processInfo } from '../../embedded/process-table.js';
 import { until } from './until.js';
@@ -11,13 +12,18 @@ export interface TreeProcess {
   command: string;
 }
 
-/** A process and everything below it, parents first. Empty when it has ended. */
-export async function processTree(root: number): Promise<TreeProcess[]> {
+/** Everything that runs on this machine. */
+async function allProcesses(): Promise<(TreeProcess & { parent: number })[]> {
   const { stdout } = await run('ps', ['-A', '-ww', '-o', 'pid=,ppid=,command='], { maxBuffer: 64 * 1024 * 1024 });
-  const all = stdout.split('\n').flatMap((line) => {
+  return stdout.split('\n').flatMap((line) => {
     const match = /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line);
     return match ? [{ pid: Number(match[1]), parent: Number(match[2]), command: match[3] ?? '' }] : [];
   });
+}
+
+/** A process and everything below it, parents first. Empty when it has ended. */
+export async function processTree(root: number): Promise<TreeProcess[]> {
+  const all = await allProcesses();
   const tree = all.filter((process) => process.pid === root);
   for (const member of tree) tree.push(...all.filter((process) => process.parent === member.pid));
   return tree.map(({ pid, command }) => ({ pid, command }));
@@ -51,13 +57,17 @@ export async function registerProcess(register: string, pid: number): Promise<vo
   if (info) appendFileSync(register, `${pid} ${info.startedAt}\n`);
 }
 
-/** Kills the trees of all registered processes that still are the same processes. */
+/** Kills the trees of all registered processes that still are the same, and servers on data of this run that lost their parent. */
 export async function killRegistered(register: string): Promise<void> {
-  if (!existsSync(register)) return;
-  for (const line of readFileSync(register, 'utf8').split('\n')) {
-    const pid = Number(line.slice(0, line.indexOf(' ')));
-    const startedAt = line.slice(line.indexOf(' ') + 1);
+  const lines = existsSync(register) ? readFileSync(register, 'utf8').trim().split('\n') : [];
+  for (const line of lines) {
+    const [pid, startedAt] = [Number(line.slice(0, line.indexOf(' '))), line.slice(line.indexOf(' ') + 1)];
     const info = await processInfo(pid);
     if (info?.startedAt === startedAt) killEach(await processTree(pid));
   }
+  const orphans = (await allProcesses()).filter(
+    ({ parent, command }) => parent === 1 && command.includes(dirname(register)),
+  );
+  killEach(orphans);
+  await allEnded(orphans);
 }
