@@ -13,7 +13,7 @@ import { createLogger } from '../../runtime/logger.js';
 import type { FreshDatabase } from '../setup/database.js';
 
 export const TENANT = 'ten_00000000-0000-7000-8000-000000000001';
-export const AGENTS = ['alpha', 'beta'];
+const AGENTS = ['alpha', 'beta'];
 const CALLER: Caller = {
   tenant_id: TENANT,
   agent_type: 'credential',

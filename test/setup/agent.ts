@@ -21,7 +21,7 @@ export interface RawConnectOptions {
 }
 
 /** The handshake was answered with plain HTTP. */
-export class HandshakeRefused extends Error {
+class HandshakeRefused extends Error {
   constructor(
     readonly status: number,
     readonly code: string,
