@@ -19,7 +19,19 @@ const LAYERS = {
   console: ['contracts'],
   examples: ['sdk', 'contracts'],
   // Puts the parts together for the entries; only they import it.
-  platform: ['contracts', 'runtime', 'db', 'messages', 'mesh', 'activities', 'api', 'embedded', 'policy', 'knowledge', 'notify'],
+  platform: [
+    'contracts',
+    'runtime',
+    'db',
+    'messages',
+    'mesh',
+    'activities',
+    'api',
+    'embedded',
+    'policy',
+    'knowledge',
+    'notify',
+  ],
 };
 /** Single files and kinds of imports beyond the table. `types`: only `import type`. */
 const ALSO = {

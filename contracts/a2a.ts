@@ -3,7 +3,7 @@ import { LIMITS } from './limits.js';
 import { Artifact, Part } from './parts.js';
 
 /** States of a task on the wire (A2A 0.3). The platform's own record uses the first six (specification section 3). */
-export const TASK_STATES = [
+const TASK_STATES = [
   'submitted',
   'working',
   'input-required',
@@ -14,7 +14,7 @@ export const TASK_STATES = [
   'auth-required',
   'unknown',
 ] as const;
-export const TaskState = z.enum(TASK_STATES);
+const TaskState = z.enum(TASK_STATES);
 export type TaskState = z.infer<typeof TaskState>;
 
 /** An A2A 0.3 message. Unknown members are ignored. */
@@ -31,7 +31,7 @@ export const A2aMessage = z.object({
 });
 export type A2aMessage = z.infer<typeof A2aMessage>;
 
-export const TaskStatus = z.object({
+const TaskStatus = z.object({
   state: TaskState,
   message: A2aMessage.optional(),
   timestamp: z.string().optional(),

@@ -5,7 +5,7 @@ import { AgentType, AnyId, freeObject, InstanceId, listFields, Metadata, pageFie
 export const DeploymentMode = z.enum(['hosted', 'connected']);
 export type DeploymentMode = z.infer<typeof DeploymentMode>;
 /** `busy` is derived: full. Routable are `available` and `unknown` (decisions.md, Agents). */
-export const AGENT_STATUSES = ['available', 'busy', 'draining', 'unhealthy', 'offline', 'unknown'] as const;
+const AGENT_STATUSES = ['available', 'busy', 'draining', 'unhealthy', 'offline', 'unknown'] as const;
 export const AgentStatus = z.enum(AGENT_STATUSES);
 export type AgentStatus = z.infer<typeof AgentStatus>;
 
@@ -20,7 +20,7 @@ export const Tool = z.union([
 ]);
 export const AgentCard = freeObject(LIMITS.cardBytes);
 /** How the mesh proves itself to a hosted agent; `bearer_jwt` is the one method there is. */
-export const DispatchAuth = z.object({ type: z.literal('bearer_jwt') });
+const DispatchAuth = z.object({ type: z.literal('bearer_jwt') });
 
 export const AgentInstance = z.object({
   instance_id: z.string(),

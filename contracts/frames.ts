@@ -90,7 +90,7 @@ export interface DispatchPayload {
   };
 }
 
-export const DispatchAckPayload = z.object({ accepted_at: z.string().optional() });
+const DispatchAckPayload = z.object({ accepted_at: z.string().optional() });
 export const DispatchChunkPayload = z.object({
   seq: z.int().min(0),
   parts: z.array(Part).optional(),
@@ -121,8 +121,8 @@ export const ErrorPayload = z.object({
   details: z.unknown().optional(),
 });
 export type ErrorPayload = z.infer<typeof ErrorPayload>;
-export const PingPayload = z.object({ nonce: z.string().max(256).optional() });
-export const CloseRequestPayload = z.object({
+const PingPayload = z.object({ nonce: z.string().max(256).optional() });
+const CloseRequestPayload = z.object({
   grace_seconds: z.number().min(0).max(3600).default(30),
   reason: z.string().max(1024).optional(),
 });

@@ -13,7 +13,7 @@ export function isTerminal(state: string): boolean {
   return state === 'completed' || state === 'failed' || state === 'canceled';
 }
 
-export const InputField = z.object({
+const InputField = z.object({
   id: z.string().min(1).max(128),
   type: z.string().max(64),
   label: z.string().max(1024).optional(),

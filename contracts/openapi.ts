@@ -76,6 +76,7 @@ class SchemaWriter {
     const text = JSON.stringify(written).replaceAll('"#/$defs/', '"#/components/schemas/');
     const { $schema: _dialect, $defs, ...root } = JSON.parse(text) as Json & { $defs?: Record<string, Json> };
     Object.assign(this.components, $defs);
+    if ('$ref' in root) return root;
     const id = this.#registry.get(schema)?.id;
     if (id === undefined) return root;
     this.components[id] = root;

@@ -1,12 +1,12 @@
 import { z } from 'zod';
 
 /** A2A 0.3 parts: text, file and data. Unknown members are ignored. */
-export const TextPart = z.object({
+const TextPart = z.object({
   kind: z.literal('text'),
   text: z.string(),
   metadata: z.record(z.string(), z.unknown()).optional(),
 });
-export const FilePart = z.object({
+const FilePart = z.object({
   kind: z.literal('file'),
   file: z
     .object({
@@ -20,7 +20,7 @@ export const FilePart = z.object({
     }),
   metadata: z.record(z.string(), z.unknown()).optional(),
 });
-export const DataPart = z.object({
+const DataPart = z.object({
   kind: z.literal('data'),
   data: z.record(z.string(), z.unknown()),
   metadata: z.record(z.string(), z.unknown()).optional(),

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { LIMITS } from './limits.js';
 
 /** Access levels, lowest first; a higher one includes the lower (specification section 5). */
-export const SCOPES = ['read', 'admin', 'full'] as const;
+const SCOPES = ['read', 'admin', 'full'] as const;
 export const Scope = z.enum(SCOPES);
 export type Scope = z.infer<typeof Scope>;
 
@@ -20,7 +20,6 @@ export const AgentType = z
   .regex(/^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/, 'must match [A-Za-z0-9][A-Za-z0-9._:-]{0,127}');
 /** An identifier in a request: any short string; an unknown one is 404, not 400. */
 export const AnyId = z.string().min(1).max(200);
-export const ShortText = z.string().max(1024);
 /** ISO 8601 UTC with milliseconds. */
 export const Timestamp = z.iso.datetime();
 

@@ -3,8 +3,8 @@ import { LIMITS } from './limits.js';
 import { AgentType, AnyId, InstanceId, listFields, Metadata, pageFields, Timestamp } from './primitives.js';
 
 /** `paused`: a message waits for a human; `completed`: closed; `expired`: idle (decisions.md, Sessions). */
-export const SESSION_STATUSES = ['active', 'paused', 'completed', 'expired'] as const;
-export const SessionStatus = z.enum(SESSION_STATUSES);
+const SESSION_STATUSES = ['active', 'paused', 'completed', 'expired'] as const;
+const SessionStatus = z.enum(SESSION_STATUSES);
 export type SessionStatus = z.infer<typeof SessionStatus>;
 
 export const SessionSummary = z.object({
@@ -19,7 +19,7 @@ export const SessionSummary = z.object({
 });
 export type SessionSummary = z.infer<typeof SessionSummary>;
 
-export const SessionAgent = z.object({
+const SessionAgent = z.object({
   agent_type: z.string(),
   instance_id: z.string(),
   joined_at: Timestamp,

@@ -1,20 +1,6 @@
 import { z } from 'zod';
 import { AnyId, listFields, pageFields, Timestamp } from './primitives.js';
 
-/** Categories of events (specification section 6). */
-export const EVENT_CATEGORIES = [
-  'agent',
-  'session',
-  'dispatch',
-  'message',
-  'policy',
-  'guard',
-  'plan',
-  'system',
-  'tenant',
-] as const;
-export type EventCategory = (typeof EVENT_CATEGORIES)[number];
-
 /** An event record (decisions.md, Telemetry); `event` is the payload of the specification's table. */
 export const EventRecord = z.object({
   event_id: z.string(),

@@ -113,11 +113,15 @@ async function openDispatch(tx: Tx, row: MessageRow, session: SessionBinding, ro
   if (!dispatch) throw new Error('the dispatch was not written');
   await tx.query(
     `UPDATE messages SET current_dispatch_id = $3, attempts = attempts + 1, instance_id = $4, agent_type = $5, holds_slot = true,
-       suspends_session = false,
        remote_task_id = CASE WHEN instance_id = $4 THEN remote_task_id END,
        remote_context_id = CASE WHEN instance_id = $4 THEN remote_context_id END
      WHERE tenant_id = $1 AND message_id = $2`,
     [row.tenant_id, row.message_id, dispatch.dispatch_id, dispatch.instance_id, dispatch.agent_type],
+  );
+  // Room was claimed for the whole session: it is counted again.
+  await tx.query(
+    `UPDATE messages SET suspends_session = false WHERE tenant_id = $1 AND session_id = $2 AND suspends_session`,
+    [row.tenant_id, row.session_id],
   );
   return dispatch;
 }

@@ -7,7 +7,7 @@ import { readMessage } from './read.js';
 import type { MessageRow } from './rows.js';
 
 /** Cancels a message whose row is locked and not terminal: dispatch, open request, row and events. */
-export async function cancelLocked(tx: Tx, row: MessageRow, reason: string): Promise<void> {
+async function cancelLocked(tx: Tx, row: MessageRow, reason: string): Promise<void> {
   const dispatch = await openDispatchOf(tx, row);
   if (dispatch) await closeDispatch(tx, row, dispatch, 'canceled', 'CANCELED');
   await tx.query(

@@ -4,7 +4,7 @@ import type { DispatchRow, MessageRow } from './rows.js';
 
 const FINISH = `
   UPDATE messages SET state = $3, error_code = $4, error_message = $5, completed_at = now(), updated_at = now(),
-    holds_slot = false, suspends_session = false, resolution = NULL, unrouted_since = NULL
+    holds_slot = false, resolution = NULL, unrouted_since = NULL
   WHERE tenant_id = $1 AND message_id = $2`;
 
 const MAX_ERROR_CHARS = 4_096;

@@ -9,7 +9,7 @@ import { openAgentRequest } from './input-requests.js';
 import type { MessageRow } from './rows.js';
 
 /** Usage of all dispatches of a message together; the newest names the model. */
-export function addUsage(before: Usage | null, more: Usage | undefined): Usage | null {
+function addUsage(before: Usage | null, more: Usage | undefined): Usage | null {
   if (!more) return before;
   const cost = (before?.cost_usd ?? 0) + (more.cost_usd ?? 0);
   const model = more.model ?? before?.model;
@@ -22,7 +22,7 @@ export function addUsage(before: Usage | null, more: Usage | undefined): Usage |
 }
 
 /** Artifacts of earlier dispatches and of this one; a repeated id replaces. */
-export function mergeArtifacts(before: Artifact[], more: Artifact[]): Artifact[] {
+function mergeArtifacts(before: Artifact[], more: Artifact[]): Artifact[] {
   const replaced = new Set(more.map((artifact) => artifact.artifactId));
   return [...before.filter((artifact) => !replaced.has(artifact.artifactId)), ...more];
 }
@@ -55,7 +55,7 @@ async function keepOutput(tx: Tx, row: MessageRow, outcome: DispatchOutcome): Pr
 async function finishCompleted(tx: Tx, row: MessageRow): Promise<void> {
   const [done] = await tx.query<{ duration_ms: number }>(
     `UPDATE messages SET state = 'completed', completed_at = now(), updated_at = now(), holds_slot = false,
-       suspends_session = false, resolution = NULL, unrouted_since = NULL
+       resolution = NULL, unrouted_since = NULL
      WHERE tenant_id = $1 AND message_id = $2
      RETURNING (extract(epoch FROM now() - created_at) * 1000)::bigint AS duration_ms`,
     [row.tenant_id, row.message_id],

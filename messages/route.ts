@@ -62,7 +62,7 @@ function hasRoom(candidate: Candidate): boolean {
  * Reserves room on an instance until the transaction ends: whoever binds a session to it holds this lock, so the count cannot be
  * passed by two at once. @returns whether there is room
  */
-export async function claimRoom(tx: Tx, tenantId: string, candidate: Candidate): Promise<boolean> {
+async function claimRoom(tx: Tx, tenantId: string, candidate: Candidate): Promise<boolean> {
   if (candidate.max_concurrent_sessions === 0) return true;
   await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [
     `capacity:${tenantId}:${candidate.instance_id}`,

@@ -20,7 +20,7 @@ const PLACE = `
  * one sequencer at a time, on any node, appends what is visible to it (architecture.md, decision 3).
  * @returns how many were placed; 0 also when another node holds the lock
  */
-export async function placeEvents(db: Db): Promise<number> {
+async function placeEvents(db: Db): Promise<number> {
   return db.system(async (tx) => {
     const [lock] = await tx.query<{ held: boolean }>('SELECT pg_try_advisory_xact_lock($1) AS held', [LOCK]);
     return lock?.held ? (await tx.query(PLACE)).length : 0;

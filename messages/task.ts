@@ -31,7 +31,7 @@ export function userMessage(row: MessageRow): A2aMessage {
 }
 
 /** What a human is asked, as the wire shows it. */
-export function inputRequestOf(row: InputRequestRow): InputRequest {
+function inputRequestOf(row: InputRequestRow): InputRequest {
   return {
     request_id: row.request_id,
     kind: row.kind,

@@ -1,7 +1,7 @@
 import type { ArtifactUpdate, StatusUpdate, StreamEvent, Task } from '../contracts/a2a.js';
 import { isTerminal } from '../contracts/messages.js';
 import { PlatformError } from '../runtime/errors.js';
-import type { BusEvent } from './bus.js';
+import type { BusEvent, PlacedEvent } from './bus.js';
 import type { MessageCore, MessageRef } from './core.js';
 import { readMessage } from './read.js';
 import { agentMessage, taskOf } from './task.js';
@@ -28,24 +28,25 @@ async function read(core: WatchCore, ref: MessageRef) {
 class Feed implements Disposable {
   /** The reader fell so far behind that chunks were dropped. */
   lossy = false;
-  readonly #queue: BusEvent[] = [];
+  readonly #queue: PlacedEvent[] = [];
   readonly #stop: () => void;
   #ring: (() => void) | null = null;
 
   constructor(core: WatchCore, ref: MessageRef, wantChunks: boolean) {
-    this.#stop = core.bus.subscribe(ref.tenant_id, ref.message_id, 0, ({ event }) => {
+    this.#stop = core.bus.subscribe(ref.tenant_id, ref.message_id, 0, (placed) => {
+      const { event } = placed;
       if (event.kind !== 'changed' && !wantChunks) return;
       if (event.kind !== 'changed' && this.#queue.length >= QUEUE_MAX) {
         this.lossy = true;
         return;
       }
-      if (event.kind !== 'changed' || this.#queue.at(-1)?.kind !== 'changed') this.#queue.push(event);
+      if (event.kind !== 'changed' || this.#queue.at(-1)?.event.kind !== 'changed') this.#queue.push(placed);
       this.#ring?.();
     });
   }
 
   /** All that came since the last call; waits for something, for `waitMs`, or for the signal. */
-  async take(waitMs: number, signal: AbortSignal): Promise<BusEvent[]> {
+  async take(waitMs: number, signal: AbortSignal): Promise<PlacedEvent[]> {
     if (this.#queue.length === 0 && !signal.aborted && waitMs > 0) {
       await new Promise<void>((resolve) => {
         const done = () => {
@@ -138,16 +139,16 @@ export async function* streamTask(core: WatchCore, ref: MessageRef, signal: Abor
     const earlier = new Set(first.row.artifacts.map((artifact) => artifact.artifactId));
     while (!signal.aborted) {
       const events = await feed.take(FALLBACK_MS, signal);
-      if (events.length === 0 || events.some((event) => event.kind === 'changed')) current = await read(core, ref);
+      if (events.length === 0 || events.some(({ event }) => event.kind === 'changed')) current = await read(core, ref);
       const { row, request } = current;
       const task = taskOf(row, request);
-      for (const event of events) {
+      for (const { cursor, event } of events) {
         if (event.kind === 'artifact' && !earlier.has(event.artifact.artifactId)) {
           // One whose beginning was missed (dropped by the bus) is sent whole at the end.
           if (!event.append) whole.add(event.artifact.artifactId);
           yield artifactUpdate(task, event);
         } else if (event.kind === 'status_text') {
-          const message = agentMessage(row, `status-${Date.now()}`, [{ kind: 'text', text: event.text }]);
+          const message = agentMessage(row, `status-${cursor}`, [{ kind: 'text', text: event.text }]);
           yield { ...statusUpdate(task), status: { state: 'working', message }, final: false };
         }
       }

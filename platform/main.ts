@@ -7,7 +7,7 @@ import { startExamples } from './examples.js';
 import { type Infrastructure, openInfrastructure } from './infrastructure.js';
 import { type Platform, startPlatform } from './platform.js';
 import { type RunOptions, readArguments } from './roles.js';
-import { ensureFirstCredential } from './seed.js';
+import { ensureFirstCredential, type FirstCredential } from './seed.js';
 import { removeDevFile, welcome, writeDevFile } from './welcome.js';
 import { installTemporalRuntime } from './workers.js';
 
@@ -56,31 +56,34 @@ class Process {
   }
 }
 
-/** The development extras: first credential, `dev.json`, example agents and the welcome. */
+/** The example agents of `npm start`; nothing when they are switched off. */
+function runExamples(
+  config: Config,
+  platform: Platform,
+  infrastructure: Infrastructure,
+  credential: FirstCredential,
+  log: Logger,
+): { stop(): Promise<void> } | undefined {
+  if (config.FLEET_EXAMPLES === 'off' || !platform.baseUrl) return undefined;
+  const environment = {
+    FLEET_BASE_URL: platform.baseUrl,
+    FLEET_CLIENT_ID: credential.client_id,
+    FLEET_CLIENT_SECRET: credential.client_secret,
+    ...(infrastructure.tls?.caFile && { FLEET_CA_FILE: infrastructure.tls.caFile }),
+  };
+  say('Example agents: started (concierge, librarian)');
+  return startExamples({ dataDir: config.FLEET_DATA_DIR, environment, log });
+}
+
+/** Writes `dev.json`, the sign that everything is ready, and says where everything is. */
 async function greet(
   config: Config,
   platform: Platform,
   infrastructure: Infrastructure,
-  log: Logger,
+  credential: FirstCredential,
   logFile: string | null,
   self: Process,
 ): Promise<void> {
-  const credential = await ensureFirstCredential(
-    platform.foundation.db,
-    platform.foundation.secrets,
-    config.FLEET_DATA_DIR,
-  );
-  if (config.FLEET_EXAMPLES === 'on' && platform.baseUrl) {
-    const environment = {
-      FLEET_BASE_URL: platform.baseUrl,
-      FLEET_CLIENT_ID: credential.client_id,
-      FLEET_CLIENT_SECRET: credential.client_secret,
-      ...(infrastructure.tls?.caFile && { FLEET_CA_FILE: infrastructure.tls.caFile }),
-    };
-    const examples = startExamples({ dataDir: config.FLEET_DATA_DIR, environment, log });
-    self.onStop(() => examples.stop());
-    say('Example agents: started (concierge, librarian)');
-  }
   const devFile = await writeDevFile(config.FLEET_DATA_DIR, platform, infrastructure, credential);
   self.onStop(() => removeDevFile(config.FLEET_DATA_DIR));
   say(welcome(platform, infrastructure, devFile, logFile));
@@ -99,10 +102,21 @@ async function run(
   const onStop = (stop: () => Promise<void>) => self.onStop(stop);
   const infrastructure = await openInfrastructure({ config, log, say, onStop, wantsTls: options.roles.has('mesh') });
   if (self.stopping) return;
+  // After the platform, so that what the agents are doing may finish while it drains.
+  let examples: { stop(): Promise<void> } | undefined;
+  onStop(async () => examples?.stop());
   const platform = await startPlatform({ config, run: options, infrastructure, log });
   self.onStop(() => platform.stop(options.development ? DEVELOPMENT_GRACE_MS : PRODUCTION_GRACE_MS));
   if (self.stopping) return;
-  if (options.development) await greet(config, platform, infrastructure, log, logFile, self);
+  if (options.development) {
+    const credential = await ensureFirstCredential(platform.foundation, config.FLEET_DATA_DIR);
+    examples = runExamples(config, platform, infrastructure, credential, log);
+    await greet(config, platform, infrastructure, credential, logFile, self);
+  } else {
+    say(
+      `Ready: ${[...options.roles].join(', ')}; API ${platform.baseUrl ?? 'elsewhere'}, mesh ${platform.meshUrl ?? 'elsewhere'}`,
+    );
+  }
   log.info(
     {
       roles: [...options.roles],

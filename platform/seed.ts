@@ -26,7 +26,10 @@ async function stored(file: string): Promise<FirstCredential | null> {
  * The first tenant and credential, made once and kept in `credential.json` (mode 0600) of the data directory. One that the database no
  * longer knows (another database, a revoked credential) is replaced.
  */
-export async function ensureFirstCredential(db: Db, secrets: Secrets, dataDir: string): Promise<FirstCredential> {
+export async function ensureFirstCredential(
+  { db, secrets }: { db: Db; secrets: Secrets },
+  dataDir: string,
+): Promise<FirstCredential> {
   const file = join(dataDir, 'credential.json');
   const known = await stored(file);
   if (known && (await verifySecret(db, secrets, known))) return known;

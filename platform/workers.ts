@@ -112,6 +112,8 @@ export function runFleetWorker(
 ) {
   return keepRunning(ground, {
     taskQueue: FLEET_QUEUE,
+    // After a crash, workflows that were cached in the dead process wait this long for it.
+    stickyQueueScheduleToStartTimeout: '2s',
     workflowBundle: { codePath: fileURLToPath(new URL('../workflows.bundle.js', import.meta.url)) },
     activities: { ...createRecordActivities(deps.core, deps.dispatches), ...createWatchActivities(deps.watch) },
     maxConcurrentLocalActivityExecutions: 50,

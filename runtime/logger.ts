@@ -26,7 +26,7 @@ const REDACTED = [
  */
 export function createLogger(options: { level?: string; file?: string } = {}): Logger {
   const destination = pino.destination(
-    options.file ? { dest: options.file, mkdir: true, sync: false } : { dest: 2, sync: true },
+    options.file ? { dest: options.file, mkdir: true, sync: false, mode: 0o600 } : { dest: 2, sync: true },
   );
   return pino(
     {

@@ -2,10 +2,9 @@ import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/commo
 import { setCurrentDetails, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
 
 /** The search attributes of every workflow (architecture.md, decision 8). */
-export const FLEET_TENANT = defineSearchAttributeKey('FleetTenant', SearchAttributeType.KEYWORD);
-export const FLEET_SESSION = defineSearchAttributeKey('FleetSession', SearchAttributeType.KEYWORD);
-export const FLEET_AGENT_TYPE = defineSearchAttributeKey('FleetAgentType', SearchAttributeType.KEYWORD);
-export const FLEET_STATE = defineSearchAttributeKey('FleetState', SearchAttributeType.KEYWORD);
+const FLEET_TENANT = defineSearchAttributeKey('FleetTenant', SearchAttributeType.KEYWORD);
+const FLEET_AGENT_TYPE = defineSearchAttributeKey('FleetAgentType', SearchAttributeType.KEYWORD);
+const FLEET_STATE = defineSearchAttributeKey('FleetState', SearchAttributeType.KEYWORD);
 
 let shown = '';
 

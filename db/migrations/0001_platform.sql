@@ -169,7 +169,8 @@ CREATE TABLE messages (
   remote_context_id   text,
   -- The session's slot on the instance, held from the opening of a dispatch to its end.
   holds_slot          boolean NOT NULL DEFAULT false,
-  -- From the question to a human until the dispatch that brings the answer: its explicit session holds no slot meanwhile.
+  -- From the question to a human until the session's next dispatch, which claims room again: its session holds no slot meanwhile,
+  -- also when the question is withdrawn.
   suspends_session    boolean NOT NULL DEFAULT false,
   unrouted_since      timestamptz,
   wake_requested_at   timestamptz,

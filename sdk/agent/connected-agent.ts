@@ -191,7 +191,8 @@ export class ConnectedAgent {
     if (reason && !this.#closing.signal.aborted) throw reason;
     if (end.httpStatus === 401 || end.closeCode === CLOSE_CODES.TOKEN_EXPIRED) this.#registration.dropToken(token);
     const isUnknown = end.httpStatus === 404 || end.closeCode === CLOSE_CODES.INSTANCE_ID_MISMATCH;
-    if (isUnknown) this.#registration.forget();
+    // A mesh that nobody answers for may have moved: registering again tells where it is now.
+    if (isUnknown || end.unreachable) this.#registration.forget();
     if (!this.#closing.signal.aborted) this.#log.warn({ ...end }, 'connection to the mesh ended');
   }
 

@@ -26,6 +26,8 @@ export interface ConnectionEnd {
   httpStatus?: number;
   /** WebSocket close code. */
   closeCode?: number;
+  /** No connection was made at all: nobody answers at the address. */
+  unreachable?: boolean;
   /** The platform's code, `''` when the socket was just lost. */
   code: string;
   message: string;
@@ -109,6 +111,10 @@ export class MeshConnection {
   #untilEnd(): Promise<ConnectionEnd> {
     return new Promise((resolve) => {
       let failure = '';
+      let opened = false;
+      this.#socket.on('open', () => {
+        opened = true;
+      });
       this.#socket.on('unexpected-response', (_request, response) => {
         this.#refusal = readRefusal(response);
         void this.#refusal.then(() => this.cut());
@@ -119,7 +125,8 @@ export class MeshConnection {
       this.#socket.on('close', (closeCode, reason) => {
         this.#keepAlive?.stop();
         const { code = '', message = failure || reason.toString() } = this.#lastError ?? {};
-        resolve(this.#refusal ?? { closeCode, code, message });
+        const unreachable = !opened;
+        resolve(this.#refusal ?? { closeCode, code, message, ...(unreachable && { unreachable }) });
       });
     });
   }

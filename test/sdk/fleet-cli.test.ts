@@ -54,7 +54,18 @@ test('a tenant and a credential are made, used and ended', async () => {
   const tenant = await json('tenants', 'create', 'Acme & Söhne');
   expect(tenant).toEqual({ tenant_id: expect.stringMatching(/^ten_/), name: 'Acme & Söhne' });
   const tenantId = String(tenant.tenant_id);
-  const made = await json('credentials', 'create', '--tenant', tenantId, '--name', 'ci', '--scopes', 'read,admin', '--agent-types', 'a,b');
+  const made = await json(
+    'credentials',
+    'create',
+    '--tenant',
+    tenantId,
+    '--name',
+    'ci',
+    '--scopes',
+    'read,admin',
+    '--agent-types',
+    'a,b',
+  );
   expect(made).toEqual({
     credential_id: expect.stringMatching(/^cred_/),
     client_id: made.credential_id,
@@ -63,7 +74,10 @@ test('a tenant and a credential are made, used and ended', async () => {
     tenant_id: tenantId,
   });
   const client = { client_id: String(made.client_id), client_secret: String(made.client_secret) };
-  expect(await verifySecret(database.db(), secrets, client)).toMatchObject({ tenant_id: tenantId, agent_types: ['a', 'b'] });
+  expect(await verifySecret(database.db(), secrets, client)).toMatchObject({
+    tenant_id: tenantId,
+    agent_types: ['a', 'b'],
+  });
 
   const rotated = await json('credentials', 'rotate', client.client_id, '--overlap-seconds', '0');
   expect(await verifySecret(database.db(), secrets, client)).toBeNull();
@@ -98,7 +112,11 @@ test('without --json people can read it', async () => {
 });
 
 test('--help explains and ends well', async () => {
-  expect(await fleet(['--help'])).toEqual({ code: 0, stderr: '', stdout: expect.stringContaining('credentials create --tenant ID') });
+  expect(await fleet(['--help'])).toEqual({
+    code: 0,
+    stderr: '',
+    stdout: expect.stringContaining('credentials create --tenant ID'),
+  });
 });
 
 test.each([
@@ -108,7 +126,12 @@ test.each([
   ['an unknown option', ['tenants', 'list', '--wild'], 2, 'Unknown option'],
   ['a missing option', ['credentials', 'list'], 1, '--tenant is needed'],
   ['an unknown tenant', ['credentials', 'list', '--tenant', 'ten_x'], 1, 'no tenant ten_x'],
-  ['a scope that does not exist', ['credentials', 'create', '--tenant', 't', '--name', 'n', '--scopes', 'root'], 1, 'scopes'],
+  [
+    'a scope that does not exist',
+    ['credentials', 'create', '--tenant', 't', '--name', 'n', '--scopes', 'root'],
+    1,
+    'scopes',
+  ],
   ['an unknown credential', ['credentials', 'revoke', 'cred_x'], 1, 'no credential cred_x'],
 ])('%s: a clear message, nothing on standard output', async (_what, args, code, message) => {
   expect(await fleet(args)).toEqual({ code, stdout: '', stderr: expect.stringContaining(message) });
@@ -117,8 +140,16 @@ test.each([
 test.each([
   ['nothing runs', { FLEET_DATA_DIR: '/nonexistent' }, 'no running platform'],
   ['the database is away', { DATABASE_URL: 'postgresql://x@127.0.0.1:1/x' }, 'does not answer'],
-  ['the key is another one', { FLEET_SECRET_KEY: Buffer.alloc(32, 1).toString('base64') }, 'not the key that this database'],
-  ['the key is missing', { DATABASE_URL: 'postgresql://x@127.0.0.1:1/x', FLEET_DATA_DIR: '/nonexistent' }, 'secret key is needed'],
+  [
+    'the key is another one',
+    { FLEET_SECRET_KEY: Buffer.alloc(32, 1).toString('base64') },
+    'not the key that this database',
+  ],
+  [
+    'the key is missing',
+    { DATABASE_URL: 'postgresql://x@127.0.0.1:1/x', FLEET_DATA_DIR: '/nonexistent' },
+    'secret key is needed',
+  ],
   ['a setting does not fit', { FLEET_API_PORT: 'many' }, 'FLEET_API_PORT'],
 ])('%s: it says so, without a stack', async (_what, env, message) => {
   const outcome = await fleet(['tenants', 'list', '--json'], env);

@@ -71,7 +71,7 @@ const ALWAYS: Rule[] = [
     sql: `SELECT m.message_id AS id FROM messages m LEFT JOIN dispatches d
         ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id AND d.state = 'open'
       WHERE m.state IN ${TERMINAL}
-        AND (m.holds_slot OR m.suspends_session OR m.completed_at IS NULL OR d.dispatch_id IS NOT NULL)`,
+        AND (m.holds_slot OR m.completed_at IS NULL OR d.dispatch_id IS NOT NULL)`,
   },
   {
     what: 'a session that has ended has nothing in flight and says when it ended, once',

@@ -39,6 +39,15 @@ export async function until<T>(
   });
 }
 
+/** A promise with its two ends, for tests that hold an answer back. */
+export function gate<T = void>(): { promise: Promise<T>; open: (value: T) => void } {
+  let open: (value: T) => void = () => undefined;
+  const promise = new Promise<T>((resolve) => {
+    open = resolve;
+  });
+  return { promise, open };
+}
+
 /** The promise's value, or a rejection that names what was waited for. */
 export async function within<T>(promise: Promise<T>, timeoutMs: number, what: string): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
