@@ -88,6 +88,10 @@ test('the description names every operation, its scope, and what is experimental
   );
   expect(Object.keys(components.schemas)).toEqual(expect.arrayContaining([...new Set(references)]));
   expect(JSON.stringify(body)).not.toContain('$defs');
+  const selfNamed = Object.entries(components.schemas).filter(([name, schema]) =>
+    JSON.stringify(schema).startsWith(`{"$ref":"#/components/schemas/${name}"`),
+  );
+  expect(selfNamed).toEqual([]);
 });
 
 test('the documentation is one page that loads nothing from elsewhere', async () => {
