@@ -3,6 +3,7 @@ import type { PlacedEvent } from '../../messages/bus.js';
 import { createMemoryBus, type MemoryBusOptions } from '../../messages/memory-bus.js';
 import { createLogger } from '../../runtime/logger.js';
 import { until } from '../setup/until.js';
+import { describeBus } from './bus-behaviour.js';
 
 const TENANT = 'ten_1';
 
@@ -16,6 +17,8 @@ function memoryBus(options: Omit<MemoryBusOptions, 'log'>) {
   };
   return { bus, kept };
 }
+
+describeBus('memory', async () => createMemoryBus({ log: createLogger({ level: 'silent' }) }));
 
 describe('memory bus bounds', () => {
   it('forgets a silent message after its time, and later cursors are still higher', async () => {

@@ -3,6 +3,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { ChunkBus, PlacedEvent } from '../../messages/bus.js';
 import { createRedisBus } from '../../messages/redis-bus.js';
 import { until } from '../setup/until.js';
+import { describeBus } from './bus-behaviour.js';
 import { redisServer } from './redis-server.js';
 
 const TENANT = 'ten_1';
@@ -26,6 +27,8 @@ function follow(bus: ChunkBus, after = 0) {
 }
 
 const say = (bus: ChunkBus, text: string): void => bus.publish(TENANT, MESSAGE, { kind: 'status_text', text });
+
+describeBus('redis', async () => createRedisBus({ url: (await redisServer()).url, log: recordingLog() }));
 
 describe('redis bus between processes', () => {
   it('carries events from one connection to another', async () => {

@@ -1,0 +1,151 @@
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { BusEvent, ChunkBus, PlacedEvent } from '../../messages/bus.js';
+import { until } from '../setup/until.js';
+
+const TENANT = 'ten_1';
+const MESSAGE = 'msg_1';
+const CHANGED: BusEvent = { kind: 'changed' };
+
+const text = (value: string): BusEvent => ({ kind: 'status_text', text: value });
+const chunk = (value: string): BusEvent => ({
+  kind: 'artifact',
+  artifact: { artifactId: 'a', parts: [{ kind: 'text', text: value }] },
+  append: true,
+  last_chunk: false,
+});
+
+function collect(bus: ChunkBus, options: { message?: string; tenant?: string; after?: number } = {}) {
+  const seen: PlacedEvent[] = [];
+  const end = bus.subscribe(options.tenant ?? TENANT, options.message ?? MESSAGE, options.after ?? 0, (placed) =>
+    seen.push(placed),
+  );
+  return { seen, end, events: () => seen.map(({ event }) => event), cursors: () => seen.map(({ cursor }) => cursor) };
+}
+
+/** What a follower from the start has seen once everything published so far has arrived. */
+async function settled(bus: ChunkBus): Promise<PlacedEvent[]> {
+  bus.publish(TENANT, MESSAGE, text('marker'));
+  const all = collect(bus);
+  await until(() => all.seen.some(({ event }) => event.kind === 'status_text' && event.text === 'marker'));
+  all.end();
+  return all.seen.slice(0, -1);
+}
+
+/** What every bus does, as tests of the one that `open` gives. */
+export function describeBus(name: string, open: () => Promise<ChunkBus>): void {
+  describe(`${name} bus`, () => {
+    async function bus(): Promise<ChunkBus> {
+      const opened = await open();
+      onTestFinished(() => opened.close());
+      return opened;
+    }
+
+    it('brings events to a live follower in order, with cursors that rise by one', async () => {
+      const opened = await bus();
+      const follower = collect(opened);
+      const sent = Array.from({ length: 50 }, (_, n) => chunk(`${n}`));
+      for (const event of sent) opened.publish(TENANT, MESSAGE, event);
+      await until(() => follower.seen.length === 50);
+      expect(follower.events()).toEqual(sent);
+      const [first = 0] = follower.cursors();
+      expect(follower.cursors()).toEqual(sent.map((_, n) => first + n));
+    });
+
+    it('replays what came before, then follows, without a loss or a repeat between the two', async () => {
+      const opened = await bus();
+      const sent = Array.from({ length: 200 }, (_, n) => text(`${n}`));
+      for (const event of sent.slice(0, 100)) opened.publish(TENANT, MESSAGE, event);
+      const follower = collect(opened);
+      for (const event of sent.slice(100)) opened.publish(TENANT, MESSAGE, event);
+      await until(() => follower.seen.length >= 200);
+      expect(follower.events()).toEqual(sent);
+    });
+
+    it('resumes after a cursor', async () => {
+      const opened = await bus();
+      for (const word of ['one', 'two', 'three']) opened.publish(TENANT, MESSAGE, text(word));
+      const [, second] = await settled(opened);
+      const follower = collect(opened, { after: second?.cursor ?? 0 });
+      await until(() => follower.seen.length === 2);
+      expect(follower.events()).toEqual([text('three'), text('marker')]);
+    });
+
+    it('keeps messages and tenants apart', async () => {
+      const opened = await bus();
+      const other = collect(opened, { message: 'msg_2' });
+      const foreign = collect(opened, { tenant: 'ten_2' });
+      opened.publish(TENANT, MESSAGE, text('mine'));
+      expect((await settled(opened)).map(({ event }) => event)).toEqual([text('mine')]);
+      expect([...other.seen, ...foreign.seen]).toEqual([]);
+    });
+
+    it('tells every follower of a message', async () => {
+      const opened = await bus();
+      const followers = [collect(opened), collect(opened), collect(opened)];
+      opened.publish(TENANT, MESSAGE, CHANGED);
+      await until(() => followers.every((follower) => follower.seen.length === 1));
+      expect(followers.map((follower) => follower.events())).toEqual([[CHANGED], [CHANGED], [CHANGED]]);
+    });
+
+    it('replays the newest change notice only', async () => {
+      const opened = await bus();
+      for (const event of [CHANGED, chunk('a'), CHANGED, chunk('b'), CHANGED]) opened.publish(TENANT, MESSAGE, event);
+      expect((await settled(opened)).map(({ event }) => event)).toEqual([chunk('a'), chunk('b'), CHANGED]);
+    });
+
+    it('drops the oldest beyond 256 events, which shows as a gap', async () => {
+      const opened = await bus();
+      opened.publish(TENANT, MESSAGE, text('first'));
+      const [first] = await settled(opened);
+      for (let n = 0; n < 300; n += 1) opened.publish(TENANT, MESSAGE, text(`${n}`));
+      const kept = await settled(opened);
+      expect(kept.length).toBe(255);
+      expect(kept.at(-1)?.event).toEqual(text('299'));
+      expect(kept[0]?.cursor).toBeGreaterThan((first?.cursor ?? 0) + 1);
+    });
+
+    it('drops the oldest beyond 1 MiB and keeps the newest, whatever its size', async () => {
+      const opened = await bus();
+      for (const letter of ['a', 'b', 'c', 'd', 'e']) opened.publish(TENANT, MESSAGE, text(letter.repeat(300 * 1024)));
+      const kept = (await settled(opened)).map(({ event }) => (event.kind === 'status_text' ? event.text[0] : ''));
+      expect(kept).toEqual(['c', 'd', 'e']);
+      opened.publish(TENANT, MESSAGE, text('f'.repeat(1536 * 1024)));
+      const newest = collect(opened);
+      await until(() => newest.seen.some(({ event }) => event.kind === 'status_text' && event.text.startsWith('f')));
+    });
+
+    it('goes on when a listener throws', async () => {
+      const opened = await bus();
+      opened.subscribe(TENANT, MESSAGE, 0, () => {
+        throw new Error('broken listener');
+      });
+      const follower = collect(opened);
+      opened.publish(TENANT, MESSAGE, text('a'));
+      opened.publish(TENANT, MESSAGE, text('b'));
+      await until(() => follower.seen.length === 2);
+      expect(follower.events()).toEqual([text('a'), text('b')]);
+    });
+
+    it('is silent after the end of a subscription', async () => {
+      const opened = await bus();
+      const ended = collect(opened);
+      const still = collect(opened);
+      opened.publish(TENANT, MESSAGE, text('a'));
+      await until(() => ended.seen.length === 1 && still.seen.length === 1);
+      ended.end();
+      ended.end();
+      opened.publish(TENANT, MESSAGE, text('b'));
+      await until(() => still.seen.length === 2);
+      expect(ended.events()).toEqual([text('a')]);
+    });
+
+    it('follows again on a message that was left', async () => {
+      const opened = await bus();
+      collect(opened).end();
+      const again = collect(opened);
+      opened.publish(TENANT, MESSAGE, text('a'));
+      await until(() => again.seen.length === 1);
+      expect(again.events()).toEqual([text('a')]);
+    });
+  });
+}
