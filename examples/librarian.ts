@@ -53,8 +53,8 @@ async function main(stopped: AbortSignal): Promise<void> {
     await stayMember(client, member, {
       signal: stopped,
       log: lineLog(AGENT_TYPE),
-      onRegistered: (jwksUrl) => {
-        verify = platformTokenCheck(jwksUrl, instanceId);
+      onRegistered: (registered) => {
+        verify = platformTokenCheck(registered);
       },
     });
   } finally {

@@ -3,6 +3,7 @@ import { AgentRegisterResponse } from '../../contracts/agents.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { AgentLog } from '../../sdk/agent/index.js';
 import { type FleetClient, isTransient } from '../../sdk/client/index.js';
+import type { Registered } from './platform-token.js';
 
 export interface Member {
   agentType: string;
@@ -17,13 +18,13 @@ const RETRY_MAX_MS = 30_000;
 /**
  * Keeps a hosted agent in the fleet: registers, then a heartbeat every 30 s. After a heartbeat that failed it registers again,
  * because a platform that was away may have forgotten it. Ends when `signal` aborts.
- * @param onRegistered learns where the platform's keys are, before the first dispatch
+ * @param onRegistered learns which tokens to trust, before the first dispatch
  * @throws ApiError when the platform refuses the agent
  */
 export async function stayMember(
   client: FleetClient,
   member: Member,
-  options: { signal: AbortSignal; log: AgentLog; onRegistered(jwksUrl: string): void; heartbeatMs?: number },
+  options: { signal: AbortSignal; log: AgentLog; onRegistered(registered: Registered): void; heartbeatMs?: number },
 ): Promise<void> {
   let registered = false;
   let failures = 0;
@@ -48,8 +49,8 @@ export async function stayMember(
   }
 }
 
-async function register(client: FleetClient, member: Member): Promise<string> {
-  const answer = await client.post(
+async function register(client: FleetClient, member: Member): Promise<Registered> {
+  return client.post(
     '/agents/register',
     {
       agent_type: member.agentType,
@@ -60,5 +61,4 @@ async function register(client: FleetClient, member: Member): Promise<string> {
     },
     AgentRegisterResponse,
   );
-  return answer.jwks_url;
 }

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { exportJWK, generateKeyPair, SignJWT } from 'jose';
+import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
 import { expect, onTestFinished, test } from 'vitest';
 import { createA2aServer } from '../../examples/librarian/a2a-server.js';
 import { answer } from '../../examples/librarian/answer.js';
@@ -13,7 +13,11 @@ async function librarian() {
   const jwk = { ...(await exportJWK(publicKey)), kid: 'k1', alg: 'EdDSA', use: 'sig' };
   const jwks = createServer((_request, response) => response.end(JSON.stringify({ keys: [jwk] })));
   await once(jwks.listen(0, '127.0.0.1'), 'listening');
-  const verify = platformTokenCheck(`http://127.0.0.1:${(jwks.address() as AddressInfo).port}/jwks`, 'librarian-1');
+  const verify = platformTokenCheck({
+    jwks_url: `http://127.0.0.1:${(jwks.address() as AddressInfo).port}/jwks`,
+    instance_id: 'librarian-1',
+    tenant_id: 'ten_1',
+  });
   const server = createA2aServer({ card: (url) => ({ name: 'Librarian', url }), verify, answer });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   onTestFinished(() => {
@@ -23,8 +27,13 @@ async function librarian() {
     }
   });
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-  const token = (audience = 'librarian-1', expires = '60s', key = privateKey) =>
-    new SignJWT({})
+  const token = (
+    audience = 'librarian-1',
+    expires = '60s',
+    key = privateKey,
+    claims: JWTPayload = { tenant_id: 'ten_1' },
+  ) =>
+    new SignJWT(claims)
       .setProtectedHeader({ alg: 'EdDSA', kid: 'k1' })
       .setAudience(audience)
       .setIssuedAt()
@@ -39,7 +48,7 @@ async function librarian() {
       },
       body: typeof body === 'string' ? body : JSON.stringify(body),
     });
-  return { url, token, post };
+  return { url, token, post, privateKey };
 }
 
 const request = (method: string, text: string) => ({
@@ -57,8 +66,8 @@ test('serves its card without a token', async () => {
   expect(await response.json()).toEqual({ name: 'Librarian', url });
 });
 
-test('refuses a token that is missing, expired, for another instance, or signed by somebody else', async () => {
-  const { token, post } = await librarian();
+test('refuses a token that is missing, expired, for another instance or tenant, or signed by somebody else', async () => {
+  const { token, post, privateKey } = await librarian();
   const stranger = await generateKeyPair('EdDSA', { crv: 'Ed25519' });
   const bad = [
     undefined,
@@ -66,6 +75,8 @@ test('refuses a token that is missing, expired, for another instance, or signed 
     await token('other-1'),
     await token('librarian-1', '-1 minute'),
     await token('librarian-1', '60s', stranger.privateKey),
+    await token('librarian-1', '60s', privateKey, { tenant_id: 'ten_2' }),
+    await token('librarian-1', '60s', privateKey, {}),
   ];
   for (const bearer of bad) {
     const response = await post(request('message/send', 'count: a b'), bearer);
