@@ -10,14 +10,20 @@ export type ChunkVerdict =
   | { kind: 'gap' }
   | { kind: 'overflow' };
 
+interface KeptArtifact {
+  artifact: Artifact;
+  /** Of JSON that came for it. */
+  bytes: number;
+}
+
 /**
  * The output of one dispatch as it streams in: chunks in order and without gaps, merged into growing artifacts, so that a
- * thousand small chunks cost one part. At most `LIMITS.chunkBytesBufferedPerDispatch` bytes of JSON and
- * `LIMITS.chunksBufferedPerDispatch` artifacts are kept.
+ * thousand small chunks cost one part. At most `LIMITS.chunkBytesBufferedPerDispatch` bytes of JSON, with
+ * names and metadata, and `LIMITS.chunksBufferedPerDispatch` artifacts are kept.
  */
 export class ChunkLog {
   readonly #ownArtifactId: string;
-  readonly #artifacts = new Map<string, Artifact>();
+  readonly #kept = new Map<string, KeptArtifact>();
   #nextSeq = 0;
   #bytes = 0;
 
@@ -48,39 +54,48 @@ export class ChunkLog {
 
   /** Everything that came, in order of first appearance. */
   artifacts(): Artifact[] {
-    return [...this.#artifacts.values()].map((artifact) => ({ ...artifact, parts: artifact.parts.map(wellFormed) }));
+    return [...this.#kept.values()].map(({ artifact }) => ({ ...artifact, parts: artifact.parts.map(wellFormed) }));
   }
 
   #store(artifact: Artifact, append: boolean, last: boolean): BusEvent {
-    const stored = this.#artifacts.get(artifact.artifactId);
-    this.#bytes += sizeOf(artifact.parts);
-    if (append && stored) appendParts(stored.parts, artifact.parts);
-    else {
-      this.#bytes -= stored ? sizeOf(stored.parts) : 0;
-      this.#artifacts.set(artifact.artifactId, { ...artifact, parts: [] });
-      appendParts(this.#artifacts.get(artifact.artifactId)?.parts ?? [], artifact.parts);
+    const { artifactId, parts, ...about } = artifact;
+    const before = this.#kept.get(artifactId);
+    const continues = append && before !== undefined;
+    const kept = continues ? before : { artifact: { ...artifact, parts: [] }, bytes: 0 };
+    if (!continues) {
+      this.#bytes -= before?.bytes ?? 0;
+      this.#kept.set(artifactId, kept);
     }
-    return { kind: 'artifact', artifact, append: append && stored !== undefined, last_chunk: last };
+    // What a continuation says about the artifact is not kept, but watchers are told.
+    const added = bytesOf(continues ? about : { artifactId, ...about }) + appendParts(kept.artifact.parts, parts);
+    kept.bytes += added;
+    this.#bytes += added;
+    return { kind: 'artifact', artifact, append: continues, last_chunk: last };
   }
 
   #isFull(): boolean {
-    return (
-      this.#bytes > LIMITS.chunkBytesBufferedPerDispatch || this.#artifacts.size > LIMITS.chunksBufferedPerDispatch
-    );
+    return this.#bytes > LIMITS.chunkBytesBufferedPerDispatch || this.#kept.size > LIMITS.chunksBufferedPerDispatch;
   }
 }
 
-function sizeOf(parts: Part[]): number {
-  return Buffer.byteLength(JSON.stringify(parts));
+function bytesOf(value: unknown): number {
+  return Buffer.byteLength(JSON.stringify(value));
 }
 
-/** Plain text that follows plain text continues it. */
-function appendParts(stored: Part[], added: Part[]): void {
+/** Plain text that follows plain text continues it. Gives the bytes of JSON that were added. */
+function appendParts(stored: Part[], added: Part[]): number {
+  let bytes = 0;
   for (const part of added) {
     const before = stored.at(-1);
-    if (part.kind === 'text' && before?.kind === 'text' && !part.metadata && !before.metadata) before.text += part.text;
-    else stored.push({ ...part });
+    if (part.kind === 'text' && before?.kind === 'text' && !part.metadata && !before.metadata) {
+      before.text += part.text;
+      bytes += bytesOf(part.text);
+    } else {
+      stored.push({ ...part });
+      bytes += bytesOf(part);
+    }
   }
+  return bytes;
 }
 
 /** A chunk may end inside a surrogate pair; what is left of one in the end is replaced, as JSON for the database must be. */

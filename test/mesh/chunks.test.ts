@@ -69,4 +69,34 @@ describe('the chunks of a dispatch', () => {
     for (let seq = 0; seq < LIMITS.chunksBufferedPerDispatch; seq += 1) expect(push(seq)).toBe('taken');
     expect(push(LIMITS.chunksBufferedPerDispatch)).toBe('overflow');
   });
+
+  it.each([false, true])('are bounded with all that an artifact carries beside its parts (append: %s)', (append) => {
+    const metadata = { note: 'x'.repeat(LIMITS.chunkBytesBufferedPerDispatch / 2) };
+    for (const extra of [{ metadata }, { name: metadata.note }, { description: metadata.note }]) {
+      const log = new ChunkLog('own');
+      const push = (seq: number) =>
+        log.push({ seq, artifact: { artifactId: append ? 'a' : `a${seq}`, ...extra, parts: [] }, append }).kind;
+      expect([push(0), push(1)]).toEqual(['taken', 'overflow']);
+    }
+  });
+
+  it('make room again by replacing an artifact', () => {
+    const log = new ChunkLog('own');
+    const metadata = { note: 'x'.repeat(LIMITS.chunkBytesBufferedPerDispatch / 3) };
+    for (let seq = 0; seq < 10; seq += 2) {
+      expect(log.push({ seq, artifact: { artifactId: 'a', metadata, parts: [] } }).kind).toBe('taken');
+      expect(log.push({ seq: seq + 1, artifact: { artifactId: 'a', parts: [text('x')] }, append: true }).kind).toBe(
+        'taken',
+      );
+    }
+  });
+
+  it('of a word each may be as many as their text has room for', () => {
+    const log = new ChunkLog('own');
+    for (let seq = 0; seq < 60_000; seq += 1) {
+      if (log.push({ seq, artifact: { artifactId: 'answer', parts: [text('word ')] }, append: true }).kind !== 'taken')
+        break;
+    }
+    expect(log.count).toBe(60_000);
+  });
 });
