@@ -1,6 +1,16 @@
 import { z } from 'zod';
 import { LIMITS } from './limits.js';
-import { AgentType, AnyId, freeObject, InstanceId, listFields, Metadata, pageFields, Timestamp } from './primitives.js';
+import {
+  AgentType,
+  AgentTypeOfAgents,
+  AnyId,
+  freeObject,
+  InstanceId,
+  listFields,
+  Metadata,
+  pageFields,
+  Timestamp,
+} from './primitives.js';
 
 export const DeploymentMode = z.enum(['hosted', 'connected']);
 export type DeploymentMode = z.infer<typeof DeploymentMode>;
@@ -46,7 +56,7 @@ export type AgentInstance = z.infer<typeof AgentInstance>;
 const PublicUrl = z.url({ protocol: /^https?$/ }).max(2048);
 export const AgentRegisterRequest = z
   .strictObject({
-    agent_type: AgentType,
+    agent_type: AgentTypeOfAgents,
     instance_id: InstanceId.optional(),
     deployment_mode: DeploymentMode.optional(),
     public_url: PublicUrl.optional(),

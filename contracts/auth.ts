@@ -1,11 +1,20 @@
 import { z } from 'zod';
 import { LIMITS } from './limits.js';
-import { AgentType, AnyId, listFields, pageFields, Scope, Timestamp } from './primitives.js';
+import {
+  AgentType,
+  AgentTypeOfAgents,
+  AnyId,
+  listFields,
+  NO_AGENT,
+  pageFields,
+  Scope,
+  Timestamp,
+} from './primitives.js';
 
 export const GetTokenRequest = z.strictObject({
   client_id: z.string().min(1).max(200),
   client_secret: z.string().min(1).max(512),
-  agent_type: AgentType.default('credential'),
+  agent_type: AgentType.default(NO_AGENT),
   expires_in: z
     .int()
     .min(LIMITS.tokenLifetimeSecondsMin)
@@ -47,7 +56,7 @@ export type Credential = z.infer<typeof Credential>;
 export const CredentialCreateRequest = z.strictObject({
   name: z.string().min(1).max(256),
   scopes: z.array(Scope).min(1),
-  agent_types: z.array(AgentType).max(100).optional(),
+  agent_types: z.array(AgentTypeOfAgents).max(100).optional(),
   expires_at: z.iso.datetime({ offset: true }).optional(),
 });
 export type CredentialCreateRequest = z.infer<typeof CredentialCreateRequest>;
@@ -72,3 +81,8 @@ export const CredentialRevokeResponse = z.object({ ok: z.literal(true), credenti
 
 /** Who calls: the claims of a verified access token. */
 export type Caller = TokenClaims;
+
+/** Whether a caller's token was made for agents of a type; one that stands for no agent never is. */
+export function speaksFor(caller: Caller, agentType: string): boolean {
+  return caller.agent_type !== NO_AGENT && caller.agent_type === agentType;
+}

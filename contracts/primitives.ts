@@ -18,6 +18,10 @@ export const InstanceId = z
 export const AgentType = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/, 'must match [A-Za-z0-9][A-Za-z0-9._:-]{0,127}');
+/** The `agent_type` of a token that stands for no agent (specification section 4). */
+export const NO_AGENT = 'credential';
+/** A type that agents can be of: `credential` would make every token without an agent theirs. */
+export const AgentTypeOfAgents = AgentType.refine((type) => type !== NO_AGENT, { message: `must not be ${NO_AGENT}` });
 /** An identifier in a request: any short string; an unknown one is 404, not 400. */
 export const AnyId = z.string().min(1).max(200);
 /** ISO 8601 UTC with milliseconds. */

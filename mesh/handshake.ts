@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { Caller } from '../contracts/auth.js';
+import { type Caller, speaksFor } from '../contracts/auth.js';
 import { SUBPROTOCOL } from '../contracts/frames.js';
 import { InstanceId, scopeIncludes } from '../contracts/primitives.js';
 import type { InstanceLookup } from '../db/connections.js';
@@ -88,7 +88,7 @@ async function authenticate(authenticator: Authenticator, token: string) {
 
 /** Whoever may register the instance may connect as it: the token is the same (specification section 4). */
 function requireMayServe(caller: Caller, agentType: string): void {
-  if (caller.agent_type === agentType || scopeIncludes(caller.scopes, 'full')) return;
+  if (speaksFor(caller, agentType) || scopeIncludes(caller.scopes, 'full')) return;
   throw new PlatformError('forbidden', `Connecting needs the scope full, or a token of the agent type ${agentType}.`);
 }
 

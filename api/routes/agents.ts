@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { AgentRegisterRequest, DeploymentMode } from '../../contracts/agents.js';
-import type { Caller } from '../../contracts/auth.js';
+import { type Caller, speaksFor } from '../../contracts/auth.js';
 import { OPERATIONS } from '../../contracts/operations.js';
 import { type Scope, scopeIncludes } from '../../contracts/primitives.js';
 import { heartbeat } from '../../db/agent-health.js';
@@ -18,7 +18,7 @@ const DEREGISTERED_BY_CALLER = 'deregistered by the caller';
 
 /** An agent acts for its own type; beyond that the scope counts (decisions.md, Agents). */
 function checkActsFor(caller: Caller, agentType: string, scope: Scope): void {
-  if (caller.agent_type === agentType || scopeIncludes(caller.scopes, scope)) return;
+  if (speaksFor(caller, agentType) || scopeIncludes(caller.scopes, scope)) return;
   throw new PlatformError('forbidden', `This needs the scope ${scope}, or a token for the agent type.`);
 }
 

@@ -1,14 +1,13 @@
 import type { FastifyInstance } from 'fastify';
 import type { Credential } from '../../contracts/auth.js';
 import { OPERATIONS } from '../../contracts/operations.js';
+import { NO_AGENT } from '../../contracts/primitives.js';
 import { verifySecret } from '../../db/credentials.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
 import { mount } from '../mount.js';
 import { WindowCounter } from '../window-counter.js';
 
-/** The `agent_type` of a token that stands for no agent (specification section 4). */
-const NO_AGENT = 'credential';
 const GUESSES = { windowMs: 60_000, limit: 10, maxKeys: 10_000 };
 
 function checkAgentType(credential: Credential, agentType: string): void {

@@ -145,6 +145,21 @@ describe('who may act for an agent', () => {
     expect((await painter.post('/agents/deregister', { instance_id })).body).toEqual({ ok: true, instance_id });
   });
 
+  test('nothing is of the type credential, and a token without an agent speaks for none', async () => {
+    const reader = await api.clientOf(api.tenantId, ['read']);
+    for (const client of [reader, api.client]) {
+      const body = { instance_id: fresh(), agent_type: 'credential' };
+      expect(await client.failure('/agents/register', body)).toBe('400 BAD_REQUEST');
+    }
+    const instance_id = fresh();
+    await register({ instance_id, agent_type: 'painter' });
+    await api.database.query("UPDATE agents SET agent_type = 'credential' WHERE instance_id = $1", [instance_id]);
+    expect(await reader.failure('/agents/heartbeat', { instance_id })).toBe('403 forbidden');
+    expect(await reader.failure('/agents/deregister', { instance_id })).toBe('403 forbidden');
+    const credential = { name: 'x', scopes: ['read'], agent_types: ['painter', 'credential'] };
+    expect(await api.client.failure('/credentials/create', credential)).toBe('400 BAD_REQUEST');
+  });
+
   test("another tenant's agent is unknown everywhere, and its name is free", async () => {
     const instance_id = fresh();
     await register({ instance_id, agent_type: 'painter' });

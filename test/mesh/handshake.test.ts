@@ -111,6 +111,16 @@ describe('the handshake', () => {
     expect((await upgrade(node, { path: path('mine'), headers: bearer(token) })).code).toBe('UNAUTHORIZED');
   });
 
+  it('takes a token that stands for no agent as none of the type credential', async () => {
+    const node = await bench.node();
+    await bench.register('mine');
+    await database.query("UPDATE agents SET agent_type = 'credential' WHERE tenant_id = $1", [bench.tenantId]);
+    const claims = { tenant_id: bench.tenantId, agent_type: 'credential', scopes: ['read' as const], sub: 'x' };
+    const token = await bench.tokens.issueAccessToken({ ...claims, credential_id: bench.credentialId }, 60);
+    const answer = await upgrade(node, { path: path('mine'), headers: bearer(token) });
+    expect(answer).toMatchObject({ status: 403, code: 'forbidden' });
+  });
+
   it('answers 503 while the node drains', async () => {
     const node = await bench.node();
     await bench.register('mine');
