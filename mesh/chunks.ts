@@ -2,6 +2,7 @@ import type { DispatchChunkPayload } from '../contracts/frames.js';
 import { LIMITS } from '../contracts/limits.js';
 import type { Artifact, Part } from '../contracts/parts.js';
 import type { BusEvent } from '../messages/bus.js';
+import { makeWellFormed } from '../runtime/json-guard.js';
 
 /** What became of a chunk. `gap`: one before it is missing. `overflow`: the output is larger than what is kept. */
 export type ChunkVerdict =
@@ -48,13 +49,18 @@ export class ChunkLog {
     if (chunk.parts && chunk.parts.length > 0) {
       events.push(this.#store({ artifactId: this.#ownArtifactId, parts: chunk.parts }, chunk.append ?? true, last));
     }
-    if (chunk.status_text !== undefined) events.push({ kind: 'status_text', text: chunk.status_text });
+    if (chunk.status_text !== undefined) events.push({ kind: 'status_text', text: chunk.status_text.toWellFormed() });
     return this.#isFull() ? { kind: 'overflow' } : { kind: 'taken', events };
   }
 
-  /** Everything that came, in order of first appearance. */
+  /**
+   * Everything that came, in order of first appearance, as copies. A chunk may end inside a surrogate pair; what is left of
+   * one in the end is replaced, anywhere, as JSON for the database must be well-formed.
+   */
   artifacts(): Artifact[] {
-    return [...this.#kept.values()].map(({ artifact }) => ({ ...artifact, parts: artifact.parts.map(wellFormed) }));
+    const artifacts = structuredClone([...this.#kept.values()].map(({ artifact }) => artifact));
+    makeWellFormed(artifacts);
+    return artifacts;
   }
 
   #store(artifact: Artifact, append: boolean, last: boolean): BusEvent {
@@ -96,9 +102,4 @@ function appendParts(stored: Part[], added: Part[]): number {
     }
   }
   return bytes;
-}
-
-/** A chunk may end inside a surrogate pair; what is left of one in the end is replaced, as JSON for the database must be. */
-function wellFormed(part: Part): Part {
-  return part.kind === 'text' ? { ...part, text: part.text.toWellFormed() } : part;
 }

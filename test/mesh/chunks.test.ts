@@ -50,6 +50,22 @@ describe('the chunks of a dispatch', () => {
     expect(log.artifacts()[0]?.parts).toEqual([text('\ud83d\ude00 \ufffd')]);
   });
 
+  it('are well-formed in the end, wherever half a surrogate pair was', () => {
+    const log = new ChunkLog('own');
+    const half = { n: ['\ud83d', { deep: '\ude00' }] };
+    const said = { artifactId: '\ud83d', name: '\ud83d', description: '\ud83d', metadata: half };
+    const parts = [
+      { kind: 'data' as const, data: half, metadata: half },
+      { kind: 'file' as const, file: { uri: 'https://example.com/\ud83d' } },
+    ];
+    expect(log.push({ seq: 0, artifact: { ...said, parts }, status_text: '\ud83d' })).toMatchObject({
+      events: [{ kind: 'artifact' }, { kind: 'status_text', text: '\ufffd' }],
+    });
+    const whole = JSON.parse(JSON.stringify([{ ...said, parts }]).replaceAll(/\\ud83d|\\ude00/g, '\ufffd')) as unknown;
+    expect(log.artifacts()).toEqual(whole);
+    expect(half.n[0]).toBe('\ud83d');
+  });
+
   it('that come again are dropped, and a missing one is seen', () => {
     const log = new ChunkLog('own');
     log.push({ seq: 0, parts: [text('a')] });

@@ -77,6 +77,20 @@ describe('a dispatch', () => {
     expect(told).toEqual([false, 'nearly there', true, true]);
   });
 
+  it('is not lost over half a surrogate pair in what it streamed', async () => {
+    const node = await bench.node();
+    const { agent } = await node.join('a');
+    const { ref, end, dispatch } = await node.send(agent);
+    const parts = [{ kind: 'data', data: { half: '\ud83d' } }];
+    agent.send('dispatch_chunk', { seq: 0, artifact: { artifactId: 'a', name: '\ud83d', parts } }, dispatch.frame.id);
+    dispatch.result('');
+    await end;
+    expect(await bench.message(ref)).toMatchObject({
+      state: 'completed',
+      artifacts: [{ artifactId: 'a', name: '\ufffd', parts: [{ kind: 'data', data: { half: '\ufffd' } }] }],
+    });
+  });
+
   it('fails on a gap in its chunks, and nothing later of it counts', async () => {
     const node = await bench.node();
     const { agent } = await node.join('a');
