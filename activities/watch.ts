@@ -46,6 +46,7 @@ export function createWatchActivities(deps: WatchDeps): WatchActivities {
       const probed = queue.length;
       const work = Array.from({ length: Math.min(PROBES_AT_ONCE, probed) }, async () => {
         for (let agent = queue.shift(); agent; agent = queue.shift()) {
+          if (Context.current().cancellationSignal.aborted) return;
           Context.current().heartbeat();
           await probe(deps, agent);
         }

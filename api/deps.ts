@@ -20,7 +20,7 @@ export interface ApiDeps {
   gateway: Gateway;
   sessions: Sessions;
   /** Called when a hosted agent of the tenant can take work, so that messages that wait for one are routed at once. */
-  agentJoined: (tenantId: string) => Promise<void>;
+  agentJoined: (tenantId: string, agent: { agent_type: string; instance_id: string }) => Promise<void>;
   outbound: Pick<Outbound, 'request' | 'checkUrl'>;
   health: () => Promise<HealthResponse>;
   version: string;

@@ -37,10 +37,29 @@ function silentFor(tx: Tx, silentMs: number, statuses: string[]): Promise<Watche
   );
 }
 
+/** Asked again under the row's lock: it may have come back since it was listed. */
+async function isSilent(tx: Tx, agent: WatchedAgent, silentMs: number): Promise<boolean> {
+  const silent = await tx.query(
+    `SELECT 1 FROM agents WHERE tenant_id = $1 AND instance_id = $2
+        AND coalesce(last_seen, registered_at) < now() - $3 * interval '1 ms'`,
+    [agent.tenant_id, agent.instance_id, silentMs],
+  );
+  return silent.length > 0;
+}
+
+/** Whether some node has been up for `forMs`, so that agents could have given it a sign. */
+async function hasWatched(tx: Tx, forMs: number): Promise<boolean> {
+  const nodes = await tx.query(`SELECT 1 FROM mesh_nodes WHERE started_at < now() - $1 * interval '1 ms' LIMIT 1`, [
+    forMs,
+  ]);
+  return nodes.length > 0;
+}
+
 async function silence(db: Db, agent: WatchedAgent): Promise<void> {
   await db.tenant(agent.tenant_id, async (tx) => {
     const row = await lockAgent(tx, agent.tenant_id, agent.instance_id);
     if (!row || row.deregistered_at || row.status === 'unhealthy' || row.status === 'offline') return;
+    if (!(await isSilent(tx, agent, LIMITS.heartbeatStaleMs))) return;
     await tx.query(`UPDATE agents SET status = 'unhealthy' WHERE tenant_id = $1 AND instance_id = $2`, [
       agent.tenant_id,
       agent.instance_id,
@@ -56,18 +75,23 @@ export async function markSilentAgents(db: Db): Promise<number> {
   return silent.length;
 }
 
-/** Deregisters agents without a sign of life for ten minutes. @returns how many */
+/**
+ * Deregisters agents without a sign of life for ten minutes; not before some node has been up for that long, because agents could give
+ * no sign while the platform was down. @returns how many
+ */
 export async function reapAgents(
   db: Db,
   releaseAgent: (tx: Tx, tenantId: string, instanceId: string) => Promise<void>,
 ): Promise<number> {
-  const gone = await db.system((tx) =>
-    silentFor(tx, LIMITS.agentReapMs, ['unhealthy', 'offline', 'unknown', 'draining']),
-  );
-  for (const { tenant_id, instance_id } of gone) {
-    await db.tenant(tenant_id, async (tx) => {
-      const row = await lockAgent(tx, tenant_id, instance_id);
-      if (row) await deregisterAgent(tx, row, 'reaped for inactivity', releaseAgent);
+  const gone = await db.system(async (tx) => {
+    if (!(await hasWatched(tx, LIMITS.agentReapMs))) return [];
+    return silentFor(tx, LIMITS.agentReapMs, ['unhealthy', 'offline', 'unknown', 'draining']);
+  });
+  for (const agent of gone) {
+    await db.tenant(agent.tenant_id, async (tx) => {
+      const row = await lockAgent(tx, agent.tenant_id, agent.instance_id);
+      if (!row || !(await isSilent(tx, agent, LIMITS.agentReapMs))) return;
+      await deregisterAgent(tx, row, 'reaped for inactivity', releaseAgent);
     });
   }
   return gone.length;

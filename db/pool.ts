@@ -44,7 +44,7 @@ function createPool(url: string, role: string, max: number, log: Logger): pg.Poo
   const pool = new pg.Pool({
     connectionString: url,
     max,
-    options: `-c role=${role} -c timezone=UTC -c statement_timeout=30000 -c idle_in_transaction_session_timeout=60000`,
+    options: '-c timezone=UTC -c statement_timeout=30000 -c idle_in_transaction_session_timeout=60000',
     connectionTimeoutMillis: 5_000,
     idleTimeoutMillis: 30_000,
     keepAlive: true,
@@ -57,6 +57,11 @@ function createPool(url: string, role: string, max: number, log: Logger): pg.Poo
   );
   pool.on('error', () => undefined); // idle ones report here too
   return pool;
+}
+
+/** The role is taken in every transaction, in the same round trip: no pooler or connection string can lose it. */
+function beginAs(role: 'fleet_app' | 'fleet_system'): string {
+  return `BEGIN; SET LOCAL ROLE ${role}`;
 }
 
 async function transact<T>(pool: pg.Pool, begin: string, work: (tx: Tx) => Promise<T>): Promise<T> {
@@ -112,9 +117,10 @@ export function openDb(options: { url: string; max?: number; log: Logger }): Db 
   return {
     tenant: async (tenantId, work) => {
       if (!TENANT_ID.test(tenantId)) throw new PlatformError('NOT_FOUND', 'Unknown tenant.');
-      return retried(() => transact(app, `BEGIN; SELECT set_config('app.tenant_id', '${tenantId}', true)`, work));
+      const begin = `${beginAs('fleet_app')}; SELECT set_config('app.tenant_id', '${tenantId}', true)`;
+      return retried(() => transact(app, begin, work));
     },
-    system: (work) => retried(() => transact(platform, 'BEGIN', work)),
+    system: (work) => retried(() => transact(platform, beginAs('fleet_system'), work)),
     close: async () => {
       await Promise.all([app.end(), platform.end()]);
     },

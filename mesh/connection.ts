@@ -37,6 +37,7 @@ export interface Protocol {
 export class Connection implements ConnectionRef {
   readonly connectionId = newId('con');
   readonly tenant_id: string;
+  readonly agent_type: string;
   readonly instance_id: string;
   readonly agentKey: string;
   readonly upgraded: Upgraded;
@@ -58,6 +59,7 @@ export class Connection implements ConnectionRef {
   constructor(ws: WebSocket, upgraded: Upgraded, context: MeshContext, protocol: Protocol) {
     this.upgraded = upgraded;
     this.tenant_id = upgraded.tenant_id;
+    this.agent_type = upgraded.agent_type;
     this.instance_id = upgraded.instance_id;
     this.agentKey = agentKeyOf(upgraded);
     this.#context = context;

@@ -52,7 +52,7 @@ async function takeOver(context: MeshContext, connection: Connection, hello: Hel
   }
   await welcome(context, connection, hello, resumes !== undefined);
   // Not waited for: messages that wait look again by themselves, only later.
-  void persist(() => context.dispatches.agentJoined(connection.tenant_id), context.log);
+  void persist(() => context.dispatches.agentJoined(connection.tenant_id, connection), context.log);
 }
 
 /** Waits for writes under way, so that none is caught between two epochs. What waits for the agent is not waited for. */
@@ -84,7 +84,11 @@ async function welcome(
 ): Promise<void> {
   const { meshId, resumeWindowMs, timings, statuses, inflight, log } = context;
   if (context.isDraining()) connection.socket.close(CLOSE_CODES.GOING_AWAY, 'shutting down');
-  if (connection.state !== 'AWAIT_WELCOME') return statuses.write(connection, { status: 'offline' });
+  if (connection.state !== 'AWAIT_WELCOME') {
+    // The socket was lost meanwhile, and with it the window in which the work was kept.
+    if (resumed) await inflight.loseAll(connection.agentKey);
+    return statuses.write(connection, { status: 'offline' });
+  }
   const held = resumed ? (hello.inflight ?? []).map((entry) => frameIdOf(entry.dispatch_id)) : [];
   const replays = inflight
     .ofAgent(connection.agentKey)

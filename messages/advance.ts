@@ -81,7 +81,7 @@ async function joinAgent(tx: Tx, row: MessageRow, session: SessionBinding, route
       ON CONFLICT DO NOTHING`,
     [row.tenant_id, row.session_id, agent.agent_type, agent.instance_id, route.join_reason],
   );
-  if (session.instance_id !== null && session.agent_type !== agent.agent_type) return;
+  if (session.agent_type !== null && session.agent_type !== agent.agent_type) return;
   await tx.query('UPDATE sessions SET instance_id = $3, agent_type = $4 WHERE tenant_id = $1 AND session_id = $2', [
     row.tenant_id,
     row.session_id,
@@ -118,10 +118,11 @@ async function openDispatch(tx: Tx, row: MessageRow, session: SessionBinding, ro
      WHERE tenant_id = $1 AND message_id = $2`,
     [row.tenant_id, row.message_id, dispatch.dispatch_id, dispatch.instance_id, dispatch.agent_type],
   );
-  // Room was claimed for the whole session: it is counted again.
+  // Room was claimed for the session on its own agent: it is counted there again.
   await tx.query(
-    `UPDATE messages SET suspends_session = false WHERE tenant_id = $1 AND session_id = $2 AND suspends_session`,
-    [row.tenant_id, row.session_id],
+    `UPDATE messages SET suspends_session = false WHERE tenant_id = $1 AND session_id = $2 AND suspends_session
+        AND EXISTS (SELECT 1 FROM sessions s WHERE s.tenant_id = $1 AND s.session_id = $2 AND s.instance_id = $3)`,
+    [row.tenant_id, row.session_id, dispatch.instance_id],
   );
   return dispatch;
 }

@@ -8,15 +8,23 @@ import { closeDispatch, eventPlace, finishFailed } from './finish.js';
 import { applyOutcome, withUsableForm } from './outcome-apply.js';
 import { readMessage } from './read.js';
 import type { DispatchRow, MessageRow } from './rows.js';
-import { callWaiting } from './waiting.js';
+import { callWaiting, type RoomyAgent } from './waiting.js';
 
 type StoreCore = Pick<MessageCore, 'db' | 'bus' | 'limits' | 'waker'>;
 
 /** Waiting messages that are called when an agent joins; each dispatch that ends calls one more. */
 const CALLED_FOR_AN_AGENT = 20;
-/** A mesh node that has not renewed for this long is dead. */
-const NODE_DEAD_MS = 15_000;
-const NOT_ACCEPTED: Closed = { accepted: false, message_state: null };
+/**
+ * A mesh node that has not renewed for this long is dead, should no other node have said so before: those remove its row after 15 s, and
+ * know a pause of the whole machine from a death (mesh/node.ts).
+ */
+const NODE_DEAD_MS = 60_000;
+const NOT_CLOSED: Closed & { ending: Ending; called: (MessageRef & SessionRef)[] } = {
+  accepted: false,
+  message_state: null,
+  ending: 'unchanged',
+  called: [],
+};
 
 async function readDispatch(tx: Tx, ref: DispatchRef): Promise<DispatchRow | null> {
   const [row] = await tx.query<DispatchRow>(
@@ -79,7 +87,7 @@ async function markSent(
     );
     if (!dispatch) return null;
     await tx.query(
-      `UPDATE messages SET state = 'working', started_at = coalesce(started_at, now()), unrouted_since = NULL, updated_at = now()
+      `UPDATE messages SET state = 'working', started_at = coalesce(started_at, now()), updated_at = now()
         WHERE tenant_id = $1 AND message_id = $2`,
       [ref.tenant_id, ref.message_id],
     );
@@ -95,23 +103,26 @@ async function markSent(
   return sent;
 }
 
+/** What the work of `close` came to; `ended` frees room on the agent. */
+type Ending = 'ended' | 'taken back' | 'unchanged';
+
 async function close(
   core: StoreCore,
   ref: DispatchRef,
   epoch: number | undefined,
-  work: (tx: Tx, row: MessageRow, dispatch: DispatchRow) => Promise<void>,
-): Promise<Closed> {
-  let called: (MessageRef & SessionRef)[] = [];
+  work: (tx: Tx, row: MessageRow, dispatch: DispatchRow) => Promise<Ending>,
+): Promise<Closed & { ending: Ending }> {
   const closed = await core.db.tenant(ref.tenant_id, async (tx) => {
     const open = await lockOpen(tx, ref);
-    if (!open || (epoch !== undefined && open.dispatch.epoch !== epoch)) return NOT_ACCEPTED;
-    await work(tx, open.row, open.dispatch);
+    if (!open || (epoch !== undefined && open.dispatch.epoch !== epoch)) return NOT_CLOSED;
+    const ending = await work(tx, open.row, open.dispatch);
+    if (ending !== 'ended') return { ...NOT_CLOSED, ending };
     const after = await readMessage(tx, ref.tenant_id, ref.message_id);
-    called = await callWaiting(tx, ref.tenant_id, 1);
-    return { accepted: true, message_state: after?.row.state ?? null };
+    const called = await callWaiting(tx, ref.tenant_id, open.dispatch, 1);
+    return { accepted: true, message_state: after?.row.state ?? null, ending, called };
   });
-  for (const waiting of called) core.waker.message(waiting);
-  if (closed.accepted) core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed' });
+  for (const waiting of closed.called) core.waker.message(waiting);
+  if (closed.ending === 'ended') core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed' });
   return closed;
 }
 
@@ -121,6 +132,7 @@ function accept(core: StoreCore, ref: DispatchRef, epoch: number, given: Dispatc
   return close(core, ref, epoch, async (tx, row, dispatch) => {
     await closeDispatch(tx, row, dispatch, outcome.state, error);
     await applyOutcome(tx, row, outcome, core.limits.inputExpiryMs);
+    return 'ended';
   });
 }
 
@@ -133,6 +145,7 @@ function fail(
   return close(core, ref, epoch, async (tx, row, dispatch) => {
     await closeDispatch(tx, row, dispatch, 'failed', error.code);
     await finishFailed(tx, row, error);
+    return 'ended';
   });
 }
 
@@ -163,12 +176,12 @@ async function takeBack(
   reason: string,
   options: { neverOpened?: boolean } = {},
 ): Promise<boolean> {
-  let taken = false;
-  await close(core, ref, undefined, async (tx, row, dispatch) => {
-    taken = dispatch.sent_at === null || options.neverOpened === true;
-    if (taken) await voidOpen(tx, row, dispatch, reason);
+  const { ending } = await close(core, ref, undefined, async (tx, row, dispatch) => {
+    if (dispatch.sent_at !== null && !options.neverOpened) return 'unchanged';
+    await voidOpen(tx, row, dispatch, reason);
+    return 'taken back';
   });
-  return taken;
+  return ending === 'taken back';
 }
 
 /** A node that renewed itself lately still has what it sent, whatever Temporal thinks of the activity: it is to be adopted. */
@@ -187,12 +200,16 @@ async function lose(
   options: { unlessOwnerLives?: boolean } = {},
 ): Promise<void> {
   await close(core, ref, undefined, async (tx, row, dispatch) => {
-    if (dispatch.sent_at === null) return voidOpen(tx, row, dispatch, 'OWNER_LOST');
-    if (options.unlessOwnerLives && (await ownerLives(tx, dispatch))) return;
+    if (dispatch.sent_at === null) {
+      await voidOpen(tx, row, dispatch, 'OWNER_LOST');
+      return 'taken back';
+    }
+    if (options.unlessOwnerLives && (await ownerLives(tx, dispatch))) return 'unchanged';
     await closeDispatch(tx, row, dispatch, 'failed', code);
     const message =
       code === 'DEADLINE_EXCEEDED' ? 'The agent did not answer in time.' : 'The connection to the agent was lost.';
     await finishFailed(tx, row, { code, message });
+    return 'ended';
   });
 }
 
@@ -207,8 +224,8 @@ async function closedAmong(core: StoreCore, refs: DispatchRef[]): Promise<{ disp
   );
 }
 
-async function agentJoined(core: StoreCore, tenantId: string): Promise<void> {
-  const called = await core.db.tenant(tenantId, (tx) => callWaiting(tx, tenantId, CALLED_FOR_AN_AGENT));
+async function agentJoined(core: StoreCore, tenantId: string, agent: RoomyAgent): Promise<void> {
+  const called = await core.db.tenant(tenantId, (tx) => callWaiting(tx, tenantId, agent, CALLED_FOR_AN_AGENT));
   for (const waiting of called) core.waker.message(waiting);
 }
 
@@ -222,6 +239,6 @@ export function createDispatches(core: StoreCore): Dispatches {
     takeBack: (ref, reason, options) => takeBack(core, ref, reason, options),
     lose: (ref, code, options) => lose(core, ref, code, options),
     closedAmong: (refs) => closedAmong(core, refs),
-    agentJoined: (tenantId) => agentJoined(core, tenantId),
+    agentJoined: (tenantId, agent) => agentJoined(core, tenantId, agent),
   };
 }

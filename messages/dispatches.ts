@@ -2,6 +2,7 @@ import type { A2aMessage } from '../contracts/a2a.js';
 import type { DispatchPayload } from '../contracts/frames.js';
 import type { AgentInputRequest, MessageState, Usage } from '../contracts/messages.js';
 import type { Artifact } from '../contracts/parts.js';
+import type { RoomyAgent } from './waiting.js';
 
 /** Names one dispatch. */
 export interface DispatchRef {
@@ -77,6 +78,6 @@ export interface Dispatches {
   lose(ref: DispatchRef, code: LossCode, options?: { unlessOwnerLives?: boolean }): Promise<void>;
   /** Which of these dispatches are no longer open, with their state (for a node's reconciliation). */
   closedAmong(refs: DispatchRef[]): Promise<{ dispatch_id: string; state: string }[]>;
-  /** An agent of the tenant can take work: messages that wait for one are called. */
-  agentJoined(tenantId: string): Promise<void>;
+  /** An agent of the tenant can take work: messages that wait for one like it are called. */
+  agentJoined(tenantId: string, agent: RoomyAgent): Promise<void>;
 }

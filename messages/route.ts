@@ -58,15 +58,20 @@ function hasRoom(candidate: Candidate): boolean {
   return candidate.max_concurrent_sessions === 0 || candidate.load < candidate.max_concurrent_sessions;
 }
 
+/** Keeps others from taking room on a bounded instance until the transaction ends. Taking it twice is harmless. */
+async function lockRoom(tx: Tx, tenantId: string, candidate: Candidate): Promise<void> {
+  if (candidate.max_concurrent_sessions === 0) return;
+  const name = `capacity:${tenantId}:${candidate.instance_id}`;
+  await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [name]);
+}
+
 /**
  * Reserves room on an instance until the transaction ends: whoever binds a session to it holds this lock, so the count cannot be
  * passed by two at once. @returns whether there is room
  */
 async function claimRoom(tx: Tx, tenantId: string, candidate: Candidate): Promise<boolean> {
   if (candidate.max_concurrent_sessions === 0) return true;
-  await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [
-    `capacity:${tenantId}:${candidate.instance_id}`,
-  ]);
+  await lockRoom(tx, tenantId, candidate);
   const [row] = await tx.query<{ load: number }>('SELECT agent_load($1, $2) AS load', [
     tenantId,
     candidate.instance_id,
@@ -154,8 +159,11 @@ export async function routeMessage(tx: Tx, row: MessageRow, session: SessionBind
   const { message_id } = row;
   const [same] = await candidates(tx, row.tenant_id, { instance_id: bound.instance_id, message_id });
   if (same && !same.unreachable) {
+    await lockRoom(tx, row.tenant_id, same);
     const room = (await holdsSlot(tx, row, session, same.instance_id)) || (await claimRoom(tx, row.tenant_id, same));
-    return room ? { agent: same, join_reason: null } : null;
+    // Deregistration unbinds a session; its instance came back.
+    const returns = session.explicit && session.instance_id === null;
+    return room ? { agent: same, join_reason: returns ? 'failover' : null } : null;
   }
   const others = await candidates(tx, row.tenant_id, { agent_type: bound.agent_type, message_id });
   const agent = await claimBest(tx, row.tenant_id, others);

@@ -20,31 +20,25 @@ const CALLS_AT_ONCE = 10;
 
 type Named = MessageRef & SessionRef;
 
-/** Claims rows by moving their mark, so that two nodes' sweepers share the work. */
-const UNANSWERED_MESSAGES = `
-  UPDATE messages SET wake_requested_at = now() WHERE (tenant_id, message_id) IN (
-    SELECT tenant_id, message_id FROM messages WHERE wake_requested_at < now() - $1 * interval '1 ms'
-     ORDER BY wake_requested_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED)
-  RETURNING tenant_id, message_id, session_id`;
+/**
+ * Claims rows by moving their mark, so that two nodes' sweepers share the work. Materialized: a plan that ran the pick again for every
+ * row would claim more than the batch.
+ */
+function claim(table: 'messages' | 'sessions', mark: 'wake_requested_at' | 'supervised_at', only: string): string {
+  const key = table === 'messages' ? 'message_id' : 'session_id';
+  const named = table === 'messages' ? 'tenant_id, message_id, session_id' : 'tenant_id, session_id';
+  return `
+    WITH picked AS MATERIALIZED (
+      SELECT tenant_id, ${key} FROM ${table} WHERE ${mark} < now() - $1 * interval '1 ms' AND ${only}
+       ORDER BY ${mark} LIMIT ${BATCH} FOR UPDATE SKIP LOCKED)
+    UPDATE ${table} t SET ${mark} = now() FROM picked WHERE t.tenant_id = picked.tenant_id AND t.${key} = picked.${key}
+    RETURNING ${named.replaceAll(/(\w+)/g, 't.$1')}`;
+}
 
-const UNANSWERED_SESSIONS = `
-  UPDATE sessions SET wake_requested_at = now() WHERE (tenant_id, session_id) IN (
-    SELECT tenant_id, session_id FROM sessions WHERE wake_requested_at < now() - $1 * interval '1 ms'
-     ORDER BY wake_requested_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED)
-  RETURNING tenant_id, session_id`;
-
-const UNSEEN_MESSAGES = `
-  UPDATE messages SET supervised_at = now() WHERE (tenant_id, message_id) IN (
-    SELECT tenant_id, message_id FROM messages
-     WHERE supervised_at < now() - $1 * interval '1 ms' AND state IN ('submitted', 'working', 'input-required')
-     ORDER BY supervised_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED)
-  RETURNING tenant_id, message_id, session_id`;
-
-const UNSEEN_SESSIONS = `
-  UPDATE sessions SET supervised_at = now() WHERE (tenant_id, session_id) IN (
-    SELECT tenant_id, session_id FROM sessions WHERE supervised_at < now() - $1 * interval '1 ms' AND status = 'active'
-     ORDER BY supervised_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED)
-  RETURNING tenant_id, session_id`;
+const UNANSWERED_MESSAGES = claim('messages', 'wake_requested_at', 'true');
+const UNANSWERED_SESSIONS = claim('sessions', 'wake_requested_at', 'true');
+const UNSEEN_MESSAGES = claim('messages', 'supervised_at', `state IN ('submitted', 'working', 'input-required')`);
+const UNSEEN_SESSIONS = claim('sessions', 'supervised_at', `status = 'active'`);
 
 /** Calls for each of `items`, a few at a time, so that the sweeper never crowds out the callers. */
 async function inTurns<T>(items: T[], call: (item: T) => Promise<void>): Promise<void> {

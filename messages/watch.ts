@@ -8,8 +8,9 @@ import { agentMessage, taskOf } from './task.js';
 
 /** How often a watcher looks at the row although nobody told it of a change: a notice lost with a node costs at most this. */
 const FALLBACK_MS = 5_000;
-/** Chunks that a slow reader may fall behind; it then misses some and finds them in the final task. */
+/** How far a slow reader may fall behind, in events and in bytes; it then misses chunks and gets those artifacts whole at the end. */
 const QUEUE_MAX = 1_024;
+const QUEUE_BYTES_MAX = 1024 * 1024;
 
 type WatchCore = Pick<MessageCore, 'db' | 'bus'>;
 
@@ -30,16 +31,20 @@ class Feed implements Disposable {
   lossy = false;
   readonly #queue: PlacedEvent[] = [];
   readonly #stop: () => void;
+  #bytes = 0;
   #ring: (() => void) | null = null;
 
   constructor(core: WatchCore, ref: MessageRef, wantChunks: boolean) {
     this.#stop = core.bus.subscribe(ref.tenant_id, ref.message_id, 0, (placed) => {
       const { event } = placed;
       if (event.kind !== 'changed' && !wantChunks) return;
-      if (event.kind !== 'changed' && this.#queue.length >= QUEUE_MAX) {
+      const bytes = event.kind === 'changed' ? 0 : Buffer.byteLength(JSON.stringify(event));
+      const full = this.#queue.length >= QUEUE_MAX || this.#bytes + bytes > QUEUE_BYTES_MAX;
+      if (event.kind !== 'changed' && full) {
         this.lossy = true;
         return;
       }
+      this.#bytes += bytes;
       if (event.kind !== 'changed' || this.#queue.at(-1)?.event.kind !== 'changed') this.#queue.push(placed);
       this.#ring?.();
     });
@@ -60,6 +65,7 @@ class Feed implements Disposable {
         signal.addEventListener('abort', done, { once: true });
       });
     }
+    this.#bytes = 0;
     return this.#queue.splice(0);
   }
 

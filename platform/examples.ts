@@ -4,7 +4,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from '../runtime/logger.js';
 
-const EXAMPLES = ['concierge', 'librarian'] as const;
+export const EXAMPLES = ['concierge', 'librarian'];
+/** What an example agent is given of this process's environment: never its keys or addresses. */
+const SHARED = /^(PATH|HOME|LANG|TZ|NODE_EXTRA_CA_CERTS|LLM_|EXAMPLE_|(HTTPS?|NO)_PROXY$)/i;
 const RESTART_MIN_MS = 1_000;
 const RESTART_MAX_MS = 30_000;
 const STOP_MS = 5_000;
@@ -25,7 +27,7 @@ class Example {
 
   start(): void {
     const program = fileURLToPath(new URL(`../examples/${this.name}.js`, import.meta.url));
-    const output = openSync(this.logFile, 'a');
+    const output = openSync(this.logFile, 'a', 0o600);
     // Its standard input is a pipe from here: when this process dies, the pipe closes and the agent ends.
     const child = spawn(process.execPath, [program], {
       env: this.environment,
@@ -68,7 +70,8 @@ class Example {
 export function startExamples(options: { dataDir: string; environment: Record<string, string>; log: Logger }): {
   stop(): Promise<void>;
 } {
-  const environment = { ...process.env, ...options.environment };
+  const shared = Object.entries(process.env).filter(([name]) => SHARED.test(name));
+  const environment = { ...Object.fromEntries(shared), ...options.environment };
   const examples = EXAMPLES.map(
     (name) => new Example(name, environment, join(options.dataDir, 'logs', `${name}.log`), options.log),
   );

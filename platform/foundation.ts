@@ -24,6 +24,11 @@ import type { RunOptions } from './roles.js';
 
 const LOOPBACK = ['127.0.0.0/8', '::1/128'];
 
+/** Agents on this machine are reachable where only this machine can register them. */
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
+}
+
 /** What every role of the platform stands on. */
 export interface Foundation {
   config: Config;
@@ -105,7 +110,8 @@ export async function layFoundation(options: {
   const core: MessageCore = { db, bus, log, waker, limits };
   const tokens = createTokens({ loadKeys: () => loadSigningKeys(db, secrets), issuer: baseUrl });
   const authenticator = createAuthenticator({ tokens, lookup: (credentialId) => credentialStatus(db, credentialId) });
-  const allowCidrs = [...config.OUTBOUND_ALLOW_CIDRS, ...(run.development ? LOOPBACK : [])];
+  const open = run.development && isLoopback(config.FLEET_HOST) ? LOOPBACK : [];
+  const allowCidrs = [...config.OUTBOUND_ALLOW_CIDRS, ...open];
   const outbound = createOutbound({ allowCidrs, log });
   return {
     config,

@@ -74,7 +74,7 @@ async function certificate(config: Config): Promise<NonNullable<Infrastructure['
  */
 export async function openInfrastructure(options: Means & { wantsTls: boolean }): Promise<Infrastructure> {
   const { config } = options;
-  await mkdir(join(config.FLEET_DATA_DIR, 'logs'), { recursive: true });
+  await mkdir(join(config.FLEET_DATA_DIR, 'logs'), { recursive: true, mode: 0o700 });
   if (!config.DATABASE_URL || !config.TEMPORAL_ADDRESS) {
     const lock = await lockDataDir(config.FLEET_DATA_DIR);
     options.onStop(async () => lock.release());

@@ -1,13 +1,14 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { boundLog } from '../embedded/log-file.js';
 import { type Config, readConfig } from '../runtime/config.js';
 import { errorMessage } from '../runtime/errors.js';
 import { createLogger, type Logger } from '../runtime/logger.js';
-import { startExamples } from './examples.js';
+import { EXAMPLES, startExamples } from './examples.js';
 import { type Infrastructure, openInfrastructure } from './infrastructure.js';
 import { type Platform, startPlatform } from './platform.js';
 import { type RunOptions, readArguments } from './roles.js';
-import { ensureFirstCredential, type FirstCredential } from './seed.js';
+import { ensureExampleCredential, ensureFirstCredential, type FirstCredential } from './seed.js';
 import { removeDevFile, welcome, writeDevFile } from './welcome.js';
 import { installTemporalRuntime } from './workers.js';
 
@@ -15,6 +16,9 @@ const DEVELOPMENT_GRACE_MS = 10_000;
 const PRODUCTION_GRACE_MS = 30_000;
 /** How long a stop waits for a step of the start: making a database takes less, installing a server is given up on. */
 const START_STEP_MS = 20_000;
+
+/** How often the log file's size is looked at. */
+const LOG_CHECK_MS = 30_000;
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
 
@@ -57,21 +61,23 @@ class Process {
 }
 
 /** The example agents of `npm start`; nothing when they are switched off. */
-function runExamples(
+async function runExamples(
   config: Config,
   platform: Platform,
   infrastructure: Infrastructure,
   credential: FirstCredential,
   log: Logger,
-): { stop(): Promise<void> } | undefined {
+): Promise<{ stop(): Promise<void> } | undefined> {
   if (config.FLEET_EXAMPLES === 'off' || !platform.baseUrl) return undefined;
+  const { foundation } = platform;
+  const own = await ensureExampleCredential(foundation, config.FLEET_DATA_DIR, credential.tenant_id, EXAMPLES);
   const environment = {
     FLEET_BASE_URL: platform.baseUrl,
-    FLEET_CLIENT_ID: credential.client_id,
-    FLEET_CLIENT_SECRET: credential.client_secret,
+    FLEET_CLIENT_ID: own.client_id,
+    FLEET_CLIENT_SECRET: own.client_secret,
     ...(infrastructure.tls?.caFile && { FLEET_CA_FILE: infrastructure.tls.caFile }),
   };
-  say('Example agents: started (concierge, librarian)');
+  say(`Example agents: started (${EXAMPLES.join(', ')})`);
   return startExamples({ dataDir: config.FLEET_DATA_DIR, environment, log });
 }
 
@@ -110,7 +116,7 @@ async function run(
   if (self.stopping) return;
   if (options.development) {
     const credential = await ensureFirstCredential(platform.foundation, config.FLEET_DATA_DIR);
-    examples = runExamples(config, platform, infrastructure, credential, log);
+    examples = await runExamples(config, platform, infrastructure, credential, log);
     await greet(config, platform, infrastructure, credential, logFile, self);
   } else {
     say(
@@ -145,6 +151,13 @@ function stopOnSignals(self: Process, log: Logger): void {
   process.on('SIGTERM', onSignal);
 }
 
+/** Keeps the log from filling the disk: past its bound it is set aside as `<name>.1` and begun anew. */
+function boundInTime(logFile: string, log: Logger): void {
+  const look = () =>
+    boundLog(logFile).catch((error: unknown) => log.warn({ err: errorMessage(error) }, 'the log could not be bounded'));
+  setInterval(() => void look(), LOG_CHECK_MS).unref();
+}
+
 async function start(args: readonly string[]): Promise<void> {
   process.setSourceMapsEnabled(true);
   const options = readArguments(args);
@@ -154,6 +167,7 @@ async function start(args: readonly string[]): Promise<void> {
   const log = createLogger({ level: config.FLEET_LOG_LEVEL, ...(logFile && { file: logFile }) });
   installTemporalRuntime(log);
   const self = new Process(log);
+  if (logFile) boundInTime(logFile, log);
   process.on('unhandledRejection', (reason) =>
     log.error({ err: errorMessage(reason) }, 'a promise was rejected and nobody listened'),
   );

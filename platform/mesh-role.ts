@@ -49,8 +49,9 @@ export async function startMesh(options: {
       // No new dispatches from here on; those in flight end within the grace, and the workers with them.
       const idle = workers.stop();
       await Promise.all([server.drain(graceMs), hosted.close(graceMs)]);
-      await idle;
+      // Ends what is left, so that the workers have nothing to wait for.
       await server.close();
+      await idle;
     },
   };
 }

@@ -48,7 +48,7 @@ async function buildHttp(foundation: Foundation, at: Addresses, draining: AbortS
     secrets: foundation.secrets,
     gateway: createGateway(core),
     sessions: foundation.sessions,
-    agentJoined: (tenantId) => foundation.dispatches.agentJoined(tenantId),
+    agentJoined: (tenantId, agent) => foundation.dispatches.agentJoined(tenantId, agent),
     outbound: foundation.outbound,
     health: createHealth({ db, temporal, version, redis: config.REDIS_URL ? () => bus.isReachable() : null }),
     version,

@@ -34,12 +34,15 @@ export async function writeDevFile(
   return fileIn(dataDir);
 }
 
-/** A line that talks to an agent when it is pasted into a shell: it reads the credential from the file, so no secret is on the screen. */
+/** A line that talks to an agent when it is pasted into a shell. The credential goes from the file to curl's input, never onto a screen. */
 function curlLine(devFile: string, baseUrl: string): string {
-  const field = (name: string) => `$(node -p 'require("${devFile}").${name}')`;
-  const token = `$(curl -s ${baseUrl}/auth/get_token -H 'Content-Type: application/json' -d "{\\"client_id\\":\\"${field('client_id')}\\",\\"client_secret\\":\\"${field('client_secret')}\\"}" | node -p 'JSON.parse(require("fs").readFileSync(0)).token')`;
-  const body = `{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"metadata":{"agent_type":"concierge"},"message":{"kind":"message","messageId":"'"$(date +%s%N)"'","role":"user","parts":[{"kind":"text","text":"What is 6 * 7?"}]}}}`;
-  return `curl -s ${baseUrl}/send -H "Authorization: Bearer ${token}" -H 'Content-Type: application/json' -d '${body}'`;
+  const json = `-H 'Content-Type: application/json'`;
+  const login = `node -p 'const {client_id,client_secret}=require("${devFile}");JSON.stringify({client_id,client_secret})'`;
+  const token = `${login} | curl -s ${baseUrl}/auth/get_token ${json} -d @- | node -p 'JSON.parse(require("fs").readFileSync(0)).token'`;
+  const part = `{"kind":"text","text":"What is 6 * 7?"}`;
+  const message = `{"kind":"message","messageId":"'"$(date +%s%N)"'","role":"user","parts":[${part}]}`;
+  const body = `{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"metadata":{"agent_type":"concierge"},"message":${message}}}`;
+  return `curl -s ${baseUrl}/send -H "Authorization: Bearer $(${token})" ${json} -d '${body}'`;
 }
 
 /** What the person who started the platform reads. */

@@ -24,7 +24,9 @@ const CONTROL_SLOTS = 50;
 /** Well below the heartbeat timeout of 10 s, so that a pause of some seconds on either side costs nobody a message. */
 const HEARTBEAT_THROTTLE_MS = 2_000;
 /** Longer than any drain: activities end by themselves when their dispatches do. */
-const SHUTDOWN_GRACE = '40s';
+const DISPATCH_GRACE = '40s';
+/** What the fleet worker does takes milliseconds, the watch over the agents aside, which begins again anywhere. */
+const FLEET_GRACE = '5s';
 const SHUTDOWN_FORCE = '60s';
 
 /** A worker that is made again when it fails. */
@@ -68,9 +70,8 @@ async function keepRunning(
 ): Promise<RunningWorker> {
   const { connection, namespace, log } = ground;
   const fields = { task_queue: options.taskQueue };
-  const ending = { shutdownGraceTime: SHUTDOWN_GRACE, shutdownForceTime: SHUTDOWN_FORCE };
   let stopped = false;
-  const make = () => Worker.create({ ...options, ...ending, connection, namespace });
+  const make = () => Worker.create({ ...options, shutdownForceTime: SHUTDOWN_FORCE, connection, namespace });
   const makeAgain = async (): Promise<Worker | null> => {
     while (!stopped) {
       await new Promise((resolve) => setTimeout(resolve, RESTART_MS));
@@ -114,6 +115,7 @@ export function runFleetWorker(
     taskQueue: FLEET_QUEUE,
     // After a crash, workflows that were cached in the dead process wait this long for it.
     stickyQueueScheduleToStartTimeout: '2s',
+    shutdownGraceTime: FLEET_GRACE,
     workflowBundle: { codePath: fileURLToPath(new URL('../workflows.bundle.js', import.meta.url)) },
     activities: { ...createRecordActivities(deps.core, deps.dispatches), ...createWatchActivities(deps.watch) },
     maxConcurrentLocalActivityExecutions: 50,
@@ -130,6 +132,7 @@ export async function runNodeWorkers(
   const dispatching = {
     activities: createNodeActivities(dispatchers),
     maxHeartbeatThrottleInterval: HEARTBEAT_THROTTLE_MS,
+    shutdownGraceTime: DISPATCH_GRACE,
   };
   const workers = await Promise.all([
     keepRunning(ground, {
@@ -141,6 +144,7 @@ export async function runNodeWorkers(
     keepRunning(ground, {
       taskQueue: controlQueue(meshId),
       activities: createControlActivities(dispatchers),
+      shutdownGraceTime: FLEET_GRACE,
       maxConcurrentActivityTaskExecutions: CONTROL_SLOTS,
     }),
   ]);

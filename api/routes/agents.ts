@@ -54,7 +54,7 @@ async function register(deps: Deps, caller: Caller, body: AgentRegisterRequest) 
   const agent = await deps.db.tenant(tenant_id, (tx) =>
     registerAgent(tx, { tenant_id, body, deployment_mode, ...card, may_change_type }),
   );
-  if (deployment_mode === 'hosted') await deps.agentJoined(tenant_id);
+  if (deployment_mode === 'hosted') await deps.agentJoined(tenant_id, agent);
   return {
     ok: true as const,
     tenant_id,
