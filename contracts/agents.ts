@@ -10,6 +10,7 @@ import {
   Metadata,
   pageFields,
   Timestamp,
+  within,
 } from './primitives.js';
 
 export const DeploymentMode = z.enum(['hosted', 'connected']);
@@ -19,8 +20,8 @@ const AGENT_STATUSES = ['available', 'busy', 'draining', 'unhealthy', 'offline',
 export const AgentStatus = z.enum(AGENT_STATUSES);
 export type AgentStatus = z.infer<typeof AgentStatus>;
 
-export const Skill = z.looseObject({ id: z.string().min(1).max(256), name: z.string().max(256).optional() });
-export const Tool = z.union([
+const Skill = z.looseObject({ id: z.string().min(1).max(256), name: z.string().max(256).optional() });
+const Tool = z.union([
   z.string().min(1).max(256),
   z.object({
     name: z.string().min(1).max(256),
@@ -28,6 +29,8 @@ export const Tool = z.union([
     input_schema: z.record(z.string(), z.unknown()).optional(),
   }),
 ]);
+export const Skills = within(LIMITS.skillsBytes, z.array(Skill).max(200));
+export const Tools = within(LIMITS.toolsBytes, z.array(Tool).max(200));
 export const AgentCard = freeObject(LIMITS.cardBytes);
 /** How the mesh proves itself to a hosted agent; `bearer_jwt` is the one method there is. */
 const DispatchAuth = z.object({ type: z.literal('bearer_jwt') });
@@ -62,8 +65,8 @@ export const AgentRegisterRequest = z
     public_url: PublicUrl.optional(),
     url: PublicUrl.optional(),
     agent_card: AgentCard.optional(),
-    skills: z.array(Skill).max(200).optional(),
-    tools: z.array(Tool).max(200).optional(),
+    skills: Skills.optional(),
+    tools: Tools.optional(),
     max_concurrent_sessions: z.int().min(0).max(1_000_000).default(LIMITS.maxConcurrentSessionsDefault),
     agent_version: z.string().max(128).optional(),
     provider_organization: z.string().max(256).optional(),

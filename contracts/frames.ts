@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { A2aMessage, Task } from './a2a.js';
-import { AgentCard, HeartbeatPayload, Skill, Tool } from './agents.js';
+import { AgentCard, HeartbeatPayload, Skills, Tools } from './agents.js';
 import { AgentInputRequest, Usage } from './messages.js';
 import { Artifact, Part } from './parts.js';
 import { AgentType, InstanceId } from './primitives.js';
@@ -43,8 +43,8 @@ export const HelloPayload = z.object({
   agent_version: z.string().max(128).optional(),
   sdk_version: z.string().max(128).optional(),
   agent_card: AgentCard.optional(),
-  skills: z.array(Skill).max(200).optional(),
-  tools: z.array(Tool).max(200).optional(),
+  skills: Skills.optional(),
+  tools: Tools.optional(),
   max_concurrent_sessions: z.int().min(0).max(1_000_000).optional(),
   current_sessions: z.int().min(0).optional(),
   resume_token: z.string().max(512).nullish(),

@@ -5,6 +5,8 @@ export const LIMITS = {
   messagePartsBytes: 256 * 1024,
   frameBytes: 1024 * 1024,
   cardBytes: 64 * 1024,
+  skillsBytes: 64 * 1024,
+  toolsBytes: 64 * 1024,
   metadataBytes: 16 * 1024,
   pageSizeDefault: 25,
   pageSizeMax: 100,

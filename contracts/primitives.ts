@@ -27,11 +27,16 @@ export const AnyId = z.string().min(1).max(200);
 /** ISO 8601 UTC with milliseconds. */
 export const Timestamp = z.iso.datetime();
 
-/** A free-form object of at most `maxBytes` bytes of JSON. */
-export function freeObject(maxBytes: number) {
-  return z.record(z.string(), z.unknown()).refine((value) => Buffer.byteLength(JSON.stringify(value)) <= maxBytes, {
+/** Bounds what a schema takes to `maxBytes` bytes of JSON. */
+export function within<Schema extends z.ZodType>(maxBytes: number, schema: Schema) {
+  return schema.refine((value) => Buffer.byteLength(JSON.stringify(value)) <= maxBytes, {
     message: `must be at most ${maxBytes} bytes`,
   });
+}
+
+/** A free-form object of at most `maxBytes` bytes of JSON. */
+export function freeObject(maxBytes: number) {
+  return within(maxBytes, z.record(z.string(), z.unknown()));
 }
 export const Metadata = freeObject(LIMITS.metadataBytes);
 

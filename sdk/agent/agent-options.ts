@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { Skill, Tool } from '../../contracts/agents.js';
+import type { Skills, Tools } from '../../contracts/agents.js';
 import type { AgentTask, TaskResult } from './agent-task.js';
 
 /** A logger in the manner of pino. */
@@ -23,8 +23,8 @@ export interface AgentOptions {
   agentVersion?: string;
   /** A2A agent card. */
   card?: Record<string, unknown>;
-  skills?: z.infer<typeof Skill>[];
-  tools?: z.infer<typeof Tool>[];
+  skills?: z.infer<typeof Skills>;
+  tools?: z.infer<typeof Tools>;
   /** 10 by default, 0 is unlimited. */
   maxConcurrentSessions?: number;
   /** Free-form facts about this instance. */

@@ -113,6 +113,15 @@ describe('connected agents', () => {
     ]);
   });
 
+  test.each([
+    ['skills', Array.from({ length: 2 }, (_, id) => ({ id: `${id}`, description: 'x'.repeat(33_000) }))],
+    ['tools', [{ name: 'paint', input_schema: { hint: 'x'.repeat(66_000) } }]],
+  ])('%s of more than 64 KiB: 400', async (name, value) => {
+    const answer = await api.client.post('/agents/register', { agent_type: 'painter', [name]: value });
+    expect(answer).toMatchObject({ status: 400, body: { error: `${name}: must be at most 65536 bytes` } });
+    await register({ agent_type: 'painter', [name]: value.slice(1) });
+  });
+
   test('two first registrations of one name at once make one agent', async () => {
     const instance_id = fresh();
     const bodies = Array.from({ length: 8 }, (_, index) => ({

@@ -62,6 +62,19 @@ test('the public card lists nothing of any tenant; with a token, the skills of i
   expect((await api.client.raw(path, null, { authorization: 'Bearer x' }, 'GET')).status).toBe(401);
 });
 
+test('a card says of large fleets the first skills by id, up to 1 MiB, and nothing that a card does not tell', async () => {
+  const client = await api.clientOf(await api.otherTenant(), ['full']);
+  for (let agent = 10; agent < 30; agent++) {
+    const skills = [{ id: `paint-${agent}`, description: 'x'.repeat(60_000), palette: 'y'.repeat(5_000) }];
+    expect((await client.post('/agents/register', { agent_type: 'painter', skills })).status).toBe(200);
+  }
+  const headers = { authorization: `Bearer ${await client.token()}` };
+  const { body } = await api.client.raw('/.well-known/agent-card.json', null, headers, 'GET');
+  const { skills } = body as { skills: { id: string }[] };
+  expect(skills.map(({ id }) => id)).toEqual(Array.from({ length: 17 }, (_, agent) => `paint-${agent + 10}`));
+  expect(Object.keys(skills[0] ?? {})).toEqual(['id', 'name', 'description', 'tags']);
+});
+
 test('the description names every operation, its scope, and what is experimental', async () => {
   const { body } = await api.client.get('/openapi.json');
   const { openapi, info, paths, components } = body as {

@@ -22,6 +22,7 @@ const BAD: [name: string, text: string][] = [
   ['a payload that is an array', frame('ping', [])],
   ['hello without an instance', frame('hello', {})],
   ['hello with a malformed instance', frame('hello', { instance_id: '../x' })],
+  ['hello with large skills', frame('hello', { instance_id: 'a', skills: [{ id: 'a', more: 'x'.repeat(65_536) }] })],
   ['a chunk without a number', frame('dispatch_chunk', { parts: [] }, { in_reply_to: ID })],
   ['a chunk with a negative number', frame('dispatch_chunk', { seq: -1 }, { in_reply_to: ID })],
   ['a result without a result', frame('dispatch_result', {}, { in_reply_to: ID })],
