@@ -1,6 +1,5 @@
-import { createParser } from 'eventsource-parser';
-import { LIMITS } from '../contracts/limits.js';
 import type { OutboundStream } from '../runtime/outbound.js';
+import { EventReader } from './event-reader.js';
 import { type HostedAnswer, readAnswer } from './hosted-answer.js';
 import { ANSWER_BYTES_MAX } from './hosted-call.js';
 
@@ -21,17 +20,11 @@ export async function readWhole(answer: OutboundStream): Promise<HostedAnswer> {
   return readAnswer(Buffer.concat(chunks).toString());
 }
 
-/** The answers in a stream as they come. An event of more than 1 MiB ends it. Leaving the loop drops the connection. */
+/** The answers in a stream as they come. One that `EventReader` has a problem with ends in garbage. Leaving the loop drops the connection. */
 export async function* readEvents(answer: OutboundStream): AsyncGenerator<HostedAnswer> {
-  const ready: string[] = [];
-  const parser = createParser({ onEvent: ({ data }) => ready.push(data) });
-  const decoder = new TextDecoder();
-  let unparsedBytes = 0;
+  const reader = new EventReader();
   for await (const chunk of answer.body) {
-    unparsedBytes += chunk.length;
-    parser.feed(decoder.decode(chunk, { stream: true }));
-    if (ready.length > 0) unparsedBytes = 0;
-    for (const data of ready.splice(0)) yield readAnswer(data);
-    if (unparsedBytes > LIMITS.frameBytes) yield { kind: 'garbage', problem: 'holds an event larger than 1 MiB' };
+    for (const data of reader.read(chunk)) yield readAnswer(data);
+    if (reader.problem !== undefined) return yield { kind: 'garbage', problem: reader.problem };
   }
 }
