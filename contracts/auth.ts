@@ -4,6 +4,7 @@ import {
   AgentType,
   AgentTypeOfAgents,
   AnyId,
+  Instant,
   listFields,
   NO_AGENT,
   pageFields,
@@ -57,7 +58,7 @@ export const CredentialCreateRequest = z.strictObject({
   name: z.string().min(1).max(256),
   scopes: z.array(Scope).min(1),
   agent_types: z.array(AgentTypeOfAgents).max(100).optional(),
-  expires_at: z.iso.datetime({ offset: true }).optional(),
+  expires_at: Instant.optional(),
 });
 export type CredentialCreateRequest = z.infer<typeof CredentialCreateRequest>;
 /** The secret is shown once. */

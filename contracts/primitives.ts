@@ -26,6 +26,14 @@ export const AgentTypeOfAgents = AgentType.refine((type) => type !== NO_AGENT, {
 export const AnyId = z.string().min(1).max(200);
 /** ISO 8601 UTC with milliseconds. */
 export const Timestamp = z.iso.datetime();
+/** A moment that a caller names: ISO 8601 with any offset, in the years 1 to 9999. Read as UTC with milliseconds. */
+export const Instant = z.iso.datetime({ offset: true }).transform((text, context) => {
+  const at = new Date(text);
+  const year = at.getUTCFullYear();
+  if (year >= 1 && year <= 9999) return at.toISOString();
+  context.addIssue('must be in the years 1 to 9999');
+  return z.NEVER;
+});
 
 /** Bounds what a schema takes to `maxBytes` bytes of JSON. */
 export function within<Schema extends z.ZodType>(maxBytes: number, schema: Schema) {

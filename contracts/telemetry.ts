@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { AnyId, listFields, pageFields, Timestamp } from './primitives.js';
+import { AnyId, Instant, listFields, pageFields, Timestamp } from './primitives.js';
 
 /** An event record (decisions.md, Telemetry); `event` is the payload of the specification's table. */
 export const EventRecord = z.object({
@@ -23,7 +23,7 @@ export const GetEventsRequest = z.strictObject({
   category: z.string().max(64).optional(),
   type: z.string().max(128).optional(),
   source: z.string().max(128).optional(),
-  from: z.iso.datetime({ offset: true }).optional(),
-  to: z.iso.datetime({ offset: true }).optional(),
+  from: Instant.optional(),
+  to: Instant.optional(),
 });
 export const GetEventsResponse = z.object({ ...listFields, events: z.array(EventRecord) });

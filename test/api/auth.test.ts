@@ -207,6 +207,11 @@ test('a credential made over the API works until it expires, and its secret is s
   expect((await getToken({ client_id, client_secret: made.client_secret, agent_type: 'painter' })).status).toBe(200);
   await api.database.query('UPDATE credentials SET expires_at = now() WHERE credential_id = $1', [client_id]);
   expect((await getToken({ client_id, client_secret: made.client_secret })).status).toBe(401);
+  const far = { ...body, expires_at: `9999-12-31T23:59:59.${'9'.repeat(200)}+23:59` };
+  const { credential } = await api.client.ok('/credentials/create', far, CredentialSecretResponse);
+  expect(credential.expires_at).toBe('9999-12-31T00:00:59.999Z');
+  const beyond = { ...body, expires_at: '9999-12-31T23:59:59-23:59' };
+  expect(await api.client.failure('/credentials/create', beyond)).toBe('400 BAD_REQUEST');
   const past = { ...body, expires_at: '2020-01-01T00:00:00Z' };
   expect(await api.client.failure('/credentials/create', past)).toBe('400 BAD_REQUEST');
 });

@@ -130,6 +130,21 @@ test('events are filtered by what is asked for, newest first', async () => {
   expect((await other.ok('/telemetry/get_events', { session_id }, GetEventsResponse)).count).toBe(0);
 });
 
+test.each([
+  ['0000-01-01T00:00:00Z', 400],
+  ['0001-01-01T00:00:00+23:59', 400],
+  ['9999-12-31T23:59:59-23:59', 400],
+  ['2020-02-30T00:00:00Z', 400],
+  ['2020-01-01', 400],
+  ['0001-01-01T00:00:00Z', 200],
+  ['9999-12-31T23:59:59.999Z', 200],
+  ['2020-01-01T00:00:00+23:59', 200],
+  [`2020-01-01T00:00:00.${'9'.repeat(200)}Z`, 200],
+])('events from and to %s: %i', async (moment, status) => {
+  expect((await api.client.post('/telemetry/get_events', { from: moment })).status).toBe(status);
+  expect((await api.client.post('/telemetry/get_events', { to: moment })).status).toBe(status);
+});
+
 test('a resolution without a token and without a callback token is 401; so is a callback token that nobody issued', async () => {
   const json = { 'content-type': 'application/json' };
   for (const body of [
