@@ -25,12 +25,19 @@ async function createNamespace(connection: Connection, namespace: string): Promi
   await until(() => connection.workflowService.describeNamespace({ namespace }), { what: `namespace ${namespace}` });
 }
 
-/** A platform of this file's own on the run's servers: its own database, its own Temporal namespace. */
-export async function startPlatform(env: Record<string, string> = {}): Promise<SharedPlatform> {
+/**
+ * A platform of this file's own on the run's servers: its own database, its own Temporal namespace.
+ * @param prepare what is done to the namespace before the platform sees it
+ */
+export async function startPlatform(
+  env: Record<string, string> = {},
+  prepare: (connection: Connection, namespace: string) => Promise<void> = async () => undefined,
+): Promise<SharedPlatform> {
   const database = await freshDatabase();
   const connection = await Connection.connect({ address: inject('temporalAddress') });
   const namespace = `test-${randomBytes(6).toString('hex')}`;
   await createNamespace(connection, namespace);
+  await prepare(connection, namespace);
   const platform = new TestPlatform({
     dataDir: mkdtempSync(join(inject('runDir'), 'platform-')),
     register: join(inject('runDir'), 'processes'),

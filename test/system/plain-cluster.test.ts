@@ -1,0 +1,36 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { messageWorkflowId } from '../../workflows/definitions.js';
+import { echo } from '../setup/agent.js';
+import { joinAgent } from '../setup/fleet.js';
+import { type SharedPlatform, startPlatform } from '../setup/platform.js';
+import { until } from '../setup/until.js';
+
+const KEYWORD = 2;
+/** As many as a namespace on a SQL store may have. */
+const ALL_KEYWORDS = Object.fromEntries(Array.from({ length: 10 }, (_, n) => [`Taken${n}`, KEYWORD]));
+
+let shared: SharedPlatform;
+beforeAll(async () => {
+  shared = await startPlatform({ FLEET_LOG_LEVEL: 'info' }, async (connection, namespace) => {
+    await connection.operatorService.addSearchAttributes({ namespace, searchAttributes: ALL_KEYWORDS });
+  });
+});
+afterAll(() => shared?.dispose());
+
+test('a cluster that refuses the search attributes is used without them, with one clear line', async () => {
+  const { platform, temporal } = shared;
+  await joinAgent(platform, { instanceId: 'echo-1', agentType: 'echo' }, echo);
+  const task = await platform.client.send('hello', { metadata: { agent_type: 'echo' } });
+  expect(task.status.state).toBe('completed');
+  const { tenant_id } = platform.devJson();
+  const workflow = temporal.workflow.getHandle(messageWorkflowId({ tenant_id, message_id: task.id }));
+  const description = await until(async () => {
+    const found = await workflow.describe();
+    return found.status.name === 'COMPLETED' && found;
+  });
+  expect(Object.keys(description.searchAttributes).filter((name) => name.startsWith('Fleet'))).toEqual([]);
+  const log = readFileSync(join(platform.dataDir, 'logs', 'platform.log'), 'utf8');
+  expect(log.match(/refuses the search attributes/g)).toHaveLength(1);
+});
