@@ -1,0 +1,190 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { Caller } from '../../contracts/auth.js';
+import { deregisterAgent, lockAgent } from '../../db/agents.js';
+import { advance } from '../../messages/advance.js';
+import type { MessageCore, MessageRef } from '../../messages/core.js';
+import { createDispatches } from '../../messages/dispatch-store.js';
+import type { Dispatches } from '../../messages/dispatches.js';
+import { createGateway, type Gateway } from '../../messages/gateway.js';
+import { createMemoryBus } from '../../messages/memory-bus.js';
+import { createSessions, type Sessions } from '../../messages/sessions.js';
+import type { Step } from '../../messages/step.js';
+import { newId } from '../../runtime/ids.js';
+import { createLogger } from '../../runtime/logger.js';
+import { type FreshDatabase, freshDatabase } from '../setup/database.js';
+
+const log = createLogger({ level: 'silent' });
+const bus = createMemoryBus({ log });
+let database: FreshDatabase;
+let core: MessageCore;
+let sessions: Sessions;
+let gateway: Gateway;
+let dispatches: Dispatches;
+let caller: Caller;
+let called: string[];
+
+beforeAll(async () => {
+  database = await freshDatabase();
+});
+afterAll(async () => {
+  await bus.close();
+  await database.drop();
+});
+beforeEach(async () => {
+  called = [];
+  core = {
+    db: database.db(),
+    bus,
+    log,
+    waker: { message: ({ message_id }) => called.push(message_id), session: () => undefined },
+    limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000 },
+  };
+  sessions = createSessions(core);
+  gateway = createGateway(core);
+  dispatches = createDispatches(core);
+  const tenant_id = newId('ten');
+  caller = { tenant_id, credential_id: 'cred_1', sub: 'cred_1', agent_type: 'x', scopes: ['full'], iat: 0, exp: 0 };
+  await database.query(`INSERT INTO tenants (tenant_id, name) VALUES ($1, 'test')`, [tenant_id]);
+});
+
+async function agent(type: string, max: number): Promise<void> {
+  await database.query(
+    `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, public_url, status, max_concurrent_sessions)
+     VALUES ($1, $2, $2, 'hosted', 'http://192.0.2.1/', 'available', $3)`,
+    [caller.tenant_id, type, max],
+  );
+}
+
+async function load(instance: string): Promise<number> {
+  const [row] = await database.query<{ load: number }>('SELECT agent_load($1, $2) AS load', [
+    caller.tenant_id,
+    instance,
+  ]);
+  return row?.load ?? -1;
+}
+
+async function open(type: string): Promise<string> {
+  return (await sessions.init(caller, { agent_type: type, idle_timeout_seconds: 0 })).session.session_id;
+}
+
+async function send(contextId: string | undefined, metadata: Record<string, unknown> = {}): Promise<MessageRef> {
+  const part = { kind: 'text' as const, text: 'hello' };
+  const message = {
+    kind: 'message' as const,
+    messageId: newId('req'),
+    role: 'user' as const,
+    parts: [part],
+    contextId,
+  };
+  const { message_id } = await gateway.accept(caller, { message, metadata }, { method: 'message/send' });
+  return { tenant_id: caller.tenant_id, message_id };
+}
+
+async function kind(ref: MessageRef): Promise<Step['kind'] | undefined> {
+  return (await advance(core, ref))?.kind;
+}
+
+/** Carries the message out up to the agent's answer. */
+async function answer(ref: MessageRef, state: 'completed' | 'input-required'): Promise<void> {
+  const step = await advance(core, ref);
+  if (step?.kind !== 'dispatch') throw new Error(`nothing to answer: ${step?.kind}`);
+  const dispatch = { ...ref, dispatch_id: step.dispatch_id };
+  await dispatches.markSent(dispatch, { mesh_id: 'mesh_1', epoch: 0 });
+  const input = state === 'input-required' ? { input_request: { title: 'Go on?' } } : {};
+  expect(await dispatches.accept(dispatch, 0, { state, artifacts: [], ...input })).toMatchObject({ accepted: true });
+}
+
+test('a session whose question is withdrawn does not push its agent over its bound', async () => {
+  await agent('x', 1);
+  const first = await open('x');
+  const asking = await send(first);
+  await answer(asking, 'input-required');
+  expect(await load('x')).toBe(0);
+  const second = await open('x');
+  await gateway.cancel(caller, asking.message_id, 'test');
+  expect(await load('x')).toBe(1);
+  const next = await send(first);
+  expect(await kind(next)).toBe('wait_agent');
+  await sessions.close(caller, second);
+  expect(await kind(next)).toBe('dispatch');
+  expect(await load('x')).toBe(1);
+});
+
+test('work for another agent does not count a suspended session on its own again', async () => {
+  await agent('x', 1);
+  await agent('y', 1);
+  const session = await open('x');
+  const asking = await send(session);
+  await answer(asking, 'input-required');
+  const other = await open('x');
+  expect(await kind(await send(session, { agent_type: 'y' }))).toBe('dispatch');
+  expect([await load('x'), await load('y')]).toEqual([1, 1]);
+  await gateway.resolve(caller, asking.message_id, { resolution: 'confirmed' });
+  expect(await kind(asking)).toBe('wait_agent');
+  await sessions.close(caller, other);
+  expect(await kind(asking)).toBe('dispatch');
+});
+
+test('a second message of a session needs no second slot', async () => {
+  await agent('x', 1);
+  const first = await send(undefined);
+  expect(await kind(first)).toBe('dispatch');
+  const { session_id } = await gateway.get(caller.tenant_id, first.message_id);
+  expect(await kind(await send(session_id))).toBe('dispatch');
+  expect(await load('x')).toBe(1);
+  expect(await kind(await send(undefined))).toBe('wait_agent');
+});
+
+test('a session is counted again when its instance comes back after a deregistration', async () => {
+  await agent('x', 1);
+  const session = await open('x');
+  await core.db.tenant(caller.tenant_id, async (tx) => {
+    const row = await lockAgent(tx, caller.tenant_id, 'x');
+    if (row) await deregisterAgent(tx, row, 'test', sessions.releaseAgent);
+  });
+  expect(await load('x')).toBe(0);
+  await database.query(`UPDATE agents SET status = 'available', deregistered_at = NULL WHERE tenant_id = $1`, [
+    caller.tenant_id,
+  ]);
+  await answer(await send(session), 'completed');
+  expect(await load('x')).toBe(1);
+});
+
+test('full agents never hide a free one, however many they are', async () => {
+  for (let n = 0; n < 60; n += 1) {
+    await agent(`full-${n}`, 1);
+    await open(`full-${n}`);
+  }
+  await agent('free', 100);
+  await open('free');
+  await open('free');
+  const step = await advance(core, await send(undefined));
+  expect(step).toMatchObject({ kind: 'dispatch', instance_id: 'free' });
+});
+
+test('only freed room calls who waits, and only who could use it', async () => {
+  await agent('x', 1);
+  await agent('y', 1);
+  const running = await send(undefined, { agent_type: 'x' });
+  const step = await advance(core, running);
+  const waiting = await send(undefined, { agent_type: 'x' });
+  await agent('z', 1);
+  await open('z');
+  const elsewhere = await send(undefined, { agent_type: 'z' });
+  expect([await kind(waiting), await kind(elsewhere)]).toEqual(['wait_agent', 'wait_agent']);
+  called = [];
+  if (step?.kind !== 'dispatch') throw new Error('nothing to take back');
+  await dispatches.takeBack({ ...running, dispatch_id: step.dispatch_id }, 'AGENT_BUSY');
+  expect(called).toEqual([]);
+  await answer(running, 'completed');
+  expect(called).toEqual([waiting.message_id]);
+});
+
+test('many sessions at once take what there is, and no more', async () => {
+  for (const type of ['a', 'b', 'c']) await agent(type, 4);
+  const results = await Promise.allSettled(Array.from({ length: 40 }, (_, n) => open(['a', 'b', 'c'][n % 3] ?? 'a')));
+  expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(12);
+  const refusals = results.flatMap((result) => (result.status === 'rejected' ? [String(result.reason.code)] : []));
+  expect(new Set(refusals)).toEqual(new Set(['AGENT_AT_CAPACITY']));
+  expect([await load('a'), await load('b'), await load('c')]).toEqual([4, 4, 4]);
+});
