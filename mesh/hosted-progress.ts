@@ -15,6 +15,9 @@ export type Heard =
 /** Where an answer came from. */
 type AnswerSource = 'answer' | 'stream' | 'poll';
 
+/** Of a status that is told on, as of a connected agent's. */
+const STATUS_TEXT_CHARS = 4_096;
+
 const MORE: Heard = { kind: 'more' };
 
 /** What a hosted agent has said about its task so far, told on to whoever watches the message. */
@@ -88,7 +91,9 @@ export class HostedProgress {
   }
 
   #tellStatus({ message }: Task['status']): void {
-    const text = textOf(message?.parts ?? []);
+    const text = textOf(message?.parts ?? [])
+      .slice(0, STATUS_TEXT_CHARS)
+      .toWellFormed();
     if (text === '' || text === this.#statusText) return;
     this.#statusText = text;
     this.#publish({ kind: 'status_text', text });

@@ -79,6 +79,26 @@ describe('answers of a hosted agent', () => {
     expect(await made.get(ref.message_id)).toMatchObject({ state: 'completed', assistant_output: 'Hello' });
   });
 
+  it('tells watchers no more than 4096 characters of a status, well-formed', async () => {
+    const { bench: made } = await bench(
+      {
+        'message/stream': (reply) => {
+          reply.event(statusUpdate('working', `${'x'.repeat(4_095)}😀`));
+          reply.event(statusUpdate('working', `${'x'.repeat(4_095)}😀 and more`));
+          reply.event(statusUpdate('completed'));
+          reply.end();
+        },
+      },
+      STREAMING,
+    );
+    const ref = await made.open();
+    const seen = made.watch(ref.message_id);
+    expect(await made.dispatcher().run(ref, runContext())).toEqual(CLOSED);
+    expect(seen.filter((event) => event.kind === 'status_text')).toEqual([
+      { kind: 'status_text', text: `${'x'.repeat(4_095)}\ufffd` },
+    ]);
+  });
+
   it('asks for a task that was not finished until it is', async () => {
     let polls = 0;
     const { record, agent } = await outcomeOf({
