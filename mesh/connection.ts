@@ -46,6 +46,8 @@ export class Connection implements ConnectionRef {
   epoch = 0;
   /** A frame came since this was last reset. */
   showedLife = false;
+  /** When an error that the agent reported was last logged, in milliseconds of `performance.now()`. */
+  errorNotedAtMs = Number.NEGATIVE_INFINITY;
   #state: ConnectionState = 'UPGRADED';
   #resumeHash: Buffer | undefined;
   #unansweredPings = 0;

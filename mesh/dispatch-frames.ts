@@ -1,4 +1,5 @@
 import type { FrameErrorCode } from '../contracts/errors.js';
+import type { ErrorPayload } from '../contracts/frames.js';
 import { findDispatch } from '../db/connections.js';
 import { errorMessage } from '../runtime/errors.js';
 import type { Connection } from './connection.js';
@@ -7,6 +8,10 @@ import { type AgentFrame, errorFrame } from './frames.js';
 
 type DispatchFrame = Extract<AgentFrame, { type: 'dispatch_ack' | 'dispatch_chunk' | 'dispatch_result' | 'error' }>;
 
+/** Between two errors of one connection that are logged, in milliseconds. */
+const ERROR_PAUSE_MS = 10_000;
+/** Of an agent's error message in the log. */
+const ERROR_MESSAGE_CHARS = 200;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** Handles a frame about a dispatch. One about a dispatch that does not run here is answered with the reason. */
@@ -15,10 +20,7 @@ export async function handleDispatchFrame(
   connection: Connection,
   frame: DispatchFrame,
 ): Promise<void> {
-  if (frame.type === 'error' && frame.reply_to === '') {
-    const { code, message } = frame.payload;
-    return context.log.info({ instance_id: connection.instance_id, code, message }, 'agent reported an error');
-  }
+  if (frame.type === 'error' && frame.reply_to === '') return noteError(context, connection, frame.payload);
   const dispatch = context.inflight.get(frame.reply_to);
   if (!dispatch?.isOpen || dispatch.agentKey !== connection.agentKey) {
     return answerUnopened(context, connection, frame.reply_to);
@@ -35,6 +37,16 @@ export async function handleDispatchFrame(
     default:
       frame satisfies never;
   }
+}
+
+/** An error of the agent's own, which it may report as often as it likes. */
+function noteError({ log }: MeshContext, connection: Connection, { code, message }: ErrorPayload): void {
+  const nowMs = performance.now();
+  if (nowMs - connection.errorNotedAtMs < ERROR_PAUSE_MS) return;
+  connection.errorNotedAtMs = nowMs;
+  const about = { tenant_id: connection.tenant_id, instance_id: connection.instance_id, code };
+  log.info(about, 'agent reported an error');
+  log.debug({ ...about, message: message.slice(0, ERROR_MESSAGE_CHARS) }, 'what the agent said of it');
 }
 
 /** Tells the agent why nothing of that dispatch is wanted: it has ended, or is none of the agent's. */
