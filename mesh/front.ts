@@ -21,12 +21,16 @@ import { answerClientError, refuseUpgrade, respondWithError } from './http-answe
 const TLS_HANDSHAKE = 0x16;
 /** A client that says nothing for this long is not waited for, in milliseconds. */
 const FIRST_BYTE_MS = 10_000;
+/** Silence of a client between the first byte and the end of the TLS handshake, in milliseconds. */
+const HANDSHAKE_MS = 15_000;
 const HEADERS_MS = 15_000;
 const REQUEST_MS = 60_000;
 
 export interface FrontOptions {
   /** Certificate and key in PEM; without them every connection is plain, as behind a proxy that ends TLS. */
   tls: { cert: string | Buffer; key: string | Buffer } | undefined;
+  /** 15,000 by default. */
+  handshakeTimeoutMs?: number;
   /** Proxies whose `X-Forwarded-Proto` counts. */
   trustProxyCidrs: readonly string[];
   onRequest(request: IncomingMessage, response: ServerResponse): void;
@@ -56,9 +60,19 @@ export class Front {
     });
     this.#plain.on('clientError', answerClientError);
     if (options.tls) {
-      this.#secure = createHttpsServer({ ...limits, ...options.tls, minVersion: 'TLSv1.2' }, options.onRequest);
+      this.#secure = createHttpsServer(
+        {
+          ...limits,
+          ...options.tls,
+          minVersion: 'TLSv1.2',
+          handshakeTimeout: options.handshakeTimeoutMs ?? HANDSHAKE_MS,
+        },
+        options.onRequest,
+      );
       this.#secure.on('upgrade', options.onUpgrade);
       this.#secure.on('clientError', answerClientError);
+      // The answer to a client whose handshake failed would wait for the handshake.
+      this.#secure.on('tlsClientError', (_error, socket) => socket.destroy());
     }
     // These two get their connections from the port below; without this event they would not enforce their time limits.
     this.#plain.emit('listening');
