@@ -6,6 +6,7 @@ import { verifySecret } from '../../db/credentials.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
 import { mount } from '../mount.js';
+import { networkOf } from '../network.js';
 import { WindowCounter } from '../window-counter.js';
 
 const GUESSES = { windowMs: 60_000, limit: 10, maxKeys: 10_000 };
@@ -22,11 +23,16 @@ export function authRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'db' | 'sec
   const byClient = new WindowCounter(GUESSES);
 
   mount(app, OPERATIONS.getToken).answer(async (body, { request }) => {
-    byAddress.check(request.ip, 'Too many failed attempts from this address.');
-    byClient.check(body.client_id, 'Too many failed attempts for this client.');
+    const network = networkOf(request.ip);
+    const checkGuesses = () => {
+      byAddress.check(network, 'Too many failed attempts from this address.');
+      byClient.check(body.client_id, 'Too many failed attempts for this client.');
+    };
+    checkGuesses();
     const credential = await verifySecret(deps.db, deps.secrets, body);
+    checkGuesses(); // again: of guesses made at once, those beyond the limit must not learn whether they were right
     if (!credential) {
-      byAddress.add(request.ip);
+      byAddress.add(network);
       byClient.add(body.client_id);
       throw new PlatformError('unauthorized', 'The client_id or client_secret is wrong, or the credential has ended.');
     }

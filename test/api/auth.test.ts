@@ -138,6 +138,23 @@ test('guessing ends with 429: for the client from anywhere, and for the address 
   expect((await getToken(other, '198.51.100.3')).status).toBe(200);
 });
 
+test('of guesses at once only ten are answered, and the rest of a network does not get around that', async () => {
+  const credential = await api.credentialOf(api.tenantId, ['read']);
+  const wrong = { ...credential, client_secret: 'guess' };
+  const guesses = Array.from({ length: 40 }, (_, host) => getToken(wrong, `2001:db8:0:1::${host}`));
+  const statuses = (await Promise.all(guesses)).map(({ status }) => status);
+  expect(statuses.sort()).toEqual([...Array(10).fill(401), ...Array(30).fill(429)]);
+  const other = await api.credentialOf(api.tenantId, ['read']);
+  expect((await getToken(other, '2001:db8:0:1:ffff::1')).status).toBe(429);
+  expect((await getToken(other, '2001:db8:0:2::1')).status).toBe(200);
+});
+
+test('right secrets at once are all taken', async () => {
+  const credential = await api.credentialOf(api.tenantId, ['read']);
+  const answers = await Promise.all(Array.from({ length: 30 }, () => getToken(credential, '198.51.100.9')));
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+});
+
 test('forwarded addresses count only from a trusted proxy', async () => {
   const plain = await serveApi(await freshDatabase());
   try {
