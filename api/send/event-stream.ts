@@ -2,16 +2,22 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 
 const HEARTBEAT_MS = 15_000;
+const BLOCKED_MS_MAX = 60_000;
 
-/** A response of server-sent events: whole events only, at the reader's pace, with a comment every 15 s. */
+/**
+ * A response of server-sent events: whole events only, at the reader's pace, with a comment every 15 s. A reader who takes nothing
+ * for 60 s is cut off.
+ */
 export class EventStream {
   readonly #raw: ServerResponse;
   readonly #heartbeat: NodeJS.Timeout;
+  readonly #blockedMsMax: number;
   #lastId = 0;
 
   /** Sends the head. The caller's framework must have let go of the response. */
-  constructor(raw: ServerResponse, requestId: string) {
+  constructor(raw: ServerResponse, requestId: string, blockedMsMax = BLOCKED_MS_MAX) {
     this.#raw = raw;
+    this.#blockedMsMax = blockedMsMax;
     raw.writeHead(200, {
       'content-type': 'text/event-stream; charset=utf-8',
       'cache-control': 'no-store',
@@ -28,7 +34,13 @@ export class EventStream {
   /** Sends one event; resolves when the reader has room for the next. Rejects with AbortError when `signal` aborts first. */
   async send(data: unknown, signal: AbortSignal): Promise<void> {
     const event = `id: ${++this.#lastId}\ndata: ${JSON.stringify(data)}\n\n`;
-    if (!this.#raw.write(event)) await once(this.#raw, 'drain', { signal });
+    if (this.#raw.write(event)) return;
+    const cutOff = setTimeout(() => this.#raw.destroy(), this.#blockedMsMax);
+    try {
+      await once(this.#raw, 'drain', { signal });
+    } finally {
+      clearTimeout(cutOff);
+    }
   }
 
   end(): void {
@@ -44,7 +56,10 @@ export class EventStream {
 export function lifetimeOf(raw: ServerResponse, draining: AbortSignal): AbortSignal {
   const lifetime = new AbortController();
   const end = () => lifetime.abort();
-  if (draining.aborted) end();
+  if (draining.aborted || raw.destroyed) {
+    end(); // a response that is destroyed does not close again
+    return lifetime.signal;
+  }
   draining.addEventListener('abort', end, { once: true });
   raw.once('close', () => {
     draining.removeEventListener('abort', end);
