@@ -1,4 +1,4 @@
-import { mkdir, realpath } from 'node:fs/promises';
+import { chmod, mkdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from '../runtime/logger.js';
 import { readIfExists, writeAtomic } from './atomic-file.js';
@@ -71,6 +71,7 @@ export async function startTemporal(options: TemporalOptions): Promise<EmbeddedT
       ? { running: adopted, ports: portsOf(memory) }
       : await firstLaunch(await serverOptions(), memory && portsOf(memory));
   if (!adopted) await writeMemory(dataDir, running.pid, ports);
+  await keepPrivate(place.databaseFile);
   log.info({ pid: running.pid, ...ports, adopted: adopted !== undefined }, 'embedded Temporal is ready');
   const supervisor = new Supervisor(running, {
     name: 'Temporal',
@@ -93,6 +94,15 @@ export async function startTemporal(options: TemporalOptions): Promise<EmbeddedT
     adopted: adopted !== undefined,
     stop: () => supervisor.stop(),
   };
+}
+
+/** For this user only: histories hold who talks to whom. The server makes its files itself, and would not fill one it finds. */
+async function keepPrivate(databaseFile: string): Promise<void> {
+  for (const file of [databaseFile, `${databaseFile}-wal`, `${databaseFile}-shm`]) {
+    await chmod(file, 0o600).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') throw error;
+    });
+  }
 }
 
 /** On the remembered ports where they are free; on new ones when somebody takes one of them meanwhile. */
