@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { messageWorkflowId } from '../../workflows/definitions.js';
+import { AGENT_WATCH, messageWorkflowId } from '../../workflows/definitions.js';
 import { echo } from '../setup/agent.js';
 import { joinAgent } from '../setup/fleet.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform.js';
@@ -33,4 +33,11 @@ test('a cluster that refuses the search attributes is used without them, with on
   expect(Object.keys(description.searchAttributes).filter((name) => name.startsWith('Fleet'))).toEqual([]);
   const log = readFileSync(join(platform.dataDir, 'logs', 'platform.log'), 'utf8');
   expect(log.match(/refuses the search attributes/g)).toHaveLength(1);
+});
+
+test('the watch over the agents is a Temporal Schedule, made once', async () => {
+  const { temporal } = shared;
+  const { spec, action } = await temporal.schedule.getHandle(AGENT_WATCH.scheduleId).describe();
+  expect(spec.intervals).toEqual([expect.objectContaining({ every: AGENT_WATCH.everySeconds * 1_000 })]);
+  expect(action).toMatchObject({ workflowType: 'agentWatch' });
 });

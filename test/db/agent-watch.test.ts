@@ -1,0 +1,128 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { MockActivityEnvironment } from '@temporalio/testing';
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { createWatchActivities } from '../../activities/watch.js';
+import type { MessageCore } from '../../messages/core.js';
+import { createMemoryBus } from '../../messages/memory-bus.js';
+import { createSessions } from '../../messages/sessions.js';
+import { newId } from '../../runtime/ids.js';
+import { createLogger } from '../../runtime/logger.js';
+import { createOutbound } from '../../runtime/outbound.js';
+import { type FreshDatabase, freshDatabase } from '../setup/database.js';
+
+const log = createLogger({ level: 'silent' });
+const outbound = createOutbound({ allowCidrs: ['127.0.0.0/8'] });
+const bus = createMemoryBus({ log });
+let database: FreshDatabase;
+let tenant: string;
+
+beforeAll(async () => {
+  database = await freshDatabase();
+});
+afterAll(async () => {
+  await bus.close();
+  await outbound.close();
+  await database.drop();
+});
+beforeEach(async () => {
+  await database.query('DELETE FROM mesh_nodes');
+  await database.query('DELETE FROM agents');
+  tenant = newId('ten');
+  await database.query(`INSERT INTO tenants (tenant_id, name) VALUES ($1, 'test')`, [tenant]);
+});
+
+/** One round, as the Temporal Schedule runs it. */
+async function round(): Promise<{ probed: number; unhealthy: number; reaped: number }> {
+  const waker = { message: () => undefined, session: () => undefined };
+  const limits = { queueWaitMs: 1_000, inputExpiryMs: 1_000, tenantMaxInFlight: 10 };
+  const core: MessageCore = { db: database.db(), bus, log, waker, limits };
+  const { watchAgents } = createWatchActivities({ db: core.db, outbound, sessions: createSessions(core), log });
+  return new MockActivityEnvironment().run(watchAgents);
+}
+
+async function agent(instance: string, silentSeconds: number, url: string | null = null): Promise<void> {
+  await database.query(
+    `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, public_url, status, max_concurrent_sessions, last_seen, mesh_id)
+     VALUES ($1, $2, 'x', $3, $4, 'available', 1, now() - $5 * interval '1 second', $6)`,
+    [tenant, instance, url ? 'hosted' : 'connected', url, silentSeconds, url ? null : 'mesh_1'],
+  );
+}
+
+async function nodeUpFor(seconds: number): Promise<void> {
+  await database.query(
+    `INSERT INTO mesh_nodes (mesh_id, started_at) VALUES ('mesh_1', now() - $1 * interval '1 second')`,
+    [seconds],
+  );
+}
+
+async function seen(instance: string): Promise<{ status: string; deregistered: boolean; events: string[] }> {
+  const [row] = await database.query<{ status: string; deregistered: boolean }>(
+    'SELECT status, deregistered_at IS NOT NULL AS deregistered FROM agents WHERE tenant_id = $1 AND instance_id = $2',
+    [tenant, instance],
+  );
+  const events = await database.query<{ event_type: string }>(
+    `SELECT event_type FROM events WHERE tenant_id = $1 AND payload->>'instance_id' = $2 ORDER BY occurred_at`,
+    [tenant, instance],
+  );
+  return {
+    status: row?.status ?? '',
+    deregistered: row?.deregistered ?? false,
+    events: events.map((event) => event.event_type),
+  };
+}
+
+/** A hosted agent's server; `up` decides whether it shows its card. */
+async function cardServer(up: boolean): Promise<string> {
+  const server = createServer((_request, response) => {
+    response.writeHead(up ? 200 : 503, { 'content-type': 'application/json' }).end(JSON.stringify({ name: 'agent' }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+}
+
+test('an agent without a sign of life for 90 s becomes unhealthy, one that gave a sign does not', async () => {
+  await nodeUpFor(5);
+  await agent('silent', 100);
+  await agent('lively', 80);
+  expect(await round()).toMatchObject({ unhealthy: 1, reaped: 0 });
+  expect(await seen('silent')).toEqual({ status: 'unhealthy', deregistered: false, events: ['agent.health_changed'] });
+  expect(await seen('lively')).toEqual({ status: 'available', deregistered: false, events: [] });
+});
+
+test('after ten minutes it is deregistered, and its sessions are unbound', async () => {
+  await nodeUpFor(700);
+  await agent('gone', 650);
+  await database.query(
+    `INSERT INTO sessions (tenant_id, session_id, explicit, agent_type, instance_id, status, idle_timeout_seconds, created_by)
+     VALUES ($1, 'ses_1', true, 'x', 'gone', 'active', 0, 'test')`,
+    [tenant],
+  );
+  expect(await round()).toMatchObject({ reaped: 1 });
+  expect(await seen('gone')).toEqual({
+    status: 'offline',
+    deregistered: true,
+    events: ['agent.health_changed', 'agent.deregistered'],
+  });
+  const [session] = await database.query('SELECT instance_id FROM sessions WHERE tenant_id = $1', [tenant]);
+  expect(session).toEqual({ instance_id: null });
+});
+
+test('nobody is reaped by a platform that was down itself', async () => {
+  await nodeUpFor(60);
+  await agent('waiting', 3_600);
+  expect(await round()).toMatchObject({ reaped: 0 });
+  expect((await seen('waiting')).deregistered).toBe(false);
+});
+
+test('a hosted agent is asked for its card: one that shows it lives on without heartbeats', async () => {
+  await nodeUpFor(700);
+  await agent('answers', 3_600, await cardServer(true));
+  await agent('broken', 60, await cardServer(false));
+  expect(await round()).toEqual({ probed: 2, unhealthy: 0, reaped: 0 });
+  expect((await seen('answers')).status).toBe('available');
+  await round();
+  await round();
+  expect(await seen('broken')).toMatchObject({ status: 'unhealthy', events: ['agent.health_changed'] });
+});
