@@ -18,7 +18,6 @@ export const LIMITS = {
   idleTimeoutSecondsMax: 30 * 86_400,
   deadlineMsDefault: 600_000,
   deadlineMsMax: 86_400_000,
-  inputExpiryMs: 86_400_000,
   heartbeatIntervalMs: 30_000,
   pingIntervalMs: 30_000,
   missedPingsMax: 3,

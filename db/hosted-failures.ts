@@ -1,5 +1,5 @@
 import { LIMITS } from '../contracts/limits.js';
-import { recordEvent } from './events.js';
+import { recordHealth, type StoredStatus } from './agents.js';
 import type { Db, Tx } from './pool.js';
 
 /** A hosted agent, named. */
@@ -10,8 +10,8 @@ export interface HostedAgent {
 
 interface Health {
   agent_type: string;
-  status: string;
-  previous_status: string;
+  status: StoredStatus;
+  previous_status: StoredStatus;
 }
 
 const FAILED = `
@@ -41,13 +41,7 @@ async function change(tx: Tx, agent: HostedAgent, statement: string, bound: numb
     bound,
   ]);
   if (!health || health.status === health.previous_status) return;
-  const severity = health.status === 'unhealthy' ? 'warning' : 'info';
-  await recordEvent(tx, { tenant_id: agent.tenant_id, severity, source: 'mesh' }, 'agent.health_changed', {
-    agent_type: health.agent_type,
-    instance_id: agent.instance_id,
-    status: health.status,
-    previous_status: health.previous_status,
-  });
+  await recordHealth(tx, { ...agent, agent_type: health.agent_type, status: health.previous_status }, health.status);
 }
 
 /** Counts a failure of a hosted agent; the third in a row makes a routable one `unhealthy` (decisions.md, Agents). */

@@ -84,15 +84,14 @@ async function checkRoom(tx: Tx, tenantId: string, most: number): Promise<void> 
 }
 
 /** Holds the session open (`FOR SHARE`; closing locks it) until the message is on the record. */
-async function joinSession(tx: Tx, draft: Draft): Promise<boolean> {
-  const [session] = await tx.query<{ status: string; explicit: boolean }>(
-    'SELECT status, explicit FROM sessions WHERE tenant_id = $1 AND session_id = $2 FOR SHARE',
+async function joinSession(tx: Tx, draft: Draft): Promise<void> {
+  const [session] = await tx.query<{ status: string }>(
+    'SELECT status FROM sessions WHERE tenant_id = $1 AND session_id = $2 FOR SHARE',
     [draft.caller.tenant_id, draft.contextId],
   );
   if (!session) throw new RpcError('INVALID_PARAMS', 'There is no session of that contextId.', 'NOT_FOUND');
   if (session.status !== 'active')
     throw new RpcError('UNSUPPORTED_OPERATION', 'The session has ended.', 'SESSION_CLOSED');
-  return session.explicit;
 }
 
 async function openSession(tx: Tx, draft: Draft, sessionId: string, traceId: string): Promise<void> {

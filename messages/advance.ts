@@ -2,7 +2,7 @@ import { isTerminal } from '../contracts/messages.js';
 import type { Tx } from '../db/pool.js';
 import { newId } from '../runtime/ids.js';
 import type { MessageCore, MessageRef } from './core.js';
-import { closeDispatch, finishFailed, openDispatchOf } from './finish.js';
+import { closeDispatch, finishFailed, openDispatchOf, withdrawRequest } from './finish.js';
 import { type MessageWithRequest, readMessage } from './read.js';
 import { type Route, routeMessage, type SessionBinding } from './route.js';
 import type { DispatchRow, InputRequestRow, MessageRow } from './rows.js';
@@ -119,6 +119,7 @@ async function openDispatch(tx: Tx, row: MessageRow, session: SessionBinding, ro
     [row.tenant_id, row.message_id, dispatch.dispatch_id, dispatch.instance_id, dispatch.agent_type],
   );
   // Room was claimed for the session on its own agent: it is counted there again.
+  if (!session.explicit) return dispatch;
   await tx.query(
     `UPDATE messages SET suspends_session = false WHERE tenant_id = $1 AND session_id = $2 AND suspends_session
         AND EXISTS (SELECT 1 FROM sessions s WHERE s.tenant_id = $1 AND s.session_id = $2 AND s.instance_id = $3)`,
@@ -206,10 +207,7 @@ export async function abandon(
     if (!found || isTerminal(found.row.state)) return false;
     const dispatch = await openDispatchOf(tx, found.row);
     if (dispatch) await closeDispatch(tx, found.row, dispatch, 'failed', error.code);
-    await tx.query(
-      `UPDATE input_requests SET state = 'withdrawn', ended_at = now() WHERE tenant_id = $1 AND message_id = $2 AND state = 'pending'`,
-      [ref.tenant_id, ref.message_id],
-    );
+    await withdrawRequest(tx, found.row);
     await finishFailed(tx, found.row, error);
     return true;
   });

@@ -2,7 +2,7 @@ import { isTerminal } from '../contracts/messages.js';
 import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { MessageCore, MessageRef, SessionRef } from './core.js';
-import { closeDispatch, finishCanceled, openDispatchOf } from './finish.js';
+import { closeDispatch, finishCanceled, openDispatchOf, withdrawRequest } from './finish.js';
 import { readMessage } from './read.js';
 import type { MessageRow } from './rows.js';
 
@@ -10,11 +10,7 @@ import type { MessageRow } from './rows.js';
 async function cancelLocked(tx: Tx, row: MessageRow, reason: string): Promise<void> {
   const dispatch = await openDispatchOf(tx, row);
   if (dispatch) await closeDispatch(tx, row, dispatch, 'canceled', 'CANCELED');
-  await tx.query(
-    `UPDATE input_requests SET state = 'withdrawn', ended_at = now()
-      WHERE tenant_id = $1 AND message_id = $2 AND state = 'pending'`,
-    [row.tenant_id, row.message_id],
-  );
+  await withdrawRequest(tx, row);
   await finishCanceled(tx, row, reason);
 }
 

@@ -21,7 +21,6 @@ const CALLED_FOR_AN_AGENT = 20;
 const NODE_DEAD_MS = 60_000;
 const NOT_CLOSED: Closed & { ending: Ending; called: (MessageRef & SessionRef)[] } = {
   accepted: false,
-  message_state: null,
   ending: 'unchanged',
   called: [],
 };
@@ -117,9 +116,8 @@ async function close(
     if (!open || (epoch !== undefined && open.dispatch.epoch !== epoch)) return NOT_CLOSED;
     const ending = await work(tx, open.row, open.dispatch);
     if (ending !== 'ended') return { ...NOT_CLOSED, ending };
-    const after = await readMessage(tx, ref.tenant_id, ref.message_id);
     const called = await callWaiting(tx, ref.tenant_id, open.dispatch, 1);
-    return { accepted: true, message_state: after?.row.state ?? null, ending, called };
+    return { accepted: true, ending, called };
   });
   for (const waiting of closed.called) core.waker.message(waiting);
   if (closed.ending === 'ended') core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed' });

@@ -1,6 +1,6 @@
 import type { A2aMessage } from '../contracts/a2a.js';
 import type { DispatchPayload } from '../contracts/frames.js';
-import type { AgentInputRequest, MessageState, Usage } from '../contracts/messages.js';
+import type { AgentInputRequest, Usage } from '../contracts/messages.js';
 import type { Artifact } from '../contracts/parts.js';
 import type { RoomyAgent } from './waiting.js';
 
@@ -49,7 +49,6 @@ export type LossCode = 'AGENT_DISCONNECTED' | 'DEADLINE_EXCEEDED';
 /** How the closing of a dispatch went: `accepted` is false when something else had closed it, or the epoch moved on. */
 export interface Closed {
   accepted: boolean;
-  message_state: MessageState | null;
 }
 
 /** The transactions of a dispatch's life. Each is idempotent and publishes `changed` on the bus after its commit. */

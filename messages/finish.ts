@@ -64,6 +64,15 @@ export async function closeDispatch(
   else await recordEvent(tx, { ...place, severity: 'warning' }, 'dispatch.failed', { ...facts, error: errorCode });
 }
 
+/** Takes back the question to a human that is open on a message, if one is. */
+export async function withdrawRequest(tx: Tx, row: MessageRow): Promise<void> {
+  await tx.query(
+    `UPDATE input_requests SET state = 'withdrawn', ended_at = now()
+      WHERE tenant_id = $1 AND message_id = $2 AND state = 'pending'`,
+    [row.tenant_id, row.message_id],
+  );
+}
+
 /** The open dispatch of a message, locked; null when there is none. */
 export async function openDispatchOf(tx: Tx, row: MessageRow): Promise<DispatchRow | null> {
   if (row.current_dispatch_id === null) return null;

@@ -35,30 +35,32 @@ function outputOf(artifacts: Artifact[], outcome: DispatchOutcome): string {
   return text || (outcome.status_message ? textOf(outcome.status_message.parts) : '');
 }
 
-async function keepOutput(tx: Tx, row: MessageRow, outcome: DispatchOutcome): Promise<void> {
+const OUTPUT = 'artifacts = $3, usage = $4, assistant_output = $5, status_message = $6';
+
+function outputValues(row: MessageRow, outcome: DispatchOutcome): unknown[] {
   const artifacts = mergeArtifacts(row.artifacts, outcome.artifacts);
   const usage = addUsage(row.usage, outcome.usage);
-  await tx.query(
-    `UPDATE messages SET artifacts = $3, usage = $4, assistant_output = $5, status_message = $6
-      WHERE tenant_id = $1 AND message_id = $2`,
-    [
-      row.tenant_id,
-      row.message_id,
-      JSON.stringify(artifacts),
-      usage && JSON.stringify(usage),
-      outputOf(artifacts, outcome),
-      outcome.status_message ? JSON.stringify(outcome.status_message) : null,
-    ],
-  );
+  return [
+    row.tenant_id,
+    row.message_id,
+    JSON.stringify(artifacts),
+    usage && JSON.stringify(usage),
+    outputOf(artifacts, outcome),
+    outcome.status_message ? JSON.stringify(outcome.status_message) : null,
+  ];
 }
 
-async function finishCompleted(tx: Tx, row: MessageRow): Promise<void> {
+async function keepOutput(tx: Tx, row: MessageRow, outcome: DispatchOutcome): Promise<void> {
+  await tx.query(`UPDATE messages SET ${OUTPUT} WHERE tenant_id = $1 AND message_id = $2`, outputValues(row, outcome));
+}
+
+async function finishCompleted(tx: Tx, row: MessageRow, outcome: DispatchOutcome): Promise<void> {
   const [done] = await tx.query<{ duration_ms: number }>(
-    `UPDATE messages SET state = 'completed', completed_at = now(), updated_at = now(), holds_slot = false,
+    `UPDATE messages SET ${OUTPUT}, state = 'completed', completed_at = now(), updated_at = now(), holds_slot = false,
        resolution = NULL, unrouted_since = NULL
      WHERE tenant_id = $1 AND message_id = $2
      RETURNING (extract(epoch FROM now() - created_at) * 1000)::bigint AS duration_ms`,
-    [row.tenant_id, row.message_id],
+    outputValues(row, outcome),
   );
   await recordEvent(tx, eventPlace(row), 'message.completed', {
     message_id: row.message_id,
@@ -82,8 +84,8 @@ export function withUsableForm(outcome: DispatchOutcome): DispatchOutcome {
 
 /** Writes what an agent answered into its message. The caller holds the row's lock and has closed the dispatch. */
 export async function applyOutcome(tx: Tx, row: MessageRow, outcome: DispatchOutcome, expiryMs: number): Promise<void> {
+  if (outcome.state === 'completed') return finishCompleted(tx, row, outcome);
   await keepOutput(tx, row, outcome);
-  if (outcome.state === 'completed') return finishCompleted(tx, row);
   if (outcome.state === 'input-required') return openAgentRequest(tx, row, outcome, expiryMs);
   const text = outcome.status_message ? textOf(outcome.status_message.parts) : '';
   return finishFailed(

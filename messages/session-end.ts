@@ -1,22 +1,12 @@
+import { getAgent, recordCapacity } from '../db/agents.js';
 import { recordEvent } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
 import { cancelSessionMessages } from './cancel.js';
 import type { MessageRef, SessionRef } from './core.js';
 
 /** Writes `agent.capacity_changed` with the count as it is now (an explicit session joined or left). */
-export async function recordCapacity(tx: Tx, tenantId: string, instanceId: string): Promise<void> {
-  const [agent] = await tx.query<{ agent_type: string; max_concurrent_sessions: number; load: number }>(
-    `SELECT agent_type, max_concurrent_sessions, agent_load(tenant_id, instance_id) AS load FROM agents
-      WHERE tenant_id = $1 AND instance_id = $2`,
-    [tenantId, instanceId],
-  );
-  if (!agent) return;
-  await recordEvent(tx, { tenant_id: tenantId }, 'agent.capacity_changed', {
-    agent_type: agent.agent_type,
-    instance_id: instanceId,
-    current_sessions: agent.load,
-    max_concurrent_sessions: agent.max_concurrent_sessions,
-  });
+export async function countAgain(tx: Tx, tenantId: string, instanceId: string): Promise<void> {
+  await recordCapacity(tx, await getAgent(tx, tenantId, instanceId));
 }
 
 /** A session row, locked against sends. */
@@ -59,7 +49,6 @@ export async function endSession(
     reason,
     duration_ms: Math.max(0, ended?.duration_ms ?? 0),
   });
-  if (session.explicit && session.instance_id !== null)
-    await recordCapacity(tx, session.tenant_id, session.instance_id);
+  if (session.explicit && session.instance_id !== null) await countAgain(tx, session.tenant_id, session.instance_id);
   return canceled;
 }

@@ -7,7 +7,7 @@ import { newId } from '../runtime/ids.js';
 import { announceCanceled, cancelSessionMessages } from './cancel.js';
 import type { MessageCore } from './core.js';
 import { type Candidate, candidates, claimBest } from './route.js';
-import { endSession, lockSession, recordCapacity } from './session-end.js';
+import { countAgain, endSession, lockSession } from './session-end.js';
 import { listSessions, readDetails, readSummary } from './session-records.js';
 
 /** What the API does with sessions. */
@@ -84,7 +84,7 @@ async function insertSession(
       `INSERT INTO session_agents (tenant_id, session_id, agent_type, instance_id, join_reason) VALUES ($1, $2, $3, $4, 'init')`,
       [caller.tenant_id, sessionId, agent.agent_type, agent.instance_id],
     );
-    await recordCapacity(tx, caller.tenant_id, agent.instance_id);
+    await countAgain(tx, caller.tenant_id, agent.instance_id);
   }
   return sessionId;
 }

@@ -136,6 +136,12 @@ async function startRoles(
   }
 }
 
+/** Agents are told where the mesh is, and it cannot be seen from a process that does not run it. */
+function checkMeshUrl(config: Config, run: RunOptions): void {
+  if (!run.roles.has('api') || run.roles.has('mesh') || config.FLEET_MESH_URL) return;
+  throw new Error('The api role without the mesh role needs FLEET_MESH_URL: agents are told to connect there.');
+}
+
 /** Starts the roles that are asked for on what is there. What was started is stopped again when a later part fails. */
 export async function startPlatform(options: {
   config: Config;
@@ -143,6 +149,7 @@ export async function startPlatform(options: {
   infrastructure: Infrastructure;
   log: Logger;
 }): Promise<Platform> {
+  checkMeshUrl(options.config, options.run);
   const at = new Addresses();
   const parts = new Parts();
   const foundation = await layFoundation({ ...options, baseUrl: () => at.base });

@@ -23,6 +23,8 @@ const wake = defineSignal(WAKE_SIGNAL);
 class Bell {
   /** Somebody changed the row. */
   rung = false;
+  /** The agent has been told that the message is canceled. */
+  told = false;
   /** Dispatches in a row of which nothing went out. */
   misses = 0;
 }
@@ -58,7 +60,12 @@ async function carryOut(input: MessageInput, step: DispatchStep): Promise<boolea
   }
 }
 
-async function deliverCancel(input: MessageInput, step: Extract<Step, { kind: 'deliver_cancel' }>): Promise<void> {
+type CancelStep = Extract<Step, { kind: 'deliver_cancel' }>;
+
+/** Tells the agent once, whichever look at the message finds it canceled first. */
+async function deliverCancel(input: MessageInput, step: CancelStep, bell: Bell): Promise<void> {
+  if (bell.told) return;
+  bell.told = true;
   try {
     await controlOf(step.mesh_id).cancelDispatch({ ...input, dispatch_id: step.dispatch_id });
   } catch (error) {
@@ -83,7 +90,7 @@ async function superviseDispatch(input: MessageInput, step: DispatchStep, bell: 
     if (over) return running;
     bell.rung = false;
     const next = await record.advance(input);
-    if (next?.kind === 'deliver_cancel') await deliverCancel(input, next);
+    if (next?.kind === 'deliver_cancel') await deliverCancel(input, next, bell);
   }
 }
 
@@ -96,7 +103,7 @@ async function follow(input: MessageInput, step: Step | null, bell: Bell): Promi
       return step.state;
     case 'deliver_cancel':
       show('canceled', step.agent_type, 'The message is canceled; its agent is being told.');
-      await deliverCancel(input, step);
+      await deliverCancel(input, step, bell);
       return 'canceled';
     case 'dispatch':
       show(
