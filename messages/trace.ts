@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { newTraceId } from '../runtime/ids.js';
 
 /** W3C trace context of a message: the caller's trace, or a new one. */
 export interface TraceContext {
@@ -14,7 +14,7 @@ export function traceFrom(traceparent: string | undefined): TraceContext {
   if (match?.[1] && match[2] && !/^0+$/.test(match[1]) && !/^0+$/.test(match[2])) {
     return { trace_id: match[1], parent_span_id: match[2] };
   }
-  return { trace_id: randomBytes(16).toString('hex'), parent_span_id: null };
+  return { trace_id: newTraceId(), parent_span_id: null };
 }
 
 /** The `traceparent` that a dispatch carries; its span id comes from the dispatch's UUID, so a replay repeats it. */

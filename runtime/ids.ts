@@ -1,11 +1,26 @@
-import { randomBytes } from 'node:crypto';
+import { randomFillSync } from 'node:crypto';
 
 /** Prefixes of the identifiers this platform makes (decisions.md, Conventions). */
 export type IdPrefix = 'ses' | 'msg' | 'evt' | 'dsp' | 'cred' | 'ten' | 'req' | 'mesh' | 'con' | 'apv';
 
+/** Random bytes fetched at once: one call for 16 bytes costs 5 µs, sixteen bytes of a pool 0.1 µs. */
+const POOL_BYTES = 4_096;
+const pool = Buffer.allocUnsafeSlow(POOL_BYTES);
+let used = POOL_BYTES;
+
+/** Random bytes that are handed out once. For identifiers, not for secrets: they stay in memory until they are overwritten. */
+function takeRandom(bytes: number): Buffer {
+  if (used + bytes > POOL_BYTES) {
+    randomFillSync(pool);
+    used = 0;
+  }
+  used += bytes;
+  return pool.subarray(used - bytes, used);
+}
+
 /** A UUID version 7 (RFC 9562): 48 bits of milliseconds, then random bits, so ids sort by creation time. */
 export function uuidv7(nowMs: number = Date.now()): string {
-  const bytes = randomBytes(16);
+  const bytes = takeRandom(16);
   bytes.writeUIntBE(nowMs, 0, 6);
   bytes[6] = 0x70 | ((bytes[6] ?? 0) & 0x0f);
   bytes[8] = 0x80 | ((bytes[8] ?? 0) & 0x3f);
@@ -16,6 +31,11 @@ export function uuidv7(nowMs: number = Date.now()): string {
 /** A new identifier: the prefix, an underscore and a UUIDv7. */
 export function newId(prefix: IdPrefix): string {
   return `${prefix}_${uuidv7()}`;
+}
+
+/** A new W3C trace id: 16 random bytes in hexadecimal. */
+export function newTraceId(): string {
+  return takeRandom(16).toString('hex');
 }
 
 /** The UUID inside a prefixed identifier: `dsp_…` → the id of its dispatch frame. */

@@ -1,3 +1,5 @@
+import { createPrivateKey, type KeyObject } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import { importJWK, type JWK } from 'jose';
 
 /** A signing key as it is stored; `retired` ones still verify. */
@@ -8,12 +10,13 @@ export interface StoredKey {
   retired: boolean;
 }
 
-type ImportedKey = Awaited<ReturnType<typeof importJWK>>;
+/** A key that verifies. The same object for as long as the stored key is the same. */
+export type VerifyingKey = Awaited<ReturnType<typeof importJWK>>;
 interface Loaded {
   atMs: number;
   keys: StoredKey[];
-  active: { kid: string; privateKey: ImportedKey };
-  verifying: Map<string, ImportedKey>;
+  active: { kid: string; privateKey: KeyObject };
+  verifying: Map<string, VerifyingKey>;
 }
 
 const MAX_AGE_MS = 60_000;
@@ -31,12 +34,12 @@ export class KeyRing {
   }
 
   /** The key to sign with. */
-  async active(): Promise<{ kid: string; privateKey: ImportedKey }> {
+  async active(): Promise<{ kid: string; privateKey: KeyObject }> {
     return (await this.#current(MAX_AGE_MS)).active;
   }
 
   /** The key that verifies what `kid` signed; undefined when there is none. */
-  async verifying(kid: string): Promise<ImportedKey | undefined> {
+  async verifying(kid: string): Promise<VerifyingKey | undefined> {
     const known = (await this.#current(MAX_AGE_MS)).verifying.get(kid);
     return known ?? (await this.#current(RELOAD_PAUSE_MS)).verifying.get(kid);
   }
@@ -60,15 +63,20 @@ export class KeyRing {
     const keys = await this.#load();
     const active = keys.find((key) => !key.retired);
     if (!active) throw new Error('there is no active signing key');
-    const verifying = await Promise.all(
-      keys.map(async ({ kid, public_jwk }) => [kid, await importJWK(public_jwk, 'EdDSA')] as const),
-    );
+    const verifying = await Promise.all(keys.map(async (key) => [key.kid, await this.#verifyingKey(key)] as const));
     this.#loaded = {
       atMs,
       keys,
-      active: { kid: active.kid, privateKey: await importJWK(active.private_jwk, 'EdDSA') },
+      active: { kid: active.kid, privateKey: createPrivateKey({ key: active.private_jwk, format: 'jwk' }) },
       verifying: new Map(verifying),
     };
     return this.#loaded;
+  }
+
+  async #verifyingKey({ kid, public_jwk }: StoredKey): Promise<VerifyingKey> {
+    const before = this.#loaded?.keys.find((key) => key.kid === kid);
+    const imported = this.#loaded?.verifying.get(kid);
+    if (imported && isDeepStrictEqual(before?.public_jwk, public_jwk)) return imported;
+    return importJWK(public_jwk, 'EdDSA');
   }
 }

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { errors, type JWK, type JWTHeaderParameters, type JWTPayload, jwtVerify, SignJWT } from 'jose';
+import { errors, type JWK, type JWTHeaderParameters, jwtVerify } from 'jose';
 import { TokenClaims } from '../contracts/auth.js';
 import { LIMITS } from '../contracts/limits.js';
 import { PlatformError } from './errors.js';
-import { KeyRing, type StoredKey } from './key-ring.js';
+import { signJwt } from './jws.js';
+import { KeyRing, type StoredKey, type VerifyingKey } from './key-ring.js';
+import { VerifiedTokens } from './verified-tokens.js';
 
 /** Tells access tokens from everything else that the same keys sign (RFC 9068). */
 const ACCESS_TOKEN_TYPE = 'at+jwt';
@@ -33,20 +35,35 @@ export interface Tokens extends TokenIssuer {
  */
 export function createTokens(options: { loadKeys: () => Promise<StoredKey[]>; issuer?: () => string }): Tokens {
   const ring = new KeyRing(options.loadKeys);
+  const verified = new VerifiedTokens<VerifyingKey>();
 
-  const sign = async (payload: JWTPayload, typ: string, lifetimeSeconds: number): Promise<string> => {
+  const sign = async (payload: object, typ: string, lifetimeSeconds: number): Promise<string> => {
     const { kid, privateKey } = await ring.active();
     const now = Math.floor(Date.now() / 1000);
     const issuer = options.issuer ? { iss: options.issuer() } : {};
-    return new SignJWT({ ...issuer, ...payload, iat: now, exp: now + lifetimeSeconds })
-      .setProtectedHeader({ alg: 'EdDSA', kid, typ })
-      .sign(privateKey);
+    return signJwt({ kid, typ }, { ...issuer, ...payload, iat: now, exp: now + lifetimeSeconds }, privateKey);
   };
 
   const keyOf = async ({ kid }: JWTHeaderParameters) => {
     const key = kid === undefined ? undefined : await ring.verifying(kid);
     if (key === undefined) throw new PlatformError('unauthorized', 'The access token is signed with an unknown key.');
     return key;
+  };
+
+  /** What was learned before counts only while its key is still the one that verifies: a removed key ends its tokens as ever. */
+  const known = async (token: string): Promise<TokenClaims | undefined> => {
+    const entry = verified.find(token);
+    return entry && (await ring.verifying(entry.kid)) === entry.key ? entry.claims : undefined;
+  };
+
+  const verify = async (token: string): Promise<TokenClaims | undefined> => {
+    const { payload, protectedHeader, key } = await jwtVerify(token, keyOf, {
+      algorithms: ['EdDSA'],
+      typ: ACCESS_TOKEN_TYPE,
+    });
+    const { data: claims } = TokenClaims.safeParse(payload);
+    if (claims) verified.keep(token, { kid: protectedHeader.kid ?? '', key, claims });
+    return claims;
   };
 
   return {
@@ -57,9 +74,8 @@ export function createTokens(options: { loadKeys: () => Promise<StoredKey[]>; is
     jwks: () => ring.jwks(),
     verifyAccessToken: async (token) => {
       try {
-        const { payload } = await jwtVerify(token, keyOf, { algorithms: ['EdDSA'], typ: ACCESS_TOKEN_TYPE });
-        const claims = TokenClaims.safeParse(payload);
-        if (claims.success) return claims.data;
+        const claims = (await known(token)) ?? (await verify(token));
+        if (claims) return claims;
       } catch (error) {
         if (!(error instanceof errors.JOSEError)) throw error;
       }
