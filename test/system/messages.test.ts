@@ -2,14 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Task } from '../../contracts/a2a.js';
 import { AgentGetByIdResponse } from '../../contracts/agents.js';
-import { HealthResponse } from '../../contracts/health.js';
-import { MessageCancelResponse, MessagesPendingResponse, ResolveResponse } from '../../contracts/messages.js';
+import { MessageCancelResponse } from '../../contracts/messages.js';
 import { SessionCloseResponse, SessionInitResponse, SessionsInterruptResponse } from '../../contracts/sessions.js';
 import { dispatched, echo, type RawAgent, silent } from '../setup/agent.js';
 import type { ApiClient } from '../setup/api-client.js';
 import { joinAgent } from '../setup/fleet.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform.js';
 import { until } from '../setup/until.js';
+import { WAYS } from '../setup/ways.js';
 
 const QUEUE_WAIT_MS = 1_500;
 /** Fits every test of this file but the one that goes to the bound. */
@@ -17,15 +17,6 @@ const MAX_IN_FLIGHT = 12;
 
 let shared: SharedPlatform;
 let client: ApiClient;
-beforeAll(async () => {
-  shared = await startPlatform({
-    QUEUE_WAIT_MS: String(QUEUE_WAIT_MS),
-    TENANT_MAX_IN_FLIGHT: String(MAX_IN_FLIGHT),
-  });
-  client = shared.platform.client;
-  await joinAgent(shared.platform, { instanceId: 'echo-1', agentType: 'echo', maxConcurrentSessions: 0 }, echo);
-});
-afterAll(() => shared?.dispose());
 
 const join = (agentType: string, behaviour?: typeof echo, maxConcurrentSessions?: number): Promise<RawAgent> =>
   joinAgent(shared.platform, { instanceId: `${agentType}-1`, agentType, maxConcurrentSessions }, behaviour);
@@ -40,269 +31,180 @@ async function load(instanceId: string): Promise<number> {
   return agent.current_sessions;
 }
 
-describe('sending', () => {
-  test('a message in a session comes back completed with the agent’s answer', async () => {
-    const sessionId = await initSession('echo');
-    const task = await client.send('hello', { contextId: sessionId });
-    expect(task.contextId).toBe(sessionId);
-    expect(task.status.state).toBe('completed');
-    const message = await client.message(task.id);
-    expect(message).toMatchObject({ state: 'completed', assistant_output: 'echo: hello', instance_id: 'echo-1' });
-    expect(message.session_id).toBe(sessionId);
-  });
-
-  test('a message without a session opens one of its own', async () => {
-    const task = await client.send('alone', { metadata: to('echo') });
-    expect(task.status.state).toBe('completed');
-    expect(task.contextId).toMatch(/^ses_/);
-  });
-
-  test('a stream begins with the task, brings chunks in their order and ends after the final status', async () => {
-    await join('chunky', (dispatch) => {
-      for (let seq = 0; seq < 3; seq += 1) dispatch.chunk(seq, `part ${seq}`, seq === 2);
-      dispatch.result('part 0part 1part 2', { chunk_count: 3 });
+describe.each(WAYS)('$way', ({ env }) => {
+  beforeAll(async () => {
+    shared = await startPlatform({
+      ...env,
+      QUEUE_WAIT_MS: String(QUEUE_WAIT_MS),
+      TENANT_MAX_IN_FLIGHT: String(MAX_IN_FLIGHT),
     });
-    const events = [];
-    for await (const event of client.stream('go', { metadata: to('chunky') })) events.push(event);
-    expect(events[0]?.kind).toBe('task');
-    const texts = events.flatMap((event) =>
-      event.kind === 'artifact-update'
-        ? event.artifact.parts.map((part) => (part.kind === 'text' ? part.text : ''))
-        : [],
-    );
-    expect(texts.join('')).toContain('part 0part 1part 2');
-    expect(events.at(-1)).toMatchObject({ kind: 'status-update', final: true, status: { state: 'completed' } });
+    client = shared.platform.client;
+    await joinAgent(shared.platform, { instanceId: 'echo-1', agentType: 'echo', maxConcurrentSessions: 0 }, echo);
   });
+  afterAll(() => shared?.dispose());
 
-  test('the same messageId gives the same task, and it is dispatched once', async () => {
-    const messageId = randomUUID();
-    const first = await client.send('once', { messageId, metadata: to('echo') });
-    const second = await client.send('once', { messageId, metadata: to('echo') });
-    expect(second.id).toBe(first.id);
-    const dispatches = await shared.database.query('SELECT 1 FROM dispatches WHERE message_id = $1', [first.id]);
-    expect(dispatches).toHaveLength(1);
-  });
-
-  test('twenty sends of one messageId at the same time make one message', async () => {
-    const messageId = randomUUID();
-    const sends = Array.from({ length: 20 }, () => client.send('race', { messageId, metadata: to('echo') }));
-    const ids = new Set((await Promise.all(sends)).map((task) => task.id));
-    expect(ids.size).toBe(1);
-  });
-
-  test('the same messageId with other content is refused', async () => {
-    const messageId = randomUUID();
-    await client.send('this', { messageId, metadata: to('echo') });
-    const { status, error } = await client.rpc('that', { messageId, metadata: to('echo') });
-    expect(status).toBe(200);
-    expect(error?.code).toBe(-32602);
-    expect(JSON.stringify(error?.data)).toContain('IDEMPOTENCY_MISMATCH');
-  });
-
-  test('an agent’s error ends the message as failed with its code', async () => {
-    await join('failing', (dispatch) => dispatch.error('HANDLER_ERROR', 'it broke'));
-    const task = await client.send('try', { metadata: to('failing') });
-    expect(task.status.state).toBe('failed');
-    expect((await client.message(task.id)).error).toEqual({ code: 'HANDLER_ERROR', message: 'it broke' });
-  });
-
-  test('an agent that does not answer by the deadline fails the message with DEADLINE_EXCEEDED', async () => {
-    await join('late', silent);
-    const task = await client.send('now', { metadata: { ...to('late'), deadline_ms: 700 } });
-    expect(task.status.state).toBe('failed');
-    expect((await client.message(task.id)).error?.code).toBe('DEADLINE_EXCEEDED');
-  });
-
-  test('without an agent the message waits as submitted, then fails with TARGET_UNAVAILABLE', async () => {
-    const waiting = await client.send('anyone?', { metadata: to('nobody'), blocking: false });
-    expect(waiting.status.state).toBe('submitted');
-    const message = await client.untilState(waiting.id, 'failed');
-    expect(message.error?.code).toBe('TARGET_UNAVAILABLE');
-    expect(message.duration_ms).toBeGreaterThanOrEqual(QUEUE_WAIT_MS);
-  });
-
-  test('a message that waits for an agent goes to the one that joins', async () => {
-    const waiting = await client.send('soon', { metadata: to('joiner'), blocking: false });
-    await join('joiner', echo);
-    expect((await client.untilState(waiting.id, 'completed')).assistant_output).toBe('echo: soon');
-  });
-});
-
-describe('canceling', () => {
-  test('a cancel ends the message and reaches the agent at once', async () => {
-    const agent = await join('holder');
-    const task = await client.send('hold', { metadata: to('holder'), blocking: false });
-    const dispatch = dispatched(agent, await agent.nextOfType('dispatch'));
-    await client.ok('/messages/cancel', { message_id: task.id, reason: 'changed my mind' }, MessageCancelResponse);
-    expect((await client.message(task.id)).state).toBe('canceled');
-    const error = await agent.nextOfType('error');
-    expect(error).toMatchObject({ in_reply_to: dispatch.frame.id, payload: { code: 'CANCELED' } });
-
-    dispatch.result('too late');
-    const late = await agent.nextOfType('error');
-    expect(late.payload.code).toBe('DISPATCH_ALREADY_TERMINAL');
-    expect((await client.message(task.id)).state).toBe('canceled');
-    expect(await client.failure('/messages/cancel', { message_id: task.id })).toBe('409 ALREADY_TERMINAL');
-  });
-
-  test('an interrupt cancels what a session has in flight, and the session stays usable', async () => {
-    const agent = await join('busy');
-    const sessionId = await initSession('busy');
-    const task = await client.send('one', { contextId: sessionId, blocking: false });
-    await agent.nextOfType('dispatch');
-    const interrupted = await client.ok('/sessions/interrupt', { ids: [sessionId] }, SessionsInterruptResponse);
-    expect(interrupted).toMatchObject({ requested: 1, interrupted: 1, session_ids: [sessionId] });
-    expect((await client.message(task.id)).state).toBe('canceled');
-    await agent.next((frame) => frame.type === 'error' && frame.payload.code === 'CANCELED');
-
-    const again = client.send('two', { contextId: sessionId });
-    dispatched(agent, await agent.nextOfType('dispatch')).result('done');
-    expect((await again).status.state).toBe('completed');
-  });
-
-  test('closing a session cancels what it has in flight and takes no more messages', async () => {
-    const agent = await join('closing');
-    const sessionId = await initSession('closing');
-    const task = await client.send('work', { contextId: sessionId, blocking: false });
-    await agent.nextOfType('dispatch');
-    const closed = await client.ok('/sessions/close', { session_id: sessionId }, SessionCloseResponse);
-    expect(closed.status).toBe('completed');
-    expect((await client.message(task.id)).state).toBe('canceled');
-    expect(await client.failure('/sessions/close', { session_id: sessionId })).toBe('409 SESSION_CLOSED');
-    const { error } = await client.rpc('more', { contextId: sessionId });
-    expect(error?.code).toBe(-32004);
-    expect(JSON.stringify(error?.data)).toContain('SESSION_CLOSED');
-    expect(await load('closing-1')).toBe(0);
-  });
-});
-
-describe('asking a human', () => {
-  const askOnce = (dispatch: ReturnType<typeof dispatched>) => {
-    const { resolution } = (dispatch.payload.params.metadata ?? {}) as { resolution?: { resolution: unknown } };
-    if (resolution) dispatch.result(`decided: ${JSON.stringify(resolution.resolution)}`);
-    else dispatch.ask({ kind: 'confirmation', title: 'Really?', prompt: 'Delete everything?' });
-  };
-
-  test('what an agent asks is pending until it is resolved, once; the agent then goes on', async () => {
-    await join('asking', askOnce);
-    const task = await client.send('delete', { metadata: to('asking') });
-    expect(task.status.state).toBe('input-required');
-    const pending = await client.ok('/messages/pending', { session_id: task.contextId }, MessagesPendingResponse);
-    expect(pending.messages.map((message) => message.message_id)).toEqual([task.id]);
-    expect(pending.messages[0]?.input_request).toMatchObject({
-      kind: 'confirmation',
-      source: 'agent',
-      title: 'Really?',
+  describe('sending', () => {
+    test('a message in a session comes back completed with the agent’s answer', async () => {
+      const sessionId = await initSession('echo');
+      const task = await client.send('hello', { contextId: sessionId });
+      expect(task.contextId).toBe(sessionId);
+      expect(task.status.state).toBe('completed');
+      const message = await client.message(task.id);
+      expect(message).toMatchObject({ state: 'completed', assistant_output: 'echo: hello', instance_id: 'echo-1' });
+      expect(message.session_id).toBe(sessionId);
     });
 
-    const path = `/messages/${task.id}/resolve`;
-    const resolved = await client.ok(path, { resolution: 'confirmed' }, ResolveResponse);
-    expect(resolved).toMatchObject({ message_id: task.id, resolution: 'confirmed' });
-    expect((await client.untilState(task.id, 'completed')).assistant_output).toBe('decided: "confirmed"');
-    expect(await client.failure(path, { resolution: 'confirmed' })).toMatch(/^409 /);
-  });
-
-  test('of fifty answers at the same time one is taken', async () => {
-    await join('contested', askOnce);
-    const task = await client.send('who decides?', { metadata: to('contested') });
-    const answers = await Promise.all(
-      Array.from({ length: 50 }, () => client.failure(`/messages/${task.id}/resolve`, { resolution: 'confirmed' })),
-    );
-    expect(answers.filter((answer) => answer === '200')).toHaveLength(1);
-    expect(answers.filter((answer) => !/^(200|409 )/.test(answer))).toEqual([]);
-    await client.untilState(task.id, 'completed');
-  });
-
-  test('a follow-up message with the taskId answers what the agent asked', async () => {
-    await join('dialog', askOnce);
-    const task = await client.send('start', { metadata: to('dialog') });
-    const answer = await client.rpc('approve', { taskId: task.id, contextId: task.contextId });
-    expect(Task.parse(answer.result).id).toBe(task.id);
-    await client.untilState(task.id, 'completed');
-  });
-});
-
-describe('bounds', () => {
-  test('a full agent refuses another session, and its count returns to 0', async () => {
-    await join('narrow', echo, 1);
-    const sessionId = await initSession('narrow');
-    expect(await load('narrow-1')).toBe(1);
-    expect(await client.failure('/sessions/init', { instance_id: 'narrow-1' })).toBe('409 AGENT_AT_CAPACITY');
-    await client.ok('/sessions/close', { session_id: sessionId }, SessionCloseResponse);
-    expect(await load('narrow-1')).toBe(0);
-    await client.send('implicit', { metadata: to('narrow') });
-    expect(await load('narrow-1')).toBe(0);
-  });
-
-  test('beyond the tenant’s bound of messages in flight a send is 429, and taken again once one has ended', async () => {
-    await join('sink', silent, 0);
-    const held: string[] = [];
-    const refused = await until(async () => {
-      const answer = await client.rpc('fill', { metadata: to('sink'), blocking: false });
-      if (answer.status === 429) return answer;
-      held.push(Task.parse(answer.result).id);
-      return undefined;
+    test('a message without a session opens one of its own', async () => {
+      const task = await client.send('alone', { metadata: to('echo') });
+      expect(task.status.state).toBe('completed');
+      expect(task.contextId).toMatch(/^ses_/);
     });
-    expect(refused.body).toMatchObject({ code: 'RATE_LIMITED' });
-    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
-    expect(held.length).toBeLessThanOrEqual(MAX_IN_FLIGHT);
-    for (const id of held) await client.ok('/messages/cancel', { message_id: id }, MessageCancelResponse);
-    expect((await client.send('again', { metadata: to('echo') })).status.state).toBe('completed');
-  });
-});
 
-describe('what an operator sees', () => {
-  test('health says that every part is there', async () => {
-    const answer = await client.get('/health');
-    expect(answer.status).toBe(200);
-    expect(HealthResponse.parse(answer.body)).toMatchObject({
-      status: 'ok',
-      checks: { database: 'ok', temporal: 'ok', mesh: 'ok' },
+    test('a stream begins with the task, brings chunks in their order and ends after the final status', async () => {
+      await join('chunky', (dispatch) => {
+        for (let seq = 0; seq < 3; seq += 1) dispatch.chunk(seq, `part ${seq}`, seq === 2);
+        dispatch.result('part 0part 1part 2', { chunk_count: 3 });
+      });
+      const events = [];
+      for await (const event of client.stream('go', { metadata: to('chunky') })) events.push(event);
+      expect(events[0]?.kind).toBe('task');
+      const texts = events.flatMap((event) =>
+        event.kind === 'artifact-update'
+          ? event.artifact.parts.map((part) => (part.kind === 'text' ? part.text : ''))
+          : [],
+      );
+      expect(texts.join('')).toContain('part 0part 1part 2');
+      expect(events.at(-1)).toMatchObject({ kind: 'status-update', final: true, status: { state: 'completed' } });
+    });
+
+    test('the same messageId gives the same task, and it is dispatched once', async () => {
+      const messageId = randomUUID();
+      const first = await client.send('once', { messageId, metadata: to('echo') });
+      const second = await client.send('once', { messageId, metadata: to('echo') });
+      expect(second.id).toBe(first.id);
+      const dispatches = await shared.database.query('SELECT 1 FROM dispatches WHERE message_id = $1', [first.id]);
+      expect(dispatches).toHaveLength(1);
+    });
+
+    test('twenty sends of one messageId at the same time make one message', async () => {
+      const messageId = randomUUID();
+      const sends = Array.from({ length: 20 }, () => client.send('race', { messageId, metadata: to('echo') }));
+      const ids = new Set((await Promise.all(sends)).map((task) => task.id));
+      expect(ids.size).toBe(1);
+    });
+
+    test('the same messageId with other content is refused', async () => {
+      const messageId = randomUUID();
+      await client.send('this', { messageId, metadata: to('echo') });
+      const { status, error } = await client.rpc('that', { messageId, metadata: to('echo') });
+      expect(status).toBe(200);
+      expect(error?.code).toBe(-32602);
+      expect(JSON.stringify(error?.data)).toContain('IDEMPOTENCY_MISMATCH');
+    });
+
+    test('an agent’s error ends the message as failed with its code', async () => {
+      await join('failing', (dispatch) => dispatch.error('HANDLER_ERROR', 'it broke'));
+      const task = await client.send('try', { metadata: to('failing') });
+      expect(task.status.state).toBe('failed');
+      expect((await client.message(task.id)).error).toEqual({ code: 'HANDLER_ERROR', message: 'it broke' });
+    });
+
+    test('an agent that does not answer by the deadline fails the message with DEADLINE_EXCEEDED', async () => {
+      await join('late', silent);
+      const task = await client.send('now', { metadata: { ...to('late'), deadline_ms: 700 } });
+      expect(task.status.state).toBe('failed');
+      expect((await client.message(task.id)).error?.code).toBe('DEADLINE_EXCEEDED');
+    });
+
+    test('without an agent the message waits as submitted, then fails with TARGET_UNAVAILABLE', async () => {
+      const waiting = await client.send('anyone?', { metadata: to('nobody'), blocking: false });
+      expect(waiting.status.state).toBe('submitted');
+      const message = await client.untilState(waiting.id, 'failed');
+      expect(message.error?.code).toBe('TARGET_UNAVAILABLE');
+      expect(message.duration_ms).toBeGreaterThanOrEqual(QUEUE_WAIT_MS);
+    });
+
+    test('a message that waits for an agent goes to the one that joins', async () => {
+      const waiting = await client.send('soon', { metadata: to('joiner'), blocking: false });
+      await join('joiner', echo);
+      expect((await client.untilState(waiting.id, 'completed')).assistant_output).toBe('echo: soon');
     });
   });
 
-  test('the Temporal UI tells tenant, session, agent and state of a message, and what is waited for', async () => {
-    await join('seen', (dispatch) => dispatch.ask({ kind: 'confirmation', title: 'Look at me' }));
-    const task = await client.send('show', { metadata: to('seen') });
-    const { tenant_id } = shared.platform.devJson();
-    const query = `FleetTenant = "${tenant_id}" AND FleetSession = "${task.contextId}" AND FleetAgentType = "seen" AND FleetState = "input-required"`;
-    const found = await until(async () => {
-      const ids: string[] = [];
-      for await (const info of shared.temporal.workflow.list({ query })) ids.push(info.workflowId);
-      return ids.find((id) => id === `message:${tenant_id}:${task.id}`);
+  describe('canceling', () => {
+    test('a cancel ends the message and reaches the agent at once', async () => {
+      const agent = await join('holder');
+      const task = await client.send('hold', { metadata: to('holder'), blocking: false });
+      const dispatch = dispatched(agent, await agent.nextOfType('dispatch'));
+      await client.ok('/messages/cancel', { message_id: task.id, reason: 'changed my mind' }, MessageCancelResponse);
+      expect((await client.message(task.id)).state).toBe('canceled');
+      const error = await agent.nextOfType('error');
+      expect(error).toMatchObject({ in_reply_to: dispatch.frame.id, payload: { code: 'CANCELED' } });
+
+      dispatch.result('too late');
+      const late = await agent.nextOfType('error');
+      expect(late.payload.code).toBe('DISPATCH_ALREADY_TERMINAL');
+      expect((await client.message(task.id)).state).toBe('canceled');
+      expect(await client.failure('/messages/cancel', { message_id: task.id })).toBe('409 ALREADY_TERMINAL');
     });
-    const { userMetadata } = (await shared.temporal.workflow.getHandle(found).describe()).raw.executionConfig ?? {};
-    expect(userMetadata?.summary).toBeTruthy();
-    const details = await until(() => currentDetails(found));
-    expect(details).toMatch(/waits for a human/i);
-    await client.ok('/messages/cancel', { message_id: task.id }, MessageCancelResponse);
+
+    test('an interrupt cancels what a session has in flight, and the session stays usable', async () => {
+      const agent = await join('busy');
+      const sessionId = await initSession('busy');
+      const task = await client.send('one', { contextId: sessionId, blocking: false });
+      await agent.nextOfType('dispatch');
+      const interrupted = await client.ok('/sessions/interrupt', { ids: [sessionId] }, SessionsInterruptResponse);
+      expect(interrupted).toMatchObject({ requested: 1, interrupted: 1, session_ids: [sessionId] });
+      expect((await client.message(task.id)).state).toBe('canceled');
+      await agent.next((frame) => frame.type === 'error' && frame.payload.code === 'CANCELED');
+
+      const again = client.send('two', { contextId: sessionId });
+      dispatched(agent, await agent.nextOfType('dispatch')).result('done');
+      expect((await again).status.state).toBe('completed');
+    });
+
+    test('closing a session cancels what it has in flight and takes no more messages', async () => {
+      const agent = await join('closing');
+      const sessionId = await initSession('closing');
+      const task = await client.send('work', { contextId: sessionId, blocking: false });
+      await agent.nextOfType('dispatch');
+      const closed = await client.ok('/sessions/close', { session_id: sessionId }, SessionCloseResponse);
+      expect(closed.status).toBe('completed');
+      expect((await client.message(task.id)).state).toBe('canceled');
+      expect(await client.failure('/sessions/close', { session_id: sessionId })).toBe('409 SESSION_CLOSED');
+      const { error } = await client.rpc('more', { contextId: sessionId });
+      expect(error?.code).toBe(-32004);
+      expect(JSON.stringify(error?.data)).toContain('SESSION_CLOSED');
+      expect(await load('closing-1')).toBe(0);
+    });
   });
 
-  async function currentDetails(workflowId: string): Promise<string | undefined> {
-    const metadata = await shared.temporal.workflow
-      .getHandle(workflowId)
-      .query<{ currentDetails?: string }>('__temporal_workflow_metadata');
-    return metadata.currentDetails;
-  }
-});
+  describe('bounds', () => {
+    test('a full agent refuses another session, and its count returns to 0', async () => {
+      await join('narrow', echo, 1);
+      const sessionId = await initSession('narrow');
+      expect(await load('narrow-1')).toBe(1);
+      expect(await client.failure('/sessions/init', { instance_id: 'narrow-1' })).toBe('409 AGENT_AT_CAPACITY');
+      await client.ok('/sessions/close', { session_id: sessionId }, SessionCloseResponse);
+      expect(await load('narrow-1')).toBe(0);
+      await client.send('implicit', { metadata: to('narrow') });
+      expect(await load('narrow-1')).toBe(0);
+    });
 
-/** Last in this file: the agents above are gone with the platform that is killed here. */
-describe('a platform that is killed while a human is asked', () => {
-  test('asks on after its next start, takes the answer and lets the agent go on', async () => {
-    const agentType = 'patient';
-    await join(agentType, (dispatch) => dispatch.ask({ kind: 'approval', title: 'Launch?' }));
-    const task = await client.send('launch', { metadata: to(agentType) });
-    expect(task.status.state).toBe('input-required');
-
-    await shared.platform.kill9();
-    await shared.platform.start();
-    const pending = await client.ok('/messages/pending', {}, MessagesPendingResponse);
-    expect(pending.messages.map((message) => message.message_id)).toContain(task.id);
-
-    await join(agentType, (dispatch) =>
-      dispatch.result(`launched ${dispatch.payload.params.metadata?.resolution !== undefined}`),
-    );
-    await client.ok(`/messages/${task.id}/resolve`, { resolution: 'approved' }, ResolveResponse);
-    expect((await client.untilState(task.id, 'completed')).assistant_output).toBe('launched true');
+    test('beyond the tenant’s bound of messages in flight a send is 429, and taken again once one has ended', async () => {
+      await join('sink', silent, 0);
+      const held: string[] = [];
+      const refused = await until(async () => {
+        const answer = await client.rpc('fill', { metadata: to('sink'), blocking: false });
+        if (answer.status === 429) return answer;
+        held.push(Task.parse(answer.result).id);
+        return undefined;
+      });
+      expect(refused.body).toMatchObject({ code: 'RATE_LIMITED' });
+      expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+      expect(held.length).toBeLessThanOrEqual(MAX_IN_FLIGHT);
+      for (const id of held) await client.ok('/messages/cancel', { message_id: id }, MessageCancelResponse);
+      expect((await client.send('again', { metadata: to('echo') })).status.state).toBe('completed');
+    });
   });
 });

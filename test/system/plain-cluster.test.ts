@@ -6,6 +6,7 @@ import { echo } from '../setup/agent.js';
 import { joinAgent } from '../setup/fleet.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform.js';
 import { until } from '../setup/until.js';
+import { LONG_WAY } from '../setup/ways.js';
 
 const KEYWORD = 2;
 /** As many as a namespace on a SQL store may have. */
@@ -13,7 +14,7 @@ const ALL_KEYWORDS = Object.fromEntries(Array.from({ length: 10 }, (_, n) => [`T
 
 let shared: SharedPlatform;
 beforeAll(async () => {
-  shared = await startPlatform({ FLEET_LOG_LEVEL: 'info' }, async (connection, namespace) => {
+  shared = await startPlatform({ ...LONG_WAY.env, FLEET_LOG_LEVEL: 'info' }, async (connection, namespace) => {
     await connection.operatorService.addSearchAttributes({ namespace, searchAttributes: ALL_KEYWORDS });
   });
 });

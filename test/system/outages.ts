@@ -10,9 +10,10 @@ import type { TestPlatform } from '../setup/platform-process.js';
 import { allEnded, killEach } from '../setup/process-tree.js';
 import { leftovers, type RecordReader } from '../setup/record-checker.js';
 import { until } from '../setup/until.js';
+import type { Way } from '../setup/ways.js';
 
 const MESSAGES = 200;
-const SENDERS = 16;
+const SENDERS = 64;
 const RECOVERY_MS = 150_000;
 
 /** Numbers from 0 to 1 that a seed repeats. */
@@ -43,17 +44,6 @@ const slow: Behaviour = (dispatch) => {
     20 + random() * slowestMs,
   );
 };
-
-beforeAll(async () => {
-  platform = await startBarePlatform({ QUEUE_WAIT_MS: '60000', RESUME_WINDOW_MS: '5000' });
-  const join = (name: string) =>
-    new JournalingAgent(platform, { instanceId: name, agentType: 'worker', maxConcurrentSessions: 0 }, slow).start();
-  agents = await Promise.all(['worker-1', 'worker-2', 'worker-3'].map(join));
-});
-afterAll(async () => {
-  await Promise.all((agents ?? []).map((agent) => agent.stop()));
-  await platform?.stop();
-});
 
 async function withDatabase<T>(work: (reader: RecordReader) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: platform.devJson().database_url });
@@ -148,57 +138,74 @@ async function healthy(): Promise<void> {
   if (platform.ended) throw new Error(`the platform ended: ${platform.ended}\n${platform.log().slice(-4_000)}`);
 }
 
-describe('kill -9', () => {
-  test('of the whole process tree, twice, with 200 messages in flight: each acknowledged one ends once', async () => {
-    const journal: Journal = new Map();
-    const ids = idsOf('all', MESSAGES);
-    slowestMs = 12_000;
-    for (const share of [0.5, 1]) {
-      const unsent = ids.filter((id) => !journal.has(id));
-      const sending = sendAll(unsent, journal, () => journal.size >= MESSAGES * share);
-      await until(() => journal.size >= MESSAGES * share, { timeoutMs: 120_000, what: 'enough acknowledged messages' });
-      expect(await inFlight()).toBeGreaterThan(MESSAGES * 0.25);
-      await platform.kill9();
-      await sending;
-      await platform.start();
-    }
-    await sendAll(ids, journal); // the acknowledged ones too: they must come back as the same tasks
-    await until(() =>
-      sendAll(
-        ids.filter((id) => !journal.has(id)),
-        journal,
-      ).then(() => journal.size === MESSAGES),
-    );
-    await expectAllEndedOnce(journal);
-    await expectAgentsAgree();
-  }, 400_000);
+/** The tests of servers that are killed, for one of the two ways: a file for each, so that they run beside each other. */
+export function outages({ way, env }: Way): void {
+  beforeAll(async () => {
+    platform = await startBarePlatform({ ...env, QUEUE_WAIT_MS: '60000', RESUME_WINDOW_MS: '5000' });
+    const join = (name: string) =>
+      new JournalingAgent(platform, { instanceId: name, agentType: 'worker', maxConcurrentSessions: 0 }, slow).start();
+    agents = await Promise.all(['worker-1', 'worker-2', 'worker-3'].map(join));
+  });
+  afterAll(async () => {
+    await Promise.all((agents ?? []).map((agent) => agent.stop()));
+    await platform?.stop();
+  });
 
-  test.each([
-    ['Temporal', /temporal.* server start-dev/],
-    ['Postgres', /postgres.* -D /],
-  ])(
-    'of %s alone: callers wait or get 503, it comes back by itself and nothing is lost',
-    async (name, command) => {
+  describe(`${way}, kill -9`, () => {
+    test('of the whole process tree, twice, with 200 messages in flight: each acknowledged one ends once', async () => {
       const journal: Journal = new Map();
-      const ids = idsOf(name, 60);
-      const [server] = await platform.children(command);
-      if (!server) throw new Error(`${name} does not run below the platform`);
-      const sending = sendAll(ids, journal);
-      await until(() => journal.size >= 15);
-      killEach([server]);
-      await allEnded([server]);
-      await sending;
-      await healthy();
-      expect(platform.ended).toBeUndefined();
+      const ids = idsOf('all', MESSAGES);
+      slowestMs = 12_000;
+      for (const share of [0.5, 1]) {
+        const unsent = ids.filter((id) => !journal.has(id));
+        const sending = sendAll(unsent, journal, () => journal.size >= MESSAGES * share);
+        await until(() => journal.size >= MESSAGES * share, {
+          timeoutMs: 120_000,
+          what: 'enough acknowledged messages',
+        });
+        expect(await inFlight()).toBeGreaterThan(MESSAGES * 0.25);
+        await platform.kill9();
+        await sending;
+        await platform.start();
+      }
+      await sendAll(ids, journal); // the acknowledged ones too: they must come back as the same tasks
       await until(() =>
         sendAll(
           ids.filter((id) => !journal.has(id)),
           journal,
-        ).then(() => journal.size === ids.length),
+        ).then(() => journal.size === MESSAGES),
       );
       await expectAllEndedOnce(journal);
       await expectAgentsAgree();
-    },
-    300_000,
-  );
-});
+    }, 400_000);
+
+    test.each([
+      ['Temporal', /temporal.* server start-dev/],
+      ['Postgres', /postgres.* -D /],
+    ])(
+      'of %s alone: callers wait or get 503, it comes back by itself and nothing is lost',
+      async (name, command) => {
+        const journal: Journal = new Map();
+        const ids = idsOf(name, 60);
+        const [server] = await platform.children(command);
+        if (!server) throw new Error(`${name} does not run below the platform`);
+        const sending = sendAll(ids, journal);
+        await until(() => journal.size >= 15);
+        killEach([server]);
+        await allEnded([server]);
+        await sending;
+        await healthy();
+        expect(platform.ended).toBeUndefined();
+        await until(() =>
+          sendAll(
+            ids.filter((id) => !journal.has(id)),
+            journal,
+          ).then(() => journal.size === ids.length),
+        );
+        await expectAllEndedOnce(journal);
+        await expectAgentsAgree();
+      },
+      300_000,
+    );
+  });
+}
