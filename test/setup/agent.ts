@@ -160,7 +160,7 @@ export interface Dispatched {
   error(code: string, message?: string): void;
 }
 
-export function dispatched(agent: RawAgent, frame: Frame): Dispatched {
+export function dispatched(agent: Pick<RawAgent, 'send'>, frame: Frame): Dispatched {
   const payload = frame.payload as unknown as DispatchPayload;
   const reply = (type: string, body: object) => void agent.send(type, body, frame.id);
   return {

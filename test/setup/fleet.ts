@@ -43,6 +43,14 @@ export async function joinAgent(
   return agent;
 }
 
+export interface JournalingOptions extends AgentOptions {
+  /**
+   * Says on its return what it was given, as one that goes on with its work, and answers again what it has answered: an answer may be
+   * lost with its socket. Otherwise work and answers die with the socket that they came by.
+   */
+  keepsWork?: boolean;
+}
+
 /** One dispatch as it reached an agent. */
 export interface JournalEntry {
   instance_id: string;
@@ -56,14 +64,16 @@ export interface JournalEntry {
 export class JournalingAgent {
   readonly journal: JournalEntry[] = [];
   readonly #platform: TestPlatform;
-  readonly #options: AgentOptions;
+  readonly #options: JournalingOptions;
   readonly #behaviour: Behaviour;
+  /** The last word about each dispatch, by its frame's id; only of one that keeps its work. */
+  readonly #answers = new Map<string, { type: string; payload: object }>();
   #agent: RawAgent | undefined;
   #welcome: WelcomePayload | undefined;
   #stopped = false;
   #loop: Promise<void> = Promise.resolve();
 
-  constructor(platform: TestPlatform, options: AgentOptions, behaviour: Behaviour) {
+  constructor(platform: TestPlatform, options: JournalingOptions, behaviour: Behaviour) {
     this.#platform = platform;
     this.#options = options;
     this.#behaviour = behaviour;
@@ -99,13 +109,16 @@ export class JournalingAgent {
     agent.onFrame((frame) => {
       if (frame.type === 'dispatch') this.#serve(agent, frame);
     });
-    this.#welcome = await agent.hello({ resume_token: this.#welcome?.resume_token });
+    const kept = this.#options.keepsWork ? this.journal : [];
+    const inflight = kept.map(({ dispatch_id }) => ({ dispatch_id, last_seq: -1 }));
+    this.#welcome = await agent.hello({ resume_token: this.#welcome?.resume_token, inflight });
     this.#agent = agent;
+    for (const [frameId, { type, payload }] of this.#answers) agent.send(type, payload, frameId);
     if (this.#stopped) agent.close();
   }
 
   #serve(agent: RawAgent, frame: Parameters<typeof dispatched>[1]): void {
-    const dispatch = dispatched(agent, frame);
+    const dispatch = dispatched(this.#options.keepsWork ? { send: this.#keep } : agent, frame);
     const { dispatch_id, attempt, session_context } = dispatch.payload;
     const instance_id = this.#options.instanceId;
     this.journal.push({
@@ -117,4 +130,10 @@ export class JournalingAgent {
     });
     void this.#behaviour(dispatch);
   }
+
+  /** Answers on the socket of the moment. */
+  readonly #keep: RawAgent['send'] = (type, payload, inReplyTo = '') => {
+    this.#answers.set(inReplyTo, { type, payload });
+    return this.#agent?.send(type, payload, inReplyTo) ?? '';
+  };
 }

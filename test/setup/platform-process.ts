@@ -29,6 +29,8 @@ export interface PlatformOptions {
   dataDir: string;
   /** Settings beside those that every test platform has. */
   env?: Record<string, string>;
+  /** Whom its client speaks for; the platform's first credential when absent. */
+  credential?: { client_id: string; client_secret: string };
   /** Where the pid is noted for the clean-up of a run that fails. */
   register?: string;
 }
@@ -46,7 +48,7 @@ export class TestPlatform {
   constructor(options: PlatformOptions) {
     this.#options = options;
     this.dataDir = options.dataDir;
-    this.client = new ApiClient(this);
+    this.client = new ApiClient(this, options.credential);
   }
 
   /** Addresses and the first credential, as of the last start. */
@@ -114,6 +116,16 @@ export class TestPlatform {
     killEach(tree);
     await allEnded(tree);
     await this.#exit;
+  }
+
+  /** Stops the process where it is, as a pause of its machine would; its sockets stay open and fill. */
+  pause(): void {
+    process.kill(this.pid, 'SIGSTOP');
+  }
+
+  /** Lets it go on after `pause`. */
+  resume(): void {
+    process.kill(this.pid, 'SIGCONT');
   }
 
   async restart(): Promise<void> {

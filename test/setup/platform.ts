@@ -16,7 +16,9 @@ export interface SharedPlatform {
   database: FreshDatabase;
   /** A Temporal client in the platform's own namespace. */
   temporal: Client;
-  /** Stops the platform, rejects if its record contradicts itself, and drops what it had. */
+  /** Starts a second process on the same database and namespace, as another machine would be; its client is the same tenant's. */
+  startPeer(): Promise<TestPlatform>;
+  /** Stops the platform and its peers, rejects if its record contradicts itself, and drops what it had. */
   dispose(): Promise<void>;
 }
 
@@ -38,19 +40,28 @@ export async function startPlatform(
   const namespace = `test-${randomBytes(6).toString('hex')}`;
   await createNamespace(connection, namespace);
   await prepare(connection, namespace);
-  const platform = new TestPlatform({
-    dataDir: mkdtempSync(join(inject('runDir'), 'platform-')),
-    register: join(inject('runDir'), 'processes'),
-    env: {
-      DATABASE_URL: database.url,
-      TEMPORAL_ADDRESS: inject('temporalAddress'),
-      TEMPORAL_NAMESPACE: namespace,
-      ...env,
-    },
-  });
+  const settings = {
+    DATABASE_URL: database.url,
+    TEMPORAL_ADDRESS: inject('temporalAddress'),
+    TEMPORAL_NAMESPACE: namespace,
+    FLEET_SECRET_KEY: randomBytes(32).toString('base64'),
+    ...env,
+  };
+  const processes: TestPlatform[] = [];
+  const add = (credential?: { client_id: string; client_secret: string }): TestPlatform => {
+    const added = new TestPlatform({
+      dataDir: mkdtempSync(join(inject('runDir'), 'platform-')),
+      register: join(inject('runDir'), 'processes'),
+      env: settings,
+      ...(credential && { credential }),
+    });
+    processes.push(added);
+    return added;
+  };
+  const platform = add();
   const dispose = async () => {
     try {
-      await platform.stop();
+      for (const running of processes.reverse()) await running.stop();
       const found = await contradictions(database);
       if (found.length > 0) throw new Error(found.join('\n'));
     } finally {
@@ -65,7 +76,8 @@ export async function startPlatform(
     await database.drop();
     throw error;
   }
-  return { platform, database, temporal: new Client({ connection, namespace }), dispose };
+  const startPeer = () => add(platform.devJson()).start();
+  return { platform, database, temporal: new Client({ connection, namespace }), startPeer, dispose };
 }
 
 /** A platform that brings its own Postgres and Temporal, as on a bare machine. */

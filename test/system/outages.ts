@@ -89,6 +89,14 @@ async function sendAll(messageIds: string[], journal: Journal, stop: () => boole
   await Promise.all(Array.from({ length: SENDERS }, sender));
 }
 
+/** Sends those that are not acknowledged, again and again, until it is enough. */
+async function sendUntil(enough: () => boolean, messageIds: string[], journal: Journal): Promise<void> {
+  while (!enough()) {
+    const unsent = messageIds.filter((id) => !journal.has(id));
+    await sendAll(unsent, journal, enough);
+  }
+}
+
 const NOT_ENDED = "SELECT 1 FROM messages WHERE state NOT IN ('completed', 'failed', 'canceled')";
 const inFlight = () => withDatabase(async (reader) => (await reader.query(NOT_ENDED)).length);
 
@@ -157,24 +165,16 @@ export function outages({ way, env }: Way): void {
       const ids = idsOf('all', MESSAGES);
       slowestMs = 12_000;
       for (const share of [0.5, 1]) {
-        const unsent = ids.filter((id) => !journal.has(id));
-        const sending = sendAll(unsent, journal, () => journal.size >= MESSAGES * share);
-        await until(() => journal.size >= MESSAGES * share, {
-          timeoutMs: 120_000,
-          what: 'enough acknowledged messages',
-        });
+        const enough = () => journal.size >= MESSAGES * share;
+        const sending = sendUntil(enough, ids, journal);
+        await until(enough, { timeoutMs: 120_000, what: 'enough acknowledged messages' });
         expect(await inFlight()).toBeGreaterThan(MESSAGES * 0.25);
         await platform.kill9();
         await sending;
         await platform.start();
       }
       await sendAll(ids, journal); // the acknowledged ones too: they must come back as the same tasks
-      await until(() =>
-        sendAll(
-          ids.filter((id) => !journal.has(id)),
-          journal,
-        ).then(() => journal.size === MESSAGES),
-      );
+      await sendUntil(() => journal.size === MESSAGES, ids, journal);
       await expectAllEndedOnce(journal);
       await expectAgentsAgree();
     }, 400_000);
@@ -186,7 +186,7 @@ export function outages({ way, env }: Way): void {
       'of %s alone: callers wait or get 503, it comes back by itself and nothing is lost',
       async (name, command) => {
         const journal: Journal = new Map();
-        const ids = idsOf(name, 60);
+        const ids = idsOf(name, 120);
         const [server] = await platform.children(command);
         if (!server) throw new Error(`${name} does not run below the platform`);
         const sending = sendAll(ids, journal);
@@ -196,12 +196,7 @@ export function outages({ way, env }: Way): void {
         await sending;
         await healthy();
         expect(platform.ended).toBeUndefined();
-        await until(() =>
-          sendAll(
-            ids.filter((id) => !journal.has(id)),
-            journal,
-          ).then(() => journal.size === ids.length),
-        );
+        await sendUntil(() => journal.size === ids.length, ids, journal);
         await expectAllEndedOnce(journal);
         await expectAgentsAgree();
       },

@@ -56,11 +56,11 @@ describe.each(WAYS)('$way', ({ env }) => {
     const all = async (holds: typeof timedOut) =>
       (await Promise.all(ids.map((id) => holds(temporal, id)))).every(Boolean);
     await until(() => all(supervised), { what: 'the workflow of each message' });
-    process.kill(platform.pid, 'SIGSTOP');
+    platform.pause();
     try {
       await until(() => all(timedOut), { timeoutMs: 40_000, what: 'dispatches that Temporal gave up on' });
     } finally {
-      process.kill(platform.pid, 'SIGCONT');
+      platform.resume();
       await connection.close();
     }
     for (const answer of held) answer();

@@ -1,0 +1,105 @@
+import { SessionInitResponse } from '../../contracts/sessions.js';
+import type { Behaviour, Dispatched } from './agent.js';
+import type { ApiClient, RpcAnswer, SendOptions } from './api-client.js';
+import type { FreshDatabase } from './database.js';
+import { RowLock } from './row-lock.js';
+import { until } from './until.js';
+
+/** Where a message stands when its process is stopped. */
+export type MessageStep =
+  /** Its first transaction waits for a lock. */
+  | 'accepting'
+  /** The agent has it, and answers while the process stands still. */
+  | 'early'
+  /** The agent has it, and answers when another process has looked after the message. */
+  | 'late'
+  /** The agent has answered, and the last transaction waits for a lock. */
+  | 'storing'
+  /** The request lies in the socket, unread. */
+  | 'unread';
+
+const HELD_STEPS = ['early', 'late', 'storing'] as const;
+const MESSAGES_AT_A_STEP = 2;
+
+/** Messages on their way through a platform, each held at its step by locks and by an agent that waits. */
+export class MessageSteps {
+  /** What became of each caller, by the text it sent. */
+  readonly callers = new Map<string, Promise<RpcAnswer>>();
+  readonly #round: string;
+  readonly #client: ApiClient;
+  readonly #database: FreshDatabase;
+  readonly #held = new Map<string, Dispatched>();
+  readonly #sessions: string[] = [];
+  readonly #locks: RowLock[] = [];
+
+  /** @param round tells these messages from others */
+  constructor(round: string, client: ApiClient, database: FreshDatabase) {
+    this.#round = round;
+    this.#client = client;
+    this.#database = database;
+  }
+
+  /** The texts of the messages at these steps. */
+  texts(...steps: MessageStep[]): string[] {
+    const numbers = Array.from({ length: MESSAGES_AT_A_STEP }, (_, index) => index + 1);
+    return steps.flatMap((step) => numbers.map((number) => `${this.#round}, ${step} ${number}`));
+  }
+
+  /** The agent's part: it answers at once what is not to be held, also what it is given when another took a message over. */
+  readonly behaviour: Behaviour = (dispatch) => {
+    if (this.texts(...HELD_STEPS).includes(dispatch.text) && !this.#held.has(dispatch.text))
+      this.#held.set(dispatch.text, dispatch);
+    else dispatch.result(`done: ${dispatch.text}`);
+  };
+
+  /** Brings messages to every step before the process stops: at once, so that none is handed to its workflow yet. */
+  async prepare(agentType: string): Promise<void> {
+    const [accepting, held, storing] = [this.texts('accepting'), this.texts(...HELD_STEPS), this.texts('storing')];
+    for (const _text of accepting) {
+      const { session_id } = await this.#client.ok('/sessions/init', { agent_type: agentType }, SessionInitResponse);
+      this.#sessions.push(session_id);
+    }
+    const sessions = await this.#lock('SELECT 1 FROM sessions WHERE session_id = ANY ($1)', this.#sessions);
+    for (const [index, text] of accepting.entries()) this.#send(text, { contextId: this.#sessions[index] as string });
+    for (const text of held) this.#send(text, { metadata: { agent_type: agentType } });
+    await until(() => this.#held.size === held.length, { what: 'the dispatches' });
+    await until(async () => (await sessions.waiters()) >= accepting.length, { what: 'accepts that wait' });
+    const messageIds = storing.map((text) => this.#held.get(text)?.payload.session_context.message_id);
+    const messages = await this.#lock('SELECT 1 FROM messages WHERE message_id = ANY ($1)', messageIds);
+    this.answer('storing');
+    await until(async () => (await messages.waiters()) >= storing.length, { what: 'results that wait' });
+  }
+
+  /** Callers come whom the stopped process does not hear. */
+  sendUnread(agentType: string): void {
+    for (const text of this.texts('unread')) this.#send(text, { metadata: { agent_type: agentType } });
+  }
+
+  /** The agent answers what it holds at this step. */
+  answer(step: (typeof HELD_STEPS)[number]): void {
+    for (const text of this.texts(step)) this.#held.get(text)?.result(`done: ${text}`);
+  }
+
+  /** What waits for locks goes on. */
+  async releaseLocks(): Promise<void> {
+    for (const lock of this.#locks.splice(0)) await lock.release();
+  }
+
+  /** Ends the sessions that were made for the messages. */
+  async closeSessions(client: ApiClient): Promise<void> {
+    for (const session_id of this.#sessions) await client.post('/sessions/close', { session_id });
+  }
+
+  /** Sends and goes on; the answer is awaited in `callers`. */
+  #send(text: string, options: SendOptions): void {
+    const answer = this.#client.rpc(text, options);
+    answer.catch(() => undefined); // it is awaited later
+    this.callers.set(text, answer);
+  }
+
+  async #lock(select: string, ids: readonly unknown[]): Promise<RowLock> {
+    const lock = await RowLock.on(this.#database.url, select, [ids]);
+    this.#locks.push(lock);
+    return lock;
+  }
+}
