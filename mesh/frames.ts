@@ -10,7 +10,7 @@ import {
   type WelcomePayload,
 } from '../contracts/frames.js';
 import { uuidv7 } from '../runtime/ids.js';
-import { jsonProblem, makeWellFormed } from '../runtime/json-guard.js';
+import { jsonProblem, makeWellFormed, mayBeIllFormed } from '../runtime/json-guard.js';
 
 type Payloads = { [Type in keyof typeof AGENT_FRAME_PAYLOADS]: z.infer<(typeof AGENT_FRAME_PAYLOADS)[Type]> } & {
   tool_call: Record<string, unknown>;
@@ -40,6 +40,8 @@ export function parseFrame(text: string): Inbound {
   if (unfit) return { kind: 'bad', problem: `The frame ${unfit}.` };
   const envelope = FrameEnvelope.safeParse(json);
   if (!envelope.success) return { kind: 'bad', problem: describe(envelope.error) };
+  // A chunk may end inside a surrogate pair that the next one completes.
+  if (envelope.data.type !== 'dispatch_chunk' && mayBeIllFormed(text)) makeWellFormed(envelope.data.payload);
   return parsePayload(envelope.data);
 }
 
@@ -48,8 +50,6 @@ function parsePayload(envelope: FrameEnvelope): Inbound {
   if (!isKnown(type)) return { kind: 'unknown', id, type };
   const reply_to = envelope.in_reply_to ?? '';
   if (REPLY_FRAMES.includes(type) && reply_to === '') return { kind: 'bad', id, problem: `${type} needs in_reply_to.` };
-  // A chunk may end inside a surrogate pair that the next one completes.
-  if (type !== 'dispatch_chunk') makeWellFormed(envelope.payload);
   if (type === 'tool_call' || type === 'tool_result') {
     return { kind: 'frame', frame: { type, id, reply_to, payload: envelope.payload } };
   }

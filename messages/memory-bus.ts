@@ -36,8 +36,8 @@ class MemoryBus implements ChunkBus {
     this.#bytes += buffer.bytes;
     this.#buffers.delete(key);
     this.#buffers.set(key, buffer);
-    this.#fit();
-    for (const listener of [...buffer.listeners]) deliver(listener, placed, this.#options.log);
+    if (this.#bytes > this.#options.totalBytesMax) this.#fit();
+    for (const listener of buffer.listeners) deliver(listener, placed, this.#options.log);
   }
 
   subscribe(
@@ -47,11 +47,8 @@ class MemoryBus implements ChunkBus {
     listener: (placed: PlacedEvent) => void,
   ): () => void {
     const buffer = this.#buffer(`${tenantId}:${messageId}`);
-    // One wrapper per subscription: the same function may follow twice.
-    const follow = (placed: PlacedEvent): void => listener(placed);
-    for (const placed of buffer.after(afterCursor)) deliver(follow, placed, this.#options.log);
-    buffer.listeners.add(follow);
-    return () => void buffer.listeners.delete(follow);
+    for (const placed of buffer.after(afterCursor)) deliver(listener, placed, this.#options.log);
+    return buffer.follow(listener);
   }
 
   async isReachable(): Promise<boolean> {
@@ -89,7 +86,7 @@ class MemoryBus implements ChunkBus {
   #drop(key: string, buffer: MessageBuffer): void {
     this.#bytes -= buffer.bytes;
     buffer.clear();
-    if (buffer.listeners.size === 0) this.#buffers.delete(key);
+    if (buffer.listeners.length === 0) this.#buffers.delete(key);
     else this.#bytes += buffer.bytes;
   }
 }

@@ -1,22 +1,69 @@
 import { LIMITS } from '../contracts/limits.js';
 
 /**
+ * Whether brackets nest deeper than `most`, without parsing: a text of 100,000 brackets must not cost more than reading it. Only
+ * strings hide brackets.
+ */
+export function nestsDeeper(text: string, most: number): boolean {
+  let depth = 0;
+  for (let at = 0; at < text.length; at++) {
+    const char = text.charCodeAt(at);
+    if (char === QUOTE) at = endOfString(text, at);
+    else if (char === OPEN_BRACKET || char === OPEN_BRACE) {
+      if (++depth > most) return true;
+    } else if (char === CLOSE_BRACKET || char === CLOSE_BRACE) depth--;
+  }
+  return false;
+}
+const [QUOTE, BACKSLASH, OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [...'"\\[]{}'].map((char) =>
+  char.charCodeAt(0),
+);
+
+/** Where the string that begins at `start` ends; the end of the text when it does not. Hops from quote to quote. */
+function endOfString(text: string, start: number): number {
+  let at = text.indexOf('"', start + 1);
+  while (at !== -1 && isEscaped(text, at)) at = text.indexOf('"', at + 1);
+  return at === -1 ? text.length : at;
+}
+
+function isEscaped(text: string, at: number): boolean {
+  let before = at;
+  while (text.charCodeAt(before - 1) === BACKSLASH) before--;
+  return (at - before) % 2 === 1;
+}
+
+/**
+ * Whether a value parsed from well-formed text may hold what `makeWellFormed` replaces: only an escape brings half of a surrogate
+ * pair into it.
+ */
+export function mayBeIllFormed(text: string): boolean {
+  return text.includes('\\u');
+}
+
+/**
  * What makes a parsed JSON value unfit for the platform, or undefined: nesting deeper than `LIMITS.jsonDepth`, keys that reach
- * an object's prototype, NUL in a key or string (Postgres takes none), a key that is not well-formed Unicode. Walks without
- * recursion.
+ * an object's prototype, NUL in a key or string (Postgres takes none), a key that is not well-formed Unicode.
  */
 export function jsonProblem(root: unknown): string | undefined {
-  const open: { value: unknown; depth: number }[] = [{ value: root, depth: 1 }];
-  for (let entry = open.pop(); entry !== undefined; entry = open.pop()) {
-    const { value, depth } = entry;
-    if (typeof value === 'string' && value.includes('\0')) return 'holds a NUL character';
-    if (typeof value !== 'object' || value === null) continue;
-    if (depth > LIMITS.jsonDepth) return `is nested deeper than ${LIMITS.jsonDepth}`;
-    for (const [key, member] of Object.entries(value)) {
-      const problem = keyProblem(key, member);
-      if (problem) return problem;
-      open.push({ value: member, depth: depth + 1 });
-    }
+  return problemAt(root, 1);
+}
+
+/** The recursion is bounded: it ends where the nesting is too deep. */
+function problemAt(value: unknown, depth: number): string | undefined {
+  if (typeof value === 'string') return value.includes('\0') ? 'holds a NUL character' : undefined;
+  if (typeof value !== 'object' || value === null) return undefined;
+  if (depth > LIMITS.jsonDepth) return `is nested deeper than ${LIMITS.jsonDepth}`;
+  if (Array.isArray(value)) return firstProblem(value, (item) => problemAt(item, depth + 1));
+  return firstProblem(Object.keys(value), (key) => {
+    const member = (value as Record<string, unknown>)[key];
+    return keyProblem(key, member) ?? problemAt(member, depth + 1);
+  });
+}
+
+function firstProblem<T>(items: readonly T[], problemOf: (item: T) => string | undefined): string | undefined {
+  for (const item of items) {
+    const problem = problemOf(item);
+    if (problem !== undefined) return problem;
   }
   return undefined;
 }
@@ -37,7 +84,8 @@ function keyProblem(key: string, member: unknown): string | undefined {
  */
 export function makeWellFormed(root: unknown): void {
   if (typeof root !== 'object' || root === null) return;
-  for (const [key, member] of Object.entries(root)) {
+  for (const key of Object.keys(root)) {
+    const member = (root as Record<string, unknown>)[key];
     if (typeof member !== 'string') makeWellFormed(member);
     else if (!member.isWellFormed()) (root as Record<string, unknown>)[key] = member.toWellFormed();
   }

@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import type { TokenClaims } from '../contracts/auth.js';
 
 /** Beyond this many tokens the one that was used longest ago is forgotten. */
@@ -48,5 +48,5 @@ export class VerifiedTokens<Key> {
 }
 
 function digestOf(token: string): string {
-  return hash('sha256', token, 'base64');
+  return createHash('sha256').update(token).digest('base64');
 }

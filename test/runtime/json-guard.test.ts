@@ -1,0 +1,65 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { jsonProblem, makeWellFormed, mayBeIllFormed, nestsDeeper } from '../../runtime/json-guard.js';
+
+function depthOf(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  return 1 + Math.max(0, ...Object.values(value).map(depthOf));
+}
+
+describe('nesting of JSON text', () => {
+  it('is what parsing it would find', () => {
+    const text = fc.json({ depthSize: 'large' });
+    const hiding = fc
+      .array(fc.string({ unit: fc.constantFrom('"', '\\', '[', '{', ']', '}', 'a') }))
+      .map((words) => JSON.stringify(words));
+    fc.assert(
+      fc.property(fc.oneof(text, hiding), (json) => {
+        const depth = depthOf(JSON.parse(json));
+        expect([nestsDeeper(json, depth), depth > 0 && nestsDeeper(json, depth - 1)]).toEqual([false, depth > 0]);
+      }),
+    );
+  });
+
+  it.each([
+    ['a string that does not end', '"[[[', false],
+    ['a quote that is escaped at the end', '["\\"', false],
+    ['brackets after a backslash that is escaped', '"\\\\"[[[', true],
+    ['brackets alone', '['.repeat(100_000), true],
+    ['backslashes before each quote', `"${'\\\\\\"'.repeat(100_000)}"`, false],
+  ])('is told of %s', (_what, text, deeper) => {
+    expect(nestsDeeper(text, 2)).toBe(deeper);
+  });
+});
+
+describe('text without escapes', () => {
+  it('needs no mending once parsed, and its twin in escapes is noticed', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (text) => {
+        const json = JSON.stringify(text);
+        const parsed = { text: JSON.parse(json) };
+        if (!mayBeIllFormed(json)) expect(parsed.text.isWellFormed()).toBe(true);
+        makeWellFormed(parsed);
+        expect(parsed.text).toBe(text.toWellFormed());
+      }),
+    );
+    expect(mayBeIllFormed('"\\ud83d"')).toBe(true);
+  });
+});
+
+describe('values unfit for the platform', () => {
+  const nested = (depth: number): unknown => (depth === 0 ? 1 : [nested(depth - 1)]);
+  it.each<[string, unknown, string | undefined]>([
+    ['32 levels', nested(32), undefined],
+    ['33 levels', nested(33), 'is nested deeper than 32'],
+    ['a prototype key in a list', JSON.parse('[0,{"a":{"__proto__":1}}]'), 'holds the key __proto__'],
+    ['a constructor with a prototype', { constructor: { prototype: 1 } }, 'holds the key constructor.prototype'],
+    ['a constructor', { constructor: 'Bauhaus' }, undefined],
+    ['NUL in a string', ['fine', { a: 'b\0' }], 'holds a NUL character'],
+    ['NUL in a key', { 'a\0': 1 }, 'holds a NUL character'],
+    ['half of a pair in a key', { '\ud83d': 1 }, 'holds a key that is not well-formed Unicode'],
+    ['half of a pair in a string', ['\ud83d'], undefined],
+  ])('are told: %s', (_what, value, problem) => {
+    expect(jsonProblem(value)).toBe(problem);
+  });
+});
