@@ -1,137 +1,93 @@
 /**
- * What `/send` costs: a whole platform, an echo agent, and a floor measured in the same run.
+ * What `/send` costs beside its floors, measured in the same run on the same servers (docs/performance.md).
  *
- *     npm run build && node bench/send.mjs [messages] [at once]
- *
- * The floor of one message is what no design can do without: two commits to the same Postgres and one round trip over a WebSocket
- * with TLS. Only ratios are worth comparing between machines.
+ *     npm run bench:send -- [--json FILE] [--rounds N] [--rows name,name]
  */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { createServer } from 'node:https';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
-import pg from 'pg';
-import { WebSocket, WebSocketServer } from 'ws';
-import { connectAgent } from '../dist/sdk/agent/index.js';
-import { createClient } from '../dist/sdk/client/index.js';
+import { writeFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { CpuMeter } from './cpu.mjs';
+import { machineLine, ratiosOf, ratioTable, rowTable, summarize } from './report.mjs';
+import { setUp } from './rows.mjs';
+import { Stage } from './stage.mjs';
 
-const MESSAGES = Number(process.argv[2] ?? 100);
-const AT_ONCE = Number(process.argv[3] ?? 16);
-const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const ROUNDS = 3;
+const IDLE_MS = 2_000;
+const WARM_UP = { width: 16, rampMs: 0, ms: 1_500 };
 
-/** Runs `work` `count` times, `width` at once. Gives milliseconds per call (median) and calls per second. */
-async function measure(count, width, work) {
-  const times = [];
-  let left = count;
-  const startedAt = performance.now();
-  const lane = async () => {
-    while (left-- > 0) {
-      const from = performance.now();
-      await work();
-      times.push(performance.now() - from);
-    }
-  };
-  await Promise.all(Array.from({ length: width }, lane));
-  const seconds = (performance.now() - startedAt) / 1_000;
-  times.sort((a, b) => a - b);
-  return { p50: times[times.length >> 1], perSecond: count / seconds };
+const { values: given } = parseArgs({
+  options: { json: { type: 'string' }, rounds: { type: 'string' }, rows: { type: 'string' } },
+});
+const say = (text) => process.stdout.write(`${text}\n`);
+const progress = (text) => process.stderr.write(`[bench] ${text}\n`);
+
+/** CPU milliseconds per message of the caller and of those who work for the row. */
+function cpuPerMessage(row, before, after, total) {
+  const names = ['caller', ...row.processes].filter((name) => name in after);
+  return Object.fromEntries(names.map((name) => [name, (after[name] - before[name]) / total]));
 }
 
-async function startPlatform(dataDir) {
-  const env = {
-    ...process.env,
-    FLEET_DATA_DIR: dataDir,
-    FLEET_API_PORT: '0',
-    FLEET_MESH_PORT: '0',
-    FLEET_EXAMPLES: 'off',
-  };
-  const child = spawn(process.execPath, [join(root, 'dist', 'start.js')], {
-    env,
-    stdio: ['ignore', 'ignore', 'inherit'],
-  });
-  const devFile = join(dataDir, 'dev.json');
-  while (!existsSync(devFile)) {
-    if (child.exitCode !== null) throw new Error('the platform did not start');
-    await delay(100);
+/** One round of a row. Its CPU time includes what is left to be done after the answers. */
+async function measureRow(row, meter) {
+  const { calls, maxMs, rampMs, ms } = row.pace;
+  const latency = await row.sequential({ calls, maxMs });
+  await meter.settle();
+  const before = meter.read();
+  const at16 = await row.throughput({ width: 16, rampMs, ms });
+  await meter.settle();
+  const cpu = cpuPerMessage(row, before, meter.read(), at16.total);
+  const at64 = await row.throughput({ width: 64, rampMs, ms });
+  await meter.settle();
+  return { ...latency, rps16: at16.perSecond, rps64: at64.perSecond, cpu };
+}
+
+async function warmUp(rows, meter) {
+  await meter.learnIdle(IDLE_MS);
+  for (const row of rows) {
+    progress(`warming up ${row.name}`);
+    await row.throughput(WARM_UP);
+    await meter.settle();
   }
-  return { child, dev: JSON.parse(readFileSync(devFile, 'utf8')) };
 }
 
-/** Two commits and an echo over a WebSocket with TLS. */
-async function floorOf(dev, dataDir) {
-  const pool = new pg.Pool({ connectionString: dev.database_url, max: AT_ONCE });
-  pool.on('error', () => undefined); // the platform stops its Postgres at the end
-  await pool.query('CREATE TABLE bench_floor (id bigint GENERATED ALWAYS AS IDENTITY, body text)');
-  const tls = {
-    cert: readFileSync(join(dataDir, 'tls', 'server.pem')),
-    key: readFileSync(join(dataDir, 'tls', 'server-key.pem')),
-  };
-  const server = createServer(tls);
-  new WebSocketServer({ server }).on('connection', (socket) => socket.on('message', (data) => socket.send(data)));
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const socket = new WebSocket(`wss://127.0.0.1:${server.address().port}`, { ca: readFileSync(dev.ca_file) });
-  await once(socket, 'open');
-  const waiting = new Map();
-  socket.on('message', (data) => waiting.get(String(data))?.());
-  let next = 0;
-  const echo = () =>
-    new Promise((resolve) => {
-      const id = String(next++);
-      waiting.set(id, resolve);
-      socket.send(id);
-    });
-  const commit = () => pool.query('INSERT INTO bench_floor (body) VALUES ($1)', ['x'.repeat(500)]);
-  const work = async () => {
-    await commit();
-    await echo();
-    await commit();
-  };
-  const close = async () => {
-    socket.terminate();
-    server.close();
-    await pool.query('DROP TABLE bench_floor');
-    await pool.end();
-  };
-  return { work, close };
+async function measureAll(rows, meter, count) {
+  const rounds = new Map(rows.map(({ name }) => [name, []]));
+  for (let round = 1; round <= count; round += 1) {
+    for (const row of rows) {
+      const result = await measureRow(row, meter);
+      rounds.get(row.name).push(result);
+      const { p50Ms, rps16, rps64 } = result;
+      progress(
+        `round ${round}/${count} ${row.name}: ${p50Ms.toFixed(2)} ms, ${rps16.toFixed(0)}/s, ${rps64.toFixed(0)}/s`,
+      );
+    }
+  }
+  return rounds;
 }
 
-function report(name, floor, send) {
-  const latency = `p50 ${send.p50.toFixed(1)} ms, floor ${floor.p50.toFixed(1)} ms, ratio ${(send.p50 / floor.p50).toFixed(1)}`;
-  const rate = `${send.perSecond.toFixed(0)}/s, floor ${floor.perSecond.toFixed(0)}/s, ratio ${(floor.perSecond / send.perSecond).toFixed(1)}`;
-  process.stdout.write(`${name}: ${latency}; ${rate}\n`);
-}
-
-const dataDir = mkdtempSync(join(tmpdir(), 'fleet-bench-'));
-const { child, dev } = await startPlatform(dataDir);
-try {
-  const access = {
-    baseUrl: dev.base_url,
-    clientId: dev.client_id,
-    clientSecret: dev.client_secret,
-    ca: readFileSync(dev.ca_file, 'utf8'),
-  };
-  const agent = await connectAgent({
-    ...access,
-    agentType: 'echo',
-    maxConcurrentSessions: 0,
-    onMessage: async (task) => task.text,
+/** @throws when a name is not one of a row */
+function chosen(rows) {
+  if (!given.rows) return rows;
+  return given.rows.split(',').map((name) => {
+    const row = rows.find((one) => one.name === name);
+    if (!row) throw new Error(`--rows: ${name} is not one of ${rows.map((one) => one.name).join(', ')}`);
+    return row;
   });
-  const client = createClient(access);
-  const { work, close } = await floorOf(dev, dataDir);
-  const send = () => client.send('hello', { metadata: { agent_type: 'echo' } });
-  await measure(10, 2, send);
-  await measure(10, 2, work);
-  report('one at a time', await measure(MESSAGES, 1, work), await measure(MESSAGES, 1, send));
-  report(`${AT_ONCE} at once`, await measure(MESSAGES * 2, AT_ONCE, work), await measure(MESSAGES * 2, AT_ONCE, send));
-  await close();
-  await agent.close();
-} finally {
-  child.kill('SIGTERM');
-  await once(child, 'exit');
-  rmSync(dataDir, { recursive: true, force: true });
 }
+
+async function bench(stage) {
+  const machine = machineLine();
+  progress('starting platforms, agents and floors');
+  const { rows: all, pids } = await setUp(stage);
+  const rows = chosen(all);
+  const meter = new CpuMeter(pids);
+  await warmUp(rows, meter);
+  const rounds = await measureAll(rows, meter, Number(given.rounds ?? ROUNDS));
+  const summaries = rows.map(({ name }) => summarize(name, rounds.get(name)));
+  const figures = summaries.map(({ row }) => row);
+  const ratios = ratiosOf(figures);
+  say(`${machine}\n\n${rowTable(summaries)}\n\n${ratioTable(ratios)}`);
+  if (given.json) writeFileSync(given.json, `${JSON.stringify({ rows: figures, ratios }, null, 2)}\n`);
+  return 0;
+}
+
+process.exitCode = await Stage.run(bench);

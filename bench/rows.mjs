@@ -1,0 +1,100 @@
+/** The rows of `npm run bench:send`: what is called, and which processes work for it. */
+import { agentSocket } from './agent-socket.mjs';
+import { Caller } from './callers.mjs';
+import { dispatchOf, PARTS } from './frames.mjs';
+import { measured } from './measure.mjs';
+import { POOL_MAX } from './platform.mjs';
+import { createDatabase, createNamespaces, joinAgents, serverPids } from './stage.mjs';
+
+/** How much of a row is one round of it: calls in a row, in so many milliseconds at most; then milliseconds at 16 and at 64 callers. */
+const QUICK = { calls: 300, maxMs: 3_000, rampMs: 300, ms: 1_600 };
+const SLOW = { calls: 50, maxMs: 4_000, rampMs: 1_000, ms: 3_000 };
+
+const NAMESPACES = { long: 'fleet-long', bare: 'fleet-bare' };
+
+/** The long way: a second platform on the first one's servers, with its own database and namespace. */
+async function longPlatform(stage, { database_url, temporal_address }) {
+  return stage.platform('long', {
+    FLEET_SHORT_WAY: 'off',
+    DATABASE_URL: await createDatabase(database_url, 'fleet_long'),
+    TEMPORAL_ADDRESS: temporal_address,
+    TEMPORAL_NAMESPACE: NAMESPACES.long,
+  });
+}
+
+async function floors(stage, { dev, ca }, agents) {
+  const floor = await stage.child('floor.mjs', {
+    databaseUrl: await createDatabase(dev.database_url, 'floor'),
+    poolMax: POOL_MAX,
+    connected: { url: agents.connected.ready.url, ca },
+    hostedUrl: agents.hosted.ready.url,
+  });
+  const bare = await stage.child('temporal-floor.mjs', {
+    databaseUrl: await createDatabase(dev.database_url, 'bare'),
+    poolMax: POOL_MAX,
+    temporalAddress: dev.temporal_address,
+    namespace: NAMESPACES.bare,
+  });
+  return { floor, bare };
+}
+
+/** Work that is called in a process of its own. */
+const within = (child) => ({
+  sequential: (options) => child.ask('sequential', options),
+  throughput: (options) => child.ask('throughput', options),
+});
+
+/**
+ * Starts everything that the rows need. Postgres, Temporal and the certificate are the first platform's own.
+ * @param {import('./stage.mjs').Stage} stage
+ * @returns the rows in the order of a round, and the process ids by name
+ */
+export async function setUp(stage) {
+  const short = await stage.platform('short', { FLEET_SHORT_WAY: 'on' });
+  await createNamespaces(short.dev.temporal_address, Object.values(NAMESPACES));
+  const long = await longPlatform(stage, short.dev);
+  const agents = await stage.agents(short);
+  await joinAgents(short, agents);
+  await joinAgents(long, agents);
+  const { floor, bare } = await floors(stage, short, agents);
+  const exchange = await agentSocket({ url: agents.connected.ready.url, ca: short.ca });
+  const pids = {
+    caller: process.pid,
+    short: short.pid,
+    long: long.pid,
+    floor: floor.pid,
+    bare: bare.pid,
+    connected: agents.connected.pid,
+    hosted: agents.hosted.pid,
+    ...serverPids(short),
+  };
+  const callers = {
+    agent: new Caller(agents.hosted.ready.url),
+    floor: new Caller(floor.ready.url),
+    short: new Caller(short.dev.base_url, short.token),
+    long: new Caller(long.dev.base_url, long.token),
+  };
+  return { rows: createRows({ exchange, callers, floor, bare }), pids };
+}
+
+/** @param processes those that work for the row, beside the caller */
+const row = (name, pace, processes, measurements) => ({ name, pace, processes, ...measurements });
+
+function createRows({ exchange, callers, floor, bare }) {
+  const direct = async () => void (await exchange(dispatchOf('direct', PARTS)));
+  const shortWay = ['short', 'postgres', 'temporal'];
+  const longWay = ['long', 'postgres', 'temporal'];
+  return [
+    row('agent_connected', QUICK, ['connected'], measured(direct)),
+    row('agent_hosted', QUICK, ['hosted'], measured(callers.agent.ask())),
+    row('floor_without_http', QUICK, ['floor', 'connected', 'postgres'], within(floor)),
+    row('floor', QUICK, ['floor', 'connected', 'postgres'], measured(callers.floor.send('echo'))),
+    row('send_short', QUICK, [...shortWay, 'connected'], measured(callers.short.send('echo'))),
+    row('stream_short', QUICK, [...shortWay, 'connected'], measured(callers.short.stream('echo'))),
+    row('floor_hosted', QUICK, ['floor', 'hosted', 'postgres'], measured(callers.floor.send('echo', '/send-hosted'))),
+    row('send_short_hosted', QUICK, [...shortWay, 'hosted'], measured(callers.short.send('echo-hosted'))),
+    row('floor_temporal', SLOW, ['bare', 'postgres', 'temporal'], within(bare)),
+    row('send_long', SLOW, [...longWay, 'connected'], measured(callers.long.send('echo'))),
+    row('send_long_hosted', SLOW, [...longWay, 'hosted'], measured(callers.long.send('echo-hosted'))),
+  ];
+}
