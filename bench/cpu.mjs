@@ -12,23 +12,26 @@ const QUIET_SHARE = 0.1;
 /** Whether this system tells. */
 export const hasProc = existsSync('/proc/self/stat');
 
-/** The CPU time that a process has used, and that of the children it has waited for. */
+/** The CPU time that a process has used itself, and that of the children it has waited for. */
 function cpuMs(pid) {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const [user, system, waitedUser, waitedSystem] = fields.slice(11, 15).map(Number);
-  return (user + system + waitedUser + waitedSystem) * TICK_MS;
+  return { own: (user + system) * TICK_MS, waited: (waitedUser + waitedSystem) * TICK_MS };
 }
 
-/** A server and the processes it has forked; one that ends between two readings is in the server's own time from then on. */
+const ownMs = (pid) => cpuMs(pid).own;
+
+/** A server and the processes it has forked; those that have ended are in the time that it has waited for. */
 function treeMs(pid) {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean);
-  return cpuMs(pid) + children.reduce((sum, child) => sum + childMs(child), 0);
+  const { own, waited } = cpuMs(pid);
+  return own + waited + children.reduce((sum, child) => sum + childMs(child), 0);
 }
 
 function childMs(pid) {
   try {
-    return cpuMs(pid);
+    return ownMs(pid);
   } catch (error) {
     if (error.code === 'ENOENT' || error.code === 'ESRCH') return 0;
     throw error;
@@ -45,12 +48,15 @@ export function residentMiB(pid) {
   return Number(kib) / 1_024;
 }
 
+/** Serves each connection in a process of its own. Other processes start servers that have names of their own here. */
+const FORKING = 'postgres';
+
 /** Reads the CPU time of named processes, and waits until they have come to rest. */
 export class CpuMeter {
   #pids;
   #idle = {};
 
-  /** @param {Record<string, number>} pids by name; each with its children */
+  /** @param {Record<string, number>} pids by name; `postgres` is read with its children */
   constructor(pids) {
     this.#pids = pids;
   }
@@ -58,7 +64,8 @@ export class CpuMeter {
   /** @returns {Record<string, number>} milliseconds so far, by name; empty where the system does not tell */
   read() {
     if (!hasProc) return {};
-    return Object.fromEntries(Object.entries(this.#pids).map(([name, pid]) => [name, treeMs(pid)]));
+    const entries = Object.entries(this.#pids);
+    return Object.fromEntries(entries.map(([name, pid]) => [name, name === FORKING ? treeMs(pid) : ownMs(pid)]));
   }
 
   /** Learns what the processes use when nobody asks anything of them. */
@@ -75,11 +82,11 @@ export class CpuMeter {
     }
   }
 
-  /** Own time only: whoever forks, as Postgres does, works because one of the others asks it to, and that one is seen. */
+  /** Postgres without its children: it works because one of the others asks it to, and that one is seen. */
   async #shares(ms) {
     if (!hasProc) return {};
     const names = Object.keys(this.#pids);
-    const ownTimes = () => names.map((name) => cpuMs(this.#pids[name]));
+    const ownTimes = () => names.map((name) => ownMs(this.#pids[name]));
     const before = ownTimes();
     await delay(ms);
     const after = ownTimes();
