@@ -24,7 +24,9 @@ export function createRecordActivities(core: MessageCore, dispatches: Dispatches
     takeBack: async (ref, reason) => {
       await dispatches.takeBack(ref, reason);
     },
-    lose: (ref, code) => dispatches.lose(ref, code, { unlessOwnerLives: code === 'AGENT_DISCONNECTED' }),
+    lose: async (ref, code) => {
+      await dispatches.lose(ref, code, { unlessOwnerLives: code === 'AGENT_DISCONNECTED' });
+    },
     cancelByOperator: async (input) => {
       await cancelMessage(core, input, 'canceled by an operator').catch((error: unknown) => {
         if (!(error instanceof PlatformError && error.statusCode < 500)) throw error;

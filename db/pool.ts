@@ -13,6 +13,11 @@ export interface Tx {
 export interface Db {
   /** Runs `work` in one transaction as the application role, which sees the rows of `tenantId` only. */
   tenant<T>(tenantId: string, work: (tx: Tx) => Promise<T>): Promise<T>;
+  /**
+   * Runs one statement that is a whole transaction: a function of the migrations that names its tenant and takes its role itself. One
+   * round trip; the plan is kept under `name`.
+   */
+  call<Row extends pg.QueryResultRow>(name: string, text: string, values: unknown[]): Promise<Row[]>;
   /** Runs `work` in one transaction as the platform role, which sees every tenant: sign-in, sweeper, sequencer, health. */
   system<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
   close(): Promise<void>;
@@ -38,6 +43,10 @@ export function isDatabaseUnavailable(error: unknown): boolean {
   return /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|not queryable/.test(
     errorMessage(error),
   );
+}
+
+function unavailable(cause: unknown): PlatformError {
+  return new PlatformError('SERVICE_UNAVAILABLE', 'The database cannot be reached. Try again.', { cause });
 }
 
 function createPool(url: string, role: string, max: number, log: Logger): pg.Pool {
@@ -80,7 +89,7 @@ async function transact<T>(pool: pg.Pool, begin: string, work: (tx: Tx) => Promi
   } catch (error) {
     if (isDatabaseUnavailable(error)) {
       broken = error as Error;
-      throw new PlatformError('SERVICE_UNAVAILABLE', 'The database cannot be reached. Try again.', { cause: error });
+      throw unavailable(error);
     }
     await client?.query('ROLLBACK').catch((rollbackError: Error) => {
       broken = rollbackError;
@@ -88,6 +97,14 @@ async function transact<T>(pool: pg.Pool, begin: string, work: (tx: Tx) => Promi
     throw error;
   } finally {
     client?.release(broken);
+  }
+}
+
+async function callOnce<Row extends pg.QueryResultRow>(pool: pg.Pool, query: pg.QueryConfig): Promise<Row[]> {
+  try {
+    return (await pool.query<Row>(query)).rows;
+  } catch (error) {
+    throw isDatabaseUnavailable(error) ? unavailable(error) : error;
   }
 }
 
@@ -120,6 +137,7 @@ export function openDb(options: { url: string; max?: number; log: Logger }): Db 
       const begin = `${beginAs('fleet_app')}; SELECT set_config('app.tenant_id', '${tenantId}', true)`;
       return retried(() => transact(app, begin, work));
     },
+    call: (name, text, values) => retried(() => callOnce(app, { name, text, values })),
     system: (work) => retried(() => transact(platform, beginAs('fleet_system'), work)),
     close: async () => {
       await Promise.all([app.end(), platform.end()]);

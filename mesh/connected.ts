@@ -13,6 +13,13 @@ import { agentKeyOf } from './registry.js';
 export function createConnectedDispatcher(context: MeshContext): Dispatcher {
   return {
     run: (ref, waiting) => watch(run(context, ref, waiting.signal), waiting, context.timings.heartbeatMs),
+    sendHere: (open) => {
+      const connection = context.registry.get(agentKeyOf(open));
+      // A connection of another epoch is one that T1 did not see.
+      if (!connection || connection.epoch !== open.epoch || refusal(context, connection) !== undefined) return null;
+      const dispatch = context.inflight.startSent(open, connection);
+      return dispatch.done.then(() => dispatch.end);
+    },
     cancel: async (ref, reason) => {
       const dispatch = context.inflight.get(uuidOf(ref.dispatch_id));
       dispatch?.closedElsewhere('canceled', reason);
@@ -22,8 +29,9 @@ export function createConnectedDispatcher(context: MeshContext): Dispatcher {
 }
 
 async function run(context: MeshContext, ref: DispatchRef, signal: AbortSignal): Promise<DispatchEnd> {
-  const { inflight, dispatches, registry, log } = context;
+  const { inflight, dispatches, registry, reservations, log } = context;
   const frameId = uuidOf(ref.dispatch_id);
+  await reservations.settled(ref.dispatch_id);
   const known = inflight.get(frameId);
   if (known) return known.done;
   const found = await persist(() => dispatches.find(ref), log, signal);
@@ -34,13 +42,20 @@ async function run(context: MeshContext, ref: DispatchRef, signal: AbortSignal):
   return (inflight.get(frameId) ?? start(context, found, registry.get(agentKey))).done;
 }
 
-/** Starts a dispatch unless something stands against it. One that was sent by a process that is gone is lost. */
+/**
+ * Starts a dispatch unless something stands against it. One that the record calls sent by this node, and that is not known here, was
+ * never sent; one that was sent by a process that is gone is lost.
+ */
 function start(
   context: MeshContext,
   found: OpenDispatch,
   connection: Connection | undefined,
 ): Pick<InflightDispatch, 'done'> {
   const { inflight, dispatches, log } = context;
+  if (found.sent_at !== null && found.mesh_id === context.meshId && !inflight.hasSent(uuidOf(found.dispatch_id))) {
+    const taken = persist(() => dispatches.takeBack(found, 'NEVER_SENT', { neverOpened: true }), log);
+    return { done: taken.then(() => ({ kind: 'not_sent', reason: 'NEVER_SENT' })) };
+  }
   if (found.sent_at !== null) {
     const lost = persist(() => dispatches.lose(found, 'AGENT_DISCONNECTED'), log);
     return { done: lost.then(() => ({ kind: 'closed' })) };

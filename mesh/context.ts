@@ -3,6 +3,7 @@ import type { Dispatches } from '../messages/dispatches.js';
 import type { Logger } from '../runtime/logger.js';
 import type { InflightTable } from './inflight-table.js';
 import type { Registry } from './registry.js';
+import type { Reservations } from './reservations.js';
 import type { StatusWriter } from './status-writer.js';
 import type { MeshTimings } from './timings.js';
 
@@ -16,6 +17,7 @@ export interface MeshContext {
   /** How long a lost agent's work is kept for it, in milliseconds. */
   resumeWindowMs: number;
   registry: Registry;
+  reservations: Reservations;
   inflight: InflightTable;
   statuses: StatusWriter;
   /** The node shuts down: nobody is welcomed any more. */

@@ -1,5 +1,6 @@
 import type { ChunkBus } from '../messages/bus.js';
-import type { Dispatches, DispatchOutcome, DispatchRef } from '../messages/dispatches.js';
+import type { Dispatches, DispatchOutcome, DispatchRef, Produced } from '../messages/dispatches.js';
+import type { MessageEnd } from '../messages/transactions.js';
 import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 import { errorFrame } from './frames.js';
@@ -35,6 +36,8 @@ export interface EndingDispatch {
   readonly epoch: number;
   /** Whether a socket took it. */
   readonly reachedSocket: boolean;
+  /** What earlier dispatches of the message brought. */
+  readonly produced: Produced;
 }
 
 /** Runs a write for as long as the database is away. */
@@ -42,21 +45,47 @@ export function persistIn<T>(around: InflightSurroundings, work: () => Promise<T
   return persist(work, around.log, around.closing);
 }
 
+/** What became of an ending: `end` tells what it changed in the message's row, `written` is false when it could not be written. */
+export interface WrittenEnding {
+  end: MessageEnd | null;
+  written: boolean;
+}
+
 /** Brings the end of a dispatch to the database, however long that takes. Never rejects. */
 export async function writeEnding(
   around: InflightSurroundings,
   dispatch: EndingDispatch,
   ending: Ending,
-): Promise<void> {
-  const { dispatches, log } = around;
+): Promise<WrittenEnding> {
   const { ref } = dispatch;
   try {
-    if (ending.kind === 'outcome') await accept(around, dispatch, ending.outcome);
-    if (ending.kind === 'failure') await persistIn(around, () => dispatches.fail(ref, ending.error));
-    if (ending.kind === 'lost') await persistIn(around, () => writeLoss(dispatches, dispatch));
+    return { end: await write(around, dispatch, ending), written: true };
   } catch (error) {
-    log.error({ err: errorMessage(error), dispatch_id: ref.dispatch_id }, 'end of a dispatch could not be written');
-    await failInternally(around, ref);
+    around.log.error(
+      { err: errorMessage(error), dispatch_id: ref.dispatch_id },
+      'end of a dispatch could not be written',
+    );
+    return failInternally(around, ref);
+  }
+}
+
+async function write(
+  around: InflightSurroundings,
+  dispatch: EndingDispatch,
+  ending: Ending,
+): Promise<MessageEnd | null> {
+  const { dispatches } = around;
+  switch (ending.kind) {
+    case 'outcome':
+      return accept(around, dispatch, ending.outcome);
+    case 'failure':
+      return (await persistIn(around, () => dispatches.fail(dispatch.ref, ending.error))).end;
+    case 'lost':
+      return persistIn(around, () => writeLoss(dispatches, dispatch));
+    case 'elsewhere':
+      return null;
+    default:
+      return ending satisfies never;
   }
 }
 
@@ -70,17 +99,23 @@ export function tellClosed(around: InflightSurroundings, dispatch: EndingDispatc
 }
 
 /** A dispatch that no socket took can be routed again. */
-async function writeLoss(dispatches: Dispatches, dispatch: EndingDispatch): Promise<void> {
-  if (dispatch.reachedSocket) await dispatches.lose(dispatch.ref, 'AGENT_DISCONNECTED');
-  else await dispatches.takeBack(dispatch.ref, 'AGENT_DISCONNECTED', { neverOpened: true });
+async function writeLoss(dispatches: Dispatches, dispatch: EndingDispatch): Promise<MessageEnd | null> {
+  if (dispatch.reachedSocket) return dispatches.lose(dispatch.ref, 'AGENT_DISCONNECTED');
+  await dispatches.takeBack(dispatch.ref, 'AGENT_DISCONNECTED', { neverOpened: true });
+  return null;
 }
 
-async function accept(around: InflightSurroundings, dispatch: EndingDispatch, outcome: DispatchOutcome): Promise<void> {
+async function accept(
+  around: InflightSurroundings,
+  dispatch: EndingDispatch,
+  outcome: DispatchOutcome,
+): Promise<MessageEnd | null> {
   const { dispatches } = around;
+  const answered = { ...dispatch.ref, produced: dispatch.produced };
   for (;;) {
     const { epoch } = dispatch;
-    const closed = await persistIn(around, () => dispatches.accept(dispatch.ref, epoch, outcome));
-    if (closed.accepted) return;
+    const closed = await persistIn(around, () => dispatches.accept(answered, epoch, outcome));
+    if (closed.accepted) return closed.end;
     await around.fenced(dispatch.agentKey);
     if (dispatch.epoch === epoch) break; // not a resume that raced with the result
   }
@@ -88,16 +123,19 @@ async function accept(around: InflightSurroundings, dispatch: EndingDispatch, ou
   if (closed) tellClosed(around, dispatch, closed.state);
   // A newer connection owns the agent, and has or will have taken this for lost.
   else await persistIn(around, () => dispatches.lose(dispatch.ref, 'AGENT_DISCONNECTED'));
+  return null;
 }
 
-async function failInternally(around: InflightSurroundings, ref: DispatchRef): Promise<void> {
+async function failInternally(around: InflightSurroundings, ref: DispatchRef): Promise<WrittenEnding> {
   const error = { code: 'INTERNAL', message: 'The result could not be stored.' };
   try {
-    await persistIn(around, () => around.dispatches.fail(ref, error));
+    const { end } = await persistIn(around, () => around.dispatches.fail(ref, error));
+    return { end, written: true };
   } catch (failure) {
     around.log.error(
       { err: errorMessage(failure), dispatch_id: ref.dispatch_id },
       'dispatch is left to its supervisor',
     );
+    return { end: null, written: false };
   }
 }

@@ -1,4 +1,5 @@
-import type { DispatchRef } from '../messages/dispatches.js';
+import type { DispatchRef, OpenDispatch } from '../messages/dispatches.js';
+import type { MessageEnd } from '../messages/transactions.js';
 
 /**
  * How a dispatch ended here. `closed`: its row in the database says how. `not_sent`: nothing went out and nothing will, so
@@ -15,6 +16,12 @@ export interface Dispatcher {
    * @param context.signal ends the waiting only (the promise rejects with its reason); the dispatch itself goes on
    */
   run(ref: DispatchRef, context: { heartbeat(): void; signal: AbortSignal }): Promise<DispatchEnd>;
+  /**
+   * Sends a dispatch that is on the record as sent by this node, and that nobody has sent yet.
+   * @returns null when it cannot go out from here: then nothing has, and nothing will. Else what its end changed in the message's row,
+   * when that is on the record; `null` in there when something else ended it, or nothing did (it was given back, or asks a human)
+   */
+  sendHere(open: OpenDispatch): Promise<MessageEnd | null> | null;
   /** Tells the agent that the dispatch is canceled and forgets it, so that `run` resolves. Nothing happens when unknown here. */
   cancel(ref: DispatchRef, reason: string): Promise<void>;
 }

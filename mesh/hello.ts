@@ -45,6 +45,8 @@ async function takeOver(context: MeshContext, connection: Connection, hello: Hel
   else previous?.happen(previous.state === 'SUSPENDED' ? 'hello_without_match' : 'replaced');
   registry.set(connection);
   if (!resumes) {
+    // What is being committed here is either in flight after this, or was given back.
+    await Promise.all(opened.map((ref) => context.reservations.settled(ref.dispatch_id)));
     await inflight.loseAll(agentKey);
     await Promise.all(
       opened.map((ref) => persist(() => context.dispatches.lose(ref, 'AGENT_DISCONNECTED'), context.log)),

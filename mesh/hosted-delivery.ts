@@ -17,6 +17,7 @@ import { persist } from './persistence.js';
 
 const CLOSED: DispatchEnd = { kind: 'closed' };
 /** Routing knows this reason: such an instance comes last for the message. */
+const NEVER_SENT = { kind: 'not_sent', reason: 'NEVER_SENT' } as const;
 const NOT_REACHED = { kind: 'not_sent', reason: 'CONNECT_FAILED' } as const;
 
 interface DeliveryOptions {
@@ -31,6 +32,8 @@ interface DeliveryOptions {
   pace: PollPace;
   /** Ends the waiting for an absent database. */
   closing: AbortSignal;
+  /** Whether a dispatch that is not in flight any more went out from here. */
+  hasSent(dispatchId: string): boolean;
 }
 
 /** Brings one dispatch to a hosted agent and its end to the database. */
@@ -46,12 +49,37 @@ export class HostedDelivery {
     const { dispatches, outbound, tokens, meshId } = this.#options;
     const open = await this.#persist(() => dispatches.find(flight.ref));
     if (!open) return CLOSED;
-    if (open.sent_at !== null) return this.#lose(flight);
+    if (open.sent_at !== null) {
+      const never = open.mesh_id === meshId && !this.#options.hasSent(open.dispatch_id);
+      return never ? this.#giveBack(flight) : this.#lose(flight);
+    }
     // Signed before it is marked as sent, so that a failure to sign leaves it unsent.
     const token = await this.#persist(() => new HostedCall(open, outbound, tokens).token());
     if (flight.stoppedBy === 'closing') return { kind: 'not_sent', reason: 'CLOSING' };
     const sent = await this.#persist(() => dispatches.markSent(flight.ref, { mesh_id: meshId, epoch: open.epoch }));
     return sent ? this.#send(flight, sent, token) : this.#unmarked(flight);
+  }
+
+  /** As `deliver`, of a dispatch that is on the record as sent. */
+  async deliverSent(flight: Flight, open: OpenDispatch): Promise<DispatchEnd> {
+    const { outbound, tokens } = this.#options;
+    let token: string;
+    try {
+      token = await this.#persist(() => new HostedCall(open, outbound, tokens).token());
+    } catch (error) {
+      this.#options.log.warn(
+        { err: errorMessage(error), dispatch_id: open.dispatch_id },
+        'dispatch could not be signed',
+      );
+      return this.#giveBack(flight);
+    }
+    return flight.stoppedBy ? this.#giveBack(flight) : this.#send(flight, open, token);
+  }
+
+  /** Nothing went out: the message is routed again. */
+  async #giveBack(flight: Flight): Promise<DispatchEnd> {
+    await this.#persist(() => this.#options.dispatches.takeBack(flight.ref, NEVER_SENT.reason, { neverOpened: true }));
+    return NEVER_SENT;
   }
 
   /** It was not marked: it has ended, or belongs to a newer registration, or a lost reply hid that it was marked. */
@@ -63,7 +91,7 @@ export class HostedDelivery {
 
   /** Sent by a process that is gone: the agent may have done it, so it is not sent again. */
   async #lose(flight: Flight): Promise<DispatchEnd> {
-    await this.#persist(() => this.#options.dispatches.lose(flight.ref, 'AGENT_DISCONNECTED'));
+    flight.messageEnd = await this.#persist(() => this.#options.dispatches.lose(flight.ref, 'AGENT_DISCONNECTED'));
     return CLOSED;
   }
 
@@ -74,26 +102,27 @@ export class HostedDelivery {
     const progress = new HostedProgress(uuidOf(sent.dispatch_id), publish);
     const deadline = setTimeout(() => flight.stop('deadline'), sent.payload.deadline_ms);
     try {
-      return await this.#conclude(sent, await exchange(token, { call, progress, signal: flight.signal, pace }));
+      return await this.#conclude(flight, sent, await exchange(token, { call, progress, signal: flight.signal, pace }));
     } catch (error) {
       if (flight.stoppedBy) return await this.#stopped(flight, call, progress.taskId);
       log.error({ err: errorMessage(error), dispatch_id: sent.dispatch_id }, 'hosted dispatch failed inside the mesh');
-      return await this.#fail(sent, 'INTERNAL', 'The platform failed while it waited for the agent.');
+      return await this.#fail(flight, sent, 'INTERNAL', 'The platform failed while it waited for the agent.');
     } finally {
       clearTimeout(deadline);
     }
   }
 
-  async #conclude(sent: OpenDispatch, conclusion: Conclusion): Promise<DispatchEnd> {
+  async #conclude(flight: Flight, sent: OpenDispatch, conclusion: Conclusion): Promise<DispatchEnd> {
     const { dispatches, health, log } = this.#options;
     if (conclusion.kind === 'answered') {
-      await this.#persist(() => dispatches.accept(sent, sent.epoch, conclusion.outcome));
+      const closed = await this.#persist(() => dispatches.accept(sent, sent.epoch, conclusion.outcome));
+      flight.messageEnd = closed.end;
       await health.succeeded(sent);
       return CLOSED;
     }
     if (conclusion.kind === 'failed') {
       if (conclusion.failing) await health.failed(sent);
-      return this.#fail(sent, conclusion.code, conclusion.message);
+      return this.#fail(flight, sent, conclusion.code, conclusion.message);
     }
     await health.failed(sent);
     const { dispatch_id, instance_id } = sent;
@@ -105,17 +134,18 @@ export class HostedDelivery {
   async #stopped(flight: Flight, call: HostedCall, taskId: string | undefined): Promise<DispatchEnd> {
     flight.farewell = this.#sayCanceled(call, taskId);
     if (flight.stoppedBy === 'closing') {
-      await this.#options.dispatches.lose(flight.ref, 'AGENT_DISCONNECTED');
+      flight.messageEnd = await this.#options.dispatches.lose(flight.ref, 'AGENT_DISCONNECTED');
     }
     if (flight.stoppedBy === 'deadline') {
       await this.#options.health.failed(call.open);
-      await this.#fail(call.open, 'DEADLINE_EXCEEDED', 'The agent did not answer in time.');
+      await this.#fail(flight, call.open, 'DEADLINE_EXCEEDED', 'The agent did not answer in time.');
     }
     return CLOSED;
   }
 
-  async #fail(sent: OpenDispatch, code: FrameErrorCode, message: string): Promise<DispatchEnd> {
-    await this.#persist(() => this.#options.dispatches.fail(sent, { code, message }, sent.epoch));
+  async #fail(flight: Flight, sent: OpenDispatch, code: FrameErrorCode, message: string): Promise<DispatchEnd> {
+    const closed = await this.#persist(() => this.#options.dispatches.fail(sent, { code, message }, sent.epoch));
+    flight.messageEnd = closed.end;
     return CLOSED;
   }
 

@@ -1,4 +1,5 @@
 import type { DispatchRef } from '../messages/dispatches.js';
+import type { MessageEnd } from '../messages/transactions.js';
 import type { DispatchEnd } from './dispatcher.js';
 
 /** Why a dispatch was stopped from this side. */
@@ -9,6 +10,8 @@ export class Flight {
   readonly ref: DispatchRef;
   /** Settles when the dispatch has ended here. */
   readonly end: Promise<DispatchEnd>;
+  /** What its end changed in the message's row, once ended; null when something else ended it. */
+  messageEnd: MessageEnd | null = null;
   /** Telling the agent that its answer is not wanted any more; never rejects. */
   farewell: Promise<void> = Promise.resolve();
   readonly #abort = new AbortController();

@@ -1,6 +1,7 @@
 import type { Db } from '../db/pool.js';
 import type { ChunkBus } from '../messages/bus.js';
-import type { Dispatches, DispatchRef } from '../messages/dispatches.js';
+import type { Dispatches, DispatchRef, OpenDispatch } from '../messages/dispatches.js';
+import type { MessageEnd } from '../messages/transactions.js';
 import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 import type { Outbound } from '../runtime/outbound.js';
@@ -10,6 +11,7 @@ import { HostedDelivery } from './hosted-delivery.js';
 import { POLL_PACE, type PollPace } from './hosted-exchange.js';
 import { Flight, watch } from './hosted-flight.js';
 import { HostedHealth } from './hosted-health.js';
+import { Reservations } from './reservations.js';
 import { DEFAULT_TIMINGS, type MeshTimings } from './timings.js';
 
 export interface HostedOptions {
@@ -21,6 +23,8 @@ export interface HostedOptions {
   log: Logger;
   /** This node; every dispatch that it sends is marked with it. */
   meshId: string;
+  /** Dispatches that this process is committing; shared with the mesh server. */
+  reservations?: Reservations;
   timings?: Pick<MeshTimings, 'heartbeatMs' | 'reconcileMs'>;
   /** How often an unfinished task of an agent is asked for. */
   pace?: PollPace;
@@ -39,6 +43,9 @@ class Hosted implements HostedDispatcher {
   readonly #timings: Pick<MeshTimings, 'heartbeatMs' | 'reconcileMs'>;
   readonly #delivery: HostedDelivery;
   readonly #flights = new Map<string, Flight>();
+  readonly #reservations: Reservations;
+  /** Went out, and their supervisor has to write the end: a defect or a lasting refusal of the database, so there are few. */
+  readonly #unwritten = new Set<string>();
   readonly #closing = new AbortController();
   readonly #reconciler: NodeJS.Timeout;
   #reconciling = false;
@@ -52,15 +59,27 @@ class Hosted implements HostedDispatcher {
       health: new HostedHealth(options.db, options.log),
       pace: options.pace ?? POLL_PACE,
       closing: this.#closing.signal,
+      hasSent: (dispatchId) => this.#unwritten.has(dispatchId),
     });
+    this.#reservations = options.reservations ?? new Reservations();
     this.#reconciler = setInterval(() => void this.#reconcile(), this.#timings.reconcileMs).unref();
   }
 
   async run(ref: DispatchRef, context: { heartbeat(): void; signal: AbortSignal }): Promise<DispatchEnd> {
+    await this.#reservations.settled(ref.dispatch_id);
     const known = this.#flights.get(ref.dispatch_id);
     if (!known && this.#draining) return { kind: 'not_sent', reason: 'CLOSING' };
-    const flight = known ?? this.#start(ref);
+    const flight = known ?? this.#start(new Flight(ref, (self) => this.#delivery.deliver(self)));
     return watch(flight.end, context, this.#timings.heartbeatMs);
+  }
+
+  sendHere(open: OpenDispatch): Promise<MessageEnd | null> | null {
+    if (this.#draining) return null;
+    const { tenant_id, message_id, dispatch_id } = open;
+    const ref = { tenant_id, message_id, dispatch_id };
+    const flight = this.#start(new Flight(ref, (self) => this.#delivery.deliverSent(self, open)));
+    const ended = (): MessageEnd | null => flight.messageEnd;
+    return flight.end.then(ended, ended);
   }
 
   async cancel(ref: DispatchRef, reason: string): Promise<void> {
@@ -85,13 +104,14 @@ class Hosted implements HostedDispatcher {
     clearTimeout(timer);
   }
 
-  #start(ref: DispatchRef): Flight {
-    const flight = new Flight(ref, (self) => this.#delivery.deliver(self));
+  #start(flight: Flight): Flight {
+    const { ref } = flight;
     this.#flights.set(ref.dispatch_id, flight);
     const forget = (): void => void this.#flights.delete(ref.dispatch_id);
     // Nobody may be waiting any more, so a failure is told here as well.
     flight.end.then(forget, (error) => {
       forget();
+      this.#unwritten.add(ref.dispatch_id);
       this.#options.log.error({ err: errorMessage(error), dispatch_id: ref.dispatch_id }, 'hosted dispatch not ended');
     });
     return flight;

@@ -1,7 +1,8 @@
 import { FRAME_ERROR_CODES, type FrameErrorCode } from '../contracts/errors.js';
 import type { DispatchChunkPayload, DispatchResultPayload, ErrorPayload } from '../contracts/frames.js';
 import { LIMITS } from '../contracts/limits.js';
-import type { DispatchRef, OpenDispatch } from '../messages/dispatches.js';
+import type { DispatchRef, OpenDispatch, Produced } from '../messages/dispatches.js';
+import type { MessageEnd } from '../messages/transactions.js';
 import { errorMessage } from '../runtime/errors.js';
 import { uuidOf } from '../runtime/ids.js';
 import { ChunkLog } from './chunks.js';
@@ -33,6 +34,10 @@ export class InflightDispatch implements EndingDispatch {
   /** The epoch of the connection that it belongs to; a resume raises it. */
   epoch: number;
   reachedSocket = false;
+  /** What its end changed in the message's row, once `done`; null when something else ended it. */
+  end: MessageEnd | null = null;
+  /** False once its end could not be written although it was sent. */
+  written = true;
   #state: 'marking' | 'sent' | 'ending' | 'done' = 'marking';
   #waitingEnding: Ending | undefined;
   #sent: OpenDispatch | undefined;
@@ -43,7 +48,13 @@ export class InflightDispatch implements EndingDispatch {
   readonly #chunks: ChunkLog;
   readonly #around: InflightSurroundings;
 
-  constructor(ref: DispatchRef, connection: { agentKey: string; epoch: number }, around: InflightSurroundings) {
+  /** @param sent given when it is on the record as sent already: then `sendFirst` is to be called, once */
+  constructor(
+    ref: DispatchRef,
+    connection: { agentKey: string; epoch: number },
+    around: InflightSurroundings,
+    sent?: OpenDispatch,
+  ) {
     this.ref = { tenant_id: ref.tenant_id, message_id: ref.message_id, dispatch_id: ref.dispatch_id };
     this.frameId = uuidOf(ref.dispatch_id);
     this.agentKey = connection.agentKey;
@@ -53,7 +64,18 @@ export class InflightDispatch implements EndingDispatch {
     this.done = new Promise((resolve) => {
       this.#resolve = resolve;
     });
-    this.marked = this.#mark();
+    this.#sent = sent;
+    this.marked = sent ? Promise.resolve() : this.#mark();
+  }
+
+  /** Sends it for the first time; it is on the record as sent. */
+  sendFirst(): void {
+    if (this.#sent && this.#state === 'marking') this.#markedSent(this.#sent);
+  }
+
+  /** What earlier dispatches of the message brought. */
+  get produced(): Produced {
+    return this.#sent?.produced ?? { artifacts: [], usage: null };
   }
 
   /** Whether the agent may have it and its end is not yet being written. */
@@ -177,7 +199,11 @@ export class InflightDispatch implements EndingDispatch {
     if (this.#state !== 'sent') return;
     this.#state = 'ending';
     clearTimeout(this.#deadline);
-    void writeEnding(this.#around, this, ending).then(() => this.#finish({ kind: 'closed' }));
+    void writeEnding(this.#around, this, ending).then(({ end, written }) => {
+      this.end = end;
+      this.written = written;
+      this.#finish({ kind: 'closed' });
+    });
   }
 
   #finish(end: DispatchEnd): void {

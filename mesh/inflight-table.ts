@@ -1,4 +1,4 @@
-import type { DispatchRef } from '../messages/dispatches.js';
+import type { DispatchRef, OpenDispatch } from '../messages/dispatches.js';
 import type { InflightSurroundings } from './dispatch-ending.js';
 import { InflightDispatch } from './inflight-dispatch.js';
 
@@ -11,6 +11,8 @@ export class InflightTable {
   readonly #byAgent = new Map<string, Set<InflightDispatch>>();
   /** Frame id → agent, in order of their end. */
   readonly #ended = new Map<string, string>();
+  /** Went out, and their supervisor has to write the end: a defect or a lasting refusal of the database, so there are few. */
+  readonly #unwritten = new Set<string>();
   readonly #around: InflightSurroundings;
   readonly #onAgentIdle: (agentKey: string) => void;
 
@@ -26,7 +28,22 @@ export class InflightTable {
 
   /** Takes a dispatch in, in memory before anything else, and starts it. */
   start(ref: DispatchRef, connection: { agentKey: string; epoch: number }): InflightDispatch {
-    const dispatch = new InflightDispatch(ref, connection, this.#around);
+    return this.#add(new InflightDispatch(ref, connection, this.#around));
+  }
+
+  /** Takes in a dispatch that is on the record as sent, and sends it. */
+  startSent(open: OpenDispatch, connection: { agentKey: string; epoch: number }): InflightDispatch {
+    const dispatch = this.#add(new InflightDispatch(open, connection, this.#around, open));
+    dispatch.sendFirst();
+    return dispatch;
+  }
+
+  /** Whether a dispatch that is not here any more went out from here, and its end could not be written. */
+  hasSent(frameId: string): boolean {
+    return this.#unwritten.has(frameId);
+  }
+
+  #add(dispatch: InflightDispatch): InflightDispatch {
     this.#byFrame.set(dispatch.frameId, dispatch);
     const ofAgent = this.#byAgent.get(dispatch.agentKey) ?? new Set();
     this.#byAgent.set(dispatch.agentKey, ofAgent.add(dispatch));
@@ -64,6 +81,7 @@ export class InflightTable {
   #remove(dispatch: InflightDispatch): void {
     const { frameId, agentKey } = dispatch;
     this.#byFrame.delete(frameId);
+    if (!dispatch.written) this.#unwritten.add(frameId);
     this.#ended.set(frameId, agentKey);
     if (this.#ended.size > MAX_REMEMBERED) this.#ended.delete(this.#ended.keys().next().value ?? '');
     const ofAgent = this.#byAgent.get(agentKey);

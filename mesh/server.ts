@@ -25,7 +25,9 @@ import { Loop } from './loop.js';
 import { MeshNode } from './node.js';
 import { Reconciler } from './reconciler.js';
 import { Registry } from './registry.js';
+import { Reservations } from './reservations.js';
 import { StatusWriter } from './status-writer.js';
+import { withinMs } from './time-limit.js';
 import { DEFAULT_TIMINGS, type MeshTimings } from './timings.js';
 
 /** Paths of the HTTP face that answer on the mesh address too (decisions.md, Running it). */
@@ -46,6 +48,8 @@ export interface MeshServerOptions {
   meshId: string;
   /** Answers the paths of the HTTP face that are served here too. */
   handler?: (request: IncomingMessage, response: ServerResponse) => void;
+  /** Dispatches that this process is committing; shared with the dispatcher of hosted agents. */
+  reservations?: Reservations;
   timings?: Partial<MeshTimings>;
 }
 
@@ -69,6 +73,8 @@ export interface MeshServer {
   close(): Promise<void>;
   dispatcher: Dispatcher;
   stats(): MeshStats;
+  /** Whether it takes no new work any more. */
+  readonly isDraining: boolean;
 }
 
 /** Makes a mesh node. Nothing happens before `listen`. */
@@ -115,6 +121,10 @@ class Mesh implements MeshServer {
       onRequest: (request, response) => this.#answer(request, response),
       onUpgrade: (request, socket, head) => void this.#upgrade(request, socket, head),
     });
+  }
+
+  get isDraining(): boolean {
+    return this.#draining;
   }
 
   async listen(): Promise<{ port: number }> {
@@ -224,6 +234,7 @@ function createContext(options: MeshServerOptions, life: Life): MeshContext {
   const timings = { ...DEFAULT_TIMINGS, ...options.timings };
   const statuses = new StatusWriter(db, log);
   const { isDraining } = life;
+  const reservations = options.reservations ?? new Reservations();
   return {
     db,
     log,
@@ -232,18 +243,9 @@ function createContext(options: MeshServerOptions, life: Life): MeshContext {
     timings,
     resumeWindowMs: config.RESUME_WINDOW_MS,
     registry,
+    reservations,
     inflight,
     statuses,
     isDraining,
   };
-}
-
-/** Waits for `work`, but no longer than that. */
-async function withinMs(work: Promise<unknown>, limitMs: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const limit = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, limitMs);
-  });
-  await Promise.race([work, limit]);
-  clearTimeout(timer);
 }

@@ -3,7 +3,7 @@ import type { Tx } from '../db/pool.js';
 import { newId } from '../runtime/ids.js';
 import type { MessageCore, MessageRef } from './core.js';
 import { closeDispatch, finishFailed, openDispatchOf, withdrawRequest } from './finish.js';
-import { type MessageWithRequest, readMessage } from './read.js';
+import { type MessageWithRequest, readMessage, withRequest } from './read.js';
 import { type Route, routeMessage, type SessionBinding } from './route.js';
 import type { DispatchRow, InputRequestRow, MessageRow } from './rows.js';
 import { retryDelayMs, type Step } from './step.js';
@@ -73,51 +73,40 @@ async function noAgent(tx: Tx, row: MessageRow, queueWaitMs: number, now: Date):
   };
 }
 
-async function joinAgent(tx: Tx, row: MessageRow, session: SessionBinding, route: Route): Promise<void> {
-  if (route.join_reason === null) return;
+/** Binds the session where the route says so, and opens the dispatch: one statement. */
+const OPEN = `
+  WITH joined AS (
+    INSERT INTO session_agents (tenant_id, session_id, agent_type, instance_id, join_reason)
+    SELECT $1, $4, $6, $5, $12 WHERE $12::text IS NOT NULL ON CONFLICT DO NOTHING),
+  bound AS (
+    UPDATE sessions SET instance_id = $5, agent_type = $6
+     WHERE tenant_id = $1 AND session_id = $4 AND $12::text IS NOT NULL AND coalesce(agent_type, $6) = $6),
+  taken AS (
+    UPDATE messages SET current_dispatch_id = $3, attempts = attempts + 1, instance_id = $5, agent_type = $6, holds_slot = true,
+      remote_task_id = CASE WHEN instance_id = $5 THEN remote_task_id END,
+      remote_context_id = CASE WHEN instance_id = $5 THEN remote_context_id END
+     WHERE tenant_id = $1 AND message_id = $2)
+  INSERT INTO dispatches (tenant_id, dispatch_id, message_id, session_id, instance_id, agent_type, deployment_mode, mesh_id,
+    epoch, attempt, state, skill_id)
+  VALUES ($1, $3, $2, $4, $5, $6, $7, $8, $9, $10, 'open', $11) RETURNING *`;
+
+async function openDispatch(tx: Tx, row: MessageRow, session: SessionBinding, route: Route): Promise<DispatchRow> {
   const { agent } = route;
-  await tx.query(
-    `INSERT INTO session_agents (tenant_id, session_id, agent_type, instance_id, join_reason) VALUES ($1, $2, $3, $4, $5)
-      ON CONFLICT DO NOTHING`,
-    [row.tenant_id, row.session_id, agent.agent_type, agent.instance_id, route.join_reason],
-  );
-  if (session.agent_type !== null && session.agent_type !== agent.agent_type) return;
-  await tx.query('UPDATE sessions SET instance_id = $3, agent_type = $4 WHERE tenant_id = $1 AND session_id = $2', [
+  const [dispatch] = await tx.query<DispatchRow>(OPEN, [
     row.tenant_id,
+    row.message_id,
+    newId('dsp'),
     row.session_id,
     agent.instance_id,
     agent.agent_type,
+    agent.deployment_mode,
+    agent.mesh_id,
+    agent.connection_epoch,
+    row.attempts + 1,
+    row.want_skill_id,
+    route.join_reason,
   ]);
-}
-
-async function openDispatch(tx: Tx, row: MessageRow, session: SessionBinding, route: Route): Promise<DispatchRow> {
-  await joinAgent(tx, row, session, route);
-  const [dispatch] = await tx.query<DispatchRow>(
-    `INSERT INTO dispatches (tenant_id, dispatch_id, message_id, session_id, instance_id, agent_type, deployment_mode, mesh_id,
-       epoch, attempt, state, skill_id)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'open', $11) RETURNING *`,
-    [
-      row.tenant_id,
-      newId('dsp'),
-      row.message_id,
-      row.session_id,
-      route.agent.instance_id,
-      route.agent.agent_type,
-      route.agent.deployment_mode,
-      route.agent.mesh_id,
-      route.agent.connection_epoch,
-      row.attempts + 1,
-      row.want_skill_id,
-    ],
-  );
   if (!dispatch) throw new Error('the dispatch was not written');
-  await tx.query(
-    `UPDATE messages SET current_dispatch_id = $3, attempts = attempts + 1, instance_id = $4, agent_type = $5, holds_slot = true,
-       remote_task_id = CASE WHEN instance_id = $4 THEN remote_task_id END,
-       remote_context_id = CASE WHEN instance_id = $4 THEN remote_context_id END
-     WHERE tenant_id = $1 AND message_id = $2`,
-    [row.tenant_id, row.message_id, dispatch.dispatch_id, dispatch.instance_id, dispatch.agent_type],
-  );
   // Room was claimed for the session on its own agent: it is counted there again.
   if (!session.explicit) return dispatch;
   await tx.query(
@@ -169,6 +158,16 @@ async function lockSession(tx: Tx, ref: MessageRef): Promise<SessionBinding | nu
   return session ?? null;
 }
 
+/** Locks and reads a message, and says that its workflow has it: whoever held a lease on it holds it no more. */
+async function takeOver(tx: Tx, ref: MessageRef): Promise<MessageWithRequest | null> {
+  const [row] = await tx.query<MessageRow & Record<string, unknown>>(
+    `UPDATE messages SET supervised_at = now(), wake_requested_at = NULL, lease_epoch = lease_epoch + 1
+      WHERE tenant_id = $1 AND message_id = $2 RETURNING *`,
+    [ref.tenant_id, ref.message_id],
+  );
+  return row ? withRequest(tx, row) : null;
+}
+
 /**
  * Looks at a message and decides what its workflow does next, opening a dispatch or ending the message where that is due. Postgres
  * decides and the workflow follows: asked again after any crash, it gives the same step. It also says that the workflow woke.
@@ -182,12 +181,8 @@ export async function advance(
   let changed = false;
   const step = await core.db.tenant(ref.tenant_id, async (tx) => {
     const session = await lockSession(tx, ref);
-    const found = session && (await readMessage(tx, ref.tenant_id, ref.message_id, true));
+    const found = session && (await takeOver(tx, ref));
     if (!session || !found) return null;
-    await tx.query(
-      'UPDATE messages SET supervised_at = now(), wake_requested_at = NULL WHERE tenant_id = $1 AND message_id = $2',
-      [ref.tenant_id, ref.message_id],
-    );
     const next = await decide(tx, found, session, core.limits.queueWaitMs, now());
     changed = next.kind === 'done' && !isTerminal(found.row.state);
     return next;

@@ -67,10 +67,12 @@ export function openDispatchFrom(
     agent_card: around.agent_card,
     epoch: dispatch.epoch,
     attempt: dispatch.attempt,
+    mesh_id: dispatch.mesh_id,
     sent_at: dispatch.sent_at,
     deadline_at: dispatch.deadline_at,
     remote_task_id: message.remote_task_id,
     remote_context_id: message.remote_context_id,
+    produced: { artifacts: message.artifacts, usage: message.usage },
     payload: payloadOf(message, dispatch, around, now),
   };
 }

@@ -1,13 +1,21 @@
-import { isTerminal } from '../contracts/messages.js';
 import { recordEvent } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
 import type { MessageCore, MessageRef, SessionRef } from './core.js';
-import { type DispatchSurroundings, openDispatchFrom } from './dispatch-payload.js';
-import type { Closed, Dispatches, DispatchOutcome, DispatchRef, LossCode, OpenDispatch } from './dispatches.js';
-import { closeDispatch, eventPlace, finishFailed } from './finish.js';
-import { applyOutcome, withUsableForm } from './outcome-apply.js';
-import { readMessage } from './read.js';
-import type { DispatchRow, MessageRow } from './rows.js';
+import { openDispatchFrom } from './dispatch-payload.js';
+import type {
+  Closed,
+  Dispatches,
+  DispatchOutcome,
+  DispatchRef,
+  LossCode,
+  OpenDispatch,
+  Produced,
+} from './dispatches.js';
+import { bounded, closeDispatch, eventPlace } from './finish.js';
+import { type LockedDispatch, lockOpen, writeSent } from './open-dispatch.js';
+import { applyQuestion, endingOf, withUsableForm } from './outcome-apply.js';
+import type { DispatchRow } from './rows.js';
+import { type Ending, endInOne, type MessageEnd } from './transactions.js';
 import { callWaiting, type RoomyAgent } from './waiting.js';
 
 type StoreCore = Pick<MessageCore, 'db' | 'bus' | 'limits' | 'waker'>;
@@ -19,55 +27,13 @@ const CALLED_FOR_AN_AGENT = 20;
  * know a pause of the whole machine from a death (mesh/node.ts).
  */
 const NODE_DEAD_MS = 60_000;
-const NOT_CLOSED: Closed & { ending: Ending; called: (MessageRef & SessionRef)[] } = {
-  accepted: false,
-  ending: 'unchanged',
-  called: [],
-};
-
-async function readDispatch(tx: Tx, ref: DispatchRef): Promise<DispatchRow | null> {
-  const [row] = await tx.query<DispatchRow>(
-    'SELECT * FROM dispatches WHERE tenant_id = $1 AND dispatch_id = $2 FOR UPDATE',
-    [ref.tenant_id, ref.dispatch_id],
-  );
-  return row ?? null;
-}
-
-async function surroundings(tx: Tx, dispatch: DispatchRow): Promise<DispatchSurroundings> {
-  const [row] = await tx.query<{
-    user_id: string | null;
-    public_url: string | null;
-    agent_card: Record<string, unknown> | null;
-  }>(
-    `SELECT s.user_id, a.public_url, a.agent_card FROM sessions s
-       LEFT JOIN agents a ON a.tenant_id = s.tenant_id AND a.instance_id = $3
-      WHERE s.tenant_id = $1 AND s.session_id = $2`,
-    [dispatch.tenant_id, dispatch.session_id, dispatch.instance_id],
-  );
-  return { user_id: row?.user_id ?? null, public_url: row?.public_url ?? null, agent_card: row?.agent_card ?? {} };
-}
-
-/** Message and dispatch, locked in that order, when the dispatch is open and the message's current one. */
-async function lockOpen(tx: Tx, ref: DispatchRef): Promise<{ row: MessageRow; dispatch: DispatchRow } | null> {
-  const found = await readMessage(tx, ref.tenant_id, ref.message_id, true);
-  if (!found || isTerminal(found.row.state) || found.row.current_dispatch_id !== ref.dispatch_id) return null;
-  const dispatch = await readDispatch(tx, ref);
-  return dispatch?.state === 'open' ? { row: found.row, dispatch } : null;
-}
+const NOT_CLOSED: Closed = { accepted: false, end: null };
 
 async function find(core: StoreCore, ref: DispatchRef): Promise<OpenDispatch | null> {
   return core.db.tenant(ref.tenant_id, async (tx) => {
     const open = await lockOpen(tx, ref);
-    return open && openDispatchFrom(open.row, open.dispatch, await surroundings(tx, open.dispatch));
+    return open && openDispatchFrom(open.row, open.dispatch, open.around);
   });
-}
-
-async function ownsNewestConnection(tx: Tx, dispatch: DispatchRow, epoch: number): Promise<boolean> {
-  const [agent] = await tx.query<{ connection_epoch: number }>(
-    'SELECT connection_epoch FROM agents WHERE tenant_id = $1 AND instance_id = $2',
-    [dispatch.tenant_id, dispatch.instance_id],
-  );
-  return agent?.connection_epoch === epoch;
 }
 
 async function markSent(
@@ -77,61 +43,56 @@ async function markSent(
 ): Promise<OpenDispatch | null> {
   const sent = await core.db.tenant(ref.tenant_id, async (tx) => {
     const open = await lockOpen(tx, ref);
-    if (!open || open.dispatch.sent_at !== null) return null;
-    if (!(await ownsNewestConnection(tx, open.dispatch, owner.epoch))) return null;
-    const [dispatch] = await tx.query<DispatchRow>(
-      `UPDATE dispatches SET sent_at = now(), deadline_at = now() + $3 * interval '1 ms', mesh_id = $4, epoch = $5
-        WHERE tenant_id = $1 AND dispatch_id = $2 RETURNING *`,
-      [ref.tenant_id, ref.dispatch_id, open.row.deadline_ms, owner.mesh_id, owner.epoch],
-    );
-    if (!dispatch) return null;
-    await tx.query(
-      `UPDATE messages SET state = 'working', started_at = coalesce(started_at, now()), updated_at = now()
-        WHERE tenant_id = $1 AND message_id = $2`,
-      [ref.tenant_id, ref.message_id],
-    );
+    if (!open || open.dispatch.sent_at !== null || open.newestEpoch !== owner.epoch) return null;
+    const dispatch = await writeSent(tx, open, owner);
     await recordEvent(tx, eventPlace(open.row), 'dispatch.sent', {
       dispatch_id: dispatch.dispatch_id,
       instance_id: dispatch.instance_id,
       skill_id: dispatch.skill_id,
       session_id: dispatch.session_id,
     });
-    return openDispatchFrom(open.row, dispatch, await surroundings(tx, dispatch));
+    return openDispatchFrom(open.row, dispatch, open.around);
   });
   if (sent) core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed' });
   return sent;
 }
 
-/** What the work of `close` came to; `ended` frees room on the agent. */
-type Ending = 'ended' | 'taken back' | 'unchanged';
-
-async function close(
-  core: StoreCore,
-  ref: DispatchRef,
-  epoch: number | undefined,
-  work: (tx: Tx, row: MessageRow, dispatch: DispatchRow) => Promise<Ending>,
-): Promise<Closed & { ending: Ending }> {
-  const closed = await core.db.tenant(ref.tenant_id, async (tx) => {
-    const open = await lockOpen(tx, ref);
-    if (!open || (epoch !== undefined && open.dispatch.epoch !== epoch)) return NOT_CLOSED;
-    const ending = await work(tx, open.row, open.dispatch);
-    if (ending !== 'ended') return { ...NOT_CLOSED, ending };
-    const called = await callWaiting(tx, ref.tenant_id, open.dispatch, 1);
-    return { accepted: true, ending, called };
-  });
-  for (const waiting of closed.called) core.waker.message(waiting);
-  if (closed.ending === 'ended') core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed' });
-  return closed;
+/** Ends a dispatch and its message in one round trip. */
+async function end(core: StoreCore, ref: DispatchRef, epoch: number | null, ending: Ending): Promise<Closed> {
+  const ended = await endInOne(core.db, ref, epoch, ending);
+  if (!ended) return NOT_CLOSED;
+  announce(core, ref, ended.called);
+  return { accepted: true, end: ended.end };
 }
 
-function accept(core: StoreCore, ref: DispatchRef, epoch: number, given: DispatchOutcome): Promise<Closed> {
-  const outcome = withUsableForm(given);
-  const error = outcome.state === 'failed' ? (outcome.error?.code ?? 'HANDLER_ERROR') : null;
-  return close(core, ref, epoch, async (tx, row, dispatch) => {
-    await closeDispatch(tx, row, dispatch, outcome.state, error);
-    await applyOutcome(tx, row, outcome, core.limits.inputExpiryMs);
-    return 'ended';
+function announce(core: StoreCore, ref: DispatchRef, called: (MessageRef & SessionRef)[]): void {
+  for (const waiting of called) core.waker.message(waiting);
+  core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed' });
+}
+
+/** The agent asks a human: its dispatch ends, and the message waits. */
+async function ask(core: StoreCore, ref: DispatchRef, epoch: number, outcome: DispatchOutcome): Promise<Closed> {
+  const called = await core.db.tenant(ref.tenant_id, async (tx) => {
+    const open = await lockOpen(tx, ref);
+    if (!open || open.dispatch.epoch !== epoch) return null;
+    await closeDispatch(tx, open.row, open.dispatch, 'input-required', null);
+    await applyQuestion(tx, open.row, outcome, core.limits.inputExpiryMs);
+    return callWaiting(tx, ref.tenant_id, open.dispatch, 1);
   });
+  if (!called) return NOT_CLOSED;
+  announce(core, ref, called);
+  return { accepted: true, end: null };
+}
+
+function accept(
+  core: StoreCore,
+  ref: DispatchRef & { produced: Produced },
+  epoch: number,
+  given: DispatchOutcome,
+): Promise<Closed> {
+  const outcome = withUsableForm(given);
+  if (outcome.state === 'input-required') return ask(core, ref, epoch, outcome);
+  return end(core, ref, epoch, endingOf(ref.produced, outcome));
 }
 
 function fail(
@@ -140,14 +101,14 @@ function fail(
   error: { code: string; message: string },
   epoch?: number,
 ): Promise<Closed> {
-  return close(core, ref, epoch, async (tx, row, dispatch) => {
-    await closeDispatch(tx, row, dispatch, 'failed', error.code);
-    await finishFailed(tx, row, error);
-    return 'ended';
-  });
+  return end(core, ref, epoch ?? null, { state: 'failed', error: bounded(error) });
 }
 
-async function voidOpen(tx: Tx, row: MessageRow, dispatch: DispatchRow, reason: string): Promise<void> {
+async function voidOpen(
+  tx: Tx,
+  { row, dispatch }: Pick<LockedDispatch, 'row' | 'dispatch'>,
+  reason: string,
+): Promise<void> {
   await tx.query(
     `UPDATE dispatches SET state = 'void', ended_at = now(), error_code = $3 WHERE tenant_id = $1 AND dispatch_id = $2`,
     [dispatch.tenant_id, dispatch.dispatch_id, reason],
@@ -174,12 +135,12 @@ async function takeBack(
   reason: string,
   options: { neverOpened?: boolean } = {},
 ): Promise<boolean> {
-  const { ending } = await close(core, ref, undefined, async (tx, row, dispatch) => {
-    if (dispatch.sent_at !== null && !options.neverOpened) return 'unchanged';
-    await voidOpen(tx, row, dispatch, reason);
-    return 'taken back';
+  return core.db.tenant(ref.tenant_id, async (tx) => {
+    const open = await lockOpen(tx, ref);
+    if (!open || (open.dispatch.sent_at !== null && !options.neverOpened)) return false;
+    await voidOpen(tx, open, reason);
+    return true;
   });
-  return ending === 'taken back';
 }
 
 /** A node that renewed itself lately still has what it sent, whatever Temporal thinks of the activity: it is to be adopted. */
@@ -196,19 +157,20 @@ async function lose(
   ref: DispatchRef,
   code: LossCode,
   options: { unlessOwnerLives?: boolean } = {},
-): Promise<void> {
-  await close(core, ref, undefined, async (tx, row, dispatch) => {
-    if (dispatch.sent_at === null) {
-      await voidOpen(tx, row, dispatch, 'OWNER_LOST');
-      return 'taken back';
+): Promise<MessageEnd | null> {
+  const sent = await core.db.tenant(ref.tenant_id, async (tx) => {
+    const open = await lockOpen(tx, ref);
+    if (!open) return false;
+    if (open.dispatch.sent_at === null) {
+      await voidOpen(tx, open, 'OWNER_LOST');
+      return false;
     }
-    if (options.unlessOwnerLives && (await ownerLives(tx, dispatch))) return 'unchanged';
-    await closeDispatch(tx, row, dispatch, 'failed', code);
-    const message =
-      code === 'DEADLINE_EXCEEDED' ? 'The agent did not answer in time.' : 'The connection to the agent was lost.';
-    await finishFailed(tx, row, { code, message });
-    return 'ended';
+    return !(options.unlessOwnerLives && (await ownerLives(tx, open.dispatch)));
   });
+  if (!sent) return null;
+  const message =
+    code === 'DEADLINE_EXCEEDED' ? 'The agent did not answer in time.' : 'The connection to the agent was lost.';
+  return (await fail(core, ref, { code, message })).end;
 }
 
 async function closedAmong(core: StoreCore, refs: DispatchRef[]): Promise<{ dispatch_id: string; state: string }[]> {

@@ -2,6 +2,8 @@ import type { A2aMessage } from '../contracts/a2a.js';
 import type { DispatchPayload } from '../contracts/frames.js';
 import type { AgentInputRequest, Usage } from '../contracts/messages.js';
 import type { Artifact } from '../contracts/parts.js';
+import type { MessageRow } from './rows.js';
+import type { MessageEnd } from './transactions.js';
 import type { RoomyAgent } from './waiting.js';
 
 /** Names one dispatch. */
@@ -10,6 +12,9 @@ export interface DispatchRef {
   message_id: string;
   dispatch_id: string;
 }
+
+/** What earlier dispatches of a message brought; nothing changes it while one is open. */
+export type Produced = Pick<MessageRow, 'artifacts' | 'usage'>;
 
 /** A dispatch that may go out now. `payload.deadline_ms` is the time left when this was read. */
 export interface OpenDispatch extends DispatchRef {
@@ -22,12 +27,15 @@ export interface OpenDispatch extends DispatchRef {
   agent_card: Record<string, unknown>;
   epoch: number;
   attempt: number;
+  /** The node that sent it, or that is to; null for a hosted agent's that no node has taken. */
+  mesh_id: string | null;
   sent_at: Date | null;
   /** The mesh's clock decides; null until sent. */
   deadline_at: Date | null;
   /** The agent's own ids when it is an A2A server that was asked before. */
   remote_task_id: string | null;
   remote_context_id: string | null;
+  produced: Produced;
   payload: DispatchPayload;
 }
 
@@ -49,6 +57,8 @@ export type LossCode = 'AGENT_DISCONNECTED' | 'DEADLINE_EXCEEDED';
 /** How the closing of a dispatch went: `accepted` is false when something else had closed it, or the epoch moved on. */
 export interface Closed {
   accepted: boolean;
+  /** What that changed in the message's row, when the message ended with it. */
+  end: MessageEnd | null;
 }
 
 /** The transactions of a dispatch's life. Each is idempotent and publishes `changed` on the bus after its commit. */
@@ -61,7 +71,7 @@ export interface Dispatches {
    */
   markSent(ref: DispatchRef, owner: { mesh_id: string; epoch: number }): Promise<OpenDispatch | null>;
   /** Takes the agent's answer: dispatch, message, request to a human and events in one transaction. */
-  accept(ref: DispatchRef, epoch: number, outcome: DispatchOutcome): Promise<Closed>;
+  accept(open: DispatchRef & { produced: Produced }, epoch: number, outcome: DispatchOutcome): Promise<Closed>;
   /** Ends a dispatch that was sent as failed, and its message with it. */
   fail(ref: DispatchRef, error: { code: string; message: string }, epoch?: number): Promise<Closed>;
   /**
@@ -73,8 +83,9 @@ export interface Dispatches {
   /**
    * Ends a dispatch whose owner is gone: never sent, it is taken back; sent, it fails with the given code.
    * `unlessOwnerLives`: nothing happens while the node that sent it renews itself, because it still has it.
+   * @returns what that changed in the message's row, when the message ended with it
    */
-  lose(ref: DispatchRef, code: LossCode, options?: { unlessOwnerLives?: boolean }): Promise<void>;
+  lose(ref: DispatchRef, code: LossCode, options?: { unlessOwnerLives?: boolean }): Promise<MessageEnd | null>;
   /** Which of these dispatches are no longer open, with their state (for a node's reconciliation). */
   closedAmong(refs: DispatchRef[]): Promise<{ dispatch_id: string; state: string }[]>;
   /** An agent of the tenant can take work: messages that wait for one like it are called. */

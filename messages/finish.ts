@@ -4,10 +4,15 @@ import type { DispatchRow, MessageRow } from './rows.js';
 
 const FINISH = `
   UPDATE messages SET state = $3, error_code = $4, error_message = $5, completed_at = now(), updated_at = now(),
-    holds_slot = false, resolution = NULL, unrouted_since = NULL
+    holds_slot = false, resolution = NULL, unrouted_since = NULL, wake_requested_at = NULL
   WHERE tenant_id = $1 AND message_id = $2`;
 
 const MAX_ERROR_CHARS = 4_096;
+
+/** An error as it is stored: its text at most 4,096 characters. */
+export function bounded(error: { code: string; message: string }): { code: string; message: string } {
+  return { code: error.code, message: error.message.slice(0, MAX_ERROR_CHARS).toWellFormed() };
+}
 
 /** Where a message's events belong. */
 export function eventPlace(row: { tenant_id: string; session_id: string; trace_id: string }) {
@@ -16,8 +21,7 @@ export function eventPlace(row: { tenant_id: string; session_id: string; trace_i
 
 /** Ends a message as `failed`, with its one `message.error`. The caller holds the row's lock and knows that it is not terminal. */
 export async function finishFailed(tx: Tx, row: MessageRow, error: { code: string; message: string }): Promise<void> {
-  const message = error.message.slice(0, MAX_ERROR_CHARS).toWellFormed();
-  await tx.query(FINISH, [row.tenant_id, row.message_id, 'failed', error.code, message]);
+  await tx.query(FINISH, [row.tenant_id, row.message_id, 'failed', error.code, bounded(error).message]);
   await recordEvent(tx, { ...eventPlace(row), severity: 'warning' }, 'message.error', {
     message_id: row.message_id,
     session_id: row.session_id,

@@ -1,12 +1,14 @@
 import type { MessageSendParams, StreamEvent, Task } from '../contracts/a2a.js';
 import type { Caller } from '../contracts/auth.js';
 import type { MessageRecord, ResolveRequest } from '../contracts/messages.js';
-import { type AcceptContext, type Accepted, acceptMessage } from './accept.js';
+import { type Accepted, acceptMessage } from './accept.js';
 import { cancelMessage } from './cancel.js';
 import type { MessageCore } from './core.js';
+import type { AcceptContext } from './draft.js';
 import { answerFollowUp } from './follow-up.js';
 import { createMessageReads } from './read.js';
 import { type Resolved, resolveMessage } from './resolve.js';
+import type { LiveMessage, ShortWay } from './short-way.js';
 import { streamTask, waitForTask } from './watch.js';
 
 /** What the API does with messages. Errors: PlatformError, and RpcError where only `/send` can meet it. */
@@ -14,12 +16,19 @@ export interface Gateway {
   accept(caller: Caller, params: MessageSendParams, context: AcceptContext): Promise<Accepted>;
   /** A message that names a `taskId`: answers what its agent asked. */
   followUp(caller: Caller, params: MessageSendParams): Promise<{ message_id: string }>;
+  /** @param live of a message that was accepted here just now, so that the database need not be asked */
   waitForTask(
     tenantId: string,
     messageId: string,
     options: { waitMs: number; signal: AbortSignal; blocking: boolean; historyLength?: number },
+    live?: LiveMessage | null,
   ): Promise<Task>;
-  stream(tenantId: string, messageId: string, options: { signal: AbortSignal }): AsyncIterable<StreamEvent>;
+  stream(
+    tenantId: string,
+    messageId: string,
+    options: { signal: AbortSignal },
+    live?: LiveMessage | null,
+  ): AsyncIterable<StreamEvent>;
   cancel(caller: Caller, messageId: string, reason: string): Promise<void>;
   resolve(caller: Caller | null, messageId: string, body: ResolveRequest): Promise<Resolved>;
   list(
@@ -33,14 +42,19 @@ export interface Gateway {
   ): Promise<{ total: number; messages: MessageRecord[] }>;
 }
 
-/** Binds the functions of `messages/` to their database, bus and waker. */
-export function createGateway(core: MessageCore): Gateway {
+/**
+ * Binds the functions of `messages/` to their database, bus and waker.
+ * @param shortWay asked for at every message: the mesh role comes up after this, or not at all
+ */
+export function createGateway(core: MessageCore, shortWay: () => ShortWay | null = () => null): Gateway {
   const reads = createMessageReads(core.db);
   return {
-    accept: (caller, params, context) => acceptMessage(core, caller, params, context),
+    accept: (caller, params, context) => acceptMessage(core, shortWay(), caller, params, context),
     followUp: (caller, params) => answerFollowUp(core, caller, params),
-    waitForTask: (tenant_id, message_id, options) => waitForTask(core, { tenant_id, message_id }, options),
-    stream: (tenant_id, message_id, options) => streamTask(core, { tenant_id, message_id }, options.signal),
+    waitForTask: (tenant_id, message_id, options, live = null) =>
+      waitForTask(core, { tenant_id, message_id }, options, live),
+    stream: (tenant_id, message_id, options, live = null) =>
+      streamTask(core, { tenant_id, message_id }, options.signal, live),
     cancel: (caller, message_id, reason) => cancelMessage(core, { tenant_id: caller.tenant_id, message_id }, reason),
     resolve: (caller, messageId, body) => resolveMessage(core, caller, messageId, body),
     list: (tenantId, query) => reads.list(tenantId, query),

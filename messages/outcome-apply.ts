@@ -1,12 +1,12 @@
 import type { Usage } from '../contracts/messages.js';
 import { type Artifact, textOf } from '../contracts/parts.js';
-import { recordEvent } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
-import type { DispatchOutcome } from './dispatches.js';
-import { eventPlace, finishFailed } from './finish.js';
+import type { DispatchOutcome, Produced } from './dispatches.js';
+import { bounded } from './finish.js';
 import { schemaProblem } from './form.js';
 import { openAgentRequest } from './input-requests.js';
 import type { MessageRow } from './rows.js';
+import type { Ending } from './transactions.js';
 
 /** Usage of all dispatches of a message together; the newest names the model. */
 function addUsage(before: Usage | null, more: Usage | undefined): Usage | null {
@@ -35,39 +35,24 @@ function outputOf(artifacts: Artifact[], outcome: DispatchOutcome): string {
   return text || (outcome.status_message ? textOf(outcome.status_message.parts) : '');
 }
 
-const OUTPUT = 'artifacts = $3, usage = $4, assistant_output = $5, status_message = $6';
-
-function outputValues(row: MessageRow, outcome: DispatchOutcome): unknown[] {
-  const artifacts = mergeArtifacts(row.artifacts, outcome.artifacts);
-  const usage = addUsage(row.usage, outcome.usage);
-  return [
-    row.tenant_id,
-    row.message_id,
-    JSON.stringify(artifacts),
-    usage && JSON.stringify(usage),
-    outputOf(artifacts, outcome),
-    outcome.status_message ? JSON.stringify(outcome.status_message) : null,
-  ];
+/** What a dispatch adds to what earlier ones of its message brought. */
+export function outputAfter(before: Produced, outcome: DispatchOutcome): NonNullable<Ending['output']> {
+  const artifacts = mergeArtifacts(before.artifacts, outcome.artifacts);
+  return {
+    artifacts,
+    usage: addUsage(before.usage, outcome.usage),
+    assistant_output: outputOf(artifacts, outcome),
+    status_message: outcome.status_message ?? null,
+  };
 }
 
-async function keepOutput(tx: Tx, row: MessageRow, outcome: DispatchOutcome): Promise<void> {
-  await tx.query(`UPDATE messages SET ${OUTPUT} WHERE tenant_id = $1 AND message_id = $2`, outputValues(row, outcome));
-}
-
-async function finishCompleted(tx: Tx, row: MessageRow, outcome: DispatchOutcome): Promise<void> {
-  const [done] = await tx.query<{ duration_ms: number }>(
-    `UPDATE messages SET ${OUTPUT}, state = 'completed', completed_at = now(), updated_at = now(), holds_slot = false,
-       resolution = NULL, unrouted_since = NULL
-     WHERE tenant_id = $1 AND message_id = $2
-     RETURNING (extract(epoch FROM now() - created_at) * 1000)::bigint AS duration_ms`,
-    outputValues(row, outcome),
-  );
-  await recordEvent(tx, eventPlace(row), 'message.completed', {
-    message_id: row.message_id,
-    session_id: row.session_id,
-    role: 'agent',
-    duration_ms: Math.max(0, done?.duration_ms ?? 0),
-  });
+/** How an outcome that asks nobody ends its message. */
+export function endingOf(before: Produced, outcome: DispatchOutcome): Ending {
+  const output = outputAfter(before, outcome);
+  if (outcome.state === 'completed') return { state: 'completed', error: null, output };
+  const text = outcome.status_message ? textOf(outcome.status_message.parts) : '';
+  const error = outcome.error ?? { code: 'HANDLER_ERROR', message: text || 'The agent reported a failure.' };
+  return { state: 'failed', error: bounded(error), output };
 }
 
 /** An answer that asks with a schema nobody could fill in is a failed one. */
@@ -82,15 +67,17 @@ export function withUsableForm(outcome: DispatchOutcome): DispatchOutcome {
   };
 }
 
-/** Writes what an agent answered into its message. The caller holds the row's lock and has closed the dispatch. */
-export async function applyOutcome(tx: Tx, row: MessageRow, outcome: DispatchOutcome, expiryMs: number): Promise<void> {
-  if (outcome.state === 'completed') return finishCompleted(tx, row, outcome);
-  await keepOutput(tx, row, outcome);
-  if (outcome.state === 'input-required') return openAgentRequest(tx, row, outcome, expiryMs);
-  const text = outcome.status_message ? textOf(outcome.status_message.parts) : '';
-  return finishFailed(
-    tx,
-    row,
-    outcome.error ?? { code: 'HANDLER_ERROR', message: text || 'The agent reported a failure.' },
+/** Writes what an agent that asks has brought so far, and opens its question. The caller holds the row's lock and has closed the dispatch. */
+export async function applyQuestion(
+  tx: Tx,
+  row: MessageRow,
+  outcome: DispatchOutcome,
+  expiryMs: number,
+): Promise<void> {
+  const { artifacts, usage, assistant_output } = outputAfter(row, outcome);
+  await tx.query(
+    'UPDATE messages SET artifacts = $3, usage = $4, assistant_output = $5 WHERE tenant_id = $1 AND message_id = $2',
+    [row.tenant_id, row.message_id, JSON.stringify(artifacts), usage && JSON.stringify(usage), assistant_output],
   );
+  await openAgentRequest(tx, row, outcome, expiryMs);
 }

@@ -30,9 +30,14 @@ export async function readMessage(
     `SELECT * FROM messages WHERE tenant_id = $1 AND message_id = $2${lock ? ' FOR UPDATE' : ''}`,
     [tenantId, messageId],
   );
-  if (!row) return null;
-  const requests = row.state === 'input-required' ? await openRequests(tx, tenantId, [messageId]) : new Map();
-  return { row, request: requests.get(messageId) ?? null };
+  return row ? withRequest(tx, row) : null;
+}
+
+/** A message's row with the request that is open on it, if one is. */
+export async function withRequest(tx: Tx, row: MessageRow): Promise<MessageWithRequest> {
+  const { tenant_id, message_id } = row;
+  const requests = row.state === 'input-required' ? await openRequests(tx, tenant_id, [message_id]) : new Map();
+  return { row, request: requests.get(message_id) ?? null };
 }
 
 async function asRecords(tx: Tx, tenantId: string, rows: MessageRow[]): Promise<MessageRecord[]> {
@@ -64,7 +69,7 @@ export function createMessageReads(db: Db) {
           values,
         );
         const rows = await tx.query<MessageRow>(
-          `SELECT * FROM messages WHERE ${filter} ORDER BY created_at DESC, message_id DESC LIMIT $4 OFFSET $5`,
+          `SELECT * FROM messages WHERE ${filter} ORDER BY message_id DESC LIMIT $4 OFFSET $5`,
           [...values, query.page_size, (query.page - 1) * query.page_size],
         );
         return { count: total?.count ?? 0, messages: await asRecords(tx, tenantId, rows) };

@@ -24,28 +24,9 @@ export interface Wanted {
   message_id?: string;
 }
 
-/** Routable agents, least loaded first, ties to the longest idle (decisions.md, Agents); full ones come after all others. */
-const CANDIDATES = `
-  SELECT a.instance_id, a.agent_type, a.deployment_mode, a.mesh_id, a.connection_epoch, a.max_concurrent_sessions, now_serves.load,
-         EXISTS (SELECT 1 FROM dispatches d WHERE d.tenant_id = a.tenant_id AND d.message_id = $5
-                    AND d.instance_id = a.instance_id AND d.state = 'void' AND d.error_code = 'CONNECT_FAILED') AS unreachable
-    FROM agents a
-    CROSS JOIN LATERAL (SELECT agent_load(a.tenant_id, a.instance_id) AS load) now_serves
-    LEFT JOIN LATERAL (SELECT d.created_at FROM dispatches d WHERE d.tenant_id = a.tenant_id AND d.instance_id = a.instance_id
-                        ORDER BY d.created_at DESC LIMIT 1) last ON true
-   WHERE a.tenant_id = $1 AND a.deregistered_at IS NULL AND a.status IN ('available', 'unknown')
-     AND (a.deployment_mode = 'hosted' OR a.mesh_id IS NOT NULL)
-     AND ($2::text IS NULL OR a.instance_id = $2)
-     AND ($3::text IS NULL OR a.agent_type = $3)
-     AND ($4::text IS NULL OR a.skills @> jsonb_build_array(jsonb_build_object('id', $4::text))
-          OR a.agent_card -> 'skills' @> jsonb_build_array(jsonb_build_object('id', $4::text)))
-   ORDER BY (a.max_concurrent_sessions > 0 AND now_serves.load >= a.max_concurrent_sessions), unreachable,
-            now_serves.load, last.created_at NULLS FIRST, a.instance_id
-   LIMIT 50`;
-
 /** Agents that could take what is wanted, the best first; full ones included (see `hasRoom`). */
 export function candidates(tx: Tx, tenantId: string, wanted: Wanted): Promise<Candidate[]> {
-  return tx.query<Candidate>(CANDIDATES, [
+  return tx.query<Candidate & Record<string, unknown>>('SELECT * FROM routable_agents($1, $2, $3, $4, $5)', [
     tenantId,
     wanted.instance_id ?? null,
     wanted.agent_type ?? null,
@@ -61,8 +42,7 @@ function hasRoom(candidate: Candidate): boolean {
 /** Keeps others from taking room on a bounded instance until the transaction ends. Taking it twice is harmless. */
 async function lockRoom(tx: Tx, tenantId: string, candidate: Candidate): Promise<void> {
   if (candidate.max_concurrent_sessions === 0) return;
-  const name = `capacity:${tenantId}:${candidate.instance_id}`;
-  await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [name]);
+  await tx.query('SELECT lock_room($1, $2)', [tenantId, candidate.instance_id]);
 }
 
 /**
@@ -85,6 +65,7 @@ async function claimRoom(tx: Tx, tenantId: string, candidate: Candidate): Promis
  */
 export async function claimBest(tx: Tx, tenantId: string, found: Candidate[]): Promise<Candidate | null> {
   for (const candidate of found.filter(hasRoom)) {
+    if (candidate.max_concurrent_sessions === 0) return candidate;
     await tx.query('SAVEPOINT claim');
     if (await claimRoom(tx, tenantId, candidate)) return candidate;
     await tx.query('ROLLBACK TO SAVEPOINT claim');

@@ -86,8 +86,8 @@ export async function listSessions(
     );
     const rows = await tx.query<SessionReadRow>(
       `SELECT ${COLUMNS} FROM (SELECT * FROM sessions s WHERE ${filter}
-          ORDER BY created_at DESC, session_id DESC LIMIT $3 OFFSET $4) s ${TOTALS}
-        ORDER BY s.created_at DESC, s.session_id DESC`,
+          ORDER BY session_id DESC LIMIT $3 OFFSET $4) s ${TOTALS}
+        ORDER BY s.session_id DESC`,
       [...values, query.page_size, (query.page - 1) * query.page_size],
     );
     return { count: total?.count ?? 0, sessions: rows.map(summaryOf) };

@@ -4,6 +4,7 @@ import { PlatformError } from '../runtime/errors.js';
 import type { BusEvent, PlacedEvent } from './bus.js';
 import type { MessageCore, MessageRef } from './core.js';
 import { readMessage } from './read.js';
+import type { LiveMessage } from './short-way.js';
 import { agentMessage, taskOf } from './task.js';
 
 /** How often a watcher looks at the row although nobody told it of a change: a notice lost with a node costs at most this. */
@@ -74,6 +75,32 @@ class Feed implements Disposable {
   }
 }
 
+/** The task of a message that goes the short way here, once T2 has ended it; null when it has to be looked up. */
+async function liveTask(
+  live: LiveMessage,
+  options: { waitMs: number; signal: AbortSignal; blocking: boolean; historyLength?: number },
+): Promise<Task | null> {
+  if (!options.blocking) return taskOf(live.row, null, options);
+  const end = await settledWithin(live.ended, options.waitMs, options.signal);
+  return end && isTerminal(end.state) ? taskOf({ ...live.row, ...end }, null, options) : null;
+}
+
+/** What `work` gives, or null when it takes longer than `waitMs` or than the signal lets it. `work` never rejects. */
+async function settledWithin<T>(work: Promise<T>, waitMs: number, signal: AbortSignal): Promise<T | null> {
+  return new Promise((resolve) => {
+    const leave = () => done(null);
+    const timer = setTimeout(leave, waitMs);
+    const done = (value: T | null) => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', leave);
+      resolve(value);
+    };
+    if (signal.aborted) leave();
+    else signal.addEventListener('abort', leave, { once: true });
+    void work.then(done);
+  });
+}
+
 /**
  * Waits until a message is terminal or waits for a human, `waitMs` at most, and gives the task as it then is.
  * With `blocking: false` the task is given at once.
@@ -82,8 +109,11 @@ export async function waitForTask(
   core: WatchCore,
   ref: MessageRef,
   options: { waitMs: number; signal: AbortSignal; blocking: boolean; historyLength?: number },
+  live: LiveMessage | null = null,
 ): Promise<Task> {
   const until = Date.now() + (options.blocking ? options.waitMs : 0);
+  const quick = live && (await liveTask(live, options));
+  if (quick) return quick;
   const shape = options.historyLength === undefined ? {} : { historyLength: options.historyLength };
   const feed = new Feed(core, ref, false);
   try {
@@ -132,10 +162,15 @@ function unseenArtifacts(task: Task, seen: ReadonlySet<string>): ArtifactUpdate[
  * The events of `message/stream`: first the task, then artifact and status updates, last a status update with `final: true` at a
  * terminal state or at `input-required` (a2a.md). Ends early when the signal aborts.
  */
-export async function* streamTask(core: WatchCore, ref: MessageRef, signal: AbortSignal): AsyncGenerator<StreamEvent> {
+export async function* streamTask(
+  core: WatchCore,
+  ref: MessageRef,
+  signal: AbortSignal,
+  live: LiveMessage | null = null,
+): AsyncGenerator<StreamEvent> {
   const feed = new Feed(core, ref, true);
   try {
-    const first = await read(core, ref);
+    const first = live ? { row: live.row, request: null } : await read(core, ref);
     const whole = new Set<string>();
     let shown = first.row.state;
     const opening = taskOf(first.row, first.request);

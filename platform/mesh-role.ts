@@ -1,6 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createHostedDispatcher } from '../mesh/hosted.js';
+import { createLocalMesh } from '../mesh/local.js';
+import { Reservations } from '../mesh/reservations.js';
 import { createMeshServer } from '../mesh/server.js';
+import type { LocalMesh } from '../messages/local-mesh.js';
 import { newId } from '../runtime/ids.js';
 import type { Foundation } from './foundation.js';
 import type { Infrastructure } from './infrastructure.js';
@@ -10,6 +13,8 @@ import { type RunningWorker, runNodeWorkers, type WorkerGround } from './workers
 export interface RunningMesh {
   port: number;
   meshId: string;
+  /** This node as the short way sees it. */
+  local: LocalMesh;
   /** Lets what is in flight finish for `graceMs`, tells the agents to go, then stops. */
   stop(graceMs: number): Promise<void>;
 }
@@ -28,6 +33,7 @@ export async function startMesh(options: {
   const { config, db, log, bus, dispatches, authenticator, outbound, tokens } = foundation;
   if (!infrastructure.tls) throw new Error('The mesh role needs a certificate.');
   const meshId = newId('mesh');
+  const reservations = new Reservations();
   const server = createMeshServer({
     config,
     db,
@@ -38,13 +44,22 @@ export async function startMesh(options: {
     tls: infrastructure.tls,
     meshId,
     handler,
+    reservations,
   });
-  const hosted = createHostedDispatcher({ dispatches, bus, outbound, tokens, db, log, meshId });
+  const hosted = createHostedDispatcher({ dispatches, bus, outbound, tokens, db, log, meshId, reservations });
   const { port } = await server.listen();
   const workers: RunningWorker = await runNodeWorkers(ground, meshId, { connected: server.dispatcher, hosted });
+  const local = createLocalMesh({
+    meshId,
+    reservations,
+    connected: server.dispatcher,
+    hosted,
+    isDraining: () => server.isDraining,
+  });
   return {
     port,
     meshId,
+    local,
     stop: async (graceMs) => {
       // No new dispatches from here on; those in flight end within the grace, and the workers with them.
       const idle = workers.stop();

@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import { buildApi } from '../api/app.js';
 import { createGateway } from '../messages/gateway.js';
 import { startSequencer } from '../messages/sequencer.js';
+import { ShortWay } from '../messages/short-way.js';
 import { Sweeper } from '../messages/sweeper.js';
 import type { Config } from '../runtime/config.js';
 import type { Logger } from '../runtime/logger.js';
@@ -37,7 +38,17 @@ function trimmed(url: string): string {
   return url.replace(/\/+$/, '');
 }
 
-async function buildHttp(foundation: Foundation, at: Addresses, draining: AbortSignal): Promise<FastifyInstance> {
+/** What a process with these roles has of the short way: nothing before its mesh is up, or where it is turned off. */
+class ShortWayDoor {
+  open: ShortWay | null = null;
+}
+
+async function buildHttp(
+  foundation: Foundation,
+  at: Addresses,
+  draining: AbortSignal,
+  door: ShortWayDoor,
+): Promise<FastifyInstance> {
   const { config, db, log, bus, core, temporal, version } = foundation;
   return buildApi({
     config,
@@ -46,7 +57,7 @@ async function buildHttp(foundation: Foundation, at: Addresses, draining: AbortS
     authenticator: foundation.authenticator,
     tokens: foundation.tokens,
     secrets: foundation.secrets,
-    gateway: createGateway(core),
+    gateway: createGateway(core, () => door.open),
     sessions: foundation.sessions,
     agentJoined: (tenantId, agent) => foundation.dispatches.agentJoined(tenantId, agent),
     outbound: foundation.outbound,
@@ -100,8 +111,9 @@ async function startRoles(
   const draining = new AbortController();
   // Every stream and every waiting send listens to it.
   setMaxListeners(0, draining.signal);
+  const door = new ShortWayDoor();
   const http =
-    run.roles.has('api') || run.roles.has('mesh') ? await buildHttp(foundation, at, draining.signal) : undefined;
+    run.roles.has('api') || run.roles.has('mesh') ? await buildHttp(foundation, at, draining.signal, door) : undefined;
   let mesh: RunningMesh | undefined;
   if (run.roles.has('mesh')) {
     await http?.ready();
@@ -113,6 +125,17 @@ async function startRoles(
     });
     at.mesh = trimmed(config.FLEET_MESH_URL ?? `https://${hostInUrl(config.FLEET_HOST)}:${mesh.port}`);
     parts.add((graceMs) => mesh?.stop(graceMs) ?? Promise.resolve());
+    if (config.FLEET_SHORT_WAY === 'on') {
+      const { core, dispatches, temporal } = foundation;
+      const shortWay = new ShortWay({
+        core,
+        dispatches,
+        mesh: mesh.local,
+        supervise: (ref) => temporal.wakeMessage(ref),
+      });
+      door.open = shortWay;
+      parts.add(() => shortWay.stop());
+    }
   }
   if (config.FLEET_MESH_URL) at.mesh = trimmed(config.FLEET_MESH_URL);
   if (http && run.roles.has('api')) {

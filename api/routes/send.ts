@@ -1,8 +1,9 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { RpcId } from '../../contracts/a2a.js';
 import { OPERATIONS } from '../../contracts/operations.js';
-import type { AcceptContext } from '../../messages/accept.js';
+import type { AcceptContext } from '../../messages/draft.js';
 import { RpcError } from '../../messages/rpc-error.js';
+import type { LiveMessage } from '../../messages/short-way.js';
 import type { ApiDeps } from '../deps.js';
 import { callerOf } from '../plugins/authentication.js';
 import { logFailure, toPlatformError } from '../plugins/error-contract.js';
@@ -22,10 +23,16 @@ function traceOf(request: FastifyRequest): Omit<AcceptContext, 'method'> {
 }
 
 /** Puts the message on the record, or takes it as the answer to what an agent asked. */
-async function take(deps: Deps, request: FastifyRequest, call: RpcCall): Promise<string> {
+async function take(deps: Deps, request: FastifyRequest, call: RpcCall): Promise<Taken> {
   const caller = callerOf(request);
-  if (call.params.message.taskId !== undefined) return (await deps.gateway.followUp(caller, call.params)).message_id;
-  return (await deps.gateway.accept(caller, call.params, { method: call.method, ...traceOf(request) })).message_id;
+  if (call.params.message.taskId !== undefined)
+    return { ...(await deps.gateway.followUp(caller, call.params)), live: null };
+  return deps.gateway.accept(caller, call.params, { method: call.method, ...traceOf(request) });
+}
+
+interface Taken {
+  message_id: string;
+  live: LiveMessage | null;
 }
 
 /**
@@ -45,13 +52,13 @@ async function pour(
   request: FastifyRequest,
   reply: FastifyReply,
   id: RpcId,
-  messageId: string,
+  { message_id, live }: Taken,
 ): Promise<void> {
   const { tenant_id } = callerOf(request);
   const signal = lifetimeOf(reply.raw, deps.draining);
   const stream = new EventStream(reply.raw, request.id);
   try {
-    for await (const event of deps.gateway.stream(tenant_id, messageId, { signal })) {
+    for await (const event of deps.gateway.stream(tenant_id, message_id, { signal }, live)) {
       await stream.send(rpcResult(id, event), signal);
     }
   } catch (error) {
@@ -71,19 +78,20 @@ export function sendRoutes(app: FastifyInstance, deps: Deps): void {
   const answer = async (request: FastifyRequest, reply: FastifyReply): Promise<unknown> => {
     checkVersion(request.headers['a2a-version']);
     const call = readCall(request.body);
-    const messageId = await take(deps, request, call);
+    const taken = await take(deps, request, call);
     if (call.method === 'message/stream') {
       reply.hijack();
-      await pour(deps, request, reply, call.id, messageId);
+      await pour(deps, request, reply, call.id, taken);
       return reply;
     }
     const { blocking = true, historyLength } = call.params.configuration ?? {};
-    const task = await deps.gateway.waitForTask(callerOf(request).tenant_id, messageId, {
+    const wait = {
       waitMs: deps.config.SEND_WAIT_MS,
       signal: lifetimeOf(reply.raw, deps.draining),
       blocking,
       ...(historyLength !== undefined && { historyLength }),
-    });
+    };
+    const task = await deps.gateway.waitForTask(callerOf(request).tenant_id, taken.message_id, wait, taken.live);
     return rpcResult(call.id, task);
   };
 

@@ -26,8 +26,9 @@ export async function answerMessage(api: ServedApi, messageId: string, outcome: 
   if (!dispatch) throw new Error(`message ${messageId} has no open dispatch`);
   const dispatches = createDispatches(api.core);
   const named = { ...ref, dispatch_id: dispatch.dispatch_id };
-  await dispatches.markSent(named, { mesh_id: MESH, epoch: dispatch.epoch });
-  await dispatches.accept(named, dispatch.epoch, outcome);
+  const sent = await dispatches.markSent(named, { mesh_id: MESH, epoch: dispatch.epoch });
+  if (!sent) throw new Error(`message ${messageId} could not be sent`);
+  await dispatches.accept(sent, dispatch.epoch, outcome);
 }
 
 export const COMPLETED: DispatchOutcome = {

@@ -15,8 +15,10 @@ function openDispatch(changes: Partial<OpenDispatch> = {}): OpenDispatch {
     agent_card: {},
     epoch: 0,
     attempt: 1,
+    mesh_id: null,
     sent_at: null,
     deadline_at: null,
+    produced: { artifacts: [], usage: null },
     remote_task_id: null,
     remote_context_id: null,
     payload: {

@@ -89,9 +89,10 @@ async function answer(ref: MessageRef, state: 'completed' | 'input-required'): P
   const step = await advance(core, ref);
   if (step?.kind !== 'dispatch') throw new Error(`nothing to answer: ${step?.kind}`);
   const dispatch = { ...ref, dispatch_id: step.dispatch_id };
-  await dispatches.markSent(dispatch, { mesh_id: 'mesh_1', epoch: 0 });
+  const sent = await dispatches.markSent(dispatch, { mesh_id: 'mesh_1', epoch: 0 });
+  if (!sent) throw new Error('not sent');
   const input = state === 'input-required' ? { input_request: { title: 'Go on?' } } : {};
-  expect(await dispatches.accept(dispatch, 0, { state, artifacts: [], ...input })).toMatchObject({ accepted: true });
+  expect(await dispatches.accept(sent, 0, { state, artifacts: [], ...input })).toMatchObject({ accepted: true });
 }
 
 test('a session whose question is withdrawn does not push its agent over its bound', async () => {

@@ -183,7 +183,8 @@ const onDispatch =
 const takeAnswer = (state: DispatchOutcome['state']) =>
   onDispatch(async (driver, dispatch, variant) => {
     const epoch = variant === 0 ? dispatch.epoch - 1 : dispatch.epoch;
-    const closed = await driver.dispatches.accept(dispatch, epoch, answer(state));
+    const produced = (await driver.dispatches.find(dispatch))?.produced ?? { artifacts: [], usage: null };
+    const closed = await driver.dispatches.accept({ ...dispatch, produced }, epoch, answer(state));
     driver.count(`accepted ${dispatch.dispatch_id}`, closed.accepted);
   });
 
@@ -249,7 +250,9 @@ export const ACTIONS = {
   takeBack: onDispatch(async (driver, dispatch) => {
     driver.count(`taken back ${dispatch.dispatch_id}`, await driver.dispatches.takeBack(dispatch, 'ROUTE_LOST'));
   }),
-  lose: onDispatch((driver, dispatch) => driver.dispatches.lose(dispatch, 'AGENT_DISCONNECTED')),
+  lose: onDispatch(async (driver, dispatch) => {
+    await driver.dispatches.lose(dispatch, 'AGENT_DISCONNECTED');
+  }),
   cancel: onMessage(async (driver, messageId) => {
     await driver.gateway.cancel(CALLER, messageId, 'canceled');
     driver.count(`canceled ${messageId}`, true);

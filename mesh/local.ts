@@ -1,0 +1,25 @@
+import type { LocalMesh } from '../messages/local-mesh.js';
+import type { Dispatcher } from './dispatcher.js';
+import type { Reservations } from './reservations.js';
+
+/** This node as the short way sees it. */
+export function createLocalMesh(node: {
+  meshId: string;
+  reservations: Reservations;
+  connected: Dispatcher;
+  hosted: Dispatcher;
+  isDraining(): boolean;
+}): LocalMesh {
+  const { meshId, reservations, connected, hosted } = node;
+  return {
+    meshId,
+    reserve: (dispatchId) => {
+      if (node.isDraining()) return null;
+      reservations.take(dispatchId);
+      return {
+        send: (open) => (open.deployment_mode === 'hosted' ? hosted : connected).sendHere(open),
+        release: () => reservations.release(dispatchId),
+      };
+    },
+  };
+}

@@ -1,0 +1,150 @@
+import type { Usage } from '../contracts/messages.js';
+import type { Artifact } from '../contracts/parts.js';
+import type { Db } from '../db/pool.js';
+import { newId } from '../runtime/ids.js';
+import type { MessageRef, SessionRef } from './core.js';
+import type { DispatchRef } from './dispatches.js';
+import type { MessageRow } from './rows.js';
+
+/** `fleet` functions of the migrations, with as many parameters as are counted. */
+const statement = (name: string, parameters: number): string =>
+  `SELECT * FROM ${name}(${Array.from({ length: parameters }, (_, index) => `$${index + 1}`).join(', ')})`;
+
+const ACCEPT = statement('accept_message', 24);
+const END = statement('end_dispatch', 12);
+
+/** What T1 is given of a message that is not on the record yet. */
+export type NewMessage = Pick<
+  MessageRow,
+  | 'tenant_id'
+  | 'message_id'
+  | 'session_id'
+  | 'credential_id'
+  | 'requested_context'
+  | 'client_message_id'
+  | 'content_hash'
+  | 'method'
+  | 'parts'
+  | 'metadata'
+  | 'user_input'
+  | 'want_instance_id'
+  | 'want_agent_type'
+  | 'want_skill_id'
+  | 'trace_id'
+  | 'parent_span_id'
+  | 'baggage'
+  | 'deadline_ms'
+> & {
+  /** Who opens the session where none is named, and after how long it idles out. */
+  created_by: string;
+  idle_timeout_seconds: number;
+};
+
+/** A dispatch that T1 may open: its id, and the node that would send it. */
+export interface Offer {
+  dispatch_id: string;
+  mesh_id: string;
+}
+
+/** What T1 found: see `accept_message` in the migrations. */
+export interface AcceptRow {
+  verdict: 'dispatched' | 'accepted' | 'repeat' | 'mismatch' | 'full' | 'no_session' | 'session_closed';
+  its_message: string;
+  its_session: string;
+  at: Date;
+  its_instance: string;
+  its_type: string;
+  its_mode: 'hosted' | 'connected';
+  its_epoch: number;
+  its_url: string | null;
+  its_card: Record<string, unknown> | null;
+  its_user: string | null;
+}
+
+/**
+ * T1: puts a message on the record and opens its dispatch where that is easy, in one round trip (architecture.md, decision 11).
+ * @param most the tenant's bound of messages in flight; 0 when it need not be looked at
+ * @param offer null: the message is accepted only
+ */
+export async function acceptInOne(db: Db, draft: NewMessage, most: number, offer: Offer | null): Promise<AcceptRow> {
+  const [row] = await db.call<AcceptRow & Record<string, unknown>>('accept_message', ACCEPT, [
+    draft.tenant_id,
+    draft.message_id,
+    draft.session_id,
+    draft.requested_context,
+    draft.credential_id,
+    draft.client_message_id,
+    draft.content_hash,
+    draft.method,
+    JSON.stringify(draft.parts),
+    JSON.stringify(draft.metadata),
+    draft.user_input,
+    draft.want_instance_id,
+    draft.want_agent_type,
+    draft.want_skill_id,
+    draft.trace_id,
+    draft.parent_span_id,
+    draft.baggage,
+    draft.deadline_ms,
+    draft.created_by,
+    draft.idle_timeout_seconds,
+    most,
+    offer?.dispatch_id ?? null,
+    offer?.mesh_id ?? null,
+    [newId('evt'), newId('evt'), newId('evt')],
+  ]);
+  if (!row) throw new Error('accept_message gave no row');
+  return row;
+}
+
+/** How a dispatch ends its message. `output` is absent where the agent brought none. */
+export interface Ending {
+  state: 'completed' | 'failed';
+  error: { code: string; message: string } | null;
+  output?: {
+    artifacts: Artifact[];
+    usage: Usage | null;
+    assistant_output: string;
+    status_message: MessageRow['status_message'];
+  };
+}
+
+/** What an ended message's row says differently from before. */
+export type MessageEnd = Pick<MessageRow, 'state' | 'error_code' | 'error_message' | 'updated_at' | 'completed_at'> &
+  Partial<NonNullable<Ending['output']>>;
+
+/**
+ * T2: takes the end of a dispatch and ends its message with it, in one round trip.
+ * @param epoch of the connection that brought it; null where that does not matter
+ * @returns null when the dispatch was not open, not the message's current one, or of another epoch; nothing was written then
+ */
+export async function endInOne(
+  db: Db,
+  ref: DispatchRef,
+  epoch: number | null,
+  ending: Ending,
+): Promise<{ end: MessageEnd; called: (MessageRef & SessionRef)[] } | null> {
+  const { state, error, output } = ending;
+  const [row] = await db.call<{ ended_at: Date | null; called: (MessageRef & SessionRef)[] | null }>(
+    'end_dispatch',
+    END,
+    [
+      ref.tenant_id,
+      ref.message_id,
+      ref.dispatch_id,
+      epoch,
+      state,
+      error?.code ?? null,
+      error?.message ?? null,
+      output ? JSON.stringify(output.artifacts) : null,
+      output?.usage ? JSON.stringify(output.usage) : null,
+      output?.assistant_output ?? null,
+      output?.status_message ? JSON.stringify(output.status_message) : null,
+      [newId('evt'), newId('evt')],
+    ],
+  );
+  if (!row?.ended_at) return null;
+  const at = row.ended_at;
+  const facts = { state, error_code: error?.code ?? null, error_message: error?.message ?? null };
+  return { end: { ...facts, ...output, updated_at: at, completed_at: at }, called: row.called ?? [] };
+}
