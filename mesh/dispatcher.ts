@@ -1,11 +1,12 @@
+import { isTerminal } from '../contracts/messages.js';
 import type { DispatchRef, OpenDispatch } from '../messages/dispatches.js';
 import type { MessageEnd } from '../messages/transactions.js';
 
 /**
- * How a dispatch ended here. `closed`: its row in the database says how. `not_sent`: nothing went out and nothing will, so
- * the caller may take it back and route the message again.
+ * How a dispatch ended here. `closed`: its row in the database says how; with `final`, this node wrote that end and the message's with
+ * it. `not_sent`: nothing went out and nothing will, so the caller may take it back and route the message again.
  */
-export type DispatchEnd = { kind: 'closed' } | { kind: 'not_sent'; reason: string };
+export type DispatchEnd = { kind: 'closed'; final?: string } | { kind: 'not_sent'; reason: string };
 
 /** Brings dispatches to agents and their answers to the database. One for connected agents, one for hosted ones. */
 export interface Dispatcher {
@@ -24,4 +25,9 @@ export interface Dispatcher {
   sendHere(open: OpenDispatch): Promise<MessageEnd | null> | null;
   /** Tells the agent that the dispatch is canceled and forgets it, so that `run` resolves. Nothing happens when unknown here. */
   cancel(ref: DispatchRef, reason: string): Promise<void>;
+}
+
+/** The end of a dispatch that is closed. @param end what this node changed in the message's row with it; null for nothing */
+export function closedWith(end: MessageEnd | null): DispatchEnd {
+  return end && isTerminal(end.state) ? { kind: 'closed', final: end.state } : { kind: 'closed' };
 }

@@ -6,7 +6,7 @@ import { uuidOf } from '../runtime/ids.js';
 import type { Logger } from '../runtime/logger.js';
 import type { Outbound } from '../runtime/outbound.js';
 import type { TokenIssuer } from '../runtime/tokens.js';
-import type { DispatchEnd } from './dispatcher.js';
+import { closedWith, type DispatchEnd } from './dispatcher.js';
 import { HostedCall } from './hosted-call.js';
 import type { Conclusion } from './hosted-conclusion.js';
 import { exchange, type PollPace } from './hosted-exchange.js';
@@ -118,7 +118,7 @@ export class HostedDelivery {
       const closed = await this.#persist(() => dispatches.accept(sent, sent.epoch, conclusion.outcome));
       flight.messageEnd = closed.end;
       await health.succeeded(sent);
-      return CLOSED;
+      return closedWith(closed.end);
     }
     if (conclusion.kind === 'failed') {
       if (conclusion.failing) await health.failed(sent);
@@ -146,7 +146,7 @@ export class HostedDelivery {
   async #fail(flight: Flight, sent: OpenDispatch, code: FrameErrorCode, message: string): Promise<DispatchEnd> {
     const closed = await this.#persist(() => this.#options.dispatches.fail(sent, { code, message }, sent.epoch));
     flight.messageEnd = closed.end;
-    return CLOSED;
+    return closedWith(closed.end);
   }
 
   /** Best effort: the agent's answer is not taken any more, whether it hears of that or not. */

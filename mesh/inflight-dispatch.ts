@@ -14,7 +14,7 @@ import {
   tellClosed,
   writeEnding,
 } from './dispatch-ending.js';
-import type { DispatchEnd } from './dispatcher.js';
+import { closedWith, type DispatchEnd } from './dispatcher.js';
 import { encodeFrame, errorFrame } from './frames.js';
 import { toOutcome } from './outcome.js';
 
@@ -202,7 +202,7 @@ export class InflightDispatch implements EndingDispatch {
     void writeEnding(this.#around, this, ending).then(({ end, written }) => {
       this.end = end;
       this.written = written;
-      this.#finish({ kind: 'closed' });
+      this.#finish(closedWith(end));
     });
   }
 

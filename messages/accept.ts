@@ -65,6 +65,6 @@ export async function acceptMessage(
   const row = sent?.row ?? (await acceptInOne(core.db, draft, most, null));
   refuse(row.verdict, most);
   const ids = { message_id: row.its_message, session_id: row.its_session };
-  if (row.verdict === 'accepted') core.waker.message({ tenant_id: draft.tenant_id, ...ids });
+  if (row.verdict === 'accepted') core.waker.message({ tenant_id: draft.tenant_id, ...ids }, { fresh: true });
   return { ...ids, duplicate: row.verdict === 'repeat', live: sent?.live ?? null };
 }

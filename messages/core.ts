@@ -19,7 +19,8 @@ export interface SessionRef {
  * it until the workflow has answered (architecture.md, decisions 2 and 6).
  */
 export interface Waker {
-  message(ref: MessageRef & SessionRef): void;
+  /** `fresh`: the message was accepted just now and has no workflow yet, so that starting one is enough. */
+  message(ref: MessageRef & SessionRef, options?: { fresh: boolean }): void;
   session(ref: SessionRef): void;
 }
 

@@ -20,25 +20,61 @@ const CALLS_AT_ONCE = 10;
 
 type Named = MessageRef & SessionRef;
 
+/** A kind of row that may need its workflow, and the mark by which it is found and claimed. */
+interface Watched {
+  table: 'messages' | 'sessions';
+  mark: 'wake_requested_at' | 'supervised_at';
+  only: string;
+  /** What is written with the mark. */
+  also?: string;
+}
+
+const WATCHED = {
+  // Whoever takes a message over fences its owner (architecture.md, decision 11).
+  unanswered_messages: {
+    table: 'messages',
+    mark: 'wake_requested_at',
+    only: 'true',
+    also: ', lease_epoch = lease_epoch + 1',
+  },
+  // The workflows of the others begin by and by (messages/session-starter.ts).
+  unanswered_sessions: { table: 'sessions', mark: 'wake_requested_at', only: 'explicit' },
+  unseen_messages: {
+    table: 'messages',
+    mark: 'supervised_at',
+    only: `state IN ('submitted', 'working', 'input-required')`,
+  },
+  unseen_sessions: { table: 'sessions', mark: 'supervised_at', only: `status = 'active'` },
+} satisfies Record<string, Watched>;
+
+type Kind = keyof typeof WATCHED;
+
+/** Whether a row of the kind is due. Ordered, so that it is read from the end of its index, however large the table is. */
+function due(kind: Kind, olderThanMs: '$1' | '$2'): string {
+  const { table, mark, only } = WATCHED[kind];
+  return `(SELECT true FROM ${table} WHERE ${mark} < now() - ${olderThanMs} * interval '1 ms' AND ${only}
+            ORDER BY ${mark} LIMIT 1) AS ${kind}`;
+}
+
+/** One statement says whether anything is due: the rounds of an idle platform cost no more than this. */
+const LOOK = `
+  SELECT ${due('unanswered_messages', '$1')}, ${due('unanswered_sessions', '$1')},
+         ${due('unseen_messages', '$2')}, ${due('unseen_sessions', '$2')}`;
+
 /**
  * Claims rows by moving their mark, so that two nodes' sweepers share the work. Materialized: a plan that ran the pick again for every
  * row would claim more than the batch.
  */
-function claim(table: 'messages' | 'sessions', mark: 'wake_requested_at' | 'supervised_at', only: string): string {
+function claim({ table, mark, only, also = '' }: Watched): string {
   const key = table === 'messages' ? 'message_id' : 'session_id';
   const named = table === 'messages' ? 'tenant_id, message_id, session_id' : 'tenant_id, session_id';
   return `
     WITH picked AS MATERIALIZED (
       SELECT tenant_id, ${key} FROM ${table} WHERE ${mark} < now() - $1 * interval '1 ms' AND ${only}
        ORDER BY ${mark} LIMIT ${BATCH} FOR UPDATE SKIP LOCKED)
-    UPDATE ${table} t SET ${mark} = now() FROM picked WHERE t.tenant_id = picked.tenant_id AND t.${key} = picked.${key}
+    UPDATE ${table} t SET ${mark} = now()${also} FROM picked WHERE t.tenant_id = picked.tenant_id AND t.${key} = picked.${key}
     RETURNING ${named.replaceAll(/(\w+)/g, 't.$1')}`;
 }
-
-const UNANSWERED_MESSAGES = claim('messages', 'wake_requested_at', 'true');
-const UNANSWERED_SESSIONS = claim('sessions', 'wake_requested_at', 'true');
-const UNSEEN_MESSAGES = claim('messages', 'supervised_at', `state IN ('submitted', 'working', 'input-required')`);
-const UNSEEN_SESSIONS = claim('sessions', 'supervised_at', `status = 'active'`);
 
 /** Calls for each of `items`, a few at a time, so that the sweeper never crowds out the callers. */
 async function inTurns<T>(items: T[], call: (item: T) => Promise<void>): Promise<void> {
@@ -82,9 +118,16 @@ export class Sweeper {
 
   /** One round; says in one line when rounds begin to fail and when they work again. */
   async sweep(): Promise<void> {
+    const { unansweredMs, unseenMs } = this.#pace;
     try {
-      await this.#repeatWakeUps();
-      await this.#askAfterUnseen();
+      const due = await this.#look();
+      if (due?.unanswered_messages) await this.#repeatWakeUps();
+      if (due?.unanswered_sessions)
+        await this.#bring<SessionRef>('unanswered_sessions', unansweredMs, (ref) => this.#temporal.wakeSession(ref));
+      if (due?.unseen_messages)
+        await this.#bring<Named>('unseen_messages', unseenMs, (ref) => this.#restoreMessage(ref));
+      if (due?.unseen_sessions)
+        await this.#bring<SessionRef>('unseen_sessions', unseenMs, (ref) => this.#restoreSession(ref));
       if (this.#failing) this.#core.log.info('the sweeper works again');
       this.#failing = false;
     } catch (error) {
@@ -101,23 +144,30 @@ export class Sweeper {
     }, inMs);
   }
 
-  #claim<Row extends SessionRef>(statement: string, olderThanMs: number): Promise<Row[]> {
-    return this.#core.db.system((tx: Tx) => tx.query<Row>(statement, [olderThanMs]));
+  async #look(): Promise<Record<Kind, boolean | null> | undefined> {
+    const { unansweredMs, unseenMs } = this.#pace;
+    const [due] = await this.#core.db.system((tx) =>
+      tx.query<Record<Kind, boolean | null>>(LOOK, [unansweredMs, unseenMs]),
+    );
+    return due;
+  }
+
+  /** @returns how many were claimed and called for */
+  async #bring<Row extends SessionRef>(
+    kind: Kind,
+    olderThanMs: number,
+    call: (ref: Row) => Promise<void>,
+  ): Promise<number> {
+    const claimed = await this.#core.db.system((tx: Tx) => tx.query<Row>(claim(WATCHED[kind]), [olderThanMs]));
+    await inTurns(claimed, call);
+    return claimed.length;
   }
 
   async #repeatWakeUps(): Promise<void> {
-    const messages = await this.#claim<Named>(UNANSWERED_MESSAGES, this.#pace.unansweredMs);
-    const sessions = await this.#claim<SessionRef>(UNANSWERED_SESSIONS, this.#pace.unansweredMs);
-    if (messages.length > 0) this.#core.log.info({ messages: messages.length }, 'wake-ups repeated');
-    await inTurns(messages, (ref) => this.#temporal.wakeMessage(ref));
-    await inTurns(sessions, (ref) => this.#temporal.wakeSession(ref));
-  }
-
-  async #askAfterUnseen(): Promise<void> {
-    const messages = await this.#claim<Named>(UNSEEN_MESSAGES, this.#pace.unseenMs);
-    await inTurns(messages, (ref) => this.#restoreMessage(ref));
-    const sessions = await this.#claim<SessionRef>(UNSEEN_SESSIONS, this.#pace.unseenMs);
-    await inTurns(sessions, (ref) => this.#restoreSession(ref));
+    const messages = await this.#bring<Named>('unanswered_messages', this.#pace.unansweredMs, (ref) =>
+      this.#temporal.wakeMessage(ref),
+    );
+    if (messages > 0) this.#core.log.info({ messages }, 'wake-ups repeated');
   }
 
   async #restoreSession(ref: SessionRef): Promise<void> {

@@ -1,14 +1,13 @@
 import {
   Client,
   Connection,
+  type ConnectionLike,
   type ConnectionOptions,
   ScheduleAlreadyRunning,
   ScheduleOverlapPolicy,
   type WorkflowExecutionStatusName,
   WorkflowNotFoundError,
 } from '@temporalio/client';
-import { defineSearchAttributeKey, type SearchAttributePair, SearchAttributeType } from '@temporalio/common';
-import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 import {
   AGENT_WATCH,
@@ -19,8 +18,8 @@ import {
   sessionWorkflowId,
   WAKE_SIGNAL,
 } from '../workflows/definitions.js';
+import { ensureSearchAttributes, searchAttributes } from './search-attributes.js';
 
-const ATTRIBUTES = ['FleetTenant', 'FleetSession', 'FleetAgentType', 'FleetState'] as const;
 const CALL_TIMEOUT_MS = 5_000;
 
 /** What became of a workflow, as far as supervision cares. */
@@ -28,49 +27,22 @@ export type WorkflowFate = 'running' | 'missing' | 'ended_by_operator' | 'ended'
 
 /** The platform's link to the Temporal cluster. Calls fail when it cannot be reached; callers leave the rest to the sweeper. */
 export interface TemporalLink {
-  /** Starts the message's workflow, or wakes it when it runs. */
+  /** Starts the message's workflow, or wakes it when it runs. Resolves when that is acknowledged, as all here do. */
   wakeMessage(input: MessageInput): Promise<void>;
+  /**
+   * Starts the workflow of a message that has none yet, which costs less: no signal, and where this process has the worker, the first
+   * task comes with the answer instead of through the server's queues. One that runs already is left alone.
+   */
+  startMessage(input: MessageInput): Promise<void>;
   wakeSession(input: SessionInput): Promise<void>;
   fateOfMessage(ref: { tenant_id: string; message_id: string }): Promise<WorkflowFate>;
   fateOfSession(ref: { tenant_id: string; session_id: string }): Promise<WorkflowFate>;
   /** Makes sure of the schedule of the watch over the agents. */
   ensureAgentWatch(): Promise<void>;
   isReachable(): Promise<boolean>;
+  /** From here on calls go over the connection of this process's worker; null: over the link's own again. */
+  shareConnection(ofWorker: ConnectionLike | null): void;
   close(): Promise<void>;
-}
-
-const key = (name: (typeof ATTRIBUTES)[number]) => defineSearchAttributeKey(name, SearchAttributeType.KEYWORD);
-
-/** Keyword values are bounded on the server; identifiers here are far below. */
-function attributes(tenantId: string, sessionId: string, state: string): SearchAttributePair[] {
-  return [
-    { key: key('FleetTenant'), value: tenantId },
-    { key: key('FleetSession'), value: sessionId },
-    { key: key('FleetState'), value: state },
-  ];
-}
-
-/** Registers what is missing. @returns whether the cluster has them all */
-async function ensureSearchAttributes(connection: Connection, namespace: string, log: Logger): Promise<boolean> {
-  try {
-    const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace });
-    const missing = ATTRIBUTES.filter((name) => !(name in (customAttributes ?? {})));
-    if (missing.length > 0) {
-      const KEYWORD = 2;
-      await connection.operatorService.addSearchAttributes({
-        namespace,
-        searchAttributes: Object.fromEntries(missing.map((name) => [name, KEYWORD])),
-      });
-      log.info({ missing }, 'search attributes registered');
-    }
-    return true;
-  } catch (error) {
-    log.warn(
-      { err: errorMessage(error), search_attributes: ATTRIBUTES },
-      'the Temporal cluster refuses the search attributes; workflows run without them, filter by workflow id instead',
-    );
-    return false;
-  }
 }
 
 function fateOf(status: WorkflowExecutionStatusName): WorkflowFate {
@@ -81,24 +53,45 @@ function fateOf(status: WorkflowExecutionStatusName): WorkflowFate {
 }
 
 class Link implements TemporalLink {
-  readonly #client: Client;
-  readonly #visible: boolean;
+  readonly #own: Client;
+  /** Over the worker's connection, which is what a workflow's first task can come back on. */
+  #shared: Client | null = null;
 
   constructor(
     private readonly connection: Connection,
-    namespace: string,
-    visible: boolean,
+    private readonly namespace: string,
+    private readonly visible: boolean,
   ) {
-    this.#client = new Client({ connection, namespace });
-    this.#visible = visible;
+    this.#own = new Client({ connection, namespace });
+  }
+
+  get #client(): Client {
+    return this.#shared ?? this.#own;
+  }
+
+  shareConnection(ofWorker: ConnectionLike | null): void {
+    this.#shared = ofWorker && new Client({ connection: ofWorker, namespace: this.namespace });
   }
 
   async wakeMessage(input: MessageInput): Promise<void> {
-    await this.#wake('message', messageWorkflowId(input), input, `message ${input.message_id}`, 'submitted');
+    const start = this.#startOf(messageWorkflowId(input), `message ${input.message_id}`, input, 'submitted');
+    await this.#call(({ workflow }) =>
+      workflow.signalWithStart('message', { ...start, signal: WAKE_SIGNAL, signalArgs: [] }),
+    );
+  }
+
+  async startMessage(input: MessageInput): Promise<void> {
+    const start = this.#startOf(messageWorkflowId(input), `message ${input.message_id}`, input, 'submitted');
+    await this.#call(({ workflow }) =>
+      workflow.start('message', { ...start, requestEagerStart: this.#shared !== null }),
+    );
   }
 
   async wakeSession(input: SessionInput): Promise<void> {
-    await this.#wake('session', sessionWorkflowId(input), input, `session ${input.session_id}`, 'active');
+    const start = this.#startOf(sessionWorkflowId(input), `session ${input.session_id}`, input, 'active');
+    await this.#call(({ workflow }) =>
+      workflow.signalWithStart('session', { ...start, signal: WAKE_SIGNAL, signalArgs: [] }),
+    );
   }
 
   async fateOfMessage(ref: { tenant_id: string; message_id: string }): Promise<WorkflowFate> {
@@ -143,32 +136,31 @@ class Link implements TemporalLink {
     await this.connection.close();
   }
 
-  async #wake(
-    type: string,
+  #call<T>(work: (client: Client) => Promise<T>): Promise<T> {
+    const client = this.#client;
+    return client.connection.withDeadline(Date.now() + CALL_TIMEOUT_MS, () => work(client));
+  }
+
+  #startOf<Input extends MessageInput | SessionInput>(
     workflowId: string,
-    input: MessageInput | SessionInput,
     summary: string,
+    input: Input,
     state: string,
-  ): Promise<void> {
-    const start = {
+  ) {
+    return {
       workflowId,
       taskQueue: FLEET_QUEUE,
-      args: [input],
+      args: [input] as [Input],
       staticSummary: summary,
       workflowIdConflictPolicy: 'USE_EXISTING' as const,
       workflowIdReusePolicy: 'ALLOW_DUPLICATE' as const,
-      ...(this.#visible && { typedSearchAttributes: attributes(input.tenant_id, input.session_id, state) }),
+      ...(this.visible && { typedSearchAttributes: searchAttributes(input.tenant_id, input.session_id, state) }),
     };
-    await this.connection.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
-      this.#client.workflow.signalWithStart(type, { ...start, signal: WAKE_SIGNAL, signalArgs: [] }),
-    );
   }
 
   async #fate(workflowId: string): Promise<WorkflowFate> {
     try {
-      const description = await this.connection.withDeadline(Date.now() + CALL_TIMEOUT_MS, () =>
-        this.#client.workflow.getHandle(workflowId).describe(),
-      );
+      const description = await this.#call((client) => client.workflow.getHandle(workflowId).describe());
       return fateOf(description.status.name);
     } catch (error) {
       if (error instanceof WorkflowNotFoundError) return 'missing';

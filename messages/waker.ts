@@ -34,8 +34,10 @@ export function createWaker(options: { temporal: TemporalLink; log: Logger }): R
   };
 
   return {
-    message: ({ tenant_id, message_id, session_id }) =>
-      run(() => temporal.wakeMessage({ tenant_id, message_id, session_id }), { message_id }),
+    message: ({ tenant_id, message_id, session_id }, options) => {
+      const input = { tenant_id, message_id, session_id };
+      run(() => (options?.fresh ? temporal.startMessage(input) : temporal.wakeMessage(input)), { message_id });
+    },
     session: ({ tenant_id, session_id }) => run(() => temporal.wakeSession({ tenant_id, session_id }), { session_id }),
     settled: async () => {
       while (underWay.size > 0) await Promise.allSettled(underWay);

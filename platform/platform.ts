@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import { buildApi } from '../api/app.js';
 import { createGateway } from '../messages/gateway.js';
 import { startSequencer } from '../messages/sequencer.js';
+import { SessionStarter } from '../messages/session-starter.js';
 import { ShortWay } from '../messages/short-way.js';
 import { Sweeper } from '../messages/sweeper.js';
 import type { Config } from '../runtime/config.js';
@@ -86,7 +87,7 @@ class Parts {
 
 async function startWorkerRole(foundation: Foundation, ground: WorkerGround, parts: Parts): Promise<void> {
   const { core, dispatches, db, outbound, sessions, log, temporal } = foundation;
-  const worker = await runFleetWorker(ground, { core, dispatches, watch: { db, outbound, sessions, log } });
+  const worker = await runFleetWorker(ground, { core, dispatches, watch: { db, outbound, sessions, log }, temporal });
   parts.add(() => worker.stop());
   await temporal.ensureAgentWatch();
   const sequencer = startSequencer(db, log);
@@ -94,6 +95,9 @@ async function startWorkerRole(foundation: Foundation, ground: WorkerGround, par
   const sweeper = new Sweeper(core, temporal);
   sweeper.start();
   parts.add(() => sweeper.stop());
+  const starter = new SessionStarter(core, temporal);
+  starter.start();
+  parts.add(() => starter.stop());
 }
 
 async function startRoles(
@@ -131,7 +135,7 @@ async function startRoles(
         core,
         dispatches,
         mesh: mesh.local,
-        supervise: (ref) => temporal.wakeMessage(ref),
+        supervise: (ref) => temporal.startMessage(ref),
       });
       door.open = shortWay;
       parts.add(() => shortWay.stop());

@@ -12,6 +12,7 @@ import { createRecordActivities } from '../activities/record.js';
 import { createWatchActivities, type WatchDeps } from '../activities/watch.js';
 import type { MessageCore } from '../messages/core.js';
 import type { Dispatches } from '../messages/dispatches.js';
+import type { TemporalLink } from '../messages/temporal.js';
 import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 import { controlQueue, FLEET_QUEUE, HOSTED_QUEUE, nodeQueue } from '../workflows/definitions.js';
@@ -106,12 +107,15 @@ async function keepRunning(
   };
 }
 
-/** The worker role: all workflows, the record's local activities and the watch. */
-export function runFleetWorker(
+/**
+ * The worker role: all workflows, the record's local activities and the watch. `temporal` starts workflows over its connection, so that
+ * their first task comes with the answer to the start.
+ */
+export async function runFleetWorker(
   ground: WorkerGround,
-  deps: { core: MessageCore; dispatches: Dispatches; watch: WatchDeps },
-) {
-  return keepRunning(ground, {
+  deps: { core: MessageCore; dispatches: Dispatches; watch: WatchDeps; temporal: TemporalLink },
+): Promise<RunningWorker> {
+  const worker = await keepRunning(ground, {
     taskQueue: FLEET_QUEUE,
     // After a crash, workflows that were cached in the dead process wait this long for it.
     stickyQueueScheduleToStartTimeout: '2s',
@@ -121,6 +125,13 @@ export function runFleetWorker(
     maxConcurrentLocalActivityExecutions: 50,
     maxConcurrentActivityTaskExecutions: CONTROL_SLOTS,
   });
+  deps.temporal.shareConnection(ground.connection);
+  return {
+    stop: async () => {
+      deps.temporal.shareConnection(null);
+      await worker.stop();
+    },
+  };
 }
 
 /** The mesh role's workers: this node's dispatches, its control queue, and its share of the hosted agents. */

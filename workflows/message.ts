@@ -44,19 +44,25 @@ function lossOf(error: unknown): 'DEADLINE_EXCEEDED' | 'AGENT_DISCONNECTED' {
   return outOfTime ? 'DEADLINE_EXCEEDED' : 'AGENT_DISCONNECTED';
 }
 
-/** @returns whether nothing went out, and nothing will: the message is to be routed again */
-async function carryOut(input: MessageInput, step: DispatchStep): Promise<boolean> {
+/** What a dispatch came to. `missed`: nothing went out, and nothing will. `final`: the message ended with it. */
+interface Carried {
+  missed: boolean;
+  final: string | null;
+}
+
+async function carryOut(input: MessageInput, step: DispatchStep): Promise<Carried> {
   const { dispatch_id, deployment_mode } = step;
   const ref = { tenant_id: input.tenant_id, message_id: input.message_id, dispatch_id };
   try {
     const summary = `to ${step.instance_id}, attempt ${step.attempt}`;
     const end = await dispatchOn(step.mesh_id, step.deadline_ms, summary).runDispatch({ ...ref, deployment_mode });
-    if (end.kind === 'not_sent') await record.takeBack(ref, end.reason);
-    return end.kind === 'not_sent';
+    if (end.kind === 'closed') return { missed: false, final: end.final ?? null };
+    await record.takeBack(ref, end.reason);
+    return { missed: true, final: null };
   } catch (error) {
     if (isCancellation(error)) throw error;
     await record.lose(ref, lossOf(error));
-    return true;
+    return { missed: true, final: null };
   }
 }
 
@@ -74,11 +80,8 @@ async function deliverCancel(input: MessageInput, step: CancelStep, bell: Bell):
   }
 }
 
-/**
- * Carries a dispatch out; a wake-up meanwhile means that the row may be canceled, which the agent hears at once.
- * @returns whether the next look at the message should not come at once
- */
-async function superviseDispatch(input: MessageInput, step: DispatchStep, bell: Bell): Promise<boolean> {
+/** Carries a dispatch out; a wake-up meanwhile means that the row may be canceled, which the agent hears at once. */
+async function superviseDispatch(input: MessageInput, step: DispatchStep, bell: Bell): Promise<Carried> {
   let over = false;
   const running = carryOut(input, step).finally(() => {
     over = true;
@@ -94,6 +97,20 @@ async function superviseDispatch(input: MessageInput, step: DispatchStep, bell: 
   }
 }
 
+/** @returns the message's final state where it ended with the dispatch */
+async function dispatch(input: MessageInput, step: DispatchStep, bell: Bell): Promise<string | null> {
+  show(
+    'working',
+    step.agent_type,
+    `Waits for agent \`${step.instance_id}\` (${step.agent_type}), attempt ${step.attempt}.`,
+  );
+  const { missed, final } = await superviseDispatch(input, step, bell);
+  if (final !== null) show(final, step.agent_type, `The message is ${final}.`);
+  bell.misses = missed ? bell.misses + 1 : 0;
+  if (bell.misses > 0) await condition(() => bell.rung, pauseMs(bell.misses));
+  return final;
+}
+
 /** @returns the message's final state once there is one */
 async function follow(input: MessageInput, step: Step | null, bell: Bell): Promise<string | null> {
   if (!step) return 'unknown';
@@ -106,14 +123,7 @@ async function follow(input: MessageInput, step: Step | null, bell: Bell): Promi
       await deliverCancel(input, step, bell);
       return 'canceled';
     case 'dispatch':
-      show(
-        'working',
-        step.agent_type,
-        `Waits for agent \`${step.instance_id}\` (${step.agent_type}), attempt ${step.attempt}.`,
-      );
-      bell.misses = (await superviseDispatch(input, step, bell)) ? bell.misses + 1 : 0;
-      if (bell.misses > 0) await condition(() => bell.rung, pauseMs(bell.misses));
-      return null;
+      return dispatch(input, step, bell);
     case 'wait_agent':
       show(
         'submitted',

@@ -6,20 +6,19 @@ const FLEET_TENANT = defineSearchAttributeKey('FleetTenant', SearchAttributeType
 const FLEET_AGENT_TYPE = defineSearchAttributeKey('FleetAgentType', SearchAttributeType.KEYWORD);
 const FLEET_STATE = defineSearchAttributeKey('FleetState', SearchAttributeType.KEYWORD);
 
-let shown = '';
-
 /**
- * Shows an operator the state, the agent's type and what is waited for. A cluster without the search attributes gets the details
- * only: their presence at the start says which it is.
+ * Shows an operator the state, the agent's type and what is waited for. Only what is new is written: each write is work of its own for
+ * the cluster's visibility store. A cluster without the search attributes gets the details only: their presence at the start says
+ * which it is.
  */
 export function show(state: string, agentType: string | null, details: string): void {
   setCurrentDetails(details);
-  if (workflowInfo().typedSearchAttributes.get(FLEET_TENANT) === undefined) return;
-  const now = `${state}/${agentType ?? ''}`;
-  if (now === shown) return;
-  shown = now;
-  upsertSearchAttributes([
+  const shown = workflowInfo().typedSearchAttributes;
+  if (shown.get(FLEET_TENANT) === undefined) return;
+  const wanted = [
     { key: FLEET_STATE, value: state },
     ...(agentType === null ? [] : [{ key: FLEET_AGENT_TYPE, value: agentType }]),
-  ]);
+  ];
+  const news = wanted.filter(({ key, value }) => shown.get(key) !== value);
+  if (news.length > 0) upsertSearchAttributes(news);
 }
