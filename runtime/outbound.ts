@@ -77,8 +77,11 @@ export interface Outbound {
 }
 
 function flatten(headers: IncomingHttpHeaders): Record<string, string> {
-  const present = Object.entries(headers).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(present.map(([name, value]) => [name, [value].flat().join(', ')]));
+  const flat: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) {
+    if (value !== undefined) flat[name] = Array.isArray(value) ? value.join(', ') : value;
+  }
+  return flat;
 }
 
 async function readCapped(
@@ -95,10 +98,10 @@ async function readCapped(
   return { body: Buffer.concat(chunks), truncated: size > maxBytes };
 }
 
-async function* readStream(body: AsyncIterable<Buffer>, maxBytes: number, exchange: Exchange): AsyncGenerator<Buffer> {
+async function* readStream(exchange: Exchange, maxBytes: number): AsyncGenerator<Buffer> {
   let size = 0;
   try {
-    for await (const chunk of body) {
+    for await (const chunk of exchange.body()) {
       size += chunk.length;
       if (size > maxBytes) throw exchange.error('TOO_LARGE');
       yield chunk;
@@ -113,9 +116,9 @@ async function* readStream(body: AsyncIterable<Buffer>, maxBytes: number, exchan
 async function requestWith(agent: Dispatcher, url: URL, options: OutboundRequestOptions): Promise<OutboundResponse> {
   const exchange = new Exchange(options.timeoutMs, options.signal);
   try {
-    const response = await exchange.open(agent, url, options, 0);
-    const read = await readCapped(response.body, options.maxResponseBytes ?? DEFAULT_MAX_RESPONSE_BYTES);
-    return { status: response.statusCode, headers: flatten(response.headers), ...read };
+    const { status, headers } = await exchange.open(agent, url, options, 0);
+    const read = await readCapped(exchange.body(), options.maxResponseBytes ?? DEFAULT_MAX_RESPONSE_BYTES);
+    return { status, headers: flatten(headers), ...read };
   } catch (error) {
     throw exchange.explain(error);
   } finally {
@@ -126,12 +129,12 @@ async function requestWith(agent: Dispatcher, url: URL, options: OutboundRequest
 async function streamWith(agent: Dispatcher, url: URL, options: OutboundStreamOptions): Promise<OutboundStream> {
   const exchange = new Exchange(options.headersTimeoutMs, options.signal);
   try {
-    const response = await exchange.open(agent, url, options, options.idleTimeoutMs ?? 0);
+    const { status, headers } = await exchange.open(agent, url, options, options.idleTimeoutMs ?? 0);
     exchange.clearDeadline();
     return {
-      status: response.statusCode,
-      headers: flatten(response.headers),
-      body: readStream(response.body, options.maxResponseBytes ?? Number.POSITIVE_INFINITY, exchange),
+      status,
+      headers: flatten(headers),
+      body: readStream(exchange, options.maxResponseBytes ?? Number.POSITIVE_INFINITY),
       cancel: () => {
         exchange.cut('ABORTED');
         exchange.settle();

@@ -120,3 +120,15 @@ test('a connection that breaks within the body is BROKEN, not an end', async () 
   const stream = await outbound().stream(url, LIMIT);
   await expect(collect(stream.body)).rejects.toMatchObject({ code: 'BROKEN', requestSent: true, status: 200 });
 });
+
+test('a body of many megabytes arrives whole, at the pace of its reader', async () => {
+  const body = Buffer.alloc(8 * 1024 * 1024, 'abcdefg');
+  const server = await httpServer((_request, response) => response.end(body));
+  const stream = await outbound().stream(server.url, LIMIT);
+  const chunks: Buffer[] = [];
+  for await (const chunk of stream.body) {
+    chunks.push(chunk);
+    await new Promise(setImmediate); // the connection goes on meanwhile
+  }
+  expect(Buffer.concat(chunks).equals(body)).toBe(true);
+});
