@@ -16,6 +16,8 @@ export interface OpenRef {
   tenant_id: string;
   message_id: string;
   dispatch_id: string;
+  /** The node that sent it. */
+  mesh_id: string | null;
 }
 
 /** What the handshake knows of an instance; `elsewhere`: only another tenant has one of that name. */
@@ -88,10 +90,10 @@ const TAKE_OVER = `
   WHERE tenant_id = $1 AND instance_id = $2
   RETURNING connection_epoch, max_concurrent_sessions`;
 const OPEN_DISPATCHES = `
-  SELECT tenant_id, message_id, dispatch_id FROM dispatches WHERE tenant_id = $1 AND instance_id = $2 AND state = 'open'`;
+  SELECT tenant_id, message_id, dispatch_id, mesh_id FROM dispatches WHERE tenant_id = $1 AND instance_id = $2 AND state = 'open'`;
 const RESTAMP_DISPATCHES = `
   UPDATE dispatches SET epoch = $4 WHERE tenant_id = $1 AND instance_id = $2 AND state = 'open' AND epoch = $3
-  RETURNING tenant_id, message_id, dispatch_id`;
+  RETURNING tenant_id, message_id, dispatch_id, mesh_id`;
 
 function jsonOrNull(value: unknown): string | null {
   return value === undefined ? null : JSON.stringify(value);

@@ -13,11 +13,8 @@ export interface EventContext {
 }
 
 const INSERT_EVENT = `
-  WITH event AS (
-    INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-    RETURNING event_id, tenant_id, occurred_at)
-  INSERT INTO event_outbox (event_id, tenant_id, occurred_at) SELECT event_id, tenant_id, occurred_at FROM event`;
+  INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`;
 
 /**
  * Writes an event in the transaction that changes the state it tells of (architecture.md, decision 3).

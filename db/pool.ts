@@ -18,7 +18,7 @@ export interface Db {
    * round trip; the plan is kept under `name`.
    */
   call<Row extends pg.QueryResultRow>(name: string, text: string, values: unknown[]): Promise<Row[]>;
-  /** Runs `work` in one transaction as the platform role, which sees every tenant: sign-in, sweeper, sequencer, health. */
+  /** Runs `work` in one transaction as the platform role, which sees every tenant: sign-in, sweeper, health. */
   system<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
@@ -101,10 +101,17 @@ async function transact<T>(pool: pg.Pool, begin: string, work: (tx: Tx) => Promi
 }
 
 async function callOnce<Row extends pg.QueryResultRow>(pool: pg.Pool, query: pg.QueryConfig): Promise<Row[]> {
+  let client: pg.PoolClient | undefined;
+  let broken: Error | undefined;
   try {
-    return (await pool.query<Row>(query)).rows;
+    client = await pool.connect();
+    return (await client.query<Row>(query)).rows;
   } catch (error) {
-    throw isDatabaseUnavailable(error) ? unavailable(error) : error;
+    if (!isDatabaseUnavailable(error)) throw error;
+    broken = error as Error;
+    throw unavailable(error);
+  } finally {
+    client?.release(broken);
   }
 }
 

@@ -1,26 +1,312 @@
 -- What the migrations make, read back from the catalog. Written by `npm run db:dump`; a test compares it.
 
 -- Functions
+CREATE OR REPLACE FUNCTION public.accept_message(of_tenant text, new_message text, new_session text, context text, credential text, client_message text, hash bytea, how text, said jsonb, extra jsonb, said_text text, want_instance text, want_type text, want_skill text, trace text, parent_span text, bag text, deadline integer, creator text, idle_seconds integer, most integer, new_dispatch text, at_mesh text, event_ids text[], OUT verdict text, OUT its_message text, OUT its_session text, OUT at timestamp with time zone, OUT its_instance text, OUT its_type text, OUT its_mode text, OUT its_epoch bigint, OUT its_url text, OUT its_card jsonb, OUT its_user text)
+ RETURNS record
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+DECLARE
+  same boolean;
+  room integer;
+  session record;
+  agent record;
+  chosen text;
+  fitting bigint := 2;
+BEGIN
+  PERFORM act_for(of_tenant);
+  at := now();
+  SELECT m.message_id, m.session_id, m.content_hash = hash INTO its_message, its_session, same FROM messages m
+   WHERE m.tenant_id = of_tenant AND m.credential_id = credential AND m.requested_context = context
+     AND m.client_message_id = client_message;
+  IF FOUND THEN
+    verdict := CASE WHEN same THEN 'repeat' ELSE 'mismatch' END;
+    RETURN;
+  END IF;
+  IF most > 0 AND (SELECT count(*) FROM (
+       SELECT 1 FROM messages m WHERE m.tenant_id = of_tenant AND m.state IN ('submitted', 'working', 'input-required') LIMIT most
+     ) AS in_flight) >= most THEN
+    verdict := 'full';
+    RETURN;
+  END IF;
+
+  its_message := new_message;
+  IF context = '' THEN
+    its_session := new_session;
+    IF new_dispatch IS NOT NULL AND want_skill IS NULL AND want_instance IS NOT NULL THEN
+      chosen := want_instance;
+    ELSIF new_dispatch IS NOT NULL THEN
+      -- One that fits needs no comparing.
+      IF want_skill IS NULL AND want_type IS NOT NULL THEN
+        SELECT count(*), min(few.instance_id) INTO fitting, chosen FROM (
+          SELECT a.instance_id FROM agents a WHERE a.tenant_id = of_tenant AND a.agent_type = want_type
+             AND a.deregistered_at IS NULL AND a.status IN ('available', 'unknown') LIMIT 2) AS few;
+      END IF;
+      IF fitting > 1 THEN
+        SELECT r.instance_id INTO chosen FROM routable_agents(of_tenant, want_instance, want_type, want_skill, NULL) r LIMIT 1;
+      END IF;
+    END IF;
+  ELSE
+    -- Closing locks the session; this holds it open until the message is on the record.
+    its_session := context;
+    SELECT s.status, s.explicit, s.instance_id, s.agent_type, s.user_id INTO session FROM sessions s
+     WHERE s.tenant_id = of_tenant AND s.session_id = context FOR SHARE;
+    IF NOT FOUND OR session.status <> 'active' THEN
+      verdict := CASE WHEN session.status IS NULL THEN 'no_session' ELSE 'session_closed' END;
+      RETURN;
+    END IF;
+    its_user := session.user_id;
+    IF new_dispatch IS NOT NULL THEN
+      -- Only the agent that the session has for this type; who joins is decided the long way.
+      IF session.agent_type = coalesce(want_type, session.agent_type) THEN
+        chosen := session.instance_id;
+      ELSE
+        SELECT j.instance_id INTO chosen FROM session_agents j
+         WHERE j.tenant_id = of_tenant AND j.session_id = context AND j.agent_type = want_type ORDER BY j.joined_at DESC LIMIT 1;
+      END IF;
+    END IF;
+  END IF;
+
+  verdict := 'accepted';
+  IF chosen IS NOT NULL THEN
+    SELECT a.agent_type, a.deployment_mode, a.connection_epoch, a.max_concurrent_sessions, a.public_url,
+           CASE WHEN a.deployment_mode = 'hosted' THEN a.agent_card END AS agent_card, a.mesh_id, a.status, a.deregistered_at
+      INTO agent FROM agents a WHERE a.tenant_id = of_tenant AND a.instance_id = chosen;
+    IF NOT FOUND OR agent.deregistered_at IS NOT NULL OR agent.status NOT IN ('available', 'unknown')
+       OR agent.deployment_mode <> 'hosted' AND agent.mesh_id IS DISTINCT FROM at_mesh
+       OR context = '' AND agent.agent_type <> coalesce(want_type, agent.agent_type) THEN
+      chosen := NULL;
+    END IF;
+  END IF;
+  IF chosen IS NOT NULL THEN
+    room := agent.max_concurrent_sessions;
+    -- A full one is not worth the lock.
+    IF room > 0 AND context = '' AND agent_load(of_tenant, chosen) >= room THEN
+      room := -1;
+    ELSIF room > 0 THEN
+      PERFORM lock_room(of_tenant, chosen);
+    END IF;
+    IF context <> '' THEN
+      IF EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = of_tenant AND m.session_id = context AND m.suspends_session) THEN
+        room := -1;
+      ELSIF session.explicit AND session.instance_id = chosen
+        OR EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = of_tenant AND m.session_id = context AND m.holds_slot
+                      AND m.instance_id = chosen AND m.state IN ('submitted', 'working', 'input-required')) THEN
+        room := 0;
+      END IF;
+    END IF;
+    -- Who waits for this agent already comes first.
+    IF room > 0 AND EXISTS (SELECT 1 FROM messages m
+         WHERE m.tenant_id = of_tenant AND m.unrouted_since IS NOT NULL AND NOT m.holds_slot
+           AND coalesce(m.agent_type, m.want_agent_type, agent.agent_type) = agent.agent_type
+           AND coalesce(m.want_instance_id, chosen) = chosen) THEN
+      room := -1;
+    END IF;
+    IF room = 0 OR room > 0 AND agent_load(of_tenant, chosen) < room THEN
+      verdict := 'dispatched';
+      its_instance := chosen;
+      its_type := agent.agent_type;
+      its_mode := agent.deployment_mode;
+      its_epoch := agent.connection_epoch;
+      its_url := agent.public_url;
+      its_card := agent.agent_card;
+    END IF;
+  END IF;
+
+  INSERT INTO messages (tenant_id, message_id, session_id, credential_id, requested_context, client_message_id, content_hash,
+      state, method, parts, metadata, user_input, want_instance_id, want_agent_type, want_skill_id, instance_id, agent_type,
+      trace_id, parent_span_id, baggage, deadline_ms, attempts, current_dispatch_id, holds_slot, wake_requested_at, started_at)
+    VALUES (of_tenant, new_message, its_session, credential, context, client_message, hash,
+      CASE WHEN its_instance IS NULL THEN 'submitted' ELSE 'working' END, how, said, extra, said_text, want_instance, want_type,
+      want_skill, its_instance, its_type, trace, parent_span, bag, deadline,
+      CASE WHEN its_instance IS NULL THEN 0 ELSE 1 END, CASE WHEN its_instance IS NOT NULL THEN new_dispatch END,
+      its_instance IS NOT NULL, at, CASE WHEN its_instance IS NOT NULL THEN at END)
+    ON CONFLICT (tenant_id, credential_id, requested_context, client_message_id) DO NOTHING;
+  IF NOT FOUND THEN
+    -- Two first sends at once: nothing was written here, and the other's message is committed.
+    SELECT m.message_id, m.session_id, CASE WHEN m.content_hash = hash THEN 'repeat' ELSE 'mismatch' END
+      INTO its_message, its_session, verdict FROM messages m
+     WHERE m.tenant_id = of_tenant AND m.credential_id = credential AND m.requested_context = context
+       AND m.client_message_id = client_message;
+    RETURN;
+  END IF;
+  IF context = '' THEN
+    INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_by, wake_requested_at, instance_id,
+        agent_type)
+      VALUES (of_tenant, its_session, false, 'active', idle_seconds, creator, at, its_instance, its_type);
+    IF its_instance IS NOT NULL THEN
+      INSERT INTO session_agents (tenant_id, session_id, agent_type, instance_id, join_reason)
+        VALUES (of_tenant, its_session, its_type, its_instance, 'routed');
+    END IF;
+    INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
+      VALUES (of_tenant, event_ids[1], 'session.created', 'session', 'platform', 'info', its_session, trace,
+        jsonb_build_object('session_id', its_session, 'tenant_id', of_tenant, 'created_by', creator));
+  END IF;
+  INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
+    VALUES (of_tenant, event_ids[2], 'message.received', 'message', 'platform', 'info', its_session, trace,
+      jsonb_build_object('message_id', new_message, 'session_id', its_session, 'role', 'user'));
+  IF its_instance IS NOT NULL THEN
+    INSERT INTO dispatches (tenant_id, dispatch_id, message_id, session_id, instance_id, agent_type, deployment_mode, mesh_id, epoch,
+        attempt, state, skill_id, sent_at, deadline_at)
+      VALUES (of_tenant, new_dispatch, new_message, its_session, its_instance, its_type, its_mode, at_mesh, its_epoch, 1, 'open',
+        want_skill, at, at + deadline * interval '1 ms');
+    INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
+      VALUES (of_tenant, event_ids[3], 'dispatch.sent', 'dispatch', 'platform', 'info', its_session, trace, jsonb_build_object(
+        'dispatch_id', new_dispatch, 'instance_id', its_instance, 'skill_id', want_skill, 'session_id', its_session));
+  END IF;
+END $function$
+;
+CREATE OR REPLACE FUNCTION public.act_for(of_tenant text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  PERFORM set_config('role', 'fleet_app', true), set_config('app.tenant_id', of_tenant, true);
+END $function$
+;
 CREATE OR REPLACE FUNCTION public.agent_load(of_tenant text, of_instance text)
  RETURNS integer
- LANGUAGE sql
+ LANGUAGE plpgsql
  STABLE
 AS $function$
-  SELECT count(*)::integer FROM (
+BEGIN
+  RETURN (SELECT count(*)::integer FROM (
     SELECT s.session_id FROM sessions s
      WHERE s.tenant_id = of_tenant AND s.instance_id = of_instance AND s.status = 'active' AND s.explicit
        AND NOT EXISTS (SELECT 1 FROM messages m
                         WHERE m.tenant_id = s.tenant_id AND m.session_id = s.session_id AND m.suspends_session)
     UNION
     SELECT m.session_id FROM messages m WHERE m.tenant_id = of_tenant AND m.instance_id = of_instance AND m.holds_slot
-  ) AS served
-$function$
+  ) AS served);
+END $function$
+;
+CREATE OR REPLACE FUNCTION public.call_waiting(of_tenant text, roomy_type text, roomy_instance text, most integer)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+AS $function$
+DECLARE
+  called jsonb;
+BEGIN
+  IF NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = of_tenant AND m.unrouted_since IS NOT NULL) THEN
+    RETURN NULL;
+  END IF;
+  WITH picked AS MATERIALIZED (
+    SELECT m.tenant_id, m.message_id FROM messages m
+     WHERE m.tenant_id = of_tenant AND m.unrouted_since IS NOT NULL AND NOT m.holds_slot AND m.wake_requested_at IS NULL
+       AND coalesce(m.agent_type, m.want_agent_type, roomy_type) = roomy_type
+       AND coalesce(m.want_instance_id, roomy_instance) = roomy_instance
+     ORDER BY m.created_at LIMIT most FOR UPDATE SKIP LOCKED), marked AS (
+    UPDATE messages m SET wake_requested_at = now() FROM picked
+     WHERE m.tenant_id = picked.tenant_id AND m.message_id = picked.message_id
+    RETURNING m.tenant_id, m.message_id, m.session_id)
+  SELECT jsonb_agg(to_jsonb(marked)) INTO called FROM marked;
+  RETURN called;
+END $function$
 ;
 CREATE OR REPLACE FUNCTION public.current_tenant()
  RETURNS text
  LANGUAGE sql
  STABLE PARALLEL SAFE
 AS $function$ SELECT nullif(current_setting('app.tenant_id', true), '') $function$
+;
+CREATE OR REPLACE FUNCTION public.end_dispatch(of_tenant text, of_message text, of_dispatch text, at_epoch bigint, outcome text, error text, error_said text, produced jsonb, used jsonb, output text, status jsonb, event_ids text[], OUT ended_at timestamp with time zone, OUT called jsonb)
+ RETURNS record
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+DECLARE
+  message record;
+  dispatch record;
+  failed boolean := outcome <> 'completed';
+  why jsonb;
+BEGIN
+  PERFORM act_for(of_tenant);
+  -- States are compared here, not in the queries: nothing but the keys may be a way to these rows.
+  SELECT m.state, m.current_dispatch_id, m.session_id, m.trace_id, m.created_at INTO message FROM messages m
+   WHERE m.tenant_id = of_tenant AND m.message_id = of_message FOR UPDATE;
+  IF NOT FOUND OR message.state NOT IN ('submitted', 'working', 'input-required')
+     OR message.current_dispatch_id IS DISTINCT FROM of_dispatch THEN
+    RETURN;
+  END IF;
+  -- Who closes a dispatch holds its message; only a connection that resumes changes it otherwise, namely the epoch.
+  UPDATE dispatches d SET state = outcome, error_code = error, ended_at = now()
+   WHERE d.tenant_id = of_tenant AND d.dispatch_id = of_dispatch AND coalesce(d.state, '') = 'open'
+     AND (at_epoch IS NULL OR d.epoch = at_epoch)
+   RETURNING d.instance_id, d.agent_type, d.sent_at INTO dispatch;
+  IF NOT FOUND THEN
+    RETURN;
+  END IF;
+  ended_at := now();
+  UPDATE messages m SET state = outcome, artifacts = coalesce(produced, m.artifacts), usage = coalesce(used, m.usage),
+      assistant_output = coalesce(output, m.assistant_output),
+      status_message = CASE WHEN produced IS NULL THEN m.status_message ELSE status END,
+      error_code = error, error_message = error_said, completed_at = ended_at, updated_at = ended_at,
+      holds_slot = false, resolution = NULL, unrouted_since = NULL, wake_requested_at = NULL
+   WHERE m.tenant_id = of_tenant AND m.message_id = of_message;
+  why := CASE WHEN failed THEN jsonb_build_object('error', error) ELSE '{}' END;
+  IF dispatch.sent_at IS NOT NULL THEN
+    INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
+      VALUES (of_tenant, event_ids[1], CASE WHEN failed THEN 'dispatch.failed' ELSE 'dispatch.success' END, 'dispatch', 'platform',
+        CASE WHEN failed THEN 'warning' ELSE 'info' END, message.session_id, message.trace_id,
+        why || jsonb_build_object('dispatch_id', of_dispatch, 'instance_id', dispatch.instance_id,
+          'duration_ms', milliseconds_between(dispatch.sent_at, ended_at)));
+  END IF;
+  IF NOT failed THEN
+    why := jsonb_build_object('role', 'agent', 'duration_ms', milliseconds_between(message.created_at, ended_at));
+  END IF;
+  INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
+    VALUES (of_tenant, event_ids[2], CASE WHEN failed THEN 'message.error' ELSE 'message.completed' END, 'message', 'platform',
+      CASE WHEN failed THEN 'warning' ELSE 'info' END, message.session_id, message.trace_id,
+      why || jsonb_build_object('message_id', of_message, 'session_id', message.session_id));
+  called := call_waiting(of_tenant, dispatch.agent_type, dispatch.instance_id, 1);
+END $function$
+;
+CREATE OR REPLACE FUNCTION public.lock_room(of_tenant text, of_instance text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  PERFORM pg_advisory_xact_lock(hashtextextended('capacity:' || of_tenant || ':' || of_instance, 0));
+END $function$
+;
+CREATE OR REPLACE FUNCTION public.milliseconds_between(earlier timestamp with time zone, later timestamp with time zone)
+ RETURNS bigint
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$ SELECT greatest(0, (extract(epoch FROM later - earlier) * 1000)::bigint) $function$
+;
+CREATE OR REPLACE FUNCTION public.routable_agents(of_tenant text, only_instance text, only_type text, only_skill text, for_message text)
+ RETURNS TABLE(instance_id text, agent_type text, deployment_mode text, mesh_id text, connection_epoch bigint, max_concurrent_sessions integer, load integer, unreachable boolean, public_url text)
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY
+    SELECT a.instance_id, a.agent_type, a.deployment_mode, a.mesh_id, a.connection_epoch, a.max_concurrent_sessions,
+           serving.load, missed.unreachable, a.public_url
+      FROM agents a
+      CROSS JOIN LATERAL (SELECT agent_load(a.tenant_id, a.instance_id) AS load) serving
+      CROSS JOIN LATERAL (
+        SELECT EXISTS (SELECT 1 FROM dispatches d WHERE d.tenant_id = a.tenant_id AND d.message_id = for_message
+                          AND d.instance_id = a.instance_id AND d.state = 'void' AND d.error_code = 'CONNECT_FAILED') AS unreachable
+      ) missed
+      LEFT JOIN LATERAL (SELECT d.created_at FROM dispatches d WHERE d.tenant_id = a.tenant_id AND d.instance_id = a.instance_id
+                          ORDER BY d.created_at DESC LIMIT 1) last ON true
+     WHERE a.tenant_id = of_tenant AND a.deregistered_at IS NULL AND a.status IN ('available', 'unknown')
+       AND (a.deployment_mode = 'hosted' OR a.mesh_id IS NOT NULL)
+       AND (only_instance IS NULL OR a.instance_id = only_instance)
+       AND (only_type IS NULL OR a.agent_type = only_type)
+       AND (only_skill IS NULL OR a.skills @> jsonb_build_array(jsonb_build_object('id', only_skill))
+            OR a.agent_card -> 'skills' @> jsonb_build_array(jsonb_build_object('id', only_skill)))
+     ORDER BY (a.max_concurrent_sessions > 0 AND serving.load >= a.max_concurrent_sessions), missed.unreachable,
+              serving.load, last.created_at NULLS FIRST, a.instance_id
+     LIMIT 50;
+END $function$
 ;
 
 -- Tables
@@ -79,16 +365,6 @@ CREATE TABLE dispatches (
   ended_at timestamp with time zone,
   error_code text
 );
-CREATE TABLE event_outbox (
-  event_id text NOT NULL,
-  tenant_id text NOT NULL,
-  occurred_at timestamp with time zone NOT NULL
-);
-CREATE TABLE event_positions (
-  pos bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
-  event_id text NOT NULL,
-  tenant_id text NOT NULL
-);
 CREATE TABLE events (
   tenant_id text NOT NULL,
   event_id text NOT NULL,
@@ -99,7 +375,8 @@ CREATE TABLE events (
   session_id text NOT NULL DEFAULT ''::text,
   trace_id text,
   occurred_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
-  payload jsonb NOT NULL
+  payload jsonb NOT NULL,
+  xact_id xid8 NOT NULL DEFAULT pg_current_xact_id()
 );
 CREATE TABLE input_decisions (
   tenant_id text NOT NULL,
@@ -176,7 +453,8 @@ CREATE TABLE messages (
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   updated_at timestamp with time zone NOT NULL DEFAULT now(),
   started_at timestamp with time zone,
-  completed_at timestamp with time zone
+  completed_at timestamp with time zone,
+  lease_epoch integer NOT NULL DEFAULT 0
 );
 CREATE TABLE platform_facts (
   name text NOT NULL,
@@ -229,11 +507,7 @@ ALTER TABLE agents ADD CONSTRAINT agents_pkey PRIMARY KEY (tenant_id, instance_i
 ALTER TABLE credentials ADD CONSTRAINT credentials_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
 ALTER TABLE credentials ADD CONSTRAINT credentials_pkey PRIMARY KEY (credential_id);
 ALTER TABLE dispatches ADD CONSTRAINT dispatches_state_check CHECK ((state = ANY (ARRAY['open'::text, 'completed'::text, 'input-required'::text, 'failed'::text, 'canceled'::text, 'void'::text])));
-ALTER TABLE dispatches ADD CONSTRAINT dispatches_tenant_id_message_id_fkey FOREIGN KEY (tenant_id, message_id) REFERENCES messages(tenant_id, message_id);
 ALTER TABLE dispatches ADD CONSTRAINT dispatches_pkey PRIMARY KEY (tenant_id, dispatch_id);
-ALTER TABLE event_outbox ADD CONSTRAINT event_outbox_pkey PRIMARY KEY (event_id);
-ALTER TABLE event_positions ADD CONSTRAINT event_positions_pkey PRIMARY KEY (pos);
-ALTER TABLE event_positions ADD CONSTRAINT event_positions_event_id_key UNIQUE (event_id);
 ALTER TABLE events ADD CONSTRAINT events_severity_check CHECK ((severity = ANY (ARRAY['info'::text, 'warning'::text, 'critical'::text])));
 ALTER TABLE events ADD CONSTRAINT events_pkey PRIMARY KEY (event_id);
 ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_tenant_id_request_id_fkey FOREIGN KEY (tenant_id, request_id) REFERENCES input_requests(tenant_id, request_id);
@@ -246,13 +520,10 @@ ALTER TABLE input_requests ADD CONSTRAINT input_requests_tenant_id_message_id_fk
 ALTER TABLE input_requests ADD CONSTRAINT input_requests_pkey PRIMARY KEY (tenant_id, request_id);
 ALTER TABLE mesh_nodes ADD CONSTRAINT mesh_nodes_pkey PRIMARY KEY (mesh_id);
 ALTER TABLE messages ADD CONSTRAINT messages_state_check CHECK ((state = ANY (ARRAY['submitted'::text, 'working'::text, 'input-required'::text, 'completed'::text, 'failed'::text, 'canceled'::text])));
-ALTER TABLE messages ADD CONSTRAINT messages_tenant_id_session_id_fkey FOREIGN KEY (tenant_id, session_id) REFERENCES sessions(tenant_id, session_id);
 ALTER TABLE messages ADD CONSTRAINT messages_pkey PRIMARY KEY (tenant_id, message_id);
 ALTER TABLE platform_facts ADD CONSTRAINT platform_facts_pkey PRIMARY KEY (name);
-ALTER TABLE session_agents ADD CONSTRAINT session_agents_tenant_id_session_id_fkey FOREIGN KEY (tenant_id, session_id) REFERENCES sessions(tenant_id, session_id);
 ALTER TABLE session_agents ADD CONSTRAINT session_agents_pkey PRIMARY KEY (tenant_id, session_id, instance_id);
 ALTER TABLE sessions ADD CONSTRAINT sessions_status_check CHECK ((status = ANY (ARRAY['active'::text, 'completed'::text, 'expired'::text])));
-ALTER TABLE sessions ADD CONSTRAINT sessions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
 ALTER TABLE sessions ADD CONSTRAINT sessions_pkey PRIMARY KEY (tenant_id, session_id);
 ALTER TABLE signing_keys ADD CONSTRAINT signing_keys_pkey PRIMARY KEY (kid);
 ALTER TABLE tenants ADD CONSTRAINT tenants_pkey PRIMARY KEY (tenant_id);
@@ -263,35 +534,30 @@ CREATE INDEX agents_by_mesh ON public.agents USING btree (mesh_id) WHERE (mesh_i
 CREATE INDEX agents_by_sign ON public.agents USING btree (last_seen) WHERE (deregistered_at IS NULL);
 CREATE INDEX agents_routable ON public.agents USING btree (tenant_id, agent_type) WHERE (deregistered_at IS NULL);
 CREATE INDEX credentials_by_tenant ON public.credentials USING btree (tenant_id, created_at DESC);
-CREATE INDEX dispatches_by_message ON public.dispatches USING btree (tenant_id, message_id);
-CREATE INDEX dispatches_newest ON public.dispatches USING btree (tenant_id, instance_id, created_at DESC);
+CREATE INDEX dispatches_newest ON public.dispatches USING btree (instance_id, tenant_id, created_at DESC);
 CREATE INDEX dispatches_open ON public.dispatches USING btree (tenant_id, instance_id) WHERE (state = 'open'::text);
-CREATE INDEX event_positions_by_tenant ON public.event_positions USING btree (tenant_id, pos);
+CREATE INDEX dispatches_unreachable ON public.dispatches USING btree (tenant_id, message_id) WHERE ((state = 'void'::text) AND (error_code = 'CONNECT_FAILED'::text));
 CREATE INDEX events_by_session ON public.events USING btree (tenant_id, session_id, occurred_at DESC) WHERE (session_id <> ''::text);
 CREATE INDEX events_newest ON public.events USING btree (tenant_id, occurred_at DESC, event_id DESC);
 CREATE INDEX input_requests_by_message ON public.input_requests USING btree (tenant_id, message_id, requested_at DESC);
 CREATE UNIQUE INDEX input_requests_one_open ON public.input_requests USING btree (tenant_id, message_id) WHERE (state = 'pending'::text);
 CREATE INDEX input_requests_pending ON public.input_requests USING btree (tenant_id, requested_at) WHERE (state = 'pending'::text);
-CREATE INDEX messages_by_session ON public.messages USING btree (tenant_id, session_id, created_at DESC);
-CREATE UNIQUE INDEX messages_idempotency ON public.messages USING btree (tenant_id, credential_id, requested_context, client_message_id);
+CREATE INDEX messages_by_session ON public.messages USING btree (session_id, message_id);
+CREATE UNIQUE INDEX messages_idempotency ON public.messages USING btree (client_message_id, credential_id, requested_context, tenant_id);
 CREATE INDEX messages_in_flight ON public.messages USING btree (tenant_id, session_id) WHERE (state = ANY (ARRAY['submitted'::text, 'working'::text, 'input-required'::text]));
-CREATE INDEX messages_newest ON public.messages USING btree (tenant_id, created_at DESC, message_id DESC);
 CREATE INDEX messages_slots ON public.messages USING btree (tenant_id, instance_id) WHERE holds_slot;
-CREATE INDEX messages_supervised ON public.messages USING btree (supervised_at) WHERE (state = ANY (ARRAY['submitted'::text, 'working'::text, 'input-required'::text]));
+CREATE INDEX messages_supervised ON public.messages USING btree (supervised_at) WHERE ((supervised_at IS NOT NULL) AND (state = ANY (ARRAY['submitted'::text, 'working'::text, 'input-required'::text])));
 CREATE INDEX messages_suspending ON public.messages USING btree (tenant_id, session_id) WHERE suspends_session;
 CREATE INDEX messages_to_wake ON public.messages USING btree (wake_requested_at) WHERE (wake_requested_at IS NOT NULL);
 CREATE INDEX messages_unrouted ON public.messages USING btree (tenant_id, created_at) WHERE (unrouted_since IS NOT NULL);
-CREATE INDEX sessions_newest ON public.sessions USING btree (tenant_id, created_at DESC, session_id DESC);
 CREATE INDEX sessions_slots ON public.sessions USING btree (tenant_id, instance_id) WHERE ((status = 'active'::text) AND explicit);
-CREATE INDEX sessions_supervised ON public.sessions USING btree (supervised_at) WHERE (status = 'active'::text);
+CREATE INDEX sessions_supervised ON public.sessions USING btree (supervised_at) WHERE ((supervised_at IS NOT NULL) AND (status = 'active'::text));
 CREATE INDEX sessions_to_wake ON public.sessions USING btree (wake_requested_at) WHERE (wake_requested_at IS NOT NULL);
 
 -- Row-level security
 ALTER TABLE agents ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE credentials ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE dispatches ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-ALTER TABLE event_outbox ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-ALTER TABLE event_positions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE events ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE input_decisions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE input_requests ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -310,10 +576,6 @@ CREATE POLICY one_tenant ON credentials AS PERMISSIVE FOR ALL TO fleet_app USING
 CREATE POLICY whole_platform ON credentials AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON dispatches AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON dispatches AS PERMISSIVE FOR ALL TO fleet_system USING (true);
-CREATE POLICY one_tenant ON event_outbox AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
-CREATE POLICY whole_platform ON event_outbox AS PERMISSIVE FOR ALL TO fleet_system USING (true);
-CREATE POLICY one_tenant ON event_positions AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
-CREATE POLICY whole_platform ON event_positions AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON events AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON events AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON input_decisions AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -336,10 +598,6 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON credentials TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON credentials TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON dispatches TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON dispatches TO fleet_system;
-GRANT INSERT ON event_outbox TO fleet_app;
-GRANT DELETE, INSERT, SELECT, UPDATE ON event_outbox TO fleet_system;
-GRANT SELECT ON event_positions TO fleet_app;
-GRANT DELETE, INSERT, SELECT, UPDATE ON event_positions TO fleet_system;
 GRANT INSERT, SELECT ON events TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON events TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON input_decisions TO fleet_app;

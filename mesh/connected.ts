@@ -13,14 +13,18 @@ import { agentKeyOf } from './registry.js';
 export function createConnectedDispatcher(context: MeshContext): Dispatcher {
   return {
     run: (ref, waiting) => watch(run(context, ref, waiting.signal), waiting, context.timings.heartbeatMs),
-    sendHere: (open) => {
+    sendHere: (open, mayGoOut) => {
       const connection = context.registry.get(agentKeyOf(open));
-      // A connection of another epoch is one that T1 did not see.
-      if (!connection || connection.epoch !== open.epoch || refusal(context, connection) !== undefined) return null;
+      // A connection of another epoch is one that T1 did not see; while a hello is answered, that may be about to change.
+      if (!connection || connection.epoch !== open.epoch || context.registry.isGreeting(connection.agentKey))
+        return null;
+      if (refusal(context, connection) !== undefined) return null;
+      if (!mayGoOut()) return null;
       const dispatch = context.inflight.startSent(open, connection);
-      return dispatch.done.then(() => dispatch.end);
+      return dispatch.done.then(() => dispatch.localEnd());
     },
     cancel: async (ref, reason) => {
+      await context.reservations.settled(ref.dispatch_id);
       const dispatch = context.inflight.get(uuidOf(ref.dispatch_id));
       dispatch?.closedElsewhere('canceled', reason);
       await dispatch?.done;

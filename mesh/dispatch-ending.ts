@@ -1,5 +1,6 @@
 import type { ChunkBus } from '../messages/bus.js';
 import type { Dispatches, DispatchOutcome, DispatchRef, Produced } from '../messages/dispatches.js';
+import type { LocalEnd } from '../messages/local-mesh.js';
 import type { MessageEnd } from '../messages/transactions.js';
 import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
@@ -45,11 +46,14 @@ export function persistIn<T>(around: InflightSurroundings, work: () => Promise<T
   return persist(work, around.log, around.closing);
 }
 
-/** What became of an ending: `end` tells what it changed in the message's row, `written` is false when it could not be written. */
-export interface WrittenEnding {
-  end: MessageEnd | null;
+/** What became of an ending. */
+export interface WrittenEnding extends LocalEnd {
+  /** False when it could not be written. */
   written: boolean;
 }
+
+const ended = (end: MessageEnd | null): LocalEnd => ({ end, goesOn: false });
+const GOES_ON: LocalEnd = { end: null, goesOn: true };
 
 /** Brings the end of a dispatch to the database, however long that takes. Never rejects. */
 export async function writeEnding(
@@ -59,7 +63,7 @@ export async function writeEnding(
 ): Promise<WrittenEnding> {
   const { ref } = dispatch;
   try {
-    return { end: await write(around, dispatch, ending), written: true };
+    return { ...(await write(around, dispatch, ending)), written: true };
   } catch (error) {
     around.log.error(
       { err: errorMessage(error), dispatch_id: ref.dispatch_id },
@@ -69,21 +73,17 @@ export async function writeEnding(
   }
 }
 
-async function write(
-  around: InflightSurroundings,
-  dispatch: EndingDispatch,
-  ending: Ending,
-): Promise<MessageEnd | null> {
+async function write(around: InflightSurroundings, dispatch: EndingDispatch, ending: Ending): Promise<LocalEnd> {
   const { dispatches } = around;
   switch (ending.kind) {
     case 'outcome':
       return accept(around, dispatch, ending.outcome);
     case 'failure':
-      return (await persistIn(around, () => dispatches.fail(dispatch.ref, ending.error))).end;
+      return ended((await persistIn(around, () => dispatches.fail(dispatch.ref, ending.error))).end);
     case 'lost':
       return persistIn(around, () => writeLoss(dispatches, dispatch));
     case 'elsewhere':
-      return null;
+      return ended(null);
     default:
       return ending satisfies never;
   }
@@ -99,43 +99,48 @@ export function tellClosed(around: InflightSurroundings, dispatch: EndingDispatc
 }
 
 /** A dispatch that no socket took can be routed again. */
-async function writeLoss(dispatches: Dispatches, dispatch: EndingDispatch): Promise<MessageEnd | null> {
-  if (dispatch.reachedSocket) return dispatches.lose(dispatch.ref, 'AGENT_DISCONNECTED');
+async function writeLoss(dispatches: Dispatches, dispatch: EndingDispatch): Promise<LocalEnd> {
+  if (dispatch.reachedSocket) return ended(await dispatches.lose(dispatch.ref, 'AGENT_DISCONNECTED'));
   await dispatches.takeBack(dispatch.ref, 'AGENT_DISCONNECTED', { neverOpened: true });
-  return null;
+  return GOES_ON;
 }
 
 async function accept(
   around: InflightSurroundings,
   dispatch: EndingDispatch,
   outcome: DispatchOutcome,
-): Promise<MessageEnd | null> {
-  const { dispatches } = around;
-  const answered = { ...dispatch.ref, produced: dispatch.produced };
+): Promise<LocalEnd> {
+  const { dispatches, bus } = around;
+  const { ref } = dispatch;
+  const answered = { ...ref, produced: dispatch.produced };
   for (;;) {
     const { epoch } = dispatch;
     const closed = await persistIn(around, () => dispatches.accept(answered, epoch, outcome));
-    if (closed.accepted) return closed.end;
+    if (closed.accepted) return closed.end ? ended(closed.end) : GOES_ON;
     await around.fenced(dispatch.agentKey);
     if (dispatch.epoch === epoch) break; // not a resume that raced with the result
   }
-  const [closed] = await persistIn(around, () => dispatches.closedAmong([dispatch.ref]));
-  if (closed) tellClosed(around, dispatch, closed.state);
-  // A newer connection owns the agent, and has or will have taken this for lost.
-  else await persistIn(around, () => dispatches.lose(dispatch.ref, 'AGENT_DISCONNECTED'));
-  return null;
+  const [closed] = await persistIn(around, () => dispatches.closedAmong([ref]));
+  if (!closed) {
+    // A newer connection owns the agent, and has or will have taken this for lost.
+    return ended(await persistIn(around, () => dispatches.lose(ref, 'AGENT_DISCONNECTED')));
+  }
+  tellClosed(around, dispatch, closed.state);
+  // By this very result, where only the database's answer was lost: then nobody has been told.
+  bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed' });
+  return ended(null);
 }
 
 async function failInternally(around: InflightSurroundings, ref: DispatchRef): Promise<WrittenEnding> {
   const error = { code: 'INTERNAL', message: 'The result could not be stored.' };
   try {
     const { end } = await persistIn(around, () => around.dispatches.fail(ref, error));
-    return { end, written: true };
+    return { ...ended(end), written: true };
   } catch (failure) {
     around.log.error(
       { err: errorMessage(failure), dispatch_id: ref.dispatch_id },
       'dispatch is left to its supervisor',
     );
-    return { end: null, written: false };
+    return { ...GOES_ON, written: false };
   }
 }

@@ -1,5 +1,6 @@
 import { isTerminal } from '../contracts/messages.js';
 import type { DispatchRef, OpenDispatch } from '../messages/dispatches.js';
+import type { LocalEnd } from '../messages/local-mesh.js';
 import type { MessageEnd } from '../messages/transactions.js';
 
 /**
@@ -19,10 +20,10 @@ export interface Dispatcher {
   run(ref: DispatchRef, context: { heartbeat(): void; signal: AbortSignal }): Promise<DispatchEnd>;
   /**
    * Sends a dispatch that is on the record as sent by this node, and that nobody has sent yet.
-   * @returns null when it cannot go out from here: then nothing has, and nothing will. Else what its end changed in the message's row,
-   * when that is on the record; `null` in there when something else ended it, or nothing did (it was given back, or asks a human)
+   * @param mayGoOut asked right before the first byte; false: it is given back
+   * @returns null when it cannot go out from here: then nothing has, and nothing will. Else how it ended, once that is on the record
    */
-  sendHere(open: OpenDispatch): Promise<MessageEnd | null> | null;
+  sendHere(open: OpenDispatch, mayGoOut: () => boolean): Promise<LocalEnd> | null;
   /** Tells the agent that the dispatch is canceled and forgets it, so that `run` resolves. Nothing happens when unknown here. */
   cancel(ref: DispatchRef, reason: string): Promise<void>;
 }

@@ -1,7 +1,7 @@
 import { CLOSE_CODES } from '../contracts/errors.js';
 import type { HelloPayload } from '../contracts/frames.js';
 import { LIMITS } from '../contracts/limits.js';
-import { openConnection } from '../db/connections.js';
+import { type OpenRef, openConnection } from '../db/connections.js';
 import { errorMessage } from '../runtime/errors.js';
 import { uuidOf } from '../runtime/ids.js';
 import type { Connection } from './connection.js';
@@ -48,13 +48,18 @@ async function takeOver(context: MeshContext, connection: Connection, hello: Hel
     // What is being committed here is either in flight after this, or was given back.
     await Promise.all(opened.map((ref) => context.reservations.settled(ref.dispatch_id)));
     await inflight.loseAll(agentKey);
-    await Promise.all(
-      opened.map((ref) => persist(() => context.dispatches.lose(ref, 'AGENT_DISCONNECTED'), context.log)),
-    );
+    await Promise.all(opened.map((ref) => persist(() => letGo(context, ref), context.log)));
   }
   await welcome(context, connection, hello, resumes !== undefined);
   // Not waited for: messages that wait look again by themselves, only later.
   void persist(() => context.dispatches.agentJoined(connection.tenant_id, connection), context.log);
+}
+
+/** Ends a dispatch of a connection that is gone; one that this node never sent is routed again. */
+async function letGo({ dispatches, inflight, meshId }: MeshContext, ref: OpenRef): Promise<void> {
+  const never = ref.mesh_id === meshId && !inflight.hasSent(uuidOf(ref.dispatch_id));
+  if (never) await dispatches.takeBack(ref, 'NEVER_SENT', { neverOpened: true });
+  else await dispatches.lose(ref, 'AGENT_DISCONNECTED');
 }
 
 /** Waits for writes under way, so that none is caught between two epochs. What waits for the agent is not waited for. */

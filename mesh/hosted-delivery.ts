@@ -16,8 +16,8 @@ import { HostedProgress } from './hosted-progress.js';
 import { persist } from './persistence.js';
 
 const CLOSED: DispatchEnd = { kind: 'closed' };
-/** Routing knows this reason: such an instance comes last for the message. */
 const NEVER_SENT = { kind: 'not_sent', reason: 'NEVER_SENT' } as const;
+/** Routing knows this reason: such an instance comes last for the message. */
 const NOT_REACHED = { kind: 'not_sent', reason: 'CONNECT_FAILED' } as const;
 
 interface DeliveryOptions {
@@ -49,10 +49,7 @@ export class HostedDelivery {
     const { dispatches, outbound, tokens, meshId } = this.#options;
     const open = await this.#persist(() => dispatches.find(flight.ref));
     if (!open) return CLOSED;
-    if (open.sent_at !== null) {
-      const never = open.mesh_id === meshId && !this.#options.hasSent(open.dispatch_id);
-      return never ? this.#giveBack(flight) : this.#lose(flight);
-    }
+    if (open.sent_at !== null) return this.#unknownHere(flight, open);
     // Signed before it is marked as sent, so that a failure to sign leaves it unsent.
     const token = await this.#persist(() => new HostedCall(open, outbound, tokens).token());
     if (flight.stoppedBy === 'closing') return { kind: 'not_sent', reason: 'CLOSING' };
@@ -61,7 +58,7 @@ export class HostedDelivery {
   }
 
   /** As `deliver`, of a dispatch that is on the record as sent. */
-  async deliverSent(flight: Flight, open: OpenDispatch): Promise<DispatchEnd> {
+  async deliverSent(flight: Flight, open: OpenDispatch, mayGoOut: () => boolean): Promise<DispatchEnd> {
     const { outbound, tokens } = this.#options;
     let token: string;
     try {
@@ -73,12 +70,20 @@ export class HostedDelivery {
       );
       return this.#giveBack(flight);
     }
-    return flight.stoppedBy ? this.#giveBack(flight) : this.#send(flight, open, token);
+    return flight.stoppedBy || !mayGoOut() ? this.#giveBack(flight) : this.#send(flight, open, token);
   }
 
-  /** Nothing went out: the message is routed again. */
+  /** On the record as sent, and not in flight here: this node knows whether it was; one that is gone may have sent it. */
+  #unknownHere(flight: Flight, open: OpenDispatch): Promise<DispatchEnd> {
+    const never = open.mesh_id === this.#options.meshId && !this.#options.hasSent(open.dispatch_id);
+    return never ? this.#giveBack(flight) : this.#lose(flight);
+  }
+
+  /** Nothing went out: the message is routed again. Tried once where the process is closing. */
   async #giveBack(flight: Flight): Promise<DispatchEnd> {
-    await this.#persist(() => this.#options.dispatches.takeBack(flight.ref, NEVER_SENT.reason, { neverOpened: true }));
+    const { dispatches, closing } = this.#options;
+    const takeBack = () => dispatches.takeBack(flight.ref, NEVER_SENT.reason, { neverOpened: true });
+    await (closing.aborted ? takeBack() : this.#persist(takeBack));
     return NEVER_SENT;
   }
 
@@ -86,12 +91,12 @@ export class HostedDelivery {
   async #unmarked(flight: Flight): Promise<DispatchEnd> {
     const open = await this.#persist(() => this.#options.dispatches.find(flight.ref));
     if (!open) return CLOSED;
-    return open.sent_at === null ? { kind: 'not_sent', reason: 'NOT_CURRENT' } : this.#lose(flight);
+    return open.sent_at === null ? { kind: 'not_sent', reason: 'NOT_CURRENT' } : this.#unknownHere(flight, open);
   }
 
   /** Sent by a process that is gone: the agent may have done it, so it is not sent again. */
   async #lose(flight: Flight): Promise<DispatchEnd> {
-    flight.messageEnd = await this.#persist(() => this.#options.dispatches.lose(flight.ref, 'AGENT_DISCONNECTED'));
+    flight.over(await this.#persist(() => this.#options.dispatches.lose(flight.ref, 'AGENT_DISCONNECTED')));
     return CLOSED;
   }
 
@@ -100,6 +105,7 @@ export class HostedDelivery {
     const call = new HostedCall(sent, outbound, tokens);
     const publish = bus.publish.bind(bus, sent.tenant_id, sent.message_id);
     const progress = new HostedProgress(uuidOf(sent.dispatch_id), publish);
+    flight.wentOut = true;
     const deadline = setTimeout(() => flight.stop('deadline'), sent.payload.deadline_ms);
     try {
       return await this.#conclude(flight, sent, await exchange(token, { call, progress, signal: flight.signal, pace }));
@@ -116,7 +122,7 @@ export class HostedDelivery {
     const { dispatches, health, log } = this.#options;
     if (conclusion.kind === 'answered') {
       const closed = await this.#persist(() => dispatches.accept(sent, sent.epoch, conclusion.outcome));
-      flight.messageEnd = closed.end;
+      if (closed.end || !closed.accepted) flight.over(closed.end);
       await health.succeeded(sent);
       return closedWith(closed.end);
     }
@@ -134,8 +140,9 @@ export class HostedDelivery {
   async #stopped(flight: Flight, call: HostedCall, taskId: string | undefined): Promise<DispatchEnd> {
     flight.farewell = this.#sayCanceled(call, taskId);
     if (flight.stoppedBy === 'closing') {
-      flight.messageEnd = await this.#options.dispatches.lose(flight.ref, 'AGENT_DISCONNECTED');
+      flight.over(await this.#options.dispatches.lose(flight.ref, 'AGENT_DISCONNECTED'));
     }
+    if (flight.stoppedBy === 'canceled') flight.over(null);
     if (flight.stoppedBy === 'deadline') {
       await this.#options.health.failed(call.open);
       await this.#fail(flight, call.open, 'DEADLINE_EXCEEDED', 'The agent did not answer in time.');
@@ -145,7 +152,7 @@ export class HostedDelivery {
 
   async #fail(flight: Flight, sent: OpenDispatch, code: FrameErrorCode, message: string): Promise<DispatchEnd> {
     const closed = await this.#persist(() => this.#options.dispatches.fail(sent, { code, message }, sent.epoch));
-    flight.messageEnd = closed.end;
+    flight.over(closed.end);
     return closedWith(closed.end);
   }
 

@@ -1,4 +1,5 @@
 import type { DispatchRef } from '../messages/dispatches.js';
+import type { LocalEnd } from '../messages/local-mesh.js';
 import type { MessageEnd } from '../messages/transactions.js';
 import type { DispatchEnd } from './dispatcher.js';
 
@@ -10,8 +11,9 @@ export class Flight {
   readonly ref: DispatchRef;
   /** Settles when the dispatch has ended here. */
   readonly end: Promise<DispatchEnd>;
-  /** What its end changed in the message's row, once ended; null when something else ended it. */
-  messageEnd: MessageEnd | null = null;
+  /** Bytes may have gone out to the agent. */
+  wentOut = false;
+  #localEnd: LocalEnd = { end: null, goesOn: true };
   /** Telling the agent that its answer is not wanted any more; never rejects. */
   farewell: Promise<void> = Promise.resolve();
   readonly #abort = new AbortController();
@@ -30,6 +32,16 @@ export class Flight {
   /** The first reason counts. */
   get stoppedBy(): StoppedBy | undefined {
     return this.#stoppedBy;
+  }
+
+  /** How it ended, once it has. */
+  get localEnd(): LocalEnd {
+    return this.#localEnd;
+  }
+
+  /** The message has ended: with this dispatch, or by something else (null). */
+  over(end: MessageEnd | null): void {
+    this.#localEnd = { end, goesOn: false };
   }
 
   stop(reason: StoppedBy): void {

@@ -1,7 +1,7 @@
 import type { Db } from '../db/pool.js';
 import type { ChunkBus } from '../messages/bus.js';
 import type { Dispatches, DispatchRef, OpenDispatch } from '../messages/dispatches.js';
-import type { MessageEnd } from '../messages/transactions.js';
+import type { LocalEnd } from '../messages/local-mesh.js';
 import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 import type { Outbound } from '../runtime/outbound.js';
@@ -11,6 +11,7 @@ import { HostedDelivery } from './hosted-delivery.js';
 import { POLL_PACE, type PollPace } from './hosted-exchange.js';
 import { Flight, watch } from './hosted-flight.js';
 import { HostedHealth } from './hosted-health.js';
+import { remember } from './inflight-table.js';
 import { Reservations } from './reservations.js';
 import { DEFAULT_TIMINGS, type MeshTimings } from './timings.js';
 
@@ -73,16 +74,17 @@ class Hosted implements HostedDispatcher {
     return watch(flight.end, context, this.#timings.heartbeatMs);
   }
 
-  sendHere(open: OpenDispatch): Promise<MessageEnd | null> | null {
+  sendHere(open: OpenDispatch, mayGoOut: () => boolean): Promise<LocalEnd> | null {
     if (this.#draining) return null;
     const { tenant_id, message_id, dispatch_id } = open;
     const ref = { tenant_id, message_id, dispatch_id };
-    const flight = this.#start(new Flight(ref, (self) => this.#delivery.deliverSent(self, open)));
-    const ended = (): MessageEnd | null => flight.messageEnd;
+    const flight = this.#start(new Flight(ref, (self) => this.#delivery.deliverSent(self, open, mayGoOut)));
+    const ended = (): LocalEnd => flight.localEnd;
     return flight.end.then(ended, ended);
   }
 
   async cancel(ref: DispatchRef, reason: string): Promise<void> {
+    await this.#reservations.settled(ref.dispatch_id);
     const flight = this.#flights.get(ref.dispatch_id);
     if (!flight) return;
     this.#options.log.info({ dispatch_id: ref.dispatch_id, reason }, 'hosted dispatch canceled');
@@ -111,7 +113,7 @@ class Hosted implements HostedDispatcher {
     // Nobody may be waiting any more, so a failure is told here as well.
     flight.end.then(forget, (error) => {
       forget();
-      this.#unwritten.add(ref.dispatch_id);
+      if (flight.wentOut) remember(this.#unwritten, ref.dispatch_id);
       this.#options.log.error({ err: errorMessage(error), dispatch_id: ref.dispatch_id }, 'hosted dispatch not ended');
     });
     return flight;

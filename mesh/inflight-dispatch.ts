@@ -2,7 +2,7 @@ import { FRAME_ERROR_CODES, type FrameErrorCode } from '../contracts/errors.js';
 import type { DispatchChunkPayload, DispatchResultPayload, ErrorPayload } from '../contracts/frames.js';
 import { LIMITS } from '../contracts/limits.js';
 import type { DispatchRef, OpenDispatch, Produced } from '../messages/dispatches.js';
-import type { MessageEnd } from '../messages/transactions.js';
+import type { LocalEnd } from '../messages/local-mesh.js';
 import { errorMessage } from '../runtime/errors.js';
 import { uuidOf } from '../runtime/ids.js';
 import { ChunkLog } from './chunks.js';
@@ -12,6 +12,7 @@ import {
   type InflightSurroundings,
   persistIn,
   tellClosed,
+  type WrittenEnding,
   writeEnding,
 } from './dispatch-ending.js';
 import { closedWith, type DispatchEnd } from './dispatcher.js';
@@ -34,10 +35,7 @@ export class InflightDispatch implements EndingDispatch {
   /** The epoch of the connection that it belongs to; a resume raises it. */
   epoch: number;
   reachedSocket = false;
-  /** What its end changed in the message's row, once `done`; null when something else ended it. */
-  end: MessageEnd | null = null;
-  /** False once its end could not be written although it was sent. */
-  written = true;
+  #written: WrittenEnding = { end: null, written: true, goesOn: true };
   #state: 'marking' | 'sent' | 'ending' | 'done' = 'marking';
   #waitingEnding: Ending | undefined;
   #sent: OpenDispatch | undefined;
@@ -81,6 +79,16 @@ export class InflightDispatch implements EndingDispatch {
   /** Whether the agent may have it and its end is not yet being written. */
   get isOpen(): boolean {
     return this.#state === 'sent';
+  }
+
+  /** False once its end could not be written although it was sent. */
+  get written(): boolean {
+    return this.#written.written;
+  }
+
+  /** How it ended, once `done`. */
+  localEnd(): LocalEnd {
+    return { end: this.#written.end, goesOn: this.#written.goesOn };
   }
 
   /** Sends it once more, with the same id, a higher attempt and the time that is left. */
@@ -199,10 +207,9 @@ export class InflightDispatch implements EndingDispatch {
     if (this.#state !== 'sent') return;
     this.#state = 'ending';
     clearTimeout(this.#deadline);
-    void writeEnding(this.#around, this, ending).then(({ end, written }) => {
-      this.end = end;
-      this.written = written;
-      this.#finish(closedWith(end));
+    void writeEnding(this.#around, this, ending).then((written) => {
+      this.#written = written;
+      this.#finish(closedWith(written.end));
     });
   }
 

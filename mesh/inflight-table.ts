@@ -5,6 +5,12 @@ import { InflightDispatch } from './inflight-dispatch.js';
 /** Ended dispatches that are remembered, so that a late frame costs no query. */
 const MAX_REMEMBERED = 10_000;
 
+/** Notes that a dispatch went out although its end is not on the record; the oldest notes give way. */
+export function remember(unwritten: Set<string>, id: string): void {
+  unwritten.add(id);
+  if (unwritten.size > MAX_REMEMBERED) unwritten.delete(unwritten.values().next().value ?? '');
+}
+
 /** Every dispatch to a connected agent that runs on this node, and the last ones that did. */
 export class InflightTable {
   readonly #byFrame = new Map<string, InflightDispatch>();
@@ -81,7 +87,7 @@ export class InflightTable {
   #remove(dispatch: InflightDispatch): void {
     const { frameId, agentKey } = dispatch;
     this.#byFrame.delete(frameId);
-    if (!dispatch.written) this.#unwritten.add(frameId);
+    if (!dispatch.written) remember(this.#unwritten, frameId);
     this.#ended.set(frameId, agentKey);
     if (this.#ended.size > MAX_REMEMBERED) this.#ended.delete(this.#ended.keys().next().value ?? '');
     const ofAgent = this.#byAgent.get(agentKey);

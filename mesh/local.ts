@@ -17,7 +17,7 @@ export function createLocalMesh(node: {
       if (node.isDraining()) return null;
       reservations.take(dispatchId);
       return {
-        send: (open) => (open.deployment_mode === 'hosted' ? hosted : connected).sendHere(open),
+        send: (open, mayGoOut) => (open.deployment_mode === 'hosted' ? hosted : connected).sendHere(open, mayGoOut),
         release: () => reservations.release(dispatchId),
       };
     },

@@ -233,7 +233,6 @@ function createContext(options: MeshServerOptions, life: Life): MeshContext {
   });
   const timings = { ...DEFAULT_TIMINGS, ...options.timings };
   const statuses = new StatusWriter(db, log);
-  const { isDraining } = life;
   const reservations = options.reservations ?? new Reservations();
   return {
     db,
@@ -246,6 +245,6 @@ function createContext(options: MeshServerOptions, life: Life): MeshContext {
     reservations,
     inflight,
     statuses,
-    isDraining,
+    isDraining: life.isDraining,
   };
 }

@@ -4,7 +4,7 @@ import type { Logger } from '../runtime/logger.js';
 import type { MessageRef, SessionRef } from './core.js';
 
 /** A message that is not over this long after its dispatch gets its workflow, in milliseconds. */
-export const HANDOVER_MS = 2_000;
+const HANDOVER_MS = 2_000;
 const TICK_MS = 100;
 /** Starts under way at once. */
 const STARTS_MAX = 64;

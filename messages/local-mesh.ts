@@ -11,14 +11,22 @@ export interface LocalMesh {
   reserve(dispatchId: string): Reservation | null;
 }
 
+/** How a dispatch that this process sent ended. */
+export interface LocalEnd {
+  /** What that changed in the message's row; null when it did not end the message, or something else did. */
+  end: MessageEnd | null;
+  /** The message goes on (given back, a question, an end that could not be written): its workflow has to. */
+  goesOn: boolean;
+}
+
 /** The place of a dispatch that is about to be committed. */
 export interface Reservation {
   /**
    * Sends the dispatch, which is on the record as sent.
-   * @returns null when it cannot go out from here: then nothing has, and nothing will. Else what its end changed in the message's row
-   * once it is on the record; `null` in there when this node did not end the message with it (canceled, given back, a question)
+   * @param mayGoOut asked right before the first byte: false once somebody else may have taken the message over
+   * @returns null when it cannot go out from here: then nothing has, and nothing will. Else how it ended, once that is on the record
    */
-  send(open: OpenDispatch): Promise<MessageEnd | null> | null;
+  send(open: OpenDispatch, mayGoOut: () => boolean): Promise<LocalEnd> | null;
   /** Ends the reservation, sent or not. */
   release(): void;
 }

@@ -36,7 +36,7 @@ function outputOf(artifacts: Artifact[], outcome: DispatchOutcome): string {
 }
 
 /** What a dispatch adds to what earlier ones of its message brought. */
-export function outputAfter(before: Produced, outcome: DispatchOutcome): NonNullable<Ending['output']> {
+function outputAfter(before: Produced, outcome: DispatchOutcome): NonNullable<Ending['output']> {
   const artifacts = mergeArtifacts(before.artifacts, outcome.artifacts);
   return {
     artifacts,

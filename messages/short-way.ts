@@ -1,4 +1,3 @@
-import { isTerminal } from '../contracts/messages.js';
 import { errorMessage } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';
 import type { MessageCore } from './core.js';
@@ -7,7 +6,7 @@ import type { Dispatches } from './dispatches.js';
 import { writtenRow } from './draft.js';
 import { HandOver } from './hand-over.js';
 import { LEASE_MS, Stopwatch } from './lease.js';
-import type { LocalMesh, Reservation } from './local-mesh.js';
+import type { LocalEnd, LocalMesh, Reservation } from './local-mesh.js';
 import type { DispatchRow, MessageRow } from './rows.js';
 import { type AcceptRow, acceptInOne, type MessageEnd, type NewMessage } from './transactions.js';
 
@@ -95,7 +94,7 @@ export class ShortWay {
     const around = { user_id: row.its_user, public_url: row.its_url, agent_card: row.its_card ?? {} };
     const open = openDispatchFrom(message, dispatch, around, row.at);
     // Beyond the lease somebody else may have taken the message over.
-    const ended = lease.elapsedMs() < LEASE_MS ? place.send(open) : null;
+    const ended = place.send(open, () => lease.elapsedMs() < LEASE_MS);
     if (!ended) {
       await this.#giveBack(message, dispatchId);
       return null;
@@ -115,9 +114,9 @@ export class ShortWay {
     core.waker.message(message);
   }
 
-  #ended(message: MessageRow, end: MessageEnd | null): MessageEnd | null {
+  #ended(message: MessageRow, { end, goesOn }: LocalEnd): MessageEnd | null {
     this.#handOver.remove(message);
-    if (!end || !isTerminal(end.state)) this.#options.core.waker.message(message);
+    if (goesOn) this.#options.core.waker.message(message);
     return end;
   }
 }

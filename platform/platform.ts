@@ -2,7 +2,6 @@ import { setMaxListeners } from 'node:events';
 import type { FastifyInstance } from 'fastify';
 import { buildApi } from '../api/app.js';
 import { createGateway } from '../messages/gateway.js';
-import { startSequencer } from '../messages/sequencer.js';
 import { SessionStarter } from '../messages/session-starter.js';
 import { ShortWay } from '../messages/short-way.js';
 import { Sweeper } from '../messages/sweeper.js';
@@ -90,8 +89,6 @@ async function startWorkerRole(foundation: Foundation, ground: WorkerGround, par
   const worker = await runFleetWorker(ground, { core, dispatches, watch: { db, outbound, sessions, log }, temporal });
   parts.add(() => worker.stop());
   await temporal.ensureAgentWatch();
-  const sequencer = startSequencer(db, log);
-  parts.add(() => sequencer.stop());
   const sweeper = new Sweeper(core, temporal);
   sweeper.start();
   parts.add(() => sweeper.stop());

@@ -77,7 +77,7 @@ export function sendRoutes(app: FastifyInstance, deps: Deps): void {
 
   const answer = async (request: FastifyRequest, reply: FastifyReply): Promise<unknown> => {
     checkVersion(request.headers['a2a-version']);
-    const call = readCall(request.body);
+    const call = readCall(request.body, Number(request.headers['content-length']));
     const taken = await take(deps, request, call);
     if (call.method === 'message/stream') {
       reply.hijack();

@@ -1,7 +1,7 @@
 -- T1 and T2 of a message (architecture.md, decision 11): one call is one statement, one transaction and one round trip, which also
 -- names the tenant and takes the role that row-level security is for.
 --
--- The functions turn sequential scans off: their plans are made when the tables are small and serve when they are large.
+-- T1 and T2 turn sequential scans off: their plans are made when the tables are small and serve when they are large.
 
 -- Raised by whoever takes a message over; the short way renews its lease only while it is unchanged.
 ALTER TABLE messages ADD COLUMN lease_epoch integer NOT NULL DEFAULT 0;
@@ -12,12 +12,23 @@ ALTER TABLE session_agents DROP CONSTRAINT session_agents_tenant_id_session_id_f
 ALTER TABLE messages DROP CONSTRAINT messages_tenant_id_session_id_fkey;
 ALTER TABLE dispatches DROP CONSTRAINT dispatches_tenant_id_message_id_fkey;
 
+-- What a reader needs to follow the events without a gap, at no cost to who writes them: every event with an xact_id below
+-- pg_snapshot_xmin(pg_current_snapshot()) is visible, and none will come. Outbox and positions were written, deleted and numbered for
+-- every event although nothing read them: a quarter of the database's work for a message.
+ALTER TABLE events ADD COLUMN xact_id xid8 NOT NULL DEFAULT pg_current_xact_id();
+DROP TABLE event_outbox, event_positions;
+
 -- Fewer indexes to write. Identifiers are UUIDv7, so the keys give the newest first; a partial index holds only what is looked for by it.
-DROP INDEX messages_newest, messages_by_session, messages_supervised, sessions_newest, sessions_supervised, dispatches_by_message;
-CREATE INDEX messages_by_session ON messages (tenant_id, session_id, message_id);
+-- Beside the key, whole indexes begin with what selects a few rows, not with the tenant: a plan that is made while a table is empty, and
+-- kept, takes any index that begins with a column of the query for as good as the key.
+DROP INDEX messages_newest, messages_by_session, messages_supervised, sessions_newest, sessions_supervised, dispatches_by_message,
+  dispatches_newest, messages_idempotency;
+CREATE UNIQUE INDEX messages_idempotency ON messages (client_message_id, credential_id, requested_context, tenant_id);
+CREATE INDEX messages_by_session ON messages (session_id, message_id);
 CREATE INDEX messages_supervised ON messages (supervised_at)
   WHERE supervised_at IS NOT NULL AND state IN ('submitted', 'working', 'input-required');
 CREATE INDEX sessions_supervised ON sessions (supervised_at) WHERE supervised_at IS NOT NULL AND status = 'active';
+CREATE INDEX dispatches_newest ON dispatches (instance_id, tenant_id, created_at DESC);
 CREATE INDEX dispatches_unreachable ON dispatches (tenant_id, message_id) WHERE state = 'void' AND error_code = 'CONNECT_FAILED';
 
 -- Agents that can take what is wanted now, the best first: least loaded, ties to the longest idle (decisions.md, Agents). Full ones come
@@ -118,7 +129,7 @@ DECLARE
   session record;
   agent record;
   chosen text;
-  fitting bigint;
+  fitting bigint := 2;
 BEGIN
   PERFORM act_for(of_tenant);
   at := now();
@@ -139,11 +150,16 @@ BEGIN
   its_message := new_message;
   IF context = '' THEN
     its_session := new_session;
-    IF new_dispatch IS NOT NULL THEN
-      SELECT count(*), min(a.instance_id) INTO fitting, chosen FROM agents a
-       WHERE a.tenant_id = of_tenant AND a.deregistered_at IS NULL AND a.status IN ('available', 'unknown')
-         AND (want_type IS NULL OR a.agent_type = want_type) AND (want_instance IS NULL OR a.instance_id = want_instance);
-      IF fitting > 1 OR want_skill IS NOT NULL THEN
+    IF new_dispatch IS NOT NULL AND want_skill IS NULL AND want_instance IS NOT NULL THEN
+      chosen := want_instance;
+    ELSIF new_dispatch IS NOT NULL THEN
+      -- One that fits needs no comparing.
+      IF want_skill IS NULL AND want_type IS NOT NULL THEN
+        SELECT count(*), min(few.instance_id) INTO fitting, chosen FROM (
+          SELECT a.instance_id FROM agents a WHERE a.tenant_id = of_tenant AND a.agent_type = want_type
+             AND a.deregistered_at IS NULL AND a.status IN ('available', 'unknown') LIMIT 2) AS few;
+      END IF;
+      IF fitting > 1 THEN
         SELECT r.instance_id INTO chosen FROM routable_agents(of_tenant, want_instance, want_type, want_skill, NULL) r LIMIT 1;
       END IF;
     END IF;
@@ -171,16 +187,20 @@ BEGIN
   verdict := 'accepted';
   IF chosen IS NOT NULL THEN
     SELECT a.agent_type, a.deployment_mode, a.connection_epoch, a.max_concurrent_sessions, a.public_url,
-           CASE WHEN a.deployment_mode = 'hosted' THEN a.agent_card END AS agent_card INTO agent FROM agents a
-     WHERE a.tenant_id = of_tenant AND a.instance_id = chosen AND a.deregistered_at IS NULL
-       AND a.status IN ('available', 'unknown') AND (a.deployment_mode = 'hosted' OR a.mesh_id = at_mesh);
-    IF NOT FOUND THEN
+           CASE WHEN a.deployment_mode = 'hosted' THEN a.agent_card END AS agent_card, a.mesh_id, a.status, a.deregistered_at
+      INTO agent FROM agents a WHERE a.tenant_id = of_tenant AND a.instance_id = chosen;
+    IF NOT FOUND OR agent.deregistered_at IS NOT NULL OR agent.status NOT IN ('available', 'unknown')
+       OR agent.deployment_mode <> 'hosted' AND agent.mesh_id IS DISTINCT FROM at_mesh
+       OR context = '' AND agent.agent_type <> coalesce(want_type, agent.agent_type) THEN
       chosen := NULL;
     END IF;
   END IF;
   IF chosen IS NOT NULL THEN
     room := agent.max_concurrent_sessions;
-    IF room > 0 AND (context <> '' OR agent_load(of_tenant, chosen) < room) THEN
+    -- A full one is not worth the lock.
+    IF room > 0 AND context = '' AND agent_load(of_tenant, chosen) >= room THEN
+      room := -1;
+    ELSIF room > 0 THEN
       PERFORM lock_room(of_tenant, chosen);
     END IF;
     IF context <> '' THEN
@@ -191,6 +211,13 @@ BEGIN
                       AND m.instance_id = chosen AND m.state IN ('submitted', 'working', 'input-required')) THEN
         room := 0;
       END IF;
+    END IF;
+    -- Who waits for this agent already comes first.
+    IF room > 0 AND EXISTS (SELECT 1 FROM messages m
+         WHERE m.tenant_id = of_tenant AND m.unrouted_since IS NOT NULL AND NOT m.holds_slot
+           AND coalesce(m.agent_type, m.want_agent_type, agent.agent_type) = agent.agent_type
+           AND coalesce(m.want_instance_id, chosen) = chosen) THEN
+      room := -1;
     END IF;
     IF room = 0 OR room > 0 AND agent_load(of_tenant, chosen) < room THEN
       verdict := 'dispatched';
@@ -228,26 +255,22 @@ BEGIN
       INSERT INTO session_agents (tenant_id, session_id, agent_type, instance_id, join_reason)
         VALUES (of_tenant, its_session, its_type, its_instance, 'routed');
     END IF;
+    INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
+      VALUES (of_tenant, event_ids[1], 'session.created', 'session', 'platform', 'info', its_session, trace,
+        jsonb_build_object('session_id', its_session, 'tenant_id', of_tenant, 'created_by', creator));
   END IF;
+  INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
+    VALUES (of_tenant, event_ids[2], 'message.received', 'message', 'platform', 'info', its_session, trace,
+      jsonb_build_object('message_id', new_message, 'session_id', its_session, 'role', 'user'));
   IF its_instance IS NOT NULL THEN
     INSERT INTO dispatches (tenant_id, dispatch_id, message_id, session_id, instance_id, agent_type, deployment_mode, mesh_id, epoch,
         attempt, state, skill_id, sent_at, deadline_at)
       VALUES (of_tenant, new_dispatch, new_message, its_session, its_instance, its_type, its_mode, at_mesh, its_epoch, 1, 'open',
         want_skill, at, at + deadline * interval '1 ms');
-  END IF;
-  WITH event AS (
     INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
-    SELECT of_tenant, told.id, told.category || told.rest, told.category, 'platform', 'info', its_session, trace, told.payload
-      FROM (VALUES
-        (context = '', event_ids[1], 'session', '.created', jsonb_build_object(
-          'session_id', its_session, 'tenant_id', of_tenant, 'created_by', creator)),
-        (true, event_ids[2], 'message', '.received', jsonb_build_object(
-          'message_id', new_message, 'session_id', its_session, 'role', 'user')),
-        (its_instance IS NOT NULL, event_ids[3], 'dispatch', '.sent', jsonb_build_object(
-          'dispatch_id', new_dispatch, 'instance_id', its_instance, 'skill_id', want_skill, 'session_id', its_session))
-      ) AS told (due, id, category, rest, payload) WHERE told.due
-    RETURNING event_id, tenant_id, occurred_at)
-  INSERT INTO event_outbox (event_id, tenant_id, occurred_at) SELECT event_id, tenant_id, occurred_at FROM event;
+      VALUES (of_tenant, event_ids[3], 'dispatch.sent', 'dispatch', 'platform', 'info', its_session, trace, jsonb_build_object(
+        'dispatch_id', new_dispatch, 'instance_id', its_instance, 'skill_id', want_skill, 'session_id', its_session));
+  END IF;
 END $$;
 
 -- T2: takes the end of a dispatch that is open, the message's current one and, where `at_epoch` is given, of that epoch; the message
@@ -263,6 +286,7 @@ DECLARE
   message record;
   dispatch record;
   failed boolean := outcome <> 'completed';
+  why jsonb;
 BEGIN
   PERFORM act_for(of_tenant);
   -- States are compared here, not in the queries: nothing but the keys may be a way to these rows.
@@ -287,19 +311,20 @@ BEGIN
       error_code = error, error_message = error_said, completed_at = ended_at, updated_at = ended_at,
       holds_slot = false, resolution = NULL, unrouted_since = NULL, wake_requested_at = NULL
    WHERE m.tenant_id = of_tenant AND m.message_id = of_message;
-  WITH event AS (
+  why := CASE WHEN failed THEN jsonb_build_object('error', error) ELSE '{}' END;
+  IF dispatch.sent_at IS NOT NULL THEN
     INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
-    SELECT of_tenant, told.id, told.category || told.rest, told.category, 'platform', CASE WHEN failed THEN 'warning' ELSE 'info' END,
-           message.session_id, message.trace_id, told.payload || CASE WHEN failed THEN jsonb_build_object('error', error) ELSE '{}' END
-      FROM (VALUES
-        (dispatch.sent_at IS NOT NULL, event_ids[1], 'dispatch', CASE WHEN failed THEN '.failed' ELSE '.success' END,
-          jsonb_build_object('dispatch_id', of_dispatch, 'instance_id', dispatch.instance_id,
-            'duration_ms', milliseconds_between(dispatch.sent_at, ended_at))),
-        (true, event_ids[2], 'message', CASE WHEN failed THEN '.error' ELSE '.completed' END,
-          jsonb_build_object('message_id', of_message, 'session_id', message.session_id) || CASE WHEN failed THEN '{}' ELSE
-            jsonb_build_object('role', 'agent', 'duration_ms', milliseconds_between(message.created_at, ended_at)) END)
-      ) AS told (due, id, category, rest, payload) WHERE told.due
-    RETURNING event_id, tenant_id, occurred_at)
-  INSERT INTO event_outbox (event_id, tenant_id, occurred_at) SELECT event_id, tenant_id, occurred_at FROM event;
+      VALUES (of_tenant, event_ids[1], CASE WHEN failed THEN 'dispatch.failed' ELSE 'dispatch.success' END, 'dispatch', 'platform',
+        CASE WHEN failed THEN 'warning' ELSE 'info' END, message.session_id, message.trace_id,
+        why || jsonb_build_object('dispatch_id', of_dispatch, 'instance_id', dispatch.instance_id,
+          'duration_ms', milliseconds_between(dispatch.sent_at, ended_at)));
+  END IF;
+  IF NOT failed THEN
+    why := jsonb_build_object('role', 'agent', 'duration_ms', milliseconds_between(message.created_at, ended_at));
+  END IF;
+  INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
+    VALUES (of_tenant, event_ids[2], CASE WHEN failed THEN 'message.error' ELSE 'message.completed' END, 'message', 'platform',
+      CASE WHEN failed THEN 'warning' ELSE 'info' END, message.session_id, message.trace_id,
+      why || jsonb_build_object('message_id', of_message, 'session_id', message.session_id));
   called := call_waiting(of_tenant, dispatch.agent_type, dispatch.instance_id, 1);
 END $$;

@@ -39,7 +39,7 @@ describe('a dispatch', () => {
     expect((await bench.message(ref)).state).toBe('working');
     agent.send('dispatch_ack', {}, dispatch.frame.id);
     dispatch.result('hi', { usage: { input_tokens: 1, output_tokens: 2 } });
-    expect(await end).toEqual(closed);
+    expect(await end).toMatchObject(closed);
     expect(await bench.message(ref)).toMatchObject({
       state: 'completed',
       assistant_output: 'hi',
@@ -54,7 +54,7 @@ describe('a dispatch', () => {
     const { agent } = await node.join('a');
     const { ref, end, dispatch } = await node.send(agent);
     dispatch.ask({ kind: 'confirmation', title: 'Go on?' });
-    expect(await end).toEqual(closed);
+    expect(await end).toMatchObject(closed);
     expect((await bench.message(ref)).input_request).toMatchObject({ kind: 'confirmation', title: 'Go on?' });
   });
 
@@ -100,7 +100,7 @@ describe('a dispatch', () => {
     expect((await errorOf(agent, 'CHUNK_SEQ_GAP')).in_reply_to).toBe(dispatch.frame.id);
     dispatch.result('late');
     await errorOf(agent, 'DISPATCH_ALREADY_TERMINAL');
-    expect(await end).toEqual(closed);
+    expect(await end).toMatchObject(closed);
     expect(await bench.message(ref)).toMatchObject({ state: 'failed', error: { code: 'CHUNK_SEQ_GAP' } });
     const second = await node.send(agent);
     second.dispatch.chunk(0, 'a');
@@ -142,7 +142,7 @@ describe('a dispatch', () => {
     const { ref, end, dispatch } = await node.send(agent, 'hello', { deadline_ms: 200 });
     agent.send('dispatch_ack', {}, dispatch.frame.id);
     await errorOf(agent, 'DEADLINE_EXCEEDED');
-    expect(await end).toEqual(closed);
+    expect(await end).toMatchObject(closed);
     expect((await bench.message(ref)).error?.code).toBe('DEADLINE_EXCEEDED');
     dispatch.result('late');
     expect((await errorOf(agent, 'DISPATCH_ALREADY_TERMINAL')).in_reply_to).toBe(dispatch.frame.id);
@@ -155,11 +155,11 @@ describe('a dispatch', () => {
     await bench.cancel(told.ref);
     await node.dispatcher.cancel(told.ref, 'changed my mind');
     expect((await errorOf(agent, 'CANCELED')).in_reply_to).toBe(told.dispatch.frame.id);
-    expect(await told.end).toEqual(closed);
+    expect(await told.end).toMatchObject(closed);
     const found = await node.send(agent);
     await bench.cancel(found.ref);
     expect((await errorOf(agent, 'CANCELED')).in_reply_to).toBe(found.dispatch.frame.id);
-    expect(await found.end).toEqual(closed);
+    expect(await found.end).toMatchObject(closed);
     found.dispatch.result('late');
     await errorOf(agent, 'DISPATCH_ALREADY_TERMINAL');
     expect((await bench.message(found.ref)).state).toBe('canceled');
@@ -183,9 +183,9 @@ describe('a dispatch', () => {
     leaving.abort(new Error('gone'));
     await expect(left).rejects.toThrow('gone');
     dispatch.result('hi');
-    expect(await Promise.all([end, adopted])).toEqual([closed, closed]);
+    expect(await Promise.all([end, adopted])).toMatchObject([closed, closed]);
     expect(agent.count('dispatch')).toBe(1);
-    expect(await node.run(ref)).toEqual(closed);
+    expect(await node.run(ref)).toMatchObject(closed);
   });
 });
 
@@ -242,7 +242,7 @@ describe('nothing is sent', () => {
     const [here, there] = [await bench.node(), await bench.node()];
     const { agent } = await here.join('a');
     const { ref } = await here.send(agent);
-    expect(await there.run(ref)).toEqual(closed);
+    expect(await there.run(ref)).toMatchObject(closed);
     expect((await bench.message(ref)).error?.code).toBe('AGENT_DISCONNECTED');
   });
 

@@ -114,7 +114,7 @@ const FAILURES: [name: string, script: Script, card: object, code: string, text:
 describe('failures of a hosted agent', () => {
   it.each(FAILURES)('%s', async (_name, script, card, code, text, failures) => {
     const { end, record, bench: made, ref } = await outcomeOf(script, card);
-    expect(end).toEqual(CLOSED);
+    expect(end).toMatchObject(CLOSED);
     expect(record).toMatchObject({ state: 'failed', error: { code, message: expect.stringMatching(text) } });
     expect(await made.agent()).toMatchObject({ consecutive_failures: failures });
     expect(await made.dispatchState(ref)).toBe('failed');

@@ -27,7 +27,7 @@ describe('owning a hosted dispatch', () => {
     const second = dispatcher.run(ref, context);
     await until(() => context.heartbeats > 3);
     open();
-    expect(await second).toEqual(CLOSED);
+    expect(await second).toMatchObject(CLOSED);
     expect(agent.received.length).toBe(1);
     expect(await made.get(ref.message_id)).toMatchObject({ state: 'completed' });
   });
@@ -36,7 +36,7 @@ describe('owning a hosted dispatch', () => {
     const { bench: made, agent } = await bench({ 'message/send': (reply) => reply.result(message('hi')) });
     const ref = await made.open();
     await made.dispatches.markSent(ref, { mesh_id: 'mesh_gone', epoch: 0 });
-    expect(await made.dispatcher().run(ref, runContext())).toEqual(CLOSED);
+    expect(await made.dispatcher().run(ref, runContext())).toMatchObject(CLOSED);
     expect(await made.get(ref.message_id)).toMatchObject({ state: 'failed', error: { code: 'AGENT_DISCONNECTED' } });
     expect(agent.received).toEqual([]);
   });
@@ -45,7 +45,7 @@ describe('owning a hosted dispatch', () => {
     const { bench: made, agent } = await bench({});
     const ref = await made.open();
     await made.gateway.cancel(made.caller, ref.message_id, 'changed my mind');
-    expect(await made.dispatcher().run(ref, runContext())).toEqual(CLOSED);
+    expect(await made.dispatcher().run(ref, runContext())).toMatchObject(CLOSED);
     expect(agent.received).toEqual([]);
   });
 
@@ -64,7 +64,7 @@ describe('owning a hosted dispatch', () => {
     await until(() => seen.some((event) => event.kind === 'status_text'));
     await made.gateway.cancel(made.caller, ref.message_id, 'enough');
     await dispatcher.cancel(ref, 'enough');
-    expect(await run).toEqual(CLOSED);
+    expect(await run).toMatchObject(CLOSED);
     expect(agent.methods()).toEqual(['message/stream', 'tasks/cancel']);
     expect(agent.received[1]?.body.params).toMatchObject({ id: 'remote-1' });
     expect(await made.get(ref.message_id)).toMatchObject({ state: 'canceled' });
@@ -76,7 +76,7 @@ describe('owning a hosted dispatch', () => {
     const run = made.dispatcher().run(ref, runContext());
     await until(() => agent.received.length === 1);
     await made.gateway.cancel(made.caller, ref.message_id, 'enough');
-    expect(await run).toEqual(CLOSED);
+    expect(await run).toMatchObject(CLOSED);
   });
 
   it('keeps an answer while the database is away', async () => {
@@ -91,7 +91,7 @@ describe('owning a hosted dispatch', () => {
       },
     };
     const ref = await made.open();
-    expect(await made.dispatcher({ dispatches }).run(ref, runContext())).toEqual(CLOSED);
+    expect(await made.dispatcher({ dispatches }).run(ref, runContext())).toMatchObject(CLOSED);
     expect(await made.get(ref.message_id)).toMatchObject({ state: 'completed', assistant_output: 'kept' });
   });
 
@@ -120,7 +120,7 @@ describe('owning a hosted dispatch', () => {
     expect(await dispatcher.run(await made.open(), runContext())).toEqual({ kind: 'not_sent', reason: 'CLOSING' });
     open();
     await closing;
-    expect(await run).toEqual(CLOSED);
+    expect(await run).toMatchObject(CLOSED);
     expect(await made.get(ref.message_id)).toMatchObject({ state: 'completed' });
   });
 
@@ -131,7 +131,7 @@ describe('owning a hosted dispatch', () => {
     const run = dispatcher.run(ref, runContext());
     await until(() => agent.received.length === 1);
     await dispatcher.close(1);
-    expect(await run).toEqual(CLOSED);
+    expect(await run).toMatchObject(CLOSED);
     expect(await made.get(ref.message_id)).toMatchObject({ state: 'failed', error: { code: 'AGENT_DISCONNECTED' } });
   });
 });

@@ -14,7 +14,7 @@ describe('answers of a hosted agent', () => {
       agent,
       bench: made,
     } = await outcomeOf({ 'message/send': (reply) => reply.result(message('hi')) });
-    expect(end).toEqual(CLOSED);
+    expect(end).toMatchObject(CLOSED);
     expect(record).toMatchObject({ state: 'completed', assistant_output: 'hi' });
     expect(agent.requests).toEqual(['POST /a2a']);
     expect(agent.received[0]?.headers).toMatchObject({
@@ -70,7 +70,7 @@ describe('answers of a hosted agent', () => {
     const run = made.dispatcher().run(ref, runContext());
     await until(() => seen.some((event) => event.kind === 'artifact'));
     open();
-    expect(await run).toEqual(CLOSED);
+    expect(await run).toMatchObject(CLOSED);
     expect(seen.filter((event) => event.kind !== 'changed')).toEqual([
       { kind: 'status_text', text: 'looking' },
       { kind: 'artifact', artifact: artifact('Hel'), append: false, last_chunk: false },
@@ -93,7 +93,7 @@ describe('answers of a hosted agent', () => {
     );
     const ref = await made.open();
     const seen = made.watch(ref.message_id);
-    expect(await made.dispatcher().run(ref, runContext())).toEqual(CLOSED);
+    expect(await made.dispatcher().run(ref, runContext())).toMatchObject(CLOSED);
     expect(seen.filter((event) => event.kind === 'status_text')).toEqual([
       { kind: 'status_text', text: `${'x'.repeat(4_095)}\ufffd` },
     ]);

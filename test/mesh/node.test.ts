@@ -92,7 +92,7 @@ describe('a node that shuts down', () => {
     expect((await idle.closed).code).toBe(1000);
     dispatch.result('last words');
     await drained;
-    expect(await end).toEqual({ kind: 'closed' });
+    expect(await end).toMatchObject({ kind: 'closed' });
     expect((await agent.closed).code).toBe(1000);
     expect((await bench.message(ref)).assistant_output).toBe('last words');
     for (const instance of ['a', 'idle'])
@@ -141,10 +141,10 @@ describe('while the database is away', () => {
     const [row] = await database.query('SELECT state FROM messages WHERE message_id = $1', [ref.message_id]);
     expect(row).toEqual({ state: 'working' });
     path.mend();
-    expect(await end).toEqual({ kind: 'closed' });
+    expect(await end).toMatchObject({ kind: 'closed' });
     expect(await cutOff.message(ref)).toMatchObject({ state: 'completed', assistant_output: 'hi' });
     (await receive(agent, unsent)).result('too');
-    expect(await waiting).toEqual({ kind: 'closed' });
+    expect(await waiting).toMatchObject({ kind: 'closed' });
     await until(async () => (await cutOff.agent('a')).max_concurrent_sessions === 5);
     expect(await cutOff.agent('a')).toMatchObject({ status: 'available', mesh_id: node.meshId });
     expect(agent.isOpen).toBe(true);

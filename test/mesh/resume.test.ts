@@ -53,7 +53,7 @@ describe('an agent that lost its socket', () => {
     back.agent.send('dispatch_chunk', { seq: 1, parts: [{ kind: 'text', text: 'two ' }] }, held.dispatch.frame.id);
     back.agent.send('dispatch_chunk', { seq: 2, parts: [{ kind: 'text', text: 'three' }] }, held.dispatch.frame.id);
     back.agent.send('dispatch_result', { result: '', chunk_count: 3 }, held.dispatch.frame.id);
-    expect(await Promise.all([held.end, lost.end])).toEqual([closed, closed]);
+    expect(await Promise.all([held.end, lost.end])).toMatchObject([closed, closed]);
     expect((await bench.message(held.ref)).assistant_output).toBe('one two three');
     expect((await bench.message(lost.ref)).assistant_output).toBe('found');
     expect(back.agent.count('dispatch')).toBe(1);
@@ -68,7 +68,7 @@ describe('an agent that lost its socket', () => {
     expect((await agent.closed).code).toBe(4409);
     expect(back.welcome.resumed).toBe(true);
     (await receive(back.agent, ref)).result('hi');
-    expect(await end).toEqual(closed);
+    expect(await end).toMatchObject(closed);
     expect((await bench.message(ref)).state).toBe('completed');
     expect((await bench.events('agent.health_changed')).length).toBe(1);
   });
@@ -108,7 +108,7 @@ describe('an agent that lost its socket', () => {
         ref.message_id,
       ]);
       expect(row).toEqual({ state: 'failed', error_code: 'AGENT_DISCONNECTED' });
-      expect(await end).toEqual(closed);
+      expect(await end).toMatchObject(closed);
     }
   });
 
@@ -122,7 +122,7 @@ describe('an agent that lost its socket', () => {
     expect((await bench.message(ref)).error?.code).toBe('AGENT_DISCONNECTED');
     expect((await bench.message(unsent)).state).toBe('submitted');
     expect(await bench.dispatches.find(unsent)).toBeNull();
-    expect(await end).toEqual(closed);
+    expect(await end).toMatchObject(closed);
     await until(() => here.server.stats().inflight === 0);
     expect((await agent.closed).code).toBe(4409);
   });
@@ -132,7 +132,7 @@ describe('an agent that lost its socket', () => {
     const { agent, welcome } = await node.join('a');
     const { ref, end } = await node.send(agent);
     agent.kill();
-    expect(await end).toEqual(closed);
+    expect(await end).toMatchObject(closed);
     expect((await bench.message(ref)).error?.code).toBe('AGENT_DISCONNECTED');
     expect(node.server.stats().suspended).toBe(0);
     const back = await node.join('a', { resume_token: welcome.resume_token });
@@ -148,7 +148,7 @@ describe('an agent that says goodbye', () => {
     agent.send('close_request', { grace_seconds: 30 });
     await until(async () => (await bench.agent('a')).status === 'draining');
     dispatch.result('last words');
-    expect(await end).toEqual(closed);
+    expect(await end).toMatchObject(closed);
     expect((await agent.closed).code).toBe(1000);
     expect((await bench.message(ref)).assistant_output).toBe('last words');
   });
@@ -159,7 +159,7 @@ describe('an agent that says goodbye', () => {
     const { ref, end } = await node.send(agent);
     agent.send('close_request', { grace_seconds: 0.1 });
     expect((await agent.closed).code).toBe(1000);
-    expect(await end).toEqual(closed);
+    expect(await end).toMatchObject(closed);
     expect((await bench.message(ref)).error?.code).toBe('AGENT_DISCONNECTED');
   });
 });

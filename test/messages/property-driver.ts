@@ -90,7 +90,6 @@ export class PropertyDriver {
       'messages',
       'session_agents',
       'sessions',
-      'event_outbox',
       'events',
     ];
     for (const table of [...tables, 'agents', 'mesh_nodes']) await this.database.query(`DELETE FROM ${table}`);
