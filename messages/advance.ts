@@ -28,6 +28,7 @@ async function awaitInput(tx: Tx, row: MessageRow, request: InputRequestRow, now
     return {
       kind: 'wait_input',
       request_id: request.request_id,
+      agent_type: row.agent_type,
       request_kind: request.kind,
       source: request.source,
       since: request.requested_at.toISOString(),

@@ -21,6 +21,7 @@ export type Step =
   | {
       kind: 'wait_input';
       request_id: string;
+      agent_type: string | null;
       request_kind: string;
       source: string;
       since: string;

@@ -135,7 +135,7 @@ async function follow(input: MessageInput, step: Step | null, bell: Bell): Promi
     case 'wait_input':
       show(
         'input-required',
-        null,
+        step.agent_type,
         `Waits for a human (${step.request_kind}, asked by the ${step.source}) since ${step.since}, until ${step.expires_at}.`,
       );
       await condition(() => bell.rung, step.expires_ms);
