@@ -27,21 +27,26 @@ async function createNamespace(connection: Connection, namespace: string): Promi
   await until(() => connection.workflowService.describeNamespace({ namespace }), { what: `namespace ${namespace}` });
 }
 
-/**
- * A platform of this file's own on the run's servers: its own database, its own Temporal namespace.
- * @param prepare what is done to the namespace before the platform sees it
- */
+/** What stands between a platform and its servers. */
+export interface PlatformSurroundings {
+  /** What is done to the namespace before the platform sees it. */
+  prepare?: (connection: Connection, namespace: string) => Promise<void>;
+  /** The way by which the platform reaches its database. */
+  wayTo?: (databaseUrl: string) => Promise<string>;
+}
+
+/** A platform of this file's own on the run's servers: its own database, its own Temporal namespace. */
 export async function startPlatform(
   env: Record<string, string> = {},
-  prepare: (connection: Connection, namespace: string) => Promise<void> = async () => undefined,
+  { prepare, wayTo }: PlatformSurroundings = {},
 ): Promise<SharedPlatform> {
   const database = await freshDatabase();
   const connection = await Connection.connect({ address: inject('temporalAddress') });
   const namespace = `test-${randomBytes(6).toString('hex')}`;
   await createNamespace(connection, namespace);
-  await prepare(connection, namespace);
+  await prepare?.(connection, namespace);
   const settings = {
-    DATABASE_URL: database.url,
+    DATABASE_URL: (await wayTo?.(database.url)) ?? database.url,
     TEMPORAL_ADDRESS: inject('temporalAddress'),
     TEMPORAL_NAMESPACE: namespace,
     FLEET_SECRET_KEY: randomBytes(32).toString('base64'),

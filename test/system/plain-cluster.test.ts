@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Connection } from '@temporalio/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { AGENT_WATCH, messageWorkflowId } from '../../workflows/definitions.js';
 import { echo } from '../setup/agent.js';
@@ -14,9 +15,10 @@ const ALL_KEYWORDS = Object.fromEntries(Array.from({ length: 10 }, (_, n) => [`T
 
 let shared: SharedPlatform;
 beforeAll(async () => {
-  shared = await startPlatform({ ...LONG_WAY.env, FLEET_LOG_LEVEL: 'info' }, async (connection, namespace) => {
+  const prepare = async (connection: Connection, namespace: string) => {
     await connection.operatorService.addSearchAttributes({ namespace, searchAttributes: ALL_KEYWORDS });
-  });
+  };
+  shared = await startPlatform({ ...LONG_WAY.env, FLEET_LOG_LEVEL: 'info' }, { prepare });
 });
 afterAll(() => shared?.dispose());
 

@@ -1,0 +1,112 @@
+import {
+  type ClientHttp2Session,
+  connect,
+  constants,
+  createServer,
+  type IncomingHttpHeaders,
+  type OutgoingHttpHeaders,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import { gunzipSync } from 'node:zlib';
+
+/** One gRPC call as it was asked. */
+interface GrpcCall {
+  /** For example `SignalWithStartWorkflowExecution`. */
+  method: string;
+  /** The request message in protobuf, in which names stand as they are. */
+  message: Buffer;
+}
+
+const { NGHTTP2_FLAG_END_STREAM, NGHTTP2_NO_ERROR } = constants;
+
+/** A way to a Temporal server, by HTTP/2 without TLS, that writes down every call that passes. */
+export class CountedTemporal {
+  /** `127.0.0.1:port`. */
+  readonly address: string;
+  readonly #calls: GrpcCall[];
+  readonly #close: () => Promise<void>;
+
+  private constructor(address: string, calls: GrpcCall[], close: () => Promise<void>) {
+    this.address = address;
+    this.#calls = calls;
+    this.#close = close;
+  }
+
+  static async to(address: string): Promise<CountedTemporal> {
+    const calls: GrpcCall[] = [];
+    const sessions = new Set<ClientHttp2Session | ServerHttp2Session>();
+    const keep = <Session extends ClientHttp2Session | ServerHttp2Session>(session: Session): Session => {
+      sessions.add(session);
+      session.on('error', () => undefined); // 'close' follows
+      session.once('close', () => sessions.delete(session));
+      return session;
+    };
+    const server = createServer();
+    server.on('session', (near) => {
+      keep(near);
+      const far = keep(connect(`http://${address}`));
+      far.once('close', () => near.destroy());
+      near.once('close', () => far.destroy());
+      near.on('stream', (stream, headers) => passOn(stream, headers, far, calls));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    return new CountedTemporal(`127.0.0.1:${port}`, calls, async () => {
+      for (const session of sessions) session.destroy();
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+    });
+  }
+
+  /** The methods of the calls so far that name this, for example a message's id, in the order in which they came. */
+  about(name: string): string[] {
+    return this.#calls.filter(({ message }) => message.includes(name)).map(({ method }) => method);
+  }
+
+  close(): Promise<void> {
+    return this.#close();
+  }
+}
+
+/** Compressed or not, then the length, before each message. */
+const FRAME_HEAD_BYTES = 5;
+
+/** The message of a unary call's body; the workers' come in gzip. */
+function messageOf(body: Buffer): Buffer {
+  const message = body.subarray(FRAME_HEAD_BYTES);
+  return body[0] === 1 ? gunzipSync(message) : message;
+}
+
+/** One call: what is asked goes there, what is answered comes back, trailers and all. */
+function passOn(
+  near: ServerHttp2Stream,
+  headers: IncomingHttpHeaders,
+  session: ClientHttp2Session,
+  calls: GrpcCall[],
+): void {
+  const far = session.request(headers as OutgoingHttpHeaders);
+  const chunks: Buffer[] = [];
+  near.on('data', (chunk: Buffer) => chunks.push(chunk));
+  near.once('end', () => {
+    calls.push({ method: headers[':path']?.split('/').at(-1) ?? '', message: messageOf(Buffer.concat(chunks)) });
+  });
+  near.pipe(far);
+  // An error is followed by 'close'; what ends as it should has nothing to pass on.
+  for (const [one, other] of [[near, far] as const, [far, near] as const]) {
+    one.on('error', () => undefined);
+    one.once('close', () => {
+      if (one.rstCode !== NGHTTP2_NO_ERROR) other.close(one.rstCode);
+    });
+  }
+  let trailers: OutgoingHttpHeaders = {};
+  far.once('trailers', (received) => {
+    trailers = received as OutgoingHttpHeaders;
+  });
+  far.once('response', (received, flags) => {
+    const endStream = (flags & NGHTTP2_FLAG_END_STREAM) !== 0;
+    near.respond(received as OutgoingHttpHeaders, { endStream, waitForTrailers: !endStream });
+    near.once('wantTrailers', () => near.sendTrailers(trailers));
+    if (!endStream) far.pipe(near);
+  });
+}

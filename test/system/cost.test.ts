@@ -1,0 +1,105 @@
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import type { Task } from '../../contracts/a2a.js';
+import { SessionInitResponse } from '../../contracts/sessions.js';
+import { messageWorkflowId } from '../../workflows/definitions.js';
+import { echo } from '../setup/agent.js';
+import type { SendOptions } from '../setup/api-client.js';
+import { CountedPostgres, type Statement } from '../setup/counted-postgres.js';
+import { CountedTemporal } from '../setup/counted-temporal.js';
+import { joinAgent } from '../setup/fleet.js';
+import { type SharedPlatform, startPlatform } from '../setup/platform.js';
+import { until } from '../setup/until.js';
+import { LONG_WAY, SHORT_WAY, type Way } from '../setup/ways.js';
+
+/** What one `/send` to a connected agent that answers at once costs. */
+interface Cost extends Way {
+  /** Round trips on tenants' connections to Postgres, at most: a caller looks at the message once more or less often as it moves. */
+  roundTrips: number;
+  /** Calls to Temporal that name the message, by its callers and its workers. */
+  temporalCalls: string[];
+  /** What is sent. The workflows of sessions that sends open would come between the counts of the long way. */
+  kinds: ('in a session' | 'that opens a session')[];
+}
+
+const COSTS: Cost[] = [
+  { ...SHORT_WAY, roundTrips: 2, temporalCalls: [], kinds: ['in a session', 'that opens a session'] },
+  {
+    ...LONG_WAY,
+    roundTrips: 27,
+    temporalCalls: [
+      'StartWorkflowExecution',
+      'RespondWorkflowTaskCompleted',
+      'RespondActivityTaskCompleted',
+      'RespondWorkflowTaskCompleted',
+    ],
+    kinds: ['in a session'],
+  },
+];
+/** So many that one statement in some of them would show. */
+const SENDS = 10;
+
+let postgres: CountedPostgres;
+let temporal: CountedTemporal;
+let shared: SharedPlatform;
+
+/** Sends one after the other; a message's workflow, where it has one, has ended when the next is sent. */
+async function sendAll(way: Way, options: SendOptions): Promise<Task[]> {
+  const tasks: Task[] = [];
+  for (let sent = 0; sent < SENDS; sent += 1) {
+    const task = await shared.platform.client.send(`hello ${sent}`, options);
+    tasks.push(task);
+    if (way.env.FLEET_SHORT_WAY === 'off') await workflowEnds(task.id);
+  }
+  return tasks;
+}
+
+async function workflowEnds(messageId: string): Promise<void> {
+  const { tenant_id } = shared.platform.devJson();
+  await shared.temporal.workflow.getHandle(messageWorkflowId({ tenant_id, message_id: messageId })).result();
+}
+
+/** How often each statement ran, one line for each. */
+function tally(statements: Statement[]): string {
+  const counts = new Map<string, number>();
+  for (const { sql } of statements) {
+    const line = sql.trim().replaceAll(/\s+/g, ' ').slice(0, 100);
+    counts.set(line, (counts.get(line) ?? 0) + 1);
+  }
+  return [...counts].map(([line, count]) => `${count} x ${line}`).join('\n');
+}
+
+describe.each(COSTS)('$way, one send', ({ roundTrips, temporalCalls, kinds, ...way }) => {
+  let sessionId: string;
+  beforeAll(async () => {
+    temporal = await CountedTemporal.to(inject('temporalAddress'));
+    const wayTo = async (url: string) => {
+      postgres = await CountedPostgres.to(url);
+      return postgres.url;
+    };
+    shared = await startPlatform({ ...way.env, TEMPORAL_ADDRESS: temporal.address }, { wayTo });
+    const { client } = shared.platform;
+    await joinAgent(shared.platform, { instanceId: 'echo-1', agentType: 'echo', maxConcurrentSessions: 0 }, echo);
+    const { session_id } = await client.ok('/sessions/init', { instance_id: 'echo-1' }, SessionInitResponse);
+    sessionId = session_id;
+    await until(() => temporal.about(sessionId).includes('RespondWorkflowTaskCompleted'), {
+      what: 'the start of the session workflow',
+    });
+    for (const kind of kinds) await sendAll(way, optionsFor(kind));
+  });
+  afterAll(async () => {
+    await shared?.dispose();
+    await postgres?.close();
+    await temporal?.close();
+  });
+
+  const optionsFor = (kind: Cost['kinds'][number]): SendOptions =>
+    kind === 'in a session' ? { contextId: sessionId } : { metadata: { agent_type: 'echo' } };
+
+  test.each(kinds)('of a message %s takes its round trips and Temporal calls, no more', async (kind) => {
+    postgres.take();
+    const tasks = await sendAll(way, optionsFor(kind));
+    const statements = postgres.take().filter(({ application }) => application === 'fleet_app');
+    expect(statements.length / SENDS, tally(statements)).toBeLessThanOrEqual(roundTrips);
+    expect(tasks.map(({ id }) => temporal.about(id))).toEqual(tasks.map(() => temporalCalls));
+  });
+});
