@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto';
+import { HTTP_ERRORS } from '../../contracts/errors.js';
 import { SessionInitResponse } from '../../contracts/sessions.js';
 import type { Behaviour, Dispatched } from './agent.js';
 import type { ApiClient, RpcAnswer, SendOptions } from './api-client.js';
@@ -23,13 +25,13 @@ const MESSAGES_AT_A_STEP = 2;
 
 /** Messages on their way through a platform, each held at its step by locks and by an agent that waits. */
 export class MessageSteps {
-  /** What became of each caller, by the text it sent. */
-  readonly callers = new Map<string, Promise<RpcAnswer>>();
   readonly #round: string;
   readonly #client: ApiClient;
   readonly #database: FreshDatabase;
+  readonly #callers = new Map<string, { options: SendOptions; answer: Promise<RpcAnswer> }>();
   readonly #held = new Map<string, Dispatched>();
-  readonly #sessions: string[] = [];
+  /** By the text of the message. */
+  readonly #sessions = new Map<string, string>();
   readonly #locks: RowLock[] = [];
 
   /** @param round tells these messages from others */
@@ -52,16 +54,19 @@ export class MessageSteps {
     else dispatch.result(`done: ${dispatch.text}`);
   };
 
-  /** Brings messages to every step before the process stops: at once, so that none is handed to its workflow yet. */
-  async prepare(agentType: string): Promise<void> {
+  /**
+   * Brings messages to every step before the process stops: at once, so that none is handed to its workflow yet. Each is in a session of
+   * its own, which is the agent's; another of its type takes over when it is gone.
+   */
+  async prepare(instanceId: string): Promise<void> {
     const [accepting, held, storing] = [this.texts('accepting'), this.texts(...HELD_STEPS), this.texts('storing')];
-    for (const _text of accepting) {
-      const { session_id } = await this.#client.ok('/sessions/init', { agent_type: agentType }, SessionInitResponse);
-      this.#sessions.push(session_id);
+    for (const text of [...accepting, ...held]) {
+      const { session_id } = await this.#client.ok('/sessions/init', { instance_id: instanceId }, SessionInitResponse);
+      this.#sessions.set(text, session_id);
     }
-    const sessions = await this.#lock('SELECT 1 FROM sessions WHERE session_id = ANY ($1)', this.#sessions);
-    for (const [index, text] of accepting.entries()) this.#send(text, { contextId: this.#sessions[index] as string });
-    for (const text of held) this.#send(text, { metadata: { agent_type: agentType } });
+    const idsOf = (texts: string[]) => texts.map((text) => this.#sessions.get(text) as string);
+    const sessions = await this.#lock('SELECT 1 FROM sessions WHERE session_id = ANY ($1)', idsOf(accepting));
+    for (const [text, contextId] of this.#sessions) this.#send(text, { contextId });
     await until(() => this.#held.size === held.length, { what: 'the dispatches' });
     await until(async () => (await sessions.waiters()) >= accepting.length, { what: 'accepts that wait' });
     const messageIds = storing.map((text) => this.#held.get(text)?.payload.session_context.message_id);
@@ -87,14 +92,23 @@ export class MessageSteps {
 
   /** Ends the sessions that were made for the messages. */
   async closeSessions(client: ApiClient): Promise<void> {
-    for (const session_id of this.#sessions) await client.post('/sessions/close', { session_id });
+    for (const session_id of this.#sessions.values()) await client.post('/sessions/close', { session_id });
   }
 
-  /** Sends and goes on; the answer is awaited in `callers`. */
-  #send(text: string, options: SendOptions): void {
+  /** What the caller was told; one that was asked to try again has done so, with the same messageId. */
+  async told(text: string): Promise<RpcAnswer> {
+    const caller = this.#callers.get(text);
+    if (!caller) throw new Error(`nobody sent ${text}`);
+    const answer = await caller.answer;
+    return answer.status === HTTP_ERRORS.SERVICE_UNAVAILABLE ? this.#client.rpc(text, caller.options) : answer;
+  }
+
+  /** Sends and goes on; the answer is awaited by `told`. */
+  #send(text: string, where: Pick<SendOptions, 'contextId' | 'metadata'>): void {
+    const options = { ...where, messageId: randomUUID() };
     const answer = this.#client.rpc(text, options);
     answer.catch(() => undefined); // it is awaited later
-    this.callers.set(text, answer);
+    this.#callers.set(text, { options, answer });
   }
 
   async #lock(select: string, ids: readonly unknown[]): Promise<RowLock> {

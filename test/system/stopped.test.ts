@@ -71,6 +71,16 @@ async function isSupervised(): Promise<boolean> {
   return (await Promise.all((await notEnded()).map(({ message_id }) => hasWorkflow(message_id)))).every(Boolean);
 }
 
+/** Whether the second process has removed the node of the first; what waited for locks is on the record by then. */
+async function isTakenForDead(): Promise<boolean> {
+  const onRecord = steps.texts('accepting', 'early', 'late', 'storing').length;
+  return (await count('mesh_nodes')) === 1 && (await messages()).size === onRecord;
+}
+
+function givenToAgents(texts: string[]): string[] {
+  return agents.flatMap(({ journal }) => journal.map(({ text }) => text)).filter((text) => texts.includes(text));
+}
+
 /** Stops the first process; locks are let go, requests come and the agent answers; continues it after `meanwhile`. */
 async function whileStopped(meanwhile: () => Promise<void>): Promise<void> {
   first.pause();
@@ -94,8 +104,8 @@ async function expectAllEnded(): Promise<Map<string, Recorded>> {
 
 /** Each caller got its task, in a state that the record has not taken back. */
 async function expectCallersTold(recorded: Map<string, Recorded>): Promise<void> {
-  for (const [text, caller] of steps.callers) {
-    const answer = await caller;
+  for (const text of steps.texts(...STEPS)) {
+    const answer = await steps.told(text);
     expect([text, answer.status, answer.error]).toEqual([text, 200, undefined]);
     const task = Task.parse(answer.result);
     const { message_id, state } = recorded.get(text) as Recorded;
@@ -123,6 +133,13 @@ function expectCompleted(recorded: Map<string, Recorded>, texts: readonly string
   expect(outcomes).toEqual(texts.map((text) => `completed: done: ${text}`));
 }
 
+/** Whether the agent has done it or not is not known to whoever took it over while its process was gone. */
+function expectCompletedOrLost(recorded: Map<string, Recorded>, texts: readonly string[]): void {
+  for (const text of texts) {
+    expect([`completed: done: ${text}`, 'AGENT_DISCONNECTED']).toContain(outcome(recorded.get(text) as Recorded));
+  }
+}
+
 /** Stopped with messages at every step from accepting to storing the result (`STEPS`), then continued. */
 describe.each(WAYS)('$way, a process that stands still', ({ env }) => {
   beforeAll(async () => {
@@ -139,7 +156,7 @@ describe.each(WAYS)('$way, a process that stands still', ({ env }) => {
   async function prepare(round: string): Promise<void> {
     steps = new MessageSteps(round, first.client, shared.database);
     await until(async () => (await count('mesh_nodes')) === 2, { what: 'both nodes' });
-    await steps.prepare(AGENT_TYPE);
+    await steps.prepare('first-agent');
   }
 
   test('for the length of its lease, too short to be taken for dead, completes every message', async () => {
@@ -154,19 +171,37 @@ describe.each(WAYS)('$way, a process that stands still', ({ env }) => {
     await expectOnce();
   }, 240_000);
 
-  test('until another has taken its messages over sends nothing twice, and one result is accepted', async () => {
+  test('until another has taken its messages over, sends nothing twice, and one result is accepted', async () => {
     await prepare('takeover');
     await whileStopped(async () => {
       await join(second, 'second-agent');
-      const takenOver = async () => (await count('mesh_nodes')) === 1 && (await isSupervised());
+      const takenOver = async () => (await isTakenForDead()) && (await isSupervised());
       await until(takenOver, { timeoutMs: TAKEOVER_MS, what: 'the takeover' });
       steps.answer('late');
     });
     const recorded = await expectAllEnded();
     expectCompleted(recorded, steps.texts('accepting', 'storing', 'unread'));
-    for (const text of steps.texts('early', 'late')) {
-      expect([`completed: done: ${text}`, 'AGENT_DISCONNECTED']).toContain(outcome(recorded.get(text) as Recorded));
-    }
+    expectCompletedOrLost(recorded, steps.texts('early', 'late'));
+    await expectCallersTold(recorded);
+    await expectOnce();
+  }, 300_000);
+
+  test('until another has ended its messages, sends nothing of them and changes nothing', async () => {
+    await prepare('ended');
+    let ended = new Map<string, Recorded>();
+    let given: string[] = [];
+    await whileStopped(async () => {
+      const over = async () => (await isTakenForDead()) && (await notEnded()).length === 0;
+      await until(over, { timeoutMs: TAKEOVER_MS, what: 'the end of its messages' });
+      steps.answer('late');
+      ended = await messages();
+      given = givenToAgents([...ended.keys()]);
+    });
+    const recorded = await expectAllEnded();
+    expect(givenToAgents([...ended.keys()])).toEqual(given);
+    for (const [text, before] of ended) expect(recorded.get(text)).toEqual(before);
+    expectCompleted(recorded, steps.texts('storing', 'unread'));
+    expectCompletedOrLost(recorded, steps.texts('accepting', 'early', 'late'));
     await expectCallersTold(recorded);
     await expectOnce();
   }, 300_000);
