@@ -552,7 +552,8 @@ CREATE INDEX messages_to_wake ON public.messages USING btree (wake_requested_at)
 CREATE INDEX messages_unrouted ON public.messages USING btree (tenant_id, created_at) WHERE (unrouted_since IS NOT NULL);
 CREATE INDEX sessions_slots ON public.sessions USING btree (tenant_id, instance_id) WHERE ((status = 'active'::text) AND explicit);
 CREATE INDEX sessions_supervised ON public.sessions USING btree (supervised_at) WHERE ((supervised_at IS NOT NULL) AND (status = 'active'::text));
-CREATE INDEX sessions_to_wake ON public.sessions USING btree (wake_requested_at) WHERE (wake_requested_at IS NOT NULL);
+CREATE INDEX sessions_to_begin ON public.sessions USING btree (wake_requested_at) WHERE ((wake_requested_at IS NOT NULL) AND (NOT explicit));
+CREATE INDEX sessions_to_wake ON public.sessions USING btree (wake_requested_at) WHERE ((wake_requested_at IS NOT NULL) AND explicit);
 
 -- Row-level security
 ALTER TABLE agents ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;

@@ -10,11 +10,13 @@ export interface StarterPace {
   /** The pause after each, in times of what it took: the share of the machine that this may have is 1 in so many. */
   pauseTimes: number;
   pauseMaxMs: number;
-  /** Milliseconds until the next look when nobody waits. */
+  /** Milliseconds until the next look when nobody waits, and between two while the process has other work. */
   idleMs: number;
+  /** From this share of its time on, 0 to 1, the process has other work. */
+  busyFrom: number;
 }
 
-const PACE: StarterPace = { afterMs: 10_000, pauseTimes: 20, pauseMaxMs: 1_000, idleMs: 5_000 };
+const PACE: StarterPace = { afterMs: 10_000, pauseTimes: 20, pauseMaxMs: 1_000, idleMs: 5_000, busyFrom: 0.25 };
 
 interface WaitingSession extends SessionRef {
   /** It needs no workflow any more: it is past its idle time, or has ended. */
@@ -45,6 +47,7 @@ export class SessionStarter {
   #turn: Promise<void> = Promise.resolve();
   #stopped = false;
   #failing = false;
+  #used = performance.eventLoopUtilization();
 
   constructor(core: MessageCore, temporal: Pick<TemporalLink, 'wakeSession'>, pace: Partial<StarterPace> = {}) {
     this.#core = core;
@@ -72,13 +75,16 @@ export class SessionStarter {
 
   /** @returns the pause after it, in milliseconds */
   async #next(): Promise<number> {
-    const { pauseTimes, pauseMaxMs, idleMs } = this.#pace;
+    const { pauseTimes, pauseMaxMs, idleMs, busyFrom } = this.#pace;
+    const used = performance.eventLoopUtilization();
+    const isBusy = performance.eventLoopUtilization(used, this.#used).utilization >= busyFrom;
+    this.#used = used;
     const from = performance.now();
     try {
       const found = await this.#bringOldest();
       if (this.#failing) this.#core.log.info('workflows of sessions start again');
       this.#failing = false;
-      return found ? Math.min(pauseMaxMs, (performance.now() - from) * pauseTimes) : idleMs;
+      return found && !isBusy ? Math.min(pauseMaxMs, (performance.now() - from) * pauseTimes) : idleMs;
     } catch (error) {
       if (!this.#failing)
         this.#core.log.warn({ err: errorMessage(error) }, 'workflows of sessions cannot be started; it goes on trying');

@@ -22,11 +22,13 @@ DROP TABLE event_outbox, event_positions;
 -- Beside the key, whole indexes begin with what selects a few rows, not with the tenant: a plan that is made while a table is empty, and
 -- kept, takes any index that begins with a column of the query for as good as the key.
 DROP INDEX messages_newest, messages_by_session, messages_supervised, sessions_newest, sessions_supervised, dispatches_by_message,
-  dispatches_newest, messages_idempotency;
+  dispatches_newest, messages_idempotency, sessions_to_wake;
 CREATE UNIQUE INDEX messages_idempotency ON messages (client_message_id, credential_id, requested_context, tenant_id);
 CREATE INDEX messages_by_session ON messages (session_id, message_id);
 CREATE INDEX messages_supervised ON messages (supervised_at)
   WHERE supervised_at IS NOT NULL AND state IN ('submitted', 'working', 'input-required');
+CREATE INDEX sessions_to_wake ON sessions (wake_requested_at) WHERE wake_requested_at IS NOT NULL AND explicit;
+CREATE INDEX sessions_to_begin ON sessions (wake_requested_at) WHERE wake_requested_at IS NOT NULL AND NOT explicit;
 CREATE INDEX sessions_supervised ON sessions (supervised_at) WHERE supervised_at IS NOT NULL AND status = 'active';
 CREATE INDEX dispatches_newest ON dispatches (instance_id, tenant_id, created_at DESC);
 CREATE INDEX dispatches_unreachable ON dispatches (tenant_id, message_id) WHERE state = 'void' AND error_code = 'CONNECT_FAILED';
