@@ -1,9 +1,9 @@
 import { Context } from '@temporalio/activity';
-import type { DispatchEnd, Dispatcher } from '../mesh/dispatcher.js';
+import type { DispatchEnd, Dispatcher, RoutedDispatch } from '../mesh/dispatcher.js';
 import type { DispatchRef } from '../messages/dispatches.js';
 
 /** A dispatch and the kind of agent it goes to. */
-export interface RunDispatchInput extends DispatchRef {
+export interface RunDispatchInput extends RoutedDispatch {
   deployment_mode: 'hosted' | 'connected';
 }
 

@@ -27,16 +27,20 @@ export async function recordEvent<Type extends EventType>(
   payload: EventPayloads[Type],
 ): Promise<string> {
   const eventId = newId('evt');
-  await tx.query(INSERT_EVENT, [
-    context.tenant_id,
-    eventId,
-    type,
-    type.slice(0, type.indexOf('.')),
-    context.source ?? 'platform',
-    context.severity ?? 'info',
-    context.session_id ?? '',
-    context.trace_id ?? null,
-    JSON.stringify(payload),
-  ]);
+  await tx.query(
+    INSERT_EVENT,
+    [
+      context.tenant_id,
+      eventId,
+      type,
+      type.slice(0, type.indexOf('.')),
+      context.source ?? 'platform',
+      context.severity ?? 'info',
+      context.session_id ?? '',
+      context.trace_id ?? null,
+      JSON.stringify(payload),
+    ],
+    'insert_event',
+  );
   return eventId;
 }

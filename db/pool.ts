@@ -4,9 +4,17 @@ import type { Logger } from '../runtime/logger.js';
 
 pg.types.setTypeParser(pg.types.builtins.INT8, (text) => Number(text));
 
-/** One open transaction. `query` gives the rows. */
+/** One open transaction. */
 export interface Tx {
-  query<Row extends pg.QueryResultRow = pg.QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]>;
+  /**
+   * Gives the rows.
+   * @param name of a statement that many transactions run: each connection parses and plans it once
+   */
+  query<Row extends pg.QueryResultRow = pg.QueryResultRow>(
+    text: string,
+    values?: unknown[],
+    name?: string,
+  ): Promise<Row[]>;
 }
 
 /** The database: every access is a transaction that says on whose behalf it runs. */
@@ -81,8 +89,8 @@ async function transact<T>(pool: pg.Pool, begin: string, work: (tx: Tx) => Promi
     const connection = client;
     await connection.query(begin);
     const result = await work({
-      query: async <Row extends pg.QueryResultRow>(text: string, values?: unknown[]) =>
-        (await connection.query<Row>(text, values)).rows,
+      query: async <Row extends pg.QueryResultRow>(text: string, values?: unknown[], name?: string) =>
+        (await connection.query<Row>({ text, values, name })).rows,
     });
     await connection.query('COMMIT');
     return result;

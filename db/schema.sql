@@ -283,6 +283,8 @@ CREATE OR REPLACE FUNCTION public.routable_agents(of_tenant text, only_instance 
  RETURNS TABLE(instance_id text, agent_type text, deployment_mode text, mesh_id text, connection_epoch bigint, max_concurrent_sessions integer, load integer, unreachable boolean, public_url text)
  LANGUAGE plpgsql
  STABLE
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 #variable_conflict use_column
 BEGIN

@@ -1,9 +1,9 @@
 import { LIMITS } from '../contracts/limits.js';
-import type { DispatchRef, OpenDispatch } from '../messages/dispatches.js';
+import type { OpenDispatch } from '../messages/dispatches.js';
 import { uuidOf } from '../runtime/ids.js';
 import type { Connection } from './connection.js';
 import type { MeshContext } from './context.js';
-import type { DispatchEnd, Dispatcher } from './dispatcher.js';
+import type { DispatchEnd, Dispatcher, RoutedDispatch } from './dispatcher.js';
 import { watch } from './hosted-flight.js';
 import type { InflightDispatch } from './inflight-dispatch.js';
 import { persist } from './persistence.js';
@@ -32,18 +32,36 @@ export function createConnectedDispatcher(context: MeshContext): Dispatcher {
   };
 }
 
-async function run(context: MeshContext, ref: DispatchRef, signal: AbortSignal): Promise<DispatchEnd> {
+async function run(context: MeshContext, ref: RoutedDispatch, signal: AbortSignal): Promise<DispatchEnd> {
   const { inflight, dispatches, registry, reservations, log } = context;
   const frameId = uuidOf(ref.dispatch_id);
   await reservations.settled(ref.dispatch_id);
-  const known = inflight.get(frameId);
-  if (known) return known.done;
+  const quick = inflight.get(frameId) ?? (await startAtOnce(context, ref, signal));
+  if (quick) return quick.done;
   const found = await persist(() => dispatches.find(ref), log, signal);
   if (!found) return inflight.get(frameId)?.done ?? { kind: 'closed' };
   const agentKey = agentKeyOf(found);
   await registry.welcomed(agentKey);
   signal.throwIfAborted();
   return (inflight.get(frameId) ?? start(context, found, registry.get(agentKey))).done;
+}
+
+/** Starts a dispatch whose agent is there, without asking the database what marking it as sent will find out. */
+async function startAtOnce(
+  { inflight, registry, ...context }: MeshContext,
+  ref: RoutedDispatch,
+  signal: AbortSignal,
+): Promise<InflightDispatch | undefined> {
+  const frameId = uuidOf(ref.dispatch_id);
+  const { tenant_id, instance_id } = ref;
+  if (instance_id === undefined || inflight.hasSent(frameId)) return undefined;
+  const agentKey = agentKeyOf({ tenant_id, instance_id });
+  await registry.welcomed(agentKey);
+  signal.throwIfAborted();
+  const connection = registry.get(agentKey);
+  if (!connection || refusal({ inflight, registry, ...context }, connection) !== undefined)
+    return inflight.get(frameId);
+  return inflight.get(frameId) ?? inflight.start(ref, connection);
 }
 
 /**

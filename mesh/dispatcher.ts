@@ -9,6 +9,11 @@ import type { MessageEnd } from '../messages/transactions.js';
  */
 export type DispatchEnd = { kind: 'closed'; final?: string } | { kind: 'not_sent'; reason: string };
 
+/** A dispatch, and where the message's workflow knows that it goes. */
+export interface RoutedDispatch extends DispatchRef {
+  instance_id?: string;
+}
+
 /** Brings dispatches to agents and their answers to the database. One for connected agents, one for hosted ones. */
 export interface Dispatcher {
   /**
@@ -17,7 +22,7 @@ export interface Dispatcher {
    * @param context.heartbeat called at the start and every 2 s
    * @param context.signal ends the waiting only (the promise rejects with its reason); the dispatch itself goes on
    */
-  run(ref: DispatchRef, context: { heartbeat(): void; signal: AbortSignal }): Promise<DispatchEnd>;
+  run(ref: RoutedDispatch, context: { heartbeat(): void; signal: AbortSignal }): Promise<DispatchEnd>;
   /**
    * Sends a dispatch that is on the record as sent by this node, and that nobody has sent yet.
    * @param mayGoOut asked right before the first byte; false: it is given back

@@ -176,7 +176,7 @@ export class InflightDispatch implements EndingDispatch {
     const open = await persistIn(this.#around, () => dispatches.find(this.ref));
     if (!open) return { kind: 'closed' };
     if (open.sent_at === null) return { kind: 'not_sent', reason: 'CONNECTION_REPLACED' };
-    if (open.epoch !== this.epoch) {
+    if (open.epoch !== this.epoch || open.mesh_id !== this.#around.meshId) {
       await persistIn(this.#around, () => dispatches.lose(this.ref, 'AGENT_DISCONNECTED'));
       return { kind: 'closed' };
     }

@@ -93,20 +93,24 @@ const OPEN = `
 
 async function openDispatch(tx: Tx, row: MessageRow, session: SessionBinding, route: Route): Promise<DispatchRow> {
   const { agent } = route;
-  const [dispatch] = await tx.query<DispatchRow>(OPEN, [
-    row.tenant_id,
-    row.message_id,
-    newId('dsp'),
-    row.session_id,
-    agent.instance_id,
-    agent.agent_type,
-    agent.deployment_mode,
-    agent.mesh_id,
-    agent.connection_epoch,
-    row.attempts + 1,
-    row.want_skill_id,
-    route.join_reason,
-  ]);
+  const [dispatch] = await tx.query<DispatchRow>(
+    OPEN,
+    [
+      row.tenant_id,
+      row.message_id,
+      newId('dsp'),
+      row.session_id,
+      agent.instance_id,
+      agent.agent_type,
+      agent.deployment_mode,
+      agent.mesh_id,
+      agent.connection_epoch,
+      row.attempts + 1,
+      row.want_skill_id,
+      route.join_reason,
+    ],
+    'open_dispatch',
+  );
   if (!dispatch) throw new Error('the dispatch was not written');
   // Room was claimed for the session on its own agent: it is counted there again.
   if (!session.explicit) return dispatch;
@@ -155,6 +159,7 @@ async function lockSession(tx: Tx, ref: MessageRef): Promise<SessionBinding | nu
     `SELECT explicit, instance_id, agent_type FROM sessions WHERE tenant_id = $1
         AND session_id = (SELECT session_id FROM messages WHERE tenant_id = $1 AND message_id = $2) FOR NO KEY UPDATE`,
     [ref.tenant_id, ref.message_id],
+    'lock_session_of',
   );
   return session ?? null;
 }
@@ -165,6 +170,7 @@ async function takeOver(tx: Tx, ref: MessageRef): Promise<MessageWithRequest | n
     `UPDATE messages SET supervised_at = now(), wake_requested_at = NULL, lease_epoch = lease_epoch + 1
       WHERE tenant_id = $1 AND message_id = $2 RETURNING *`,
     [ref.tenant_id, ref.message_id],
+    'take_over',
   );
   return row ? withRequest(tx, row) : null;
 }

@@ -52,7 +52,7 @@ interface LockRow extends MessageRow, Record<string, unknown> {
 
 /** Message and dispatch, locked in that order, when the dispatch is open and the message's current one; null otherwise. */
 export async function lockOpen(tx: Tx, ref: DispatchRef): Promise<LockedDispatch | null> {
-  const [found] = await tx.query<LockRow>(LOCK, [ref.tenant_id, ref.message_id, ref.dispatch_id]);
+  const [found] = await tx.query<LockRow>(LOCK, [ref.tenant_id, ref.message_id, ref.dispatch_id], 'lock_dispatch');
   if (!found || isTerminal(found.state) || found.d_state !== 'open') return null;
   const dispatch = Object.fromEntries(
     OF_DISPATCH.map((column) => [column, found[`d_${column}`]]),
@@ -76,14 +76,11 @@ export async function writeSent(
   { row, dispatch }: LockedDispatch,
   owner: { mesh_id: string; epoch: number },
 ): Promise<DispatchRow> {
-  const [sent] = await tx.query<{ sent_at: Date; deadline_at: Date }>(MARK_SENT, [
-    row.tenant_id,
-    row.message_id,
-    dispatch.dispatch_id,
-    row.deadline_ms,
-    owner.mesh_id,
-    owner.epoch,
-  ]);
+  const [sent] = await tx.query<{ sent_at: Date; deadline_at: Date }>(
+    MARK_SENT,
+    [row.tenant_id, row.message_id, dispatch.dispatch_id, row.deadline_ms, owner.mesh_id, owner.epoch],
+    'mark_sent',
+  );
   if (!sent) throw new Error('a locked dispatch was not there');
   return { ...dispatch, ...owner, ...sent };
 }

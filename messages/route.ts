@@ -26,13 +26,17 @@ export interface Wanted {
 
 /** Agents that could take what is wanted, the best first; full ones included (see `hasRoom`). */
 export function candidates(tx: Tx, tenantId: string, wanted: Wanted): Promise<Candidate[]> {
-  return tx.query<Candidate & Record<string, unknown>>('SELECT * FROM routable_agents($1, $2, $3, $4, $5)', [
-    tenantId,
-    wanted.instance_id ?? null,
-    wanted.agent_type ?? null,
-    wanted.skill_id ?? null,
-    wanted.message_id ?? null,
-  ]);
+  return tx.query<Candidate & Record<string, unknown>>(
+    'SELECT * FROM routable_agents($1, $2, $3, $4, $5)',
+    [
+      tenantId,
+      wanted.instance_id ?? null,
+      wanted.agent_type ?? null,
+      wanted.skill_id ?? null,
+      wanted.message_id ?? null,
+    ],
+    'routable_agents',
+  );
 }
 
 function hasRoom(candidate: Candidate): boolean {
@@ -103,6 +107,7 @@ async function boundInstance(
     `SELECT instance_id, agent_type FROM session_agents
       WHERE tenant_id = $1 AND session_id = $2 AND agent_type = $3 ORDER BY joined_at DESC LIMIT 1`,
     [row.tenant_id, row.session_id, type],
+    'member_of_type',
   );
   return member ?? null;
 }

@@ -55,7 +55,8 @@ async function carryOut(input: MessageInput, step: DispatchStep): Promise<Carrie
   const ref = { tenant_id: input.tenant_id, message_id: input.message_id, dispatch_id };
   try {
     const summary = `to ${step.instance_id}, attempt ${step.attempt}`;
-    const end = await dispatchOn(step.mesh_id, step.deadline_ms, summary).runDispatch({ ...ref, deployment_mode });
+    const routed = { ...ref, deployment_mode, instance_id: step.instance_id };
+    const end = await dispatchOn(step.mesh_id, step.deadline_ms, summary).runDispatch(routed);
     if (end.kind === 'closed') return { missed: false, final: end.final ?? null };
     await record.takeBack(ref, end.reason);
     return { missed: true, final: null };

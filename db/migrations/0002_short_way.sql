@@ -1,7 +1,7 @@
 -- T1 and T2 of a message (architecture.md, decision 11): one call is one statement, one transaction and one round trip, which also
 -- names the tenant and takes the role that row-level security is for.
 --
--- T1 and T2 turn sequential scans off: their plans are made when the tables are small and serve when they are large.
+-- The hot ones turn sequential scans off: their plans are made when the tables are small and serve when they are large.
 
 -- Raised by whoever takes a message over; the short way renews its lease only while it is unchanged.
 ALTER TABLE messages ADD COLUMN lease_epoch integer NOT NULL DEFAULT 0;
@@ -38,7 +38,7 @@ CREATE INDEX dispatches_unreachable ON dispatches (tenant_id, message_id) WHERE 
 CREATE FUNCTION routable_agents(of_tenant text, only_instance text, only_type text, only_skill text, for_message text)
 RETURNS TABLE (instance_id text, agent_type text, deployment_mode text, mesh_id text, connection_epoch bigint,
                max_concurrent_sessions integer, load integer, unreachable boolean, public_url text)
-LANGUAGE plpgsql STABLE AS $$
+LANGUAGE plpgsql STABLE SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 BEGIN
   RETURN QUERY
