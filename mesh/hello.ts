@@ -52,7 +52,9 @@ async function takeOver(context: MeshContext, connection: Connection, hello: Hel
   }
   await welcome(context, connection, hello, resumes !== undefined);
   // Not waited for: messages that wait look again by themselves, only later.
-  void persist(() => context.dispatches.agentJoined(connection.tenant_id, connection), context.log);
+  persist(() => context.dispatches.agentJoined(connection.tenant_id, connection), context.log).catch((error: unknown) =>
+    context.log.warn({ err: errorMessage(error) }, 'messages that wait for an agent could not be called'),
+  );
 }
 
 /** Ends a dispatch of a connection that is gone; one that this node never sent is routed again. */
