@@ -1,0 +1,198 @@
+import type { Accepted } from '../../../messages/accept.js';
+import { RpcError } from '../../../messages/rpc-error.js';
+import type { LiveMessage } from '../../../messages/short-way.js';
+import type { MessageEnd } from '../../../messages/transactions.js';
+import { PlatformError } from '../../../runtime/errors.js';
+import { allRead, answer } from './agents.js';
+import { DeadProcess, type PlatformProcess } from './process.js';
+import type { Action, AgentName } from './script.js';
+import type { Stage } from './stage.js';
+import { ANSWER_STRIKES, SEND_STRIKES } from './strikes.js';
+
+type Named<Name extends Action['do']> = Extract<Action, { do: Name }>;
+
+/** Does the actions of a script, one after the other, and takes down what callers hear. */
+export class Play {
+  /** Action by action. */
+  readonly heard: string[] = [];
+  /** What callers were told whose message went the short way to its end. */
+  readonly told = new Map<string, MessageEnd>();
+  readonly #stage: Stage;
+  /** In the order of their coming. */
+  readonly #messageIds: string[] = [];
+  readonly #sessionIds: string[] = [];
+
+  constructor(stage: Stage) {
+    this.#stage = stage;
+  }
+
+  /** Plays from an empty record to one at rest. */
+  async run(script: Action[]): Promise<void> {
+    const { faults } = this.#stage;
+    await this.#stage.open();
+    for (const action of script) {
+      this.heard.push(`${action.do}: ${await this.#try(action)}`);
+      await this.#stage.settle();
+      faults.disarm();
+    }
+    await this.#end();
+  }
+
+  async #try(action: Action): Promise<string> {
+    try {
+      return await this.#do(action);
+    } catch (error) {
+      if (error instanceof RpcError && error.code !== undefined) return error.code;
+      if (error instanceof PlatformError && error.statusCode !== 500) return error.code;
+      throw error;
+    }
+  }
+
+  async #do(action: Action): Promise<string> {
+    switch (action.do) {
+      case 'send':
+        return this.#send(action);
+      case 'answer':
+        return this.#answer(action);
+      case 'cancel':
+      case 'take over':
+      case 'resolve':
+        return this.#toMessage(action);
+      case 'close':
+      case 'interrupt':
+        return this.#toSession(action);
+      case 'init':
+        return this.#init(action);
+      case 'leave':
+      case 'resume':
+      case 'reconnect':
+        return this.#ofAgent(action);
+      case 'die':
+        await this.#stage.die();
+        return 'done';
+      case 'sweep':
+        await this.#stage.workflows.sweep();
+        return 'done';
+      default:
+        return action satisfies never;
+    }
+  }
+
+  /** A caller who did not hear what became of the request sends it again. */
+  async #send(action: Named<'send'>): Promise<string> {
+    const { faults } = this.#stage;
+    if (action.fault) {
+      const { points, strike } = SEND_STRIKES[action.fault];
+      faults.arm(points, (messageId) => strike(this.#stage, messageId, action.agent));
+    }
+    const first = await this.#accept(action);
+    await this.#stage.settle();
+    const accepted = first ?? (await this.#accept(action));
+    if (!accepted) throw new Error('a message could not be sent again');
+    number(this.#sessionIds, accepted.session_id);
+    return number(this.#messageIds, accepted.message_id);
+  }
+
+  async #accept({ client, text, session, agent }: Named<'send'>): Promise<Accepted | undefined> {
+    const { bench, process } = this.#stage;
+    const message = {
+      kind: 'message' as const,
+      role: 'user' as const,
+      messageId: `client-${client}`,
+      contextId: session === null ? undefined : pick(this.#sessionIds, session),
+      parts: [{ kind: 'text' as const, text: `content ${text}` }],
+    };
+    const params = { message, metadata: { agent_type: agent } };
+    try {
+      const accepted = await process.gateway.accept(bench.caller, params, { method: 'message/send' });
+      if (accepted.live) this.#follow(accepted.live, process);
+      return accepted;
+    } catch (error) {
+      const unheard = error instanceof PlatformError && error.code === 'SERVICE_UNAVAILABLE';
+      if (unheard || error instanceof DeadProcess) return undefined;
+      throw error;
+    }
+  }
+
+  #follow({ row, ended }: LiveMessage, process: PlatformProcess): void {
+    const told = ended.then((end) => end && process.alive && this.told.set(row.message_id, end));
+    const over = Promise.race([told, process.death]);
+    this.#stage.flights.add(row.current_dispatch_id ?? '', 'owner', over);
+  }
+
+  async #answer(action: Named<'answer'>): Promise<string> {
+    const { inbox, faults, flights } = this.#stage;
+    const open = inbox.open(pick(this.#messageIds, action.message));
+    const delivery = action.late ? open[0] : open.at(-1);
+    if (!delivery) return 'nothing';
+    if (action.fault) {
+      const { points, strike } = ANSWER_STRIKES[action.fault];
+      const name = delivery.socket.instanceId as AgentName;
+      faults.arm(points, (messageId) => strike(this.#stage, messageId, name));
+    }
+    answer(delivery, action.how, 'the answer');
+    await flights.landed(delivery.dispatch_id);
+    await allRead(delivery.socket);
+    return 'done';
+  }
+
+  async #toMessage(action: Named<'cancel' | 'take over' | 'resolve'>): Promise<string> {
+    const { bench, gateway, workflows } = this.#stage;
+    const messageId = pick(this.#messageIds, action.message);
+    if (messageId === undefined) return 'nothing';
+    if (action.do === 'cancel') await gateway.cancel(bench.caller, messageId, 'changed my mind');
+    if (action.do === 'take over') await workflows.look(messageId);
+    if (action.do === 'resolve') await gateway.resolve(bench.caller, messageId, { resolution: action.resolution });
+    return 'done';
+  }
+
+  async #toSession(action: Named<'close' | 'interrupt'>): Promise<string> {
+    const { bench, sessions } = this.#stage;
+    const sessionId = pick(this.#sessionIds, action.session);
+    if (sessionId === undefined) return 'nothing';
+    if (action.do === 'close') await sessions.close(bench.caller, sessionId);
+    else await sessions.interrupt(bench.caller, [sessionId]);
+    return 'done';
+  }
+
+  async #init({ agent }: Named<'init'>): Promise<string> {
+    const { bench, sessions } = this.#stage;
+    const { session } = await sessions.init(bench.caller, { instance_id: agent, idle_timeout_seconds: 1_800 });
+    return number(this.#sessionIds, session.session_id);
+  }
+
+  async #ofAgent(action: Extract<Action, { do: 'leave' | 'resume' | 'reconnect' }>): Promise<string> {
+    const agent = this.#stage.agents[action.agent];
+    if (action.do !== 'reconnect' && agent.socket) await agent.leave();
+    if (action.do !== 'leave') await agent.connect(this.#stage.process, action.do === 'resume');
+    return 'done';
+  }
+
+  /** Ends all that is not over: what an operator would do before going home. */
+  async #end(): Promise<void> {
+    const { bench, gateway, sessions } = this.#stage;
+    const going = await bench.database.query<{ message_id: string }>(
+      'SELECT message_id FROM messages WHERE tenant_id = $1 AND completed_at IS NULL ORDER BY created_at',
+      [bench.tenantId],
+    );
+    for (const { message_id } of going) await gateway.cancel(bench.caller, message_id, 'the end');
+    await this.#stage.settle();
+    const open = await bench.database.query<{ session_id: string }>(
+      `SELECT session_id FROM sessions WHERE tenant_id = $1 AND status = 'active' ORDER BY created_at`,
+      [bench.tenantId],
+    );
+    for (const { session_id } of open) await sessions.close(bench.caller, session_id);
+    await this.#stage.settle();
+  }
+}
+
+/** The one of that number, modulo how many there are; undefined when there is none. */
+function pick(ids: string[], index: number): string | undefined {
+  return ids[index % ids.length];
+}
+
+/** What an id is called in both ways. */
+function number(ids: string[], id: string): string {
+  if (!ids.includes(id)) ids.push(id);
+  return `number ${ids.indexOf(id)}`;
+}

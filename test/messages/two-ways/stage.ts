@@ -1,0 +1,115 @@
+import { createGateway } from '../../../messages/gateway.js';
+import { createSessions } from '../../../messages/sessions.js';
+import type { MeshBench } from '../../mesh/mesh-bench.js';
+import { FleetAgent, Inbox } from './agents.js';
+import { Faults } from './faults.js';
+import { Flights } from './flights.js';
+import { PlatformProcess } from './process.js';
+import { AGENTS, type AgentName } from './script.js';
+import { Workflows } from './workflows.js';
+
+/** A platform of real parts: one process with the roles api and mesh at a time, two agents on real sockets, the workflows. */
+export class Stage {
+  readonly bench: MeshBench;
+  readonly faults = new Faults();
+  readonly flights = new Flights();
+  readonly inbox = new Inbox();
+  readonly workflows: Workflows;
+  readonly agents: Record<AgentName, FleetAgent>;
+  /** The way in through another process, which stays whole. */
+  readonly gateway: ReturnType<typeof createGateway>;
+  readonly sessions: ReturnType<typeof createSessions>;
+  /** Answers that were taken, by their dispatch. */
+  readonly accepted: string[] = [];
+  readonly #processes: PlatformProcess[] = [];
+  readonly #afterwards: (() => Promise<unknown>)[] = [];
+  readonly #short: boolean;
+  readonly #over = new AbortController();
+
+  constructor(bench: MeshBench, way: 'short way' | 'long way') {
+    this.bench = bench;
+    this.#short = way === 'short way';
+    const core = { ...bench.core, waker: this.#waker };
+    this.gateway = createGateway(core);
+    this.sessions = createSessions(core);
+    this.agents = {
+      steady: new FleetAgent('steady', bench, this.inbox),
+      narrow: new FleetAgent('narrow', bench, this.inbox),
+    };
+    this.workflows = new Workflows({
+      core,
+      tenantId: bench.tenantId,
+      inbox: this.inbox,
+      faults: this.faults,
+      flights: this.flights,
+      processOf: (meshId) => this.#processes.find(({ node, alive }) => alive && node.meshId === meshId),
+      signal: this.#over.signal,
+    });
+  }
+
+  /** The process that callers and agents come to. */
+  get process(): PlatformProcess {
+    const newest = this.#processes.at(-1);
+    if (!newest) throw new Error('no process was started');
+    return newest;
+  }
+
+  get #waker() {
+    return {
+      message: ({ message_id }: { message_id: string }) => this.workflows.wake(message_id),
+      session: () => undefined,
+    };
+  }
+
+  async open(): Promise<void> {
+    for (const [sessions, name] of AGENTS.entries()) {
+      await this.bench.database.query(
+        `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, status, max_concurrent_sessions)
+         VALUES ($1, $2, $2, 'connected', 'offline', $3)`,
+        [this.bench.tenantId, name, sessions],
+      );
+    }
+    await this.startProcess();
+    for (const agent of Object.values(this.agents)) await agent.connect(this.process);
+  }
+
+  async close(): Promise<void> {
+    this.#over.abort(new Error('the play is over'));
+    for (const agent of Object.values(this.agents)) agent.socket?.kill();
+    for (const process of this.#processes) if (process.alive) await process.kill();
+  }
+
+  async startProcess(): Promise<void> {
+    const { bench, faults } = this;
+    const accepted = (dispatchId: string) => void this.accepted.push(dispatchId);
+    this.#processes.push(await PlatformProcess.start({ bench, waker: this.#waker, faults, accepted }, this.#short));
+  }
+
+  /** All agents that are here come to the present process. */
+  async welcomeAgents(): Promise<void> {
+    for (const agent of Object.values(this.agents)) if (agent.socket) await agent.connect(this.process);
+  }
+
+  /** The process ends without a word, and the sockets with it. */
+  async die(): Promise<void> {
+    for (const agent of Object.values(this.agents)) agent.socket?.kill();
+    await this.process.kill();
+  }
+
+  /** Has that done when all is still. */
+  afterwards(work: () => Promise<unknown>): void {
+    this.#afterwards.push(work);
+  }
+
+  /** Goes on until all is still. After a death the next process comes up, the agents return, and the sweeper finds what was left behind. */
+  async settle(): Promise<void> {
+    await this.workflows.settle();
+    for (const work of this.#afterwards.splice(0)) await work();
+    if (!this.process.alive) {
+      await this.startProcess();
+      await this.welcomeAgents();
+      await this.workflows.sweep();
+    }
+    await this.workflows.settle();
+  }
+}

@@ -1,0 +1,137 @@
+import { createRecordActivities, type RecordActivities } from '../../../activities/record.js';
+import type { MessageCore, MessageRef } from '../../../messages/core.js';
+import { createDispatches } from '../../../messages/dispatch-store.js';
+import type { DispatchRef } from '../../../messages/dispatches.js';
+import type { Step } from '../../../messages/step.js';
+import { Sweeper } from '../../../messages/sweeper.js';
+import type { TemporalLink } from '../../../messages/temporal.js';
+import type { Inbox } from './agents.js';
+import type { Faults } from './faults.js';
+import type { Flights } from './flights.js';
+import { DeadProcess, type PlatformProcess } from './process.js';
+
+/** More looks than this in one go are a loop. */
+const LOOKS_MAX = 200;
+
+type DispatchStep = Extract<Step, { kind: 'dispatch' }>;
+
+/** What the workflows see of the world. */
+export interface WorkflowsAround {
+  core: MessageCore;
+  tenantId: string;
+  inbox: Inbox;
+  faults: Faults;
+  flights: Flights;
+  /** Who serves the queue of a node. */
+  processOf(meshId: string | null): PlatformProcess | undefined;
+  /** Aborted when the play is over. */
+  signal: AbortSignal;
+}
+
+/**
+ * The message workflows of workflows/message.ts and the cluster that runs them: the same loop over the same activities, but one look at a
+ * time and when the play says so, so that in both ways things happen in the same order. The pauses of the loop are left out.
+ */
+export class Workflows {
+  readonly #around: WorkflowsAround;
+  readonly #record: RecordActivities;
+  readonly #sweeper: Sweeper;
+  readonly #woken = new Set<string>();
+  readonly #waiting = new Set<string>();
+
+  constructor(around: WorkflowsAround) {
+    this.#around = around;
+    this.#record = createRecordActivities(around.core, createDispatches(around.core));
+    this.#sweeper = new Sweeper(around.core, this.#cluster());
+  }
+
+  wake(messageId: string): void {
+    this.#woken.add(messageId);
+  }
+
+  /** A round of the sweeper long after: leases have run out, and wake-ups that nobody answered are repeated. */
+  async sweep(): Promise<void> {
+    await this.#around.core.db.system((tx) =>
+      tx.query(`UPDATE messages SET wake_requested_at = now() - interval '1 h' WHERE wake_requested_at IS NOT NULL`),
+    );
+    await this.#sweeper.sweep();
+  }
+
+  /** Goes on until everything waits for somebody outside: an agent, a human, a free slot. */
+  async settle(): Promise<void> {
+    for (let looks = 0; looks < LOOKS_MAX; looks += 1) {
+      await this.#around.flights.quiet(this.#around.inbox);
+      const [next] = [...this.#woken].sort();
+      if (next !== undefined) await this.look(next);
+      else if (!(await this.#lookForAgents())) return;
+    }
+    throw new Error('the workflows go round in circles');
+  }
+
+  /** One turn of a message's workflow; what it begins goes on by itself. */
+  async look(messageId: string): Promise<void> {
+    this.#woken.delete(messageId);
+    this.#waiting.delete(messageId);
+    const ref = { tenant_id: this.#around.tenantId, message_id: messageId };
+    const step = await this.#record.advance({ ...ref, session_id: '' });
+    if (!step) throw new Error('a workflow runs for a message that is not there');
+    if (step.kind === 'wait_agent') this.#waiting.add(messageId);
+    if (step.kind === 'dispatch') await this.#dispatch(ref, step);
+    if (step.kind === 'deliver_cancel') {
+      const { dispatch_id, mesh_id } = step;
+      const holder = this.#around.processOf(mesh_id)?.node.dispatcher;
+      await holder?.cancel({ ...ref, dispatch_id }, 'The message was canceled.');
+    }
+  }
+
+  /** The timers of those that wait for an agent, the oldest first. @returns whether one found an agent */
+  async #lookForAgents(): Promise<boolean> {
+    for (const messageId of [...this.#waiting].sort()) {
+      await this.look(messageId);
+      if (!this.#waiting.has(messageId)) return true;
+    }
+    return false;
+  }
+
+  async #dispatch(ref: MessageRef, step: DispatchStep): Promise<void> {
+    const { flights, faults } = this.#around;
+    if (flights.isSupervised(step.dispatch_id)) return;
+    await faults.at('scheduled', ref.message_id);
+    const done = this.#carryOut({ ...ref, dispatch_id: step.dispatch_id }, step);
+    flights.add(step.dispatch_id, 'workflow', done);
+  }
+
+  /** As in the workflow: a node that gives no report is gone or never took it, and a final end needs no further look. */
+  async #carryOut(ref: DispatchRef, step: DispatchStep): Promise<void> {
+    const { signal } = this.#around;
+    let final: string | undefined;
+    try {
+      const process = this.#around.processOf(step.mesh_id);
+      if (!process) throw new DeadProcess('nobody serves the queue of that node');
+      const routed = { ...ref, instance_id: step.instance_id };
+      const running = process.node.dispatcher.run(routed, { heartbeat: () => undefined, signal });
+      const end = await Promise.race([running, process.death]);
+      if (end.kind === 'not_sent') await this.#record.takeBack(ref, end.reason);
+      else final = end.final;
+    } catch (error) {
+      if (signal.aborted) return;
+      if (!(error instanceof DeadProcess)) throw error;
+      await this.#record.lose(ref, 'AGENT_DISCONNECTED');
+    }
+    if (final === undefined) this.wake(ref.message_id);
+  }
+
+  #cluster(): TemporalLink {
+    return {
+      wakeMessage: async ({ message_id }) => this.wake(message_id),
+      startMessage: async ({ message_id }) => this.wake(message_id),
+      wakeSession: async () => undefined, // idling out is not part of the play
+      fateOfMessage: async () => 'running',
+      fateOfSession: async () => 'running',
+      ensureAgentWatch: async () => undefined,
+      isReachable: async () => true,
+      shareConnection: () => undefined,
+      close: async () => undefined,
+    };
+  }
+}
