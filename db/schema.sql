@@ -265,6 +265,15 @@ BEGIN
   called := call_waiting(of_tenant, dispatch.agent_type, dispatch.instance_id, 1);
 END $function$
 ;
+CREATE OR REPLACE FUNCTION public.find_message(of_tenant text, of_message text)
+ RETURNS SETOF messages
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  PERFORM act_for(of_tenant);
+  RETURN QUERY SELECT m.* FROM messages m WHERE m.tenant_id = of_tenant AND m.message_id = of_message;
+END $function$
+;
 CREATE OR REPLACE FUNCTION public.lock_room(of_tenant text, of_instance text)
  RETURNS void
  LANGUAGE plpgsql

@@ -1,8 +1,8 @@
 import type { Artifact } from '../contracts/parts.js';
 
-/** What happens to a message, told to whoever watches it. `changed`: read the row again. */
+/** What happens to a message, told to whoever watches it. `changed`: read the row again; `under_way`: an agent has it, no more. */
 export type BusEvent =
-  | { kind: 'changed' }
+  | { kind: 'changed'; under_way?: true }
   | { kind: 'artifact'; artifact: Artifact; append: boolean; last_chunk: boolean }
   | { kind: 'status_text'; text: string };
 

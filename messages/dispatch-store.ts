@@ -53,7 +53,7 @@ async function markSent(
     });
     return openDispatchFrom(open.row, dispatch, open.around);
   });
-  if (sent) core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed' });
+  if (sent) core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed', under_way: true });
   return sent;
 }
 

@@ -9,19 +9,19 @@ import { answerFollowUp } from './follow-up.js';
 import { createMessageReads } from './read.js';
 import { type Resolved, resolveMessage } from './resolve.js';
 import type { LiveMessage, ShortWay } from './short-way.js';
-import { streamTask, waitForTask } from './watch.js';
+import { type JustAccepted, streamTask, waitForTask } from './watch.js';
 
 /** What the API does with messages. Errors: PlatformError, and RpcError where only `/send` can meet it. */
 export interface Gateway {
   accept(caller: Caller, params: MessageSendParams, context: AcceptContext): Promise<Accepted>;
   /** A message that names a `taskId`: answers what its agent asked. */
   followUp(caller: Caller, params: MessageSendParams): Promise<{ message_id: string }>;
-  /** @param live of a message that was accepted here just now, so that the database need not be asked */
+  /** @param accepted given for a message that was put on the record just now, so that the database need not be asked at once */
   waitForTask(
     tenantId: string,
     messageId: string,
     options: { waitMs: number; signal: AbortSignal; blocking: boolean; historyLength?: number },
-    live?: LiveMessage | null,
+    accepted?: JustAccepted | null,
   ): Promise<Task>;
   stream(
     tenantId: string,
@@ -51,8 +51,8 @@ export function createGateway(core: MessageCore, shortWay: () => ShortWay | null
   return {
     accept: (caller, params, context) => acceptMessage(core, shortWay(), caller, params, context),
     followUp: (caller, params) => answerFollowUp(core, caller, params),
-    waitForTask: (tenant_id, message_id, options, live = null) =>
-      waitForTask(core, { tenant_id, message_id }, options, live),
+    waitForTask: (tenant_id, message_id, options, accepted = null) =>
+      waitForTask(core, { tenant_id, message_id }, options, accepted),
     stream: (tenant_id, message_id, options, live = null) =>
       streamTask(core, { tenant_id, message_id }, options.signal, live),
     cancel: (caller, message_id, reason) => cancelMessage(core, { tenant_id: caller.tenant_id, message_id }, reason),

@@ -33,6 +33,15 @@ export async function readMessage(
   return row ? withRequest(tx, row) : null;
 }
 
+/** As `readMessage` in a transaction of its own, which mostly is one round trip. */
+export async function findMessage(db: Db, tenantId: string, messageId: string): Promise<MessageWithRequest | null> {
+  const [row] = await db.call<MessageRow & Record<string, unknown>>('find_message', FIND, [tenantId, messageId]);
+  if (!row || row.state !== 'input-required') return row ? { row, request: null } : null;
+  return db.tenant(tenantId, (tx) => readMessage(tx, tenantId, messageId));
+}
+
+const FIND = 'SELECT * FROM find_message($1, $2)';
+
 /** A message's row with the request that is open on it, if one is. */
 export async function withRequest(tx: Tx, row: MessageRow): Promise<MessageWithRequest> {
   const { tenant_id, message_id } = row;
@@ -51,7 +60,7 @@ export function createMessageReads(db: Db) {
   return {
     /** One message. @throws PlatformError NOT_FOUND */
     async get(tenantId: string, messageId: string): Promise<MessageRecord> {
-      const found = await db.tenant(tenantId, (tx) => readMessage(tx, tenantId, messageId));
+      const found = await findMessage(db, tenantId, messageId);
       if (!found) throw new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
       return recordOf(found.row, found.request);
     },

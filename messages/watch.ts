@@ -3,7 +3,7 @@ import { isTerminal } from '../contracts/messages.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { BusEvent, PlacedEvent } from './bus.js';
 import type { MessageCore, MessageRef } from './core.js';
-import { readMessage } from './read.js';
+import { findMessage } from './read.js';
 import type { LiveMessage } from './short-way.js';
 import { agentMessage, taskOf } from './task.js';
 
@@ -21,7 +21,7 @@ function isResting(state: string): boolean {
 }
 
 async function read(core: WatchCore, ref: MessageRef) {
-  const found = await core.db.tenant(ref.tenant_id, (tx) => readMessage(tx, ref.tenant_id, ref.message_id));
+  const found = await findMessage(core.db, ref.tenant_id, ref.message_id);
   if (!found) throw new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
   return found;
 }
@@ -38,7 +38,7 @@ class Feed implements Disposable {
   constructor(core: WatchCore, ref: MessageRef, wantChunks: boolean) {
     this.#stop = core.bus.subscribe(ref.tenant_id, ref.message_id, 0, (placed) => {
       const { event } = placed;
-      if (event.kind !== 'changed' && !wantChunks) return;
+      if (!wantChunks && (event.kind !== 'changed' || event.under_way)) return;
       const bytes = event.kind === 'changed' ? 0 : Buffer.byteLength(JSON.stringify(event));
       const full = this.#queue.length >= QUEUE_MAX || this.#bytes + bytes > QUEUE_BYTES_MAX;
       if (event.kind !== 'changed' && full) {
@@ -75,6 +75,11 @@ class Feed implements Disposable {
   }
 }
 
+/** A message that was put on the record by the caller's own request. `live`: it goes the short way here. */
+export interface JustAccepted {
+  live: LiveMessage | null;
+}
+
 /** The task of a message that goes the short way here, once T2 has ended it; null when it has to be looked up. */
 async function liveTask(
   live: LiveMessage,
@@ -109,14 +114,17 @@ export async function waitForTask(
   core: WatchCore,
   ref: MessageRef,
   options: { waitMs: number; signal: AbortSignal; blocking: boolean; historyLength?: number },
-  live: LiveMessage | null = null,
+  accepted: JustAccepted | null = null,
 ): Promise<Task> {
   const until = Date.now() + (options.blocking ? options.waitMs : 0);
+  const live = accepted?.live;
   const quick = live && (await liveTask(live, options));
   if (quick) return quick;
   const shape = options.historyLength === undefined ? {} : { historyLength: options.historyLength };
   const feed = new Feed(core, ref, false);
   try {
+    // What was put on the record just now has not ended unless that has been told.
+    if (accepted && !live && options.blocking) await feed.take(Math.min(options.waitMs, FALLBACK_MS), options.signal);
     for (;;) {
       const { row, request } = await read(core, ref);
       const leftMs = until - Date.now();

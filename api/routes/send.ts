@@ -26,12 +26,14 @@ function traceOf(request: FastifyRequest): Omit<AcceptContext, 'method'> {
 async function take(deps: Deps, request: FastifyRequest, call: RpcCall): Promise<Taken> {
   const caller = callerOf(request);
   if (call.params.message.taskId !== undefined)
-    return { ...(await deps.gateway.followUp(caller, call.params)), live: null };
+    return { ...(await deps.gateway.followUp(caller, call.params)), duplicate: true, live: null };
   return deps.gateway.accept(caller, call.params, { method: call.method, ...traceOf(request) });
 }
 
 interface Taken {
   message_id: string;
+  /** It was on the record before. */
+  duplicate: boolean;
   live: LiveMessage | null;
 }
 
@@ -91,7 +93,8 @@ export function sendRoutes(app: FastifyInstance, deps: Deps): void {
       blocking,
       ...(historyLength !== undefined && { historyLength }),
     };
-    const task = await deps.gateway.waitForTask(callerOf(request).tenant_id, taken.message_id, wait, taken.live);
+    const accepted = taken.duplicate ? null : taken;
+    const task = await deps.gateway.waitForTask(callerOf(request).tenant_id, taken.message_id, wait, accepted);
     return rpcResult(call.id, task);
   };
 

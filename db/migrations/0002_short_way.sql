@@ -113,6 +113,13 @@ BEGIN
   RETURN called;
 END $$;
 
+-- The row of a message.
+CREATE FUNCTION find_message(of_tenant text, of_message text) RETURNS SETOF messages LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM act_for(of_tenant);
+  RETURN QUERY SELECT m.* FROM messages m WHERE m.tenant_id = of_tenant AND m.message_id = of_message;
+END $$;
+
 -- T1: puts a message on the record and, where that is easy, opens its dispatch as sent, all at once. Easy: an agent that a mesh node
 -- `at_mesh` reaches itself is the right one and has room. `new_dispatch` NULL: the message is accepted only.
 -- `event_ids`: of session.created, message.received, dispatch.sent. `most` in flight for the tenant; 0 for not looked at.
