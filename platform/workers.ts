@@ -29,6 +29,11 @@ const DISPATCH_GRACE = '40s';
 /** What the fleet worker does takes milliseconds, the watch over the agents aside, which begins again anywhere. */
 const FLEET_GRACE = '5s';
 const SHUTDOWN_FORCE = '60s';
+/**
+ * A step of a workflow that runs out of the SDK's 5 s takes the whole process with it ("async hook stack has become corrupted"), and after a
+ * pause of the process each one under way has: so it never does.
+ */
+const WORKFLOW_STEP_MAX = '1 day';
 
 /** A worker that is made again when it fails. */
 export interface RunningWorker {
@@ -120,6 +125,7 @@ export async function runFleetWorker(
     // After a crash, workflows that were cached in the dead process wait this long for it.
     stickyQueueScheduleToStartTimeout: '2s',
     shutdownGraceTime: FLEET_GRACE,
+    isolateExecutionTimeout: WORKFLOW_STEP_MAX,
     workflowBundle: { codePath: fileURLToPath(new URL('../workflows.bundle.js', import.meta.url)) },
     activities: { ...createRecordActivities(deps.core, deps.dispatches), ...createWatchActivities(deps.watch) },
     maxConcurrentLocalActivityExecutions: 50,
