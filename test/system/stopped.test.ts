@@ -95,10 +95,13 @@ async function whileStopped(meanwhile: () => Promise<void>): Promise<void> {
 }
 
 async function expectAllEnded(): Promise<Map<string, Recorded>> {
-  await until(async () => (await messages()).size === steps.texts(...STEPS).length && (await notEnded()).length === 0, {
-    timeoutMs: SETTLE_MS,
-    what: 'the end of every message',
-  });
+  const all = steps.texts(...STEPS);
+  const allEnded = async () => {
+    const recorded = await messages();
+    const open = all.filter((text) => !TERMINAL.includes(recorded.get(text)?.state ?? ''));
+    return open.length === 0 || Promise.reject(new Error(`not ended: ${open.join('; ')}`));
+  };
+  await until(allEnded, { timeoutMs: SETTLE_MS, what: 'the end of every message' });
   return messages();
 }
 
