@@ -31,9 +31,9 @@ const FLEET_GRACE = '5s';
 const SHUTDOWN_FORCE = '60s';
 /**
  * A step of a workflow that runs out of the SDK's 5 s takes the whole process with it ("async hook stack has become corrupted"), and after a
- * pause of the process each one under way has: so it never does.
+ * pause of the process each one under way has: so it never does. The SDK takes this option but does not list it.
  */
-const WORKFLOW_STEP_MAX = '1 day';
+const PATIENT_SANDBOX = { isolateExecutionTimeout: '1 day' };
 
 /** A worker that is made again when it fails. */
 export interface RunningWorker {
@@ -125,7 +125,7 @@ export async function runFleetWorker(
     // After a crash, workflows that were cached in the dead process wait this long for it.
     stickyQueueScheduleToStartTimeout: '2s',
     shutdownGraceTime: FLEET_GRACE,
-    isolateExecutionTimeout: WORKFLOW_STEP_MAX,
+    ...PATIENT_SANDBOX,
     workflowBundle: { codePath: fileURLToPath(new URL('../workflows.bundle.js', import.meta.url)) },
     activities: { ...createRecordActivities(deps.core, deps.dispatches), ...createWatchActivities(deps.watch) },
     maxConcurrentLocalActivityExecutions: 50,
