@@ -20,8 +20,8 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-/** Nothing is executed twice with both results taken, and nothing that was taken back was executed at all. */
-async function expectExecutedOnce({ accepted, inbox }: Stage): Promise<void> {
+/** Nothing is executed twice with both results taken; what was taken back, or was due after its lease, was not executed at all. */
+async function expectExecutedOnce({ accepted, inbox, lapsed }: Stage): Promise<void> {
   expect(accepted).toEqual([...new Set(accepted)]);
   const { deliveries } = inbox;
   const perSocket = deliveries.map(({ dispatch_id, socket }) => [dispatch_id, socket] as const);
@@ -29,12 +29,14 @@ async function expectExecutedOnce({ accepted, inbox }: Stage): Promise<void> {
     perSocket.some(([otherId, other], before) => before < index && otherId === id && other === socket),
   );
   expect(repeated.map(([id]) => id)).toEqual([]);
-  const rows = await database.query<{ dispatch_id: string; message_id: string; state: string }>(
-    'SELECT dispatch_id, message_id, state FROM dispatches WHERE tenant_id = $1',
+  const rows = await database.query<{ dispatch_id: string; message_id: string; attempt: number; state: string }>(
+    'SELECT dispatch_id, message_id, attempt, state FROM dispatches WHERE tenant_id = $1',
     [bench.tenantId],
   );
   const delivered = new Set(deliveries.map(({ dispatch_id }) => dispatch_id));
   expect(rows.filter(({ dispatch_id, state }) => state === 'void' && delivered.has(dispatch_id))).toEqual([]);
+  const late = rows.filter(({ message_id, attempt }) => attempt === 1 && lapsed.includes(message_id));
+  expect(late.filter(({ dispatch_id }) => delivered.has(dispatch_id))).toEqual([]);
   // A question ends its dispatch too; what it asks for is carried out by the next one.
   const final = rows.filter(({ dispatch_id, state }) => accepted.includes(dispatch_id) && state !== 'input-required');
   const messages = final.map(({ message_id }) => message_id);

@@ -6,7 +6,7 @@
 export type Point = 'T1' | 'scheduled' | 'marked' | 'ending' | 'ended';
 
 /** What goes wrong; it may throw what the interrupted work is to fail with. */
-type Strike = (messageId: string) => Promise<unknown>;
+type Strike = (messageId: string, point: Point) => Promise<unknown>;
 
 /** The one fault that waits for its point. */
 export class Faults {
@@ -25,6 +25,6 @@ export class Faults {
     const armed = this.#armed;
     if (!armed?.points.includes(point)) return;
     this.#armed = null;
-    await armed.strike(messageId);
+    await armed.strike(messageId, point);
   }
 }

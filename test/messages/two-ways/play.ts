@@ -83,7 +83,8 @@ export class Play {
     const { faults } = this.#stage;
     if (action.fault) {
       const { points, strike } = SEND_STRIKES[action.fault];
-      faults.arm(points, (messageId) => strike(this.#stage, messageId, action.agent));
+      const { agent } = action;
+      faults.arm(points, (messageId, point) => strike(this.#stage, { messageId, point, agent }));
     }
     const first = await this.#accept(action);
     await this.#stage.settle();
@@ -127,8 +128,8 @@ export class Play {
     if (!delivery) return 'nothing';
     if (action.fault) {
       const { points, strike } = ANSWER_STRIKES[action.fault];
-      const name = delivery.socket.instanceId as AgentName;
-      faults.arm(points, (messageId) => strike(this.#stage, messageId, name));
+      const agent = delivery.socket.instanceId as AgentName;
+      faults.arm(points, (messageId, point) => strike(this.#stage, { messageId, point, agent }));
     }
     answer(delivery, action.how, 'the answer');
     await flights.landed(delivery.dispatch_id);

@@ -23,6 +23,7 @@ export const SEND_FAULTS = [
   'slow and taken over',
   /** The others take the process for dead, the agents have gone to another, and then it goes on. */
   'outlived',
+  'slow and outlived',
 ] as const;
 
 /** What can go wrong between the agent's answer and its place on the record. */

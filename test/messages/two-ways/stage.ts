@@ -21,6 +21,8 @@ export class Stage {
   readonly sessions: ReturnType<typeof createSessions>;
   /** Answers that were taken, by their dispatch. */
   readonly accepted: string[] = [];
+  /** Messages whose owner slept through its lease on the short way before it sent their first dispatch. */
+  readonly lapsed: string[] = [];
   readonly #processes: PlatformProcess[] = [];
   readonly #afterwards: (() => Promise<unknown>)[] = [];
   readonly #short: boolean;
