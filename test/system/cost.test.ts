@@ -25,7 +25,7 @@ const COSTS: Cost[] = [
   { ...SHORT_WAY, roundTrips: 2, temporalCalls: [], kinds: ['in a session', 'that opens a session'] },
   {
     ...LONG_WAY,
-    roundTrips: 27,
+    roundTrips: 18,
     temporalCalls: [
       'StartWorkflowExecution',
       'RespondWorkflowTaskCompleted',
