@@ -9,7 +9,6 @@ CREATE OR REPLACE FUNCTION public.accept_message(of_tenant text, new_message tex
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 DECLARE
-  same boolean;
   room integer;
   session record;
   agent record;
@@ -18,17 +17,11 @@ DECLARE
 BEGIN
   PERFORM act_for(of_tenant);
   at := now();
-  SELECT m.message_id, m.session_id, m.content_hash = hash INTO its_message, its_session, same FROM messages m
-   WHERE m.tenant_id = of_tenant AND m.credential_id = credential AND m.requested_context = context
-     AND m.client_message_id = client_message;
-  IF FOUND THEN
-    verdict := CASE WHEN same THEN 'repeat' ELSE 'mismatch' END;
-    RETURN;
-  END IF;
   IF most > 0 AND (SELECT count(*) FROM (
        SELECT 1 FROM messages m WHERE m.tenant_id = of_tenant AND m.state IN ('submitted', 'working', 'input-required') LIMIT most
      ) AS in_flight) >= most THEN
-    verdict := 'full';
+    SELECT * INTO its_message, its_session, verdict
+      FROM earlier_message(of_tenant, context, credential, client_message, hash, 'full');
     RETURN;
   END IF;
 
@@ -54,7 +47,8 @@ BEGIN
     SELECT s.status, s.explicit, s.instance_id, s.agent_type, s.user_id INTO session FROM sessions s
      WHERE s.tenant_id = of_tenant AND s.session_id = context FOR SHARE;
     IF NOT FOUND OR session.status <> 'active' THEN
-      verdict := CASE WHEN session.status IS NULL THEN 'no_session' ELSE 'session_closed' END;
+      SELECT * INTO its_message, its_session, verdict FROM earlier_message(of_tenant, context, credential, client_message, hash,
+        CASE WHEN session.status IS NULL THEN 'no_session' ELSE 'session_closed' END);
       RETURN;
     END IF;
     its_user := session.user_id;
@@ -125,11 +119,9 @@ BEGIN
       its_instance IS NOT NULL, at, CASE WHEN its_instance IS NOT NULL THEN at END)
     ON CONFLICT (tenant_id, credential_id, requested_context, client_message_id) DO NOTHING;
   IF NOT FOUND THEN
-    -- Two first sends at once: nothing was written here, and the other's message is committed.
-    SELECT m.message_id, m.session_id, CASE WHEN m.content_hash = hash THEN 'repeat' ELSE 'mismatch' END
-      INTO its_message, its_session, verdict FROM messages m
-     WHERE m.tenant_id = of_tenant AND m.credential_id = credential AND m.requested_context = context
-       AND m.client_message_id = client_message;
+    -- Nothing was written here, and what was sent before is committed.
+    SELECT * INTO its_message, its_session, verdict
+      FROM earlier_message(of_tenant, context, credential, client_message, hash, NULL);
     RETURN;
   END IF;
   IF context = '' THEN
@@ -211,6 +203,18 @@ CREATE OR REPLACE FUNCTION public.current_tenant()
  STABLE PARALLEL SAFE
 AS $function$ SELECT nullif(current_setting('app.tenant_id', true), '') $function$
 ;
+CREATE OR REPLACE FUNCTION public.earlier_message(of_tenant text, context text, credential text, client_message text, hash bytea, otherwise text, OUT its_message text, OUT its_session text, OUT verdict text)
+ RETURNS record
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  SELECT m.message_id, m.session_id, CASE WHEN m.content_hash = hash THEN 'repeat' ELSE 'mismatch' END
+    INTO its_message, its_session, verdict FROM messages m
+   WHERE m.tenant_id = of_tenant AND m.credential_id = credential AND m.requested_context = context
+     AND m.client_message_id = client_message;
+  verdict := coalesce(verdict, otherwise);
+END $function$
+;
 CREATE OR REPLACE FUNCTION public.end_dispatch(of_tenant text, of_message text, of_dispatch text, at_epoch bigint, outcome text, error text, error_said text, produced jsonb, used jsonb, output text, status jsonb, event_ids text[], OUT ended_at timestamp with time zone, OUT called jsonb)
  RETURNS record
  LANGUAGE plpgsql
@@ -222,14 +226,22 @@ DECLARE
   message record;
   dispatch record;
   failed boolean := outcome <> 'completed';
+  severity text;
   why jsonb;
 BEGIN
   PERFORM act_for(of_tenant);
-  -- States are compared here, not in the queries: nothing but the keys may be a way to these rows.
-  SELECT m.state, m.current_dispatch_id, m.session_id, m.trace_id, m.created_at INTO message FROM messages m
-   WHERE m.tenant_id = of_tenant AND m.message_id = of_message FOR UPDATE;
-  IF NOT FOUND OR message.state NOT IN ('submitted', 'working', 'input-required')
-     OR message.current_dispatch_id IS DISTINCT FROM of_dispatch THEN
+  -- coalesce: nothing but the keys may be a way to these rows.
+  ended_at := now();
+  UPDATE messages m SET state = outcome, artifacts = coalesce(produced, m.artifacts), usage = coalesce(used, m.usage),
+      assistant_output = coalesce(output, m.assistant_output),
+      status_message = CASE WHEN produced IS NULL THEN m.status_message ELSE status END,
+      error_code = error, error_message = error_said, completed_at = ended_at, updated_at = ended_at,
+      holds_slot = false, resolution = NULL, unrouted_since = NULL, wake_requested_at = NULL
+   WHERE m.tenant_id = of_tenant AND m.message_id = of_message AND coalesce(m.current_dispatch_id, '') = of_dispatch
+     AND coalesce(m.state, '') IN ('submitted', 'working', 'input-required')
+   RETURNING m.session_id, m.trace_id, m.created_at INTO message;
+  IF NOT FOUND THEN
+    ended_at := NULL;
     RETURN;
   END IF;
   -- Who closes a dispatch holds its message; only a connection that resumes changes it otherwise, namely the epoch.
@@ -238,30 +250,21 @@ BEGIN
      AND (at_epoch IS NULL OR d.epoch = at_epoch)
    RETURNING d.instance_id, d.agent_type, d.sent_at INTO dispatch;
   IF NOT FOUND THEN
-    RETURN;
+    RAISE EXCEPTION 'the dispatch is not open, or of another epoch' USING ERRCODE = 'FL001';
   END IF;
-  ended_at := now();
-  UPDATE messages m SET state = outcome, artifacts = coalesce(produced, m.artifacts), usage = coalesce(used, m.usage),
-      assistant_output = coalesce(output, m.assistant_output),
-      status_message = CASE WHEN produced IS NULL THEN m.status_message ELSE status END,
-      error_code = error, error_message = error_said, completed_at = ended_at, updated_at = ended_at,
-      holds_slot = false, resolution = NULL, unrouted_since = NULL, wake_requested_at = NULL
-   WHERE m.tenant_id = of_tenant AND m.message_id = of_message;
+  severity := CASE WHEN failed THEN 'warning' ELSE 'info' END;
   why := CASE WHEN failed THEN jsonb_build_object('error', error) ELSE '{}' END;
-  IF dispatch.sent_at IS NOT NULL THEN
-    INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
-      VALUES (of_tenant, event_ids[1], CASE WHEN failed THEN 'dispatch.failed' ELSE 'dispatch.success' END, 'dispatch', 'platform',
-        CASE WHEN failed THEN 'warning' ELSE 'info' END, message.session_id, message.trace_id,
-        why || jsonb_build_object('dispatch_id', of_dispatch, 'instance_id', dispatch.instance_id,
-          'duration_ms', milliseconds_between(dispatch.sent_at, ended_at)));
-  END IF;
-  IF NOT failed THEN
-    why := jsonb_build_object('role', 'agent', 'duration_ms', milliseconds_between(message.created_at, ended_at));
-  END IF;
   INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
-    VALUES (of_tenant, event_ids[2], CASE WHEN failed THEN 'message.error' ELSE 'message.completed' END, 'message', 'platform',
-      CASE WHEN failed THEN 'warning' ELSE 'info' END, message.session_id, message.trace_id,
-      why || jsonb_build_object('message_id', of_message, 'session_id', message.session_id));
+    SELECT of_tenant, event_ids[1], CASE WHEN failed THEN 'dispatch.failed' ELSE 'dispatch.success' END, 'dispatch', 'platform',
+           severity, message.session_id, message.trace_id, why || jsonb_build_object('dispatch_id', of_dispatch,
+             'instance_id', dispatch.instance_id, 'duration_ms', milliseconds_between(dispatch.sent_at, ended_at))
+     WHERE dispatch.sent_at IS NOT NULL
+    UNION ALL
+    SELECT of_tenant, event_ids[2], CASE WHEN failed THEN 'message.error' ELSE 'message.completed' END, 'message', 'platform',
+           severity, message.session_id, message.trace_id,
+           CASE WHEN failed THEN why
+                ELSE jsonb_build_object('role', 'agent', 'duration_ms', milliseconds_between(message.created_at, ended_at)) END
+             || jsonb_build_object('message_id', of_message, 'session_id', message.session_id);
   called := call_waiting(of_tenant, dispatch.agent_type, dispatch.instance_id, 1);
 END $function$
 ;
@@ -517,9 +520,7 @@ ALTER TABLE agents ADD CONSTRAINT agents_tenant_id_fkey FOREIGN KEY (tenant_id) 
 ALTER TABLE agents ADD CONSTRAINT agents_pkey PRIMARY KEY (tenant_id, instance_id);
 ALTER TABLE credentials ADD CONSTRAINT credentials_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
 ALTER TABLE credentials ADD CONSTRAINT credentials_pkey PRIMARY KEY (credential_id);
-ALTER TABLE dispatches ADD CONSTRAINT dispatches_state_check CHECK ((state = ANY (ARRAY['open'::text, 'completed'::text, 'input-required'::text, 'failed'::text, 'canceled'::text, 'void'::text])));
 ALTER TABLE dispatches ADD CONSTRAINT dispatches_pkey PRIMARY KEY (tenant_id, dispatch_id);
-ALTER TABLE events ADD CONSTRAINT events_severity_check CHECK ((severity = ANY (ARRAY['info'::text, 'warning'::text, 'critical'::text])));
 ALTER TABLE events ADD CONSTRAINT events_pkey PRIMARY KEY (event_id);
 ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_tenant_id_request_id_fkey FOREIGN KEY (tenant_id, request_id) REFERENCES input_requests(tenant_id, request_id);
 ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_pkey PRIMARY KEY (tenant_id, decision_id);
@@ -530,11 +531,9 @@ ALTER TABLE input_requests ADD CONSTRAINT input_requests_state_check CHECK ((sta
 ALTER TABLE input_requests ADD CONSTRAINT input_requests_tenant_id_message_id_fkey FOREIGN KEY (tenant_id, message_id) REFERENCES messages(tenant_id, message_id);
 ALTER TABLE input_requests ADD CONSTRAINT input_requests_pkey PRIMARY KEY (tenant_id, request_id);
 ALTER TABLE mesh_nodes ADD CONSTRAINT mesh_nodes_pkey PRIMARY KEY (mesh_id);
-ALTER TABLE messages ADD CONSTRAINT messages_state_check CHECK ((state = ANY (ARRAY['submitted'::text, 'working'::text, 'input-required'::text, 'completed'::text, 'failed'::text, 'canceled'::text])));
 ALTER TABLE messages ADD CONSTRAINT messages_pkey PRIMARY KEY (tenant_id, message_id);
 ALTER TABLE platform_facts ADD CONSTRAINT platform_facts_pkey PRIMARY KEY (name);
 ALTER TABLE session_agents ADD CONSTRAINT session_agents_pkey PRIMARY KEY (tenant_id, session_id, instance_id);
-ALTER TABLE sessions ADD CONSTRAINT sessions_status_check CHECK ((status = ANY (ARRAY['active'::text, 'completed'::text, 'expired'::text])));
 ALTER TABLE sessions ADD CONSTRAINT sessions_pkey PRIMARY KEY (tenant_id, session_id);
 ALTER TABLE signing_keys ADD CONSTRAINT signing_keys_pkey PRIMARY KEY (kid);
 ALTER TABLE tenants ADD CONSTRAINT tenants_pkey PRIMARY KEY (tenant_id);

@@ -9,7 +9,7 @@ import { answerFollowUp } from './follow-up.js';
 import { createMessageReads } from './read.js';
 import { type Resolved, resolveMessage } from './resolve.js';
 import type { LiveMessage, ShortWay } from './short-way.js';
-import { type JustAccepted, streamTask, waitForTask } from './watch.js';
+import { type JustAccepted, streamTask, type TaskWait, waitForTask } from './watch.js';
 
 /** What the API does with messages. Errors: PlatformError, and RpcError where only `/send` can meet it. */
 export interface Gateway {
@@ -17,12 +17,7 @@ export interface Gateway {
   /** A message that names a `taskId`: answers what its agent asked. */
   followUp(caller: Caller, params: MessageSendParams): Promise<{ message_id: string }>;
   /** @param accepted given for a message that was put on the record just now, so that the database need not be asked at once */
-  waitForTask(
-    tenantId: string,
-    messageId: string,
-    options: { waitMs: number; signal: AbortSignal; blocking: boolean; historyLength?: number },
-    accepted?: JustAccepted | null,
-  ): Promise<Task>;
+  waitForTask(tenantId: string, messageId: string, options: TaskWait, accepted?: JustAccepted | null): Promise<Task>;
   stream(
     tenantId: string,
     messageId: string,

@@ -36,8 +36,8 @@ export async function readMessage(
 /** As `readMessage` in a transaction of its own, which mostly is one round trip. */
 export async function findMessage(db: Db, tenantId: string, messageId: string): Promise<MessageWithRequest | null> {
   const [row] = await db.call<MessageRow & Record<string, unknown>>('find_message', FIND, [tenantId, messageId]);
-  if (!row || row.state !== 'input-required') return row ? { row, request: null } : null;
-  return db.tenant(tenantId, (tx) => readMessage(tx, tenantId, messageId));
+  if (row?.state === 'input-required') return db.tenant(tenantId, (tx) => readMessage(tx, tenantId, messageId));
+  return row ? { row, request: null } : null;
 }
 
 const FIND = 'SELECT * FROM find_message($1, $2)';

@@ -113,6 +113,24 @@ export interface Ending {
 export type MessageEnd = Pick<MessageRow, 'state' | 'error_code' | 'error_message' | 'updated_at' | 'completed_at'> &
   Partial<NonNullable<Ending['output']>>;
 
+interface EndRow {
+  ended_at: Date | null;
+  called: (MessageRef & SessionRef)[] | null;
+}
+
+/** What `end_dispatch` raises to undo itself: the dispatch is not open, or of another epoch. */
+const NOT_OPEN = 'FL001';
+
+async function callEnd(db: Db, values: unknown[]): Promise<EndRow | undefined> {
+  try {
+    const [row] = await db.call<EndRow & Record<string, unknown>>('end_dispatch', END, values);
+    return row;
+  } catch (error) {
+    if ((error as { code?: unknown }).code === NOT_OPEN) return undefined;
+    throw error;
+  }
+}
+
 /**
  * T2: takes the end of a dispatch and ends its message with it, in one round trip.
  * @param epoch of the connection that brought it; null where that does not matter
@@ -125,24 +143,20 @@ export async function endInOne(
   ending: Ending,
 ): Promise<{ end: MessageEnd; called: (MessageRef & SessionRef)[] } | null> {
   const { state, error, output } = ending;
-  const [row] = await db.call<{ ended_at: Date | null; called: (MessageRef & SessionRef)[] | null }>(
-    'end_dispatch',
-    END,
-    [
-      ref.tenant_id,
-      ref.message_id,
-      ref.dispatch_id,
-      epoch,
-      state,
-      error?.code ?? null,
-      error?.message ?? null,
-      output ? JSON.stringify(output.artifacts) : null,
-      output?.usage ? JSON.stringify(output.usage) : null,
-      output?.assistant_output ?? null,
-      output?.status_message ? JSON.stringify(output.status_message) : null,
-      [newId('evt'), newId('evt')],
-    ],
-  );
+  const row = await callEnd(db, [
+    ref.tenant_id,
+    ref.message_id,
+    ref.dispatch_id,
+    epoch,
+    state,
+    error?.code ?? null,
+    error?.message ?? null,
+    output ? JSON.stringify(output.artifacts) : null,
+    output?.usage ? JSON.stringify(output.usage) : null,
+    output?.assistant_output ?? null,
+    output?.status_message ? JSON.stringify(output.status_message) : null,
+    [newId('evt'), newId('evt')],
+  ]);
   if (!row?.ended_at) return null;
   const at = row.ended_at;
   const facts = { state, error_code: error?.code ?? null, error_message: error?.message ?? null };

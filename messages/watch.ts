@@ -9,6 +9,8 @@ import { agentMessage, taskOf } from './task.js';
 
 /** How often a watcher looks at the row although nobody told it of a change: a notice lost with a node costs at most this. */
 const FALLBACK_MS = 5_000;
+/** How long a message on the short way is waited for without more ado; about when its workflow takes it. */
+const LIVE_MS = 2_000;
 /** How far a slow reader may fall behind, in events and in bytes; it then misses chunks and gets those artifacts whole at the end. */
 const QUEUE_MAX = 1_024;
 const QUEUE_BYTES_MAX = 1024 * 1024;
@@ -75,34 +77,38 @@ class Feed implements Disposable {
   }
 }
 
+/** How long a caller waits for a task, and what of it. */
+export interface TaskWait {
+  waitMs: number;
+  /** Aborts when the caller leaves or the process drains; asked for when the wait lasts. */
+  signal: () => AbortSignal;
+  blocking: boolean;
+  historyLength?: number;
+}
+
 /** A message that was put on the record by the caller's own request. `live`: it goes the short way here. */
 export interface JustAccepted {
   live: LiveMessage | null;
 }
 
-/** The task of a message that goes the short way here, once T2 has ended it; null when it has to be looked up. */
-async function liveTask(
-  live: LiveMessage,
-  options: { waitMs: number; signal: AbortSignal; blocking: boolean; historyLength?: number },
-): Promise<Task | null> {
+/**
+ * The task of a message that goes the short way here, once T2 has ended it; null when it has to be looked up. Most are over in no time,
+ * so what a longer wait takes (a signal for the caller's leaving, a place on the bus) is set up after `LIVE_MS` only.
+ */
+async function liveTask(live: LiveMessage, options: TaskWait): Promise<Task | null> {
   if (!options.blocking) return taskOf(live.row, null, options);
-  const end = await settledWithin(live.ended, options.waitMs, options.signal);
+  const end = await settledWithin(live.ended, Math.min(options.waitMs, LIVE_MS));
   return end && isTerminal(end.state) ? taskOf({ ...live.row, ...end }, null, options) : null;
 }
 
-/** What `work` gives, or null when it takes longer than `waitMs` or than the signal lets it. `work` never rejects. */
-async function settledWithin<T>(work: Promise<T>, waitMs: number, signal: AbortSignal): Promise<T | null> {
+/** What `work` gives, or null when it takes longer than `waitMs`. `work` never rejects. */
+function settledWithin<T>(work: Promise<T>, waitMs: number): Promise<T | null> {
   return new Promise((resolve) => {
-    const leave = () => done(null);
-    const timer = setTimeout(leave, waitMs);
-    const done = (value: T | null) => {
+    const timer = setTimeout(() => resolve(null), waitMs);
+    void work.then((value) => {
       clearTimeout(timer);
-      signal.removeEventListener('abort', leave);
       resolve(value);
-    };
-    if (signal.aborted) leave();
-    else signal.addEventListener('abort', leave, { once: true });
-    void work.then(done);
+    });
   });
 }
 
@@ -113,23 +119,24 @@ async function settledWithin<T>(work: Promise<T>, waitMs: number, signal: AbortS
 export async function waitForTask(
   core: WatchCore,
   ref: MessageRef,
-  options: { waitMs: number; signal: AbortSignal; blocking: boolean; historyLength?: number },
+  options: TaskWait,
   accepted: JustAccepted | null = null,
 ): Promise<Task> {
   const until = Date.now() + (options.blocking ? options.waitMs : 0);
   const live = accepted?.live;
   const quick = live && (await liveTask(live, options));
   if (quick) return quick;
+  const signal = options.signal();
   const shape = options.historyLength === undefined ? {} : { historyLength: options.historyLength };
   const feed = new Feed(core, ref, false);
   try {
     // What was put on the record just now has not ended unless that has been told.
-    if (accepted && !live && options.blocking) await feed.take(Math.min(options.waitMs, FALLBACK_MS), options.signal);
+    if (accepted && !live && options.blocking) await feed.take(Math.min(options.waitMs, FALLBACK_MS), signal);
     for (;;) {
       const { row, request } = await read(core, ref);
       const leftMs = until - Date.now();
-      if (isResting(row.state) || leftMs <= 0 || options.signal.aborted) return taskOf(row, request, shape);
-      await feed.take(Math.min(leftMs, FALLBACK_MS), options.signal);
+      if (isResting(row.state) || leftMs <= 0 || signal.aborted) return taskOf(row, request, shape);
+      await feed.take(Math.min(leftMs, FALLBACK_MS), signal);
     }
   } finally {
     feed[Symbol.dispose]();

@@ -89,7 +89,7 @@ export function sendRoutes(app: FastifyInstance, deps: Deps): void {
     const { blocking = true, historyLength } = call.params.configuration ?? {};
     const wait = {
       waitMs: deps.config.SEND_WAIT_MS,
-      signal: lifetimeOf(reply.raw, deps.draining),
+      signal: () => lifetimeOf(reply.raw, deps.draining),
       blocking,
       ...(historyLength !== undefined && { historyLength }),
     };

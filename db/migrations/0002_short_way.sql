@@ -6,6 +6,13 @@
 -- Raised by whoever takes a message over; the short way renews its lease only while it is unchanged.
 ALTER TABLE messages ADD COLUMN lease_epoch integer NOT NULL DEFAULT 0;
 
+-- Every statement parses the CHECKs of a table that it writes anew: a quarter of T1 and T2. The states come from the functions below and
+-- from messages/ only; test/setup/record-checker.ts looks at them.
+ALTER TABLE messages DROP CONSTRAINT messages_state_check;
+ALTER TABLE dispatches DROP CONSTRAINT dispatches_state_check;
+ALTER TABLE sessions DROP CONSTRAINT sessions_status_check;
+ALTER TABLE events DROP CONSTRAINT events_severity_check;
+
 -- Every send took a lock on its tenant's row and looked up rows that the same statement had just written or locked.
 ALTER TABLE sessions DROP CONSTRAINT sessions_tenant_id_fkey;
 ALTER TABLE session_agents DROP CONSTRAINT session_agents_tenant_id_session_id_fkey;
@@ -120,6 +127,20 @@ BEGIN
   RETURN QUERY SELECT m.* FROM messages m WHERE m.tenant_id = of_tenant AND m.message_id = of_message;
 END $$;
 
+-- What was sent before under the same messageId, by the same credential, in the same context: 'repeat' or, with other content,
+-- 'mismatch'; `verdict` is what it is otherwise.
+CREATE FUNCTION earlier_message(
+  of_tenant text, context text, credential text, client_message text, hash bytea, otherwise text,
+  OUT its_message text, OUT its_session text, OUT verdict text
+) LANGUAGE plpgsql AS $$
+BEGIN
+  SELECT m.message_id, m.session_id, CASE WHEN m.content_hash = hash THEN 'repeat' ELSE 'mismatch' END
+    INTO its_message, its_session, verdict FROM messages m
+   WHERE m.tenant_id = of_tenant AND m.credential_id = credential AND m.requested_context = context
+     AND m.client_message_id = client_message;
+  verdict := coalesce(verdict, otherwise);
+END $$;
+
 -- T1: puts a message on the record and, where that is easy, opens its dispatch as sent, all at once. Easy: an agent that a mesh node
 -- `at_mesh` reaches itself is the right one and has room. `new_dispatch` NULL: the message is accepted only.
 -- `event_ids`: of session.created, message.received, dispatch.sent. `most` in flight for the tenant; 0 for not looked at.
@@ -133,7 +154,6 @@ CREATE FUNCTION accept_message(
   OUT its_instance text, OUT its_type text, OUT its_mode text, OUT its_epoch bigint, OUT its_url text, OUT its_card jsonb, OUT its_user text
 ) LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-  same boolean;
   room integer;
   session record;
   agent record;
@@ -142,17 +162,11 @@ DECLARE
 BEGIN
   PERFORM act_for(of_tenant);
   at := now();
-  SELECT m.message_id, m.session_id, m.content_hash = hash INTO its_message, its_session, same FROM messages m
-   WHERE m.tenant_id = of_tenant AND m.credential_id = credential AND m.requested_context = context
-     AND m.client_message_id = client_message;
-  IF FOUND THEN
-    verdict := CASE WHEN same THEN 'repeat' ELSE 'mismatch' END;
-    RETURN;
-  END IF;
   IF most > 0 AND (SELECT count(*) FROM (
        SELECT 1 FROM messages m WHERE m.tenant_id = of_tenant AND m.state IN ('submitted', 'working', 'input-required') LIMIT most
      ) AS in_flight) >= most THEN
-    verdict := 'full';
+    SELECT * INTO its_message, its_session, verdict
+      FROM earlier_message(of_tenant, context, credential, client_message, hash, 'full');
     RETURN;
   END IF;
 
@@ -178,7 +192,8 @@ BEGIN
     SELECT s.status, s.explicit, s.instance_id, s.agent_type, s.user_id INTO session FROM sessions s
      WHERE s.tenant_id = of_tenant AND s.session_id = context FOR SHARE;
     IF NOT FOUND OR session.status <> 'active' THEN
-      verdict := CASE WHEN session.status IS NULL THEN 'no_session' ELSE 'session_closed' END;
+      SELECT * INTO its_message, its_session, verdict FROM earlier_message(of_tenant, context, credential, client_message, hash,
+        CASE WHEN session.status IS NULL THEN 'no_session' ELSE 'session_closed' END);
       RETURN;
     END IF;
     its_user := session.user_id;
@@ -249,11 +264,9 @@ BEGIN
       its_instance IS NOT NULL, at, CASE WHEN its_instance IS NOT NULL THEN at END)
     ON CONFLICT (tenant_id, credential_id, requested_context, client_message_id) DO NOTHING;
   IF NOT FOUND THEN
-    -- Two first sends at once: nothing was written here, and the other's message is committed.
-    SELECT m.message_id, m.session_id, CASE WHEN m.content_hash = hash THEN 'repeat' ELSE 'mismatch' END
-      INTO its_message, its_session, verdict FROM messages m
-     WHERE m.tenant_id = of_tenant AND m.credential_id = credential AND m.requested_context = context
-       AND m.client_message_id = client_message;
+    -- Nothing was written here, and what was sent before is committed.
+    SELECT * INTO its_message, its_session, verdict
+      FROM earlier_message(of_tenant, context, credential, client_message, hash, NULL);
     RETURN;
   END IF;
   IF context = '' THEN
@@ -283,7 +296,7 @@ BEGIN
 END $$;
 
 -- T2: takes the end of a dispatch that is open, the message's current one and, where `at_epoch` is given, of that epoch; the message
--- ends with it as `outcome` (completed | failed). `ended_at` is NULL when it was not so; then nothing was written.
+-- ends with it as `outcome` (completed | failed). `ended_at` is NULL, or FL001 is raised, when it was not so; then nothing is written.
 -- `produced` NULL: the agent brought no output, and what is there stays. `event_ids`: of the dispatch's event and the message's.
 -- `called`: messages that wait for an agent, because this one has room now; whoever called wakes them.
 CREATE FUNCTION end_dispatch(
@@ -295,14 +308,22 @@ DECLARE
   message record;
   dispatch record;
   failed boolean := outcome <> 'completed';
+  severity text;
   why jsonb;
 BEGIN
   PERFORM act_for(of_tenant);
-  -- States are compared here, not in the queries: nothing but the keys may be a way to these rows.
-  SELECT m.state, m.current_dispatch_id, m.session_id, m.trace_id, m.created_at INTO message FROM messages m
-   WHERE m.tenant_id = of_tenant AND m.message_id = of_message FOR UPDATE;
-  IF NOT FOUND OR message.state NOT IN ('submitted', 'working', 'input-required')
-     OR message.current_dispatch_id IS DISTINCT FROM of_dispatch THEN
+  -- coalesce: nothing but the keys may be a way to these rows.
+  ended_at := now();
+  UPDATE messages m SET state = outcome, artifacts = coalesce(produced, m.artifacts), usage = coalesce(used, m.usage),
+      assistant_output = coalesce(output, m.assistant_output),
+      status_message = CASE WHEN produced IS NULL THEN m.status_message ELSE status END,
+      error_code = error, error_message = error_said, completed_at = ended_at, updated_at = ended_at,
+      holds_slot = false, resolution = NULL, unrouted_since = NULL, wake_requested_at = NULL
+   WHERE m.tenant_id = of_tenant AND m.message_id = of_message AND coalesce(m.current_dispatch_id, '') = of_dispatch
+     AND coalesce(m.state, '') IN ('submitted', 'working', 'input-required')
+   RETURNING m.session_id, m.trace_id, m.created_at INTO message;
+  IF NOT FOUND THEN
+    ended_at := NULL;
     RETURN;
   END IF;
   -- Who closes a dispatch holds its message; only a connection that resumes changes it otherwise, namely the epoch.
@@ -311,29 +332,20 @@ BEGIN
      AND (at_epoch IS NULL OR d.epoch = at_epoch)
    RETURNING d.instance_id, d.agent_type, d.sent_at INTO dispatch;
   IF NOT FOUND THEN
-    RETURN;
+    RAISE EXCEPTION 'the dispatch is not open, or of another epoch' USING ERRCODE = 'FL001';
   END IF;
-  ended_at := now();
-  UPDATE messages m SET state = outcome, artifacts = coalesce(produced, m.artifacts), usage = coalesce(used, m.usage),
-      assistant_output = coalesce(output, m.assistant_output),
-      status_message = CASE WHEN produced IS NULL THEN m.status_message ELSE status END,
-      error_code = error, error_message = error_said, completed_at = ended_at, updated_at = ended_at,
-      holds_slot = false, resolution = NULL, unrouted_since = NULL, wake_requested_at = NULL
-   WHERE m.tenant_id = of_tenant AND m.message_id = of_message;
+  severity := CASE WHEN failed THEN 'warning' ELSE 'info' END;
   why := CASE WHEN failed THEN jsonb_build_object('error', error) ELSE '{}' END;
-  IF dispatch.sent_at IS NOT NULL THEN
-    INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
-      VALUES (of_tenant, event_ids[1], CASE WHEN failed THEN 'dispatch.failed' ELSE 'dispatch.success' END, 'dispatch', 'platform',
-        CASE WHEN failed THEN 'warning' ELSE 'info' END, message.session_id, message.trace_id,
-        why || jsonb_build_object('dispatch_id', of_dispatch, 'instance_id', dispatch.instance_id,
-          'duration_ms', milliseconds_between(dispatch.sent_at, ended_at)));
-  END IF;
-  IF NOT failed THEN
-    why := jsonb_build_object('role', 'agent', 'duration_ms', milliseconds_between(message.created_at, ended_at));
-  END IF;
   INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
-    VALUES (of_tenant, event_ids[2], CASE WHEN failed THEN 'message.error' ELSE 'message.completed' END, 'message', 'platform',
-      CASE WHEN failed THEN 'warning' ELSE 'info' END, message.session_id, message.trace_id,
-      why || jsonb_build_object('message_id', of_message, 'session_id', message.session_id));
+    SELECT of_tenant, event_ids[1], CASE WHEN failed THEN 'dispatch.failed' ELSE 'dispatch.success' END, 'dispatch', 'platform',
+           severity, message.session_id, message.trace_id, why || jsonb_build_object('dispatch_id', of_dispatch,
+             'instance_id', dispatch.instance_id, 'duration_ms', milliseconds_between(dispatch.sent_at, ended_at))
+     WHERE dispatch.sent_at IS NOT NULL
+    UNION ALL
+    SELECT of_tenant, event_ids[2], CASE WHEN failed THEN 'message.error' ELSE 'message.completed' END, 'message', 'platform',
+           severity, message.session_id, message.trace_id,
+           CASE WHEN failed THEN why
+                ELSE jsonb_build_object('role', 'agent', 'duration_ms', milliseconds_between(message.created_at, ended_at)) END
+             || jsonb_build_object('message_id', of_message, 'session_id', message.session_id);
   called := call_waiting(of_tenant, dispatch.agent_type, dispatch.instance_id, 1);
 END $$;
