@@ -7,8 +7,10 @@ import { POOL_MAX } from './platform.mjs';
 import { createDatabase, createNamespaces, joinAgents, serverPids } from './stage.mjs';
 
 /** How much of a row is one round of it: calls in a row, in so many milliseconds at most; then milliseconds at 16 and at 64 callers. */
-const QUICK = { calls: 300, maxMs: 3_000, rampMs: 300, ms: 1_600 };
-const SLOW = { calls: 50, maxMs: 4_000, rampMs: 1_000, ms: 3_000 };
+const QUICK = { calls: 300, maxMs: 3_000, rampMs: 300, ms: 1_600, warmMs: 20_000 };
+const SLOW = { calls: 50, maxMs: 4_000, rampMs: 1_000, ms: 3_000, warmMs: 5_000 };
+/** An agent alone, which is quick to warm up. */
+const AGENT = { ...QUICK, warmMs: 2_000 };
 
 const NAMESPACES = { long: 'fleet-long', bare: 'fleet-bare' };
 
@@ -85,8 +87,8 @@ function createRows({ exchange, callers, floor, bare }) {
   const shortWay = ['short', 'postgres', 'temporal'];
   const longWay = ['long', 'postgres', 'temporal'];
   return [
-    row('agent_connected', QUICK, ['connected'], measured(direct)),
-    row('agent_hosted', QUICK, ['hosted'], measured(callers.agent.ask())),
+    row('agent_connected', AGENT, ['connected'], measured(direct)),
+    row('agent_hosted', AGENT, ['hosted'], measured(callers.agent.ask())),
     row('floor_without_http', QUICK, ['floor', 'connected', 'postgres'], within(floor)),
     row('floor', QUICK, ['floor', 'connected', 'postgres'], measured(callers.floor.send('echo'))),
     row('send_short', QUICK, [...shortWay, 'connected'], measured(callers.short.send('echo'))),

@@ -545,7 +545,7 @@ CREATE INDEX agents_by_sign ON public.agents USING btree (last_seen) WHERE (dere
 CREATE INDEX agents_routable ON public.agents USING btree (tenant_id, agent_type) WHERE (deregistered_at IS NULL);
 CREATE INDEX credentials_by_tenant ON public.credentials USING btree (tenant_id, created_at DESC);
 CREATE INDEX dispatches_newest ON public.dispatches USING btree (instance_id, tenant_id, created_at DESC);
-CREATE INDEX dispatches_open ON public.dispatches USING btree (tenant_id, instance_id) WHERE (state = 'open'::text);
+CREATE INDEX dispatches_open ON public.dispatches USING btree (tenant_id, instance_id, dispatch_id) WHERE (state = 'open'::text);
 CREATE INDEX dispatches_unreachable ON public.dispatches USING btree (tenant_id, message_id) WHERE ((state = 'void'::text) AND (error_code = 'CONNECT_FAILED'::text));
 CREATE INDEX events_by_session ON public.events USING btree (tenant_id, session_id, occurred_at DESC) WHERE (session_id <> ''::text);
 CREATE INDEX events_newest ON public.events USING btree (tenant_id, occurred_at DESC, event_id DESC);
@@ -555,12 +555,12 @@ CREATE INDEX input_requests_pending ON public.input_requests USING btree (tenant
 CREATE INDEX messages_by_session ON public.messages USING btree (session_id, message_id);
 CREATE UNIQUE INDEX messages_idempotency ON public.messages USING btree (client_message_id, credential_id, requested_context, tenant_id);
 CREATE INDEX messages_in_flight ON public.messages USING btree (tenant_id, session_id) WHERE (state = ANY (ARRAY['submitted'::text, 'working'::text, 'input-required'::text]));
-CREATE INDEX messages_slots ON public.messages USING btree (tenant_id, instance_id) WHERE holds_slot;
+CREATE INDEX messages_slots ON public.messages USING btree (tenant_id, instance_id, session_id, message_id) WHERE holds_slot;
 CREATE INDEX messages_supervised ON public.messages USING btree (supervised_at) WHERE ((supervised_at IS NOT NULL) AND (state = ANY (ARRAY['submitted'::text, 'working'::text, 'input-required'::text])));
 CREATE INDEX messages_suspending ON public.messages USING btree (tenant_id, session_id) WHERE suspends_session;
 CREATE INDEX messages_to_wake ON public.messages USING btree (wake_requested_at) WHERE (wake_requested_at IS NOT NULL);
 CREATE INDEX messages_unrouted ON public.messages USING btree (tenant_id, created_at) WHERE (unrouted_since IS NOT NULL);
-CREATE INDEX sessions_slots ON public.sessions USING btree (tenant_id, instance_id) WHERE ((status = 'active'::text) AND explicit);
+CREATE INDEX sessions_slots ON public.sessions USING btree (tenant_id, instance_id, session_id) WHERE ((status = 'active'::text) AND explicit);
 CREATE INDEX sessions_supervised ON public.sessions USING btree (supervised_at) WHERE ((supervised_at IS NOT NULL) AND (status = 'active'::text));
 CREATE INDEX sessions_to_begin ON public.sessions USING btree (wake_requested_at) WHERE ((wake_requested_at IS NOT NULL) AND (NOT explicit));
 CREATE INDEX sessions_to_wake ON public.sessions USING btree (wake_requested_at) WHERE ((wake_requested_at IS NOT NULL) AND explicit);

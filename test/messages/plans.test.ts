@@ -1,0 +1,65 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Caller } from '../../contracts/auth.js';
+import { openDb } from '../../db/pool.js';
+import { draftOf } from '../../messages/draft.js';
+import { acceptInOne, endInOne } from '../../messages/transactions.js';
+import { newId } from '../../runtime/ids.js';
+import { createLogger } from '../../runtime/logger.js';
+import { type FreshDatabase, freshDatabase } from '../setup/database.js';
+import { until } from '../setup/until.js';
+
+const MESSAGES = 400;
+/** Entries of one index that T1 and T2 of one message may look at together; a scan of its tenant would look at hundreds. */
+const ENTRIES_MOST = 10;
+const TENANT = newId('ten');
+const CALLER: Caller = {
+  tenant_id: TENANT,
+  credential_id: 'cred_1',
+  agent_type: 'x',
+  scopes: ['full'],
+  sub: 'tester',
+  iat: 0,
+  exp: 0,
+};
+
+let database: FreshDatabase;
+beforeAll(async () => {
+  database = await freshDatabase();
+  await database.query("INSERT INTO tenants (tenant_id, name) VALUES ($1, 'test')", [TENANT]);
+  await database.query(
+    `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, status, mesh_id, connection_epoch, max_concurrent_sessions)
+     VALUES ($1, 'a', 'worker', 'connected', 'available', 'mesh_1', 1, 5)`,
+    [TENANT],
+  );
+});
+afterAll(() => database?.drop());
+
+/** Entries of each index that one message's T1 and T2 looked at. */
+async function entriesRead(): Promise<Record<string, number>> {
+  const rows = await database.query<{ name: string; read: string }>(
+    `SELECT indexrelname AS name, idx_tup_read AS read FROM pg_stat_user_indexes WHERE idx_tup_read > 0
+        AND relname IN ('messages', 'dispatches', 'sessions', 'session_agents', 'events')`,
+  );
+  return Object.fromEntries(rows.map(({ name, read }) => [name, Number(read) / MESSAGES]));
+}
+
+test('plans that were made on an empty database look at a few rows of a full one', async () => {
+  // Its own connections, so that their plans are from the first message on; closing them writes their statistics.
+  const db = openDb({ url: database.url, max: 2, log: createLogger({ level: 'silent' }) });
+  const message = { kind: 'message', role: 'user', parts: [{ kind: 'text', text: 'hello' }] } as const;
+  for (let sent = 0; sent < MESSAGES; sent += 1) {
+    const params = { message: { ...message, messageId: `m${sent}`, parts: [...message.parts] }, metadata: {} };
+    const draft = draftOf(CALLER, params, { method: 'message/send' });
+    const dispatch_id = newId('dsp');
+    const row = await acceptInOne(db, draft, 100, { dispatch_id, mesh_id: 'mesh_1' });
+    expect(row.verdict).toBe('dispatched');
+    const ref = { tenant_id: TENANT, message_id: row.its_message, dispatch_id };
+    expect(await endInOne(db, ref, 1, { state: 'completed', error: null })).not.toBeNull();
+  }
+  await db.close();
+  const read = await until(async () => ((await entriesRead()).messages_pkey ? entriesRead() : undefined), {
+    what: 'the statistics',
+  });
+  const scanned = Object.entries(read).filter(([, entries]) => entries > ENTRIES_MOST);
+  expect(scanned).toEqual([]);
+});
