@@ -57,11 +57,14 @@ function unavailable(cause: unknown): PlatformError {
   return new PlatformError('SERVICE_UNAVAILABLE', 'The database cannot be reached. Try again.', { cause });
 }
 
+/** A process that stands still in a transaction keeps its locks from the others no longer than this. */
+const IDLE_IN_TRANSACTION_MS = 10_000;
+
 function createPool(url: string, role: string, max: number, log: Logger): pg.Pool {
   const pool = new pg.Pool({
     connectionString: url,
     max,
-    options: '-c timezone=UTC -c statement_timeout=30000 -c idle_in_transaction_session_timeout=60000',
+    options: `-c timezone=UTC -c statement_timeout=30000 -c idle_in_transaction_session_timeout=${IDLE_IN_TRANSACTION_MS}`,
     connectionTimeoutMillis: 5_000,
     idleTimeoutMillis: 30_000,
     keepAlive: true,
