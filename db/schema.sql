@@ -292,7 +292,7 @@ CREATE OR REPLACE FUNCTION public.milliseconds_between(earlier timestamp with ti
 AS $function$ SELECT greatest(0, (extract(epoch FROM later - earlier) * 1000)::bigint) $function$
 ;
 CREATE OR REPLACE FUNCTION public.routable_agents(of_tenant text, only_instance text, only_type text, only_skill text, for_message text)
- RETURNS TABLE(instance_id text, agent_type text, deployment_mode text, mesh_id text, connection_epoch bigint, max_concurrent_sessions integer, load integer, unreachable boolean, public_url text)
+ RETURNS TABLE(instance_id text, agent_type text, deployment_mode text, mesh_id text, connection_epoch bigint, max_concurrent_sessions integer, load integer, unreachable boolean)
  LANGUAGE plpgsql
  STABLE
  SET enable_seqscan TO 'off'
@@ -302,7 +302,7 @@ AS $function$
 BEGIN
   RETURN QUERY
     SELECT a.instance_id, a.agent_type, a.deployment_mode, a.mesh_id, a.connection_epoch, a.max_concurrent_sessions,
-           serving.load, missed.unreachable, a.public_url
+           serving.load, missed.unreachable
       FROM agents a
       CROSS JOIN LATERAL (SELECT agent_load(a.tenant_id, a.instance_id) AS load) serving
       CROSS JOIN LATERAL (

@@ -7,7 +7,7 @@
 ALTER TABLE messages ADD COLUMN lease_epoch integer NOT NULL DEFAULT 0;
 
 -- Every statement parses the CHECKs of a table that it writes anew: a quarter of T1 and T2. The states come from the functions below and
--- from messages/ only; test/setup/record-checker.ts looks at them.
+-- from messages/ only; every test of a whole platform ends with a look at them, and at what the foreign keys said.
 ALTER TABLE messages DROP CONSTRAINT messages_state_check;
 ALTER TABLE dispatches DROP CONSTRAINT dispatches_state_check;
 ALTER TABLE sessions DROP CONSTRAINT sessions_status_check;
@@ -54,13 +54,13 @@ ALTER TABLE dispatches SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_va
 -- after all others, and before them those to which no connection opened for the message that is being routed.
 CREATE FUNCTION routable_agents(of_tenant text, only_instance text, only_type text, only_skill text, for_message text)
 RETURNS TABLE (instance_id text, agent_type text, deployment_mode text, mesh_id text, connection_epoch bigint,
-               max_concurrent_sessions integer, load integer, unreachable boolean, public_url text)
+               max_concurrent_sessions integer, load integer, unreachable boolean)
 LANGUAGE plpgsql STABLE SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 BEGIN
   RETURN QUERY
     SELECT a.instance_id, a.agent_type, a.deployment_mode, a.mesh_id, a.connection_epoch, a.max_concurrent_sessions,
-           serving.load, missed.unreachable, a.public_url
+           serving.load, missed.unreachable
       FROM agents a
       CROSS JOIN LATERAL (SELECT agent_load(a.tenant_id, a.instance_id) AS load) serving
       CROSS JOIN LATERAL (

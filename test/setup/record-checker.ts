@@ -17,6 +17,25 @@ const TERMINAL_EVENTS = `('message.completed', 'message.error', 'message.cancele
 /** What holds at every moment, whatever is in flight. */
 const ALWAYS: Rule[] = [
   {
+    what: 'states are those that there are',
+    sql: `SELECT message_id AS id FROM messages
+       WHERE state NOT IN ('submitted', 'working', 'input-required', 'completed', 'failed', 'canceled')
+      UNION ALL SELECT dispatch_id FROM dispatches
+       WHERE state NOT IN ('open', 'completed', 'input-required', 'failed', 'canceled', 'void')
+      UNION ALL SELECT session_id FROM sessions WHERE status NOT IN ('active', 'completed', 'expired')
+      UNION ALL SELECT event_id FROM events WHERE severity NOT IN ('info', 'warning', 'critical')`,
+  },
+  {
+    what: 'every row has what it belongs to, of the same tenant',
+    sql: `SELECT session_id AS id FROM sessions WHERE NOT EXISTS (SELECT 1 FROM tenants t WHERE t.tenant_id = sessions.tenant_id)
+      UNION ALL SELECT message_id FROM messages m WHERE NOT EXISTS (
+        SELECT 1 FROM sessions s WHERE s.tenant_id = m.tenant_id AND s.session_id = m.session_id)
+      UNION ALL SELECT session_id FROM session_agents j WHERE NOT EXISTS (
+        SELECT 1 FROM sessions s WHERE s.tenant_id = j.tenant_id AND s.session_id = j.session_id)
+      UNION ALL SELECT dispatch_id FROM dispatches d WHERE NOT EXISTS (
+        SELECT 1 FROM messages m WHERE m.tenant_id = d.tenant_id AND m.message_id = d.message_id)`,
+  },
+  {
     what: 'a message has its terminal event exactly when it has ended, once, and of the kind that fits its state',
     sql: `SELECT m.message_id AS id FROM messages m
       LEFT JOIN events e ON e.tenant_id = m.tenant_id AND e.session_id = m.session_id
