@@ -1,11 +1,12 @@
-/** A skill as an A2A 0.3 card must name it. */
-interface CardSkill {
-  id: string;
-  name: string;
-  description: string;
-  tags: string[];
-  examples?: string[];
-}
+import type { AgentCard03, AgentCard10, CardSkill, CardVersion } from '../contracts/agent-card.js';
+import type { TokenClaims } from '../contracts/auth.js';
+import { type FleetSkills, listSkills } from '../db/skills.js';
+import type { ApiDeps } from './deps.js';
+
+/** What a card is made of beside the skills. */
+export type CardDeps = Pick<ApiDeps, 'db' | 'baseUrl' | 'version'>;
+
+type Caller = Pick<TokenClaims, 'tenant_id'>;
 
 /** What a card says to those who bring no token: nothing of any tenant's. */
 const PLATFORM_SKILL: CardSkill = {
@@ -16,6 +17,11 @@ const PLATFORM_SKILL: CardSkill = {
   tags: ['fleet', 'routing', 'orchestration'],
 };
 const MEDIA_TYPES = ['text/plain', 'application/json'];
+const CAPABILITIES = { streaming: true, pushNotifications: false };
+const EXTENDED_CARD = false;
+/** Spoken on `/send`, the preferred one first. */
+const PROTOCOL_VERSIONS = ['0.3'];
+const BEARER = { scheme: 'bearer', bearerFormat: 'JWT', description: 'From POST /auth/get_token' };
 
 function text(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
@@ -25,38 +31,89 @@ function texts(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
 }
 
+/** The lists that an agent filled, by their names. */
+function filled(skill: Record<string, unknown>, names: ('examples' | 'inputModes' | 'outputModes')[]) {
+  const lists = names.map((name) => [name, texts(skill[name])] as const);
+  return Object.fromEntries(lists.filter(([, list]) => list.length > 0));
+}
+
 /** An agent's own words for a skill, completed where it left out what a card must have. */
 function toCardSkill(skill: Record<string, unknown>): CardSkill {
   const id = String(skill.id);
   const name = text(skill.name) ?? id;
-  const examples = texts(skill.examples);
   const description = text(skill.description) ?? name;
-  return { id, name, description, tags: texts(skill.tags), ...(examples.length > 0 && { examples }) };
+  return {
+    id,
+    name,
+    description,
+    tags: texts(skill.tags),
+    ...filled(skill, ['examples', 'inputModes', 'outputModes']),
+  };
 }
 
-/**
- * The platform's A2A 0.3 agent card, with `supportedInterfaces` beside it (a2a.md).
- * @param options.fleet the skills of the caller's agents; null for a caller without a token
- */
-export function buildAgentCard(options: { baseUrl: string; version: string; fleet: Record<string, unknown>[] | null }) {
-  const url = `${options.baseUrl}/send`;
+/** What both versions say in the same words. */
+function commonFields({ baseUrl, version }: CardDeps, fleet: FleetSkills | null) {
+  const url = `${baseUrl()}/send`;
   return {
-    protocolVersion: '0.3.0',
     name: 'Agent Fleet Platform',
     description: 'Routes messages to a fleet of agents and keeps every one of them until it is answered.',
+    version,
+    supportedInterfaces: PROTOCOL_VERSIONS.map((protocolVersion) => ({
+      url,
+      protocolBinding: 'JSONRPC' as const,
+      protocolVersion,
+    })),
+    defaultInputModes: MEDIA_TYPES,
+    defaultOutputModes: MEDIA_TYPES,
+    skills: fleet && fleet.skills.length > 0 ? fleet.skills.map(toCardSkill) : [PLATFORM_SKILL],
+  };
+}
+
+function card03(deps: CardDeps, fleet: FleetSkills | null): AgentCard03 {
+  const url = `${deps.baseUrl()}/send`;
+  return {
+    protocolVersion: '0.3.0',
+    ...commonFields(deps, fleet),
     url,
     preferredTransport: 'JSONRPC',
     additionalInterfaces: [{ url, transport: 'JSONRPC' }],
-    supportedInterfaces: [{ url, protocolBinding: 'JSONRPC', protocolVersion: '0.3' }],
-    version: options.version,
-    capabilities: { streaming: true, pushNotifications: false, stateTransitionHistory: false },
-    defaultInputModes: MEDIA_TYPES,
-    defaultOutputModes: MEDIA_TYPES,
-    securitySchemes: {
-      bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: 'A token from POST /auth/get_token' },
-    },
+    capabilities: { ...CAPABILITIES, stateTransitionHistory: false },
+    securitySchemes: { bearer: { type: 'http', ...BEARER } },
     security: [{ bearer: [] }],
-    supportsAuthenticatedExtendedCard: false,
-    skills: options.fleet && options.fleet.length > 0 ? options.fleet.map(toCardSkill) : [PLATFORM_SKILL],
+    supportsAuthenticatedExtendedCard: EXTENDED_CARD,
   };
+}
+
+function card10(deps: CardDeps, fleet: FleetSkills | null): AgentCard10 {
+  return {
+    ...commonFields(deps, fleet),
+    capabilities: { ...CAPABILITIES, extendedAgentCard: EXTENDED_CARD },
+    securitySchemes: { bearer: { httpAuthSecurityScheme: BEARER } },
+    securityRequirements: [{ schemes: { bearer: { list: [] } } }],
+  };
+}
+
+/**
+ * The platform's agent card (a2a.md).
+ * @param fleet the skills of the caller's agents; null for a caller without a token
+ */
+export function agentCard(deps: CardDeps, version: CardVersion, fleet: FleetSkills | null): AgentCard03 | AgentCard10 {
+  return version === '1.0' ? card10(deps, fleet) : card03(deps, fleet);
+}
+
+/** The skills of the caller's own fleet, as of now. */
+export function fleetOf({ db }: CardDeps, { tenant_id }: Caller): Promise<FleetSkills> {
+  return db.tenant(tenant_id, (tx) => listSkills(tx, tenant_id));
+}
+
+/**
+ * What `agent/getAuthenticatedExtendedCard` (0.3) and `GetExtendedAgentCard` (1.0) answer: the card with the skills of the caller's
+ * fleet, of which the public one says nothing.
+ */
+export async function extendedCard(
+  deps: CardDeps,
+  caller: Caller,
+  version: CardVersion,
+): Promise<AgentCard03 | AgentCard10> {
+  return agentCard(deps, version, await fleetOf(deps, caller));
 }

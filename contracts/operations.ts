@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { RpcRequest, Task } from './a2a.js';
+import { AgentCardResponse } from './agent-card.js';
 import * as agents from './agents.js';
 import * as auth from './auth.js';
 import { HealthResponse } from './health.js';
@@ -231,8 +232,8 @@ export const OPERATIONS = {
     '/.well-known/agent-card.json',
     'Platform',
     'optional',
-    'The A2A agent card; with a token, the skills of its fleet',
-    AnyObject,
+    'The A2A agent card: 0.3, or 1.0 by A2A-Version; with a token, the skills of its fleet',
+    AgentCardResponse,
     [304, 401, 500, 503],
   ),
   openapi: reading('/openapi.json', 'Platform', 'public', 'This description', AnyObject),

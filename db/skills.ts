@@ -15,7 +15,8 @@ const SKILLS = `
   WITH own AS (
     SELECT DISTINCT ON (skill ->> 'id') skill ->> 'id' AS id,
       jsonb_build_object('id', skill -> 'id', 'name', skill -> 'name', 'description', skill -> 'description',
-        'tags', skill -> 'tags', 'examples', skill -> 'examples') AS skill
+        'tags', skill -> 'tags', 'examples', skill -> 'examples', 'inputModes', skill -> 'inputModes',
+        'outputModes', skill -> 'outputModes') AS skill
       FROM agents a
       CROSS JOIN LATERAL jsonb_array_elements(a.skills ||
         CASE WHEN jsonb_typeof(a.agent_card -> 'skills') = 'array' THEN a.agent_card -> 'skills' ELSE '[]' END) skill

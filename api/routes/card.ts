@@ -1,31 +1,42 @@
 import { createHash } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
+import type { CardVersion } from '../../contracts/agent-card.js';
 import { OPERATIONS } from '../../contracts/operations.js';
-import { listSkills } from '../../db/skills.js';
-import { buildAgentCard } from '../agent-card.js';
-import type { ApiDeps } from '../deps.js';
+import { agentCard, type CardDeps, fleetOf } from '../agent-card.js';
 
 const MAX_AGE_SECONDS = 60;
 
+/** Whoever asks in another version than 1.x, or in none, gets the card that names every version. */
+function versionOf(header: string | string[] | undefined): CardVersion {
+  return /^1\.\d+$/.test([header].flat().join(',').trim()) ? '1.0' : '0.3';
+}
+
+/** Whether the caller holds this very body (RFC 9110, 13.1.2). */
+function isKnown(ifNoneMatch: string | undefined, etag: string): boolean {
+  const known = (ifNoneMatch ?? '').split(',').map((tag) => tag.trim().replace(/^W\//, ''));
+  return known.includes(etag) || known.includes('*');
+}
+
+function latest(one: Date, other: Date | null | undefined): Date {
+  return other && other > one ? other : one;
+}
+
 /** The agent card (a2a.md): public without a token; with one, the skills of the caller's fleet. */
-export function cardRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'db' | 'baseUrl' | 'version'>): void {
+export function cardRoutes(app: FastifyInstance, deps: CardDeps): void {
   const startedAt = new Date();
   const { path, access } = OPERATIONS.agentCard;
 
   app.get(path, { config: { access } }, async (request, reply) => {
-    const tenantId = request.caller?.tenant_id;
-    const fleet = tenantId === undefined ? null : await deps.db.tenant(tenantId, (tx) => listSkills(tx, tenantId));
-    const card = buildAgentCard({ baseUrl: deps.baseUrl(), version: deps.version, fleet: fleet?.skills ?? null });
-    const body = JSON.stringify(card);
+    const fleet = request.caller ? await fleetOf(deps, request.caller) : null;
+    const body = JSON.stringify(agentCard(deps, versionOf(request.headers['a2a-version']), fleet));
     const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 27)}"`;
     reply.headers({
       etag,
       'cache-control': `${fleet ? 'private' : 'public'}, max-age=${MAX_AGE_SECONDS}`,
-      'last-modified': (fleet?.changed_at ?? startedAt).toUTCString(),
+      'last-modified': latest(startedAt, fleet?.changed_at).toUTCString(),
       vary: 'A2A-Version, Authorization',
     });
-    const known = (request.headers['if-none-match'] ?? '').split(',').map((tag) => tag.trim().replace(/^W\//, ''));
-    if (known.includes(etag) || known.includes('*')) return reply.code(304).send();
+    if (isKnown(request.headers['if-none-match'], etag)) return reply.code(304).send();
     return reply.type('application/json; charset=utf-8').send(body);
   });
 }

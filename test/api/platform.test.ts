@@ -28,53 +28,6 @@ test('health is 503 while Temporal is away', async () => {
   }
 });
 
-test('the public card lists nothing of any tenant; with a token, the skills of its fleet', async () => {
-  const skills = [{ id: 'paint', name: 'Paint', tags: ['colour', 7] }, { id: 'wash' }];
-  const agent_card = {
-    name: 'x',
-    skills: [{ id: 'dry', description: 'Dries' }, { id: 7 }, 'nonsense', { id: 'paint' }],
-  };
-  await api.client.post('/agents/register', { agent_type: 'painter', skills, agent_card });
-  await api.client.post('/agents/register', { agent_type: 'odd', agent_card: { skills: 'none' } });
-  const path = '/.well-known/agent-card.json';
-  const open = await api.client.get(path);
-  expect(open.body).toMatchObject({
-    protocolVersion: '0.3.0',
-    url: `${api.baseUrl}/send`,
-    preferredTransport: 'JSONRPC',
-    supportedInterfaces: [{ url: `${api.baseUrl}/send`, protocolBinding: 'JSONRPC', protocolVersion: '0.3' }],
-    skills: [{ id: 'fleet.route' }],
-  });
-  expect(open.headers.get('vary')).toBe('A2A-Version, Authorization');
-  expect(open.headers.get('cache-control')).toContain('public');
-  expect(open.headers.get('last-modified')).toMatch(/GMT$/);
-  const headers = { authorization: `Bearer ${await api.client.token()}` };
-  const own = await api.client.raw(path, null, headers, 'GET');
-  expect((own.body as { skills: unknown }).skills).toEqual([
-    { id: 'dry', name: 'dry', description: 'Dries', tags: [] },
-    { id: 'paint', name: 'Paint', description: 'Paint', tags: ['colour'] },
-    { id: 'wash', name: 'wash', description: 'wash', tags: [] },
-  ]);
-  expect(own.headers.get('cache-control')).toContain('private');
-  const etag = own.headers.get('etag') ?? '';
-  expect((await api.client.raw(path, null, { ...headers, 'if-none-match': etag }, 'GET')).status).toBe(304);
-  expect((await api.client.raw(path, null, { 'if-none-match': etag }, 'GET')).status).toBe(200);
-  expect((await api.client.raw(path, null, { authorization: 'Bearer x' }, 'GET')).status).toBe(401);
-});
-
-test('a card says of large fleets the first skills by id, up to 1 MiB, and nothing that a card does not tell', async () => {
-  const client = await api.clientOf(await api.otherTenant(), ['full']);
-  for (let agent = 10; agent < 30; agent++) {
-    const skills = [{ id: `paint-${agent}`, description: 'x'.repeat(60_000), palette: 'y'.repeat(5_000) }];
-    expect((await client.post('/agents/register', { agent_type: 'painter', skills })).status).toBe(200);
-  }
-  const headers = { authorization: `Bearer ${await client.token()}` };
-  const { body } = await api.client.raw('/.well-known/agent-card.json', null, headers, 'GET');
-  const { skills } = body as { skills: { id: string }[] };
-  expect(skills.map(({ id }) => id)).toEqual(Array.from({ length: 17 }, (_, agent) => `paint-${agent + 10}`));
-  expect(Object.keys(skills[0] ?? {})).toEqual(['id', 'name', 'description', 'tags']);
-});
-
 test('the description names every operation, its scope, and what is experimental', async () => {
   const { body } = await api.client.get('/openapi.json');
   const { openapi, info, paths, components } = body as {
