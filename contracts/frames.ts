@@ -4,6 +4,7 @@ import { AgentCard, HeartbeatPayload, Skills, Tools } from './agents.js';
 import { AgentInputRequest, Usage } from './messages.js';
 import { Artifact, Part } from './parts.js';
 import { AgentType, InstanceId } from './primitives.js';
+import { ToolCallPayload, ToolResult } from './tools.js';
 
 export const SUBPROTOCOL = 'service.v1';
 
@@ -133,6 +134,8 @@ export const AGENT_FRAME_PAYLOADS = {
   dispatch_ack: DispatchAckPayload,
   dispatch_chunk: DispatchChunkPayload,
   dispatch_result: DispatchResultPayload,
+  tool_call: ToolCallPayload,
+  tool_result: ToolResult,
   heartbeat: HeartbeatPayload,
   ping: PingPayload,
   pong: PingPayload,

@@ -33,4 +33,11 @@ export const LIMITS = {
   heartbeatStaleMs: 90_000,
   agentReapMs: 600_000,
   hostedTokenSeconds: 60,
+  toolArgumentsBytes: 256 * 1024,
+  toolResultBytes: 512 * 1024,
+  toolDeadlineMsDefault: 60_000,
+  toolCallDepthMax: 8,
+  toolCallsInFlightPerCaller: 64,
+  toolCallsInHandPerAgent: 64,
+  toolCallsInFlightPerNode: 4_096,
 } as const;

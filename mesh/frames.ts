@@ -9,17 +9,24 @@ import {
   REPLY_FRAMES,
   type WelcomePayload,
 } from '../contracts/frames.js';
+import type { ToolDelivery, ToolResult } from '../contracts/tools.js';
 import { uuidv7 } from '../runtime/ids.js';
 import { jsonProblem, makeWellFormed, mayBeIllFormed } from '../runtime/json-guard.js';
 
-type Payloads = { [Type in keyof typeof AGENT_FRAME_PAYLOADS]: z.infer<(typeof AGENT_FRAME_PAYLOADS)[Type]> } & {
-  tool_call: Record<string, unknown>;
-  tool_result: Record<string, unknown>;
-};
+type Payloads = { [Type in keyof typeof AGENT_FRAME_PAYLOADS]: z.infer<(typeof AGENT_FRAME_PAYLOADS)[Type]> };
 
-/** A frame from an agent, checked. `reply_to` is '' where the frame answers nothing. */
+/**
+ * A frame from an agent, checked. `reply_to` is '' where the frame answers nothing; `traceparent` is a tool call's trace context as a
+ * W3C header, where the envelope has a whole one.
+ */
 export type AgentFrame = {
-  [Type in keyof Payloads]: { type: Type; id: string; reply_to: string; payload: Payloads[Type] };
+  [Type in keyof Payloads]: {
+    type: Type;
+    id: string;
+    reply_to: string;
+    traceparent?: string;
+    payload: Payloads[Type];
+  };
 }[keyof Payloads];
 
 /** What a text message turned out to be. `bad` closes the socket, `unknown` does not (specification section 6). */
@@ -50,13 +57,20 @@ function parsePayload(envelope: FrameEnvelope): Inbound {
   if (!isKnown(type)) return { kind: 'unknown', id, type };
   const reply_to = envelope.in_reply_to ?? '';
   if (REPLY_FRAMES.includes(type) && reply_to === '') return { kind: 'bad', id, problem: `${type} needs in_reply_to.` };
-  if (type === 'tool_call' || type === 'tool_result') {
-    return { kind: 'frame', frame: { type, id, reply_to, payload: envelope.payload } };
-  }
   if (type === 'welcome' || type === 'dispatch') return { kind: 'bad', id, problem: `An agent does not send ${type}.` };
   const payload = AGENT_FRAME_PAYLOADS[type].safeParse(envelope.payload);
   if (!payload.success) return { kind: 'bad', id, problem: describe(payload.error, 'payload.') };
-  return { kind: 'frame', frame: { type, id, reply_to, payload: payload.data } as AgentFrame };
+  const frame = { type, id, reply_to, payload: payload.data } as AgentFrame;
+  if (frame.type === 'tool_call') frame.traceparent = traceparentOf(envelope);
+  return { kind: 'frame', frame };
+}
+
+const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-01$/;
+
+function traceparentOf({ trace_id, parent_span_id }: FrameEnvelope): string | undefined {
+  if (!trace_id || !parent_span_id) return undefined;
+  const traceparent = `00-${trace_id}-${parent_span_id}-01`;
+  return TRACEPARENT.test(traceparent) ? traceparent : undefined;
 }
 
 function isKnown(type: string): type is FrameType {
@@ -71,7 +85,8 @@ function describe(error: z.ZodError, prefix = ''): string {
 interface MeshPayloads {
   welcome: WelcomePayload;
   dispatch: DispatchPayload;
-  tool_result: { ok: false; error: { code: string; message: string; retryable: boolean } };
+  tool_call: ToolDelivery;
+  tool_result: ToolResult;
   ping: { nonce?: string };
   pong: { nonce?: string };
   error: { code: FrameErrorCode; message: string; retryable: boolean; details?: unknown };
