@@ -1,6 +1,7 @@
 import type { HealthResponse } from '../contracts/health.js';
 import type { Db } from '../db/pool.js';
 import type { Gateway } from '../messages/gateway.js';
+import type { PushConfigs } from '../messages/push-configs.js';
 import type { Sessions } from '../messages/sessions.js';
 import type { Authenticator } from '../runtime/authenticator.js';
 import type { Config } from '../runtime/config.js';
@@ -18,6 +19,7 @@ export interface ApiDeps {
   tokens: TokenIssuer;
   secrets: Secrets;
   gateway: Gateway;
+  pushConfigs: PushConfigs;
   sessions: Sessions;
   /** Called when a hosted agent of the tenant can take work, so that messages that wait for one are routed at once. */
   agentJoined: (tenantId: string, agent: { agent_type: string; instance_id: string }) => Promise<void>;

@@ -4,6 +4,7 @@ import { LIMITS } from '../contracts/limits.js';
 import { textOf } from '../contracts/parts.js';
 import { newId } from '../runtime/ids.js';
 import { fingerprint } from './fingerprint.js';
+import type { PreparedPush } from './push-configs.js';
 import type { MessageRow } from './rows.js';
 import { RpcError } from './rpc-error.js';
 import { traceFrom } from './trace.js';
@@ -14,6 +15,8 @@ export interface AcceptContext {
   method: 'message/send' | 'message/stream';
   traceparent?: string;
   baggage?: string;
+  /** Who is told of the task's changes, set before the first of them. A repeat of a message sets nothing. */
+  push?: PreparedPush;
 }
 
 /**
@@ -53,12 +56,13 @@ export function draftOf(caller: Caller, params: MessageSendParams, context: Acce
     deadline_ms: deadline_ms ?? LIMITS.deadlineMsDefault,
     created_by: caller.sub,
     idle_timeout_seconds: LIMITS.idleTimeoutSecondsDefault,
+    ...(context.push && { push: context.push }),
   };
 }
 
 /** The row of a message that T1 has just written, without reading it. */
 export function writtenRow(draft: NewMessage, at: Date, dispatch: DispatchedTo): MessageRow {
-  const { created_by: _creator, idle_timeout_seconds: _idle, ...facts } = draft;
+  const { created_by: _creator, idle_timeout_seconds: _idle, push: _push, ...facts } = draft;
   return {
     ...facts,
     ...dispatch,

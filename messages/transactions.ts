@@ -1,9 +1,11 @@
 import type { Usage } from '../contracts/messages.js';
 import type { Artifact } from '../contracts/parts.js';
 import type { Db } from '../db/pool.js';
+import { noteFirstState, putPushConfig } from '../db/push.js';
 import { newId } from '../runtime/ids.js';
 import type { MessageRef, SessionRef } from './core.js';
 import type { DispatchRef } from './dispatches.js';
+import { type PreparedPush, pushConfigId } from './push-configs.js';
 import type { MessageRow } from './rows.js';
 
 /** `fleet` functions of the migrations, with as many parameters as are counted. */
@@ -38,6 +40,8 @@ export type NewMessage = Pick<
   /** Who opens the session where none is named, and after how long it idles out. */
   created_by: string;
   idle_timeout_seconds: number;
+  /** Who is told of its changes. */
+  push?: PreparedPush;
 };
 
 /** A dispatch that T1 may open: its id, and the node that would send it. */
@@ -61,13 +65,27 @@ export interface AcceptRow {
   its_user: string | null;
 }
 
+/** T1 with the push-notification config that came with the message, in one transaction of several round trips. */
+async function acceptWithPush(db: Db, draft: NewMessage, push: PreparedPush, values: unknown[]): Promise<AcceptRow[]> {
+  return db.tenant(draft.tenant_id, async (tx) => {
+    const rows = await tx.query<AcceptRow & Record<string, unknown>>(ACCEPT, values, 'accept_message');
+    const [row] = rows;
+    if (row?.verdict !== 'accepted' && row?.verdict !== 'dispatched') return rows;
+    const of = { tenant_id: draft.tenant_id, message_id: row.its_message };
+    const config_id = pushConfigId(push.config_id, row.its_message);
+    await putPushConfig(tx, of, { ...push, config_id });
+    if (row.verdict === 'dispatched') await noteFirstState(tx, of, config_id, 'working');
+    return rows;
+  });
+}
+
 /**
  * T1: puts a message on the record and opens its dispatch where that is easy, in one round trip (architecture.md, decision 11).
  * @param most the tenant's bound of messages in flight; 0 when it need not be looked at
  * @param offer null: the message is accepted only
  */
 export async function acceptInOne(db: Db, draft: NewMessage, most: number, offer: Offer | null): Promise<AcceptRow> {
-  const [row] = await db.call<AcceptRow & Record<string, unknown>>('accept_message', ACCEPT, [
+  const values = [
     draft.tenant_id,
     draft.message_id,
     draft.session_id,
@@ -92,7 +110,10 @@ export async function acceptInOne(db: Db, draft: NewMessage, most: number, offer
     offer?.dispatch_id ?? null,
     offer?.mesh_id ?? null,
     [newId('evt'), newId('evt'), newId('evt')],
-  ]);
+  ];
+  const [row] = await (draft.push
+    ? acceptWithPush(db, draft, draft.push, values)
+    : db.call<AcceptRow & Record<string, unknown>>('accept_message', ACCEPT, values));
   if (!row) throw new Error('accept_message gave no row');
   return row;
 }

@@ -9,6 +9,7 @@ import type { MessageCore } from '../messages/core.js';
 import { createDispatches } from '../messages/dispatch-store.js';
 import type { Dispatches } from '../messages/dispatches.js';
 import { createMemoryBus } from '../messages/memory-bus.js';
+import { createPushConfigs, type PushConfigs } from '../messages/push-configs.js';
 import { createRedisBus } from '../messages/redis-bus.js';
 import { createSessions, type Sessions } from '../messages/sessions.js';
 import { connectTemporal, type TemporalLink } from '../messages/temporal.js';
@@ -45,6 +46,7 @@ export interface Foundation {
   core: MessageCore;
   dispatches: Dispatches;
   sessions: Sessions;
+  pushConfigs: PushConfigs;
   /** Closes what this opened, last first. */
   close(): Promise<void>;
 }
@@ -128,6 +130,7 @@ export async function layFoundation(options: {
     core,
     dispatches: createDispatches(core),
     sessions: createSessions(core),
+    pushConfigs: createPushConfigs({ db, secrets, outbound }),
     close: async () => {
       await waker.settled();
       await outbound.close();

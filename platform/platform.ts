@@ -58,6 +58,7 @@ async function buildHttp(
     tokens: foundation.tokens,
     secrets: foundation.secrets,
     gateway: createGateway(core, () => door.open),
+    pushConfigs: foundation.pushConfigs,
     sessions: foundation.sessions,
     agentJoined: (tenantId, agent) => foundation.dispatches.agentJoined(tenantId, agent),
     outbound: foundation.outbound,

@@ -7,6 +7,7 @@ import { createTenant } from '../../db/tenants.js';
 import type { MessageCore } from '../../messages/core.js';
 import { createGateway } from '../../messages/gateway.js';
 import { createMemoryBus } from '../../messages/memory-bus.js';
+import { createPushConfigs } from '../../messages/push-configs.js';
 import { createSessions } from '../../messages/sessions.js';
 import { createAuthenticator } from '../../runtime/authenticator.js';
 import { createLogger } from '../../runtime/logger.js';
@@ -60,6 +61,7 @@ export async function serveApi(database: FreshDatabase, options: ServedApiOption
     tokens,
     secrets,
     gateway: createGateway(core),
+    pushConfigs: createPushConfigs({ db, secrets, outbound }),
     sessions: createSessions(core),
     agentJoined: async () => undefined,
     outbound,

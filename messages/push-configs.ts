@@ -1,0 +1,142 @@
+import type { Caller } from '../contracts/auth.js';
+import { type A2aVersion, PUSH_LIMITS, type PushNotificationConfig } from '../contracts/push.js';
+import type { Db } from '../db/pool.js';
+import { lockForPush, type PushConfigRow, pushConfigsOf, putPushConfig, removePushConfig } from '../db/push.js';
+import { type Outbound, OutboundError } from '../runtime/outbound.js';
+import type { Secrets } from '../runtime/secrets.js';
+import { sealPushSecrets } from './push-secrets.js';
+import { RpcError } from './rpc-error.js';
+
+/** A config that was checked, its secrets sealed: what `AcceptContext.push` takes. Its id is null where the caller gave none. */
+export type PreparedPush = Omit<PushConfigRow, 'config_id'> & { config_id: string | null };
+
+/** A config as it is shown: `id` is always there, `token` and `credentials` never are. */
+export type ShownPushConfig = Omit<PushNotificationConfig, 'token'> & { id: string };
+
+/** Which configs of a task, at most 16 in all. */
+export interface PushConfigPage {
+  /** 1 to 100; all when absent. */
+  pageSize?: number;
+  /** `nextPageToken` of the page before. */
+  pageToken?: string;
+}
+
+/**
+ * `tasks/pushNotificationConfig/{set,get,list,delete}` and their 1.0 names. All: @throws RpcError TASK_NOT_FOUND when the caller's tenant has
+ * no such task.
+ */
+export interface PushConfigs {
+  /**
+   * Checks a config without writing it: for one that comes with a message.
+   * @throws RpcError INVALID_PARAMS for a URL that is not http(s), has credentials in it or names a forbidden address
+   */
+  prepare(config: PushNotificationConfig, version: A2aVersion): PreparedPush;
+  /**
+   * Sets a config: from the task's next change of state on it is told of each. One of the same id is replaced; without an id it has the
+   * task's, so that a repeat adds none. A task that has ended takes it too, and nothing comes of it.
+   * @param version of A2A in which it is told
+   * @returns the config as it was given, with its id
+   * @throws RpcError INVALID_PARAMS as `prepare`, and beyond 16 configs of one task
+   */
+  set(
+    caller: Pick<Caller, 'tenant_id'>,
+    taskId: string,
+    config: PushNotificationConfig,
+    version: A2aVersion,
+  ): Promise<PushNotificationConfig & { id: string }>;
+  /** One config: the task's own or the oldest where no id is given. @throws RpcError TASK_NOT_FOUND when there is none */
+  get(caller: Pick<Caller, 'tenant_id'>, taskId: string, id?: string): Promise<ShownPushConfig>;
+  /** The oldest first. `nextPageToken` is empty at the end. @throws RpcError INVALID_PARAMS for an unknown page token */
+  list(
+    caller: Pick<Caller, 'tenant_id'>,
+    taskId: string,
+    page?: PushConfigPage,
+  ): Promise<{ configs: ShownPushConfig[]; nextPageToken: string }>;
+  /** Removes a config and what was still to be told to it. One that is not there is removed already. */
+  delete(caller: Pick<Caller, 'tenant_id'>, taskId: string, id: string): Promise<void>;
+}
+
+/** The id of a config that was given none. */
+export function pushConfigId(id: string | null | undefined, taskId: string): string {
+  return id || taskId;
+}
+
+function shown(row: PushConfigRow): ShownPushConfig {
+  const authentication = row.schemes.length > 0 && { authentication: { schemes: row.schemes } };
+  return { id: row.config_id, url: row.url, ...authentication };
+}
+
+function noTask(): RpcError {
+  return new RpcError('TASK_NOT_FOUND', 'There is no task of that id.');
+}
+
+function checkedUrl(outbound: Pick<Outbound, 'checkUrl'>, url: string): string {
+  try {
+    outbound.checkUrl(url);
+    return url;
+  } catch (error) {
+    if (!(error instanceof OutboundError)) throw error;
+    const why = error.code === 'FORBIDDEN_ADDRESS' ? 'must not name a private address' : 'must be an http(s) URL';
+    throw new RpcError('INVALID_PARAMS', `pushNotificationConfig.url: ${why}`);
+  }
+}
+
+function pageOf(configs: ShownPushConfig[], { pageSize, pageToken }: PushConfigPage) {
+  const before = pageToken ? configs.findIndex(({ id }) => id === pageToken) : -1;
+  if (pageToken && before < 0) throw new RpcError('INVALID_PARAMS', 'pageToken: is not of this list');
+  const rest = configs.slice(before + 1);
+  const page = rest.slice(0, pageSize || rest.length);
+  return { configs: page, nextPageToken: page.length < rest.length ? (page.at(-1)?.id ?? '') : '' };
+}
+
+/** Push-notification configs on Postgres, their secrets encrypted. */
+export function createPushConfigs(means: {
+  db: Db;
+  secrets: Pick<Secrets, 'encrypt'>;
+  outbound: Pick<Outbound, 'checkUrl'>;
+}): PushConfigs {
+  const { db, secrets, outbound } = means;
+  const read = async (tenantId: string, taskId: string): Promise<PushConfigRow[]> => {
+    const rows = await db.tenant(tenantId, (tx) => pushConfigsOf(tx, { tenant_id: tenantId, message_id: taskId }));
+    if (!rows) throw noTask();
+    return rows;
+  };
+  const prepare = (config: PushNotificationConfig, version: A2aVersion): PreparedPush => ({
+    config_id: config.id || null,
+    url: checkedUrl(outbound, config.url),
+    schemes: config.authentication?.schemes ?? [],
+    secrets: sealPushSecrets(secrets, { token: config.token, credentials: config.authentication?.credentials }),
+    protocol_version: version,
+  });
+  return {
+    prepare,
+    set: async ({ tenant_id }, taskId, config, version) => {
+      const prepared = prepare(config, version);
+      const id = pushConfigId(prepared.config_id, taskId);
+      const of = { tenant_id, message_id: taskId };
+      await db.tenant(tenant_id, async (tx) => {
+        if (!(await lockForPush(tx, of))) throw noTask();
+        const others = (await pushConfigsOf(tx, of))?.filter(({ config_id }) => config_id !== id) ?? [];
+        if (others.length >= PUSH_LIMITS.configsPerTask)
+          throw new RpcError('INVALID_PARAMS', `A task has at most ${PUSH_LIMITS.configsPerTask} configurations.`);
+        await putPushConfig(tx, of, { ...prepared, config_id: id });
+      });
+      return { ...config, id };
+    },
+    get: async ({ tenant_id }, taskId, id) => {
+      const rows = await read(tenant_id, taskId);
+      const own = rows.find(({ config_id }) => config_id === pushConfigId(id, taskId));
+      const found = id ? own : (own ?? rows[0]);
+      if (!found) throw new RpcError('TASK_NOT_FOUND', 'The task has no such push notification configuration.');
+      return shown(found);
+    },
+    list: async ({ tenant_id }, taskId, page = {}) => pageOf((await read(tenant_id, taskId)).map(shown), page),
+    delete: async ({ tenant_id }, taskId, id) => {
+      const of = { tenant_id, message_id: taskId };
+      await db.tenant(tenant_id, async (tx) => {
+        if (!(await lockForPush(tx, of))) throw noTask();
+        await removePushConfig(tx, of, id);
+      });
+    },
+  };
+}

@@ -1,0 +1,207 @@
+import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Caller } from '../../contracts/auth.js';
+import { PUSH_LIMITS, PushNotificationConfig } from '../../contracts/push.js';
+import { lockForPush, putPushConfig } from '../../db/push.js';
+import type { MessageCore } from '../../messages/core.js';
+import { createGateway, type Gateway } from '../../messages/gateway.js';
+import { createMemoryBus } from '../../messages/memory-bus.js';
+import { createPushConfigs, type PreparedPush, type PushConfigs } from '../../messages/push-configs.js';
+import { RpcError } from '../../messages/rpc-error.js';
+import { newId } from '../../runtime/ids.js';
+import { createLogger } from '../../runtime/logger.js';
+import { createOutbound, type Outbound } from '../../runtime/outbound.js';
+import { createSecrets } from '../../runtime/secrets.js';
+import { type FreshDatabase, freshDatabase } from '../setup/database.js';
+import { until } from '../setup/until.js';
+
+const log = createLogger({ level: 'silent' });
+const bus = createMemoryBus({ log });
+const URL_1 = 'https://receiver.example/one';
+let database: FreshDatabase;
+let outbound: Outbound;
+let configs: PushConfigs;
+let gateway: Gateway;
+let caller: Caller;
+
+beforeAll(async () => {
+  database = await freshDatabase();
+  const db = database.db();
+  outbound = createOutbound({ allowCidrs: [] });
+  configs = createPushConfigs({ db, outbound, secrets: createSecrets(randomBytes(32).toString('base64')) });
+  const core: MessageCore = {
+    db,
+    bus,
+    log,
+    waker: { message: () => undefined, session: () => undefined },
+    limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000 },
+  };
+  gateway = createGateway(core);
+  const tenant_id = newId('ten');
+  caller = { tenant_id, credential_id: 'cred_1', sub: 'cred_1', agent_type: 'x', scopes: ['full'], iat: 0, exp: 0 };
+  await database.query(`INSERT INTO tenants (tenant_id, name) VALUES ($1, 'test')`, [tenant_id]);
+});
+afterAll(async () => {
+  await outbound.close();
+  await bus.close();
+  await database.drop();
+});
+
+async function task(push?: PreparedPush, messageId: string = newId('req')): Promise<string> {
+  const parts = [{ kind: 'text' as const, text: 'hello' }];
+  const message = { kind: 'message' as const, messageId, role: 'user' as const, parts };
+  const context = { method: 'message/send' as const, ...(push && { push }) };
+  return (await gateway.accept(caller, { message }, context)).message_id;
+}
+
+async function due(taskId: string): Promise<string[]> {
+  const rows = await database.query<{ state: string }>(
+    'SELECT state FROM push_deliveries WHERE message_id = $1 AND wake_at IS NOT NULL ORDER BY sequence',
+    [taskId],
+  );
+  return rows.map(({ state }) => state);
+}
+
+const cancel = (taskId: string) => gateway.cancel(caller, taskId, 'by the test');
+const codeOf = (work: Promise<unknown>) =>
+  work.then(
+    () => 0,
+    (error: unknown) => (error instanceof RpcError ? error.rpcCode : Promise.reject(error)),
+  );
+
+test('a config is set, read and listed without its secrets, which are not readable in the database either', async () => {
+  const id = await task();
+  const authentication = { schemes: ['Bearer'], credentials: 'credential-in-clear' };
+  const given = { id: 'a', url: URL_1, token: 'token-in-clear', authentication };
+  expect(await configs.set(caller, id, given, '0.3')).toEqual(given);
+  const shown = { id: 'a', url: URL_1, authentication: { schemes: ['Bearer'] } };
+  expect(await configs.get(caller, id, 'a')).toEqual(shown);
+  expect(await configs.list(caller, id)).toEqual({ configs: [shown], nextPageToken: '' });
+  const [row] = await database.query<{ secrets: Buffer; whole: string }>(
+    'SELECT c.secrets, c::text AS whole FROM push_configs c WHERE message_id = $1',
+    [id],
+  );
+  for (const secret of [given.token, authentication.credentials]) {
+    expect(row?.secrets.includes(secret)).toBe(false);
+    expect(row?.whole).not.toContain(secret);
+  }
+});
+
+test('without an id it has the id of the task, and a repeat replaces it', async () => {
+  const id = await task();
+  await configs.set(caller, id, { url: URL_1 }, '0.3');
+  expect(await configs.set(caller, id, { id: '', url: `${URL_1}/again` }, '1.0')).toEqual({
+    id,
+    url: `${URL_1}/again`,
+  });
+  expect(await configs.list(caller, id)).toEqual({ configs: [{ id, url: `${URL_1}/again` }], nextPageToken: '' });
+});
+
+test('several are listed in pages, the oldest first; get without an id gives one of them', async () => {
+  const id = await task();
+  for (const name of ['c', 'a', 'b']) await configs.set(caller, id, { id: name, url: URL_1 }, '0.3');
+  const first = await configs.list(caller, id, { pageSize: 2 });
+  expect(first.configs.map((config) => config.id)).toEqual(['c', 'a']);
+  const second = await configs.list(caller, id, { pageSize: 2, pageToken: first.nextPageToken });
+  expect(second).toEqual({ configs: [{ id: 'b', url: URL_1 }], nextPageToken: '' });
+  expect((await configs.get(caller, id)).id).toBe('c');
+  expect(await codeOf(configs.list(caller, id, { pageToken: 'other' }))).toBe(-32602);
+});
+
+test('deleting is idempotent and drops what was still to be told', async () => {
+  const id = await task();
+  await configs.set(caller, id, { id: 'a', url: URL_1 }, '0.3');
+  await cancel(id);
+  expect(await due(id)).toEqual(['canceled']);
+  await configs.delete(caller, id, 'a');
+  await configs.delete(caller, id, 'a');
+  expect(await due(id)).toEqual([]);
+  expect(await codeOf(configs.get(caller, id, 'a'))).toBe(-32001);
+  expect(await configs.list(caller, id)).toEqual({ configs: [], nextPageToken: '' });
+});
+
+test('an unknown task is -32001 everywhere, another tenant sees no other', async () => {
+  const other = { tenant_id: newId('ten') };
+  const id = await task();
+  for (const [who, what] of [
+    [caller, 'msg_unknown'],
+    [other, id],
+  ] as const) {
+    expect(await codeOf(configs.set(who, what, { url: URL_1 }, '0.3'))).toBe(-32001);
+    expect(await codeOf(configs.get(who, what))).toBe(-32001);
+    expect(await codeOf(configs.list(who, what))).toBe(-32001);
+    expect(await codeOf(configs.delete(who, what, 'a'))).toBe(-32001);
+  }
+});
+
+test.each([
+  '',
+  'receiver',
+  'file:///etc/passwd',
+  'https://user:word@receiver.example/',
+  'http://127.0.0.1:1/',
+  'http://[::ffff:7f00:1]/',
+])('the URL %j is -32602', async (url) => {
+  const id = await task();
+  expect(await codeOf(configs.set(caller, id, { url }, '0.3'))).toBe(-32602);
+  expect((await configs.list(caller, id)).configs).toEqual([]);
+});
+
+test('a task takes 16 configs, and then only new values for them', async () => {
+  const id = await task();
+  const ids = Array.from({ length: PUSH_LIMITS.configsPerTask }, (_, index) => `c${index}`);
+  for (const name of ids) await configs.set(caller, id, { id: name, url: URL_1 }, '0.3');
+  expect(await codeOf(configs.set(caller, id, { id: 'one more', url: URL_1 }, '0.3'))).toBe(-32602);
+  await configs.set(caller, id, { id: 'c0', url: `${URL_1}/new` }, '0.3');
+  expect((await configs.list(caller, id)).configs).toHaveLength(16);
+});
+
+test('what cannot stand in a header is refused by the schema', () => {
+  const fits = (config: object) => PushNotificationConfig.safeParse({ url: URL_1, ...config }).success;
+  expect(fits({ token: 'a b~' })).toBe(true);
+  expect(fits({ token: 'a\r\nx: y' })).toBe(false);
+  expect(fits({ authentication: { schemes: ['Bearer'], credentials: 'ü' } })).toBe(false);
+  expect(fits({ authentication: { schemes: ['Bearer x'] } })).toBe(false);
+  expect(fits({ authentication: { schemes: [] } })).toBe(false);
+  expect(fits({ token: 'x'.repeat(PUSH_LIMITS.secretChars + 1) })).toBe(false);
+});
+
+test('a config that comes with a message is there before the first change; a repeat of the message adds nothing', async () => {
+  const push = configs.prepare({ url: URL_1, token: 't' }, '1.0');
+  const messageId = newId('req');
+  const id = await task(push, messageId);
+  expect(await task(configs.prepare({ id: 'late', url: URL_1 }, '1.0'), messageId)).toBe(id);
+  expect(await configs.list(caller, id)).toEqual({ configs: [{ id, url: URL_1 }], nextPageToken: '' });
+  await cancel(id);
+  expect(await due(id)).toEqual(['canceled']);
+});
+
+test('a task that has ended takes a config, and nothing is told', async () => {
+  const id = await task();
+  await cancel(id);
+  await configs.set(caller, id, { url: URL_1 }, '0.3');
+  expect((await configs.get(caller, id)).id).toBe(id);
+  expect(await due(id)).toEqual([]);
+});
+
+test('a change of state waits for a config that is being set, and is told to it', async () => {
+  const id = await task();
+  const of = { tenant_id: caller.tenant_id, message_id: id };
+  const config = { config_id: 'a', url: URL_1, schemes: [], secrets: null, protocol_version: '0.3' as const };
+  const ending = await database.db().tenant(caller.tenant_id, async (tx) => {
+    await lockForPush(tx, of);
+    await putPushConfig(tx, of, config);
+    const canceled = cancel(id);
+    await until(async () => (await waiting()) > 0, { what: 'the cancel that waits for the lock' });
+    return { canceled };
+  });
+  await ending.canceled;
+  expect(await due(id)).toEqual(['canceled']);
+});
+
+async function waiting(): Promise<number> {
+  const [row] = await database.query<{ count: number }>(
+    `SELECT count(*) AS count FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+  );
+  return row?.count ?? 0;
+}
