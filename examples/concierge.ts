@@ -4,8 +4,7 @@
  *
  *     node dist/examples/concierge.js
  */
-import { connectAgent } from '../sdk/agent/index.js';
-import { createClient } from '../sdk/client/index.js';
+import { Agent, type AgentTask, FleetClient } from '../sdk/index.js';
 import { modelSettings } from './concierge/model.js';
 import { ModelHandler } from './concierge/model-handler.js';
 import { createRuleHandler } from './concierge/rules.js';
@@ -29,30 +28,29 @@ const GRACE_SECONDS = 3;
 
 async function main(stopped: AbortSignal): Promise<void> {
   const access = await findPlatform(process.env, stopped);
-  const client = createClient({ ...access, agentType: AGENT_TYPE });
+  const client = new FleetClient({ ...access, agentType: AGENT_TYPE });
   const tools = createTools(client);
   const settings = modelSettings(process.env);
   const model = settings && new ModelHandler(settings, tools);
-  const agent = connectAgent({
+  const agent = new Agent({
     ...access,
-    agentType: AGENT_TYPE,
+    type: AGENT_TYPE,
     instanceId: process.env.EXAMPLE_INSTANCE_ID || 'concierge-1',
-    agentVersion: '1.0.0',
-    card: {
-      name: 'Fleet concierge',
-      description: 'Answers, computes, reports and asks before it acts.',
-      version: '1.0.0',
-      skills: SKILLS,
-    },
-    skills: SKILLS,
+    name: 'Fleet concierge',
+    description: 'Answers, computes, reports and asks before it acts.',
+    version: '1.0.0',
     maxConcurrentSessions: 200,
     context: { example: true, model: settings?.model ?? 'none' },
-    onMessage: model ? (task) => model.handle(task) : createRuleHandler(tools),
+    drainOnSignals: false, // the end of whoever started this process is one more reason
     log: lineLog(AGENT_TYPE),
   });
+  const handler = model ? (task: AgentTask) => model.handle(task) : createRuleHandler(tools);
+  agent.onMessage(handler);
+  for (const skill of SKILLS) agent.skill(skill, handler);
   stopped.addEventListener('abort', () => void agent.close(GRACE_SECONDS).catch(() => undefined)); // `closed` below says why
+  await agent.connect();
   await agent.closed;
-  await client.close();
+  client.close();
 }
 
 const stopped = untilToldToStop();

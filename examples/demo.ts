@@ -50,7 +50,7 @@ async function runningPlatform(directory: string): Promise<DevFile | null> {
 /** Visits a platform; at the end nothing of the visit holds it up. */
 async function enter(dev: DevFile): Promise<Visit> {
   const place = await connect(dev);
-  cleanUps.unshift(() => place.client.destroy());
+  cleanUps.unshift(async () => place.client.destroy());
   await agentsReady(place);
   return place;
 }
@@ -76,7 +76,7 @@ async function everydaySteps(place: Visit): Promise<{ sessionId: string; message
 /** Stops the platform while the message waits, starts it again, and finds the message as it was. */
 async function restart(platform: OwnPlatform, place: Visit, messageId: string): Promise<Visit> {
   story.step('The platform stops while the message waits, and starts again');
-  await place.client.close();
+  place.client.close();
   await platform.stop();
   story.say('stopped: API, mesh, worker, agents, Temporal and Postgres');
   const startedAt = Date.now();
@@ -97,7 +97,7 @@ async function onOwnPlatform(directory: string): Promise<void> {
   await resolveMessage(second, story, messageId);
   await showEvents(second, story, sessionId);
   showTemporal(second, story, messageId, false);
-  await second.client.close();
+  second.client.close();
 }
 
 /** A platform is running: the flow happens there, and the restart on a second one in a temporary directory. */
@@ -109,7 +109,7 @@ async function besideRunningPlatform(dev: DevFile): Promise<void> {
   await resolveMessage(place, story, messageId);
   await showEvents(place, story, sessionId);
   showTemporal(place, story, messageId, true);
-  await place.client.close();
+  place.client.close();
 
   story.title('The same wait, with a restart in the middle');
   story.say('Your platform is left alone: a second one is started beside it, and removed afterwards.');
@@ -121,7 +121,7 @@ async function besideRunningPlatform(dev: DevFile): Promise<void> {
   const waiting = await askForRisk(first, story, await openSession(first, story));
   const second = await restart(platform, first, waiting);
   await resolveMessage(second, story, waiting);
-  await second.client.close();
+  second.client.close();
 }
 
 let isCleaning = false;

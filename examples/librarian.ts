@@ -6,7 +6,7 @@
  */
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import { createClient } from '../sdk/client/index.js';
+import { FleetClient } from '../sdk/index.js';
 import { createA2aServer } from './librarian/a2a-server.js';
 import { answer } from './librarian/answer.js';
 import { stayMember } from './librarian/membership.js';
@@ -42,7 +42,7 @@ async function main(stopped: AbortSignal): Promise<void> {
   let verify: ReturnType<typeof platformTokenCheck> = () => Promise.reject(new Error('not registered yet'));
   const server = createA2aServer({ card, answer, verify: (authorization) => verify(authorization) });
   await once(server.listen(Number(process.env.EXAMPLE_HOSTED_PORT || 0), HOST), 'listening');
-  const client = createClient({ ...access, agentType: AGENT_TYPE });
+  const client = new FleetClient({ ...access, agentType: AGENT_TYPE });
   const member = {
     agentType: AGENT_TYPE,
     instanceId,
@@ -59,7 +59,7 @@ async function main(stopped: AbortSignal): Promise<void> {
     });
   } finally {
     server.close();
-    await client.close();
+    client.close();
   }
 }
 

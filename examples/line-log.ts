@@ -1,4 +1,4 @@
-import type { AgentLog } from '../sdk/agent/index.js';
+import type { AgentLog } from '../sdk/index.js';
 
 /** Logs of an example: one plain line each, on standard output. */
 export function lineLog(name: string): AgentLog {

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 /** Where a platform is and who may call it. */
 export interface PlatformAccess {
-  baseUrl: string;
+  url: string;
   clientId: string;
   clientSecret: string;
   /** Certificate authority of the mesh, in PEM. */
@@ -45,9 +45,9 @@ export async function readDevFile(directory: string): Promise<DevFile | null> {
  * which is waited for.
  */
 export async function findPlatform(environment: NodeJS.ProcessEnv, signal: AbortSignal): Promise<PlatformAccess> {
-  const { FLEET_BASE_URL: baseUrl, FLEET_CLIENT_ID: clientId, FLEET_CLIENT_SECRET: clientSecret } = environment;
-  if (baseUrl && clientId && clientSecret) {
-    return { baseUrl, clientId, clientSecret, ...(await certificate(environment.FLEET_CA_FILE)) };
+  const { FLEET_BASE_URL: url, FLEET_CLIENT_ID: clientId, FLEET_CLIENT_SECRET: clientSecret } = environment;
+  if (url && clientId && clientSecret) {
+    return { url, clientId, clientSecret, ...(await certificate(environment.FLEET_CA_FILE)) };
   }
   const directory = dataDir(environment);
   for (let attempt = 0; ; attempt += 1) {
@@ -61,7 +61,7 @@ export async function findPlatform(environment: NodeJS.ProcessEnv, signal: Abort
 /** The access that a running platform wrote down. */
 export async function accessFrom(dev: DevFile): Promise<PlatformAccess> {
   return {
-    baseUrl: dev.base_url,
+    url: dev.base_url,
     clientId: dev.client_id,
     clientSecret: dev.client_secret,
     ...(await certificate(dev.ca_file)),

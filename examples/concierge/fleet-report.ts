@@ -2,7 +2,7 @@ import { AgentsGetResponse } from '../../contracts/agents.js';
 import { MESSAGE_STATES, MessagesGetResponse } from '../../contracts/messages.js';
 import { SessionsGetResponse } from '../../contracts/sessions.js';
 import { GetEventsResponse } from '../../contracts/telemetry.js';
-import type { FleetClient } from '../../sdk/client/index.js';
+import type { FleetClient } from '../../sdk/index.js';
 import type { ConciergeTool } from './tool.js';
 
 const EVENTS_SHOWN = 5;

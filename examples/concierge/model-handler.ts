@@ -1,8 +1,8 @@
 import type { Usage } from '../../contracts/messages.js';
-import type { AgentTask, TaskResult } from '../../sdk/agent/index.js';
+import type { AgentTask, TaskResult } from '../../sdk/index.js';
 import { BoundedMap } from './bounded-map.js';
 import { type ChatMessage, complete, type ModelSettings, type ToolCall } from './model.js';
-import { isRefusal, refusalText, resolutionData } from './resolution.js';
+import { refusalText } from './resolution.js';
 import type { Arguments, ConciergeTool } from './tool.js';
 
 const ROUNDS_MAX = 8;
@@ -66,12 +66,12 @@ export class ModelHandler {
         progress.usage = { ...usage, input_tokens: 0, output_tokens: 0 };
         return { ...task.ask(tool.question(args)), usage };
       }
-      const data = answered ? resolutionData(answered) : {};
+      const data = answered?.data ?? {};
       const content = await this.#run(
         tool,
         args,
         task,
-        answered && isRefusal(answered) ? refusalText(answered) : null,
+        answered && !answered.accepted ? refusalText(answered) : null,
         data,
       );
       progress.messages.push({ role: 'tool', toolCallId: call.id, content });

@@ -1,6 +1,6 @@
-import type { AgentTask, TaskResult } from '../../sdk/agent/index.js';
+import type { AgentTask, TaskResult } from '../../sdk/index.js';
 import { ArithmeticError, evaluate } from './arithmetic.js';
-import { isRefusal, refusalText, resolutionData } from './resolution.js';
+import { refusalText } from './resolution.js';
 import { speak } from './speak.js';
 import type { Arguments, ConciergeTool } from './tool.js';
 
@@ -61,8 +61,7 @@ export function createRuleHandler(tools: ConciergeTool[]) {
     const tool = tools.find((candidate) => candidate.name === intent?.tool);
     if (!intent || !tool) return speak(task, HELP);
     if (tool.question && !task.resolution) return task.ask(tool.question(intent.args));
-    if (task.resolution && isRefusal(task.resolution)) return speak(task, refusalText(task.resolution));
-    const data = task.resolution ? resolutionData(task.resolution) : {};
-    return speak(task, await tool.run(intent.args, task, data));
+    if (task.resolution && !task.resolution.accepted) return speak(task, refusalText(task.resolution));
+    return speak(task, await tool.run(intent.args, task, task.resolution?.data ?? {}));
   };
 }

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { AgentTask } from '../../sdk/agent/index.js';
+import type { AgentTask } from '../../sdk/index.js';
 
 const WORDS_PER_GROUP = 3;
 const PAUSE_MS = 40;

@@ -1,4 +1,4 @@
-import type { AgentTask, Question } from '../../sdk/agent/index.js';
+import type { AgentTask, Question } from '../../sdk/index.js';
 
 /** What a tool is given: checked by itself, because a model or a human wrote it. */
 export type Arguments = Record<string, unknown>;

@@ -1,4 +1,4 @@
-import type { FleetClient } from '../../sdk/client/index.js';
+import type { FleetClient } from '../../sdk/index.js';
 import { createFleetReport } from './fleet-report.js';
 import { placeOrder, planTrip } from './form-tools.js';
 import { createServiceTools } from './service-tools.js';

@@ -2,9 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Task } from '../../contracts/a2a.js';
 import { AgentsGetResponse } from '../../contracts/agents.js';
 import { textOf } from '../../contracts/parts.js';
-import { SessionInitResponse } from '../../contracts/sessions.js';
 import { GetEventsResponse } from '../../contracts/telemetry.js';
-import { createClient, type FleetClient } from '../../sdk/client/index.js';
+import { FleetClient } from '../../sdk/index.js';
 import { accessFrom, type DevFile } from '../platform-access.js';
 import type { Story } from './story.js';
 
@@ -19,7 +18,7 @@ export interface Visit {
 
 /** A visit to the platform that `dev` describes. */
 export async function connect(dev: DevFile): Promise<Visit> {
-  return { dev, client: createClient(await accessFrom(dev)) };
+  return { dev, client: new FleetClient(await accessFrom(dev)) };
 }
 
 /** Waits until the platform's example agents have joined. */
@@ -54,7 +53,7 @@ export async function openSession({ client }: Visit, story: Story): Promise<stri
     'A session with the concierge, an agent connected by WebSocket',
     'POST /sessions/init {"agent_type": "concierge"}',
   );
-  const session = await client.post('/sessions/init', { agent_type: 'concierge' }, SessionInitResponse);
+  const session = await client.sessions.init({ agent_type: 'concierge' });
   story.say(`${session.session_id}, with ${session.instance_id}`);
   return session.session_id;
 }
@@ -99,17 +98,17 @@ export async function askForRisk({ client }: Visit, story: Story, contextId: str
 
 /** Shows that a message still waits. */
 export async function showPending({ client }: Visit, story: Story, messageId: string): Promise<void> {
-  const pending = await client.pending();
-  const found = pending.find((message) => message.message_id === messageId);
+  const pending = await client.messages.pending();
+  const found = pending.messages.find((message) => message.message_id === messageId);
   if (!found) throw new Error(`message ${messageId} does not wait any more`);
   story.say(`POST /messages/pending: "${found.input_request?.title}" still waits for an answer`);
 }
 
 export async function resolveMessage({ client }: Visit, story: Story, messageId: string): Promise<void> {
   story.step('The answer of a human', `POST /messages/${messageId}/resolve {"resolution": "confirmed"}`);
-  const { new_state } = await client.resolve(messageId, { resolution: 'confirmed' });
+  const { new_state } = await client.approvals.resolve(messageId, 'confirmed');
   story.say(`accepted; the message is ${new_state}`);
-  const message = await client.waitFor(messageId, { until: 'terminal' });
+  const message = await client.messages.waitFor(messageId, { until: 'terminal' });
   story.say(`${message.state} after ${((message.duration_ms ?? 0) / 1000).toFixed(1)} s, the wait included`);
   story.quote(message.assistant_output || (message.error_message ?? ''));
   if (message.state !== 'completed') throw new Error(`message ${messageId} ended as ${message.state}`);
@@ -117,7 +116,7 @@ export async function resolveMessage({ client }: Visit, story: Story, messageId:
 
 export async function showEvents({ client }: Visit, story: Story, session_id: string): Promise<void> {
   story.step('What the platform recorded', 'POST /telemetry/get_events, POST /sessions/close');
-  await client.post('/sessions/close', { session_id });
+  await client.sessions.close(session_id);
   const { events } = await client.post('/telemetry/get_events', { session_id, page_size: 100 }, GetEventsResponse);
   for (const event of events.reverse()) story.say(`${event.timestamp.slice(11, 23)}  ${event.event_type}`);
 }

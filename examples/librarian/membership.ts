@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { AgentRegisterResponse } from '../../contracts/agents.js';
 import { LIMITS } from '../../contracts/limits.js';
-import type { AgentLog } from '../../sdk/agent/index.js';
-import { type FleetClient, isTransient } from '../../sdk/client/index.js';
+import type { AgentLog } from '../../sdk/index.js';
+import { type FleetClient, isTransient } from '../../sdk/index.js';
 import type { Registered } from './platform-token.js';
 
 export interface Member {

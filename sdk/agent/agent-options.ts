@@ -1,41 +1,27 @@
-import type { z } from 'zod';
-import type { Skills, Tools } from '../../contracts/agents.js';
-import type { AgentTask, TaskResult } from './agent-task.js';
+import type { AccessOptions } from '../access.js';
+import type { AgentLog } from '../log.js';
 
-/** A logger in the manner of pino. */
-export interface AgentLog {
-  debug(fields: object, text: string): void;
-  info(fields: object, text: string): void;
-  warn(fields: object, text: string): void;
-  error(fields: object, text: string): void;
-}
-
-export interface AgentOptions {
-  /** Where the platform's API is; the mesh's address is learned at registration. */
-  baseUrl: string;
-  clientId: string;
-  clientSecret: string;
-  /** Certificate authority in PEM that the mesh's certificate may come from, beside the usual ones. */
-  ca?: string;
-  agentType: string;
+export interface AgentOptions extends AccessOptions {
+  /** What the agent is; several instances of a type share the work. */
+  type: string;
   /** Unique in the tenant; a second process with the same one takes its place. Chosen by the platform when absent. */
   instanceId?: string;
-  agentVersion?: string;
-  /** A2A agent card. */
+  /** For people; the type by default. */
+  name?: string;
+  description?: string;
+  /** The agent's own version. */
+  version?: string;
+  /** Members for its A2A agent card, beside those that are known: name, description, version, skills. */
   card?: Record<string, unknown>;
-  skills?: z.infer<typeof Skills>;
-  tools?: z.infer<typeof Tools>;
   /** 10 by default, 0 is unlimited. */
   maxConcurrentSessions?: number;
   /** Free-form facts about this instance. */
   context?: Record<string, unknown>;
-  /** Answers one message. What it throws becomes `HANDLER_ERROR`. */
-  onMessage: (task: AgentTask) => Promise<TaskResult>;
+  /** On SIGTERM and SIGINT: takes no new work, finishes what runs, leaves, and lets the process end. On by default. */
+  drainOnSignals?: boolean;
   /** Nothing is logged when absent. */
   log?: AgentLog;
 }
-
-export const SILENT_LOG: AgentLog = { debug() {}, info() {}, warn() {}, error() {} };
 
 /** The agent stopped for good: refused by the platform, or replaced by another process with its `instance_id`. */
 export class AgentStoppedError extends Error {

@@ -4,8 +4,10 @@ import type { Artifact, Part } from '../../contracts/parts.js';
 /** How a human answered what this agent asked about the same message. */
 export interface TaskResolution {
   requestId: string;
-  /** `approved`, `rejected`, `confirmed`, `declined`, `submitted`, or field values. */
-  resolution: string | Record<string, unknown>;
+  /** `approved`, `rejected`, `confirmed`, `submitted` or `declined`. */
+  resolution: string;
+  /** Whether the human said yes, or filled in the form. */
+  accepted: boolean;
   /** What was filled in. */
   data?: Record<string, unknown>;
   comment?: string;
@@ -50,11 +52,22 @@ export interface Failed {
 /** What a handler returns. Text or parts: the whole answer. Nothing: what was streamed is the answer. */
 export type TaskResult = string | Part[] | Completed | InputRequired | Failed | undefined;
 
+/** A piece of an answer. */
+export type Output = string | Part | Part[];
+
+/**
+ * What a handler gives back: a result, or, from an async generator, pieces of the answer one by one and the result at its end.
+ */
+// biome-ignore lint/suspicious/noConfusingVoidType: a handler without a return statement is one that streamed its answer
+export type Answer = TaskResult | Promise<TaskResult | void> | AsyncGenerator<Output, TaskResult | void, void>;
+
 /** One message that this agent was given. */
 export interface AgentTask {
   /** All text of the message, joined by line feeds. */
   readonly text: string;
   readonly parts: readonly Part[];
+  /** What the caller said beside the message, its own members included. */
+  readonly metadata: Readonly<Record<string, unknown>>;
   readonly sessionId: string;
   readonly messageId: string;
   readonly dispatchId: string;
@@ -70,10 +83,11 @@ export interface AgentTask {
   /** Aborted when the task is canceled, out of time, or lost to a disconnect; its answer is not wanted any more. */
   readonly signal: AbortSignal;
   /**
-   * Sends a piece of the answer at once. Await it: it settles when the connection has room for more.
+   * Sends a piece of the answer at once, or each piece of a source as it comes. Await it: it settles when the connection has room
+   * for more.
    * @throws Error when the whole answer grows over a frame's size (1 MiB), or 1 MiB waits unsent because nobody awaited
    */
-  stream(output: string | Part[]): Promise<void>;
+  stream(output: Output | AsyncIterable<Output>): Promise<void>;
   /** Says what is being done, up to 4,096 characters; not part of the answer. */
   status(text: string): Promise<void>;
   /** Builds the result that asks a human: `return task.ask({…})`. The message comes back with `resolution`. */

@@ -3,17 +3,35 @@ import type { HeartbeatPayload } from '../../contracts/agents.js';
 import { CLOSE_CODES } from '../../contracts/errors.js';
 import type { FrameEnvelope, WelcomePayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { type AgentLog, type AgentOptions, SILENT_LOG } from './agent-options.js';
-import { Backoff } from './backoff.js';
+import { Backoff } from '../backoff.js';
+import type { AgentLog } from '../log.js';
+import type { RunTask } from './dispatch-run.js';
 import { DispatchRuns } from './dispatch-runs.js';
 import { type ConnectionEnd, MeshConnection } from './mesh-connection.js';
-import { Registration } from './registration.js';
+import type { Registration } from './registration.js';
 import { stopReason, stopReasonOfError } from './stop-reason.js';
 
 /** Spare time for the mesh to end a drained connection by itself. */
 const DRAIN_SLACK_MS = 5_000;
+/** Longer ones fire at once. A token that lives longer is renewed when the mesh says that it is over. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
 
-/** An agent that holds a WebSocket to the mesh and comes back whenever it is lost. Made by `connectAgent`. */
+/** What happens to a connection. */
+export interface ConnectionEvents {
+  connected: { instanceId: string; meshId: string; resumed: boolean };
+  /** `code` is the platform's own, empty when the socket was just lost. */
+  disconnected: { code: string; message: string; retryInMs: number };
+}
+
+export interface ConnectedAgentParts {
+  registration: Registration;
+  runTask: RunTask;
+  maxConcurrentSessions: number;
+  log: AgentLog;
+  emit<Name extends keyof ConnectionEvents>(name: Name, detail: ConnectionEvents[Name]): void;
+}
+
+/** Holds a WebSocket to the mesh and comes back whenever it is lost. */
 export class ConnectedAgent {
   /** Settles at the first `welcome`; rejects with `AgentStoppedError` when the platform refuses the agent. */
   readonly ready: Promise<void>;
@@ -24,6 +42,7 @@ export class ConnectedAgent {
   readonly #log: AgentLog;
   readonly #backoff = new Backoff();
   readonly #closing = new AbortController();
+  readonly #emit: ConnectedAgentParts['emit'];
   readonly #maxConcurrentSessions: number;
   #onReady: () => void = () => undefined;
   #connection: MeshConnection | null = null;
@@ -32,11 +51,12 @@ export class ConnectedAgent {
   #status: NonNullable<HeartbeatPayload['status']> = 'available';
   #isMeshDraining = false;
 
-  constructor(options: AgentOptions) {
-    this.#log = options.log ?? SILENT_LOG;
-    this.#registration = new Registration(options);
-    this.#runs = new DispatchRuns(options.onMessage, this.#log);
-    this.#maxConcurrentSessions = options.maxConcurrentSessions ?? LIMITS.maxConcurrentSessionsDefault;
+  constructor({ registration, runTask, maxConcurrentSessions, log, emit }: ConnectedAgentParts) {
+    this.#log = log;
+    this.#registration = registration;
+    this.#runs = new DispatchRuns(runTask, log);
+    this.#emit = emit;
+    this.#maxConcurrentSessions = maxConcurrentSessions;
     const welcomed = new Promise<void>((resolve) => {
       this.#onReady = resolve;
     });
@@ -81,26 +101,30 @@ export class ConnectedAgent {
       }
     } finally {
       this.#runs.abortAll('AGENT_DISCONNECTED');
-      await this.#registration.close();
     }
   }
 
   /** One connection, from registration to its end. @returns milliseconds to wait before the next one */
   async #connectOnce(): Promise<number> {
     let renewing = false;
+    let end: Pick<ConnectionEnd, 'code' | 'message'> = { code: '', message: '' };
     try {
       const { url, token } = await this.#registration.target();
       if (this.#closing.signal.aborted) return 0;
-      const end = await this.#hold(url, token, () => {
+      const ended = await this.#hold(url, token, () => {
         renewing = true;
       });
-      this.#learn(end, token);
+      end = ended;
+      this.#learn(ended, token);
     } catch (error) {
       const reason = stopReasonOfError(error);
       if (reason) throw reason;
-      this.#log.warn({ error: error instanceof Error ? error.message : String(error) }, 'platform not reachable');
+      end = { code: '', message: error instanceof Error ? error.message : String(error) };
+      this.#log.warn({ error: end.message }, 'platform not reachable');
     }
-    return renewing ? 0 : this.#backoff.next();
+    const retryInMs = renewing ? 0 : this.#backoff.next();
+    if (!this.#closing.signal.aborted) this.#emit('disconnected', { code: end.code, message: end.message, retryInMs });
+    return retryInMs;
   }
 
   async #hold(url: string, token: string, onRenew: () => void): Promise<ConnectionEnd> {
@@ -140,13 +164,15 @@ export class ConnectedAgent {
       this.#log.debug({}, 'reconnecting with a new token');
       connection.cut();
     };
-    const renewInMs = Math.min(Math.max(this.#registration.renewAtMs - Date.now(), 1_000), LIMITS.deadlineMsMax);
-    this.#timers = [setInterval(() => this.#heartbeat(), welcome.heartbeat_interval_ms), setTimeout(renew, renewInMs)];
+    this.#timers = [setInterval(() => this.#heartbeat(), welcome.heartbeat_interval_ms)];
+    const renewInMs = Math.max(this.#registration.renewAtMs - Date.now(), 1_000);
+    if (renewInMs <= TIMER_MS_MAX) this.#timers.push(setTimeout(renew, renewInMs));
     this.#log.info(
       { instance_id: this.instanceId, mesh_id: welcome.mesh_id, resumed: welcome.resumed },
       'agent connected',
     );
     this.#heartbeat();
+    this.#emit('connected', { instanceId: this.instanceId, meshId: welcome.mesh_id, resumed: welcome.resumed });
     this.#onReady();
   }
 
@@ -206,9 +232,4 @@ async function settledWithin(work: Promise<void>, timeoutMs: number): Promise<vo
   const timer = new AbortController();
   await Promise.race([work, delay(timeoutMs, undefined, { signal: timer.signal })]);
   timer.abort();
-}
-
-/** Registers an agent and keeps it connected until `close()`. Returns at once; await `ready`, and watch `closed`. */
-export function connectAgent(options: AgentOptions): ConnectedAgent {
-  return new ConnectedAgent(options);
 }

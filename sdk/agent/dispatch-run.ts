@@ -1,11 +1,13 @@
 import type { DispatchPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { type Artifact, type Part, textOf } from '../../contracts/parts.js';
-import type { AgentTask, TaskResolution, TaskResult } from './agent-task.js';
+import type { AgentTask, TaskResult } from './agent-task.js';
 import { type FrameSink, Outbox } from './outbox.js';
 import { type Outcome, outcomeOf, outcomeOfError } from './outcome.js';
+import { taskOf } from './task.js';
+import { type ChunkContent, TaskOutput } from './task-output.js';
 
-const STATUS_TEXT_MAX = 4_096;
+/** Runs the handler of a task to its end. */
+export type RunTask = (task: AgentTask) => Promise<TaskResult>;
 
 /** One dispatch: its handler, its chunks, and its outcome, which is held until the mesh has it. */
 export class DispatchRun {
@@ -14,9 +16,8 @@ export class DispatchRun {
   readonly #outbox: Outbox;
   readonly #controller = new AbortController();
   readonly #deadline: NodeJS.Timeout;
-  /** Named by the dispatch, as the mesh names what has no name. */
-  readonly #output: Artifact;
-  #streamedBytes = 0;
+  /** Its artifact is named by the dispatch, as the mesh names what has no name. */
+  readonly #output: TaskOutput;
   #sink: FrameSink | null = null;
   #outcome: Outcome | null = null;
   #outcomeSentAtMs: number | null = null;
@@ -25,7 +26,7 @@ export class DispatchRun {
     this.frameId = frameId;
     this.dispatch = dispatch;
     this.#outbox = new Outbox(frameId);
-    this.#output = { artifactId: frameId, parts: [] };
+    this.#output = new TaskOutput(frameId, (content) => this.#add(content));
     this.#deadline = setTimeout(
       () => this.abort('DEADLINE_EXCEEDED'),
       Math.min(dispatch.deadline_ms, LIMITS.deadlineMsMax),
@@ -48,9 +49,10 @@ export class DispatchRun {
   }
 
   /** Runs the handler to its end; never rejects. */
-  async handle(onMessage: (task: AgentTask) => Promise<TaskResult>): Promise<void> {
+  async handle(runTask: RunTask): Promise<void> {
     try {
-      this.#outcome = outcomeOf(await onMessage(this.#task()), this.#output, this.dispatch);
+      const task = taskOf(this.dispatch, this.#output, this.#controller.signal);
+      this.#outcome = outcomeOf(await runTask(task), this.#output.artifact, this.dispatch);
     } catch (error) {
       this.#outcome = outcomeOfError(error);
     }
@@ -86,55 +88,8 @@ export class DispatchRun {
     this.#outbox.release();
   }
 
-  #task(): AgentTask {
-    const { params, session_context: context, dispatch_id, skill_id, attempt, deadline_ms } = this.dispatch;
-    return {
-      text: textOf(params.message.parts),
-      parts: params.message.parts,
-      sessionId: context.session_id,
-      messageId: context.message_id,
-      dispatchId: dispatch_id,
-      skillId: skill_id,
-      attempt,
-      resolution: readResolution(params.metadata?.resolution),
-      deadlineMs: deadline_ms,
-      traceparent: context.propagation_headers?.traceparent ?? '',
-      signal: this.#controller.signal,
-      stream: (output) => this.#stream(typeof output === 'string' ? [{ kind: 'text', text: output }] : output),
-      status: (text) => this.#add({ status_text: text.slice(0, STATUS_TEXT_MAX) }),
-      ask: (question) => ({ state: 'input-required', question }),
-    };
-  }
-
-  async #stream(parts: Part[]): Promise<void> {
-    this.#streamedBytes += Buffer.byteLength(JSON.stringify(parts));
-    if (this.#streamedBytes > LIMITS.frameBytes) throw new Error(`an answer has at most ${LIMITS.frameBytes} bytes`);
-    const append = this.#output.parts.length > 0;
-    for (const part of parts) appendPart(this.#output.parts, part);
-    await this.#add({ artifact: { artifactId: this.frameId, parts }, append });
-  }
-
-  async #add(content: Parameters<Outbox['add']>[0]): Promise<void> {
+  async #add(content: ChunkContent): Promise<void> {
     if (this.isAborted || this.#outcome) return;
     await this.#outbox.add(content);
   }
-}
-
-/** Streamed pieces of plain text become one part. */
-function appendPart(parts: Part[], part: Part): void {
-  const last = parts.at(-1);
-  const joins = last?.kind === 'text' && part.kind === 'text' && !last.metadata && !part.metadata;
-  if (joins) parts[parts.length - 1] = { kind: 'text', text: last.text + part.text };
-  else parts.push(part);
-}
-
-function readResolution(value: unknown): TaskResolution | undefined {
-  if (typeof value !== 'object' || value === null) return undefined;
-  const { request_id, resolution, data, comment } = value as {
-    request_id: string;
-    resolution: TaskResolution['resolution'];
-    data?: Record<string, unknown>;
-    comment?: string;
-  };
-  return { requestId: request_id, resolution, ...(data && { data }), ...(comment && { comment }) };
 }

@@ -1,8 +1,7 @@
 import type { DispatchPayload, FrameEnvelope, HelloPayload, WelcomePayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
-import type { AgentLog } from './agent-options.js';
-import type { AgentTask, TaskResult } from './agent-task.js';
-import { DispatchRun } from './dispatch-run.js';
+import type { AgentLog } from '../log.js';
+import { DispatchRun, type RunTask } from './dispatch-run.js';
 import { readDispatch } from './frames.js';
 import type { MeshConnection } from './mesh-connection.js';
 import type { FrameSink } from './outbox.js';
@@ -12,7 +11,7 @@ const ANSWERED_MAX = 64;
 
 /** All dispatches of an agent, over its connections. */
 export class DispatchRuns {
-  readonly #onMessage: (task: AgentTask) => Promise<TaskResult>;
+  readonly #runTask: RunTask;
   readonly #log: AgentLog;
   readonly #running = new Map<string, DispatchRun>();
   /** Handlers that have ended; kept because the connection may break before the mesh has the outcome. */
@@ -22,8 +21,8 @@ export class DispatchRuns {
   #maxInflight: number = LIMITS.dispatchesInFlightPerConnection;
   #idle: (() => void)[] = [];
 
-  constructor(onMessage: (task: AgentTask) => Promise<TaskResult>, log: AgentLog) {
-    this.#onMessage = onMessage;
+  constructor(runTask: RunTask, log: AgentLog) {
+    this.#runTask = runTask;
     this.#log = log;
   }
 
@@ -88,16 +87,16 @@ export class DispatchRuns {
     this.#answered.clear();
   }
 
-  /** Settles when no handler is running. */
+  /** Settles when no handler is running and every answer was handed to the connection. */
   async idle(): Promise<void> {
-    if (this.#running.size > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+    if (!this.#isIdle()) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
   #start(frameId: string, dispatch: DispatchPayload, sink: FrameSink): void {
     const run = new DispatchRun(frameId, dispatch, sink);
     this.#running.set(frameId, run);
     sink.send('dispatch_ack', { accepted_at: new Date().toISOString() }, frameId);
-    void run.handle(this.#onMessage).then(() => {
+    void run.handle(this.#runTask).then(() => {
       if (!this.#running.has(frameId)) return;
       this.#answered.set(frameId, run);
       this.#remove(run);
@@ -107,7 +106,16 @@ export class DispatchRuns {
   #remove(run: DispatchRun): void {
     this.#running.delete(run.frameId);
     this.#forgetAnswered();
-    if (this.#running.size === 0) for (const resolve of this.#idle.splice(0)) resolve();
+    this.#settle();
+  }
+
+  #isIdle(): boolean {
+    const isUnsent = (run: DispatchRun) => !run.isAborted && run.outcomeSentAtMs === null;
+    return this.#running.size === 0 && ![...this.#answered.values()].some(isUnsent);
+  }
+
+  #settle(): void {
+    if (this.#idle.length > 0 && this.#isIdle()) for (const resolve of this.#idle.splice(0)) resolve();
   }
 
   #busy(refuse: 'draining' | null): { code: string; message: string } | null {
@@ -133,6 +141,7 @@ export class DispatchRuns {
   #sinkOf(connection: MeshConnection): FrameSink {
     const flushAll = () => {
       for (const run of this.#all()) run.flush();
+      this.#settle();
     };
     return {
       get bufferedBytes() {

@@ -8,14 +8,20 @@ export class ApiError extends Error {
   readonly requestId: string;
   /** JSON-RPC error number; undefined outside of `/send`. */
   readonly rpcCode: number | undefined;
+  /** How long the platform asks to wait before a repeat; undefined when it does not say. */
+  readonly retryAfterMs: number | undefined;
 
-  constructor(message: string, detail: { status: number; code: string; requestId?: string; rpcCode?: number }) {
+  constructor(
+    message: string,
+    detail: { status: number; code: string; requestId?: string; rpcCode?: number; retryAfterMs?: number },
+  ) {
     super(message);
     this.name = 'ApiError';
     this.status = detail.status;
     this.code = detail.code;
     this.requestId = detail.requestId ?? '';
     this.rpcCode = detail.rpcCode;
+    this.retryAfterMs = detail.retryAfterMs;
   }
 }
 
@@ -35,5 +41,6 @@ export function isTransient(error: unknown): boolean {
 
 function innermostMessage(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  return error.cause instanceof Error ? innermostMessage(error.cause) : error.message;
+  if (error.cause instanceof Error) return innermostMessage(error.cause);
+  return error.message || String((error as { code?: unknown }).code ?? error.name);
 }

@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { EventSourceParserStream } from 'eventsource-parser/stream';
-import type { Response } from 'undici';
 import type { StreamEvent } from '../../contracts/a2a.js';
 import type { Part } from '../../contracts/parts.js';
-import { ApiError, UnreachableError } from './errors.js';
-import { type JsonObject, readJson } from './transport.js';
+import { ApiError } from './errors.js';
+import { readEvents } from './event-reader.js';
+import { type Answer, type JsonObject, readJson } from './transport.js';
 
 export interface SendOptions {
   /** The session; without it one is opened. */
@@ -13,7 +12,7 @@ export interface SendOptions {
   taskId?: string;
   /** Routing and time: `instance_id`, `agent_type`, `skill_id`, `deadline_ms`. */
   metadata?: JsonObject;
-  /** Idempotency key; the same one again returns the same task. */
+  /** Idempotency key, chosen here when absent; the same one again returns the same task. */
   messageId?: string;
   /** `false` answers at once with the task as it is. */
   blocking?: boolean;
@@ -23,12 +22,13 @@ export interface SendOptions {
 }
 
 /** A JSON-RPC 2.0 request of A2A 0.3 for `/send`. */
-export function sendRequest(
-  method: 'message/send' | 'message/stream',
-  input: string | Part[],
-  options: SendOptions,
-): JsonObject {
-  const { contextId, taskId, metadata, messageId = randomUUID(), blocking } = options;
+export function rpcRequest(method: string, params: JsonObject): JsonObject {
+  return { jsonrpc: '2.0', id: randomUUID(), method, params };
+}
+
+/** `params` of `message/send` and `message/stream`. */
+export function messageParams(input: string | Part[], messageId: string, options: SendOptions): JsonObject {
+  const { contextId, taskId, metadata, blocking } = options;
   const parts = typeof input === 'string' ? [{ kind: 'text', text: input }] : input;
   const message = {
     kind: 'message',
@@ -39,12 +39,7 @@ export function sendRequest(
     ...(taskId && { taskId }),
   };
   const configuration = blocking === undefined ? {} : { configuration: { blocking } };
-  return {
-    jsonrpc: '2.0',
-    id: randomUUID(),
-    method,
-    params: { message, ...configuration, ...(metadata && { metadata }) },
-  };
+  return { message, ...configuration, ...(metadata && { metadata }) };
 }
 
 /**
@@ -66,27 +61,27 @@ function codeOf(error: { code?: number; data?: unknown }): string {
   return typeof reason === 'string' ? reason : String(error.code ?? 'RPC_ERROR');
 }
 
+/** An event and the id that a resume continues after; empty where the stream names none. */
+export interface NumberedEvent {
+  id: string;
+  event: StreamEvent;
+}
+
 /**
  * The events of a streamed answer. A JSON answer in place of a stream is an error, or a single event.
+ * @throws ApiError for a JSON-RPC error
  * @throws UnreachableError when the connection breaks before the stream's end
  */
-export async function* streamEvents(response: Response): AsyncGenerator<StreamEvent> {
-  if (!response.headers.get('content-type')?.startsWith('text/event-stream')) {
-    yield rpcResult(await readJson(response)) as StreamEvent;
+export async function* streamEvents(answer: Answer): AsyncGenerator<NumberedEvent> {
+  if (!String(answer.headers['content-type']).startsWith('text/event-stream')) {
+    yield { id: '', event: rpcResult(await readJson(answer)) as StreamEvent };
     return;
   }
-  if (!response.body) return;
-  const events = response.body.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream());
-  const reader = events.getReader();
   try {
-    for (;;) {
-      const next = await reader.read().catch((error: unknown) => {
-        throw new UnreachableError(response.url, error);
-      });
-      if (next.done) return;
-      yield rpcResult(JSON.parse(next.value.data) as JsonObject) as StreamEvent;
+    for await (const { id, data } of readEvents(answer.body as AsyncIterable<Uint8Array>)) {
+      yield { id, event: rpcResult(JSON.parse(data) as JsonObject) as StreamEvent };
     }
   } finally {
-    await reader.cancel().catch(() => undefined); // it is over already when the connection broke
+    answer.discard();
   }
 }

@@ -1,5 +1,6 @@
+import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { rootCertificates } from 'node:tls';
-import { Agent, fetch, type Response } from 'undici';
 import { ApiError, UnreachableError } from './errors.js';
 
 export type JsonObject = Record<string, unknown>;
@@ -10,44 +11,64 @@ export interface RequestOptions {
   body?: unknown;
   headers?: Record<string, string>;
   signal?: AbortSignal;
+  /** How long the platform may be silent before the connection counts as lost; 300,000 by default. */
+  silenceMs?: number;
 }
 
-/** HTTP to one platform: joins paths, trusts its certificate authority, turns error answers into `ApiError`. */
+/** An answer whose body has not been read yet. */
+export interface Answer {
+  url: string;
+  status: number;
+  /** Lower-case names. */
+  headers: Record<string, string | string[] | undefined>;
+  body: AsyncIterable<Buffer>;
+  /** Lets go of a body that is not wanted to its end. */
+  discard(): void;
+}
+
+/** Beyond `SEND_WAIT_MS`, in which `message/send` says nothing. */
+const SILENCE_MS = 300_000;
+const JSON_BYTES_MAX = 32 * 1024 * 1024;
+const ERROR_BYTES_MAX = 64 * 1024;
+
+/** HTTP to one platform: joins paths, trusts its certificate authority, turns error answers into `ApiError`. Follows no redirects. */
 export class Transport {
   readonly baseUrl: string;
-  readonly #dispatcher: Agent;
+  readonly #agent: HttpAgent;
+  readonly #request: typeof httpRequest;
+  readonly #inFlight = new Set<() => void>();
+  #isClosed = false;
 
   /** @param ca certificate authority in PEM, trusted beside the usual ones */
   constructor(baseUrl: string, ca?: string) {
     this.baseUrl = baseUrl.replace(/\/+$/, '');
-    this.#dispatcher = new Agent({
-      bodyTimeout: 0, // a stream may be silent for as long as an agent thinks
-      headersTimeout: 300_000,
-      ...(ca !== undefined && { connect: { ca: [...rootCertificates, ca] } }),
-    });
+    const isTls = new URL(this.baseUrl).protocol === 'https:';
+    const trust = ca === undefined ? {} : { ca: [...rootCertificates, ca] };
+    this.#agent = isTls ? new HttpsAgent({ keepAlive: true, ...trust }) : new HttpAgent({ keepAlive: true });
+    this.#request = isTls ? httpsRequest : httpRequest;
   }
 
   /**
-   * @throws ApiError for a status of 400 and above
+   * Resolves at the answer's head.
+   * @throws ApiError for a status other than 2xx
    * @throws UnreachableError when no answer came
+   * @throws the signal's reason once it is aborted
    */
-  async request(path: string, options: RequestOptions = {}): Promise<Response> {
+  async request(path: string, options: RequestOptions = {}): Promise<Answer> {
     const url = new URL(path, `${this.baseUrl}/`).href;
-    const response = await fetch(url, {
-      method: options.method ?? 'POST',
-      dispatcher: this.#dispatcher,
-      headers: {
-        ...(options.body !== undefined && { 'content-type': 'application/json' }),
-        ...(options.bearer !== undefined && { authorization: `Bearer ${options.bearer}` }),
-        ...options.headers,
-      },
-      ...(options.body !== undefined && { body: JSON.stringify(options.body) }),
-      ...(options.signal && { signal: options.signal }),
-    }).catch((error: unknown) => {
-      throw options.signal?.aborted ? error : new UnreachableError(url, error);
+    if (this.#isClosed) throw new UnreachableError(url, new Error('the client is closed'));
+    const response = await this.#send(url, options).catch((error: unknown) => {
+      throw options.signal?.aborted ? options.signal.reason : new UnreachableError(url, error);
     });
-    if (!response.ok) throw await apiError(response);
-    return response;
+    const answer: Answer = {
+      url,
+      status: response.statusCode ?? 0,
+      headers: response.headers,
+      body: bodyOf(response, url, options.signal),
+      discard: () => response.destroy(),
+    };
+    if (answer.status < 200 || answer.status > 299) throw await apiError(answer);
+    return answer;
   }
 
   /** As `request`, with the answer read as a JSON object. */
@@ -55,33 +76,82 @@ export class Transport {
     return readJson(await this.request(path, options));
   }
 
-  /** Ends its connections when what is in flight has been answered. */
-  close(): Promise<void> {
-    return this.#dispatcher.close();
+  /** Takes no new request; connections end when what is in flight has been answered. */
+  close(): void {
+    this.#isClosed = true;
+    if (this.#inFlight.size === 0) this.#agent.destroy();
   }
 
-  /** Cuts its connections. */
-  destroy(): Promise<void> {
-    return this.#dispatcher.destroy();
+  /** Cuts its connections; what is in flight fails with `UnreachableError`. */
+  destroy(): void {
+    this.#isClosed = true;
+    for (const cut of this.#inFlight) cut();
+    this.#agent.destroy();
+  }
+
+  #send(url: string, options: RequestOptions): Promise<IncomingMessage> {
+    const body = options.body === undefined ? undefined : Buffer.from(JSON.stringify(options.body));
+    return new Promise((resolve, reject) => {
+      const request = this.#request(url, {
+        agent: this.#agent,
+        method: options.method ?? 'POST',
+        headers: {
+          ...(body && { 'content-type': 'application/json', 'content-length': body.length }),
+          ...(options.bearer !== undefined && { authorization: `Bearer ${options.bearer}` }),
+          ...options.headers,
+        },
+        ...(options.signal && { signal: options.signal }),
+      });
+      const cut = () => void request.destroy(new Error('the client is closed'));
+      this.#inFlight.add(cut);
+      request.setTimeout(options.silenceMs ?? SILENCE_MS, () => request.destroy(new Error('the platform is silent')));
+      request.once('response', resolve).once('error', reject);
+      request.once('close', () => {
+        this.#inFlight.delete(cut);
+        if (this.#isClosed && this.#inFlight.size === 0) this.#agent.destroy();
+      });
+      request.end(body);
+    });
+  }
+}
+
+async function* bodyOf(response: IncomingMessage, url: string, signal?: AbortSignal): AsyncGenerator<Buffer> {
+  try {
+    yield* response as AsyncIterable<Buffer>;
+  } catch (error) {
+    throw signal?.aborted ? signal.reason : new UnreachableError(url, error);
   }
 }
 
 /** Reads an answer as a JSON object. @throws UnreachableError when the connection breaks, or a proxy answered in another form */
-export async function readJson(response: Response): Promise<JsonObject> {
+export async function readJson(answer: Answer): Promise<JsonObject> {
+  const text = await readText(answer, JSON_BYTES_MAX);
   try {
-    return (await response.json()) as JsonObject;
+    return JSON.parse(text) as JsonObject;
   } catch (error) {
-    throw new UnreachableError(response.url, error);
+    throw new UnreachableError(answer.url, error);
   }
 }
 
-async function apiError(response: Response): Promise<ApiError> {
-  const text = await response.text().catch(() => '');
-  const body = parseObject(text);
-  return new ApiError(textOr(body.error, `HTTP ${response.status}`), {
-    status: response.status,
-    code: textOr(body.code, `HTTP_${response.status}`),
-    requestId: textOr(body.request_id, response.headers.get('x-request-id') ?? ''),
+async function readText(answer: Answer, bytesMax: number): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of answer.body) {
+    bytes += chunk.length;
+    if (bytes > bytesMax) throw new UnreachableError(answer.url, new Error(`an answer of more than ${bytesMax} bytes`));
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+async function apiError(answer: Answer): Promise<ApiError> {
+  const body = parseObject(await readText(answer, ERROR_BYTES_MAX).catch(() => '')); // the status alone says enough
+  const retryAfter = Number(answer.headers['retry-after']);
+  return new ApiError(textOr(body.error, `HTTP ${answer.status}`), {
+    status: answer.status,
+    code: textOr(body.code, `HTTP_${answer.status}`),
+    requestId: textOr(body.request_id, String(answer.headers['x-request-id'] ?? '')),
+    ...(retryAfter > 0 && { retryAfterMs: retryAfter * 1000 }),
   });
 }
 

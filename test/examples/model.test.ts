@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { ModelHandler } from '../../examples/concierge/model-handler.js';
 import { createServiceTools } from '../../examples/concierge/service-tools.js';
 import { calculate } from '../../examples/concierge/simple-tools.js';
-import type { AgentTask, TaskResolution } from '../../sdk/agent/index.js';
+import type { AgentTask, TaskResolution } from '../../sdk/index.js';
 
 type Round = { text?: string; call?: { name: string; args: object }; status?: number };
 
@@ -52,6 +52,7 @@ function task(text: string, resolution?: TaskResolution): { task: AgentTask; str
   const given: AgentTask = {
     text,
     parts: [],
+    metadata: {},
     sessionId: 'ses_1',
     messageId: `msg_${text}`,
     dispatchId: 'dsp_1',
@@ -101,7 +102,7 @@ test('a tool that needs a human asks, and goes on with the answer', async () => 
     question: { kind: 'confirmation', arguments: { service: 'billing' } },
     usage: { input_tokens: 10 },
   });
-  const again = task('restart it', { requestId: 'r', resolution: 'confirmed' });
+  const again = task('restart it', { requestId: 'r', resolution: 'confirmed', accepted: true });
   expect(await handler.handle(again.task)).toMatchObject({ state: 'completed', usage: { input_tokens: 10 } });
   expect(requests[1]?.messages.at(-1)?.content).toContain('billing was restarted');
 });
@@ -110,7 +111,7 @@ test('tells the model that the human refused', async () => {
   const call = { name: 'operate_service', args: { action: 'delete', service: 'billing' } };
   const { handler, requests } = await model([{ call }, { text: 'Fine.' }]);
   await handler.handle(task('delete it').task);
-  await handler.handle(task('delete it', { requestId: 'r', resolution: 'declined' }).task);
+  await handler.handle(task('delete it', { requestId: 'r', resolution: 'declined', accepted: false }).task);
   expect(requests[1]?.messages.at(-1)?.content).toContain('The human refused');
 });
 

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
 import { createRuleHandler, intentOf } from '../../examples/concierge/rules.js';
 import { createTools } from '../../examples/concierge/tools.js';
-import type { AgentTask, TaskResolution } from '../../sdk/agent/index.js';
-import { createClient } from '../../sdk/client/index.js';
+import { type AgentTask, FleetClient, type TaskResolution } from '../../sdk/index.js';
 
 test.each([
   ['what is 12 * (3 + 4)?', 'calculate', { expression: '12 * (3 + 4)' }],
@@ -31,12 +30,13 @@ test.each(['hello', '', 'what is love?'])('%j asks for nothing', (text) => {
 });
 
 function handle(text: string, resolution?: TaskResolution) {
-  const client = createClient({ baseUrl: 'http://127.0.0.1:1', clientId: 'c', clientSecret: 's' });
+  const client = new FleetClient({ url: 'http://127.0.0.1:1', clientId: 'c', clientSecret: 's' });
   const handler = createRuleHandler(createTools(client));
   const streamed: string[] = [];
   const task: AgentTask = {
     text,
     parts: [],
+    metadata: {},
     sessionId: 'ses_1',
     messageId: 'msg_1',
     dispatchId: 'dsp_1',
@@ -70,12 +70,17 @@ test('asks before it restarts a service, and acts only when it is confirmed', as
       arguments: { service: 'billing' },
     },
   });
-  const confirmed = await handle('restart the billing service', { requestId: 'r', resolution: 'confirmed' });
+  const confirmed = await handle('restart the billing service', {
+    requestId: 'r',
+    resolution: 'confirmed',
+    accepted: true,
+  });
   expect(confirmed.streamed).toContain('Done (simulated): billing was restarted.');
   expect(confirmed.streamed).toContain('- billing 1.4.2, restarted 1×');
   const declined = await handle('restart the billing service', {
     requestId: 'r',
     resolution: 'declined',
+    accepted: false,
     comment: 'not now',
   });
   expect(declined.streamed).toBe('As you wish: I did nothing. (You said: not now)');
@@ -87,6 +92,7 @@ test('plans a trip from what was filled in', async () => {
   const resolution = {
     requestId: 'r',
     resolution: 'submitted',
+    accepted: true,
     data: { destination: 'Lisbon', nights: 2, budget: 100 },
   };
   const { streamed } = await handle('plan a trip', resolution);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Backoff } from '../../sdk/agent/backoff.js';
+import { Backoff } from '../../sdk/backoff.js';
 
 const steps = (random: number) => {
   const backoff = new Backoff(() => random);

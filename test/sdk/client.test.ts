@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import type { StreamEvent } from '../../contracts/a2a.js';
-import { ApiError, createClient, type FleetClient, UnreachableError } from '../../sdk/client/index.js';
+import { ApiError, FleetClient, UnreachableError } from '../../sdk/index.js';
 
 type Answer = { status?: number; body?: object; text?: string; type?: string };
 type Request = { path: string; body: Record<string, unknown>; authorization: string | undefined };
@@ -29,8 +29,8 @@ async function api(answer: (request: Request) => Answer): Promise<{ client: Flee
   const server = createServer((request, response) => void reply(request, response));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => void server.close());
-  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-  const client = createClient({ baseUrl, clientId: 'c', clientSecret: 's', agentType: 'tester' });
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const client = new FleetClient({ url, clientId: 'c', clientSecret: 's', agentType: 'tester' });
   onTestFinished(() => client.close());
   return { client, requests };
 }
@@ -72,7 +72,7 @@ test('an error answer is an ApiError with status, code and request id', async ()
 });
 
 test('no answer is an UnreachableError', async () => {
-  const client = createClient({ baseUrl: 'http://127.0.0.1:1', clientId: 'c', clientSecret: 's' });
+  const client = new FleetClient({ url: 'http://127.0.0.1:1', clientId: 'c', clientSecret: 's' });
   onTestFinished(() => client.close());
   await expect(client.token()).rejects.toBeInstanceOf(UnreachableError);
 });
@@ -161,6 +161,6 @@ test('waitFor goes on while the platform is away, and ends when the message has 
     { body: { ok: true, message: message('input-required') } },
   ];
   const { client } = await api(() => answers.shift() ?? { body: { ok: true, message: message('completed') } });
-  expect((await client.waitFor('msg_1')).state).toBe('input-required');
-  expect((await client.waitFor('msg_1', { until: 'terminal' })).assistant_output).toBe('done');
+  expect((await client.messages.waitFor('msg_1')).state).toBe('input-required');
+  expect((await client.messages.waitFor('msg_1', { until: 'terminal' })).assistant_output).toBe('done');
 });

@@ -1,27 +1,26 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { DispatchChunkPayload, DispatchResultPayload } from '../../contracts/frames.js';
-import { type AgentOptions, type AgentTask, type ConnectedAgent, connectAgent } from '../../sdk/agent/index.js';
+import { Agent, type AgentOptions, type AgentTask, type MessageHandler } from '../../sdk/index.js';
 import { MeshServer } from './mesh-server.js';
 
 async function connect(
-  onMessage: AgentOptions['onMessage'],
+  onMessage: MessageHandler,
   options: Partial<AgentOptions> = {},
   prepare: (mesh: MeshServer) => void = () => undefined,
-): Promise<{ mesh: MeshServer; agent: ConnectedAgent }> {
+): Promise<{ mesh: MeshServer; agent: Agent }> {
   const mesh = await MeshServer.start();
   prepare(mesh);
-  const agent = connectAgent({
-    baseUrl: mesh.baseUrl,
+  const agent = new Agent({
+    url: mesh.baseUrl,
     ca: mesh.ca,
     clientId: 'cred_1',
     clientSecret: 'secret',
-    agentType: 'echo',
+    type: 'echo',
     instanceId: 'echo-1',
-    onMessage,
     ...options,
-  });
+  }).onMessage(onMessage);
   onTestFinished(() => agent.close(0).catch(() => undefined)); // a test may have ended it with an error
-  await agent.ready;
+  await agent.connect();
   return { mesh, agent };
 }
 

@@ -1,0 +1,45 @@
+/** One server-sent event. */
+export interface ServerSentEvent {
+  /** The last `id` that the stream named, in this event or before; empty when it named none. */
+  id: string;
+  data: string;
+}
+
+const EVENT_CHARS_MAX = 8 * 1024 * 1024;
+
+/**
+ * Reads server-sent events (WHATWG HTML, section 9.2). Comments and unknown fields are skipped; an event that the end of the
+ * stream cuts off is dropped.
+ * @throws Error for an event of more than 8 Mi characters
+ */
+export async function* readEvents(body: AsyncIterable<Uint8Array>): AsyncGenerator<ServerSentEvent> {
+  let id = '';
+  let data: string[] = [];
+  for await (const line of readLines(body)) {
+    if (line === '') {
+      if (data.length > 0) yield { id, data: data.join('\n') };
+      data = [];
+      continue;
+    }
+    const colon = line.indexOf(':');
+    const field = colon < 0 ? line : line.slice(0, colon);
+    const value = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '');
+    if (field === 'data') data.push(value);
+    else if (field === 'id' && !value.includes('\0')) id = value;
+  }
+}
+
+/** Lines without their ends: CR LF, LF or CR. */
+async function* readLines(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  let rest = '';
+  for await (const bytes of body) {
+    rest += decoder.decode(bytes, { stream: true });
+    // A CR at the very end may be half of a CR LF: it stays until more is there.
+    const held = rest.endsWith('\r') ? '\r' : '';
+    const lines = rest.slice(0, rest.length - held.length).split(/\r\n|\n|\r/);
+    rest = (lines.pop() ?? '') + held;
+    if (rest.length > EVENT_CHARS_MAX) throw new Error(`an event of more than ${EVENT_CHARS_MAX} characters`);
+    yield* lines;
+  }
+}

@@ -1,0 +1,53 @@
+import type { z } from 'zod';
+import {
+  SessionCloseResponse,
+  type SessionDetails,
+  SessionGetByIdResponse,
+  type SessionInitRequest,
+  SessionInitResponse,
+  type SessionsGetRequest,
+  SessionsGetResponse,
+  SessionsInterruptResponse,
+} from '../../contracts/sessions.js';
+import type { CallOptions, PlatformApi } from './platform-api.js';
+
+/** `/sessions/*` (specification section 4). */
+export class Sessions {
+  readonly #api: PlatformApi;
+
+  constructor(api: PlatformApi) {
+    this.#api = api;
+  }
+
+  /** Opens a session; with neither instance nor type the first message is routed. Not repeated: each opens another one. */
+  init(request: Partial<SessionInitRequest> = {}, options: CallOptions = {}) {
+    return this.#api.post('/sessions/init', request, SessionInitResponse, options);
+  }
+
+  /** One page of the tenant's sessions, newest first. */
+  get(request: Partial<z.infer<typeof SessionsGetRequest>> = {}, options: CallOptions = {}) {
+    return this.#api.post('/sessions/get', request, SessionsGetResponse, { ...options, retry: true });
+  }
+
+  async getById(sessionId: string, options: CallOptions = {}): Promise<SessionDetails> {
+    const body = { session_id: sessionId };
+    const answer = await this.#api.post('/sessions/get_by_id', body, SessionGetByIdResponse, {
+      ...options,
+      retry: true,
+    });
+    return answer.session;
+  }
+
+  /** Ends a session; work in flight is canceled. Again: `ApiError` with `SESSION_CLOSED`. */
+  close(sessionId: string, options: CallOptions & { reason?: string } = {}) {
+    const { reason, ...rest } = options;
+    const body = { session_id: sessionId, ...(reason !== undefined && { reason }) };
+    return this.#api.post('/sessions/close', body, SessionCloseResponse, rest);
+  }
+
+  /** Cancels what is in flight; the sessions stay usable. */
+  interrupt(sessionIds: string | string[], options: CallOptions = {}) {
+    const body = { ids: [sessionIds].flat() };
+    return this.#api.post('/sessions/interrupt', body, SessionsInterruptResponse, options);
+  }
+}

@@ -1,0 +1,27 @@
+export { z } from 'zod';
+export type { ArtifactUpdate, StatusUpdate, StreamEvent, Task } from '../contracts/a2a.js';
+export type { InputRequest, MessageRecord, ResolveRequest, Usage } from '../contracts/messages.js';
+export type { Artifact, Part } from '../contracts/parts.js';
+export type { SessionDetails, SessionSummary } from '../contracts/sessions.js';
+export type { AccessOptions, TokenProvider } from './access.js';
+export { Agent, type ReportedStatus } from './agent/agent.js';
+export { type AgentOptions, AgentStoppedError } from './agent/agent-options.js';
+export type {
+  AgentTask,
+  Answer,
+  Completed,
+  Failed,
+  InputRequired,
+  Output,
+  Question,
+  TaskResolution,
+  TaskResult,
+} from './agent/agent-task.js';
+export type { ConnectionEvents } from './agent/connected-agent.js';
+export type { MessageHandler, SkillHandler, SkillOptions } from './agent/handlers.js';
+export { ApiError, isTransient, UnreachableError } from './client/errors.js';
+export { FleetClient, type FleetClientOptions } from './client/fleet-client.js';
+export type { WaitOptions } from './client/messages.js';
+export type { AnswerSchema, CallOptions, PostOptions } from './client/platform-api.js';
+export type { SendOptions } from './client/rpc.js';
+export type { AgentLog } from './log.js';
