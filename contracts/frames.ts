@@ -87,6 +87,8 @@ export interface DispatchPayload {
     tenant_id: string;
     user_id?: string;
     message_id: string;
+    /** The `messageId` that the caller gave the message, up to 256 characters: a name of the caller's, unique for no one else. */
+    client_message_id: string;
     propagation_headers: { traceparent: string; baggage?: string };
   };
 }

@@ -40,6 +40,7 @@ function payloadOf(
       tenant_id: message.tenant_id,
       ...(around.user_id !== null && { user_id: around.user_id }),
       message_id: message.message_id,
+      client_message_id: message.client_message_id,
       propagation_headers: {
         traceparent: traceparentOf(message.trace_id, uuid),
         ...(message.baggage !== null && { baggage: message.baggage }),

@@ -32,7 +32,11 @@ describe('a dispatch', () => {
       method: 'message/send',
       dispatch_id: ref.dispatch_id,
       attempt: 1,
-      session_context: { tenant_id: bench.tenantId, message_id: ref.message_id },
+      session_context: {
+        tenant_id: bench.tenantId,
+        message_id: ref.message_id,
+        client_message_id: expect.any(String),
+      },
     });
     expect(dispatch.payload.deadline_ms).toBeGreaterThan(0);
     expect(dispatch.payload.deadline_ms).toBeLessThanOrEqual(5_000);

@@ -43,6 +43,7 @@ function openDispatch(changes: Partial<OpenDispatch> = {}): OpenDispatch {
         session_id: 'ses_1',
         tenant_id: 'ten_1',
         message_id: 'msg_1',
+        client_message_id: 'm-1',
         propagation_headers: { traceparent: '00-0-0-01', baggage: 'a=b' },
       },
     },

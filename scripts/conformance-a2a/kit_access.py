@@ -1,0 +1,82 @@
+"""A pytest plugin for the public A2A kits, which cannot be told a token and whose 1.0 branch asks for the card in no version.
+
+It adds the token to each request that goes to the platform and brings none, except in tests that are about its absence, and writes how
+each test ended, one JSON object a line.
+
+Environment: CONFORMANCE_BASE_URL, CONFORMANCE_TOKEN, CONFORMANCE_RESULTS (a file), CONFORMANCE_CARD_VERSION (may be empty).
+"""
+
+import json
+import os
+import re
+
+import httpx
+import pytest
+
+BASE_URL = os.environ["CONFORMANCE_BASE_URL"]
+TOKEN = os.environ["CONFORMANCE_TOKEN"]
+RESULTS = os.environ["CONFORMANCE_RESULTS"]
+CARD_VERSION = os.environ.get("CONFORMANCE_CARD_VERSION", "")
+CARD = "/.well-known/agent-card.json"
+WITHOUT_TOKEN = re.compile(r"missing_authentication|authentication_error_codes|without_auth")
+
+running = {"test": ""}
+
+
+def authenticate(request):
+    """Completes a request of httpx or requests; both have `url` and `headers`."""
+    url = str(request.url)
+    if not url.startswith(BASE_URL):
+        return
+    if url.startswith(BASE_URL + CARD):
+        if CARD_VERSION and "a2a-version" not in request.headers:
+            request.headers["A2A-Version"] = CARD_VERSION
+        return
+    if "authorization" not in request.headers and not WITHOUT_TOKEN.search(running["test"]):
+        request.headers["Authorization"] = "Bearer " + TOKEN
+
+
+def before(original):
+    def send(self, request, *args, **kwargs):
+        authenticate(request)
+        return original(self, request, *args, **kwargs)
+
+    return send
+
+
+for client in (httpx.Client, httpx.AsyncClient):
+    client.send = before(client.send)
+try:
+    import requests
+except ImportError:
+    pass  # the 1.0 branch has httpx alone
+else:
+    requests.Session.send = before(requests.Session.send)
+
+
+def pytest_runtest_setup(item):
+    running["test"] = item.name
+
+
+def outcome_of(report):
+    if hasattr(report, "wasxfail"):
+        return "xfailed" if report.skipped else "xpassed"
+    return report.outcome
+
+
+def reason_of(report):
+    if hasattr(report, "wasxfail"):
+        return report.wasxfail.removeprefix("reason: ")
+    if isinstance(report.longrepr, tuple):
+        return report.longrepr[2].removeprefix("Skipped: ")
+    crash = getattr(report.longrepr, "reprcrash", None)
+    return crash.message if crash else str(report.longrepr or "")
+
+
+@pytest.hookimpl
+def pytest_runtest_logreport(report):
+    if report.when != "call" and report.passed:
+        return
+    line = {"test": report.nodeid, "outcome": outcome_of(report), "reason": reason_of(report)}
+    with open(RESULTS, "a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")

@@ -1,0 +1,36 @@
+/** What the tests of a kit came to, as a table and the names of those that did not pass. */
+
+const OUTCOMES = ['passed', 'failed', 'skipped', 'xfailed'];
+
+function count(results, outcome) {
+  return results.filter((result) => result.outcome === outcome).length;
+}
+
+function row(name, results) {
+  const counts = OUTCOMES.map((outcome) => String(count(results, outcome)).padStart(8));
+  return `${name.padEnd(14)}${counts.join('')}`;
+}
+
+function firstLine(reason) {
+  return reason.split('\n')[0].slice(0, 160);
+}
+
+/**
+ * The report of a run.
+ * @param {{ category: { name: string }, results: { test: string, outcome: string, reason: string }[] }[]} runs
+ */
+export function reportOf(runs) {
+  const head = `${''.padEnd(14)}${OUTCOMES.map((outcome) => outcome.padStart(8)).join('')}`;
+  const lines = ['', head, ...runs.map(({ category, results }) => row(category.name, results))];
+  for (const outcome of ['failed', 'xfailed', 'skipped']) {
+    const named = runs.flatMap(({ results }) => results.filter((result) => result.outcome === outcome));
+    if (named.length === 0) continue;
+    lines.push('', `${outcome}:`, ...named.map(({ test, reason }) => `  ${test}\n      ${firstLine(reason)}`));
+  }
+  return lines.join('\n');
+}
+
+/** Whether a test failed where none may. */
+export function hasFailed(runs) {
+  return runs.some(({ category, results }) => category.required && count(results, 'failed') > 0);
+}
