@@ -1,5 +1,6 @@
 import { recordEvent } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
+import type { BusEvent } from './bus.js';
 import type { MessageCore, MessageRef, SessionRef } from './core.js';
 import { openDispatchFrom } from './dispatch-payload.js';
 import type {
@@ -61,13 +62,13 @@ async function markSent(
 async function end(core: StoreCore, ref: DispatchRef, epoch: number | null, ending: Ending): Promise<Closed> {
   const ended = await endInOne(core.db, ref, epoch, ending);
   if (!ended) return NOT_CLOSED;
-  announce(core, ref, ended.called);
+  announce(core, ref, ended.called, { kind: 'changed' });
   return { accepted: true, end: ended.end };
 }
 
-function announce(core: StoreCore, ref: DispatchRef, called: (MessageRef & SessionRef)[]): void {
+function announce(core: StoreCore, ref: DispatchRef, called: (MessageRef & SessionRef)[], event: BusEvent): void {
   for (const waiting of called) core.waker.message(waiting);
-  core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed' });
+  core.bus.publish(ref.tenant_id, ref.message_id, event);
 }
 
 /** The agent asks a human: its dispatch ends, and the message waits. */
@@ -80,7 +81,7 @@ async function ask(core: StoreCore, ref: DispatchRef, epoch: number, outcome: Di
     return callWaiting(tx, ref.tenant_id, open.dispatch, 1);
   });
   if (!called) return NOT_CLOSED;
-  announce(core, ref, called);
+  announce(core, ref, called, { kind: 'changed', recorded: true });
   return { accepted: true, end: null };
 }
 

@@ -1,4 +1,4 @@
-import type { MessageSendParams, StreamEvent, Task } from '../contracts/a2a.js';
+import type { MessageSendParams, Task } from '../contracts/a2a.js';
 import type { Caller } from '../contracts/auth.js';
 import type { MessageRecord, ResolveRequest } from '../contracts/messages.js';
 import { type Accepted, acceptMessage } from './accept.js';
@@ -9,7 +9,8 @@ import { answerFollowUp } from './follow-up.js';
 import { createMessageReads } from './read.js';
 import { type Resolved, resolveMessage } from './resolve.js';
 import type { LiveMessage, ShortWay } from './short-way.js';
-import { type JustAccepted, streamTask, type TaskWait, waitForTask } from './watch.js';
+import { type StreamItem, type StreamOptions, streamTask } from './stream.js';
+import { type JustAccepted, type TaskWait, waitForTask } from './watch.js';
 
 /** What the API does with messages. Errors: PlatformError, and RpcError where only `/send` can meet it. */
 export interface Gateway {
@@ -21,9 +22,9 @@ export interface Gateway {
   stream(
     tenantId: string,
     messageId: string,
-    options: { signal: AbortSignal },
+    options: StreamOptions,
     live?: LiveMessage | null,
-  ): AsyncIterable<StreamEvent>;
+  ): AsyncIterable<StreamItem>;
   cancel(caller: Caller, messageId: string, reason: string): Promise<void>;
   resolve(caller: Caller | null, messageId: string, body: ResolveRequest): Promise<Resolved>;
   list(
@@ -48,8 +49,7 @@ export function createGateway(core: MessageCore, shortWay: () => ShortWay | null
     followUp: (caller, params) => answerFollowUp(core, caller, params),
     waitForTask: (tenant_id, message_id, options, accepted = null) =>
       waitForTask(core, { tenant_id, message_id }, options, accepted),
-    stream: (tenant_id, message_id, options, live = null) =>
-      streamTask(core, { tenant_id, message_id }, options.signal, live),
+    stream: (tenant_id, message_id, options, live = null) => streamTask(core, { tenant_id, message_id }, options, live),
     cancel: (caller, message_id, reason) => cancelMessage(core, { tenant_id: caller.tenant_id, message_id }, reason),
     resolve: (caller, messageId, body) => resolveMessage(core, caller, messageId, body),
     list: (tenantId, query) => reads.list(tenantId, query),

@@ -1,4 +1,4 @@
-import type { BusEvent, PlacedEvent } from './bus.js';
+import type { BusEvent, BusNews, PlacedEvent } from './bus.js';
 
 /** Events kept per message, beside its newest notice; older ones are dropped first. */
 export const BUFFERED_EVENTS_MAX = 256;
@@ -12,11 +12,6 @@ const OVERHEAD_BYTES = 512;
 
 const NOBODY: readonly never[] = [];
 
-interface Kept {
-  placed: PlacedEvent;
-  bytes: number;
-}
-
 /**
  * The newest events of one message, and who follows them live. Most messages only ever change and nobody looks: such a notice is
  * kept as one field, beside the events, and costs no list and no count of its bytes.
@@ -26,9 +21,13 @@ export class MessageBuffer {
   touchedAtMs: number;
   #listeners: Set<(placed: PlacedEvent) => void> | undefined;
   #notice: PlacedEvent | undefined;
-  #kept: Kept[] | undefined;
+  #kept: PlacedEvent[] | undefined;
   #bytes = OVERHEAD_BYTES;
   #cursor: number;
+  /** Output up to this cursor is not here: it was dropped, or came before the buffer. */
+  #lostTo: number;
+  /** Output up to this cursor is in the row. */
+  #recordedTo = 0;
 
   /**
    * @param nowMs also the first cursor: a buffer that was dropped, or lost with its process, goes on above the cursors
@@ -37,6 +36,7 @@ export class MessageBuffer {
   constructor(nowMs: number) {
     this.touchedAtMs = nowMs;
     this.#cursor = nowMs;
+    this.#lostTo = nowMs;
   }
 
   /** Bytes that this message occupies, its fixed cost included. */
@@ -62,17 +62,20 @@ export class MessageBuffer {
   add(event: BusEvent, nowMs: number): PlacedEvent {
     this.#cursor += 1;
     this.touchedAtMs = nowMs;
-    const placed = { cursor: this.#cursor, event };
-    if (event.kind === 'changed') this.#notice = placed;
-    else this.#keep(placed);
+    if (event.kind === 'changed') return this.#keepNotice(event);
+    const placed = { cursor: this.#cursor, event, bytes: Buffer.byteLength(JSON.stringify(event)) };
+    this.#keep(placed);
     return placed;
   }
 
-  /** The kept events after `cursor`, oldest first. */
+  /** What a follower that has seen everything up to `cursor` is told first, oldest first; 0: one that begins. */
   after(cursor: number): PlacedEvent[] {
-    const events = (this.#kept ?? []).map(({ placed }) => placed);
-    if (this.#notice) events.push(this.#notice);
-    return events.filter((placed) => placed.cursor > cursor).sort((one, other) => one.cursor - other.cursor);
+    if (cursor === 0) return this.#keptAfter(this.#recordedTo);
+    const caughtUp = news(this.#cursor, 'caught_up');
+    const isWhole = cursor >= this.#lostTo && cursor <= this.#cursor;
+    if (isWhole) return [...this.#keptAfter(cursor), caughtUp];
+    const from = Math.max(this.#lostTo, this.#recordedTo);
+    return [news(from, 'gap'), ...this.#keptAfter(from), caughtUp];
   }
 
   /** Forgets the events; cursors go on where they were. */
@@ -80,19 +83,38 @@ export class MessageBuffer {
     this.#notice = undefined;
     this.#kept = undefined;
     this.#bytes = OVERHEAD_BYTES;
+    this.#lostTo = this.#cursor;
+  }
+
+  #keptAfter(cursor: number): PlacedEvent[] {
+    const events = [...(this.#kept ?? [])];
+    if (this.#notice) events.push(this.#notice);
+    return events.filter((placed) => placed.cursor > cursor).sort((one, other) => one.cursor - other.cursor);
+  }
+
+  #keepNotice(event: BusEvent & { kind: 'changed' }): PlacedEvent {
+    this.#notice = { cursor: this.#cursor, event, bytes: 0 };
+    if (event.recorded) this.#recordedTo = this.#cursor - 1;
+    return this.#notice;
   }
 
   #keep(placed: PlacedEvent): void {
     this.#kept ??= [];
     const kept = this.#kept;
-    const bytes = Buffer.byteLength(JSON.stringify(placed.event));
-    kept.push({ placed, bytes });
-    this.#bytes += bytes;
+    kept.push(placed);
+    this.#bytes += placed.bytes;
     while (kept.length > BUFFERED_EVENTS_MAX) this.#dropOldest(kept);
     while (kept.length > 1 && this.#bytes - OVERHEAD_BYTES > BUFFERED_BYTES_MAX) this.#dropOldest(kept);
   }
 
-  #dropOldest(kept: Kept[]): void {
-    this.#bytes -= kept.shift()?.bytes ?? 0;
+  #dropOldest(kept: PlacedEvent[]): void {
+    const dropped = kept.shift();
+    if (!dropped) return;
+    this.#bytes -= dropped.bytes;
+    this.#lostTo = dropped.cursor;
   }
+}
+
+function news(cursor: number, kind: BusNews['kind']): PlacedEvent {
+  return { cursor, event: { kind }, bytes: 0 };
 }

@@ -4,14 +4,18 @@ import type { Logger } from '../runtime/logger.js';
 import type { BusEvent, ChunkBus, PlacedEvent } from './bus.js';
 import { deliver } from './deliver.js';
 import { BUFFERED_BYTES_MAX, BUFFERED_EVENTS_MAX, RETENTION_MS } from './message-buffer.js';
+import { type FollowerPlace, readFrom, tellAfresh, tellFrom } from './redis-entries.js';
 
 /** Bytes handed to Redis and not yet confirmed; beyond, events are dropped as if Redis were away. */
 const UNCONFIRMED_BYTES_MAX = 16 * 1024 * 1024;
 const RETRY_MS_MAX = 1_000;
+/** Messages of which it is known that output was dropped; of more than these, only the end of the task mends it. */
+const HOLED_MAX = 10_000;
 
 /**
  * Appends, keeps and announces in one step. Cursors are the sequence parts of the entry ids, counted by the stream itself;
- * the first is the server's clock, so that a stream that expired goes on above the cursors that its readers hold.
+ * the first is the server's clock, so that a stream that expired goes on above the cursors that its readers hold. A cursor is left out
+ * where output did not get here, which readers see as a gap.
  * `0-*` needs Redis 7 or Valkey.
  */
 const APPEND = `
@@ -19,6 +23,9 @@ local id = '0-*'
 if redis.call('EXISTS', KEYS[1]) == 0 then
   local now = redis.call('TIME')
   id = '0-' .. now[1] .. string.format('%03d', math.floor(now[2] / 1000))
+elseif ARGV[4] == '1' then
+  local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1][1]
+  id = '0-' .. string.format('%.0f', tonumber(string.sub(last, 3)) + 2)
 end
 redis.call('XADD', KEYS[1], 'MAXLEN', ARGV[2], id, 'event', ARGV[1])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
@@ -31,13 +38,14 @@ interface RedisBusOptions {
   retentionMs?: number;
 }
 
-interface Follower {
+interface Follower extends FollowerPlace {
   channel: string;
-  cursor: number;
   listener: (placed: PlacedEvent) => void;
   reading: boolean;
   /** Something was announced while a read was under way. */
   behind: boolean;
+  /** It goes on after a cursor and has to be told once that it has caught up. */
+  resuming: boolean;
 }
 
 /** Keeps few large events or many small ones: all sizes together stay at a few times the byte limit. */
@@ -45,21 +53,13 @@ function keptBeside(bytes: number): number {
   return Math.max(1, Math.min(BUFFERED_EVENTS_MAX, Math.floor(BUFFERED_BYTES_MAX / bytes)));
 }
 
-/** Entries as events; of several notices in one read the last says it all. */
-function placedEvents(entries: [id: string, fields: string[]][]): PlacedEvent[] {
-  const placed = entries.map(([id, fields]) => ({
-    cursor: Number(id.slice(id.indexOf('-') + 1)),
-    event: JSON.parse(fields[1] ?? 'null') as BusEvent,
-  }));
-  const lastNotice = placed.findLast(({ event }) => event.kind === 'changed');
-  return placed.filter((one) => one.event.kind !== 'changed' || one === lastNotice);
-}
-
 class RedisBus implements ChunkBus {
   readonly #options: Required<RedisBusOptions>;
   readonly #commands: Redis;
   readonly #announcements: Redis;
   readonly #followers = new Map<string, Set<Follower>>();
+  /** Channels to which output was not brought since the last that was. */
+  readonly #holed = new Set<string>();
   #unconfirmedBytes = 0;
   #dropped = 0;
   #away = false;
@@ -77,7 +77,7 @@ class RedisBus implements ChunkBus {
     for (const connection of [this.#commands, this.#announcements])
       connection.on('error', (error) => this.#noteAway(error));
     this.#commands.on('ready', () => this.#back());
-    this.#announcements.on('ready', () => this.#listen([...this.#followers.keys()]));
+    this.#announcements.on('ready', () => this.#listenAgain());
     this.#announcements.on('message', (channel: string) => this.#readAll(channel));
   }
 
@@ -85,14 +85,16 @@ class RedisBus implements ChunkBus {
     const text = JSON.stringify(event);
     const bytes = Buffer.byteLength(text);
     if (this.#closed) return;
+    const channel = channelOf(tenantId, messageId);
     if (this.#unconfirmedBytes + bytes > UNCONFIRMED_BYTES_MAX) {
-      this.#drop(new Error('redis does not keep up'));
+      this.#drop(channel, event, new Error('redis does not keep up'));
       return;
     }
     this.#unconfirmedBytes += bytes;
+    const afterHole = this.#holed.delete(channel) ? 1 : 0;
     this.#commands
-      .eval(APPEND, 1, channelOf(tenantId, messageId), text, keptBeside(bytes), this.#options.retentionMs)
-      .catch((error) => this.#drop(error))
+      .eval(APPEND, 1, channel, text, keptBeside(bytes), this.#options.retentionMs, afterHole)
+      .catch((error) => this.#drop(channel, event, error, afterHole === 1))
       .finally(() => {
         this.#unconfirmedBytes -= bytes;
       });
@@ -105,7 +107,9 @@ class RedisBus implements ChunkBus {
     listener: (placed: PlacedEvent) => void,
   ): () => void {
     const channel = channelOf(tenantId, messageId);
-    const follower: Follower = { channel, cursor: afterCursor, listener, reading: false, behind: false };
+    const resuming = afterCursor > 0;
+    const place = { cursor: afterCursor, unproven: resuming };
+    const follower: Follower = { ...place, channel, listener, reading: false, behind: false, resuming };
     const others = this.#followers.get(channel);
     this.#followers.set(channel, (others ?? new Set()).add(follower));
     if (this.#announcements.status === 'ready') this.#listen([channel]);
@@ -136,6 +140,14 @@ class RedisBus implements ChunkBus {
     );
   }
 
+  /** What was announced meanwhile, or is lost with Redis's memory, has to be found out. */
+  #listenAgain(): void {
+    for (const follower of [...this.#followers.values()].flatMap((some) => [...some])) {
+      follower.unproven = follower.cursor > 0;
+    }
+    this.#listen([...this.#followers.keys()]);
+  }
+
   #leave(follower: Follower): void {
     const followers = this.#followers.get(follower.channel);
     if (!followers?.delete(follower) || followers.size > 0) return;
@@ -156,11 +168,26 @@ class RedisBus implements ChunkBus {
     try {
       while (follower.behind && this.#follows(follower)) {
         follower.behind = false;
-        const entries = await this.#commands.xrange(follower.channel, `0-${follower.cursor + 1}`, '+');
-        for (const placed of placedEvents(entries)) this.#hand(follower, placed);
+        for (const placed of await this.#next(follower)) this.#hand(follower, placed);
+        if (!follower.resuming) continue;
+        follower.resuming = false;
+        this.#hand(follower, { cursor: follower.cursor, event: { kind: 'caught_up' }, bytes: 0 });
       }
     } finally {
       follower.reading = false;
+    }
+  }
+
+  async #next(follower: Follower): Promise<PlacedEvent[]> {
+    const { channel, cursor, unproven } = follower;
+    follower.unproven = false; // unless Redis goes away while this reads
+    try {
+      const place = { cursor, unproven };
+      const told = tellFrom(await this.#commands.xrange(channel, readFrom(place), '+'), place);
+      return told ?? tellAfresh(await this.#commands.xrange(channel, '-', '+'));
+    } catch (error) {
+      follower.unproven ||= unproven;
+      throw error;
     }
   }
 
@@ -174,7 +201,8 @@ class RedisBus implements ChunkBus {
     return this.#followers.get(follower.channel)?.has(follower) ?? false;
   }
 
-  #drop(error: unknown): void {
+  #drop(channel: string, event: BusEvent, error: unknown, afterHole = false): void {
+    if ((afterHole || event.kind !== 'changed') && this.#holed.size < HOLED_MAX) this.#holed.add(channel);
     this.#dropped += 1;
     this.#noteAway(error);
   }

@@ -58,16 +58,18 @@ async function pour(
 ): Promise<void> {
   const { tenant_id } = callerOf(request);
   const signal = lifetimeOf(reply.raw, deps.draining);
+  const lastEventId = request.headers['last-event-id'];
+  const after = typeof lastEventId === 'string' ? { after: lastEventId } : {};
   const stream = new EventStream(reply.raw, request.id);
   try {
-    for await (const event of deps.gateway.stream(tenant_id, message_id, { signal }, live)) {
-      await stream.send(rpcResult(id, event), signal);
+    for await (const { cursor, event } of deps.gateway.stream(tenant_id, message_id, { signal, ...after }, live)) {
+      await stream.send(rpcResult(id, event), cursor, signal);
     }
   } catch (error) {
     if (signal.aborted) return;
     const shown = error instanceof RpcError ? error : new RpcError('INTERNAL', 'The stream broke. The task goes on.');
     if (shown !== error) logFailure(request, toPlatformError(error));
-    await stream.send(rpcFailure(id, shown), signal);
+    await stream.send(rpcFailure(id, shown), null, signal);
   } finally {
     stream.end();
   }

@@ -12,7 +12,6 @@ export class EventStream {
   readonly #raw: ServerResponse;
   readonly #heartbeat: NodeJS.Timeout;
   readonly #blockedMsMax: number;
-  #lastId = 0;
 
   /** Sends the head. The caller's framework must have let go of the response. */
   constructor(raw: ServerResponse, requestId: string, blockedMsMax = BLOCKED_MS_MAX) {
@@ -31,9 +30,12 @@ export class EventStream {
     raw.once('close', () => clearInterval(this.#heartbeat));
   }
 
-  /** Sends one event; resolves when the reader has room for the next. Rejects with AbortError when `signal` aborts first. */
-  async send(data: unknown, signal: AbortSignal): Promise<void> {
-    const event = `id: ${++this.#lastId}\ndata: ${JSON.stringify(data)}\n\n`;
+  /**
+   * Sends one event; resolves when the reader has room for the next. Rejects with AbortError when `signal` aborts first.
+   * @param id what the reader gives as `Last-Event-ID` to go on after this event; null leaves it at the event before
+   */
+  async send(data: unknown, id: string | null, signal: AbortSignal): Promise<void> {
+    const event = `${id === null ? '' : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`;
     if (this.#raw.write(event)) return;
     const cutOff = setTimeout(() => this.#raw.destroy(), this.#blockedMsMax);
     try {

@@ -29,7 +29,7 @@ test('a stream begun after its reader has left is over at once', async () => {
   const signal = lifetimeOf(raw, new AbortController().signal);
   expect(signal.aborted).toBe(true);
   const stream = new EventStream(raw, 'late');
-  await expect(stream.send({}, signal)).rejects.toThrow(/abort/i);
+  await expect(stream.send({}, 'e1', signal)).rejects.toThrow(/abort/i);
   stream.end();
 });
 
@@ -50,7 +50,7 @@ test('a reader who takes nothing for too long is cut off', async () => {
   const signal = lifetimeOf(raw, new AbortController().signal);
   const stream = new EventStream(raw, 'blocked', 50);
   const sending = (async () => {
-    for (;;) await stream.send('x'.repeat(100_000), signal);
+    for (;;) await stream.send('x'.repeat(100_000), 'e1', signal);
   })();
   await expect(sending).rejects.toThrow(/abort/i);
   expect(raw.destroyed).toBe(true);

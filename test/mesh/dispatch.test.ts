@@ -77,7 +77,7 @@ describe('a dispatch', () => {
     expect((await bench.message(ref)).assistant_output).toBe('one two');
     const told = seen
       .filter((event) => event.kind !== 'changed')
-      .map((event) => ('text' in event ? event.text : event.append));
+      .map((event) => ('text' in event ? event.text : event.kind === 'artifact' && event.append));
     expect(told).toEqual([false, 'nearly there', true, true]);
   });
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, onTestFinished } from 'vitest';
 import type { Caller } from '../../contracts/auth.js';
 import { createHostedDispatcher, type HostedOptions } from '../../mesh/hosted.js';
 import { advance } from '../../messages/advance.js';
-import type { BusEvent } from '../../messages/bus.js';
+import type { PlacedEvent } from '../../messages/bus.js';
 import type { MessageCore } from '../../messages/core.js';
 import { createDispatches } from '../../messages/dispatch-store.js';
 import type { DispatchRef } from '../../messages/dispatches.js';
@@ -112,8 +112,8 @@ export class HostedBench {
   }
 
   /** Everything that watchers of a message are told, from the start. */
-  watch(messageId: string): BusEvent[] {
-    const seen: BusEvent[] = [];
+  watch(messageId: string): PlacedEvent['event'][] {
+    const seen: PlacedEvent['event'][] = [];
     this.core.bus.subscribe(this.tenantId, messageId, 0, ({ event }) => seen.push(event));
     return seen;
   }

@@ -10,7 +10,7 @@ import type { DispatchEnd, Dispatcher } from '../../mesh/dispatcher.js';
 import { createMeshServer, type MeshServer, type MeshServerOptions } from '../../mesh/server.js';
 import type { MeshTimings } from '../../mesh/timings.js';
 import { advance } from '../../messages/advance.js';
-import type { BusEvent } from '../../messages/bus.js';
+import type { PlacedEvent } from '../../messages/bus.js';
 import { cancelMessage } from '../../messages/cancel.js';
 import type { MessageCore } from '../../messages/core.js';
 import { createDispatches } from '../../messages/dispatch-store.js';
@@ -145,8 +145,8 @@ export class MeshBench {
     return cancelMessage(this.core, ref, 'changed my mind');
   }
 
-  watch(ref: DispatchRef): BusEvent[] {
-    const seen: BusEvent[] = [];
+  watch(ref: DispatchRef): PlacedEvent['event'][] {
+    const seen: PlacedEvent['event'][] = [];
     this.core.bus.subscribe(this.tenantId, ref.message_id, 0, ({ event }) => seen.push(event));
     return seen;
   }

@@ -5,6 +5,8 @@ import { until } from '../setup/until.js';
 const TENANT = 'ten_1';
 const MESSAGE = 'msg_1';
 const CHANGED: BusEvent = { kind: 'changed' };
+const GAP = { kind: 'gap' };
+const CAUGHT_UP = { kind: 'caught_up' };
 
 const text = (value: string): BusEvent => ({ kind: 'status_text', text: value });
 const chunk = (value: string): BusEvent => ({
@@ -29,6 +31,13 @@ async function settled(bus: ChunkBus): Promise<PlacedEvent[]> {
   await until(() => all.seen.some(({ event }) => event.kind === 'status_text' && event.text === 'marker'));
   all.end();
   return all.seen.slice(0, -1);
+}
+
+/** A follower from the start, once it has seen so many events. */
+async function followed(bus: ChunkBus, count: number) {
+  const follower = collect(bus);
+  await until(() => follower.seen.length === count);
+  return follower;
 }
 
 /** What every bus does, as tests of the one that `open` gives. */
@@ -66,8 +75,57 @@ export function describeBus(name: string, open: () => Promise<ChunkBus>): void {
       for (const word of ['one', 'two', 'three']) opened.publish(TENANT, MESSAGE, text(word));
       const [, second] = await settled(opened);
       const follower = collect(opened, { after: second?.cursor ?? 0 });
+      await until(() => follower.seen.length === 3);
+      expect(follower.events()).toEqual([text('three'), text('marker'), CAUGHT_UP]);
+    });
+
+    it('has nothing to tell to who resumes after the newest event, and says so', async () => {
+      const opened = await bus();
+      opened.publish(TENANT, MESSAGE, text('one'));
+      const seen = (await followed(opened, 1)).seen;
+      const follower = collect(opened, { after: seen[0]?.cursor ?? 0 });
+      await until(() => follower.seen.length === 1);
+      opened.publish(TENANT, MESSAGE, text('two'));
       await until(() => follower.seen.length === 2);
-      expect(follower.events()).toEqual([text('three'), text('marker')]);
+      expect(follower.events()).toEqual([CAUGHT_UP, text('two')]);
+    });
+
+    it('tells who resumes behind what is kept of the gap, and everything that is kept', async () => {
+      const opened = await bus();
+      opened.publish(TENANT, MESSAGE, text('first'));
+      const { seen } = await followed(opened, 1);
+      for (let n = 0; n < 300; n += 1) opened.publish(TENANT, MESSAGE, text(`${n}`));
+      const kept = await settled(opened);
+      const follower = collect(opened, { after: seen[0]?.cursor ?? 0 });
+      await until(() => follower.events().some((event) => event.kind === 'caught_up'));
+      expect(follower.events().slice(0, -2)).toEqual([GAP, ...kept.map(({ event }) => event)]);
+      const again = collect(opened, { after: follower.cursors()[0] ?? 0 });
+      await until(() => again.events().some((event) => event.kind === 'caught_up'));
+      expect(again.events()).toEqual(follower.events().slice(1));
+    });
+
+    it('tells who resumes after a cursor that never was of a gap', async () => {
+      const opened = await bus();
+      opened.publish(TENANT, MESSAGE, text('one'));
+      for (const after of [1, Date.now() + 1_000_000_000]) {
+        const follower = collect(opened, { after });
+        await until(() => follower.seen.length === 3);
+        expect(follower.events()).toEqual([GAP, text('one'), CAUGHT_UP]);
+      }
+      const nothing = collect(opened, { message: 'msg_2', after: 7 });
+      await until(() => nothing.seen.length === 2);
+      expect(nothing.events()).toEqual([GAP, CAUGHT_UP]);
+    });
+
+    it('begins after what is recorded, and still resumes within it', async () => {
+      const opened = await bus();
+      const recorded: BusEvent = { kind: 'changed', recorded: true };
+      for (const event of [chunk('a'), chunk('b'), recorded, chunk('c')]) opened.publish(TENANT, MESSAGE, event);
+      const { seen } = await followed(opened, 2);
+      expect(seen.map(({ event }) => event)).toEqual([recorded, chunk('c')]);
+      const follower = collect(opened, { after: (seen[0]?.cursor ?? 0) - 2 });
+      await until(() => follower.seen.length === 4);
+      expect(follower.events()).toEqual([chunk('b'), recorded, chunk('c'), CAUGHT_UP]);
     });
 
     it('keeps messages and tenants apart', async () => {

@@ -27,7 +27,11 @@ describe('memory bus bounds', () => {
     const [old] = kept('msg_1');
     await until(() => kept('msg_1').length === 0);
     bus.publish(TENANT, 'msg_1', { kind: 'status_text', text: 'new' });
-    expect(kept('msg_1', old?.cursor).map(({ event }) => event)).toEqual([{ kind: 'status_text', text: 'new' }]);
+    expect(kept('msg_1', old?.cursor).map(({ event }) => event)).toEqual([
+      { kind: 'gap' },
+      { kind: 'status_text', text: 'new' },
+      { kind: 'caught_up' },
+    ]);
   });
 
   it('keeps a follower whose message was forgotten', async () => {
