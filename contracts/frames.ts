@@ -51,7 +51,7 @@ export const HelloPayload = z.object({
   resume_token: z.string().max(512).nullish(),
   inflight: z
     .array(z.object({ dispatch_id: z.string().max(200), last_seq: z.int().min(-1) }))
-    .max(10_000)
+    .max(1_024)
     .optional(),
 });
 export type HelloPayload = z.infer<typeof HelloPayload>;
@@ -67,6 +67,8 @@ export interface WelcomePayload {
   ping_interval_ms: number;
   limits: { max_frame_bytes: number; max_inflight: number };
   server_time: string;
+  /** When the socket will be closed with TOKEN_EXPIRED: connect again before, with a new token and the `resume_token`. */
+  token_expires_at?: string;
 }
 
 /** Body of a dispatch: the payload of the `dispatch` frame and what is posted to a hosted agent. */

@@ -136,17 +136,19 @@ async function setStatus(tx: Tx, connection: ConnectionRef, status: 'draining' |
   if (before && before.status !== status) await recordHealth(tx, before, status);
 }
 
-/** Whose dispatch this is and how it stands; null when there never was one of that id. */
-export async function findDispatch(
+/** How these dispatches of an instance stand, by id; what it never had is missing. */
+export async function dispatchStates(
   tx: Tx,
-  tenantId: string,
-  dispatchId: string,
-): Promise<{ instance_id: string; state: string } | null> {
-  const [row] = await tx.query<{ instance_id: string; state: string }>(
-    'SELECT instance_id, state FROM dispatches WHERE tenant_id = $1 AND dispatch_id = $2',
-    [tenantId, dispatchId],
+  agent: { tenant_id: string; instance_id: string },
+  dispatchIds: readonly string[],
+): Promise<Map<string, string>> {
+  // By the key alone: an agent may have had more dispatches than are asked for.
+  const rows = await tx.query<{ dispatch_id: string; instance_id: string; state: string }>(
+    'SELECT dispatch_id, instance_id, state FROM dispatches WHERE tenant_id = $1 AND dispatch_id = ANY ($2)',
+    [agent.tenant_id, dispatchIds],
   );
-  return row ?? null;
+  const own = rows.filter((row) => row.instance_id === agent.instance_id);
+  return new Map(own.map((row) => [row.dispatch_id, row.state]));
 }
 
 const AS_TABLE = 'unnest($1::text[], $2::text[], $3::bigint[]) AS live (tenant_id, instance_id, epoch)';

@@ -2,7 +2,7 @@ import type { HeartbeatPayload } from '../contracts/agents.js';
 import { CLOSE_CODES } from '../contracts/errors.js';
 import type { Connection, Protocol } from './connection.js';
 import type { MeshContext } from './context.js';
-import { handleDispatchFrame } from './dispatch-frames.js';
+import { handleDispatchFrame, tooMany } from './dispatch-frames.js';
 import { type AgentFrame, encodeFrame, errorFrame, parseFrame } from './frames.js';
 import { answerHello } from './hello.js';
 
@@ -40,6 +40,7 @@ async function handleFrame(context: MeshContext, connection: Connection, frame: 
     case 'pong':
       return connection.ponged();
     case 'heartbeat':
+      if (!connection.lookups.take()) return tooMany(connection, frame.id);
       return takeHeartbeat(context, connection, frame.payload, frame.id);
     case 'close_request':
       return connection.drain(frame.payload.grace_seconds * 1_000);

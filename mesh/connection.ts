@@ -3,6 +3,7 @@ import { CLOSE_CODES, type FrameErrorCode } from '../contracts/errors.js';
 import { LIMITS } from '../contracts/limits.js';
 import type { ConnectionRef } from '../db/connections.js';
 import { newId } from '../runtime/ids.js';
+import { Budget } from './budget.js';
 import type { MeshContext } from './context.js';
 import { FrameSocket } from './frame-socket.js';
 import { encodeFrame } from './frames.js';
@@ -27,6 +28,9 @@ const CLOSE_REASONS: Record<number, [FrameErrorCode, string]> = {
   [CLOSE_CODES.REPLACED]: ['REPLACED', 'A newer connection of this instance has taken over.'],
 };
 
+/** Frames of one agent that cost the platform a look into the database: more than a reconnect with full hands needs at once. */
+const LOOKUPS = { burst: 2 * LIMITS.dispatchesInFlightPerConnection, perSecond: 20 };
+
 /** What the frames of an agent mean. */
 export interface Protocol {
   /** Called for each text message in order, one at a time. */
@@ -48,6 +52,8 @@ export class Connection implements ConnectionRef {
   showedLife = false;
   /** When an error that the agent reported was last logged, in milliseconds of `performance.now()`. */
   errorNotedAtMs = Number.NEGATIVE_INFINITY;
+  /** Of frames that cost a look into the database; beyond it they are answered RATE_LIMITED. */
+  readonly lookups = new Budget(LOOKUPS);
   #state: ConnectionState = 'UPGRADED';
   #resumeHash: Buffer | undefined;
   #unansweredPings = 0;
@@ -55,6 +61,8 @@ export class Connection implements ConnectionRef {
   /** The timer of the present state: hello, grace or resume window. */
   #stateTimer: NodeJS.Timeout | undefined;
   #pings: NodeJS.Timeout | undefined;
+  /** Runs from the last ping that may go unanswered. */
+  #lastPong: NodeJS.Timeout | undefined;
   readonly #expiry: NodeJS.Timeout;
   readonly #context: MeshContext;
 
@@ -68,6 +76,7 @@ export class Connection implements ConnectionRef {
     const log = context.log.child({ tenant_id: upgraded.tenant_id, instance_id: upgraded.instance_id });
     const handlers = {
       onText: (text: string) => protocol.onText(context, this, text),
+      onCaughtUp: () => this.ponged(),
       onLost: () => this.happen('socket_lost'),
     };
     this.socket = new FrameSocket(ws, handlers, context.timings, log);
@@ -107,6 +116,7 @@ export class Connection implements ConnectionRef {
   /** A pong came: the pings so far are answered. */
   ponged(): void {
     this.#unansweredPings = 0;
+    clearTimeout(this.#lastPong);
   }
 
   /** Ends the socket because its token no longer stands; the agent may resume with a new one. */
@@ -178,17 +188,25 @@ export class Connection implements ConnectionRef {
   }
 
   #ping(): void {
-    if (this.#unansweredPings >= LIMITS.missedPingsMax) {
-      this.happen('pings_missed');
-      return;
+    if (this.#unansweredPings < LIMITS.missedPingsMax) {
+      this.#unansweredPings += 1;
+      this.socket.send(encodeFrame('ping', {}));
+      if (this.#unansweredPings < LIMITS.missedPingsMax) return;
     }
-    this.#unansweredPings += 1;
-    this.socket.send(encodeFrame('ping', {}));
+    clearTimeout(this.#lastPong);
+    const patienceMs = this.#context.timings.pingIntervalMs / LIMITS.missedPingsMax;
+    this.#lastPong = setTimeout(() => this.#missed(), patienceMs);
+  }
+
+  /** An answer may wait in an inbox that is still being worked on: that is not the agent's silence. */
+  #missed(): void {
+    if (!this.socket.isBehind) this.happen('pings_missed');
   }
 
   #stopTimers(): void {
     clearTimeout(this.#stateTimer);
     clearTimeout(this.#expiry);
     clearInterval(this.#pings);
+    clearTimeout(this.#lastPong);
   }
 }

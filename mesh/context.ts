@@ -6,6 +6,7 @@ import type { Registry } from './registry.js';
 import type { Reservations } from './reservations.js';
 import type { StatusWriter } from './status-writer.js';
 import type { MeshTimings } from './timings.js';
+import type { Turnstile } from './turnstile.js';
 
 /** What the parts of a mesh node share. */
 export interface MeshContext {
@@ -20,6 +21,8 @@ export interface MeshContext {
   reservations: Reservations;
   inflight: InflightTable;
   statuses: StatusWriter;
+  /** Agents that are being entered into the database as connected. */
+  registrations: Turnstile;
   /** The node shuts down: nobody is welcomed any more. */
   isDraining(): boolean;
 }

@@ -39,6 +39,8 @@ export interface EndingDispatch {
   readonly reachedSocket: boolean;
   /** What earlier dispatches of the message brought. */
   readonly produced: Produced;
+  /** W3C header of the caller's trace. */
+  readonly traceparent: string | undefined;
 }
 
 /** Runs a write for as long as the database is away. */
@@ -91,11 +93,12 @@ async function write(around: InflightSurroundings, dispatch: EndingDispatch, end
 
 /** Tells the agent that the dispatch has ended otherwise: CANCELED, or DISPATCH_ALREADY_TERMINAL. */
 export function tellClosed(around: InflightSurroundings, dispatch: EndingDispatch, state: string, reason = ''): void {
+  const { agentKey, frameId, traceparent } = dispatch;
   const frame =
     state === 'canceled'
-      ? errorFrame('CANCELED', reason || 'The message was canceled.', dispatch.frameId)
-      : errorFrame('DISPATCH_ALREADY_TERMINAL', `The dispatch has ended: ${state}.`, dispatch.frameId);
-  around.send(dispatch.agentKey, frame);
+      ? errorFrame('CANCELED', reason || 'The message was canceled.', frameId, traceparent)
+      : errorFrame('DISPATCH_ALREADY_TERMINAL', `The dispatch has ended: ${state}.`, frameId, traceparent);
+  around.send(agentKey, frame);
 }
 
 /** A dispatch that no socket took can be routed again. */

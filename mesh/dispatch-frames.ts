@@ -1,6 +1,6 @@
 import type { FrameErrorCode } from '../contracts/errors.js';
 import type { ErrorPayload } from '../contracts/frames.js';
-import { findDispatch } from '../db/connections.js';
+import { dispatchStates } from '../db/connections.js';
 import { errorMessage } from '../runtime/errors.js';
 import type { Connection } from './connection.js';
 import type { MeshContext } from './context.js';
@@ -49,40 +49,62 @@ function noteError({ log }: MeshContext, connection: Connection, { code, message
   log.debug({ ...about, message: message.slice(0, ERROR_MESSAGE_CHARS) }, 'what the agent said of it');
 }
 
-/** Tells the agent why nothing of that dispatch is wanted: it has ended, or is none of the agent's. */
-async function answerUnopened(context: MeshContext, connection: Connection, frameId: string): Promise<void> {
-  const [code, message] = context.inflight.endedLately(frameId, connection.agentKey)
-    ? ended('closed')
-    : await lookUp(context, connection, frameId, ended);
-  connection.socket.send(errorFrame(code, message, frameId));
+/** The agent sends more frames that need a look into the database than it may; this one was not looked at. */
+export function tooMany(connection: Connection, replyTo: string): void {
+  connection.socket.send(errorFrame('RATE_LIMITED', 'Too many frames of this kind. Send it again later.', replyTo));
 }
 
-/** Tells an agent that comes back with a dispatch in its hands how that ended meanwhile: CANCELED, or otherwise. */
-export async function answerHeld(context: MeshContext, connection: Connection, frameId: string): Promise<void> {
-  const [code, message] = await lookUp(context, connection, frameId, (state) =>
-    state === 'canceled' ? ['CANCELED', 'The message was canceled.'] : ended(state),
-  );
+/** Tells the agent why nothing of that dispatch is wanted: it has ended, or is none of the agent's. */
+async function answerUnopened(context: MeshContext, connection: Connection, frameId: string): Promise<void> {
+  const { inflight } = context;
+  if (inflight.endedLately(frameId, connection.agentKey)) return answer(connection, frameId, ended('closed'));
+  if (!connection.lookups.take()) return tooMany(connection, frameId);
+  const [state] = await states(context, connection, [frameId]);
+  if (typeof state === 'string' && state !== 'open') inflight.noteEnded(frameId, connection.agentKey);
+  answer(connection, frameId, reasonOf(state));
+}
+
+/** Tells an agent that comes back with dispatches in its hands how they ended meanwhile: CANCELED, or otherwise. */
+export async function answerHeld(context: MeshContext, connection: Connection, frameIds: string[]): Promise<void> {
+  if (frameIds.length === 0) return;
+  const found = await states(context, connection, frameIds);
+  for (const [index, frameId] of frameIds.entries()) {
+    const state = found[index];
+    const canceled: Reason = ['CANCELED', 'The message was canceled.'];
+    answer(connection, frameId, state === 'canceled' ? canceled : reasonOf(state));
+  }
+}
+
+function answer(connection: Connection, frameId: string, [code, message]: Reason): void {
   connection.socket.send(errorFrame(code, message, frameId));
 }
 
 type Reason = [code: FrameErrorCode, message: string];
 
-async function lookUp(
+/** States of dispatches, in the order asked for: undefined for none of this instance, null where the database does not tell. */
+async function states(
   context: MeshContext,
   connection: Connection,
-  frameId: string,
-  known: (state: string) => Reason,
-): Promise<Reason> {
-  const unknown: Reason = ['UNKNOWN_DISPATCH', 'This instance has no such dispatch.'];
-  if (!UUID.test(frameId)) return unknown;
+  frameIds: string[],
+): Promise<(string | null | undefined)[]> {
+  const { tenant_id, instance_id } = connection;
+  const wellFormed = frameIds.filter((frameId) => UUID.test(frameId)).map((frameId) => `dsp_${frameId}`);
+  if (wellFormed.length === 0) return frameIds.map(() => undefined);
   try {
-    const { tenant_id } = connection;
-    const row = await context.db.tenant(tenant_id, (tx) => findDispatch(tx, tenant_id, `dsp_${frameId}`));
-    return row?.instance_id === connection.instance_id ? known(row.state) : unknown;
+    const found = await context.db.tenant(tenant_id, (tx) =>
+      dispatchStates(tx, { tenant_id, instance_id }, wellFormed),
+    );
+    return frameIds.map((frameId) => found.get(`dsp_${frameId}`));
   } catch (error) {
-    context.log.warn({ err: errorMessage(error) }, 'dispatch could not be looked up');
-    return ['INTERNAL', 'The dispatch could not be looked up.'];
+    context.log.warn({ err: errorMessage(error) }, 'dispatches could not be looked up');
+    return frameIds.map(() => null);
   }
+}
+
+function reasonOf(state: string | null | undefined): Reason {
+  if (state === undefined) return ['UNKNOWN_DISPATCH', 'This instance has no such dispatch.'];
+  if (state === null) return ['INTERNAL', 'The dispatch could not be looked up.'];
+  return ended(state);
 }
 
 function ended(state: string): Reason {

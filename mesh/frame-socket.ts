@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { WebSocket } from 'ws';
 import { CLOSE_CODES, type FrameErrorCode } from '../contracts/errors.js';
 import { LIMITS } from '../contracts/limits.js';
@@ -8,18 +9,23 @@ import type { MeshTimings } from './timings.js';
 
 const INBOX_FRAMES_MAX = 64;
 const INBOX_BYTES_MAX = 2 * 1024 * 1024;
+/** Frames that are handled before other sockets get a turn. */
+const FRAMES_PER_TURN = 64;
 /** How often a congested socket is looked at, in milliseconds. */
 const CONGESTION_POLL_MS = 250;
 
 export interface FrameSocketHandlers {
   /** Called for one text message at a time, in order. Must not reject. */
   onText(text: string): Promise<void>;
+  /** Called when reading goes on after the inbox was full: answers that were due may come only now. */
+  onCaughtUp(): void;
   /** Called once, when the socket is gone or about to go: nothing is sent or received any more. */
   onLost(code: number): void;
 }
 
 /**
- * A WebSocket with its bounds. Inbound: one message at a time; the socket is paused while the inbox is full. Outbound: no new
+ * A WebSocket with its bounds. Inbound: one message at a time; the socket is paused while the inbox is full, and a flood leaves turns
+ * to other sockets. Outbound: no new
  * work over 256 KiB of buffer; closed with BACKPRESSURE at 1 MiB or when it stays congested for `blockedMaxMs`.
  */
 export class FrameSocket {
@@ -51,6 +57,11 @@ export class FrameSocket {
   /** Whether so much waits to go out that no new work should be added. */
   get isCongested(): boolean {
     return this.#ws.bufferedAmount >= LIMITS.bufferedBytesSoft;
+  }
+
+  /** Whether so much has come in that nothing more is read for now. */
+  get isBehind(): boolean {
+    return this.#ws.isPaused;
   }
 
   /** @returns false when the socket is closed or closing; nothing was sent then */
@@ -102,6 +113,7 @@ export class FrameSocket {
 
   async #drainInbox(): Promise<void> {
     this.#handling = true;
+    let handled = 0;
     for (let data = this.#inbox.shift(); data !== undefined; data = this.#inbox.shift()) {
       this.#inboxBytes -= data.length;
       try {
@@ -110,10 +122,18 @@ export class FrameSocket {
         this.#log.error({ err: error }, 'frame handler failed');
         this.fail('INTERNAL', 'The frame could not be handled.', CLOSE_CODES.INTERNAL);
       }
-      if (this.#ws.isPaused && this.#inbox.length < INBOX_FRAMES_MAX / 2 && this.#inboxBytes < INBOX_BYTES_MAX / 2)
-        this.#ws.resume();
+      this.#readOn();
+      handled += 1;
+      if (handled % FRAMES_PER_TURN === 0) await nextTurn();
     }
     this.#handling = false;
+  }
+
+  #readOn(): void {
+    if (!this.#ws.isPaused || this.#inbox.length >= INBOX_FRAMES_MAX / 2 || this.#inboxBytes >= INBOX_BYTES_MAX / 2)
+      return;
+    this.#ws.resume();
+    this.#handlers.onCaughtUp();
   }
 
   #watchBuffer(): void {

@@ -120,9 +120,12 @@ export function encodeFrame<Type extends keyof MeshPayloads>(
   });
 }
 
-/** An `error` frame. Only codes that a later try may clear are `retryable`. */
-export function errorFrame(code: FrameErrorCode, message: string, replyTo?: string): string {
-  return encodeFrame('error', { code, message, retryable: RETRYABLE.has(code) }, { reply_to: replyTo });
+/**
+ * An `error` frame. Only codes that a later try may clear are `retryable`.
+ * @param traceparent of the work that it is about
+ */
+export function errorFrame(code: FrameErrorCode, message: string, replyTo?: string, traceparent?: string): string {
+  return encodeFrame('error', { code, message, retryable: RETRYABLE.has(code) }, { reply_to: replyTo, traceparent });
 }
 
 const RETRYABLE: ReadonlySet<FrameErrorCode> = new Set([

@@ -25,6 +25,10 @@ const FIRST_BYTE_MS = 10_000;
 const HANDSHAKE_MS = 15_000;
 const HEADERS_MS = 15_000;
 const REQUEST_MS = 60_000;
+/** Connections that the system keeps until they are accepted: as many agents as come back at once after a node's death. */
+const BACKLOG = 4_096;
+/** TLS handshakes that are begun before other work gets a turn: each takes a millisecond or two of CPU. */
+const HANDSHAKES_PER_TURN = 4;
 
 export interface FrontOptions {
   /** Certificate and key in PEM; without them every connection is plain, as behind a proxy that ends TLS. */
@@ -46,6 +50,8 @@ export class Front {
   readonly #secure: HttpServer | undefined;
   readonly #plain: HttpServer;
   readonly #sockets = new Set<Socket>();
+  /** Connections whose TLS handshake has not begun, in the order in which they came. */
+  readonly #toSecure: Socket[] = [];
 
   constructor(options: FrontOptions) {
     const trusted = parseCidrs(options.trustProxyCidrs);
@@ -84,7 +90,7 @@ export class Front {
   async listen(host: string, port: number): Promise<number> {
     await new Promise<void>((resolve, reject) => {
       this.#tcp.once('error', reject);
-      this.#tcp.listen(port, host, resolve);
+      this.#tcp.listen({ port, host, backlog: BACKLOG }, resolve);
     });
     return (this.#tcp.address() as AddressInfo).port;
   }
@@ -108,12 +114,25 @@ export class Front {
       clearTimeout(silence);
       socket.pause();
       socket.unshift(chunk);
-      if (this.#secure && chunk[0] === TLS_HANDSHAKE) this.#secure.emit('connection', socket);
+      if (this.#secure && chunk[0] === TLS_HANDSHAKE) this.#secureLater(socket);
       else {
         this.#plain.emit('connection', socket);
         socket.resume();
       }
     });
+  }
+
+  /** A thousand handshakes at once must not keep the agents that are there waiting. */
+  #secureLater(socket: Socket): void {
+    this.#toSecure.push(socket);
+    if (this.#toSecure.length === 1) setImmediate(() => this.#secureSome());
+  }
+
+  #secureSome(): void {
+    for (const socket of this.#toSecure.splice(0, HANDSHAKES_PER_TURN)) {
+      if (!socket.destroyed) this.#secure?.emit('connection', socket);
+    }
+    if (this.#toSecure.length > 0) setImmediate(() => this.#secureSome());
   }
 }
 

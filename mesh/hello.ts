@@ -36,7 +36,7 @@ async function takeOver(context: MeshContext, connection: Connection, hello: Hel
   const previous = registry.get(agentKey);
   const resumes = previous?.isResumedBy(hello.resume_token) ? previous : undefined;
   await settled(inflight.ofAgent(agentKey));
-  const opened = await open(context, connection, hello, resumes?.epoch ?? null);
+  const opened = await context.registrations.run(() => open(context, connection, hello, resumes?.epoch ?? null));
   if (!opened) {
     const message = 'The instance is no longer registered.';
     return connection.socket.fail('INSTANCE_ID_MISMATCH', message, CLOSE_CODES.INSTANCE_ID_MISMATCH);
@@ -98,10 +98,10 @@ async function welcome(
     if (resumed) await inflight.loseAll(connection.agentKey);
     return statuses.write(connection, { status: 'offline' });
   }
-  const held = resumed ? (hello.inflight ?? []).map((entry) => frameIdOf(entry.dispatch_id)) : [];
-  const replays = inflight
-    .ofAgent(connection.agentKey)
-    .filter((dispatch) => dispatch.isOpen && !held.includes(dispatch.frameId));
+  const held = resumed ? heldBy(hello) : new Map<string, number>();
+  const open = inflight.ofAgent(connection.agentKey).filter((dispatch) => dispatch.isOpen);
+  for (const dispatch of open) dispatch.heldUpTo(held.get(dispatch.frameId) ?? -1);
+  const replays = open.filter((dispatch) => !held.has(dispatch.frameId));
   const frame = encodeFrame('welcome', {
     connection_id: connection.connectionId,
     mesh_id: meshId,
@@ -113,14 +113,20 @@ async function welcome(
     ping_interval_ms: timings.pingIntervalMs,
     limits: { max_frame_bytes: LIMITS.frameBytes, max_inflight: LIMITS.dispatchesInFlightPerConnection },
     server_time: new Date().toISOString(),
+    token_expires_at: new Date(connection.upgraded.token_exp * 1_000).toISOString(),
   });
   connection.socket.send(frame);
   const { connectionId: connection_id, instance_id, epoch } = connection;
   log.info({ instance_id, connection_id, epoch, resumed, replayed: replays.length }, 'agent connected');
   connection.happen(resumed ? 'resumed' : 'welcomed');
   for (const dispatch of replays) dispatch.resend();
-  const ended = held.filter((frameId) => inflight.get(frameId)?.isOpen !== true);
-  for (const frameId of ended) await answerHeld(context, connection, frameId);
+  const ended = [...held.keys()].filter((frameId) => inflight.get(frameId)?.isOpen !== true);
+  await answerHeld(context, connection, ended);
+}
+
+/** The dispatches that the agent says it holds: frame id → number of the last chunk that it has sent, -1 for none. */
+function heldBy({ inflight = [] }: HelloPayload): Map<string, number> {
+  return new Map(inflight.map(({ dispatch_id, last_seq }) => [frameIdOf(dispatch_id), last_seq]));
 }
 
 /** Agents name a dispatch by its id or by its frame's. */

@@ -41,6 +41,8 @@ export class InflightDispatch implements EndingDispatch {
   #sent: OpenDispatch | undefined;
   #deadlineAtMs = 0;
   #sends = 0;
+  /** Chunks that the agent has sent, as it said when it came back. */
+  #promised = 0;
   #deadline: NodeJS.Timeout | undefined;
   #resolve: (end: DispatchEnd) => void = () => undefined;
   readonly #chunks: ChunkLog;
@@ -76,6 +78,11 @@ export class InflightDispatch implements EndingDispatch {
     return this.#sent?.produced ?? { artifacts: [], usage: null };
   }
 
+  /** W3C header of the caller's trace; undefined before it was sent. */
+  get traceparent(): string | undefined {
+    return this.#sent?.payload.session_context.propagation_headers.traceparent;
+  }
+
   /** Whether the agent may have it and its end is not yet being written. */
   get isOpen(): boolean {
     return this.#state === 'sent';
@@ -96,6 +103,11 @@ export class InflightDispatch implements EndingDispatch {
     if (this.#state === 'sent') this.#sendFrame();
   }
 
+  /** The agent that came back has sent chunks up to this number: those that did not come must come again before a result counts. */
+  heldUpTo(lastSeq: number): void {
+    this.#promised = lastSeq + 1;
+  }
+
   /** Takes a chunk: published at once, kept for the final artifacts. */
   chunk(payload: DispatchChunkPayload): void {
     const verdict = this.#chunks.push(payload);
@@ -111,8 +123,9 @@ export class InflightDispatch implements EndingDispatch {
 
   /** Takes the agent's result. */
   result(payload: DispatchResultPayload): void {
-    if ((payload.chunk_count ?? 0) > this.#chunks.count) {
-      this.#refuse('CHUNK_SEQ_GAP', `${payload.chunk_count} chunks were sent, ${this.#chunks.count} came.`);
+    const sent = Math.max(payload.chunk_count ?? 0, this.#promised);
+    if (sent > this.#chunks.count) {
+      this.#refuse('CHUNK_SEQ_GAP', `${sent} chunks were sent, ${this.#chunks.count} came.`);
       return;
     }
     this.#end({ kind: 'outcome', outcome: toOutcome(payload, this.#chunks.artifacts(), this.ref.dispatch_id) });
@@ -189,15 +202,14 @@ export class InflightDispatch implements EndingDispatch {
     if (!payload) return;
     const deadline_ms = Math.max(1, Math.round(this.#deadlineAtMs - performance.now()));
     const body = { ...payload, deadline_ms, attempt: payload.attempt + this.#sends };
-    const { traceparent } = payload.session_context.propagation_headers;
     this.#sends += 1;
-    const frame = encodeFrame('dispatch', body, { id: this.frameId, traceparent });
+    const frame = encodeFrame('dispatch', body, { id: this.frameId, traceparent: this.traceparent });
     this.reachedSocket = this.#around.send(this.agentKey, frame) || this.reachedSocket;
   }
 
   /** Fails it and tells the agent why. */
   #refuse(code: FrameErrorCode, message: string): void {
-    this.#around.send(this.agentKey, errorFrame(code, message, this.frameId));
+    this.#around.send(this.agentKey, errorFrame(code, message, this.frameId, this.traceparent));
     this.#end({ kind: 'failure', error: { code, message } });
   }
 

@@ -79,6 +79,12 @@ export class InflightTable {
     return this.#ended.get(frameId) === agentKey;
   }
 
+  /** Takes note that a dispatch of this agent has ended. */
+  noteEnded(frameId: string, agentKey: string): void {
+    this.#ended.set(frameId, agentKey);
+    if (this.#ended.size > MAX_REMEMBERED) this.#ended.delete(this.#ended.keys().next().value ?? '');
+  }
+
   /** Ends all of an agent's dispatches with AGENT_DISCONNECTED; resolves when that is in the database. */
   async loseAll(agentKey: string): Promise<void> {
     await Promise.all(this.ofAgent(agentKey).map((dispatch) => dispatch.lose()));
@@ -88,8 +94,7 @@ export class InflightTable {
     const { frameId, agentKey } = dispatch;
     this.#byFrame.delete(frameId);
     if (!dispatch.written) remember(this.#unwritten, frameId);
-    this.#ended.set(frameId, agentKey);
-    if (this.#ended.size > MAX_REMEMBERED) this.#ended.delete(this.#ended.keys().next().value ?? '');
+    this.noteEnded(frameId, agentKey);
     const ofAgent = this.#byAgent.get(agentKey);
     ofAgent?.delete(dispatch);
     if (ofAgent?.size !== 0) return;

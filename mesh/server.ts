@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { SUBPROTOCOL } from '../contracts/frames.js';
 import { LIMITS } from '../contracts/limits.js';
-import { findInstance } from '../db/connections.js';
+import { findInstance, type InstanceLookup } from '../db/connections.js';
 import type { Db } from '../db/pool.js';
 import type { ChunkBus } from '../messages/bus.js';
 import type { Dispatches } from '../messages/dispatches.js';
@@ -13,6 +13,7 @@ import type { Config } from '../runtime/config.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 import { AGENT_PROTOCOL } from './agent-frames.js';
+import { buildContext } from './build-context.js';
 import { createConnectedDispatcher } from './connected.js';
 import { Connection } from './connection.js';
 import type { MeshContext } from './context.js';
@@ -20,20 +21,22 @@ import type { Dispatcher } from './dispatcher.js';
 import { Front } from './front.js';
 import { CONNECT_PATH, checkHandshake, needsUpgrade } from './handshake.js';
 import { refuseUpgrade, respondWithError } from './http-answer.js';
-import { InflightTable } from './inflight-table.js';
 import { Loop } from './loop.js';
 import { MeshNode } from './node.js';
 import { Reconciler } from './reconciler.js';
-import { Registry } from './registry.js';
-import { Reservations } from './reservations.js';
-import { StatusWriter } from './status-writer.js';
+import type { Reservations } from './reservations.js';
 import { withinMs } from './time-limit.js';
-import { DEFAULT_TIMINGS, type MeshTimings } from './timings.js';
+import type { MeshTimings } from './timings.js';
+import { Turnstile } from './turnstile.js';
 
 /** Paths of the HTTP face that answer on the mesh address too (decisions.md, Running it). */
 const SHARED_PATHS = new Set(['/send', '/sessions/interrupt', '/.well-known/agent-card.json']);
 /** What is still being written when the grace is over gets this long, in milliseconds. */
 const LAST_WRITES_MS = 5_000;
+/** Instances that handshakes look up at once: fewer than the platform role has database connections, as the node's own renewal needs one. */
+const LOOKUPS_AT_ONCE = 3;
+/** Handshakes that wait for that; more are sent away. */
+const HANDSHAKES_WAITING_MAX = 10_000;
 
 export interface MeshServerOptions {
   config: Pick<Config, 'FLEET_HOST' | 'FLEET_MESH_PORT' | 'RESUME_WINDOW_MS' | 'TRUST_PROXY_CIDRS'>;
@@ -91,6 +94,7 @@ class Mesh implements MeshServer {
   readonly #node: MeshNode;
   readonly #reconcile: Loop;
   readonly #closing = new AbortController();
+  readonly #lookups = new Turnstile(LOOKUPS_AT_ONCE);
   #draining = false;
   #idle: () => void = () => undefined;
 
@@ -98,7 +102,7 @@ class Mesh implements MeshServer {
     this.#options = options;
     const { db, log, config, meshId } = options;
     setMaxListeners(0, this.#closing.signal); // every write that waits for the database listens
-    const context = createContext(options, {
+    const context = buildContext(options, {
       closing: this.#closing.signal,
       isDraining: () => this.#draining,
       onIdle: () => this.#idle(),
@@ -176,12 +180,12 @@ class Mesh implements MeshServer {
   }
 
   async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
-    const { db, log, authenticator } = this.#options;
+    const { log, authenticator } = this.#options;
     socket.on('error', () => socket.destroy());
     try {
       const upgraded = await checkHandshake(request, {
         authenticator,
-        findInstance: (tenantId, instanceId) => db.system((tx) => findInstance(tx, tenantId, instanceId)),
+        findInstance: (tenantId, instanceId) => this.#findInstance(tenantId, instanceId),
         isDraining: () => this.#draining,
       });
       if (socket.destroyed) return;
@@ -193,6 +197,14 @@ class Mesh implements MeshServer {
       refuseUpgrade(request, socket, error);
     }
   }
+
+  async #findInstance(tenantId: string, instanceId: string): Promise<InstanceLookup> {
+    if (this.#lookups.waiting >= HANDSHAKES_WAITING_MAX) {
+      const headers = { 'retry-after': '5' };
+      throw new PlatformError('SERVICE_UNAVAILABLE', 'Too many agents connect at once. Connect again.', { headers });
+    }
+    return this.#lookups.run(() => this.#options.db.system((tx) => findInstance(tx, tenantId, instanceId)));
+  }
 }
 
 function createSockets(timings: MeshTimings): WebSocketServer {
@@ -203,48 +215,4 @@ function createSockets(timings: MeshTimings): WebSocketServer {
     perMessageDeflate: false,
     handleProtocols: () => SUBPROTOCOL,
   });
-}
-
-interface Life {
-  closing: AbortSignal;
-  isDraining(): boolean;
-  /** Called when an agent has nothing in flight any more. */
-  onIdle(): void;
-}
-
-function createContext(options: MeshServerOptions, life: Life): MeshContext {
-  const { db, log, bus, dispatches, meshId, config } = options;
-  const registry = new Registry();
-  const around = {
-    dispatches,
-    bus,
-    log,
-    meshId,
-    closing: life.closing,
-    send: (agentKey: string, frame: string) => {
-      const connection = registry.get(agentKey);
-      return connection?.isLive === true && connection.socket.send(frame);
-    },
-    fenced: (agentKey: string) => registry.fenced(agentKey),
-  };
-  const inflight = new InflightTable(around, (agentKey) => {
-    registry.get(agentKey)?.becameIdle();
-    life.onIdle();
-  });
-  const timings = { ...DEFAULT_TIMINGS, ...options.timings };
-  const statuses = new StatusWriter(db, log);
-  const reservations = options.reservations ?? new Reservations();
-  return {
-    db,
-    log,
-    dispatches,
-    meshId,
-    timings,
-    resumeWindowMs: config.RESUME_WINDOW_MS,
-    registry,
-    reservations,
-    inflight,
-    statuses,
-    isDraining: life.isDraining,
-  };
 }

@@ -23,6 +23,16 @@ export class BenchAgent extends RawAgent {
     this.#ws.send(bytes, { binary: false });
   }
 
+  /** Sends a piece of a message. @param last it completes it */
+  sendFragment(text: string, last: boolean): void {
+    this.#ws.send(text, { fin: last });
+  }
+
+  /** Bytes that the other side has not taken yet. */
+  get unsent(): number {
+    return this.#ws.bufferedAmount;
+  }
+
   /** Stops reading. */
   pause(): void {
     this.#ws.pause();

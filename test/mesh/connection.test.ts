@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { uuidv7 } from '../../runtime/ids.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
-import { errorOf } from './bench-agent.js';
+import { errorOf, receive } from './bench-agent.js';
 import { MeshBench } from './mesh-bench.js';
 
 let database: FreshDatabase;
@@ -42,6 +42,7 @@ describe('hello', () => {
       ping_interval_ms: 30_000,
       limits: { max_frame_bytes: 1_048_576, max_inflight: 256 },
       server_time: expect.stringMatching(/^\d{4}-.*Z$/),
+      token_expires_at: expect.stringMatching(/^\d{4}-.*Z$/),
     });
     expect(await bench.agent('a')).toMatchObject({
       status: 'available',
@@ -77,6 +78,16 @@ describe('hello', () => {
       expect((await errorOf(agent, 'BAD_FRAME')).in_reply_to).toBe(id);
       expect((await agent.closed).code).toBe(1002);
     }
+  });
+
+  it('may be followed at once by other frames: they are read after welcome', async () => {
+    const agent = await (await bench.node()).socket('a');
+    agent.send('hello', { instance_id: 'a' });
+    agent.send('heartbeat', { max_concurrent_sessions: 3 });
+    agent.send('ping', { nonce: 'early' });
+    expect((await agent.nextOfType('pong')).payload).toEqual({ nonce: 'early' });
+    expect(agent.received.map(({ type }) => type)).toEqual(['welcome', 'pong']);
+    await until(async () => (await bench.agent('a')).max_concurrent_sessions === 3);
   });
 
   it('must name the instance of the address', async () => {
@@ -179,14 +190,24 @@ describe('frames', () => {
 });
 
 describe('a connection ends', () => {
-  it('with 1001 after three missed pings, and the agent is offline', async () => {
-    const node = await bench.node({ timings: { pingIntervalMs: 20 } });
+  it('with 1001 after three missed pings: the agent is offline, and its work waits for it', async () => {
+    const node = await bench.node({ timings: { pingIntervalMs: 150 } });
     const agent = await node.socket('a', { mute: true });
-    await agent.hello();
+    const { resume_token } = await agent.hello();
+    const { ref, end } = await node.send(agent);
     expect((await agent.closed).code).toBe(1001);
     expect(agent.count('ping')).toBe(3);
     await until(async () => (await status()) === 'offline');
     expect((await bench.agent('a')).mesh_id).toBeNull();
+    expect(node.server.stats()).toMatchObject({ suspended: 1, inflight: 1 });
+    const back = await node.socket('a');
+    expect(await back.hello({ resume_token })).toMatchObject({
+      resumed: true,
+      replayed_dispatches: [ref.dispatch_id],
+    });
+    (await receive(back, ref)).result('hi');
+    await end;
+    expect((await bench.message(ref)).state).toBe('completed');
   });
 
   it('not while its pings are answered', async () => {
@@ -208,6 +229,18 @@ describe('a connection ends', () => {
     const { agent } = await node.join('a', {}, { token: await bench.token(1) });
     await errorOf(agent, 'TOKEN_EXPIRED');
     expect((await agent.closed).code).toBe(4401);
+  });
+
+  it('with 4401 when its token ends, and with a new one the agent goes on with its work', async () => {
+    const node = await bench.node();
+    const { agent, welcome } = await node.join('a', {}, { token: await bench.token(2) });
+    const { ref, end } = await node.send(agent);
+    expect((await agent.closed).code).toBe(4401);
+    const back = await node.join('a', { resume_token: welcome.resume_token });
+    expect(back.welcome).toMatchObject({ resumed: true, replayed_dispatches: [ref.dispatch_id] });
+    (await receive(back.agent, ref)).result('hi');
+    await end;
+    expect((await bench.message(ref)).state).toBe('completed');
   });
 
   it('with 4401 when its credential is revoked', async () => {

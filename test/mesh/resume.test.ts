@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { dispatched } from '../setup/agent.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
 import { errorOf, receive } from './bench-agent.js';
@@ -58,6 +59,46 @@ describe('an agent that lost its socket', () => {
     expect((await bench.message(lost.ref)).assistant_output).toBe('found');
     expect(back.agent.count('dispatch')).toBe(1);
     expect(await bench.agent('a')).toMatchObject({ status: 'available', mesh_id: node.meshId });
+  });
+
+  it('gets what is sent again before new work', async () => {
+    const node = await bench.node();
+    const { agent, welcome } = await node.join('a');
+    const lost = await node.send(agent, 'lost');
+    const fresh = await bench.open('fresh');
+    agent.kill();
+    await until(() => node.server.stats().suspended === 1);
+    const untilSent = async () => {
+      for (;;) {
+        const end = await node.run(fresh);
+        if (end.kind !== 'not_sent') return end;
+      }
+    };
+    untilSent().catch(() => undefined); // ends with the test
+    const { agent: again } = await node.join('a', { resume_token: welcome.resume_token });
+    await receive(again, fresh);
+    const work = again.received.filter(({ type }) => type !== 'ping').map(({ payload }) => payload.dispatch_id);
+    expect(work).toEqual([undefined, lost.ref.dispatch_id, fresh.dispatch_id]);
+  });
+
+  it('sends again the chunks that were on their way; a result without them does not count', async () => {
+    const node = await bench.node();
+    for (const complete of [true, false]) {
+      const { agent, welcome } = await node.join('a');
+      const { ref, end, dispatch } = await node.send(agent);
+      agent.kill();
+      const { dispatch_id } = ref;
+      const inflight = [{ dispatch_id, last_seq: 1 }];
+      const { agent: back } = await node.join('a', { resume_token: welcome.resume_token, inflight });
+      const again = dispatched(back, dispatch.frame);
+      again.chunk(0, 'one ');
+      if (complete) again.chunk(1, 'two');
+      again.result('');
+      await end;
+      const { state, error, assistant_output } = await bench.message(ref);
+      if (complete) expect([state, assistant_output]).toEqual(['completed', 'one two']);
+      else expect([state, error?.code]).toEqual(['failed', 'CHUNK_SEQ_GAP']);
+    }
   });
 
   it('resumes while its old socket still looks alive', async () => {

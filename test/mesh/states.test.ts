@@ -1,53 +1,35 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import {
-  CONNECTION_EVENTS,
-  CONNECTION_STATES,
-  type ConnectionEvent,
-  type ConnectionState,
-  next,
-} from '../../mesh/states.js';
+import { CONNECTION_EVENTS, CONNECTION_STATES, next, type Step } from '../../mesh/states.js';
 
-/** The table, row by row: state, event, next state, close code, whether what is in flight fails. */
-const ROWS: [ConnectionState, ConnectionEvent, ConnectionState, number?, true?][] = [
-  ['UPGRADED', 'hello', 'AWAIT_WELCOME'],
-  ['UPGRADED', 'hello_timeout', 'CLOSED', 4408],
-  ['UPGRADED', 'close_request', 'CLOSED', 1000],
-  ['UPGRADED', 'socket_lost', 'CLOSED'],
-  ['AWAIT_WELCOME', 'welcomed', 'READY'],
-  ['AWAIT_WELCOME', 'resumed', 'READY'],
-  ['AWAIT_WELCOME', 'close_request', 'CLOSED', 1000],
-  ['AWAIT_WELCOME', 'replaced', 'CLOSED', 4409],
-  ['AWAIT_WELCOME', 'socket_lost', 'CLOSED'],
-  ['READY', 'close_request', 'DRAINING'],
-  ['READY', 'pings_missed', 'SUSPENDED', 1001],
-  ['READY', 'socket_lost', 'SUSPENDED'],
-  ['READY', 'replaced', 'CLOSED', 4409, true],
-  ['DRAINING', 'drained', 'CLOSED', 1000],
-  ['DRAINING', 'grace_over', 'CLOSED', 1000, true],
-  ['DRAINING', 'pings_missed', 'SUSPENDED', 1001],
-  ['DRAINING', 'socket_lost', 'SUSPENDED'],
-  ['DRAINING', 'replaced', 'CLOSED', 4409, true],
-  ['SUSPENDED', 'resumed', 'READY'],
-  ['SUSPENDED', 'window_over', 'CLOSED', undefined, true],
-  ['SUSPENDED', 'hello_without_match', 'CLOSED', undefined, true],
-  ['SUSPENDED', 'replaced', 'CLOSED', undefined, true],
-];
+/** The table that agents' authors are given: state, event, next state, close code, whether what is in flight fails. */
+const ROW = /^\| `(\w+)` \| `(\w+)`[^|]* \| `(\w+)` \| (\d*) ?\| (fails)? ?\|$/gm;
+const document = readFileSync(new URL('../../docs/agents.md', import.meta.url), 'utf8');
+const rows = [...document.matchAll(ROW)].map(([, state = '', event = '', after, close, fails]) => ({
+  name: `${state} ${event}`,
+  step: {
+    state: after,
+    ...(close && { close: Number(close) }),
+    ...(fails && { failInFlight: true }),
+  } as Step,
+}));
 
 describe('the states of a connection', () => {
-  it.each(ROWS)('%s on %s is %s', (state, event, after, close, failInFlight) => {
-    expect(next(state, event)).toEqual({
-      state: after,
-      ...(close && { close }),
-      ...(failInFlight && { failInFlight }),
-    });
+  it('are in the document once each', () => {
+    expect(rows.length).toBeGreaterThan(20);
+    expect(new Set(rows.map(({ name }) => name)).size).toBe(rows.length);
   });
 
-  it('stay as they are on everything else', () => {
-    const listed = new Set(ROWS.map(([state, event]) => `${state} ${event}`));
-    for (const state of CONNECTION_STATES) {
-      for (const event of CONNECTION_EVENTS) {
-        if (!listed.has(`${state} ${event}`)) expect(next(state, event)).toEqual({ state });
-      }
+  it.each(CONNECTION_STATES)('%s is what the document says of it, and stays as it is on everything else', (state) => {
+    const documented = Object.fromEntries(rows.map(({ name, step }) => [name, step]));
+    for (const event of CONNECTION_EVENTS) {
+      const name = `${state} ${event}`;
+      expect([name, next(state, event)]).toEqual([name, documented[name] ?? { state }]);
     }
+  });
+
+  it('and events in the document are those that there are', () => {
+    const names = CONNECTION_STATES.flatMap((state) => CONNECTION_EVENTS.map((event) => `${state} ${event}`));
+    expect(names).toEqual(expect.arrayContaining(rows.map(({ name }) => name)));
   });
 });

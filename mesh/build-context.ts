@@ -1,0 +1,58 @@
+import type { MeshContext } from './context.js';
+import { InflightTable } from './inflight-table.js';
+import { Registry } from './registry.js';
+import { Reservations } from './reservations.js';
+import type { MeshServerOptions } from './server.js';
+import { StatusWriter } from './status-writer.js';
+import { DEFAULT_TIMINGS } from './timings.js';
+import { Turnstile } from './turnstile.js';
+
+/** Agents that are entered into the database as connected at once; the rest of its connections is left to messages. */
+const REGISTRATIONS_AT_ONCE = 8;
+
+/** What the parts need to know of the node's end. */
+export interface Life {
+  closing: AbortSignal;
+  isDraining(): boolean;
+  /** Called when an agent has nothing in flight any more. */
+  onIdle(): void;
+}
+
+/** Makes the parts of a mesh node and puts them together. */
+export function buildContext(options: MeshServerOptions, life: Life): MeshContext {
+  const { db, log, bus, dispatches, meshId, config } = options;
+  const registry = new Registry();
+  const around = {
+    dispatches,
+    bus,
+    log,
+    meshId,
+    closing: life.closing,
+    send: (agentKey: string, frame: string) => {
+      const connection = registry.get(agentKey);
+      return connection?.isLive === true && connection.socket.send(frame);
+    },
+    fenced: (agentKey: string) => registry.fenced(agentKey),
+  };
+  const inflight = new InflightTable(around, (agentKey) => {
+    registry.get(agentKey)?.becameIdle();
+    life.onIdle();
+  });
+  const timings = { ...DEFAULT_TIMINGS, ...options.timings };
+  const statuses = new StatusWriter(db, log);
+  const reservations = options.reservations ?? new Reservations();
+  return {
+    db,
+    log,
+    dispatches,
+    meshId,
+    timings,
+    resumeWindowMs: config.RESUME_WINDOW_MS,
+    registry,
+    reservations,
+    inflight,
+    statuses,
+    registrations: new Turnstile(REGISTRATIONS_AT_ONCE),
+    isDraining: life.isDraining,
+  };
+}
