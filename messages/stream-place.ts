@@ -12,8 +12,8 @@ const STATE_LETTERS: Record<MessageState, string> = {
   failed: 'f',
   canceled: 'x',
 };
-/** In place of a state: the message rested when its task was given, and that is still to be said. */
-const AT_REST = '-';
+/** In place of a state: the task was given as it ended, and that it has is still to be said. */
+const AT_END = '-';
 const TAG_CHARS = 8;
 const CURSOR_CHARS_MAX = 1_024;
 const CURSOR = /^([0-9a-z]+)\.(\d{1,15})\.([swcfx-]|i[0-9a-z]*)((?:\.[0-9a-z]+)*)$/;
@@ -34,7 +34,7 @@ function standOf({ row, request }: MessageWithRequest): string {
  */
 export class StreamPlace {
   readonly #tag: string;
-  #stand = AT_REST;
+  #stand = AT_END;
 
   private constructor(
     message: MessageRef,
@@ -45,11 +45,11 @@ export class StreamPlace {
     this.#tag = tagOf(message.message_id);
   }
 
-  /** The place of one who has the task as it is; of a message that rests, that it rests is still to be said. */
-  static atTask(message: MessageRef, position: number, current: MessageWithRequest, rests: boolean): StreamPlace {
+  /** The place of one who has the task as it is. `over`: that it has ended is still to be said. */
+  static atTask(message: MessageRef, position: number, current: MessageWithRequest, over: boolean): StreamPlace {
     const place = new StreamPlace(message, position, new ShownArtifacts());
     for (const artifact of current.row.artifacts) place.shown.show(artifact, false);
-    if (!rests) place.say(current);
+    if (!over) place.say(current);
     return place;
   }
 
@@ -61,13 +61,13 @@ export class StreamPlace {
     const shown = ShownArtifacts.read(notes.split('.').slice(1));
     if (!shown) return null;
     const place = new StreamPlace(message, Number(position), shown);
-    place.#stand = stand ?? AT_REST;
+    place.#stand = stand ?? AT_END;
     return place;
   }
 
-  /** The reader was given the task of a message that rested, and nothing since. */
-  get beganAtRest(): boolean {
-    return this.#stand === AT_REST;
+  /** The reader was given the task of a message that was over, and nothing since. */
+  get beganAtEnd(): boolean {
+    return this.#stand === AT_END;
   }
 
   /** Whether the reader has been told this state. */

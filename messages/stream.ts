@@ -1,7 +1,8 @@
 import type { ArtifactUpdate, StatusUpdate, StreamEvent, Task } from '../contracts/a2a.js';
+import { isTerminal } from '../contracts/messages.js';
 import type { BusEvent, PlacedEvent } from './bus.js';
 import type { MessageRef } from './core.js';
-import { Feed, type Told } from './feed.js';
+import { Feed } from './feed.js';
 import type { MessageWithRequest } from './read.js';
 import type { LiveMessage } from './short-way.js';
 import { StreamPlace } from './stream-place.js';
@@ -16,6 +17,8 @@ export interface StreamOptions {
   signal: AbortSignal;
   /** The cursor of the last event that the reader has; one that is none of this message counts as none. */
   after?: string;
+  /** Goes on while a human is asked, until a terminal state, as A2A 1.0 has it. */
+  untilTerminal?: boolean;
 }
 
 /** An event of a stream, and the cursor by which any node goes on exactly after it. */
@@ -30,8 +33,7 @@ function artifactUpdate(task: Task, { artifact, append, last_chunk }: Omit<Outpu
 }
 type Output = Extract<BusEvent, { kind: 'artifact' }>;
 
-function statusUpdate(task: Task): StatusUpdate {
-  const final = isResting(task.status.state);
+function statusUpdate(task: Task, final: boolean): StatusUpdate {
   return {
     kind: 'status-update',
     taskId: task.id,
@@ -52,7 +54,7 @@ function shownOf({ cursor, event }: PlacedEvent, place: StreamPlace, current: Me
       return place.shown.show(event.artifact, event.append) ? artifactUpdate(task(), event) : null;
     case 'status_text': {
       const message = agentMessage(current.row, `status-${cursor}`, [{ kind: 'text', text: event.text }]);
-      return { ...statusUpdate(task()), status: { state: 'working', message }, final: false };
+      return { ...statusUpdate(task(), false), status: { state: 'working', message } };
     }
     case 'gap':
       place.shown.close();
@@ -65,17 +67,28 @@ function shownOf({ cursor, event }: PlacedEvent, place: StreamPlace, current: Me
   }
 }
 
-/** What came: after the state that it came in, or before the state in which the message then rests. */
-function* tell(place: StreamPlace, current: MessageWithRequest, events: PlacedEvent[]): Generator<StreamItem> {
-  if (isResting(current.row.state)) {
-    yield* tellEnd(place, current, events);
-    return;
-  }
-  if (!place.knows(current)) {
+/**
+ * What came: after the state that it came in, or before the state in which the message then rests.
+ * @param over nothing comes after that state
+ */
+function* tell(place: StreamPlace, { current, over }: Look, events: PlacedEvent[]): Generator<StreamItem> {
+  const known = place.knows(current);
+  if (known && over) return;
+  const task = taskOf(current.row, current.request);
+  const rests = isResting(current.row.state);
+  if (!rests && !known) {
     place.say(current);
-    yield { event: statusUpdate(taskOf(current.row, current.request)), cursor: place.cursor };
+    yield { event: statusUpdate(task, false), cursor: place.cursor };
   }
-  yield* tellEvents(place, current, events);
+  if (!over || !place.beganAtEnd) yield* tellEvents(place, current, events);
+  if (!rests || known) return;
+  for (const artifact of current.row.artifacts) {
+    if (place.shown.has(artifact)) continue;
+    place.shown.show(artifact, false);
+    yield { event: artifactUpdate(task, { artifact, append: false, last_chunk: true }), cursor: place.cursor };
+  }
+  place.say(current);
+  yield { event: statusUpdate(task, over), cursor: place.cursor };
 }
 
 function* tellEvents(place: StreamPlace, current: MessageWithRequest, events: PlacedEvent[]): Generator<StreamItem> {
@@ -85,34 +98,23 @@ function* tellEvents(place: StreamPlace, current: MessageWithRequest, events: Pl
   }
 }
 
-/** The end of the stream: what came before it, what the reader lacks of the artifacts, and the state; nothing to who has been told it. */
-function* tellEnd(place: StreamPlace, current: MessageWithRequest, events: PlacedEvent[]): Generator<StreamItem> {
-  if (place.knows(current)) return;
-  const task = taskOf(current.row, current.request);
-  if (!place.beganAtRest) yield* tellEvents(place, current, events);
-  for (const artifact of current.row.artifacts) {
-    if (place.shown.has(artifact)) continue;
-    place.shown.show(artifact, false);
-    yield { event: artifactUpdate(task, { artifact, append: false, last_chunk: true }), cursor: place.cursor };
-  }
-  place.say(current);
-  yield { event: statusUpdate(task), cursor: place.cursor };
+/** A look at the row. `over`: the stream ends with it. */
+interface Look {
+  current: MessageWithRequest;
+  over: boolean;
 }
 
-/** Reads the row. Of a message that rests, what was told before the row was read is told before its end. */
-async function readAfter(core: WatchCore, ref: MessageRef, feed: Feed, told: PlacedEvent[]) {
-  const current = await readWatched(core, ref);
-  if (isResting(current.row.state)) told.push(...feed.drain().events);
-  return current;
-}
-
-/** What was kept for one who goes on; null when something of it is lost, or cannot be had: then the task is to be given first. */
-async function missed(feed: Feed, place: StreamPlace, signal: AbortSignal): Promise<{ told: Told; whole: boolean }> {
+/** What was kept for one who goes on. `whole`: without a gap, so that the task need not be given first. */
+async function catchUp(
+  feed: Feed,
+  place: StreamPlace,
+  signal: AbortSignal,
+): Promise<{ events: PlacedEvent[]; whole: boolean }> {
   const whole = await feed.caughtUp(CATCH_UP_MS, signal);
-  const told = feed.drain();
-  const gap = told.events.find(({ event }) => event.kind === 'gap');
+  const { events } = feed.drain();
+  const gap = events.find(({ event }) => event.kind === 'gap');
   if (gap) place.position = gap.cursor;
-  return { told, whole: whole && !gap };
+  return { events, whole: whole && !gap };
 }
 
 /**
@@ -123,22 +125,29 @@ async function missed(feed: Feed, place: StreamPlace, signal: AbortSignal): Prom
 export async function* streamTask(
   core: WatchCore,
   ref: MessageRef,
-  { signal, after }: StreamOptions,
+  { signal, after, untilTerminal = false }: StreamOptions,
   live: LiveMessage | null = null,
 ): AsyncGenerator<StreamItem> {
+  const isOver = untilTerminal ? isTerminal : isResting;
+  const lookAt = (current: MessageWithRequest): Look => ({ current, over: isOver(current.row.state) });
   let place = after === undefined ? null : StreamPlace.read(ref, after);
   using feed = new Feed(core, ref, place?.position ?? 0);
-  const kept = place && (await missed(feed, place, signal));
-  const events = kept?.told.events ?? [];
-  let current = live ? { row: live.row, request: null } : await readAfter(core, ref, feed, events);
-  if (!place || !kept?.whole) {
-    place = StreamPlace.atTask(ref, place?.position ?? 0, current, isResting(current.row.state));
-    yield { cursor: place.cursor, event: taskOf(current.row, current.request) };
+  /** Of a message that rests, what was told before the row was read is told before its end. */
+  const look = async (events: PlacedEvent[]): Promise<Look> => {
+    const current = await readWatched(core, ref);
+    if (isResting(current.row.state)) events.push(...feed.drain().events);
+    return lookAt(current);
+  };
+  const { events, whole } = place ? await catchUp(feed, place, signal) : { events: [], whole: false };
+  let seen = live ? lookAt({ row: live.row, request: null }) : await look(events);
+  if (!place || !whole) {
+    place = StreamPlace.atTask(ref, place?.position ?? 0, seen.current, seen.over);
+    yield { event: taskOf(seen.current.row, seen.current.request), cursor: place.cursor };
   }
-  yield* tell(place, current, events);
-  while (!isResting(current.row.state) && !signal.aborted) {
+  yield* tell(place, seen, events);
+  while (!seen.over && !signal.aborted) {
     const told = await feed.take(FALLBACK_MS, signal);
-    if (told.changed || told.events.length === 0) current = await readAfter(core, ref, feed, told.events);
-    yield* tell(place, current, told.events);
+    if (told.changed || told.events.length === 0) seen = await look(told.events);
+    yield* tell(place, seen, told.events);
   }
 }
