@@ -16,7 +16,7 @@ import {
 export const DeploymentMode = z.enum(['hosted', 'connected']);
 export type DeploymentMode = z.infer<typeof DeploymentMode>;
 /** `busy` is derived: full. Routable are `available` and `unknown` (decisions.md, Agents). */
-const AGENT_STATUSES = ['available', 'busy', 'draining', 'unhealthy', 'offline', 'unknown'] as const;
+export const AGENT_STATUSES = ['available', 'busy', 'draining', 'unhealthy', 'offline', 'unknown'] as const;
 export const AgentStatus = z.enum(AGENT_STATUSES);
 export type AgentStatus = z.infer<typeof AgentStatus>;
 
@@ -122,3 +122,41 @@ export const AgentsGetRequest = z.strictObject({
 export const AgentsGetResponse = z.object({ ...listFields, agents: z.array(AgentInstance) });
 export const AgentDeregisterRequest = z.strictObject({ instance_id: AnyId, reason: z.string().max(1024).optional() });
 export const AgentDeregisterResponse = z.object({ ok: z.literal(true), instance_id: z.string() });
+
+const ConnectionStatus = z.enum(['unknown', 'online', 'healthy', 'degraded', 'offline']);
+export type ConnectionStatus = z.infer<typeof ConnectionStatus>;
+const AgentConnection = z.object({
+  transport: z.enum(['ws', 'callback']),
+  connection_status: ConnectionStatus,
+  /** The node that holds the socket. */
+  owner_mesh_id: z.string().nullable(),
+  connected_since: Timestamp.nullable(),
+  last_dispatch_at: Timestamp.nullable(),
+  dispatches_succeeded: z.int(),
+  dispatches_failed: z.int(),
+  last_dispatch_error: z.string().nullable(),
+  status: AgentStatus,
+  last_seen: Timestamp.nullable(),
+});
+export type AgentConnection = z.infer<typeof AgentConnection>;
+export const AgentConnectionResponse = z.object({ ok: z.literal(true), connection: AgentConnection });
+
+const ConnectionStats = z.object({
+  total: z.int(),
+  by_deployment_mode: z.record(DeploymentMode, z.int()),
+  by_status: z.record(AgentStatus, z.int()),
+  by_transport: z.object({ ws: z.int(), callback: z.int() }),
+});
+export type ConnectionStats = z.infer<typeof ConnectionStats>;
+export const ConnectionStatsRequest = z.strictObject({ agent_type: AgentType.optional() });
+export const ConnectionStatsResponse = z.object({ ok: z.literal(true), stats: ConnectionStats });
+
+/** Which type an admin decides about (decisions.md, Agents). */
+export const AgentTypeRequest = z.strictObject({ agent_type: AgentTypeOfAgents });
+export const AllowTypeResponse = z.object({ ok: z.literal(true), agent_type: z.string(), was_new: z.boolean() });
+export const DisallowTypeResponse = z.object({
+  ok: z.literal(true),
+  agent_type: z.string(),
+  removed_from_policy: z.boolean(),
+  deregistered_count: z.int(),
+});

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { RpcRequest, Task } from './a2a.js';
 import { AgentCardResponse } from './agent-card.js';
-import * as agents from './agents.js';
+import { AGENT_OPERATIONS } from './agent-operations.js';
 import * as auth from './auth.js';
 import { HealthResponse } from './health.js';
 import * as messages from './messages.js';
@@ -116,6 +116,15 @@ export const OPERATIONS = {
     sessions.SessionsInterruptRequest,
     sessions.SessionsInterruptResponse,
   ),
+  inviteAgent: operation(
+    '/sessions/invite',
+    'Sessions',
+    'read',
+    'Add an agent of a type to a session',
+    sessions.SessionInviteRequest,
+    sessions.SessionInviteResponse,
+    CONFLICT,
+  ),
 
   send: operation(
     '/send',
@@ -168,55 +177,7 @@ export const OPERATIONS = {
     { statuses: [409, 410] },
   ),
 
-  registerAgent: operation(
-    '/agents/register',
-    'Agents',
-    'read',
-    'Register an agent, or register it again',
-    agents.AgentRegisterRequest,
-    agents.AgentRegisterResponse,
-    CONFLICT,
-  ),
-  heartbeat: operation(
-    '/agents/heartbeat',
-    'Agents',
-    'read',
-    'Report that an agent is alive',
-    agents.AgentHeartbeatRequest,
-    agents.OkResponse,
-  ),
-  getAgents: operation(
-    '/agents/get',
-    'Agents',
-    'read',
-    'List agents',
-    agents.AgentsGetRequest,
-    agents.AgentsGetResponse,
-  ),
-  getAgent: operation(
-    '/agents/get_by_id',
-    'Agents',
-    'read',
-    'Read an agent',
-    agents.AgentGetByIdRequest,
-    agents.AgentGetByIdResponse,
-  ),
-  deregisterAgent: operation(
-    '/agents/deregister',
-    'Agents',
-    'read',
-    'Take an agent out: no new work, sessions unbound',
-    agents.AgentDeregisterRequest,
-    agents.AgentDeregisterResponse,
-  ),
-  connectAgent: reading(
-    '/agents/connect',
-    'Agents',
-    'public',
-    'WebSocket upgrade for connected agents, on the mesh address (wss, subprotocol service.v1)',
-    AnyObject,
-    [400, 401, 403, 404, 409, 426, 503],
-  ),
+  ...AGENT_OPERATIONS,
 
   getEvents: operation(
     '/telemetry/get_events',

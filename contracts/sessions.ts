@@ -25,6 +25,7 @@ const SessionAgent = z.object({
   joined_at: Timestamp,
   join_reason: z.string(),
 });
+export type SessionAgent = z.infer<typeof SessionAgent>;
 export const SessionDetails = SessionSummary.extend({
   metadata: z.record(z.string(), z.unknown()),
   agents: z.array(SessionAgent),
@@ -68,3 +69,11 @@ export const SessionsInterruptResponse = z.object({
   interrupted: z.int(),
   session_ids: z.array(z.string()),
 });
+
+export const SessionInviteRequest = z.strictObject({
+  session_id: AnyId,
+  agent_type: AgentType,
+  instance_id: InstanceId.optional(),
+});
+export type SessionInviteRequest = z.infer<typeof SessionInviteRequest>;
+export const SessionInviteResponse = z.object({ ok: z.literal(true), session_id: z.string(), agent: SessionAgent });

@@ -26,7 +26,7 @@ const ROW = `tenant_id, instance_id, agent_type, deployment_mode, status, mesh_i
 type InstanceRow = Omit<AgentInstance, 'last_seen' | 'registered_at'> & { last_seen: Date | null; registered_at: Date };
 
 /** Agents as the API shows them: the load is counted, and who is full reads `busy` (decisions.md, Agents). */
-const INSTANCES = `
+export const INSTANCES = `
   SELECT a.instance_id, a.agent_type, a.public_url, a.deployment_mode, a.tenant_id, a.mesh_id, l.load AS current_sessions,
          CASE WHEN a.status IN ('available', 'unknown') AND a.max_concurrent_sessions > 0 AND l.load >= a.max_concurrent_sessions
               THEN 'busy' ELSE a.status END AS status,

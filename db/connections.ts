@@ -22,19 +22,20 @@ export interface OpenRef {
 
 /** What the handshake knows of an instance; `elsewhere`: only another tenant has one of that name. */
 export type InstanceLookup =
-  | { found: true; agent_type: string; deployment_mode: string }
+  | { found: true; agent_type: string; deployment_mode: string; may_join: boolean }
   | { found: false; elsewhere: boolean };
 
 /** Looks an instance up across tenants. Needs a system transaction. */
 export async function findInstance(tx: Tx, tenantId: string, instanceId: string): Promise<InstanceLookup> {
-  const rows = await tx.query<{ own: boolean; agent_type: string; deployment_mode: string }>(
-    `SELECT tenant_id = $1 AS own, agent_type, deployment_mode FROM agents
+  const rows = await tx.query<{ own: boolean; agent_type: string; deployment_mode: string; may_join: boolean }>(
+    `SELECT tenant_id = $1 AS own, agent_type, deployment_mode, type_may_join(tenant_id, agent_type) AS may_join FROM agents
       WHERE instance_id = $2 AND deregistered_at IS NULL ORDER BY own DESC LIMIT 1`,
     [tenantId, instanceId],
   );
   const [row] = rows;
   if (!row?.own) return { found: false, elsewhere: row !== undefined };
-  return { found: true, agent_type: row.agent_type, deployment_mode: row.deployment_mode };
+  const { agent_type, deployment_mode, may_join } = row;
+  return { found: true, agent_type, deployment_mode, may_join };
 }
 
 /** What opening a connection needs to know. `resumes` is the epoch of the connection that it continues. */
@@ -50,7 +51,7 @@ export interface OpeningConnection {
  * Makes this the instance's newest connection: raises the epoch, so that an older one is fenced off, takes over what `hello`
  * says, and makes the agent routable. A connection that resumes re-stamps the open dispatches of the one before.
  * @returns the new epoch and the dispatches open at that moment (for one that resumes: those re-stamped); null when the
- * instance is no longer registered as connected
+ * instance is no longer registered as connected, or its type may not join any more
  */
 export async function openConnection(
   tx: Tx,
@@ -87,7 +88,7 @@ const TAKE_OVER = `
     status = 'available', consecutive_failures = 0,
     max_concurrent_sessions = coalesce($4, max_concurrent_sessions), agent_version = coalesce($5, agent_version),
     agent_card = coalesce($6, agent_card), skills = coalesce($7, skills), tools = coalesce($8, tools)
-  WHERE tenant_id = $1 AND instance_id = $2
+  WHERE tenant_id = $1 AND instance_id = $2 AND type_may_join(tenant_id, agent_type)
   RETURNING connection_epoch, max_concurrent_sessions`;
 const OPEN_DISPATCHES = `
   SELECT tenant_id, message_id, dispatch_id, mesh_id FROM dispatches WHERE tenant_id = $1 AND instance_id = $2 AND state = 'open'`;

@@ -335,8 +335,26 @@ BEGIN
      LIMIT 50;
 END $function$
 ;
+CREATE OR REPLACE FUNCTION public.type_may_join(of_tenant text, of_type text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+BEGIN
+  RETURN coalesce(
+    (SELECT t.allowed FROM agent_types t WHERE t.tenant_id = of_tenant AND t.agent_type = of_type),
+    NOT EXISTS (SELECT 1 FROM agent_types t WHERE t.tenant_id = of_tenant AND t.allowed));
+END $function$
+;
 
 -- Tables
+CREATE TABLE agent_types (
+  tenant_id text NOT NULL,
+  agent_type text NOT NULL,
+  allowed boolean NOT NULL,
+  decided_by text NOT NULL,
+  decided_at timestamp with time zone NOT NULL DEFAULT now()
+);
 CREATE TABLE agents (
   tenant_id text NOT NULL,
   instance_id text NOT NULL,
@@ -372,6 +390,15 @@ CREATE TABLE credentials (
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   expires_at timestamp with time zone,
   revoked_at timestamp with time zone
+);
+CREATE TABLE dispatch_totals (
+  tenant_id text NOT NULL,
+  instance_id text NOT NULL,
+  until timestamp with time zone NOT NULL DEFAULT '-infinity'::timestamp with time zone,
+  succeeded bigint NOT NULL DEFAULT 0,
+  failed bigint NOT NULL DEFAULT 0,
+  last_error text,
+  last_failed_at timestamp with time zone NOT NULL DEFAULT '-infinity'::timestamp with time zone
 );
 CREATE TABLE dispatches (
   tenant_id text NOT NULL,
@@ -550,12 +577,15 @@ CREATE TABLE tenants (
 );
 
 -- Constraints
+ALTER TABLE agent_types ADD CONSTRAINT agent_types_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
+ALTER TABLE agent_types ADD CONSTRAINT agent_types_pkey PRIMARY KEY (tenant_id, agent_type);
 ALTER TABLE agents ADD CONSTRAINT agents_deployment_mode_check CHECK ((deployment_mode = ANY (ARRAY['hosted'::text, 'connected'::text])));
 ALTER TABLE agents ADD CONSTRAINT agents_status_check CHECK ((status = ANY (ARRAY['available'::text, 'draining'::text, 'unhealthy'::text, 'offline'::text, 'unknown'::text])));
 ALTER TABLE agents ADD CONSTRAINT agents_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
 ALTER TABLE agents ADD CONSTRAINT agents_pkey PRIMARY KEY (tenant_id, instance_id);
 ALTER TABLE credentials ADD CONSTRAINT credentials_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
 ALTER TABLE credentials ADD CONSTRAINT credentials_pkey PRIMARY KEY (credential_id);
+ALTER TABLE dispatch_totals ADD CONSTRAINT dispatch_totals_pkey PRIMARY KEY (tenant_id, instance_id);
 ALTER TABLE dispatches ADD CONSTRAINT dispatches_pkey PRIMARY KEY (tenant_id, dispatch_id);
 ALTER TABLE events ADD CONSTRAINT events_pkey PRIMARY KEY (event_id);
 ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_tenant_id_request_id_fkey FOREIGN KEY (tenant_id, request_id) REFERENCES input_requests(tenant_id, request_id);
@@ -611,8 +641,10 @@ CREATE INDEX sessions_to_wake ON public.sessions USING btree (wake_requested_at)
 CREATE TRIGGER push_deliveries_of_message AFTER UPDATE OF state ON public.messages FOR EACH ROW WHEN (new.notifies) EXECUTE FUNCTION note_push_deliveries();
 
 -- Row-level security
+ALTER TABLE agent_types ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE agents ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE credentials ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE dispatch_totals ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE dispatches ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE events ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE input_decisions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -628,10 +660,14 @@ ALTER TABLE signing_keys DISABLE ROW LEVEL SECURITY;
 ALTER TABLE tenants ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 
 -- Policies
+CREATE POLICY one_tenant ON agent_types AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON agent_types AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON agents AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON agents AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON credentials AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON credentials AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON dispatch_totals AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON dispatch_totals AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON dispatches AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON dispatches AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON events AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -654,10 +690,14 @@ CREATE POLICY one_tenant ON tenants AS PERMISSIVE FOR ALL TO fleet_app USING ((t
 CREATE POLICY whole_platform ON tenants AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 
 -- Grants
+GRANT DELETE, INSERT, SELECT, UPDATE ON agent_types TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON agent_types TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON agents TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON agents TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON credentials TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON credentials TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON dispatch_totals TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON dispatch_totals TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON dispatches TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON dispatches TO fleet_system;
 GRANT INSERT, SELECT ON events TO fleet_app;

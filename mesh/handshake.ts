@@ -105,5 +105,8 @@ async function requireInstance(deps: HandshakeDeps, tenantId: string, instanceId
   if (instance.deployment_mode !== 'connected') {
     throw new PlatformError('DEPLOYMENT_MODE_MISMATCH', `The instance is registered as ${instance.deployment_mode}.`);
   }
+  if (!instance.may_join) {
+    throw new PlatformError('forbidden', `Agents of the type ${instance.agent_type} may not join this tenant.`);
+  }
   return instance.agent_type;
 }

@@ -6,6 +6,7 @@ import { closeDispatch, finishFailed, openDispatchOf, withdrawRequest } from './
 import { type MessageWithRequest, readMessage, withRequest } from './read.js';
 import { type Route, routeMessage, type SessionBinding } from './route.js';
 import type { DispatchRow, InputRequestRow, MessageRow } from './rows.js';
+import { countMoved, isOwn } from './session-end.js';
 import { retryDelayMs, type Step } from './step.js';
 
 /** After a human has decided, an agent may take this many times longer to come back: the decision must not be lost to a restart. */
@@ -78,7 +79,9 @@ async function noAgent(tx: Tx, row: MessageRow, queueWaitMs: number, now: Date):
 const OPEN = `
   WITH joined AS (
     INSERT INTO session_agents (tenant_id, session_id, agent_type, instance_id, join_reason)
-    SELECT $1, $4, $6, $5, $12 WHERE $12::text IS NOT NULL ON CONFLICT DO NOTHING),
+    SELECT $1, $4, $6, $5, $12 WHERE $12::text IS NOT NULL
+    ON CONFLICT (tenant_id, session_id, instance_id)
+      DO UPDATE SET agent_type = excluded.agent_type, joined_at = excluded.joined_at, join_reason = excluded.join_reason),
   bound AS (
     UPDATE sessions SET instance_id = $5, agent_type = $6
      WHERE tenant_id = $1 AND session_id = $4 AND $12::text IS NOT NULL AND coalesce(agent_type, $6) = $6),
@@ -112,8 +115,11 @@ async function openDispatch(tx: Tx, row: MessageRow, session: SessionBinding, ro
     'open_dispatch',
   );
   if (!dispatch) throw new Error('the dispatch was not written');
-  // Room was claimed for the session on its own agent: it is counted there again.
   if (!session.explicit) return dispatch;
+  if (route.join_reason !== null && isOwn(session, agent.agent_type)) {
+    await countMoved(tx, { ...session, tenant_id: row.tenant_id }, agent.instance_id);
+  }
+  // Room was claimed for the session on its own agent: it is counted there again.
   await tx.query(
     `UPDATE messages SET suspends_session = false WHERE tenant_id = $1 AND session_id = $2 AND suspends_session
         AND EXISTS (SELECT 1 FROM sessions s WHERE s.tenant_id = $1 AND s.session_id = $2 AND s.instance_id = $3)`,

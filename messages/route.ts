@@ -1,5 +1,6 @@
 import type { Tx } from '../db/pool.js';
 import type { MessageRow } from './rows.js';
+import { agentOfType } from './session-agents.js';
 
 /** An agent that can take a dispatch now. */
 export interface Candidate {
@@ -17,8 +18,8 @@ export interface Candidate {
 /** Who may take a message. */
 export interface Wanted {
   /** Only this instance. */
-  instance_id?: string | null;
-  agent_type?: string | null;
+  instance_id?: string | null | undefined;
+  agent_type?: string | null | undefined;
   skill_id?: string | null;
   /** The message being routed: instances that could not be reached for it come last. */
   message_id?: string;
@@ -103,13 +104,7 @@ async function boundInstance(
   if (session.instance_id !== null && session.agent_type !== null && session.agent_type === type) {
     return { instance_id: session.instance_id, agent_type: session.agent_type };
   }
-  const [member] = await tx.query<{ instance_id: string; agent_type: string }>(
-    `SELECT instance_id, agent_type FROM session_agents
-      WHERE tenant_id = $1 AND session_id = $2 AND agent_type = $3 ORDER BY joined_at DESC LIMIT 1`,
-    [row.tenant_id, row.session_id, type],
-    'member_of_type',
-  );
-  return member ?? null;
+  return agentOfType(tx, row, type);
 }
 
 /** Whether the session is counted on the instance already, so that one more of its messages takes no further room. */
@@ -137,13 +132,13 @@ async function routeFirst(tx: Tx, row: MessageRow, session: SessionBinding): Pro
 
 /**
  * Chooses the agent of a message (a2a.md): the task's instance, else the session's, else what the message asks for, else the least
- * loaded. A bound instance that is gone, or that cannot be reached, is replaced by another of its type. Null: none is free now.
+ * loaded. A bound instance that is gone, or that cannot be reached, is replaced by another of its type that has the skill. Null: none is free now.
  */
 export async function routeMessage(tx: Tx, row: MessageRow, session: SessionBinding): Promise<Route | null> {
   const bound = await boundInstance(tx, row, session);
   if (!bound) return routeFirst(tx, row, session);
   const { message_id } = row;
-  const [same] = await candidates(tx, row.tenant_id, { instance_id: bound.instance_id, message_id });
+  const [same] = await candidates(tx, row.tenant_id, { ...bound, message_id });
   if (same && !same.unreachable) {
     await lockRoom(tx, row.tenant_id, same);
     const room = (await holdsSlot(tx, row, session, same.instance_id)) || (await claimRoom(tx, row.tenant_id, same));
@@ -151,7 +146,10 @@ export async function routeMessage(tx: Tx, row: MessageRow, session: SessionBind
     const returns = session.explicit && session.instance_id === null;
     return room ? { agent: same, join_reason: returns ? 'failover' : null } : null;
   }
-  const others = await candidates(tx, row.tenant_id, { agent_type: bound.agent_type, message_id });
+  // Who names an instance means that one.
+  if (row.want_instance_id === bound.instance_id) return null;
+  const { agent_type } = bound;
+  const others = await candidates(tx, row.tenant_id, { agent_type, skill_id: row.want_skill_id, message_id });
   const agent = await claimBest(tx, row.tenant_id, others);
   return agent && { agent, join_reason: agent.instance_id === bound.instance_id ? null : 'failover' };
 }

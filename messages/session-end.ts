@@ -9,6 +9,21 @@ export async function countAgain(tx: Tx, tenantId: string, instanceId: string): 
   await recordCapacity(tx, await getAgent(tx, tenantId, instanceId));
 }
 
+/** A session, as far as it counts on an agent. */
+type Counted = Pick<LockedSession, 'tenant_id' | 'explicit' | 'instance_id' | 'agent_type'>;
+
+/** Whether an agent of this type is the session's own, which it is bound to, and not one that joined beside it. */
+export function isOwn(session: Pick<Counted, 'agent_type'>, agentType: string): boolean {
+  return session.agent_type === null || session.agent_type === agentType;
+}
+
+/** Writes `agent.capacity_changed` of both agents when a session from `/sessions/init` is bound to another one than before. */
+export async function countMoved(tx: Tx, before: Counted, instanceId: string): Promise<void> {
+  if (!before.explicit || before.instance_id === instanceId) return;
+  if (before.instance_id !== null) await countAgain(tx, before.tenant_id, before.instance_id);
+  await countAgain(tx, before.tenant_id, instanceId);
+}
+
 /** A session row, locked against sends. */
 export interface LockedSession {
   tenant_id: string;
@@ -16,6 +31,7 @@ export interface LockedSession {
   status: 'active' | 'completed' | 'expired';
   explicit: boolean;
   instance_id: string | null;
+  agent_type: string | null;
   created_at: Date;
   idle_timeout_seconds: number;
 }
@@ -23,7 +39,7 @@ export interface LockedSession {
 /** Locks a session; null when the tenant has none of that id. */
 export async function lockSession(tx: Tx, tenantId: string, sessionId: string): Promise<LockedSession | null> {
   const [session] = await tx.query<LockedSession>(
-    `SELECT tenant_id, session_id, status, explicit, instance_id, created_at, idle_timeout_seconds FROM sessions
+    `SELECT tenant_id, session_id, status, explicit, instance_id, agent_type, created_at, idle_timeout_seconds FROM sessions
       WHERE tenant_id = $1 AND session_id = $2 FOR UPDATE`,
     [tenantId, sessionId],
   );

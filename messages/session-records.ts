@@ -1,6 +1,7 @@
 import type { SessionDetails, SessionSummary } from '../contracts/sessions.js';
 import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
+import { agentsOf } from './session-agents.js';
 
 /** A session as it is read: `status` is `paused` while one of its messages waits for a human; turns and tokens are counted. */
 interface SessionReadRow {
@@ -58,16 +59,8 @@ export async function readSummary(tx: Tx, tenantId: string, sessionId: string): 
 export async function readDetails(db: Db, tenantId: string, sessionId: string): Promise<SessionDetails> {
   return db.tenant(tenantId, async (tx) => {
     const row = await readRow(tx, tenantId, sessionId);
-    const agents = await tx.query<{ agent_type: string; instance_id: string; joined_at: Date; join_reason: string }>(
-      `SELECT agent_type, instance_id, joined_at, join_reason FROM session_agents
-        WHERE tenant_id = $1 AND session_id = $2 ORDER BY joined_at, instance_id`,
-      [tenantId, sessionId],
-    );
-    return {
-      ...summaryOf(row),
-      metadata: row.metadata,
-      agents: agents.map((agent) => ({ ...agent, joined_at: agent.joined_at.toISOString() })),
-    };
+    const agents = await agentsOf(tx, row);
+    return { ...summaryOf(row), metadata: row.metadata, agents };
   });
 }
 

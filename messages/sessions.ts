@@ -1,12 +1,21 @@
 import type { Caller } from '../contracts/auth.js';
-import type { SessionDetails, SessionInitRequest, SessionSummary } from '../contracts/sessions.js';
+import type {
+  SessionAgent,
+  SessionDetails,
+  SessionInitRequest,
+  SessionInviteRequest,
+  SessionSummary,
+} from '../contracts/sessions.js';
 import { recordEvent } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';
 import { announceCanceled, cancelSessionMessages } from './cancel.js';
+import { chooseAgent } from './choose-agent.js';
 import type { MessageCore } from './core.js';
-import { type Candidate, candidates, claimBest } from './route.js';
+import { inviteAgent } from './invite.js';
+import type { Candidate } from './route.js';
+import { joinSession } from './session-agents.js';
 import { countAgain, endSession, lockSession } from './session-end.js';
 import { listSessions, readDetails, readSummary } from './session-records.js';
 
@@ -17,6 +26,8 @@ export interface Sessions {
     caller: Caller,
     body: SessionInitRequest,
   ): Promise<{ session: SessionSummary; instance_id: string | null; agent_type: string | null }>;
+  /** Adds an agent. @throws PlatformError as `inviteAgent` */
+  invite(caller: Caller, body: SessionInviteRequest): Promise<SessionAgent>;
   /** @throws PlatformError NOT_FOUND, SESSION_CLOSED */
   close(caller: Caller, sessionId: string, reason?: string): Promise<void>;
   /** Cancels what is in flight; the sessions stay usable. @throws PlatformError NOT_FOUND when none of them exists */
@@ -28,28 +39,6 @@ export interface Sessions {
   get(tenantId: string, sessionId: string): Promise<SessionDetails>;
   /** Unbinds the sessions of an instance that is deregistered, in the caller's transaction. */
   releaseAgent(tx: Tx, tenantId: string, instanceId: string): Promise<void>;
-}
-
-async function chooseAgent(tx: Tx, tenantId: string, body: SessionInitRequest): Promise<Candidate | null> {
-  if (body.instance_id === undefined && body.agent_type === undefined) return null;
-  if (body.instance_id !== undefined) {
-    const known = await tx.query<{ agent_type: string }>(
-      'SELECT agent_type FROM agents WHERE tenant_id = $1 AND instance_id = $2',
-      [tenantId, body.instance_id],
-    );
-    if (known.length === 0) throw new PlatformError('NOT_FOUND', 'There is no agent of that instance_id.');
-    if (body.agent_type !== undefined && known[0]?.agent_type !== body.agent_type) {
-      throw new PlatformError('BAD_REQUEST', 'agent_type: the instance is of another type.');
-    }
-  }
-  const found = await candidates(tx, tenantId, {
-    instance_id: body.instance_id ?? null,
-    agent_type: body.agent_type ?? null,
-  });
-  if (found.length === 0) throw new PlatformError('SERVICE_UNAVAILABLE', 'No such agent can take a session now.');
-  const agent = await claimBest(tx, tenantId, found);
-  if (!agent) throw new PlatformError('AGENT_AT_CAPACITY', 'The agent serves as many sessions as it may.');
-  return agent;
 }
 
 async function insertSession(
@@ -80,10 +69,7 @@ async function insertSession(
     created_by: caller.sub,
   });
   if (agent) {
-    await tx.query(
-      `INSERT INTO session_agents (tenant_id, session_id, agent_type, instance_id, join_reason) VALUES ($1, $2, $3, $4, 'init')`,
-      [caller.tenant_id, sessionId, agent.agent_type, agent.instance_id],
-    );
+    await joinSession(tx, { tenant_id: caller.tenant_id, session_id: sessionId }, agent, 'init');
     await countAgain(tx, caller.tenant_id, agent.instance_id);
   }
   return sessionId;
@@ -91,7 +77,8 @@ async function insertSession(
 
 async function initSession(core: MessageCore, caller: Caller, body: SessionInitRequest) {
   const made = await core.db.tenant(caller.tenant_id, async (tx) => {
-    const agent = await chooseAgent(tx, caller.tenant_id, body);
+    const named = body.instance_id !== undefined || body.agent_type !== undefined;
+    const agent = named ? await chooseAgent(tx, caller.tenant_id, body) : null;
     const sessionId = await insertSession(tx, caller, body, agent);
     const session = await readSummary(tx, caller.tenant_id, sessionId);
     return {
@@ -136,6 +123,7 @@ async function interruptSessions(core: MessageCore, caller: Caller, ids: string[
 export function createSessions(core: MessageCore): Sessions {
   return {
     init: (caller, body) => initSession(core, caller, body),
+    invite: (caller, body) => inviteAgent(core, caller, body),
     close: (caller, sessionId, reason) => closeSession(core, caller, sessionId, reason ?? 'closed by the caller'),
     interrupt: (caller, ids) => interruptSessions(core, caller, ids),
     list: (tenantId, query) => listSessions(core.db, tenantId, query),

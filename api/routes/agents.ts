@@ -3,7 +3,9 @@ import type { AgentRegisterRequest, DeploymentMode } from '../../contracts/agent
 import { type Caller, speaksFor } from '../../contracts/auth.js';
 import { OPERATIONS } from '../../contracts/operations.js';
 import { type Scope, scopeIncludes } from '../../contracts/primitives.js';
+import { connectionStats, getConnection } from '../../db/agent-connections.js';
 import { heartbeat } from '../../db/agent-health.js';
+import { allowType, disallowType, requireMayJoin } from '../../db/agent-types.js';
 import { deregisterAgent, getAgent, listAgents, lockAgent, lockRegistered, registerAgent } from '../../db/agents.js';
 import { checkPublicUrl, fetchAgentCard } from '../../runtime/agent-card.js';
 import { PlatformError } from '../../runtime/errors.js';
@@ -49,11 +51,14 @@ async function register(deps: Deps, caller: Caller, body: AgentRegisterRequest) 
   checkActsFor(caller, body.agent_type, 'full');
   const { tenant_id } = caller;
   const deployment_mode = modeOf(body);
+  // Asked again when it is written; here, so that nothing is fetched for who may not join.
+  await deps.db.tenant(tenant_id, (tx) => requireMayJoin(tx, tenant_id, body.agent_type));
   const card = await cardOf(deps, body, deployment_mode);
   const may_change_type = scopeIncludes(caller.scopes, 'full');
-  const agent = await deps.db.tenant(tenant_id, (tx) =>
-    registerAgent(tx, { tenant_id, body, deployment_mode, ...card, may_change_type }),
-  );
+  const agent = await deps.db.tenant(tenant_id, async (tx) => {
+    await requireMayJoin(tx, tenant_id, body.agent_type);
+    return registerAgent(tx, { tenant_id, body, deployment_mode, ...card, may_change_type });
+  });
   if (deployment_mode === 'hosted') await deps.agentJoined(tenant_id, agent);
   return {
     ok: true as const,
@@ -104,6 +109,30 @@ export function agentRoutes(app: FastifyInstance, deps: Deps): void {
       await deregisterAgent(tx, row, reason ?? DEREGISTERED_BY_CALLER, deps.sessions.releaseAgent);
     });
     return { ok: true, instance_id };
+  });
+
+  mount(app, OPERATIONS.getConnection).answer(async ({ instance_id }, { request }) => ({
+    ok: true,
+    connection: await getConnection(db, callerOf(request).tenant_id, instance_id),
+  }));
+
+  mount(app, OPERATIONS.getConnectionStats).answer(async ({ agent_type }, { request }) => {
+    const { tenant_id } = callerOf(request);
+    return { ok: true, stats: await db.tenant(tenant_id, (tx) => connectionStats(tx, tenant_id, agent_type)) };
+  });
+
+  mount(app, OPERATIONS.allowType).answer(async ({ agent_type }, { request }) => {
+    const { tenant_id, sub: decided_by } = callerOf(request);
+    const done = await db.tenant(tenant_id, (tx) => allowType(tx, { tenant_id, agent_type, decided_by }));
+    return { ok: true, agent_type, ...done };
+  });
+
+  mount(app, OPERATIONS.disallowType).answer(async ({ agent_type }, { request }) => {
+    const { tenant_id, sub: decided_by } = callerOf(request);
+    const done = await db.tenant(tenant_id, (tx) =>
+      disallowType(tx, { tenant_id, agent_type, decided_by }, deps.sessions.releaseAgent),
+    );
+    return { ok: true, agent_type, ...done };
   });
 
   app.get(OPERATIONS.connectAgent.path, async () => {

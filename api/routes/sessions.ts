@@ -32,4 +32,10 @@ export function sessionRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'session
     const wanted = ids ?? (session_id === undefined ? [] : [session_id]);
     return { ok: true, ...(await sessions.interrupt(callerOf(request), [...new Set(wanted)])) };
   });
+
+  mount(app, OPERATIONS.inviteAgent).answer(async (body, { request }) => ({
+    ok: true,
+    session_id: body.session_id,
+    agent: await sessions.invite(callerOf(request), body),
+  }));
 }

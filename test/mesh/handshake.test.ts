@@ -98,6 +98,20 @@ describe('the handshake', () => {
     }
   });
 
+  it('refuses an agent whose type may not join, and the hello of one that may not join any more', async () => {
+    const node = await bench.node();
+    await bench.register('mine');
+    const agent = await node.socket('mine');
+    await database.query(
+      "INSERT INTO agent_types SELECT tenant_id, 'other', true, 'x' FROM agents WHERE tenant_id = $1",
+      [bench.tenantId],
+    );
+    const answer = await upgrade(node, { path: path('mine'), headers: bearer(await bench.token()) });
+    expect(answer).toMatchObject({ status: 403, code: 'forbidden' });
+    agent.send('hello', { instance_id: 'mine' });
+    expect((await agent.closed).code).toBe(1008);
+  });
+
   it('refuses an expired token, one with a foreign signature, and one of a revoked credential', async () => {
     const node = await bench.node();
     await bench.register('mine');
