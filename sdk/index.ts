@@ -17,8 +17,11 @@ export type {
   TaskResolution,
   TaskResult,
 } from './agent/agent-task.js';
-export type { ConnectionEvents } from './agent/connected-agent.js';
+export type { ConnectionEvents } from './agent/connection-events.js';
 export type { MessageHandler, SkillHandler, SkillOptions } from './agent/handlers.js';
+export type { CallTool, CallToolOptions } from './agent/tool-caller.js';
+export { ToolError } from './agent/tool-error.js';
+export type { ToolCall, ToolHandler } from './agent/tool-handlers.js';
 export { ApiError, isTransient, UnreachableError } from './client/errors.js';
 export { FleetClient, type FleetClientOptions } from './client/fleet-client.js';
 export type { WaitOptions } from './client/messages.js';

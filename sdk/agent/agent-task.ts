@@ -1,5 +1,6 @@
 import type { AgentInputRequest, Usage } from '../../contracts/messages.js';
 import type { Artifact, Part } from '../../contracts/parts.js';
+import type { CallTool } from './tool-caller.js';
 
 /** How a human answered what this agent asked about the same message. */
 export interface TaskResolution {
@@ -90,6 +91,8 @@ export interface AgentTask {
   stream(output: Output | AsyncIterable<Output>): Promise<void>;
   /** Says what is being done, up to 4,096 characters; not part of the answer. */
   status(text: string): Promise<void>;
+  /** Calls a tool of another agent, or of the platform, as part of this task: it ends with it. */
+  readonly callTool: CallTool;
   /** Builds the result that asks a human: `return task.ask({…})`. The message comes back with `resolution`. */
   ask(question: Question): InputRequired;
 }

@@ -2,11 +2,15 @@ import type { z } from 'zod';
 import { PlatformApi } from '../client/platform-api.js';
 import { type AgentLog, SILENT_LOG } from '../log.js';
 import type { AgentOptions } from './agent-options.js';
-import { ConnectedAgent, type ConnectionEvents } from './connected-agent.js';
+import { ConnectedAgent } from './connected-agent.js';
+import type { ConnectionEvents } from './connection-events.js';
 import { drainOnSignals } from './drain-on-signals.js';
 import { Handlers, type MessageHandler, type SkillHandler, type SkillOptions } from './handlers.js';
 import { AgentProfile } from './profile.js';
 import { Registration } from './registration.js';
+import { type CallTool, callToolBy } from './tool-caller.js';
+import { type ToolHandler, ToolHandlers } from './tool-handlers.js';
+import { ToolTraffic } from './tool-traffic.js';
 
 /** What an agent reports about itself; `busy` is for an agent that wants nothing more for a while. */
 export type ReportedStatus = 'available' | 'busy' | 'draining' | 'unhealthy';
@@ -18,6 +22,8 @@ export class Agent {
   readonly #options: AgentOptions;
   readonly #log: AgentLog;
   readonly #handlers = new Handlers();
+  readonly #toolHandlers = new ToolHandlers();
+  readonly #tools = new ToolTraffic(this.#toolHandlers);
   readonly #listeners: Listeners = { connected: [], disconnected: [] };
   #connected: ConnectedAgent | null = null;
 
@@ -50,6 +56,20 @@ export class Agent {
     return this;
   }
 
+  /**
+   * Answers calls of a tool, by other agents and by the platform. The schema reads the arguments, and its description
+   * (`z.object({…}).describe('…')`) is the tool's.
+   */
+  tool<Schema extends z.ZodType>(name: string, schema: Schema, handler: ToolHandler<z.output<Schema>>): this {
+    this.#toolHandlers.add(name, schema, handler);
+    return this;
+  }
+
+  /** Calls a tool on the agent's own behalf; within a task use `task.callTool`, which ends with the task. */
+  get callTool(): CallTool {
+    return callToolBy(this.#tools);
+  }
+
   /** Learns when the connection is there, and when it is not (again) and the next attempt comes. */
   on<Name extends keyof ConnectionEvents>(name: Name, listener: (detail: ConnectionEvents[Name]) => void): this {
     this.#listeners[name].push(listener);
@@ -64,11 +84,12 @@ export class Agent {
    */
   async connect(): Promise<void> {
     if (this.#connected) throw new Error('the agent is connected already');
-    const profile = new AgentProfile(this.#options, this.#handlers);
+    const profile = new AgentProfile(this.#options, this.#handlers, this.#toolHandlers);
     const api = new PlatformApi(this.#options, this.#options.type);
     const connected = new ConnectedAgent({
       registration: new Registration(api, profile),
       runTask: (task) => this.#handlers.run(task),
+      tools: this.#tools,
       maxConcurrentSessions: profile.maxConcurrentSessions,
       log: this.#log,
       emit: (name, detail) => {

@@ -5,27 +5,23 @@ import type { FrameEnvelope, WelcomePayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { Backoff } from '../backoff.js';
 import type { AgentLog } from '../log.js';
+import type { ConnectionEvents } from './connection-events.js';
 import type { RunTask } from './dispatch-run.js';
 import { DispatchRuns } from './dispatch-runs.js';
 import { type ConnectionEnd, MeshConnection } from './mesh-connection.js';
 import type { Registration } from './registration.js';
 import { stopReason, stopReasonOfError } from './stop-reason.js';
+import type { ToolTraffic } from './tool-traffic.js';
 
 /** Spare time for the mesh to end a drained connection by itself. */
 const DRAIN_SLACK_MS = 5_000;
 /** Longer ones fire at once. A token that lives longer is renewed when the mesh says that it is over. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
-/** What happens to a connection. */
-export interface ConnectionEvents {
-  connected: { instanceId: string; meshId: string; resumed: boolean };
-  /** `code` is the platform's own, empty when the socket was just lost. */
-  disconnected: { code: string; message: string; retryInMs: number };
-}
-
 export interface ConnectedAgentParts {
   registration: Registration;
   runTask: RunTask;
+  tools: ToolTraffic;
   maxConcurrentSessions: number;
   log: AgentLog;
   emit<Name extends keyof ConnectionEvents>(name: Name, detail: ConnectionEvents[Name]): void;
@@ -39,6 +35,7 @@ export class ConnectedAgent {
   readonly closed: Promise<void>;
   readonly #registration: Registration;
   readonly #runs: DispatchRuns;
+  readonly #tools: ToolTraffic;
   readonly #log: AgentLog;
   readonly #backoff = new Backoff();
   readonly #closing = new AbortController();
@@ -51,10 +48,11 @@ export class ConnectedAgent {
   #status: NonNullable<HeartbeatPayload['status']> = 'available';
   #isMeshDraining = false;
 
-  constructor({ registration, runTask, maxConcurrentSessions, log, emit }: ConnectedAgentParts) {
+  constructor({ registration, runTask, tools, maxConcurrentSessions, log, emit }: ConnectedAgentParts) {
     this.#log = log;
     this.#registration = registration;
-    this.#runs = new DispatchRuns(runTask, log);
+    this.#tools = tools;
+    this.#runs = new DispatchRuns(runTask, tools, log);
     this.#emit = emit;
     this.#maxConcurrentSessions = maxConcurrentSessions;
     const welcomed = new Promise<void>((resolve) => {
@@ -87,10 +85,14 @@ export class ConnectedAgent {
       this.#heartbeat();
       this.#connection?.send('close_request', { grace_seconds: graceSeconds, reason: 'agent stops' });
       this.#closing.abort();
-      if (this.#connection) await settledWithin(this.#runs.idle(), graceSeconds * 1000);
+      if (this.#connection) await settledWithin(this.#idle(), graceSeconds * 1000);
       this.#connection?.close(CLOSE_CODES.NORMAL);
     }
     await this.closed;
+  }
+
+  async #idle(): Promise<void> {
+    await Promise.all([this.#runs.idle(), this.#tools.idle()]);
   }
 
   async #stayConnected(): Promise<void> {
@@ -158,6 +160,7 @@ export class ConnectedAgent {
     this.#resumeToken = welcome.resume_token;
     this.#isMeshDraining = false;
     this.#backoff.reset();
+    this.#tools.attach(connection);
     this.#runs.connected(connection, welcome);
     const renew = () => {
       onRenew();
@@ -179,14 +182,22 @@ export class ConnectedAgent {
   #lost(): void {
     for (const timer of this.#timers.splice(0)) clearTimeout(timer);
     if (this.#connection) this.#runs.disconnected();
+    this.#tools.attach(null);
     this.#connection = null;
   }
 
   #receive(frame: FrameEnvelope): void {
     if (frame.type === 'dispatch') this.#runs.accept(frame, this.#isDraining() ? 'draining' : null);
-    else if (frame.type === 'error') this.#runs.endedByMesh(frame.in_reply_to ?? '', String(frame.payload.code));
+    else if (frame.type === 'tool_call') this.#tools.accept(frame, this.#isDraining());
+    else if (frame.type === 'tool_result') this.#tools.answered(frame);
+    else if (frame.type === 'error') this.#failed(frame);
     else if (frame.type === 'close_request') this.#drain(frame);
     else this.#log.debug({ type: frame.type }, 'frame ignored');
+  }
+
+  #failed({ in_reply_to, payload }: FrameEnvelope): void {
+    this.#runs.endedByMesh(in_reply_to ?? '', String(payload.code));
+    this.#tools.failed(in_reply_to ?? '', String(payload.code), String(payload.message));
   }
 
   #isDraining(): boolean {

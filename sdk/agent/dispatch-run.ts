@@ -5,6 +5,7 @@ import { type FrameSink, Outbox } from './outbox.js';
 import { type Outcome, outcomeOf, outcomeOfError } from './outcome.js';
 import { taskOf } from './task.js';
 import { type ChunkContent, TaskOutput } from './task-output.js';
+import type { ToolCaller } from './tool-caller.js';
 
 /** Runs the handler of a task to its end. */
 export type RunTask = (task: AgentTask) => Promise<TaskResult>;
@@ -49,9 +50,9 @@ export class DispatchRun {
   }
 
   /** Runs the handler to its end; never rejects. */
-  async handle(runTask: RunTask): Promise<void> {
+  async handle(runTask: RunTask, tools: ToolCaller): Promise<void> {
     try {
-      const task = taskOf(this.dispatch, this.#output, this.#controller.signal);
+      const task = taskOf(this.dispatch, this.#output, tools, this.#controller.signal);
       this.#outcome = outcomeOf(await runTask(task), this.#output.artifact, this.dispatch);
     } catch (error) {
       this.#outcome = outcomeOfError(error);

@@ -5,6 +5,7 @@ import { DispatchRun, type RunTask } from './dispatch-run.js';
 import { readDispatch } from './frames.js';
 import type { MeshConnection } from './mesh-connection.js';
 import type { FrameSink } from './outbox.js';
+import type { ToolCaller } from './tool-caller.js';
 
 /** Answers that were sent but perhaps not received are held for the resume window; at most this many. */
 const ANSWERED_MAX = 64;
@@ -12,6 +13,7 @@ const ANSWERED_MAX = 64;
 /** All dispatches of an agent, over its connections. */
 export class DispatchRuns {
   readonly #runTask: RunTask;
+  readonly #tools: ToolCaller;
   readonly #log: AgentLog;
   readonly #running = new Map<string, DispatchRun>();
   /** Handlers that have ended; kept because the connection may break before the mesh has the outcome. */
@@ -21,8 +23,10 @@ export class DispatchRuns {
   #maxInflight: number = LIMITS.dispatchesInFlightPerConnection;
   #idle: (() => void)[] = [];
 
-  constructor(runTask: RunTask, log: AgentLog) {
+  /** @param tools the way of the tool calls that handlers make */
+  constructor(runTask: RunTask, tools: ToolCaller, log: AgentLog) {
     this.#runTask = runTask;
+    this.#tools = tools;
     this.#log = log;
   }
 
@@ -69,7 +73,7 @@ export class DispatchRuns {
     else this.#start(frame.id, dispatch, sink);
   }
 
-  /** An `error` frame about a dispatch: the mesh has ended it. */
+  /** An `error` frame: the mesh has ended the dispatch that it is about, where it is about one. */
   endedByMesh(frameId: string, code: string): void {
     this.#answered.delete(frameId);
     const run = this.#running.get(frameId);
@@ -96,7 +100,7 @@ export class DispatchRuns {
     const run = new DispatchRun(frameId, dispatch, sink);
     this.#running.set(frameId, run);
     sink.send('dispatch_ack', { accepted_at: new Date().toISOString() }, frameId);
-    void run.handle(this.#runTask).then(() => {
+    void run.handle(this.#runTask, this.#tools).then(() => {
       if (!this.#running.has(frameId)) return;
       this.#answered.set(frameId, run);
       this.#remove(run);
@@ -147,7 +151,7 @@ export class DispatchRuns {
       get bufferedBytes() {
         return connection.bufferedBytes;
       },
-      send: (type, payload, inReplyTo) => connection.send(type, payload, inReplyTo, flushAll),
+      send: (type, payload, inReplyTo) => connection.send(type, payload, { inReplyTo }, flushAll),
     };
   }
 }

@@ -1,12 +1,40 @@
 import { randomBytes } from 'node:crypto';
 import { MessageSendParams } from '../../contracts/a2a.js';
 import { type DispatchPayload, FrameEnvelope, type WelcomePayload } from '../../contracts/frames.js';
+import type { ToolDelivery } from '../../contracts/tools.js';
+
+/** What an envelope says beside its type. */
+export interface FrameFields {
+  /** A new one when absent. */
+  id?: string;
+  inReplyTo?: string;
+  /** W3C trace context; empty is none. */
+  traceparent?: string;
+}
 
 /** A frame of `service.v1` as text (specification section 6). */
-export function encodeFrame(type: string, payload: object, inReplyTo?: string): string {
-  const id = uuidV7(Date.now());
-  const replyTo = inReplyTo === undefined ? {} : { in_reply_to: inReplyTo };
-  return JSON.stringify({ v: 1, type, id, ts: new Date().toISOString(), ...replyTo, payload });
+export function encodeFrame(type: string, payload: object, fields: FrameFields = {}): string {
+  const { id = frameId(), inReplyTo, traceparent = '' } = fields;
+  const [, trace_id, parent_span_id] = traceparent.split('-');
+  return JSON.stringify({
+    v: 1,
+    type,
+    id,
+    ts: new Date().toISOString(),
+    ...(inReplyTo !== undefined && { in_reply_to: inReplyTo }),
+    ...(parent_span_id !== undefined && { trace_id, parent_span_id }),
+    payload,
+  });
+}
+
+/** An id for a frame. */
+export function frameId(): string {
+  return uuidV7(Date.now());
+}
+
+/** The trace context of a frame as a W3C header; empty where it has none. */
+export function traceparentOf({ trace_id, parent_span_id }: FrameEnvelope): string {
+  return trace_id && parent_span_id ? `00-${trace_id}-${parent_span_id}-01` : '';
 }
 
 /** The frame in `text`, or null where it is none. */
@@ -28,6 +56,19 @@ export function readDispatch(payload: Record<string, unknown>): DispatchPayload 
     typeof context?.session_id === 'string' &&
     typeof context.message_id === 'string';
   return complete ? (payload as unknown as DispatchPayload) : null;
+}
+
+/** The tool call in a frame's payload, or null where it lacks what an agent needs. */
+export function readToolDelivery(payload: Record<string, unknown>): ToolDelivery | null {
+  const caller = payload.caller as Partial<ToolDelivery['caller']> | undefined;
+  const complete =
+    typeof payload.tool === 'string' &&
+    typeof payload.arguments === 'object' &&
+    payload.arguments !== null &&
+    typeof payload.dispatch_id === 'string' &&
+    typeof payload.deadline_ms === 'number' &&
+    typeof caller?.agent_type === 'string';
+  return complete ? (payload as unknown as ToolDelivery) : null;
 }
 
 /** The `welcome` in a frame's payload, or null where it lacks what an agent needs. */

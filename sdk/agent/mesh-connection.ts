@@ -5,7 +5,7 @@ import { CLOSE_CODES } from '../../contracts/errors.js';
 import type { ErrorPayload, FrameEnvelope, HelloPayload, WelcomePayload } from '../../contracts/frames.js';
 import { SUBPROTOCOL } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { decodeFrame, encodeFrame, readWelcome } from './frames.js';
+import { decodeFrame, encodeFrame, type FrameFields, readWelcome } from './frames.js';
 import { KeepAlive } from './keep-alive.js';
 
 export interface ConnectionOptions {
@@ -16,7 +16,7 @@ export interface ConnectionOptions {
   hello: HelloPayload;
   /** Called once, before any other frame. */
   onWelcome(welcome: WelcomePayload): void;
-  /** Frames about dispatches, and `close_request`. */
+  /** Frames about dispatches and tools, and `close_request`. */
   onFrame(frame: FrameEnvelope): void;
 }
 
@@ -66,9 +66,9 @@ export class MeshConnection {
   }
 
   /** Sends a frame; one for a socket that is gone is dropped. `onSent` runs when the network took it. */
-  send(type: string, payload: object, inReplyTo?: string, onSent?: () => void): void {
+  send(type: string, payload: object, fields: FrameFields = {}, onSent?: () => void): void {
     if (this.#socket.readyState !== WebSocket.OPEN) return;
-    this.#socket.send(encodeFrame(type, payload, inReplyTo), (error) => {
+    this.#socket.send(encodeFrame(type, payload, fields), (error) => {
       if (!error) onSent?.();
     });
   }
@@ -89,7 +89,7 @@ export class MeshConnection {
       this.send('error', { code: 'BAD_FRAME', message: 'not a frame of service.v1', retryable: false });
       this.close(CLOSE_CODES.PROTOCOL_ERROR);
     } else if (!this.#keepAlive && frame.type !== 'error') this.#welcome(frame);
-    else if (frame.type === 'ping') this.send('pong', frame.payload, frame.id);
+    else if (frame.type === 'ping') this.send('pong', frame.payload, { inReplyTo: frame.id });
     else if (frame.type === 'pong') this.#keepAlive?.heard();
     else if (frame.type === 'error' && !frame.in_reply_to) this.#lastError = frame.payload as ErrorPayload;
     else this.#options.onFrame(frame);

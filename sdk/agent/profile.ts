@@ -5,16 +5,19 @@ import { LIMITS } from '../../contracts/limits.js';
 import { SDK_VERSION } from '../version.js';
 import type { AgentOptions } from './agent-options.js';
 import type { Handlers } from './handlers.js';
+import type { ToolHandlers } from './tool-handlers.js';
 
 /** What an agent says about itself, on every way by which it joins. */
 export class AgentProfile {
   readonly sdkVersion = `agent-fleet-sdk/${SDK_VERSION}`;
   readonly #options: AgentOptions;
   readonly #handlers: Handlers;
+  readonly #tools: ToolHandlers;
 
-  constructor(options: AgentOptions, handlers: Handlers) {
+  constructor(options: AgentOptions, handlers: Handlers, tools: ToolHandlers) {
     this.#options = options;
     this.#handlers = handlers;
+    this.#tools = tools;
   }
 
   get instanceId(): string | undefined {
@@ -49,6 +52,7 @@ export class AgentProfile {
       agent_version: this.#options.version,
       agent_card: this.card(),
       skills: this.#handlers.skills,
+      tools: this.#tools.tools,
       max_concurrent_sessions: this.maxConcurrentSessions,
     };
   }

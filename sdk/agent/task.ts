@@ -2,10 +2,17 @@ import type { DispatchPayload } from '../../contracts/frames.js';
 import { textOf } from '../../contracts/parts.js';
 import type { AgentTask, TaskResolution } from './agent-task.js';
 import type { TaskOutput } from './task-output.js';
+import { callToolBy, type ToolCaller } from './tool-caller.js';
 
 /** The task of a dispatch, as its handler sees it. */
-export function taskOf(dispatch: DispatchPayload, output: TaskOutput, signal: AbortSignal): AgentTask {
+export function taskOf(
+  dispatch: DispatchPayload,
+  output: TaskOutput,
+  tools: ToolCaller,
+  signal: AbortSignal,
+): AgentTask {
   const { params, session_context: context, dispatch_id, skill_id, attempt, deadline_ms } = dispatch;
+  const traceparent = context.propagation_headers?.traceparent ?? '';
   return {
     text: textOf(params.message.parts),
     parts: params.message.parts,
@@ -17,10 +24,11 @@ export function taskOf(dispatch: DispatchPayload, output: TaskOutput, signal: Ab
     attempt,
     resolution: readResolution(params.metadata?.resolution),
     deadlineMs: deadline_ms,
-    traceparent: context.propagation_headers?.traceparent ?? '',
+    traceparent,
     signal,
     stream: (piece) => output.stream(piece),
     status: (text) => output.status(text),
+    callTool: callToolBy(tools, { dispatchId: dispatch_id, traceparent, signal }),
     ask: (question) => ({ state: 'input-required', question }),
   };
 }

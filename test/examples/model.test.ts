@@ -64,6 +64,7 @@ function task(text: string, resolution?: TaskResolution): { task: AgentTask; str
     signal: new AbortController().signal,
     stream: async (output) => void streamed.push(String(output)),
     status: async () => undefined,
+    callTool: () => Promise.reject(new Error('no tools here')),
     ask: (question) => ({ state: 'input-required', question }),
   };
   return { task: given, streamed };

@@ -48,6 +48,7 @@ function handle(text: string, resolution?: TaskResolution) {
     signal: new AbortController().signal,
     stream: async (output) => void streamed.push(String(output)),
     status: async () => undefined,
+    callTool: () => Promise.reject(new Error('no tools here')),
     ask: (question) => ({ state: 'input-required', question }),
   };
   return handler(task).then((result) => ({ result, streamed: streamed.join(''), pieces: streamed.length }));

@@ -67,15 +67,24 @@ export class MeshServer {
     return id;
   }
 
-  dispatch(text: string, more: { id?: string; metadata?: object; deadlineMs?: number } = {}): string {
+  dispatch(
+    text: string,
+    more: { id?: string; metadata?: object; deadlineMs?: number; skillId?: string; parts?: object[] } = {},
+  ): string {
     const id = more.id ?? randomUUID();
-    const message = { kind: 'message', messageId: 'msg_1', role: 'user', parts: [{ kind: 'text', text }] };
+    const message = {
+      kind: 'message',
+      messageId: 'msg_1',
+      role: 'user',
+      parts: more.parts ?? [{ kind: 'text', text }],
+    };
     const payload = {
       jsonrpc: '2.0',
       id,
       method: 'message/stream',
       params: { message, ...(more.metadata && { metadata: more.metadata }) },
       dispatch_id: `dsp_${id}`,
+      ...(more.skillId && { skill_id: more.skillId }),
       deadline_ms: more.deadlineMs ?? 60_000,
       attempt: 1,
       idempotency_key: `dsp_${id}`,
