@@ -2,8 +2,12 @@ import { z } from 'zod';
 import { LIMITS } from './limits.js';
 import { Artifact, Part } from './parts.js';
 
+/** The versions of A2A that `/send` speaks, by major and minor. */
+export const A2A_VERSIONS = ['0.3', '1.0'] as const;
+export type A2aVersion = (typeof A2A_VERSIONS)[number];
+
 /** States of a task on the wire (A2A 0.3). The platform's own record uses the first six (specification section 3). */
-const TASK_STATES = [
+export const TASK_STATES = [
   'submitted',
   'working',
   'input-required',
@@ -106,3 +110,11 @@ export const MessageSendParams = z.object({
   metadata: SendMetadata.optional(),
 });
 export type MessageSendParams = z.infer<typeof MessageSendParams>;
+
+const TaskId = z.string().min(1);
+
+/** `params` of `tasks/get` in A2A 0.3. */
+export const TaskQueryParams = z.object({ id: TaskId, historyLength: z.int().min(0).optional() });
+
+/** `params` of `tasks/cancel` and `tasks/resubscribe` in A2A 0.3. */
+export const TaskIdParams = z.object({ id: TaskId });

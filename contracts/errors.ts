@@ -80,7 +80,7 @@ export const CLOSE_CODES = {
   DUPLICATE_HELLO: 4429,
 } as const;
 
-/** JSON-RPC and A2A error numbers (a2a.md); they ride on HTTP 200. */
+/** JSON-RPC and A2A error numbers (a2a.md) by A2A 1.0's names for their reasons; they ride on HTTP 200. */
 export const RPC_ERRORS = {
   PARSE_ERROR: -32700,
   INVALID_REQUEST: -32600,
@@ -89,8 +89,12 @@ export const RPC_ERRORS = {
   INTERNAL: -32603,
   TASK_NOT_FOUND: -32001,
   TASK_NOT_CANCELABLE: -32002,
-  PUSH_NOT_SUPPORTED: -32003,
+  PUSH_NOTIFICATION_NOT_SUPPORTED: -32003,
   UNSUPPORTED_OPERATION: -32004,
   CONTENT_TYPE_NOT_SUPPORTED: -32005,
+  EXTENDED_AGENT_CARD_NOT_CONFIGURED: -32007,
   VERSION_NOT_SUPPORTED: -32009,
 } as const;
+
+/** The name of a JSON-RPC error. */
+export type RpcErrorName = keyof typeof RPC_ERRORS;

@@ -10,6 +10,7 @@ export const LIMITS = {
   metadataBytes: 16 * 1024,
   pageSizeDefault: 25,
   pageSizeMax: 100,
+  taskPageSizeDefault: 50,
   tokenLifetimeSecondsDefault: 86_400,
   tokenLifetimeSecondsMin: 60,
   tokenLifetimeSecondsMax: 604_800,

@@ -9,10 +9,6 @@ export const PUSH_LIMITS = {
   schemes: 8,
 } as const;
 
-/** Versions of A2A that a notification may be written in. */
-export const A2A_VERSIONS = ['0.3', '1.0'] as const;
-export type A2aVersion = (typeof A2A_VERSIONS)[number];
-
 /** What may stand in an HTTP header as it is: visible ASCII and spaces. */
 const HeaderText = z
   .string()

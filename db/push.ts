@@ -1,4 +1,4 @@
-import type { A2aVersion } from '../contracts/push.js';
+import type { A2aVersion } from '../contracts/a2a.js';
 import type { Tx } from './pool.js';
 
 /** A message, named. */

@@ -1,11 +1,8 @@
-import type { A2aMessage } from '../contracts/a2a.js';
+import type { A2aMessage, A2aVersion } from '../contracts/a2a.js';
 import type { Part } from '../contracts/parts.js';
 import type { OpenDispatch } from '../messages/dispatches.js';
 import type { Resolution } from '../messages/rows.js';
 import { messageTo1 } from './hosted-version-1.js';
-
-/** Versions of A2A that a hosted agent may speak; its card says which. */
-type A2aVersion = '0.3' | '1.0';
 
 type Card = Record<string, unknown>;
 

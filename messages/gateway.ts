@@ -10,6 +10,7 @@ import { createMessageReads } from './read.js';
 import { type Resolved, resolveMessage } from './resolve.js';
 import type { LiveMessage, ShortWay } from './short-way.js';
 import { type StreamItem, type StreamOptions, streamTask } from './stream.js';
+import { findTask, listTasks, type TaskPage, type TaskQuery } from './task-list.js';
 import { type JustAccepted, type TaskWait, waitForTask } from './watch.js';
 
 /** What the API does with messages. Errors: PlatformError, and RpcError where only `/send` can meet it. */
@@ -25,6 +26,10 @@ export interface Gateway {
     options: StreamOptions,
     live?: LiveMessage | null,
   ): AsyncIterable<StreamItem>;
+  /** The task of a message. @throws RpcError TASK_NOT_FOUND */
+  task(tenantId: string, taskId: string, options?: { historyLength?: number | undefined }): Promise<Task>;
+  /** @throws RpcError INVALID_PARAMS for a page token that is none */
+  tasks(tenantId: string, query: TaskQuery): Promise<TaskPage>;
   cancel(caller: Caller, messageId: string, reason: string): Promise<void>;
   resolve(caller: Caller | null, messageId: string, body: ResolveRequest): Promise<Resolved>;
   list(
@@ -50,6 +55,8 @@ export function createGateway(core: MessageCore, shortWay: () => ShortWay | null
     waitForTask: (tenant_id, message_id, options, accepted = null) =>
       waitForTask(core, { tenant_id, message_id }, options, accepted),
     stream: (tenant_id, message_id, options, live = null) => streamTask(core, { tenant_id, message_id }, options, live),
+    task: (tenantId, taskId, options) => findTask(core.db, tenantId, taskId, options),
+    tasks: (tenantId, query) => listTasks(core.db, tenantId, query),
     cancel: (caller, message_id, reason) => cancelMessage(core, { tenant_id: caller.tenant_id, message_id }, reason),
     resolve: (caller, messageId, body) => resolveMessage(core, caller, messageId, body),
     list: (tenantId, query) => reads.list(tenantId, query),

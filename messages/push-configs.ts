@@ -1,5 +1,6 @@
+import type { A2aVersion } from '../contracts/a2a.js';
 import type { Caller } from '../contracts/auth.js';
-import { type A2aVersion, PUSH_LIMITS, type PushNotificationConfig } from '../contracts/push.js';
+import { PUSH_LIMITS, type PushNotificationConfig } from '../contracts/push.js';
 import type { Db } from '../db/pool.js';
 import { lockForPush, type PushConfigRow, pushConfigsOf, putPushConfig, removePushConfig } from '../db/push.js';
 import { type Outbound, OutboundError } from '../runtime/outbound.js';

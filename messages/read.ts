@@ -10,7 +10,12 @@ export interface MessageWithRequest {
   request: InputRequestRow | null;
 }
 
-async function openRequests(tx: Tx, tenantId: string, messageIds: string[]): Promise<Map<string, InputRequestRow>> {
+/** The requests that are open on these messages, by message. */
+export async function openRequests(
+  tx: Tx,
+  tenantId: string,
+  messageIds: string[],
+): Promise<Map<string, InputRequestRow>> {
   if (messageIds.length === 0) return new Map();
   const rows = await tx.query<InputRequestRow>(
     `SELECT * FROM input_requests WHERE tenant_id = $1 AND message_id = ANY($2) AND state = 'pending'`,

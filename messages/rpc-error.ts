@@ -1,14 +1,17 @@
-import { RPC_ERRORS } from '../contracts/errors.js';
+import { RPC_ERRORS, type RpcErrorName } from '../contracts/errors.js';
 
-/** A JSON-RPC error of `/send`; it rides on HTTP 200 (a2a.md). `code` goes into `error.data.code`. */
+/** A JSON-RPC error of `/send`; it rides on HTTP 200 (a2a.md). `code` goes into `error.data`. */
 export class RpcError extends Error {
+  /** What went wrong in A2A's words: the `reason` of an ErrorInfo in 1.0. */
+  readonly reason: RpcErrorName;
   readonly rpcCode: number;
   readonly code: string | undefined;
 
-  constructor(name: keyof typeof RPC_ERRORS, message: string, code?: string) {
+  constructor(reason: RpcErrorName, message: string, code?: string) {
     super(message);
     this.name = 'RpcError';
-    this.rpcCode = RPC_ERRORS[name];
+    this.reason = reason;
+    this.rpcCode = RPC_ERRORS[reason];
     this.code = code;
   }
 }

@@ -6,8 +6,32 @@ import type { InputRequestRow, MessageRow } from './rows.js';
 
 const PREVIEW_CHARS = 200;
 
+/** What of a message's row its task shows. */
+export type TaskRow = Pick<
+  MessageRow,
+  | 'message_id'
+  | 'session_id'
+  | 'client_message_id'
+  | 'state'
+  | 'parts'
+  | 'turns'
+  | 'artifacts'
+  | 'status_message'
+  | 'agent_type'
+  | 'instance_id'
+  | 'trace_id'
+  | 'usage'
+  | 'error_code'
+  | 'error_message'
+  | 'updated_at'
+>;
+
 /** An agent's message of this task. `suffix` keeps its id stable over repeated reads. */
-export function agentMessage(row: MessageRow, suffix: string, parts: Part[]): A2aMessage {
+export function agentMessage(
+  row: Pick<MessageRow, 'message_id' | 'session_id'>,
+  suffix: string,
+  parts: Part[],
+): A2aMessage {
   return {
     kind: 'message',
     messageId: `${uuidOf(row.message_id)}:${suffix}`,
@@ -19,7 +43,7 @@ export function agentMessage(row: MessageRow, suffix: string, parts: Part[]): A2
 }
 
 /** The message as its sender wrote it. */
-export function userMessage(row: MessageRow): A2aMessage {
+export function userMessage(row: TaskRow): A2aMessage {
   return {
     kind: 'message',
     messageId: row.client_message_id,
@@ -49,7 +73,7 @@ function inputRequestOf(row: InputRequestRow): InputRequest {
   };
 }
 
-function statusMessage(row: MessageRow, request: InputRequestRow | null): A2aMessage | undefined {
+function statusMessage(row: TaskRow, request: InputRequestRow | null): A2aMessage | undefined {
   if (row.state === 'input-required' && request) {
     const said = row.status_message?.parts.filter((part) => part.kind !== 'data') ?? [];
     const question: Part[] = said.length > 0 ? said : [{ kind: 'text', text: request.prompt || request.title }];
@@ -69,9 +93,9 @@ function statusMessage(row: MessageRow, request: InputRequestRow | null): A2aMes
  * @param options.historyLength at most this many messages of `history`, newest kept; all when absent
  */
 export function taskOf(
-  row: MessageRow,
+  row: TaskRow,
   request: InputRequestRow | null,
-  options: { historyLength?: number } = {},
+  options: { historyLength?: number | undefined } = {},
 ): Task {
   const message = statusMessage(row, request);
   const history = [userMessage(row), ...row.turns];

@@ -5,6 +5,8 @@ import { jsonProblem, makeWellFormed, mayBeIllFormed, nestsDeeper } from '../../
 
 /** Stands in for the body of a JSON-RPC request that is not JSON: that is answered with -32700, not with a status. */
 export const NOT_JSON = Symbol('not JSON');
+/** As `NOT_JSON` for one of another content type: -32005. */
+export const OTHER_TYPE = Symbol('another content type');
 
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
@@ -33,18 +35,27 @@ function parseBody(request: FastifyRequest, bytes: Buffer): unknown {
   }
 }
 
+/** @throws PlatformError `BAD_REQUEST` */
+function otherType(request: FastifyRequest): unknown {
+  if (request.routeOptions.config.rpc === true) return OTHER_TYPE;
+  throw new PlatformError('BAD_REQUEST', 'The Content-Type must be application/json.');
+}
+
 /** Reads bodies: `application/json` only, in UTF-8, within the limits on size and depth. */
 export function useJsonBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser<Buffer>(
-    'application/json',
-    { parseAs: 'buffer', bodyLimit: LIMITS.bodyBytes },
-    (request: FastifyRequest, bytes: Buffer, done: (error: Error | null, body?: unknown) => void) => {
-      try {
-        done(null, parseBody(request, bytes));
-      } catch (error) {
-        done(error as Error);
-      }
-    },
-  );
+  const read = (types: string, parser: (request: FastifyRequest, bytes: Buffer) => unknown) =>
+    app.addContentTypeParser<Buffer>(
+      types,
+      { parseAs: 'buffer', bodyLimit: LIMITS.bodyBytes },
+      (request: FastifyRequest, bytes: Buffer, done: (error: Error | null, body?: unknown) => void) => {
+        try {
+          done(null, parser(request, bytes));
+        } catch (error) {
+          done(error as Error);
+        }
+      },
+    );
+  read('application/json', parseBody);
+  read('*', otherType);
 }

@@ -131,7 +131,8 @@ test.each<[string, string, number, unknown]>([
 });
 
 test.each([
-  ['1.0', -32009],
+  ['1.1', -32009],
+  ['1', -32009],
   ['0.2', -32009],
   ['latest', -32009],
 ])('A2A-Version %s: %i', async (version, code) => {

@@ -1,0 +1,93 @@
+import {
+  A2A_VERSIONS,
+  type A2aVersion,
+  MessageSendParams,
+  TaskIdParams,
+  TaskQueryParams,
+} from '../../contracts/a2a.js';
+import {
+  GetTaskRequest,
+  ListTasksRequest,
+  NoParams,
+  SendMessageRequest,
+  TaskIdRequest,
+} from '../../contracts/a2a-1-requests.js';
+import { eventTo1, taskTo1 } from '../../contracts/a2a-1-results.js';
+import type { Caller } from '../../contracts/auth.js';
+import { RpcError } from '../../messages/rpc-error.js';
+import type { ApiDeps } from '../deps.js';
+import { answering, type CallContext, type Method, type NamedMethod, streaming } from './method.js';
+import { createSendMethods } from './send-methods.js';
+import { createTaskMethods } from './task-methods.js';
+
+/** What the methods of `/send` are made of. */
+export interface MethodDeps extends Pick<ApiDeps, 'gateway' | 'config'> {
+  /** The card with what only the caller may see. */
+  extendedCard?: (caller: Caller, version: A2aVersion) => Promise<unknown>;
+}
+
+/** 0.3 is the form that the platform keeps. */
+const asIs = <T>(value: T): T => value;
+
+async function extendedCard({ extendedCard: read }: MethodDeps, { caller, version }: CallContext): Promise<unknown> {
+  if (read) return read(caller, version);
+  throw new RpcError('EXTENDED_AGENT_CARD_NOT_CONFIGURED', 'There is no extended agent card.');
+}
+
+/** Every method of A2A and its name in each version (a2a.md). */
+function table(deps: MethodDeps): NamedMethod[] {
+  const { send, stream } = createSendMethods(deps);
+  const { get, list, cancel, subscribe } = createTaskMethods(deps);
+  return [
+    ...answering(send, {
+      '0.3': { name: 'message/send', params: MessageSendParams, result: asIs },
+      '1.0': { name: 'SendMessage', params: SendMessageRequest, result: eventTo1 },
+    }),
+    ...streaming(stream, {
+      '0.3': { name: 'message/stream', params: MessageSendParams, result: asIs },
+      '1.0': { name: 'SendStreamingMessage', params: SendMessageRequest, result: eventTo1 },
+    }),
+    ...answering(get, {
+      '0.3': { name: 'tasks/get', params: TaskQueryParams, result: asIs },
+      '1.0': { name: 'GetTask', params: GetTaskRequest, result: taskTo1 },
+    }),
+    ...answering(list, {
+      '1.0': {
+        name: 'ListTasks',
+        params: ListTasksRequest,
+        result: (page) => ({ ...page, tasks: page.tasks.map(taskTo1) }),
+      },
+    }),
+    ...answering(cancel, {
+      '0.3': { name: 'tasks/cancel', params: TaskIdParams, result: asIs },
+      '1.0': { name: 'CancelTask', params: TaskIdRequest, result: taskTo1 },
+    }),
+    ...streaming(subscribe, {
+      '0.3': { name: 'tasks/resubscribe', params: TaskIdParams, result: asIs },
+      '1.0': { name: 'SubscribeToTask', params: TaskIdRequest, result: eventTo1 },
+    }),
+    ...answering<unknown, unknown>((_params, context) => extendedCard(deps, context), {
+      '0.3': { name: 'agent/getAuthenticatedExtendedCard', params: NoParams, result: asIs },
+      '1.0': { name: 'GetExtendedAgentCard', params: NoParams, result: asIs },
+    }),
+  ];
+}
+
+/**
+ * The methods of `/send` by version and name.
+ * @returns finds one; throws RpcError `METHOD_NOT_FOUND`, for the name of another version too
+ */
+export function createMethods(deps: MethodDeps): (version: A2aVersion, name: string) => Method {
+  const lines = table(deps);
+  const methods = Object.fromEntries(
+    A2A_VERSIONS.map((version) => [
+      version,
+      new Map(lines.filter((line) => line.version === version).map(({ name, method }) => [name, method])),
+    ]),
+  ) as Record<A2aVersion, Map<string, Method>>;
+  return (version, name) => {
+    const method = methods[version].get(name);
+    if (!method) throw new RpcError('METHOD_NOT_FOUND', `There is no such method in A2A ${version}.`);
+    return method;
+  };
+}

@@ -1,0 +1,48 @@
+import type { Task } from '../../contracts/a2a.js';
+import type { ListTasksRequest } from '../../contracts/a2a-1-requests.js';
+import { isTerminal } from '../../contracts/messages.js';
+import { RpcError } from '../../messages/rpc-error.js';
+import type { StreamItem } from '../../messages/stream.js';
+import type { TaskPage } from '../../messages/task-list.js';
+import { PlatformError } from '../../runtime/errors.js';
+import type { ApiDeps } from '../deps.js';
+import { type CallContext, followedBy } from './method.js';
+
+/** What `/messages/cancel` refuses, in A2A's words. */
+function asCancelError(error: unknown): unknown {
+  if (!(error instanceof PlatformError)) return error;
+  if (error.code === 'NOT_FOUND') return new RpcError('TASK_NOT_FOUND', 'There is no task of that id.', error.code);
+  if (error.code === 'ALREADY_TERMINAL') return new RpcError('TASK_NOT_CANCELABLE', error.message, error.code);
+  return error;
+}
+
+/** The methods about tasks that are on the record, in whichever version. */
+export function createTaskMethods({ gateway }: Pick<ApiDeps, 'gateway'>) {
+  return {
+    get: (params: { id: string; historyLength?: number | undefined }, { caller }: CallContext): Promise<Task> =>
+      gateway.task(caller.tenant_id, params.id, params),
+
+    list: (params: ListTasksRequest, { caller }: CallContext): Promise<TaskPage> =>
+      gateway.tasks(caller.tenant_id, params),
+
+    async cancel({ id }: { id: string }, { caller }: CallContext): Promise<Task> {
+      await gateway.cancel(caller, id, 'canceled by the caller').catch((error: unknown) => {
+        throw asCancelError(error);
+      });
+      return gateway.task(caller.tenant_id, id);
+    },
+
+    /**
+     * Follows a task. One that has ended is told as it is in 0.3 and refused in 1.0, where a task that waits for a human is followed
+     * to its end.
+     */
+    async subscribe({ id }: { id: string }, context: CallContext): Promise<AsyncIterable<StreamItem>> {
+      const { tenant_id } = context.caller;
+      const { status } = await gateway.task(tenant_id, id, { historyLength: 0 });
+      const untilTerminal = context.version === '1.0';
+      if (untilTerminal && isTerminal(status.state))
+        throw new RpcError('UNSUPPORTED_OPERATION', `The task is already ${status.state}.`, 'ALREADY_TERMINAL');
+      return gateway.stream(tenant_id, id, { ...followedBy(context), untilTerminal });
+    },
+  };
+}

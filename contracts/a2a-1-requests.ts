@@ -1,0 +1,166 @@
+import { z } from 'zod';
+import { A2aMessage, MessageSendParams, TASK_STATES, type TaskState } from './a2a.js';
+import { stateTo1, WRAPPED_VALUE } from './a2a-1-results.js';
+import { LIMITS } from './limits.js';
+import type { Part } from './parts.js';
+import { Instant } from './primitives.js';
+
+/** Requests of A2A 1.0 in ProtoJSON, read into the 0.3 forms that the platform keeps (a2a.md). `tenant` is ignored: the token says it. */
+
+const Metadata = z.record(z.string(), z.unknown());
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** ProtoJSON takes the proto's own names (`context_id`) beside `contextId`. */
+function camelNames(value: unknown): unknown {
+  if (!isObject(value)) return value;
+  const camel = (key: string) => key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [camel(key), member]));
+}
+
+/** As `camelNames`; a null member is one that was not given. */
+function protoMembers(value: unknown): unknown {
+  const named = camelNames(value);
+  if (!isObject(named)) return named;
+  return Object.fromEntries(Object.entries(named).filter(([, member]) => member !== null));
+}
+
+function proto<Shape extends z.ZodRawShape>(shape: Shape) {
+  return z.preprocess(protoMembers, z.object(shape));
+}
+
+/** An empty string is proto's way to say nothing. */
+const OptionalText = z
+  .string()
+  .optional()
+  .transform((text) => text || undefined);
+
+const CONTENTS = ['text', 'raw', 'url', 'data'] as const;
+const BASE64 = /^[A-Za-z0-9+/_-]*={0,2}$/;
+
+const Part1 = z
+  .preprocess(
+    camelNames,
+    z.object({
+      text: z.string().nullish(),
+      raw: z.string().regex(BASE64, 'must be base64').nullish(),
+      url: z.string().min(1).nullish(),
+      data: z.unknown().optional(),
+      metadata: Metadata.nullish(),
+      filename: z.string().nullish(),
+      mediaType: z.string().nullish(),
+    }),
+  )
+  .transform((part, context): Part => {
+    // `null` is a value for `data` only.
+    const given = CONTENTS.filter((name) => (name === 'data' ? part.data !== undefined : part[name] != null));
+    const [content] = given;
+    if (given.length !== 1 || content === undefined) {
+      context.addIssue(`needs exactly one of ${CONTENTS.join(', ')}`);
+      return z.NEVER;
+    }
+    return partFrom1(content, part);
+  });
+
+interface Fields {
+  text?: string | null | undefined;
+  raw?: string | null | undefined;
+  url?: string | null | undefined;
+  data?: unknown;
+  metadata?: Record<string, unknown> | null | undefined;
+  filename?: string | null | undefined;
+  mediaType?: string | null | undefined;
+}
+
+function partFrom1(content: (typeof CONTENTS)[number], part: Fields): Part {
+  const { filename, mediaType } = part;
+  if (content === 'raw' || content === 'url') {
+    const bytes = part.raw?.replaceAll('-', '+').replaceAll('_', '/');
+    return {
+      kind: 'file',
+      file: {
+        ...(content === 'raw' ? { bytes } : { uri: part.url ?? '' }),
+        ...(filename && { name: filename }),
+        ...(mediaType && { mimeType: mediaType }),
+      },
+      ...(part.metadata && { metadata: part.metadata }),
+    };
+  }
+  const wrapped = content === 'data' && !isObject(part.data);
+  const metadata = {
+    ...part.metadata,
+    ...(filename && { filename }),
+    ...(mediaType && { mediaType }),
+    ...(wrapped && { [WRAPPED_VALUE]: true }),
+  };
+  const besides = Object.keys(metadata).length > 0 && { metadata };
+  if (content === 'text') return { kind: 'text', text: part.text ?? '', ...besides };
+  return { kind: 'data', data: isObject(part.data) ? part.data : { value: part.data }, ...besides };
+}
+
+const Message1 = proto({
+  messageId: A2aMessage.shape.messageId,
+  role: z.enum(['ROLE_USER', 'ROLE_AGENT']).transform((role) => (role === 'ROLE_USER' ? 'user' : 'agent')),
+  parts: z.array(Part1),
+  contextId: OptionalText,
+  taskId: OptionalText,
+  referenceTaskIds: A2aMessage.shape.referenceTaskIds,
+  extensions: A2aMessage.shape.extensions,
+  metadata: Metadata.optional(),
+}).transform((message): A2aMessage => given({ kind: 'message' as const, ...message }));
+
+/** The members that are there: an absent one is not `undefined`. */
+function given<T extends object>(value: T): { [Key in keyof T]: Exclude<T[Key], undefined> } {
+  return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined)) as never;
+}
+
+const HistoryLength = z.int().min(0).optional();
+
+/** `params` of `SendMessage` and `SendStreamingMessage`. */
+export const SendMessageRequest = proto({
+  message: Message1,
+  configuration: proto({
+    acceptedOutputModes: z.array(z.string()).optional(),
+    taskPushNotificationConfig: z.unknown().optional(),
+    historyLength: HistoryLength,
+    returnImmediately: z.boolean().default(false),
+  }).optional(),
+  metadata: MessageSendParams.shape.metadata,
+}).transform(({ message, configuration, metadata }): MessageSendParams => {
+  if (!configuration) return given({ message, metadata });
+  const { returnImmediately, taskPushNotificationConfig: pushNotificationConfig, ...rest } = configuration;
+  return given({
+    message,
+    configuration: given({ ...rest, blocking: !returnImmediately, pushNotificationConfig }),
+    metadata,
+  });
+});
+
+const TaskId = z.string().min(1);
+
+/** `params` of `GetTask`. */
+export const GetTaskRequest = proto({ id: TaskId, historyLength: HistoryLength });
+/** `params` of `CancelTask` and `SubscribeToTask`. */
+export const TaskIdRequest = proto({ id: TaskId });
+/** `params` of `GetExtendedAgentCard`. */
+export const NoParams = proto({}).optional();
+
+const STATES = new Map<string, TaskState>(TASK_STATES.map((state) => [stateTo1(state), state]));
+
+/** `params` of `ListTasks`; the page size is 50, at most 100. */
+export const ListTasksRequest = proto({
+  contextId: OptionalText,
+  status: z
+    .string()
+    .refine((state) => STATES.has(state), { message: 'must be a TASK_STATE_*' })
+    .transform((state) => (state === 'TASK_STATE_UNSPECIFIED' ? undefined : STATES.get(state)))
+    .optional(),
+  pageSize: z.int().min(1).max(LIMITS.pageSizeMax).default(LIMITS.taskPageSizeDefault),
+  pageToken: OptionalText,
+  historyLength: HistoryLength,
+  statusTimestampAfter: Instant.optional(),
+  includeArtifacts: z.boolean().default(false),
+}).prefault({});
+export type ListTasksRequest = z.infer<typeof ListTasksRequest>;
