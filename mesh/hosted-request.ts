@@ -1,8 +1,8 @@
 import type { A2aMessage, A2aVersion } from '../contracts/a2a.js';
+import { messageTo1 } from '../contracts/a2a-1-results.js';
 import type { Part } from '../contracts/parts.js';
 import type { OpenDispatch } from '../messages/dispatches.js';
 import type { Resolution } from '../messages/rows.js';
-import { messageTo1 } from './hosted-version-1.js';
 
 type Card = Record<string, unknown>;
 

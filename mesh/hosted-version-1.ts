@@ -1,30 +1,9 @@
-import type { A2aMessage } from '../contracts/a2a.js';
-import type { Part } from '../contracts/parts.js';
-
-/** Between the wire forms of A2A 1.0 and the 0.3 forms that the platform keeps (a2a.md). */
+/** From the wire forms of A2A 1.0 to the 0.3 forms that the platform keeps (a2a.md). */
 
 type Json = Record<string, unknown>;
 
 function isObject(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function partTo1(part: Part): Json {
-  const metadata = part.metadata && { metadata: part.metadata };
-  if (part.kind === 'text') return { text: part.text, ...metadata };
-  if (part.kind === 'data') return { data: part.data, ...metadata };
-  const { bytes, uri, name, mimeType } = part.file;
-  return {
-    ...(bytes === undefined ? { url: uri } : { raw: bytes }),
-    ...(name !== undefined && { filename: name }),
-    ...(mimeType !== undefined && { mediaType: mimeType }),
-    ...metadata,
-  };
-}
-
-/** A message as 1.0 spells it: no `kind`, `ROLE_*`, parts by their content. */
-export function messageTo1({ kind: _kind, role, parts, ...rest }: A2aMessage): Json {
-  return { ...rest, role: role === 'user' ? 'ROLE_USER' : 'ROLE_AGENT', parts: parts.map(partTo1) };
 }
 
 function partFrom(part: unknown): unknown {
