@@ -39,7 +39,8 @@ function createServer(deps: ApiDeps): FastifyInstance {
     requestIdHeader: false,
     genReqId: requestIdOf,
     trustProxy: deps.config.TRUST_PROXY_CIDRS.length > 0 ? deps.config.TRUST_PROXY_CIDRS : false,
-    routerOptions: { maxParamLength: PATH_PARAMETER_MAX },
+    // Some A2A clients post to `/` below the card's address.
+    routerOptions: { maxParamLength: PATH_PARAMETER_MAX, ignoreTrailingSlash: true },
     clientErrorHandler: answerClientError,
     frameworkErrors: (error, request, reply) => void sendError(request, reply, error),
   });

@@ -15,6 +15,15 @@ function firstLine(reason) {
   return reason.split('\n')[0].slice(0, 160);
 }
 
+/** Tests under the reason that they share. */
+function byReason(results) {
+  const reasons = [...new Set(results.map(({ reason }) => firstLine(reason)))];
+  return reasons.flatMap((reason) => [
+    `  ${reason}`,
+    ...results.filter((result) => firstLine(result.reason) === reason).map(({ test }) => `      ${test}`),
+  ]);
+}
+
 /**
  * The report of a run.
  * @param {{ category: { name: string }, results: { test: string, outcome: string, reason: string }[] }[]} runs
@@ -24,8 +33,7 @@ export function reportOf(runs) {
   const lines = ['', head, ...runs.map(({ category, results }) => row(category.name, results))];
   for (const outcome of ['failed', 'xfailed', 'skipped']) {
     const named = runs.flatMap(({ results }) => results.filter((result) => result.outcome === outcome));
-    if (named.length === 0) continue;
-    lines.push('', `${outcome}:`, ...named.map(({ test, reason }) => `  ${test}\n      ${firstLine(reason)}`));
+    if (named.length > 0) lines.push('', `${outcome}:`, ...byReason(named));
   }
   return lines.join('\n');
 }
