@@ -1,11 +1,12 @@
 import type { MessageSendParams, Task } from '../contracts/a2a.js';
 import type { Caller } from '../contracts/auth.js';
 import type { MessageRecord, ResolveRequest } from '../contracts/messages.js';
-import { type Accepted, acceptMessage } from './accept.js';
+import type { Accepted } from './accept.js';
 import { cancelMessage } from './cancel.js';
 import type { MessageCore } from './core.js';
 import type { AcceptContext } from './draft.js';
 import { answerFollowUp } from './follow-up.js';
+import { acceptInContext } from './named-context.js';
 import { createMessageReads } from './read.js';
 import { type Resolved, resolveMessage } from './resolve.js';
 import type { LiveMessage, ShortWay } from './short-way.js';
@@ -50,7 +51,7 @@ export interface Gateway {
 export function createGateway(core: MessageCore, shortWay: () => ShortWay | null = () => null): Gateway {
   const reads = createMessageReads(core.db);
   return {
-    accept: (caller, params, context) => acceptMessage(core, shortWay(), caller, params, context),
+    accept: (caller, params, context) => acceptInContext(core, shortWay(), caller, params, context),
     followUp: (caller, params) => answerFollowUp(core, caller, params),
     waitForTask: (tenant_id, message_id, options, accepted = null) =>
       waitForTask(core, { tenant_id, message_id }, options, accepted),

@@ -1,11 +1,15 @@
-"""A pytest plugin for the public A2A kits, which cannot be told a token and whose 1.0 branch asks for the card in no version.
+"""A pytest plugin for the public A2A kits, which cannot be told a token, call different messages by one messageId, and in the 1.0 branch
+ask for the card in no version.
 
-It adds the token to each request that goes to the platform and brings none, except in tests that are about its absence, and writes how
-each test ended, one JSON object a line.
+It adds the token to each request that goes to the platform and brings none, except in tests that are about its absence; it gives each
+message an id of its own, since to this platform one that comes again is a repeat; and it writes how each test ended, one JSON object a
+line.
 
 Environment: CONFORMANCE_BASE_URL, CONFORMANCE_TOKEN, CONFORMANCE_RESULTS (a file), CONFORMANCE_CARD_VERSION (may be empty).
 """
 
+import copy
+import itertools
 import json
 import os
 import re
@@ -21,6 +25,7 @@ CARD = "/.well-known/agent-card.json"
 WITHOUT_TOKEN = re.compile(r"missing_authentication|authentication_error_codes|without_auth")
 
 running = {"test": ""}
+numbers = itertools.count(1)
 
 
 def authenticate(request):
@@ -44,8 +49,31 @@ def before(original):
     return send
 
 
+def with_own_id(body):
+    """A JSON-RPC call whose message is called by no other's name; anything else as it is."""
+    try:
+        name = body["params"]["message"]["messageId"]
+    except (KeyError, TypeError):
+        return body
+    if not isinstance(name, str) or name == "":
+        return body
+    body = copy.deepcopy(body)
+    body["params"]["message"]["messageId"] = f"{name}-{next(numbers)}"
+    return body
+
+
+def before_build(original):
+    def build_request(self, *args, **kwargs):
+        if kwargs.get("json") is not None:
+            kwargs["json"] = with_own_id(kwargs["json"])
+        return original(self, *args, **kwargs)
+
+    return build_request
+
+
 for client in (httpx.Client, httpx.AsyncClient):
     client.send = before(client.send)
+    client.build_request = before_build(client.build_request)
 try:
     import requests
 except ImportError:
