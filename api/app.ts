@@ -15,6 +15,7 @@ import { platformRoutes } from './routes/platform.js';
 import { sendRoutes } from './routes/send.js';
 import { sessionRoutes } from './routes/sessions.js';
 import { telemetryRoutes } from './routes/telemetry.js';
+import { toolRoutes } from './routes/tools.js';
 
 export type { ApiDeps } from './deps.js';
 
@@ -62,6 +63,7 @@ export function buildApi(deps: ApiDeps): FastifyInstance {
   sendRoutes(app, deps);
   messageRoutes(app, deps);
   agentRoutes(app, deps);
+  toolRoutes(app, deps);
   telemetryRoutes(app, deps);
   cardRoutes(app, deps);
   platformRoutes(app, deps);

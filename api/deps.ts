@@ -1,5 +1,6 @@
 import type { HealthResponse } from '../contracts/health.js';
 import type { Db } from '../db/pool.js';
+import type { ToolDoor } from '../mesh/tool-door.js';
 import type { Gateway } from '../messages/gateway.js';
 import type { PushConfigs } from '../messages/push-configs.js';
 import type { Sessions } from '../messages/sessions.js';
@@ -21,6 +22,7 @@ export interface ApiDeps {
   gateway: Gateway;
   pushConfigs: PushConfigs;
   sessions: Sessions;
+  tools: ToolDoor;
   /** Called when a hosted agent of the tenant can take work, so that messages that wait for one are routed at once. */
   agentJoined: (tenantId: string, agent: { agent_type: string; instance_id: string }) => Promise<void>;
   outbound: Pick<Outbound, 'request' | 'checkUrl'>;

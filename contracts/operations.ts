@@ -8,6 +8,7 @@ import * as messages from './messages.js';
 import { operation, reading } from './operation.js';
 import * as sessions from './sessions.js';
 import * as telemetry from './telemetry.js';
+import * as tools from './tools.js';
 
 const Jwks = z.object({ keys: z.array(z.record(z.string(), z.unknown())) });
 const AnyObject = z.record(z.string(), z.unknown());
@@ -178,6 +179,8 @@ export const OPERATIONS = {
   ),
 
   ...AGENT_OPERATIONS,
+
+  callTool: tools.CALL_TOOL,
 
   getEvents: operation(
     '/telemetry/get_events',

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { LIMITS } from './limits.js';
+import { operation } from './operation.js';
 import { AgentType, AnyId, InstanceId } from './primitives.js';
 
 const ToolName = z.string().min(1).max(256);
@@ -64,3 +65,35 @@ export const ToolResult = z.discriminatedUnion('ok', [
   ToolFailure,
 ]);
 export type ToolResult = z.infer<typeof ToolResult>;
+
+/** Body of `POST /tools/call`, for agents without a socket (decisions.md, WebSocket: Extension for hosted agents). */
+export const ToolCallRequest = z.strictObject({
+  ...callFields,
+  target: z.strictObject(ToolTarget.shape).nullish(),
+  /** Which of the token's agents calls; told by `dispatch_id` where that is given. */
+  instance_id: InstanceId.optional(),
+});
+export type ToolCallRequest = z.infer<typeof ToolCallRequest>;
+
+/** Its line among the operations. */
+export const CALL_TOOL = operation(
+  '/tools/call',
+  'Tools',
+  'read',
+  'Call a tool of another agent, or of the platform, on behalf of an agent without a socket',
+  ToolCallRequest,
+  ToolResult,
+  { experimental: true },
+);
+
+/** Tools of the platform's own. An agent's tool of the same name is reached by a `target` only. */
+export const PLATFORM_TOOLS = ['fleet.get_agents', 'knowledge_base.query'] as const;
+export type PlatformToolName = (typeof PLATFORM_TOOLS)[number];
+
+/** Arguments of `fleet.get_agents`: which available agents to list; what is given must all hold. */
+export const FleetGetAgentsArguments = z.strictObject({
+  agent_type: AgentType.optional(),
+  skill_id: z.string().min(1).max(256).optional(),
+  tool: ToolName.optional(),
+});
+export type FleetGetAgentsArguments = z.infer<typeof FleetGetAgentsArguments>;

@@ -45,23 +45,20 @@ async function handleFrame(context: MeshContext, connection: Connection, frame: 
     case 'close_request':
       return connection.drain(frame.payload.grace_seconds * 1_000);
     case 'tool_call':
-      return void socket.send(encodeFrame('tool_result', NO_SUCH_TOOL, { reply_to: frame.id }));
+      return context.tools.called(connection, frame);
     case 'tool_result':
-      return void socket.send(errorFrame('BAD_FRAME', 'No tool call of that id is open.', frame.id));
+      return context.tools.answered(connection, frame);
+    case 'error':
+      if (frame.reply_to !== '' && context.tools.failed(connection, frame)) return;
+      return handleDispatchFrame(context, connection, frame);
     case 'dispatch_ack':
     case 'dispatch_chunk':
     case 'dispatch_result':
-    case 'error':
       return handleDispatchFrame(context, connection, frame);
     default:
       frame satisfies never;
   }
 }
-
-const NO_SUCH_TOOL = {
-  ok: false as const,
-  error: { code: 'TOOL_NOT_FOUND', message: 'No agent offers this tool.', retryable: false },
-};
 
 function takeHeartbeat(context: MeshContext, connection: Connection, beat: HeartbeatPayload, frameId: string): void {
   if (beat.instance_id !== undefined && beat.instance_id !== connection.instance_id) {

@@ -5,6 +5,7 @@ import { Reservations } from './reservations.js';
 import type { MeshServerOptions } from './server.js';
 import { StatusWriter } from './status-writer.js';
 import { DEFAULT_TIMINGS } from './timings.js';
+import { AgentTools } from './tool-frames.js';
 import { Turnstile } from './turnstile.js';
 
 /** Agents that are entered into the database as connected at once; the rest of its connections is left to messages. */
@@ -34,10 +35,12 @@ export function buildContext(options: MeshServerOptions, life: Life): MeshContex
     },
     fenced: (agentKey: string) => registry.fenced(agentKey),
   };
-  const inflight = new InflightTable(around, (agentKey) => {
+  const onAgentIdle = (agentKey: string): void => {
     registry.get(agentKey)?.becameIdle();
     life.onIdle();
-  });
+  };
+  const inflight = new InflightTable(around, onAgentIdle);
+  options.tools.hands.onAgentIdle(onAgentIdle);
   const timings = { ...DEFAULT_TIMINGS, ...options.timings };
   const statuses = new StatusWriter(db, log);
   const reservations = options.reservations ?? new Reservations();
@@ -51,6 +54,7 @@ export function buildContext(options: MeshServerOptions, life: Life): MeshContex
     registry,
     reservations,
     inflight,
+    tools: new AgentTools({ registry, inflight, calls: options.tools }),
     statuses,
     registrations: new Turnstile(REGISTRATIONS_AT_ONCE),
     isDraining: life.isDraining,

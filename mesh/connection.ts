@@ -77,7 +77,10 @@ export class Connection implements ConnectionRef {
     const handlers = {
       onText: (text: string) => protocol.onText(context, this, text),
       onCaughtUp: () => this.ponged(),
-      onLost: () => this.happen('socket_lost'),
+      onLost: () => {
+        context.tools.socketLost(this);
+        this.happen('socket_lost');
+      },
     };
     this.socket = new FrameSocket(ws, handlers, context.timings, log);
     this.#stateTimer = setTimeout(() => this.happen('hello_timeout'), context.timings.helloTimeoutMs);
@@ -139,7 +142,11 @@ export class Connection implements ConnectionRef {
 
   /** Nothing of this agent is in flight any more. */
   becameIdle(): void {
-    if (this.#state === 'DRAINING') this.happen('drained');
+    if (this.#state === 'DRAINING' && this.#isIdle()) this.happen('drained');
+  }
+
+  #isIdle(): boolean {
+    return this.#context.inflight.countOf(this.agentKey) + this.#context.tools.countOf(this.agentKey) === 0;
   }
 
   /** Takes one step in the table of states, and does what belongs to it. */
@@ -159,7 +166,7 @@ export class Connection implements ConnectionRef {
   }
 
   #entered(step: Step): void {
-    const { timings, resumeWindowMs, statuses, inflight, log } = this.#context;
+    const { timings, resumeWindowMs, statuses, log } = this.#context;
     const about = { instance_id: this.instance_id, connection_id: this.connectionId, state: step.state };
     const gone = step.state === 'SUSPENDED' || step.state === 'CLOSED';
     if (gone && this.epoch > 0) log.info({ ...about, close_code: step.close }, 'agent disconnected');
@@ -168,7 +175,7 @@ export class Connection implements ConnectionRef {
     if (step.state === 'DRAINING') {
       void statuses.write(this, { status: 'draining' });
       this.#stateTimer = setTimeout(() => this.happen('grace_over'), this.#graceMs);
-      if (inflight.countOf(this.agentKey) === 0) this.happen('drained');
+      if (this.#isIdle()) this.happen('drained');
     }
     if (step.state === 'SUSPENDED') {
       this.#stopTimers();

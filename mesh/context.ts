@@ -6,6 +6,7 @@ import type { Registry } from './registry.js';
 import type { Reservations } from './reservations.js';
 import type { StatusWriter } from './status-writer.js';
 import type { MeshTimings } from './timings.js';
+import type { AgentTools } from './tool-frames.js';
 import type { Turnstile } from './turnstile.js';
 
 /** What the parts of a mesh node share. */
@@ -20,6 +21,7 @@ export interface MeshContext {
   registry: Registry;
   reservations: Reservations;
   inflight: InflightTable;
+  tools: AgentTools;
   statuses: StatusWriter;
   /** Agents that are being entered into the database as connected. */
   registrations: Turnstile;

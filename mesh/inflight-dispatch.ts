@@ -1,5 +1,10 @@
 import { FRAME_ERROR_CODES, type FrameErrorCode } from '../contracts/errors.js';
-import type { DispatchChunkPayload, DispatchResultPayload, ErrorPayload } from '../contracts/frames.js';
+import type {
+  DispatchChunkPayload,
+  DispatchPayload,
+  DispatchResultPayload,
+  ErrorPayload,
+} from '../contracts/frames.js';
 import { LIMITS } from '../contracts/limits.js';
 import type { DispatchRef, OpenDispatch, Produced } from '../messages/dispatches.js';
 import type { LocalEnd } from '../messages/local-mesh.js';
@@ -81,6 +86,11 @@ export class InflightDispatch implements EndingDispatch {
   /** W3C header of the caller's trace; undefined before it was sent. */
   get traceparent(): string | undefined {
     return this.#sent?.payload.session_context.propagation_headers.traceparent;
+  }
+
+  /** What the agent was given, and when its time is over on `performance.now()`; undefined before it was sent. */
+  get given(): { payload: DispatchPayload; endsAtMs: number } | undefined {
+    return this.#sent && { payload: this.#sent.payload, endsAtMs: this.#deadlineAtMs };
   }
 
   /** Whether the agent may have it and its end is not yet being written. */

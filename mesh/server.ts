@@ -27,6 +27,7 @@ import { Reconciler } from './reconciler.js';
 import type { Reservations } from './reservations.js';
 import { withinMs } from './time-limit.js';
 import type { MeshTimings } from './timings.js';
+import type { ToolCalls } from './tool-calls.js';
 import { Turnstile } from './turnstile.js';
 
 /** Paths of the HTTP face that answer on the mesh address too (decisions.md, Running it). */
@@ -51,6 +52,8 @@ export interface MeshServerOptions {
   meshId: string;
   /** Answers the paths of the HTTP face that are served here too. */
   handler?: (request: IncomingMessage, response: ServerResponse) => void;
+  /** The tool calls of this process; its link goes by the same `meshId`. */
+  tools: ToolCalls;
   /** Dispatches that this process is committing; shared with the dispatcher of hosted agents. */
   reservations?: Reservations;
   timings?: Partial<MeshTimings>;
@@ -148,7 +151,7 @@ class Mesh implements MeshServer {
       else connection.requestClose(graceMs, 'The node is shutting down.');
     }
     const idle = new Promise<void>((resolve) => {
-      this.#idle = () => inflight.size === 0 && resolve();
+      this.#idle = () => inflight.size + this.#options.tools.hands.size === 0 && resolve();
       this.#idle();
     });
     await withinMs(idle, graceMs + LAST_WRITES_MS);

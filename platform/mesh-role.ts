@@ -3,8 +3,8 @@ import { createHostedDispatcher } from '../mesh/hosted.js';
 import { createLocalMesh } from '../mesh/local.js';
 import { Reservations } from '../mesh/reservations.js';
 import { createMeshServer } from '../mesh/server.js';
+import type { ToolCalls } from '../mesh/tool-calls.js';
 import type { LocalMesh } from '../messages/local-mesh.js';
-import { newId } from '../runtime/ids.js';
 import type { Foundation } from './foundation.js';
 import type { Infrastructure } from './infrastructure.js';
 import { type RunningWorker, runNodeWorkers, type WorkerGround } from './workers.js';
@@ -21,18 +21,20 @@ export interface RunningMesh {
 
 /**
  * Starts the mesh role: WebSocket server, dispatchers and this node's Temporal workers.
+ * @param options.meshId new at every boot
  * @param options.handler answers the API paths that the mesh address also serves
  */
 export async function startMesh(options: {
   foundation: Foundation;
   infrastructure: Infrastructure;
   ground: WorkerGround;
+  meshId: string;
+  tools: ToolCalls;
   handler: ((request: IncomingMessage, response: ServerResponse) => void) | undefined;
 }): Promise<RunningMesh> {
-  const { foundation, infrastructure, ground, handler } = options;
+  const { foundation, infrastructure, ground, meshId, tools, handler } = options;
   const { config, db, log, bus, dispatches, authenticator, outbound, tokens } = foundation;
   if (!infrastructure.tls) throw new Error('The mesh role needs a certificate.');
-  const meshId = newId('mesh');
   const reservations = new Reservations();
   const server = createMeshServer({
     config,
@@ -43,6 +45,7 @@ export async function startMesh(options: {
     authenticator,
     tls: infrastructure.tls,
     meshId,
+    tools,
     handler,
     reservations,
   });

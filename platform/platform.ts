@@ -1,17 +1,20 @@
 import { setMaxListeners } from 'node:events';
 import type { FastifyInstance } from 'fastify';
 import { buildApi } from '../api/app.js';
+import type { ToolDoor } from '../mesh/tool-door.js';
 import { createGateway } from '../messages/gateway.js';
 import { SessionStarter } from '../messages/session-starter.js';
 import { ShortWay } from '../messages/short-way.js';
 import { Sweeper } from '../messages/sweeper.js';
 import type { Config } from '../runtime/config.js';
+import { newId } from '../runtime/ids.js';
 import type { Logger } from '../runtime/logger.js';
 import { type Foundation, layFoundation } from './foundation.js';
 import { createHealth } from './health.js';
 import type { Infrastructure } from './infrastructure.js';
 import { type RunningMesh, startMesh } from './mesh-role.js';
 import type { RunOptions } from './roles.js';
+import { startTools } from './tools.js';
 import { connectWorkers, runFleetWorker, type WorkerGround } from './workers.js';
 
 /** The platform, answering. */
@@ -48,6 +51,7 @@ async function buildHttp(
   at: Addresses,
   draining: AbortSignal,
   door: ShortWayDoor,
+  tools: ToolDoor,
 ): Promise<FastifyInstance> {
   const { config, db, log, bus, core, temporal, version } = foundation;
   return buildApi({
@@ -60,6 +64,7 @@ async function buildHttp(
     gateway: createGateway(core, () => door.open),
     pushConfigs: foundation.pushConfigs,
     sessions: foundation.sessions,
+    tools,
     agentJoined: (tenantId, agent) => foundation.dispatches.agentJoined(tenantId, agent),
     outbound: foundation.outbound,
     health: createHealth({ db, temporal, version, redis: config.REDIS_URL ? () => bus.isReachable() : null }),
@@ -114,15 +119,19 @@ async function startRoles(
   // Every stream and every waiting send listens to it.
   setMaxListeners(0, draining.signal);
   const door = new ShortWayDoor();
-  const http =
-    run.roles.has('api') || run.roles.has('mesh') ? await buildHttp(foundation, at, draining.signal, door) : undefined;
+  const meshId = newId('mesh');
+  const tools = run.roles.has('api') || run.roles.has('mesh') ? startTools(foundation, meshId) : undefined;
+  parts.add(() => tools?.stop() ?? Promise.resolve());
+  const http = tools && (await buildHttp(foundation, at, draining.signal, door, tools.door));
   let mesh: RunningMesh | undefined;
-  if (run.roles.has('mesh')) {
+  if (tools && run.roles.has('mesh')) {
     await http?.ready();
     mesh = await startMesh({
       foundation,
       infrastructure,
       ground,
+      meshId,
+      tools: tools.calls,
       handler: (request, response) => http?.routing(request, response),
     });
     at.mesh = trimmed(config.FLEET_MESH_URL ?? `https://${hostInUrl(config.FLEET_HOST)}:${mesh.port}`);

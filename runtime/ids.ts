@@ -1,7 +1,7 @@
 import { randomFillSync } from 'node:crypto';
 
 /** Prefixes of the identifiers this platform makes (decisions.md, Conventions). */
-export type IdPrefix = 'ses' | 'msg' | 'evt' | 'dsp' | 'cred' | 'ten' | 'req' | 'mesh' | 'con' | 'apv';
+export type IdPrefix = 'ses' | 'msg' | 'evt' | 'dsp' | 'cred' | 'ten' | 'req' | 'mesh' | 'con' | 'apv' | 'call';
 
 /** Random bytes fetched at once: one call for 16 bytes costs 5 µs, sixteen bytes of a pool 0.1 µs. */
 const POOL_BYTES = 4_096;

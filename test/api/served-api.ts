@@ -4,7 +4,9 @@ import type { Scope } from '../../contracts/primitives.js';
 import { createCredential, credentialStatus } from '../../db/credentials.js';
 import { loadSigningKeys } from '../../db/signing-keys.js';
 import { createTenant } from '../../db/tenants.js';
+import { createToolDoor } from '../../mesh/tool-door.js';
 import type { MessageCore } from '../../messages/core.js';
+import { createDispatches } from '../../messages/dispatch-store.js';
 import { createGateway } from '../../messages/gateway.js';
 import { createMemoryBus } from '../../messages/memory-bus.js';
 import { createPushConfigs } from '../../messages/push-configs.js';
@@ -16,6 +18,7 @@ import { createSecrets } from '../../runtime/secrets.js';
 import { createTokens } from '../../runtime/tokens.js';
 import { ApiClient } from '../setup/api-client.js';
 import type { FreshDatabase } from '../setup/database.js';
+import { toolCalls } from '../setup/tools.js';
 
 const KEY = Buffer.alloc(32, 7).toString('base64');
 
@@ -63,6 +66,13 @@ export async function serveApi(database: FreshDatabase, options: ServedApiOption
     gateway: createGateway(core),
     pushConfigs: createPushConfigs({ db, secrets, outbound }),
     sessions: createSessions(core),
+    tools: createToolDoor({
+      db,
+      log,
+      bus,
+      dispatches: createDispatches(core),
+      calls: toolCalls({ db, outbound, tokens }),
+    }),
     agentJoined: async () => undefined,
     outbound,
     health: async () => ({

@@ -162,16 +162,6 @@ describe('frames', () => {
     expect(answers).toEqual(nonces);
   });
 
-  it('call no tools yet, and answer no calls', async () => {
-    const { agent } = await (await bench.node()).join('a');
-    const call = agent.send('tool_call', { tool: 'x', arguments: {} });
-    const result = await agent.nextOfType('tool_result');
-    expect(result).toMatchObject({ in_reply_to: call, payload: { ok: false, error: { code: 'TOOL_NOT_FOUND' } } });
-    agent.send('tool_result', { ok: true, result: 1 }, uuidv7());
-    await errorOf(agent, 'BAD_FRAME');
-    expect(agent.isOpen).toBe(true);
-  });
-
   it('with a heartbeat change the status, with an event, and not what is counted here', async () => {
     const { agent } = await (await bench.node()).join('a');
     agent.send('heartbeat', { status: 'unhealthy', current_sessions: 99 });

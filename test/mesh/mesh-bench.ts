@@ -9,6 +9,8 @@ import { loadSigningKeys } from '../../db/signing-keys.js';
 import type { DispatchEnd, Dispatcher } from '../../mesh/dispatcher.js';
 import { createMeshServer, type MeshServer, type MeshServerOptions } from '../../mesh/server.js';
 import type { MeshTimings } from '../../mesh/timings.js';
+import type { ToolCalls } from '../../mesh/tool-calls.js';
+import { createLocalLink, type NodeLink } from '../../mesh/tool-link.js';
 import { advance } from '../../messages/advance.js';
 import type { PlacedEvent } from '../../messages/bus.js';
 import { cancelMessage } from '../../messages/cancel.js';
@@ -21,10 +23,12 @@ import { type Authenticator, createAuthenticator } from '../../runtime/authentic
 import { readConfig } from '../../runtime/config.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
+import { createOutbound } from '../../runtime/outbound.js';
 import { createSecrets } from '../../runtime/secrets.js';
 import { createTokens, type TokenIssuer } from '../../runtime/tokens.js';
 import { localCertificate } from '../sdk/certificate.js';
 import type { FreshDatabase } from '../setup/database.js';
+import { toolCalls } from '../setup/tools.js';
 import { BenchAgent, receive } from './bench-agent.js';
 
 const log = createLogger({ level: process.env.MESH_TEST_LOG ?? 'silent' });
@@ -99,11 +103,19 @@ export class MeshBench {
       tls: { cert: certificate.cert, key: certificate.key },
       meshId,
       timings: { reconcileMs: 50, heartbeatMs: 50, ...timings },
+      tools: this.tools(createLocalLink(meshId)),
       ...rest,
     });
     const { port } = await server.listen();
     onTestFinished(() => server.close());
     return new MeshNodeUnderTest(this, server, meshId, port);
+  }
+
+  /** The tool calls of a node; what it requests from hosted agents ends with the test. */
+  tools(link: NodeLink): ToolCalls {
+    const outbound = createOutbound({ allowCidrs: ['127.0.0.0/8'] });
+    onTestFinished(() => outbound.close());
+    return toolCalls({ db: this.core.db, tokens: this.tokens, outbound, link });
   }
 
   async register(instanceId: string, mode = 'connected', tenantId = this.tenantId): Promise<void> {

@@ -1,0 +1,128 @@
+import { setMaxListeners } from 'node:events';
+import { type Caller, speaksFor } from '../contracts/auth.js';
+import { NO_AGENT, scopeIncludes } from '../contracts/primitives.js';
+import type { ToolCallRequest, ToolResult } from '../contracts/tools.js';
+import type { Db } from '../db/pool.js';
+import { type CallingDispatch, findCallingDispatch, typeOfAgent } from '../db/tool-targets.js';
+import type { ChunkBus } from '../messages/bus.js';
+import type { Dispatches } from '../messages/dispatches.js';
+import { traceparentOf } from '../messages/trace.js';
+import { errorMessage, PlatformError } from '../runtime/errors.js';
+import { uuidOf } from '../runtime/ids.js';
+import type { Logger } from '../runtime/logger.js';
+import { agentKeyOf } from './registry.js';
+import type { ToolCalls } from './tool-calls.js';
+import { refusal } from './tool-result.js';
+import type { ToolCaller, Work } from './tool-work.js';
+
+/** Where agents without a socket call tools: `POST /tools/call`. */
+export interface ToolDoor {
+  /**
+   * Answers a call; a refused one too.
+   * @param around.signal aborted when the caller is gone
+   * @throws PlatformError `forbidden` when the token may not act for the agent, NOT_FOUND for an unknown `instance_id`
+   */
+  call(
+    caller: Caller,
+    body: ToolCallRequest,
+    around: { traceparent?: string; signal: AbortSignal },
+  ): Promise<ToolResult>;
+}
+
+interface DoorOptions {
+  db: Db;
+  log: Logger;
+  calls: ToolCalls;
+  dispatches: Pick<Dispatches, 'closedAmong'>;
+  bus: Pick<ChunkBus, 'subscribe'>;
+}
+
+/** Makes the door. */
+export function createToolDoor(options: DoorOptions): ToolDoor {
+  return {
+    call: async (token, { instance_id, ...payload }, { traceparent, signal }) => {
+      const { tenant_id } = token;
+      const work = payload.dispatch_id ? await findWork(options, token, payload.dispatch_id, instance_id) : undefined;
+      if (payload.dispatch_id && !work) {
+        return refusal('UNKNOWN_DISPATCH', 'dispatch_id names nothing that the agent is doing.');
+      }
+      try {
+        const caller = work ? callerOf(tenant_id, work.agent) : await whoCalls(options, token, instance_id);
+        return await options.calls.call({ caller, payload, work: work?.work, traceparent, signal });
+      } finally {
+        work?.leave();
+      }
+    },
+  };
+}
+
+interface FoundWork {
+  work: Work;
+  agent: { instance_id: string; agent_type: string };
+  /** The call that looked for it has ended. */
+  leave(): void;
+}
+
+function checkActsFor(token: Caller, agentType: string): void {
+  if (speaksFor(token, agentType) || scopeIncludes(token.scopes, 'full')) return;
+  throw new PlatformError('forbidden', `This needs the scope full, or a token of the agent type ${agentType}.`);
+}
+
+function callerOf(tenant_id: string, agent: FoundWork['agent']): ToolCaller {
+  return { tenant_id, ...agent, key: agentKeyOf({ tenant_id, instance_id: agent.instance_id }) };
+}
+
+/** The agent that the token stands for: the instance that it names, or one of its type that stays unnamed. */
+async function whoCalls({ db }: DoorOptions, token: Caller, instanceId: string | undefined): Promise<ToolCaller> {
+  const { tenant_id, agent_type, credential_id } = token;
+  if (instanceId === undefined) {
+    if (agent_type === NO_AGENT) checkActsFor(token, agent_type);
+    return { tenant_id, agent_type, key: `${tenant_id}\n${credential_id}\n${agent_type}` };
+  }
+  const type = await db.tenant(tenant_id, (tx) => typeOfAgent(tx, tenant_id, instanceId));
+  if (type === null) throw new PlatformError('NOT_FOUND', 'There is no agent of that instance_id.');
+  checkActsFor(token, type);
+  return callerOf(tenant_id, { instance_id: instanceId, agent_type: type });
+}
+
+async function findWork(
+  options: DoorOptions,
+  token: Caller,
+  id: string,
+  instanceId: string | undefined,
+): Promise<FoundWork | undefined> {
+  const { tenant_id } = token;
+  const hand = options.calls.hands.find(uuidOf(id));
+  const isHand = hand?.call.call_id === id && hand.call.tenant_id === tenant_id;
+  const dispatch = isHand ? null : await options.db.tenant(tenant_id, (tx) => findCallingDispatch(tx, tenant_id, id));
+  const agent = isHand ? hand.call.target : dispatch;
+  if (!agent || (instanceId !== undefined && instanceId !== agent.instance_id)) return undefined;
+  checkActsFor(token, agent.agent_type);
+  const { instance_id, agent_type } = agent;
+  const found = { agent: { instance_id, agent_type } };
+  if (isHand) return { ...found, work: hand.work, leave: () => undefined };
+  return dispatch ? { ...found, ...follow(options, tenant_id, id, dispatch) } : undefined;
+}
+
+/** Follows a dispatch that may run anywhere, so that its calls end with it: the bus says when to look. */
+function follow(
+  { bus, dispatches, log }: DoorOptions,
+  tenant_id: string,
+  dispatch_id: string,
+  dispatch: CallingDispatch,
+): Pick<FoundWork, 'work' | 'leave'> {
+  const { message_id, session_id, ms_left, trace_id } = dispatch;
+  const ended = new AbortController();
+  setMaxListeners(0, ended.signal);
+  const look = async (): Promise<void> => {
+    const closed = await dispatches.closedAmong([{ tenant_id, message_id, dispatch_id }]);
+    if (closed.length > 0) ended.abort();
+  };
+  const leave = bus.subscribe(tenant_id, message_id, 0, ({ event }) => {
+    if (event.kind !== 'changed' || ended.signal.aborted) return;
+    look().catch((error) => log.warn({ err: errorMessage(error), dispatch_id }, 'calling dispatch not looked up'));
+  });
+  const traceparent = traceparentOf(trace_id, uuidOf(dispatch_id));
+  const endsAtMs = performance.now() + ms_left;
+  return { work: { chain: [], endsAtMs, ended: ended.signal, session_id, traceparent }, leave };
+}

@@ -1,0 +1,181 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { LIMITS } from '../contracts/limits.js';
+import type { ToolDelivery, ToolResult } from '../contracts/tools.js';
+import { uuidOf } from '../runtime/ids.js';
+import type { Connection } from './connection.js';
+import { type AgentFrame, encodeFrame, errorFrame } from './frames.js';
+import type { InflightDispatch } from './inflight-dispatch.js';
+import type { InflightTable } from './inflight-table.js';
+import { agentKeyOf, type Registry } from './registry.js';
+import { busy, type ToolCalls } from './tool-calls.js';
+import type { PlacedCall } from './tool-link.js';
+import { type Outcome, refusal, sized, unsent } from './tool-result.js';
+import type { Work } from './tool-work.js';
+
+type CallFrame = Extract<AgentFrame, { type: 'tool_call' }>;
+type ResultFrame = Extract<AgentFrame, { type: 'tool_result' }>;
+type ErrorFrame = Extract<AgentFrame, { type: 'error' }>;
+
+/** How often the socket of a slow caller is looked at again, in milliseconds. */
+const CONGESTION_POLL_MS = 25;
+
+/** The tool calls of connected agents: those that they make and those that they answer. */
+export class AgentTools {
+  readonly #registry: Registry;
+  readonly #inflight: InflightTable;
+  readonly #calls: ToolCalls;
+  /** What each connection waits for, by the frames of its calls. */
+  readonly #open = new Map<Connection, Map<string, AbortController>>();
+  /** The end of what goes out to a connection. */
+  readonly #outgoing = new WeakMap<Connection, Promise<void>>();
+  readonly #lost = new WeakSet<Connection>();
+  readonly #works = new WeakMap<InflightDispatch, Work>();
+
+  constructor(around: { registry: Registry; inflight: InflightTable; calls: ToolCalls }) {
+    this.#registry = around.registry;
+    this.#inflight = around.inflight;
+    this.#calls = around.calls;
+    this.#calls.serve((call, signal) => this.#deliver(call, signal));
+  }
+
+  /** How many calls the agent is answering. */
+  countOf(agentKey: string): number {
+    return this.#calls.hands.countOf(agentKey);
+  }
+
+  /** Takes a call; its result goes out when it is there. */
+  called(connection: Connection, frame: CallFrame): void {
+    const open = this.#open.get(connection) ?? new Map<string, AbortController>();
+    if (open.has(frame.id)) return; // a repeated frame: one result answers both
+    const withdrawn = new AbortController();
+    this.#open.set(connection, open.set(frame.id, withdrawn));
+    void this.#run(connection, frame, withdrawn.signal).then((result) => {
+      open.delete(frame.id);
+      if (open.size === 0) this.#open.delete(connection);
+      this.#answer(
+        connection,
+        encodeFrame('tool_result', result, { reply_to: frame.id, traceparent: frame.traceparent }),
+      );
+    });
+  }
+
+  /** Takes the result of a call that the agent was answering. */
+  answered(connection: Connection, { reply_to, payload }: ResultFrame): void {
+    const hand = this.#calls.hands.get(reply_to, connection.agentKey);
+    if (hand) hand.settle({ sent: true, result: sized(payload) });
+    else this.#answerUnopened(connection, reply_to);
+  }
+
+  /** Takes an error about a call: that of a tool that failed, or of a caller that withdraws. @returns false when it is about none */
+  failed(connection: Connection, { reply_to, payload }: ErrorFrame): boolean {
+    const { code, message, retryable } = payload;
+    const hand = this.#calls.hands.get(reply_to, connection.agentKey);
+    if (hand) {
+      hand.settle({ sent: true, result: { ok: false, error: { code, message: message || code, retryable } } });
+      return true;
+    }
+    const withdrawn = this.#open.get(connection)?.get(reply_to);
+    withdrawn?.abort();
+    if (withdrawn) return true;
+    if (!this.#calls.hands.endedLately(reply_to, connection.agentKey)) return false;
+    this.#answerUnopened(connection, reply_to);
+    return true;
+  }
+
+  /** The socket is gone: its calls are withdrawn, and what its agent was answering has no answer. */
+  socketLost(connection: Connection): void {
+    this.#lost.add(connection);
+    for (const withdrawn of this.#open.get(connection)?.values() ?? []) withdrawn.abort();
+    if (this.#registry.get(connection.agentKey) !== connection) return;
+    const result = refusal('AGENT_DISCONNECTED', 'The agent was lost while it answered the call.');
+    this.#calls.hands.settleAll(connection.agentKey, { sent: true, result });
+  }
+
+  async #run(connection: Connection, frame: CallFrame, signal: AbortSignal): Promise<ToolResult> {
+    const { tenant_id, agent_type, instance_id, agentKey } = connection;
+    const { dispatch_id } = frame.payload;
+    const work = dispatch_id ? this.#workOf(connection, dispatch_id) : undefined;
+    if (dispatch_id && !work)
+      return refusal('UNKNOWN_DISPATCH', 'dispatch_id names nothing that this instance is doing.');
+    const caller = { tenant_id, agent_type, instance_id, key: agentKey };
+    return this.#calls.call({ caller, payload: frame.payload, work, signal, traceparent: frame.traceparent });
+  }
+
+  #workOf({ agentKey }: Connection, id: string): Work | undefined {
+    const hand = this.#calls.hands.get(uuidOf(id), agentKey);
+    if (hand?.call.call_id === id) return hand.work;
+    const dispatch = this.#inflight.get(uuidOf(id));
+    return dispatch?.ref.dispatch_id === id && dispatch.agentKey === agentKey
+      ? this.#workOfDispatch(dispatch)
+      : undefined;
+  }
+
+  #workOfDispatch(dispatch: InflightDispatch): Work | undefined {
+    const { given } = dispatch;
+    if (!dispatch.isOpen || !given) return undefined;
+    const known = this.#works.get(dispatch);
+    if (known) return known;
+    const ended = new AbortController();
+    void dispatch.done.then(() => ended.abort());
+    const { session_id, propagation_headers } = given.payload.session_context;
+    const { traceparent } = propagation_headers;
+    const work = { chain: [], endsAtMs: given.endsAtMs, ended: ended.signal, session_id, traceparent };
+    this.#works.set(dispatch, work);
+    return work;
+  }
+
+  async #deliver(call: PlacedCall, signal: AbortSignal): Promise<Outcome> {
+    const agentKey = agentKeyOf({ tenant_id: call.tenant_id, instance_id: call.target.instance_id });
+    const connection = this.#registry.get(agentKey);
+    if (connection?.state !== 'READY') return unsent('TARGET_UNAVAILABLE', 'The agent is not connected.');
+    if (connection.socket.isCongested || this.countOf(agentKey) >= LIMITS.toolCallsInHandPerAgent) return busy();
+    if (signal.aborted) return unsent('CANCELED', 'The call was withdrawn.');
+    const hand = this.#calls.hands.hold(call);
+    const frameId = uuidOf(call.call_id);
+    const stop = (): void => {
+      connection.socket.send(errorFrame('CANCELED', 'The answer is not wanted any more.', frameId));
+      hand.settle({ sent: true, result: refusal('CANCELED', 'The call was withdrawn.') });
+    };
+    const late = setTimeout(stop, call.deadline_ms);
+    signal.addEventListener('abort', stop, { once: true });
+    const frame = encodeFrame('tool_call', deliveryOf(call), { id: frameId, traceparent: call.traceparent });
+    if (!connection.socket.send(frame)) hand.settle(unsent('TARGET_UNAVAILABLE', 'The agent is not connected.'));
+    try {
+      return await hand.done;
+    } finally {
+      clearTimeout(late);
+      signal.removeEventListener('abort', stop);
+    }
+  }
+
+  #answerUnopened(connection: Connection, frameId: string): void {
+    const ended = this.#calls.hands.endedLately(frameId, connection.agentKey);
+    const frame = ended
+      ? errorFrame('DISPATCH_ALREADY_TERMINAL', 'The call has ended.', frameId)
+      : errorFrame('UNKNOWN_DISPATCH', 'This instance has no such call.', frameId);
+    connection.socket.send(frame);
+  }
+
+  /** Sends one result after the other, each when the socket has room: many at once are no reason to call the caller slow. */
+  #answer(connection: Connection, frame: string): void {
+    const before = this.#outgoing.get(connection) ?? Promise.resolve();
+    const sending = before.then(async () => {
+      while (connection.socket.isCongested && !this.#lost.has(connection)) await delay(CONGESTION_POLL_MS);
+      connection.socket.send(frame);
+    });
+    this.#outgoing.set(connection, sending);
+  }
+}
+
+function deliveryOf({
+  call_id,
+  tool,
+  arguments: given,
+  session_id,
+  deadline_ms,
+  idempotency_key,
+  caller,
+}: PlacedCall): ToolDelivery {
+  const session = session_id === undefined ? {} : { session_id };
+  return { tool, arguments: given, dispatch_id: call_id, ...session, deadline_ms, idempotency_key, caller };
+}
