@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { errorMessage, PlatformError } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
+import { Gatherer } from './gather.js';
 
 pg.types.setTypeParser(pg.types.builtins.INT8, (text) => Number(text));
 
@@ -26,6 +27,12 @@ export interface Db {
    * round trip; the plan is kept under `name`.
    */
   call<Row extends pg.QueryResultRow>(name: string, text: string, values: unknown[]): Promise<Row[]>;
+  /**
+   * As `call`, for a function that takes a JSON array of calls, and whether it is one that stands alone, and gives a row for each in its
+   * order. Calls that come while others are under way share a round trip and a transaction; so they are done together or each alone,
+   * and one never fails with another.
+   */
+  gather<Row extends pg.QueryResultRow>(name: string, text: string, call: object): Promise<Row>;
   /** Runs `work` in one transaction as the platform role, which sees every tenant: sign-in, sweeper, health. */
   system<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
   close(): Promise<void>;
@@ -126,6 +133,11 @@ async function callOnce<Row extends pg.QueryResultRow>(pool: pg.Pool, query: pg.
   }
 }
 
+/** Whether an error of one statement says that the server undid it: it said so itself. */
+function isUndone(error: unknown): boolean {
+  return error instanceof pg.DatabaseError;
+}
+
 /** Deadlock and serialization failures: the same work may be tried again from its start. */
 const RETRYABLE = new Set(['40P01', '40001']);
 
@@ -149,13 +161,24 @@ export function openDb(options: { url: string; max?: number; log: Logger }): Db 
   const max = options.max ?? 20;
   const app = createPool(options.url, 'fleet_app', max, options.log);
   const platform = createPool(options.url, 'fleet_system', Math.max(4, Math.ceil(max / 4)), options.log);
+  const call: Db['call'] = (name, text, values) => retried(() => callOnce(app, { name, text, values }));
+  const gatherers = new Map<string, Gatherer<unknown>>();
+  const gathererOf = (name: string, text: string) => {
+    const found = gatherers.get(name);
+    if (found) return found;
+    const made = new Gatherer<unknown>((calls, alone) => call(name, text, [calls, alone]), isUndone);
+    gatherers.set(name, made);
+    return made;
+  };
   return {
     tenant: async (tenantId, work) => {
       if (!TENANT_ID.test(tenantId)) throw new PlatformError('NOT_FOUND', 'Unknown tenant.');
       const begin = `${beginAs('fleet_app')}; SELECT set_config('app.tenant_id', '${tenantId}', true)`;
       return retried(() => transact(app, begin, work));
     },
-    call: (name, text, values) => retried(() => callOnce(app, { name, text, values })),
+    call,
+    gather: <Row extends pg.QueryResultRow>(name: string, text: string, given: object) =>
+      gathererOf(name, text).call(JSON.stringify(given)) as Promise<Row>,
     system: (work) => retried(() => transact(platform, beginAs('fleet_system'), work)),
     close: async () => {
       await Promise.all([app.end(), platform.end()]);

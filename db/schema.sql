@@ -1,153 +1,157 @@
 -- What the migrations make, read back from the catalog. Written by `npm run db:dump`; a test compares it.
 
 -- Functions
-CREATE OR REPLACE FUNCTION public.accept_message(of_tenant text, new_message text, new_session text, context text, credential text, client_message text, hash bytea, how text, said jsonb, extra jsonb, said_text text, want_instance text, want_type text, want_skill text, trace text, parent_span text, bag text, deadline integer, creator text, idle_seconds integer, most integer, new_dispatch text, at_mesh text, event_ids text[], OUT verdict text, OUT its_message text, OUT its_session text, OUT at timestamp with time zone, OUT its_instance text, OUT its_type text, OUT its_mode text, OUT its_epoch bigint, OUT its_url text, OUT its_card jsonb, OUT its_user text)
- RETURNS record
+CREATE OR REPLACE FUNCTION public.accept_message(c message_call)
+ RETURNS message_verdict
  LANGUAGE plpgsql
- SET enable_seqscan TO 'off'
- SET enable_bitmapscan TO 'off'
- SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 DECLARE
+  it message_verdict;
   room integer;
   session record;
   agent record;
   chosen text;
-  fitting bigint := 2;
 BEGIN
-  PERFORM act_for(of_tenant);
-  at := now();
-  IF most > 0 AND (SELECT count(*) FROM (
-       SELECT 1 FROM messages m WHERE m.tenant_id = of_tenant AND m.state IN ('submitted', 'working', 'input-required') LIMIT most
-     ) AS in_flight) >= most THEN
-    SELECT * INTO its_message, its_session, verdict
-      FROM earlier_message(of_tenant, context, credential, client_message, hash, 'full');
-    RETURN;
+  it.at := now();
+  IF c.most > 0 AND (SELECT count(*) FROM (
+       SELECT 1 FROM messages m WHERE m.tenant_id = c.tenant_id AND m.state IN ('submitted', 'working', 'input-required') LIMIT c.most
+     ) AS in_flight) >= c.most THEN
+    RETURN earlier_message(c, 'full');
   END IF;
 
-  its_message := new_message;
-  IF context = '' THEN
-    its_session := new_session;
-    IF new_dispatch IS NOT NULL AND want_skill IS NULL AND want_instance IS NOT NULL THEN
-      chosen := want_instance;
-    ELSIF new_dispatch IS NOT NULL THEN
-      -- One that fits needs no comparing.
-      IF want_skill IS NULL AND want_type IS NOT NULL THEN
-        SELECT count(*), min(few.instance_id) INTO fitting, chosen FROM (
-          SELECT a.instance_id FROM agents a WHERE a.tenant_id = of_tenant AND a.agent_type = want_type
-             AND a.deregistered_at IS NULL AND a.status IN ('available', 'unknown') LIMIT 2) AS few;
-      END IF;
-      IF fitting > 1 THEN
-        SELECT r.instance_id INTO chosen FROM routable_agents(of_tenant, want_instance, want_type, want_skill, NULL) r LIMIT 1;
-      END IF;
+  it.its_message := c.message_id;
+  IF c.context = '' THEN
+    it.its_session := c.session_id;
+    IF c.new_dispatch IS NOT NULL THEN
+      chosen := easy_agent(c);
     END IF;
   ELSE
     -- Closing locks the session; this holds it open until the message is on the record.
-    its_session := context;
+    it.its_session := c.context;
     SELECT s.status, s.explicit, s.instance_id, s.agent_type, s.user_id INTO session FROM sessions s
-     WHERE s.tenant_id = of_tenant AND s.session_id = context FOR SHARE;
+     WHERE s.tenant_id = c.tenant_id AND s.session_id = c.context FOR SHARE;
     IF NOT FOUND OR session.status <> 'active' THEN
-      SELECT * INTO its_message, its_session, verdict FROM earlier_message(of_tenant, context, credential, client_message, hash,
-        CASE WHEN session.status IS NULL THEN 'no_session' ELSE 'session_closed' END);
-      RETURN;
+      RETURN earlier_message(c, CASE WHEN session.status IS NULL THEN 'no_session' ELSE 'session_closed' END);
     END IF;
-    its_user := session.user_id;
-    IF new_dispatch IS NOT NULL THEN
+    it.its_user := session.user_id;
+    IF c.new_dispatch IS NOT NULL THEN
       -- Only the agent that the session has for this type; who joins is decided the long way.
-      IF session.agent_type = coalesce(want_type, session.agent_type) THEN
+      IF session.agent_type = coalesce(c.want_type, session.agent_type) THEN
         chosen := session.instance_id;
       ELSE
         SELECT j.instance_id INTO chosen FROM session_agents j
-         WHERE j.tenant_id = of_tenant AND j.session_id = context AND j.agent_type = want_type ORDER BY j.joined_at DESC LIMIT 1;
+         WHERE j.tenant_id = c.tenant_id AND j.session_id = c.context AND j.agent_type = c.want_type ORDER BY j.joined_at DESC LIMIT 1;
       END IF;
     END IF;
   END IF;
 
-  verdict := 'accepted';
+  it.verdict := 'accepted';
   IF chosen IS NOT NULL THEN
     SELECT a.agent_type, a.deployment_mode, a.connection_epoch, a.max_concurrent_sessions, a.public_url,
            CASE WHEN a.deployment_mode = 'hosted' THEN a.agent_card END AS agent_card, a.mesh_id, a.status, a.deregistered_at
-      INTO agent FROM agents a WHERE a.tenant_id = of_tenant AND a.instance_id = chosen;
+      INTO agent FROM agents a WHERE a.tenant_id = c.tenant_id AND a.instance_id = chosen;
     IF NOT FOUND OR agent.deregistered_at IS NOT NULL OR agent.status NOT IN ('available', 'unknown')
-       OR agent.deployment_mode <> 'hosted' AND agent.mesh_id IS DISTINCT FROM at_mesh
-       OR context = '' AND agent.agent_type <> coalesce(want_type, agent.agent_type) THEN
+       OR agent.deployment_mode <> 'hosted' AND agent.mesh_id IS DISTINCT FROM c.at_mesh
+       OR c.context = '' AND agent.agent_type <> coalesce(c.want_type, agent.agent_type) THEN
       chosen := NULL;
     END IF;
   END IF;
   IF chosen IS NOT NULL THEN
     room := agent.max_concurrent_sessions;
     -- A full one is not worth the lock.
-    IF room > 0 AND context = '' AND agent_load(of_tenant, chosen) >= room THEN
+    IF room > 0 AND c.context = '' AND agent_load(c.tenant_id, chosen) >= room THEN
       room := -1;
     ELSIF room > 0 THEN
-      PERFORM lock_room(of_tenant, chosen);
+      PERFORM lock_room(c.tenant_id, chosen);
     END IF;
-    IF context <> '' THEN
-      IF EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = of_tenant AND m.session_id = context AND m.suspends_session) THEN
+    IF c.context <> '' THEN
+      IF EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = c.tenant_id AND m.session_id = c.context AND m.suspends_session) THEN
         room := -1;
       ELSIF session.explicit AND session.instance_id = chosen
-        OR EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = of_tenant AND m.session_id = context AND m.holds_slot
+        OR EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = c.tenant_id AND m.session_id = c.context AND m.holds_slot
                       AND m.instance_id = chosen AND m.state IN ('submitted', 'working', 'input-required')) THEN
         room := 0;
       END IF;
     END IF;
     -- Who waits for this agent already comes first.
     IF room > 0 AND EXISTS (SELECT 1 FROM messages m
-         WHERE m.tenant_id = of_tenant AND m.unrouted_since IS NOT NULL AND NOT m.holds_slot
+         WHERE m.tenant_id = c.tenant_id AND m.unrouted_since IS NOT NULL AND NOT m.holds_slot
            AND coalesce(m.agent_type, m.want_agent_type, agent.agent_type) = agent.agent_type
            AND coalesce(m.want_instance_id, chosen) = chosen) THEN
       room := -1;
     END IF;
-    IF room = 0 OR room > 0 AND agent_load(of_tenant, chosen) < room THEN
-      verdict := 'dispatched';
-      its_instance := chosen;
-      its_type := agent.agent_type;
-      its_mode := agent.deployment_mode;
-      its_epoch := agent.connection_epoch;
-      its_url := agent.public_url;
-      its_card := agent.agent_card;
+    IF room = 0 OR room > 0 AND agent_load(c.tenant_id, chosen) < room THEN
+      it.verdict := 'dispatched';
+      it.its_instance := chosen;
+      it.its_type := agent.agent_type;
+      it.its_mode := agent.deployment_mode;
+      it.its_epoch := agent.connection_epoch;
+      it.its_url := agent.public_url;
+      it.its_card := agent.agent_card;
     END IF;
   END IF;
 
   INSERT INTO messages (tenant_id, message_id, session_id, credential_id, requested_context, client_message_id, content_hash,
       state, method, parts, metadata, user_input, want_instance_id, want_agent_type, want_skill_id, instance_id, agent_type,
       trace_id, parent_span_id, baggage, deadline_ms, attempts, current_dispatch_id, holds_slot, wake_requested_at, started_at)
-    VALUES (of_tenant, new_message, its_session, credential, context, client_message, hash,
-      CASE WHEN its_instance IS NULL THEN 'submitted' ELSE 'working' END, how, said, extra, said_text, want_instance, want_type,
-      want_skill, its_instance, its_type, trace, parent_span, bag, deadline,
-      CASE WHEN its_instance IS NULL THEN 0 ELSE 1 END, CASE WHEN its_instance IS NOT NULL THEN new_dispatch END,
-      its_instance IS NOT NULL, at, CASE WHEN its_instance IS NOT NULL THEN at END)
+    VALUES (c.tenant_id, c.message_id, it.its_session, c.credential, c.context, c.client_message, c.hash,
+      CASE WHEN it.its_instance IS NULL THEN 'submitted' ELSE 'working' END, c.method, c.parts, c.metadata, c.user_input,
+      c.want_instance, c.want_type, c.want_skill, it.its_instance, it.its_type, c.trace, c.parent_span, c.baggage, c.deadline_ms,
+      CASE WHEN it.its_instance IS NULL THEN 0 ELSE 1 END, CASE WHEN it.its_instance IS NOT NULL THEN c.new_dispatch END,
+      it.its_instance IS NOT NULL, it.at, CASE WHEN it.its_instance IS NOT NULL THEN it.at END)
     ON CONFLICT (tenant_id, credential_id, requested_context, client_message_id) DO NOTHING;
   IF NOT FOUND THEN
-    -- Nothing was written here, and what was sent before is committed.
-    SELECT * INTO its_message, its_session, verdict
-      FROM earlier_message(of_tenant, context, credential, client_message, hash, NULL);
-    RETURN;
+    -- Nothing was written here, and what was sent before is committed, or was written by this same statement.
+    RETURN earlier_message(c, NULL);
   END IF;
-  IF context = '' THEN
+  IF c.context = '' THEN
     INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_by, wake_requested_at, instance_id,
         agent_type)
-      VALUES (of_tenant, its_session, false, 'active', idle_seconds, creator, at, its_instance, its_type);
-    IF its_instance IS NOT NULL THEN
+      VALUES (c.tenant_id, it.its_session, false, 'active', c.idle_seconds, c.creator, it.at, it.its_instance, it.its_type);
+    IF it.its_instance IS NOT NULL THEN
       INSERT INTO session_agents (tenant_id, session_id, agent_type, instance_id, join_reason)
-        VALUES (of_tenant, its_session, its_type, its_instance, 'routed');
+        VALUES (c.tenant_id, it.its_session, it.its_type, it.its_instance, 'routed');
     END IF;
-    INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
-      VALUES (of_tenant, event_ids[1], 'session.created', 'session', 'platform', 'info', its_session, trace,
-        jsonb_build_object('session_id', its_session, 'tenant_id', of_tenant, 'created_by', creator));
   END IF;
-  INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
-    VALUES (of_tenant, event_ids[2], 'message.received', 'message', 'platform', 'info', its_session, trace,
-      jsonb_build_object('message_id', new_message, 'session_id', its_session, 'role', 'user'));
-  IF its_instance IS NOT NULL THEN
+  IF it.its_instance IS NOT NULL THEN
     INSERT INTO dispatches (tenant_id, dispatch_id, message_id, session_id, instance_id, agent_type, deployment_mode, mesh_id, epoch,
         attempt, state, skill_id, sent_at, deadline_at)
-      VALUES (of_tenant, new_dispatch, new_message, its_session, its_instance, its_type, its_mode, at_mesh, its_epoch, 1, 'open',
-        want_skill, at, at + deadline * interval '1 ms');
-    INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
-      VALUES (of_tenant, event_ids[3], 'dispatch.sent', 'dispatch', 'platform', 'info', its_session, trace, jsonb_build_object(
-        'dispatch_id', new_dispatch, 'instance_id', its_instance, 'skill_id', want_skill, 'session_id', its_session));
+      VALUES (c.tenant_id, c.new_dispatch, c.message_id, it.its_session, it.its_instance, it.its_type, it.its_mode, c.at_mesh,
+        it.its_epoch, 1, 'open', c.want_skill, it.at, it.at + c.deadline_ms * interval '1 ms');
   END IF;
+  INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
+    SELECT c.tenant_id, c.event_ids[told.place], told.type, told.category, 'platform', 'info', it.its_session, c.trace,
+           CASE told.place
+             WHEN 1 THEN jsonb_build_object('session_id', it.its_session, 'tenant_id', c.tenant_id, 'created_by', c.creator)
+             WHEN 2 THEN jsonb_build_object('message_id', c.message_id, 'session_id', it.its_session, 'role', 'user')
+             ELSE jsonb_build_object('dispatch_id', c.new_dispatch, 'instance_id', it.its_instance, 'skill_id', c.want_skill,
+               'session_id', it.its_session)
+           END
+      FROM (VALUES (1, 'session.created', 'session', c.context = ''), (2, 'message.received', 'message', true),
+                   (3, 'dispatch.sent', 'dispatch', it.its_instance IS NOT NULL)) AS told (place, type, category, so)
+     WHERE told.so;
+  RETURN it;
+END $function$
+;
+CREATE OR REPLACE FUNCTION public.accept_messages(calls jsonb, alone boolean)
+ RETURNS SETOF message_verdict
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET enable_bitmapscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+DECLARE
+  c message_call;
+  tenant text := '';
+BEGIN
+  PERFORM wait_for_locks(alone);
+  FOR c IN SELECT * FROM jsonb_populate_recordset(NULL::message_call, calls) LOOP
+    IF c.tenant_id <> tenant THEN
+      tenant := c.tenant_id;
+      PERFORM act_for(tenant);
+    END IF;
+    RETURN NEXT accept_message(c);
+  END LOOP;
 END $function$
 ;
 CREATE OR REPLACE FUNCTION public.act_for(of_tenant text)
@@ -203,69 +207,114 @@ CREATE OR REPLACE FUNCTION public.current_tenant()
  STABLE PARALLEL SAFE
 AS $function$ SELECT nullif(current_setting('app.tenant_id', true), '') $function$
 ;
-CREATE OR REPLACE FUNCTION public.earlier_message(of_tenant text, context text, credential text, client_message text, hash bytea, otherwise text, OUT its_message text, OUT its_session text, OUT verdict text)
- RETURNS record
+CREATE OR REPLACE FUNCTION public.earlier_message(c message_call, otherwise text)
+ RETURNS message_verdict
  LANGUAGE plpgsql
 AS $function$
+DECLARE
+  it message_verdict;
 BEGIN
-  SELECT m.message_id, m.session_id, CASE WHEN m.content_hash = hash THEN 'repeat' ELSE 'mismatch' END
-    INTO its_message, its_session, verdict FROM messages m
-   WHERE m.tenant_id = of_tenant AND m.credential_id = credential AND m.requested_context = context
-     AND m.client_message_id = client_message;
-  verdict := coalesce(verdict, otherwise);
+  SELECT m.message_id, m.session_id, CASE WHEN m.content_hash = c.hash THEN 'repeat' ELSE 'mismatch' END
+    INTO it.its_message, it.its_session, it.verdict FROM messages m
+   WHERE m.tenant_id = c.tenant_id AND m.credential_id = c.credential AND m.requested_context = c.context
+     AND m.client_message_id = c.client_message;
+  it.verdict := coalesce(it.verdict, otherwise);
+  RETURN it;
 END $function$
 ;
-CREATE OR REPLACE FUNCTION public.end_dispatch(of_tenant text, of_message text, of_dispatch text, at_epoch bigint, outcome text, error text, error_said text, produced jsonb, used jsonb, output text, status jsonb, event_ids text[], OUT ended_at timestamp with time zone, OUT called jsonb)
- RETURNS record
+CREATE OR REPLACE FUNCTION public.easy_agent(c message_call)
+ RETURNS text
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+DECLARE
+  fitting bigint := 2;
+  chosen text;
+BEGIN
+  IF c.want_skill IS NULL AND c.want_instance IS NOT NULL THEN
+    RETURN c.want_instance;
+  END IF;
+  -- One that fits needs no comparing.
+  IF c.want_skill IS NULL AND c.want_type IS NOT NULL THEN
+    SELECT count(*), min(few.instance_id) INTO fitting, chosen FROM (
+      SELECT a.instance_id FROM agents a WHERE a.tenant_id = c.tenant_id AND a.agent_type = c.want_type
+         AND a.deregistered_at IS NULL AND a.status IN ('available', 'unknown') LIMIT 2) AS few;
+  END IF;
+  IF fitting > 1 THEN
+    SELECT r.instance_id INTO chosen FROM routable_agents(c.tenant_id, c.want_instance, c.want_type, c.want_skill, NULL) r LIMIT 1;
+  END IF;
+  RETURN chosen;
+END $function$
+;
+CREATE OR REPLACE FUNCTION public.end_dispatch(c dispatch_end)
+ RETURNS dispatch_ended
+ LANGUAGE plpgsql
+AS $function$
+DECLARE
+  it dispatch_ended;
+  message record;
+  dispatch record;
+  failed boolean := c.outcome <> 'completed';
+  severity text;
+  why jsonb;
+BEGIN
+  -- coalesce: nothing but the keys may be a way to these rows.
+  UPDATE messages m SET state = c.outcome, artifacts = coalesce(c.produced, m.artifacts), usage = coalesce(c.used, m.usage),
+      assistant_output = coalesce(c.output, m.assistant_output),
+      status_message = CASE WHEN c.produced IS NULL THEN m.status_message ELSE c.status END,
+      error_code = c.error, error_message = c.error_said, completed_at = now(), updated_at = now(),
+      holds_slot = false, resolution = NULL, unrouted_since = NULL, wake_requested_at = NULL
+   WHERE m.tenant_id = c.tenant_id AND m.message_id = c.message_id AND coalesce(m.current_dispatch_id, '') = c.dispatch_id
+     AND coalesce(m.state, '') IN ('submitted', 'working', 'input-required')
+   RETURNING m.session_id, m.trace_id, m.created_at INTO message;
+  IF NOT FOUND THEN
+    RETURN it;
+  END IF;
+  it.ended_at := now();
+  -- Who closes a dispatch holds its message; only a connection that resumes changes it otherwise, namely the epoch.
+  UPDATE dispatches d SET state = c.outcome, error_code = c.error, ended_at = it.ended_at
+   WHERE d.tenant_id = c.tenant_id AND d.dispatch_id = c.dispatch_id AND coalesce(d.state, '') = 'open'
+     AND (c.epoch IS NULL OR d.epoch = c.epoch)
+   RETURNING d.instance_id, d.agent_type, d.sent_at INTO dispatch;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'the dispatch is not open, or of another epoch' USING ERRCODE = 'FL001';
+  END IF;
+  severity := CASE WHEN failed THEN 'warning' ELSE 'info' END;
+  why := CASE WHEN failed THEN jsonb_build_object('error', c.error) ELSE '{}' END;
+  INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
+    SELECT c.tenant_id, c.event_ids[1], CASE WHEN failed THEN 'dispatch.failed' ELSE 'dispatch.success' END, 'dispatch', 'platform',
+           severity, message.session_id, message.trace_id, why || jsonb_build_object('dispatch_id', c.dispatch_id,
+             'instance_id', dispatch.instance_id, 'duration_ms', milliseconds_between(dispatch.sent_at, it.ended_at))
+     WHERE dispatch.sent_at IS NOT NULL
+    UNION ALL
+    SELECT c.tenant_id, c.event_ids[2], CASE WHEN failed THEN 'message.error' ELSE 'message.completed' END, 'message', 'platform',
+           severity, message.session_id, message.trace_id,
+           CASE WHEN failed THEN why
+                ELSE jsonb_build_object('role', 'agent', 'duration_ms', milliseconds_between(message.created_at, it.ended_at)) END
+             || jsonb_build_object('message_id', c.message_id, 'session_id', message.session_id);
+  it.called := call_waiting(c.tenant_id, dispatch.agent_type, dispatch.instance_id, 1);
+  RETURN it;
+END $function$
+;
+CREATE OR REPLACE FUNCTION public.end_dispatches(calls jsonb, alone boolean)
+ RETURNS SETOF dispatch_ended
  LANGUAGE plpgsql
  SET enable_seqscan TO 'off'
  SET enable_bitmapscan TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
 DECLARE
-  message record;
-  dispatch record;
-  failed boolean := outcome <> 'completed';
-  severity text;
-  why jsonb;
+  c dispatch_end;
+  tenant text := '';
 BEGIN
-  PERFORM act_for(of_tenant);
-  -- coalesce: nothing but the keys may be a way to these rows.
-  ended_at := now();
-  UPDATE messages m SET state = outcome, artifacts = coalesce(produced, m.artifacts), usage = coalesce(used, m.usage),
-      assistant_output = coalesce(output, m.assistant_output),
-      status_message = CASE WHEN produced IS NULL THEN m.status_message ELSE status END,
-      error_code = error, error_message = error_said, completed_at = ended_at, updated_at = ended_at,
-      holds_slot = false, resolution = NULL, unrouted_since = NULL, wake_requested_at = NULL
-   WHERE m.tenant_id = of_tenant AND m.message_id = of_message AND coalesce(m.current_dispatch_id, '') = of_dispatch
-     AND coalesce(m.state, '') IN ('submitted', 'working', 'input-required')
-   RETURNING m.session_id, m.trace_id, m.created_at INTO message;
-  IF NOT FOUND THEN
-    ended_at := NULL;
-    RETURN;
-  END IF;
-  -- Who closes a dispatch holds its message; only a connection that resumes changes it otherwise, namely the epoch.
-  UPDATE dispatches d SET state = outcome, error_code = error, ended_at = now()
-   WHERE d.tenant_id = of_tenant AND d.dispatch_id = of_dispatch AND coalesce(d.state, '') = 'open'
-     AND (at_epoch IS NULL OR d.epoch = at_epoch)
-   RETURNING d.instance_id, d.agent_type, d.sent_at INTO dispatch;
-  IF NOT FOUND THEN
-    RAISE EXCEPTION 'the dispatch is not open, or of another epoch' USING ERRCODE = 'FL001';
-  END IF;
-  severity := CASE WHEN failed THEN 'warning' ELSE 'info' END;
-  why := CASE WHEN failed THEN jsonb_build_object('error', error) ELSE '{}' END;
-  INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
-    SELECT of_tenant, event_ids[1], CASE WHEN failed THEN 'dispatch.failed' ELSE 'dispatch.success' END, 'dispatch', 'platform',
-           severity, message.session_id, message.trace_id, why || jsonb_build_object('dispatch_id', of_dispatch,
-             'instance_id', dispatch.instance_id, 'duration_ms', milliseconds_between(dispatch.sent_at, ended_at))
-     WHERE dispatch.sent_at IS NOT NULL
-    UNION ALL
-    SELECT of_tenant, event_ids[2], CASE WHEN failed THEN 'message.error' ELSE 'message.completed' END, 'message', 'platform',
-           severity, message.session_id, message.trace_id,
-           CASE WHEN failed THEN why
-                ELSE jsonb_build_object('role', 'agent', 'duration_ms', milliseconds_between(message.created_at, ended_at)) END
-             || jsonb_build_object('message_id', of_message, 'session_id', message.session_id);
-  called := call_waiting(of_tenant, dispatch.agent_type, dispatch.instance_id, 1);
+  PERFORM wait_for_locks(alone);
+  FOR c IN SELECT * FROM jsonb_populate_recordset(NULL::dispatch_end, calls) LOOP
+    IF c.tenant_id <> tenant THEN
+      tenant := c.tenant_id;
+      PERFORM act_for(tenant);
+    END IF;
+    RETURN NEXT end_dispatch(c);
+  END LOOP;
 END $function$
 ;
 CREATE OR REPLACE FUNCTION public.find_message(of_tenant text, of_message text)
@@ -290,19 +339,6 @@ CREATE OR REPLACE FUNCTION public.milliseconds_between(earlier timestamp with ti
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 AS $function$ SELECT greatest(0, (extract(epoch FROM later - earlier) * 1000)::bigint) $function$
-;
-CREATE OR REPLACE FUNCTION public.note_push_deliveries()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-BEGIN
-  IF NEW.state <> OLD.state AND NEW.state <> 'submitted' THEN
-    INSERT INTO push_deliveries (tenant_id, message_id, config_id, state)
-      SELECT c.tenant_id, c.message_id, c.config_id, NEW.state FROM push_configs c
-       WHERE c.tenant_id = NEW.tenant_id AND c.message_id = NEW.message_id;
-  END IF;
-  RETURN NULL;
-END $function$
 ;
 CREATE OR REPLACE FUNCTION public.routable_agents(of_tenant text, only_instance text, only_type text, only_skill text, for_message text)
  RETURNS TABLE(instance_id text, agent_type text, deployment_mode text, mesh_id text, connection_epoch bigint, max_concurrent_sessions integer, load integer, unreachable boolean)
@@ -335,26 +371,18 @@ BEGIN
      LIMIT 50;
 END $function$
 ;
-CREATE OR REPLACE FUNCTION public.type_may_join(of_tenant text, of_type text)
- RETURNS boolean
+CREATE OR REPLACE FUNCTION public.wait_for_locks(alone boolean)
+ RETURNS void
  LANGUAGE plpgsql
- STABLE
 AS $function$
 BEGIN
-  RETURN coalesce(
-    (SELECT t.allowed FROM agent_types t WHERE t.tenant_id = of_tenant AND t.agent_type = of_type),
-    NOT EXISTS (SELECT 1 FROM agent_types t WHERE t.tenant_id = of_tenant AND t.allowed));
+  IF NOT alone THEN
+    PERFORM set_config('lock_timeout', '100ms', true);
+  END IF;
 END $function$
 ;
 
 -- Tables
-CREATE TABLE agent_types (
-  tenant_id text NOT NULL,
-  agent_type text NOT NULL,
-  allowed boolean NOT NULL,
-  decided_by text NOT NULL,
-  decided_at timestamp with time zone NOT NULL DEFAULT now()
-);
 CREATE TABLE agents (
   tenant_id text NOT NULL,
   instance_id text NOT NULL,
@@ -390,15 +418,6 @@ CREATE TABLE credentials (
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   expires_at timestamp with time zone,
   revoked_at timestamp with time zone
-);
-CREATE TABLE dispatch_totals (
-  tenant_id text NOT NULL,
-  instance_id text NOT NULL,
-  until timestamp with time zone NOT NULL DEFAULT '-infinity'::timestamp with time zone,
-  succeeded bigint NOT NULL DEFAULT 0,
-  failed bigint NOT NULL DEFAULT 0,
-  last_error text,
-  last_failed_at timestamp with time zone NOT NULL DEFAULT '-infinity'::timestamp with time zone
 );
 CREATE TABLE dispatches (
   tenant_id text NOT NULL,
@@ -508,34 +527,11 @@ CREATE TABLE messages (
   updated_at timestamp with time zone NOT NULL DEFAULT now(),
   started_at timestamp with time zone,
   completed_at timestamp with time zone,
-  lease_epoch integer NOT NULL DEFAULT 0,
-  notifies boolean NOT NULL DEFAULT false
+  lease_epoch integer NOT NULL DEFAULT 0
 );
 CREATE TABLE platform_facts (
   name text NOT NULL,
   value text NOT NULL
-);
-CREATE TABLE push_configs (
-  tenant_id text NOT NULL,
-  message_id text NOT NULL,
-  config_id text NOT NULL,
-  url text NOT NULL,
-  schemes text[] NOT NULL,
-  secrets bytea,
-  protocol_version text NOT NULL,
-  created_at timestamp with time zone NOT NULL DEFAULT now()
-);
-CREATE TABLE push_deliveries (
-  tenant_id text NOT NULL,
-  message_id text NOT NULL,
-  config_id text NOT NULL,
-  sequence bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
-  state text NOT NULL,
-  told_at timestamp with time zone NOT NULL DEFAULT now(),
-  wake_at timestamp with time zone DEFAULT now(),
-  attempts jsonb NOT NULL DEFAULT '[]'::jsonb,
-  outcome text,
-  ended_at timestamp with time zone
 );
 CREATE TABLE session_agents (
   tenant_id text NOT NULL,
@@ -577,17 +573,14 @@ CREATE TABLE tenants (
 );
 
 -- Constraints
-ALTER TABLE agent_types ADD CONSTRAINT agent_types_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
-ALTER TABLE agent_types ADD CONSTRAINT agent_types_pkey PRIMARY KEY (tenant_id, agent_type);
 ALTER TABLE agents ADD CONSTRAINT agents_deployment_mode_check CHECK ((deployment_mode = ANY (ARRAY['hosted'::text, 'connected'::text])));
 ALTER TABLE agents ADD CONSTRAINT agents_status_check CHECK ((status = ANY (ARRAY['available'::text, 'draining'::text, 'unhealthy'::text, 'offline'::text, 'unknown'::text])));
 ALTER TABLE agents ADD CONSTRAINT agents_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
 ALTER TABLE agents ADD CONSTRAINT agents_pkey PRIMARY KEY (tenant_id, instance_id);
 ALTER TABLE credentials ADD CONSTRAINT credentials_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
 ALTER TABLE credentials ADD CONSTRAINT credentials_pkey PRIMARY KEY (credential_id);
-ALTER TABLE dispatch_totals ADD CONSTRAINT dispatch_totals_pkey PRIMARY KEY (tenant_id, instance_id);
 ALTER TABLE dispatches ADD CONSTRAINT dispatches_pkey PRIMARY KEY (tenant_id, dispatch_id);
-ALTER TABLE events ADD CONSTRAINT events_pkey PRIMARY KEY (event_id);
+ALTER TABLE events ADD CONSTRAINT events_pkey PRIMARY KEY (tenant_id, occurred_at, event_id);
 ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_tenant_id_request_id_fkey FOREIGN KEY (tenant_id, request_id) REFERENCES input_requests(tenant_id, request_id);
 ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_pkey PRIMARY KEY (tenant_id, decision_id);
 ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_tenant_id_request_id_principal_key UNIQUE (tenant_id, request_id, principal);
@@ -599,10 +592,6 @@ ALTER TABLE input_requests ADD CONSTRAINT input_requests_pkey PRIMARY KEY (tenan
 ALTER TABLE mesh_nodes ADD CONSTRAINT mesh_nodes_pkey PRIMARY KEY (mesh_id);
 ALTER TABLE messages ADD CONSTRAINT messages_pkey PRIMARY KEY (tenant_id, message_id);
 ALTER TABLE platform_facts ADD CONSTRAINT platform_facts_pkey PRIMARY KEY (name);
-ALTER TABLE push_configs ADD CONSTRAINT push_configs_protocol_version_check CHECK ((protocol_version = ANY (ARRAY['0.3'::text, '1.0'::text])));
-ALTER TABLE push_configs ADD CONSTRAINT push_configs_pkey PRIMARY KEY (tenant_id, message_id, config_id);
-ALTER TABLE push_deliveries ADD CONSTRAINT push_deliveries_outcome_check CHECK ((outcome = ANY (ARRAY['delivered'::text, 'failed'::text, 'dropped'::text])));
-ALTER TABLE push_deliveries ADD CONSTRAINT push_deliveries_pkey PRIMARY KEY (tenant_id, message_id, config_id, sequence);
 ALTER TABLE session_agents ADD CONSTRAINT session_agents_pkey PRIMARY KEY (tenant_id, session_id, instance_id);
 ALTER TABLE sessions ADD CONSTRAINT sessions_pkey PRIMARY KEY (tenant_id, session_id);
 ALTER TABLE signing_keys ADD CONSTRAINT signing_keys_pkey PRIMARY KEY (kid);
@@ -618,7 +607,6 @@ CREATE INDEX dispatches_newest ON public.dispatches USING btree (instance_id, te
 CREATE INDEX dispatches_open ON public.dispatches USING btree (tenant_id, instance_id, dispatch_id) WHERE (state = 'open'::text);
 CREATE INDEX dispatches_unreachable ON public.dispatches USING btree (tenant_id, message_id) WHERE ((state = 'void'::text) AND (error_code = 'CONNECT_FAILED'::text));
 CREATE INDEX events_by_session ON public.events USING btree (tenant_id, session_id, occurred_at DESC) WHERE (session_id <> ''::text);
-CREATE INDEX events_newest ON public.events USING btree (tenant_id, occurred_at DESC, event_id DESC);
 CREATE INDEX input_requests_by_message ON public.input_requests USING btree (tenant_id, message_id, requested_at DESC);
 CREATE UNIQUE INDEX input_requests_one_open ON public.input_requests USING btree (tenant_id, message_id) WHERE (state = 'pending'::text);
 CREATE INDEX input_requests_pending ON public.input_requests USING btree (tenant_id, requested_at) WHERE (state = 'pending'::text);
@@ -630,21 +618,14 @@ CREATE INDEX messages_supervised ON public.messages USING btree (supervised_at) 
 CREATE INDEX messages_suspending ON public.messages USING btree (tenant_id, session_id) WHERE suspends_session;
 CREATE INDEX messages_to_wake ON public.messages USING btree (wake_requested_at) WHERE (wake_requested_at IS NOT NULL);
 CREATE INDEX messages_unrouted ON public.messages USING btree (tenant_id, created_at) WHERE (unrouted_since IS NOT NULL);
-CREATE INDEX push_deliveries_due ON public.push_deliveries USING btree (wake_at) WHERE (wake_at IS NOT NULL);
-CREATE INDEX push_deliveries_ended ON public.push_deliveries USING btree (ended_at) WHERE (ended_at IS NOT NULL);
 CREATE INDEX sessions_slots ON public.sessions USING btree (tenant_id, instance_id, session_id) WHERE ((status = 'active'::text) AND explicit);
 CREATE INDEX sessions_supervised ON public.sessions USING btree (supervised_at) WHERE ((supervised_at IS NOT NULL) AND (status = 'active'::text));
 CREATE INDEX sessions_to_begin ON public.sessions USING btree (wake_requested_at) WHERE ((wake_requested_at IS NOT NULL) AND (NOT explicit));
 CREATE INDEX sessions_to_wake ON public.sessions USING btree (wake_requested_at) WHERE ((wake_requested_at IS NOT NULL) AND explicit);
 
--- Triggers
-CREATE TRIGGER push_deliveries_of_message AFTER UPDATE OF state ON public.messages FOR EACH ROW WHEN (new.notifies) EXECUTE FUNCTION note_push_deliveries();
-
 -- Row-level security
-ALTER TABLE agent_types ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE agents ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE credentials ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-ALTER TABLE dispatch_totals ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE dispatches ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE events ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE input_decisions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -652,22 +633,16 @@ ALTER TABLE input_requests ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE mesh_nodes DISABLE ROW LEVEL SECURITY;
 ALTER TABLE messages ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE platform_facts DISABLE ROW LEVEL SECURITY;
-ALTER TABLE push_configs ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-ALTER TABLE push_deliveries ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE session_agents ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE sessions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE signing_keys DISABLE ROW LEVEL SECURITY;
 ALTER TABLE tenants ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 
 -- Policies
-CREATE POLICY one_tenant ON agent_types AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
-CREATE POLICY whole_platform ON agent_types AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON agents AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON agents AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON credentials AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON credentials AS PERMISSIVE FOR ALL TO fleet_system USING (true);
-CREATE POLICY one_tenant ON dispatch_totals AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
-CREATE POLICY whole_platform ON dispatch_totals AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON dispatches AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON dispatches AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON events AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -678,10 +653,6 @@ CREATE POLICY one_tenant ON input_requests AS PERMISSIVE FOR ALL TO fleet_app US
 CREATE POLICY whole_platform ON input_requests AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON messages AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON messages AS PERMISSIVE FOR ALL TO fleet_system USING (true);
-CREATE POLICY one_tenant ON push_configs AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
-CREATE POLICY whole_platform ON push_configs AS PERMISSIVE FOR ALL TO fleet_system USING (true);
-CREATE POLICY one_tenant ON push_deliveries AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
-CREATE POLICY whole_platform ON push_deliveries AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON session_agents AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON session_agents AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON sessions AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -690,14 +661,10 @@ CREATE POLICY one_tenant ON tenants AS PERMISSIVE FOR ALL TO fleet_app USING ((t
 CREATE POLICY whole_platform ON tenants AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 
 -- Grants
-GRANT DELETE, INSERT, SELECT, UPDATE ON agent_types TO fleet_app;
-GRANT DELETE, INSERT, SELECT, UPDATE ON agent_types TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON agents TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON agents TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON credentials TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON credentials TO fleet_system;
-GRANT DELETE, INSERT, SELECT, UPDATE ON dispatch_totals TO fleet_app;
-GRANT DELETE, INSERT, SELECT, UPDATE ON dispatch_totals TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON dispatches TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON dispatches TO fleet_system;
 GRANT INSERT, SELECT ON events TO fleet_app;
@@ -711,10 +678,6 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON mesh_nodes TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON messages TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON messages TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON platform_facts TO fleet_system;
-GRANT DELETE, INSERT, SELECT, UPDATE ON push_configs TO fleet_app;
-GRANT DELETE, INSERT, SELECT, UPDATE ON push_configs TO fleet_system;
-GRANT DELETE, INSERT, SELECT, UPDATE ON push_deliveries TO fleet_app;
-GRANT DELETE, INSERT, SELECT, UPDATE ON push_deliveries TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON session_agents TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON session_agents TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON sessions TO fleet_app;

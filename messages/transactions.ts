@@ -8,12 +8,8 @@ import type { DispatchRef } from './dispatches.js';
 import { type PreparedPush, pushConfigId } from './push-configs.js';
 import type { MessageRow } from './rows.js';
 
-/** `fleet` functions of the migrations, with as many parameters as are counted. */
-const statement = (name: string, parameters: number): string =>
-  `SELECT * FROM ${name}(${Array.from({ length: parameters }, (_, index) => `$${index + 1}`).join(', ')})`;
-
-const ACCEPT = statement('accept_message', 24);
-const END = statement('end_dispatch', 12);
+const ACCEPT = 'SELECT * FROM accept_messages($1, $2)';
+const END = 'SELECT * FROM end_dispatches($1, $2)';
 
 /** What T1 is given of a message that is not on the record yet. */
 export type NewMessage = Pick<
@@ -65,17 +61,48 @@ export interface AcceptRow {
   its_user: string | null;
 }
 
+/** A `message_call` of the migrations. */
+function acceptCall(draft: NewMessage, most: number, offer: Offer | null): object {
+  return {
+    tenant_id: draft.tenant_id,
+    message_id: draft.message_id,
+    session_id: draft.session_id,
+    context: draft.requested_context,
+    credential: draft.credential_id,
+    client_message: draft.client_message_id,
+    hash: `\\x${draft.content_hash.toString('hex')}`,
+    method: draft.method,
+    parts: draft.parts,
+    metadata: draft.metadata,
+    user_input: draft.user_input,
+    want_instance: draft.want_instance_id,
+    want_type: draft.want_agent_type,
+    want_skill: draft.want_skill_id,
+    trace: draft.trace_id,
+    parent_span: draft.parent_span_id,
+    baggage: draft.baggage,
+    deadline_ms: draft.deadline_ms,
+    creator: draft.created_by,
+    idle_seconds: draft.idle_timeout_seconds,
+    most,
+    new_dispatch: offer?.dispatch_id,
+    at_mesh: offer?.mesh_id,
+    event_ids: [newId('evt'), newId('evt'), newId('evt')],
+  };
+}
+
 /** T1 with the push-notification config that came with the message, in one transaction of several round trips. */
-async function acceptWithPush(db: Db, draft: NewMessage, push: PreparedPush, values: unknown[]): Promise<AcceptRow[]> {
+async function acceptWithPush(db: Db, draft: NewMessage, push: PreparedPush, call: object): Promise<AcceptRow> {
   return db.tenant(draft.tenant_id, async (tx) => {
-    const rows = await tx.query<AcceptRow & Record<string, unknown>>(ACCEPT, values, 'accept_message');
-    const [row] = rows;
-    if (row?.verdict !== 'accepted' && row?.verdict !== 'dispatched') return rows;
+    const values = [JSON.stringify([call]), true];
+    const [row] = await tx.query<AcceptRow & Record<string, unknown>>(ACCEPT, values, 'accept_messages');
+    if (!row) throw new Error('accept_messages gave no row');
+    if (row.verdict !== 'accepted' && row.verdict !== 'dispatched') return row;
     const of = { tenant_id: draft.tenant_id, message_id: row.its_message };
     const config_id = pushConfigId(push.config_id, row.its_message);
     await putPushConfig(tx, of, { ...push, config_id });
     if (row.verdict === 'dispatched') await noteFirstState(tx, of, config_id, 'working');
-    return rows;
+    return row;
   });
 }
 
@@ -85,37 +112,9 @@ async function acceptWithPush(db: Db, draft: NewMessage, push: PreparedPush, val
  * @param offer null: the message is accepted only
  */
 export async function acceptInOne(db: Db, draft: NewMessage, most: number, offer: Offer | null): Promise<AcceptRow> {
-  const values = [
-    draft.tenant_id,
-    draft.message_id,
-    draft.session_id,
-    draft.requested_context,
-    draft.credential_id,
-    draft.client_message_id,
-    draft.content_hash,
-    draft.method,
-    JSON.stringify(draft.parts),
-    JSON.stringify(draft.metadata),
-    draft.user_input,
-    draft.want_instance_id,
-    draft.want_agent_type,
-    draft.want_skill_id,
-    draft.trace_id,
-    draft.parent_span_id,
-    draft.baggage,
-    draft.deadline_ms,
-    draft.created_by,
-    draft.idle_timeout_seconds,
-    most,
-    offer?.dispatch_id ?? null,
-    offer?.mesh_id ?? null,
-    [newId('evt'), newId('evt'), newId('evt')],
-  ];
-  const [row] = await (draft.push
-    ? acceptWithPush(db, draft, draft.push, values)
-    : db.call<AcceptRow & Record<string, unknown>>('accept_message', ACCEPT, values));
-  if (!row) throw new Error('accept_message gave no row');
-  return row;
+  const call = acceptCall(draft, most, offer);
+  if (draft.push) return acceptWithPush(db, draft, draft.push, call);
+  return db.gather<AcceptRow & Record<string, unknown>>('accept_messages', ACCEPT, call);
 }
 
 /** How a dispatch ends its message. `output` is absent where the agent brought none. */
@@ -142,10 +141,9 @@ interface EndRow {
 /** What `end_dispatch` raises to undo itself: the dispatch is not open, or of another epoch. */
 const NOT_OPEN = 'FL001';
 
-async function callEnd(db: Db, values: unknown[]): Promise<EndRow | undefined> {
+async function callEnd(db: Db, call: object): Promise<EndRow | undefined> {
   try {
-    const [row] = await db.call<EndRow & Record<string, unknown>>('end_dispatch', END, values);
-    return row;
+    return await db.gather<EndRow & Record<string, unknown>>('end_dispatches', END, call);
   } catch (error) {
     if ((error as { code?: unknown }).code === NOT_OPEN) return undefined;
     throw error;
@@ -164,20 +162,20 @@ export async function endInOne(
   ending: Ending,
 ): Promise<{ end: MessageEnd; called: (MessageRef & SessionRef)[] } | null> {
   const { state, error, output } = ending;
-  const row = await callEnd(db, [
-    ref.tenant_id,
-    ref.message_id,
-    ref.dispatch_id,
+  const row = await callEnd(db, {
+    tenant_id: ref.tenant_id,
+    message_id: ref.message_id,
+    dispatch_id: ref.dispatch_id,
     epoch,
-    state,
-    error?.code ?? null,
-    error?.message ?? null,
-    output ? JSON.stringify(output.artifacts) : null,
-    output?.usage ? JSON.stringify(output.usage) : null,
-    output?.assistant_output ?? null,
-    output?.status_message ? JSON.stringify(output.status_message) : null,
-    [newId('evt'), newId('evt')],
-  ]);
+    outcome: state,
+    error: error?.code,
+    error_said: error?.message,
+    produced: output?.artifacts,
+    used: output?.usage,
+    output: output?.assistant_output,
+    status: output?.status_message,
+    event_ids: [newId('evt'), newId('evt')],
+  });
   if (!row?.ended_at) return null;
   const at = row.ended_at;
   const facts = { state, error_code: error?.code ?? null, error_message: error?.message ?? null };

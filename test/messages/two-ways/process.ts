@@ -135,12 +135,13 @@ function mortal(db: Db, life: Life, faults: Faults): Db {
   return {
     tenant: (tenantId, work) => life.living(() => db.tenant(tenantId, work)),
     system: (work) => life.living(() => db.system(work)),
-    call: (name, text, values) =>
+    call: (name, text, values) => life.living(() => db.call(name, text, values)),
+    gather: (name, text, call) =>
       life.living(async () => {
-        const rows = await db.call(name, text, values);
-        const [row] = rows as { verdict?: string; its_message?: string }[];
-        if (row?.verdict === 'dispatched' && row.its_message) await faults.at('T1', row.its_message);
-        return rows as never;
+        const row = await db.gather(name, text, call);
+        const { verdict, its_message } = row as { verdict?: string; its_message?: string };
+        if (verdict === 'dispatched' && its_message) await faults.at('T1', its_message);
+        return row as never;
       }),
     close: () => db.close(),
   };

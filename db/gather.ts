@@ -1,0 +1,78 @@
+/** Calls that share a statement at most, and how much text of them. */
+const CALLS_MAX = 32;
+const CHARACTERS_MAX = 1024 * 1024;
+
+interface Waiting<Row> {
+  json: string;
+  resolve(row: Row): void;
+  reject(error: unknown): void;
+}
+
+/**
+ * Lets calls of one kind that come while another is under way share the next statement: one round trip, one transaction and one commit
+ * for all of them (group commit). A call that comes alone goes at once. One that fails the others' statement is found by asking for each
+ * alone: what was done together is undone by then.
+ */
+export class Gatherer<Row> {
+  readonly #run: (calls: string, alone: boolean) => Promise<Row[]>;
+  readonly #mayRepeat: (error: unknown) => boolean;
+  #waiting: Waiting<Row>[] = [];
+  #busy = false;
+
+  /**
+   * @param run gives a row for each call of a JSON array, in its order; all of them or none are done
+   * @param mayRepeat whether an error says that nothing was done
+   */
+  constructor(run: (calls: string, alone: boolean) => Promise<Row[]>, mayRepeat: (error: unknown) => boolean) {
+    this.#run = run;
+    this.#mayRepeat = mayRepeat;
+  }
+
+  /** @param json one call, as text of a JSON object */
+  call(json: string): Promise<Row> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ json, resolve, reject });
+      if (!this.#busy) void this.#work();
+    });
+  }
+
+  async #work(): Promise<void> {
+    this.#busy = true;
+    while (this.#waiting.length > 0) await this.#together(this.#take());
+    this.#busy = false;
+  }
+
+  #take(): Waiting<Row>[] {
+    let count = 0;
+    let characters = 0;
+    for (const { json } of this.#waiting) {
+      characters += json.length;
+      if (count > 0 && (count === CALLS_MAX || characters > CHARACTERS_MAX)) break;
+      count += 1;
+    }
+    return this.#waiting.splice(0, count);
+  }
+
+  async #together(calls: Waiting<Row>[]): Promise<void> {
+    try {
+      const rows = await this.#run(`[${calls.map(({ json }) => json).join(',')}]`, calls.length === 1);
+      if (rows.length !== calls.length) throw new Error('a statement did not answer every call');
+      calls.forEach((call, index) => {
+        call.resolve(rows[index] as Row);
+      });
+    } catch (error) {
+      if (calls.length > 1 && this.#mayRepeat(error)) await Promise.all(calls.map((call) => this.#alone(call)));
+      else for (const call of calls) call.reject(error);
+    }
+  }
+
+  async #alone(call: Waiting<Row>): Promise<void> {
+    try {
+      const [row] = await this.#run(`[${call.json}]`, true);
+      if (row === undefined) throw new Error('a statement did not answer its call');
+      call.resolve(row);
+    } catch (error) {
+      call.reject(error);
+    }
+  }
+}
