@@ -42,12 +42,13 @@ async function probe(deps: WatchDeps, agent: AgentToProbe): Promise<void> {
 export function createWatchActivities(deps: WatchDeps): WatchActivities {
   return {
     watchAgents: async () => {
+      const context = Context.current();
       const queue = await agentsToProbe(deps.db);
       const probed = queue.length;
       const work = Array.from({ length: Math.min(PROBES_AT_ONCE, probed) }, async () => {
         for (let agent = queue.shift(); agent; agent = queue.shift()) {
-          if (Context.current().cancellationSignal.aborted) return;
-          Context.current().heartbeat();
+          if (context.cancellationSignal.aborted) return;
+          context.heartbeat();
           await probe(deps, agent);
         }
       });

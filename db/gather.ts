@@ -10,22 +10,22 @@ interface Waiting<Row> {
 
 /**
  * Lets calls of one kind that come while another is under way share the next statement: one round trip, one transaction and one commit
- * for all of them (group commit). A call that comes alone goes at once. One that fails the others' statement is found by asking for each
- * alone: what was done together is undone by then.
+ * for all of them (group commit). A call that comes alone goes at once. Where one fails the statement, or would have to wait for a lock,
+ * all are undone and each is made again by itself, beside what comes next.
  */
 export class Gatherer<Row> {
-  readonly #run: (calls: string, alone: boolean) => Promise<Row[]>;
-  readonly #mayRepeat: (error: unknown) => boolean;
+  readonly #run: (calls: string, patient: boolean) => Promise<Row[]>;
+  readonly #isUndone: (error: unknown) => boolean;
   #waiting: Waiting<Row>[] = [];
   #busy = false;
 
   /**
-   * @param run gives a row for each call of a JSON array, in its order; all of them or none are done
-   * @param mayRepeat whether an error says that nothing was done
+   * @param run gives a row for each call of a JSON array, in its order; all of them or none are done. `patient`: it may wait for locks
+   * @param isUndone whether an error says that nothing was done
    */
-  constructor(run: (calls: string, alone: boolean) => Promise<Row[]>, mayRepeat: (error: unknown) => boolean) {
+  constructor(run: (calls: string, patient: boolean) => Promise<Row[]>, isUndone: (error: unknown) => boolean) {
     this.#run = run;
-    this.#mayRepeat = mayRepeat;
+    this.#isUndone = isUndone;
   }
 
   /** @param json one call, as text of a JSON object */
@@ -55,22 +55,22 @@ export class Gatherer<Row> {
 
   async #together(calls: Waiting<Row>[]): Promise<void> {
     try {
-      const rows = await this.#run(`[${calls.map(({ json }) => json).join(',')}]`, calls.length === 1);
-      if (rows.length !== calls.length) throw new Error('a statement did not answer every call');
-      calls.forEach((call, index) => {
-        call.resolve(rows[index] as Row);
+      const rows = await this.#run(`[${calls.map(({ json }) => json).join(',')}]`, false);
+      calls.forEach((call, place) => {
+        call.resolve(rows[place] as Row);
       });
     } catch (error) {
-      if (calls.length > 1 && this.#mayRepeat(error)) await Promise.all(calls.map((call) => this.#alone(call)));
-      else for (const call of calls) call.reject(error);
+      for (const call of calls) {
+        if (this.#isUndone(error)) void this.#alone(call);
+        else call.reject(error);
+      }
     }
   }
 
   async #alone(call: Waiting<Row>): Promise<void> {
     try {
       const [row] = await this.#run(`[${call.json}]`, true);
-      if (row === undefined) throw new Error('a statement did not answer its call');
-      call.resolve(row);
+      call.resolve(row as Row);
     } catch (error) {
       call.reject(error);
     }

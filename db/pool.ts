@@ -28,9 +28,8 @@ export interface Db {
    */
   call<Row extends pg.QueryResultRow>(name: string, text: string, values: unknown[]): Promise<Row[]>;
   /**
-   * As `call`, for a function that takes a JSON array of calls, and whether it is one that stands alone, and gives a row for each in its
-   * order. Calls that come while others are under way share a round trip and a transaction; so they are done together or each alone,
-   * and one never fails with another.
+   * As `call`, for a function that takes a JSON array of calls, and whether it may wait for locks, and gives a row for each in its order.
+   * Calls that come while others are under way share a round trip and a transaction (gather.ts); one never fails with another.
    */
   gather<Row extends pg.QueryResultRow>(name: string, text: string, call: object): Promise<Row>;
   /** Runs `work` in one transaction as the platform role, which sees every tenant: sign-in, sweeper, health. */
@@ -166,7 +165,7 @@ export function openDb(options: { url: string; max?: number; log: Logger }): Db 
   const gathererOf = (name: string, text: string) => {
     const found = gatherers.get(name);
     if (found) return found;
-    const made = new Gatherer<unknown>((calls, alone) => call(name, text, [calls, alone]), isUndone);
+    const made = new Gatherer<unknown>((calls, patient) => call(name, text, [calls, patient]), isUndone);
     gatherers.set(name, made);
     return made;
   };

@@ -133,7 +133,7 @@ BEGIN
   RETURN it;
 END $function$
 ;
-CREATE OR REPLACE FUNCTION public.accept_messages(calls jsonb, alone boolean)
+CREATE OR REPLACE FUNCTION public.accept_messages(calls jsonb, patient boolean)
  RETURNS SETOF message_verdict
  LANGUAGE plpgsql
  SET enable_seqscan TO 'off'
@@ -144,7 +144,7 @@ DECLARE
   c message_call;
   tenant text := '';
 BEGIN
-  PERFORM wait_for_locks(alone);
+  PERFORM wait_for_locks(patient);
   FOR c IN SELECT * FROM jsonb_populate_recordset(NULL::message_call, calls) LOOP
     IF c.tenant_id <> tenant THEN
       tenant := c.tenant_id;
@@ -296,7 +296,7 @@ BEGIN
   RETURN it;
 END $function$
 ;
-CREATE OR REPLACE FUNCTION public.end_dispatches(calls jsonb, alone boolean)
+CREATE OR REPLACE FUNCTION public.end_dispatches(calls jsonb, patient boolean)
  RETURNS SETOF dispatch_ended
  LANGUAGE plpgsql
  SET enable_seqscan TO 'off'
@@ -307,7 +307,7 @@ DECLARE
   c dispatch_end;
   tenant text := '';
 BEGIN
-  PERFORM wait_for_locks(alone);
+  PERFORM wait_for_locks(patient);
   FOR c IN SELECT * FROM jsonb_populate_recordset(NULL::dispatch_end, calls) LOOP
     IF c.tenant_id <> tenant THEN
       tenant := c.tenant_id;
@@ -371,12 +371,12 @@ BEGIN
      LIMIT 50;
 END $function$
 ;
-CREATE OR REPLACE FUNCTION public.wait_for_locks(alone boolean)
+CREATE OR REPLACE FUNCTION public.wait_for_locks(patient boolean)
  RETURNS void
  LANGUAGE plpgsql
 AS $function$
 BEGIN
-  IF NOT alone THEN
+  IF NOT patient THEN
     PERFORM set_config('lock_timeout', '100ms', true);
   END IF;
 END $function$

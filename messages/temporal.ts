@@ -8,6 +8,7 @@ import {
   type WorkflowExecutionStatusName,
   WorkflowNotFoundError,
 } from '@temporalio/client';
+import { BriefContext } from '../runtime/brief-context.js';
 import type { Logger } from '../runtime/logger.js';
 import {
   AGENT_WATCH,
@@ -21,6 +22,7 @@ import {
 import { ensureSearchAttributes, searchAttributes } from './search-attributes.js';
 
 const CALL_TIMEOUT_MS = 5_000;
+const REACH_TIMEOUT_MS = 2_000;
 
 /** What became of a workflow, as far as supervision cares. */
 export type WorkflowFate = 'running' | 'missing' | 'ended_by_operator' | 'ended';
@@ -41,7 +43,7 @@ export interface TemporalLink {
   ensureAgentWatch(): Promise<void>;
   isReachable(): Promise<boolean>;
   /** From here on calls go over the connection of this process's worker; null: over the link's own again. */
-  shareConnection(ofWorker: ConnectionLike | null): void;
+  shareConnection(ofWorker: SharedConnection | null): void;
   close(): Promise<void>;
 }
 
@@ -52,25 +54,34 @@ function fateOf(status: WorkflowExecutionStatusName): WorkflowFate {
     : 'ended';
 }
 
+/** A connection with what calls over it need. */
+interface Line {
+  client: Client;
+  context: BriefContext;
+}
+
+/** A connection of either kind of the SDK's. */
+export type SharedConnection = ConnectionLike & Pick<Connection, 'callContextStorage'>;
+
+function lineOver(connection: SharedConnection, namespace: string): Line {
+  return { client: new Client({ connection, namespace }), context: new BriefContext(connection.callContextStorage) };
+}
+
 class Link implements TemporalLink {
-  readonly #own: Client;
+  readonly #own: Line;
   /** Over the worker's connection, which is what a workflow's first task can come back on. */
-  #shared: Client | null = null;
+  #shared: Line | null = null;
 
   constructor(
     private readonly connection: Connection,
     private readonly namespace: string,
     private readonly visible: boolean,
   ) {
-    this.#own = new Client({ connection, namespace });
+    this.#own = lineOver(connection, namespace);
   }
 
-  get #client(): Client {
-    return this.#shared ?? this.#own;
-  }
-
-  shareConnection(ofWorker: ConnectionLike | null): void {
-    this.#shared = ofWorker && new Client({ connection: ofWorker, namespace: this.namespace });
+  shareConnection(ofWorker: SharedConnection | null): void {
+    this.#shared = ofWorker && lineOver(ofWorker, this.namespace);
   }
 
   async wakeMessage(input: MessageInput): Promise<void> {
@@ -104,20 +115,22 @@ class Link implements TemporalLink {
 
   async ensureAgentWatch(): Promise<void> {
     try {
-      await this.#client.schedule.create({
-        scheduleId: AGENT_WATCH.scheduleId,
-        spec: { intervals: [{ every: AGENT_WATCH.everySeconds * 1_000 }] },
-        policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '1m' },
-        action: {
-          type: 'startWorkflow',
-          workflowType: 'agentWatch',
-          workflowId: AGENT_WATCH.scheduleId,
-          taskQueue: FLEET_QUEUE,
-          args: [],
-          workflowRunTimeout: '10m',
-          staticSummary: 'watch over the agents',
-        },
-      });
+      await this.#call(({ schedule }) =>
+        schedule.create({
+          scheduleId: AGENT_WATCH.scheduleId,
+          spec: { intervals: [{ every: AGENT_WATCH.everySeconds * 1_000 }] },
+          policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '1m' },
+          action: {
+            type: 'startWorkflow',
+            workflowType: 'agentWatch',
+            workflowId: AGENT_WATCH.scheduleId,
+            taskQueue: FLEET_QUEUE,
+            args: [],
+            workflowRunTimeout: '10m',
+            staticSummary: 'watch over the agents',
+          },
+        }),
+      );
     } catch (error) {
       if (!(error instanceof ScheduleAlreadyRunning)) throw error;
     }
@@ -125,7 +138,7 @@ class Link implements TemporalLink {
 
   async isReachable(): Promise<boolean> {
     try {
-      await this.connection.withDeadline(Date.now() + 2_000, () => this.connection.workflowService.getSystemInfo({}));
+      await this.#over(this.#own, REACH_TIMEOUT_MS, ({ connection }) => connection.workflowService.getSystemInfo({}));
       return true;
     } catch {
       return false;
@@ -137,8 +150,11 @@ class Link implements TemporalLink {
   }
 
   #call<T>(work: (client: Client) => Promise<T>): Promise<T> {
-    const client = this.#client;
-    return client.connection.withDeadline(Date.now() + CALL_TIMEOUT_MS, () => work(client));
+    return this.#over(this.#shared ?? this.#own, CALL_TIMEOUT_MS, work);
+  }
+
+  #over<T>({ client, context }: Line, timeoutMs: number, work: (client: Client) => Promise<T>): Promise<T> {
+    return context.during(() => client.connection.withDeadline(Date.now() + timeoutMs, () => work(client)));
   }
 
   #startOf<Input extends MessageInput | SessionInput>(

@@ -1,6 +1,6 @@
 -- T1 and T2 for several messages at once: those that come while others are on their way share a round trip, a transaction and a commit.
--- Each function takes an array of calls and gives a row for each, in its order. What fails one call undoes them all; whoever called
--- then makes each `alone`. Only a call that stands alone waits for a lock as long as it takes.
+-- Each function takes an array of calls and gives a row for each, in its order. What fails one call undoes them all, and so does a lock
+-- that is not to be had at once; whoever called then makes each by itself, `patient`.
 
 -- One index instead of two: the key gives a tenant's newest events first.
 ALTER TABLE events DROP CONSTRAINT events_pkey, ADD PRIMARY KEY (tenant_id, occurred_at, event_id);
@@ -250,21 +250,21 @@ BEGIN
   RETURN it;
 END $$;
 
--- Several are not to stand still because one of them has to wait: it gets its turn alone.
-CREATE FUNCTION wait_for_locks(alone boolean) RETURNS void LANGUAGE plpgsql AS $$
+-- Nobody else's call is to stand still because one has to wait.
+CREATE FUNCTION wait_for_locks(patient boolean) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-  IF NOT alone THEN
+  IF NOT patient THEN
     PERFORM set_config('lock_timeout', '100ms', true);
   END IF;
 END $$;
 
-CREATE FUNCTION accept_messages(calls jsonb, alone boolean) RETURNS SETOF message_verdict LANGUAGE plpgsql
+CREATE FUNCTION accept_messages(calls jsonb, patient boolean) RETURNS SETOF message_verdict LANGUAGE plpgsql
   SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   c message_call;
   tenant text := '';
 BEGIN
-  PERFORM wait_for_locks(alone);
+  PERFORM wait_for_locks(patient);
   FOR c IN SELECT * FROM jsonb_populate_recordset(NULL::message_call, calls) LOOP
     IF c.tenant_id <> tenant THEN
       tenant := c.tenant_id;
@@ -274,13 +274,13 @@ BEGIN
   END LOOP;
 END $$;
 
-CREATE FUNCTION end_dispatches(calls jsonb, alone boolean) RETURNS SETOF dispatch_ended LANGUAGE plpgsql
+CREATE FUNCTION end_dispatches(calls jsonb, patient boolean) RETURNS SETOF dispatch_ended LANGUAGE plpgsql
   SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   c dispatch_end;
   tenant text := '';
 BEGIN
-  PERFORM wait_for_locks(alone);
+  PERFORM wait_for_locks(patient);
   FOR c IN SELECT * FROM jsonb_populate_recordset(NULL::dispatch_end, calls) LOOP
     IF c.tenant_id <> tenant THEN
       tenant := c.tenant_id;

@@ -1,0 +1,133 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { Caller } from '../../contracts/auth.js';
+import { type Db, openDb } from '../../db/pool.js';
+import { draftOf } from '../../messages/draft.js';
+import { acceptInOne, endInOne } from '../../messages/transactions.js';
+import { newId } from '../../runtime/ids.js';
+import { createLogger } from '../../runtime/logger.js';
+import { type FreshDatabase, freshDatabase } from '../setup/database.js';
+import { RowLock } from '../setup/row-lock.js';
+import { until } from '../setup/until.js';
+
+const MANY = 100;
+const TENANTS = [newId('ten'), newId('ten')] as const;
+
+let database: FreshDatabase;
+let db: Db;
+let instance: string;
+beforeAll(async () => {
+  database = await freshDatabase();
+  db = openDb({ url: database.url, log: createLogger({ level: 'silent' }) });
+  await database.query("INSERT INTO tenants (tenant_id, name) SELECT t, 'test' FROM unnest($1::text[]) t", [TENANTS]);
+});
+afterAll(async () => {
+  await db?.close();
+  await database?.drop();
+});
+beforeEach(async () => {
+  instance = newId('con');
+  await database.query(
+    `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, status, mesh_id, connection_epoch, max_concurrent_sessions)
+     SELECT t, $2, 'worker', 'connected', 'available', 'mesh_1', 1, 0 FROM unnest($1::text[]) t`,
+    [TENANTS, instance],
+  );
+});
+
+function callerOf(tenant_id: string): Caller {
+  return { tenant_id, credential_id: 'cred_1', agent_type: 'x', scopes: ['full'], sub: 'tester', iat: 0, exp: 0 };
+}
+
+/** T1 of one message. */
+async function accept(messageId: string, options: { tenant?: string; text?: string; contextId?: string } = {}) {
+  const { tenant = TENANTS[0], text = messageId, contextId } = options;
+  const message = { kind: 'message', role: 'user', messageId, parts: [{ kind: 'text', text }] } as const;
+  const params = {
+    message: { ...message, parts: [...message.parts], ...(contextId && { contextId }) },
+    metadata: { instance_id: instance },
+  };
+  const draft = draftOf(callerOf(tenant), params, { method: 'message/send' });
+  const dispatch_id = newId('dsp');
+  const row = await acceptInOne(db, draft, 0, { dispatch_id, mesh_id: 'mesh_1' });
+  return { row, ref: { tenant_id: tenant, message_id: row.its_message, dispatch_id }, draft };
+}
+
+/** Transactions that wrote for `work`. */
+async function transactionsOf(work: () => Promise<unknown>): Promise<number> {
+  const count = async () => {
+    const [found] = await database.query<{ n: string }>('SELECT count(DISTINCT xact_id) AS n FROM events');
+    return Number(found?.n);
+  };
+  const before = await count();
+  await work();
+  return (await count()) - before;
+}
+
+const names = (count: number) => Array.from({ length: count }, (_, place) => `${instance}-${place}`);
+
+test('messages that come at once share transactions, and each gets its own answer', async () => {
+  let sent: Awaited<ReturnType<typeof accept>>[] = [];
+  const accepting = await transactionsOf(async () => {
+    sent = await Promise.all(names(MANY).map((name, place) => accept(name, { tenant: TENANTS[place % 2] as string })));
+  });
+  expect(sent.map(({ row }) => row.verdict)).toEqual(sent.map(() => 'dispatched'));
+  expect(sent.map(({ row }) => row.its_message)).toEqual(sent.map(({ draft }) => draft.message_id));
+  expect(accepting).toBeLessThan(MANY / 4);
+  const ending = await transactionsOf(async () => {
+    const ends = await Promise.all(
+      sent.map(({ ref }, place) => {
+        const output = { artifacts: [], usage: null, assistant_output: `answer ${place}`, status_message: null };
+        return endInOne(db, ref, 1, { state: 'completed', error: null, output });
+      }),
+    );
+    expect(ends.map((found) => found?.end.state)).toEqual(ends.map(() => 'completed'));
+  });
+  expect(ending).toBeLessThan(MANY / 4);
+  const rows = await database.query<{ message_id: string; tenant_id: string; assistant_output: string }>(
+    'SELECT message_id, tenant_id, assistant_output FROM messages WHERE instance_id = $1',
+    [instance],
+  );
+  const written = new Map(rows.map((row) => [row.message_id, row]));
+  expect(sent.map(({ ref }) => written.get(ref.message_id)?.assistant_output)).toEqual(
+    sent.map((_, place) => `answer ${place}`),
+  );
+  expect(sent.map(({ ref }) => written.get(ref.message_id)?.tenant_id)).toEqual(sent.map(({ ref }) => ref.tenant_id));
+});
+
+test('a repeat beside its first is the same message, other content is refused', async () => {
+  const [first, repeat, other] = await Promise.all([
+    accept(instance),
+    accept(instance),
+    accept(instance, { text: 'other' }),
+  ]);
+  expect([first, repeat, other].map(({ row }) => row.verdict)).toEqual(['dispatched', 'repeat', 'mismatch']);
+  expect(repeat?.row.its_message).toBe(first?.row.its_message);
+});
+
+test('one that the database cannot take fails alone', async () => {
+  const all = await Promise.allSettled(
+    names(9).map((name, place) => accept(name, place === 4 ? { text: '\u0000' } : {})),
+  );
+  expect(all.map(({ status }) => status)).toEqual(all.map((_, place) => (place === 4 ? 'rejected' : 'fulfilled')));
+});
+
+test('an end of another epoch is refused alone', async () => {
+  const sent = await Promise.all(names(8).map((name) => accept(name)));
+  const ends = await Promise.all(
+    sent.map(({ ref }, place) => endInOne(db, ref, place === 3 ? 2 : 1, { state: 'completed', error: null })),
+  );
+  expect(ends.map((found) => found?.end.state)).toEqual(
+    ends.map((_, place) => (place === 3 ? undefined : 'completed')),
+  );
+});
+
+test('who waits for a lock holds nobody up', async () => {
+  const { row } = await accept(`${instance}-first`);
+  const lock = await RowLock.on(database.url, 'SELECT 1 FROM sessions WHERE session_id = $1', [row.its_session]);
+  const locked = names(3).map((name) => accept(`${name}-locked`, { contextId: row.its_session }));
+  const others = await Promise.all(names(20).map((name) => accept(name)));
+  expect(others.map((found) => found.row.verdict)).toEqual(others.map(() => 'dispatched'));
+  await until(() => lock.waiters(), { what: 'somebody who waits for the lock' });
+  expect((await accept(`${instance}-late`)).row.verdict).toBe('dispatched');
+  await lock.release();
+  expect((await Promise.all(locked)).map((found) => found.row.verdict)).toEqual(locked.map(() => 'dispatched'));
+});
