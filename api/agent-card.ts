@@ -1,4 +1,5 @@
-import type { AgentCard03, AgentCard10, CardSkill, CardVersion } from '../contracts/agent-card.js';
+import type { A2aVersion } from '../contracts/a2a.js';
+import type { AgentCard03, AgentCard10, CardSkill } from '../contracts/agent-card.js';
 import type { TokenClaims } from '../contracts/auth.js';
 import { type FleetSkills, listSkills } from '../db/skills.js';
 import type { ApiDeps } from './deps.js';
@@ -18,9 +19,8 @@ const PLATFORM_SKILL: CardSkill = {
 };
 const MEDIA_TYPES = ['text/plain', 'application/json'];
 const CAPABILITIES = { streaming: true, pushNotifications: false };
-const EXTENDED_CARD = false;
 /** Spoken on `/send`, the preferred one first. */
-const PROTOCOL_VERSIONS = ['0.3'];
+const PROTOCOL_VERSIONS = ['1.0', '0.3'];
 const BEARER = { scheme: 'bearer', bearerFormat: 'JWT', description: 'From POST /auth/get_token' };
 
 function text(value: unknown): string | undefined {
@@ -80,14 +80,14 @@ function card03(deps: CardDeps, fleet: FleetSkills | null): AgentCard03 {
     capabilities: { ...CAPABILITIES, stateTransitionHistory: false },
     securitySchemes: { bearer: { type: 'http', ...BEARER } },
     security: [{ bearer: [] }],
-    supportsAuthenticatedExtendedCard: EXTENDED_CARD,
+    supportsAuthenticatedExtendedCard: true,
   };
 }
 
 function card10(deps: CardDeps, fleet: FleetSkills | null): AgentCard10 {
   return {
     ...commonFields(deps, fleet),
-    capabilities: { ...CAPABILITIES, extendedAgentCard: EXTENDED_CARD },
+    capabilities: { ...CAPABILITIES, extendedAgentCard: true },
     securitySchemes: { bearer: { httpAuthSecurityScheme: BEARER } },
     securityRequirements: [{ schemes: { bearer: { list: [] } } }],
   };
@@ -97,7 +97,7 @@ function card10(deps: CardDeps, fleet: FleetSkills | null): AgentCard10 {
  * The platform's agent card (a2a.md).
  * @param fleet the skills of the caller's agents; null for a caller without a token
  */
-export function agentCard(deps: CardDeps, version: CardVersion, fleet: FleetSkills | null): AgentCard03 | AgentCard10 {
+export function agentCard(deps: CardDeps, version: A2aVersion, fleet: FleetSkills | null): AgentCard03 | AgentCard10 {
   return version === '1.0' ? card10(deps, fleet) : card03(deps, fleet);
 }
 
@@ -113,7 +113,7 @@ export function fleetOf({ db }: CardDeps, { tenant_id }: Caller): Promise<FleetS
 export async function extendedCard(
   deps: CardDeps,
   caller: Caller,
-  version: CardVersion,
+  version: A2aVersion,
 ): Promise<AgentCard03 | AgentCard10> {
   return agentCard(deps, version, await fleetOf(deps, caller));
 }

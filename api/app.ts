@@ -1,5 +1,6 @@
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify';
 import { LIMITS } from '../contracts/limits.js';
+import { extendedCard } from './agent-card.js';
 import type { ApiDeps } from './deps.js';
 import { useAuthentication } from './plugins/authentication.js';
 import { answerClientError } from './plugins/client-error.js';
@@ -60,7 +61,7 @@ export function buildApi(deps: ApiDeps): FastifyInstance {
   authRoutes(app, deps);
   credentialRoutes(app, deps);
   sessionRoutes(app, deps);
-  sendRoutes(app, deps);
+  sendRoutes(app, { ...deps, extendedCard: (caller, version) => extendedCard(deps, caller, version) });
   messageRoutes(app, deps);
   agentRoutes(app, deps);
   toolRoutes(app, deps);

@@ -1,8 +1,5 @@
 import { z } from 'zod';
 
-/** The versions of A2A that the platform has a card of. */
-export type CardVersion = '0.3' | '1.0';
-
 const Texts = z.array(z.string());
 
 /** What an agent can do, as both versions spell it. */

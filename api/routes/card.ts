@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
-import type { CardVersion } from '../../contracts/agent-card.js';
+import type { A2aVersion } from '../../contracts/a2a.js';
 import { OPERATIONS } from '../../contracts/operations.js';
 import { agentCard, type CardDeps, fleetOf } from '../agent-card.js';
 
 const MAX_AGE_SECONDS = 60;
 
 /** Whoever asks in another version than 1.x, or in none, gets the card that names every version. */
-function versionOf(header: string | string[] | undefined): CardVersion {
+function versionOf(header: string | string[] | undefined): A2aVersion {
   return /^1\.\d+$/.test([header].flat().join(',').trim()) ? '1.0' : '0.3';
 }
 

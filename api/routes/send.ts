@@ -57,6 +57,16 @@ async function pour(
   }
 }
 
+/** Clients of 0.3 read the answer of a streaming method as a stream, also one that is only an error; those of 1.0 do not. */
+function wantsStream({ headers: { accept = '' } }: FastifyRequest, version: A2aVersion): boolean {
+  return version === '0.3' && accept.includes('text/event-stream');
+}
+
+/** A stream that ends with an error before its first event. */
+function refusal(error: RpcError): AsyncIterable<never> {
+  return { [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(error) }) };
+}
+
 /** `/send`: A2A 0.3 and 1.0 over JSON-RPC, by the header `A2A-Version` (a2a.md). JSON-RPC errors ride on HTTP 200. */
 export function sendRoutes(app: FastifyInstance, deps: Deps): void {
   const { path, access } = OPERATIONS.send;
@@ -80,7 +90,10 @@ export function sendRoutes(app: FastifyInstance, deps: Deps): void {
     const method = methodOf(version, name);
     const context = contextOf(request, reply, version);
     if (method.kind === 'answer') return rpcResult(id, await method.call(params, context));
-    const events = await method.call(params, context);
+    const events = await method.call(params, context).catch((error: unknown) => {
+      if (error instanceof RpcError && wantsStream(request, version)) return refusal(error);
+      throw error;
+    });
     reply.hijack();
     await pour(request, reply, id, events, context);
     return reply;

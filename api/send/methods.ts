@@ -5,6 +5,7 @@ import {
   TaskIdParams,
   TaskQueryParams,
 } from '../../contracts/a2a.js';
+import { sendResultTo1 } from '../../contracts/a2a-1-reply.js';
 import {
   GetTaskRequest,
   ListTasksRequest,
@@ -41,7 +42,7 @@ function table(deps: MethodDeps): NamedMethod[] {
   return [
     ...answering(send, {
       '0.3': { name: 'message/send', params: MessageSendParams, result: asIs },
-      '1.0': { name: 'SendMessage', params: SendMessageRequest, result: eventTo1 },
+      '1.0': { name: 'SendMessage', params: SendMessageRequest, result: sendResultTo1 },
     }),
     ...streaming(stream, {
       '0.3': { name: 'message/stream', params: MessageSendParams, result: asIs },

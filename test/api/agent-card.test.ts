@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { extendedCard } from '../../api/agent-card.js';
 import { AgentCard03, AgentCard10 } from '../../contracts/agent-card.js';
 import { freshDatabase } from '../setup/database.js';
 import { type ServedApi, serveApi } from './served-api.js';
@@ -37,6 +36,8 @@ test.each([undefined, '', '0.3', '0.3.0', '7.0', 'nonsense'])(
       protocolVersion: '0.3.0',
       url: `${api.baseUrl}/send`,
       preferredTransport: 'JSONRPC',
+      supportedInterfaces: ['1.0', '0.3'].map((protocolVersion) => ({ protocolBinding: 'JSONRPC', protocolVersion })),
+      supportsAuthenticatedExtendedCard: true,
       security: [{ bearer: [] }],
       securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } },
       skills: [{ id: 'fleet.route' }],
@@ -51,6 +52,7 @@ test('the card of A2A 1.0 as ProtoJSON, without a member of another version', as
   const { body } = await card({ 'a2a-version': '1.0' });
   expect(AgentCard10.strict().parse(body)).toMatchObject({
     securitySchemes: { bearer: { httpAuthSecurityScheme: { scheme: 'bearer', bearerFormat: 'JWT' } } },
+    capabilities: { extendedAgentCard: true },
     securityRequirements: [{ schemes: { bearer: { list: [] } } }],
     skills: [{ id: 'fleet.route' }],
   });
@@ -61,8 +63,11 @@ test.each(['0.3', '1.0'] as const)('with a token, the skills of its fleet (A2A %
   const own = await card({ ...headers, 'a2a-version': version });
   expect((own.body as { skills: unknown }).skills).toEqual(FLEET_SKILLS);
   expect(own.headers.get('cache-control')).toBe('private, max-age=60');
-  const deps = { db: api.db, baseUrl: () => api.baseUrl, version: '0.0.0' };
-  expect(await extendedCard(deps, { tenant_id: api.tenantId }, version)).toEqual(own.body);
+  const method = version === '1.0' ? 'GetExtendedAgentCard' : 'agent/getAuthenticatedExtendedCard';
+  const call = { jsonrpc: '2.0', id: 1, method, params: {} };
+  const asked = { ...headers, 'content-type': 'application/json', 'a2a-version': version };
+  const extended = await api.client.raw('/send', JSON.stringify(call), asked);
+  expect(extended.body).toEqual({ jsonrpc: '2.0', id: 1, result: own.body });
 });
 
 test('a body that the caller holds is not sent again, and each caller and version has a body of its own', async () => {

@@ -262,6 +262,23 @@ test('a stream that cannot begin is a JSON-RPC error', async () => {
   expect(answer.headers.get('content-type')).toContain('application/json');
 });
 
+test('whoever reads only a stream gets the error of one that cannot begin as its event', async () => {
+  const params = { message: message({ contextId: 'ses_x' }) };
+  const headers = { ...(await api.client.headers()), accept: 'text/event-stream' };
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 'rpc-1', method: 'message/stream', params });
+  const response = await fetch(`${api.baseUrl}/send/`, { method: 'POST', headers, body });
+  expect(response.headers.get('content-type')).toContain('text/event-stream');
+  const [, data = ''] = /^data: (.*)$/m.exec(await response.text()) ?? [];
+  expect(JSON.parse(data)).toMatchObject({ jsonrpc: '2.0', id: 'rpc-1', error: { code: -32602 } });
+  const newer = await fetch(`${api.baseUrl}/send`, {
+    method: 'POST',
+    headers: { ...headers, 'a2a-version': '1.0' },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 'rpc-1', method: 'SubscribeToTask', params: { id: 'msg_x' } }),
+  });
+  expect(newer.headers.get('content-type')).toContain('application/json');
+  expect(await newer.json()).toMatchObject({ error: { code: -32001 } });
+});
+
 test('a reader who leaves ends its stream, and the task goes on', async () => {
   const before = await latestMessage();
   const leaving = new AbortController();
