@@ -40,7 +40,8 @@ export function createTaskMethods({ gateway }: Pick<ApiDeps, 'gateway'>) {
       const { tenant_id } = context.caller;
       const { status } = await gateway.task(tenant_id, id, { historyLength: 0 });
       const untilTerminal = context.version === '1.0';
-      if (untilTerminal && isTerminal(status.state))
+      // Who goes on after an event has not been told of the end.
+      if (untilTerminal && context.lastEventId === undefined && isTerminal(status.state))
         throw new RpcError('UNSUPPORTED_OPERATION', `The task is already ${status.state}.`, 'ALREADY_TERMINAL');
       return gateway.stream(tenant_id, id, { ...followedBy(context), untilTerminal });
     },

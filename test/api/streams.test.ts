@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { EventSourceParserStream } from 'eventsource-parser/stream';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { StreamEvent, Task } from '../../contracts/a2a.js';
 import type { Artifact } from '../../contracts/parts.js';
 import type { BusEvent } from '../../messages/bus.js';
 import { createGateway } from '../../messages/gateway.js';
 import { freshDatabase } from '../setup/database.js';
-import { until } from '../setup/until.js';
+import { assembled, StreamReader } from '../setup/stream-reader.js';
 import { ASKS, answerMessage, joinOnRecord } from './moving.js';
 import { type ServedApi, serveApi } from './served-api.js';
 
@@ -17,49 +16,9 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-interface Numbered {
-  id: string;
-  event: StreamEvent;
-}
-
-/** A reader of one message's stream over plain HTTP. */
-class Reader {
-  readonly seen: Numbered[] = [];
-  readonly done: Promise<void>;
-  readonly #leaving = new AbortController();
-
-  constructor(message: object, lastEventId?: string) {
-    this.done = this.#read(message, lastEventId).catch((error: unknown) => {
-      if (!this.#leaving.signal.aborted) throw error;
-    });
-  }
-
-  get events(): StreamEvent[] {
-    return this.seen.map(({ event }) => event);
-  }
-
-  async leave(): Promise<void> {
-    this.#leaving.abort();
-    await this.done;
-  }
-
-  async has(count: number): Promise<void> {
-    await until(() => this.seen.length >= count, { what: `${count} events` });
-  }
-
-  async #read(message: object, lastEventId: string | undefined): Promise<void> {
-    const response = await fetch(`${api.baseUrl}/send`, {
-      method: 'POST',
-      headers: { ...(await api.client.headers()), ...(lastEventId !== undefined && { 'last-event-id': lastEventId }) },
-      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'message/stream', params: { message } }),
-      signal: this.#leaving.signal,
-    });
-    const body = response.body?.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream());
-    for await (const { id = '', data } of body ?? []) {
-      this.seen.push({ id, event: (JSON.parse(data) as { result: StreamEvent }).result });
-    }
-  }
-}
+/** Sends the message and reads its stream. */
+const read = (message: object, lastEventId?: string) =>
+  new StreamReader(api.client, 'message/stream', { message }, lastEventId);
 
 const newMessage = (change: object = {}) => ({
   kind: 'message',
@@ -71,7 +30,7 @@ const newMessage = (change: object = {}) => ({
 
 /** A message with somebody who reads its stream, and what an agent says. */
 async function told(message: { messageId: string } = newMessage()) {
-  const reader = new Reader(message);
+  const reader = read(message);
   await reader.has(1);
   const { id } = reader.events[0] as Task;
   const say = (event: BusEvent) => api.core.bus.publish(api.tenantId, id, event);
@@ -84,32 +43,15 @@ function textArtifact(artifactId: string, text: string): Artifact {
   return { artifactId, parts: [{ kind: 'text', text }] };
 }
 
-/** The artifacts that a client has who puts together what it is told. */
-function assembled(events: StreamEvent[]): Map<string, string> {
-  const artifacts = new Map<string, string>();
-  const text = ({ parts }: Artifact) => parts.map((part) => (part.kind === 'text' ? part.text : '')).join('');
-  for (const event of events) {
-    if (event.kind === 'task') artifacts.clear();
-    for (const artifact of event.kind === 'task' ? (event.artifacts ?? []) : []) {
-      artifacts.set(artifact.artifactId, text(artifact));
-    }
-    if (event.kind !== 'artifact-update') continue;
-    const before = event.append ? artifacts.get(event.artifact.artifactId) : '';
-    if (before === undefined) throw new Error(`nothing to append to: ${JSON.stringify(event)}`);
-    artifacts.set(event.artifact.artifactId, before + text(event.artifact));
-  }
-  return artifacts;
-}
-
 const outcome = (...artifacts: Artifact[]) => ({ state: 'completed' as const, artifacts });
 /** Without the states that are over by the time of a resume: those are not told again. */
 const lasting = (events: StreamEvent[]) =>
   events.filter((event) => event.kind !== 'status-update' || event.final || event.status.message !== undefined);
 
 /** From each event of a stream that has ended, a reader is told those after it. */
-async function expectResumable(message: object, { seen, events }: Reader): Promise<void> {
+async function expectResumable(message: object, { seen, events }: StreamReader): Promise<void> {
   for (const [index, { id }] of seen.entries()) {
-    const late = new Reader(message, id);
+    const late = read(message, id);
     await late.done;
     expect(late.events).toEqual(lasting(events.slice(index + 1)));
   }
@@ -125,7 +67,7 @@ describe('a reader that comes back with Last-Event-ID', () => {
     chunk('a', 'three', true);
     await reader.has(6);
     const early = reader.seen[2];
-    const again = new Reader(message, early?.id);
+    const again = read(message, early?.id);
     await again.has(3);
     await answerMessage(api, id, outcome(textArtifact('a', 'one two three'), textArtifact('b', 'other')));
     await Promise.all([reader.done, again.done]);
@@ -160,7 +102,7 @@ describe('a reader that comes back with Last-Event-ID', () => {
     const words = Array.from({ length: 400 }, (_, n) => `${n + 1} `);
     for (const word of words) chunk('a', word, true);
     chunk('b', 'begun late', false);
-    const again = new Reader(message, reader.seen[1]?.id);
+    const again = read(message, reader.seen[1]?.id);
     await again.has(2);
     await answerMessage(api, id, outcome(textArtifact('a', `0 ${words.join('')}`), textArtifact('b', 'begun late')));
     await again.done;
@@ -178,7 +120,7 @@ describe('a reader that comes back with Last-Event-ID', () => {
     'begins anew with an id that is none of this stream: %.20s',
     async (lastEventId) => {
       const { message, reader } = await told();
-      const again = new Reader(message, lastEventId);
+      const again = read(message, lastEventId);
       await again.has(1);
       expect(again.seen[0]).toEqual(reader.seen[0]);
       await Promise.all([reader.leave(), again.leave()]);
@@ -190,7 +132,7 @@ describe('a reader that comes back with Last-Event-ID', () => {
     const other = await told();
     one.chunk('a', 'text', false);
     await one.reader.has(2);
-    const again = new Reader(other.message, one.reader.seen[1]?.id);
+    const again = read(other.message, one.reader.seen[1]?.id);
     await again.has(1);
     expect(again.events[0]).toMatchObject({ kind: 'task', id: other.id });
     await Promise.all([one.reader, other.reader, again].map((reader) => reader.leave()));
@@ -206,7 +148,7 @@ describe('a message that asks a human', () => {
     await reader.done;
     const asked = reader.seen.at(-1);
     expect(asked?.event).toMatchObject({ final: true, status: { state: 'input-required' } });
-    const idle = new Reader(message, asked?.id);
+    const idle = read(message, asked?.id);
     await idle.done;
     expect(idle.seen).toEqual([]);
 
@@ -214,7 +156,7 @@ describe('a message that asks a human', () => {
     const next = await told(answer);
     next.chunk('b', 'after', false);
     await next.reader.has(2);
-    const resumed = new Reader(message, asked?.id);
+    const resumed = read(message, asked?.id);
     await resumed.has(2);
     await answerMessage(api, id, outcome(textArtifact('b', 'after')));
     await Promise.all([next.reader.done, resumed.done]);

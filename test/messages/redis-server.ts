@@ -4,7 +4,7 @@ import { onTestFinished } from 'vitest';
 import { freePort } from '../../embedded/free-port.js';
 
 /** A Redis of one test, on a port of its own, with nothing on disk. */
-interface RedisServer {
+export interface RedisServer {
   url: string;
   /** Ends the process at once, as a crash would. */
   kill(): Promise<void>;
@@ -35,6 +35,13 @@ async function spawnRedis(port: number): Promise<ChildProcess> {
 
 /** Starts redis-server for the running test and ends it afterwards. */
 export async function redisServer(): Promise<RedisServer> {
+  const server = await startRedis();
+  onTestFinished(() => server.kill());
+  return server;
+}
+
+/** Starts redis-server; the caller ends it. */
+export async function startRedis(): Promise<RedisServer> {
   const port = await freePort();
   let child = await spawnRedis(port);
   const kill = async (): Promise<void> => {
@@ -43,7 +50,6 @@ export async function redisServer(): Promise<RedisServer> {
     child.kill('SIGKILL');
     await ended;
   };
-  onTestFinished(kill);
   return {
     url: `redis://127.0.0.1:${port}`,
     kill,
