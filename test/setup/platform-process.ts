@@ -31,6 +31,8 @@ export interface PlatformOptions {
   env?: Record<string, string>;
   /** Whom its client speaks for; the platform's first credential when absent. */
   credential?: { client_id: string; client_secret: string };
+  /** Runs these roles only, for example `mesh,worker`, without `dev.json`; all of `npm start` when absent. */
+  roles?: string;
   /** Where the pid is noted for the clean-up of a run that fails. */
   register?: string;
 }
@@ -79,6 +81,7 @@ export class TestPlatform {
 
   /** Starts it and waits until it says that it is ready. */
   async start(): Promise<this> {
+    if (this.#options.roles) return this.#startRoles();
     const devFile = join(this.dataDir, 'dev.json');
     mkdirSync(this.dataDir, { recursive: true, mode: 0o755 });
     rmSync(devFile, { force: true });
@@ -138,9 +141,35 @@ export class TestPlatform {
     return (await processTree(this.pid)).filter((process) => process.pid !== this.pid && command.test(process.command));
   }
 
+  /** One with `--roles` says on its standard output that it is ready, and where. */
+  async #startRoles(): Promise<this> {
+    mkdirSync(this.dataDir, { recursive: true, mode: 0o755 });
+    const begin = this.log().length;
+    await this.#spawn();
+    const [, baseUrl = '', meshUrl = ''] = await until(
+      () => this.#exited || /^Ready: .*; API (\S+), mesh (\S+)$/m.exec(this.log().slice(begin)),
+      { timeoutMs: READY_TIMEOUT_MS, what: 'the ready roles' },
+    );
+    if (this.#exited) throw new Error(`the roles ended at their start: ${this.#exited}\n${this.log().slice(-4_000)}`);
+    const { client_id = '', client_secret = '' } = this.#options.credential ?? {};
+    this.#devJson = {
+      base_url: baseUrl,
+      mesh_url: meshUrl,
+      temporal_ui_url: null,
+      temporal_address: '',
+      database_url: '',
+      ca_file: join(this.dataDir, 'tls', 'ca.pem'),
+      client_id,
+      client_secret,
+      tenant_id: '',
+    };
+    return this;
+  }
+
   async #spawn(): Promise<void> {
     const output = openSync(join(this.dataDir, 'platform.out'), 'a');
-    const child = spawn(process.execPath, ['--enable-source-maps', START], {
+    const roles = this.#options.roles ? ['--roles', this.#options.roles] : [];
+    const child = spawn(process.execPath, ['--enable-source-maps', START, ...roles], {
       cwd: this.dataDir,
       env: { ...inherited(), ...BASE_SETTINGS, FLEET_DATA_DIR: this.dataDir, ...this.#options.env },
       stdio: ['ignore', output, output],

@@ -16,10 +16,17 @@ export interface SharedPlatform {
   database: FreshDatabase;
   /** A Temporal client in the platform's own namespace. */
   temporal: Client;
-  /** Starts a second process on the same database and namespace, as another machine would be; its client is the same tenant's. */
-  startPeer(): Promise<TestPlatform>;
+  /** Starts another process on the same database and namespace, as another machine would be; its client is the same tenant's. */
+  startPeer(options?: PeerOptions): Promise<TestPlatform>;
   /** Stops the platform and its peers, rejects if its record contradicts itself, and drops what it had. */
   dispose(): Promise<void>;
+}
+
+export interface PeerOptions {
+  /** All of `npm start` when absent. */
+  roles?: string;
+  /** Beside what the first process was given. */
+  env?: Record<string, string>;
 }
 
 async function createNamespace(connection: Connection, namespace: string): Promise<void> {
@@ -53,12 +60,13 @@ export async function startPlatform(
     ...env,
   };
   const processes: TestPlatform[] = [];
-  const add = (credential?: { client_id: string; client_secret: string }): TestPlatform => {
+  const add = (credential?: { client_id: string; client_secret: string }, peer: PeerOptions = {}): TestPlatform => {
     const added = new TestPlatform({
       dataDir: mkdtempSync(join(inject('runDir'), 'platform-')),
       register: join(inject('runDir'), 'processes'),
-      env: settings,
+      env: { ...settings, ...peer.env },
       ...(credential && { credential }),
+      ...(peer.roles && { roles: peer.roles }),
     });
     processes.push(added);
     return added;
@@ -81,7 +89,8 @@ export async function startPlatform(
     await database.drop();
     throw error;
   }
-  const startPeer = () => add(platform.devJson()).start();
+  const { client_id, client_secret } = platform.devJson();
+  const startPeer = (peer?: PeerOptions) => add({ client_id, client_secret }, peer).start();
   return { platform, database, temporal: new Client({ connection, namespace }), startPeer, dispose };
 }
 
