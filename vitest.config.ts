@@ -4,7 +4,11 @@ import { configDefaults, defineConfig } from 'vitest/config';
 
 /** Test files for programs that a bare machine may lack. CI installs both; elsewhere they are left out, and said so. */
 const NEEDS: Record<string, string[]> = {
-  'redis-server': ['test/messages/bus-redis.test.ts'],
+  'redis-server': [
+    'test/messages/bus-redis.test.ts',
+    'test/mesh/tool-nodes.test.ts',
+    'test/system/tools-nodes.test.ts',
+  ],
   mvn: ['test/embedded/time-skipping.test.ts'],
 };
 

@@ -92,7 +92,7 @@ export class MeshBench {
     options: Partial<Omit<MeshServerOptions, 'config' | 'timings'>> & NodeSettings = {},
   ): Promise<MeshNodeUnderTest> {
     const { timings, environment, ...rest } = options;
-    const meshId = newId('mesh');
+    const meshId = options.meshId ?? newId('mesh');
     const server = createMeshServer({
       config: readConfig({ FLEET_MESH_PORT: '0', RESUME_WINDOW_MS: '60000', ...environment }),
       db: this.core.db,

@@ -1,0 +1,115 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { createRedisLink } from '../../mesh/tool-link-redis.js';
+import { newId } from '../../runtime/ids.js';
+import { createLogger } from '../../runtime/logger.js';
+import { redisServer } from '../messages/redis-server.js';
+import { type FreshDatabase, freshDatabase } from '../setup/database.js';
+import { until } from '../setup/until.js';
+import type { BenchAgent } from './bench-agent.js';
+import { MeshBench, type MeshNodeUnderTest } from './mesh-bench.js';
+import { ask, callTool, refusedWith, resultOf, take } from './tool-bench.js';
+
+let database: FreshDatabase;
+let bench: MeshBench;
+
+beforeAll(async () => {
+  database = await freshDatabase();
+  bench = new MeshBench(database);
+});
+beforeEach(async () => {
+  await bench.reset();
+});
+afterAll(() => database.drop());
+
+const ok = (result: unknown) => ({ ok: true, result });
+const log = createLogger({ level: 'silent' });
+
+interface LinkedNode {
+  node: MeshNodeUnderTest;
+  /** Cuts it off from the others, as its death would. */
+  vanish(): Promise<void>;
+}
+
+async function linkedNode(url: string): Promise<LinkedNode> {
+  const meshId = newId('mesh');
+  const link = createRedisLink({ url, nodeId: meshId, log });
+  onTestFinished(() => link.close());
+  return { node: await bench.node({ meshId, tools: bench.tools(link) }), vanish: () => link.close() };
+}
+
+async function join({ node }: LinkedNode, instanceId: string, ...tools: string[]): Promise<BenchAgent> {
+  await bench.register(instanceId);
+  return (await node.join(instanceId, { tools })).agent;
+}
+
+/** Two nodes that reach each other, with a caller on the one and the agent that lists `t` on the other. */
+async function twoNodes() {
+  const { url } = await redisServer();
+  const [here, there] = [await linkedNode(url), await linkedNode(url)];
+  const [a, b] = [await join(here, 'a'), await join(there, 'b', 't')];
+  // The links open by themselves.
+  b.onFrame(({ type, id, payload }) => {
+    if (type === 'tool_call' && (payload.arguments as { warm?: true }).warm) b.send('tool_result', ok('warm'), id);
+  });
+  await until(async () => (await ask(a, { tool: 't', arguments: { warm: true } })).ok);
+  await take(b, 't');
+  return { here, there, a, b };
+}
+
+describe('a call from one node to another', () => {
+  it('arrives, and its result comes back', async () => {
+    const { a, b } = await twoNodes();
+    const id = callTool(a, { tool: 't', arguments: { x: 1 }, deadline_ms: 20_000 });
+    const call = await take(b, 't');
+    expect(call.payload).toMatchObject({ arguments: { x: 1 }, caller: { instance_id: 'a' } });
+    call.result(ok({ y: 2 }));
+    expect(await resultOf(a, id)).toEqual(ok({ y: 2 }));
+    expect(b.count('tool_call')).toBe(2);
+  });
+
+  it('carries its chain, so that loops are seen, and is canceled with what was called on its behalf', async () => {
+    const { here, a, b } = await twoNodes();
+    const c = await join(here, 'c', 'u');
+    callTool(a, { tool: 't' });
+    const outer = await take(b, 't');
+    const { dispatch_id } = outer.payload;
+    callTool(b, { tool: 'u', dispatch_id });
+    const inner = await take(c, 'u');
+    const back = await ask(c, { tool: 't', dispatch_id: inner.payload.dispatch_id });
+    expect(back).toEqual(refusedWith('POLICY_DENIED'));
+    a.kill();
+    await Promise.all([outer.canceled(), inner.canceled()]);
+  });
+
+  it('fails soon when the node that holds the agent is gone', async () => {
+    const { there, a, b } = await twoNodes();
+    const id = callTool(a, { tool: 't' });
+    await take(b, 't');
+    await there.vanish();
+    expect(await resultOf(a, id)).toMatchObject({ error: { code: 'TARGET_UNAVAILABLE', retryable: false } });
+    expect(await ask(a, { tool: 't' })).toMatchObject({ error: { code: 'TARGET_UNAVAILABLE', retryable: true } });
+  });
+
+  it('is canceled when the node of the caller is gone', async () => {
+    const { here, a, b } = await twoNodes();
+    callTool(a, { tool: 't' });
+    const call = await take(b, 't');
+    await here.vanish();
+    await call.canceled();
+  });
+
+  it('is refused while Redis is away, and goes through when it is back', async () => {
+    const redis = await redisServer();
+    const [here, there] = [await linkedNode(redis.url), await linkedNode(redis.url)];
+    const [a, b] = [await join(here, 'a'), await join(there, 'b', 't')];
+    b.onFrame(({ type, id }) => {
+      if (type === 'tool_call') b.send('tool_result', ok(1), id);
+    });
+    await until(async () => (await ask(a, { tool: 't' })).ok);
+    await redis.kill();
+    await until(async () => !(await ask(a, { tool: 't', deadline_ms: 1_000 })).ok);
+    expect(await ask(a, { tool: 't' })).toEqual(refusedWith('TARGET_UNAVAILABLE'));
+    await redis.start();
+    await until(async () => (await ask(a, { tool: 't', deadline_ms: 1_000 })).ok);
+  });
+});

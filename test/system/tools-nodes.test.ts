@@ -1,0 +1,45 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { AgentRegisterResponse } from '../../contracts/agents.js';
+import { ToolResult } from '../../contracts/tools.js';
+import { ask, callTool, refusedWith, resultOf, take } from '../mesh/tool-bench.js';
+import { redisServer } from '../messages/redis-server.js';
+import type { RawAgent } from '../setup/agent.js';
+import { openSocket } from '../setup/fleet.js';
+import { startPlatform } from '../setup/platform.js';
+import type { TestPlatform } from '../setup/platform-process.js';
+import { until } from '../setup/until.js';
+
+async function join(platform: TestPlatform, instance_id: string, ...tools: string[]): Promise<RawAgent> {
+  const body = { instance_id, agent_type: 'worker', deployment_mode: 'connected' };
+  await platform.client.ok('/agents/register', body, AgentRegisterResponse);
+  const agent = await openSocket(platform, instance_id);
+  await agent.hello({ tools });
+  return agent;
+}
+
+test('tools of an agent on another process are called, by socket and by HTTP, until that process dies', async () => {
+  const shared = await startPlatform({ REDIS_URL: (await redisServer()).url });
+  onTestFinished(() => shared.dispose(), 120_000);
+  const peer = await shared.startPeer();
+  const a = await join(shared.platform, 'a');
+  const b = await join(peer, 'b', 't');
+
+  const id = callTool(a, { tool: 't', arguments: { x: 1 } });
+  (await take(b, 't')).result({ ok: true, result: 1 });
+  expect(await resultOf(a, id)).toEqual({ ok: true, result: 1 });
+  const byHttp = shared.platform.client.ok('/tools/call', { tool: 't' }, ToolResult);
+  (await take(b, 't')).result({ ok: true, result: 2 });
+  expect(await byHttp).toEqual({ ok: true, result: 2 });
+
+  const lost = callTool(a, { tool: 't', deadline_ms: 600_000 });
+  await take(b, 't');
+  await peer.kill9();
+  expect(await resultOf(a, lost)).toMatchObject({ error: { code: 'TARGET_UNAVAILABLE', retryable: false } });
+  expect(await ask(a, { tool: 't' })).toEqual(refusedWith('TARGET_UNAVAILABLE'));
+  const back = await join(shared.platform, 'b', 't');
+  await until(async () => {
+    const again = callTool(a, { tool: 't' });
+    (await take(back, 't')).result({ ok: true, result: 3 });
+    return (await resultOf(a, again)).ok;
+  });
+}, 180_000);
