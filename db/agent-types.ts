@@ -1,5 +1,6 @@
 import { PlatformError } from '../runtime/errors.js';
-import { deregisterAgent, lockAgent } from './agents.js';
+import { lockAgent } from './agents.js';
+import { deregisterAgent, type ReleaseAgent } from './deregister.js';
 import type { Tx } from './pool.js';
 
 const DISALLOWED = 'the agent type was disallowed';
@@ -60,7 +61,7 @@ export async function allowType(tx: Tx, decision: TypeDecision): Promise<{ was_n
 export async function disallowType(
   tx: Tx,
   decision: TypeDecision,
-  releaseAgent: (tx: Tx, tenantId: string, instanceId: string) => Promise<void>,
+  releaseAgent: ReleaseAgent,
 ): Promise<{ removed_from_policy: boolean; deregistered_count: number }> {
   const { tenant_id, agent_type } = decision;
   const before = await decide(tx, decision, false);

@@ -1,5 +1,6 @@
 import { LIMITS } from '../contracts/limits.js';
-import { deregisterAgent, lockAgent, recordHealth } from './agents.js';
+import { lockAgent, recordHealth } from './agents.js';
+import { deregisterAgent, type ReleaseAgent } from './deregister.js';
 import type { Db, Tx } from './pool.js';
 
 /** An agent, named across tenants. */
@@ -79,10 +80,7 @@ export async function markSilentAgents(db: Db): Promise<number> {
  * Deregisters agents without a sign of life for ten minutes; not before some node has been up for that long, because agents could give
  * no sign while the platform was down. @returns how many
  */
-export async function reapAgents(
-  db: Db,
-  releaseAgent: (tx: Tx, tenantId: string, instanceId: string) => Promise<void>,
-): Promise<number> {
+export async function reapAgents(db: Db, releaseAgent: ReleaseAgent): Promise<number> {
   const gone = await db.system(async (tx) => {
     if (!(await hasWatched(tx, LIMITS.agentReapMs))) return [];
     return silentFor(tx, LIMITS.agentReapMs, ['unhealthy', 'offline', 'unknown', 'draining']);

@@ -1,6 +1,7 @@
 import type { AgentInstance, AgentRegisterRequest, AgentStatus, DeploymentMode } from '../contracts/agents.js';
 import { PlatformError } from '../runtime/errors.js';
 import { uuidv7 } from '../runtime/ids.js';
+import { deregisterAgent, type ReleaseAgent } from './deregister.js';
 import { recordEvent } from './events.js';
 import type { Tx } from './pool.js';
 
@@ -198,16 +199,21 @@ export async function recordHealth(
 
 /**
  * Registers an agent, or registers it again: the row, `agent.registered` and what changed with it. Names are unique per
- * tenant; a deregistered instance comes back.
+ * tenant; a deregistered instance comes back. One that becomes of another type leaves as what it was first: its sessions want that type.
+ * @param releaseAgent unbinds its sessions in the same transaction
  * @throws PlatformError `DEPLOYMENT_MODE_MISMATCH` when the instance is of the other mode; `forbidden` when it is of another
  * type and the caller may not change that
  */
-export async function registerAgent(tx: Tx, registration: Registration): Promise<AgentInstance> {
+export async function registerAgent(
+  tx: Tx,
+  registration: Registration,
+  releaseAgent: ReleaseAgent,
+): Promise<AgentInstance> {
   const { tenant_id, body } = registration;
   const instanceId = body.instance_id ?? `inst_${uuidv7()}`;
   // Two first registrations of one name have no row to lock yet.
   await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`register:${tenant_id}:${instanceId}`]);
-  const existing = await lockAgent(tx, tenant_id, instanceId);
+  let existing = await lockAgent(tx, tenant_id, instanceId);
   if (existing && existing.deployment_mode !== registration.deployment_mode) {
     const message = `The instance is registered as ${existing.deployment_mode}.`;
     throw new PlatformError('DEPLOYMENT_MODE_MISMATCH', message);
@@ -215,30 +221,13 @@ export async function registerAgent(tx: Tx, registration: Registration): Promise
   if (existing && existing.agent_type !== body.agent_type && !registration.may_change_type) {
     throw new PlatformError('forbidden', 'The instance belongs to another agent type.');
   }
+  if (existing && existing.agent_type !== body.agent_type) {
+    await deregisterAgent(tx, existing, 'registered as another type', releaseAgent);
+    existing = await lockAgent(tx, tenant_id, instanceId);
+  }
   const status = registeredStatus(registration, existing);
   await upsert(tx, instanceId, status, registration);
   const agent = await getAgent(tx, tenant_id, instanceId);
   await recordRegistration(tx, agent, existing, status);
   return agent;
-}
-
-/**
- * Takes an agent out: no new work, its sessions unbound, `agent.deregistered`. Doing it again changes nothing.
- * @param releaseAgent unbinds its sessions in the same transaction
- * @throws PlatformError NOT_FOUND
- */
-export async function deregisterAgent(
-  tx: Tx,
-  row: Pick<AgentRow, 'tenant_id' | 'instance_id' | 'agent_type' | 'deregistered_at'>,
-  reason: string,
-  releaseAgent: (tx: Tx, tenantId: string, instanceId: string) => Promise<void>,
-): Promise<void> {
-  if (row.deregistered_at) return;
-  const { tenant_id, instance_id, agent_type } = row;
-  await tx.query(
-    `UPDATE agents SET status = 'offline', deregistered_at = now() WHERE tenant_id = $1 AND instance_id = $2`,
-    [tenant_id, instance_id],
-  );
-  await releaseAgent(tx, tenant_id, instance_id);
-  await recordEvent(tx, { tenant_id }, 'agent.deregistered', { agent_type, instance_id, reason });
 }

@@ -6,7 +6,8 @@ import { type Scope, scopeIncludes } from '../../contracts/primitives.js';
 import { connectionStats, getConnection } from '../../db/agent-connections.js';
 import { heartbeat } from '../../db/agent-health.js';
 import { allowType, disallowType, requireMayJoin } from '../../db/agent-types.js';
-import { deregisterAgent, getAgent, listAgents, lockAgent, lockRegistered, registerAgent } from '../../db/agents.js';
+import { getAgent, listAgents, lockAgent, lockRegistered, registerAgent } from '../../db/agents.js';
+import { deregisterAgent } from '../../db/deregister.js';
 import { checkPublicUrl, fetchAgentCard } from '../../runtime/agent-card.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
@@ -57,7 +58,8 @@ async function register(deps: Deps, caller: Caller, body: AgentRegisterRequest) 
   const may_change_type = scopeIncludes(caller.scopes, 'full');
   const agent = await deps.db.tenant(tenant_id, async (tx) => {
     await requireMayJoin(tx, tenant_id, body.agent_type);
-    return registerAgent(tx, { tenant_id, body, deployment_mode, ...card, may_change_type });
+    const registration = { tenant_id, body, deployment_mode, ...card, may_change_type };
+    return registerAgent(tx, registration, deps.sessions.releaseAgent);
   });
   if (deployment_mode === 'hosted') await deps.agentJoined(tenant_id, agent);
   return {

@@ -288,6 +288,24 @@ test('a deregistered agent takes no work, its sessions are unbound, and it can c
   expect((await api.client.post('/agents/heartbeat', { instance_id })).status).toBe(200);
 });
 
+test('an instance that is registered as another type leaves its sessions, and keeps its socket', async () => {
+  const instance_id = fresh();
+  await register({ instance_id, agent_type: 'painter' });
+  await openSocket(instance_id);
+  await api.client.ok('/sessions/init', { instance_id }, SessionInitResponse);
+  const { agent } = await register({ instance_id, agent_type: 'plumber' });
+  expect(agent).toMatchObject({
+    agent_type: 'plumber',
+    status: 'available',
+    mesh_id: 'mesh_1',
+    current_sessions: 0,
+  });
+  expect((await eventsOf(instance_id)).slice(-2)).toEqual([
+    ['agent.deregistered', { agent_type: 'painter', instance_id, reason: 'registered as another type' }],
+    ['agent.registered', { agent_type: 'plumber', instance_id, tenant_id: api.tenantId, connect_mode: 'connected' }],
+  ]);
+});
+
 describe('hosted agents', () => {
   const card = { name: 'Painter', version: '9', provider: { organization: 'Paint', url: 'https://paint.example' } };
   let answer: (request: IncomingMessage, response: ServerResponse) => void;

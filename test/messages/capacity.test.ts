@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { Caller } from '../../contracts/auth.js';
-import { deregisterAgent, lockAgent } from '../../db/agents.js';
+import { lockAgent } from '../../db/agents.js';
+import { deregisterAgent } from '../../db/deregister.js';
 import { advance } from '../../messages/advance.js';
 import type { MessageCore, MessageRef } from '../../messages/core.js';
 import { createDispatches } from '../../messages/dispatch-store.js';

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import type { Task } from '../../contracts/a2a.js';
 import { AgentGetByIdResponse, AgentRegisterResponse, DisallowTypeResponse } from '../../contracts/agents.js';
 import { SessionGetByIdResponse, SessionInitResponse, SessionInviteResponse } from '../../contracts/sessions.js';
+import { GetEventsResponse } from '../../contracts/telemetry.js';
 import { type Behaviour, type Dispatched, dispatched, echo, type RawAgent, silent } from '../setup/agent.js';
 import type { ApiClient, SendOptions } from '../setup/api-client.js';
 import { joinAgent } from '../setup/fleet.js';
@@ -62,6 +63,13 @@ async function joined(sessionId: string): Promise<[string, string][]> {
 }
 async function agentRow(instance_id: string) {
   return (await client.ok('/agents/get_by_id', { instance_id }, AgentGetByIdResponse)).agent;
+}
+/** What `agent.capacity_changed` said of an instance, oldest first. */
+async function counts(instance_id: string): Promise<unknown[]> {
+  const query = { type: 'agent.capacity_changed', page_size: 100 };
+  const { events } = await client.ok('/telemetry/get_events', query, GetEventsResponse);
+  const own = events.filter(({ event }) => event.instance_id === instance_id);
+  return own.map(({ event }) => event.current_sessions).reverse();
 }
 async function leave(agent: RawAgent): Promise<void> {
   agent.close();
@@ -206,6 +214,10 @@ describe.each(WAYS)('$way', ({ env }) => {
       expect(await answerer({ contextId: sessionId })).toBe(`${type}-a`);
       await join(type, 'b');
       expect(await answerer({ contextId: sessionId })).toBe(`${type}-a`);
+      expect([await counts(`${type}-a`), await counts(`${type}-b`)]).toEqual([
+        [1, 0, 1],
+        [1, 0],
+      ]);
       expect(await joined(sessionId)).toEqual([
         [`${type}-b`, 'failover'],
         [`${type}-a`, 'failover'],
