@@ -15,7 +15,7 @@ const REMOTE_ID_CHARS = 512;
 /** One JSON-RPC answer of a hosted agent, or one event of its stream, in 0.3 spelling. */
 export type HostedAnswer =
   | { kind: 'task'; task: Task; usage?: Usage }
-  | { kind: 'update'; update: StatusUpdate | ArtifactUpdate }
+  | { kind: 'update'; update: StatusUpdate | ArtifactUpdate; usage?: Usage }
   /** A message, text or any other object: the whole answer. */
   | { kind: 'result'; payload: DispatchResultPayload }
   /** An event of a kind that is not known here. */
@@ -48,7 +48,8 @@ function readResult(result: unknown, body: { status?: unknown; usage?: unknown }
   const usage = usageIn(body.usage) ?? usageIn((result as { metadata?: { usage?: unknown } }).metadata?.usage);
   const kind = (result as { kind?: unknown }).kind;
   if (kind === 'task') return checked(Task, result, (task) => ({ kind: 'task', task, ...(usage && { usage }) }));
-  if (kind === 'status-update') return checked(StatusUpdate, result, (update) => ({ kind: 'update', update }));
+  if (kind === 'status-update')
+    return checked(StatusUpdate, result, (update) => ({ kind: 'update', update, ...(usage && { usage }) }));
   if (kind === 'artifact-update') return checked(ArtifactUpdate, result, (update) => ({ kind: 'update', update }));
   if (kind === 'message') return checked(A2aMessage, result, (message) => finalResult(message, body.status, usage));
   if (typeof kind === 'string') return { kind: 'other' };

@@ -47,7 +47,7 @@ export class HostedProgress {
     if (answer.kind === 'garbage') return { kind: 'unfit', problem: answer.problem };
     if (answer.kind === 'result') return { kind: 'final', payload: answer.payload };
     if (answer.kind === 'task') return this.#takeTask(answer.task, answer.usage, source);
-    return answer.kind === 'update' ? this.#takeUpdate(answer.update) : MORE;
+    return answer.kind === 'update' ? this.#takeUpdate(answer.update, answer.usage) : MORE;
   }
 
   /** A stream has ended: what its last event said is final when that was a task that waits. */
@@ -71,7 +71,7 @@ export class HostedProgress {
     return MORE;
   }
 
-  #takeUpdate(update: StatusUpdate | ArtifactUpdate): Heard {
+  #takeUpdate(update: StatusUpdate | ArtifactUpdate, usage: DispatchResultPayload['usage']): Heard {
     this.#name(update.taskId, update.contextId);
     if (update.kind === 'artifact-update') {
       const { artifact, append, lastChunk } = update;
@@ -82,7 +82,7 @@ export class HostedProgress {
       return MORE;
     }
     const task: Task = { kind: 'task', id: update.taskId, contextId: this.#contextId, status: update.status };
-    return { kind: 'final', payload: { result: task } };
+    return { kind: 'final', payload: { result: task, ...(usage && { usage }) } };
   }
 
   #name(taskId: string, contextId: string): void {

@@ -6,13 +6,16 @@ import type { Resolution } from '../messages/rows.js';
 
 type Card = Record<string, unknown>;
 
-/** 1.0 where the card names it and no 0.3 beside it; 0.3 is understood by agents of both. */
+interface CardInterface {
+  protocolVersion?: unknown;
+  protocolBinding?: unknown;
+}
+
+/** 1.0 where the card names it for JSON-RPC and no 0.3 beside it; 0.3 is understood by agents of both. */
 export function versionOf(card: Card): A2aVersion {
-  const interfaces = Array.isArray(card.supportedInterfaces) ? card.supportedInterfaces : [];
-  const named = [
-    card.protocolVersion,
-    ...interfaces.map((one: { protocolVersion?: unknown } | null) => one?.protocolVersion),
-  ];
+  const interfaces: (CardInterface | null)[] = Array.isArray(card.supportedInterfaces) ? card.supportedInterfaces : [];
+  const spoken = interfaces.filter((one) => (one?.protocolBinding ?? 'JSONRPC') === 'JSONRPC');
+  const named = [card.protocolVersion, ...spoken.map((one) => one?.protocolVersion)];
   const versions = named.filter((version) => typeof version === 'string');
   const speaks = (major: string): boolean =>
     versions.some((version) => version === major || version.startsWith(`${major}.`));

@@ -6,13 +6,26 @@ function isObject(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function partFrom(part: unknown): unknown {
-  if (!isObject(part) || 'kind' in part) return part;
+/** Without the members that are null: servers write what is absent so, too. */
+function present(value: Json): Json {
+  return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== null));
+}
+
+function fileFrom(file: unknown): unknown {
+  return isObject(file) ? present(file) : file;
+}
+
+function partFrom(value: unknown): unknown {
+  if (!isObject(value)) return value;
+  const part = present(value);
+  if ('kind' in part) return 'file' in part ? { ...part, file: fileFrom(part.file) } : part;
   const metadata = part.metadata !== undefined && { metadata: part.metadata };
   if ('text' in part) return { kind: 'text', text: part.text, ...metadata };
-  if ('data' in part)
-    return { kind: 'data', data: isObject(part.data) ? part.data : { value: part.data }, ...metadata };
-  if ('file' in part) return { kind: 'file', file: part.file, ...metadata };
+  if ('file' in part) return { kind: 'file', file: fileFrom(part.file), ...metadata };
+  const isFile = 'raw' in part || 'url' in part;
+  if ('data' in part || ('data' in value && !isFile)) {
+    return { kind: 'data', data: isObject(part.data) ? part.data : { value: value.data }, ...metadata };
+  }
   const content = 'raw' in part ? { bytes: part.raw } : { uri: part.url };
   return {
     kind: 'file',
@@ -37,26 +50,28 @@ function stateFrom(state: unknown): unknown {
 
 function messageFrom(value: unknown): unknown {
   if (!isObject(value)) return value;
-  return { ...value, kind: 'message', role: roleFrom(value.role), parts: partsFrom(value.parts) };
+  return { ...present(value), kind: 'message', role: roleFrom(value.role), parts: partsFrom(value.parts) };
 }
 
 function artifactFrom(value: unknown): unknown {
-  return isObject(value) ? { ...value, parts: partsFrom(value.parts) } : value;
+  return isObject(value) ? { ...present(value), parts: partsFrom(value.parts) } : value;
 }
 
 function statusFrom(value: unknown): unknown {
   if (!isObject(value)) return value;
   const message = value.message ?? undefined;
-  return { ...value, state: stateFrom(value.state), message: message && messageFrom(message) };
+  return { ...present(value), state: stateFrom(value.state), message: message && messageFrom(message) };
 }
 
 /** The history is what we sent and what the status says; nothing of it is kept. */
-function taskFrom({ history: _history, ...task }: Json): Json {
+function taskFrom({ history: _history, ...given }: Json): Json {
+  const task = present(given);
   const artifacts = Array.isArray(task.artifacts) ? task.artifacts.map(artifactFrom) : undefined;
   return { ...task, kind: 'task', contextId: task.contextId ?? '', status: statusFrom(task.status), artifacts };
 }
 
-function updateFrom(update: Json): Json {
+function updateFrom(given: Json): Json {
+  const update = present(given);
   const contextId = update.contextId ?? '';
   if ('artifact' in update)
     return { ...update, kind: 'artifact-update', contextId, artifact: artifactFrom(update.artifact) };
@@ -78,7 +93,9 @@ const ENVELOPES = ['task', 'message', 'statusUpdate', 'artifactUpdate'] as const
 export function fromEitherVersion(value: unknown): unknown {
   if (!isObject(value)) return value;
   const envelope =
-    'kind' in value ? undefined : ENVELOPES.find((name) => isObject(value[name]) && Object.keys(value).length === 1);
+    'kind' in value
+      ? undefined
+      : ENVELOPES.find((name) => isObject(value[name]) && Object.keys(present(value)).length === 1);
   const inner = envelope ? (value[envelope] as Json) : value;
   if (inner.kind === 'task' || (!('kind' in inner) && 'id' in inner && isObject(inner.status))) return taskFrom(inner);
   if (inner.kind === 'message' || (!('kind' in inner) && 'messageId' in inner)) return messageFrom(inner);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { isSettled, outcomeOf, readAnswer } from '../../mesh/hosted-answer.js';
+import { HostedProgress } from '../../mesh/hosted-progress.js';
 import type { DispatchOutcome } from '../../messages/dispatches.js';
 
 const DISPATCH_ID = 'dsp_0198c7a4-0000-7000-8000-000000000001';
@@ -131,6 +132,74 @@ const OUTCOMES: [name: string, body: object, expected: object][] = [
     rpc({ task: { id: 't1', status: { state: 'TASK_STATE_AUTH_REQUIRED' } } }),
     { state: 'input-required', artifacts: [], input_request: { kind: 'form' }, remote_task_id: 't1' },
   ],
+  [
+    'a 0.3 task that writes null for what it leaves out',
+    rpc({
+      ...task03('completed'),
+      history: null,
+      metadata: null,
+      status: {
+        state: 'completed',
+        timestamp: null,
+        message: { ...said03({ ...text('done'), metadata: null }), taskId: null },
+      },
+      artifacts: [
+        {
+          artifactId: 'a',
+          name: null,
+          description: null,
+          metadata: null,
+          parts: [
+            { ...text('x'), metadata: null },
+            { kind: 'file', file: { uri: 'http://a/', bytes: null, name: null }, metadata: null },
+            { kind: 'data', data: { kept: null }, metadata: null },
+          ],
+        },
+      ],
+    }),
+    {
+      state: 'completed',
+      artifacts: [
+        {
+          artifactId: 'a',
+          parts: [text('x'), { kind: 'file', file: { uri: 'http://a/' } }, { kind: 'data', data: { kept: null } }],
+        },
+      ],
+      status_message: said03(text('done')),
+      ...ids,
+    },
+  ],
+  [
+    'a 1.0 message that writes null for what it leaves out',
+    rpc({
+      task: null,
+      message: {
+        messageId: 'm1',
+        role: 'ROLE_AGENT',
+        contextId: null,
+        parts: [
+          { text: 'hello', raw: null, url: null, data: null, mediaType: null },
+          { text: null, url: 'http://a/', data: null, filename: null },
+          { text: null, data: 5 },
+          { data: null },
+        ],
+      },
+    }),
+    {
+      state: 'completed',
+      artifacts: [
+        {
+          artifactId: UUID,
+          parts: [
+            text('hello'),
+            { kind: 'file', file: { uri: 'http://a/' } },
+            { kind: 'data', data: { value: 5 } },
+            { kind: 'data', data: { value: null } },
+          ],
+        },
+      ],
+    },
+  ],
   ['plain text', rpc('hello'), { state: 'completed', artifacts: [{ artifactId: UUID, parts: [text('hello')] }] }],
   [
     'any other object, with usage and an unrelated status beside it',
@@ -221,6 +290,20 @@ describe('other answers', () => {
         JSON.stringify(rpc({ artifactUpdate: { ...artifact, artifact: { artifactId: 'a', parts: [{ text: 'x' }] } } })),
       ),
     );
+  });
+
+  it('keeps the usage that a last status brings', () => {
+    const usage = { input_tokens: 3, output_tokens: 4 };
+    const status = {
+      kind: 'status-update',
+      taskId: 't1',
+      contextId: 'c1',
+      status: { state: 'completed' },
+      final: true,
+    };
+    const answer = readAnswer(JSON.stringify(rpc({ ...status, metadata: { usage } })));
+    const heard = new HostedProgress(UUID, () => undefined).take(answer, 'stream');
+    expect(heard).toMatchObject({ kind: 'final', payload: { usage } });
   });
 
   it('passes over events of a later version', () => {

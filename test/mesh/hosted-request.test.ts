@@ -66,6 +66,8 @@ describe('the version of a hosted agent', () => {
     [V1, '1.0'],
     [{ protocolVersion: '0.3.0', ...V1 }, '0.3'],
     [{ supportedInterfaces: [...V1.supportedInterfaces, { protocolVersion: '0.3' }] }, '0.3'],
+    [{ supportedInterfaces: [...V1.supportedInterfaces, { protocolBinding: 'GRPC', protocolVersion: '0.3' }] }, '1.0'],
+    [{ supportedInterfaces: [{ protocolBinding: 'GRPC', protocolVersion: '1.0' }] }, '0.3'],
     [{ supportedInterfaces: [null, 5, {}] }, '0.3'],
     [{ supportedInterfaces: 'x', protocolVersion: 3 }, '0.3'],
   ])('%j speaks %s', (card, version) => {
