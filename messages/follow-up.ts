@@ -23,7 +23,7 @@ export async function answerFollowUp(
   const session_id = await core.db
     .tenant(ref.tenant_id, async (tx) => {
       const found = await readMessage(tx, ref.tenant_id, ref.message_id, true);
-      if (!found) throw new RpcError('TASK_NOT_FOUND', 'There is no task of that taskId.', 'NOT_FOUND');
+      if (!found) throw new RpcError('TASK_NOT_FOUND', 'Task not found: there is none of that taskId.', 'NOT_FOUND');
       const { row, request } = found;
       if (message.contextId !== undefined && message.contextId !== row.session_id) {
         throw new RpcError('INVALID_PARAMS', 'The contextId is not that of the task.');

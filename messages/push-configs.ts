@@ -68,7 +68,7 @@ function shown(row: PushConfigRow): ShownPushConfig {
 }
 
 function noTask(): RpcError {
-  return new RpcError('TASK_NOT_FOUND', 'There is no task of that id.');
+  return new RpcError('TASK_NOT_FOUND', 'Task not found: there is none of that id.');
 }
 
 function checkedUrl(outbound: Pick<Outbound, 'checkUrl'>, url: string): string {

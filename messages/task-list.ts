@@ -38,7 +38,7 @@ export async function findTask(
   options: { historyLength?: number | undefined } = {},
 ): Promise<Task> {
   const found = await findMessage(db, tenantId, taskId);
-  if (!found) throw new RpcError('TASK_NOT_FOUND', 'There is no task of that id.', 'NOT_FOUND');
+  if (!found) throw new RpcError('TASK_NOT_FOUND', 'Task not found: there is none of that id.', 'NOT_FOUND');
   return taskOf(found.row, found.request, options);
 }
 

@@ -82,8 +82,13 @@ else:
     requests.Session.send = before(requests.Session.send)
 
 
-def pytest_runtest_setup(item):
+def pytest_runtest_call(item):
+    """From here on, after the fixtures, the test itself runs."""
     running["test"] = item.name
+
+
+def pytest_runtest_teardown(item):
+    running["test"] = ""
 
 
 def outcome_of(report):
