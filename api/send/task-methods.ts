@@ -11,7 +11,8 @@ import { type CallContext, followedBy } from './method.js';
 /** What `/messages/cancel` refuses, in A2A's words. */
 function asCancelError(error: unknown): unknown {
   if (!(error instanceof PlatformError)) return error;
-  if (error.code === 'NOT_FOUND') return new RpcError('TASK_NOT_FOUND', 'Task not found: there is none of that id.', error.code);
+  if (error.code === 'NOT_FOUND')
+    return new RpcError('TASK_NOT_FOUND', 'Task not found: there is none of that id.', error.code);
   if (error.code === 'ALREADY_TERMINAL') return new RpcError('TASK_NOT_CANCELABLE', error.message, error.code);
   return error;
 }
