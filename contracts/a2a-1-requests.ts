@@ -1,41 +1,15 @@
 import { z } from 'zod';
-import { A2aMessage, MessageSendParams, TASK_STATES, type TaskState } from './a2a.js';
+import { A2aMessage, AcceptedOutputModes, MessageSendParams, TASK_STATES, type TaskState } from './a2a.js';
+import { InlinePushConfig } from './a2a-1-push.js';
 import { stateTo1, WRAPPED_VALUE } from './a2a-1-results.js';
 import { LIMITS } from './limits.js';
 import type { Part } from './parts.js';
 import { Instant } from './primitives.js';
+import { camelNames, given, isObject, OptionalText, proto } from './proto-json.js';
 
 /** Requests of A2A 1.0 in ProtoJSON, read into the 0.3 forms that the platform keeps (a2a.md). `tenant` is ignored: the token says it. */
 
 const Metadata = z.record(z.string(), z.unknown());
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** ProtoJSON takes the proto's own names (`context_id`) beside `contextId`. */
-function camelNames(value: unknown): unknown {
-  if (!isObject(value)) return value;
-  const camel = (key: string) => key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
-  return Object.fromEntries(Object.entries(value).map(([key, member]) => [camel(key), member]));
-}
-
-/** As `camelNames`; a null member is one that was not given. */
-function protoMembers(value: unknown): unknown {
-  const named = camelNames(value);
-  if (!isObject(named)) return named;
-  return Object.fromEntries(Object.entries(named).filter(([, member]) => member !== null));
-}
-
-function proto<Shape extends z.ZodRawShape>(shape: Shape) {
-  return z.preprocess(protoMembers, z.object(shape));
-}
-
-/** An empty string is proto's way to say nothing. */
-const OptionalText = z
-  .string()
-  .optional()
-  .transform((text) => text || undefined);
 
 const CONTENTS = ['text', 'raw', 'url', 'data'] as const;
 const BASE64 = /^[A-Za-z0-9+/_-]*={0,2}$/;
@@ -111,19 +85,14 @@ const Message1 = proto({
   metadata: Metadata.optional(),
 }).transform((message): A2aMessage => given({ kind: 'message' as const, ...message }));
 
-/** The members that are there: an absent one is not `undefined`. */
-function given<T extends object>(value: T): { [Key in keyof T]: Exclude<T[Key], undefined> } {
-  return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined)) as never;
-}
-
 const HistoryLength = z.int().min(0).optional();
 
 /** `params` of `SendMessage` and `SendStreamingMessage`. */
 export const SendMessageRequest = proto({
   message: Message1,
   configuration: proto({
-    acceptedOutputModes: z.array(z.string()).optional(),
-    taskPushNotificationConfig: z.unknown().optional(),
+    acceptedOutputModes: AcceptedOutputModes.optional(),
+    taskPushNotificationConfig: InlinePushConfig.optional(),
     historyLength: HistoryLength,
     returnImmediately: z.boolean().default(false),
   }).optional(),

@@ -1,5 +1,6 @@
 import type { A2aMessage, StreamEvent, Task, TaskState, TaskStatus } from './a2a.js';
 import type { Artifact, Part } from './parts.js';
+import { camelCase } from './proto-json.js';
 
 /** The 0.3 forms that the platform keeps, as A2A 1.0 spells them in ProtoJSON (a2a.md). Pure; the reverse is `a2a-1-requests.ts`. */
 
@@ -56,8 +57,7 @@ function statusTo1({ state, message, ...rest }: TaskStatus): Json {
 function inCamelCase(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map(inCamelCase);
-  const camel = (key: string) => key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
-  return Object.fromEntries(Object.entries(value).map(([key, member]) => [camel(key), inCamelCase(member)]));
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [camelCase(key), inCamelCase(member)]));
 }
 
 function metadataTo1(metadata: Json | undefined): Json {

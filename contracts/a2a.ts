@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { LIMITS } from './limits.js';
 import { Artifact, Part } from './parts.js';
+import { PushNotificationConfig } from './push.js';
 
 /** The versions of A2A that `/send` speaks, by major and minor. */
 export const A2A_VERSIONS = ['0.3', '1.0'] as const;
@@ -93,8 +94,13 @@ export const SendMetadata = z.looseObject({
   instance_id: z.string().min(1).max(128).optional(),
   agent_type: z.string().min(1).max(128).optional(),
   skill_id: z.string().min(1).max(256).optional(),
+  /** An instance, or else a type of agents. */
+  target_agent: z.string().min(1).max(128).optional(),
   deadline_ms: z.int().min(1).max(LIMITS.deadlineMsMax).optional(),
 });
+
+/** Media types that the caller understands. */
+export const AcceptedOutputModes = z.array(z.string().max(128)).max(64);
 
 /** `params` of `message/send` and `message/stream` in A2A 0.3. */
 export const MessageSendParams = z.object({
@@ -103,8 +109,8 @@ export const MessageSendParams = z.object({
     .object({
       blocking: z.boolean().optional(),
       historyLength: z.int().min(0).optional(),
-      acceptedOutputModes: z.array(z.string()).optional(),
-      pushNotificationConfig: z.unknown().optional(),
+      acceptedOutputModes: AcceptedOutputModes.optional(),
+      pushNotificationConfig: PushNotificationConfig.optional(),
     })
     .optional(),
   metadata: SendMetadata.optional(),
@@ -118,3 +124,15 @@ export const TaskQueryParams = z.object({ id: TaskId, historyLength: z.int().min
 
 /** `params` of `tasks/cancel` and `tasks/resubscribe` in A2A 0.3. */
 export const TaskIdParams = z.object({ id: TaskId });
+
+/** `params` of `tasks/pushNotificationConfig/set` in A2A 0.3, and the result of it and of `get`. */
+export const TaskPushNotificationConfig = z.object({
+  taskId: TaskId,
+  pushNotificationConfig: PushNotificationConfig,
+});
+export type TaskPushNotificationConfig = z.infer<typeof TaskPushNotificationConfig>;
+
+/** `params` of `tasks/pushNotificationConfig/get` in A2A 0.3: without an id, the task's own or oldest one. */
+export const GetPushConfigParams = z.object({ id: TaskId, pushNotificationConfigId: z.string().optional() });
+/** `params` of `tasks/pushNotificationConfig/delete` in A2A 0.3. */
+export const DeletePushConfigParams = z.object({ id: TaskId, pushNotificationConfigId: z.string().min(1) });

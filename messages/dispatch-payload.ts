@@ -21,13 +21,15 @@ function payloadOf(
 ): DispatchPayload {
   const uuid = uuidOf(dispatch.dispatch_id);
   const left = dispatch.deadline_at ? dispatch.deadline_at.getTime() - now.getTime() : message.deadline_ms;
-  const metadata = { ...message.metadata, ...(message.resolution && { resolution: message.resolution }) };
+  const { accepted_output_modes: acceptedOutputModes, ...said } = message.metadata;
+  const metadata = { ...said, ...(message.resolution && { resolution: message.resolution }) };
   return {
     jsonrpc: '2.0',
     id: uuid,
     method: message.method,
     params: {
       message: { ...userMessage(message), messageId: message.message_id },
+      ...(Array.isArray(acceptedOutputModes) && { configuration: { acceptedOutputModes } }),
       ...(Object.keys(metadata).length > 0 && { metadata }),
     },
     dispatch_id: dispatch.dispatch_id,

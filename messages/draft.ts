@@ -7,6 +7,7 @@ import { fingerprint } from './fingerprint.js';
 import type { PreparedPush } from './push-configs.js';
 import type { MessageRow } from './rows.js';
 import { RpcError } from './rpc-error.js';
+import type { Target } from './target-agent.js';
 import { traceFrom } from './trace.js';
 import type { NewMessage } from './transactions.js';
 
@@ -17,6 +18,8 @@ export interface AcceptContext {
   baggage?: string;
   /** Who is told of the task's changes, set before the first of them. A repeat of a message sets nothing. */
   push?: PreparedPush;
+  /** What the message's `target_agent` names; its own `instance_id` and `agent_type` go first. */
+  target?: Target;
 }
 
 /**
@@ -25,7 +28,12 @@ export interface AcceptContext {
  */
 export function draftOf(caller: Caller, params: MessageSendParams, context: AcceptContext): NewMessage {
   const { message } = params;
-  const metadata = { ...message.metadata, ...params.metadata };
+  const modes = params.configuration?.acceptedOutputModes;
+  const metadata = {
+    ...message.metadata,
+    ...params.metadata,
+    ...(modes && modes.length > 0 && { accepted_output_modes: modes }),
+  };
   const routing = SendMetadata.safeParse(metadata);
   if (!routing.success) {
     const issue = routing.error.issues[0];
@@ -34,7 +42,7 @@ export function draftOf(caller: Caller, params: MessageSendParams, context: Acce
       `metadata.${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'does not fit'}`,
     );
   }
-  const { instance_id, agent_type, skill_id, deadline_ms } = routing.data;
+  const { instance_id, agent_type, skill_id, deadline_ms } = { ...context.target, ...routing.data };
   const requested = message.contextId ?? '';
   return {
     tenant_id: caller.tenant_id,

@@ -4,6 +4,7 @@ import type { MessageRecord, ResolveRequest } from '../contracts/messages.js';
 import type { Accepted } from './accept.js';
 import { cancelMessage } from './cancel.js';
 import type { MessageCore } from './core.js';
+import { withDestination } from './destination.js';
 import type { AcceptContext } from './draft.js';
 import { answerFollowUp } from './follow-up.js';
 import { acceptInContext } from './named-context.js';
@@ -51,7 +52,10 @@ export interface Gateway {
 export function createGateway(core: MessageCore, shortWay: () => ShortWay | null = () => null): Gateway {
   const reads = createMessageReads(core.db);
   return {
-    accept: (caller, params, context) => acceptInContext(core, shortWay(), caller, params, context),
+    accept: async (caller, params, context) => {
+      const placed = await withDestination(core.db, caller, params, context);
+      return acceptInContext(core, shortWay(), caller, params, placed);
+    },
     followUp: (caller, params) => answerFollowUp(core, caller, params),
     waitForTask: (tenant_id, message_id, options, accepted = null) =>
       waitForTask(core, { tenant_id, message_id }, options, accepted),

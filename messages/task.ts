@@ -88,6 +88,11 @@ function statusMessage(row: TaskRow, request: InputRequestRow | null): A2aMessag
   return row.status_message ?? undefined;
 }
 
+/** The last so many messages of a history. */
+export function newest(history: A2aMessage[], length: number): A2aMessage[] {
+  return history.slice(history.length - Math.min(history.length, length));
+}
+
 /**
  * The A2A 0.3 task of a message: `id` is the message_id, `contextId` the session_id (a2a.md).
  * @param options.historyLength at most this many messages of `history`, newest kept; all when absent
@@ -99,10 +104,7 @@ export function taskOf(
 ): Task {
   const message = statusMessage(row, request);
   const history = [userMessage(row), ...row.turns];
-  const kept =
-    options.historyLength === undefined
-      ? history
-      : history.slice(history.length - Math.min(history.length, options.historyLength));
+  const kept = options.historyLength === undefined ? history : newest(history, options.historyLength);
   return {
     kind: 'task',
     id: row.message_id,

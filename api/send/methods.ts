@@ -1,10 +1,19 @@
 import {
   A2A_VERSIONS,
   type A2aVersion,
+  DeletePushConfigParams,
+  GetPushConfigParams,
   MessageSendParams,
   TaskIdParams,
+  TaskPushNotificationConfig,
   TaskQueryParams,
 } from '../../contracts/a2a.js';
+import {
+  CreatePushConfigRequest,
+  ListPushConfigsRequest,
+  PushConfigRequest,
+  pushConfigTo1,
+} from '../../contracts/a2a-1-push.js';
 import { sendResultTo1 } from '../../contracts/a2a-1-reply.js';
 import {
   GetTaskRequest,
@@ -17,28 +26,25 @@ import { eventTo1, taskTo1 } from '../../contracts/a2a-1-results.js';
 import type { Caller } from '../../contracts/auth.js';
 import { RpcError } from '../../messages/rpc-error.js';
 import type { ApiDeps } from '../deps.js';
-import { answering, type CallContext, type Method, type NamedMethod, streaming } from './method.js';
+import { answering, type Method, type NamedMethod, streaming } from './method.js';
+import { createPushMethods } from './push-methods.js';
 import { createSendMethods } from './send-methods.js';
 import { createTaskMethods } from './task-methods.js';
 
 /** What the methods of `/send` are made of. */
-export interface MethodDeps extends Pick<ApiDeps, 'gateway' | 'config'> {
+export interface MethodDeps extends Pick<ApiDeps, 'gateway' | 'config' | 'pushConfigs'> {
   /** The card with what only the caller may see. */
-  extendedCard?: (caller: Caller, version: A2aVersion) => Promise<unknown>;
+  extendedCard: (caller: Caller, version: A2aVersion) => Promise<unknown>;
 }
 
 /** 0.3 is the form that the platform keeps. */
 const asIs = <T>(value: T): T => value;
 
-async function extendedCard({ extendedCard: read }: MethodDeps, { caller, version }: CallContext): Promise<unknown> {
-  if (read) return read(caller, version);
-  throw new RpcError('EXTENDED_AGENT_CARD_NOT_CONFIGURED', 'There is no extended agent card.');
-}
-
 /** Every method of A2A and its name in each version (a2a.md). */
 function table(deps: MethodDeps): NamedMethod[] {
   const { send, stream } = createSendMethods(deps);
   const { get, list, cancel, subscribe } = createTaskMethods(deps);
+  const push = createPushMethods(deps);
   return [
     ...answering(send, {
       '0.3': { name: 'message/send', params: MessageSendParams, result: asIs },
@@ -67,7 +73,31 @@ function table(deps: MethodDeps): NamedMethod[] {
       '0.3': { name: 'tasks/resubscribe', params: TaskIdParams, result: asIs },
       '1.0': { name: 'SubscribeToTask', params: TaskIdRequest, result: eventTo1 },
     }),
-    ...answering<unknown, unknown>((_params, context) => extendedCard(deps, context), {
+    ...answering(push.set, {
+      '0.3': { name: 'tasks/pushNotificationConfig/set', params: TaskPushNotificationConfig, result: asIs },
+      '1.0': { name: 'CreateTaskPushNotificationConfig', params: CreatePushConfigRequest, result: pushConfigTo1 },
+    }),
+    ...answering(push.get, {
+      '0.3': { name: 'tasks/pushNotificationConfig/get', params: GetPushConfigParams, result: asIs },
+      '1.0': { name: 'GetTaskPushNotificationConfig', params: PushConfigRequest, result: pushConfigTo1 },
+    }),
+    ...answering(push.list, {
+      '0.3': {
+        name: 'tasks/pushNotificationConfig/list',
+        params: TaskIdParams,
+        result: ({ configs }) => configs,
+      },
+      '1.0': {
+        name: 'ListTaskPushNotificationConfigs',
+        params: ListPushConfigsRequest,
+        result: (page) => ({ ...page, configs: page.configs.map(pushConfigTo1) }),
+      },
+    }),
+    ...answering(push.remove, {
+      '0.3': { name: 'tasks/pushNotificationConfig/delete', params: DeletePushConfigParams, result: () => null },
+      '1.0': { name: 'DeleteTaskPushNotificationConfig', params: PushConfigRequest, result: () => ({}) },
+    }),
+    ...answering<unknown, unknown>((_params, { caller, version }) => deps.extendedCard(caller, version), {
       '0.3': { name: 'agent/getAuthenticatedExtendedCard', params: NoParams, result: asIs },
       '1.0': { name: 'GetExtendedAgentCard', params: NoParams, result: asIs },
     }),

@@ -1,8 +1,8 @@
 import type { MessageSendParams, Task } from '../../contracts/a2a.js';
 import type { AcceptContext } from '../../messages/draft.js';
-import { RpcError } from '../../messages/rpc-error.js';
 import type { LiveMessage } from '../../messages/short-way.js';
 import type { StreamItem } from '../../messages/stream.js';
+import { newest } from '../../messages/task.js';
 import type { ApiDeps } from '../deps.js';
 import { type CallContext, followedBy } from './method.js';
 import { checkSendParams } from './send-params.js';
@@ -14,21 +14,34 @@ interface Taken {
   live: LiveMessage | null;
 }
 
+/** The stream, its task with so many messages of its history at most. */
+async function* withHistory(items: AsyncIterable<StreamItem>, length: number): AsyncGenerator<StreamItem> {
+  for await (const { cursor, event } of items) {
+    yield { cursor, event: event.kind === 'task' ? { ...event, history: newest(event.history ?? [], length) } : event };
+  }
+}
+
 /** `message/send` and `message/stream`, in whichever version. */
-export function createSendMethods({ gateway, config }: Pick<ApiDeps, 'gateway' | 'config'>) {
+export function createSendMethods({
+  gateway,
+  config,
+  pushConfigs,
+}: Pick<ApiDeps, 'gateway' | 'config' | 'pushConfigs'>) {
   /** Puts the message on the record, or takes it as the answer to what an agent asked. */
   async function take(
     params: MessageSendParams,
-    { caller, trace, bodyBytes }: CallContext,
+    { caller, version, trace, bodyBytes }: CallContext,
     method: AcceptContext['method'],
   ): Promise<Taken> {
     checkSendParams(params, bodyBytes);
-    if (params.configuration?.pushNotificationConfig !== undefined) {
-      throw new RpcError('PUSH_NOTIFICATION_NOT_SUPPORTED', 'Push notifications are not supported.');
+    const { taskId } = params.message;
+    const wanted = params.configuration?.pushNotificationConfig;
+    if (taskId === undefined) {
+      const push = wanted && { push: pushConfigs.prepare(wanted, version) };
+      return gateway.accept(caller, params, { method, ...trace, ...push });
     }
-    if (params.message.taskId !== undefined)
-      return { ...(await gateway.followUp(caller, params)), duplicate: true, live: null };
-    return gateway.accept(caller, params, { method, ...trace });
+    if (wanted) await pushConfigs.set(caller, taskId, wanted, version);
+    return { ...(await gateway.followUp(caller, params)), duplicate: true, live: null };
   }
 
   return {
@@ -47,7 +60,9 @@ export function createSendMethods({ gateway, config }: Pick<ApiDeps, 'gateway' |
 
     async stream(params: MessageSendParams, context: CallContext): Promise<AsyncIterable<StreamItem>> {
       const { message_id, live } = await take(params, context, 'message/stream');
-      return gateway.stream(context.caller.tenant_id, message_id, followedBy(context), live);
+      const items = gateway.stream(context.caller.tenant_id, message_id, followedBy(context), live);
+      const historyLength = params.configuration?.historyLength;
+      return historyLength === undefined ? items : withHistory(items, historyLength);
     },
   };
 }

@@ -12,7 +12,7 @@ function card(url) {
     url,
     version: '1.0.0',
     capabilities: { streaming: true },
-    defaultInputModes: ['text/plain'],
+    defaultInputModes: ['*/*'], // the kit sends a file of a type of its own, and wants it taken
     defaultOutputModes: ['text/plain'],
     skills: [{ id: 'conformance', name: 'Conformance', description: 'Answers the tests of a kit.', tags: ['test'] }],
   };

@@ -111,11 +111,11 @@ test.each<[string, string, number, unknown]>([
     7,
   ],
   [
-    'push notifications',
+    'push notifications to a private address',
     JSON.stringify(
-      call({ message: message(), configuration: { pushNotificationConfig: { url: 'https://x.example' } } }),
+      call({ message: message(), configuration: { pushNotificationConfig: { url: 'http://10.0.0.1/' } } }),
     ),
-    -32003,
+    -32602,
     7,
   ],
   ['an unknown session', JSON.stringify(call({ message: message({ contextId: 'ses_x' }) })), -32602, 7],
