@@ -52,7 +52,7 @@ BEGIN
       INTO agent FROM agents a WHERE a.tenant_id = c.tenant_id AND a.instance_id = chosen;
     IF NOT FOUND OR agent.deregistered_at IS NOT NULL OR agent.status NOT IN ('available', 'unknown')
        OR agent.deployment_mode <> 'hosted' AND agent.mesh_id IS DISTINCT FROM c.at_mesh
-       OR c.context = '' AND agent.agent_type <> coalesce(c.want_type, agent.agent_type) THEN
+       OR agent.agent_type <> coalesce(c.want_type, agent.agent_type) THEN
       chosen := NULL;
     END IF;
   END IF;
@@ -676,7 +676,7 @@ CREATE INDEX credentials_by_tenant ON public.credentials USING btree (tenant_id,
 CREATE INDEX dispatches_newest ON public.dispatches USING btree (instance_id, tenant_id, created_at DESC);
 CREATE INDEX dispatches_open ON public.dispatches USING btree (tenant_id, instance_id, dispatch_id) WHERE (state = 'open'::text);
 CREATE INDEX dispatches_unreachable ON public.dispatches USING btree (tenant_id, message_id) WHERE ((state = 'void'::text) AND (error_code = 'CONNECT_FAILED'::text));
-CREATE INDEX events_by_session ON public.events USING btree (tenant_id, session_id, occurred_at DESC) WHERE (session_id <> ''::text);
+CREATE INDEX events_by_session ON public.events USING btree (tenant_id, session_id, occurred_at DESC);
 CREATE INDEX input_requests_by_message ON public.input_requests USING btree (tenant_id, message_id, requested_at DESC);
 CREATE UNIQUE INDEX input_requests_one_open ON public.input_requests USING btree (tenant_id, message_id) WHERE (state = 'pending'::text);
 CREATE INDEX input_requests_pending ON public.input_requests USING btree (tenant_id, requested_at) WHERE (state = 'pending'::text);

@@ -4,7 +4,9 @@
 
 -- One index instead of two: the key gives a tenant's newest events first.
 ALTER TABLE events DROP CONSTRAINT events_pkey, ADD PRIMARY KEY (tenant_id, occurred_at, event_id);
-DROP INDEX events_newest;
+DROP INDEX events_newest, events_by_session;
+-- A condition on an index is made ready anew by every statement that writes its table.
+CREATE INDEX events_by_session ON events (tenant_id, session_id, occurred_at DESC);
 
 DROP FUNCTION accept_message, end_dispatch;
 
@@ -120,7 +122,7 @@ BEGIN
       INTO agent FROM agents a WHERE a.tenant_id = c.tenant_id AND a.instance_id = chosen;
     IF NOT FOUND OR agent.deregistered_at IS NOT NULL OR agent.status NOT IN ('available', 'unknown')
        OR agent.deployment_mode <> 'hosted' AND agent.mesh_id IS DISTINCT FROM c.at_mesh
-       OR c.context = '' AND agent.agent_type <> coalesce(c.want_type, agent.agent_type) THEN
+       OR agent.agent_type <> coalesce(c.want_type, agent.agent_type) THEN
       chosen := NULL;
     END IF;
   END IF;
