@@ -15,7 +15,10 @@ import type { PlatformTools } from './tool-platform.js';
 import { Repeats } from './tool-repeats.js';
 import { type Outcome, refusal, resultOfThrown, unsent } from './tool-result.js';
 import type { Chain, ToolCaller, Work } from './tool-work.js';
+import { Turnstile } from './turnstile.js';
 
+/** Agents are looked for by so many calls at once; the rest of the database's connections is left to messages. */
+const LOOKUPS_AT_ONCE = 6;
 /** How many agents are tried where the first could not be reached. */
 const TRIES_MAX = 3;
 
@@ -47,6 +50,7 @@ export class ToolCalls {
   readonly #options: ToolCallsOptions;
   readonly #admission = new Admission();
   readonly #repeats = new Repeats();
+  readonly #lookups = new Turnstile(LOOKUPS_AT_ONCE);
   /** Calls that are with an agent, as far as this node has sent them. */
   readonly #towards = new Map<string, number>();
 
@@ -125,7 +129,7 @@ export class ToolCalls {
     const { tenant_id } = caller;
     const session_id = work ? undefined : payload.session_id;
     const wanted = { tool: payload.tool, target: payload.target, session_id };
-    return this.#options.db.tenant(tenant_id, (tx) => findToolTargets(tx, tenant_id, wanted));
+    return this.#lookups.run(() => this.#options.db.tenant(tenant_id, (tx) => findToolTargets(tx, tenant_id, wanted)));
   }
 
   /** Those that are waiting for this very tool already come last, then those that are full; then the load counts, calls included. */

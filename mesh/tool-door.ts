@@ -8,10 +8,11 @@ import type { ChunkBus } from '../messages/bus.js';
 import type { Dispatches } from '../messages/dispatches.js';
 import { traceparentOf } from '../messages/trace.js';
 import { errorMessage, PlatformError } from '../runtime/errors.js';
-import { uuidOf } from '../runtime/ids.js';
+import { newId, uuidOf } from '../runtime/ids.js';
 import type { Logger } from '../runtime/logger.js';
 import { agentKeyOf } from './registry.js';
 import type { ToolCalls } from './tool-calls.js';
+import { type NodeLink, readNamed } from './tool-link.js';
 import { refusal } from './tool-result.js';
 import type { ToolCaller, Work } from './tool-work.js';
 
@@ -33,12 +34,32 @@ interface DoorOptions {
   db: Db;
   log: Logger;
   calls: ToolCalls;
+  link: NodeLink;
+  /** This node. */
+  nodeId: string;
   dispatches: Pick<Dispatches, 'closedAmong'>;
   bus: Pick<ChunkBus, 'subscribe'>;
 }
 
-/** Makes the door. */
+/** Makes the door, to which other nodes bring what belongs here. */
 export function createToolDoor(options: DoorOptions): ToolDoor {
+  const { link, nodeId } = options;
+  const here = callHere(options);
+  link.serveForwarded(async ({ token, body, traceparent }, signal) => {
+    return { sent: true, result: await here.call(token, body, { traceparent, signal }) };
+  });
+  return {
+    call: async (token, body, around) => {
+      const named = readNamed(body.dispatch_id ?? '');
+      if (!named || named.node === nodeId) return here.call(token, body, around);
+      const { traceparent, signal } = around;
+      const forwarded = { call_id: newId('call'), token, body, ...(traceparent !== undefined && { traceparent }) };
+      return (await link.forward(named.node, forwarded, signal)).result;
+    },
+  };
+}
+
+function callHere(options: DoorOptions): ToolDoor {
   return {
     call: async (token, { instance_id, ...payload }, { traceparent, signal }) => {
       const { tenant_id } = token;
@@ -92,8 +113,9 @@ async function findWork(
   instanceId: string | undefined,
 ): Promise<FoundWork | undefined> {
   const { tenant_id } = token;
-  const hand = options.calls.hands.find(uuidOf(id));
-  const isHand = hand?.call.call_id === id && hand.call.tenant_id === tenant_id;
+  const call_id = readNamed(id)?.call_id ?? id;
+  const hand = options.calls.hands.find(uuidOf(call_id));
+  const isHand = hand?.call.call_id === call_id && hand.call.tenant_id === tenant_id;
   const dispatch = isHand ? null : await options.db.tenant(tenant_id, (tx) => findCallingDispatch(tx, tenant_id, id));
   const agent = isHand ? hand.call.target : dispatch;
   if (!agent || (instanceId !== undefined && instanceId !== agent.instance_id)) return undefined;

@@ -13,13 +13,15 @@ import { HostedCall } from './hosted-call.js';
 import type { Conclusion } from './hosted-conclusion.js';
 import { exchange, POLL_PACE } from './hosted-exchange.js';
 import { HostedProgress } from './hosted-progress.js';
-import type { Deliver, PlacedCall } from './tool-link.js';
+import { type Deliver, namedAt, type PlacedCall } from './tool-link.js';
 import { type Outcome, refusal, sized, unsent } from './tool-result.js';
 
 /** What carries tool calls to hosted agents. */
 export interface HostedToolsOptions {
   db: Db;
   log: Logger;
+  /** This node, which the ids that agents see name: their own calls on behalf of a call find back to it. */
+  nodeId: string;
   outbound: Pick<Outbound, 'request' | 'stream'>;
   tokens: Pick<TokenIssuer, 'issueDispatchToken'>;
 }
@@ -30,20 +32,20 @@ export interface HostedToolsOptions {
  * answer is the result, else its text.
  */
 export function createHostedTools(options: HostedToolsOptions): Deliver {
-  const { db, outbound, tokens } = options;
+  const { db, outbound, tokens, nodeId } = options;
   return async (placed, signal) => {
     const { tenant_id, target } = placed;
     const agent = await db.tenant(tenant_id, (tx) => findHosted(tx, tenant_id, target.instance_id));
     if (!agent) return unsent('TARGET_UNAVAILABLE', 'The agent is not registered any more.');
-    const call = new HostedCall(asDispatch(placed, agent), outbound, tokens);
+    const call = new HostedCall(asDispatch(placed, agent, namedAt(placed.call_id, nodeId)), outbound, tokens);
     const token = await call.token();
     if (signal.aborted) return unsent('CANCELED', 'The call was withdrawn.');
-    return ask(call, token, signal, options.log);
+    return ask(call, uuidOf(placed.call_id), token, signal, options.log);
   };
 }
 
-async function ask(call: HostedCall, token: string, signal: AbortSignal, log: Logger): Promise<Outcome> {
-  const progress = new HostedProgress(uuidOf(call.open.dispatch_id), () => undefined);
+async function ask(call: HostedCall, uuid: string, token: string, signal: AbortSignal, log: Logger): Promise<Outcome> {
+  const progress = new HostedProgress(uuid, () => undefined);
   try {
     return outcomeOf(await exchange(token, { call, progress, signal, pace: POLL_PACE }));
   } catch (error) {
@@ -87,10 +89,11 @@ function resultOf({ state, error, artifacts, status_message }: DispatchOutcome):
 function asDispatch(
   placed: PlacedCall,
   agent: { public_url: string; agent_card: Record<string, unknown> },
+  dispatch_id: string,
 ): OpenDispatch {
   const { call_id, tenant_id, target, tool, arguments: given, caller, deadline_ms, idempotency_key } = placed;
   const session_id = placed.session_id ?? call_id;
-  const tool_call = { tool, dispatch_id: call_id, caller, deadline_ms, idempotency_key };
+  const tool_call = { tool, dispatch_id, caller, deadline_ms, idempotency_key };
   const message: A2aMessage = {
     kind: 'message',
     messageId: call_id,
@@ -101,7 +104,7 @@ function asDispatch(
   return {
     tenant_id,
     message_id: call_id,
-    dispatch_id: call_id,
+    dispatch_id,
     session_id,
     instance_id: target.instance_id,
     agent_type: target.agent_type,
@@ -121,7 +124,7 @@ function asDispatch(
       id: uuidOf(call_id),
       method: 'message/send',
       params: { message, metadata: { tool_call } },
-      dispatch_id: call_id,
+      dispatch_id,
       deadline_ms,
       attempt: 1,
       idempotency_key,

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { ToolResult } from '../contracts/tools.js';
 import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
-import { type Deliver, NOBODY, type NodeLink, PlacedCall } from './tool-link.js';
+import { type Deliver, type Forward, ForwardedCall, NOBODY, type NodeLink, PlacedCall } from './tool-link.js';
 import { type Outcome, refusal, resultOfThrown } from './tool-result.js';
 
 const RETRY_MS_MAX = 1_000;
@@ -15,10 +15,12 @@ const MISSES_MAX = 2;
 /** What goes from node to node. `from` is where the result belongs. */
 const Letter = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('call'), from: z.string(), call: PlacedCall }),
+  z.object({ kind: z.literal('forward'), from: z.string(), call: ForwardedCall }),
   z.object({ kind: z.literal('withdraw'), call_id: z.string() }),
   z.object({ kind: z.literal('outcome'), call_id: z.string(), sent: z.boolean(), result: ToolResult }),
 ]);
 type Letter = z.infer<typeof Letter>;
+type Request = Extract<Letter, { kind: 'call' | 'forward' }>;
 
 interface RedisLinkOptions {
   url: string;
@@ -54,6 +56,7 @@ class RedisLink implements NodeLink {
   readonly #misses = new Map<string, number>();
   readonly #watch: NodeJS.Timeout;
   #deliver: Deliver | undefined;
+  #forward: Forward | undefined;
   #watching = false;
   #away = false;
   #closed = false;
@@ -79,18 +82,27 @@ class RedisLink implements NodeLink {
 
   async call(nodeId: string, call: PlacedCall, signal: AbortSignal): Promise<Outcome> {
     if (nodeId === this.#nodeId) return this.#deliver ? this.#deliver(call, signal) : NOBODY;
+    return this.#ask(nodeId, { kind: 'call', from: this.#nodeId, call }, signal);
+  }
+
+  forward(nodeId: string, call: ForwardedCall, signal: AbortSignal): Promise<Outcome> {
+    return this.#ask(nodeId, { kind: 'forward', from: this.#nodeId, call }, signal);
+  }
+
+  async #ask(nodeId: string, letter: Request, signal: AbortSignal): Promise<Outcome> {
+    const { call_id } = letter.call;
     if (this.#closed || this.#commands.status !== 'ready') return NOBODY;
     let settle: (outcome: Outcome) => void = () => undefined;
     const settled = new Promise<Outcome>((resolve) => {
       settle = resolve;
     });
     const withdraw = (): void => {
-      this.#post(nodeId, { kind: 'withdraw', call_id: call.call_id }).catch((error) => this.#noteAway(error));
+      this.#post(nodeId, { kind: 'withdraw', call_id }).catch((error) => this.#noteAway(error));
       settle({ sent: true, result: refusal('CANCELED', 'The call was withdrawn.') });
     };
-    this.#waiting.set(call.call_id, { node: nodeId, settle });
+    this.#waiting.set(call_id, { node: nodeId, settle });
     signal.addEventListener('abort', withdraw, { once: true });
-    this.#post(nodeId, { kind: 'call', from: this.#nodeId, call }).then(
+    this.#post(nodeId, letter).then(
       (listeners) => listeners === 0 && settle(NOBODY),
       (error) => {
         this.#noteAway(error);
@@ -101,12 +113,16 @@ class RedisLink implements NodeLink {
       return await settled;
     } finally {
       signal.removeEventListener('abort', withdraw);
-      this.#waiting.delete(call.call_id);
+      this.#waiting.delete(call_id);
     }
   }
 
   serve(deliver: Deliver): void {
     this.#deliver = deliver;
+  }
+
+  serveForwarded(forward: Forward): void {
+    this.#forward = forward;
   }
 
   async close(): Promise<void> {
@@ -138,18 +154,19 @@ class RedisLink implements NodeLink {
   #receive(text: string): void {
     const letter = readLetter(text);
     if (!letter) this.#log.error({}, 'letter of another node does not fit');
-    else if (letter.kind === 'call') void this.#serve(letter.from, letter.call);
+    else if (letter.kind === 'call' || letter.kind === 'forward') void this.#serve(letter);
     else if (letter.kind === 'withdraw') this.#serving.get(letter.call_id)?.withdrawn.abort();
     else this.#waiting.get(letter.call_id)?.settle({ sent: letter.sent, result: letter.result });
   }
 
-  async #serve(from: string, call: PlacedCall): Promise<void> {
-    const { call_id } = call;
+  async #serve(letter: Request): Promise<void> {
+    const { from } = letter;
+    const { call_id } = letter.call;
     if (this.#serving.has(call_id)) return;
     const withdrawn = new AbortController();
     this.#serving.set(call_id, { node: from, withdrawn });
     try {
-      const outcome = this.#deliver && !this.#closed ? await this.#deliver(call, withdrawn.signal) : NOBODY;
+      const outcome = (await this.#work(letter, withdrawn.signal)) ?? NOBODY;
       await this.#post(from, { kind: 'outcome', call_id, ...outcome });
     } catch (error) {
       this.#log.warn({ err: errorMessage(error), call_id }, 'tool call of another node failed here');
@@ -158,6 +175,11 @@ class RedisLink implements NodeLink {
     } finally {
       this.#serving.delete(call_id);
     }
+  }
+
+  #work(letter: Request, signal: AbortSignal): Promise<Outcome> | undefined {
+    if (this.#closed) return undefined;
+    return letter.kind === 'call' ? this.#deliver?.(letter.call, signal) : this.#forward?.(letter.call, signal);
   }
 
   /** Ends what is under way with nodes that do not listen any more: what they had is lost, what they wanted is wanted no more. */

@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { TokenClaims } from '../contracts/auth.js';
+import { ToolCallRequest } from '../contracts/tools.js';
 import { type Outcome, unsent } from './tool-result.js';
 
 /** A call on its way to the agent that was chosen for it; plain JSON. */
@@ -28,6 +30,19 @@ export type PlacedCall = z.infer<typeof PlacedCall>;
 /** Brings a call to an agent and its answer back. An aborted signal ends it: the agent is told, the answer is not wanted any more. */
 export type Deliver = (call: PlacedCall, signal: AbortSignal) => Promise<Outcome>;
 
+/** A call that came to one node by HTTP, and is part of what an agent does for another: that one knows the chain. Plain JSON. */
+export const ForwardedCall = z.object({
+  /** `call_…`, of the forwarding only. */
+  call_id: z.string(),
+  token: TokenClaims,
+  body: ToolCallRequest,
+  traceparent: z.string().optional(),
+});
+export type ForwardedCall = z.infer<typeof ForwardedCall>;
+
+/** Makes a forwarded call where it belongs. */
+export type Forward = (call: ForwardedCall, signal: AbortSignal) => Promise<Outcome>;
+
 /** The way to the nodes that hold agents' sockets. A call reaches a node once at most. */
 export interface NodeLink {
   /**
@@ -35,8 +50,12 @@ export interface NodeLink {
    * sees to the deadline and gives up by the signal.
    */
   call(nodeId: string, call: PlacedCall, signal: AbortSignal): Promise<Outcome>;
+  /** As `call`, with a call that is to be made by that node. */
+  forward(nodeId: string, call: ForwardedCall, signal: AbortSignal): Promise<Outcome>;
   /** Calls for this node's agents go to `deliver` from now on. */
   serve(deliver: Deliver): void;
+  /** Calls that this node is to make go to `forward` from now on. */
+  serveForwarded(forward: Forward): void;
   /** Ends what is under way. */
   close(): Promise<void>;
 }
@@ -49,11 +68,24 @@ export function createLocalLink(nodeId: string): NodeLink {
   let deliver: Deliver | undefined;
   return {
     call: async (node, call, signal) => (node === nodeId && deliver ? deliver(call, signal) : NOBODY),
+    forward: async () => NOBODY,
     serve: (handler) => {
       deliver = handler;
     },
+    serveForwarded: () => undefined,
     close: async () => {
       deliver = undefined;
     },
   };
+}
+
+/** The id by which a hosted agent knows a call: its own calls may come to another node, and have to find back. */
+export function namedAt(callId: string, nodeId: string): string {
+  return `${callId}.${nodeId}`;
+}
+
+/** What such an id says; undefined when it is none. */
+export function readNamed(id: string): { call_id: string; node: string } | undefined {
+  const [, call_id, node] = /^(call_[0-9a-f-]{36})\.(\w[\w-]{0,63})$/.exec(id) ?? [];
+  return call_id !== undefined && node !== undefined ? { call_id, node } : undefined;
 }

@@ -22,9 +22,9 @@ export function startTools(foundation: Foundation, nodeId: string): RunningTools
     db,
     log,
     link,
-    hosted: createHostedTools({ db, log, outbound, tokens }),
+    hosted: createHostedTools({ db, log, nodeId, outbound, tokens }),
     platform: new PlatformTools().register('fleet.get_agents', fleetGetAgents(db)),
   });
-  const door = createToolDoor({ db, log, calls, dispatches, bus });
+  const door = createToolDoor({ db, log, calls, link, nodeId, dispatches, bus });
   return { calls, door, stop: () => link.close() };
 }

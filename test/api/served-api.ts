@@ -5,6 +5,7 @@ import { createCredential, credentialStatus } from '../../db/credentials.js';
 import { loadSigningKeys } from '../../db/signing-keys.js';
 import { createTenant } from '../../db/tenants.js';
 import { createToolDoor } from '../../mesh/tool-door.js';
+import { createLocalLink } from '../../mesh/tool-link.js';
 import type { MessageCore } from '../../messages/core.js';
 import { createDispatches } from '../../messages/dispatch-store.js';
 import { createGateway } from '../../messages/gateway.js';
@@ -72,6 +73,8 @@ export async function serveApi(database: FreshDatabase, options: ServedApiOption
       bus,
       dispatches: createDispatches(core),
       calls: toolCalls({ db, outbound, tokens }),
+      link: createLocalLink('alone'),
+      nodeId: 'alone',
     }),
     agentJoined: async () => undefined,
     outbound,

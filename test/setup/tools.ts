@@ -16,7 +16,7 @@ export function toolCalls(around: { db: Db; outbound: Outbound; tokens: TokenIss
     db,
     log,
     link,
-    hosted: createHostedTools({ db, log, outbound, tokens }),
+    hosted: createHostedTools({ db, log, nodeId: 'alone', outbound, tokens }),
     platform: new PlatformTools().register('fleet.get_agents', fleetGetAgents(db)),
   });
 }

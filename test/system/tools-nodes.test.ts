@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { AgentRegisterResponse } from '../../contracts/agents.js';
 import { ToolResult } from '../../contracts/tools.js';
+import { hostedAgent } from '../mesh/hosted-agent.js';
 import { ask, callTool, refusedWith, resultOf, take } from '../mesh/tool-bench.js';
 import { redisServer } from '../messages/redis-server.js';
 import type { RawAgent } from '../setup/agent.js';
@@ -8,6 +9,13 @@ import { openSocket } from '../setup/fleet.js';
 import { startPlatform } from '../setup/platform.js';
 import type { TestPlatform } from '../setup/platform-process.js';
 import { until } from '../setup/until.js';
+
+const data = (value: object) => ({
+  kind: 'message',
+  messageId: 'm',
+  role: 'agent',
+  parts: [{ kind: 'data', data: value }],
+});
 
 async function join(platform: TestPlatform, instance_id: string, ...tools: string[]): Promise<RawAgent> {
   const body = { instance_id, agent_type: 'worker', deployment_mode: 'connected' };
@@ -30,6 +38,24 @@ test('tools of an agent on another process are called, by socket and by HTTP, un
   const byHttp = shared.platform.client.ok('/tools/call', { tool: 't' }, ToolResult);
   (await take(b, 't')).result({ ok: true, result: 2 });
   expect(await byHttp).toEqual({ ok: true, result: 2 });
+
+  // The hosted agent is called by the peer, and its own call on behalf of that comes to the other process.
+  const server = await hostedAgent({
+    'message/send': async (reply) => {
+      const { dispatch_id } = reply.request.body;
+      const nested = { tool: 'u', dispatch_id };
+      reply.result(data({ nested: await shared.platform.client.ok('/tools/call', nested, ToolResult) }));
+    },
+  });
+  const hosted = { instance_id: 'h', agent_type: 'host', public_url: server.url, agent_card: {}, tools: ['v'] };
+  await shared.platform.client.ok('/agents/register', hosted, AgentRegisterResponse);
+  const c = await join(shared.platform, 'c', 'u');
+  const outer = callTool(b, { tool: 'v' });
+  const inner = await take(c, 'u');
+  expect(inner.payload.caller).toEqual({ agent_type: 'host', instance_id: 'h' });
+  expect(await ask(c, { tool: 'v', dispatch_id: inner.payload.dispatch_id })).toEqual(refusedWith('POLICY_DENIED'));
+  inner.result({ ok: true, result: 'far' });
+  expect(await resultOf(b, outer)).toEqual({ ok: true, result: { nested: { ok: true, result: 'far' } } });
 
   const lost = callTool(a, { tool: 't', deadline_ms: 600_000 });
   await take(b, 't');
