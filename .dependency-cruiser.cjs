@@ -165,7 +165,7 @@ module.exports = {
   ],
   options: {
     doNotFollow: { path: 'node_modules' },
-    exclude: { path: '^(dist|dist\\.tmp|dist\\.old|\\.fleet|coverage)/' },
+    exclude: { path: '^(dist|sdk/dist|dist\\.tmp|dist\\.old|\\.fleet|coverage)/' },
     tsPreCompilationDeps: true,
     tsConfig: { fileName: 'tsconfig.json' },
     enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'node', 'types', 'default'] },

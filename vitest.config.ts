@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { configDefaults, defineConfig } from 'vitest/config';
 
-/** Test files for programs that a bare machine may lack. CI installs both; elsewhere they are left out, and said so. */
+/** Test files for programs that a bare machine may lack. CI has them all; elsewhere they are left out, and said so. */
 const NEEDS: Record<string, string[]> = {
   'redis-server': [
     'test/messages/bus-redis.test.ts',
@@ -10,6 +10,7 @@ const NEEDS: Record<string, string[]> = {
     'test/system/tools-nodes.test.ts',
   ],
   mvn: ['test/embedded/time-skipping.test.ts'],
+  python3: ['test/examples/python.test.ts'],
 };
 
 function isInstalled(program: string): boolean {

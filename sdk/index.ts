@@ -27,4 +27,5 @@ export { FleetClient, type FleetClientOptions } from './client/fleet-client.js';
 export type { WaitOptions } from './client/messages.js';
 export type { AnswerSchema, CallOptions, PostOptions } from './client/platform-api.js';
 export type { SendOptions } from './client/rpc.js';
+export type { ServeOptions } from './hosted/hosted-agent.js';
 export type { AgentLog } from './log.js';

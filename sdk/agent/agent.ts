@@ -1,45 +1,53 @@
 import type { z } from 'zod';
 import { PlatformApi } from '../client/platform-api.js';
-import { type AgentLog, SILENT_LOG } from '../log.js';
+import { HostedAgent, type ServeOptions } from '../hosted/hosted-agent.js';
+import { SILENT_LOG } from '../log.js';
 import type { AgentOptions } from './agent-options.js';
+import type { AgentTask } from './agent-task.js';
 import { ConnectedAgent } from './connected-agent.js';
 import type { ConnectionEvents } from './connection-events.js';
 import { drainOnSignals } from './drain-on-signals.js';
 import { Handlers, type MessageHandler, type SkillHandler, type SkillOptions } from './handlers.js';
 import { AgentProfile } from './profile.js';
 import { Registration } from './registration.js';
-import { type CallTool, callToolBy } from './tool-caller.js';
+import { type CallTool, callToolBy, type ToolCaller } from './tool-caller.js';
 import { type ToolHandler, ToolHandlers } from './tool-handlers.js';
 import { ToolTraffic } from './tool-traffic.js';
 
 /** What an agent reports about itself; `busy` is for an agent that wants nothing more for a while. */
 export type ReportedStatus = 'available' | 'busy' | 'draining' | 'unhealthy';
 
+/** An agent that is in the fleet, in either way. */
+interface Joined {
+  readonly instanceId: string;
+  readonly closed: Promise<void>;
+  readonly tools: ToolCaller;
+  reportStatus(status: ReportedStatus): void;
+  close(graceSeconds?: number): Promise<void>;
+}
+
 type Listeners = { [Name in keyof ConnectionEvents]: ((detail: ConnectionEvents[Name]) => void)[] };
 
-/** An agent: what it answers, and how it joins the fleet. Give the handlers first, then `connect()`. */
+/** An agent: what it answers, and how it joins the fleet. Give the handlers first, then `connect()` or `serve()`. */
 export class Agent {
   readonly #options: AgentOptions;
-  readonly #log: AgentLog;
   readonly #handlers = new Handlers();
   readonly #toolHandlers = new ToolHandlers();
-  readonly #tools = new ToolTraffic(this.#toolHandlers);
   readonly #listeners: Listeners = { connected: [], disconnected: [] };
-  #connected: ConnectedAgent | null = null;
+  #joined: Joined | null = null;
 
   constructor(options: AgentOptions) {
     this.#options = options;
-    this.#log = options.log ?? SILENT_LOG;
   }
 
   /** As given, or as the platform chose it; empty before the first registration. */
   get instanceId(): string {
-    return this.#connected?.instanceId ?? this.#options.instanceId ?? '';
+    return this.#joined?.instanceId || (this.#options.instanceId ?? '');
   }
 
-  /** Settles when a connected agent is over: after `close()`, or with `AgentStoppedError` when it was refused or replaced. */
+  /** Settles when the agent is over: after `close()`, or with `AgentStoppedError` when it was refused or replaced. */
   get closed(): Promise<void> {
-    return this.#connected?.closed ?? Promise.resolve();
+    return this.#joined?.closed ?? Promise.resolve();
   }
 
   /** Answers messages for which there is no skill of its own. */
@@ -67,7 +75,8 @@ export class Agent {
 
   /** Calls a tool on the agent's own behalf; within a task use `task.callTool`, which ends with the task. */
   get callTool(): CallTool {
-    return callToolBy(this.#tools);
+    if (!this.#joined) throw new Error('the agent has not joined yet');
+    return callToolBy(this.#joined.tools);
   }
 
   /** Learns when the connection is there, and when it is not (again) and the next attempt comes. */
@@ -83,32 +92,38 @@ export class Agent {
    * @throws Error when an address or a credential is missing
    */
   async connect(): Promise<void> {
-    if (this.#connected) throw new Error('the agent is connected already');
-    const profile = new AgentProfile(this.#options, this.#handlers, this.#toolHandlers);
-    const api = new PlatformApi(this.#options, this.#options.type);
+    const { api, profile, runTask, toolHandlers, log } = this.#parts();
     const connected = new ConnectedAgent({
       registration: new Registration(api, profile),
-      runTask: (task) => this.#handlers.run(task),
-      tools: this.#tools,
+      runTask,
+      tools: new ToolTraffic(toolHandlers),
       maxConcurrentSessions: profile.maxConcurrentSessions,
-      log: this.#log,
+      log,
       emit: (name, detail) => {
         for (const listener of this.#listeners[name]) listener(detail);
       },
     });
-    this.#connected = connected;
-    const ignoreSignals = this.#options.drainOnSignals === false ? null : drainOnSignals(() => this.close());
-    const release = () => {
-      ignoreSignals?.();
-      api.close();
-    };
-    connected.closed.then(release, release);
+    this.#joinAs(connected, api);
     await connected.ready;
+  }
+
+  /**
+   * Listens for the platform, which posts messages here: an A2A server with its agent card. Takes only what carries the platform's
+   * own token for this instance. Registers, and stays registered, until `close()`.
+   * @returns where it is reached
+   * @throws AgentStoppedError when the platform refuses the agent
+   * @throws Error when an address or a credential is missing, or the port is taken
+   */
+  async serve(options: ServeOptions = {}): Promise<string> {
+    const parts = this.#parts();
+    const hosted = new HostedAgent(parts, options);
+    this.#joinAs(hosted, parts.api);
+    return hosted.start();
   }
 
   /** Tells the platform at once, and with every heartbeat. */
   reportStatus(status: ReportedStatus): void {
-    this.#connected?.reportStatus(status);
+    this.#joined?.reportStatus(status);
   }
 
   /**
@@ -117,6 +132,27 @@ export class Agent {
    * @throws AgentStoppedError when the agent had been refused or replaced before
    */
   async close(graceSeconds?: number): Promise<void> {
-    await this.#connected?.close(graceSeconds);
+    await this.#joined?.close(graceSeconds);
+  }
+
+  #parts() {
+    if (this.#joined) throw new Error('the agent has joined already');
+    return {
+      api: new PlatformApi(this.#options, this.#options.type),
+      profile: new AgentProfile(this.#options, this.#handlers, this.#toolHandlers),
+      runTask: (task: AgentTask) => this.#handlers.run(task),
+      toolHandlers: this.#toolHandlers,
+      log: this.#options.log ?? SILENT_LOG,
+    };
+  }
+
+  #joinAs(joined: Joined, api: PlatformApi): void {
+    this.#joined = joined;
+    const ignoreSignals = this.#options.drainOnSignals === false ? null : drainOnSignals(() => this.close());
+    const release = () => {
+      ignoreSignals?.();
+      api.close();
+    };
+    joined.closed.then(release, release);
   }
 }

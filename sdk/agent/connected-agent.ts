@@ -33,9 +33,9 @@ export class ConnectedAgent {
   readonly ready: Promise<void>;
   /** Settles after `close()`; rejects with `AgentStoppedError` when the agent was refused or replaced. */
   readonly closed: Promise<void>;
+  readonly tools: ToolTraffic;
   readonly #registration: Registration;
   readonly #runs: DispatchRuns;
-  readonly #tools: ToolTraffic;
   readonly #log: AgentLog;
   readonly #backoff = new Backoff();
   readonly #closing = new AbortController();
@@ -51,7 +51,7 @@ export class ConnectedAgent {
   constructor({ registration, runTask, tools, maxConcurrentSessions, log, emit }: ConnectedAgentParts) {
     this.#log = log;
     this.#registration = registration;
-    this.#tools = tools;
+    this.tools = tools;
     this.#runs = new DispatchRuns(runTask, tools, log);
     this.#emit = emit;
     this.#maxConcurrentSessions = maxConcurrentSessions;
@@ -92,7 +92,7 @@ export class ConnectedAgent {
   }
 
   async #idle(): Promise<void> {
-    await Promise.all([this.#runs.idle(), this.#tools.idle()]);
+    await Promise.all([this.#runs.idle(), this.tools.idle()]);
   }
 
   async #stayConnected(): Promise<void> {
@@ -160,7 +160,7 @@ export class ConnectedAgent {
     this.#resumeToken = welcome.resume_token;
     this.#isMeshDraining = false;
     this.#backoff.reset();
-    this.#tools.attach(connection);
+    this.tools.attach(connection);
     this.#runs.connected(connection, welcome);
     const renew = () => {
       onRenew();
@@ -182,14 +182,14 @@ export class ConnectedAgent {
   #lost(): void {
     for (const timer of this.#timers.splice(0)) clearTimeout(timer);
     if (this.#connection) this.#runs.disconnected();
-    this.#tools.attach(null);
+    this.tools.attach(null);
     this.#connection = null;
   }
 
   #receive(frame: FrameEnvelope): void {
     if (frame.type === 'dispatch') this.#runs.accept(frame, this.#isDraining() ? 'draining' : null);
-    else if (frame.type === 'tool_call') this.#tools.accept(frame, this.#isDraining());
-    else if (frame.type === 'tool_result') this.#tools.answered(frame);
+    else if (frame.type === 'tool_call') this.tools.accept(frame, this.#isDraining());
+    else if (frame.type === 'tool_result') this.tools.answered(frame);
     else if (frame.type === 'error') this.#failed(frame);
     else if (frame.type === 'close_request') this.#drain(frame);
     else this.#log.debug({ type: frame.type }, 'frame ignored');
@@ -197,7 +197,7 @@ export class ConnectedAgent {
 
   #failed({ in_reply_to, payload }: FrameEnvelope): void {
     this.#runs.endedByMesh(in_reply_to ?? '', String(payload.code));
-    this.#tools.failed(in_reply_to ?? '', String(payload.code), String(payload.message));
+    this.tools.failed(in_reply_to ?? '', String(payload.code), String(payload.message));
   }
 
   #isDraining(): boolean {

@@ -18,6 +18,8 @@ export interface PostOptions extends CallOptions {
   /** Repeats the request when it failed in a way that may pass. Only for requests that a repeat does not do twice. */
   retry?: boolean;
   headers?: Record<string, string>;
+  /** How long the platform may be silent before the connection counts as lost; 300,000 by default. */
+  silenceMs?: number;
 }
 
 const RETRIES = 3;

@@ -78,7 +78,7 @@ export async function* streamEvents(answer: Answer): AsyncGenerator<NumberedEven
     return;
   }
   try {
-    for await (const { id, data } of readEvents(answer.body as AsyncIterable<Uint8Array>)) {
+    for await (const { id, data } of readEvents(answer.body)) {
       yield { id, event: rpcResult(JSON.parse(data) as JsonObject) as StreamEvent };
     }
   } finally {

@@ -5,6 +5,8 @@ import {
   SessionGetByIdResponse,
   type SessionInitRequest,
   SessionInitResponse,
+  type SessionInviteRequest,
+  SessionInviteResponse,
   type SessionsGetRequest,
   SessionsGetResponse,
   SessionsInterruptResponse,
@@ -49,5 +51,15 @@ export class Sessions {
   interrupt(sessionIds: string | string[], options: CallOptions = {}) {
     const body = { ids: [sessionIds].flat() };
     return this.#api.post('/sessions/interrupt', body, SessionsInterruptResponse, options);
+  }
+
+  /** Adds an agent to a session: this instance, or the least loaded one of the type. */
+  async invite(
+    sessionId: string,
+    agent: Omit<z.input<typeof SessionInviteRequest>, 'session_id'>,
+    options: CallOptions = {},
+  ) {
+    const body = { session_id: sessionId, ...agent };
+    return (await this.#api.post('/sessions/invite', body, SessionInviteResponse, options)).agent;
   }
 }

@@ -21,7 +21,7 @@ export interface Answer {
   status: number;
   /** Lower-case names. */
   headers: Record<string, string | string[] | undefined>;
-  body: AsyncIterable<Buffer>;
+  body: AsyncIterable<Uint8Array>;
   /** Lets go of a body that is not wanted to its end. */
   discard(): void;
 }
@@ -115,7 +115,7 @@ export class Transport {
   }
 }
 
-async function* bodyOf(response: IncomingMessage, url: string, signal?: AbortSignal): AsyncGenerator<Buffer> {
+async function* bodyOf(response: IncomingMessage, url: string, signal?: AbortSignal): AsyncGenerator<Uint8Array> {
   try {
     yield* response as AsyncIterable<Buffer>;
   } catch (error) {
@@ -134,7 +134,7 @@ export async function readJson(answer: Answer): Promise<JsonObject> {
 }
 
 async function readText(answer: Answer, bytesMax: number): Promise<string> {
-  const chunks: Buffer[] = [];
+  const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of answer.body) {
     bytes += chunk.length;

@@ -3,8 +3,8 @@ import { createRemoteJWKSet, jwtVerify } from 'jose';
 const ALGORITHMS = ['EdDSA', 'Ed25519'];
 const CLOCK_TOLERANCE_SECONDS = 5;
 
-/** What the registration answered, as far as it says which tokens to trust. */
-export interface Registered {
+/** Which tokens a hosted agent trusts; its registration answers it. */
+export interface TrustedPlatform {
   /** Where the platform's public keys are; fetched when first needed, and again for an unknown key. */
   jwks_url: string;
   instance_id: string;
@@ -16,7 +16,7 @@ export interface Registered {
  * this tenant. The audience alone does not say so: another tenant may have an instance of the same name.
  * @returns a check that throws for anything but a valid token
  */
-export function platformTokenCheck(registered: Registered): (authorization: string | undefined) => Promise<void> {
+export function platformTokenCheck(registered: TrustedPlatform): (authorization: string | undefined) => Promise<void> {
   const keys = createRemoteJWKSet(new URL(registered.jwks_url), { cooldownDuration: 1_000 });
   return async (authorization) => {
     const token = /^Bearer (\S+)$/i.exec(authorization ?? '')?.[1] ?? '';

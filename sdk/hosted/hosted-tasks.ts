@@ -1,0 +1,61 @@
+import type { DispatchPayload } from '../../contracts/frames.js';
+import { LIMITS } from '../../contracts/limits.js';
+import { type ChunkListener, HostedTask, type HostedWork } from './hosted-task.js';
+
+/** Tasks that have ended are kept for a platform whose connection broke before it had the answer; at most this many. */
+const ENDED_MAX = 64;
+
+/** All dispatches of a hosted agent, by `dispatch_id`. */
+export class HostedTasks {
+  readonly #work: HostedWork;
+  readonly #tasks = new Map<string, HostedTask>();
+  #idle: (() => void)[] = [];
+
+  constructor(work: HostedWork) {
+    this.#work = work;
+  }
+
+  /** Different sessions that are being worked for. */
+  get sessionCount(): number {
+    return new Set(this.#running().map((task) => task.dispatch.session_context.session_id)).size;
+  }
+
+  get isFull(): boolean {
+    return this.#running().length >= LIMITS.dispatchesInFlightPerConnection;
+  }
+
+  get(taskId: string): HostedTask | undefined {
+    return this.#tasks.get(taskId);
+  }
+
+  start(dispatch: DispatchPayload, listener: ChunkListener | null): HostedTask {
+    const task = new HostedTask(dispatch, this.#work, listener);
+    this.#tasks.set(dispatch.dispatch_id, task);
+    void task.done.then(() => this.#ended());
+    return task;
+  }
+
+  /** Settles when nothing runs. */
+  async idle(): Promise<void> {
+    if (this.#running().length > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+  }
+
+  abortAll(code: string): void {
+    for (const task of this.#running()) task.abort(code);
+  }
+
+  #ended(): void {
+    let over = [...this.#tasks.values()].filter((task) => task.isOver).length;
+    for (const [id, task] of this.#tasks) {
+      if (over <= ENDED_MAX) break;
+      if (!task.isOver) continue;
+      this.#tasks.delete(id);
+      over -= 1;
+    }
+    if (this.#running().length === 0) for (const resolve of this.#idle.splice(0)) resolve();
+  }
+
+  #running(): HostedTask[] {
+    return [...this.#tasks.values()].filter((task) => !task.isOver);
+  }
+}

@@ -1,0 +1,89 @@
+import { AgentRegisterResponse, type HeartbeatPayload, OkResponse } from '../../contracts/agents.js';
+import { LIMITS } from '../../contracts/limits.js';
+import type { AgentProfile } from '../agent/profile.js';
+import { stopReasonOfError } from '../agent/stop-reason.js';
+import { Backoff } from '../backoff.js';
+import { type PlatformApi, pause } from '../client/platform-api.js';
+import type { AgentLog } from '../log.js';
+import type { TrustedPlatform } from './platform-token.js';
+
+export interface MembershipParts {
+  api: PlatformApi;
+  profile: AgentProfile;
+  publicUrl: string;
+  log: AgentLog;
+  /** What a heartbeat says. */
+  heartbeat(): Omit<HeartbeatPayload, 'instance_id'>;
+  /** Learns which tokens to trust, before the first dispatch. */
+  onRegistered(platform: TrustedPlatform): void;
+}
+
+/**
+ * Keeps a hosted agent in the fleet: registers, then a heartbeat every 30 s and at every change. After a heartbeat that failed it
+ * registers again, because a platform that was away may have forgotten it.
+ */
+export class Membership {
+  readonly #parts: MembershipParts;
+  readonly #backoff = new Backoff();
+  #instanceId: string | undefined;
+  #wake = new AbortController();
+
+  constructor(parts: MembershipParts) {
+    this.#parts = parts;
+    this.#instanceId = parts.profile.instanceId;
+  }
+
+  get instanceId(): string {
+    return this.#instanceId ?? '';
+  }
+
+  /** The next heartbeat is due now. */
+  tell(): void {
+    this.#wake.abort();
+    this.#wake = new AbortController();
+  }
+
+  /** One heartbeat at once. @throws ApiError | UnreachableError */
+  async beat(): Promise<void> {
+    const body = { instance_id: this.instanceId, ...this.#parts.heartbeat() };
+    await this.#parts.api.post('/agents/heartbeat', body, OkResponse);
+  }
+
+  /**
+   * Stays a member until `signal` aborts.
+   * @throws AgentStoppedError when the platform refuses the agent
+   */
+  async stay(signal: AbortSignal): Promise<void> {
+    let registered = false;
+    while (!signal.aborted) {
+      const wake = this.#wake.signal;
+      try {
+        if (registered) await this.beat();
+        else await this.#register();
+        registered = true;
+        this.#backoff.reset();
+      } catch (error) {
+        const reason = registered ? null : stopReasonOfError(error);
+        if (reason) throw reason;
+        registered = false;
+        this.#parts.log.warn(
+          { error: error instanceof Error ? error.message : String(error) },
+          'platform not reachable',
+        );
+      }
+      const waitMs = registered ? LIMITS.heartbeatIntervalMs : this.#backoff.next();
+      await pause(waitMs, AbortSignal.any([signal, wake])).catch(() => undefined); // the loop's condition sees it
+    }
+  }
+
+  async #register(): Promise<void> {
+    const { api, profile, publicUrl, log, onRegistered } = this.#parts;
+    const where = { deployment_mode: 'hosted', public_url: publicUrl, agent_card: profile.card(publicUrl) };
+    const body = { ...profile.registration(), ...where, instance_id: this.#instanceId };
+    const answer = await api.post('/agents/register', body, AgentRegisterResponse);
+    this.#instanceId = answer.instance_id;
+    onRegistered(answer);
+    log.info({ instance_id: answer.instance_id, public_url: publicUrl }, 'agent registered');
+    await this.beat();
+  }
+}
