@@ -107,7 +107,8 @@ export const DispatchChunkPayload = z.object({
 export type DispatchChunkPayload = z.infer<typeof DispatchChunkPayload>;
 
 export const DispatchResultPayload = z.object({
-  result: z.union([Task, A2aMessage, z.string(), z.record(z.string(), z.unknown())]),
+  // Told apart by `kind`, so that a message is not first checked as a task.
+  result: z.union([z.discriminatedUnion('kind', [Task, A2aMessage]), z.string(), z.record(z.string(), z.unknown())]),
   status: z
     .object({
       state: z.enum(['completed', 'input-required', 'failed']),

@@ -2,35 +2,51 @@ import type { HeartbeatPayload } from '../contracts/agents.js';
 import { CLOSE_CODES } from '../contracts/errors.js';
 import type { Connection, Protocol } from './connection.js';
 import type { MeshContext } from './context.js';
-import { handleDispatchFrame, tooMany } from './dispatch-frames.js';
+import { type DispatchFrame, handleDispatchFrame, tooMany } from './dispatch-frames.js';
 import { type AgentFrame, encodeFrame, errorFrame, parseFrame } from './frames.js';
 import { answerHello } from './hello.js';
 
-/** Handles one text message of an agent (specification section 6). Resolves when the next one may be handled. */
-async function handleText(context: MeshContext, connection: Connection, text: string): Promise<void> {
+/**
+ * Handles one text message of an agent (specification section 6).
+ * @returns what the next one has to wait for; most wait for nothing, and then no promise is made
+ */
+function handleText(context: MeshContext, connection: Connection, text: string): Promise<void> | undefined {
   const inbound = parseFrame(text);
   connection.showedLife = true;
-  if (inbound.kind === 'bad') return refuse(connection, inbound.problem, inbound.id);
+  if (inbound.kind === 'bad') {
+    refuse(connection, inbound.problem, inbound.id);
+    return undefined;
+  }
   if (connection.state === 'UPGRADED') {
     if (inbound.kind === 'frame' && inbound.frame.type === 'hello')
       return answerHello(context, connection, inbound.frame.payload);
-    return refuse(
-      connection,
-      'The first frame must be hello.',
-      inbound.kind === 'frame' ? inbound.frame.id : inbound.id,
-    );
+    refuse(connection, 'The first frame must be hello.', inbound.kind === 'frame' ? inbound.frame.id : inbound.id);
+    return undefined;
   }
   if (inbound.kind === 'unknown') {
-    return void connection.socket.send(errorFrame('BAD_FRAME', `Unknown frame type ${inbound.type}.`, inbound.id));
+    connection.socket.send(errorFrame('BAD_FRAME', `Unknown frame type ${inbound.type}.`, inbound.id));
+    return undefined;
   }
-  return handleFrame(context, connection, inbound.frame);
+  const { frame } = inbound;
+  if (frame.type === 'error' && frame.reply_to !== '' && context.tools.failed(connection, frame)) return undefined;
+  return isOfDispatch(frame)
+    ? handleDispatchFrame(context, connection, frame)
+    : handleOther(context, connection, frame);
 }
 
 function refuse(connection: Connection, problem: string, replyTo?: string): void {
   connection.socket.fail('BAD_FRAME', problem, CLOSE_CODES.PROTOCOL_ERROR, replyTo);
 }
 
-async function handleFrame(context: MeshContext, connection: Connection, frame: AgentFrame): Promise<void> {
+function isOfDispatch(frame: AgentFrame): frame is DispatchFrame {
+  return frame.type === 'error' || frame.type.startsWith('dispatch_');
+}
+
+async function handleOther(
+  context: MeshContext,
+  connection: Connection,
+  frame: Exclude<AgentFrame, DispatchFrame>,
+): Promise<void> {
   const { socket } = connection;
   switch (frame.type) {
     case 'hello':
@@ -48,13 +64,6 @@ async function handleFrame(context: MeshContext, connection: Connection, frame: 
       return context.tools.called(connection, frame);
     case 'tool_result':
       return context.tools.answered(connection, frame);
-    case 'error':
-      if (frame.reply_to !== '' && context.tools.failed(connection, frame)) return;
-      return handleDispatchFrame(context, connection, frame);
-    case 'dispatch_ack':
-    case 'dispatch_chunk':
-    case 'dispatch_result':
-      return handleDispatchFrame(context, connection, frame);
     default:
       frame satisfies never;
   }

@@ -58,6 +58,7 @@ export class ChunkLog {
    * one in the end is replaced, anywhere, as JSON for the database must be well-formed.
    */
   artifacts(): Artifact[] {
+    if (this.#kept.size === 0) return [];
     const artifacts = structuredClone([...this.#kept.values()].map(({ artifact }) => artifact));
     makeWellFormed(artifacts);
     return artifacts;

@@ -33,8 +33,8 @@ const LOOKUPS = { burst: 2 * LIMITS.dispatchesInFlightPerConnection, perSecond: 
 
 /** What the frames of an agent mean. */
 export interface Protocol {
-  /** Called for each text message in order, one at a time. */
-  onText(context: MeshContext, connection: Connection, text: string): Promise<void>;
+  /** Called for each text message in order, one at a time. @returns what the next one has to wait for */
+  onText(context: MeshContext, connection: Connection, text: string): Promise<void> | undefined;
 }
 
 /** A connected agent on this node: its socket, and where it stands in the table of states. */

@@ -5,8 +5,13 @@ import { errorMessage } from '../runtime/errors.js';
 import type { Connection } from './connection.js';
 import type { MeshContext } from './context.js';
 import { type AgentFrame, errorFrame } from './frames.js';
+import type { InflightDispatch } from './inflight-dispatch.js';
 
-type DispatchFrame = Extract<AgentFrame, { type: 'dispatch_ack' | 'dispatch_chunk' | 'dispatch_result' | 'error' }>;
+/** A frame that says something about a dispatch; an `error` only perhaps. */
+export type DispatchFrame = Extract<
+  AgentFrame,
+  { type: 'dispatch_ack' | 'dispatch_chunk' | 'dispatch_result' | 'error' }
+>;
 
 /** Between two errors of one connection that are logged, in milliseconds. */
 const ERROR_PAUSE_MS = 10_000;
@@ -14,26 +19,40 @@ const ERROR_PAUSE_MS = 10_000;
 const ERROR_MESSAGE_CHARS = 200;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** Handles a frame about a dispatch. One about a dispatch that does not run here is answered with the reason. */
-export async function handleDispatchFrame(
+/**
+ * Handles a frame about a dispatch. One about a dispatch that does not run here is answered with the reason.
+ * @returns what the next frame has to wait for
+ */
+export function handleDispatchFrame(
   context: MeshContext,
   connection: Connection,
   frame: DispatchFrame,
-): Promise<void> {
-  if (frame.type === 'error' && frame.reply_to === '') return noteError(context, connection, frame.payload);
+): Promise<void> | undefined {
+  if (frame.type === 'error' && frame.reply_to === '') {
+    noteError(context, connection, frame.payload);
+    return undefined;
+  }
   const dispatch = context.inflight.get(frame.reply_to);
   if (!dispatch?.isOpen || dispatch.agentKey !== connection.agentKey) {
     return answerUnopened(context, connection, frame.reply_to);
   }
+  take(dispatch, frame);
+  return undefined;
+}
+
+function take(dispatch: InflightDispatch, frame: DispatchFrame): void {
   switch (frame.type) {
     case 'dispatch_ack':
-      return; // does not extend the deadline
+      break; // does not extend the deadline
     case 'dispatch_chunk':
-      return dispatch.chunk(frame.payload);
+      dispatch.chunk(frame.payload);
+      break;
     case 'dispatch_result':
-      return dispatch.result(frame.payload);
+      dispatch.result(frame.payload);
+      break;
     case 'error':
-      return dispatch.agentFailed(frame.payload);
+      dispatch.agentFailed(frame.payload);
+      break;
     default:
       frame satisfies never;
   }

@@ -15,8 +15,8 @@ const FRAMES_PER_TURN = 64;
 const CONGESTION_POLL_MS = 250;
 
 export interface FrameSocketHandlers {
-  /** Called for one text message at a time, in order. Must not reject. */
-  onText(text: string): Promise<void>;
+  /** Called for one text message at a time, in order. @returns what the next one has to wait for */
+  onText(text: string): Promise<void> | undefined;
   /** Called when reading goes on after the inbox was full: answers that were due may come only now. */
   onCaughtUp(): void;
   /** Called once, when the socket is gone or about to go: nothing is sent or received any more. */
@@ -117,7 +117,8 @@ export class FrameSocket {
     for (let data = this.#inbox.shift(); data !== undefined; data = this.#inbox.shift()) {
       this.#inboxBytes -= data.length;
       try {
-        await this.#handlers.onText(data.toString());
+        const handling = this.#handlers.onText(data.toString());
+        if (handling !== undefined) await handling;
       } catch (error) {
         this.#log.error({ err: error }, 'frame handler failed');
         this.fail('INTERNAL', 'The frame could not be handled.', CLOSE_CODES.INTERNAL);

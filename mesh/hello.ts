@@ -52,9 +52,13 @@ async function takeOver(context: MeshContext, connection: Connection, hello: Hel
   }
   await welcome(context, connection, hello, resumes !== undefined);
   // Not waited for: messages that wait look again by themselves, only later.
-  persist(() => context.dispatches.agentJoined(connection.tenant_id, connection), context.log).catch((error: unknown) =>
+  callWaiting(context, connection).catch((error: unknown) =>
     context.log.warn({ err: errorMessage(error) }, 'messages that wait for an agent could not be called'),
   );
+}
+
+function callWaiting({ dispatches, log, registrations }: MeshContext, connection: Connection): Promise<void> {
+  return persist(() => registrations.run(() => dispatches.agentJoined(connection.tenant_id, connection)), log);
 }
 
 /** Ends a dispatch of a connection that is gone; one that this node never sent is routed again. */

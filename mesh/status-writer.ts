@@ -3,6 +3,10 @@ import type { Db } from '../db/pool.js';
 import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 import { agentKeyOf } from './registry.js';
+import { Turnstile } from './turnstile.js';
+
+/** Agents whose rows are written at once: when a thousand sockets are lost in one moment, others need the database too. */
+const AT_ONCE = 4;
 
 interface Pending {
   connection: ConnectionRef;
@@ -16,6 +20,7 @@ interface Pending {
 export class StatusWriter {
   readonly #pending = new Map<string, Pending>();
   readonly #writing = new Map<string, Promise<void>>();
+  readonly #turns = new Turnstile(AT_ONCE);
   readonly #db: Db;
   readonly #log: Logger;
 
@@ -36,9 +41,14 @@ export class StatusWriter {
     return this.#flush(key);
   }
 
-  /** Tries again what is kept. */
+  /** Tries again what is kept, until nothing of it can be written. */
   async retry(): Promise<void> {
-    await Promise.all([...this.#pending.keys()].map((key) => this.#flush(key)));
+    const keys = [...this.#pending.keys()];
+    for (let start = 0; start < keys.length; start += AT_ONCE) {
+      const some = keys.slice(start, start + AT_ONCE);
+      await Promise.all(some.map((key) => this.#flush(key)));
+      if (some.every((key) => this.#pending.has(key))) return;
+    }
   }
 
   #flush(key: string): Promise<void> {
@@ -51,7 +61,9 @@ export class StatusWriter {
     for (let next = this.#pending.get(key); next !== undefined; next = this.#pending.get(key)) {
       const { connection, change } = next;
       try {
-        await this.#db.tenant(connection.tenant_id, (tx) => changeConnection(tx, connection, change));
+        await this.#turns.run(() =>
+          this.#db.tenant(connection.tenant_id, (tx) => changeConnection(tx, connection, change)),
+        );
       } catch (error) {
         this.#log.warn(
           { err: errorMessage(error), instance_id: connection.instance_id },

@@ -134,12 +134,12 @@ export class MeshBench {
     return row ?? {};
   }
 
-  /** Accepts a message and opens its dispatch. */
-  async open(text = 'hello', metadata: Record<string, unknown> = {}): Promise<DispatchRef> {
+  /** Accepts a message, of that session or a new one, and opens its dispatch. */
+  async open(text = 'hello', metadata: Record<string, unknown> = {}, contextId?: string): Promise<DispatchRef> {
     const { message_id } = await this.gateway.accept(
       this.caller,
       {
-        message: { kind: 'message', messageId: newId('msg'), role: 'user', parts: [{ kind: 'text', text }] },
+        message: { kind: 'message', messageId: newId('msg'), role: 'user', parts: [{ kind: 'text', text }], contextId },
         metadata,
       },
       { method: 'message/send' },

@@ -1,0 +1,145 @@
+/**
+ * A mesh node alone: connections are entered into a real database, dispatches live in memory only, so that what is measured is the mesh.
+ * Behind a proxy that ends TLS (without `tls`), or with TLS of its own.
+ */
+import { randomUUID } from 'node:crypto';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { setTimeout as delay } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { openDb } from '../dist/db/pool.js';
+import { createMeshServer } from '../dist/mesh/server.js';
+import { ToolCalls } from '../dist/mesh/tool-calls.js';
+import { createLocalLink } from '../dist/mesh/tool-link.js';
+import { createMemoryBus } from '../dist/messages/memory-bus.js';
+import { readConfig } from '../dist/runtime/config.js';
+import { createLogger } from '../dist/runtime/logger.js';
+import { serve } from './channel.mjs';
+import { residentMiB } from './cpu.mjs';
+import { measured, quantile } from './measure.mjs';
+import { payloadOf } from './mesh-dispatch.mjs';
+
+const DAY_MS = 86_400_000;
+/** Between two looks at how long an agent of this node waits, in milliseconds. */
+const PROBE_MS = 10;
+
+const done = { accepted: true, end: { state: 'completed' } };
+/** What the mesh asks of the record, answered at once. */
+const RECORD = {
+  find: async () => null,
+  accept: async () => done,
+  fail: async () => {
+    throw new Error('a dispatch failed');
+  },
+  takeBack: async () => true,
+  lose: async () => null,
+  closedAmong: async () => [],
+  agentJoined: async () => undefined,
+};
+
+/** Nobody calls tools here. */
+const noTools = async () => {
+  throw new Error('a tool was called');
+};
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc');
+
+/** An open dispatch to this instance, as the short way hands it over. */
+function openDispatch(tenantId, meshId, { instanceId, epoch }) {
+  const payload = payloadOf(randomUUID(), tenantId);
+  return {
+    ...payload.session_context,
+    dispatch_id: payload.dispatch_id,
+    instance_id: instanceId,
+    epoch,
+    mesh_id: meshId,
+    sent_at: new Date(),
+    produced: { artifacts: [], usage: null },
+    payload,
+  };
+}
+
+/** Calls the target again and again, and notes the milliseconds that its answers take. */
+async function runProbe(probe, send) {
+  while (probe.goesOn) {
+    const from = performance.now();
+    await send();
+    probe.times.push(performance.now() - from);
+    await delay(PROBE_MS);
+  }
+}
+
+/** @param {{ databaseUrl: string, tenantId: string, tls?: { cert: string, key: string } }} options */
+serve(async ({ databaseUrl, tenantId, tls }) => {
+  const log = createLogger({ level: 'error' });
+  const db = openDb({ url: databaseUrl, log });
+  const meshId = `mesh_${randomUUID()}`;
+  const exp = Math.floor((Date.now() + DAY_MS) / 1_000);
+  const caller = {
+    tenant_id: tenantId,
+    credential_id: 'cred_bench',
+    agent_type: 'echo',
+    scopes: ['full'],
+    sub: 'b',
+    exp,
+  };
+  const server = createMeshServer({
+    config: readConfig({ FLEET_MESH_PORT: '0', ...(!tls && { TRUST_PROXY_CIDRS: '127.0.0.0/8' }) }),
+    db,
+    log,
+    bus: createMemoryBus({ log }),
+    dispatches: RECORD,
+    authenticator: { authenticate: async () => caller },
+    tools: new ToolCalls({ db, log, link: createLocalLink(meshId), hosted: noTools, platform: {} }),
+    tls,
+    meshId,
+  });
+  const { port } = await server.listen();
+  let target;
+  const send = async () => {
+    const end = server.dispatcher.sendHere(openDispatch(tenantId, meshId, target), () => true);
+    if (!end) throw new Error('the agent cannot be reached');
+    await end;
+  };
+  let probe;
+  return {
+    ready: { url: `${tls ? 'wss' : 'ws'}://127.0.0.1:${port}` },
+    commands: {
+      ...measured(send),
+      target: async (instanceId) => {
+        const [row] = await db.tenant(tenantId, (tx) =>
+          tx.query('SELECT connection_epoch AS epoch FROM agents WHERE tenant_id = $1 AND instance_id = $2', [
+            tenantId,
+            instanceId,
+          ]),
+        );
+        target = { instanceId, epoch: row.epoch };
+      },
+      memory: () => {
+        collectGarbage();
+        collectGarbage();
+        return { residentMiB: residentMiB(process.pid), heapMiB: process.memoryUsage().heapUsed / 2 ** 20 };
+      },
+      stats: () => server.stats(),
+      startProbe: () => {
+        const stalls = monitorEventLoopDelay({ resolution: 1 });
+        stalls.enable();
+        probe = { times: [], stalls, goesOn: true };
+        probe.ended = runProbe(probe, send);
+      },
+      stopProbe: async () => {
+        probe.goesOn = false;
+        await probe.ended;
+        probe.stalls.disable();
+        const { times, stalls } = probe;
+        return {
+          p50Ms: quantile(times, 0.5),
+          p99Ms: quantile(times, 0.99),
+          stallMs: stalls.max / 1e6,
+          count: times.length,
+        };
+      },
+    },
+  };
+});
