@@ -70,13 +70,11 @@ export async function pushConfigsOf(tx: Tx, of: OfMessage): Promise<PushConfigRo
   return rows.length === 0 ? null : rows.filter(({ config_id }) => config_id !== null);
 }
 
-/** Removes a config, if it is there, and what was still to be told to it. */
+/** Removes a config, if it is there. */
 export async function removePushConfig(tx: Tx, of: OfMessage, configId: string): Promise<void> {
-  const values = [of.tenant_id, of.message_id, configId];
-  await tx.query('DELETE FROM push_configs WHERE tenant_id = $1 AND message_id = $2 AND config_id = $3', values);
-  await tx.query(
-    `UPDATE push_deliveries SET outcome = 'dropped', ended_at = now(), wake_at = NULL
-      WHERE tenant_id = $1 AND message_id = $2 AND config_id = $3 AND ended_at IS NULL`,
-    values,
-  );
+  await tx.query('DELETE FROM push_configs WHERE tenant_id = $1 AND message_id = $2 AND config_id = $3', [
+    of.tenant_id,
+    of.message_id,
+    configId,
+  ]);
 }

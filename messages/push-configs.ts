@@ -3,6 +3,7 @@ import type { Caller } from '../contracts/auth.js';
 import { PUSH_LIMITS, type PushNotificationConfig } from '../contracts/push.js';
 import type { Db } from '../db/pool.js';
 import { lockForPush, type PushConfigRow, pushConfigsOf, putPushConfig, removePushConfig } from '../db/push.js';
+import { dropDeliveries } from '../db/push-deliveries.js';
 import { type Outbound, OutboundError } from '../runtime/outbound.js';
 import type { Secrets } from '../runtime/secrets.js';
 import { sealPushSecrets } from './push-secrets.js';
@@ -95,20 +96,22 @@ export function createPushConfigs(means: {
   db: Db;
   secrets: Pick<Secrets, 'encrypt'>;
   outbound: Pick<Outbound, 'checkUrl'>;
+  /** Called when a config comes up: something may be to tell soon. */
+  expect: () => void;
 }): PushConfigs {
-  const { db, secrets, outbound } = means;
+  const { db, secrets, outbound, expect } = means;
   const read = async (tenantId: string, taskId: string): Promise<PushConfigRow[]> => {
     const rows = await db.tenant(tenantId, (tx) => pushConfigsOf(tx, { tenant_id: tenantId, message_id: taskId }));
     if (!rows) throw noTask();
     return rows;
   };
-  const prepare = (config: PushNotificationConfig, version: A2aVersion): PreparedPush => ({
-    config_id: config.id || null,
-    url: checkedUrl(outbound, config.url),
-    schemes: config.authentication?.schemes ?? [],
-    secrets: sealPushSecrets(secrets, { token: config.token, credentials: config.authentication?.credentials }),
-    protocol_version: version,
-  });
+  const prepare = (config: PushNotificationConfig, version: A2aVersion): PreparedPush => {
+    const url = checkedUrl(outbound, config.url);
+    const { token, authentication: { schemes = [], credentials } = {} } = config;
+    expect();
+    const sealed = sealPushSecrets(secrets, { token, credentials });
+    return { config_id: config.id || null, url, schemes, secrets: sealed, protocol_version: version };
+  };
   return {
     prepare,
     set: async ({ tenant_id }, taskId, config, version) => {
@@ -137,6 +140,7 @@ export function createPushConfigs(means: {
       await db.tenant(tenant_id, async (tx) => {
         if (!(await lockForPush(tx, of))) throw noTask();
         await removePushConfig(tx, of, id);
+        await dropDeliveries(tx, { ...of, config_id: id });
       });
     },
   };

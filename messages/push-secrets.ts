@@ -13,3 +13,8 @@ export function sealPushSecrets(secrets: Pick<Secrets, 'encrypt'>, plain: PushSe
   if (!plain.token && !plain.credentials) return null;
   return secrets.encrypt(JSON.stringify(plain), PURPOSE);
 }
+
+/** @throws Error when they were altered, or sealed with another key */
+export function unsealPushSecrets(secrets: Pick<Secrets, 'decrypt'>, sealed: Buffer | null): PushSecrets {
+  return sealed === null ? {} : (JSON.parse(secrets.decrypt(sealed, PURPOSE).toString()) as PushSecrets);
+}

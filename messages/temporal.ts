@@ -12,6 +12,8 @@ import { BriefContext } from '../runtime/brief-context.js';
 import type { Logger } from '../runtime/logger.js';
 import {
   AGENT_WATCH,
+  type DeliveryInput,
+  deliveryWorkflowId,
   FLEET_QUEUE,
   type MessageInput,
   messageWorkflowId,
@@ -37,6 +39,8 @@ export interface TemporalLink {
    */
   startMessage(input: MessageInput): Promise<void>;
   wakeSession(input: SessionInput): Promise<void>;
+  /** Starts the workflow that tells a push-notification config what there is to tell, or wakes it when it runs. */
+  wakeDelivery(input: DeliveryInput): Promise<void>;
   fateOfMessage(ref: { tenant_id: string; message_id: string }): Promise<WorkflowFate>;
   fateOfSession(ref: { tenant_id: string; session_id: string }): Promise<WorkflowFate>;
   /** Makes sure of the schedule of the watch over the agents. */
@@ -105,6 +109,14 @@ class Link implements TemporalLink {
     );
   }
 
+  async wakeDelivery(input: DeliveryInput): Promise<void> {
+    const summary = `notifications of ${input.message_id}`;
+    const start = this.#startOf(deliveryWorkflowId(input), summary, input, 'delivering');
+    await this.#call(({ workflow }) =>
+      workflow.signalWithStart('delivery', { ...start, signal: WAKE_SIGNAL, signalArgs: [] }),
+    );
+  }
+
   async fateOfMessage(ref: { tenant_id: string; message_id: string }): Promise<WorkflowFate> {
     return this.#fate(messageWorkflowId(ref));
   }
@@ -157,7 +169,7 @@ class Link implements TemporalLink {
     return context.during(() => client.connection.withDeadline(Date.now() + timeoutMs, () => work(client)));
   }
 
-  #startOf<Input extends MessageInput | SessionInput>(
+  #startOf<Input extends MessageInput | SessionInput | DeliveryInput>(
     workflowId: string,
     summary: string,
     input: Input,

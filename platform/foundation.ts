@@ -10,6 +10,7 @@ import { createDispatches } from '../messages/dispatch-store.js';
 import type { Dispatches } from '../messages/dispatches.js';
 import { createMemoryBus } from '../messages/memory-bus.js';
 import { createPushConfigs, type PushConfigs } from '../messages/push-configs.js';
+import { PushRelay } from '../messages/push-relay.js';
 import { createRedisBus } from '../messages/redis-bus.js';
 import { createSessions, type Sessions } from '../messages/sessions.js';
 import { connectTemporal, type TemporalLink } from '../messages/temporal.js';
@@ -47,6 +48,8 @@ export interface Foundation {
   dispatches: Dispatches;
   sessions: Sessions;
   pushConfigs: PushConfigs;
+  /** Runs with the worker role only. */
+  pushRelay: PushRelay;
   /** Closes what this opened, last first. */
   close(): Promise<void>;
 }
@@ -115,6 +118,7 @@ export async function layFoundation(options: {
   const open = run.development && isLoopback(config.FLEET_HOST) ? LOOPBACK : [];
   const allowCidrs = [...config.OUTBOUND_ALLOW_CIDRS, ...open];
   const outbound = createOutbound({ allowCidrs, log });
+  const pushRelay = new PushRelay(db, log, temporal);
   return {
     config,
     log,
@@ -130,7 +134,8 @@ export async function layFoundation(options: {
     core,
     dispatches: createDispatches(core),
     sessions: createSessions(core),
-    pushConfigs: createPushConfigs({ db, secrets, outbound }),
+    pushConfigs: createPushConfigs({ db, secrets, outbound, expect: () => pushRelay.expect() }),
+    pushRelay,
     close: async () => {
       await waker.settled();
       await outbound.close();

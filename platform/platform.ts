@@ -91,8 +91,10 @@ class Parts {
 }
 
 async function startWorkerRole(foundation: Foundation, ground: WorkerGround, parts: Parts): Promise<void> {
-  const { core, dispatches, db, outbound, sessions, log, temporal } = foundation;
-  const worker = await runFleetWorker(ground, { core, dispatches, watch: { db, outbound, sessions, log }, temporal });
+  const { core, dispatches, db, outbound, secrets, sessions, log, temporal, pushRelay } = foundation;
+  const watch = { db, outbound, sessions, log };
+  const delivery = { db, outbound, secrets, log };
+  const worker = await runFleetWorker(ground, { core, dispatches, watch, delivery, temporal });
   parts.add(() => worker.stop());
   await temporal.ensureAgentWatch();
   const sweeper = new Sweeper(core, temporal);
@@ -101,6 +103,8 @@ async function startWorkerRole(foundation: Foundation, ground: WorkerGround, par
   const starter = new SessionStarter(core, temporal);
   starter.start();
   parts.add(() => starter.stop());
+  pushRelay.start();
+  parts.add(() => pushRelay.stop());
 }
 
 async function startRoles(

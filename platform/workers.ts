@@ -9,6 +9,7 @@ import {
   Worker,
   type WorkerOptions,
 } from '@temporalio/worker';
+import { createDeliveryActivities, createDeliveryRecordActivities, type DeliveryDeps } from '../activities/deliver.js';
 import { createControlActivities, createNodeActivities, type Dispatchers } from '../activities/node.js';
 import { createRecordActivities } from '../activities/record.js';
 import { createWatchActivities, type WatchDeps } from '../activities/watch.js';
@@ -17,13 +18,15 @@ import type { Dispatches } from '../messages/dispatches.js';
 import type { TemporalLink } from '../messages/temporal.js';
 import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
-import { controlQueue, FLEET_QUEUE, HOSTED_QUEUE, nodeQueue } from '../workflows/definitions.js';
+import { controlQueue, DELIVERY_QUEUE, FLEET_QUEUE, HOSTED_QUEUE, nodeQueue } from '../workflows/definitions.js';
 
 const RESTART_MS = 1_000;
 /** Dispatches that one node carries at once; each waits, it does not compute. */
 const DISPATCH_SLOTS = 2_000;
 const HOSTED_SLOTS = 500;
 const CONTROL_SLOTS = 50;
+/** Push notifications on their way at once; one waits for 10 s at most. */
+const DELIVERY_SLOTS = 200;
 /** Well below the heartbeat timeout of 10 s, so that a pause of some seconds on either side costs nobody a message. */
 const HEARTBEAT_THROTTLE_MS = 2_000;
 /** Longer than any drain: activities end by themselves when their dispatches do. */
@@ -136,12 +139,18 @@ async function keepRunning(
 }
 
 /**
- * The worker role: all workflows, the record's local activities and the watch. `temporal` starts workflows over its connection, so that
+ * The worker role: all workflows, the record's local activities, the watch and what is told to receivers. `temporal` starts workflows over its connection, so that
  * their first task comes with the answer to the start.
  */
 export async function runFleetWorker(
   ground: WorkerGround,
-  deps: { core: MessageCore; dispatches: Dispatches; watch: WatchDeps; temporal: TemporalLink },
+  deps: {
+    core: MessageCore;
+    dispatches: Dispatches;
+    watch: WatchDeps;
+    delivery: DeliveryDeps;
+    temporal: TemporalLink;
+  },
 ): Promise<RunningWorker> {
   const worker = await keepRunning(ground, {
     taskQueue: FLEET_QUEUE,
@@ -150,15 +159,25 @@ export async function runFleetWorker(
     shutdownGraceTime: FLEET_GRACE,
     ...PATIENT_SANDBOX,
     workflowBundle: { codePath: fileURLToPath(new URL('../workflows.bundle.js', import.meta.url)) },
-    activities: { ...createRecordActivities(deps.core, deps.dispatches), ...createWatchActivities(deps.watch) },
+    activities: {
+      ...createRecordActivities(deps.core, deps.dispatches),
+      ...createDeliveryRecordActivities(deps.delivery),
+      ...createWatchActivities(deps.watch),
+    },
     maxConcurrentLocalActivityExecutions: 50,
     maxConcurrentActivityTaskExecutions: CONTROL_SLOTS,
+  });
+  const deliveries = await keepRunning(ground, {
+    taskQueue: DELIVERY_QUEUE,
+    activities: createDeliveryActivities(deps.delivery),
+    shutdownGraceTime: FLEET_GRACE,
+    maxConcurrentActivityTaskExecutions: DELIVERY_SLOTS,
   });
   deps.temporal.shareConnection(ground.connection);
   return {
     stop: async () => {
       deps.temporal.shareConnection(null);
-      await worker.stop();
+      await Promise.all([worker.stop(), deliveries.stop()]);
     },
   };
 }

@@ -7,6 +7,9 @@ export const FLEET_QUEUE = 'fleet';
 /** Activities that any mesh node may run: dispatches to hosted agents. */
 export const HOSTED_QUEUE = 'mesh';
 
+/** Push notifications on their way to receivers, which may take long. */
+export const DELIVERY_QUEUE = 'delivery';
+
 /** The queue of one mesh node: dispatches to agents whose socket it holds. */
 export function nodeQueue(meshId: string): string {
   return `mesh:${meshId}`;
@@ -30,11 +33,23 @@ export interface SessionInput {
   session_id: string;
 }
 
-/** Signal to both: look at the row again. */
+/** Input of the `delivery` workflow: one push-notification config of one message. */
+export interface DeliveryInput {
+  tenant_id: string;
+  message_id: string;
+  config_id: string;
+  session_id: string;
+}
+
+/** Signal to all three: look at the row again. */
 export const WAKE_SIGNAL = 'wake';
 
 export function messageWorkflowId(ref: { tenant_id: string; message_id: string }): string {
   return `message:${ref.tenant_id}:${ref.message_id}`;
+}
+
+export function deliveryWorkflowId(of: { tenant_id: string; message_id: string; config_id: string }): string {
+  return `delivery:${of.tenant_id}:${of.message_id}:${of.config_id}`;
 }
 
 export function sessionWorkflowId(ref: { tenant_id: string; session_id: string }): string {

@@ -1,8 +1,9 @@
 import { ActivityCancellationType, proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
+import type { DeliveryActivities, DeliveryRecordActivities } from '../activities/deliver.js';
 import type { ControlActivities, NodeActivities } from '../activities/node.js';
 import type { RecordActivities } from '../activities/record.js';
 import type { WatchActivities } from '../activities/watch.js';
-import { controlQueue, HOSTED_QUEUE, nodeQueue } from './definitions.js';
+import { controlQueue, DELIVERY_QUEUE, HOSTED_QUEUE, nodeQueue } from './definitions.js';
 
 /** Beyond the dispatch's own deadline, so that the node, whose clock decides, closes it first. */
 const DEADLINE_MARGIN_MS = 30_000;
@@ -43,3 +44,19 @@ export const watch = proxyActivities<WatchActivities>({
   heartbeatTimeout: '30s',
   retry: { maximumAttempts: 3 },
 });
+
+/** The record of what was told to a push-notification config; as `record`. */
+export const deliveryRecord = proxyLocalActivities<DeliveryRecordActivities>({
+  startToCloseTimeout: '20s',
+  retry: { initialInterval: '100ms', backoffCoefficient: 2, maximumInterval: '5s' },
+});
+
+/** One attempt to tell it, which itself takes 10 s at most. What fails here is on our side, and does not count as an attempt. */
+export function receiver(summary: string) {
+  return proxyActivities<DeliveryActivities>({
+    taskQueue: DELIVERY_QUEUE,
+    startToCloseTimeout: '20s',
+    retry: { initialInterval: '500ms', backoffCoefficient: 2, maximumInterval: '30s' },
+    summary,
+  });
+}

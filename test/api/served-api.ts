@@ -65,7 +65,7 @@ export async function serveApi(database: FreshDatabase, options: ServedApiOption
     tokens,
     secrets,
     gateway: createGateway(core),
-    pushConfigs: createPushConfigs({ db, secrets, outbound }),
+    pushConfigs: createPushConfigs({ db, secrets, outbound, expect: () => undefined }),
     sessions: createSessions(core),
     tools: createToolDoor({
       db,

@@ -28,7 +28,8 @@ beforeAll(async () => {
   database = await freshDatabase();
   const db = database.db();
   outbound = createOutbound({ allowCidrs: [] });
-  configs = createPushConfigs({ db, outbound, secrets: createSecrets(randomBytes(32).toString('base64')) });
+  const secrets = createSecrets(randomBytes(32).toString('base64'));
+  configs = createPushConfigs({ db, outbound, secrets, expect: () => undefined });
   const core: MessageCore = {
     db,
     bus,

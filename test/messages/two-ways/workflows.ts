@@ -126,6 +126,7 @@ export class Workflows {
       wakeMessage: async ({ message_id }) => this.wake(message_id),
       startMessage: async ({ message_id }) => this.wake(message_id),
       wakeSession: async () => undefined, // idling out is not part of the play
+      wakeDelivery: async () => undefined, // nor is anybody told
       fateOfMessage: async () => 'running',
       fateOfSession: async () => 'running',
       ensureAgentWatch: async () => undefined,

@@ -1,0 +1,47 @@
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import { httpServer } from '../runtime/loopback-server.js';
+import { until } from './until.js';
+
+/** One push notification as it arrived. */
+export interface Arrived {
+  headers: IncomingHttpHeaders;
+  body: Record<string, unknown>;
+}
+
+/** A receiver of push notifications on 127.0.0.1 that lives for one test. */
+export interface Receiver {
+  url: string;
+  /** Every attempt so far, in order. */
+  arrived: Arrived[];
+  /** The attempts once there are so many. */
+  untilArrived(count: number): Promise<Arrived[]>;
+}
+
+/** @param answer what it says to each attempt, counted from 1; 200 when absent */
+export async function receiver(
+  answer: (response: ServerResponse, attempt: number) => void = (response) => response.end(),
+): Promise<Receiver> {
+  const arrived: Arrived[] = [];
+  const server = await httpServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      arrived.push({ headers: request.headers, body: JSON.parse(Buffer.concat(chunks).toString()) });
+      answer(response, arrived.length);
+    });
+  });
+  return {
+    url: `${server.url}/told`,
+    arrived,
+    untilArrived: async (count) => {
+      await until(() => arrived.length >= count, { what: `${count} notifications, of which ${arrived.length} came` });
+      return arrived;
+    },
+  };
+}
+
+/** Answers with this status. */
+export const status = (code: number) => (response: ServerResponse) => {
+  response.statusCode = code;
+  response.end();
+};

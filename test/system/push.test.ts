@@ -1,0 +1,237 @@
+import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type A2aVersion, Task } from '../../contracts/a2a.js';
+import { MessageCancelResponse, ResolveResponse } from '../../contracts/messages.js';
+import type { PushNotificationConfig } from '../../contracts/push.js';
+import { createPushConfigs, type PushConfigs } from '../../messages/push-configs.js';
+import { createOutbound, type Outbound } from '../../runtime/outbound.js';
+import { createSecrets } from '../../runtime/secrets.js';
+import { deliveryWorkflowId } from '../../workflows/definitions.js';
+import { type Behaviour, type Dispatched, dispatched, type RawAgent } from '../setup/agent.js';
+import { joinAgent } from '../setup/fleet.js';
+import { type SharedPlatform, startPlatform } from '../setup/platform.js';
+import { type Receiver, receiver, status } from '../setup/receiver.js';
+import { until } from '../setup/until.js';
+import { WAYS } from '../setup/ways.js';
+
+/** Keeps the relay from one of the configs: as if the process died between the end of the task and the relay's next look. */
+const HOLD_BACK = `
+  CREATE FUNCTION hold_back() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.wake_at := now() + interval '1 day'; RETURN NEW; END $$;
+  CREATE TRIGGER hold_back BEFORE INSERT ON push_deliveries FOR EACH ROW WHEN (NEW.config_id = 'before') EXECUTE FUNCTION hold_back()`;
+const LET_GO = `
+  DROP TRIGGER hold_back ON push_deliveries; DROP FUNCTION hold_back;
+  UPDATE push_deliveries SET wake_at = now() WHERE config_id = 'before'`;
+
+const KEY = randomBytes(32).toString('base64');
+
+describe.each(WAYS)('push notifications, $way', ({ env }) => {
+  let shared: SharedPlatform;
+  let outbound: Outbound;
+  let configs: PushConfigs;
+  beforeAll(async () => {
+    shared = await startPlatform({ ...env, FLEET_SECRET_KEY: KEY });
+    outbound = createOutbound({ allowCidrs: ['127.0.0.0/8'] });
+    configs = createPushConfigs({
+      db: shared.database.db(),
+      outbound,
+      secrets: createSecrets(KEY),
+      expect: () => undefined,
+    });
+  });
+  afterAll(async () => {
+    await outbound?.close();
+    await shared?.dispose();
+  });
+
+  const join = (agentType: string, behaviour?: Behaviour): Promise<RawAgent> =>
+    joinAgent(shared.platform, { instanceId: `${agentType}-1`, agentType }, behaviour);
+  const tenant = () => ({ tenant_id: shared.platform.devJson().tenant_id });
+  const set = (taskId: string, config: PushNotificationConfig, version: A2aVersion = '0.3') =>
+    configs.set(tenant(), taskId, config, version);
+
+  /** A message that is with its agent and goes on when the test says so. */
+  async function underWay(agentType: string): Promise<{ id: string; dispatch: Dispatched; agent: RawAgent }> {
+    const agent = await join(agentType);
+    const task = await shared.platform.client.send('go', { metadata: { agent_type: agentType }, blocking: false });
+    const dispatch = dispatched(agent, await agent.nextOfType('dispatch'));
+    return { id: task.id, dispatch, agent };
+  }
+
+  interface Logged {
+    state: string;
+    outcome: string | null;
+    attempts: { status_code: number | null; success: boolean; error: string | null; duration_ms: number }[];
+  }
+  const logOf = (id: string) =>
+    shared.database.query<Logged & Record<string, unknown>>(
+      'SELECT state, outcome, attempts FROM push_deliveries WHERE message_id = $1 ORDER BY sequence',
+      [id],
+    );
+  const untilOver = (id: string) =>
+    until(
+      async () => {
+        const rows = await logOf(id);
+        return rows.length > 0 && rows.every(({ outcome }) => outcome !== null) ? rows : undefined;
+      },
+      { what: `the end of the deliveries of ${id}` },
+    );
+  const statesOf = (to: Receiver) => to.arrived.map(({ body }) => Task.parse(body).status.state);
+
+  test('the end of a task is told as the task, with token and credentials', async () => {
+    const to = await receiver();
+    const { id, dispatch } = await underWay('plain');
+    await set(id, { url: to.url, token: 'tok', authentication: { schemes: ['Bearer'], credentials: 'cred' } });
+    dispatch.result('done');
+    const [first] = await to.untilArrived(1);
+    expect(first?.headers).toMatchObject({
+      'content-type': 'application/json',
+      'x-a2a-notification-token': 'tok',
+      authorization: 'Bearer cred',
+    });
+    const task = Task.parse(first?.body);
+    expect(task).toMatchObject({ id, status: { state: 'completed' } });
+    expect(task.artifacts?.[0]?.parts).toMatchObject([{ text: 'done' }]);
+    const [log] = await untilOver(id);
+    expect(log).toMatchObject({
+      state: 'completed',
+      outcome: 'delivered',
+      attempts: [{ status_code: 200, success: true }],
+    });
+  });
+
+  test('1.0 is told stream responses', async () => {
+    const to = await receiver();
+    const { id, dispatch } = await underWay('one-oh');
+    await set(id, { url: to.url }, '1.0');
+    dispatch.ask({ kind: 'confirmation', title: 'Go on?' });
+    await to.untilArrived(1);
+    await shared.platform.client.ok('/messages/cancel', { message_id: id }, MessageCancelResponse);
+    const [asked, ended] = await to.untilArrived(2);
+    expect(asked?.body).toMatchObject({ statusUpdate: { taskId: id, status: { state: 'TASK_STATE_INPUT_REQUIRED' } } });
+    expect(ended?.body).toMatchObject({ task: { id, status: { state: 'TASK_STATE_CANCELED' } } });
+  });
+
+  test('every change is told, to each config, in order, as it was', async () => {
+    const slow = await receiver((response, attempt) => {
+      if (attempt > 1) response.end();
+      else
+        until(() => quick.arrived.length === 3, { what: 'the others' }).then(
+          () => response.end(),
+          () => response.end(),
+        );
+    });
+    const quick = await receiver();
+    const { id, dispatch, agent } = await underWay('asks');
+    await set(id, { id: 'slow', url: slow.url });
+    await set(id, { id: 'quick', url: quick.url });
+    dispatch.ask({ kind: 'confirmation', title: 'Go on?', prompt: 'Shall I?' });
+    await quick.untilArrived(1);
+    await shared.platform.client.ok(`/messages/${id}/resolve`, { resolution: 'confirmed' }, ResolveResponse);
+    dispatched(agent, await agent.nextOfType('dispatch')).result('done');
+    await slow.untilArrived(3);
+    for (const to of [slow, quick]) expect(statesOf(to)).toEqual(['input-required', 'working', 'completed']);
+    for (const to of [slow, quick]) {
+      const [asked, working] = to.arrived.map(({ body }) => Task.parse(body));
+      expect(asked?.status.message?.parts[0]).toMatchObject({ text: 'Shall I?' });
+      expect(asked?.status.message?.parts[1]).toMatchObject({ data: { input_request: { title: 'Go on?' } } });
+      expect(working?.status.message).toBeUndefined();
+      expect(working?.artifacts ?? []).toEqual([]);
+    }
+  });
+
+  test('500 is tried again, three times in all; 400 is not', async () => {
+    const recovers = await receiver((response, attempt) => status(attempt === 1 ? 500 : 204)(response));
+    const broken = await receiver(status(503));
+    const refuses = await receiver(status(400));
+    const { id, dispatch } = await underWay('retried');
+    await set(id, { id: 'a', url: recovers.url });
+    await set(id, { id: 'b', url: broken.url });
+    await set(id, { id: 'c', url: refuses.url });
+    dispatch.result('done');
+    const rows = await untilOver(id);
+    const codes = rows.map(({ outcome, attempts }) => [outcome, ...attempts.map((attempt) => attempt.status_code)]);
+    expect(codes).toEqual([
+      ['delivered', 500, 204],
+      ['failed', 503, 503, 503],
+      ['failed', 400],
+    ]);
+    expect(broken.arrived.map(({ body }) => body)).toEqual([
+      broken.arrived[0]?.body,
+      broken.arrived[0]?.body,
+      broken.arrived[0]?.body,
+    ]);
+    expect(shared.platform.log()).toContain('a push notification was given up');
+  });
+
+  test('a redirect is not followed', async () => {
+    const target = await receiver();
+    const to = await receiver((response) => response.writeHead(302, { location: target.url }).end());
+    const { id, dispatch } = await underWay('redirected');
+    await set(id, { url: to.url });
+    dispatch.result('done');
+    expect(await untilOver(id)).toMatchObject([
+      { outcome: 'failed', attempts: [{ status_code: 302, error: 'REDIRECT' }] },
+    ]);
+    expect(target.arrived).toEqual([]);
+  });
+
+  test('nothing is told any more after the config was deleted, not even what was to be tried again', async () => {
+    const to = await receiver(status(500));
+    const { id, dispatch } = await underWay('deleted');
+    await set(id, { id: 'a', url: to.url });
+    dispatch.result('done');
+    await to.untilArrived(1);
+    await configs.delete(tenant(), id, 'a');
+    const handle = shared.temporal.workflow.getHandle(
+      deliveryWorkflowId({ ...tenant(), message_id: id, config_id: 'a' }),
+    );
+    await handle.result();
+    expect(to.arrived.length).toBeLessThan(3);
+    expect(await logOf(id)).toMatchObject([{ outcome: 'dropped' }]);
+  });
+
+  test('an operator sees who is told what, and gives up on it by a cancel', async () => {
+    const to = await receiver(status(500));
+    const { id, dispatch } = await underWay('operated');
+    await set(id, { id: 'a', url: to.url });
+    dispatch.result('done');
+    await to.untilArrived(1);
+    const handle = shared.temporal.workflow.getHandle(
+      deliveryWorkflowId({ ...tenant(), message_id: id, config_id: 'a' }),
+    );
+    const shows = await handle.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
+    expect(shows.currentDetails).toMatch(/^Tells `a` that the message is completed, attempt \d\.$/);
+    await handle.cancel();
+    expect(await untilOver(id)).toMatchObject([{ outcome: 'dropped' }]);
+  });
+
+  test('what a crash came before, or cut off, is told after the next start', async () => {
+    const before = await receiver();
+    const cutOff = await receiver((response, attempt) => {
+      if (attempt > 1) response.end();
+    });
+    const { id, dispatch } = await underWay('crash');
+    await set(id, { id: 'before', url: before.url, token: 'told-after-the-crash' });
+    await set(id, { id: 'cut off', url: cutOff.url });
+    await shared.database.query(HOLD_BACK);
+    dispatch.result('done');
+    await cutOff.untilArrived(1);
+    await shared.platform.kill9();
+    await shared.database.query(LET_GO);
+    expect(before.arrived).toEqual([]);
+    await shared.platform.start();
+    for (const to of [before, cutOff]) {
+      await until(() => to.arrived.length > (to === cutOff ? 1 : 0), {
+        timeoutMs: 90_000,
+        what: 'the notification after the crash',
+      });
+      expect(statesOf(to).at(-1)).toBe('completed');
+    }
+    expect(await untilOver(id)).toMatchObject([{ outcome: 'delivered' }, { outcome: 'delivered' }]);
+  });
+
+  test('no secret of all this is in the log', () => {
+    for (const secret of ['told-after-the-crash', '"tok"', 'Bearer cred'])
+      expect(shared.platform.log()).not.toContain(secret);
+  });
+});
