@@ -8,6 +8,7 @@ import type { InflightDispatch } from './inflight-dispatch.js';
 import type { InflightTable } from './inflight-table.js';
 import { agentKeyOf, type Registry } from './registry.js';
 import { busy, type ToolCalls } from './tool-calls.js';
+import type { Hand } from './tool-hands.js';
 import type { PlacedCall } from './tool-link.js';
 import { type Outcome, refusal, sized, unsent } from './tool-result.js';
 import type { Work } from './tool-work.js';
@@ -26,6 +27,8 @@ export class AgentTools {
   readonly #calls: ToolCalls;
   /** What each connection waits for, by the frames of its calls. */
   readonly #open = new Map<Connection, Map<string, AbortController>>();
+  /** What was given to the agent of each connection and has no answer yet. */
+  readonly #given = new Map<Connection, Set<Hand>>();
   /** The end of what goes out to a connection. */
   readonly #outgoing = new WeakMap<Connection, Promise<void>>();
   readonly #lost = new WeakSet<Connection>();
@@ -86,9 +89,8 @@ export class AgentTools {
   socketLost(connection: Connection): void {
     this.#lost.add(connection);
     for (const withdrawn of this.#open.get(connection)?.values() ?? []) withdrawn.abort();
-    if (this.#registry.get(connection.agentKey) !== connection) return;
     const result = refusal('AGENT_DISCONNECTED', 'The agent was lost while it answered the call.');
-    this.#calls.hands.settleAll(connection.agentKey, { sent: true, result });
+    for (const hand of [...(this.#given.get(connection) ?? [])]) hand.settle({ sent: true, result });
   }
 
   async #run(connection: Connection, frame: CallFrame, signal: AbortSignal): Promise<ToolResult> {
@@ -131,6 +133,8 @@ export class AgentTools {
     if (connection.socket.isCongested || this.countOf(agentKey) >= LIMITS.toolCallsInHandPerAgent) return busy();
     if (signal.aborted) return unsent('CANCELED', 'The call was withdrawn.');
     const hand = this.#calls.hands.hold(call);
+    const given = this.#given.get(connection) ?? new Set();
+    this.#given.set(connection, given.add(hand));
     const frameId = uuidOf(call.call_id);
     const stop = (): void => {
       connection.socket.send(errorFrame('CANCELED', 'The answer is not wanted any more.', frameId));
@@ -144,6 +148,8 @@ export class AgentTools {
       return await hand.done;
     } finally {
       clearTimeout(late);
+      given.delete(hand);
+      if (given.size === 0) this.#given.delete(connection);
       signal.removeEventListener('abort', stop);
     }
   }

@@ -95,11 +95,6 @@ export class CallsInHand {
     return this.#ended.get(uuid) === agentKey;
   }
 
-  /** Ends all that an agent is answering. */
-  settleAll(agentKey: string, outcome: Outcome): void {
-    for (const hand of [...(this.#byAgent.get(agentKey) ?? [])]) hand.settle(outcome);
-  }
-
   #remove(hand: Hand): void {
     const uuid = uuidOf(hand.call.call_id);
     this.#byUuid.delete(uuid);

@@ -167,6 +167,19 @@ describe('a call ends', () => {
     expect(back.count('tool_call')).toBe(0);
   });
 
+  it('when a newer socket of the agent that answers it takes over', async () => {
+    const [a, b] = [await join('a'), await join('b', 't')];
+    const id = callTool(a, { tool: 't' });
+    const call = await take(b, 't');
+    const { agent: newer } = await node.join('b', { tools: ['t'] });
+    expect(await resultOf(a, id)).toEqual(refusedWith('AGENT_DISCONNECTED'));
+    newer.send('tool_result', ok('late'), call.frame.id);
+    await errorOf(newer, 'DISPATCH_ALREADY_TERMINAL');
+    const next = callTool(a, { tool: 't' });
+    (await take(newer, 't')).result(ok(1));
+    expect(await resultOf(a, next)).toEqual(ok(1));
+  });
+
   it('in peace when the agent that answers it goes home, which gets no other', async () => {
     const [a, b] = [await join('a'), await join('b', 't')];
     const id = callTool(a, { tool: 't' });
