@@ -1,11 +1,19 @@
+import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import type { StreamEvent } from '../../contracts/a2a.js';
+import { readEvents } from '../../sdk/client/event-reader.js';
 import { ApiError, FleetClient, UnreachableError } from '../../sdk/index.js';
+import { SDK_VERSION } from '../../sdk/version.js';
 
-type Answer = { status?: number; body?: object; text?: string; type?: string };
-type Request = { path: string; body: Record<string, unknown>; authorization: string | undefined };
+type Answer = { status?: number; body?: object; text?: string; type?: string; cut?: boolean };
+type Request = {
+  path: string;
+  body: Record<string, unknown>;
+  authorization: string | undefined;
+  lastEventId: string | undefined;
+};
 
 /** An API whose answers the test writes; `/auth/get_token` is answered here with a new token each time. */
 async function api(answer: (request: Request) => Answer): Promise<{ client: FleetClient; requests: Request[] }> {
@@ -14,7 +22,12 @@ async function api(answer: (request: Request) => Answer): Promise<{ client: Flee
   const reply = async (request: IncomingMessage, response: ServerResponse) => {
     let text = '';
     for await (const chunk of request) text += String(chunk);
-    const seen = { path: request.url ?? '', body: JSON.parse(text), authorization: request.headers.authorization };
+    const seen = {
+      path: request.url ?? '',
+      body: JSON.parse(text),
+      authorization: request.headers.authorization,
+      lastEventId: request.headers['last-event-id'] as string | undefined,
+    };
     requests.push(seen);
     tokens += seen.path === '/auth/get_token' ? 1 : 0;
     const token = { token: `t${tokens}`, token_type: 'Bearer', expires_in: 3_600, scopes: ['full'] };
@@ -23,8 +36,11 @@ async function api(answer: (request: Request) => Answer): Promise<{ client: Flee
       body,
       text: raw,
       type = 'application/json',
+      cut = false,
     } = seen.path === '/auth/get_token' ? { body: token } : answer(seen);
-    response.writeHead(status, { 'content-type': type, 'x-request-id': 'req-header' }).end(raw ?? JSON.stringify(body));
+    response.writeHead(status, { 'content-type': type, 'x-request-id': 'req-header' });
+    if (!cut) response.end(raw ?? JSON.stringify(body));
+    else response.write(raw ?? '', () => response.destroy());
   };
   const server = createServer((request, response) => void reply(request, response));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -163,4 +179,111 @@ test('waitFor goes on while the platform is away, and ends when the message has 
   const { client } = await api(() => answers.shift() ?? { body: { ok: true, message: message('completed') } });
   expect((await client.messages.waitFor('msg_1')).state).toBe('input-required');
   expect((await client.messages.waitFor('msg_1', { until: 'terminal' })).assistant_output).toBe('done');
+});
+
+const update = (more: object) => ({ taskId: 'msg_1', contextId: 'ses_1', ...more });
+const piece = (text: string) =>
+  update({ kind: 'artifact-update', artifact: { artifactId: 'a', parts: [{ kind: 'text', text }] }, append: true });
+const ending = update({ kind: 'status-update', status: { state: 'completed' }, final: true });
+const started = { ...task, status: { state: 'working' } };
+const sse = (...events: [string, object][]) =>
+  events.map(([id, result]) => `id: ${id}\ndata: ${JSON.stringify({ jsonrpc: '2.0', id: 1, result })}\n\n`).join('');
+const stream = (text: string, cut = false): Answer => ({ text, type: 'text/event-stream', cut });
+
+async function streamed(client: FleetClient): Promise<string[]> {
+  const events: string[] = [];
+  for await (const event of client.stream('hi')) {
+    events.push(event.kind === 'artifact-update' ? JSON.stringify(event.artifact.parts[0]) : event.kind);
+  }
+  return events;
+}
+
+test('a stream that breaks goes on after its last event, on another connection', async () => {
+  const answers = [
+    stream(sse(['1-0', started], ['1-1', piece('a')]), true),
+    stream(sse(['1-2', piece('b')])),
+    stream(sse(['1-3', ending])),
+  ];
+  const { client, requests } = await api(() => answers.shift() ?? {});
+  const text = (value: string) => JSON.stringify({ kind: 'text', text: value });
+  expect(await streamed(client)).toEqual(['task', text('a'), text('b'), 'status-update']);
+  const sent = requests.filter(({ path }) => path === '/send');
+  expect(sent.map(({ body }) => body.method)).toEqual(['message/stream', 'tasks/resubscribe', 'tasks/resubscribe']);
+  expect(sent.map(({ lastEventId }) => lastEventId)).toEqual([undefined, '1-1', '1-2']);
+  expect(sent[1]?.body.params).toEqual({ id: 'msg_1' });
+});
+
+test('a stream that breaks before its first event sends the same message again', async () => {
+  const answers = [stream('', true), stream(sse(['1-0', { ...task }]))];
+  const { client, requests } = await api(() => answers.shift() ?? {});
+  expect(await streamed(client)).toEqual(['task']);
+  const ids = requests
+    .filter(({ path }) => path === '/send')
+    .map(({ body }) => (body.params as { message: { messageId: string } }).message.messageId);
+  expect(ids).toHaveLength(2);
+  expect(new Set(ids).size).toBe(1);
+});
+
+test('a stream ends with an error that a repeat does not change, and with its signal', async () => {
+  const refusal = {
+    jsonrpc: '2.0',
+    id: 1,
+    error: { code: -32004, message: 'closed', data: { code: 'SESSION_CLOSED' } },
+  };
+  const { client, requests } = await api(() => ({ body: refusal }));
+  await expect(streamed(client)).rejects.toMatchObject({ code: 'SESSION_CLOSED', rpcCode: -32004 });
+  expect(requests.filter(({ path }) => path === '/send')).toHaveLength(1);
+
+  const stop = new AbortController();
+  const waiting = await api(() => stream(sse(['1-0', started]), true));
+  const follow = async () => {
+    for await (const _event of waiting.client.stream('hi', { signal: stop.signal })) stop.abort(new Error('enough'));
+  };
+  await expect(follow()).rejects.toThrow('enough');
+});
+
+test('send is repeated with the same messageId while the platform is away; what would be done twice is not', async () => {
+  let attempts = 0;
+  const { client, requests } = await api(({ path, body }) => {
+    attempts += 1;
+    if (attempts < 3) return { status: 503, body: { error: 'away', code: 'SERVICE_UNAVAILABLE' } };
+    return path === '/send' ? { body: { jsonrpc: '2.0', id: body.id, result: task } } : { body: {} };
+  });
+  expect((await client.send('hi')).id).toBe('msg_1');
+  const sent = requests.filter(({ path }) => path === '/send').map(({ body }) => JSON.stringify(body.params as object));
+  expect(sent).toHaveLength(3);
+  expect(new Set(sent).size).toBe(1);
+  attempts = 0;
+  await expect(client.sessions.init()).rejects.toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
+  await expect(client.approvals.resolve('msg_1', 'approved')).rejects.toMatchObject({ status: 503 });
+});
+
+test.each([
+  ['data: a\n\n', [['', 'a']]],
+  ['id: 1\r\ndata: a\r\ndata:b\r\n\r\n', [['1', 'a\nb']]],
+  [
+    ': comment\n\nid: 2\ndata: a\n\ndata: b\n\n',
+    [
+      ['2', 'a'],
+      ['2', 'b'],
+    ],
+  ],
+  ['data: a\rid: 3\r\rdata: cut off', [['3', 'a']]],
+  ['event: x\nretry: 5\ndata\n\n', [['', '']]],
+  ['data: ä€😀\n\n', [['', 'ä€😀']]],
+])('reads the events of %j, in whatever pieces it comes', async (text, expected) => {
+  const bytes = Buffer.from(text);
+  for (const size of [1, 3, bytes.length]) {
+    const pieces = async function* () {
+      for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
+    };
+    const events: string[][] = [];
+    for await (const { id, data } of readEvents(pieces())) events.push([id, data]);
+    expect(events).toEqual(expected);
+  }
+});
+
+test('the version that agents tell is the package’s', () => {
+  const file = new URL('../../sdk/package.json', import.meta.url);
+  expect(SDK_VERSION).toBe((JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version);
 });
