@@ -18,7 +18,7 @@ const PLATFORM_SKILL: CardSkill = {
   tags: ['fleet', 'routing', 'orchestration'],
 };
 const MEDIA_TYPES = ['text/plain', 'application/json'];
-const CAPABILITIES = { streaming: true, pushNotifications: false };
+const CAPABILITIES = { streaming: true, pushNotifications: true };
 /** Spoken on `/send`, the preferred one first. */
 const PROTOCOL_VERSIONS = ['1.0', '0.3'];
 const BEARER = { scheme: 'bearer', bearerFormat: 'JWT', description: 'From POST /auth/get_token' };

@@ -131,7 +131,7 @@ export const OPERATIONS = {
     '/send',
     'Messages',
     'read',
-    'A2A 0.3 JSON-RPC: message/send, and message/stream as server-sent events',
+    'A2A 0.3 and 1.0 over JSON-RPC, by the header A2A-Version; streams are server-sent events',
     RpcRequest,
     RpcResponse,
   ),

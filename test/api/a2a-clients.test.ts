@@ -71,7 +71,7 @@ describe('the published client of A2A 1.0', () => {
     const canceled = await client.cancelTask({ tenant: '', id, metadata: undefined });
     expect(canceled.status?.state).toBe(TaskState.TASK_STATE_CANCELED);
     await expect(client.cancelTask({ tenant: '', id, metadata: undefined })).rejects.toThrow(/canceled/);
-    await expect(client.getTask({ tenant: '', id: 'msg_x', historyLength: undefined })).rejects.toThrow(/no task/);
+    await expect(client.getTask({ tenant: '', id: 'msg_x', historyLength: undefined })).rejects.toThrow(/not found/);
   });
 
   test('answers what an agent asks, and follows the task to its end', async () => {
