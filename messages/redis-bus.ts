@@ -3,33 +3,15 @@ import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 import type { BusEvent, ChunkBus, PlacedEvent } from './bus.js';
 import { deliver } from './deliver.js';
-import { BUFFERED_BYTES_MAX, BUFFERED_EVENTS_MAX, RETENTION_MS } from './message-buffer.js';
-import { type FollowerPlace, readFrom, tellAfresh, tellFrom } from './redis-entries.js';
+import { RETENTION_MS } from './message-buffer.js';
+import { APPEND_SCRIPTS, keptBeside } from './redis-append.js';
+import { announcedEvent, type FollowerPlace, readFrom, tellAfresh, tellFrom } from './redis-entries.js';
 
 /** Bytes handed to Redis and not yet confirmed; beyond, events are dropped as if Redis were away. */
 const UNCONFIRMED_BYTES_MAX = 16 * 1024 * 1024;
 const RETRY_MS_MAX = 1_000;
 /** Messages of which it is known that output was dropped; of more than these, only the end of the task mends it. */
 const HOLED_MAX = 10_000;
-
-/**
- * Appends, keeps and announces in one step. Cursors are the sequence parts of the entry ids, counted by the stream itself;
- * the first is the server's clock, so that a stream that expired goes on above the cursors that its readers hold. A cursor is left out
- * where output did not get here, which readers see as a gap.
- * `0-*` needs Redis 7 or Valkey.
- */
-const APPEND = `
-local id = '0-*'
-if redis.call('EXISTS', KEYS[1]) == 0 then
-  local now = redis.call('TIME')
-  id = '0-' .. now[1] .. string.format('%03d', math.floor(now[2] / 1000))
-elseif ARGV[4] == '1' then
-  local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1][1]
-  id = '0-' .. string.format('%.0f', tonumber(string.sub(last, 3)) + 2)
-end
-redis.call('XADD', KEYS[1], 'MAXLEN', ARGV[2], id, 'event', ARGV[1])
-redis.call('PEXPIRE', KEYS[1], ARGV[3])
-redis.call('PUBLISH', KEYS[1], '')`;
 
 interface RedisBusOptions {
   url: string;
@@ -46,11 +28,6 @@ interface Follower extends FollowerPlace {
   behind: boolean;
   /** It goes on after a cursor and has to be told once that it has caught up. */
   resuming: boolean;
-}
-
-/** Keeps few large events or many small ones: all sizes together stay at a few times the byte limit. */
-function keptBeside(bytes: number): number {
-  return Math.max(1, Math.min(BUFFERED_EVENTS_MAX, Math.floor(BUFFERED_BYTES_MAX / bytes)));
 }
 
 class RedisBus implements ChunkBus {
@@ -72,13 +49,13 @@ class RedisBus implements ChunkBus {
       autoResendUnfulfilledCommands: false,
       retryStrategy: (attempt) => Math.min(attempt * 50, RETRY_MS_MAX),
     };
-    this.#commands = new Redis(options.url, common);
+    this.#commands = new Redis(options.url, { ...common, scripts: APPEND_SCRIPTS });
     this.#announcements = new Redis(options.url, { ...common, enableOfflineQueue: false, autoResubscribe: false });
     for (const connection of [this.#commands, this.#announcements])
       connection.on('error', (error) => this.#noteAway(error));
     this.#commands.on('ready', () => this.#back());
     this.#announcements.on('ready', () => this.#listenAgain());
-    this.#announcements.on('message', (channel: string) => this.#readAll(channel));
+    this.#announcements.on('message', (channel: string, text: string) => this.#announced(channel, text));
   }
 
   publish(tenantId: string, messageId: string, event: BusEvent): void {
@@ -93,7 +70,7 @@ class RedisBus implements ChunkBus {
     this.#unconfirmedBytes += bytes;
     const afterHole = this.#holed.delete(channel) ? 1 : 0;
     this.#commands
-      .eval(APPEND, 1, channel, text, keptBeside(bytes), this.#options.retentionMs, afterHole)
+      .appendEvent(channel, text, keptBeside(bytes), this.#options.retentionMs, afterHole)
       .catch((error) => this.#drop(channel, event, error, afterHole === 1))
       .finally(() => {
         this.#unconfirmedBytes -= bytes;
@@ -157,9 +134,21 @@ class RedisBus implements ChunkBus {
   }
 
   #readAll(channel: string): void {
-    for (const follower of this.#followers.get(channel) ?? []) {
-      follower.behind = true;
-      if (!follower.reading) this.#read(follower).catch((error) => this.#noteAway(error));
+    for (const follower of this.#followers.get(channel) ?? []) this.#catchUp(follower);
+  }
+
+  #catchUp(follower: Follower): void {
+    follower.behind = true;
+    if (!follower.reading) this.#read(follower).catch((error) => this.#noteAway(error));
+  }
+
+  /** An announcement carries the event, for those who stand right before it. */
+  #announced(channel: string, text: string): void {
+    const placed = announcedEvent(text);
+    for (const follower of [...(this.#followers.get(channel) ?? [])]) {
+      const isNext = follower.cursor > 0 && placed.cursor === follower.cursor + 1;
+      if (isNext && !follower.reading && !follower.unproven) this.#hand(follower, placed);
+      else if (follower.reading || follower.unproven || placed.cursor > follower.cursor) this.#catchUp(follower);
     }
   }
 
@@ -231,7 +220,7 @@ function channelOf(tenantId: string, messageId: string): string {
 
 /**
  * The bus of several processes: one Redis stream per message keeps the newest events, an announcement on the channel of
- * the same name makes followers read on from their cursor. Listeners are called later, never within `subscribe`.
+ * the same name brings the newest to followers that have all before it, and makes others read on from their cursor. Listeners are called later, never within `subscribe`.
  */
 export function createRedisBus(options: RedisBusOptions): ChunkBus {
   return new RedisBus(options);

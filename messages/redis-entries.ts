@@ -18,14 +18,20 @@ export function readFrom({ cursor, unproven }: FollowerPlace): string {
 
 /** Events of the entries; of several notices in one read the last says it all. */
 function placedEvents(entries: RedisEntries): PlacedEvent[] {
-  const placed = entries.map(([id, fields]) => {
-    const text = fields[1] ?? 'null';
-    const event = JSON.parse(text) as BusEvent;
-    const bytes = event.kind === 'changed' ? 0 : Buffer.byteLength(text);
-    return { cursor: cursorOf(id), event, bytes };
-  });
+  const placed = entries.map(([id, fields]) => placedEvent(id, fields[1] ?? 'null'));
   const lastNotice = placed.findLast(({ event }) => event.kind === 'changed');
   return placed.filter((one) => one.event.kind !== 'changed' || one === lastNotice);
+}
+
+function placedEvent(id: string, text: string): PlacedEvent {
+  const event = JSON.parse(text) as BusEvent;
+  return { cursor: cursorOf(id), event, bytes: event.kind === 'changed' ? 0 : Buffer.byteLength(text) };
+}
+
+/** What an announcement says: the id, a space, and the event. */
+export function announcedEvent(text: string): PlacedEvent {
+  const end = text.indexOf(' ');
+  return placedEvent(text.slice(0, end), text.slice(end + 1));
 }
 
 function cursorOf(id: string): number {

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { Redis } from 'ioredis';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { ChunkBus, PlacedEvent } from '../../messages/bus.js';
@@ -27,6 +29,28 @@ function follow(bus: ChunkBus, after = 0) {
 }
 
 const say = (bus: ChunkBus, text: string): void => bus.publish(TENANT, MESSAGE, { kind: 'status_text', text });
+
+/** A way to Redis that can be cut, while Redis itself runs on. */
+async function breakableWay(url: string) {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    const onward = connect(Number(new URL(url).port), '127.0.0.1');
+    for (const end of [socket, onward]) sockets.add(end.on('error', () => undefined)); // one end's loss is the other's
+    socket.pipe(onward).pipe(socket);
+  });
+  const open = async (port: number) => once(server.listen(port, '127.0.0.1'), 'listening');
+  await open(0);
+  const { port } = server.address() as AddressInfo;
+  const close = async () => {
+    const closed = once(server, 'close');
+    server.close();
+    for (const socket of sockets) socket.destroy();
+    sockets.clear();
+    await closed;
+  };
+  onTestFinished(() => (server.listening ? close() : undefined));
+  return { url: `redis://127.0.0.1:${port}`, close, open: () => open(port) };
+}
 
 describeBus('redis', async () => createRedisBus({ url: (await redisServer()).url, log: recordingLog() }));
 
@@ -70,6 +94,25 @@ describe('redis bus between processes', () => {
     say(bus, 'two');
     await until(() => follower.texts().includes('two'));
     expect(log.warn.mock.calls.length).toBe(1);
+  });
+
+  it('tells followers of a gap where a publisher could not reach Redis, which has kept the rest', async () => {
+    const { url } = await redisServer();
+    const way = await breakableWay(url);
+    const { bus: cutOff, log } = redisBus(way.url);
+    const { bus } = redisBus(url);
+    const follower = follow(bus);
+    say(cutOff, 'before');
+    await until(() => follower.seen.length === 1);
+    await way.close();
+    say(cutOff, 'lost');
+    await until(() => log.warn.mock.calls.length > 0);
+    await way.open();
+    await until(() => log.info.mock.calls.length > 0);
+    say(cutOff, 'after');
+    await until(() => follower.texts().includes('after'));
+    const kinds = follower.seen.map(({ event }) => (event.kind === 'status_text' ? event.text : event.kind));
+    expect(kinds).toEqual(['before', 'gap', 'after']);
   });
 
   it('gives a follower that came while Redis was away everything once it is back', async () => {

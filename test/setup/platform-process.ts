@@ -144,10 +144,11 @@ export class TestPlatform {
   /** One with `--roles` says on its standard output that it is ready, and where. */
   async #startRoles(): Promise<this> {
     mkdirSync(this.dataDir, { recursive: true, mode: 0o755 });
-    const begin = this.log().length;
+    const output = join(this.dataDir, 'platform.out');
+    const begin = existsSync(output) ? readFileSync(output, 'utf8').length : 0;
     await this.#spawn();
     const [, baseUrl = '', meshUrl = ''] = await until(
-      () => this.#exited || /^Ready: .*; API (\S+), mesh (\S+)$/m.exec(this.log().slice(begin)),
+      () => this.#exited || /^Ready: .*; API (\S+), mesh (\S+)$/m.exec(readFileSync(output, 'utf8').slice(begin)),
       { timeoutMs: READY_TIMEOUT_MS, what: 'the ready roles' },
     );
     if (this.#exited) throw new Error(`the roles ended at their start: ${this.#exited}\n${this.log().slice(-4_000)}`);
