@@ -20,6 +20,8 @@ export interface SendOptions {
   blocking?: boolean;
   metadata?: Record<string, unknown>;
   data?: Record<string, unknown>;
+  /** Who is told of the task's changes, as A2A 0.3 spells it. */
+  pushNotificationConfig?: Record<string, unknown>;
   signal?: AbortSignal;
 }
 
@@ -155,7 +157,7 @@ export class ApiClient {
 }
 
 function envelope(method: string, text: string, options: SendOptions) {
-  const { messageId = randomUUID(), contextId, taskId, metadata, blocking, data } = options;
+  const { messageId = randomUUID(), contextId, taskId, metadata, blocking, data, pushNotificationConfig } = options;
   const parts = data ? [{ kind: 'data', data }] : [{ kind: 'text', text }];
   return {
     jsonrpc: '2.0',
@@ -164,7 +166,7 @@ function envelope(method: string, text: string, options: SendOptions) {
     params: {
       message: { kind: 'message', messageId, role: 'user', parts, contextId, taskId },
       metadata,
-      configuration: blocking === undefined ? undefined : { blocking },
+      configuration: { blocking, pushNotificationConfig },
     },
   };
 }

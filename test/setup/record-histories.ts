@@ -1,10 +1,12 @@
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join as joinPath } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { MessageCancelResponse, ResolveResponse } from '../../contracts/messages.js';
 import { SessionInitResponse } from '../../contracts/sessions.js';
-import { messageWorkflowId, sessionWorkflowId } from '../../workflows/definitions.js';
+import { deliveryWorkflowId, messageWorkflowId, sessionWorkflowId } from '../../workflows/definitions.js';
 import { echo, silent } from './agent.js';
 import { joinAgent } from './fleet.js';
 import { historyToText } from './history-codec.js';
@@ -44,6 +46,24 @@ const COURSES: Record<string, Course> = {
     await agent.nextOfType('error');
     return messageId(platform, task.id);
   },
+  'delivery-retried': async (platform) => {
+    let attempts = 0;
+    const receiver = createServer((request, response) => {
+      attempts += 1;
+      response.statusCode = attempts === 1 ? 500 : 200;
+      request.resume().on('end', () => response.end());
+    });
+    await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
+    receiver.unref();
+    const { port } = receiver.address() as AddressInfo;
+    await join(platform, 'told', echo);
+    const task = await platform.client.send('tell', {
+      metadata: { agent_type: 'told' },
+      pushNotificationConfig: { id: 'a', url: `http://127.0.0.1:${port}/` },
+    });
+    const { tenant_id } = platform.devJson();
+    return deliveryWorkflowId({ tenant_id, message_id: task.id, config_id: 'a' });
+  },
   'session-expired': async (platform) => {
     const body = { idle_timeout_seconds: 1 };
     const { session_id } = await platform.client.ok('/sessions/init', body, SessionInitResponse);
@@ -62,7 +82,7 @@ export async function recordHistories(folder: string): Promise<void> {
     const client = new Client({ connection });
     for (const [name, course] of Object.entries(COURSES)) {
       const handle = client.workflow.getHandle(await course(platform));
-      await until(() => handle.result(), { what: `the end of ${handle.workflowId}` }); // it may not have started yet
+      await until(() => handle.result().then(() => true), { what: `the end of ${handle.workflowId}` }); // it may not have started yet
       writeFileSync(joinPath(folder, `${name}.json`), historyToText(await handle.fetchHistory()));
       process.stderr.write(`${name}: recorded\n`);
     }

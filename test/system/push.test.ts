@@ -7,7 +7,7 @@ import { createPushConfigs, type PushConfigs } from '../../messages/push-configs
 import { createOutbound, type Outbound } from '../../runtime/outbound.js';
 import { createSecrets } from '../../runtime/secrets.js';
 import { deliveryWorkflowId } from '../../workflows/definitions.js';
-import { type Behaviour, type Dispatched, dispatched, type RawAgent } from '../setup/agent.js';
+import { type Behaviour, type Dispatched, dispatched, echo, type RawAgent } from '../setup/agent.js';
 import { joinAgent } from '../setup/fleet.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform.js';
 import { type Receiver, receiver, status } from '../setup/receiver.js';
@@ -97,6 +97,25 @@ describe.each(WAYS)('push notifications, $way', ({ env }) => {
       outcome: 'delivered',
       attempts: [{ status_code: 200, success: true }],
     });
+  });
+
+  test('a config that comes with its message is told from the first change on, however quick the agent is', async () => {
+    const to = await receiver();
+    await join('quick', echo);
+    const ids = new Set<string>();
+    for (const text of ['a', 'b', 'c']) {
+      const pushNotificationConfig = { url: to.url, token: text };
+      const task = await shared.platform.client.send(text, {
+        metadata: { agent_type: 'quick' },
+        pushNotificationConfig,
+      });
+      ids.add(task.id);
+    }
+    await to.untilArrived(6);
+    for (const id of ids) {
+      const mine = to.arrived.map(({ body }) => Task.parse(body)).filter((task) => task.id === id);
+      expect(mine.map(({ status: { state } }) => state)).toEqual(['working', 'completed']);
+    }
   });
 
   test('1.0 is told stream responses', async () => {
