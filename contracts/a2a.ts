@@ -133,6 +133,6 @@ export const TaskPushNotificationConfig = z.object({
 export type TaskPushNotificationConfig = z.infer<typeof TaskPushNotificationConfig>;
 
 /** `params` of `tasks/pushNotificationConfig/get` in A2A 0.3: without an id, the task's own or oldest one. */
-export const GetPushConfigParams = z.object({ id: TaskId, pushNotificationConfigId: z.string().optional() });
+export const GetPushConfigParams = z.object({ id: TaskId, pushNotificationConfigId: z.string().nullish() });
 /** `params` of `tasks/pushNotificationConfig/delete` in A2A 0.3. */
 export const DeletePushConfigParams = z.object({ id: TaskId, pushNotificationConfigId: z.string().min(1) });

@@ -21,7 +21,10 @@ export function createPushMethods({ pushConfigs }: Pick<ApiDeps, 'pushConfigs'>)
       { id: taskId, pushNotificationConfigId }: z.infer<typeof GetPushConfigParams>,
       { caller }: CallContext,
     ): Promise<TaskPushNotificationConfig> {
-      return { taskId, pushNotificationConfig: await pushConfigs.get(caller, taskId, pushNotificationConfigId) };
+      return {
+        taskId,
+        pushNotificationConfig: await pushConfigs.get(caller, taskId, pushNotificationConfigId ?? undefined),
+      };
     },
 
     async list(
