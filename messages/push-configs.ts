@@ -46,7 +46,7 @@ export interface PushConfigs {
     config: PushNotificationConfig,
     version: A2aVersion,
   ): Promise<PushNotificationConfig & { id: string }>;
-  /** One config: the task's own or the oldest where no id is given. @throws RpcError TASK_NOT_FOUND when there is none */
+  /** One config: the task's own or the oldest where no id is given, or `default` and none is called so. @throws RpcError TASK_NOT_FOUND when there is none */
   get(caller: Pick<Caller, 'tenant_id'>, taskId: string, id?: string): Promise<ShownPushConfig>;
   /** The oldest first. `nextPageToken` is empty at the end. @throws RpcError INVALID_PARAMS for an unknown page token */
   list(
@@ -57,6 +57,9 @@ export interface PushConfigs {
   /** Removes a config and what was still to be told to it. One that is not there is removed already. */
   delete(caller: Pick<Caller, 'tenant_id'>, taskId: string, id: string): Promise<void>;
 }
+
+/** By which clients of 0.3 ask for the config that they gave no id. */
+const DEFAULT_ID = 'default';
 
 /** The id of a config that was given none. */
 export function pushConfigId(id: string | null | undefined, taskId: string): string {
@@ -129,8 +132,8 @@ export function createPushConfigs(means: {
     },
     get: async ({ tenant_id }, taskId, id) => {
       const rows = await read(tenant_id, taskId);
-      const own = rows.find(({ config_id }) => config_id === pushConfigId(id, taskId));
-      const found = id ? own : (own ?? rows[0]);
+      const named = (name: string) => rows.find(({ config_id }) => config_id === name);
+      const found = id && id !== DEFAULT_ID ? named(id) : (named(id || taskId) ?? named(taskId) ?? rows[0]);
       if (!found) throw new RpcError('TASK_NOT_FOUND', 'The task has no such push notification configuration.');
       return shown(found);
     },

@@ -106,6 +106,7 @@ test('several are listed in pages, the oldest first; get without an id gives one
   const second = await configs.list(caller, id, { pageSize: 2, pageToken: first.nextPageToken });
   expect(second).toEqual({ configs: [{ id: 'b', url: URL_1 }], nextPageToken: '' });
   expect((await configs.get(caller, id)).id).toBe('c');
+  expect((await configs.get(caller, id, 'default')).id).toBe('c');
   expect(await codeOf(configs.list(caller, id, { pageToken: 'other' }))).toBe(-32602);
 });
 
