@@ -93,7 +93,7 @@ def pytest_runtest_teardown(item):
 
 def outcome_of(report):
     if hasattr(report, "wasxfail"):
-        return "xfailed" if report.skipped else "xpassed"
+        return "xfailed" if report.skipped else "passed"
     return report.outcome
 
 
