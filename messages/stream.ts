@@ -4,10 +4,11 @@ import type { BusEvent, PlacedEvent } from './bus.js';
 import type { MessageRef } from './core.js';
 import { Feed } from './feed.js';
 import type { MessageWithRequest } from './read.js';
+import type { MessageRow } from './rows.js';
 import type { LiveMessage } from './short-way.js';
 import { StreamPlace } from './stream-place.js';
 import { agentMessage, taskOf } from './task.js';
-import { FALLBACK_MS, isResting, readWatched, type WatchCore } from './watch.js';
+import { FALLBACK_MS, isResting, readPatiently, type WatchCore } from './watch.js';
 
 /** How long a stream that goes on waits for what the bus has kept; beyond, it begins with the task. */
 const CATCH_UP_MS = 2_000;
@@ -27,8 +28,8 @@ export interface StreamItem {
   event: StreamEvent;
 }
 
-function artifactUpdate(task: Task, { artifact, append, last_chunk }: Omit<Output, 'kind'>): ArtifactUpdate {
-  const { id: taskId, contextId } = task;
+function artifactUpdate(row: MessageRow, { artifact, append, last_chunk }: Omit<Output, 'kind'>): ArtifactUpdate {
+  const { message_id: taskId, session_id: contextId } = row;
   return { kind: 'artifact-update', taskId, contextId, artifact, append, lastChunk: last_chunk };
 }
 type Output = Extract<BusEvent, { kind: 'artifact' }>;
@@ -46,15 +47,14 @@ function statusUpdate(task: Task, final: boolean): StatusUpdate {
 
 /** What an event of the bus is to the reader, who stands before it; null: nothing that can be shown. */
 function shownOf({ cursor, event }: PlacedEvent, place: StreamPlace, current: MessageWithRequest): StreamEvent | null {
-  const task = () => taskOf(current.row, current.request);
   place.position = cursor;
   switch (event.kind) {
     case 'artifact':
       // One whose beginning the reader lacks is sent whole at the end.
-      return place.shown.show(event.artifact, event.append) ? artifactUpdate(task(), event) : null;
+      return place.shown.show(event.artifact, event.append) ? artifactUpdate(current.row, event) : null;
     case 'status_text': {
       const message = agentMessage(current.row, `status-${cursor}`, [{ kind: 'text', text: event.text }]);
-      return { ...statusUpdate(task(), false), status: { state: 'working', message } };
+      return { ...statusUpdate(taskOf(current.row, current.request), false), status: { state: 'working', message } };
     }
     case 'gap':
       place.shown.close();
@@ -85,7 +85,7 @@ function* tell(place: StreamPlace, { current, over }: Look, events: PlacedEvent[
   for (const artifact of current.row.artifacts) {
     if (place.shown.has(artifact)) continue;
     place.shown.show(artifact, false);
-    yield { event: artifactUpdate(task, { artifact, append: false, last_chunk: true }), cursor: place.cursor };
+    yield { event: artifactUpdate(current.row, { artifact, append: false, last_chunk: true }), cursor: place.cursor };
   }
   place.say(current);
   yield { event: statusUpdate(task, over), cursor: place.cursor };
@@ -120,7 +120,8 @@ async function catchUp(
 /**
  * The events of a message's stream: first the task, then artifact and status updates, last a status update with `final: true` at a
  * terminal state or at `input-required` (a2a.md). After a cursor: what came after it, no more and no less. Where that is no longer
- * kept: the task as it is, which replaces what the reader has, and what follows. Ends early when the signal aborts.
+ * kept: the task as it is, which replaces what the reader has, and what follows. Ends early when the signal aborts. A database that is away
+ * holds it up, and ends it after a minute only.
  */
 export async function* streamTask(
   core: WatchCore,
@@ -134,7 +135,7 @@ export async function* streamTask(
   using feed = new Feed(core, ref, place?.position ?? 0);
   /** Of a message that rests, what was told before the row was read is told before its end. */
   const look = async (events: PlacedEvent[]): Promise<Look> => {
-    const current = await readWatched(core, ref);
+    const current = await readPatiently(core, ref, signal);
     if (isResting(current.row.state)) events.push(...feed.drain().events);
     return lookAt(current);
   };

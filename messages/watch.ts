@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Task } from '../contracts/a2a.js';
 import { isTerminal } from '../contracts/messages.js';
 import { PlatformError } from '../runtime/errors.js';
@@ -11,6 +12,9 @@ import { taskOf } from './task.js';
 export const FALLBACK_MS = 5_000;
 /** How long a message on the short way is waited for without more ado; about when its workflow takes it. */
 const LIVE_MS = 2_000;
+/** For how long, and how often, a stream asks for its row again while the database cannot be reached. */
+const AWAY_MS_MAX = 60_000;
+const AWAY_PAUSE_MS = 500;
 
 export type WatchCore = Pick<MessageCore, 'db' | 'bus'>;
 
@@ -20,10 +24,31 @@ export function isResting(state: string): boolean {
 }
 
 /** @throws PlatformError NOT_FOUND */
-export async function readWatched(core: WatchCore, ref: MessageRef): Promise<MessageWithRequest> {
+async function readWatched(core: WatchCore, ref: MessageRef): Promise<MessageWithRequest> {
   const found = await findMessage(core.db, ref.tenant_id, ref.message_id);
   if (!found) throw new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
   return found;
+}
+
+/**
+ * As `readWatched`, for who is in the middle of a stream: a database that is away, or has no connection free, is asked again for a minute.
+ * @throws PlatformError SERVICE_UNAVAILABLE when it stays away, or the signal aborts meanwhile
+ */
+export async function readPatiently(
+  core: WatchCore,
+  ref: MessageRef,
+  signal: AbortSignal,
+): Promise<MessageWithRequest> {
+  const until = performance.now() + AWAY_MS_MAX;
+  for (;;) {
+    try {
+      return await readWatched(core, ref);
+    } catch (error) {
+      const isAway = error instanceof PlatformError && error.code === 'SERVICE_UNAVAILABLE';
+      if (!isAway || signal.aborted || performance.now() > until) throw error;
+      await delay(AWAY_PAUSE_MS, undefined, { signal }).catch(() => undefined); // an abort shows above
+    }
+  }
 }
 
 /** How long a caller waits for a task, and what of it. */

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { StreamEvent, Task } from '../../contracts/a2a.js';
 import type { Artifact } from '../../contracts/parts.js';
@@ -6,6 +7,7 @@ import type { BusEvent } from '../../messages/bus.js';
 import { createGateway } from '../../messages/gateway.js';
 import { freshDatabase } from '../setup/database.js';
 import { assembled, StreamReader } from '../setup/stream-reader.js';
+import { until } from '../setup/until.js';
 import { ASKS, answerMessage, joinOnRecord } from './moving.js';
 import { type ServedApi, serveApi } from './served-api.js';
 
@@ -209,4 +211,29 @@ test('a reader that lags misses output beyond a bound, has every artifact whole 
   expect(Buffer.byteLength(JSON.stringify(kept))).toBeLessThan(2 * 1024 * 1024);
   expect(assembled(lagging)).toEqual(assembled(reader.events));
   expect(lagging.at(-1)).toMatchObject({ final: true });
+});
+
+test('a stream outlives connections to the database that break while it looks at its message', async () => {
+  const { reader, id, chunk } = await told();
+  chunk('a', 'begun ', false);
+  await reader.has(2);
+  const blocker = new pg.Client({ connectionString: api.database.url });
+  await blocker.connect();
+  await blocker.query('BEGIN; LOCK TABLE messages IN ACCESS EXCLUSIVE MODE');
+  api.core.bus.publish(api.tenantId, id, { kind: 'changed' });
+  const broken = await until(async () => {
+    const waiting = 'WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))';
+    return (await blocker.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity ${waiting}`)).rowCount;
+  });
+  expect(broken).toBe(1);
+  await blocker.query('COMMIT');
+  await blocker.end();
+  chunk('a', 'and ended', true);
+  await answerMessage(api, id, outcome(textArtifact('a', 'begun and ended')));
+  await reader.done;
+  expect(reader.events.at(-1)).toMatchObject({ final: true, status: { state: 'completed' } });
+  expect(reader.events.filter((event) => event.kind === 'artifact-update')).toMatchObject([
+    { append: false },
+    { append: true, artifact: { parts: [{ text: 'and ended' }] } },
+  ]);
 });
