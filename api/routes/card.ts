@@ -8,7 +8,7 @@ const MAX_AGE_SECONDS = 60;
 
 /** Whoever asks in another version than 1.x, or in none, gets the card that names every version. */
 function versionOf(header: string | string[] | undefined): A2aVersion {
-  return /^1\.\d+$/.test([header].flat().join(',').trim()) ? '1.0' : '0.3';
+  return /^1\.\d+(?:\.\d+)?$/.test([header].flat().join(',').trim()) ? '1.0' : '0.3';
 }
 
 /** Whether the caller holds this very body (RFC 9110, 13.1.2). */

@@ -48,8 +48,8 @@ test.each([undefined, '', '0.3', '0.3.0', '7.0', 'nonsense'])(
   },
 );
 
-test('the card of A2A 1.0 as ProtoJSON, without a member of another version', async () => {
-  const { body } = await card({ 'a2a-version': '1.0' });
+test.each(['1.0', '1.0.1'])('the card of A2A %s as ProtoJSON, without a member of another version', async (version) => {
+  const { body } = await card({ 'a2a-version': version });
   expect(AgentCard10.strict().parse(body)).toMatchObject({
     securitySchemes: { bearer: { httpAuthSecurityScheme: { scheme: 'bearer', bearerFormat: 'JWT' } } },
     capabilities: { extendedAgentCard: true },
