@@ -11,7 +11,8 @@ export interface AgentOptions extends AccessOptions {
   description?: string;
   /** The agent's own version. */
   version?: string;
-  /** Members for its A2A agent card, beside those that are known: name, description, version, skills. */
+  /** Members for its A2A agent card, beside those that are known: name, description, version, skills. With `defaultInputModes` the
+   * platform sends it files of these media types only; it gets all kinds otherwise. */
   card?: Record<string, unknown>;
   /** 10 by default, 0 is unlimited. */
   maxConcurrentSessions?: number;

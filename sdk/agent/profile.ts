@@ -7,6 +7,9 @@ import type { AgentOptions } from './agent-options.js';
 import type { Handlers } from './handlers.js';
 import type { ToolHandlers } from './tool-handlers.js';
 
+/** What it gets is any part that a caller sends; the first two for clients that look for a name only. */
+const INPUT_MODES = ['text/plain', 'application/json', '*/*'];
+
 /** What an agent says about itself, on every way by which it joins. */
 export class AgentProfile {
   readonly sdkVersion = `agent-fleet-sdk/${SDK_VERSION}`;
@@ -38,7 +41,7 @@ export class AgentProfile {
       version,
       ...(url !== undefined && { url, preferredTransport: 'JSONRPC' }),
       capabilities: { streaming: true, pushNotifications: false },
-      defaultInputModes: ['text/plain', 'application/json'],
+      defaultInputModes: INPUT_MODES,
       defaultOutputModes: ['text/plain', 'application/json'],
       skills: this.#handlers.skills,
       ...card,

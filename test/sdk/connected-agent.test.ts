@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { DispatchChunkPayload, DispatchResultPayload } from '../../contracts/frames.js';
+import { fits } from '../../messages/media-types.js';
 import { Agent, type AgentOptions, type AgentTask, type MessageHandler } from '../../sdk/index.js';
 import { MeshServer } from './mesh-server.js';
 
@@ -38,6 +39,17 @@ function gate(): { opened: Promise<void>; open: () => void } {
   });
   return { opened, open };
 }
+
+test.each([
+  ['takes files of any type', {}, true],
+  ['takes what it names only', { card: { defaultInputModes: ['text/plain'] } }, false],
+])('by its card an agent %s', async (_what, options, takes) => {
+  const { mesh } = await connect(() => undefined, options);
+  const card = mesh.requests.find(({ path }) => path === '/agents/register')?.body.agent_card as {
+    defaultInputModes: string[];
+  };
+  expect(fits({ input: card.defaultInputModes, output: [] }, { input: ['image/png'], output: [] })).toBe(takes);
+});
 
 test('registers, says hello, streams in order and ends with the streamed text', async () => {
   const { mesh, agent } = await connect(async (task) => {
