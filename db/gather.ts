@@ -11,7 +11,8 @@ interface Waiting<Row> {
 /**
  * Lets calls of one kind that come while another is under way share the next statement: one round trip, one transaction and one commit
  * for all of them (group commit). A call that comes alone goes at once. Where one fails the statement, or would have to wait for a lock,
- * all are undone and each is made again by itself, beside what comes next.
+ * all are undone and each is made again by itself, beside what comes next. Where nobody knows what became of it, those that shared it fail,
+ * and those that wait go by themselves: they find out about a database that is away at once, not one batch after the other.
  */
 export class Gatherer<Row> {
   readonly #run: (calls: string, patient: boolean) => Promise<Row[]>;
@@ -60,10 +61,9 @@ export class Gatherer<Row> {
         call.resolve(rows[place] as Row);
       });
     } catch (error) {
-      for (const call of calls) {
-        if (this.#isUndone(error)) void this.#alone(call);
-        else call.reject(error);
-      }
+      const isUndone = this.#isUndone(error);
+      if (!isUndone) for (const call of calls) call.reject(error);
+      for (const call of isUndone ? calls : this.#waiting.splice(0)) void this.#alone(call);
     }
   }
 

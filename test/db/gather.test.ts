@@ -1,0 +1,32 @@
+import { expect, test } from 'vitest';
+import { Gatherer } from '../../db/gather.js';
+
+class Away extends Error {}
+
+/** Statements that are under way, each with what ends it. */
+class Statements {
+  readonly open: { calls: string[]; answer: () => void; fail: (error: Error) => void }[] = [];
+
+  run = (json: string): Promise<string[]> =>
+    new Promise((resolve, reject) => {
+      const calls = JSON.parse(json) as string[];
+      this.open.push({ calls, answer: () => resolve(calls), fail: reject });
+    });
+}
+
+test('a statement of which nobody knows what became fails its calls, and those that wait do not queue for a database that is away', async () => {
+  const statements = new Statements();
+  const gatherer = new Gatherer<string>(statements.run, (error) => !(error instanceof Away));
+  const lost = gatherer.call('"lost"');
+  const waiting = Array.from({ length: 100 }, (_, place) => gatherer.call(`"${place}"`));
+  expect(statements.open.map(({ calls }) => calls)).toEqual([['lost']]);
+  statements.open.shift()?.fail(new Away());
+  await expect(lost).rejects.toBeInstanceOf(Away);
+  expect(statements.open.map(({ calls }) => calls)).toEqual(waiting.map((_, place) => [`${place}`]));
+  for (const { answer } of statements.open) answer();
+  expect(await Promise.all(waiting)).toEqual(waiting.map((_, place) => `${place}`));
+  statements.open.length = 0;
+  const next = gatherer.call('"next"');
+  statements.open[0]?.answer();
+  expect(await next).toBe('next');
+});
