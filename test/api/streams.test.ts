@@ -190,29 +190,6 @@ test('a result that differs from what was streamed replaces it', async () => {
   expect(assembled(reader.events).get('a')).toBe('half of it');
 });
 
-test('a reader that lags misses output beyond a bound, has every artifact whole in the end, and holds up nobody', async () => {
-  const { reader, id, chunk } = await told();
-  const lagging: StreamEvent[] = [];
-  const stream = createGateway(api.core).stream(api.tenantId, id, { signal: new AbortController().signal });
-  const slow = stream[Symbol.asyncIterator]();
-  lagging.push((await slow.next()).value.event);
-  const pieces = Array.from({ length: 1_500 }, (_, n) => `${n} ${'x'.repeat(1_000)}`);
-  for (const [n, piece] of pieces.entries()) {
-    chunk('a', piece, n > 0);
-    if (n % 100 === 99) await reader.has(n + 2);
-  }
-  chunk('b', 'short', false);
-  await answerMessage(api, id, outcome(textArtifact('a', pieces.join('')), textArtifact('b', 'short')));
-  await reader.done;
-  const appended = reader.events.filter((event) => event.kind === 'artifact-update' && event.append);
-  expect(appended).toHaveLength(pieces.length - 1);
-  for await (const { event } of { [Symbol.asyncIterator]: () => slow }) lagging.push(event);
-  const kept = lagging.filter((event) => event.kind === 'artifact-update' && event.lastChunk !== true);
-  expect(Buffer.byteLength(JSON.stringify(kept))).toBeLessThan(2 * 1024 * 1024);
-  expect(assembled(lagging)).toEqual(assembled(reader.events));
-  expect(lagging.at(-1)).toMatchObject({ final: true });
-});
-
 test('a stream outlives connections to the database that break while it looks at its message', async () => {
   const { reader, id, chunk } = await told();
   chunk('a', 'begun ', false);
@@ -236,4 +213,27 @@ test('a stream outlives connections to the database that break while it looks at
     { append: false },
     { append: true, artifact: { parts: [{ text: 'and ended' }] } },
   ]);
+});
+
+test('a reader that lags misses output beyond a bound, has every artifact whole in the end, and holds up nobody', async () => {
+  const { reader, id, chunk } = await told();
+  const lagging: StreamEvent[] = [];
+  const stream = createGateway(api.core).stream(api.tenantId, id, { signal: new AbortController().signal });
+  const slow = stream[Symbol.asyncIterator]();
+  lagging.push((await slow.next()).value.event);
+  const pieces = Array.from({ length: 1_500 }, (_, n) => `${n} ${'x'.repeat(1_000)}`);
+  for (const [n, piece] of pieces.entries()) {
+    chunk('a', piece, n > 0);
+    if (n % 100 === 99) await reader.has(n + 2);
+  }
+  chunk('b', 'short', false);
+  await answerMessage(api, id, outcome(textArtifact('a', pieces.join('')), textArtifact('b', 'short')));
+  await reader.done;
+  const appended = reader.events.filter((event) => event.kind === 'artifact-update' && event.append);
+  expect(appended).toHaveLength(pieces.length - 1);
+  for await (const { event } of { [Symbol.asyncIterator]: () => slow }) lagging.push(event);
+  const kept = lagging.filter((event) => event.kind === 'artifact-update' && event.lastChunk !== true);
+  expect(Buffer.byteLength(JSON.stringify(kept))).toBeLessThan(2 * 1024 * 1024);
+  expect(assembled(lagging)).toEqual(assembled(reader.events));
+  expect(lagging.at(-1)).toMatchObject({ final: true });
 });
