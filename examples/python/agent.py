@@ -116,8 +116,6 @@ class Agent:
         self.resume_token = None
         self.dispatches = {}  # by the id of their frame, the answered ones too: an answer may be lost with its socket
         self.draining = asyncio.Event()
-        self.idle = asyncio.Event()
-        self.idle.set()
 
     async def send(self, frame_type, payload, in_reply_to=None):
         """Sends a frame; one for a socket that is gone is dropped, and repeated after a resume."""
@@ -137,15 +135,11 @@ class Agent:
         answered = [each for each in self.dispatches.values() if each.ending]
         for oldest in answered[:-ANSWERED_MAX]:
             del self.dispatches[oldest.frame_id]
-        if not self.running():
-            self.idle.set()
 
     def give_up(self, frame_id):
         dispatch = self.dispatches.pop(frame_id, None)
         if dispatch:
             dispatch.task.cancel()
-        if not self.running():
-            self.idle.set()
 
     async def heartbeats(self, interval_ms):
         while True:
@@ -159,13 +153,14 @@ class Agent:
                 pass
 
     async def drain(self):
-        """Takes nothing new, finishes what runs, and leaves."""
+        """Asks for nothing new, finishes what runs (a dispatch may cross the request), and leaves when the mesh closes the socket."""
         await self.draining.wait()
         await self.send("close_request", {"grace_seconds": GRACE_SECONDS, "reason": "agent stops"})
-        try:
-            await asyncio.wait_for(self.idle.wait(), GRACE_SECONDS)
-        except TimeoutError:
-            log("what still runs is given up")
+        if self.socket:
+            try:
+                await asyncio.wait_for(self.socket.wait_closed(), GRACE_SECONDS)
+            except TimeoutError:
+                log("what still runs is given up")
         if self.socket:
             await self.socket.close(CLOSE_NORMAL)
 
@@ -175,11 +170,7 @@ class Agent:
             await self.send("pong", payload, frame["id"])
         elif frame_type == "dispatch" and frame["id"] in self.dispatches:
             await self.dispatches[frame["id"]].replay()
-        elif frame_type == "dispatch" and self.draining.is_set():
-            busy = {"code": "AGENT_BUSY", "message": "the agent is shutting down", "retryable": True}
-            await self.send("error", busy, frame["id"])
         elif frame_type == "dispatch":
-            self.idle.clear()
             await self.send("dispatch_ack", {}, frame["id"])
             self.dispatches[frame["id"]] = Dispatch(self, frame)
         elif frame_type == "error" and frame.get("in_reply_to"):

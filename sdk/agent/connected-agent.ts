@@ -15,6 +15,8 @@ import type { ToolTraffic } from './tool-traffic.js';
 
 /** Spare time for the mesh to end a drained connection by itself. */
 const DRAIN_SLACK_MS = 5_000;
+/** Tool calls end with their connection: so long a new token waits for those under way. */
+const RENEW_PATIENCE_MS = 30_000;
 /** Longer ones fire at once. A token that lives longer is renewed when the mesh says that it is over. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
@@ -76,7 +78,7 @@ export class ConnectedAgent {
   }
 
   /**
-   * Takes no new work, finishes what is running, and leaves.
+   * Asks for no new work, finishes what is running, and leaves.
    * @param graceSeconds how long running work may take; after that it fails with `AGENT_DISCONNECTED`
    */
   async close(graceSeconds: number = LIMITS.closeGraceSecondsDefault): Promise<void> {
@@ -85,14 +87,17 @@ export class ConnectedAgent {
       this.#heartbeat();
       this.#connection?.send('close_request', { grace_seconds: graceSeconds, reason: 'agent stops' });
       this.#closing.abort();
-      if (this.#connection) await settledWithin(this.#idle(), graceSeconds * 1000);
+      if (this.#connection) await settledWithin(this.#drained(this.#connection), graceSeconds * 1000);
       this.#connection?.close(CLOSE_CODES.NORMAL);
     }
     await this.closed;
   }
 
-  async #idle(): Promise<void> {
-    await Promise.all([this.#runs.idle(), this.tools.idle()]);
+  /** Nothing is left to do. A dispatch may cross the `close_request`: the mesh closes when it knows of none that is open. */
+  async #drained(connection: MeshConnection): Promise<void> {
+    const idle = () => Promise.all([this.#runs.idle(), this.tools.idle()]);
+    const left = idle().then(() => delay(DRAIN_SLACK_MS, undefined, { ref: false }));
+    await Promise.race([connection.ended, left.then(idle)]);
   }
 
   async #stayConnected(): Promise<void> {
@@ -162,14 +167,16 @@ export class ConnectedAgent {
     this.#backoff.reset();
     this.tools.attach(connection);
     this.#runs.connected(connection, welcome);
-    const renew = () => {
+    const renew = async () => {
+      await settledWithin(this.tools.quiet(), RENEW_PATIENCE_MS);
+      if (this.#connection !== connection) return;
       onRenew();
       this.#log.debug({}, 'reconnecting with a new token');
       connection.cut();
     };
     this.#timers = [setInterval(() => this.#heartbeat(), welcome.heartbeat_interval_ms)];
     const renewInMs = Math.max(this.#registration.renewAtMs - Date.now(), 1_000);
-    if (renewInMs <= TIMER_MS_MAX) this.#timers.push(setTimeout(renew, renewInMs));
+    if (renewInMs <= TIMER_MS_MAX) this.#timers.push(setTimeout(() => void renew(), renewInMs));
     this.#log.info(
       { instance_id: this.instanceId, mesh_id: welcome.mesh_id, resumed: welcome.resumed },
       'agent connected',
@@ -187,7 +194,7 @@ export class ConnectedAgent {
   }
 
   #receive(frame: FrameEnvelope): void {
-    if (frame.type === 'dispatch') this.#runs.accept(frame, this.#isDraining() ? 'draining' : null);
+    if (frame.type === 'dispatch') this.#runs.accept(frame);
     else if (frame.type === 'tool_call') this.tools.accept(frame, this.#isDraining());
     else if (frame.type === 'tool_result') this.tools.answered(frame);
     else if (frame.type === 'error') this.#failed(frame);
@@ -239,7 +246,7 @@ export class ConnectedAgent {
   }
 }
 
-async function settledWithin(work: Promise<void>, timeoutMs: number): Promise<void> {
+async function settledWithin(work: Promise<unknown>, timeoutMs: number): Promise<void> {
   const timer = new AbortController();
   await Promise.race([work, delay(timeoutMs, undefined, { signal: timer.signal })]);
   timer.abort();

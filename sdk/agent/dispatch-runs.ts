@@ -56,8 +56,8 @@ export class DispatchRuns {
     for (const run of this.#all()) run.attach(null);
   }
 
-  /** A `dispatch` frame. One that is known already is not run again. */
-  accept(frame: FrameEnvelope, refuse: 'draining' | null): void {
+  /** A `dispatch` frame. One that is known already is not run again; one that crossed a `close_request` is run like any other. */
+  accept(frame: FrameEnvelope): void {
     const sink = this.#sink;
     if (!sink || this.#running.has(frame.id)) return;
     const answered = this.#answered.get(frame.id);
@@ -66,9 +66,7 @@ export class DispatchRuns {
       return;
     }
     const dispatch = readDispatch(frame.payload);
-    const problem = dispatch
-      ? this.#busy(refuse)
-      : { code: 'INVALID_DISPATCH', message: 'not a dispatch of service.v1' };
+    const problem = dispatch ? this.#busy() : { code: 'INVALID_DISPATCH', message: 'not a dispatch of service.v1' };
     if (problem || !dispatch) sink.send('error', { retryable: problem?.code === 'AGENT_BUSY', ...problem }, frame.id);
     else this.#start(frame.id, dispatch, sink);
   }
@@ -122,8 +120,7 @@ export class DispatchRuns {
     if (this.#idle.length > 0 && this.#isIdle()) for (const resolve of this.#idle.splice(0)) resolve();
   }
 
-  #busy(refuse: 'draining' | null): { code: string; message: string } | null {
-    if (refuse) return { code: 'AGENT_BUSY', message: 'the agent is shutting down' };
+  #busy(): { code: string; message: string } | null {
     return this.#running.size < this.#maxInflight
       ? null
       : { code: 'AGENT_BUSY', message: 'too many dispatches at once' };

@@ -20,6 +20,7 @@ export class ToolTraffic implements ToolCaller {
   readonly #waiting = new Map<string, (answer: ToolResult) => void>();
   #connection: MeshConnection | null = null;
   #idle: (() => void)[] = [];
+  #quiet: (() => void)[] = [];
 
   constructor(handlers: ToolHandlers) {
     this.#handlers = handlers;
@@ -37,6 +38,11 @@ export class ToolTraffic implements ToolCaller {
   /** Settles when no call is being answered. */
   async idle(): Promise<void> {
     if (this.#running.size > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+  }
+
+  /** Settles when no call is being answered, and none waits for a result. */
+  async quiet(): Promise<void> {
+    if (this.#running.size + this.#waiting.size > 0) await new Promise<void>((resolve) => this.#quiet.push(resolve));
   }
 
   async call(payload: ToolCallPayload, traceparent: string, signal: AbortSignal | undefined): Promise<ToolResult> {
@@ -57,6 +63,7 @@ export class ToolTraffic implements ToolCaller {
     } finally {
       this.#waiting.delete(id);
       signal?.removeEventListener('abort', withdraw);
+      this.#settleIdle();
     }
   }
 
@@ -97,6 +104,8 @@ export class ToolTraffic implements ToolCaller {
   }
 
   #settleIdle(): void {
-    if (this.#running.size === 0) for (const resolve of this.#idle.splice(0)) resolve();
+    if (this.#running.size > 0) return;
+    for (const resolve of this.#idle.splice(0)) resolve();
+    if (this.#waiting.size === 0) for (const resolve of this.#quiet.splice(0)) resolve();
   }
 }

@@ -233,7 +233,7 @@ test('heartbeats, answers pings and ignores frames it does not know', async () =
   expect(mesh.sockets).toHaveLength(1);
 });
 
-test('close refuses new work, finishes what is running, then leaves with 1000', async () => {
+test('close finishes what is running, and what crossed the request, then leaves with 1000', async () => {
   const work = gate();
   const { mesh, agent } = await connect(async () => {
     await work.opened;
@@ -244,12 +244,38 @@ test('close refuses new work, finishes what is running, then leaves with 1000', 
   const closeCode = new Promise((resolve) => mesh.sockets[0]?.on('close', resolve));
   const closed = agent.close();
   expect((await mesh.frame('close_request')).payload.grace_seconds).toBe(30);
-  const refused = await mesh.frame('error', mesh.dispatch('more'));
-  expect(refused.payload).toMatchObject({ code: 'AGENT_BUSY', retryable: true });
+  const crossed = mesh.dispatch('more');
+  await mesh.frame('dispatch_ack', crossed);
   work.open();
-  await resultOf(mesh, running);
+  for (const id of [running, crossed]) expect((await resultOf(mesh, id)).status?.state).toBe('completed');
   await closed;
   expect(await closeCode).toBe(1000);
+});
+
+test('a dispatch that comes before an idle agent has left is not lost', async () => {
+  const { mesh, agent } = await connect(async () => 'done');
+  mesh.isMarking = true;
+  const closed = agent.close();
+  await mesh.frame('close_request');
+  const late = mesh.dispatch('late');
+  mesh.isMarking = false;
+  expect((await resultOf(mesh, late)).status?.state).toBe('completed');
+  await closed;
+});
+
+test('a new token waits for tool calls under way', async () => {
+  const shortLived = (server: MeshServer) => {
+    server.tokenLifetimeSeconds = 2;
+  };
+  const { mesh, agent } = await connect(async () => 'done', {}, shortLived);
+  const answer = agent.callTool('slow');
+  const call = await mesh.frame('tool_call');
+  const { mesh: other } = await connect(async () => 'done', {}, shortLived);
+  await vi.waitFor(() => expect(other.sockets).toHaveLength(2), { timeout: 10_000 }); // so the first one's time has come too
+  expect(mesh.sockets).toHaveLength(1);
+  mesh.send('tool_result', { ok: true, result: 'late' }, { inReplyTo: call.id });
+  expect(await answer).toBe('late');
+  await vi.waitFor(() => expect(mesh.sockets).toHaveLength(2), { timeout: 10_000 });
 });
 
 test('streams more than the connection takes at once without a gap', async () => {

@@ -27,6 +27,11 @@ export class MeshServer {
   /** Bearer tokens that the upgrade refuses with 401. */
   readonly refusedTokens = new Set<string>();
   tokenLifetimeSeconds = 3_600;
+  /** Dispatches without an end, by their frames. */
+  readonly #open = new Set<string>();
+  /** A dispatch is on its way out: a socket is not closed as idle. */
+  isMarking = false;
+  #closing = false;
   #tokens = 0;
   #meshPort = 0;
 
@@ -95,6 +100,7 @@ export class MeshServer {
         propagation_headers: { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' },
       },
     };
+    this.#open.add(id);
     return this.send('dispatch', payload, { id });
   }
 
@@ -123,6 +129,9 @@ export class MeshServer {
       this.frames.push(frame);
       if (frame.type === 'hello') this.#sayWelcome();
       if (frame.type === 'ping') this.send('pong', {}, { inReplyTo: frame.id });
+      if (frame.type === 'close_request') this.#closing = true;
+      if (frame.type === 'dispatch_result' || frame.type === 'error') this.#open.delete(frame.in_reply_to ?? '');
+      if (this.#closing && !this.isMarking && this.#open.size === 0) socket.close(1000);
     });
   }
 
