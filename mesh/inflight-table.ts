@@ -1,22 +1,25 @@
 import type { DispatchRef, OpenDispatch } from '../messages/dispatches.js';
 import type { InflightSurroundings } from './dispatch-ending.js';
 import { InflightDispatch } from './inflight-dispatch.js';
+import { Remembered } from './remembered.js';
 
 /** Ended dispatches that are remembered, so that a late frame costs no query. */
-const MAX_REMEMBERED = 10_000;
+const ENDED_REMEMBERED = 5_000;
+/** Dispatches without a written end that are remembered. */
+const UNWRITTEN_MAX = 10_000;
 
 /** Notes that a dispatch went out although its end is not on the record; the oldest notes give way. */
 export function remember(unwritten: Set<string>, id: string): void {
   unwritten.add(id);
-  if (unwritten.size > MAX_REMEMBERED) unwritten.delete(unwritten.values().next().value ?? '');
+  if (unwritten.size > UNWRITTEN_MAX) unwritten.delete(unwritten.values().next().value ?? '');
 }
 
 /** Every dispatch to a connected agent that runs on this node, and the last ones that did. */
 export class InflightTable {
   readonly #byFrame = new Map<string, InflightDispatch>();
   readonly #byAgent = new Map<string, Set<InflightDispatch>>();
-  /** Frame id → agent, in order of their end. */
-  readonly #ended = new Map<string, string>();
+  /** Frame id → agent. */
+  readonly #ended = new Remembered<string>(ENDED_REMEMBERED);
   /** Went out, and their supervisor has to write the end: a defect or a lasting refusal of the database, so there are few. */
   readonly #unwritten = new Set<string>();
   readonly #around: InflightSurroundings;
@@ -81,8 +84,7 @@ export class InflightTable {
 
   /** Takes note that a dispatch of this agent has ended. */
   noteEnded(frameId: string, agentKey: string): void {
-    this.#ended.set(frameId, agentKey);
-    if (this.#ended.size > MAX_REMEMBERED) this.#ended.delete(this.#ended.keys().next().value ?? '');
+    this.#ended.note(frameId, agentKey);
   }
 
   /** Ends all of an agent's dispatches with AGENT_DISCONNECTED; resolves when that is in the database. */

@@ -1,12 +1,13 @@
 import { setMaxListeners } from 'node:events';
 import { uuidOf } from '../runtime/ids.js';
 import { agentKeyOf } from './registry.js';
+import { Remembered } from './remembered.js';
 import type { PlacedCall } from './tool-link.js';
 import type { Outcome } from './tool-result.js';
 import type { Chain, Work } from './tool-work.js';
 
 /** Ended calls that are remembered, so that a late result is told from one of a call that never was. */
-const REMEMBERED_MAX = 10_000;
+const ENDED_REMEMBERED = 5_000;
 
 /** A call that an agent is answering. */
 export interface Hand {
@@ -24,8 +25,8 @@ export interface Hand {
 export class CallsInHand {
   readonly #byUuid = new Map<string, Hand>();
   readonly #byAgent = new Map<string, Set<Hand>>();
-  /** UUID → agent, in order of their end. */
-  readonly #ended = new Map<string, string>();
+  /** UUID → agent. */
+  readonly #ended = new Remembered<string>(ENDED_REMEMBERED);
   readonly #idle = new Set<(agentKey: string) => void>();
 
   get size(): number {
@@ -98,8 +99,7 @@ export class CallsInHand {
   #remove(hand: Hand): void {
     const uuid = uuidOf(hand.call.call_id);
     this.#byUuid.delete(uuid);
-    this.#ended.set(uuid, hand.agentKey);
-    if (this.#ended.size > REMEMBERED_MAX) this.#ended.delete(this.#ended.keys().next().value ?? '');
+    this.#ended.note(uuid, hand.agentKey);
     const ofAgent = this.#byAgent.get(hand.agentKey);
     ofAgent?.delete(hand);
     if (ofAgent?.size !== 0) return;
