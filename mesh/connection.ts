@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
 import { CLOSE_CODES, type FrameErrorCode } from '../contracts/errors.js';
 import { LIMITS } from '../contracts/limits.js';
@@ -66,7 +67,7 @@ export class Connection implements ConnectionRef {
   readonly #expiry: NodeJS.Timeout;
   readonly #context: MeshContext;
 
-  constructor(ws: WebSocket, upgraded: Upgraded, context: MeshContext, protocol: Protocol) {
+  constructor(ws: WebSocket, wire: Duplex, upgraded: Upgraded, context: MeshContext, protocol: Protocol) {
     this.upgraded = upgraded;
     this.tenant_id = upgraded.tenant_id;
     this.agent_type = upgraded.agent_type;
@@ -82,7 +83,7 @@ export class Connection implements ConnectionRef {
         this.happen('socket_lost');
       },
     };
-    this.socket = new FrameSocket(ws, handlers, context.timings, log);
+    this.socket = new FrameSocket(ws, wire, handlers, context.timings, log);
     this.#stateTimer = setTimeout(() => this.happen('hello_timeout'), context.timings.helloTimeoutMs);
     this.#expiry = setTimeout(() => this.expireToken(), Math.max(0, upgraded.token_exp * 1_000 - Date.now()));
   }

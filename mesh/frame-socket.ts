@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { WebSocket } from 'ws';
 import { CLOSE_CODES, type FrameErrorCode } from '../contracts/errors.js';
@@ -11,6 +12,8 @@ const INBOX_FRAMES_MAX = 64;
 const INBOX_BYTES_MAX = 2 * 1024 * 1024;
 /** Frames that are handled before other sockets get a turn. */
 const FRAMES_PER_TURN = 64;
+/** Frames of one turn leave in one write, up to so many bytes: so they never count as a reader that is slow. */
+const GATHERED_BYTES_MAX = 64 * 1024;
 /** How often a congested socket is looked at, in milliseconds. */
 const CONGESTION_POLL_MS = 250;
 
@@ -30,18 +33,22 @@ export interface FrameSocketHandlers {
  */
 export class FrameSocket {
   readonly #ws: WebSocket;
+  readonly #wire: Duplex;
   readonly #handlers: FrameSocketHandlers;
   readonly #timings: MeshTimings;
   readonly #log: Logger;
   readonly #inbox: Buffer[] = [];
   #inboxBytes = 0;
   #handling = false;
+  #gathering = false;
   #lost = false;
   #congestedSinceMs: number | undefined;
   #congestion: NodeJS.Timeout | undefined;
 
-  constructor(ws: WebSocket, handlers: FrameSocketHandlers, timings: MeshTimings, log: Logger) {
+  /** @param wire the socket that `ws` writes to */
+  constructor(ws: WebSocket, wire: Duplex, handlers: FrameSocketHandlers, timings: MeshTimings, log: Logger) {
     this.#ws = ws;
+    this.#wire = wire;
     this.#handlers = handlers;
     this.#timings = timings;
     this.#log = log;
@@ -67,7 +74,9 @@ export class FrameSocket {
   /** @returns false when the socket is closed or closing; nothing was sent then */
   send(frame: string): boolean {
     if (this.#lost || this.#ws.readyState !== WebSocket.OPEN) return false;
+    this.#gather();
     this.#ws.send(frame);
+    if (this.#ws.bufferedAmount >= GATHERED_BYTES_MAX) this.#letGo();
     this.#watchBuffer();
     return true;
   }
@@ -90,6 +99,20 @@ export class FrameSocket {
   terminate(): void {
     this.#ws.terminate();
     this.#lose(CLOSE_CODES.GOING_AWAY);
+  }
+
+  /** What is sent before this turn of the event loop ends waits for the rest of it. */
+  #gather(): void {
+    if (this.#gathering) return;
+    this.#gathering = true;
+    this.#wire.cork();
+    process.nextTick(() => this.#letGo());
+  }
+
+  #letGo(): void {
+    if (!this.#gathering) return;
+    this.#gathering = false;
+    this.#wire.uncork();
   }
 
   #lose(code: number): void {

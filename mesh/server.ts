@@ -193,7 +193,7 @@ class Mesh implements MeshServer {
       });
       if (socket.destroyed) return;
       this.#sockets.handleUpgrade(request, socket, head, (ws: WebSocket) => {
-        new Connection(ws, upgraded, this.#context, AGENT_PROTOCOL);
+        new Connection(ws, socket, upgraded, this.#context, AGENT_PROTOCOL);
       });
     } catch (error) {
       if (!(error instanceof PlatformError)) log.error({ err: error }, 'handshake failed');
