@@ -99,6 +99,7 @@ async function welcome(
   if (context.isDraining()) connection.socket.close(CLOSE_CODES.GOING_AWAY, 'shutting down');
   if (connection.state !== 'AWAIT_WELCOME') {
     // The socket was lost meanwhile, and with it the window in which the work was kept.
+    context.registry.remove(connection);
     if (resumed) await inflight.loseAll(connection.agentKey);
     return statuses.write(connection, { status: 'offline' });
   }

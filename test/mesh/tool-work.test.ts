@@ -69,6 +69,16 @@ describe('a call made on behalf of a dispatch', () => {
     expect(await ask(a, { tool: 't', dispatch_id })).toEqual(refusedWith('UNKNOWN_DISPATCH'));
   });
 
+  it('cannot bring a session in that the tenant does not have', async () => {
+    const [a, b] = [await join('a'), await join('b', 't')];
+    callTool(a, { tool: 't' });
+    const call = await take(b, 't');
+    const { dispatch_id } = call.payload;
+    await join('c', 'u');
+    expect(await ask(b, { tool: 'u', dispatch_id, session_id: 'ses_x' })).toEqual(refusedWith('NOT_FOUND'));
+    call.result(ok(1));
+  });
+
   it('of another agent is refused', async () => {
     const [a, b] = [await join('a'), await join('b', 't')];
     const { dispatch_id } = await working(a);
