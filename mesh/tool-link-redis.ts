@@ -1,25 +1,19 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { Redis, type RedisOptions } from 'ioredis';
-import { z } from 'zod';
-import { ToolResult } from '../contracts/tools.js';
 import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
-import { type Deliver, type Forward, ForwardedCall, NOBODY, type NodeLink, PlacedCall } from './tool-link.js';
-import { type Outcome, refusal, resultOfThrown } from './tool-result.js';
+import { type Letter, readLetter } from './tool-letters.js';
+import { type Deliver, type Forward, type ForwardedCall, NOBODY, type NodeLink, type PlacedCall } from './tool-link.js';
+import { type Outcome, refusal, resultOfThrown, unsent } from './tool-result.js';
 
 const RETRY_MS_MAX = 1_000;
 /** How often the nodes with which something is under way are looked after, in milliseconds. */
 const WATCH_MS = 1_000;
 /** A node that does not listen this many times in a row is gone; once may be its reconnect. */
 const MISSES_MAX = 2;
+/** How often an outcome that nobody took is sent again, in milliseconds. */
+const REPEAT_MS = 250;
 
-/** What goes from node to node. `from` is where the result belongs. */
-const Letter = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('call'), from: z.string(), call: PlacedCall }),
-  z.object({ kind: z.literal('forward'), from: z.string(), call: ForwardedCall }),
-  z.object({ kind: z.literal('withdraw'), call_id: z.string() }),
-  z.object({ kind: z.literal('outcome'), call_id: z.string(), sent: z.boolean(), result: ToolResult }),
-]);
-type Letter = z.infer<typeof Letter>;
 type Request = Extract<Letter, { kind: 'call' | 'forward' }>;
 
 interface RedisLinkOptions {
@@ -92,6 +86,7 @@ class RedisLink implements NodeLink {
   async #ask(nodeId: string, letter: Request, signal: AbortSignal): Promise<Outcome> {
     const { call_id } = letter.call;
     if (this.#closed || this.#commands.status !== 'ready') return NOBODY;
+    if (signal.aborted) return unsent('CANCELED', 'The call was withdrawn.');
     let settle: (outcome: Outcome) => void = () => undefined;
     const settled = new Promise<Outcome>((resolve) => {
       settle = resolve;
@@ -165,21 +160,36 @@ class RedisLink implements NodeLink {
     if (this.#serving.has(call_id)) return;
     const withdrawn = new AbortController();
     this.#serving.set(call_id, { node: from, withdrawn });
-    try {
-      const outcome = (await this.#work(letter, withdrawn.signal)) ?? NOBODY;
-      await this.#post(from, { kind: 'outcome', call_id, ...outcome });
-    } catch (error) {
-      this.#log.warn({ err: errorMessage(error), call_id }, 'tool call of another node failed here');
-      const outcome: Letter = { kind: 'outcome', call_id, sent: true, result: resultOfThrown(error) };
-      await this.#post(from, outcome).catch((failure) => this.#noteAway(failure));
-    } finally {
-      this.#serving.delete(call_id);
+    const outcome = await this.#work(letter, withdrawn.signal);
+    await this.#bring(from, { kind: 'outcome', call_id, ...outcome }, withdrawn.signal);
+    this.#serving.delete(call_id);
+  }
+
+  /** Brings an outcome back. A node whose connection to Redis is being opened again hears nothing: it is told until it listens. */
+  async #bring(node: string, outcome: Letter, unwanted: AbortSignal): Promise<void> {
+    for (;;) {
+      const listeners = await this.#post(node, outcome).catch((error) => {
+        this.#noteAway(error);
+        return 0;
+      });
+      if (listeners > 0 || this.#closed || unwanted.aborted) return;
+      await delay(REPEAT_MS, undefined, { ref: false });
     }
   }
 
-  #work(letter: Request, signal: AbortSignal): Promise<Outcome> | undefined {
-    if (this.#closed) return undefined;
-    return letter.kind === 'call' ? this.#deliver?.(letter.call, signal) : this.#forward?.(letter.call, signal);
+  async #work(letter: Request, signal: AbortSignal): Promise<Outcome> {
+    if (this.#closed) return NOBODY;
+    try {
+      const working =
+        letter.kind === 'call' ? this.#deliver?.(letter.call, signal) : this.#forward?.(letter.call, signal);
+      return (await working) ?? NOBODY;
+    } catch (error) {
+      this.#log.warn(
+        { err: errorMessage(error), call_id: letter.call.call_id },
+        'tool call of another node failed here',
+      );
+      return { sent: true, result: resultOfThrown(error) };
+    }
   }
 
   /** Ends what is under way with nodes that do not listen any more: what they had is lost, what they wanted is wanted no more. */
@@ -211,14 +221,6 @@ class RedisLink implements NodeLink {
     if (this.#away || this.#closed) return;
     this.#away = true;
     this.#log.warn({ err: errorMessage(error) }, 'redis cannot be reached: tool calls stay within their node');
-  }
-}
-
-function readLetter(text: string): Letter | undefined {
-  try {
-    return Letter.safeParse(JSON.parse(text)).data;
-  } catch {
-    return undefined;
   }
 }
 

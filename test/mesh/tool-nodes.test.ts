@@ -1,3 +1,4 @@
+import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { createRedisLink } from '../../mesh/tool-link-redis.js';
 import { newId } from '../../runtime/ids.js';
@@ -53,7 +54,7 @@ async function twoNodes() {
   });
   await until(async () => (await ask(a, { tool: 't', arguments: { warm: true } })).ok);
   await take(b, 't');
-  return { here, there, a, b };
+  return { url, here, there, a, b };
 }
 
 describe('a call from one node to another', () => {
@@ -96,6 +97,17 @@ describe('a call from one node to another', () => {
     const call = await take(b, 't');
     await here.vanish();
     await call.canceled();
+  });
+
+  it('has its result although the nodes lose their connections to Redis meanwhile', async () => {
+    const { url, a, b } = await twoNodes();
+    const id = callTool(a, { tool: 't', deadline_ms: 20_000 });
+    const call = await take(b, 't');
+    const redis = new Redis(url);
+    onTestFinished(() => redis.disconnect());
+    await redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    call.result(ok('kept'));
+    expect(await resultOf(a, id)).toEqual(ok('kept'));
   });
 
   it('is refused while Redis is away, and goes through when it is back', async () => {
