@@ -1,3 +1,5 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+
 /** Calls that share a statement at most, and how much text of them. */
 const CALLS_MAX = 32;
 const CHARACTERS_MAX = 1024 * 1024;
@@ -39,7 +41,11 @@ export class Gatherer<Row> {
 
   async #work(): Promise<void> {
     this.#busy = true;
-    while (this.#waiting.length > 0) await this.#together(this.#take());
+    while (this.#waiting.length > 0) {
+      // What else has arrived by now is read first.
+      await nextTurn();
+      await this.#together(this.#take());
+    }
     this.#busy = false;
   }
 
