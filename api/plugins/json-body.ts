@@ -5,7 +5,7 @@ import { jsonProblem, makeWellFormed, mayBeIllFormed, nestsDeeper } from '../../
 
 /** Stands in for the body of a JSON-RPC request that is not JSON: that is answered with -32700, not with a status. */
 export const NOT_JSON = Symbol('not JSON');
-/** As `NOT_JSON` for one of another content type: -32005. */
+/** As `NOT_JSON` for one of another content type, which each version of A2A answers in its own way. */
 export const OTHER_TYPE = Symbol('another content type');
 
 const decoder = new TextDecoder('utf-8', { fatal: true });
@@ -37,6 +37,7 @@ function parseBody(request: FastifyRequest, bytes: Buffer): unknown {
 
 /** @throws PlatformError `BAD_REQUEST` */
 function otherType(request: FastifyRequest): unknown {
+  if (request.is404) return undefined; // what is wrong with it first is where it went
   if (request.routeOptions.config.rpc === true) return OTHER_TYPE;
   throw new PlatformError('BAD_REQUEST', 'The Content-Type must be application/json.');
 }

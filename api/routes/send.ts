@@ -86,7 +86,7 @@ export function sendRoutes(app: FastifyInstance, deps: Deps): void {
   };
 
   const answer = async (request: FastifyRequest, reply: FastifyReply, version: A2aVersion): Promise<unknown> => {
-    const { id, method: name, params } = readCall(request.body);
+    const { id, method: name, params } = readCall(request.body, version);
     const method = methodOf(version, name);
     const context = contextOf(request, reply, version);
     if (method.kind === 'answer') return rpcResult(id, await method.call(params, context));

@@ -1,5 +1,6 @@
 import { A2A_VERSIONS, type A2aVersion, type RpcId, RpcRequest } from '../../contracts/a2a.js';
 import { RpcError } from '../../messages/rpc-error.js';
+import { PlatformError } from '../../runtime/errors.js';
 import { firstProblem } from '../mount.js';
 import { NOT_JSON, OTHER_TYPE } from '../plugins/json-body.js';
 
@@ -28,10 +29,16 @@ export function versionOf(header: string | string[] | undefined): A2aVersion | n
   return A2A_VERSIONS.find((known) => known === minor) ?? null;
 }
 
-/** Reads the envelope of a request. @throws RpcError `PARSE_ERROR`, `CONTENT_TYPE_NOT_SUPPORTED`, `INVALID_REQUEST` (batches too) */
-export function readCall(body: unknown): RpcCall {
-  if (body === OTHER_TYPE)
-    throw new RpcError('CONTENT_TYPE_NOT_SUPPORTED', 'The Content-Type must be application/json.');
+/**
+ * Reads the envelope of a request.
+ * @throws RpcError `PARSE_ERROR`, `INVALID_REQUEST` (batches too); for another content type `CONTENT_TYPE_NOT_SUPPORTED` in 1.0, whose
+ * clients look for it, and PlatformError `BAD_REQUEST` in 0.3 (decisions.md, Conventions)
+ */
+export function readCall(body: unknown, version: A2aVersion): RpcCall {
+  if (body === OTHER_TYPE) {
+    const must = 'The Content-Type must be application/json.';
+    throw version === '1.0' ? new RpcError('CONTENT_TYPE_NOT_SUPPORTED', must) : new PlatformError('BAD_REQUEST', must);
+  }
   if (body === NOT_JSON) throw new RpcError('PARSE_ERROR', 'The body is not valid JSON in UTF-8.');
   if (Array.isArray(body)) throw new RpcError('INVALID_REQUEST', 'Batches are not supported.');
   const envelope = RpcRequest.safeParse(body);

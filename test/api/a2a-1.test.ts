@@ -216,7 +216,7 @@ test('another tenant has none of these tasks', async () => {
   }
 });
 
-test('a content type other than JSON: -32005', async () => {
+test('a content type other than JSON is -32005, and HTTP 400 in 0.3', async () => {
   const { authorization } = (await api.client.headers()) as { authorization: string };
   const headers = { authorization, 'content-type': 'text/plain', 'a2a-version': '1.0' };
   const answer = await api.client.raw('/send', 'hello', headers);
@@ -224,6 +224,8 @@ test('a content type other than JSON: -32005', async () => {
     status: 200,
     body: { id: null, error: { code: -32005, data: [{ reason: 'CONTENT_TYPE_NOT_SUPPORTED' }] } },
   });
+  const inVersion03 = await api.client.raw('/send', 'hello', { authorization, 'content-type': 'text/plain' });
+  expect(inVersion03).toMatchObject({ status: 400, body: { code: 'BAD_REQUEST' } });
 });
 
 describe('ListTasks', () => {
