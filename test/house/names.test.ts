@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename, join, sep } from 'node:path';
 import { expect, test } from 'vitest';
 
 const root = join(import.meta.dirname, '..', '..');
@@ -11,7 +11,7 @@ function sourceFiles(): string[] {
   return readdirSync(root, { withFileTypes: true })
     .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.') && !NOT_OURS.has(entry.name))
     .flatMap((folder) => readdirSync(join(root, folder.name), { recursive: true, encoding: 'utf8' }))
-    .filter((path) => /\.(ts|mjs|cjs)$/.test(path));
+    .filter((path) => /\.(ts|mjs|cjs)$/.test(path) && !path.split(sep).some((folder) => NOT_OURS.has(folder)));
 }
 
 test('source files are named after what they are for, in kebab case', () => {
