@@ -45,18 +45,20 @@ const noTools = async () => {
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc');
 
-/** An open dispatch to this instance, as the short way hands it over. */
-function openDispatch(tenantId, meshId, { instanceId, epoch }) {
+/** Makes open dispatches to an instance, as the short way hands them over: all alike but for their ids, which is the caller's work, not the mesh's. */
+function dispatchesTo(tenantId, meshId, { instanceId, epoch }) {
   const payload = payloadOf(randomUUID(), tenantId);
-  return {
+  const open = {
     ...payload.session_context,
-    dispatch_id: payload.dispatch_id,
     instance_id: instanceId,
     epoch,
     mesh_id: meshId,
     sent_at: new Date(),
     produced: { artifacts: [], usage: null },
-    payload,
+  };
+  return () => {
+    const dispatch_id = `dsp_${randomUUID()}`;
+    return { ...open, dispatch_id, payload: { ...payload, dispatch_id } };
   };
 }
 
@@ -96,9 +98,9 @@ serve(async ({ databaseUrl, tenantId, tls }) => {
     meshId,
   });
   const { port } = await server.listen();
-  let target;
+  let nextDispatch;
   const send = async () => {
-    const end = server.dispatcher.sendHere(openDispatch(tenantId, meshId, target), () => true);
+    const end = server.dispatcher.sendHere(nextDispatch(), () => true);
     if (!end) throw new Error('the agent cannot be reached');
     await end;
   };
@@ -114,7 +116,7 @@ serve(async ({ databaseUrl, tenantId, tls }) => {
             instanceId,
           ]),
         );
-        target = { instanceId, epoch: row.epoch };
+        nextDispatch = dispatchesTo(tenantId, meshId, { instanceId, epoch: row.epoch });
       },
       memory: () => {
         collectGarbage();
