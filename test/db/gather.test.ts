@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { Gatherer } from '../../db/gather.js';
+import { until } from '../setup/until.js';
 
 class Away extends Error {}
 
@@ -18,6 +19,7 @@ test('a statement of which nobody knows what became fails its calls, and those t
   const statements = new Statements();
   const gatherer = new Gatherer<string>(statements.run, (error) => !(error instanceof Away));
   const lost = gatherer.call('"lost"');
+  await until(() => statements.open.length === 1, { what: 'the statement of the first' });
   const waiting = Array.from({ length: 100 }, (_, place) => gatherer.call(`"${place}"`));
   expect(statements.open.map(({ calls }) => calls)).toEqual([['lost']]);
   statements.open.shift()?.fail(new Away());
@@ -27,6 +29,7 @@ test('a statement of which nobody knows what became fails its calls, and those t
   expect(await Promise.all(waiting)).toEqual(waiting.map((_, place) => `${place}`));
   statements.open.length = 0;
   const next = gatherer.call('"next"');
+  await until(() => statements.open.length === 1, { what: 'the statement of the next' });
   statements.open[0]?.answer();
   expect(await next).toBe('next');
 });
