@@ -5,8 +5,7 @@ import type { FrameEnvelope, WelcomePayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { Backoff } from '../backoff.js';
 import type { AgentLog } from '../log.js';
-import type { ConnectionEvents } from './connection-events.js';
-import type { RunTask } from './dispatch-run.js';
+import type { ConnectedAgentParts } from './connected-agent-parts.js';
 import { DispatchRuns } from './dispatch-runs.js';
 import { type ConnectionEnd, MeshConnection } from './mesh-connection.js';
 import type { Registration } from './registration.js';
@@ -19,15 +18,6 @@ const DRAIN_SLACK_MS = 5_000;
 const RENEW_PATIENCE_MS = 30_000;
 /** Longer ones fire at once. A token that lives longer is renewed when the mesh says that it is over. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
-
-export interface ConnectedAgentParts {
-  registration: Registration;
-  runTask: RunTask;
-  tools: ToolTraffic;
-  maxConcurrentSessions: number;
-  log: AgentLog;
-  emit<Name extends keyof ConnectionEvents>(name: Name, detail: ConnectionEvents[Name]): void;
-}
 
 /** Holds a WebSocket to the mesh and comes back whenever it is lost. */
 export class ConnectedAgent {
