@@ -89,6 +89,9 @@ export const RpcRequest = z.object({
   params: z.unknown().optional(),
 });
 
+/** Media types that the caller understands. */
+export const AcceptedOutputModes = z.array(z.string().max(128)).max(64);
+
 /** What `params.metadata` may say about routing and time (decisions.md, Messages; a2a.md). Other members pass through. */
 export const SendMetadata = z.looseObject({
   instance_id: z.string().min(1).max(128).optional(),
@@ -97,10 +100,9 @@ export const SendMetadata = z.looseObject({
   /** An instance, or else a type of agents. */
   target_agent: z.string().min(1).max(128).optional(),
   deadline_ms: z.int().min(1).max(LIMITS.deadlineMsMax).optional(),
+  /** As `configuration.acceptedOutputModes`, which goes first; it is kept here and told to the agent there. */
+  accepted_output_modes: AcceptedOutputModes.optional(),
 });
-
-/** Media types that the caller understands. */
-export const AcceptedOutputModes = z.array(z.string().max(128)).max(64);
 
 /** `params` of `message/send` and `message/stream` in A2A 0.3. */
 export const MessageSendParams = z.object({

@@ -1,8 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { settledWithin } from '../runtime/settled-within.js';
 
 /** Calls that share a statement at most, and how much text of them. */
 const CALLS_MAX = 32;
 const CHARACTERS_MAX = 1024 * 1024;
+/** Milliseconds after which a statement is no longer waited for: its connection may be dead, and what comes next has another. */
+const PATIENCE_MS = 1_000;
 
 interface Waiting<Row> {
   json: string;
@@ -44,7 +47,7 @@ export class Gatherer<Row> {
     while (this.#waiting.length > 0) {
       // What else has arrived by now is read first.
       await nextTurn();
-      await this.#together(this.#take());
+      await settledWithin(this.#together(this.#take()), PATIENCE_MS);
     }
     this.#busy = false;
   }

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Task } from '../contracts/a2a.js';
 import { isTerminal } from '../contracts/messages.js';
 import { PlatformError } from '../runtime/errors.js';
+import { settledWithin } from '../runtime/settled-within.js';
 import type { MessageCore, MessageRef } from './core.js';
 import { Feed } from './feed.js';
 import { findMessage, type MessageWithRequest } from './read.js';
@@ -73,17 +74,6 @@ async function liveTask(live: LiveMessage, options: TaskWait): Promise<Task | nu
   if (!options.blocking) return taskOf(live.row, null, options);
   const end = await settledWithin(live.ended, Math.min(options.waitMs, LIVE_MS));
   return end && isTerminal(end.state) ? taskOf({ ...live.row, ...end }, null, options) : null;
-}
-
-/** What `work` gives, or null when it takes longer than `waitMs`. `work` never rejects. */
-function settledWithin<T>(work: Promise<T>, waitMs: number): Promise<T | null> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(null), waitMs);
-    void work.then((value) => {
-      clearTimeout(timer);
-      resolve(value);
-    });
-  });
 }
 
 /**

@@ -33,3 +33,16 @@ test('a statement of which nobody knows what became fails its calls, and those t
   statements.open[0]?.answer();
   expect(await next).toBe('next');
 });
+
+test('a statement that does not come back holds up nobody else, and is still taken when it does', async () => {
+  const statements = new Statements();
+  const gatherer = new Gatherer<string>(statements.run, () => true);
+  const stuck = gatherer.call('"stuck"');
+  await until(() => statements.open.length === 1, { what: 'the statement that hangs' });
+  const next = gatherer.call('"next"');
+  await until(() => statements.open.length === 2, { what: 'the statement of the next' });
+  statements.open[1]?.answer();
+  expect(await next).toBe('next');
+  statements.open[0]?.answer();
+  expect(await stuck).toBe('stuck');
+});

@@ -1,0 +1,10 @@
+/** What `work` gives, or null when it takes longer than `waitMs`. `work` never rejects. */
+export function settledWithin<T>(work: Promise<T>, waitMs: number): Promise<T | null> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(null), waitMs);
+    void work.then((value) => {
+      clearTimeout(timer);
+      resolve(value);
+    });
+  });
+}
