@@ -4,6 +4,8 @@ import { settledWithin } from '../runtime/settled-within.js';
 /** Calls that share a statement at most, and how much text of them. */
 const CALLS_MAX = 32;
 const CHARACTERS_MAX = 1024 * 1024;
+/** Of more calls than this half go at once: while those are at work with the database, what becomes of the others is at work elsewhere. */
+const CALLS_AT_ONCE = 8;
 /** Milliseconds after which a statement is no longer waited for: its connection may be dead, and what comes next has another. */
 const PATIENCE_MS = 1_000;
 
@@ -24,6 +26,8 @@ export class Gatherer<Row> {
   readonly #isUndone: (error: unknown) => boolean;
   #waiting: Waiting<Row>[] = [];
   #busy = false;
+  /** Whether the statement before was of several calls. */
+  #sharing = false;
 
   /**
    * @param run gives a row for each call of a JSON array, in its order; all of them or none are done. `patient`: it may wait for locks
@@ -44,20 +48,25 @@ export class Gatherer<Row> {
 
   async #work(): Promise<void> {
     this.#busy = true;
+    // Where calls come together, what else has arrived by now is read first.
+    if (this.#sharing) await nextTurn();
     while (this.#waiting.length > 0) {
-      // What else has arrived by now is read first.
-      await nextTurn();
-      await settledWithin(this.#together(this.#take()), PATIENCE_MS);
+      const calls = this.#take();
+      this.#sharing = calls.length > 1;
+      await settledWithin(this.#together(calls), PATIENCE_MS);
+      if (this.#waiting.length > 0) await nextTurn();
     }
     this.#busy = false;
   }
 
   #take(): Waiting<Row>[] {
+    const waiting = this.#waiting.length;
+    const most = Math.min(CALLS_MAX, waiting > CALLS_AT_ONCE ? Math.ceil(waiting / 2) : waiting);
     let count = 0;
     let characters = 0;
     for (const { json } of this.#waiting) {
       characters += json.length;
-      if (count > 0 && (count === CALLS_MAX || characters > CHARACTERS_MAX)) break;
+      if (count > 0 && (count === most || characters > CHARACTERS_MAX)) break;
       count += 1;
     }
     return this.#waiting.splice(0, count);

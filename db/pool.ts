@@ -2,6 +2,7 @@ import pg from 'pg';
 import { errorMessage, PlatformError } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 import { Gatherer } from './gather.js';
+import { Execution, type Statement } from './statement.js';
 
 pg.types.setTypeParser(pg.types.builtins.INT8, (text) => Number(text));
 
@@ -31,7 +32,7 @@ export interface Db {
    * As `call`, for a function that takes a JSON array of calls, and whether it may wait for locks, and gives a row for each in its order.
    * Calls that come while others are under way share a round trip and a transaction (gather.ts); one never fails with another.
    */
-  gather<Row extends pg.QueryResultRow>(name: string, text: string, call: object): Promise<Row>;
+  gather<Row>(statement: Statement<Row>, call: object): Promise<Row>;
   /** Runs `work` in one transaction as the platform role, which sees every tenant: sign-in, sweeper, health. */
   system<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
   close(): Promise<void>;
@@ -117,12 +118,12 @@ async function transact<T>(pool: pg.Pool, begin: string, work: (tx: Tx) => Promi
   }
 }
 
-async function callOnce<Row extends pg.QueryResultRow>(pool: pg.Pool, query: pg.QueryConfig): Promise<Row[]> {
+async function callOnce<Row>(pool: pg.Pool, query: (client: pg.PoolClient) => Promise<Row[]>): Promise<Row[]> {
   let client: pg.PoolClient | undefined;
   let broken: Error | undefined;
   try {
     client = await pool.connect();
-    return (await client.query<Row>(query)).rows;
+    return await query(client);
   } catch (error) {
     if (!isDatabaseUnavailable(error)) throw error;
     broken = error as Error;
@@ -130,6 +131,12 @@ async function callOnce<Row extends pg.QueryResultRow>(pool: pg.Pool, query: pg.
   } finally {
     client?.release(broken);
   }
+}
+
+function execute<Row>(client: pg.PoolClient, statement: Statement<Row>, values: string[]): Promise<Row[]> {
+  return new Promise((resolve, reject) => {
+    client.query(new Execution(statement, values, (error, rows) => (rows ? resolve(rows) : reject(error))));
+  });
 }
 
 /** Whether an error of one statement says that the server undid it: it said so itself. */
@@ -160,13 +167,14 @@ export function openDb(options: { url: string; max?: number; log: Logger }): Db 
   const max = options.max ?? 20;
   const app = createPool(options.url, 'fleet_app', max, options.log);
   const platform = createPool(options.url, 'fleet_system', Math.max(4, Math.ceil(max / 4)), options.log);
-  const call: Db['call'] = (name, text, values) => retried(() => callOnce(app, { name, text, values }));
   const gatherers = new Map<string, Gatherer<unknown>>();
-  const gathererOf = (name: string, text: string) => {
-    const found = gatherers.get(name);
+  const gathererOf = (statement: Statement<unknown>) => {
+    const found = gatherers.get(statement.name);
     if (found) return found;
-    const made = new Gatherer<unknown>((calls, patient) => call(name, text, [calls, patient]), isUndone);
-    gatherers.set(name, made);
+    const run = (calls: string, patient: boolean) =>
+      retried(() => callOnce(app, (client) => execute(client, statement, [calls, String(patient)])));
+    const made = new Gatherer<unknown>(run, isUndone);
+    gatherers.set(statement.name, made);
     return made;
   };
   return {
@@ -175,9 +183,10 @@ export function openDb(options: { url: string; max?: number; log: Logger }): Db 
       const begin = `${beginAs('fleet_app')}; SELECT set_config('app.tenant_id', '${tenantId}', true)`;
       return retried(() => transact(app, begin, work));
     },
-    call,
-    gather: <Row extends pg.QueryResultRow>(name: string, text: string, given: object) =>
-      gathererOf(name, text).call(JSON.stringify(given)) as Promise<Row>,
+    call: <Row extends pg.QueryResultRow>(name: string, text: string, values: unknown[]) =>
+      retried(() => callOnce(app, async (client) => (await client.query<Row>({ name, text, values })).rows)),
+    gather: <Row>(statement: Statement<Row>, call: object) =>
+      gathererOf(statement).call(JSON.stringify(call)) as Promise<Row>,
     system: (work) => retried(() => transact(platform, beginAs('fleet_system'), work)),
     close: async () => {
       await Promise.all([app.end(), platform.end()]);

@@ -2,14 +2,12 @@ import type { Usage } from '../contracts/messages.js';
 import type { Artifact } from '../contracts/parts.js';
 import type { Db } from '../db/pool.js';
 import { noteFirstState, putPushConfig } from '../db/push.js';
+import { type Statement, timeOf } from '../db/statement.js';
 import { newId } from '../runtime/ids.js';
 import type { MessageRef, SessionRef } from './core.js';
 import type { DispatchRef } from './dispatches.js';
 import { type PreparedPush, pushConfigId } from './push-configs.js';
 import type { MessageRow } from './rows.js';
-
-const ACCEPT = 'SELECT * FROM accept_messages($1, $2)';
-const END = 'SELECT * FROM end_dispatches($1, $2)';
 
 /** What T1 is given of a message that is not on the record yet. */
 export type NewMessage = Pick<
@@ -59,7 +57,42 @@ export interface AcceptRow {
   its_url: string | null;
   its_card: Record<string, unknown> | null;
   its_user: string | null;
+  /** The tenant's messages in flight, where they were counted. */
+  in_flight: number | null;
 }
+
+const ACCEPT: Statement<AcceptRow> = {
+  name: 'accept_messages',
+  text: `SELECT verdict, its_message, its_session, at, its_instance, its_type, its_mode, its_epoch, its_url, its_card, its_user, in_flight
+    FROM accept_messages($1, $2)`,
+  row: ([
+    verdict,
+    message,
+    session,
+    at,
+    instance,
+    type,
+    mode,
+    epoch,
+    url = null,
+    card,
+    user = null,
+    inFlight = null,
+  ]) => ({
+    verdict: verdict as AcceptRow['verdict'],
+    its_message: message ?? '',
+    its_session: session ?? '',
+    at: timeOf(at),
+    its_instance: instance ?? '',
+    its_type: type ?? '',
+    its_mode: mode as AcceptRow['its_mode'],
+    its_epoch: Number(epoch),
+    its_url: url,
+    its_card: card ? JSON.parse(card) : null,
+    its_user: user,
+    in_flight: inFlight === null ? null : Number(inFlight),
+  }),
+};
 
 /** A `message_call` of the migrations. */
 function acceptCall(draft: NewMessage, most: number, offer: Offer | null): object {
@@ -95,7 +128,7 @@ function acceptCall(draft: NewMessage, most: number, offer: Offer | null): objec
 async function acceptWithPush(db: Db, draft: NewMessage, push: PreparedPush, call: object): Promise<AcceptRow> {
   return db.tenant(draft.tenant_id, async (tx) => {
     const values = [JSON.stringify([call]), true];
-    const [row] = await tx.query<AcceptRow & Record<string, unknown>>(ACCEPT, values, 'accept_messages');
+    const [row] = await tx.query<AcceptRow & Record<string, unknown>>(ACCEPT.text, values, ACCEPT.name);
     if (!row) throw new Error('accept_messages gave no row');
     if (row.verdict !== 'accepted' && row.verdict !== 'dispatched') return row;
     const of = { tenant_id: draft.tenant_id, message_id: row.its_message };
@@ -114,7 +147,7 @@ async function acceptWithPush(db: Db, draft: NewMessage, push: PreparedPush, cal
 export async function acceptInOne(db: Db, draft: NewMessage, most: number, offer: Offer | null): Promise<AcceptRow> {
   const call = acceptCall(draft, most, offer);
   if (draft.push) return acceptWithPush(db, draft, draft.push, call);
-  return db.gather<AcceptRow & Record<string, unknown>>('accept_messages', ACCEPT, call);
+  return db.gather(ACCEPT, call);
 }
 
 /** How a dispatch ends its message. `output` is absent where the agent brought none. */
@@ -138,12 +171,21 @@ interface EndRow {
   called: (MessageRef & SessionRef)[] | null;
 }
 
+const END: Statement<EndRow> = {
+  name: 'end_dispatches',
+  text: 'SELECT ended_at, called FROM end_dispatches($1, $2)',
+  row: ([endedAt, called]) => ({
+    ended_at: endedAt ? timeOf(endedAt) : null,
+    called: called ? JSON.parse(called) : null,
+  }),
+};
+
 /** What `end_dispatch` raises to undo itself: the dispatch is not open, or of another epoch. */
 const NOT_OPEN = 'FL001';
 
 async function callEnd(db: Db, call: object): Promise<EndRow | undefined> {
   try {
-    return await db.gather<EndRow & Record<string, unknown>>('end_dispatches', END, call);
+    return await db.gather(END, call);
   } catch (error) {
     if ((error as { code?: unknown }).code === NOT_OPEN) return undefined;
     throw error;

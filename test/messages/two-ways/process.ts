@@ -136,9 +136,9 @@ function mortal(db: Db, life: Life, faults: Faults): Db {
     tenant: (tenantId, work) => life.living(() => db.tenant(tenantId, work)),
     system: (work) => life.living(() => db.system(work)),
     call: (name, text, values) => life.living(() => db.call(name, text, values)),
-    gather: (name, text, call) =>
+    gather: (statement, call) =>
       life.living(async () => {
-        const row = await db.gather(name, text, call);
+        const row = await db.gather(statement, call);
         const { verdict, its_message } = row as { verdict?: string; its_message?: string };
         if (verdict === 'dispatched' && its_message) await faults.at('T1', its_message);
         return row as never;
