@@ -9,21 +9,32 @@ DECLARE
   it message_verdict;
   room integer;
   session record;
-  agent record;
+  agent agents;
+  fitting integer := 0;
   chosen text;
 BEGIN
   it.at := now();
-  IF c.most > 0 AND (SELECT count(*) FROM (
-       SELECT 1 FROM messages m WHERE m.tenant_id = c.tenant_id AND m.state IN ('submitted', 'working', 'input-required') LIMIT c.most
-     ) AS in_flight) >= c.most THEN
-    RETURN earlier_message(c, 'full');
+  IF c.most > 0 THEN
+    it.in_flight := (SELECT count(*) FROM (
+      SELECT 1 FROM messages m WHERE m.tenant_id = c.tenant_id AND m.state IN ('submitted', 'working', 'input-required') LIMIT c.most
+    ) AS few);
+    IF it.in_flight >= c.most THEN
+      RETURN earlier_message(c, 'full');
+    END IF;
   END IF;
 
   it.its_message := c.message_id;
   IF c.context = '' THEN
     it.its_session := c.session_id;
     IF c.new_dispatch IS NOT NULL THEN
-      chosen := easy_agent(c);
+      IF c.want_type IS NOT NULL AND c.want_instance IS NULL AND c.want_skill IS NULL THEN
+        FOR agent IN SELECT * FROM agents a WHERE a.tenant_id = c.tenant_id AND a.agent_type = c.want_type
+            AND a.deregistered_at IS NULL AND a.status IN ('available', 'unknown') LIMIT 2 LOOP
+          fitting := fitting + 1;
+        END LOOP;
+      END IF;
+      -- One that fits needs no comparing.
+      chosen := CASE WHEN fitting = 1 THEN agent.instance_id ELSE easy_agent(c) END;
     END IF;
   ELSE
     -- Closing locks the session; this holds it open until the message is on the record.
@@ -47,10 +58,10 @@ BEGIN
 
   it.verdict := 'accepted';
   IF chosen IS NOT NULL THEN
-    SELECT a.agent_type, a.deployment_mode, a.connection_epoch, a.max_concurrent_sessions, a.public_url,
-           CASE WHEN a.deployment_mode = 'hosted' THEN a.agent_card END AS agent_card, a.mesh_id, a.status, a.deregistered_at
-      INTO agent FROM agents a WHERE a.tenant_id = c.tenant_id AND a.instance_id = chosen;
-    IF NOT FOUND OR agent.deregistered_at IS NOT NULL OR agent.status NOT IN ('available', 'unknown')
+    IF fitting <> 1 THEN
+      SELECT * INTO agent FROM agents a WHERE a.tenant_id = c.tenant_id AND a.instance_id = chosen;
+    END IF;
+    IF agent.instance_id IS NULL OR agent.deregistered_at IS NOT NULL OR agent.status NOT IN ('available', 'unknown')
        OR agent.deployment_mode <> 'hosted' AND agent.mesh_id IS DISTINCT FROM c.at_mesh
        OR agent.agent_type <> coalesce(c.want_type, agent.agent_type) THEN
       chosen := NULL;
@@ -87,38 +98,35 @@ BEGIN
       it.its_mode := agent.deployment_mode;
       it.its_epoch := agent.connection_epoch;
       it.its_url := agent.public_url;
-      it.its_card := agent.agent_card;
+      it.its_card := CASE WHEN agent.deployment_mode = 'hosted' THEN agent.agent_card END;
     END IF;
   END IF;
 
-  INSERT INTO messages (tenant_id, message_id, session_id, credential_id, requested_context, client_message_id, content_hash,
-      state, method, parts, metadata, user_input, want_instance_id, want_agent_type, want_skill_id, instance_id, agent_type,
-      trace_id, parent_span_id, baggage, deadline_ms, attempts, current_dispatch_id, holds_slot, wake_requested_at, started_at)
-    VALUES (c.tenant_id, c.message_id, it.its_session, c.credential, c.context, c.client_message, c.hash,
-      CASE WHEN it.its_instance IS NULL THEN 'submitted' ELSE 'working' END, c.method, c.parts, c.metadata, c.user_input,
-      c.want_instance, c.want_type, c.want_skill, it.its_instance, it.its_type, c.trace, c.parent_span, c.baggage, c.deadline_ms,
-      CASE WHEN it.its_instance IS NULL THEN 0 ELSE 1 END, CASE WHEN it.its_instance IS NOT NULL THEN c.new_dispatch END,
-      it.its_instance IS NOT NULL, it.at, CASE WHEN it.its_instance IS NOT NULL THEN it.at END)
-    ON CONFLICT (tenant_id, credential_id, requested_context, client_message_id) DO NOTHING;
-  IF NOT FOUND THEN
-    -- Nothing was written here, and what was sent before is committed, or was written by this same statement.
-    RETURN earlier_message(c, NULL);
-  END IF;
-  IF c.context = '' THEN
+  WITH accepted AS (
+    INSERT INTO messages (tenant_id, message_id, session_id, credential_id, requested_context, client_message_id, content_hash,
+        state, method, parts, metadata, user_input, want_instance_id, want_agent_type, want_skill_id, instance_id, agent_type,
+        trace_id, parent_span_id, baggage, deadline_ms, attempts, current_dispatch_id, holds_slot, wake_requested_at, started_at)
+      VALUES (c.tenant_id, c.message_id, it.its_session, c.credential, c.context, c.client_message, c.hash,
+        CASE WHEN it.its_instance IS NULL THEN 'submitted' ELSE 'working' END, c.method, c.parts, c.metadata, c.user_input,
+        c.want_instance, c.want_type, c.want_skill, it.its_instance, it.its_type, c.trace, c.parent_span, c.baggage, c.deadline_ms,
+        CASE WHEN it.its_instance IS NULL THEN 0 ELSE 1 END, CASE WHEN it.its_instance IS NOT NULL THEN c.new_dispatch END,
+        it.its_instance IS NOT NULL, it.at, CASE WHEN it.its_instance IS NOT NULL THEN it.at END)
+      ON CONFLICT (tenant_id, credential_id, requested_context, client_message_id) DO NOTHING RETURNING 1),
+  opened AS (
     INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_by, wake_requested_at, instance_id,
         agent_type)
-      VALUES (c.tenant_id, it.its_session, false, 'active', c.idle_seconds, c.creator, it.at, it.its_instance, it.its_type);
-    IF it.its_instance IS NOT NULL THEN
-      INSERT INTO session_agents (tenant_id, session_id, agent_type, instance_id, join_reason)
-        VALUES (c.tenant_id, it.its_session, it.its_type, it.its_instance, 'routed');
-    END IF;
-  END IF;
-  IF it.its_instance IS NOT NULL THEN
+      SELECT c.tenant_id, it.its_session, false, 'active', c.idle_seconds, c.creator, it.at, it.its_instance, it.its_type
+        FROM accepted WHERE c.context = ''),
+  joined AS (
+    INSERT INTO session_agents (tenant_id, session_id, agent_type, instance_id, join_reason)
+      SELECT c.tenant_id, it.its_session, it.its_type, it.its_instance, 'routed'
+        FROM accepted WHERE c.context = '' AND it.its_instance IS NOT NULL),
+  sent AS (
     INSERT INTO dispatches (tenant_id, dispatch_id, message_id, session_id, instance_id, agent_type, deployment_mode, mesh_id, epoch,
         attempt, state, skill_id, sent_at, deadline_at)
-      VALUES (c.tenant_id, c.new_dispatch, c.message_id, it.its_session, it.its_instance, it.its_type, it.its_mode, c.at_mesh,
-        it.its_epoch, 1, 'open', c.want_skill, it.at, it.at + c.deadline_ms * interval '1 ms');
-  END IF;
+      SELECT c.tenant_id, c.new_dispatch, c.message_id, it.its_session, it.its_instance, it.its_type, it.its_mode, c.at_mesh,
+        it.its_epoch, 1, 'open', c.want_skill, it.at, it.at + c.deadline_ms * interval '1 ms'
+        FROM accepted WHERE it.its_instance IS NOT NULL)
   INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
     SELECT c.tenant_id, c.event_ids[told.place], told.type, told.category, 'platform', 'info', it.its_session, c.trace,
            CASE told.place
@@ -127,9 +135,13 @@ BEGIN
              ELSE jsonb_build_object('dispatch_id', c.new_dispatch, 'instance_id', it.its_instance, 'skill_id', c.want_skill,
                'session_id', it.its_session)
            END
-      FROM (VALUES (1, 'session.created', 'session', c.context = ''), (2, 'message.received', 'message', true),
+      FROM accepted, (VALUES (1, 'session.created', 'session', c.context = ''), (2, 'message.received', 'message', true),
                    (3, 'dispatch.sent', 'dispatch', it.its_instance IS NOT NULL)) AS told (place, type, category, so)
      WHERE told.so;
+  IF NOT FOUND THEN
+    -- Nothing was written here, and what was sent before is committed, or was written by this same statement.
+    RETURN earlier_message(c, NULL);
+  END IF;
   RETURN it;
 END $function$
 ;
@@ -143,12 +155,18 @@ AS $function$
 DECLARE
   c message_call;
   tenant text := '';
+  done text;
 BEGIN
-  PERFORM wait_for_locks(patient);
-  FOR c IN SELECT * FROM jsonb_populate_recordset(NULL::message_call, calls) LOOP
+  -- Nobody else's call is to stand still because one has to wait.
+  IF NOT patient THEN
+    done := set_config('lock_timeout', '100ms', true);
+  END IF;
+  FOR place IN 0 .. jsonb_array_length(calls) - 1 LOOP
+    c := jsonb_populate_record(NULL::message_call, calls -> place);
     IF c.tenant_id <> tenant THEN
       tenant := c.tenant_id;
-      PERFORM act_for(tenant);
+      done := set_config('role', 'fleet_app', true);
+      done := set_config('app.tenant_id', tenant, true);
     END IF;
     RETURN NEXT accept_message(c);
   END LOOP;
@@ -158,8 +176,12 @@ CREATE OR REPLACE FUNCTION public.act_for(of_tenant text)
  RETURNS void
  LANGUAGE plpgsql
 AS $function$
+DECLARE
+  done text;
 BEGIN
-  PERFORM set_config('role', 'fleet_app', true), set_config('app.tenant_id', of_tenant, true);
+  -- Assigned, not performed: that would be a query.
+  done := set_config('role', 'fleet_app', true);
+  done := set_config('app.tenant_id', of_tenant, true);
 END $function$
 ;
 CREATE OR REPLACE FUNCTION public.agent_load(of_tenant text, of_instance text)
@@ -306,12 +328,18 @@ AS $function$
 DECLARE
   c dispatch_end;
   tenant text := '';
+  done text;
 BEGIN
-  PERFORM wait_for_locks(patient);
-  FOR c IN SELECT * FROM jsonb_populate_recordset(NULL::dispatch_end, calls) LOOP
+  -- Nobody else's call is to stand still because one has to wait.
+  IF NOT patient THEN
+    done := set_config('lock_timeout', '100ms', true);
+  END IF;
+  FOR place IN 0 .. jsonb_array_length(calls) - 1 LOOP
+    c := jsonb_populate_record(NULL::dispatch_end, calls -> place);
     IF c.tenant_id <> tenant THEN
       tenant := c.tenant_id;
-      PERFORM act_for(tenant);
+      done := set_config('role', 'fleet_app', true);
+      done := set_config('app.tenant_id', tenant, true);
     END IF;
     RETURN NEXT end_dispatch(c);
   END LOOP;
@@ -393,16 +421,6 @@ BEGIN
   RETURN coalesce(
     (SELECT t.allowed FROM agent_types t WHERE t.tenant_id = of_tenant AND t.agent_type = of_type),
     NOT EXISTS (SELECT 1 FROM agent_types t WHERE t.tenant_id = of_tenant AND t.allowed));
-END $function$
-;
-CREATE OR REPLACE FUNCTION public.wait_for_locks(patient boolean)
- RETURNS void
- LANGUAGE plpgsql
-AS $function$
-BEGIN
-  IF NOT patient THEN
-    PERFORM set_config('lock_timeout', '100ms', true);
-  END IF;
 END $function$
 ;
 

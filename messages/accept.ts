@@ -3,6 +3,7 @@ import type { Caller } from '../contracts/auth.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { MessageCore } from './core.js';
 import { type AcceptContext, draftOf } from './draft.js';
+import type { InFlightBound } from './in-flight-bound.js';
 import { RpcError } from './rpc-error.js';
 import type { LiveMessage, ShortWay } from './short-way.js';
 import { type AcceptRow, acceptInOne } from './transactions.js';
@@ -14,6 +15,15 @@ export interface Accepted {
   duplicate: boolean;
   /** It goes the short way, in this process. */
   live: LiveMessage | null;
+}
+
+/** What messages are put on the record with. */
+export interface Acceptance {
+  core: MessageCore;
+  /** Null where there is none in this process. */
+  shortWay: ShortWay | null;
+  /** Of the tenants' messages in flight, as this process knows them. */
+  bound: InFlightBound;
 }
 
 /** @throws what the caller is told instead of a task */
@@ -48,21 +58,20 @@ function refuse(verdict: AcceptRow['verdict'], most: number): void {
  * Puts a message on the record: row, session where none is named, and events in one transaction. Then it goes the short way where it
  * can, else its workflow is woken. The workflow of a session that was opened here starts later, by the sweeper: it has nothing to do
  * before the session idles. A repeat of the same messageId from the same credential in the same context gives the same message.
- * @param shortWay null where there is none in this process
  * @throws RpcError INVALID_PARAMS (IDEMPOTENCY_MISMATCH, NOT_FOUND), UNSUPPORTED_OPERATION (SESSION_CLOSED)
  * @throws PlatformError RATE_LIMITED beyond the tenant's bound of messages in flight
  */
 export async function acceptMessage(
-  core: MessageCore,
-  shortWay: ShortWay | null,
+  { core, shortWay, bound }: Acceptance,
   caller: Caller,
   params: MessageSendParams,
   context: AcceptContext,
 ): Promise<Accepted> {
   const draft = draftOf(caller, params, context);
-  const most = core.limits.tenantMaxInFlight;
+  const most = bound.next(draft.tenant_id);
   const sent = await shortWay?.send(draft, most);
   const row = sent?.row ?? (await acceptInOne(core.db, draft, most, null));
+  bound.learn(draft.tenant_id, row.in_flight);
   refuse(row.verdict, most);
   const ids = { message_id: row.its_message, session_id: row.its_session };
   if (row.verdict === 'accepted') core.waker.message({ tenant_id: draft.tenant_id, ...ids }, { fresh: true });

@@ -7,6 +7,7 @@ import type { MessageCore } from './core.js';
 import { withDestination } from './destination.js';
 import type { AcceptContext } from './draft.js';
 import { answerFollowUp } from './follow-up.js';
+import { InFlightBound } from './in-flight-bound.js';
 import { acceptInContext } from './named-context.js';
 import { createMessageReads } from './read.js';
 import { type Resolved, resolveMessage } from './resolve.js';
@@ -51,10 +52,11 @@ export interface Gateway {
  */
 export function createGateway(core: MessageCore, shortWay: () => ShortWay | null = () => null): Gateway {
   const reads = createMessageReads(core.db);
+  const bound = new InFlightBound(core.limits.tenantMaxInFlight);
   return {
     accept: async (caller, params, context) => {
       const placed = await withDestination(core.db, caller, params, context);
-      return acceptInContext(core, shortWay(), caller, params, placed);
+      return acceptInContext({ core, shortWay: shortWay(), bound }, caller, params, placed);
     },
     followUp: (caller, params) => answerFollowUp(core, caller, params),
     waitForTask: (tenant_id, message_id, options, accepted = null) =>

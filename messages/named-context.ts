@@ -2,11 +2,10 @@ import type { MessageSendParams } from '../contracts/a2a.js';
 import type { Caller } from '../contracts/auth.js';
 import { LIMITS } from '../contracts/limits.js';
 import { recordEvent } from '../db/events.js';
-import { type Accepted, acceptMessage } from './accept.js';
+import { type Acceptance, type Accepted, acceptMessage } from './accept.js';
 import type { MessageCore } from './core.js';
 import type { AcceptContext } from './draft.js';
 import { RpcError } from './rpc-error.js';
-import type { ShortWay } from './short-way.js';
 
 /** Names that a caller may give a context: not those that the platform gives, which name a session that is there or none. */
 const NAMED_BY_CALLER = /^(?!ses_)[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/;
@@ -32,19 +31,18 @@ async function openNamed(core: MessageCore, caller: Caller, sessionId: string): 
  * @throws as `acceptMessage` does
  */
 export async function acceptInContext(
-  core: MessageCore,
-  shortWay: ShortWay | null,
+  acceptance: Acceptance,
   caller: Caller,
   params: MessageSendParams,
   context: AcceptContext,
 ): Promise<Accepted> {
   try {
-    return await acceptMessage(core, shortWay, caller, params, context);
+    return await acceptMessage(acceptance, caller, params, context);
   } catch (error) {
     const { contextId } = params.message;
     const isNew = error instanceof RpcError && error.code === 'NOT_FOUND';
     if (!isNew || contextId === undefined || !NAMED_BY_CALLER.test(contextId)) throw error;
-    await openNamed(core, caller, contextId);
-    return acceptMessage(core, shortWay, caller, params, context);
+    await openNamed(acceptance.core, caller, contextId);
+    return acceptMessage(acceptance, caller, params, context);
   }
 }
