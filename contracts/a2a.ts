@@ -104,6 +104,8 @@ export const SendMetadata = z.looseObject({
   accepted_output_modes: AcceptedOutputModes.optional(),
 });
 
+export type SendMetadata = z.infer<typeof SendMetadata>;
+
 /** `params` of `message/send` and `message/stream` in A2A 0.3. */
 export const MessageSendParams = z.object({
   message: A2aMessage,

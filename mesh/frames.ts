@@ -9,9 +9,10 @@ import {
   REPLY_FRAMES,
   type WelcomePayload,
 } from '../contracts/frames.js';
+import { LIMITS } from '../contracts/limits.js';
 import type { ToolDelivery, ToolResult } from '../contracts/tools.js';
 import { uuidv7 } from '../runtime/ids.js';
-import { jsonProblem, makeWellFormed, mayBeIllFormed } from '../runtime/json-guard.js';
+import { jsonProblem, makeWellFormed, mayBeIllFormed, mayBeUnfit, nestsDeeper } from '../runtime/json-guard.js';
 
 type Payloads = { [Type in keyof typeof AGENT_FRAME_PAYLOADS]: z.infer<(typeof AGENT_FRAME_PAYLOADS)[Type]> };
 
@@ -43,7 +44,7 @@ export function parseFrame(text: string): Inbound {
   } catch {
     return { kind: 'bad', problem: 'The frame is not JSON.' };
   }
-  const unfit = jsonProblem(json);
+  const unfit = mayBeUnfit(text) || nestsDeeper(text, LIMITS.jsonDepth) ? jsonProblem(json) : undefined;
   if (unfit) return { kind: 'bad', problem: `The frame ${unfit}.` };
   const envelope = FrameEnvelope.safeParse(json);
   if (!envelope.success) return { kind: 'bad', problem: describe(envelope.error) };

@@ -68,7 +68,7 @@ interface Line {
 export type SharedConnection = ConnectionLike & Pick<Connection, 'callContextStorage'>;
 
 function lineOver(connection: SharedConnection, namespace: string): Line {
-  return { client: new Client({ connection, namespace }), context: new BriefContext(connection.callContextStorage) };
+  return { client: new Client({ connection, namespace }), context: BriefContext.of(connection.callContextStorage) };
 }
 
 class Link implements TemporalLink {
@@ -208,5 +208,6 @@ export async function connectTemporal(options: {
 }): Promise<TemporalLink> {
   const connection = await Connection.connect(options.connection);
   const visible = await ensureSearchAttributes(connection, options.namespace, options.log);
+  BriefContext.of(connection.callContextStorage).letGo(); // connecting has used it
   return new Link(connection, options.namespace, visible);
 }

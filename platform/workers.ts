@@ -16,6 +16,7 @@ import { createWatchActivities, type WatchDeps } from '../activities/watch.js';
 import type { MessageCore } from '../messages/core.js';
 import type { Dispatches } from '../messages/dispatches.js';
 import type { TemporalLink } from '../messages/temporal.js';
+import { BriefContext } from '../runtime/brief-context.js';
 import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 import { controlQueue, DELIVERY_QUEUE, FLEET_QUEUE, HOSTED_QUEUE, nodeQueue } from '../workflows/definitions.js';
@@ -41,18 +42,21 @@ const SHUTDOWN_FORCE = '60s';
 const PATIENT_SANDBOX = { isolateExecutionTimeout: '1 day' };
 
 /**
- * An activity here asks for its context before it first waits, if at all; from then on nobody needs the storage that the SDK keeps it in,
- * and every promise of the process is the cheaper for that (runtime/brief-context.ts).
+ * An activity here asks for its context before it first waits, if at all; from then on nobody needs the storages that the SDK keeps it
+ * and its client's in, and every promise of the process is the cheaper for that (runtime/brief-context.ts).
  */
-const CONTEXT_AT_ONCE: ActivityInterceptorsFactory = () => ({
-  inbound: {
-    execute: (input, next) => {
-      const result = next(input);
-      asyncLocalStorage.disable();
-      return result;
+const contextAtOnce =
+  ({ callContextStorage }: NativeConnection): ActivityInterceptorsFactory =>
+  () => ({
+    inbound: {
+      execute: (input, next) => {
+        const result = next(input);
+        asyncLocalStorage.disable();
+        BriefContext.of(callContextStorage).letGo();
+        return result;
+      },
     },
-  },
-});
+  });
 
 /** A worker that is made again when it fails. */
 export interface RunningWorker {
@@ -99,7 +103,7 @@ async function keepRunning(
   const make = () =>
     Worker.create({
       ...options,
-      interceptors: { activity: [CONTEXT_AT_ONCE] },
+      interceptors: { activity: [contextAtOnce(connection)] },
       shutdownForceTime: SHUTDOWN_FORCE,
       connection,
       namespace,

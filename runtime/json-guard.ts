@@ -41,6 +41,15 @@ export function mayBeIllFormed(text: string): boolean {
 }
 
 /**
+ * Whether a value parsed from well-formed text may be one that `jsonProblem` has something against other than its depth: only an escape
+ * spells what the text does not show, and every key that reaches a prototype has `proto` in it. One look at the text is cheaper than one
+ * at each member.
+ */
+export function mayBeUnfit(text: string): boolean {
+  return text.includes('\\u') || text.includes('proto');
+}
+
+/**
  * What makes a parsed JSON value unfit for the platform, or undefined: nesting deeper than `LIMITS.jsonDepth`, keys that reach
  * an object's prototype, NUL in a key or string (Postgres takes none), a key that is not well-formed Unicode.
  */

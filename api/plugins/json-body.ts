@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { LIMITS } from '../../contracts/limits.js';
 import { PlatformError } from '../../runtime/errors.js';
-import { jsonProblem, makeWellFormed, mayBeIllFormed, nestsDeeper } from '../../runtime/json-guard.js';
+import { jsonProblem, makeWellFormed, mayBeIllFormed, mayBeUnfit, nestsDeeper } from '../../runtime/json-guard.js';
 
 /** Stands in for the body of a JSON-RPC request that is not JSON: that is answered with -32700, not with a status. */
 export const NOT_JSON = Symbol('not JSON');
@@ -17,7 +17,7 @@ function parse(bytes: Buffer): unknown {
     throw new PlatformError('BAD_REQUEST', `The body is nested deeper than ${LIMITS.jsonDepth}.`);
   }
   const body: unknown = JSON.parse(text);
-  const problem = jsonProblem(body);
+  const problem = mayBeUnfit(text) ? jsonProblem(body) : undefined;
   if (problem) throw new PlatformError('BAD_REQUEST', `The body ${problem}.`);
   if (mayBeIllFormed(text)) makeWellFormed(body);
   return body;

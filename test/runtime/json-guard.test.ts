@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { jsonProblem, makeWellFormed, mayBeIllFormed, nestsDeeper } from '../../runtime/json-guard.js';
+import { jsonProblem, makeWellFormed, mayBeIllFormed, mayBeUnfit, nestsDeeper } from '../../runtime/json-guard.js';
 
 function depthOf(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0;
@@ -61,5 +61,8 @@ describe('values unfit for the platform', () => {
     ['half of a pair in a string', ['\ud83d'], undefined],
   ])('are told: %s', (_what, value, problem) => {
     expect(jsonProblem(value)).toBe(problem);
+    const text = JSON.stringify(value);
+    // Who trusts the text alone misses nothing.
+    if (problem) expect(mayBeUnfit(text) || nestsDeeper(text, 32)).toBe(true);
   });
 });
