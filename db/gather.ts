@@ -4,8 +4,8 @@ import { settledWithin } from '../runtime/settled-within.js';
 /** Calls that share a statement at most, and how much text of them. */
 const CALLS_MAX = 32;
 const CHARACTERS_MAX = 1024 * 1024;
-/** Of more calls than this half go at once: while those are at work with the database, what becomes of the others is at work elsewhere. */
-const CALLS_AT_ONCE = 8;
+/** Of more calls than this, half go at once: while the database works on those, the process works on what became of the others. */
+const TOGETHER_MAX = 8;
 /** Milliseconds after which a statement is no longer waited for: its connection may be dead, and what comes next has another. */
 const PATIENCE_MS = 1_000;
 
@@ -61,7 +61,7 @@ export class Gatherer<Row> {
 
   #take(): Waiting<Row>[] {
     const waiting = this.#waiting.length;
-    const most = Math.min(CALLS_MAX, waiting > CALLS_AT_ONCE ? Math.ceil(waiting / 2) : waiting);
+    const most = Math.min(CALLS_MAX, waiting > TOGETHER_MAX ? Math.ceil(waiting / 2) : waiting);
     let count = 0;
     let characters = 0;
     for (const { json } of this.#waiting) {

@@ -125,18 +125,20 @@ async function callOnce<Row>(pool: pg.Pool, query: (client: pg.PoolClient) => Pr
     client = await pool.connect();
     return await query(client);
   } catch (error) {
-    if (!isDatabaseUnavailable(error)) throw error;
-    broken = error as Error;
-    throw unavailable(error);
+    const away = isDatabaseUnavailable(error);
+    // What the server has not said itself, or says of a plan that a newer version has outdated, is the connection's matter.
+    if (away || !isUndone(error) || isOutdated(error)) broken = error as Error;
+    throw away ? unavailable(error) : error;
   } finally {
     client?.release(broken);
   }
 }
 
-function execute<Row>(client: pg.PoolClient, statement: Statement<Row>, values: string[]): Promise<Row[]> {
-  return new Promise((resolve, reject) => {
-    client.query(new Execution(statement, values, (error, rows) => (rows ? resolve(rows) : reject(error))));
+async function execute<Row>(client: pg.PoolClient, statement: Statement<Row>, values: string[]): Promise<Row[]> {
+  const rows = await new Promise<(string | null)[][]>((resolve, reject) => {
+    client.query(new Execution(statement, values, (error, found) => (found ? resolve(found) : reject(error))));
   });
+  return rows.map((fields) => statement.row(fields));
 }
 
 /** Whether an error of one statement says that the server undid it: it said so itself. */
@@ -144,8 +146,13 @@ function isUndone(error: unknown): boolean {
   return error instanceof pg.DatabaseError;
 }
 
-/** Deadlock and serialization failures: the same work may be tried again from its start. */
-const RETRYABLE = new Set(['40P01', '40001']);
+/** Whether a prepared statement's result has changed its columns since: a migration has run. */
+function isOutdated(error: unknown): boolean {
+  return (error as { code?: string }).code === '0A000';
+}
+
+/** Deadlock and serialization failures, and a plan that is outdated: the same work may be tried again from its start. */
+const RETRYABLE = new Set(['40P01', '40001', '0A000']);
 
 async function retried<T>(run: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {

@@ -27,14 +27,21 @@ BEGIN
   IF c.context = '' THEN
     it.its_session := c.session_id;
     IF c.new_dispatch IS NOT NULL THEN
-      IF c.want_type IS NOT NULL AND c.want_instance IS NULL AND c.want_skill IS NULL THEN
+      IF c.want_skill IS NULL AND c.want_instance IS NOT NULL THEN
+        chosen := c.want_instance;
+      ELSIF c.want_skill IS NULL AND c.want_type IS NOT NULL THEN
         FOR agent IN SELECT * FROM agents a WHERE a.tenant_id = c.tenant_id AND a.agent_type = c.want_type
             AND a.deregistered_at IS NULL AND a.status IN ('available', 'unknown') LIMIT 2 LOOP
           fitting := fitting + 1;
+          chosen := agent.instance_id;
         END LOOP;
+      ELSE
+        fitting := 2;
       END IF;
       -- One that fits needs no comparing.
-      chosen := CASE WHEN fitting = 1 THEN agent.instance_id ELSE easy_agent(c) END;
+      IF fitting > 1 THEN
+        SELECT r.instance_id INTO chosen FROM routable_agents(c.tenant_id, c.want_instance, c.want_type, c.want_skill, NULL) r LIMIT 1;
+      END IF;
     END IF;
   ELSE
     -- Closing locks the session; this holds it open until the message is on the record.
@@ -242,30 +249,6 @@ BEGIN
      AND m.client_message_id = c.client_message;
   it.verdict := coalesce(it.verdict, otherwise);
   RETURN it;
-END $function$
-;
-CREATE OR REPLACE FUNCTION public.easy_agent(c message_call)
- RETURNS text
- LANGUAGE plpgsql
- STABLE
-AS $function$
-DECLARE
-  fitting bigint := 2;
-  chosen text;
-BEGIN
-  IF c.want_skill IS NULL AND c.want_instance IS NOT NULL THEN
-    RETURN c.want_instance;
-  END IF;
-  -- One that fits needs no comparing.
-  IF c.want_skill IS NULL AND c.want_type IS NOT NULL THEN
-    SELECT count(*), min(few.instance_id) INTO fitting, chosen FROM (
-      SELECT a.instance_id FROM agents a WHERE a.tenant_id = c.tenant_id AND a.agent_type = c.want_type
-         AND a.deregistered_at IS NULL AND a.status IN ('available', 'unknown') LIMIT 2) AS few;
-  END IF;
-  IF fitting > 1 THEN
-    SELECT r.instance_id INTO chosen FROM routable_agents(c.tenant_id, c.want_instance, c.want_type, c.want_skill, NULL) r LIMIT 1;
-  END IF;
-  RETURN chosen;
 END $function$
 ;
 CREATE OR REPLACE FUNCTION public.end_dispatch(c dispatch_end)

@@ -1,12 +1,15 @@
 import pg from 'pg';
 
+/** The columns of a row as Postgres writes them in text. */
+type Fields = (string | null)[];
+
 /** One statement that is a whole transaction, and how its rows read. */
 export interface Statement<Row> {
   /** Each connection parses and plans it once under this name. */
   name: string;
   text: string;
-  /** @param fields the columns as Postgres writes them in text, in the order of the statement */
-  row(fields: (string | null)[]): Row;
+  /** @param fields in the order of the statement */
+  row(fields: Fields): Row;
 }
 
 const parseTime = pg.types.getTypeParser(pg.types.builtins.TIMESTAMPTZ, 'text');
@@ -30,19 +33,21 @@ interface Wire {
  * One execution of a statement, over the driver's door for queries of one's own. Unlike its `Query` it asks for no description of the
  * columns, which are known, and copies nothing: half of what the process spends on a short statement.
  */
-export class Execution<Row> implements pg.Submittable {
+export class Execution implements pg.Submittable {
   readonly name: string;
   readonly text: string;
-  /** Called once; the driver puts its time limit around it. */
-  callback: (error: unknown, rows?: Row[]) => void;
+  /** Called once, with the fields of each row; the driver puts its time limit around it. */
+  callback: (error: unknown, rows?: Fields[]) => void;
   readonly #values: string[];
-  readonly #row: (fields: (string | null)[]) => Row;
-  readonly #rows: Row[] = [];
+  readonly #rows: Fields[] = [];
 
-  constructor({ name, text, row }: Statement<Row>, values: string[], callback: (error: unknown, rows?: Row[]) => void) {
+  constructor(
+    { name, text }: Pick<Statement<unknown>, 'name' | 'text'>,
+    values: string[],
+    callback: (error: unknown, rows?: Fields[]) => void,
+  ) {
     this.name = name;
     this.text = text;
-    this.#row = row;
     this.#values = values;
     this.callback = callback;
   }
@@ -50,15 +55,18 @@ export class Execution<Row> implements pg.Submittable {
   submit(connection: unknown): void {
     const wire = connection as Wire;
     wire.stream.cork();
-    if (wire.parsedStatements[this.name] === undefined) wire.parse({ name: this.name, text: this.text });
-    wire.bind({ statement: this.name, values: this.#values });
-    wire.execute({});
-    wire.sync();
-    wire.stream.uncork();
+    try {
+      if (wire.parsedStatements[this.name] === undefined) wire.parse({ name: this.name, text: this.text });
+      wire.bind({ statement: this.name, values: this.#values });
+      wire.execute({});
+      wire.sync();
+    } finally {
+      wire.stream.uncork();
+    }
   }
 
-  handleDataRow({ fields }: { fields: (string | null)[] }): void {
-    this.#rows.push(this.#row(fields));
+  handleDataRow({ fields }: { fields: Fields }): void {
+    this.#rows.push(fields);
   }
 
   /** Rows are counted by who asked. */

@@ -68,12 +68,17 @@ export async function acceptMessage(
   context: AcceptContext,
 ): Promise<Accepted> {
   const draft = draftOf(caller, params, context);
-  const most = bound.next(draft.tenant_id);
-  const sent = await shortWay?.send(draft, most);
-  const row = sent?.row ?? (await acceptInOne(core.db, draft, most, null));
-  bound.learn(draft.tenant_id, row.in_flight);
-  refuse(row.verdict, most);
-  const ids = { message_id: row.its_message, session_id: row.its_session };
-  if (row.verdict === 'accepted') core.waker.message({ tenant_id: draft.tenant_id, ...ids }, { fresh: true });
-  return { ...ids, duplicate: row.verdict === 'repeat', live: sent?.live ?? null };
+  const counting = bound.begin(draft.tenant_id);
+  let inFlight: number | null = null;
+  try {
+    const sent = await shortWay?.send(draft, counting.most);
+    const row = sent?.row ?? (await acceptInOne(core.db, draft, counting.most, null));
+    inFlight = row.in_flight;
+    refuse(row.verdict, bound.most);
+    const ids = { message_id: row.its_message, session_id: row.its_session };
+    if (row.verdict === 'accepted') core.waker.message({ tenant_id: draft.tenant_id, ...ids }, { fresh: true });
+    return { ...ids, duplicate: row.verdict === 'repeat', live: sent?.live ?? null };
+  } finally {
+    counting.done(inFlight);
+  }
 }

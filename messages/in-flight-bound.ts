@@ -1,42 +1,70 @@
-/** How long a count of a tenant's messages in flight is good for. */
+/** How long a count of a tenant's messages in flight is good for, from when it was asked for. */
 const FRESH_MS = 1_000;
-/** Of the room that a count has found, the share that one process takes without counting again: several of them take none twice. */
+/** Of the room that a count has found, the share that one process takes without counting again. */
 const SHARE = 1 / 8;
 /** Tenants whose counts are remembered. */
 const TENANTS_MAX = 10_000;
 
-interface Counted {
-  atMs: number;
-  /** Messages that may be accepted before the next count. */
+interface Tenant {
+  /** When the count that is known was asked for; -Infinity before the first. */
+  countedAtMs: number;
+  /** Messages that may still be accepted on that count. */
   spare: number;
+  /** Messages that are being accepted without a count. */
+  underWay: number;
+}
+
+/** One message that is being accepted. */
+export interface Counting {
+  /** What T1 is to count to; 0 when it need not. */
+  readonly most: number;
+  /** @param inFlight what T1 has counted; null where it has not, or failed. To be called once, whatever became of T1. */
+  done(inFlight: number | null): void;
 }
 
 /**
  * Spares T1 the counting of a tenant's messages in flight while there is much room: to count thousands that wait costs more than all the
- * rest of T1. Near its bound they are counted each time.
+ * rest of T1. Near the bound they are counted each time. Beside others that do the same, a process may pass the bound by an eighth of the
+ * room that it last found, within a second.
  */
 export class InFlightBound {
-  readonly #most: number;
-  readonly #counted = new Map<string, Counted>();
+  /** Messages of a tenant in flight. */
+  readonly most: number;
+  readonly #tenants = new Map<string, Tenant>();
 
-  /** @param most messages of a tenant in flight */
   constructor(most: number) {
-    this.#most = most;
+    this.most = most;
   }
 
-  /** What T1 is to count to for the next message of the tenant; 0 when it need not. */
-  next(tenantId: string): number {
-    const counted = this.#counted.get(tenantId);
-    if (!counted || counted.spare === 0 || performance.now() - counted.atMs > FRESH_MS) return this.#most;
-    counted.spare -= 1;
-    return 0;
+  /** Begins the accepting of a message. */
+  begin(tenantId: string): Counting {
+    const tenant = this.#of(tenantId);
+    const askedAtMs = performance.now();
+    if (tenant.spare <= 0 || askedAtMs - tenant.countedAtMs > FRESH_MS) {
+      return { most: this.most, done: (inFlight) => this.#learn(tenant, askedAtMs, inFlight) };
+    }
+    tenant.spare -= 1;
+    tenant.underWay += 1;
+    return {
+      most: 0,
+      done: () => {
+        tenant.underWay -= 1;
+      },
+    };
   }
 
-  /** @param inFlight what T1 has counted; null where it has not */
-  learn(tenantId: string, inFlight: number | null): void {
-    if (inFlight === null) return;
-    if (this.#counted.size >= TENANTS_MAX) this.#counted.clear();
-    const spare = Math.floor((this.#most - inFlight) * SHARE);
-    this.#counted.set(tenantId, { atMs: performance.now(), spare });
+  #learn(tenant: Tenant, askedAtMs: number, inFlight: number | null): void {
+    if (inFlight === null || askedAtMs < tenant.countedAtMs) return;
+    tenant.countedAtMs = askedAtMs;
+    tenant.spare = Math.floor((this.most - inFlight) * SHARE) - tenant.underWay;
+  }
+
+  #of(tenantId: string): Tenant {
+    const known = this.#tenants.get(tenantId);
+    if (known) return known;
+    if (this.#tenants.size >= TENANTS_MAX) this.#tenants.clear();
+    const fresh = { countedAtMs: Number.NEGATIVE_INFINITY, spare: 0, underWay: 0 };
+    this.#tenants.set(tenantId, fresh);
+    return fresh;
   }
 }

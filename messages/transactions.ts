@@ -49,6 +49,7 @@ export interface AcceptRow {
   verdict: 'dispatched' | 'accepted' | 'repeat' | 'mismatch' | 'full' | 'no_session' | 'session_closed';
   its_message: string;
   its_session: string;
+  /** What follows is set for `dispatched` only. */
   at: Date;
   its_instance: string;
   its_type: string;

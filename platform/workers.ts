@@ -50,10 +50,12 @@ const contextAtOnce =
   () => ({
     inbound: {
       execute: (input, next) => {
-        const result = next(input);
-        asyncLocalStorage.disable();
-        BriefContext.of(callContextStorage).letGo();
-        return result;
+        try {
+          return next(input);
+        } finally {
+          asyncLocalStorage.disable();
+          BriefContext.of(callContextStorage).letGo();
+        }
       },
     },
   });

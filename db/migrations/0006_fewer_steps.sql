@@ -36,14 +36,21 @@ BEGIN
   IF c.context = '' THEN
     it.its_session := c.session_id;
     IF c.new_dispatch IS NOT NULL THEN
-      IF c.want_type IS NOT NULL AND c.want_instance IS NULL AND c.want_skill IS NULL THEN
+      IF c.want_skill IS NULL AND c.want_instance IS NOT NULL THEN
+        chosen := c.want_instance;
+      ELSIF c.want_skill IS NULL AND c.want_type IS NOT NULL THEN
         FOR agent IN SELECT * FROM agents a WHERE a.tenant_id = c.tenant_id AND a.agent_type = c.want_type
             AND a.deregistered_at IS NULL AND a.status IN ('available', 'unknown') LIMIT 2 LOOP
           fitting := fitting + 1;
+          chosen := agent.instance_id;
         END LOOP;
+      ELSE
+        fitting := 2;
       END IF;
       -- One that fits needs no comparing.
-      chosen := CASE WHEN fitting = 1 THEN agent.instance_id ELSE easy_agent(c) END;
+      IF fitting > 1 THEN
+        SELECT r.instance_id INTO chosen FROM routable_agents(c.tenant_id, c.want_instance, c.want_type, c.want_skill, NULL) r LIMIT 1;
+      END IF;
     END IF;
   ELSE
     -- Closing locks the session; this holds it open until the message is on the record.
@@ -198,4 +205,4 @@ BEGIN
   END LOOP;
 END $$;
 
-DROP FUNCTION wait_for_locks;
+DROP FUNCTION wait_for_locks, easy_agent;

@@ -45,6 +45,16 @@ describe('text without escapes', () => {
     );
     expect(mayBeIllFormed('"\\ud83d"')).toBe(true);
   });
+
+  it.each([
+    '{"\\u005f_proto__":1}',
+    '{"\\u005F\\u005Fproto__":1}',
+    '{"constructor":{"p\\u0072ototype":1}}',
+    '["\\u0000"]',
+  ])('hides nothing: %s', (text) => {
+    expect(jsonProblem(JSON.parse(text))).toBeDefined();
+    expect(mayBeUnfit(text)).toBe(true);
+  });
 });
 
 describe('values unfit for the platform', () => {
