@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ArtifactUpdate, StatusUpdate, StreamEvent, Task } from '../contracts/a2a.js';
 import { isTerminal } from '../contracts/messages.js';
 import type { BusEvent, PlacedEvent } from './bus.js';
@@ -8,6 +9,7 @@ import type { MessageRow } from './rows.js';
 import type { LiveMessage } from './short-way.js';
 import { StreamPlace } from './stream-place.js';
 import { agentMessage, taskOf } from './task.js';
+import type { MessageEnd } from './transactions.js';
 import { FALLBACK_MS, isResting, readPatiently, type WatchCore } from './watch.js';
 
 /** How long a stream that goes on waits for what the bus has kept; beyond, it begins with the task. */
@@ -98,6 +100,22 @@ function* tellEvents(place: StreamPlace, current: MessageWithRequest, events: Pl
   }
 }
 
+/**
+ * Looks at the message: the row in the database, unless it goes the short way here and has ended, which this process then knows.
+ * @param live null where it does not
+ */
+function lookerAt(core: WatchCore, ref: MessageRef, live: LiveMessage | null, signal: AbortSignal) {
+  let end: MessageEnd | null | undefined;
+  void live?.ended.then((ended) => {
+    end = ended;
+  });
+  return async (): Promise<MessageWithRequest> => {
+    if (live && end === undefined) await nextTurn(); // it is told of before its own process has taken note
+    if (live && end && isTerminal(end.state)) return { row: { ...live.row, ...end }, request: null };
+    return readPatiently(core, ref, signal);
+  };
+}
+
 /** A look at the row. `over`: the stream ends with it. */
 interface Look {
   current: MessageWithRequest;
@@ -133,9 +151,10 @@ export async function* streamTask(
   const lookAt = (current: MessageWithRequest): Look => ({ current, over: isOver(current.row.state) });
   let place = after === undefined ? null : StreamPlace.read(ref, after);
   using feed = new Feed(core, ref, place?.position ?? 0);
+  const read = lookerAt(core, ref, live, signal);
   /** Of a message that rests, what was told before the row was read is told before its end. */
   const look = async (events: PlacedEvent[]): Promise<Look> => {
-    const current = await readPatiently(core, ref, signal);
+    const current = await read();
     if (isResting(current.row.state)) events.push(...feed.drain().events);
     return lookAt(current);
   };

@@ -15,6 +15,8 @@ import { LONG_WAY, SHORT_WAY, type Way } from '../setup/ways.js';
 interface Cost extends Way {
   /** Round trips on tenants' connections to Postgres, at most: a caller looks at the message once more or less often as it moves. */
   roundTrips: number;
+  /** The same for a stream that is read to its end. */
+  streamRoundTrips: number;
   /** Calls to Temporal that name the message, by its callers and its workers. */
   temporalCalls: string[];
   /** What is sent. The workflows of sessions that sends open would come between the counts of the long way. */
@@ -22,10 +24,17 @@ interface Cost extends Way {
 }
 
 const COSTS: Cost[] = [
-  { ...SHORT_WAY, roundTrips: 2, temporalCalls: [], kinds: ['in a session', 'that opens a session'] },
+  {
+    ...SHORT_WAY,
+    roundTrips: 2,
+    streamRoundTrips: 2,
+    temporalCalls: [],
+    kinds: ['in a session', 'that opens a session'],
+  },
   {
     ...LONG_WAY,
     roundTrips: 18,
+    streamRoundTrips: 20,
     temporalCalls: [
       'StartWorkflowExecution',
       'RespondWorkflowTaskCompleted',
@@ -68,7 +77,7 @@ function tally(statements: Statement[]): string {
   return [...counts].map(([line, count]) => `${count} x ${line}`).join('\n');
 }
 
-describe.each(COSTS)('$way, one send', ({ roundTrips, temporalCalls, kinds, ...way }) => {
+describe.each(COSTS)('$way, one send', ({ roundTrips, streamRoundTrips, temporalCalls, kinds, ...way }) => {
   let sessionId: string;
   beforeAll(async () => {
     temporal = await CountedTemporal.to(inject('temporalAddress'));
@@ -104,5 +113,18 @@ describe.each(COSTS)('$way, one send', ({ roundTrips, temporalCalls, kinds, ...w
     const calls = () => tasks.map(({ id }) => temporal.about(id));
     await until(() => calls().every((made) => made.length >= temporalCalls.length), { what: 'the last call' });
     expect(calls()).toEqual(tasks.map(() => temporalCalls));
+  });
+
+  test('of a stream takes its round trips, no more', async () => {
+    const { client } = shared.platform;
+    const all = async () => {
+      const told = [];
+      for await (const event of client.stream('hello', { contextId: sessionId })) told.push(event);
+      return told;
+    };
+    postgres.take();
+    for (let sent = 0; sent < SENDS; sent += 1) expect((await all()).at(-1)).toMatchObject({ final: true });
+    const statements = postgres.take().filter(({ application }) => application === 'fleet_app');
+    expect(statements.length / SENDS, tally(statements)).toBeLessThanOrEqual(streamRoundTrips);
   });
 });
