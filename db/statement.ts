@@ -31,7 +31,7 @@ interface Wire {
 
 /**
  * One execution of a statement, over the driver's door for queries of one's own. Unlike its `Query` it asks for no description of the
- * columns, which are known, and copies nothing: half of what the process spends on a short statement.
+ * columns, which are known, and copies nothing: much of what the process spends on a short statement.
  */
 export class Execution implements pg.Submittable {
   readonly name: string;
