@@ -49,7 +49,7 @@ export interface AcceptRow {
   verdict: 'dispatched' | 'accepted' | 'repeat' | 'mismatch' | 'full' | 'no_session' | 'session_closed';
   its_message: string;
   its_session: string;
-  /** What follows is set for `dispatched` only. */
+  /** This and what follows, but for `in_flight`, is set for `dispatched` only. */
   at: Date;
   its_instance: string;
   its_type: string;
@@ -58,7 +58,7 @@ export interface AcceptRow {
   its_url: string | null;
   its_card: Record<string, unknown> | null;
   its_user: string | null;
-  /** The tenant's messages in flight, where they were counted. */
+  /** The tenant's messages in flight, where they were counted, whatever the verdict. */
   in_flight: number | null;
 }
 
