@@ -30,8 +30,9 @@ BEGIN
       IF c.want_skill IS NULL AND c.want_instance IS NOT NULL THEN
         chosen := c.want_instance;
       ELSIF c.want_skill IS NULL AND c.want_type IS NOT NULL THEN
+        -- coalesce: only the index by tenant and type may be the way here, not those of registered agents of the whole platform.
         FOR agent IN SELECT * FROM agents a WHERE a.tenant_id = c.tenant_id AND a.agent_type = c.want_type
-            AND a.deregistered_at IS NULL AND a.status IN ('available', 'unknown') LIMIT 2 LOOP
+            AND coalesce(a.deregistered_at, 'infinity') = 'infinity' AND a.status IN ('available', 'unknown') LIMIT 2 LOOP
           fitting := fitting + 1;
           chosen := agent.instance_id;
         END LOOP;
@@ -672,7 +673,7 @@ ALTER TABLE tenants ADD CONSTRAINT tenants_pkey PRIMARY KEY (tenant_id);
 CREATE INDEX agents_by_instance ON public.agents USING btree (instance_id);
 CREATE INDEX agents_by_mesh ON public.agents USING btree (mesh_id) WHERE (mesh_id IS NOT NULL);
 CREATE INDEX agents_by_sign ON public.agents USING btree (last_seen) WHERE (deregistered_at IS NULL);
-CREATE INDEX agents_routable ON public.agents USING btree (tenant_id, agent_type) WHERE (deregistered_at IS NULL);
+CREATE INDEX agents_routable ON public.agents USING btree (tenant_id, agent_type);
 CREATE INDEX credentials_by_tenant ON public.credentials USING btree (tenant_id, created_at DESC);
 CREATE INDEX dispatches_newest ON public.dispatches USING btree (instance_id, tenant_id, created_at DESC);
 CREATE INDEX dispatches_open ON public.dispatches USING btree (tenant_id, instance_id, dispatch_id) WHERE (state = 'open'::text);

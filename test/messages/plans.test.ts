@@ -11,6 +11,7 @@ import { until } from '../setup/until.js';
 const MESSAGES = 400;
 /** Entries of one index that T1 and T2 of one message may look at together; a scan of its tenant would look at hundreds. */
 const ENTRIES_MOST = 10;
+const TABLES = ['messages', 'dispatches', 'sessions', 'session_agents', 'events', 'agents'];
 const TENANT = newId('ten');
 const CALLER: Caller = {
   tenant_id: TENANT,
@@ -26,7 +27,7 @@ let database: FreshDatabase;
 beforeAll(async () => {
   database = await freshDatabase();
   // An analyze that takes its time keeps dead entries alive, and every look at them counts.
-  await database.query('ALTER TABLE messages SET (autovacuum_enabled = false)');
+  for (const table of TABLES) await database.query(`ALTER TABLE ${table} SET (autovacuum_enabled = false)`);
   await database.query("INSERT INTO tenants (tenant_id, name) VALUES ($1, 'test')", [TENANT]);
   await database.query(
     `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, status, mesh_id, connection_epoch, max_concurrent_sessions)
@@ -36,21 +37,23 @@ beforeAll(async () => {
 });
 afterAll(() => database?.drop());
 
-/** Entries of each index that one message's T1 and T2 looked at. */
+/** Entries of each index that one message's T1 and T2 looked at since the last reset. */
 async function entriesRead(): Promise<Record<string, number>> {
   const rows = await database.query<{ name: string; read: string }>(
     `SELECT indexrelname AS name, idx_tup_read AS read FROM pg_stat_user_indexes WHERE idx_tup_read > 0
-        AND relname IN ('messages', 'dispatches', 'sessions', 'session_agents', 'events')`,
+        AND relname = ANY ($1)`,
+    [TABLES],
   );
   return Object.fromEntries(rows.map(({ name, read }) => [name, Number(read) / MESSAGES]));
 }
 
-test('plans that were made on an empty database look at a few rows of a full one', async () => {
-  // Its own connections, so that their plans are from the first message on; closing them writes their statistics.
+/** Sends so many messages over connections of their own, so that their plans are from the first on. @returns entries read of each index */
+async function entriesOf(metadata: { agent_type?: string }): Promise<Record<string, number>> {
+  await database.query('SELECT pg_stat_reset()');
   const db = openDb({ url: database.url, max: 2, log: createLogger({ level: 'silent' }) });
   const message = { kind: 'message', role: 'user', parts: [{ kind: 'text', text: 'hello' }] } as const;
   for (let sent = 0; sent < MESSAGES; sent += 1) {
-    const params = { message: { ...message, messageId: `m${sent}`, parts: [...message.parts] }, metadata: {} };
+    const params = { message: { ...message, messageId: newId('msg'), parts: [...message.parts] }, metadata };
     const draft = draftOf(CALLER, params, { method: 'message/send' });
     const dispatch_id = newId('dsp');
     const row = await acceptInOne(db, draft, 100, { dispatch_id, mesh_id: 'mesh_1' });
@@ -58,10 +61,23 @@ test('plans that were made on an empty database look at a few rows of a full one
     const ref = { tenant_id: TENANT, message_id: row.its_message, dispatch_id };
     expect(await endInOne(db, ref, 1, { state: 'completed', error: null })).not.toBeNull();
   }
-  await db.close();
-  const read = await until(async () => ((await entriesRead()).messages_pkey ? entriesRead() : undefined), {
+  await db.close(); // which writes their statistics
+  return until(async () => ((await entriesRead()).messages_pkey ? entriesRead() : undefined), {
     what: 'the statistics',
   });
-  const scanned = Object.entries(read).filter(([, entries]) => entries > ENTRIES_MOST);
-  expect(scanned).toEqual([]);
+}
+
+const scanned = (read: Record<string, number>) => Object.entries(read).filter(([, entries]) => entries > ENTRIES_MOST);
+
+test('plans that were made on an empty database look at a few rows of a full one', async () => {
+  expect(scanned(await entriesOf({}))).toEqual([]);
+});
+
+test('the agent of a type is found without a look at those of others', async () => {
+  await database.query(
+    `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, status, mesh_id, connection_epoch, max_concurrent_sessions)
+     SELECT $1, 'other-' || n, 'other-' || n, 'connected', 'available', 'mesh_1', 1, 5 FROM generate_series(1, 500) AS n`,
+    [TENANT],
+  );
+  expect(scanned(await entriesOf({ agent_type: 'worker' }))).toEqual([]);
 });
