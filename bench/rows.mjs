@@ -6,9 +6,13 @@ import { measured } from './measure.mjs';
 import { POOL_MAX } from './platform.mjs';
 import { createDatabase, createNamespaces, joinAgents, serverPids } from './stage.mjs';
 
-/** How much of a row is one round of it: calls in a row, in so many milliseconds at most; then milliseconds at 16 and at 64 callers. */
-const QUICK = { calls: 300, maxMs: 3_000, rampMs: 300, ms: 1_600, warmMs: 20_000 };
-const SLOW = { calls: 50, maxMs: 4_000, rampMs: 1_000, ms: 3_000, warmMs: 5_000 };
+/**
+ * How much of a row is one round of it: calls in a row, in so many milliseconds at most; then milliseconds at 16 and at 64 callers. A row is
+ * warmed up once, and for `leadMs` in each round: processes that rest while other rows are measured are cold again. The rounds of
+ * one `phase` are over before the next one begins, so that ratios are of rows that were measured close together.
+ */
+const QUICK = { phase: 'quick', calls: 300, maxMs: 3_000, rampMs: 300, ms: 1_600, warmMs: 20_000, leadMs: 1_500 };
+const SLOW = { phase: 'slow', calls: 50, maxMs: 4_000, rampMs: 1_000, ms: 3_000, warmMs: 5_000, leadMs: 0 };
 /** An agent alone, which is quick to warm up. */
 const AGENT = { ...QUICK, warmMs: 2_000 };
 

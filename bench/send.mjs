@@ -12,7 +12,7 @@ import { Stage } from './stage.mjs';
 
 const ROUNDS = 3;
 const IDLE_MS = 2_000;
-/** Ahead of everything; how long is in the row's pace, because what runs cold is measured as if it were slow. */
+/** How rows are warmed up; how long is in the row's pace. What runs cold is measured as if it were slow. */
 const WARM_UP = { width: 16, rampMs: 0 };
 
 const { values: given } = parseArgs({
@@ -29,7 +29,9 @@ function cpuPerMessage(row, before, after, total) {
 
 /** One round of a row. Its CPU time includes what is left to be done after the answers. */
 async function measureRow(row, meter) {
-  const { calls, maxMs, rampMs, ms } = row.pace;
+  const { calls, maxMs, rampMs, ms, leadMs } = row.pace;
+  if (leadMs > 0) await row.throughput({ ...WARM_UP, ms: leadMs });
+  await meter.settle();
   const latency = await row.sequential({ calls, maxMs });
   await meter.settle();
   const before = meter.read();
@@ -42,7 +44,6 @@ async function measureRow(row, meter) {
 }
 
 async function warmUp(rows, meter) {
-  await meter.learnIdle(IDLE_MS);
   for (const row of rows) {
     progress(`warming up ${row.name}`);
     await row.throughput({ ...WARM_UP, ms: row.pace.warmMs });
@@ -50,6 +51,7 @@ async function warmUp(rows, meter) {
   }
 }
 
+/** @returns the rounds of each row, by name */
 async function measureAll(rows, meter, count) {
   const rounds = new Map(rows.map(({ name }) => [name, []]));
   for (let round = 1; round <= count; round += 1) {
@@ -61,6 +63,17 @@ async function measureAll(rows, meter, count) {
         `round ${round}/${count} ${row.name}: ${p50Ms.toFixed(2)} ms, ${rps16.toFixed(0)}/s, ${rps64.toFixed(0)}/s`,
       );
     }
+  }
+  return rounds;
+}
+
+async function measurePhases(rows, meter, count) {
+  await meter.learnIdle(IDLE_MS);
+  const rounds = new Map();
+  for (const phase of new Set(rows.map(({ pace }) => pace.phase))) {
+    const its = rows.filter(({ pace }) => pace.phase === phase);
+    await warmUp(its, meter);
+    for (const [name, measured] of await measureAll(its, meter, count)) rounds.set(name, measured);
   }
   return rounds;
 }
@@ -81,8 +94,7 @@ async function bench(stage) {
   const { rows: all, pids } = await setUp(stage);
   const rows = chosen(all);
   const meter = new CpuMeter(pids);
-  await warmUp(rows, meter);
-  const rounds = await measureAll(rows, meter, Number(given.rounds ?? ROUNDS));
+  const rounds = await measurePhases(rows, meter, Number(given.rounds ?? ROUNDS));
   const summaries = rows.map(({ name }) => summarize(name, rounds.get(name)));
   const figures = summaries.map(({ row }) => row);
   const ratios = ratiosOf(figures);
