@@ -113,6 +113,7 @@ async function transact<T>(pool: pg.Pool, begin: string, work: (tx: Tx) => Promi
       broken = error as Error;
       throw unavailable(error);
     }
+    if (isOutdated(error)) broken = error as Error;
     await client?.query('ROLLBACK').catch((rollbackError: Error) => {
       broken = rollbackError;
     });
@@ -150,7 +151,7 @@ function isUndone(error: unknown): boolean {
   return error instanceof pg.DatabaseError;
 }
 
-/** Whether a prepared statement's result has changed its columns since: a migration has run. */
+/** Whether a prepared statement's result has changed its columns since: a migration has run. Its connection would go on to say so. */
 function isOutdated(error: unknown): boolean {
   return (error as { code?: string }).code === '0A000';
 }

@@ -163,33 +163,25 @@ AS $function$
 DECLARE
   c message_call;
   tenant text := '';
-  done text;
+  pace text := wait_for_locks(patient);
 BEGIN
-  -- Nobody else's call is to stand still because one has to wait.
-  IF NOT patient THEN
-    done := set_config('lock_timeout', '100ms', true);
-  END IF;
   FOR place IN 0 .. jsonb_array_length(calls) - 1 LOOP
     c := jsonb_populate_record(NULL::message_call, calls -> place);
     IF c.tenant_id <> tenant THEN
-      tenant := c.tenant_id;
-      done := set_config('role', 'fleet_app', true);
-      done := set_config('app.tenant_id', tenant, true);
+      tenant := act_for(c.tenant_id);
     END IF;
     RETURN NEXT accept_message(c);
   END LOOP;
 END $function$
 ;
 CREATE OR REPLACE FUNCTION public.act_for(of_tenant text)
- RETURNS void
+ RETURNS text
  LANGUAGE plpgsql
 AS $function$
 DECLARE
-  done text;
+  role text := set_config('role', 'fleet_app', true);
 BEGIN
-  -- Assigned, not performed: that would be a query.
-  done := set_config('role', 'fleet_app', true);
-  done := set_config('app.tenant_id', of_tenant, true);
+  RETURN set_config('app.tenant_id', of_tenant, true);
 END $function$
 ;
 CREATE OR REPLACE FUNCTION public.agent_load(of_tenant text, of_instance text)
@@ -312,18 +304,12 @@ AS $function$
 DECLARE
   c dispatch_end;
   tenant text := '';
-  done text;
+  pace text := wait_for_locks(patient);
 BEGIN
-  -- Nobody else's call is to stand still because one has to wait.
-  IF NOT patient THEN
-    done := set_config('lock_timeout', '100ms', true);
-  END IF;
   FOR place IN 0 .. jsonb_array_length(calls) - 1 LOOP
     c := jsonb_populate_record(NULL::dispatch_end, calls -> place);
     IF c.tenant_id <> tenant THEN
-      tenant := c.tenant_id;
-      done := set_config('role', 'fleet_app', true);
-      done := set_config('app.tenant_id', tenant, true);
+      tenant := act_for(c.tenant_id);
     END IF;
     RETURN NEXT end_dispatch(c);
   END LOOP;
@@ -405,6 +391,14 @@ BEGIN
   RETURN coalesce(
     (SELECT t.allowed FROM agent_types t WHERE t.tenant_id = of_tenant AND t.agent_type = of_type),
     NOT EXISTS (SELECT 1 FROM agent_types t WHERE t.tenant_id = of_tenant AND t.allowed));
+END $function$
+;
+CREATE OR REPLACE FUNCTION public.wait_for_locks(patient boolean)
+ RETURNS text
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  RETURN CASE WHEN patient THEN 'patient' ELSE set_config('lock_timeout', '100ms', true) END;
 END $function$
 ;
 

@@ -2,13 +2,25 @@
 -- is no query. T1 says how many messages are in flight, where it has counted them: whoever calls need not have it counted each time.
 ALTER TYPE message_verdict ADD ATTRIBUTE in_flight integer;
 
-CREATE OR REPLACE FUNCTION act_for(of_tenant text) RETURNS void LANGUAGE plpgsql AS $$
+-- The agents of a type are found by tenant and type. While `agents` is small, a plan by any index of registered agents seems as good, and
+-- is kept: it would read every agent of the platform once there are many.
+DROP INDEX agents_routable;
+CREATE INDEX agents_routable ON agents (tenant_id, agent_type);
+
+-- For this transaction: who acts, and for which tenant. Gives the tenant, so that it can be called by an assignment, which is no query.
+DROP FUNCTION act_for;
+CREATE FUNCTION act_for(of_tenant text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
-  done text;
+  role text := set_config('role', 'fleet_app', true);
 BEGIN
-  -- Assigned, not performed: that would be a query.
-  done := set_config('role', 'fleet_app', true);
-  done := set_config('app.tenant_id', of_tenant, true);
+  RETURN set_config('app.tenant_id', of_tenant, true);
+END $$;
+
+-- For this transaction: nobody else's call is to stand still because one has to wait.
+DROP FUNCTION wait_for_locks;
+CREATE FUNCTION wait_for_locks(patient boolean) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN CASE WHEN patient THEN 'patient' ELSE set_config('lock_timeout', '100ms', true) END;
 END $$;
 
 -- T1: puts a message on the record and, where that is easy, opens its dispatch as sent, all at once. Easy: an agent that a mesh node
@@ -39,8 +51,9 @@ BEGIN
       IF c.want_skill IS NULL AND c.want_instance IS NOT NULL THEN
         chosen := c.want_instance;
       ELSIF c.want_skill IS NULL AND c.want_type IS NOT NULL THEN
+        -- coalesce: only the index by tenant and type may be the way here, not those of registered agents of the whole platform.
         FOR agent IN SELECT * FROM agents a WHERE a.tenant_id = c.tenant_id AND a.agent_type = c.want_type
-            AND a.deregistered_at IS NULL AND a.status IN ('available', 'unknown') LIMIT 2 LOOP
+            AND coalesce(a.deregistered_at, 'infinity') = 'infinity' AND a.status IN ('available', 'unknown') LIMIT 2 LOOP
           fitting := fitting + 1;
           chosen := agent.instance_id;
         END LOOP;
@@ -166,18 +179,12 @@ CREATE OR REPLACE FUNCTION accept_messages(calls jsonb, patient boolean) RETURNS
 DECLARE
   c message_call;
   tenant text := '';
-  done text;
+  pace text := wait_for_locks(patient);
 BEGIN
-  -- Nobody else's call is to stand still because one has to wait.
-  IF NOT patient THEN
-    done := set_config('lock_timeout', '100ms', true);
-  END IF;
   FOR place IN 0 .. jsonb_array_length(calls) - 1 LOOP
     c := jsonb_populate_record(NULL::message_call, calls -> place);
     IF c.tenant_id <> tenant THEN
-      tenant := c.tenant_id;
-      done := set_config('role', 'fleet_app', true);
-      done := set_config('app.tenant_id', tenant, true);
+      tenant := act_for(c.tenant_id);
     END IF;
     RETURN NEXT accept_message(c);
   END LOOP;
@@ -188,21 +195,15 @@ CREATE OR REPLACE FUNCTION end_dispatches(calls jsonb, patient boolean) RETURNS 
 DECLARE
   c dispatch_end;
   tenant text := '';
-  done text;
+  pace text := wait_for_locks(patient);
 BEGIN
-  -- Nobody else's call is to stand still because one has to wait.
-  IF NOT patient THEN
-    done := set_config('lock_timeout', '100ms', true);
-  END IF;
   FOR place IN 0 .. jsonb_array_length(calls) - 1 LOOP
     c := jsonb_populate_record(NULL::dispatch_end, calls -> place);
     IF c.tenant_id <> tenant THEN
-      tenant := c.tenant_id;
-      done := set_config('role', 'fleet_app', true);
-      done := set_config('app.tenant_id', tenant, true);
+      tenant := act_for(c.tenant_id);
     END IF;
     RETURN NEXT end_dispatch(c);
   END LOOP;
 END $$;
 
-DROP FUNCTION wait_for_locks, easy_agent;
+DROP FUNCTION easy_agent;

@@ -170,9 +170,6 @@ test('forwarded addresses count only from a trusted proxy', async () => {
   }
 });
 
-/** Five seconds are promised; a busy machine may need more to ask and to answer. */
-const BUSY_MS = 20_000;
-
 test('a revoked credential stops: no new token at once, its tokens within 5 s', async () => {
   const reader = await api.clientOf(api.tenantId, ['read']);
   const token = await reader.token();
@@ -180,7 +177,7 @@ test('a revoked credential stops: no new token at once, its tokens within 5 s', 
   expect(await statusWith(token)).toBe(200);
   expect((await api.client.post('/credentials/revoke', { credential_id })).body).toEqual({ ok: true, credential_id });
   await until(async () => (await statusWith(token)) === 401, {
-    timeoutMs: BUSY_MS,
+    timeoutMs: 5_000,
     what: 'the revoked token is refused',
   });
   expect((await api.client.post('/credentials/revoke', { credential_id })).status).toBe(200);
@@ -192,7 +189,7 @@ test('a deleted tenant stops within 5 s', async () => {
   const client = await api.clientOf(tenantId, ['full']);
   const token = await client.token();
   await deleteTenant(api.db, tenantId);
-  await until(async () => (await statusWith(token)) === 401, { timeoutMs: BUSY_MS, what: 'the tenant is refused' });
+  await until(async () => (await statusWith(token)) === 401, { timeoutMs: 5_000, what: 'the tenant is refused' });
 });
 
 test('rotation: both secrets work during the overlap, one without it', async () => {

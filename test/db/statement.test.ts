@@ -74,6 +74,14 @@ test('a function whose columns a newer version has changed is planned again', as
   ]);
 });
 
+test('a named statement of a transaction is planned again where a newer version has changed its columns', async () => {
+  await database.query('CREATE TABLE notes (note text); GRANT SELECT ON notes TO fleet_system');
+  const read = () => db.system((tx) => tx.query('SELECT * FROM notes', [], 'all_notes'));
+  expect(await read()).toEqual([]);
+  await database.query("ALTER TABLE notes ADD COLUMN author text; INSERT INTO notes VALUES ('n', 'a')");
+  expect(await read()).toEqual([{ note: 'n', author: 'a' }]);
+});
+
 test('a row that cannot be read fails its call, and nothing else', async () => {
   const odd: Statement<unknown> = { ...echo, row: () => JSON.parse('no JSON') };
   await expect(db.gather({ ...odd, name: 'odd' }, {})).rejects.toBeInstanceOf(SyntaxError);
