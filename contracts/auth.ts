@@ -83,6 +83,11 @@ export const CredentialRevokeResponse = z.object({ ok: z.literal(true), credenti
 /** Who calls: the claims of a verified access token. */
 export type Caller = TokenClaims;
 
+/** The type of the agent that a caller's token was made for; null for one that stands for no agent. */
+export function senderTypeOf(caller: Caller): string | null {
+  return caller.agent_type === NO_AGENT ? null : caller.agent_type;
+}
+
 /** Whether a caller's token was made for agents of a type; one that stands for no agent never is. */
 export function speaksFor(caller: Caller, agentType: string): boolean {
   return caller.agent_type !== NO_AGENT && caller.agent_type === agentType;
