@@ -88,4 +88,12 @@ export const AGENT_OPERATIONS = {
     agents.AgentTypeRequest,
     agents.DisallowTypeResponse,
   ),
+  setDefaultType: operation(
+    '/agents/set_default',
+    'Agents',
+    'admin',
+    'Set the agent type that gets messages which name no target',
+    agents.SetDefaultTypeRequest,
+    agents.SetDefaultTypeResponse,
+  ),
 } as const;

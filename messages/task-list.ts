@@ -62,7 +62,7 @@ const MICROSECONDS = '(extract(epoch FROM updated_at) * 1000000)::bigint';
 const FILTER = `tenant_id = $1 AND ($2::text IS NULL OR session_id = $2) AND ($3::text IS NULL OR state = $3)
   AND ($4::timestamptz IS NULL OR updated_at >= $4)`;
 /** Only what tasks show is read, and artifacts where they are wanted: a page of them can be large. */
-const COLUMNS = `message_id, session_id, client_message_id, state, parts, turns, status_message, agent_type, instance_id, trace_id,
+const COLUMNS = `message_id, session_id, client_message_id, state, parts, turns, status_message, agent_type, want_agent_type, instance_id, trace_id,
   usage, error_code, error_message, updated_at, CASE WHEN $5 THEN artifacts ELSE '[]' END AS artifacts,
   ${MICROSECONDS}::text AS place`;
 const PAGE = `SELECT ${COLUMNS} FROM messages WHERE ${FILTER}

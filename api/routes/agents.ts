@@ -8,6 +8,7 @@ import { heartbeat } from '../../db/agent-health.js';
 import { allowType, disallowType, requireMayJoin } from '../../db/agent-types.js';
 import { getAgent, listAgents, lockAgent, lockRegistered, registerAgent } from '../../db/agents.js';
 import { deregisterAgent } from '../../db/deregister.js';
+import { setDefaultType } from '../../db/tenants.js';
 import { checkPublicUrl, fetchAgentCard } from '../../runtime/agent-card.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
@@ -135,6 +136,12 @@ export function agentRoutes(app: FastifyInstance, deps: Deps): void {
       disallowType(tx, { tenant_id, agent_type, decided_by }, deps.sessions.releaseAgent),
     );
     return { ok: true, agent_type, ...done };
+  });
+
+  mount(app, OPERATIONS.setDefaultType).answer(async ({ agent_type }, { request }) => {
+    const { tenant_id } = callerOf(request);
+    await db.tenant(tenant_id, (tx) => setDefaultType(tx, tenant_id, agent_type));
+    return { ok: true, default_agent_type: agent_type };
   });
 
   app.get(OPERATIONS.connectAgent.path, async () => {

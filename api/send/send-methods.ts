@@ -11,6 +11,8 @@ interface Taken {
   message_id: string;
   /** It was on the record before. */
   duplicate: boolean;
+  /** It has ended as it was accepted. */
+  ended: boolean;
   live: LiveMessage | null;
 }
 
@@ -41,7 +43,7 @@ export function createSendMethods({
       return gateway.accept(caller, params, { method, ...trace, ...push });
     }
     if (wanted) await pushConfigs.set(caller, taskId, wanted, version);
-    return { ...(await gateway.followUp(caller, params)), duplicate: true, live: null };
+    return { ...(await gateway.followUp(caller, params)), duplicate: true, ended: false, live: null };
   }
 
   return {
@@ -54,7 +56,7 @@ export function createSendMethods({
         blocking,
         ...(historyLength !== undefined && { historyLength }),
       };
-      const accepted = taken.duplicate ? null : taken;
+      const accepted = taken.duplicate || taken.ended ? null : taken;
       return gateway.waitForTask(context.caller.tenant_id, taken.message_id, wait, accepted);
     },
 

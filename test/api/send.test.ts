@@ -315,6 +315,7 @@ test('a reader who does not read holds up its own stream only', async () => {
 
 test('beyond the bound of messages in flight: 429 with Retry-After, by status', async () => {
   const tenantId = await api.otherTenant();
+  await joinOnRecord(api, 'worker-1', tenantId);
   const client = await api.clientOf(tenantId, ['read']);
   for (let sent = 0; sent < 50; sent++) await client.send('hello', { blocking: false });
   const answer = await client.rpc('one more', { blocking: false });
@@ -324,6 +325,7 @@ test('beyond the bound of messages in flight: 429 with Retry-After, by status', 
 
 test('when the platform drains, who waits is answered with the task as it is, streams end, new calls get 503', async () => {
   const draining = await serveApi(await freshDatabase());
+  await joinOnRecord(draining, 'worker-1');
   const waiting = draining.client.send('hello');
   const events: StreamEvent[] = [];
   const reading = (async () => {
