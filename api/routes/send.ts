@@ -69,7 +69,7 @@ function refusal(error: RpcError): AsyncIterable<never> {
 
 /** `/send`: A2A 0.3 and 1.0 over JSON-RPC, by the header `A2A-Version` (a2a.md). JSON-RPC errors ride on HTTP 200. */
 export function sendRoutes(app: FastifyInstance, deps: Deps): void {
-  const { path, access } = OPERATIONS.send;
+  const { path, access, agents } = OPERATIONS.send;
   const methodOf = createMethods(deps);
 
   const contextOf = (request: FastifyRequest, reply: FastifyReply, version: A2aVersion): CallContext => {
@@ -99,7 +99,7 @@ export function sendRoutes(app: FastifyInstance, deps: Deps): void {
     return reply;
   };
 
-  app.post(path, { config: { access, rpc: true } }, async (request, reply) => {
+  app.post(path, { config: { access, agents, rpc: true } }, async (request, reply) => {
     const version = versionOf(request.headers['a2a-version']);
     reply.header('cache-control', 'no-store');
     try {
