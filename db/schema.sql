@@ -548,7 +548,8 @@ CREATE TABLE agents (
   agent_card jsonb NOT NULL DEFAULT '{}'::jsonb,
   skills jsonb NOT NULL DEFAULT '[]'::jsonb,
   tools jsonb NOT NULL DEFAULT '[]'::jsonb,
-  context jsonb NOT NULL DEFAULT '{}'::jsonb
+  context jsonb NOT NULL DEFAULT '{}'::jsonb,
+  credential_id text
 );
 CREATE TABLE credentials (
   tenant_id text NOT NULL,
@@ -733,7 +734,8 @@ CREATE TABLE sessions (
   ended_at timestamp with time zone,
   ended_reason text,
   wake_requested_at timestamp with time zone,
-  supervised_at timestamp with time zone
+  supervised_at timestamp with time zone,
+  sender_agent_type text
 );
 CREATE TABLE signing_keys (
   kid text NOT NULL,

@@ -1,7 +1,8 @@
 import { type MessageSendParams, SendMetadata } from '../contracts/a2a.js';
-import { type Caller, senderTypeOf } from '../contracts/auth.js';
+import type { Caller } from '../contracts/auth.js';
 import { LIMITS } from '../contracts/limits.js';
 import { textOf } from '../contracts/parts.js';
+import { actsAs } from '../contracts/permissions.js';
 import { newId } from '../runtime/ids.js';
 import type { NewMessage } from './accept-transaction.js';
 import { fingerprint } from './fingerprint.js';
@@ -53,7 +54,7 @@ export function draftOf(caller: Caller, params: MessageSendParams, context: Acce
     message_id: newId('msg'),
     session_id: requested || newId('ses'),
     credential_id: caller.credential_id,
-    sender_agent_type: senderTypeOf(caller),
+    sender_agent_type: actsAs(caller),
     requested_context: requested,
     client_message_id: message.messageId,
     content_hash: fingerprint({ parts: message.parts, metadata }),
