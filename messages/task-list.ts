@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Task } from '../contracts/a2a.js';
 import type { Db } from '../db/pool.js';
 import { findMessage, openRequests } from './read.js';
+import { readable } from './readable.js';
 import { RpcError } from './rpc-error.js';
 import { type TaskRow, taskOf } from './task.js';
 
@@ -91,7 +92,7 @@ export async function listTasks(db: Db, tenantId: string, query: TaskQuery): Pro
     const last = rows.length > shown.length ? shown.at(-1) : undefined;
     return {
       tasks: shown.map((row) => {
-        const { artifacts, ...task } = taskOf(row, requests.get(row.message_id) ?? null, query);
+        const { artifacts, ...task } = taskOf(readable(row), requests.get(row.message_id) ?? null, query);
         return query.includeArtifacts && artifacts ? { ...task, artifacts } : task;
       }),
       nextPageToken: last ? writeToken([last.place, last.message_id]) : '',
