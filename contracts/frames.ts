@@ -79,6 +79,7 @@ export interface DispatchPayload {
   params: { message: A2aMessage; metadata?: Record<string, unknown>; configuration?: Record<string, unknown> };
   dispatch_id: string;
   skill_id?: string;
+  /** `params.metadata.args`, where the caller gave it. */
   args?: Record<string, unknown>;
   /** Milliseconds left at the time of sending. */
   deadline_ms: number;

@@ -37,6 +37,7 @@ export const OPERATIONS = {
     'public',
     'The public keys that verify tokens of this platform',
     Jwks,
+    EXTENSION,
   ),
   createCredential: operation(
     '/credentials/create',
@@ -99,6 +100,7 @@ export const OPERATIONS = {
     'Read a session',
     sessions.SessionGetByIdRequest,
     sessions.SessionGetByIdResponse,
+    EXTENSION,
   ),
   closeSession: operation(
     '/sessions/close',
@@ -124,16 +126,17 @@ export const OPERATIONS = {
     'Add an agent of a type to a session',
     sessions.SessionInviteRequest,
     sessions.SessionInviteResponse,
-    CONFLICT,
+    { ...EXTENSION, ...CONFLICT },
   ),
 
   send: operation(
     '/send',
     'Messages',
     'read',
-    'A2A 0.3 and 1.0 over JSON-RPC, by the header A2A-Version; streams are server-sent events',
+    'A2A 0.3 and 1.0 over JSON-RPC, by A2A-Version; streams are server-sent events',
     RpcRequest,
     RpcResponse,
+    { a2aVersions: true },
   ),
   getMessages: operation(
     '/messages/get',
@@ -198,7 +201,7 @@ export const OPERATIONS = {
     'optional',
     'The A2A agent card: 0.3, or 1.0 by A2A-Version; with a token, the skills of its fleet',
     AgentCardResponse,
-    [304, 401, 500, 503],
+    { statuses: [304, 401, 500, 503], a2aVersions: true },
   ),
-  openapi: reading('/openapi.json', 'Platform', 'public', 'This description', AnyObject),
+  openapi: reading('/openapi.json', 'Platform', 'public', 'This description', AnyObject, EXTENSION),
 } as const;

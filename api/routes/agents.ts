@@ -1,8 +1,9 @@
 import type { FastifyInstance } from 'fastify';
 import type { AgentRegisterRequest, DeploymentMode } from '../../contracts/agents.js';
 import { type Caller, speaksFor } from '../../contracts/auth.js';
+import type { Operation } from '../../contracts/operation.js';
 import { OPERATIONS } from '../../contracts/operations.js';
-import { type Scope, scopeIncludes } from '../../contracts/primitives.js';
+import { scopeIncludes } from '../../contracts/primitives.js';
 import { connectionStats, getConnection } from '../../db/agent-connections.js';
 import { heartbeat } from '../../db/agent-health.js';
 import { allowType, disallowType, requireMayJoin } from '../../db/agent-types.js';
@@ -20,9 +21,9 @@ const DISPATCH_AUTH = { type: 'bearer_jwt' } as const;
 const DEREGISTERED_BY_CALLER = 'deregistered by the caller';
 
 /** An agent acts for its own type; beyond that the scope counts (decisions.md, Agents). */
-function checkActsFor(caller: Caller, agentType: string, scope: Scope): void {
-  if (speaksFor(caller, agentType) || scopeIncludes(caller.scopes, scope)) return;
-  throw new PlatformError('forbidden', `This needs the scope ${scope}, or a token for the agent type.`);
+function checkActsFor(caller: Caller, agentType: string, { othersNeed = 'full' }: Operation): void {
+  if (speaksFor(caller, agentType) || scopeIncludes(caller.scopes, othersNeed)) return;
+  throw new PlatformError('forbidden', `This needs the scope ${othersNeed}, or a token for the agent type.`);
 }
 
 /** A URL means hosted where no mode is given. */
@@ -49,7 +50,7 @@ function connectUrl(meshUrl: string, instanceId: string): string {
 }
 
 async function register(deps: Deps, caller: Caller, body: AgentRegisterRequest) {
-  checkActsFor(caller, body.agent_type, 'full');
+  checkActsFor(caller, body.agent_type, OPERATIONS.registerAgent);
   const { tenant_id } = caller;
   const deployment_mode = modeOf(body);
   // Asked again when it is written; here, so that nothing is fetched for who may not join.
@@ -85,7 +86,7 @@ export function agentRoutes(app: FastifyInstance, deps: Deps): void {
     const beat = 'payload' in body ? body.payload : body;
     await db.tenant(caller.tenant_id, async (tx) => {
       const row = await lockRegistered(tx, caller.tenant_id, beat.instance_id);
-      checkActsFor(caller, row.agent_type, 'admin');
+      checkActsFor(caller, row.agent_type, OPERATIONS.heartbeat);
       await heartbeat(tx, caller.tenant_id, beat.instance_id, beat);
     });
     return { ok: true };
@@ -107,7 +108,7 @@ export function agentRoutes(app: FastifyInstance, deps: Deps): void {
     await db.tenant(caller.tenant_id, async (tx) => {
       const row = await lockAgent(tx, caller.tenant_id, instance_id);
       if (!row) throw new PlatformError('NOT_FOUND', 'There is no agent of that instance_id.');
-      checkActsFor(caller, row.agent_type, 'admin');
+      checkActsFor(caller, row.agent_type, OPERATIONS.deregisterAgent);
       await deregisterAgent(tx, row, reason ?? DEREGISTERED_BY_CALLER, deps.sessions.releaseAgent);
     });
     return { ok: true, instance_id };
