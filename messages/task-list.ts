@@ -4,6 +4,7 @@ import type { Reader } from '../contracts/permissions.js';
 import type { Db } from '../db/pool.js';
 import { ownMessages, ownType } from './own.js';
 import { findOwnMessage, openRequests } from './read.js';
+import { readable } from './readable.js';
 import { RpcError } from './rpc-error.js';
 import { type TaskRow, taskOf } from './task.js';
 
@@ -98,7 +99,7 @@ export async function listTasks(db: Db, reader: Reader, query: TaskQuery): Promi
     const last = rows.length > shown.length ? shown.at(-1) : undefined;
     return {
       tasks: shown.map((row) => {
-        const { artifacts, ...task } = taskOf(row, requests.get(row.message_id) ?? null, query);
+        const { artifacts, ...task } = taskOf(readable(row), requests.get(row.message_id) ?? null, query);
         return query.includeArtifacts && artifacts ? { ...task, artifacts } : task;
       }),
       nextPageToken: last ? writeToken([last.place, last.message_id]) : '',

@@ -1,9 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 import type { AgentRegisterRequest, DeploymentMode } from '../../contracts/agents.js';
 import type { Caller } from '../../contracts/auth.js';
+import type { Operation } from '../../contracts/operation.js';
 import { OPERATIONS } from '../../contracts/operations.js';
 import { actsAs, isOwnType, mayActFor } from '../../contracts/permissions.js';
-import { type Scope, scopeIncludes } from '../../contracts/primitives.js';
+import { scopeIncludes } from '../../contracts/primitives.js';
 import { connectionStats, getConnection } from '../../db/agent-connections.js';
 import { heartbeat } from '../../db/agent-health.js';
 import { allowType, disallowType, requireMayJoin } from '../../db/agent-types.js';
@@ -22,15 +23,15 @@ const DISPATCH_AUTH = { type: 'bearer_jwt' } as const;
 const DEREGISTERED_BY_CALLER = 'deregistered by the caller';
 
 /** @throws PlatformError forbidden */
-function checkActsFor(caller: Caller, agentType: string, scope: Scope): void {
-  if (mayActFor(caller, agentType, scope)) return;
-  throw new PlatformError('forbidden', `This needs the scope ${scope}, or a token for the agent type.`);
+function checkActsFor(caller: Caller, agentType: string, { othersNeed = 'full' }: Operation): void {
+  if (mayActFor(caller, agentType, othersNeed)) return;
+  throw new PlatformError('forbidden', `This needs the scope ${othersNeed}, or a token for the agent type.`);
 }
 
 /** As `checkActsFor`, for an instance that is there. @throws PlatformError NOT_FOUND for what is not an agent's own, forbidden */
-function checkActsForInstance(caller: Caller, agentType: string): void {
+function checkActsForInstance(caller: Caller, agentType: string, operation: Operation): void {
   if (!isOwnType(caller, agentType)) throw unknownInstance();
-  checkActsFor(caller, agentType, 'admin');
+  checkActsFor(caller, agentType, operation);
 }
 
 /** A URL means hosted where no mode is given. */
@@ -57,7 +58,7 @@ function connectUrl(meshUrl: string, instanceId: string): string {
 }
 
 async function register(deps: Deps, caller: Caller, body: AgentRegisterRequest) {
-  checkActsFor(caller, body.agent_type, 'full');
+  checkActsFor(caller, body.agent_type, OPERATIONS.registerAgent);
   const { tenant_id } = caller;
   const deployment_mode = modeOf(body);
   // Asked again when it is written; here, so that nothing is fetched for who may not join.
@@ -94,7 +95,7 @@ export function agentRoutes(app: FastifyInstance, deps: Deps): void {
     const beat = 'payload' in body ? body.payload : body;
     await db.tenant(caller.tenant_id, async (tx) => {
       const row = await lockRegistered(tx, caller.tenant_id, beat.instance_id);
-      checkActsForInstance(caller, row.agent_type);
+      checkActsForInstance(caller, row.agent_type, OPERATIONS.heartbeat);
       await heartbeat(tx, caller.tenant_id, beat.instance_id, beat);
     });
     return { ok: true };
@@ -116,7 +117,7 @@ export function agentRoutes(app: FastifyInstance, deps: Deps): void {
     await db.tenant(caller.tenant_id, async (tx) => {
       const row = await lockAgent(tx, caller.tenant_id, instance_id);
       if (!row) throw unknownInstance();
-      checkActsForInstance(caller, row.agent_type);
+      checkActsForInstance(caller, row.agent_type, OPERATIONS.deregisterAgent);
       await deregisterAgent(tx, row, reason ?? DEREGISTERED_BY_CALLER, deps.sessions.releaseAgent);
     });
     return { ok: true, instance_id };
