@@ -27,6 +27,7 @@ export interface Upgraded {
 const CLOSE_REASONS: Record<number, [FrameErrorCode, string]> = {
   [CLOSE_CODES.HELLO_TIMEOUT]: ['HELLO_TIMEOUT', 'No hello came in time.'],
   [CLOSE_CODES.REPLACED]: ['REPLACED', 'A newer connection of this instance has taken over.'],
+  [CLOSE_CODES.DEREGISTERED]: ['DEREGISTERED', 'The instance was deregistered.'],
 };
 
 /** Frames of one agent that cost the platform a look into the database: more than a reconnect with full hands needs at once. */
@@ -57,6 +58,7 @@ export class Connection implements ConnectionRef {
   readonly lookups = new Budget(LOOKUPS);
   #state: ConnectionState = 'UPGRADED';
   #resumeHash: Buffer | undefined;
+  #isDeregistered = false;
   #unansweredPings = 0;
   #graceMs = LIMITS.closeGraceSecondsDefault * 1_000;
   /** The timer of the present state: hello, grace or resume window. */
@@ -141,6 +143,13 @@ export class Connection implements ConnectionRef {
     this.drain(graceMs);
   }
 
+  /** The instance was deregistered: it may finish what it has, and its socket then closes with DEREGISTERED. */
+  deregistered(): void {
+    this.#isDeregistered = true;
+    if (this.#state === 'SUSPENDED') this.happen('window_over');
+    else this.requestClose(LIMITS.closeGraceSecondsDefault * 1_000, 'The instance was deregistered.');
+  }
+
   /** Nothing of this agent is in flight any more. */
   becameIdle(): void {
     if (this.#state === 'DRAINING' && this.#isIdle()) this.happen('drained');
@@ -161,9 +170,10 @@ export class Connection implements ConnectionRef {
   }
 
   #closeSocket(code: number): void {
-    const [reason, message] = CLOSE_REASONS[code] ?? [];
-    if (reason && message) this.socket.fail(reason, message, code);
-    else this.socket.close(code, '');
+    const final = this.#isDeregistered && code === CLOSE_CODES.NORMAL ? CLOSE_CODES.DEREGISTERED : code;
+    const [reason, message] = CLOSE_REASONS[final] ?? [];
+    if (reason && message) this.socket.fail(reason, message, final);
+    else this.socket.close(final, '');
   }
 
   #entered(step: Step): void {

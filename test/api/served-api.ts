@@ -77,6 +77,7 @@ export async function serveApi(database: FreshDatabase, options: ServedApiOption
       nodeId: 'alone',
     }),
     agentJoined: async () => undefined,
+    agentsDeregistered: () => undefined,
     outbound,
     health: async () => ({
       status: options.temporal === 'down' ? 'degraded' : 'ok',
