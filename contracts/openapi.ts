@@ -95,12 +95,18 @@ function describe(name: string, operation: Operation, writer: SchemaWriter): Jso
     String(status),
     { description: STATUS_TEXTS[status] ?? 'An error', ...(status >= 400 && error) },
   ]);
-  const parameters = [...operation.path.matchAll(/:(\w+)/g)].map(([, parameter]) => ({
+  const inPath = [...operation.path.matchAll(/:(\w+)/g)].map(([, parameter]) => ({
     name: parameter,
     in: 'path',
     required: true,
     schema: { type: 'string' },
   }));
+  const inQuery = Object.entries(operation.query?.shape ?? {}).map(([parameter, schema]) => ({
+    name: parameter,
+    in: 'query',
+    schema: writer.write(schema as z.ZodType, 'input'),
+  }));
+  const parameters = [...inPath, ...inQuery];
   const answer = { 'application/json': { schema: writer.write(operation.response, 'output') } };
   const stream = operation.path === '/send' && { 'text/event-stream': { schema: { type: 'string' } } };
   return {
