@@ -89,10 +89,15 @@ function security(access: Operation['access']): Json[] {
   return access === 'optional' ? [{}, { bearer: [] }] : [{ bearer: [access] }];
 }
 
-function parametersOf({ path, a2aVersions }: Operation): Json[] {
+function parametersOf({ path, a2aVersions, query }: Operation, writer: SchemaWriter): Json[] {
   const inPath = [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({ name, in: 'path', required: true }));
   const versions = a2aVersions ? ['header', 'query'].map((place) => ({ name: 'A2A-Version', in: place })) : [];
-  return [...inPath, ...versions].map((parameter) => ({ ...parameter, schema: { type: 'string' } }));
+  const inQuery = Object.entries(query?.shape ?? {}).map(([name, schema]) => ({
+    name,
+    in: 'query',
+    schema: writer.write(schema as z.ZodType, 'input'),
+  }));
+  return [...[...inPath, ...versions].map((parameter) => ({ ...parameter, schema: { type: 'string' } })), ...inQuery];
 }
 
 function describe(name: string, operation: Operation, writer: SchemaWriter): Json {
@@ -101,7 +106,7 @@ function describe(name: string, operation: Operation, writer: SchemaWriter): Jso
     String(status),
     { description: STATUS_TEXTS[status] ?? 'An error', ...(status >= 400 && error) },
   ]);
-  const parameters = parametersOf(operation);
+  const parameters = parametersOf(operation, writer);
   const answer = { 'application/json': { schema: writer.write(operation.response, 'output') } };
   const stream = operation.path === '/send' && { 'text/event-stream': { schema: { type: 'string' } } };
   const { othersNeed, access } = operation;

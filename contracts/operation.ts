@@ -20,6 +20,8 @@ export interface Operation<Request extends z.ZodType = z.ZodType, Response exten
   othersNeed?: Scope;
   /** The body; an absent one counts as `{}` where no field is required. Absent for GET. */
   request?: Request;
+  /** What may stand behind the `?` of a GET. */
+  query?: z.ZodObject;
   response: Response;
   /** Statuses beyond 200. */
   statuses: readonly number[];

@@ -3,7 +3,7 @@ import { RpcRequest, Task } from './a2a.js';
 import { AgentCardResponse } from './agent-card.js';
 import { AGENT_OPERATIONS } from './agent-operations.js';
 import * as auth from './auth.js';
-import { HealthResponse } from './health.js';
+import { HealthQuery, HealthResponse } from './health.js';
 import * as messages from './messages.js';
 import { operation, reading } from './operation.js';
 import * as sessions from './sessions.js';
@@ -213,7 +213,10 @@ export const OPERATIONS = {
     telemetry.GetEventsResponse,
   ),
 
-  health: reading('/health', 'Platform', 'public', 'open', 'Health of the platform', HealthResponse),
+  health: {
+    ...reading('/health', 'Platform', 'public', 'open', 'Health of the platform', HealthResponse),
+    query: HealthQuery,
+  },
   agentCard: reading(
     '/.well-known/agent-card.json',
     'Platform',

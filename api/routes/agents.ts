@@ -17,7 +17,10 @@ import type { ApiDeps } from '../deps.js';
 import { mount, pageFields } from '../mount.js';
 import { callerOf } from '../plugins/authentication.js';
 
-type Deps = Pick<ApiDeps, 'db' | 'agentJoined' | 'outbound' | 'sessions' | 'baseUrl' | 'meshUrl'>;
+type Deps = Pick<
+  ApiDeps,
+  'db' | 'agentJoined' | 'agentsDeregistered' | 'outbound' | 'sessions' | 'baseUrl' | 'meshUrl'
+>;
 
 const DISPATCH_AUTH = { type: 'bearer_jwt' } as const;
 const DEREGISTERED_BY_CALLER = 'deregistered by the caller';
@@ -114,12 +117,14 @@ export function agentRoutes(app: FastifyInstance, deps: Deps): void {
 
   mount(app, OPERATIONS.deregisterAgent).answer(async ({ instance_id, reason }, { request }) => {
     const caller = callerOf(request);
-    await db.tenant(caller.tenant_id, async (tx) => {
+    const before = await db.tenant(caller.tenant_id, async (tx) => {
       const row = await lockAgent(tx, caller.tenant_id, instance_id);
       if (!row) throw unknownInstance();
       checkActsForInstance(caller, row.agent_type, OPERATIONS.deregisterAgent);
       await deregisterAgent(tx, row, reason ?? DEREGISTERED_BY_CALLER, deps.sessions.releaseAgent);
+      return row;
     });
+    deps.agentsDeregistered([before]);
     return { ok: true, instance_id };
   });
 
@@ -141,10 +146,11 @@ export function agentRoutes(app: FastifyInstance, deps: Deps): void {
 
   mount(app, OPERATIONS.disallowType).answer(async ({ agent_type }, { request }) => {
     const { tenant_id, sub: decided_by } = callerOf(request);
-    const done = await db.tenant(tenant_id, (tx) =>
+    const { removed_from_policy, deregistered } = await db.tenant(tenant_id, (tx) =>
       disallowType(tx, { tenant_id, agent_type, decided_by }, deps.sessions.releaseAgent),
     );
-    return { ok: true, agent_type, ...done };
+    deps.agentsDeregistered(deregistered);
+    return { ok: true, agent_type, removed_from_policy, deregistered_count: deregistered.length };
   });
 
   mount(app, OPERATIONS.setDefaultType).answer(async ({ agent_type }, { request }) => {

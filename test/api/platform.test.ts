@@ -19,13 +19,25 @@ test('health is 200 when all is well', async () => {
   expect(HealthResponse.strict().parse(answer.body).status).toBe('ok');
 });
 
-test('health is 503 while Temporal is away', async () => {
-  const degraded = await serveApi(await freshDatabase(), { temporal: 'down' });
+test.each([
+  ['temporal', 200],
+  ['redis', 200],
+  ['mesh', 200],
+  ['database', 503],
+] as const)('health is degraded while only %s is away: %i, and 503 where all has to be ready', async (part, status) => {
+  const degraded = await serveApi(await freshDatabase(), { checks: { [part]: 'down' } });
+  const body = { status: 'degraded', checks: { [part]: 'down' } };
   try {
-    expect(await degraded.client.get('/health')).toMatchObject({ status: 503, body: { status: 'degraded' } });
+    expect(await degraded.client.get('/health')).toMatchObject({ status, body });
+    expect(await degraded.client.get('/health?ready=full')).toMatchObject({ status: 503, body });
   } finally {
     await degraded.close();
   }
+});
+
+test('health where all has to be ready is 200 when all is', async () => {
+  expect((await api.client.get('/health?ready=full')).status).toBe(200);
+  expect((await api.client.get('/health?ready=perhaps')).status).toBe(200);
 });
 
 test('the description names every operation, its scope, and what is experimental', async () => {
@@ -49,6 +61,9 @@ test('the description names every operation, its scope, and what is experimental
     'x-experimental': true,
   });
   expect(paths['/sessions/get']?.post).not.toHaveProperty('x-experimental');
+  expect(paths['/health']?.get).toMatchObject({
+    parameters: [{ name: 'ready', in: 'query', schema: { const: 'full' } }],
+  });
   const references = [...JSON.stringify(body).matchAll(/"\$ref":"#\/components\/schemas\/(\w+)"/g)].map(
     ([, name]) => name,
   );
