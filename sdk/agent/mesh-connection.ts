@@ -42,8 +42,6 @@ export interface ConnectionEnd {
 }
 
 const REFUSAL_BODY_BYTES = 4_096;
-/** For the mesh's answer to a closing frame. */
-const CLOSE_TIMEOUT_MS = 5_000;
 
 /** One WebSocket to the mesh, from the upgrade to its end. */
 export class MeshConnection {
@@ -97,7 +95,6 @@ export class MeshConnection {
   /** Closes in the orderly way; cuts the connection where the mesh does not answer. */
   close(code: number): void {
     this.#socket.close(code);
-    setTimeout(() => this.cut(), CLOSE_TIMEOUT_MS).unref();
   }
 
   /** Cuts the connection, so that the mesh keeps its dispatches for a resume. */

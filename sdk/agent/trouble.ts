@@ -71,8 +71,7 @@ function troubleOfAnswer({ status, code, message }: ApiError, at: string): Agent
     return new AgentError(code, `the platform refused the agent: ${message} ${remedy}`);
   }
   if (status === 426 || (status === 404 && code === 'NOT_FOUND')) {
-    const remedy =
-      'that is the address of the mesh, or the path is wrong. Give the API’s, for example http://127.0.0.1:8080';
+    const remedy = 'that is the address of the mesh. Give the API’s, for example http://127.0.0.1:8080';
     return new AgentError('NOT_THE_API', `${at} is not the platform’s API (${message}): ${remedy}; ${CHECK_URL}`);
   }
   if (status === 404) return new AgentError('NOT_A_PLATFORM', `${at} is no platform (${message}): ${CHECK_URL}`);
