@@ -157,7 +157,7 @@ export class Agent {
     if (this.#joined) throw new Error('the agent has joined already');
     const log = this.#options.log ?? stderrLog(`agent ${this.#options.type}`);
     return {
-      api: new PlatformApi(this.#options, this.#options.type),
+      api: new PlatformApi(this.#options, this.#options.type, 'agent'),
       profile: new AgentProfile(this.#options, this.#handlers, this.#toolHandlers),
       runTask: (task: AgentTask) => this.#handlers.run(task),
       toolHandlers: this.#toolHandlers,

@@ -60,6 +60,81 @@ test('the description names every operation, its scope, and what is experimental
   expect(selfNamed).toEqual([]);
 });
 
+/** What the specification names (its sections 4 to 6, deregistration by its event); everything else is an addition. */
+const SPECIFIED = [
+  '/auth/get_token',
+  '/sessions/init',
+  '/sessions/get',
+  '/sessions/close',
+  '/sessions/interrupt',
+  '/send',
+  '/messages/get',
+  '/messages/get_by_id',
+  '/messages/pending',
+  '/messages/cancel',
+  '/messages/{id}/resolve',
+  '/agents/register',
+  '/agents/heartbeat',
+  '/agents/deregister',
+  '/agents/get_by_id',
+  '/agents/connect',
+  '/telemetry/get_events',
+  '/.well-known/agent-card.json',
+  '/health',
+];
+
+interface Described {
+  security: { bearer?: string[] }[];
+  description?: string;
+  parameters?: { name: string; in: string; required?: boolean }[];
+  requestBody?: { required: boolean };
+  'x-experimental'?: boolean;
+}
+async function described(): Promise<[path: string, operation: Described][]> {
+  const { paths } = (await api.client.get('/openapi.json')).body as {
+    paths: Record<string, Record<string, Described>>;
+  };
+  return Object.entries(paths).flatMap(([path, methods]) =>
+    Object.values(methods).map((operation): [string, Described] => [path, operation]),
+  );
+}
+
+test('what the specification does not name is experimental, and nothing else', async () => {
+  for (const [path, operation] of await described()) {
+    expect([path, operation['x-experimental'] === true]).toEqual([path, !SPECIFIED.includes(path)]);
+  }
+});
+
+test('a body is required exactly where an absent one is refused', async () => {
+  for (const [path, { requestBody }] of await described()) {
+    if (!requestBody || path === '/send') continue; // whose errors ride on 200
+    const headers = await api.client.headers();
+    const { status, body } = await api.client.raw(path.replace('{id}', 'msg_x'), null, headers);
+    const isEmpty = status === 400 && (body as { error: string }).error === 'The body is empty.';
+    expect([path, requestBody.required]).toEqual([path, isEmpty]);
+  }
+});
+
+test.each([
+  ['/agents/register', 'full', { agent_type: 'painter', instance_id: 'scoped' }],
+  ['/agents/heartbeat', 'admin', { instance_id: 'scoped' }],
+  ['/agents/deregister', 'admin', { instance_id: 'scoped' }],
+] as const)('%s names the scope that it needs: %s', async (path, scope, body) => {
+  const operation = (await described()).find(([named]) => named === path)?.[1];
+  expect(operation).toMatchObject({ security: [{ bearer: [scope] }], description: expect.stringContaining('read') });
+  await api.client.post('/agents/register', { agent_type: 'painter', instance_id: 'scoped' });
+  const below = await api.clientOf(api.tenantId, [scope === 'full' ? 'admin' : 'read']);
+  expect(await below.failure(path, body)).toBe('403 forbidden');
+  expect((await (await api.clientOf(api.tenantId, [scope])).post(path, body)).status).toBe(200);
+});
+
+test('what speaks both versions of A2A takes the version as a header and in the query', async () => {
+  const versioned = (await described()).filter(([, { parameters = [] }]) =>
+    ['header', 'query'].every((place) => parameters.some((one) => one.name === 'A2A-Version' && one.in === place)),
+  );
+  expect(versioned.map(([path]) => path)).toEqual(['/send', '/.well-known/agent-card.json']);
+});
+
 test('the documentation is one page that loads nothing from elsewhere', async () => {
   const page = await api.client.get('/docs');
   expect(page.headers.get('content-type')).toContain('text/html');

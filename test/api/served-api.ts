@@ -29,6 +29,8 @@ export interface ServedApiOptions {
   ratePerMinute?: number;
   trustProxyCidrs?: string[];
   temporal?: 'ok' | 'down';
+  tenantMaxInFlight?: number;
+  tenantMaxWaiting?: number;
 }
 
 export type ServedApi = Awaited<ReturnType<typeof serveApi>>;
@@ -50,7 +52,12 @@ export async function serveApi(database: FreshDatabase, options: ServedApiOption
     bus,
     log,
     waker: { message: () => undefined, session: () => undefined },
-    limits: { queueWaitMs: 30_000, inputExpiryMs: 86_400_000, tenantMaxInFlight: 50 },
+    limits: {
+      queueWaitMs: 30_000,
+      inputExpiryMs: 86_400_000,
+      tenantMaxInFlight: options.tenantMaxInFlight ?? 50,
+      tenantMaxWaiting: options.tenantMaxWaiting ?? 1_000,
+    },
   };
   let baseUrl = '';
   const app = buildApi({
