@@ -8,6 +8,7 @@ import type { RunTask } from '../agent/dispatch-run.js';
 import type { AgentProfile } from '../agent/profile.js';
 import type { ToolCaller } from '../agent/tool-caller.js';
 import type { ToolHandlers } from '../agent/tool-handlers.js';
+import type { TroubleReporter } from '../agent/trouble-reporter.js';
 import type { PlatformApi } from '../client/platform-api.js';
 import type { AgentLog } from '../log.js';
 import { HostedTasks } from './hosted-tasks.js';
@@ -34,6 +35,7 @@ export interface HostedAgentParts {
   runTask: RunTask;
   toolHandlers: ToolHandlers;
   log: AgentLog;
+  troubles: TroubleReporter;
 }
 
 /** An agent that the mesh posts its work to. */
