@@ -1,8 +1,8 @@
 import type { DispatchChunkPayload } from '../contracts/frames.js';
+import { makeWellFormed } from '../contracts/json-guard.js';
 import { LIMITS } from '../contracts/limits.js';
 import type { Artifact, Part } from '../contracts/parts.js';
 import type { BusEvent } from '../messages/bus.js';
-import { makeWellFormed } from '../runtime/json-guard.js';
 
 /** What became of a chunk. `gap`: one before it is missing. `overflow`: the output is larger than what is kept. */
 export type ChunkVerdict =
