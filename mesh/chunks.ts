@@ -1,9 +1,9 @@
 import type { FrameErrorCode } from '../contracts/errors.js';
 import type { DispatchChunkPayload } from '../contracts/frames.js';
+import { makeWellFormed } from '../contracts/json-guard.js';
 import { LIMITS } from '../contracts/limits.js';
 import type { Artifact, Part } from '../contracts/parts.js';
 import type { BusEvent } from '../messages/bus.js';
-import { makeWellFormed } from '../runtime/json-guard.js';
 
 /** More than any model streams, a token in each chunk, also after a resume that sends many again. */
 export const CHUNK_PACE = { burst: LIMITS.chunksAtOncePerDispatch, perSecond: LIMITS.chunksPerSecondPerDispatch };

@@ -11,10 +11,10 @@ import {
   REPLY_FRAMES,
   type WelcomePayload,
 } from '../contracts/frames.js';
+import { jsonProblem, makeWellFormed, mayBeIllFormed, mayBeUnfit, nestsDeeper } from '../contracts/json-guard.js';
 import { LIMITS } from '../contracts/limits.js';
 import type { ToolDelivery, ToolResult } from '../contracts/tools.js';
 import { uuidv7 } from '../runtime/ids.js';
-import { jsonProblem, makeWellFormed, mayBeIllFormed, mayBeUnfit, nestsDeeper } from '../runtime/json-guard.js';
 
 type Payloads = { [Type in keyof typeof AGENT_FRAME_PAYLOADS]: z.infer<(typeof AGENT_FRAME_PAYLOADS)[Type]> };
 

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { A2aMessage, ArtifactUpdate, StatusUpdate, Task } from '../contracts/a2a.js';
 import { DispatchResultPayload } from '../contracts/frames.js';
+import { jsonProblem, makeWellFormed } from '../contracts/json-guard.js';
 import { Usage } from '../contracts/messages.js';
 import type { Artifact } from '../contracts/parts.js';
 import { textOf } from '../contracts/parts.js';
 import type { DispatchOutcome } from '../messages/dispatches.js';
-import { jsonProblem, makeWellFormed } from '../runtime/json-guard.js';
 import { fromEitherVersion } from './hosted-version-1.js';
 import { toOutcome } from './outcome.js';
 

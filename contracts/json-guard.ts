@@ -1,4 +1,4 @@
-import { LIMITS } from '../contracts/limits.js';
+import { LIMITS } from './limits.js';
 
 /**
  * Whether brackets nest deeper than `most`, without parsing: a text of 100,000 brackets must not cost more than reading it. Only
