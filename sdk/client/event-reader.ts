@@ -8,15 +8,11 @@ export interface ServerSentEvent {
 const EVENT_CHARS_MAX = 8 * 1024 * 1024;
 
 /**
- * Reads server-sent events (WHATWG HTML, section 9.2). Unknown fields are skipped; an event that the end of the stream cuts off
- * is dropped.
- * @param onComment called for each comment, which is how a server keeps a silent stream open
+ * Reads server-sent events (WHATWG HTML, section 9.2). Comments and unknown fields are skipped; an event that the end of the
+ * stream cuts off is dropped.
  * @throws Error for an event of more than 8 Mi characters
  */
-export async function* readEvents(
-  body: AsyncIterable<Uint8Array>,
-  onComment: () => void = () => undefined,
-): AsyncGenerator<ServerSentEvent> {
+export async function* readEvents(body: AsyncIterable<Uint8Array>): AsyncGenerator<ServerSentEvent> {
   let id = '';
   let data: string[] = [];
   for await (const line of readLines(body)) {
@@ -26,7 +22,6 @@ export async function* readEvents(
       continue;
     }
     const colon = line.indexOf(':');
-    if (colon === 0) onComment();
     const field = colon < 0 ? line : line.slice(0, colon);
     const value = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '');
     if (field === 'data') data.push(value);

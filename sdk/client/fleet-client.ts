@@ -5,7 +5,7 @@ import type { AccessOptions } from '../access.js';
 import { Approvals } from './approvals.js';
 import { Messages } from './messages.js';
 import { type AnswerSchema, type CallOptions, PlatformApi, type PostOptions, withRetries } from './platform-api.js';
-import { type OpenStream, resumedStream, type StreamPosition } from './resumed-stream.js';
+import { resumedStream, type StreamPosition } from './resumed-stream.js';
 import { messageParams, rpcRequest, rpcResult, type SendOptions, streamEvents } from './rpc.js';
 import { Sessions } from './sessions.js';
 import { type JsonObject, readJson } from './transport.js';
@@ -85,13 +85,12 @@ export class FleetClient {
   }
 
   #follow(from: StreamPosition, message: JsonObject, options: SendOptions): AsyncGenerator<StreamEvent> {
-    const open: OpenStream = (position, onKeepAlive) => this.#open(position, message, options, onKeepAlive);
+    const open = (position: StreamPosition) => this.#open(position, message, options);
     return resumedStream(open, from, options.signal);
   }
 
   /** The message itself until its task is known: sent again it is the same task, and the stream begins at its first event. */
-  async *#open(position: StreamPosition, message: JsonObject, options: SendOptions, onKeepAlive: () => void) {
-    const { taskId, lastEventId } = position;
+  async *#open({ taskId, lastEventId }: StreamPosition, message: JsonObject, options: SendOptions) {
     const body = taskId ? rpcRequest('tasks/resubscribe', { id: taskId }) : rpcRequest('message/stream', message);
     const answer = await this.#api.open('/send', {
       body,
@@ -99,7 +98,7 @@ export class FleetClient {
       headers: { ...traceHeader(options), ...(lastEventId && { 'last-event-id': lastEventId }) },
       ...(options.signal && { signal: options.signal }),
     });
-    yield* streamEvents(answer, onKeepAlive);
+    yield* streamEvents(answer);
   }
 
   async #task(method: string, params: JsonObject, options: SendOptions): Promise<Task> {

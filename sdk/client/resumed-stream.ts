@@ -13,17 +13,16 @@ export interface StreamPosition {
   lastEventId: string;
 }
 
-/** Opens a stream that begins after `position`. `onKeepAlive` is called for each keep-alive comment. */
-export type OpenStream = (position: StreamPosition, onKeepAlive: () => void) => AsyncIterable<NumberedEvent>;
+/** Opens a stream that begins after `position`. */
+export type OpenStream = (position: StreamPosition) => AsyncIterable<NumberedEvent>;
 
-/** How long a broken connection is tried again before a stream is given up. */
+/** Longest time without an event or an open connection before a stream is given up. */
 const GIVE_UP_MS = 120_000;
 
 /**
- * Follows a task over as many connections as it takes, to its final event. A connection that breaks is opened again with back-off for
- * up to two minutes, counted from the break. Silence does not count: a task may say nothing for hours.
+ * Follows a task over as many connections as it takes, to its final event.
  * @param firstPosition where to begin: an empty one, or where an earlier stream stopped
- * @throws ApiError for what a repeat does not change; what the last attempt failed with after two minutes without a sign of life
+ * @throws ApiError for what a repeat does not change; UnreachableError after two minutes without the platform
  */
 export async function* resumedStream(
   open: OpenStream,
@@ -32,17 +31,13 @@ export async function* resumedStream(
 ): AsyncGenerator<StreamEvent> {
   const position = { ...firstPosition };
   const backoff = new Backoff();
-  let brokenAtMs: number | null = null;
-  const onAlive = () => {
-    brokenAtMs = null;
-    backoff.reset();
-  };
-  for (;;) {
+  for (let heardAtMs = Date.now(); ; ) {
     let failure: unknown = new UnreachableError('/send', new Error('the stream ended before its task'));
     let settled = false;
     try {
-      for await (const { id, event } of open(position, onAlive)) {
-        onAlive();
+      for await (const { id, event } of open(position)) {
+        heardAtMs = Date.now();
+        backoff.reset();
         if (id !== '') position.lastEventId = id;
         position.taskId = taskIdOf(event) || position.taskId;
         settled = isSettled(event);
@@ -54,8 +49,7 @@ export async function* resumedStream(
       if (signal?.aborted || !mayPass(error)) throw error;
       failure = error;
     }
-    brokenAtMs ??= performance.now();
-    if (performance.now() - brokenAtMs > GIVE_UP_MS) throw failure;
+    if (Date.now() - heardAtMs > GIVE_UP_MS) throw failure;
     await pause(backoff.next(), signal);
   }
 }

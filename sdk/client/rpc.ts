@@ -69,17 +69,16 @@ export interface NumberedEvent {
 
 /**
  * The events of a streamed answer. A JSON answer in place of a stream is an error, or a single event.
- * @param onKeepAlive called for each comment
  * @throws ApiError for a JSON-RPC error
  * @throws UnreachableError when the connection breaks before the stream's end
  */
-export async function* streamEvents(answer: Answer, onKeepAlive: () => void): AsyncGenerator<NumberedEvent> {
+export async function* streamEvents(answer: Answer): AsyncGenerator<NumberedEvent> {
   if (!String(answer.headers['content-type']).startsWith('text/event-stream')) {
     yield { id: '', event: rpcResult(await readJson(answer)) as StreamEvent };
     return;
   }
   try {
-    for await (const { id, data } of readEvents(answer.body, onKeepAlive)) {
+    for await (const { id, data } of readEvents(answer.body)) {
       yield { id, event: rpcResult(JSON.parse(data) as JsonObject) as StreamEvent };
     }
   } finally {
