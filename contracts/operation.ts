@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { AgentAccess } from './permissions.js';
 import type { Scope } from './primitives.js';
 
 /** One operation of the HTTP face: its route, its check and its line in `/openapi.json` all come from here. */
@@ -13,6 +14,8 @@ export interface Operation<Request extends z.ZodType = z.ZodType, Response exten
    * the operation decides.
    */
   access: Scope | 'public' | 'optional';
+  /** What a token that acts as an agent may do with it. */
+  agents: AgentAccess;
   /** The body; an absent one counts as `{}` where no field is required. Absent for GET. */
   request?: Request;
   response: Response;
@@ -30,13 +33,25 @@ export function operation<Request extends z.ZodType, Response extends z.ZodType>
   path: string,
   tag: string,
   access: Operation['access'],
+  agents: AgentAccess,
   summary: string,
   request: Request,
   response: Response,
   extra: { statuses?: readonly number[]; experimental?: boolean } = {},
 ) {
   const statuses = [...USUAL, ...(extra.statuses ?? [])].sort((one, other) => one - other);
-  return { method: 'POST', path, tag, access, summary, request, response, ...extra, statuses } satisfies Operation;
+  return {
+    method: 'POST',
+    path,
+    tag,
+    access,
+    agents,
+    summary,
+    request,
+    response,
+    ...extra,
+    statuses,
+  } satisfies Operation;
 }
 
 /** A GET. */
@@ -44,9 +59,10 @@ export function reading<Response extends z.ZodType>(
   path: string,
   tag: string,
   access: Operation['access'],
+  agents: AgentAccess,
   summary: string,
   response: Response,
   statuses: readonly number[] = OPEN,
 ) {
-  return { method: 'GET', path, tag, access, summary, response, statuses } satisfies Operation;
+  return { method: 'GET', path, tag, access, agents, summary, response, statuses } satisfies Operation;
 }

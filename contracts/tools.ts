@@ -80,6 +80,7 @@ export const CALL_TOOL = operation(
   '/tools/call',
   'Tools',
   'read',
+  'own',
   'Call a tool of another agent, or of the platform, on behalf of an agent without a socket',
   ToolCallRequest,
   ToolResult,

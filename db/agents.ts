@@ -1,4 +1,5 @@
 import type { AgentInstance, AgentRegisterRequest, AgentStatus, DeploymentMode } from '../contracts/agents.js';
+import { isOwnType, type Reader } from '../contracts/permissions.js';
 import { PlatformError } from '../runtime/errors.js';
 import { uuidv7 } from '../runtime/ids.js';
 import { deregisterAgent, type ReleaseAgent } from './deregister.js';
@@ -39,7 +40,8 @@ function toInstance(row: InstanceRow): AgentInstance {
   return { ...row, last_seen: row.last_seen?.toISOString() ?? null, registered_at: row.registered_at.toISOString() };
 }
 
-function unknownInstance(): PlatformError {
+/** What is answered for an instance that is not there, or not the caller's to see. */
+export function unknownInstance(): PlatformError {
   return new PlatformError('NOT_FOUND', 'There is no agent of that instance_id.');
 }
 
@@ -51,6 +53,13 @@ export async function getAgent(tx: Tx, tenantId: string, instanceId: string): Pr
   ]);
   if (!row) throw unknownInstance();
   return toInstance(row);
+}
+
+/** As `getAgent`, where it is the reader's to see. @throws PlatformError NOT_FOUND */
+export async function getAgentFor(tx: Tx, reader: Reader, instanceId: string): Promise<AgentInstance> {
+  const agent = await getAgent(tx, reader.tenant_id, instanceId);
+  if (!isOwnType(reader, agent.agent_type)) throw unknownInstance();
+  return agent;
 }
 
 export interface AgentFilter {
@@ -95,6 +104,8 @@ export async function lockRegistered(tx: Tx, tenantId: string, instanceId: strin
 /** A registration whose card is at hand and whose mode is decided. */
 export interface Registration {
   tenant_id: string;
+  /** Of the caller's token. */
+  credential_id: string;
   body: AgentRegisterRequest;
   deployment_mode: DeploymentMode;
   agent_card: Record<string, unknown>;
@@ -113,11 +124,11 @@ function registeredStatus(registration: Registration, existing: AgentRow | undef
 
 const UPSERT = `
   INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, public_url, status, max_concurrent_sessions,
-    agent_version, provider_organization, provider_url, agent_card, skills, tools, context, last_seen)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, now())
+    agent_version, provider_organization, provider_url, agent_card, skills, tools, context, credential_id, last_seen)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, now())
   ON CONFLICT (tenant_id, instance_id) DO UPDATE SET agent_type = $3, public_url = $5, status = $6,
     max_concurrent_sessions = $7, agent_version = $8, provider_organization = $9, provider_url = $10, agent_card = $11,
-    skills = $12, tools = $13, context = $14, last_seen = now(), consecutive_failures = 0, deregistered_at = NULL,
+    skills = $12, tools = $13, context = $14, credential_id = $15, last_seen = now(), consecutive_failures = 0, deregistered_at = NULL,
     registered_at = CASE WHEN agents.deregistered_at IS NULL THEN agents.registered_at ELSE now() END`;
 
 /** A member of an agent card, where it is text of that length at most. */
@@ -146,6 +157,7 @@ async function upsert(tx: Tx, instanceId: string, status: StoredStatus, registra
     JSON.stringify(body.skills ?? []),
     JSON.stringify(body.tools ?? []),
     JSON.stringify(body.context ?? {}),
+    registration.credential_id,
   ]);
 }
 

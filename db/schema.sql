@@ -113,12 +113,13 @@ BEGIN
   WITH accepted AS (
     INSERT INTO messages (tenant_id, message_id, session_id, credential_id, requested_context, client_message_id, content_hash,
         state, method, parts, metadata, user_input, want_instance_id, want_agent_type, want_skill_id, instance_id, agent_type,
-        trace_id, parent_span_id, baggage, deadline_ms, attempts, current_dispatch_id, holds_slot, wake_requested_at, started_at)
+        trace_id, parent_span_id, baggage, deadline_ms, attempts, current_dispatch_id, holds_slot, wake_requested_at, started_at,
+        sender_agent_type)
       VALUES (c.tenant_id, c.message_id, it.its_session, c.credential, c.context, c.client_message, c.hash,
         CASE WHEN it.its_instance IS NULL THEN 'submitted' ELSE 'working' END, c.method, c.parts, c.metadata, c.user_input,
         c.want_instance, c.want_type, c.want_skill, it.its_instance, it.its_type, c.trace, c.parent_span, c.baggage, c.deadline_ms,
         CASE WHEN it.its_instance IS NULL THEN 0 ELSE 1 END, CASE WHEN it.its_instance IS NOT NULL THEN c.new_dispatch END,
-        it.its_instance IS NOT NULL, it.at, CASE WHEN it.its_instance IS NOT NULL THEN it.at END)
+        it.its_instance IS NOT NULL, it.at, CASE WHEN it.its_instance IS NOT NULL THEN it.at END, c.sender_type)
       ON CONFLICT (tenant_id, credential_id, requested_context, client_message_id) DO NOTHING RETURNING 1),
   opened AS (
     INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_by, wake_requested_at, instance_id,
@@ -139,7 +140,8 @@ BEGIN
     SELECT c.tenant_id, c.event_ids[told.place], told.type, told.category, 'platform', 'info', it.its_session, c.trace,
            CASE told.place
              WHEN 1 THEN jsonb_build_object('session_id', it.its_session, 'tenant_id', c.tenant_id, 'created_by', c.creator)
-             WHEN 2 THEN jsonb_build_object('message_id', c.message_id, 'session_id', it.its_session, 'role', 'user')
+             WHEN 2 THEN jsonb_build_object('message_id', c.message_id, 'session_id', it.its_session, 'role',
+               CASE WHEN c.sender_type IS NULL THEN 'user' ELSE 'agent' END)
              ELSE jsonb_build_object('dispatch_id', c.new_dispatch, 'instance_id', it.its_instance, 'skill_id', c.want_skill,
                'session_id', it.its_session)
            END
@@ -431,7 +433,8 @@ CREATE TABLE agents (
   agent_card jsonb NOT NULL DEFAULT '{}'::jsonb,
   skills jsonb NOT NULL DEFAULT '[]'::jsonb,
   tools jsonb NOT NULL DEFAULT '[]'::jsonb,
-  context jsonb NOT NULL DEFAULT '{}'::jsonb
+  context jsonb NOT NULL DEFAULT '{}'::jsonb,
+  credential_id text
 );
 CREATE TABLE credentials (
   tenant_id text NOT NULL,
@@ -564,7 +567,8 @@ CREATE TABLE messages (
   started_at timestamp with time zone,
   completed_at timestamp with time zone,
   lease_epoch integer NOT NULL DEFAULT 0,
-  notifies boolean NOT NULL DEFAULT false
+  notifies boolean NOT NULL DEFAULT false,
+  sender_agent_type text
 );
 CREATE TABLE platform_facts (
   name text NOT NULL,
@@ -615,7 +619,8 @@ CREATE TABLE sessions (
   ended_at timestamp with time zone,
   ended_reason text,
   wake_requested_at timestamp with time zone,
-  supervised_at timestamp with time zone
+  supervised_at timestamp with time zone,
+  sender_agent_type text
 );
 CREATE TABLE signing_keys (
   kid text NOT NULL,

@@ -1,6 +1,8 @@
 import type { MessageRecord } from '../contracts/messages.js';
+import { isOwnMessage, type Reader } from '../contracts/permissions.js';
 import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
+import { ownMessages, ownType } from './own.js';
 import type { InputRequestRow, MessageRow } from './rows.js';
 import { recordOf } from './task.js';
 
@@ -47,6 +49,12 @@ export async function findMessage(db: Db, tenantId: string, messageId: string): 
 
 const FIND = 'SELECT * FROM find_message($1, $2)';
 
+/** As `findMessage`; null also for a message that is not the reader's to see. */
+export async function findOwnMessage(db: Db, reader: Reader, messageId: string): Promise<MessageWithRequest | null> {
+  const found = await findMessage(db, reader.tenant_id, messageId);
+  return found && isOwnMessage(reader, found.row) ? found : null;
+}
+
 /** A message's row with the request that is open on it, if one is. */
 export async function withRequest(tx: Tx, row: MessageRow): Promise<MessageWithRequest> {
   const { tenant_id, message_id } = row;
@@ -64,26 +72,28 @@ async function asRecords(tx: Tx, tenantId: string, rows: MessageRow[]): Promise<
 export function createMessageReads(db: Db) {
   return {
     /** One message. @throws PlatformError NOT_FOUND */
-    async get(tenantId: string, messageId: string): Promise<MessageRecord> {
-      const found = await findMessage(db, tenantId, messageId);
+    async get(reader: Reader, messageId: string): Promise<MessageRecord> {
+      const found = await findOwnMessage(db, reader, messageId);
       if (!found) throw new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
       return recordOf(found.row, found.request);
     },
 
     /** A page of messages, newest first; `count` is the total. */
     async list(
-      tenantId: string,
+      reader: Reader,
       query: { session_id?: string; state?: string; page: number; page_size: number },
     ): Promise<{ count: number; messages: MessageRecord[] }> {
-      const filter = `tenant_id = $1 AND ($2::text IS NULL OR session_id = $2) AND ($3::text IS NULL OR state = $3)`;
-      const values = [tenantId, query.session_id ?? null, query.state ?? null];
+      const tenantId = reader.tenant_id;
+      const filter = `tenant_id = $1 AND ($2::text IS NULL OR session_id = $2) AND ($3::text IS NULL OR state = $3)
+        AND ${ownMessages('m', '$4')}`;
+      const values = [tenantId, query.session_id ?? null, query.state ?? null, ownType(reader)];
       return db.tenant(tenantId, async (tx) => {
         const [total] = await tx.query<{ count: number }>(
-          `SELECT count(*) AS count FROM messages WHERE ${filter}`,
+          `SELECT count(*) AS count FROM messages m WHERE ${filter}`,
           values,
         );
         const rows = await tx.query<MessageRow>(
-          `SELECT * FROM messages WHERE ${filter} ORDER BY message_id DESC LIMIT $4 OFFSET $5`,
+          `SELECT * FROM messages m WHERE ${filter} ORDER BY message_id DESC LIMIT $5 OFFSET $6`,
           [...values, query.page_size, (query.page - 1) * query.page_size],
         );
         return { count: total?.count ?? 0, messages: await asRecords(tx, tenantId, rows) };

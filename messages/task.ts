@@ -139,7 +139,7 @@ export function recordOf(row: MessageRow, request: InputRequestRow | null): Mess
     message_id: row.message_id,
     session_id: row.session_id,
     tenant_id: row.tenant_id,
-    role: 'user',
+    role: row.sender_agent_type === null ? 'user' : 'agent',
     state: row.state,
     created_at: row.created_at.toISOString(),
     updated_at: row.updated_at.toISOString(),

@@ -16,6 +16,7 @@ export type NewMessage = Pick<
   | 'message_id'
   | 'session_id'
   | 'credential_id'
+  | 'sender_agent_type'
   | 'requested_context'
   | 'client_message_id'
   | 'content_hash'
@@ -103,6 +104,7 @@ function acceptCall(draft: NewMessage, most: number, offer: Offer | null): objec
     session_id: draft.session_id,
     context: draft.requested_context,
     credential: draft.credential_id,
+    sender_type: draft.sender_agent_type,
     client_message: draft.client_message_id,
     hash: `\\x${draft.content_hash.toString('hex')}`,
     method: draft.method,

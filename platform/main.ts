@@ -8,7 +8,12 @@ import { EXAMPLES, startExamples } from './examples.js';
 import { type Infrastructure, openInfrastructure } from './infrastructure.js';
 import { type Platform, startPlatform } from './platform.js';
 import { type RunOptions, readArguments } from './roles.js';
-import { ensureExampleCredential, ensureFirstCredential, type FirstCredential } from './seed.js';
+import {
+  ensureAgentCredential,
+  ensureExampleCredential,
+  ensureFirstCredential,
+  type StoredCredential,
+} from './seed.js';
 import { removeDevFile, welcome, writeDevFile } from './welcome.js';
 import { installTemporalRuntime } from './workers.js';
 
@@ -65,7 +70,7 @@ async function runExamples(
   config: Config,
   platform: Platform,
   infrastructure: Infrastructure,
-  credential: FirstCredential,
+  credential: StoredCredential,
   log: Logger,
 ): Promise<{ stop(): Promise<void> } | undefined> {
   if (config.FLEET_EXAMPLES === 'off' || !platform.baseUrl) return undefined;
@@ -86,11 +91,14 @@ async function greet(
   config: Config,
   platform: Platform,
   infrastructure: Infrastructure,
-  credential: FirstCredential,
+  credential: StoredCredential,
   logFile: string | null,
   self: Process,
 ): Promise<void> {
-  const devFile = await writeDevFile(config.FLEET_DATA_DIR, platform, infrastructure, credential);
+  const { foundation } = platform;
+  const agents = await ensureAgentCredential(foundation, config.FLEET_DATA_DIR, credential.tenant_id);
+  const credentials = { first: credential, agents };
+  const devFile = await writeDevFile(config.FLEET_DATA_DIR, platform, infrastructure, credentials);
   self.onStop(() => removeDevFile(config.FLEET_DATA_DIR));
   say(welcome(platform, infrastructure, devFile, logFile));
   say('Ctrl-C drains and stops everything that was started here.');

@@ -7,7 +7,7 @@ export type TokenProvider = () => string | Promise<string>;
 /**
  * Where a platform is and who calls it. What is left out comes from the environment: `FLEET_BASE_URL`, `FLEET_TOKEN`, or
  * `FLEET_CLIENT_ID` and `FLEET_CLIENT_SECRET`, and `FLEET_CA_FILE`. Where no address is given at all, the platform that `npm start`
- * runs is taken: the one that wrote `dev.json` into `FLEET_DATA_DIR` (`.fleet`).
+ * runs is taken: the one that wrote `dev.json` into `FLEET_DATA_DIR` (`.fleet`). An agent takes the credential for agents from there.
  */
 export interface AccessOptions {
   /** Where the platform's API is, for example `http://127.0.0.1:8080`. */
@@ -27,15 +27,23 @@ export interface Access {
   ca?: string;
 }
 
+/** Who calls: the tenant's own programs, or an agent. */
+export type Role = 'caller' | 'agent';
+
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
  * Completes what was given from the environment.
+ * @param role decides which credential of a local platform is taken
  * @throws Error that names what is missing
  */
-export function resolveAccess(options: AccessOptions, environment: Environment = process.env): Access {
+export function resolveAccess(
+  options: AccessOptions,
+  role: Role = 'caller',
+  environment: Environment = process.env,
+): Access {
   const url = options.url ?? environment.FLEET_BASE_URL;
-  if (!url) return localAccess(options, environment);
+  if (!url) return localAccess(options, role, environment);
   return { url, credentials: credentialsOf(options, environment), ...certificate(options, environment.FLEET_CA_FILE) };
 }
 
@@ -51,7 +59,7 @@ function credentialsOf(options: AccessOptions, environment: Environment): Access
 }
 
 /** A local platform's own credential goes to that platform only, never to an address that came from elsewhere. */
-function localAccess(options: AccessOptions, environment: Environment): Access {
+function localAccess(options: AccessOptions, role: Role, environment: Environment): Access {
   const file = join(resolve(environment.FLEET_DATA_DIR || '.fleet'), 'dev.json');
   let dev: Record<string, string | null>;
   try {
@@ -61,7 +69,9 @@ function localAccess(options: AccessOptions, environment: Environment): Access {
       cause,
     });
   }
-  const local = { FLEET_CLIENT_ID: dev.client_id ?? '', FLEET_CLIENT_SECRET: dev.client_secret ?? '' };
+  const { client_id, client_secret, agent_client_id, agent_client_secret } = dev;
+  const [id, secret] = role === 'agent' ? [agent_client_id, agent_client_secret] : [client_id, client_secret];
+  const local = { FLEET_CLIENT_ID: id ?? '', FLEET_CLIENT_SECRET: secret ?? '' };
   const url = dev.base_url ?? '';
   return { url, credentials: credentialsOf(options, local), ...certificate(options, dev.ca_file ?? undefined) };
 }

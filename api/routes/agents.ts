@@ -1,12 +1,13 @@
 import type { FastifyInstance } from 'fastify';
 import type { AgentRegisterRequest, DeploymentMode } from '../../contracts/agents.js';
-import { type Caller, speaksFor } from '../../contracts/auth.js';
+import type { Caller } from '../../contracts/auth.js';
 import { OPERATIONS } from '../../contracts/operations.js';
+import { actsAs, isOwnType, mayActFor } from '../../contracts/permissions.js';
 import { type Scope, scopeIncludes } from '../../contracts/primitives.js';
 import { connectionStats, getConnection } from '../../db/agent-connections.js';
 import { heartbeat } from '../../db/agent-health.js';
 import { allowType, disallowType, requireMayJoin } from '../../db/agent-types.js';
-import { getAgent, listAgents, lockAgent, lockRegistered, registerAgent } from '../../db/agents.js';
+import { getAgentFor, listAgents, lockAgent, lockRegistered, registerAgent, unknownInstance } from '../../db/agents.js';
 import { deregisterAgent } from '../../db/deregister.js';
 import { checkPublicUrl, fetchAgentCard } from '../../runtime/agent-card.js';
 import { PlatformError } from '../../runtime/errors.js';
@@ -19,10 +20,16 @@ type Deps = Pick<ApiDeps, 'db' | 'agentJoined' | 'outbound' | 'sessions' | 'base
 const DISPATCH_AUTH = { type: 'bearer_jwt' } as const;
 const DEREGISTERED_BY_CALLER = 'deregistered by the caller';
 
-/** An agent acts for its own type; beyond that the scope counts (decisions.md, Agents). */
+/** @throws PlatformError forbidden */
 function checkActsFor(caller: Caller, agentType: string, scope: Scope): void {
-  if (speaksFor(caller, agentType) || scopeIncludes(caller.scopes, scope)) return;
+  if (mayActFor(caller, agentType, scope)) return;
   throw new PlatformError('forbidden', `This needs the scope ${scope}, or a token for the agent type.`);
+}
+
+/** As `checkActsFor`, for an instance that is there. @throws PlatformError NOT_FOUND for what is not an agent's own, forbidden */
+function checkActsForInstance(caller: Caller, agentType: string): void {
+  if (!isOwnType(caller, agentType)) throw unknownInstance();
+  checkActsFor(caller, agentType, 'admin');
 }
 
 /** A URL means hosted where no mode is given. */
@@ -55,10 +62,11 @@ async function register(deps: Deps, caller: Caller, body: AgentRegisterRequest) 
   // Asked again when it is written; here, so that nothing is fetched for who may not join.
   await deps.db.tenant(tenant_id, (tx) => requireMayJoin(tx, tenant_id, body.agent_type));
   const card = await cardOf(deps, body, deployment_mode);
-  const may_change_type = scopeIncludes(caller.scopes, 'full');
+  const may_change_type = actsAs(caller) === null && scopeIncludes(caller.scopes, 'full');
+  const { credential_id } = caller;
   const agent = await deps.db.tenant(tenant_id, async (tx) => {
     await requireMayJoin(tx, tenant_id, body.agent_type);
-    const registration = { tenant_id, body, deployment_mode, ...card, may_change_type };
+    const registration = { tenant_id, credential_id, body, deployment_mode, ...card, may_change_type };
     return registerAgent(tx, registration, deps.sessions.releaseAgent);
   });
   if (deployment_mode === 'hosted') await deps.agentJoined(tenant_id, agent);
@@ -85,7 +93,7 @@ export function agentRoutes(app: FastifyInstance, deps: Deps): void {
     const beat = 'payload' in body ? body.payload : body;
     await db.tenant(caller.tenant_id, async (tx) => {
       const row = await lockRegistered(tx, caller.tenant_id, beat.instance_id);
-      checkActsFor(caller, row.agent_type, 'admin');
+      checkActsForInstance(caller, row.agent_type);
       await heartbeat(tx, caller.tenant_id, beat.instance_id, beat);
     });
     return { ok: true };
@@ -98,16 +106,16 @@ export function agentRoutes(app: FastifyInstance, deps: Deps): void {
   });
 
   mount(app, OPERATIONS.getAgent).answer(async ({ instance_id }, { request }) => {
-    const { tenant_id } = callerOf(request);
-    return { ok: true, agent: await db.tenant(tenant_id, (tx) => getAgent(tx, tenant_id, instance_id)) };
+    const caller = callerOf(request);
+    return { ok: true, agent: await db.tenant(caller.tenant_id, (tx) => getAgentFor(tx, caller, instance_id)) };
   });
 
   mount(app, OPERATIONS.deregisterAgent).answer(async ({ instance_id, reason }, { request }) => {
     const caller = callerOf(request);
     await db.tenant(caller.tenant_id, async (tx) => {
       const row = await lockAgent(tx, caller.tenant_id, instance_id);
-      if (!row) throw new PlatformError('NOT_FOUND', 'There is no agent of that instance_id.');
-      checkActsFor(caller, row.agent_type, 'admin');
+      if (!row) throw unknownInstance();
+      checkActsForInstance(caller, row.agent_type);
       await deregisterAgent(tx, row, reason ?? DEREGISTERED_BY_CALLER, deps.sessions.releaseAgent);
     });
     return { ok: true, instance_id };
@@ -115,7 +123,7 @@ export function agentRoutes(app: FastifyInstance, deps: Deps): void {
 
   mount(app, OPERATIONS.getConnection).answer(async ({ instance_id }, { request }) => ({
     ok: true,
-    connection: await getConnection(db, callerOf(request).tenant_id, instance_id),
+    connection: await getConnection(db, callerOf(request), instance_id),
   }));
 
   mount(app, OPERATIONS.getConnectionStats).answer(async ({ agent_type }, { request }) => {

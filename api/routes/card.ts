@@ -24,9 +24,9 @@ function latest(one: Date, other: Date | null | undefined): Date {
 /** The agent card (a2a.md): public without a token; with one, the skills of the caller's fleet. */
 export function cardRoutes(app: FastifyInstance, deps: CardDeps): void {
   const startedAt = new Date();
-  const { path, access } = OPERATIONS.agentCard;
+  const { path, access, agents } = OPERATIONS.agentCard;
 
-  app.get(path, { config: { access } }, async (request, reply) => {
+  app.get(path, { config: { access, agents } }, async (request, reply) => {
     const fleet = request.caller ? await fleetOf(deps, request.caller) : null;
     const body = JSON.stringify(agentCard(deps, versionOf(request.headers['a2a-version']), fleet));
     const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 27)}"`;

@@ -138,7 +138,7 @@ export class Agent {
   #parts() {
     if (this.#joined) throw new Error('the agent has joined already');
     return {
-      api: new PlatformApi(this.#options, this.#options.type),
+      api: new PlatformApi(this.#options, this.#options.type, 'agent'),
       profile: new AgentProfile(this.#options, this.#handlers, this.#toolHandlers),
       runTask: (task: AgentTask) => this.#handlers.run(task),
       toolHandlers: this.#toolHandlers,

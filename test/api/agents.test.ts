@@ -148,8 +148,8 @@ describe('who may act for an agent', () => {
     expect(await plumber.failure('/agents/register', { instance_id, agent_type: 'painter' })).toBe('403 forbidden');
     await register({ instance_id, agent_type: 'painter' }, painter);
     expect(await plumber.failure('/agents/register', { instance_id, agent_type: 'plumber' })).toBe('403 forbidden');
-    expect(await plumber.failure('/agents/heartbeat', { instance_id })).toBe('403 forbidden');
-    expect(await plumber.failure('/agents/deregister', { instance_id })).toBe('403 forbidden');
+    expect(await plumber.failure('/agents/heartbeat', { instance_id })).toBe('404 NOT_FOUND');
+    expect(await plumber.failure('/agents/deregister', { instance_id })).toBe('404 NOT_FOUND');
     expect((await painter.post('/agents/heartbeat', { instance_id })).body).toEqual({ ok: true });
     expect((await painter.post('/agents/deregister', { instance_id })).body).toEqual({ ok: true, instance_id });
   });

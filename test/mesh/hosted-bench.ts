@@ -47,7 +47,7 @@ export class HostedBench {
     const { tenantId: tenant_id } = this;
     this.caller = {
       tenant_id,
-      agent_type: 'x',
+      agent_type: 'credential',
       scopes: ['full'],
       sub: 'tester',
       iat: 0,
@@ -119,7 +119,7 @@ export class HostedBench {
   }
 
   get(messageId: string) {
-    return this.gateway.get(this.tenantId, messageId);
+    return this.gateway.get(this.caller, messageId);
   }
 
   async agent(): Promise<AgentRow | undefined> {

@@ -44,7 +44,15 @@ beforeEach(async () => {
   gateway = createGateway(core);
   dispatches = createDispatches(core);
   const tenant_id = newId('ten');
-  caller = { tenant_id, credential_id: 'cred_1', sub: 'cred_1', agent_type: 'x', scopes: ['full'], iat: 0, exp: 0 };
+  caller = {
+    tenant_id,
+    credential_id: 'cred_1',
+    sub: 'cred_1',
+    agent_type: 'credential',
+    scopes: ['full'],
+    iat: 0,
+    exp: 0,
+  };
   await database.query(`INSERT INTO tenants (tenant_id, name) VALUES ($1, 'test')`, [tenant_id]);
 });
 
@@ -131,7 +139,7 @@ test('a second message of a session needs no second slot', async () => {
   await agent('x', 1);
   const first = await send(undefined);
   expect(await kind(first)).toBe('dispatch');
-  const { session_id } = await gateway.get(caller.tenant_id, first.message_id);
+  const { session_id } = await gateway.get(caller, first.message_id);
   expect(await kind(await send(session_id))).toBe('dispatch');
   expect(await load('x')).toBe(1);
   expect(await kind(await send(undefined))).toBe('wait_agent');

@@ -16,7 +16,7 @@ const TENANT = newId('ten');
 const CALLER: Caller = {
   tenant_id: TENANT,
   credential_id: 'cred_1',
-  agent_type: 'x',
+  agent_type: 'credential',
   scopes: ['full'],
   sub: 'tester',
   iat: 0,

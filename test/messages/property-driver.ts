@@ -257,7 +257,7 @@ export const ACTIONS = {
     driver.count(`canceled ${messageId}`, true);
   }),
   resolve: onMessage(async (driver, messageId, variant) => {
-    const { input_request } = await driver.gateway.get(TENANT, messageId);
+    const { input_request } = await driver.gateway.get(CALLER, messageId);
     const resolution = variant % 2 === 0 ? 'confirmed' : 'declined';
     await driver.gateway.resolve(CALLER, messageId, { resolution, request_id: input_request?.request_id });
     driver.count(`resolved ${input_request?.request_id}`, true);

@@ -39,7 +39,15 @@ beforeAll(async () => {
   };
   gateway = createGateway(core);
   const tenant_id = newId('ten');
-  caller = { tenant_id, credential_id: 'cred_1', sub: 'cred_1', agent_type: 'x', scopes: ['full'], iat: 0, exp: 0 };
+  caller = {
+    tenant_id,
+    credential_id: 'cred_1',
+    sub: 'cred_1',
+    agent_type: 'credential',
+    scopes: ['full'],
+    iat: 0,
+    exp: 0,
+  };
   await database.query(`INSERT INTO tenants (tenant_id, name) VALUES ($1, 'test')`, [tenant_id]);
 });
 afterAll(async () => {
@@ -123,7 +131,7 @@ test('deleting is idempotent and drops what was still to be told', async () => {
 });
 
 test('an unknown task is -32001 everywhere, another tenant sees no other', async () => {
-  const other = { tenant_id: newId('ten') };
+  const other = { ...caller, tenant_id: newId('ten') };
   const id = await task();
   for (const [who, what] of [
     [caller, 'msg_unknown'],

@@ -34,7 +34,15 @@ beforeEach(async () => {
 });
 
 function callerOf(tenant_id: string): Caller {
-  return { tenant_id, credential_id: 'cred_1', agent_type: 'x', scopes: ['full'], sub: 'tester', iat: 0, exp: 0 };
+  return {
+    tenant_id,
+    credential_id: 'cred_1',
+    agent_type: 'credential',
+    scopes: ['full'],
+    sub: 'tester',
+    iat: 0,
+    exp: 0,
+  };
 }
 
 /** T1 of one message. */
