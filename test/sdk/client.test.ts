@@ -246,17 +246,16 @@ test('a stream that was silent for ten minutes goes on when its connection break
   expect(kinds).toEqual(['task', 'status-update']);
 });
 
-test('a stream is given up two minutes after its connection broke, counted from the last sign of life', async () => {
+test('a stream is given up when the platform was away for two minutes after the break', async () => {
   const pass = controlledClock();
   const away: Answer = { status: 503, body: { error: 'away', code: 'SERVICE_UNAVAILABLE' } };
-  const alive = stream(': keep-alive\n\n', true);
-  const answers = [stream(sse(['1-0', started]), true), away, alive, away, away, stream(sse(['1-1', ending]))];
+  const answers = [stream(sse(['1-0', started]), true), away, away, stream(sse(['1-1', ending]))];
   const { client, requests } = await api(({ path }) => {
-    if (path === '/send' && answers.length < 6) pass(A_MINUTE_MS);
+    if (path === '/send' && answers.length < 4) pass(A_MINUTE_MS);
     return answers.shift() ?? {};
   });
   await expect(streamed(client)).rejects.toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
-  expect(requests.filter(({ path }) => path === '/send')).toHaveLength(5);
+  expect(requests.filter(({ path }) => path === '/send')).toHaveLength(3);
 }, 15_000);
 
 test('a stream ends with an error that a repeat does not change, and with its signal', async () => {
