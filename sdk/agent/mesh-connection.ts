@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
-import { rootCertificates } from 'node:tls';
 import { WebSocket } from 'ws';
 import { CLOSE_CODES } from '../../contracts/errors.js';
 import type { ErrorPayload, FrameEnvelope, HelloPayload, WelcomePayload } from '../../contracts/frames.js';
 import { SUBPROTOCOL } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
+import { trusting } from '../trust.js';
 import { decodeFrame, encodeFrame, type FrameFields, readWelcome } from './frames.js';
 import { KeepAlive } from './keep-alive.js';
 
@@ -53,7 +53,7 @@ export class MeshConnection {
       handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
       maxPayload: 2 * LIMITS.frameBytes,
       perMessageDeflate: false,
-      ...(options.ca !== undefined && { ca: [...rootCertificates, options.ca] }),
+      ...(options.ca !== undefined && { secureContext: trusting(options.ca) }),
     });
     this.ended = this.#untilEnd();
     this.#socket.on('open', () => this.send('hello', options.hello));
