@@ -11,6 +11,8 @@ import { retryDelayMs, type Step } from './step.js';
 
 /** After a human has decided, an agent may take this many times longer to come back: the decision must not be lost to a restart. */
 const RESOLVED_WAIT_FACTOR = 10;
+/** So many times the wait a message is still given to an agent that is free, when what took its time was the platform itself. */
+const LATE_FACTOR = 10;
 
 async function afterEnd(tx: Tx, row: MessageRow): Promise<Step> {
   const done: Step = { kind: 'done', state: row.state, agent_type: row.agent_type };
@@ -154,8 +156,11 @@ async function decide(
   if (request) return awaitInput(tx, row, request, now);
   const open = await openDispatchOf(tx, row);
   if (open) return dispatchStep(row, open, now);
-  if (routeWait(row, queueWaitMs, now).leftMs <= 0) return giveUp(tx, row);
+  const { waitedMs, leftMs } = routeWait(row, queueWaitMs, now);
+  if (waitedMs >= (waitedMs + leftMs) * LATE_FACTOR) return giveUp(tx, row);
   const route = await routeMessage(tx, row, session);
+  // Time that went by in a queue or with a node that died is no reason to fail what an agent can take now.
+  if (leftMs <= 0 && (!route || route.agent.unreachable)) return giveUp(tx, row);
   if (!route) return noAgent(tx, row, queueWaitMs, now);
   return dispatchStep(row, await openDispatch(tx, row, session, route), now);
 }
