@@ -30,7 +30,8 @@ GRACE_SECONDS = 30
 HELD_CHUNKS = 256  # what the mesh buffers for a dispatch; older ones have arrived
 ANSWERED_MAX = 64
 REFUSED = {400, 403, 405, 409, 426}  # repeating does not change these
-CLOSE_NORMAL, CLOSE_REPLACED = 1000, 4409
+CLOSE_NORMAL = 1000
+FINAL = {4409: "another process has this instance_id now", 4410: "the instance was deregistered"}
 
 
 def log(text):
@@ -217,8 +218,6 @@ class Agent:
             finally:
                 beating.cancel()
                 self.socket = None
-        if socket.close_code == CLOSE_REPLACED:
-            raise SystemExit("another process has this instance_id now")
 
     async def run(self):
         for name in (signal.SIGTERM, signal.SIGINT):
@@ -229,6 +228,9 @@ class Agent:
             try:
                 await self.connect_once()
             except (OSError, ConnectionClosed, InvalidHandshake) as error:
+                closed = getattr(getattr(error, "rcvd", None), "code", None)
+                if closed in FINAL:
+                    raise SystemExit(FINAL[closed]) from error
                 status = getattr(error, "code", None) or getattr(getattr(error, "response", None), "status_code", None)
                 if status in REFUSED:
                     raise SystemExit(f"refused: {error}") from error

@@ -8,8 +8,10 @@ import type { RunTask } from '../agent/dispatch-run.js';
 import type { AgentProfile } from '../agent/profile.js';
 import type { ToolCaller } from '../agent/tool-caller.js';
 import type { ToolHandlers } from '../agent/tool-handlers.js';
+import type { TroubleReporter } from '../agent/trouble-reporter.js';
 import type { PlatformApi } from '../client/platform-api.js';
 import type { AgentLog } from '../log.js';
+import { settledWithin } from '../time-limit.js';
 import { HostedTasks } from './hosted-tasks.js';
 import { createHostedServer } from './http-server.js';
 import { Membership } from './membership.js';
@@ -34,6 +36,7 @@ export interface HostedAgentParts {
   runTask: RunTask;
   toolHandlers: ToolHandlers;
   log: AgentLog;
+  troubles: TroubleReporter;
 }
 
 /** An agent that the mesh posts its work to. */
@@ -113,10 +116,10 @@ export class HostedAgent {
       const graceMs = graceSeconds * 1000;
       const endsAtMs = performance.now() + graceMs;
       await settledWithin(this.#sayDraining(), Math.max(graceMs, TELL_MS));
-      await settledWithin(this.#drained(this.#membership ? ROUTED_MS : 0), endsAtMs - performance.now());
+      await settledWithin(this.#drained(this.#membership ? ROUTED_MS : 0), Math.max(0, endsAtMs - performance.now()));
       // `http.Server.close()` would cut a connection that is open and whose request is still to come.
       NetServer.prototype.close.call(this.#server);
-      await settledWithin(this.#drained(ACCEPTED_MS), endsAtMs - performance.now());
+      await settledWithin(this.#drained(ACCEPTED_MS), Math.max(0, endsAtMs - performance.now()));
       this.#stop();
     }
     await this.closed;
@@ -185,9 +188,3 @@ const ACCEPTED_MS = 250;
 const POLLED_MS = 6_000;
 /** For the last bytes of an answer to leave. */
 const CUT_MS = 1_000;
-
-async function settledWithin(work: Promise<void>, timeoutMs: number): Promise<void> {
-  const timer = new AbortController();
-  await Promise.race([work, delay(Math.max(timeoutMs, 0), undefined, { signal: timer.signal })]);
-  timer.abort();
-}

@@ -2,6 +2,8 @@ import { AgentRegisterResponse, type HeartbeatPayload, OkResponse } from '../../
 import { LIMITS } from '../../contracts/limits.js';
 import type { AgentProfile } from '../agent/profile.js';
 import { stopReasonOfError } from '../agent/stop-reason.js';
+import { troubleOfError } from '../agent/trouble.js';
+import type { TroubleReporter } from '../agent/trouble-reporter.js';
 import { Backoff } from '../backoff.js';
 import { type PlatformApi, pause } from '../client/platform-api.js';
 import type { AgentLog } from '../log.js';
@@ -12,6 +14,7 @@ export interface MembershipParts {
   profile: AgentProfile;
   publicUrl: string;
   log: AgentLog;
+  troubles: TroubleReporter;
   /** What a heartbeat says. */
   heartbeat(): Omit<HeartbeatPayload, 'instance_id'>;
   /** Learns which tokens to trust, before the first dispatch. */
@@ -68,22 +71,24 @@ export class Membership {
   }
 
   async #beatUntil(signal: AbortSignal): Promise<void> {
+    const { api, troubles } = this.#parts;
+    const { baseUrl: url } = api;
     let registered = false;
+    let hasJoined = false;
     while (!signal.aborted) {
       const wake = this.#wake.signal;
       try {
         if (registered) await this.#beat();
         else await this.#register();
+        if (registered) troubles.reset(); // by a heartbeat that was answered
         registered = true;
+        hasJoined = true;
         this.#backoff.reset();
       } catch (error) {
-        const reason = registered ? null : stopReasonOfError(error);
+        const reason = registered ? null : stopReasonOfError(error, { url, hasJoined });
         if (reason) throw reason;
         registered = false;
-        this.#parts.log.warn(
-          { error: error instanceof Error ? error.message : String(error) },
-          'platform not reachable',
-        );
+        troubles.warn(troubleOfError(error, url), url);
       }
       const waitMs = registered ? LIMITS.heartbeatIntervalMs : this.#backoff.next();
       await pause(waitMs, AbortSignal.any([signal, wake])).catch(() => undefined); // the loop's condition sees it

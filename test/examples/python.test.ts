@@ -106,3 +106,12 @@ test('on SIGTERM it finishes what it is doing and leaves', async () => {
   const { agent: instance } = await client.post('/agents/get_by_id', { instance_id: 'python-counter-1' });
   expect((instance as { status: string }).status).toBe('offline');
 });
+
+test('it stays away once it is deregistered', async () => {
+  start();
+  await client.send('hello', toCounter);
+  const exited = once(agent, 'exit');
+  await client.post('/agents/deregister', { instance_id: 'python-counter-1' });
+  expect(await exited).toEqual([1, null]);
+  expect(said).toContain('the instance was deregistered');
+});

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Caller } from '../../contracts/auth.js';
 import { openDb } from '../../db/pool.js';
+import { acceptInOne } from '../../messages/accept-transaction.js';
 import { draftOf } from '../../messages/draft.js';
-import { acceptInOne, endInOne } from '../../messages/transactions.js';
+import { endInOne } from '../../messages/transactions.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
@@ -54,7 +55,12 @@ async function rowsOf(metadata: { agent_type?: string }): Promise<Record<string,
     const params = { message: { ...message, messageId: newId('msg'), parts: [...message.parts] }, metadata };
     const draft = draftOf(CALLER, params, { method: 'message/send' });
     const dispatch_id = newId('dsp');
-    const row = await acceptInOne(db, draft, 100, { dispatch_id, mesh_id: 'mesh_1' });
+    const row = await acceptInOne(
+      db,
+      draft,
+      { in_flight: 100, waiting: 100, too_many_wait: false },
+      { dispatch_id, mesh_id: 'mesh_1' },
+    );
     expect(row.verdict).toBe('dispatched');
     const ref = { tenant_id: TENANT, message_id: row.its_message, dispatch_id };
     expect(await endInOne(db, ref, 1, { state: 'completed', error: null })).not.toBeNull();

@@ -30,7 +30,7 @@ beforeEach(async () => {
     bus,
     log,
     waker: { message: () => undefined, session: () => undefined },
-    limits: { queueWaitMs: QUEUE_WAIT_MS, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000 },
+    limits: { queueWaitMs: QUEUE_WAIT_MS, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000, tenantMaxWaiting: 1_000 },
   };
   const tenant_id = newId('ten');
   const claims = { credential_id: 'cred_1', sub: 'cred_1', agent_type: 'credential', iat: 0, exp: 0 };

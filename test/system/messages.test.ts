@@ -163,6 +163,17 @@ describe.each(WAYS)('$way', ({ env }) => {
       expect((await again).status.state).toBe('completed');
     });
 
+    test('an interrupt does not count sessions that have ended', async () => {
+      await join('over', echo);
+      const ended = await initSession('over');
+      await client.ok('/sessions/close', { session_id: ended }, SessionCloseResponse);
+      const interrupt = (ids: string[]) => client.ok('/sessions/interrupt', { ids }, SessionsInterruptResponse);
+      expect(await interrupt([ended])).toMatchObject({ requested: 1, interrupted: 0, session_ids: [] });
+      const open = await initSession('over');
+      expect(await interrupt([ended, open])).toMatchObject({ requested: 2, interrupted: 1, session_ids: [open] });
+      expect(await client.failure('/sessions/interrupt', { ids: ['ses_unknown'] })).toBe('404 NOT_FOUND');
+    });
+
     test('closing a session cancels what it has in flight and takes no more messages', async () => {
       const agent = await join('closing');
       const sessionId = await initSession('closing');
