@@ -50,12 +50,12 @@ afterAll(async () => {
 });
 
 function start(): void {
-  const { base_url, client_id, client_secret, ca_file } = shared.platform.devJson();
+  const { base_url, agent_client_id, agent_client_secret, ca_file } = shared.platform.devJson();
   const env = {
     PATH: process.env.PATH,
     FLEET_BASE_URL: base_url,
-    FLEET_CLIENT_ID: client_id,
-    FLEET_CLIENT_SECRET: client_secret,
+    FLEET_CLIENT_ID: agent_client_id,
+    FLEET_CLIENT_SECRET: agent_client_secret,
     FLEET_CA_FILE: ca_file,
   };
   agent = spawn(python, ['-u', join(source, 'agent.py')], { env, stdio: ['ignore', 'pipe', 'pipe'] });
