@@ -12,7 +12,7 @@ import { answerHello } from './hello.js';
  */
 function handleText(context: MeshContext, connection: Connection, text: string): Promise<void> | undefined {
   const inbound = parseFrame(text);
-  connection.showedLife = true;
+  connection.showLife();
   if (inbound.kind === 'bad') {
     refuse(connection, inbound.problem, inbound.id);
     return undefined;

@@ -41,7 +41,8 @@ async function takeOver(context: MeshContext, connection: Connection, hello: Hel
     const message = 'The instance was deregistered, or its type may not join any more.';
     return connection.socket.fail('DEREGISTERED', message, CLOSE_CODES.DEREGISTERED);
   }
-  if (resumes) resumes.handOver();
+  if (resumes && connection.state !== 'AWAIT_WELCOME') return stay(context, resumes, connection);
+  if (resumes) resumes.handOver(connection);
   else previous?.happen(previous.state === 'SUSPENDED' ? 'hello_without_match' : 'replaced');
   registry.set(connection);
   if (!resumes) {
@@ -55,6 +56,12 @@ async function takeOver(context: MeshContext, connection: Connection, hello: Hel
   callWaiting(context, connection).catch((error: unknown) =>
     context.log.warn({ err: errorMessage(error) }, 'messages that wait for an agent could not be called'),
   );
+}
+
+/** The socket that came to resume was lost before its welcome: the connection before keeps its place, under the epoch that was raised. */
+async function stay({ statuses }: MeshContext, before: Connection, { epoch }: Connection): Promise<void> {
+  before.epoch = epoch;
+  if (!before.isLive) await statuses.write(before, { status: 'offline' });
 }
 
 function callWaiting({ dispatches, log, registrations }: MeshContext, connection: Connection): Promise<void> {
@@ -112,7 +119,7 @@ async function welcome(
     mesh_id: meshId,
     resumed,
     replayed_dispatches: replays.map((dispatch) => dispatch.ref.dispatch_id),
-    resume_token: connection.issueResumeToken(),
+    resume_token: connection.issueResumeToken(resumed ? (hello.resume_token ?? undefined) : undefined),
     resume_window_ms: resumeWindowMs,
     heartbeat_interval_ms: LIMITS.heartbeatIntervalMs,
     ping_interval_ms: timings.pingIntervalMs,
