@@ -37,9 +37,12 @@ async function takeOver(context: MeshContext, connection: Connection, hello: Hel
   const resumes = previous?.isResumedBy(hello.resume_token) ? previous : undefined;
   await settled(inflight.ofAgent(agentKey));
   const opened = await context.registrations.run(() => open(context, connection, hello, resumes?.epoch ?? null));
-  if (!opened) {
-    const message = 'The instance was deregistered, or its type may not join any more.';
-    return connection.socket.fail('DEREGISTERED', message, CLOSE_CODES.DEREGISTERED);
+  if (opened === 'deregistered') {
+    return connection.socket.fail('DEREGISTERED', 'The instance was deregistered.', CLOSE_CODES.DEREGISTERED);
+  }
+  if (opened === 'kept_out') {
+    const message = 'The type of the instance may not join any more.';
+    return connection.socket.fail('INSTANCE_ID_MISMATCH', message, CLOSE_CODES.INSTANCE_ID_MISMATCH);
   }
   if (resumes && connection.state !== 'AWAIT_WELCOME') return stay(context, resumes, connection);
   if (resumes) resumes.handOver(connection);
@@ -61,7 +64,7 @@ async function takeOver(context: MeshContext, connection: Connection, hello: Hel
 /** The socket that came to resume was lost before its welcome: the connection before keeps its place, under the epoch that was raised. */
 async function stay({ statuses }: MeshContext, before: Connection, { epoch }: Connection): Promise<void> {
   before.epoch = epoch;
-  if (!before.isLive) await statuses.write(before, { status: 'offline' });
+  if (before.state !== 'READY') await statuses.write(before, { status: before.isLive ? 'draining' : 'offline' });
 }
 
 function callWaiting({ dispatches, log, registrations }: MeshContext, connection: Connection): Promise<void> {
@@ -88,7 +91,7 @@ async function open(context: MeshContext, connection: Connection, hello: HelloPa
     const opened = await db.tenant(tenant_id, (tx) =>
       openConnection(tx, { tenant_id, instance_id, mesh_id: meshId, hello, resumes }),
     );
-    if (!opened) return null;
+    if (typeof opened === 'string') return opened;
     connection.epoch = opened.epoch;
     if (resumes !== null) for (const dispatch of inflight.ofAgent(agentKey)) dispatch.epoch = opened.epoch;
     return opened.open;
