@@ -13,6 +13,7 @@ export type {
   Failed,
   InputRequired,
   Output,
+  OutputSource,
   Question,
   TaskResolution,
   TaskResult,

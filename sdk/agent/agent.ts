@@ -96,7 +96,7 @@ export class Agent {
     const connected = new ConnectedAgent({
       registration: new Registration(api, profile),
       runTask,
-      tools: new ToolTraffic(toolHandlers),
+      tools: new ToolTraffic(toolHandlers, log),
       maxConcurrentSessions: profile.maxConcurrentSessions,
       log,
       emit: (name, detail) => {
