@@ -59,7 +59,10 @@ export function sendable<T>(value: T, field: Field): T {
 
 /** A value of whatever kind, for an error. */
 export function shown(value: unknown): string {
-  return inspect(value, { depth: 0, breakLength: Number.POSITIVE_INFINITY }).slice(0, SHOWN_CHARS);
+  return inspect(value, { depth: 0, breakLength: Number.POSITIVE_INFINITY, customInspect: false }).slice(
+    0,
+    SHOWN_CHARS,
+  );
 }
 
 /** What was thrown, in words that any frame can carry. */

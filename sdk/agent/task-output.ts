@@ -45,7 +45,7 @@ export class TaskOutput {
   /** The failure of a piece is kept: a handler that does not await it must not end the process. */
   #guarded(sending: Promise<void>): Promise<void> {
     const sent: Promise<void> = sending.catch((error: unknown) => {
-      if (error === this.#failure) sent.catch(() => undefined);
+      if (this.#failure !== null && error === this.#failure) sent.catch(() => undefined);
       throw error;
     });
     return sent;
