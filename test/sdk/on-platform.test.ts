@@ -90,6 +90,7 @@ test('packed and installed into an empty project, the first lines of its README 
     const agent = new Agent({ type: 't', url: 'http://x', token: async () => 'token' });
     agent.skill({ id: 'sum', input: z.object({ a: z.number() }) }, (_task, { a }) => String(a.toFixed(1)));
     agent.onMessage(async function* (task: AgentTask) { yield task.text; });
+    agent.skill('web', () => new ReadableStream<string>());
     agent.tool('price', z.object({ item: z.string() }), ({ item }) => item.length);
     // @ts-expect-error a handler's answer is no number
     agent.skill('wrong', () => 7);
