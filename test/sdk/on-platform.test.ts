@@ -40,7 +40,9 @@ function caller(url = access().url): FleetClient {
 }
 
 function agentOf(type: string, options: Partial<AgentOptions> = {}): Agent {
-  const agent = new Agent({ ...access(), type, instanceId: `${type}-1`, drainOnSignals: false, ...options });
+  const { agent_client_id: clientId, agent_client_secret: clientSecret } = shared.platform.devJson();
+  const own = { ...access(), clientId, clientSecret };
+  const agent = new Agent({ ...own, type, instanceId: `${type}-1`, drainOnSignals: false, ...options });
   onTestFinished(() => agent.close(0).catch(() => undefined));
   return agent;
 }
