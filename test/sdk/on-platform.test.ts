@@ -82,7 +82,9 @@ test('packed and installed into an empty project, the first lines of its README 
   const environment = { PATH: process.env.PATH, FLEET_DATA_DIR: shared.platform.dataDir };
   const child = spawn(process.execPath, ['agent.js'], { cwd: project, env: environment, stdio: ['ignore', 2, 2] });
   onTestFinished(() => void child.kill('SIGKILL'));
-  expect(answerOf(await caller().send('listen', to('shouter')))).toBe('LISTEN');
+  const client = caller();
+  await until(async () => (await client.post('/agents/get', { agent_type: 'shouter' })).count === 1);
+  expect(answerOf(await client.send('listen', to('shouter')))).toBe('LISTEN');
 
   const types = `import { Agent, FleetClient, z, type AgentTask, type Task } from 'agent-fleet-sdk';
     const agent = new Agent({ type: 't', url: 'http://x', token: async () => 'token' });
