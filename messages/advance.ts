@@ -12,6 +12,8 @@ import { targetWaitedText } from './targets.js';
 
 /** After a human has decided, an agent may take this many times longer to come back: the decision must not be lost to a restart. */
 const RESOLVED_WAIT_FACTOR = 10;
+/** So many times the wait a message is still given to an agent that is free, when what took its time was the platform itself. */
+const LATE_FACTOR = 10;
 
 async function afterEnd(tx: Tx, row: MessageRow): Promise<Step> {
   const done: Step = { kind: 'done', state: row.state, agent_type: row.agent_type };
@@ -154,8 +156,10 @@ async function decide(
   const open = await openDispatchOf(tx, row);
   if (open) return dispatchStep(row, open, now);
   const { leftMs, waitedMs } = routeWait(row, queueWaitMs, now);
-  if (leftMs <= 0) return giveUp(tx, row, session, waitedMs);
+  if (waitedMs >= (waitedMs + leftMs) * LATE_FACTOR) return giveUp(tx, row, session, waitedMs);
   const route = await routeMessage(tx, row, session);
+  // Time that went by in a queue or with a node that died is no reason to fail what an agent can take now.
+  if (leftMs <= 0 && (!route || route.agent.unreachable)) return giveUp(tx, row, session, waitedMs);
   if (!route) return noAgent(tx, row, queueWaitMs, now);
   return dispatchStep(row, await openDispatch(tx, row, session, route), now);
 }

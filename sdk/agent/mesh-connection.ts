@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
-import { rootCertificates } from 'node:tls';
 import { WebSocket } from 'ws';
 import { CLOSE_CODES } from '../../contracts/errors.js';
 import type { ErrorPayload, FrameEnvelope, HelloPayload, WelcomePayload } from '../../contracts/frames.js';
 import { SUBPROTOCOL } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
+import { trusting } from '../trust.js';
 import { decodeFrame, encodeFrame, type FrameFields, readWelcome } from './frames.js';
 import { KeepAlive } from './keep-alive.js';
 
@@ -67,7 +67,7 @@ export class MeshConnection {
       headers: { authorization: `Bearer ${options.token}` },
       maxPayload: 2 * LIMITS.frameBytes,
       perMessageDeflate: false,
-      ...(options.ca !== undefined && { ca: [...rootCertificates, options.ca] }),
+      ...(options.ca !== undefined && { secureContext: trusting(options.ca) }),
     });
     this.#handshake = setTimeout(() => this.#timeOut(), options.handshakeTimeoutMs);
     this.ended = this.#untilEnd();

@@ -30,6 +30,7 @@ export class Membership {
   readonly #backoff = new Backoff();
   #instanceId: string | undefined;
   #wake = new AbortController();
+  #staying: Promise<void> = Promise.resolve();
 
   constructor(parts: MembershipParts) {
     this.#parts = parts;
@@ -46,17 +47,30 @@ export class Membership {
     this.#wake = new AbortController();
   }
 
-  /** One heartbeat at once. @throws ApiError | UnreachableError */
-  async beat(): Promise<void> {
-    const body = { instance_id: this.instanceId, ...this.#parts.heartbeat() };
-    await this.#parts.api.post('/agents/heartbeat', body, OkResponse);
-  }
-
   /**
    * Stays a member until `signal` aborts.
    * @throws AgentStoppedError when the platform refuses the agent
    */
-  async stay(signal: AbortSignal): Promise<void> {
+  stay(signal: AbortSignal): Promise<void> {
+    this.#staying = this.#beatUntil(signal);
+    return this.#staying;
+  }
+
+  /**
+   * The last heartbeat, after `stay` was told to end: not beside one that is under way and says something else.
+   * @throws ApiError | UnreachableError
+   */
+  async leave(): Promise<void> {
+    await this.#staying;
+    if (this.instanceId !== '') await this.#beat();
+  }
+
+  async #beat(): Promise<void> {
+    const body = { instance_id: this.instanceId, ...this.#parts.heartbeat() };
+    await this.#parts.api.post('/agents/heartbeat', body, OkResponse);
+  }
+
+  async #beatUntil(signal: AbortSignal): Promise<void> {
     const { api, troubles } = this.#parts;
     const { baseUrl: url } = api;
     let registered = false;
@@ -64,7 +78,7 @@ export class Membership {
     while (!signal.aborted) {
       const wake = this.#wake.signal;
       try {
-        if (registered) await this.beat();
+        if (registered) await this.#beat();
         else await this.#register();
         if (registered) troubles.reset(); // by a heartbeat that was answered
         registered = true;
@@ -89,6 +103,6 @@ export class Membership {
     this.#instanceId = answer.instance_id;
     onRegistered(answer);
     log.info({ instance_id: answer.instance_id, public_url: publicUrl }, 'agent registered');
-    await this.beat();
+    await this.#beat();
   }
 }
