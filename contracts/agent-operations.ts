@@ -4,6 +4,7 @@ import { operation, reading } from './operation.js';
 
 const AnyObject = z.record(z.string(), z.unknown());
 const CONFLICT = { statuses: [409] };
+const EXTENSION = { experimental: true };
 
 /** The operations on agents (decisions.md, Agents), by names of their own. */
 export const AGENT_OPERATIONS = {
@@ -15,7 +16,7 @@ export const AGENT_OPERATIONS = {
     'Register an agent, or register it again',
     agents.AgentRegisterRequest,
     agents.AgentRegisterResponse,
-    CONFLICT,
+    { ...CONFLICT, othersNeed: 'full' },
   ),
   heartbeat: operation(
     '/agents/heartbeat',
@@ -25,6 +26,7 @@ export const AGENT_OPERATIONS = {
     'Report that an agent is alive',
     agents.AgentHeartbeatRequest,
     agents.OkResponse,
+    { othersNeed: 'admin' },
   ),
   getAgents: operation(
     '/agents/get',
@@ -34,6 +36,7 @@ export const AGENT_OPERATIONS = {
     'List agents',
     agents.AgentsGetRequest,
     agents.AgentsGetResponse,
+    EXTENSION,
   ),
   getAgent: operation(
     '/agents/get_by_id',
@@ -52,6 +55,7 @@ export const AGENT_OPERATIONS = {
     'Take an agent out: no new work, sessions unbound',
     agents.AgentDeregisterRequest,
     agents.AgentDeregisterResponse,
+    { othersNeed: 'admin' },
   ),
   connectAgent: reading(
     '/agents/connect',
@@ -60,7 +64,7 @@ export const AGENT_OPERATIONS = {
     'own',
     'WebSocket upgrade for connected agents, on the mesh address (wss, subprotocol service.v1)',
     AnyObject,
-    [400, 401, 403, 404, 409, 426, 503],
+    { statuses: [400, 401, 403, 404, 409, 426, 503] },
   ),
   getConnection: operation(
     '/agents/get_connection',
@@ -70,6 +74,7 @@ export const AGENT_OPERATIONS = {
     'Read how an agent is reached, and how its dispatches fared',
     agents.AgentGetByIdRequest,
     agents.AgentConnectionResponse,
+    EXTENSION,
   ),
   getConnectionStats: operation(
     '/agents/get_connection_stats',
@@ -79,6 +84,7 @@ export const AGENT_OPERATIONS = {
     'Count agents by mode, status and transport',
     agents.ConnectionStatsRequest,
     agents.ConnectionStatsResponse,
+    EXTENSION,
   ),
   allowType: operation(
     '/agents/allow_type',
@@ -88,6 +94,7 @@ export const AGENT_OPERATIONS = {
     'Put an agent type on the list of those that may join; without a list every type may',
     agents.AgentTypeRequest,
     agents.AllowTypeResponse,
+    EXTENSION,
   ),
   disallowType: operation(
     '/agents/disallow_type',
@@ -97,5 +104,15 @@ export const AGENT_OPERATIONS = {
     'Keep an agent type out and deregister its instances',
     agents.AgentTypeRequest,
     agents.DisallowTypeResponse,
+    EXTENSION,
+  ),
+  setDefaultType: operation(
+    '/agents/set_default',
+    'Agents',
+    'admin',
+    'forbidden',
+    'Set the agent type that gets messages which name no target',
+    agents.SetDefaultTypeRequest,
+    agents.SetDefaultTypeResponse,
   ),
 } as const;

@@ -16,17 +16,26 @@ export interface Operation<Request extends z.ZodType = z.ZodType, Response exten
   access: Scope | 'public' | 'optional';
   /** What a token that acts as an agent may do with it. */
   agents: AgentAccess;
+  /** What a token needs that does not stand for the agent's own type; `access` is enough for one that does. */
+  othersNeed?: Scope;
   /** The body; an absent one counts as `{}` where no field is required. Absent for GET. */
   request?: Request;
+  /** What may stand behind the `?` of a GET. */
+  query?: z.ZodObject;
   response: Response;
   /** Statuses beyond 200. */
   statuses: readonly number[];
   /** An addition to the specification: may change without notice (specification section 9). */
   experimental?: boolean;
+  /** Takes `A2A-Version` as a header or in the query. */
+  a2aVersions?: boolean;
 }
 
 const USUAL = [400, 401, 403, 404, 408, 413, 429, 500, 502, 503] as const;
 const OPEN = [500, 503] as const;
+
+/** What an operation says of itself beside its line. */
+type Extra = Partial<Pick<Operation, 'statuses' | 'experimental' | 'othersNeed' | 'a2aVersions'>>;
 
 /** A POST; the schemas keep their types. */
 export function operation<Request extends z.ZodType, Response extends z.ZodType>(
@@ -37,7 +46,7 @@ export function operation<Request extends z.ZodType, Response extends z.ZodType>
   summary: string,
   request: Request,
   response: Response,
-  extra: { statuses?: readonly number[]; experimental?: boolean } = {},
+  extra: Extra = {},
 ) {
   const statuses = [...USUAL, ...(extra.statuses ?? [])].sort((one, other) => one - other);
   return {
@@ -62,7 +71,17 @@ export function reading<Response extends z.ZodType>(
   agents: AgentAccess,
   summary: string,
   response: Response,
-  statuses: readonly number[] = OPEN,
+  extra: Extra = {},
 ) {
-  return { method: 'GET', path, tag, access, agents, summary, response, statuses } satisfies Operation;
+  return {
+    method: 'GET',
+    path,
+    tag,
+    access,
+    agents,
+    summary,
+    response,
+    statuses: OPEN,
+    ...extra,
+  } satisfies Operation;
 }

@@ -3,7 +3,7 @@ import { RpcRequest, Task } from './a2a.js';
 import { AgentCardResponse } from './agent-card.js';
 import { AGENT_OPERATIONS } from './agent-operations.js';
 import * as auth from './auth.js';
-import { HealthResponse } from './health.js';
+import { HealthQuery, HealthResponse } from './health.js';
 import * as messages from './messages.js';
 import { operation, reading } from './operation.js';
 import * as sessions from './sessions.js';
@@ -39,6 +39,7 @@ export const OPERATIONS = {
     'open',
     'The public keys that verify tokens of this platform',
     Jwks,
+    EXTENSION,
   ),
   createCredential: operation(
     '/credentials/create',
@@ -108,6 +109,7 @@ export const OPERATIONS = {
     'Read a session',
     sessions.SessionGetByIdRequest,
     sessions.SessionGetByIdResponse,
+    EXTENSION,
   ),
   closeSession: operation(
     '/sessions/close',
@@ -136,7 +138,7 @@ export const OPERATIONS = {
     'Add an agent of a type to a session',
     sessions.SessionInviteRequest,
     sessions.SessionInviteResponse,
-    CONFLICT,
+    { ...EXTENSION, ...CONFLICT },
   ),
 
   send: operation(
@@ -144,9 +146,10 @@ export const OPERATIONS = {
     'Messages',
     'read',
     'own',
-    'A2A 0.3 and 1.0 over JSON-RPC, by the header A2A-Version; streams are server-sent events',
+    'A2A 0.3 and 1.0 over JSON-RPC, by A2A-Version; streams are server-sent events',
     RpcRequest,
     RpcResponse,
+    { a2aVersions: true },
   ),
   getMessages: operation(
     '/messages/get',
@@ -210,7 +213,10 @@ export const OPERATIONS = {
     telemetry.GetEventsResponse,
   ),
 
-  health: reading('/health', 'Platform', 'public', 'open', 'Health of the platform', HealthResponse),
+  health: {
+    ...reading('/health', 'Platform', 'public', 'open', 'Health of the platform', HealthResponse),
+    query: HealthQuery,
+  },
   agentCard: reading(
     '/.well-known/agent-card.json',
     'Platform',
@@ -218,7 +224,7 @@ export const OPERATIONS = {
     'open',
     'The A2A agent card: 0.3, or 1.0 by A2A-Version; with a token, the skills of its fleet',
     AgentCardResponse,
-    [304, 401, 500, 503],
+    { statuses: [304, 401, 500, 503], a2aVersions: true },
   ),
-  openapi: reading('/openapi.json', 'Platform', 'public', 'open', 'This description', AnyObject),
+  openapi: reading('/openapi.json', 'Platform', 'public', 'open', 'This description', AnyObject, EXTENSION),
 } as const;

@@ -38,8 +38,8 @@ async function takeOver(context: MeshContext, connection: Connection, hello: Hel
   await settled(inflight.ofAgent(agentKey));
   const opened = await context.registrations.run(() => open(context, connection, hello, resumes?.epoch ?? null));
   if (!opened) {
-    const message = 'The instance is no longer registered, or its type may not join any more.';
-    return connection.socket.fail('INSTANCE_ID_MISMATCH', message, CLOSE_CODES.INSTANCE_ID_MISMATCH);
+    const message = 'The instance was deregistered, or its type may not join any more.';
+    return connection.socket.fail('DEREGISTERED', message, CLOSE_CODES.DEREGISTERED);
   }
   if (resumes) resumes.handOver();
   else previous?.happen(previous.state === 'SUSPENDED' ? 'hello_without_match' : 'replaced');

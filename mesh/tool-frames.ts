@@ -10,7 +10,7 @@ import { agentKeyOf, type Registry } from './registry.js';
 import { busy, type ToolCalls } from './tool-calls.js';
 import type { Hand } from './tool-hands.js';
 import type { PlacedCall } from './tool-link.js';
-import { type Outcome, refusal, sized, unsent } from './tool-result.js';
+import { failureOf, type Outcome, refusal, sized, unsent } from './tool-result.js';
 import type { Work } from './tool-work.js';
 
 type CallFrame = Extract<AgentFrame, { type: 'tool_call' }>;
@@ -63,18 +63,17 @@ export class AgentTools {
   }
 
   /** Takes the result of a call that the agent was answering. */
-  answered(connection: Connection, { reply_to, payload }: ResultFrame): void {
+  answered(connection: Connection, { reply_to, payload }: Pick<ResultFrame, 'reply_to' | 'payload'>): void {
     const hand = this.#calls.hands.get(reply_to, connection.agentKey);
     if (hand) hand.settle({ sent: true, result: sized(payload) });
     else this.#answerUnopened(connection, reply_to);
   }
 
   /** Takes an error about a call: that of a tool that failed, or of a caller that withdraws. @returns false when it is about none */
-  failed(connection: Connection, { reply_to, payload }: ErrorFrame): boolean {
-    const { code, message, retryable } = payload;
+  failed(connection: Connection, { reply_to, payload }: Pick<ErrorFrame, 'reply_to' | 'payload'>): boolean {
     const hand = this.#calls.hands.get(reply_to, connection.agentKey);
     if (hand) {
-      hand.settle({ sent: true, result: { ok: false, error: { code, message: message || code, retryable } } });
+      hand.settle({ sent: true, result: failureOf(payload) });
       return true;
     }
     const withdrawn = this.#open.get(connection)?.get(reply_to);

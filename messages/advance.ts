@@ -8,9 +8,12 @@ import { type Route, routeMessage, type SessionBinding } from './route.js';
 import type { DispatchRow, InputRequestRow, MessageRow } from './rows.js';
 import { countMoved, isOwn } from './session-end.js';
 import { retryDelayMs, type Step } from './step.js';
+import { targetWaitedText } from './targets.js';
 
 /** After a human has decided, an agent may take this many times longer to come back: the decision must not be lost to a restart. */
 const RESOLVED_WAIT_FACTOR = 10;
+/** So many times the wait a message is still given to an agent that is free, when what took its time was the platform itself. */
+const LATE_FACTOR = 10;
 
 async function afterEnd(tx: Tx, row: MessageRow): Promise<Step> {
   const done: Step = { kind: 'done', state: row.state, agent_type: row.agent_type };
@@ -52,11 +55,9 @@ function routeWait(row: MessageRow, queueWaitMs: number, now: Date): { since: Da
   return { since, waitedMs, leftMs: (row.resolution ? queueWaitMs * RESOLVED_WAIT_FACTOR : queueWaitMs) - waitedMs };
 }
 
-async function giveUp(tx: Tx, row: MessageRow): Promise<Step> {
-  await finishFailed(tx, row, {
-    code: 'TARGET_UNAVAILABLE',
-    message: 'No agent was free to take the message in time.',
-  });
+async function giveUp(tx: Tx, row: MessageRow, session: SessionBinding, waitedMs: number): Promise<Step> {
+  const message = await targetWaitedText(tx, row, session, waitedMs);
+  await finishFailed(tx, row, { code: 'TARGET_UNAVAILABLE', message });
   return { kind: 'done', state: 'failed', agent_type: row.agent_type };
 }
 
@@ -154,8 +155,11 @@ async function decide(
   if (request) return awaitInput(tx, row, request, now);
   const open = await openDispatchOf(tx, row);
   if (open) return dispatchStep(row, open, now);
-  if (routeWait(row, queueWaitMs, now).leftMs <= 0) return giveUp(tx, row);
+  const { leftMs, waitedMs } = routeWait(row, queueWaitMs, now);
+  if (waitedMs >= (waitedMs + leftMs) * LATE_FACTOR) return giveUp(tx, row, session, waitedMs);
   const route = await routeMessage(tx, row, session);
+  // Time that went by in a queue or with a node that died is no reason to fail what an agent can take now.
+  if (leftMs <= 0 && (!route || route.agent.unreachable)) return giveUp(tx, row, session, waitedMs);
   if (!route) return noAgent(tx, row, queueWaitMs, now);
   return dispatchStep(row, await openDispatch(tx, row, session, route), now);
 }

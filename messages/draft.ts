@@ -4,13 +4,13 @@ import { LIMITS } from '../contracts/limits.js';
 import { textOf } from '../contracts/parts.js';
 import { actsAs } from '../contracts/permissions.js';
 import { newId } from '../runtime/ids.js';
+import type { NewMessage } from './accept-transaction.js';
 import { fingerprint } from './fingerprint.js';
 import type { PreparedPush } from './push-configs.js';
 import type { MessageRow } from './rows.js';
 import { RpcError } from './rpc-error.js';
 import type { Target } from './target-agent.js';
 import { traceFrom } from './trace.js';
-import type { NewMessage } from './transactions.js';
 
 /** How the message came in. */
 export interface AcceptContext {

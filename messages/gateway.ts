@@ -16,6 +16,7 @@ import { type Resolved, resolveMessage } from './resolve.js';
 import type { LiveMessage, ShortWay } from './short-way.js';
 import { type StreamItem, type StreamOptions, streamTask } from './stream.js';
 import { findTask, listTasks, type TaskPage, type TaskQuery } from './task-list.js';
+import { WaitingBound } from './waiting-bound.js';
 import { type JustAccepted, type TaskWait, waitForTask } from './watch.js';
 
 /** What the API does with messages. Errors: PlatformError, and RpcError where only `/send` can meet it. */
@@ -54,12 +55,14 @@ export interface Gateway {
  */
 export function createGateway(core: MessageCore, shortWay: () => ShortWay | null = () => null): Gateway {
   const reads = createMessageReads(core.db);
-  const bound = new InFlightBound(core.limits.tenantMaxInFlight);
+  const inFlight = new InFlightBound(core.limits.tenantMaxInFlight);
+  const waiting = new WaitingBound(core.limits.tenantMaxWaiting);
   return {
     accept: async (caller, params, context) => {
       await requireOwnContext(core.db, caller, params.message.contextId);
       const placed = await withDestination(core.db, caller, params, context);
-      const accepted = await acceptInContext({ core, shortWay: shortWay(), bound }, caller, params, placed);
+      const acceptance = { core, shortWay: shortWay(), inFlight, waiting };
+      const accepted = await acceptInContext(acceptance, caller, params, placed);
       if (accepted.duplicate) await requireOwnRepeat(core.db, caller, accepted.message_id);
       return accepted;
     },

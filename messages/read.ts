@@ -3,6 +3,7 @@ import { actsAs, isOwnMessage, type Reader } from '../contracts/permissions.js';
 import { ownMessages } from '../db/own.js';
 import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
+import { readable, readableRequest } from './readable.js';
 import type { InputRequestRow, MessageRow } from './rows.js';
 import { recordOf } from './task.js';
 
@@ -23,7 +24,7 @@ export async function openRequests(
     `SELECT * FROM input_requests WHERE tenant_id = $1 AND message_id = ANY($2) AND state = 'pending'`,
     [tenantId, messageIds],
   );
-  return new Map(rows.map((row) => [row.message_id, row]));
+  return new Map(rows.map((row) => [row.message_id, readableRequest(row)]));
 }
 
 /** Reads one message; null when the tenant has none of that id. `lock` holds the row until the transaction ends. */
@@ -37,14 +38,14 @@ export async function readMessage(
     `SELECT * FROM messages WHERE tenant_id = $1 AND message_id = $2${lock ? ' FOR UPDATE' : ''}`,
     [tenantId, messageId],
   );
-  return row ? withRequest(tx, row) : null;
+  return row ? withRequest(tx, readable(row)) : null;
 }
 
 /** As `readMessage` in a transaction of its own, which mostly is one round trip. */
 export async function findMessage(db: Db, tenantId: string, messageId: string): Promise<MessageWithRequest | null> {
   const [row] = await db.call<MessageRow & Record<string, unknown>>('find_message', FIND, [tenantId, messageId]);
   if (row?.state === 'input-required') return db.tenant(tenantId, (tx) => readMessage(tx, tenantId, messageId));
-  return row ? { row, request: null } : null;
+  return row ? { row: readable(row), request: null } : null;
 }
 
 const FIND = 'SELECT * FROM find_message($1, $2)';
@@ -65,7 +66,7 @@ export async function withRequest(tx: Tx, row: MessageRow): Promise<MessageWithR
 async function asRecords(tx: Tx, tenantId: string, rows: MessageRow[]): Promise<MessageRecord[]> {
   const waiting = rows.filter((row) => row.state === 'input-required').map((row) => row.message_id);
   const requests = await openRequests(tx, tenantId, waiting);
-  return rows.map((row) => recordOf(row, requests.get(row.message_id) ?? null));
+  return rows.map((row) => recordOf(readable(row), requests.get(row.message_id) ?? null));
 }
 
 /** The reads behind `/messages/get`, `get_by_id` and `pending`. */

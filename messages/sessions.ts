@@ -31,7 +31,7 @@ export interface Sessions {
   invite(caller: Caller, body: SessionInviteRequest): Promise<SessionAgent>;
   /** @throws PlatformError NOT_FOUND, SESSION_CLOSED */
   close(caller: Caller, sessionId: string, reason?: string): Promise<void>;
-  /** Cancels what is in flight; the sessions stay usable. @throws PlatformError NOT_FOUND when none of them exists */
+  /** Cancels what is in flight; the sessions stay usable. Those that have ended do not count. @throws PlatformError NOT_FOUND when none of them exists */
   interrupt(caller: Caller, ids: string[]): Promise<{ requested: number; interrupted: number; session_ids: string[] }>;
   list(
     reader: Reader,
@@ -107,16 +107,21 @@ async function closeSession(core: MessageCore, caller: Caller, sessionId: string
 async function interruptSessions(core: MessageCore, caller: Caller, ids: string[]) {
   const unique = [...new Set(ids)];
   const interrupted: string[] = [];
+  const ended: string[] = [];
   for (const sessionId of unique) {
-    const canceled = await core.db.tenant(caller.tenant_id, async (tx) => {
+    const { status, canceled } = await core.db.tenant(caller.tenant_id, async (tx) => {
       const session = await lockOwnSession(tx, caller, sessionId);
-      return session && cancelSessionMessages(tx, caller.tenant_id, sessionId, 'interrupted');
+      const active = session?.status === 'active';
+      return {
+        status: session?.status,
+        canceled: active ? await cancelSessionMessages(tx, caller.tenant_id, sessionId, 'interrupted') : [],
+      };
     });
-    if (!canceled) continue;
-    interrupted.push(sessionId);
+    if (status !== undefined) (status === 'active' ? interrupted : ended).push(sessionId);
     for (const ref of canceled) announceCanceled(core, ref);
   }
-  if (interrupted.length === 0) throw new PlatformError('NOT_FOUND', 'There is no session of these ids.');
+  if (interrupted.length + ended.length === 0)
+    throw new PlatformError('NOT_FOUND', 'There is no session of these ids.');
   return { requested: unique.length, interrupted: interrupted.length, session_ids: interrupted };
 }
 

@@ -4,6 +4,7 @@ import { actsAs, type Reader } from '../contracts/permissions.js';
 import { ownMessages } from '../db/own.js';
 import type { Db } from '../db/pool.js';
 import { findOwnMessage, openRequests } from './read.js';
+import { readable } from './readable.js';
 import { RpcError } from './rpc-error.js';
 import { type TaskRow, taskOf } from './task.js';
 
@@ -64,7 +65,7 @@ const MICROSECONDS = '(extract(epoch FROM updated_at) * 1000000)::bigint';
 const FILTER = `tenant_id = $1 AND ($2::text IS NULL OR session_id = $2) AND ($3::text IS NULL OR state = $3)
   AND ($4::timestamptz IS NULL OR updated_at >= $4) AND ${ownMessages('m', '$5')}`;
 /** Only what tasks show is read, and artifacts where they are wanted: a page of them can be large. */
-const COLUMNS = `message_id, session_id, client_message_id, state, parts, turns, status_message, agent_type, instance_id, trace_id,
+const COLUMNS = `message_id, session_id, client_message_id, state, parts, turns, status_message, agent_type, want_agent_type, instance_id, trace_id,
   usage, error_code, error_message, updated_at, CASE WHEN $6 THEN artifacts ELSE '[]' END AS artifacts,
   ${MICROSECONDS}::text AS place`;
 const PAGE = `SELECT ${COLUMNS} FROM messages m WHERE ${FILTER}
@@ -98,7 +99,7 @@ export async function listTasks(db: Db, reader: Reader, query: TaskQuery): Promi
     const last = rows.length > shown.length ? shown.at(-1) : undefined;
     return {
       tasks: shown.map((row) => {
-        const { artifacts, ...task } = taskOf(row, requests.get(row.message_id) ?? null, query);
+        const { artifacts, ...task } = taskOf(readable(row), requests.get(row.message_id) ?? null, query);
         return query.includeArtifacts && artifacts ? { ...task, artifacts } : task;
       }),
       nextPageToken: last ? writeToken([last.place, last.message_id]) : '',

@@ -1,10 +1,11 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { ensureDefaultType } from '../db/tenants.js';
 import { boundLog } from '../embedded/log-file.js';
 import { type Config, readConfig } from '../runtime/config.js';
 import { errorMessage } from '../runtime/errors.js';
 import { createLogger, type Logger } from '../runtime/logger.js';
-import { EXAMPLES, startExamples } from './examples.js';
+import { DEFAULT_EXAMPLE, EXAMPLES, startExamples, untilRegistered } from './examples.js';
 import { type Infrastructure, openInfrastructure } from './infrastructure.js';
 import { type Platform, startPlatform } from './platform.js';
 import { type RunOptions, readArguments } from './roles.js';
@@ -75,7 +76,9 @@ async function runExamples(
 ): Promise<{ stop(): Promise<void> } | undefined> {
   if (config.FLEET_EXAMPLES === 'off' || !platform.baseUrl) return undefined;
   const { foundation } = platform;
-  const own = await ensureExampleCredential(foundation, config.FLEET_DATA_DIR, credential.tenant_id, EXAMPLES);
+  const { tenant_id } = credential;
+  const own = await ensureExampleCredential(foundation, config.FLEET_DATA_DIR, tenant_id, EXAMPLES);
+  await foundation.db.tenant(tenant_id, (tx) => ensureDefaultType(tx, tenant_id, DEFAULT_EXAMPLE));
   const environment = {
     FLEET_BASE_URL: platform.baseUrl,
     FLEET_CLIENT_ID: own.client_id,
@@ -125,6 +128,7 @@ async function run(
   if (options.development) {
     const credential = await ensureFirstCredential(platform.foundation, config.FLEET_DATA_DIR);
     examples = await runExamples(config, platform, infrastructure, credential, log);
+    if (examples) await untilRegistered(platform.foundation.db, credential.tenant_id);
     await greet(config, platform, infrastructure, credential, logFile, self);
   } else {
     say(

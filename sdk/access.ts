@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { requireApiUrl, requireCertificates } from './access-checks.js';
 
 /** Gives a valid access token; asked again when the last one nears its end, or was refused. */
 export type TokenProvider = () => string | Promise<string>;
@@ -35,13 +36,20 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /**
  * Completes what was given from the environment.
  * @param role decides which credential of a local platform is taken
- * @throws Error that names what is missing
+ * @throws Error that names what is missing, or cannot be used
  */
 export function resolveAccess(
   options: AccessOptions,
   role: Role = 'caller',
   environment: Environment = process.env,
 ): Access {
+  const access = completeAccess(options, role, environment);
+  requireApiUrl(access.url);
+  if (access.ca !== undefined) requireCertificates(access.ca);
+  return access;
+}
+
+function completeAccess(options: AccessOptions, role: Role, environment: Environment): Access {
   const url = options.url ?? environment.FLEET_BASE_URL;
   if (!url) return localAccess(options, role, environment);
   return { url, credentials: credentialsOf(options, environment), ...certificate(options, environment.FLEET_CA_FILE) };
@@ -78,5 +86,10 @@ function localAccess(options: AccessOptions, role: Role, environment: Environmen
 
 function certificate(options: AccessOptions, file: string | undefined): { ca?: string } {
   if (options.ca !== undefined) return { ca: options.ca };
-  return file ? { ca: readFileSync(file, 'utf8') } : {};
+  if (!file) return {};
+  try {
+    return { ca: readFileSync(file, 'utf8') };
+  } catch (cause) {
+    throw new Error(`The certificate authority ${file} (FLEET_CA_FILE) cannot be read.`, { cause });
+  }
 }

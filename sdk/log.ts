@@ -8,3 +8,18 @@ export interface AgentLog {
 
 /** Says nothing. */
 export const SILENT_LOG: AgentLog = { debug() {}, info() {}, warn() {}, error() {} };
+
+/** Control characters: what a line shows may come from elsewhere. */
+const CONTROL = /\p{Cc}+/gu;
+
+/** Warnings and errors on standard error, a line each; what is used when no log is given. @param name what each line begins with */
+export function stderrLog(name: string): AgentLog {
+  const write = (fields: object, text: string) => {
+    const { error, ...rest } = fields as Record<string, unknown>;
+    const facts = Object.entries(rest).filter(([, value]) => value !== undefined && value !== '');
+    const shown = facts.map(([key, value]) => `${key}=${String(value)}`).join(' ');
+    const line = `${name}: ${text}${error ? `: ${String(error)}` : ''}${shown && ` (${shown})`}`;
+    process.stderr.write(`${line.replace(CONTROL, ' ')}\n`);
+  };
+  return { debug() {}, info() {}, warn: write, error: write };
+}

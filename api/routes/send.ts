@@ -9,7 +9,7 @@ import { logFailure, toPlatformError } from '../plugins/error-contract.js';
 import { EventStream, lifetimeOf } from '../send/event-stream.js';
 import type { CallContext, WireItem } from '../send/method.js';
 import { createMethods, type MethodDeps } from '../send/methods.js';
-import { readCall, rpcFailure, rpcIdOf, rpcResult, versionOf } from '../send/rpc.js';
+import { namedVersion, readCall, rpcFailure, rpcIdOf, rpcResult, versionOf } from '../send/rpc.js';
 import { TokenWatch } from '../send/token-watch.js';
 
 type Deps = MethodDeps & Pick<ApiDeps, 'draining' | 'authenticator'>;
@@ -75,7 +75,7 @@ function refusal(error: RpcError): AsyncIterable<never> {
   return { [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(error) }) };
 }
 
-/** `/send`: A2A 0.3 and 1.0 over JSON-RPC, by the header `A2A-Version` (a2a.md). JSON-RPC errors ride on HTTP 200. */
+/** `/send`: A2A 0.3 and 1.0 over JSON-RPC, by `A2A-Version` (a2a.md). JSON-RPC errors ride on HTTP 200. */
 export function sendRoutes(app: FastifyInstance, deps: Deps): void {
   const { path, access, agents } = OPERATIONS.send;
   const methodOf = createMethods(deps);
@@ -116,7 +116,7 @@ export function sendRoutes(app: FastifyInstance, deps: Deps): void {
   };
 
   app.post(path, { config: { access, agents, rpc: true } }, async (request, reply) => {
-    const version = versionOf(request.headers['a2a-version']);
+    const version = versionOf(namedVersion(request));
     reply.header('cache-control', 'no-store');
     try {
       if (version === null) throw new RpcError('VERSION_NOT_SUPPORTED', 'This platform speaks A2A 0.3 and 1.0.');

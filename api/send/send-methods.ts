@@ -14,6 +14,8 @@ interface Taken {
   message_id: string;
   /** It was on the record before. */
   duplicate: boolean;
+  /** It has ended as it was accepted. */
+  ended: boolean;
   live: LiveMessage | null;
 }
 
@@ -51,7 +53,7 @@ export function createSendMethods({
     }
     checkAnswers(caller);
     if (wanted) await pushConfigs.set(caller, taskId, wanted, version);
-    return { ...(await gateway.followUp(caller, params)), duplicate: true, live: null };
+    return { ...(await gateway.followUp(caller, params)), duplicate: true, ended: false, live: null };
   }
 
   return {
@@ -64,7 +66,7 @@ export function createSendMethods({
         blocking,
         ...(historyLength !== undefined && { historyLength }),
       };
-      const accepted = taken.duplicate ? null : taken;
+      const accepted = taken.duplicate || taken.ended ? null : taken;
       return gateway.waitForTask(context.caller.tenant_id, taken.message_id, wait, accepted);
     },
 

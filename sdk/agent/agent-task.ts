@@ -73,6 +73,8 @@ export interface AgentTask {
   readonly messageId: string;
   readonly dispatchId: string;
   readonly skillId: string | undefined;
+  /** What the caller calls the skill with (`metadata.args`). */
+  readonly args?: Readonly<Record<string, unknown>> | undefined;
   /** Rises when the same message is given again. */
   readonly attempt: number;
   /** Present when this message was asked about before, and a human answered. */

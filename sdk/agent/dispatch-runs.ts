@@ -74,6 +74,7 @@ export class DispatchRuns {
   /** An `error` frame: the mesh has ended the dispatch that it is about, where it is about one. */
   endedByMesh(frameId: string, code: string): void {
     this.#answered.delete(frameId);
+    this.#settle();
     const run = this.#running.get(frameId);
     if (!run) return;
     this.#log.info({ dispatch_id: run.dispatch.dispatch_id, code }, 'dispatch ended by the mesh');
@@ -89,9 +90,15 @@ export class DispatchRuns {
     this.#answered.clear();
   }
 
-  /** Settles when no handler is running and every answer was handed to the connection. */
+  /** No handler is running, and every answer was handed to the present connection. */
+  get isIdle(): boolean {
+    const isUnsent = (run: DispatchRun) => !run.isAborted && run.outcomeSentAtMs === null;
+    return this.#running.size === 0 && ![...this.#answered.values()].some(isUnsent);
+  }
+
+  /** Settles when it is idle. */
   async idle(): Promise<void> {
-    if (!this.#isIdle()) await new Promise<void>((resolve) => this.#idle.push(resolve));
+    if (!this.isIdle) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
   #start(frameId: string, dispatch: DispatchPayload, sink: FrameSink): void {
@@ -111,13 +118,8 @@ export class DispatchRuns {
     this.#settle();
   }
 
-  #isIdle(): boolean {
-    const isUnsent = (run: DispatchRun) => !run.isAborted && run.outcomeSentAtMs === null;
-    return this.#running.size === 0 && ![...this.#answered.values()].some(isUnsent);
-  }
-
   #settle(): void {
-    if (this.#idle.length > 0 && this.#isIdle()) for (const resolve of this.#idle.splice(0)) resolve();
+    if (this.#idle.length > 0 && this.isIdle) for (const resolve of this.#idle.splice(0)) resolve();
   }
 
   #busy(): { code: string; message: string } | null {

@@ -4,7 +4,7 @@ import type { AgentTask, Answer, Output, TaskResult } from './agent-task.js';
 
 /** Answers a message. What it throws becomes `HANDLER_ERROR`. */
 export type MessageHandler = (task: AgentTask) => Answer;
-/** Answers a message to a skill. `input`: what the skill's schema read from the message's data. */
+/** Answers a message to a skill. `input`: what the skill's schema read from the caller's `args`, or else the message's data. */
 export type SkillHandler<Input> = (task: AgentTask, input: Input) => Answer;
 
 /** A skill as the agent card tells of it. */
@@ -15,7 +15,7 @@ export interface SkillOptions<Schema extends z.ZodType = z.ZodType> {
   description?: string;
   tags?: string[];
   examples?: string[];
-  /** Reads the message's first data part, `{}` where it has none. What does not fit fails with `INVALID_DISPATCH`. */
+  /** Reads the caller's `args`, or else the message's first data part, or else `{}`. What does not fit fails with `INVALID_DISPATCH`. */
   input?: Schema;
 }
 
@@ -58,7 +58,7 @@ function nobodyFor({ skillId }: AgentTask): string {
 }
 
 function inputOf(task: AgentTask): unknown {
-  return task.parts.find((part) => part.kind === 'data')?.data ?? {};
+  return task.args ?? task.parts.find((part) => part.kind === 'data')?.data ?? {};
 }
 
 function isGenerator(answer: unknown): answer is AsyncGenerator<Output, TaskResult, void> {

@@ -30,6 +30,7 @@ export class HostedTask {
   readonly #output: TaskOutput;
   #listener: ChunkListener | null = null;
   #outcome: Outcome | null = null;
+  #isOwed = false;
 
   /** @param listener hears the chunks from the first on */
   constructor(dispatch: DispatchPayload, work: HostedWork, listener: ChunkListener | null) {
@@ -43,9 +44,15 @@ export class HostedTask {
     return this.#outcome !== null;
   }
 
+  /** Nobody has taken the outcome yet, and somebody may come for it. */
+  get isOwed(): boolean {
+    return this.#isOwed;
+  }
+
   /** Nobody reads the chunks any more; the answer is kept. */
   unheard(): void {
     this.#listener = null;
+    this.#isOwed = true;
   }
 
   /** Ends it; the handler's signal aborts with an error whose message is `code`. */
@@ -55,6 +62,7 @@ export class HostedTask {
 
   /** The A2A task as it is now. */
   snapshot(): Task {
+    if (this.#outcome) this.#isOwed = false;
     return this.#outcome ? taskOfOutcome(this.#outcome, this.dispatch) : taskIn('working', this.dispatch);
   }
 

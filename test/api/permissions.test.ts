@@ -176,6 +176,7 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
   getConnectionStats: { ...forbidden, needs: 'read', tenant: 'allowed', body: () => ({}) },
   allowType: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => ({ agent_type: 'worker' }) },
   disallowType: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => ({ agent_type: 'nobody' }) },
+  setDefaultType: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => ({ agent_type: null }) },
 
   callTool: { ...open, needs: 'full', tenant: 'empty', body: () => ({ tool: 'fleet.get_agents' }) },
   getEvents: { ...forbidden, needs: 'read', tenant: 'allowed', body: () => ({}) },

@@ -39,7 +39,7 @@ export class HostedBench {
       bus: createMemoryBus({ log }),
       log,
       waker: { message: () => undefined, session: () => undefined },
-      limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000 },
+      limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000, tenantMaxWaiting: 1_000 },
     };
     onTestFinished(() => this.core.bus.close());
     this.gateway = createGateway(this.core);

@@ -38,7 +38,7 @@ beforeEach(async () => {
     bus,
     log,
     waker: { message: ({ message_id }) => called.push(message_id), session: () => undefined },
-    limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000 },
+    limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000, tenantMaxWaiting: 1_000 },
   };
   sessions = createSessions(core);
   gateway = createGateway(core);
@@ -56,11 +56,11 @@ beforeEach(async () => {
   await database.query(`INSERT INTO tenants (tenant_id, name) VALUES ($1, 'test')`, [tenant_id]);
 });
 
-async function agent(type: string, max: number): Promise<void> {
+async function agent(type: string, max: number, instance = type): Promise<void> {
   await database.query(
     `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, public_url, status, max_concurrent_sessions)
-     VALUES ($1, $2, $2, 'hosted', 'http://192.0.2.1/', 'available', $3)`,
-    [caller.tenant_id, type, max],
+     VALUES ($1, $4, $2, 'hosted', 'http://192.0.2.1/', 'available', $3)`,
+    [caller.tenant_id, type, max, instance],
   );
 }
 
@@ -162,12 +162,12 @@ test('a session is counted again when its instance comes back after a deregistra
 
 test('full agents never hide a free one, however many they are', async () => {
   for (let n = 0; n < 60; n += 1) {
-    await agent(`full-${n}`, 1);
-    await open(`full-${n}`);
+    await agent('x', 1, `full-${n}`);
+    await open('x');
   }
-  await agent('free', 100);
-  await open('free');
-  await open('free');
+  await agent('x', 100, 'free');
+  await open('x');
+  await open('x');
   const step = await advance(core, await send(undefined));
   expect(step).toMatchObject({ kind: 'dispatch', instance_id: 'free' });
 });

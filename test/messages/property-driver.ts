@@ -73,7 +73,7 @@ export class PropertyDriver {
       bus: createMemoryBus({ log }),
       log,
       waker: { message: () => undefined, session: () => undefined },
-      limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000 },
+      limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000, tenantMaxWaiting: 1_000 },
     };
     this.gateway = createGateway(this.core);
     this.sessions = createSessions(this.core);

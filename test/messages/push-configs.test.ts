@@ -35,7 +35,7 @@ beforeAll(async () => {
     bus,
     log,
     waker: { message: () => undefined, session: () => undefined },
-    limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000 },
+    limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000, tenantMaxWaiting: 1_000 },
   };
   gateway = createGateway(core);
   const tenant_id = newId('ten');
@@ -49,6 +49,11 @@ beforeAll(async () => {
     exp: 0,
   };
   await database.query(`INSERT INTO tenants (tenant_id, name) VALUES ($1, 'test')`, [tenant_id]);
+  await database.query(
+    `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, status, max_concurrent_sessions)
+     VALUES ($1, 'worker-1', 'worker', 'connected', 'offline', 0)`,
+    [tenant_id],
+  );
 });
 afterAll(async () => {
   await outbound.close();

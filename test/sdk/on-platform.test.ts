@@ -123,6 +123,24 @@ test('a hosted agent is registered, streams, asks a human and gets the answer, a
   expect(((await instance()).agent as { status: string }).status).toBe('draining');
 });
 
+test.each(['connected', 'hosted'])(
+  'a skill of a %s agent is called with args, else with the data of the message',
+  async (mode) => {
+    const type = `adder-${mode}`;
+    const input = z.object({ a: z.number(), b: z.number() });
+    const agent = agentOf(type).skill(
+      { id: 'sum', input },
+      (task, { a, b }) => `${a + b} ${JSON.stringify(task.args)}`,
+    );
+    await (mode === 'hosted' ? agent.serve() : agent.connect());
+    const client = caller();
+    const data = [{ kind: 'data' as const, data: { a: 1, b: 1 } }];
+    const sum = async (more: object) => answerOf(await client.send(data, to(type, { skill_id: 'sum', ...more })));
+    expect(await sum({ args: { a: 2, b: 3 } })).toBe('5 {"a":2,"b":3}');
+    expect(await sum({})).toBe('2 undefined');
+  },
+);
+
 test('a stream whose connection is cut goes on where it was, without a gap or a repeat', async () => {
   const go = gate();
   const agent = agentOf('counter').onMessage(async function* () {
