@@ -3,6 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
+import { AgentsGetResponse } from '../../contracts/agents.js';
 import { textOf } from '../../contracts/parts.js';
 import {
   Agent,
@@ -82,6 +83,8 @@ test('packed and installed into an empty project, the first lines of its README 
   const environment = { PATH: process.env.PATH, FLEET_DATA_DIR: shared.platform.dataDir };
   const child = spawn(process.execPath, ['agent.js'], { cwd: project, env: environment, stdio: ['ignore', 2, 2] });
   onTestFinished(() => void child.kill('SIGKILL'));
+  const listed = () => shared.platform.client.ok('/agents/get', { agent_type: 'shouter' }, AgentsGetResponse);
+  await until(async () => (await listed()).count === 1, { what: 'the agent to register' });
   expect(answerOf(await caller().send('listen', to('shouter')))).toBe('LISTEN');
 
   const types = `import { Agent, FleetClient, z, type AgentTask, type Task } from 'agent-fleet-sdk';
