@@ -31,6 +31,8 @@ export const LIMITS = {
   chunksBufferedPerDispatch: 256,
   chunkBytesBufferedPerDispatch: 1024 * 1024,
   consecutiveFailuresUnhealthy: 3,
+  /** Sessions that an agent may report that it serves. */
+  reportedSessionsMax: 1_000_000,
   heartbeatStaleMs: 90_000,
   agentReapMs: 600_000,
   hostedTokenSeconds: 60,

@@ -1,12 +1,10 @@
 import type { AgentInstance, AgentRegisterRequest, AgentStatus, DeploymentMode } from '../contracts/agents.js';
 import { PlatformError } from '../runtime/errors.js';
 import { uuidv7 } from '../runtime/ids.js';
+import { reportSessions } from './agent-reports.js';
 import { deregisterAgent, type ReleaseAgent } from './deregister.js';
 import { recordEvent } from './events.js';
 import type { Tx } from './pool.js';
-
-/** What `agents.status` may hold; `busy` is derived when a row is read. */
-export type StoredStatus = Exclude<AgentStatus, 'busy'>;
 
 /** A row of `agents`, as far as registration and health look at it. */
 export interface AgentRow {
@@ -14,7 +12,8 @@ export interface AgentRow {
   instance_id: string;
   agent_type: string;
   deployment_mode: DeploymentMode;
-  status: StoredStatus;
+  /** `busy` here is what the agent reported; one that is full reads `busy` as well. */
+  status: AgentStatus;
   /** The node that holds its socket; null without one. */
   mesh_id: string | null;
   max_concurrent_sessions: number;
@@ -26,7 +25,7 @@ const ROW = `tenant_id, instance_id, agent_type, deployment_mode, status, mesh_i
 
 type InstanceRow = Omit<AgentInstance, 'last_seen' | 'registered_at'> & { last_seen: Date | null; registered_at: Date };
 
-/** Agents as the API shows them: the load is counted, and who is full reads `busy` (decisions.md, Agents). */
+/** Agents as the API shows them: the load is the larger of the counted and the reported number, and who is full reads `busy` (decisions.md, Agents). */
 export const INSTANCES = `
   SELECT a.instance_id, a.agent_type, a.public_url, a.deployment_mode, a.tenant_id, a.mesh_id, l.load AS current_sessions,
          CASE WHEN a.status IN ('available', 'unknown') AND a.max_concurrent_sessions > 0 AND l.load >= a.max_concurrent_sessions
@@ -105,7 +104,7 @@ export interface Registration {
 }
 
 /** The status that a registration leads to: a live socket keeps what it says, a hosted agent counts by whether it answered. */
-function registeredStatus(registration: Registration, existing: AgentRow | undefined): StoredStatus {
+function registeredStatus(registration: Registration, existing: AgentRow | undefined): AgentStatus {
   if (registration.deployment_mode === 'hosted') return registration.reached ? 'available' : 'unknown';
   if (!existing?.mesh_id) return 'offline';
   return existing.deregistered_at ? 'available' : existing.status;
@@ -125,7 +124,7 @@ function cardText(value: unknown, maxLength: number): string | null {
   return typeof value === 'string' && value.length <= maxLength ? value : null;
 }
 
-async function upsert(tx: Tx, instanceId: string, status: StoredStatus, registration: Registration): Promise<void> {
+async function upsert(tx: Tx, instanceId: string, status: AgentStatus, registration: Registration): Promise<void> {
   const { body, agent_card: card } = registration;
   const provider = (typeof card.provider === 'object' && card.provider !== null ? card.provider : {}) as Record<
     string,
@@ -153,7 +152,7 @@ async function recordRegistration(
   tx: Tx,
   agent: AgentInstance,
   existing: AgentRow | undefined,
-  status: StoredStatus,
+  status: AgentStatus,
 ): Promise<void> {
   const { tenant_id, agent_type, instance_id } = agent;
   const before = existing?.deregistered_at ? undefined : existing;
@@ -185,7 +184,7 @@ export async function recordCapacity(
 export async function recordHealth(
   tx: Tx,
   before: Pick<AgentRow, 'tenant_id' | 'agent_type' | 'instance_id' | 'status'>,
-  status: StoredStatus,
+  status: AgentStatus,
 ): Promise<void> {
   const { tenant_id, agent_type, instance_id, status: previous_status } = before;
   const severity = status === 'unhealthy' ? 'warning' : 'info';
@@ -226,6 +225,7 @@ export async function registerAgent(
     existing = await lockAgent(tx, tenant_id, instanceId);
   }
   const status = registeredStatus(registration, existing);
+  if (registration.deployment_mode === 'hosted') await reportSessions(tx, { tenant_id, instance_id: instanceId }, 0);
   await upsert(tx, instanceId, status, registration);
   const agent = await getAgent(tx, tenant_id, instanceId);
   await recordRegistration(tx, agent, existing, status);
