@@ -1,4 +1,4 @@
-import type { MessageRecord } from '../contracts/messages.js';
+import type { MessageRecord, MessagesGetRequest } from '../contracts/messages.js';
 import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { InputRequestRow, MessageRow } from './rows.js';
@@ -47,6 +47,13 @@ export async function findMessage(db: Db, tenantId: string, messageId: string): 
 
 const FIND = 'SELECT * FROM find_message($1, $2)';
 
+/** Planned with the values: what is not asked for leaves no trace in the plan, and the expressions are those of the indexes. */
+const FILTER = `tenant_id = $1 AND ($2::text IS NULL OR session_id = $2) AND ($3::text IS NULL OR state = $3)
+  AND ($4::text IS NULL OR CASE WHEN agent_type IS NULL THEN want_agent_type ELSE agent_type END = $4)
+  AND ($5::text IS NULL OR CASE WHEN instance_id IS NULL THEN '' ELSE instance_id END = $5) AND ($6::text IS NULL OR error_code = $6)
+  AND ($7::timestamptz IS NULL OR created_at >= $7)
+  AND ($8::timestamptz IS NULL OR created_at < $8)`;
+
 /** A message's row with the request that is open on it, if one is. */
 export async function withRequest(tx: Tx, row: MessageRow): Promise<MessageWithRequest> {
   const { tenant_id, message_id } = row;
@@ -71,19 +78,17 @@ export function createMessageReads(db: Db) {
     },
 
     /** A page of messages, newest first; `count` is the total. */
-    async list(
-      tenantId: string,
-      query: { session_id?: string; state?: string; page: number; page_size: number },
-    ): Promise<{ count: number; messages: MessageRecord[] }> {
-      const filter = `tenant_id = $1 AND ($2::text IS NULL OR session_id = $2) AND ($3::text IS NULL OR state = $3)`;
-      const values = [tenantId, query.session_id ?? null, query.state ?? null];
+    async list(tenantId: string, query: MessagesGetRequest): Promise<{ count: number; messages: MessageRecord[] }> {
+      const { session_id, state, agent_type, instance_id, error_code, since, until } = query;
+      const filters = [session_id, state, agent_type, instance_id, error_code, since, until];
+      const values = [tenantId, ...filters.map((value) => value ?? null)];
       return db.tenant(tenantId, async (tx) => {
         const [total] = await tx.query<{ count: number }>(
-          `SELECT count(*) AS count FROM messages WHERE ${filter}`,
+          `SELECT count(*) AS count FROM messages WHERE ${FILTER}`,
           values,
         );
         const rows = await tx.query<MessageRow>(
-          `SELECT * FROM messages WHERE ${filter} ORDER BY message_id DESC LIMIT $4 OFFSET $5`,
+          `SELECT * FROM messages WHERE ${FILTER} ORDER BY message_id DESC LIMIT $9 OFFSET $10`,
           [...values, query.page_size, (query.page - 1) * query.page_size],
         );
         return { count: total?.count ?? 0, messages: await asRecords(tx, tenantId, rows) };
