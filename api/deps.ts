@@ -1,4 +1,5 @@
 import type { HealthResponse } from '../contracts/health.js';
+import type { AgentRow } from '../db/agents.js';
 import type { Db } from '../db/pool.js';
 import type { ToolDoor } from '../mesh/tool-door.js';
 import type { Gateway } from '../messages/gateway.js';
@@ -25,6 +26,8 @@ export interface ApiDeps {
   tools: ToolDoor;
   /** Called when a hosted agent of the tenant can take work, so that messages that wait for one are routed at once. */
   agentJoined: (tenantId: string, agent: { agent_type: string; instance_id: string }) => Promise<void>;
+  /** Called after agents were deregistered, with their rows of before: their sockets are to be closed at once. */
+  agentsDeregistered: (rows: AgentRow[]) => void;
   outbound: Pick<Outbound, 'request' | 'checkUrl'>;
   health: () => Promise<HealthResponse>;
   version: string;

@@ -43,7 +43,7 @@ export function mount<Request extends z.ZodType, Response extends z.ZodType>(
     app.route({
       method: operation.method,
       url: operation.path,
-      config: { access: operation.access },
+      config: { access: operation.access, agents: operation.agents },
       handler: async (request, reply) => {
         const body = operation.request ? parseBody(operation.request, request.body) : ({} as z.output<Request>);
         const answered = operation.response.parse(await handler(body, { request, reply }));

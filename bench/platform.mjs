@@ -1,12 +1,13 @@
 /** A whole platform as a process of its own, as `npm start` runs it. */
 import { spawn } from 'node:child_process';
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, existsSync, fstatSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 const START = fileURLToPath(new URL('../dist/start.js', import.meta.url));
 const READY_MS = 120_000;
+const READY_LINE = /^Ready: /m;
 const LOOK_MS = 100;
 const STOP_MS = 60_000;
 /** Settings of a platform that the surroundings may hold: they would change what is measured. */
@@ -20,18 +21,22 @@ export const POOL_MAX = 20;
 export class Platform {
   #process;
   #outputFile;
+  /** Where this process's own output begins. */
+  #outputFrom;
 
   /**
    * @param {string} dataDir made when missing
    * @param {Record<string, string>} env settings
+   * @param {string[]} args of the command line, for example its roles
    */
-  constructor(dataDir, env) {
+  constructor(dataDir, env, args = []) {
     mkdirSync(dataDir, { recursive: true });
     this.dataDir = dataDir;
     this.#outputFile = join(dataDir, 'platform.out');
     const surroundings = Object.entries(process.env).filter(([name]) => !SETTINGS.test(name));
     const output = openSync(this.#outputFile, 'a');
-    this.#process = spawn(process.execPath, [START], {
+    this.#outputFrom = fstatSync(output).size;
+    this.#process = spawn(process.execPath, [START, ...args], {
       env: {
         ...Object.fromEntries(surroundings),
         FLEET_DATA_DIR: dataDir,
@@ -51,16 +56,15 @@ export class Platform {
     return this.#process.pid;
   }
 
+  /** Waits until one with roles of its own, which writes no `dev.json`, says that it is ready. @throws as `ready` */
+  async answers() {
+    await this.#until(() => READY_LINE.test(readFileSync(this.#outputFile, 'utf8').slice(this.#outputFrom)));
+  }
+
   /** Waits for `dev.json`. @throws with the last it has written, when it ends instead */
   async ready() {
     const devFile = join(this.dataDir, 'dev.json');
-    const until = performance.now() + READY_MS;
-    while (!existsSync(devFile)) {
-      if (this.#hasEnded || performance.now() > until) {
-        throw new Error(`the platform did not start\n${readFileSync(this.#outputFile, 'utf8').slice(-2_000)}`);
-      }
-      await delay(LOOK_MS);
-    }
+    await this.#until(() => existsSync(devFile));
     this.dev = JSON.parse(readFileSync(devFile, 'utf8'));
     this.ca = readFileSync(this.dev.ca_file, 'utf8');
     const { client_id, client_secret } = this.dev;
@@ -77,6 +81,22 @@ export class Platform {
     const text = await response.text();
     if (!response.ok) throw new Error(`${path} answered ${response.status}: ${text}`);
     return JSON.parse(text);
+  }
+
+  async #until(isReady) {
+    const until = performance.now() + READY_MS;
+    while (!isReady()) {
+      if (this.#hasEnded || performance.now() > until) {
+        throw new Error(`the platform did not start\n${readFileSync(this.#outputFile, 'utf8').slice(-2_000)}`);
+      }
+      await delay(LOOK_MS);
+    }
+  }
+
+  /** As a crash would end it. */
+  async kill() {
+    this.#process.kill('SIGKILL');
+    while (!this.#hasEnded) await delay(LOOK_MS);
   }
 
   async stop() {

@@ -100,6 +100,8 @@ export const SendMetadata = z.looseObject({
   /** An instance, or else a type of agents. */
   target_agent: z.string().min(1).max(128).optional(),
   deadline_ms: z.int().min(1).max(LIMITS.deadlineMsMax).optional(),
+  /** What the skill is called with; dispatches carry it beside `skill_id`. */
+  args: z.record(z.string(), z.unknown()).optional(),
   /** As `configuration.acceptedOutputModes`, which goes first; it is kept here and told to the agent there. */
   accepted_output_modes: AcceptedOutputModes.optional(),
 });

@@ -153,6 +153,9 @@ export const ConnectionStatsResponse = z.object({ ok: z.literal(true), stats: Co
 
 /** Which type an admin decides about (decisions.md, Agents). */
 export const AgentTypeRequest = z.strictObject({ agent_type: AgentTypeOfAgents });
+/** The type for messages that name no target; null: there is none. */
+export const SetDefaultTypeRequest = z.strictObject({ agent_type: AgentTypeOfAgents.nullable() });
+export const SetDefaultTypeResponse = z.object({ ok: z.literal(true), default_agent_type: z.string().nullable() });
 export const AllowTypeResponse = z.object({ ok: z.literal(true), agent_type: z.string(), was_new: z.boolean() });
 export const DisallowTypeResponse = z.object({
   ok: z.literal(true),

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { LIMITS } from './limits.js';
+import { ANY_AGENT_TYPE } from './permissions.js';
 import {
   AgentType,
   AgentTypeOfAgents,
@@ -57,7 +58,11 @@ export type Credential = z.infer<typeof Credential>;
 export const CredentialCreateRequest = z.strictObject({
   name: z.string().min(1).max(256),
   scopes: z.array(Scope).min(1),
-  agent_types: z.array(AgentTypeOfAgents).max(100).optional(),
+  /** Which `agent_type` claims its tokens may have; `*` for any, but never `credential`. */
+  agent_types: z
+    .array(z.union([z.literal(ANY_AGENT_TYPE), AgentTypeOfAgents]))
+    .max(100)
+    .optional(),
   expires_at: Instant.optional(),
 });
 export type CredentialCreateRequest = z.infer<typeof CredentialCreateRequest>;
@@ -82,8 +87,3 @@ export const CredentialRevokeResponse = z.object({ ok: z.literal(true), credenti
 
 /** Who calls: the claims of a verified access token. */
 export type Caller = TokenClaims;
-
-/** Whether a caller's token was made for agents of a type; one that stands for no agent never is. */
-export function speaksFor(caller: Caller, agentType: string): boolean {
-  return caller.agent_type !== NO_AGENT && caller.agent_type === agentType;
-}

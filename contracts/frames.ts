@@ -79,6 +79,7 @@ export interface DispatchPayload {
   params: { message: A2aMessage; metadata?: Record<string, unknown>; configuration?: Record<string, unknown> };
   dispatch_id: string;
   skill_id?: string;
+  /** `params.metadata.args`, where the caller gave it. */
   args?: Record<string, unknown>;
   /** Milliseconds left at the time of sending. */
   deadline_ms: number;
@@ -101,14 +102,28 @@ export const DispatchChunkPayload = z.object({
   parts: z.array(Part).optional(),
   artifact: Artifact.optional(),
   append: z.boolean().optional(),
-  status_text: z.string().max(4096).optional(),
+  status_text: z.string().optional(),
   last_chunk: z.boolean().optional(),
 });
 export type DispatchChunkPayload = z.infer<typeof DispatchChunkPayload>;
 
+const AnyObject = z.record(z.string(), z.unknown());
+/** Text or any object; one that calls itself a task or a message has to be one. */
+const AgentResult = z
+  .union([z.string(), AnyObject])
+  .transform((result, context): Task | A2aMessage | string | Record<string, unknown> => {
+    const kind = typeof result === 'object' ? result.kind : undefined;
+    const schema = kind === 'task' ? AgentTask : kind === 'message' ? A2aMessage : undefined;
+    if (!schema) return result;
+    const { data, error } = schema.safeParse(result);
+    for (const issue of error?.issues ?? []) context.issues.push({ ...issue, input: result } as z.core.$ZodRawIssue);
+    return data ?? z.NEVER;
+  });
+/** An agent that keeps no contexts has none to name. */
+const AgentTask = Task.extend({ contextId: z.string().default('') });
+
 export const DispatchResultPayload = z.object({
-  // Told apart by `kind`, so that a message is not first checked as a task.
-  result: z.union([z.discriminatedUnion('kind', [Task, A2aMessage]), z.string(), z.record(z.string(), z.unknown())]),
+  result: AgentResult,
   status: z
     .object({
       state: z.enum(['completed', 'input-required', 'failed']),
@@ -120,9 +135,10 @@ export const DispatchResultPayload = z.object({
 });
 export type DispatchResultPayload = z.infer<typeof DispatchResultPayload>;
 
+/** An agent may use codes of its own: what is too long of one, and of the message, is cut off where it is read. */
 export const ErrorPayload = z.object({
-  code: z.string().min(1).max(64),
-  message: z.string().max(4096).default(''),
+  code: z.string(),
+  message: z.string().default(''),
   retryable: z.boolean().default(false),
   details: z.unknown().optional(),
 });
@@ -147,6 +163,26 @@ export const AGENT_FRAME_PAYLOADS = {
   error: ErrorPayload,
   close_request: CloseRequestPayload,
 } as const;
+
+/**
+ * Of the frames that carry content of the agent's: the frame's own schema, which is the members of the payload with their JSON types
+ * (decisions.md, Dispatch bodies). Content that does not fit its schema above fails what the frame is about, not the socket.
+ */
+export const CONTENT_FRAME_SHAPES = {
+  dispatch_chunk: DispatchChunkPayload.extend({
+    parts: z.array(z.unknown()).optional(),
+    artifact: AnyObject.optional(),
+  }),
+  dispatch_result: DispatchResultPayload.extend({
+    result: z.union([z.string(), AnyObject]),
+    status: AnyObject.optional(),
+    usage: AnyObject.optional(),
+  }),
+  tool_call: ToolCallPayload,
+  tool_result: z.object({ ok: z.boolean(), result: z.unknown().optional(), error: AnyObject.optional() }),
+  error: ErrorPayload,
+} as const;
+export type ContentFrameType = keyof typeof CONTENT_FRAME_SHAPES;
 
 /** Agent frames that answer another frame and must carry `in_reply_to`. */
 export const REPLY_FRAMES: readonly string[] = [

@@ -30,6 +30,8 @@ export const LIMITS = {
   blockedMsMax: 10_000,
   chunksBufferedPerDispatch: 256,
   chunkBytesBufferedPerDispatch: 1024 * 1024,
+  chunksAtOncePerDispatch: 20_000,
+  chunksPerSecondPerDispatch: 2_000,
   consecutiveFailuresUnhealthy: 3,
   /** Sessions that an agent may report that it serves. */
   reportedSessionsMax: 1_000_000,

@@ -67,7 +67,8 @@ export const MessageRecord = z.object({
   message_id: z.string(),
   session_id: z.string(),
   tenant_id: z.string(),
-  role: z.literal('user'),
+  /** `agent` for a message that an agent sent. */
+  role: z.enum(['user', 'agent']),
   state: MessageState,
   created_at: Timestamp,
   updated_at: Timestamp,

@@ -32,7 +32,7 @@ const STATUS_TEXTS: Record<number, string> = {
   304: 'Not modified',
   400: 'The request is not valid',
   401: 'Credentials are missing, invalid or expired',
-  403: 'The token lacks the scope',
+  403: 'The token may not do this',
   404: 'There is no such resource',
   408: 'The request took too long to arrive',
   409: 'The state of the resource forbids it',
@@ -89,30 +89,40 @@ function security(access: Operation['access']): Json[] {
   return access === 'optional' ? [{}, { bearer: [] }] : [{ bearer: [access] }];
 }
 
+function parametersOf({ path, a2aVersions, query }: Operation, writer: SchemaWriter): Json[] {
+  const inPath = [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({ name, in: 'path', required: true }));
+  const versions = a2aVersions ? ['header', 'query'].map((place) => ({ name: 'A2A-Version', in: place })) : [];
+  const inQuery = Object.entries(query?.shape ?? {}).map(([name, schema]) => ({
+    name,
+    in: 'query',
+    schema: writer.write(schema as z.ZodType, 'input'),
+  }));
+  return [...[...inPath, ...versions].map((parameter) => ({ ...parameter, schema: { type: 'string' } })), ...inQuery];
+}
+
 function describe(name: string, operation: Operation, writer: SchemaWriter): Json {
   const error = { content: { 'application/json': { schema: writer.write(ErrorBody, 'output') } } };
   const errors = operation.statuses.map((status) => [
     String(status),
     { description: STATUS_TEXTS[status] ?? 'An error', ...(status >= 400 && error) },
   ]);
-  const parameters = [...operation.path.matchAll(/:(\w+)/g)].map(([, parameter]) => ({
-    name: parameter,
-    in: 'path',
-    required: true,
-    schema: { type: 'string' },
-  }));
+  const parameters = parametersOf(operation, writer);
   const answer = { 'application/json': { schema: writer.write(operation.response, 'output') } };
   const stream = operation.path === '/send' && { 'text/event-stream': { schema: { type: 'string' } } };
+  const { othersNeed, access } = operation;
+  const whose = `Scope ${access} with a token that stands for the agent's type; any other token needs ${othersNeed}.`;
   return {
     operationId: name,
     summary: operation.summary,
+    ...(othersNeed && { description: whose }),
     tags: [operation.tag],
-    security: security(operation.access),
+    security: security(othersNeed ?? access),
     ...(operation.experimental && { 'x-experimental': true }),
     ...(parameters.length > 0 && { parameters }),
     ...(operation.request && {
       requestBody: {
-        required: true,
+        // An absent body counts as an empty one.
+        required: !operation.request.safeParse({}).success,
         content: { 'application/json': { schema: writer.write(operation.request, 'input') } },
       },
     }),

@@ -80,10 +80,11 @@ export const CALL_TOOL = operation(
   '/tools/call',
   'Tools',
   'read',
+  'own',
   'Call a tool of another agent, or of the platform, on behalf of an agent without a socket',
   ToolCallRequest,
   ToolResult,
-  { experimental: true },
+  { experimental: true, othersNeed: 'full' },
 );
 
 /** Tools of the platform's own. An agent's tool of the same name is reached by a `target` only. */

@@ -1,6 +1,7 @@
 import type { AgentConnection, AgentInstance, ConnectionStats, ConnectionStatus } from '../contracts/agents.js';
 import { AGENT_STATUSES } from '../contracts/agents.js';
-import { getAgent, INSTANCES } from './agents.js';
+import type { Reader } from '../contracts/permissions.js';
+import { getAgentFor, INSTANCES } from './agents.js';
 import { dispatchTotals } from './dispatch-totals.js';
 import type { Db, Tx } from './pool.js';
 
@@ -20,13 +21,14 @@ export function connectionStatus(
 }
 
 /** The way to one agent, and how its dispatches fared. @throws PlatformError NOT_FOUND */
-export async function getConnection(db: Db, tenantId: string, instanceId: string): Promise<AgentConnection> {
+export async function getConnection(db: Db, reader: Reader, instanceId: string): Promise<AgentConnection> {
+  const tenantId = reader.tenant_id;
   const { agent, since } = await db.tenant(tenantId, async (tx) => {
     const [row] = await tx.query<{ connected_at: Date | null }>(
       'SELECT connected_at FROM agents WHERE tenant_id = $1 AND instance_id = $2',
       [tenantId, instanceId],
     );
-    return { agent: await getAgent(tx, tenantId, instanceId), since: row?.connected_at ?? null };
+    return { agent: await getAgentFor(tx, reader, instanceId), since: row?.connected_at ?? null };
   });
   const { last_dispatch_at, ...totals } = await dispatchTotals(db, tenantId, instanceId);
   return {

@@ -1,5 +1,5 @@
 import { PlatformError } from '../runtime/errors.js';
-import { lockAgent } from './agents.js';
+import { type AgentRow, lockAgent } from './agents.js';
 import { deregisterAgent, type ReleaseAgent } from './deregister.js';
 import type { Tx } from './pool.js';
 
@@ -56,26 +56,26 @@ export async function allowType(tx: Tx, decision: TypeDecision): Promise<{ was_n
 /**
  * Keeps a type out from now on and deregisters its instances. Taking the last type off the list leaves no list: the others may join.
  * @param releaseAgent unbinds an instance's sessions in the same transaction
- * @returns whether the type was on the list, and how many instances were deregistered
+ * @returns whether the type was on the list, and the instances that were deregistered, as they were before
  */
 export async function disallowType(
   tx: Tx,
   decision: TypeDecision,
   releaseAgent: ReleaseAgent,
-): Promise<{ removed_from_policy: boolean; deregistered_count: number }> {
+): Promise<{ removed_from_policy: boolean; deregistered: AgentRow[] }> {
   const { tenant_id, agent_type } = decision;
   const before = await decide(tx, decision, false);
   const instances = await tx.query<{ instance_id: string }>(
     `SELECT instance_id FROM agents WHERE tenant_id = $1 AND agent_type = $2 AND deregistered_at IS NULL ORDER BY instance_id`,
     [tenant_id, agent_type],
   );
-  let deregistered_count = 0;
+  const deregistered: AgentRow[] = [];
   for (const { instance_id } of instances) {
     const row = await lockAgent(tx, tenant_id, instance_id);
     // It may have left, or become of another type, while its row was waited for.
     if (!row || row.deregistered_at || row.agent_type !== agent_type) continue;
     await deregisterAgent(tx, row, DISALLOWED, releaseAgent);
-    deregistered_count += 1;
+    deregistered.push(row);
   }
-  return { removed_from_policy: before === true, deregistered_count };
+  return { removed_from_policy: before === true, deregistered };
 }

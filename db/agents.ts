@@ -1,8 +1,9 @@
 import type { AgentInstance, AgentRegisterRequest, AgentStatus, DeploymentMode } from '../contracts/agents.js';
+import { isOwnType, type Reader } from '../contracts/permissions.js';
 import { PlatformError } from '../runtime/errors.js';
 import { uuidv7 } from '../runtime/ids.js';
 import { reportSessions } from './agent-reports.js';
-import { deregisterAgent, type ReleaseAgent } from './deregister.js';
+import { leaveType, type ReleaseAgent } from './deregister.js';
 import { recordEvent } from './events.js';
 import type { Tx } from './pool.js';
 
@@ -16,12 +17,14 @@ export interface AgentRow {
   status: AgentStatus;
   /** The node that holds its socket; null without one. */
   mesh_id: string | null;
+  /** Of its newest connection. */
+  connection_epoch: number;
   max_concurrent_sessions: number;
   consecutive_failures: number;
   deregistered_at: Date | null;
 }
-const ROW = `tenant_id, instance_id, agent_type, deployment_mode, status, mesh_id, max_concurrent_sessions,
-  consecutive_failures, deregistered_at`;
+const ROW = `tenant_id, instance_id, agent_type, deployment_mode, status, mesh_id, connection_epoch,
+  max_concurrent_sessions, consecutive_failures, deregistered_at`;
 
 type InstanceRow = Omit<AgentInstance, 'last_seen' | 'registered_at'> & { last_seen: Date | null; registered_at: Date };
 
@@ -38,7 +41,8 @@ function toInstance(row: InstanceRow): AgentInstance {
   return { ...row, last_seen: row.last_seen?.toISOString() ?? null, registered_at: row.registered_at.toISOString() };
 }
 
-function unknownInstance(): PlatformError {
+/** What is answered for an instance that is not there, or not the caller's to see. */
+export function unknownInstance(): PlatformError {
   return new PlatformError('NOT_FOUND', 'There is no agent of that instance_id.');
 }
 
@@ -50,6 +54,13 @@ export async function getAgent(tx: Tx, tenantId: string, instanceId: string): Pr
   ]);
   if (!row) throw unknownInstance();
   return toInstance(row);
+}
+
+/** As `getAgent`, where it is the reader's to see. @throws PlatformError NOT_FOUND */
+export async function getAgentFor(tx: Tx, reader: Reader, instanceId: string): Promise<AgentInstance> {
+  const agent = await getAgent(tx, reader.tenant_id, instanceId);
+  if (!isOwnType(reader, agent.agent_type)) throw unknownInstance();
+  return agent;
 }
 
 export interface AgentFilter {
@@ -94,6 +105,8 @@ export async function lockRegistered(tx: Tx, tenantId: string, instanceId: strin
 /** A registration whose card is at hand and whose mode is decided. */
 export interface Registration {
   tenant_id: string;
+  /** Of the caller's token. */
+  credential_id: string;
   body: AgentRegisterRequest;
   deployment_mode: DeploymentMode;
   agent_card: Record<string, unknown>;
@@ -106,18 +119,18 @@ export interface Registration {
 /** The status that a registration leads to: a live socket keeps what it says, a hosted agent counts by whether it answered. */
 function registeredStatus(registration: Registration, existing: AgentRow | undefined): AgentStatus {
   if (registration.deployment_mode === 'hosted') return registration.reached ? 'available' : 'unknown';
-  if (!existing?.mesh_id) return 'offline';
-  return existing.deregistered_at ? 'available' : existing.status;
+  return existing?.mesh_id ? existing.status : 'offline';
 }
 
 const UPSERT = `
   INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, public_url, status, max_concurrent_sessions,
-    agent_version, provider_organization, provider_url, agent_card, skills, tools, context, last_seen)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, now())
+    agent_version, provider_organization, provider_url, agent_card, skills, tools, context, credential_id, last_seen)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, now())
   ON CONFLICT (tenant_id, instance_id) DO UPDATE SET agent_type = $3, public_url = $5, status = $6,
     max_concurrent_sessions = $7, agent_version = $8, provider_organization = $9, provider_url = $10, agent_card = $11,
-    skills = $12, tools = $13, context = $14, last_seen = now(), consecutive_failures = 0, deregistered_at = NULL,
-    registered_at = CASE WHEN agents.deregistered_at IS NULL THEN agents.registered_at ELSE now() END`;
+    skills = $12, tools = $13, context = $14, credential_id = $15, last_seen = now(), consecutive_failures = 0, deregistered_at = NULL,
+    registered_at = CASE WHEN agents.deregistered_at IS NULL AND agents.agent_type = $3 THEN agents.registered_at
+      ELSE now() END`;
 
 /** A member of an agent card, where it is text of that length at most. */
 function cardText(value: unknown, maxLength: number): string | null {
@@ -145,6 +158,7 @@ async function upsert(tx: Tx, instanceId: string, status: AgentStatus, registrat
     JSON.stringify(body.skills ?? []),
     JSON.stringify(body.tools ?? []),
     JSON.stringify(body.context ?? {}),
+    registration.credential_id,
   ]);
 }
 
@@ -212,7 +226,7 @@ export async function registerAgent(
   const instanceId = body.instance_id ?? `inst_${uuidv7()}`;
   // Two first registrations of one name have no row to lock yet.
   await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`register:${tenant_id}:${instanceId}`]);
-  let existing = await lockAgent(tx, tenant_id, instanceId);
+  const existing = await lockAgent(tx, tenant_id, instanceId);
   if (existing && existing.deployment_mode !== registration.deployment_mode) {
     const message = `The instance is registered as ${existing.deployment_mode}.`;
     throw new PlatformError('DEPLOYMENT_MODE_MISMATCH', message);
@@ -220,14 +234,12 @@ export async function registerAgent(
   if (existing && existing.agent_type !== body.agent_type && !registration.may_change_type) {
     throw new PlatformError('forbidden', 'The instance belongs to another agent type.');
   }
-  if (existing && existing.agent_type !== body.agent_type) {
-    await deregisterAgent(tx, existing, 'registered as another type', releaseAgent);
-    existing = await lockAgent(tx, tenant_id, instanceId);
-  }
+  const known = existing?.agent_type === body.agent_type ? existing : undefined;
+  if (existing && !known) await leaveType(tx, existing, 'registered as another type', releaseAgent);
   const status = registeredStatus(registration, existing);
   if (registration.deployment_mode === 'hosted') await reportSessions(tx, { tenant_id, instance_id: instanceId }, 0);
   await upsert(tx, instanceId, status, registration);
   const agent = await getAgent(tx, tenant_id, instanceId);
-  await recordRegistration(tx, agent, existing, status);
+  await recordRegistration(tx, agent, known, status);
   return agent;
 }

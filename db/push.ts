@@ -1,4 +1,5 @@
 import type { A2aVersion } from '../contracts/a2a.js';
+import type { MessageOwners } from '../contracts/permissions.js';
 import type { Tx } from './pool.js';
 
 /** A message, named. */
@@ -21,14 +22,14 @@ const COLUMNS = 'config_id, url, schemes, secrets, protocol_version';
 
 /**
  * Locks a message for a change of its configs, which no change of its state can then pass.
- * @returns false when the tenant has no such message
+ * @returns whose it is; null when the tenant has no such message
  */
-export async function lockForPush(tx: Tx, of: OfMessage): Promise<boolean> {
-  const rows = await tx.query('SELECT 1 FROM messages WHERE tenant_id = $1 AND message_id = $2 FOR UPDATE', [
-    of.tenant_id,
-    of.message_id,
-  ]);
-  return rows.length > 0;
+export async function lockForPush(tx: Tx, of: OfMessage): Promise<MessageOwners | null> {
+  const [row] = await tx.query<MessageOwners & Record<string, unknown>>(
+    'SELECT agent_type, sender_agent_type FROM messages WHERE tenant_id = $1 AND message_id = $2 FOR UPDATE',
+    [of.tenant_id, of.message_id],
+  );
+  return row ?? null;
 }
 
 /** Writes a config; one of the same id is replaced. The caller holds the message's lock. */

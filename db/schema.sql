@@ -12,66 +12,99 @@ DECLARE
   agent agents;
   fitting integer := 0;
   chosen text;
+  want_type text := c.want_type;
+  -- The session has an agent of that type, which goes before a wanted instance or skill.
+  bound boolean := false;
+  failed boolean := false;
 BEGIN
   it.at := now();
+  IF c.too_many_wait THEN
+    RETURN not_accepted(c, it, 'full_waiting');
+  END IF;
   IF c.most > 0 THEN
     it.in_flight := (SELECT count(*) FROM (
-      SELECT 1 FROM messages m WHERE m.tenant_id = c.tenant_id AND m.state IN ('submitted', 'working', 'input-required') LIMIT c.most
+      SELECT 1 FROM messages m WHERE m.tenant_id = c.tenant_id AND m.state IN ('submitted', 'working') LIMIT c.most
     ) AS few);
     IF it.in_flight >= c.most THEN
-      RETURN earlier_message(c, 'full');
+      RETURN not_accepted(c, it, 'full');
+    END IF;
+  END IF;
+  IF c.most_waiting > 0 THEN
+    it.waiting := (SELECT count(*) FROM (
+      SELECT 1 FROM messages m WHERE m.tenant_id = c.tenant_id AND m.state = 'input-required' LIMIT c.most_waiting
+    ) AS few);
+    IF it.waiting >= c.most_waiting THEN
+      RETURN not_accepted(c, it, 'full_waiting');
     END IF;
   END IF;
 
   it.its_message := c.message_id;
-  IF c.context = '' THEN
-    it.its_session := c.session_id;
-    IF c.new_dispatch IS NOT NULL THEN
-      IF c.want_skill IS NULL AND c.want_instance IS NOT NULL THEN
-        chosen := c.want_instance;
-      ELSIF c.want_skill IS NULL AND c.want_type IS NOT NULL THEN
-        -- coalesce: only the index by tenant and type may be the way here, not those of registered agents of the whole platform.
-        FOR agent IN SELECT * FROM agents a WHERE a.tenant_id = c.tenant_id AND a.agent_type = c.want_type
-            AND coalesce(a.deregistered_at, 'infinity') = 'infinity' AND a.status IN ('available', 'unknown') LIMIT 2 LOOP
-          fitting := fitting + 1;
-          chosen := agent.instance_id;
-        END LOOP;
-      ELSE
-        fitting := 2;
-      END IF;
-      -- One that fits needs no comparing.
-      IF fitting > 1 THEN
-        SELECT r.instance_id INTO chosen FROM routable_agents(c.tenant_id, c.want_instance, c.want_type, c.want_skill, NULL) r LIMIT 1;
-      END IF;
-    END IF;
-  ELSE
+  it.its_session := c.session_id;
+  IF c.context <> '' THEN
     -- Closing locks the session; this holds it open until the message is on the record.
     it.its_session := c.context;
     SELECT s.status, s.explicit, s.instance_id, s.agent_type, s.user_id INTO session FROM sessions s
      WHERE s.tenant_id = c.tenant_id AND s.session_id = c.context FOR SHARE;
     IF NOT FOUND OR session.status <> 'active' THEN
-      RETURN earlier_message(c, CASE WHEN session.status IS NULL THEN 'no_session' ELSE 'session_closed' END);
+      RETURN not_accepted(c, it, CASE WHEN session.status IS NULL THEN 'no_session' ELSE 'session_closed' END);
     END IF;
     it.its_user := session.user_id;
-    IF c.new_dispatch IS NOT NULL THEN
-      -- Only the agent that the session has for this type; who joins is decided the long way.
-      IF session.agent_type = coalesce(c.want_type, session.agent_type) THEN
-        chosen := session.instance_id;
-      ELSE
-        SELECT j.instance_id INTO chosen FROM session_agents j
-         WHERE j.tenant_id = c.tenant_id AND j.session_id = c.context AND j.agent_type = c.want_type ORDER BY j.joined_at DESC LIMIT 1;
-      END IF;
+    want_type := coalesce(want_type, session.agent_type);
+  END IF;
+
+  IF coalesce(want_type, c.want_instance, c.want_skill) IS NULL THEN
+    IF c.context <> '' THEN
+      -- No agent has joined the session yet: it will be one of the type that its first message waits for.
+      SELECT m.want_agent_type INTO want_type FROM messages m
+       WHERE m.tenant_id = c.tenant_id AND m.session_id = c.context AND m.state IN ('submitted', 'working', 'input-required')
+         AND m.want_agent_type IS NOT NULL ORDER BY m.created_at, m.message_id LIMIT 1;
+    END IF;
+    want_type := coalesce(want_type, default_target(c.tenant_id));
+    IF want_type IS NULL AND c.most_waiting IS NOT NULL THEN
+      RETURN not_accepted(c, it, 'target_required');
+    END IF;
+  END IF;
+
+  IF c.context <> '' THEN
+    -- Only the agent that the session has for this type; who joins is decided the long way.
+    IF session.agent_type = want_type THEN
+      chosen := session.instance_id;
+      bound := true;
+    ELSE
+      SELECT j.instance_id INTO chosen FROM session_agents j
+       WHERE j.tenant_id = c.tenant_id AND j.session_id = c.context AND j.agent_type = want_type ORDER BY j.joined_at DESC LIMIT 1;
+      bound := FOUND;
+    END IF;
+  ELSIF c.new_dispatch IS NOT NULL THEN
+    IF c.want_skill IS NULL AND c.want_instance IS NOT NULL THEN
+      chosen := c.want_instance;
+    ELSIF c.want_skill IS NULL THEN
+      -- coalesce: only the index by tenant and type may be the way here, not those of registered agents of the whole platform.
+      FOR agent IN SELECT * FROM agents a WHERE a.tenant_id = c.tenant_id AND a.agent_type = want_type
+          AND coalesce(a.deregistered_at, 'infinity') = 'infinity' AND a.status IN ('available', 'unknown') LIMIT 2 LOOP
+        fitting := fitting + 1;
+        chosen := agent.instance_id;
+      END LOOP;
+    ELSE
+      fitting := 2;
+    END IF;
+    -- One that fits needs no comparing.
+    IF fitting > 1 THEN
+      SELECT r.instance_id INTO chosen FROM routable_agents(c.tenant_id, c.want_instance, want_type, c.want_skill, NULL) r LIMIT 1;
     END IF;
   END IF;
 
   it.verdict := 'accepted';
+  IF c.new_dispatch IS NULL THEN
+    chosen := NULL;
+  END IF;
   IF chosen IS NOT NULL THEN
     IF fitting <> 1 THEN
       SELECT * INTO agent FROM agents a WHERE a.tenant_id = c.tenant_id AND a.instance_id = chosen;
     END IF;
     IF agent.instance_id IS NULL OR agent.deregistered_at IS NOT NULL OR agent.status NOT IN ('available', 'unknown')
        OR agent.deployment_mode <> 'hosted' AND agent.mesh_id IS DISTINCT FROM c.at_mesh
-       OR agent.agent_type <> coalesce(c.want_type, agent.agent_type) THEN
+       OR agent.agent_type <> coalesce(want_type, agent.agent_type) THEN
       chosen := NULL;
     END IF;
   END IF;
@@ -110,15 +143,30 @@ BEGIN
     END IF;
   END IF;
 
+  -- Waited for is what is registered.
+  IF it.its_instance IS NULL AND c.most_waiting IS NOT NULL AND NOT target_registered(c.tenant_id, CASE WHEN NOT bound THEN c.want_instance END, want_type,
+      CASE WHEN NOT bound THEN c.want_skill END) THEN
+    IF c.unavailable IS NULL THEN
+      it := not_accepted(c, it, 'target_unknown');
+      it.its_type := want_type;
+      RETURN it;
+    END IF;
+    it.verdict := 'unavailable';
+    failed := true;
+  END IF;
+
   WITH accepted AS (
     INSERT INTO messages (tenant_id, message_id, session_id, credential_id, requested_context, client_message_id, content_hash,
         state, method, parts, metadata, user_input, want_instance_id, want_agent_type, want_skill_id, instance_id, agent_type,
-        trace_id, parent_span_id, baggage, deadline_ms, attempts, current_dispatch_id, holds_slot, wake_requested_at, started_at)
+        trace_id, parent_span_id, baggage, deadline_ms, attempts, current_dispatch_id, holds_slot, wake_requested_at, started_at,
+        sender_agent_type, error_code, error_message, completed_at)
       VALUES (c.tenant_id, c.message_id, it.its_session, c.credential, c.context, c.client_message, c.hash,
-        CASE WHEN it.its_instance IS NULL THEN 'submitted' ELSE 'working' END, c.method, c.parts, c.metadata, c.user_input,
-        c.want_instance, c.want_type, c.want_skill, it.its_instance, it.its_type, c.trace, c.parent_span, c.baggage, c.deadline_ms,
+        CASE WHEN failed THEN 'failed' WHEN it.its_instance IS NULL THEN 'submitted' ELSE 'working' END, c.method, c.parts, c.metadata,
+        c.user_input, c.want_instance, want_type, c.want_skill, it.its_instance, it.its_type, c.trace, c.parent_span, c.baggage, c.deadline_ms,
         CASE WHEN it.its_instance IS NULL THEN 0 ELSE 1 END, CASE WHEN it.its_instance IS NOT NULL THEN c.new_dispatch END,
-        it.its_instance IS NOT NULL, it.at, CASE WHEN it.its_instance IS NOT NULL THEN it.at END)
+        it.its_instance IS NOT NULL, CASE WHEN NOT failed THEN it.at END, CASE WHEN it.its_instance IS NOT NULL THEN it.at END,
+        c.sender_type, CASE WHEN failed THEN 'TARGET_UNAVAILABLE' END, CASE WHEN failed THEN c.unavailable END,
+        CASE WHEN failed THEN it.at END)
       ON CONFLICT (tenant_id, credential_id, requested_context, client_message_id) DO NOTHING RETURNING 1),
   opened AS (
     INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_by, wake_requested_at, instance_id,
@@ -136,19 +184,22 @@ BEGIN
         it.its_epoch, 1, 'open', c.want_skill, it.at, it.at + c.deadline_ms * interval '1 ms'
         FROM accepted WHERE it.its_instance IS NOT NULL)
   INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
-    SELECT c.tenant_id, c.event_ids[told.place], told.type, told.category, 'platform', 'info', it.its_session, c.trace,
+    SELECT c.tenant_id, c.event_ids[told.place], told.type, told.category, 'platform',
+           CASE told.place WHEN 4 THEN 'warning' ELSE 'info' END, it.its_session, c.trace,
            CASE told.place
              WHEN 1 THEN jsonb_build_object('session_id', it.its_session, 'tenant_id', c.tenant_id, 'created_by', c.creator)
-             WHEN 2 THEN jsonb_build_object('message_id', c.message_id, 'session_id', it.its_session, 'role', 'user')
+             WHEN 2 THEN jsonb_build_object('message_id', c.message_id, 'session_id', it.its_session, 'role',
+               CASE WHEN c.sender_type IS NULL THEN 'user' ELSE 'agent' END)
+             WHEN 4 THEN jsonb_build_object('message_id', c.message_id, 'session_id', it.its_session, 'error', 'TARGET_UNAVAILABLE')
              ELSE jsonb_build_object('dispatch_id', c.new_dispatch, 'instance_id', it.its_instance, 'skill_id', c.want_skill,
                'session_id', it.its_session)
            END
       FROM accepted, (VALUES (1, 'session.created', 'session', c.context = ''), (2, 'message.received', 'message', true),
-                   (3, 'dispatch.sent', 'dispatch', it.its_instance IS NOT NULL)) AS told (place, type, category, so)
+                   (3, 'dispatch.sent', 'dispatch', it.its_instance IS NOT NULL), (4, 'message.error', 'message', failed)) AS told (place, type, category, so)
      WHERE told.so;
   IF NOT FOUND THEN
     -- Nothing was written here, and what was sent before is committed, or was written by this same statement.
-    RETURN earlier_message(c, NULL);
+    RETURN not_accepted(c, it, NULL);
   END IF;
   RETURN it;
 END $function$
@@ -262,6 +313,23 @@ BEGIN
              AND m.resolution IS NOT NULL AND NOT m.holds_slot);
 END $function$
 ;
+CREATE OR REPLACE FUNCTION public.default_target(of_tenant text)
+ RETURNS text
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+DECLARE
+  found text := (SELECT t.default_agent_type FROM tenants t WHERE t.tenant_id = of_tenant);
+BEGIN
+  IF found IS NULL THEN
+    found := registered_type_after(of_tenant, '');
+    IF registered_type_after(of_tenant, found) IS NOT NULL THEN
+      RETURN NULL;
+    END IF;
+  END IF;
+  RETURN found;
+END $function$
+;
 CREATE OR REPLACE FUNCTION public.earlier_message(c message_call, otherwise text)
  RETURNS message_verdict
  LANGUAGE plpgsql
@@ -360,6 +428,16 @@ BEGIN
   RETURN QUERY SELECT m.* FROM messages m WHERE m.tenant_id = of_tenant AND m.message_id = of_message;
 END $function$
 ;
+CREATE OR REPLACE FUNCTION public.has_skill(agent agents, skill text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ IMMUTABLE
+AS $function$
+BEGIN
+  RETURN skill IS NULL OR agent.skills @> jsonb_build_array(jsonb_build_object('id', skill))
+    OR agent.agent_card -> 'skills' @> jsonb_build_array(jsonb_build_object('id', skill));
+END $function$
+;
 CREATE OR REPLACE FUNCTION public.lock_room(of_tenant text, of_instance text)
  RETURNS void
  LANGUAGE plpgsql
@@ -374,6 +452,18 @@ CREATE OR REPLACE FUNCTION public.milliseconds_between(earlier timestamp with ti
  IMMUTABLE PARALLEL SAFE
 AS $function$ SELECT greatest(0, (extract(epoch FROM later - earlier) * 1000)::bigint) $function$
 ;
+CREATE OR REPLACE FUNCTION public.not_accepted(c message_call, it message_verdict, otherwise text)
+ RETURNS message_verdict
+ LANGUAGE plpgsql
+AS $function$
+DECLARE
+  earlier message_verdict := earlier_message(c, otherwise);
+BEGIN
+  earlier.in_flight := it.in_flight;
+  earlier.waiting := it.waiting;
+  RETURN earlier;
+END $function$
+;
 CREATE OR REPLACE FUNCTION public.note_push_deliveries()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -385,6 +475,16 @@ BEGIN
        WHERE c.tenant_id = NEW.tenant_id AND c.message_id = NEW.message_id;
   END IF;
   RETURN NULL;
+END $function$
+;
+CREATE OR REPLACE FUNCTION public.registered_type_after(of_tenant text, after text)
+ RETURNS text
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+BEGIN
+  RETURN (SELECT a.agent_type FROM agents a WHERE a.tenant_id = of_tenant AND a.agent_type > after
+    AND coalesce(a.deregistered_at, 'infinity') = 'infinity' ORDER BY a.agent_type LIMIT 1);
 END $function$
 ;
 CREATE OR REPLACE FUNCTION public.routable_agents(of_tenant text, only_instance text, only_type text, only_skill text, for_message text)
@@ -419,6 +519,23 @@ BEGIN
      ORDER BY (a.status = 'busy' OR a.max_concurrent_sessions > 0 AND serving.load >= a.max_concurrent_sessions),
               missed.unreachable, serving.load, last.created_at NULLS FIRST, a.instance_id
      LIMIT 50;
+END $function$
+;
+CREATE OR REPLACE FUNCTION public.target_registered(of_tenant text, only_instance text, only_type text, only_skill text)
+ RETURNS boolean
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+BEGIN
+  IF only_instance IS NOT NULL THEN
+    RETURN EXISTS (SELECT 1 FROM agents a WHERE a.tenant_id = of_tenant AND a.instance_id = only_instance AND a.deregistered_at IS NULL
+      AND a.agent_type = coalesce(only_type, a.agent_type) AND has_skill(a, only_skill));
+  ELSIF only_type IS NOT NULL THEN
+    RETURN EXISTS (SELECT 1 FROM agents a WHERE a.tenant_id = of_tenant AND a.agent_type = only_type
+      AND coalesce(a.deregistered_at, 'infinity') = 'infinity' AND has_skill(a, only_skill));
+  END IF;
+  RETURN EXISTS (SELECT 1 FROM agents a WHERE a.tenant_id = of_tenant AND coalesce(a.deregistered_at, 'infinity') = 'infinity'
+    AND has_skill(a, only_skill));
 END $function$
 ;
 CREATE OR REPLACE FUNCTION public.type_may_join(of_tenant text, of_type text)
@@ -475,7 +592,8 @@ CREATE TABLE agents (
   agent_card jsonb NOT NULL DEFAULT '{}'::jsonb,
   skills jsonb NOT NULL DEFAULT '[]'::jsonb,
   tools jsonb NOT NULL DEFAULT '[]'::jsonb,
-  context jsonb NOT NULL DEFAULT '{}'::jsonb
+  context jsonb NOT NULL DEFAULT '{}'::jsonb,
+  credential_id text
 );
 CREATE TABLE credentials (
   tenant_id text NOT NULL,
@@ -609,7 +727,8 @@ CREATE TABLE messages (
   started_at timestamp with time zone,
   completed_at timestamp with time zone,
   lease_epoch integer NOT NULL DEFAULT 0,
-  notifies boolean NOT NULL DEFAULT false
+  notifies boolean NOT NULL DEFAULT false,
+  sender_agent_type text
 );
 CREATE TABLE platform_facts (
   name text NOT NULL,
@@ -660,7 +779,8 @@ CREATE TABLE sessions (
   ended_at timestamp with time zone,
   ended_reason text,
   wake_requested_at timestamp with time zone,
-  supervised_at timestamp with time zone
+  supervised_at timestamp with time zone,
+  sender_agent_type text
 );
 CREATE TABLE signing_keys (
   kid text NOT NULL,
@@ -673,7 +793,8 @@ CREATE TABLE tenants (
   tenant_id text NOT NULL,
   name text NOT NULL,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
-  deleted_at timestamp with time zone
+  deleted_at timestamp with time zone,
+  default_agent_type text
 );
 
 -- Constraints
@@ -739,7 +860,7 @@ CASE
 END), message_id);
 CREATE INDEX messages_decided ON public.messages USING btree (tenant_id, instance_id) WHERE ((unrouted_since IS NOT NULL) AND (resolution IS NOT NULL));
 CREATE UNIQUE INDEX messages_idempotency ON public.messages USING btree (client_message_id, credential_id, requested_context, tenant_id);
-CREATE INDEX messages_in_flight ON public.messages USING btree (tenant_id, session_id) WHERE (state = ANY (ARRAY['submitted'::text, 'working'::text, 'input-required'::text]));
+CREATE INDEX messages_in_flight ON public.messages USING btree (tenant_id, state, session_id) WHERE (state = ANY (ARRAY['submitted'::text, 'working'::text, 'input-required'::text]));
 CREATE INDEX messages_slots ON public.messages USING btree (tenant_id, instance_id, session_id, message_id) WHERE holds_slot;
 CREATE INDEX messages_supervised ON public.messages USING btree (supervised_at) WHERE ((supervised_at IS NOT NULL) AND (state = ANY (ARRAY['submitted'::text, 'working'::text, 'input-required'::text])));
 CREATE INDEX messages_suspending ON public.messages USING btree (tenant_id, session_id) WHERE suspends_session;

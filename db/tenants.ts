@@ -6,6 +6,8 @@ import type { Db, Tx } from './pool.js';
 export interface Tenant {
   tenant_id: string;
   name: string;
+  /** The type of agents for messages that name no target. */
+  default_agent_type: string | null;
   created_at: string;
   deleted_at: string | null;
 }
@@ -13,6 +15,7 @@ export interface Tenant {
 interface TenantRow {
   tenant_id: string;
   name: string;
+  default_agent_type: string | null;
   created_at: Date;
   deleted_at: Date | null;
 }
@@ -31,12 +34,13 @@ export async function createTenant(db: Db, name: string): Promise<{ tenant_id: s
 export async function listTenants(db: Db): Promise<Tenant[]> {
   const rows = await db.system((tx) =>
     tx.query<TenantRow>(
-      'SELECT tenant_id, name, created_at, deleted_at FROM tenants ORDER BY created_at DESC, tenant_id DESC',
+      'SELECT tenant_id, name, default_agent_type, created_at, deleted_at FROM tenants ORDER BY created_at DESC, tenant_id DESC',
     ),
   );
   return rows.map((row) => ({
     tenant_id: row.tenant_id,
     name: row.name,
+    default_agent_type: row.default_agent_type,
     created_at: row.created_at.toISOString(),
     deleted_at: row.deleted_at?.toISOString() ?? null,
   }));
@@ -46,6 +50,19 @@ export async function listTenants(db: Db): Promise<Tenant[]> {
 export async function requireTenant(tx: Tx, tenantId: string): Promise<void> {
   const rows = await tx.query('SELECT 1 FROM tenants WHERE tenant_id = $1 AND deleted_at IS NULL', [tenantId]);
   if (rows.length === 0) throw new PlatformError('NOT_FOUND', `There is no tenant ${tenantId}.`);
+}
+
+/** The type of agents that gets messages which name no target from now on; null: none does. It need not be registered yet. */
+export async function setDefaultType(tx: Tx, tenantId: string, agentType: string | null): Promise<void> {
+  await tx.query('UPDATE tenants SET default_agent_type = $2 WHERE tenant_id = $1', [tenantId, agentType]);
+}
+
+/** The same where the tenant has no default yet. */
+export async function ensureDefaultType(tx: Tx, tenantId: string, agentType: string): Promise<void> {
+  await tx.query('UPDATE tenants SET default_agent_type = $2 WHERE tenant_id = $1 AND default_agent_type IS NULL', [
+    tenantId,
+    agentType,
+  ]);
 }
 
 /**

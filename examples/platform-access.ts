@@ -19,6 +19,8 @@ export interface DevFile {
   ca_file: string | null;
   client_id: string;
   client_secret: string;
+  agent_client_id: string;
+  agent_client_secret: string;
   tenant_id: string;
 }
 
@@ -41,7 +43,7 @@ export async function readDevFile(directory: string): Promise<DevFile | null> {
 }
 
 /**
- * Access from `FLEET_BASE_URL`, `FLEET_CLIENT_ID`, `FLEET_CLIENT_SECRET` and `FLEET_CA_FILE`; without them from `dev.json`,
+ * An agent's access from `FLEET_BASE_URL`, `FLEET_CLIENT_ID`, `FLEET_CLIENT_SECRET` and `FLEET_CA_FILE`; without them from `dev.json`,
  * which is waited for.
  */
 export async function findPlatform(environment: NodeJS.ProcessEnv, signal: AbortSignal): Promise<PlatformAccess> {
@@ -52,13 +54,14 @@ export async function findPlatform(environment: NodeJS.ProcessEnv, signal: Abort
   const directory = dataDir(environment);
   for (let attempt = 0; ; attempt += 1) {
     const dev = await readDevFile(directory);
-    if (dev) return accessFrom(dev);
+    if (dev)
+      return { ...(await accessFrom(dev)), clientId: dev.agent_client_id, clientSecret: dev.agent_client_secret };
     if (attempt === 0) process.stdout.write(`waiting for a platform in ${directory}\n`);
     await delay(POLL_MS, undefined, { signal });
   }
 }
 
-/** The access that a running platform wrote down. */
+/** A caller's access, as a running platform wrote it down. */
 export async function accessFrom(dev: DevFile): Promise<PlatformAccess> {
   return {
     url: dev.base_url,

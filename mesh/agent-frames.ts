@@ -1,10 +1,21 @@
 import type { HeartbeatPayload } from '../contracts/agents.js';
 import { CLOSE_CODES } from '../contracts/errors.js';
+import type { ErrorPayload } from '../contracts/frames.js';
 import type { Connection, Protocol } from './connection.js';
 import type { MeshContext } from './context.js';
-import { type DispatchFrame, handleDispatchFrame, tooMany } from './dispatch-frames.js';
-import { type AgentFrame, encodeFrame, errorFrame, parseFrame } from './frames.js';
+import { type DispatchFrame, handleDispatchFrame, openDispatch, tooMany } from './dispatch-frames.js';
+import {
+  type AgentFrame,
+  answerTo,
+  type BadFrame,
+  encodeFrame,
+  errorFrame,
+  parseFrame,
+  type UnfitFrame,
+  unfitAnswer,
+} from './frames.js';
 import { answerHello } from './hello.js';
+import { refusal } from './tool-result.js';
 
 /**
  * Handles one text message of an agent (specification section 6).
@@ -12,30 +23,70 @@ import { answerHello } from './hello.js';
  */
 function handleText(context: MeshContext, connection: Connection, text: string): Promise<void> | undefined {
   const inbound = parseFrame(text);
-  connection.showedLife = true;
+  connection.showLife();
   if (inbound.kind === 'bad') {
-    refuse(connection, inbound.problem, inbound.id);
+    refuse(context, connection, inbound);
     return undefined;
   }
   if (connection.state === 'UPGRADED') {
     if (inbound.kind === 'frame' && inbound.frame.type === 'hello')
       return answerHello(context, connection, inbound.frame.payload);
-    refuse(connection, 'The first frame must be hello.', inbound.kind === 'frame' ? inbound.frame.id : inbound.id);
+    const id = 'frame' in inbound ? inbound.frame.id : inbound.id;
+    refuse(context, connection, { id, reply_to: '', problem: 'The first frame must be hello.' });
     return undefined;
   }
   if (inbound.kind === 'unknown') {
-    connection.socket.send(errorFrame('BAD_FRAME', `Unknown frame type ${inbound.type}.`, inbound.id));
+    const { type, id, traceparent } = inbound;
+    connection.socket.send(errorFrame('BAD_FRAME', `Unknown frame type ${type}.`, id, traceparent));
     return undefined;
   }
-  const { frame } = inbound;
+  if (inbound.kind === 'unfit') return handleUnfit(context, connection, inbound.frame);
+  return handleFrame(context, connection, inbound.frame);
+}
+
+function handleFrame(context: MeshContext, connection: Connection, frame: AgentFrame): Promise<void> | undefined {
   if (frame.type === 'error' && frame.reply_to !== '' && context.tools.failed(connection, frame)) return undefined;
   return isOfDispatch(frame)
     ? handleDispatchFrame(context, connection, frame)
     : handleOther(context, connection, frame);
 }
 
-function refuse(connection: Connection, problem: string, replyTo?: string): void {
-  connection.socket.fail('BAD_FRAME', problem, CLOSE_CODES.PROTOCOL_ERROR, replyTo);
+/** Bad content fails what it is about: the dispatch, the call that it answers, or the call that it makes. */
+function handleUnfit(context: MeshContext, connection: Connection, frame: UnfitFrame): Promise<void> | undefined {
+  const { id, reply_to, traceparent, problem } = frame;
+  switch (frame.type) {
+    case 'dispatch_chunk':
+    case 'dispatch_result':
+      return handleDispatchFrame(context, connection, frame);
+    case 'error':
+      return handleFrame(context, connection, { type: 'error', id, reply_to, payload: handlerError(problem) });
+    case 'tool_result':
+      context.tools.answered(connection, { reply_to, payload: { ok: false, error: handlerError(problem) } });
+      return undefined;
+    case 'tool_call':
+      connection.socket.send(
+        encodeFrame('tool_result', refusal('BAD_REQUEST', problem), { reply_to: id, traceparent }),
+      );
+      return undefined;
+    default:
+      return frame satisfies never;
+  }
+}
+
+/** Fails what the frame names before the socket closes, so that a resume never sees it again (decisions.md, Dispatch bodies). */
+function refuse(context: MeshContext, connection: Connection, { id, reply_to, problem }: BadFrame): void {
+  if (connection.isLive && reply_to !== '') failNamed(context, connection, reply_to, problem);
+  connection.socket.fail('BAD_FRAME', problem, CLOSE_CODES.PROTOCOL_ERROR, id);
+}
+
+function failNamed(context: MeshContext, connection: Connection, reply_to: string, problem: string): void {
+  const dispatch = openDispatch(context, connection, reply_to);
+  if (dispatch) dispatch.unfit(problem);
+  else context.tools.failed(connection, { reply_to, payload: handlerError(problem) });
+}
+
+function handlerError(problem: string): ErrorPayload {
+  return { code: 'HANDLER_ERROR', message: unfitAnswer(problem), retryable: false };
 }
 
 function isOfDispatch(frame: AgentFrame): frame is DispatchFrame {
@@ -52,11 +103,11 @@ async function handleOther(
     case 'hello':
       return socket.fail('DUPLICATE_HELLO', 'hello was answered already.', CLOSE_CODES.DUPLICATE_HELLO, frame.id);
     case 'ping':
-      return void socket.send(encodeFrame('pong', { nonce: frame.payload.nonce }, { reply_to: frame.id }));
+      return void socket.send(encodeFrame('pong', { nonce: frame.payload.nonce }, answerTo(frame)));
     case 'pong':
       return connection.ponged();
     case 'heartbeat':
-      if (!connection.lookups.take()) return tooMany(connection, frame.id);
+      if (!connection.lookups.take()) return tooMany(connection, answerTo(frame));
       return takeHeartbeat(context, connection, frame.payload, frame.id);
     case 'close_request':
       return connection.drain(frame.payload.grace_seconds * 1_000);

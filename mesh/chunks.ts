@@ -1,15 +1,47 @@
+import type { FrameErrorCode } from '../contracts/errors.js';
 import type { DispatchChunkPayload } from '../contracts/frames.js';
+import { makeWellFormed } from '../contracts/json-guard.js';
 import { LIMITS } from '../contracts/limits.js';
 import type { Artifact, Part } from '../contracts/parts.js';
 import type { BusEvent } from '../messages/bus.js';
-import { makeWellFormed } from '../runtime/json-guard.js';
 
-/** What became of a chunk. `gap`: one before it is missing. `overflow`: the output is larger than what is kept. */
+/** More than any model streams, a token in each chunk, also after a resume that sends many again. */
+export const CHUNK_PACE = { burst: LIMITS.chunksAtOncePerDispatch, perSecond: LIMITS.chunksPerSecondPerDispatch };
+
+/**
+ * What became of a chunk. `gap`: one before it is missing. `overflow`: the output is larger than what is kept. `flood`: too many came
+ * too quickly.
+ */
 export type ChunkVerdict =
   | { kind: 'taken'; events: BusEvent[] }
   | { kind: 'repeat' }
   | { kind: 'gap' }
-  | { kind: 'overflow' };
+  | { kind: 'overflow' }
+  | { kind: 'flood' };
+
+/** Why a chunk ends its dispatch; undefined where it does not. @param due the number that was next, after the verdict */
+export function whyRefused(
+  verdict: ChunkVerdict,
+  seq: number,
+  due: number,
+): [code: FrameErrorCode, message: string] | undefined {
+  switch (verdict.kind) {
+    case 'taken':
+    case 'repeat':
+      return undefined;
+    case 'gap':
+      return ['CHUNK_SEQ_GAP', `Chunk ${seq} came, ${due} was due.`];
+    case 'overflow':
+      return ['HANDLER_ERROR', `The output is larger than ${LIMITS.chunkBytesBufferedPerDispatch} bytes.`];
+    case 'flood':
+      return ['RATE_LIMITED', `More than ${CHUNK_PACE.perSecond} chunks a second came. Put more into each.`];
+    default:
+      return verdict satisfies never;
+  }
+}
+
+/** Of a status that is told on. */
+export const STATUS_TEXT_CHARS = 4_096;
 
 interface KeptArtifact {
   artifact: Artifact;
@@ -20,7 +52,7 @@ interface KeptArtifact {
 /**
  * The output of one dispatch as it streams in: chunks in order and without gaps, merged into growing artifacts, so that a
  * thousand small chunks cost one part. At most `LIMITS.chunkBytesBufferedPerDispatch` bytes of JSON, with
- * names and metadata, and `LIMITS.chunksBufferedPerDispatch` artifacts are kept.
+ * names and metadata, and `LIMITS.chunksBufferedPerDispatch` artifacts are kept; what was told of the status counts too.
  */
 export class ChunkLog {
   readonly #ownArtifactId: string;
@@ -49,7 +81,7 @@ export class ChunkLog {
     if (chunk.parts && chunk.parts.length > 0) {
       events.push(this.#store({ artifactId: this.#ownArtifactId, parts: chunk.parts }, chunk.append ?? true, last));
     }
-    if (chunk.status_text !== undefined) events.push({ kind: 'status_text', text: chunk.status_text.toWellFormed() });
+    if (chunk.status_text !== undefined) events.push(this.#status(chunk.status_text));
     return this.#isFull() ? { kind: 'overflow' } : { kind: 'taken', events };
   }
 
@@ -78,6 +110,12 @@ export class ChunkLog {
     kept.bytes += added;
     this.#bytes += added;
     return { kind: 'artifact', artifact, append: continues, last_chunk: last };
+  }
+
+  #status(said: string): BusEvent {
+    const text = said.slice(0, STATUS_TEXT_CHARS).toWellFormed();
+    this.#bytes += bytesOf(text);
+    return { kind: 'status_text', text };
   }
 
   #isFull(): boolean {

@@ -8,8 +8,9 @@ import { Budget } from './budget.js';
 import type { MeshContext } from './context.js';
 import { FrameSocket } from './frame-socket.js';
 import { encodeFrame } from './frames.js';
+import { afterPings } from './ping-schedule.js';
 import { agentKeyOf } from './registry.js';
-import { newResumeToken, resumeTokenFits } from './resume-token.js';
+import { hashOfResumeToken, newResumeToken, resumeTokenFits } from './resume-token.js';
 import { type ConnectionEvent, type ConnectionState, next, type Step } from './states.js';
 
 /** Who opened the socket, as the handshake found out. */
@@ -27,6 +28,7 @@ export interface Upgraded {
 const CLOSE_REASONS: Record<number, [FrameErrorCode, string]> = {
   [CLOSE_CODES.HELLO_TIMEOUT]: ['HELLO_TIMEOUT', 'No hello came in time.'],
   [CLOSE_CODES.REPLACED]: ['REPLACED', 'A newer connection of this instance has taken over.'],
+  [CLOSE_CODES.DEREGISTERED]: ['DEREGISTERED', 'The instance was deregistered.'],
 };
 
 /** Frames of one agent that cost the platform a look into the database: more than a reconnect with full hands needs at once. */
@@ -57,13 +59,15 @@ export class Connection implements ConnectionRef {
   readonly lookups = new Budget(LOOKUPS);
   #state: ConnectionState = 'UPGRADED';
   #resumeHash: Buffer | undefined;
+  /** Of the token that this connection resumed with: the agent has no other until it has read `welcome`. */
+  #earlierResumeHash: Buffer | undefined;
+  #isDeregistered = false;
   #unansweredPings = 0;
   #graceMs = LIMITS.closeGraceSecondsDefault * 1_000;
   /** The timer of the present state: hello, grace or resume window. */
   #stateTimer: NodeJS.Timeout | undefined;
-  #pings: NodeJS.Timeout | undefined;
-  /** Runs from the last ping that may go unanswered. */
-  #lastPong: NodeJS.Timeout | undefined;
+  /** Runs to the next ping, or from the last one to the moment at which the agent counts as dead. */
+  #pingTimer: NodeJS.Timeout | undefined;
   readonly #expiry: NodeJS.Timeout;
   readonly #context: MeshContext;
 
@@ -97,20 +101,32 @@ export class Connection implements ConnectionRef {
     return this.#state === 'READY' || this.#state === 'DRAINING';
   }
 
-  /** Makes the token that a later socket can continue this connection with; the one before ceases to work. */
-  issueResumeToken(): string {
+  /**
+   * Makes the token that a later socket can continue this connection with.
+   * @param earlier the token that this connection resumed with, which works until a frame shows that `welcome` has arrived
+   */
+  issueResumeToken(earlier: string | undefined): string {
     const { token, hash } = newResumeToken();
     this.#resumeHash = hash;
+    this.#earlierResumeHash = earlier === undefined ? undefined : hashOfResumeToken(earlier);
     return token;
   }
 
   /** Whether a hello with this token continues this connection. */
   isResumedBy(token: string | null | undefined): boolean {
-    return typeof token === 'string' && this.#resumeHash !== undefined && resumeTokenFits(token, this.#resumeHash);
+    const hashes = [this.#resumeHash, this.#earlierResumeHash];
+    return typeof token === 'string' && hashes.some((hash) => hash !== undefined && resumeTokenFits(token, hash));
   }
 
-  /** The work of this connection goes on in a newer one: no more timers, and an old socket is told so. */
-  handOver(): void {
+  /** A frame came. */
+  showLife(): void {
+    this.showedLife = true;
+    if (this.isLive) this.#earlierResumeHash = undefined;
+  }
+
+  /** The work of this connection goes on in `newer`: no more timers, and an old socket is told so. */
+  handOver(newer: Connection): void {
+    this.#context.tools.takenOver(this, newer);
     this.#state = 'CLOSED';
     this.#stopTimers();
     this.#context.registry.remove(this);
@@ -120,7 +136,7 @@ export class Connection implements ConnectionRef {
   /** A pong came: the pings so far are answered. */
   ponged(): void {
     this.#unansweredPings = 0;
-    clearTimeout(this.#lastPong);
+    this.#scheduleNextPing();
   }
 
   /** Ends the socket because its token no longer stands; the agent may resume with a new one. */
@@ -139,6 +155,13 @@ export class Connection implements ConnectionRef {
     if (this.#state === 'READY')
       this.socket.send(encodeFrame('close_request', { grace_seconds: Math.ceil(graceMs / 1_000), reason }));
     this.drain(graceMs);
+  }
+
+  /** The instance was deregistered: it may finish what it has, and its socket then closes with DEREGISTERED. */
+  deregistered(): void {
+    this.#isDeregistered = true;
+    if (this.#state === 'SUSPENDED') this.happen('window_over');
+    else this.requestClose(LIMITS.closeGraceSecondsDefault * 1_000, 'The instance was deregistered.');
   }
 
   /** Nothing of this agent is in flight any more. */
@@ -161,18 +184,19 @@ export class Connection implements ConnectionRef {
   }
 
   #closeSocket(code: number): void {
-    const [reason, message] = CLOSE_REASONS[code] ?? [];
-    if (reason && message) this.socket.fail(reason, message, code);
-    else this.socket.close(code, '');
+    const final = this.#isDeregistered && code === CLOSE_CODES.NORMAL ? CLOSE_CODES.DEREGISTERED : code;
+    const [reason, message] = CLOSE_REASONS[final] ?? [];
+    if (reason && message) this.socket.fail(reason, message, final);
+    else this.socket.close(final, '');
   }
 
   #entered(step: Step): void {
-    const { timings, resumeWindowMs, statuses, log } = this.#context;
+    const { resumeWindowMs, statuses, log } = this.#context;
     const about = { instance_id: this.instance_id, connection_id: this.connectionId, state: step.state };
     const gone = step.state === 'SUSPENDED' || step.state === 'CLOSED';
     if (gone && this.epoch > 0) log.info({ ...about, close_code: step.close }, 'agent disconnected');
     else log.debug(about, 'connection changed state');
-    if (step.state === 'READY') this.#pings = setInterval(() => this.#ping(), timings.pingIntervalMs);
+    if (step.state === 'READY') this.#scheduleNextPing();
     if (step.state === 'DRAINING') {
       void statuses.write(this, { status: 'draining' });
       this.#stateTimer = setTimeout(() => this.happen('grace_over'), this.#graceMs);
@@ -195,26 +219,28 @@ export class Connection implements ConnectionRef {
     if (this.epoch > 0) void statuses.write(this, { status: 'offline' });
   }
 
+  #scheduleNextPing(): void {
+    if (!this.isLive) return;
+    clearTimeout(this.#pingTimer);
+    const { inMs, then } = afterPings(this.#unansweredPings, this.#context.timings.pingIntervalMs);
+    this.#pingTimer = setTimeout(() => (then === 'ping' ? this.#ping() : this.#missed()), inMs);
+  }
+
   #ping(): void {
-    if (this.#unansweredPings < LIMITS.missedPingsMax) {
-      this.#unansweredPings += 1;
-      this.socket.send(encodeFrame('ping', {}));
-      if (this.#unansweredPings < LIMITS.missedPingsMax) return;
-    }
-    clearTimeout(this.#lastPong);
-    const patienceMs = this.#context.timings.pingIntervalMs / LIMITS.missedPingsMax;
-    this.#lastPong = setTimeout(() => this.#missed(), patienceMs);
+    this.#unansweredPings += 1;
+    this.socket.send(encodeFrame('ping', {}));
+    this.#scheduleNextPing();
   }
 
   /** An answer may wait in an inbox that is still being worked on: that is not the agent's silence. */
   #missed(): void {
-    if (!this.socket.isBehind) this.happen('pings_missed');
+    if (this.socket.isBehind) this.#scheduleNextPing();
+    else this.happen('pings_missed');
   }
 
   #stopTimers(): void {
     clearTimeout(this.#stateTimer);
     clearTimeout(this.#expiry);
-    clearInterval(this.#pings);
-    clearTimeout(this.#lastPong);
+    clearTimeout(this.#pingTimer);
   }
 }

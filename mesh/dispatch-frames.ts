@@ -4,7 +4,7 @@ import { dispatchStates } from '../db/connections.js';
 import { errorMessage } from '../runtime/errors.js';
 import type { Connection } from './connection.js';
 import type { MeshContext } from './context.js';
-import { type AgentFrame, errorFrame } from './frames.js';
+import { type AgentFrame, errorFrame, type FrameContext, type UnfitFrame } from './frames.js';
 import type { InflightDispatch } from './inflight-dispatch.js';
 
 /** A frame that says something about a dispatch; an `error` only perhaps. */
@@ -13,8 +13,13 @@ export type DispatchFrame = Extract<
   { type: 'dispatch_ack' | 'dispatch_chunk' | 'dispatch_result' | 'error' }
 >;
 
+/** A piece of an answer, or an answer, whose content does not fit. */
+type UnfitAnswer = UnfitFrame<'dispatch_chunk' | 'dispatch_result'>;
+
 /** Between two errors of one connection that are logged, in milliseconds. */
 const ERROR_PAUSE_MS = 10_000;
+/** Of an agent's error code in the log. */
+const ERROR_CODE_CHARS = 64;
 /** Of an agent's error message in the log. */
 const ERROR_MESSAGE_CHARS = 200;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -26,18 +31,32 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 export function handleDispatchFrame(
   context: MeshContext,
   connection: Connection,
-  frame: DispatchFrame,
+  frame: DispatchFrame | UnfitAnswer,
 ): Promise<void> | undefined {
-  if (frame.type === 'error' && frame.reply_to === '') {
+  const { reply_to, traceparent } = frame;
+  if (frame.type === 'error' && reply_to === '') {
     noteError(context, connection, frame.payload);
     return undefined;
   }
-  const dispatch = context.inflight.get(frame.reply_to);
-  if (!dispatch?.isOpen || dispatch.agentKey !== connection.agentKey) {
-    return answerUnopened(context, connection, frame.reply_to);
+  const dispatch = openDispatch(context, connection, reply_to);
+  if (!dispatch) return answerUnopened(context, connection, { reply_to, ...(traceparent && { traceparent }) });
+  if (traceparent) {
+    const { dispatch_id } = dispatch.ref;
+    context.log.debug({ dispatch_id, type: frame.type, traceparent }, 'agent names its trace');
   }
-  take(dispatch, frame);
+  if ('problem' in frame) dispatch.unfit(frame.problem);
+  else take(dispatch, frame);
   return undefined;
+}
+
+/** The dispatch of that frame, while this connection's agent has it and its end is not yet being written. */
+export function openDispatch(
+  { inflight }: Pick<MeshContext, 'inflight'>,
+  { agentKey }: Connection,
+  frameId: string,
+): InflightDispatch | undefined {
+  const dispatch = inflight.get(frameId);
+  return dispatch?.isOpen && dispatch.agentKey === agentKey ? dispatch : undefined;
 }
 
 function take(dispatch: InflightDispatch, frame: DispatchFrame): void {
@@ -63,24 +82,33 @@ function noteError({ log }: MeshContext, connection: Connection, { code, message
   const nowMs = performance.now();
   if (nowMs - connection.errorNotedAtMs < ERROR_PAUSE_MS) return;
   connection.errorNotedAtMs = nowMs;
-  const about = { tenant_id: connection.tenant_id, instance_id: connection.instance_id, code };
+  const about = {
+    tenant_id: connection.tenant_id,
+    instance_id: connection.instance_id,
+    code: code.slice(0, ERROR_CODE_CHARS),
+  };
   log.info(about, 'agent reported an error');
   log.debug({ ...about, message: message.slice(0, ERROR_MESSAGE_CHARS) }, 'what the agent said of it');
 }
 
 /** The agent sends more frames that need a look into the database than it may; this one was not looked at. */
-export function tooMany(connection: Connection, replyTo: string): void {
-  connection.socket.send(errorFrame('RATE_LIMITED', 'Too many frames of this kind. Send it again later.', replyTo));
+export function tooMany(connection: Connection, answering: FrameContext): void {
+  answer(connection, answering, ['RATE_LIMITED', 'Too many frames of this kind. Send it again later.']);
 }
 
 /** Tells the agent why nothing of that dispatch is wanted: it has ended, or is none of the agent's. */
-async function answerUnopened(context: MeshContext, connection: Connection, frameId: string): Promise<void> {
+async function answerUnopened(
+  context: MeshContext,
+  connection: Connection,
+  about: FrameContext & { reply_to: string },
+): Promise<void> {
   const { inflight } = context;
-  if (inflight.endedLately(frameId, connection.agentKey)) return answer(connection, frameId, ended('closed'));
-  if (!connection.lookups.take()) return tooMany(connection, frameId);
+  const frameId = about.reply_to;
+  if (inflight.endedLately(frameId, connection.agentKey)) return answer(connection, about, ended('closed'));
+  if (!connection.lookups.take()) return tooMany(connection, about);
   const [state] = await states(context, connection, [frameId]);
   if (typeof state === 'string' && state !== 'open') inflight.noteEnded(frameId, connection.agentKey);
-  answer(connection, frameId, reasonOf(state));
+  answer(connection, about, reasonOf(state));
 }
 
 /** Tells an agent that comes back with dispatches in its hands how they ended meanwhile: CANCELED, or otherwise. */
@@ -90,12 +118,12 @@ export async function answerHeld(context: MeshContext, connection: Connection, f
   for (const [index, frameId] of frameIds.entries()) {
     const state = found[index];
     const canceled: Reason = ['CANCELED', 'The message was canceled.'];
-    answer(connection, frameId, state === 'canceled' ? canceled : reasonOf(state));
+    answer(connection, { reply_to: frameId }, state === 'canceled' ? canceled : reasonOf(state));
   }
 }
 
-function answer(connection: Connection, frameId: string, [code, message]: Reason): void {
-  connection.socket.send(errorFrame(code, message, frameId));
+function answer(connection: Connection, { reply_to, traceparent }: FrameContext, [code, message]: Reason): void {
+  connection.socket.send(errorFrame(code, message, reply_to, traceparent));
 }
 
 type Reason = [code: FrameErrorCode, message: string];

@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http';
-import { type Caller, speaksFor } from '../contracts/auth.js';
+import type { Caller } from '../contracts/auth.js';
 import { SUBPROTOCOL } from '../contracts/frames.js';
-import { InstanceId, scopeIncludes } from '../contracts/primitives.js';
+import { isOwnType, mayActFor } from '../contracts/permissions.js';
+import { InstanceId } from '../contracts/primitives.js';
 import type { InstanceLookup } from '../db/connections.js';
 import type { Authenticator } from '../runtime/authenticator.js';
 import { PlatformError } from '../runtime/errors.js';
@@ -33,7 +34,7 @@ export async function checkHandshake(request: IncomingMessage, deps: HandshakeDe
   }
   const token = bearerToken(request);
   const caller = await authenticate(deps.authenticator, token);
-  const agentType = await requireInstance(deps, caller.tenant_id, instanceId);
+  const agentType = await requireInstance(deps, caller, instanceId);
   requireMayServe(caller, agentType);
   if (deps.isDraining()) throw new PlatformError('SERVICE_UNAVAILABLE', 'The node is shutting down. Connect again.');
   return {
@@ -88,20 +89,21 @@ async function authenticate(authenticator: Authenticator, token: string) {
 
 /** Whoever may register the instance may connect as it: the token is the same (specification section 4). */
 function requireMayServe(caller: Caller, agentType: string): void {
-  if (speaksFor(caller, agentType) || scopeIncludes(caller.scopes, 'full')) return;
+  if (mayActFor(caller, agentType, 'full')) return;
   throw new PlatformError('forbidden', `Connecting needs the scope full, or a token of the agent type ${agentType}.`);
 }
 
 /** @returns the agent's type */
-async function requireInstance(deps: HandshakeDeps, tenantId: string, instanceId: string): Promise<string> {
+async function requireInstance(deps: HandshakeDeps, caller: Caller, instanceId: string): Promise<string> {
   const wellFormed = InstanceId.safeParse(instanceId).success;
   const instance: InstanceLookup = wellFormed
-    ? await deps.findInstance(tenantId, instanceId)
+    ? await deps.findInstance(caller.tenant_id, instanceId)
     : { found: false, elsewhere: false };
   if (!instance.found && instance.elsewhere) {
     throw new PlatformError('TENANT_MISMATCH', 'The instance belongs to another tenant than the token.');
   }
-  if (!instance.found) throw new PlatformError('INSTANCE_NOT_FOUND', 'Register the instance before it connects.');
+  if (!instance.found || !isOwnType(caller, instance.agent_type))
+    throw new PlatformError('INSTANCE_NOT_FOUND', 'Register the instance before it connects.');
   if (instance.deployment_mode !== 'connected') {
     throw new PlatformError('DEPLOYMENT_MODE_MISMATCH', `The instance is registered as ${instance.deployment_mode}.`);
   }

@@ -1,16 +1,13 @@
 import { z } from 'zod';
 import { A2aMessage, ArtifactUpdate, StatusUpdate, Task } from '../contracts/a2a.js';
 import { DispatchResultPayload } from '../contracts/frames.js';
+import { jsonProblem, makeWellFormed } from '../contracts/json-guard.js';
 import { Usage } from '../contracts/messages.js';
 import type { Artifact } from '../contracts/parts.js';
 import { textOf } from '../contracts/parts.js';
 import type { DispatchOutcome } from '../messages/dispatches.js';
-import { jsonProblem, makeWellFormed } from '../runtime/json-guard.js';
 import { fromEitherVersion } from './hosted-version-1.js';
 import { toOutcome } from './outcome.js';
-
-/** Longest id of an agent's own task or context that is kept. */
-const REMOTE_ID_CHARS = 512;
 
 /** One JSON-RPC answer of a hosted agent, or one event of its stream, in 0.3 spelling. */
 export type HostedAnswer =
@@ -45,7 +42,9 @@ export function readAnswer(text: string): HostedAnswer {
 }
 
 function readResult(result: unknown, body: { status?: unknown; usage?: unknown }): HostedAnswer {
-  const usage = usageIn(body.usage) ?? usageIn((result as { metadata?: { usage?: unknown } }).metadata?.usage);
+  const own = isAbsent(body.usage) ? undefined : Usage.safeParse(body.usage);
+  if (own?.error) return { kind: 'garbage', problem: problemOf(own.error, 'usage') };
+  const usage = own?.data ?? usageIn((result as { metadata?: { usage?: unknown } }).metadata?.usage);
   const kind = (result as { kind?: unknown }).kind;
   if (kind === 'task') return checked(Task, result, (task) => ({ kind: 'task', task, ...(usage && { usage }) }));
   if (kind === 'status-update')
@@ -65,8 +64,12 @@ function finalResult(result: unknown, status: unknown, usage: Usage | undefined)
 function checked<T>(schema: z.ZodType<T>, value: unknown, found: (value: T) => HostedAnswer): HostedAnswer {
   const parsed = schema.safeParse(value);
   if (parsed.success) return found(parsed.data);
-  const [issue] = parsed.error.issues;
-  return { kind: 'garbage', problem: `does not fit A2A at ${issue?.path.join('.') || 'result'}`.slice(0, 300) };
+  return { kind: 'garbage', problem: problemOf(parsed.error) };
+}
+
+function problemOf({ issues: [issue] }: z.ZodError, within?: string): string {
+  const path = [...(within === undefined ? [] : [within]), ...(issue?.path ?? [])];
+  return `does not fit A2A at ${path.join('.') || 'result'}`.slice(0, 300);
 }
 
 /** Asked before a schema is: one that refuses costs 8 µs, for the error that it makes. */
@@ -74,7 +77,7 @@ function isAbsent(value: unknown): boolean {
   return value === undefined || value === null;
 }
 
-/** Usage that does not fit is left out: it is no reason to lose an answer. */
+/** An A2A server's metadata is its own: what in it is no usage as the platform counts it is no mistake. */
 function usageIn(value: unknown): Usage | undefined {
   return isAbsent(value) ? undefined : Usage.safeParse(value).data;
 }
@@ -95,19 +98,9 @@ export function isWaiting(state: Task['status']['state']): boolean {
  */
 export function outcomeOf(payload: DispatchResultPayload, streamed: Artifact[], dispatchId: string): DispatchOutcome {
   makeWellFormed(payload);
-  const { remote_task_id, remote_context_id, ...outcome } = toOutcome(payload, streamed, dispatchId);
-  const asked = outcome.state === 'input-required' ? outcome.input_request : undefined;
+  const outcome = toOutcome(payload, streamed, dispatchId);
+  if (outcome.state !== 'input-required') return outcome;
   const prompt = outcome.status_message ? textOf(outcome.status_message.parts) : '';
-  return {
-    ...outcome,
-    ...(outcome.state === 'input-required' && {
-      input_request: asked ?? { kind: 'form', ...(prompt !== '' && { prompt: prompt.slice(0, 16_384) }) },
-    }),
-    ...(fits(remote_task_id) && { remote_task_id }),
-    ...(fits(remote_context_id) && { remote_context_id }),
-  };
-}
-
-function fits(id: string | undefined): boolean {
-  return id !== undefined && id !== '' && id.length <= REMOTE_ID_CHARS;
+  const freeText = { kind: 'form' as const, ...(prompt !== '' && { prompt: prompt.slice(0, 16_384) }) };
+  return { ...outcome, input_request: outcome.input_request ?? freeText };
 }

@@ -2,7 +2,7 @@ import type { ArtifactUpdate, StatusUpdate, Task } from '../contracts/a2a.js';
 import type { DispatchResultPayload } from '../contracts/frames.js';
 import { type Artifact, textOf } from '../contracts/parts.js';
 import type { BusEvent } from '../messages/bus.js';
-import { ChunkLog } from './chunks.js';
+import { ChunkLog, STATUS_TEXT_CHARS } from './chunks.js';
 import { type HostedAnswer, isSettled, isWaiting } from './hosted-answer.js';
 
 /** What an answer meant. `final`: nothing more is to be waited for. */
@@ -14,9 +14,6 @@ export type Heard =
 
 /** Where an answer came from. */
 type AnswerSource = 'answer' | 'stream' | 'poll';
-
-/** Of a status that is told on, as of a connected agent's. */
-const STATUS_TEXT_CHARS = 4_096;
 
 const MORE: Heard = { kind: 'more' };
 

@@ -5,12 +5,12 @@ import type {
   DispatchResultPayload,
   ErrorPayload,
 } from '../contracts/frames.js';
-import { LIMITS } from '../contracts/limits.js';
 import type { DispatchRef, OpenDispatch, Produced } from '../messages/dispatches.js';
 import type { LocalEnd } from '../messages/local-mesh.js';
 import { errorMessage } from '../runtime/errors.js';
 import { uuidOf } from '../runtime/ids.js';
-import { ChunkLog } from './chunks.js';
+import { Budget } from './budget.js';
+import { CHUNK_PACE, ChunkLog, type ChunkVerdict, whyRefused } from './chunks.js';
 import {
   type DispatchConnection,
   type Ending,
@@ -22,7 +22,7 @@ import {
   writeEnding,
 } from './dispatch-ending.js';
 import { closedWith, type DispatchEnd } from './dispatcher.js';
-import { encodeFrame, errorFrame } from './frames.js';
+import { encodeFrame, errorFrame, unfitAnswer } from './frames.js';
 import { toOutcome } from './outcome.js';
 
 /**
@@ -50,6 +50,7 @@ export class InflightDispatch implements EndingDispatch {
   #sends = 0;
   /** Chunks that the agent has sent, as it said when it came back. */
   #promised = 0;
+  #pace: Budget | undefined;
   #deadline: NodeJS.Timeout | undefined;
   #resolve: (end: DispatchEnd) => void = () => undefined;
   readonly #chunks: ChunkLog;
@@ -118,15 +119,17 @@ export class InflightDispatch implements EndingDispatch {
 
   /** Takes a chunk: published at once, kept for the final artifacts. */
   chunk(payload: DispatchChunkPayload): void {
-    const verdict = this.#chunks.push(payload);
-    if (verdict.kind === 'gap') {
-      this.#refuse('CHUNK_SEQ_GAP', `Chunk ${payload.seq} came, ${this.#chunks.count} was due.`);
-    }
-    if (verdict.kind === 'overflow') {
-      this.#refuse('HANDLER_ERROR', `The output is larger than ${LIMITS.chunkBytesBufferedPerDispatch} bytes.`);
-    }
+    this.#pace ??= new Budget(CHUNK_PACE);
+    const verdict: ChunkVerdict = this.#pace.take() ? this.#chunks.push(payload) : { kind: 'flood' };
+    const why = whyRefused(verdict, payload.seq, this.#chunks.count);
+    if (why) this.#refuse(...why);
     if (verdict.kind !== 'taken') return;
     for (const event of verdict.events) this.#around.bus.publish(this.ref.tenant_id, this.ref.message_id, event);
+  }
+
+  /** The agent's answer, or a piece of it, is none. */
+  unfit(problem: string): void {
+    this.#refuse('HANDLER_ERROR', unfitAnswer(problem));
   }
 
   /** Takes the agent's result. */
@@ -142,7 +145,8 @@ export class InflightDispatch implements EndingDispatch {
   /** The agent says that it failed. A code that is not one of the platform's reads HANDLER_ERROR. */
   agentFailed(payload: ErrorPayload): void {
     const code = (FRAME_ERROR_CODES as readonly string[]).includes(payload.code) ? payload.code : 'HANDLER_ERROR';
-    const message = code === payload.code ? payload.message : `${payload.code}: ${payload.message}`;
+    const message =
+      code === payload.code ? payload.message : [payload.code, payload.message].filter(Boolean).join(': ');
     this.#end({ kind: 'failure', error: { code, message: message || code }, sign: 'answered' });
   }
 

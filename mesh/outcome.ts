@@ -4,6 +4,10 @@ import { AgentInputRequest } from '../contracts/messages.js';
 import { type Artifact, type Part, textOf } from '../contracts/parts.js';
 import type { DispatchOutcome } from '../messages/dispatches.js';
 import { uuidOf } from '../runtime/ids.js';
+import { describe, unfitAnswer } from './frames.js';
+
+/** Longest id of an agent's own task or context that is kept. */
+const REMOTE_ID_CHARS = 512;
 
 type OutcomeState = DispatchOutcome['state'];
 
@@ -30,27 +34,36 @@ export function toOutcome(payload: DispatchResultPayload, streamed: Artifact[], 
   const { result, status, usage } = payload;
   const task = isTask(result) ? result : undefined;
   const message = isMessage(result) ? result : task?.status.message;
-  const state = status?.state ?? (task ? STATE_OF_TASK[task.status.state] : 'completed');
-  const inputRequest = state === 'input-required' ? (status?.input_request ?? inputRequestIn(message)) : undefined;
+  const said = status?.state ?? (task ? STATE_OF_TASK[task.status.state] : 'completed');
+  const asked = said === 'input-required' ? questionIn(status, message) : {};
+  const state = asked.problem ? 'failed' : said;
+  const failure = asked.problem ? unfitAnswer(asked.problem) : failureText(result, task, message);
   return {
     state,
     artifacts: artifactsOf(result, streamed, uuidOf(dispatchId)),
     ...(message && { status_message: { ...message, role: 'agent' as const } }),
     ...(usage && { usage }),
-    ...(inputRequest && { input_request: inputRequest }),
-    ...(state === 'failed' && { error: { code: 'HANDLER_ERROR', message: failureText(result, task, message) } }),
-    ...(task && { remote_task_id: task.id, remote_context_id: task.contextId }),
+    ...(asked.request && { input_request: asked.request }),
+    ...(state === 'failed' && { error: { code: 'HANDLER_ERROR', message: failure } }),
+    ...(task && isId(task.id) && { remote_task_id: task.id }),
+    ...(task && isId(task.contextId) && { remote_context_id: task.contextId }),
   };
+}
+
+/** Whether it is an id of the agent's own that is kept. */
+function isId(id: string): boolean {
+  return id !== '' && id.length <= REMOTE_ID_CHARS;
 }
 
 type Result = DispatchResultPayload['result'];
 
+/** Only what is one calls itself so: `DispatchResultPayload` sees to it. */
 function isTask(result: Result): result is Task {
-  return typeof result === 'object' && result.kind === 'task' && 'status' in result;
+  return typeof result === 'object' && result.kind === 'task';
 }
 
 function isMessage(result: Result): result is A2aMessage {
-  return typeof result === 'object' && result.kind === 'message' && Array.isArray(result.parts);
+  return typeof result === 'object' && result.kind === 'message';
 }
 
 function artifactsOf(result: Result, streamed: Artifact[], ownId: string): Artifact[] {
@@ -74,14 +87,20 @@ function repeats(parts: Part[], streamed: Artifact[]): boolean {
   return text !== '' && streamed.some((artifact) => textOf(artifact.parts) === text);
 }
 
-/** The question in a status message's data part `{input_request: …}`. One that does not fit the schema is no question. */
-function inputRequestIn(message: A2aMessage | undefined): AgentInputRequest | undefined {
+interface Asked {
+  request?: AgentInputRequest;
+  problem?: string;
+}
+
+/** The question that the status holds, or else a data part `{input_request: …}` of the message. */
+function questionIn(status: DispatchResultPayload['status'], message: A2aMessage | undefined): Asked {
+  if (status?.input_request) return { request: status.input_request };
   for (const part of message?.parts ?? []) {
     if (part.kind !== 'data' || part.data.input_request === undefined) continue;
-    const parsed = AgentInputRequest.safeParse(part.data.input_request);
-    if (parsed.success) return parsed.data;
+    const { data, error } = AgentInputRequest.safeParse(part.data.input_request);
+    return data ? { request: data } : { problem: describe(error, 'input_request.') };
   }
-  return undefined;
+  return {};
 }
 
 function failureText(result: Result, task: Task | undefined, message: A2aMessage | undefined): string {

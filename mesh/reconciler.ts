@@ -1,5 +1,4 @@
 import { CLOSE_CODES } from '../contracts/errors.js';
-import { LIMITS } from '../contracts/limits.js';
 import { outdatedConnections, touchConnections } from '../db/connections.js';
 import type { Authenticator } from '../runtime/authenticator.js';
 import { PlatformError } from '../runtime/errors.js';
@@ -48,7 +47,7 @@ export class Reconciler {
 
   async #dropOutdatedConnections(): Promise<void> {
     const { db, meshId, registry } = this.#context;
-    for (const batch of batches(this.#live())) {
+    for (const batch of batches(registry.all())) {
       const outdated = await db.system((tx) => outdatedConnections(tx, meshId, batch));
       for (const found of outdated) {
         const connection = registry.get(agentKeyOf(found));
@@ -56,9 +55,7 @@ export class Reconciler {
         if (!connection || connection.epoch !== found.epoch || registry.isGreeting(connection.agentKey)) continue;
         if (found.reason === 'replaced') connection.happen('replaced');
         if (found.reason === 'presumed_dead') connection.socket.close(CLOSE_CODES.GOING_AWAY, 'connect again');
-        if (found.reason === 'deregistered') {
-          connection.requestClose(LIMITS.closeGraceSecondsDefault * 1_000, 'The instance was deregistered.');
-        }
+        if (found.reason === 'deregistered') connection.deregistered();
       }
     }
   }

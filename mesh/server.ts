@@ -24,10 +24,12 @@ import { refuseUpgrade, respondWithError } from './http-answer.js';
 import { Loop } from './loop.js';
 import { MeshNode } from './node.js';
 import { Reconciler } from './reconciler.js';
+import { agentKeyOf } from './registry.js';
 import type { Reservations } from './reservations.js';
 import { withinMs } from './time-limit.js';
 import type { MeshTimings } from './timings.js';
 import type { ToolCalls } from './tool-calls.js';
+import type { DeregisteredAgent } from './tool-link.js';
 import { Turnstile } from './turnstile.js';
 
 /** Paths of the HTTP face that answer on the mesh address too (decisions.md, Running it). */
@@ -78,6 +80,8 @@ export interface MeshServer {
   /** Drains without grace what is still there, closes the port and takes the node out. */
   close(): Promise<void>;
   dispatcher: Dispatcher;
+  /** Ends the connection that the agent had when it was deregistered, if it is here. */
+  closeDeregistered(agent: DeregisteredAgent): void;
   stats(): MeshStats;
   /** Whether it takes no new work any more. */
   readonly isDraining: boolean;
@@ -166,6 +170,11 @@ class Mesh implements MeshServer {
     await withinMs(this.#context.statuses.retry(), LAST_WRITES_MS);
     this.#closing.abort(new Error('the mesh is closed'));
     await this.#node.stop();
+  }
+
+  closeDeregistered(agent: DeregisteredAgent): void {
+    const connection = this.#context.registry.get(agentKeyOf(agent));
+    if (connection && connection.epoch <= agent.epoch) connection.deregistered();
   }
 
   stats(): MeshStats {

@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
-import { type Caller, speaksFor } from '../contracts/auth.js';
-import { NO_AGENT, scopeIncludes } from '../contracts/primitives.js';
+import type { Caller } from '../contracts/auth.js';
+import { actsAs, isOwnType, mayActFor } from '../contracts/permissions.js';
 import type { ToolCallRequest, ToolResult } from '../contracts/tools.js';
 import type { Db } from '../db/pool.js';
 import { type CallingDispatch, findCallingDispatch, typeOfAgent } from '../db/tool-targets.js';
@@ -85,7 +85,7 @@ interface FoundWork {
 }
 
 function checkActsFor(token: Caller, agentType: string): void {
-  if (speaksFor(token, agentType) || scopeIncludes(token.scopes, 'full')) return;
+  if (mayActFor(token, agentType, 'full')) return;
   throw new PlatformError('forbidden', `This needs the scope full, or a token of the agent type ${agentType}.`);
 }
 
@@ -97,11 +97,12 @@ function callerOf(tenant_id: string, agent: FoundWork['agent']): ToolCaller {
 async function whoCalls({ db }: DoorOptions, token: Caller, instanceId: string | undefined): Promise<ToolCaller> {
   const { tenant_id, agent_type, credential_id } = token;
   if (instanceId === undefined) {
-    if (agent_type === NO_AGENT) checkActsFor(token, agent_type);
+    if (actsAs(token) === null) checkActsFor(token, agent_type);
     return { tenant_id, agent_type, key: `${tenant_id}\n${credential_id}\n${agent_type}` };
   }
   const type = await db.tenant(tenant_id, (tx) => typeOfAgent(tx, tenant_id, instanceId));
-  if (type === null) throw new PlatformError('NOT_FOUND', 'There is no agent of that instance_id.');
+  if (type === null || !isOwnType(token, type))
+    throw new PlatformError('NOT_FOUND', 'There is no agent of that instance_id.');
   checkActsFor(token, type);
   return callerOf(tenant_id, { instance_id: instanceId, agent_type: type });
 }
@@ -118,7 +119,8 @@ async function findWork(
   const isHand = hand?.call.call_id === call_id && hand.call.tenant_id === tenant_id;
   const dispatch = isHand ? null : await options.db.tenant(tenant_id, (tx) => findCallingDispatch(tx, tenant_id, id));
   const agent = isHand ? hand.call.target : dispatch;
-  if (!agent || (instanceId !== undefined && instanceId !== agent.instance_id)) return undefined;
+  if (!agent || !isOwnType(token, agent.agent_type)) return undefined;
+  if (instanceId !== undefined && instanceId !== agent.instance_id) return undefined;
   checkActsFor(token, agent.agent_type);
   const { instance_id, agent_type } = agent;
   const found = { agent: { instance_id, agent_type } };

@@ -43,6 +43,13 @@ export type ForwardedCall = z.infer<typeof ForwardedCall>;
 /** Makes a forwarded call where it belongs. */
 export type Forward = (call: ForwardedCall, signal: AbortSignal) => Promise<Outcome>;
 
+/** A deregistered instance, and its newest connection at that moment: a later one is welcome. Plain JSON. */
+export const DeregisteredAgent = z.object({ tenant_id: z.string(), instance_id: z.string(), epoch: z.number() });
+export type DeregisteredAgent = z.infer<typeof DeregisteredAgent>;
+
+/** Closes the agent's connection, if this node has it. */
+export type CloseDeregistered = (agent: DeregisteredAgent) => void;
+
 /** The way to the nodes that hold agents' sockets. A call reaches a node once at most. */
 export interface NodeLink {
   /**
@@ -52,10 +59,14 @@ export interface NodeLink {
   call(nodeId: string, call: PlacedCall, signal: AbortSignal): Promise<Outcome>;
   /** As `call`, with a call that is to be made by that node. */
   forward(nodeId: string, call: ForwardedCall, signal: AbortSignal): Promise<Outcome>;
+  /** Has a node close a deregistered agent's socket. Best effort: the node finds out by itself a little later. */
+  deregistered(nodeId: string, agent: DeregisteredAgent): void;
   /** Calls for this node's agents go to `deliver` from now on. */
   serve(deliver: Deliver): void;
   /** Calls that this node is to make go to `forward` from now on. */
   serveForwarded(forward: Forward): void;
+  /** What is said of this node's agents goes to `close` from now on. */
+  serveDeregistered(close: CloseDeregistered): void;
   /** Ends what is under way. */
   close(): Promise<void>;
 }
@@ -66,6 +77,7 @@ export const NOBODY: Outcome = unsent('TARGET_UNAVAILABLE', 'The node that holds
 /** The link of a process that is the only one. */
 export function createLocalLink(nodeId: string): NodeLink {
   let deliver: Deliver | undefined;
+  let close: CloseDeregistered | undefined;
   return {
     call: async (node, call, signal) => (node === nodeId && deliver ? deliver(call, signal) : NOBODY),
     forward: async () => NOBODY,
@@ -73,8 +85,15 @@ export function createLocalLink(nodeId: string): NodeLink {
       deliver = handler;
     },
     serveForwarded: () => undefined,
+    deregistered: (node, agent) => {
+      if (node === nodeId) close?.(agent);
+    },
+    serveDeregistered: (handler) => {
+      close = handler;
+    },
     close: async () => {
       deliver = undefined;
+      close = undefined;
     },
   };
 }

@@ -1,4 +1,5 @@
 import type { ErrorCode, FrameErrorCode } from '../contracts/errors.js';
+import type { ErrorPayload } from '../contracts/frames.js';
 import { LIMITS } from '../contracts/limits.js';
 import type { ToolResult } from '../contracts/tools.js';
 import { PlatformError } from '../runtime/errors.js';
@@ -35,12 +36,22 @@ export function resultOfThrown(error: unknown): ToolResult {
   return refusal(error.code, error.message, error.code === 'SERVICE_UNAVAILABLE');
 }
 
+/** Of an agent's own error code and message. */
+const CODE_CHARS = 64;
+const MESSAGE_CHARS = 4_096;
+
+/** The result of a call whose agent reports an error: in its own words, as far as a result has room for them. */
+export function failureOf({ code, message, retryable }: ErrorPayload): ToolResult {
+  const said = code.slice(0, CODE_CHARS).toWellFormed() || 'HANDLER_ERROR';
+  const why = message.slice(0, MESSAGE_CHARS).toWellFormed();
+  return { ok: false, error: { code: said, message: why || said, retryable } };
+}
+
 /** An agent's result as callers are given it: bounded, and only the platform says which policy decided. */
 export function sized(payload: ToolResult): ToolResult {
   if (Buffer.byteLength(JSON.stringify(payload)) > LIMITS.toolResultBytes) {
     return refusal('HANDLER_ERROR', `The tool's result has more than ${LIMITS.toolResultBytes} bytes.`);
   }
   if (payload.ok) return { ok: true, result: payload.result ?? null };
-  const { code, message, retryable } = payload.error;
-  return { ok: false, error: { code, message: message || code, retryable } };
+  return failureOf(payload.error);
 }

@@ -10,6 +10,10 @@ import { type RouteWait, routeWait } from './route-wait.js';
 import type { DispatchRow, InputRequestRow, MessageRow } from './rows.js';
 import { countMoved, isOwn } from './session-end.js';
 import { retryDelayMs, type Step, stepError } from './step.js';
+import { targetWaitedText } from './targets.js';
+
+/** So many times the wait a message is still given to an agent that is free, when what took its time was the platform itself. */
+const LATE_FACTOR = 10;
 
 /** The step of a message that has ended. */
 function doneStep(row: Pick<MessageRow, 'state' | 'agent_type' | 'error_code' | 'error_message'>): Step {
@@ -55,11 +59,9 @@ async function awaitInput(tx: Tx, row: MessageRow, request: InputRequestRow, now
   return failedStep(tx, row, { code: 'APPROVAL_EXPIRED', message: 'Nobody answered in time.' });
 }
 
-function giveUp(tx: Tx, row: MessageRow): Promise<Step> {
-  return failedStep(tx, row, {
-    code: 'TARGET_UNAVAILABLE',
-    message: 'No agent was free to take the message in time.',
-  });
+async function giveUp(tx: Tx, row: MessageRow, session: SessionBinding, waitedMs: number): Promise<Step> {
+  const message = await targetWaitedText(tx, row, session, waitedMs);
+  return failedStep(tx, row, { code: 'TARGET_UNAVAILABLE', message });
 }
 
 async function noAgent(tx: Tx, row: MessageRow, { since, waitedMs, leftMs }: RouteWait): Promise<Step> {
@@ -156,8 +158,11 @@ async function decide(
   const open = await openDispatchOf(tx, row);
   if (open) return dispatchStep(row, open, now);
   const wait = await routeWait(tx, row, queueWaitMs, now);
-  if (wait.leftMs <= 0) return giveUp(tx, row);
+  const { leftMs, waitedMs } = wait;
+  if (waitedMs >= (waitedMs + leftMs) * LATE_FACTOR) return giveUp(tx, row, session, waitedMs);
   const route = await routeMessage(tx, row, session);
+  // Time that went by in a queue or with a node that died is no reason to fail what an agent can take now.
+  if (leftMs <= 0 && (!route || route.agent.unreachable)) return giveUp(tx, row, session, waitedMs);
   if (!route) return noAgent(tx, row, wait);
   return dispatchStep(row, await openDispatch(tx, row, session, route), now);
 }

@@ -1,4 +1,5 @@
 import { isTerminal } from '../contracts/messages.js';
+import { isOwnMessage, type Reader } from '../contracts/permissions.js';
 import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { MessageCore, MessageRef } from './core.js';
@@ -33,12 +34,19 @@ export function announceCanceled(core: MessageCore, canceled: Canceled): void {
 
 /**
  * Cancels a message (specification section 3): the row ends in one transaction, the workflow then brings CANCELED to the agent.
+ * @param reader who wants it, which must be one that sees the message; null for the platform itself
  * @throws PlatformError NOT_FOUND, ALREADY_TERMINAL
  */
-export async function cancelMessage(core: MessageCore, ref: MessageRef, reason: string): Promise<void> {
+export async function cancelMessage(
+  core: MessageCore,
+  ref: MessageRef,
+  reason: string,
+  reader: Reader | null = null,
+): Promise<void> {
   const canceled = await core.db.tenant(ref.tenant_id, async (tx) => {
     const found = await readMessage(tx, ref.tenant_id, ref.message_id, true);
-    if (!found) throw new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
+    if (!found || (reader && !isOwnMessage(reader, found.row)))
+      throw new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
     if (isTerminal(found.row.state))
       throw new PlatformError('ALREADY_TERMINAL', `The message is already ${found.row.state}.`);
     return cancelLocked(tx, found.row, reason);

@@ -35,7 +35,9 @@ export interface MessageCore {
     queueWaitMs: number;
     /** How long a human may take to answer. */
     inputExpiryMs: number;
-    /** Messages of one tenant that may be in flight; 429 beyond. */
+    /** Messages of one tenant that may be in flight, those that wait for input apart; 429 beyond. */
     tenantMaxInFlight: number;
+    /** Messages of one tenant that may wait for input; 429 beyond. */
+    tenantMaxWaiting: number;
   };
 }

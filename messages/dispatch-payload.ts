@@ -1,3 +1,4 @@
+import { SendMetadata } from '../contracts/a2a.js';
 import type { DispatchPayload } from '../contracts/frames.js';
 import { LIMITS } from '../contracts/limits.js';
 import { uuidOf } from '../runtime/ids.js';
@@ -13,6 +14,9 @@ export interface DispatchSurroundings {
   agent_card: Record<string, unknown>;
 }
 
+/** Rows from before `args` had a meaning may have anything there. */
+const Args = SendMetadata.shape.args.unwrap();
+
 function payloadOf(
   message: MessageRow,
   dispatch: DispatchRow,
@@ -22,6 +26,7 @@ function payloadOf(
   const uuid = uuidOf(dispatch.dispatch_id);
   const left = dispatch.deadline_at ? dispatch.deadline_at.getTime() - now.getTime() : message.deadline_ms;
   const { accepted_output_modes: acceptedOutputModes, ...said } = message.metadata;
+  const args = Args.safeParse(said.args);
   const metadata = { ...said, ...(message.resolution && { resolution: message.resolution }) };
   return {
     jsonrpc: '2.0',
@@ -34,6 +39,7 @@ function payloadOf(
     },
     dispatch_id: dispatch.dispatch_id,
     ...(dispatch.skill_id !== null && { skill_id: dispatch.skill_id }),
+    ...(args.success && { args: args.data }),
     deadline_ms: Math.min(LIMITS.deadlineMsMax, Math.max(1, left)),
     attempt: dispatch.attempt,
     idempotency_key: dispatch.dispatch_id,

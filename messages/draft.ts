@@ -2,14 +2,15 @@ import { type MessageSendParams, SendMetadata } from '../contracts/a2a.js';
 import type { Caller } from '../contracts/auth.js';
 import { LIMITS } from '../contracts/limits.js';
 import { textOf } from '../contracts/parts.js';
+import { actsAs } from '../contracts/permissions.js';
 import { newId } from '../runtime/ids.js';
+import type { NewMessage } from './accept-transaction.js';
 import { fingerprint } from './fingerprint.js';
 import type { PreparedPush } from './push-configs.js';
 import type { MessageRow } from './rows.js';
 import { RpcError } from './rpc-error.js';
 import type { Target } from './target-agent.js';
 import { traceFrom } from './trace.js';
-import type { NewMessage } from './transactions.js';
 
 /** How the message came in. */
 export interface AcceptContext {
@@ -53,6 +54,7 @@ export function draftOf(caller: Caller, params: MessageSendParams, context: Acce
     message_id: newId('msg'),
     session_id: requested || newId('ses'),
     credential_id: caller.credential_id,
+    sender_agent_type: actsAs(caller),
     requested_context: requested,
     client_message_id: message.messageId,
     content_hash: fingerprint({ parts: message.parts, metadata }),
@@ -81,6 +83,7 @@ export function writtenRow(draft: NewMessage, at: Date, dispatch: DispatchedTo):
     message_id: draft.message_id,
     session_id: dispatch.session_id,
     credential_id: draft.credential_id,
+    sender_agent_type: draft.sender_agent_type,
     requested_context: draft.requested_context,
     client_message_id: draft.client_message_id,
     content_hash: draft.content_hash,

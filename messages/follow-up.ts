@@ -5,13 +5,14 @@ import { PlatformError } from '../runtime/errors.js';
 import type { MessageCore } from './core.js';
 import { readMessage } from './read.js';
 import { readFollowUp } from './resolution.js';
-import { checkForm, claimRequest } from './resolve.js';
+import { checkForm, checkMayAnswer, claimRequest } from './resolve.js';
 import { RpcError } from './rpc-error.js';
 
 /**
  * A `message/send` that names a `taskId`: the answer to what an agent asked (a2a.md). A repeat of the same messageId is a success.
  * @throws RpcError TASK_NOT_FOUND; INVALID_PARAMS for another context or an answer that does not fit; UNSUPPORTED_OPERATION for a
  * terminal task, one that does not wait, or a request of a policy or guard
+ * @throws PlatformError forbidden for who may not answer it
  */
 export async function answerFollowUp(
   core: MessageCore,
@@ -36,6 +37,7 @@ export async function answerFollowUp(
       if (request.source !== 'agent') {
         throw new RpcError('UNSUPPORTED_OPERATION', 'This request is answered by /messages/{id}/resolve only.');
       }
+      await checkMayAnswer(tx, caller, row, request);
       if (request.expires_at.getTime() <= Date.now()) {
         throw new RpcError('UNSUPPORTED_OPERATION', 'The time to answer ran out.', 'CALLBACK_TOKEN_EXPIRED');
       }

@@ -17,6 +17,9 @@ const SCALAR_KEYWORDS = [
   'maxItems',
   'uniqueItems',
 ];
+const SCALAR_TYPES = ['string', 'number', 'integer', 'boolean', 'null'];
+/** What makes a schema more than flat: parts that nest, refer or combine. */
+const NESTING_KEYWORDS = ['$ref', 'properties', 'patternProperties', 'allOf', 'not', 'if', 'dependentSchemas'];
 const MAX_PROPERTIES = 100;
 
 function pick(schema: Record<string, unknown>): Record<string, unknown> {
@@ -38,7 +41,7 @@ function flatProperty(property: unknown): Record<string, unknown> {
  * and regular expressions, which could be made to run for ever.
  */
 function flatten(schema: Record<string, unknown>): Record<string, unknown> {
-  const properties = isObject(schema.properties) ? Object.entries(schema.properties).slice(0, MAX_PROPERTIES) : [];
+  const properties = isObject(schema.properties) ? Object.entries(schema.properties) : [];
   return {
     type: 'object',
     properties: Object.fromEntries(properties.map(([name, property]) => [name, flatProperty(property)])),
@@ -53,8 +56,45 @@ function compile(schema: Record<string, unknown>): ValidateFunction {
   );
 }
 
+function scalarProblem(schema: unknown, path: string): string | null {
+  if (!isObject(schema)) return `${path} must be an object`;
+  const nested = NESTING_KEYWORDS.find((keyword) => keyword in schema);
+  if (nested !== undefined) return `${path}: the form must be flat, without ${nested}`;
+  const types = schema.type === undefined ? [] : [schema.type].flat();
+  const other = types.find((type) => !SCALAR_TYPES.includes(type as string));
+  return other === undefined ? null : `${path}.type must not be ${JSON.stringify(other)}`;
+}
+
+function propertyProblem(property: unknown, path: string): string | null {
+  if (!isObject(property) || property.type !== 'array') return scalarProblem(property, path);
+  return scalarProblem({ ...property, type: undefined }, path) ?? scalarProblem(property.items, `${path}.items`);
+}
+
+/** Why a schema is not that of a flat form: an object whose named properties are scalars, or lists of scalars. */
+function shapeProblem(schema: Record<string, unknown>): string | null {
+  if (schema.type !== undefined && schema.type !== 'object') {
+    return `type must be object, not ${JSON.stringify(schema.type)}`;
+  }
+  const nested = NESTING_KEYWORDS.find((keyword) => keyword !== 'properties' && keyword in schema);
+  if (nested !== undefined) return `the form must be flat, without ${nested}`;
+  const { properties, required = [] } = schema;
+  if (!isObject(properties)) return 'properties must be an object';
+  const named = Object.entries(properties);
+  if (named.length > MAX_PROPERTIES) return `properties must be at most ${MAX_PROPERTIES}`;
+  if (!Array.isArray(required) || required.some((name) => typeof name !== 'string')) {
+    return 'required must be a list of names';
+  }
+  for (const [name, property] of named) {
+    const problem = propertyProblem(property, `properties.${name.slice(0, 100)}`);
+    if (problem !== null) return problem;
+  }
+  return null;
+}
+
 /** Why a form's schema cannot be used; null when it can. */
 export function schemaProblem(schema: Record<string, unknown>): string | null {
+  const problem = shapeProblem(schema);
+  if (problem !== null) return problem;
   try {
     compile(schema);
     return null;

@@ -1,6 +1,7 @@
 import type { MessageSendParams, Task } from '../contracts/a2a.js';
 import type { Caller } from '../contracts/auth.js';
 import type { MessageRecord, MessagesGetRequest, ResolveRequest } from '../contracts/messages.js';
+import type { Reader } from '../contracts/permissions.js';
 import type { Accepted } from './accept.js';
 import { cancelMessage } from './cancel.js';
 import type { MessageCore } from './core.js';
@@ -9,11 +10,13 @@ import type { AcceptContext } from './draft.js';
 import { answerFollowUp } from './follow-up.js';
 import { InFlightBound } from './in-flight-bound.js';
 import { acceptInContext } from './named-context.js';
+import { requireOwnContext, requireOwnRepeat } from './own.js';
 import { createMessageReads } from './read.js';
 import { type Resolved, resolveMessage } from './resolve.js';
 import type { LiveMessage, ShortWay } from './short-way.js';
 import { type StreamItem, type StreamOptions, streamTask } from './stream.js';
 import { findTask, listTasks, type TaskPage, type TaskQuery } from './task-list.js';
+import { WaitingBound } from './waiting-bound.js';
 import { type JustAccepted, type TaskWait, waitForTask } from './watch.js';
 
 /** What the API does with messages. Errors: PlatformError, and RpcError where only `/send` can meet it. */
@@ -30,13 +33,13 @@ export interface Gateway {
     live?: LiveMessage | null,
   ): AsyncIterable<StreamItem>;
   /** The task of a message. @throws RpcError TASK_NOT_FOUND */
-  task(tenantId: string, taskId: string, options?: { historyLength?: number | undefined }): Promise<Task>;
+  task(reader: Reader, taskId: string, options?: { historyLength?: number | undefined }): Promise<Task>;
   /** @throws RpcError INVALID_PARAMS for a page token that is none */
-  tasks(tenantId: string, query: TaskQuery): Promise<TaskPage>;
+  tasks(reader: Reader, query: TaskQuery): Promise<TaskPage>;
   cancel(caller: Caller, messageId: string, reason: string): Promise<void>;
   resolve(caller: Caller | null, messageId: string, body: ResolveRequest): Promise<Resolved>;
-  list(tenantId: string, query: MessagesGetRequest): Promise<{ count: number; messages: MessageRecord[] }>;
-  get(tenantId: string, messageId: string): Promise<MessageRecord>;
+  list(reader: Reader, query: MessagesGetRequest): Promise<{ count: number; messages: MessageRecord[] }>;
+  get(reader: Reader, messageId: string): Promise<MessageRecord>;
   pending(
     tenantId: string,
     query: { session_id?: string; limit: number; offset: number },
@@ -49,22 +52,28 @@ export interface Gateway {
  */
 export function createGateway(core: MessageCore, shortWay: () => ShortWay | null = () => null): Gateway {
   const reads = createMessageReads(core.db);
-  const bound = new InFlightBound(core.limits.tenantMaxInFlight);
+  const inFlight = new InFlightBound(core.limits.tenantMaxInFlight);
+  const waiting = new WaitingBound(core.limits.tenantMaxWaiting);
   return {
     accept: async (caller, params, context) => {
+      await requireOwnContext(core.db, caller, params.message.contextId);
       const placed = await withDestination(core.db, caller, params, context);
-      return acceptInContext({ core, shortWay: shortWay(), bound }, caller, params, placed);
+      const acceptance = { core, shortWay: shortWay(), inFlight, waiting };
+      const accepted = await acceptInContext(acceptance, caller, params, placed);
+      if (accepted.duplicate) await requireOwnRepeat(core.db, caller, accepted.message_id);
+      return accepted;
     },
     followUp: (caller, params) => answerFollowUp(core, caller, params),
     waitForTask: (tenant_id, message_id, options, accepted = null) =>
       waitForTask(core, { tenant_id, message_id }, options, accepted),
     stream: (tenant_id, message_id, options, live = null) => streamTask(core, { tenant_id, message_id }, options, live),
-    task: (tenantId, taskId, options) => findTask(core.db, tenantId, taskId, options),
-    tasks: (tenantId, query) => listTasks(core.db, tenantId, query),
-    cancel: (caller, message_id, reason) => cancelMessage(core, { tenant_id: caller.tenant_id, message_id }, reason),
+    task: (reader, taskId, options) => findTask(core.db, reader, taskId, options),
+    tasks: (reader, query) => listTasks(core.db, reader, query),
+    cancel: (caller, message_id, reason) =>
+      cancelMessage(core, { tenant_id: caller.tenant_id, message_id }, reason, caller),
     resolve: (caller, messageId, body) => resolveMessage(core, caller, messageId, body),
-    list: (tenantId, query) => reads.list(tenantId, query),
-    get: (tenantId, messageId) => reads.get(tenantId, messageId),
+    list: (reader, query) => reads.list(reader, query),
+    get: (reader, messageId) => reads.get(reader, messageId),
     pending: (tenantId, query) => reads.pending(tenantId, query),
   };
 }

@@ -1,6 +1,7 @@
 import type { MessageSendParams } from '../contracts/a2a.js';
 import type { Caller } from '../contracts/auth.js';
 import { LIMITS } from '../contracts/limits.js';
+import { actsAs } from '../contracts/permissions.js';
 import { recordEvent } from '../db/events.js';
 import { type Acceptance, type Accepted, acceptMessage } from './accept.js';
 import type { MessageCore } from './core.js';
@@ -15,9 +16,9 @@ async function openNamed(core: MessageCore, caller: Caller, sessionId: string): 
   const { tenant_id, sub: created_by } = caller;
   await core.db.tenant(tenant_id, async (tx) => {
     const opened = await tx.query(
-      `INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_by, wake_requested_at)
-       VALUES ($1, $2, false, 'active', $3, $4, now()) ON CONFLICT DO NOTHING RETURNING session_id`,
-      [tenant_id, sessionId, LIMITS.idleTimeoutSecondsDefault, created_by],
+      `INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_by, sender_agent_type, wake_requested_at)
+       VALUES ($1, $2, false, 'active', $3, $4, $5, now()) ON CONFLICT DO NOTHING RETURNING session_id`,
+      [tenant_id, sessionId, LIMITS.idleTimeoutSecondsDefault, created_by, actsAs(caller)],
     );
     if (opened.length === 0) return;
     const about = { tenant_id, session_id: sessionId };

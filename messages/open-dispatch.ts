@@ -2,6 +2,7 @@ import { isTerminal } from '../contracts/messages.js';
 import type { Tx } from '../db/pool.js';
 import type { DispatchSurroundings } from './dispatch-payload.js';
 import type { DispatchRef } from './dispatches.js';
+import { readable } from './readable.js';
 import type { DispatchRow, MessageRow } from './rows.js';
 
 /** A dispatch that is open, its message, and what belongs to both. */
@@ -58,7 +59,7 @@ export async function lockOpen(tx: Tx, ref: DispatchRef): Promise<LockedDispatch
     OF_DISPATCH.map((column) => [column, found[`d_${column}`]]),
   ) as unknown as DispatchRow;
   const around = { user_id: found.s_user_id, public_url: found.a_public_url, agent_card: found.a_agent_card ?? {} };
-  return { row: found, dispatch, around, newestEpoch: found.a_epoch };
+  return { row: readable(found), dispatch, around, newestEpoch: found.a_epoch };
 }
 
 const MARK_SENT = `

@@ -11,14 +11,19 @@ import type { Ending } from './transactions.js';
 /** Usage of all dispatches of a message together; the newest names the model. */
 function addUsage(before: Usage | null, more: Usage | undefined): Usage | null {
   if (!more) return before;
-  const cost = (before?.cost_usd ?? 0) + (more.cost_usd ?? 0);
+  const cost = Math.min(Number.MAX_VALUE, (before?.cost_usd ?? 0) + (more.cost_usd ?? 0));
   const model = more.model ?? before?.model;
   return {
-    input_tokens: (before?.input_tokens ?? 0) + more.input_tokens,
-    output_tokens: (before?.output_tokens ?? 0) + more.output_tokens,
+    input_tokens: tokens(before?.input_tokens ?? 0, more.input_tokens),
+    output_tokens: tokens(before?.output_tokens ?? 0, more.output_tokens),
     ...(model !== undefined && { model }),
     ...((before?.cost_usd !== undefined || more.cost_usd !== undefined) && { cost_usd: cost }),
   };
+}
+
+/** A sum that is still an exact number, however much agents claim to have used. */
+function tokens(before: number, more: number): number {
+  return Math.min(Number.MAX_SAFE_INTEGER, before + more);
 }
 
 /** Artifacts of earlier dispatches and of this one; a repeated id replaces. */

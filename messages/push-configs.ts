@@ -1,11 +1,13 @@
 import type { A2aVersion } from '../contracts/a2a.js';
-import type { Caller } from '../contracts/auth.js';
+import { actsAs, type Reader } from '../contracts/permissions.js';
 import { PUSH_LIMITS, type PushNotificationConfig } from '../contracts/push.js';
+import { ownersOf } from '../db/own.js';
 import type { Db } from '../db/pool.js';
 import { lockForPush, type PushConfigRow, pushConfigsOf, putPushConfig, removePushConfig } from '../db/push.js';
 import { dropDeliveries } from '../db/push-deliveries.js';
 import { type Outbound, OutboundError } from '../runtime/outbound.js';
 import type { Secrets } from '../runtime/secrets.js';
+import { requireSender } from './own.js';
 import { sealPushSecrets } from './push-secrets.js';
 import { RpcError } from './rpc-error.js';
 
@@ -24,8 +26,8 @@ export interface PushConfigPage {
 }
 
 /**
- * `tasks/pushNotificationConfig/{set,get,list,delete}` and their 1.0 names. All: @throws RpcError TASK_NOT_FOUND when the caller's tenant has
- * no such task.
+ * `tasks/pushNotificationConfig/{set,get,list,delete}` and their 1.0 names. All: @throws RpcError TASK_NOT_FOUND when there is
+ * no such task for the caller; PlatformError forbidden for an agent that serves the task and did not send it.
  */
 export interface PushConfigs {
   /**
@@ -41,21 +43,21 @@ export interface PushConfigs {
    * @throws RpcError INVALID_PARAMS as `prepare`, and beyond 16 configs of one task
    */
   set(
-    caller: Pick<Caller, 'tenant_id'>,
+    caller: Reader,
     taskId: string,
     config: PushNotificationConfig,
     version: A2aVersion,
   ): Promise<PushNotificationConfig & { id: string }>;
   /** One config: the task's own or the oldest where no id is given, or `default` and none is called so. @throws RpcError TASK_NOT_FOUND when there is none */
-  get(caller: Pick<Caller, 'tenant_id'>, taskId: string, id?: string): Promise<ShownPushConfig>;
+  get(caller: Reader, taskId: string, id?: string): Promise<ShownPushConfig>;
   /** The oldest first. `nextPageToken` is empty at the end. @throws RpcError INVALID_PARAMS for an unknown page token */
   list(
-    caller: Pick<Caller, 'tenant_id'>,
+    caller: Reader,
     taskId: string,
     page?: PushConfigPage,
   ): Promise<{ configs: ShownPushConfig[]; nextPageToken: string }>;
   /** Removes a config and what was still to be told to it. One that is not there is removed already. */
-  delete(caller: Pick<Caller, 'tenant_id'>, taskId: string, id: string): Promise<void>;
+  delete(caller: Reader, taskId: string, id: string): Promise<void>;
 }
 
 /** By which clients of 0.3 ask for the config that they gave no id. */
@@ -103,8 +105,12 @@ export function createPushConfigs(means: {
   expect: () => void;
 }): PushConfigs {
   const { db, secrets, outbound, expect } = means;
-  const read = async (tenantId: string, taskId: string): Promise<PushConfigRow[]> => {
-    const rows = await db.tenant(tenantId, (tx) => pushConfigsOf(tx, { tenant_id: tenantId, message_id: taskId }));
+  const read = async (caller: Reader, taskId: string): Promise<PushConfigRow[]> => {
+    const { tenant_id } = caller;
+    const rows = await db.tenant(tenant_id, async (tx) => {
+      if (actsAs(caller) !== null) requireSender(caller, await ownersOf(tx, tenant_id, taskId));
+      return pushConfigsOf(tx, { tenant_id, message_id: taskId });
+    });
     if (!rows) throw noTask();
     return rows;
   };
@@ -117,12 +123,13 @@ export function createPushConfigs(means: {
   };
   return {
     prepare,
-    set: async ({ tenant_id }, taskId, config, version) => {
+    set: async (caller, taskId, config, version) => {
+      const { tenant_id } = caller;
       const prepared = prepare(config, version);
       const id = pushConfigId(prepared.config_id, taskId);
       const of = { tenant_id, message_id: taskId };
       await db.tenant(tenant_id, async (tx) => {
-        if (!(await lockForPush(tx, of))) throw noTask();
+        requireSender(caller, await lockForPush(tx, of));
         const others = (await pushConfigsOf(tx, of))?.filter(({ config_id }) => config_id !== id) ?? [];
         if (others.length >= PUSH_LIMITS.configsPerTask)
           throw new RpcError('INVALID_PARAMS', `A task has at most ${PUSH_LIMITS.configsPerTask} configurations.`);
@@ -130,18 +137,19 @@ export function createPushConfigs(means: {
       });
       return { ...config, id };
     },
-    get: async ({ tenant_id }, taskId, id) => {
-      const rows = await read(tenant_id, taskId);
+    get: async (caller, taskId, id) => {
+      const rows = await read(caller, taskId);
       const named = (name: string) => rows.find(({ config_id }) => config_id === name);
       const found = id && id !== DEFAULT_ID ? named(id) : (named(id || taskId) ?? named(taskId) ?? rows[0]);
       if (!found) throw new RpcError('TASK_NOT_FOUND', 'The task has no such push notification configuration.');
       return shown(found);
     },
-    list: async ({ tenant_id }, taskId, page = {}) => pageOf((await read(tenant_id, taskId)).map(shown), page),
-    delete: async ({ tenant_id }, taskId, id) => {
+    list: async (caller, taskId, page = {}) => pageOf((await read(caller, taskId)).map(shown), page),
+    delete: async (caller, taskId, id) => {
+      const { tenant_id } = caller;
       const of = { tenant_id, message_id: taskId };
       await db.tenant(tenant_id, async (tx) => {
-        if (!(await lockForPush(tx, of))) throw noTask();
+        requireSender(caller, await lockForPush(tx, of));
         await removePushConfig(tx, of, id);
         await dropDeliveries(tx, { ...of, config_id: id });
       });

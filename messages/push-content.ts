@@ -6,6 +6,7 @@ import type { OfDelivery } from '../db/push-deliveries.js';
 import { uuidOf } from '../runtime/ids.js';
 import type { Secrets } from '../runtime/secrets.js';
 import { type PushSecrets, unsealPushSecrets } from './push-secrets.js';
+import { readable, readableRequest } from './readable.js';
 import type { InputRequestRow, MessageRow } from './rows.js';
 import { taskOf } from './task.js';
 
@@ -40,7 +41,7 @@ const ASKED = `
 
 async function askedThen(tx: Tx, of: OfDelivery): Promise<InputRequestRow | null> {
   const [request] = await tx.query<InputRequestRow>(ASKED, [of.tenant_id, of.message_id, of.config_id, of.sequence]);
-  return request ?? null;
+  return request ? readableRequest(request) : null;
 }
 
 /** A message as it was at an earlier change, as far as that is known: what came later is left out. */
@@ -83,8 +84,9 @@ export async function readPushContent(
 ): Promise<PushContent | null> {
   return db.tenant(of.tenant_id, async (tx) => {
     const values = [of.tenant_id, of.message_id, of.config_id, of.sequence];
-    const [row] = await tx.query<TellRow>(TELL, values);
-    if (!row) return null;
+    const [found] = await tx.query<TellRow>(TELL, values);
+    if (!found) return null;
+    const row = readable(found);
     const request = row.d_state === 'input-required' ? await askedThen(tx, of) : null;
     const body = bodyOf(taskThen(row, request), row.c_version);
     return { url: row.c_url, schemes: row.c_schemes, ...unsealPushSecrets(secrets, row.c_secrets), body };

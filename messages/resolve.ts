@@ -1,7 +1,7 @@
 import type { A2aMessage } from '../contracts/a2a.js';
 import type { Caller } from '../contracts/auth.js';
 import { isTerminal, type MessageState, type ResolveRequest } from '../contracts/messages.js';
-import { scopeIncludes } from '../contracts/primitives.js';
+import { answerRefusal } from '../contracts/permissions.js';
 import { recordEvent } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
@@ -115,11 +115,15 @@ function answerTurn(
   };
 }
 
-/** @throws PlatformError forbidden unless the caller may answer a request of this source */
-function checkMayAnswer(caller: Caller, request: InputRequestRow): void {
-  const needed = request.source === 'agent' ? 'read' : 'admin';
-  if (!scopeIncludes(caller.scopes, needed))
-    throw new PlatformError('forbidden', `Answering this request needs the scope ${needed}.`);
+/** @throws PlatformError forbidden unless the caller may answer the request that is open on the message */
+export async function checkMayAnswer(tx: Tx, caller: Caller, row: MessageRow, request: InputRequestRow): Promise<void> {
+  const [asking] = await tx.query<{ credential_id: string | null }>(
+    'SELECT credential_id FROM agents WHERE tenant_id = $1 AND instance_id = $2',
+    [row.tenant_id, row.instance_id],
+  );
+  const question = { source: request.source, registered_with: asking?.credential_id ?? null };
+  const refusal = answerRefusal(caller, question);
+  if (refusal !== null) throw new PlatformError('forbidden', refusal);
 }
 
 /**
@@ -143,7 +147,7 @@ export async function resolveMessage(
     if (body.request_id !== undefined && body.request_id !== request.request_id) {
       throw new PlatformError('ALREADY_RESOLVED', 'The request of that request_id is no longer open.');
     }
-    checkMayAnswer(caller, request);
+    await checkMayAnswer(tx, caller, row, request);
     if (request.expires_at.getTime() <= Date.now())
       throw new PlatformError('CALLBACK_TOKEN_EXPIRED', 'The time to answer ran out.');
     const decision = decisionFor(request, body);

@@ -8,6 +8,8 @@ export interface MessageRow {
   message_id: string;
   session_id: string;
   credential_id: string;
+  /** The type of the agent that sent it; null: a credential that stands for no agent. */
+  sender_agent_type: string | null;
   requested_context: string;
   client_message_id: string;
   content_hash: Buffer;

@@ -1,5 +1,7 @@
+import type { Reader } from '../contracts/permissions.js';
 import { getAgent, recordCapacity } from '../db/agents.js';
 import { recordEvent } from '../db/events.js';
+import { isForeignSession } from '../db/own.js';
 import type { Tx } from '../db/pool.js';
 import { type Canceled, cancelSessionMessages } from './cancel.js';
 
@@ -43,6 +45,12 @@ export async function lockSession(tx: Tx, tenantId: string, sessionId: string): 
     [tenantId, sessionId],
   );
   return session ?? null;
+}
+
+/** As `lockSession`; null also for a session that is not the reader's to see. */
+export async function lockOwnSession(tx: Tx, reader: Reader, sessionId: string): Promise<LockedSession | null> {
+  const session = await lockSession(tx, reader.tenant_id, sessionId);
+  return session && !(await isForeignSession(tx, reader, sessionId)) ? session : null;
 }
 
 /** Ends a locked, active session: what is in flight is canceled, its slot is free, `session.closed` is written. */

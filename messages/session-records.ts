@@ -1,4 +1,6 @@
+import { actsAs, type Reader } from '../contracts/permissions.js';
 import type { SessionDetails, SessionSummary } from '../contracts/sessions.js';
+import { ownSessions } from '../db/own.js';
 import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { agentsOf } from './session-agents.js';
@@ -41,10 +43,11 @@ function summaryOf(row: SessionReadRow): SessionSummary {
   };
 }
 
-async function readRow(tx: Tx, tenantId: string, sessionId: string): Promise<SessionReadRow> {
+/** @param own the agent type that reads; null for the tenant */
+async function readRow(tx: Tx, tenantId: string, sessionId: string, own: string | null): Promise<SessionReadRow> {
   const [row] = await tx.query<SessionReadRow>(
-    `SELECT ${COLUMNS} FROM sessions s ${TOTALS} WHERE s.tenant_id = $1 AND s.session_id = $2`,
-    [tenantId, sessionId],
+    `SELECT ${COLUMNS} FROM sessions s ${TOTALS} WHERE s.tenant_id = $1 AND s.session_id = $2 AND ${ownSessions('s', '$3')}`,
+    [tenantId, sessionId, own],
   );
   if (!row) throw new PlatformError('NOT_FOUND', 'There is no session of that session_id.');
   return row;
@@ -52,34 +55,34 @@ async function readRow(tx: Tx, tenantId: string, sessionId: string): Promise<Ses
 
 /** The summary of one session. @throws PlatformError NOT_FOUND */
 export async function readSummary(tx: Tx, tenantId: string, sessionId: string): Promise<SessionSummary> {
-  return summaryOf(await readRow(tx, tenantId, sessionId));
+  return summaryOf(await readRow(tx, tenantId, sessionId, null));
 }
 
 /** One session with its metadata and agents (`/sessions/get_by_id`). @throws PlatformError NOT_FOUND */
-export async function readDetails(db: Db, tenantId: string, sessionId: string): Promise<SessionDetails> {
-  return db.tenant(tenantId, async (tx) => {
-    const row = await readRow(tx, tenantId, sessionId);
+export async function readDetails(db: Db, reader: Reader, sessionId: string): Promise<SessionDetails> {
+  return db.tenant(reader.tenant_id, async (tx) => {
+    const row = await readRow(tx, reader.tenant_id, sessionId, actsAs(reader));
     const agents = await agentsOf(tx, row);
     return { ...summaryOf(row), metadata: row.metadata, agents };
   });
 }
 
-/** A page of a tenant's sessions, newest first; `count` is the total. */
+/** A page of the sessions that a reader sees, newest first; `count` is the total. */
 export async function listSessions(
   db: Db,
-  tenantId: string,
+  reader: Reader,
   query: { page: number; page_size: number; status?: string },
 ): Promise<{ count: number; sessions: SessionSummary[] }> {
-  const filter = `s.tenant_id = $1 AND ($2::text IS NULL OR ${STATUS} = $2)`;
-  const values = [tenantId, query.status ?? null];
-  return db.tenant(tenantId, async (tx) => {
+  const filter = `s.tenant_id = $1 AND ($2::text IS NULL OR ${STATUS} = $2) AND ${ownSessions('s', '$3')}`;
+  const values = [reader.tenant_id, query.status ?? null, actsAs(reader)];
+  return db.tenant(reader.tenant_id, async (tx) => {
     const [total] = await tx.query<{ count: number }>(
       `SELECT count(*) AS count FROM sessions s WHERE ${filter}`,
       values,
     );
     const rows = await tx.query<SessionReadRow>(
       `SELECT ${COLUMNS} FROM (SELECT * FROM sessions s WHERE ${filter}
-          ORDER BY session_id DESC LIMIT $3 OFFSET $4) s ${TOTALS}
+          ORDER BY session_id DESC LIMIT $4 OFFSET $5) s ${TOTALS}
         ORDER BY s.session_id DESC`,
       [...values, query.page_size, (query.page - 1) * query.page_size],
     );

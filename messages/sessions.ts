@@ -1,4 +1,5 @@
 import type { Caller } from '../contracts/auth.js';
+import type { Reader } from '../contracts/permissions.js';
 import type {
   SessionAgent,
   SessionDetails,
@@ -16,7 +17,7 @@ import type { MessageCore } from './core.js';
 import { inviteAgent } from './invite.js';
 import type { Candidate } from './route.js';
 import { joinSession } from './session-agents.js';
-import { countAgain, endSession, lockSession } from './session-end.js';
+import { countAgain, endSession, lockOwnSession, lockSession } from './session-end.js';
 import { listSessions, readDetails, readSummary } from './session-records.js';
 
 /** What the API does with sessions. */
@@ -30,13 +31,13 @@ export interface Sessions {
   invite(caller: Caller, body: SessionInviteRequest): Promise<SessionAgent>;
   /** @throws PlatformError NOT_FOUND, SESSION_CLOSED */
   close(caller: Caller, sessionId: string, reason?: string): Promise<void>;
-  /** Cancels what is in flight; the sessions stay usable. @throws PlatformError NOT_FOUND when none of them exists */
+  /** Cancels what is in flight; the sessions stay usable. Those that have ended do not count. @throws PlatformError NOT_FOUND when none of them exists */
   interrupt(caller: Caller, ids: string[]): Promise<{ requested: number; interrupted: number; session_ids: string[] }>;
   list(
-    tenantId: string,
+    reader: Reader,
     query: { page: number; page_size: number; status?: string },
   ): Promise<{ count: number; sessions: SessionSummary[] }>;
-  get(tenantId: string, sessionId: string): Promise<SessionDetails>;
+  get(reader: Reader, sessionId: string): Promise<SessionDetails>;
   /** Unbinds the sessions of an instance that is deregistered, in the caller's transaction. */
   releaseAgent(tx: Tx, tenantId: string, instanceId: string): Promise<void>;
 }
@@ -93,7 +94,7 @@ async function initSession(core: MessageCore, caller: Caller, body: SessionInitR
 
 async function closeSession(core: MessageCore, caller: Caller, sessionId: string, reason: string): Promise<void> {
   const canceled = await core.db.tenant(caller.tenant_id, async (tx) => {
-    const session = await lockSession(tx, caller.tenant_id, sessionId);
+    const session = await lockOwnSession(tx, caller, sessionId);
     if (!session) throw new PlatformError('NOT_FOUND', 'There is no session of that session_id.');
     if (session.status !== 'active')
       throw new PlatformError('SESSION_CLOSED', `The session is already ${session.status}.`);
@@ -106,16 +107,21 @@ async function closeSession(core: MessageCore, caller: Caller, sessionId: string
 async function interruptSessions(core: MessageCore, caller: Caller, ids: string[]) {
   const unique = [...new Set(ids)];
   const interrupted: string[] = [];
+  const ended: string[] = [];
   for (const sessionId of unique) {
-    const canceled = await core.db.tenant(caller.tenant_id, async (tx) => {
-      const session = await lockSession(tx, caller.tenant_id, sessionId);
-      return session && cancelSessionMessages(tx, caller.tenant_id, sessionId, 'interrupted');
+    const { status, canceled } = await core.db.tenant(caller.tenant_id, async (tx) => {
+      const session = await lockOwnSession(tx, caller, sessionId);
+      const active = session?.status === 'active';
+      return {
+        status: session?.status,
+        canceled: active ? await cancelSessionMessages(tx, caller.tenant_id, sessionId, 'interrupted') : [],
+      };
     });
-    if (!canceled) continue;
-    interrupted.push(sessionId);
+    if (status !== undefined) (status === 'active' ? interrupted : ended).push(sessionId);
     for (const ref of canceled) announceCanceled(core, ref);
   }
-  if (interrupted.length === 0) throw new PlatformError('NOT_FOUND', 'There is no session of these ids.');
+  if (interrupted.length + ended.length === 0)
+    throw new PlatformError('NOT_FOUND', 'There is no session of these ids.');
   return { requested: unique.length, interrupted: interrupted.length, session_ids: interrupted };
 }
 
@@ -126,8 +132,8 @@ export function createSessions(core: MessageCore): Sessions {
     invite: (caller, body) => inviteAgent(core, caller, body),
     close: (caller, sessionId, reason) => closeSession(core, caller, sessionId, reason ?? 'closed by the caller'),
     interrupt: (caller, ids) => interruptSessions(core, caller, ids),
-    list: (tenantId, query) => listSessions(core.db, tenantId, query),
-    get: (tenantId, sessionId) => readDetails(core.db, tenantId, sessionId),
+    list: (reader, query) => listSessions(core.db, reader, query),
+    get: (reader, sessionId) => readDetails(core.db, reader, sessionId),
     releaseAgent: async (tx, tenantId, instanceId) => {
       await tx.query(
         `UPDATE sessions SET instance_id = NULL WHERE tenant_id = $1 AND instance_id = $2 AND status = 'active'`,

@@ -1,5 +1,6 @@
 import { errorMessage } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';
+import { type AcceptRow, acceptInOne, type CountTo, type NewMessage } from './accept-transaction.js';
 import type { MessageCore } from './core.js';
 import { openDispatchFrom } from './dispatch-payload.js';
 import type { Dispatches } from './dispatches.js';
@@ -8,7 +9,7 @@ import { HandOver } from './hand-over.js';
 import { LEASE_MS, Stopwatch } from './lease.js';
 import type { LocalEnd, LocalMesh, Reservation } from './local-mesh.js';
 import type { DispatchRow, MessageRow } from './rows.js';
-import { type AcceptRow, acceptInOne, type MessageEnd, type NewMessage } from './transactions.js';
+import type { MessageEnd } from './transactions.js';
 
 /** Messages that one process carries the short way at once; further ones go the long way. */
 const FLIGHTS_MAX = 2_000;
@@ -52,7 +53,7 @@ export class ShortWay {
    * T1 with the dispatch, where this process may send it; undefined where it takes nothing new.
    * @throws as `acceptInOne`
    */
-  async send(draft: NewMessage, most: number): Promise<{ row: AcceptRow; live: LiveMessage | null } | undefined> {
+  async send(draft: NewMessage, countTo: CountTo): Promise<{ row: AcceptRow; live: LiveMessage | null } | undefined> {
     const { core, mesh } = this.#options;
     if (this.#flights >= FLIGHTS_MAX) return undefined;
     const dispatchId = newId('dsp');
@@ -62,7 +63,7 @@ export class ShortWay {
     this.#flights += 1;
     let flying: Promise<unknown> | undefined;
     try {
-      const row = await acceptInOne(core.db, draft, most, { dispatch_id: dispatchId, mesh_id: mesh.meshId });
+      const row = await acceptInOne(core.db, draft, countTo, { dispatch_id: dispatchId, mesh_id: mesh.meshId });
       if (row.verdict !== 'dispatched') return { row, live: null };
       const live = await this.#fly(draft, row, dispatchId, place, lease);
       flying = live?.ended;

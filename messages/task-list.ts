@@ -1,11 +1,14 @@
 import { z } from 'zod';
 import type { Task } from '../contracts/a2a.js';
+import { actsAs, type Reader } from '../contracts/permissions.js';
+import { ownMessages } from '../db/own.js';
 import type { Db } from '../db/pool.js';
-import { findMessage, openRequests } from './read.js';
+import { findOwnMessage, openRequests } from './read.js';
+import { readable } from './readable.js';
 import { RpcError } from './rpc-error.js';
 import { type TaskRow, taskOf } from './task.js';
 
-/** Which tasks of a tenant are wanted: A2A's `ListTasks`. Absent filters let everything through. */
+/** Which tasks are wanted: A2A's `ListTasks`. Absent filters let everything through. */
 export interface TaskQuery {
   contextId?: string | undefined;
   /** A state that no message here is ever in finds none. */
@@ -29,15 +32,15 @@ export interface TaskPage {
 
 /**
  * The A2A task of a message.
- * @throws RpcError TASK_NOT_FOUND when the tenant has none of that id
+ * @throws RpcError TASK_NOT_FOUND when there is none of that id for the reader
  */
 export async function findTask(
   db: Db,
-  tenantId: string,
+  reader: Reader,
   taskId: string,
   options: { historyLength?: number | undefined } = {},
 ): Promise<Task> {
-  const found = await findMessage(db, tenantId, taskId);
+  const found = await findOwnMessage(db, reader, taskId);
   if (!found) throw new RpcError('TASK_NOT_FOUND', 'Task not found: there is none of that id.', 'NOT_FOUND');
   return taskOf(found.row, found.request, options);
 }
@@ -60,24 +63,29 @@ function writeToken(place: Place): string {
 
 const MICROSECONDS = '(extract(epoch FROM updated_at) * 1000000)::bigint';
 const FILTER = `tenant_id = $1 AND ($2::text IS NULL OR session_id = $2) AND ($3::text IS NULL OR state = $3)
-  AND ($4::timestamptz IS NULL OR updated_at >= $4)`;
+  AND ($4::timestamptz IS NULL OR updated_at >= $4) AND ${ownMessages('m', '$5')}`;
 /** Only what tasks show is read, and artifacts where they are wanted: a page of them can be large. */
-const COLUMNS = `message_id, session_id, client_message_id, state, parts, turns, status_message, agent_type, instance_id, trace_id,
-  usage, error_code, error_message, updated_at, CASE WHEN $5 THEN artifacts ELSE '[]' END AS artifacts,
+const COLUMNS = `message_id, session_id, client_message_id, state, parts, turns, status_message, agent_type, want_agent_type, instance_id, trace_id,
+  usage, error_code, error_message, updated_at, CASE WHEN $6 THEN artifacts ELSE '[]' END AS artifacts,
   ${MICROSECONDS}::text AS place`;
-const PAGE = `SELECT ${COLUMNS} FROM messages WHERE ${FILTER}
-  AND ($6::text IS NULL OR (${MICROSECONDS}, message_id) < ($6::bigint, $7))
-  ORDER BY ${MICROSECONDS} DESC, message_id DESC LIMIT $8`;
+const PAGE = `SELECT ${COLUMNS} FROM messages m WHERE ${FILTER}
+  AND ($7::text IS NULL OR (${MICROSECONDS}, message_id) < ($7::bigint, $8))
+  ORDER BY ${MICROSECONDS} DESC, message_id DESC LIMIT $9`;
 
 /**
- * A page of a tenant's tasks. Tasks that change between two pages move to the front and are not seen again.
+ * A page of the tasks that a reader sees. Tasks that change between two pages move to the front and are not seen again.
  * @throws RpcError INVALID_PARAMS for a page token that is none
  */
-export async function listTasks(db: Db, tenantId: string, query: TaskQuery): Promise<TaskPage> {
+export async function listTasks(db: Db, reader: Reader, query: TaskQuery): Promise<TaskPage> {
   const place = query.pageToken === undefined ? null : readToken(query.pageToken);
-  const filter = [tenantId, query.contextId ?? null, query.status ?? null, query.statusTimestampAfter ?? null];
+  const tenantId = reader.tenant_id;
+  const { contextId = null, status = null, statusTimestampAfter = null } = query;
+  const filter = [tenantId, contextId, status, statusTimestampAfter, actsAs(reader)];
   return db.tenant(tenantId, async (tx) => {
-    const [total] = await tx.query<{ count: number }>(`SELECT count(*) AS count FROM messages WHERE ${FILTER}`, filter);
+    const [total] = await tx.query<{ count: number }>(
+      `SELECT count(*) AS count FROM messages m WHERE ${FILTER}`,
+      filter,
+    );
     const rows = await tx.query<TaskRow & { place: string } & Record<string, unknown>>(PAGE, [
       ...filter,
       query.includeArtifacts,
@@ -91,7 +99,7 @@ export async function listTasks(db: Db, tenantId: string, query: TaskQuery): Pro
     const last = rows.length > shown.length ? shown.at(-1) : undefined;
     return {
       tasks: shown.map((row) => {
-        const { artifacts, ...task } = taskOf(row, requests.get(row.message_id) ?? null, query);
+        const { artifacts, ...task } = taskOf(readable(row), requests.get(row.message_id) ?? null, query);
         return query.includeArtifacts && artifacts ? { ...task, artifacts } : task;
       }),
       nextPageToken: last ? writeToken([last.place, last.message_id]) : '',

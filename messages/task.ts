@@ -18,6 +18,7 @@ export type TaskRow = Pick<
   | 'artifacts'
   | 'status_message'
   | 'agent_type'
+  | 'want_agent_type'
   | 'instance_id'
   | 'trace_id'
   | 'usage'
@@ -25,6 +26,11 @@ export type TaskRow = Pick<
   | 'error_message'
   | 'updated_at'
 >;
+
+/** The type of the agent that has a message; until one has it, and where none ever had, the type that it asks for. */
+export function agentTypeOf(row: Pick<MessageRow, 'agent_type' | 'want_agent_type'>): string | null {
+  return row.agent_type ?? row.want_agent_type;
+}
 
 /** An agent's message of this task. `suffix` keeps its id stable over repeated reads. */
 export function agentMessage(
@@ -103,6 +109,7 @@ export function taskOf(
   options: { historyLength?: number | undefined } = {},
 ): Task {
   const message = statusMessage(row, request);
+  const agent_type = agentTypeOf(row);
   const history = [userMessage(row), ...row.turns];
   const kept = options.historyLength === undefined ? history : newest(history, options.historyLength);
   return {
@@ -113,7 +120,7 @@ export function taskOf(
     artifacts: row.artifacts,
     history: kept,
     metadata: {
-      ...(row.agent_type !== null && { agent_type: row.agent_type }),
+      ...(agent_type !== null && { agent_type }),
       ...(row.instance_id !== null && { instance_id: row.instance_id }),
       trace_id: row.trace_id,
       ...(row.usage && { usage: row.usage }),
@@ -139,7 +146,7 @@ export function recordOf(row: MessageRow, request: InputRequestRow | null): Mess
     message_id: row.message_id,
     session_id: row.session_id,
     tenant_id: row.tenant_id,
-    role: 'user',
+    role: row.sender_agent_type === null ? 'user' : 'agent',
     state: row.state,
     created_at: row.created_at.toISOString(),
     updated_at: row.updated_at.toISOString(),
@@ -151,7 +158,7 @@ export function recordOf(row: MessageRow, request: InputRequestRow | null): Mess
     artifacts: row.artifacts,
     attachments: row.parts.filter((part) => part.kind === 'file'),
     instance_id: row.instance_id,
-    agent_type: row.agent_type,
+    agent_type: agentTypeOf(row),
     root_agent: row.agent_type,
     trace_id: row.trace_id,
     ...(row.usage && { usage: row.usage }),

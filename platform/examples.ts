@@ -1,15 +1,21 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import type { Db } from '../db/pool.js';
 import type { Logger } from '../runtime/logger.js';
 
 export const EXAMPLES = ['concierge', 'librarian'];
+/** The example that gets messages which name no target. */
+export const DEFAULT_EXAMPLE = 'concierge';
 /** What an example agent is given of this process's environment: never its keys or addresses. */
 const SHARED = /^(PATH|HOME|LANG|TZ|NODE_EXTRA_CA_CERTS|LLM_|EXAMPLE_|(HTTPS?|NO)_PROXY$)/i;
 const RESTART_MIN_MS = 1_000;
 const RESTART_MAX_MS = 30_000;
 const STOP_MS = 5_000;
+const REGISTERED_MS_MAX = 10_000;
+const REGISTERED_PAUSE_MS = 50;
 
 /** The example agents: processes of their own, joined as any user's agent would be, and begun again when they end. */
 class Example {
@@ -81,4 +87,17 @@ export function startExamples(options: { dataDir: string; environment: Record<st
       await Promise.all(examples.map((example) => example.stop()));
     },
   };
+}
+
+/** Waits until the example agents are registered, so that a first message finds them; ten seconds at most. */
+export async function untilRegistered(db: Db, tenantId: string): Promise<void> {
+  const deadline = Date.now() + REGISTERED_MS_MAX;
+  const count = () =>
+    db.tenant(tenantId, (tx) =>
+      tx.query(
+        'SELECT DISTINCT agent_type FROM agents WHERE tenant_id = $1 AND agent_type = ANY ($2) AND deregistered_at IS NULL',
+        [tenantId, EXAMPLES],
+      ),
+    );
+  while (Date.now() < deadline && (await count()).length < EXAMPLES.length) await delay(REGISTERED_PAUSE_MS);
 }

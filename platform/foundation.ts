@@ -111,6 +111,7 @@ export async function layFoundation(options: {
     queueWaitMs: config.QUEUE_WAIT_MS,
     inputExpiryMs: config.INPUT_EXPIRY_MS,
     tenantMaxInFlight: config.TENANT_MAX_IN_FLIGHT,
+    tenantMaxWaiting: config.TENANT_MAX_WAITING,
   };
   const core: MessageCore = { db, bus, log, waker, limits };
   const tokens = createTokens({ loadKeys: () => loadSigningKeys(db, secrets), issuer: baseUrl });

@@ -30,7 +30,7 @@ async function liveNodes(db: Db): Promise<number> {
   return row?.nodes ?? 0;
 }
 
-/** The checks of `GET /health`: `degraded` when anything is down; the route answers 503 when the database or Temporal is. */
+/** The checks of `GET /health`: `degraded` when anything is down; the route says which of them makes it 503. */
 export function createHealth(options: {
   db: Db;
   temporal: TemporalLink;

@@ -1,14 +1,20 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { ensureDefaultType } from '../db/tenants.js';
 import { boundLog } from '../embedded/log-file.js';
 import { type Config, readConfig } from '../runtime/config.js';
 import { errorMessage } from '../runtime/errors.js';
 import { createLogger, type Logger } from '../runtime/logger.js';
-import { EXAMPLES, startExamples } from './examples.js';
+import { DEFAULT_EXAMPLE, EXAMPLES, startExamples, untilRegistered } from './examples.js';
 import { type Infrastructure, openInfrastructure } from './infrastructure.js';
 import { type Platform, startPlatform } from './platform.js';
 import { type RunOptions, readArguments } from './roles.js';
-import { ensureExampleCredential, ensureFirstCredential, type FirstCredential } from './seed.js';
+import {
+  ensureAgentCredential,
+  ensureExampleCredential,
+  ensureFirstCredential,
+  type StoredCredential,
+} from './seed.js';
 import { removeDevFile, welcome, writeDevFile } from './welcome.js';
 import { installTemporalRuntime } from './workers.js';
 
@@ -65,12 +71,14 @@ async function runExamples(
   config: Config,
   platform: Platform,
   infrastructure: Infrastructure,
-  credential: FirstCredential,
+  credential: StoredCredential,
   log: Logger,
 ): Promise<{ stop(): Promise<void> } | undefined> {
   if (config.FLEET_EXAMPLES === 'off' || !platform.baseUrl) return undefined;
   const { foundation } = platform;
-  const own = await ensureExampleCredential(foundation, config.FLEET_DATA_DIR, credential.tenant_id, EXAMPLES);
+  const { tenant_id } = credential;
+  const own = await ensureExampleCredential(foundation, config.FLEET_DATA_DIR, tenant_id, EXAMPLES);
+  await foundation.db.tenant(tenant_id, (tx) => ensureDefaultType(tx, tenant_id, DEFAULT_EXAMPLE));
   const environment = {
     FLEET_BASE_URL: platform.baseUrl,
     FLEET_CLIENT_ID: own.client_id,
@@ -86,11 +94,14 @@ async function greet(
   config: Config,
   platform: Platform,
   infrastructure: Infrastructure,
-  credential: FirstCredential,
+  credential: StoredCredential,
   logFile: string | null,
   self: Process,
 ): Promise<void> {
-  const devFile = await writeDevFile(config.FLEET_DATA_DIR, platform, infrastructure, credential);
+  const { foundation } = platform;
+  const agents = await ensureAgentCredential(foundation, config.FLEET_DATA_DIR, credential.tenant_id);
+  const credentials = { first: credential, agents };
+  const devFile = await writeDevFile(config.FLEET_DATA_DIR, platform, infrastructure, credentials);
   self.onStop(() => removeDevFile(config.FLEET_DATA_DIR));
   say(welcome(platform, infrastructure, devFile, logFile));
   say('Ctrl-C drains and stops everything that was started here.');
@@ -117,6 +128,7 @@ async function run(
   if (options.development) {
     const credential = await ensureFirstCredential(platform.foundation, config.FLEET_DATA_DIR);
     examples = await runExamples(config, platform, infrastructure, credential, log);
+    if (examples) await untilRegistered(platform.foundation.db, credential.tenant_id);
     await greet(config, platform, infrastructure, credential, logFile, self);
   } else {
     say(

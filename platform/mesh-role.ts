@@ -3,10 +3,10 @@ import { createHostedDispatcher } from '../mesh/hosted.js';
 import { createLocalMesh } from '../mesh/local.js';
 import { Reservations } from '../mesh/reservations.js';
 import { createMeshServer } from '../mesh/server.js';
-import type { ToolCalls } from '../mesh/tool-calls.js';
 import type { LocalMesh } from '../messages/local-mesh.js';
 import type { Foundation } from './foundation.js';
 import type { Infrastructure } from './infrastructure.js';
+import type { RunningTools } from './tools.js';
 import { type RunningWorker, runNodeWorkers, type WorkerGround } from './workers.js';
 
 /** The mesh role, listening. */
@@ -29,7 +29,7 @@ export async function startMesh(options: {
   infrastructure: Infrastructure;
   ground: WorkerGround;
   meshId: string;
-  tools: ToolCalls;
+  tools: RunningTools;
   handler: ((request: IncomingMessage, response: ServerResponse) => void) | undefined;
 }): Promise<RunningMesh> {
   const { foundation, infrastructure, ground, meshId, tools, handler } = options;
@@ -45,11 +45,12 @@ export async function startMesh(options: {
     authenticator,
     tls: infrastructure.tls,
     meshId,
-    tools,
+    tools: tools.calls,
     handler,
     reservations,
   });
   const hosted = createHostedDispatcher({ dispatches, bus, outbound, tokens, db, log, meshId, reservations });
+  tools.serveDeregistered((agent) => server.closeDeregistered(agent));
   const { port } = await server.listen();
   const workers: RunningWorker = await runNodeWorkers(ground, meshId, { connected: server.dispatcher, hosted });
   const local = createLocalMesh({

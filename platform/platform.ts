@@ -1,7 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import type { FastifyInstance } from 'fastify';
 import { buildApi } from '../api/app.js';
-import type { ToolDoor } from '../mesh/tool-door.js';
 import { createGateway } from '../messages/gateway.js';
 import { SessionStarter } from '../messages/session-starter.js';
 import { ShortWay } from '../messages/short-way.js';
@@ -14,7 +13,7 @@ import { createHealth } from './health.js';
 import type { Infrastructure } from './infrastructure.js';
 import { type RunningMesh, startMesh } from './mesh-role.js';
 import type { RunOptions } from './roles.js';
-import { startTools } from './tools.js';
+import { type RunningTools, startTools } from './tools.js';
 import { connectWorkers, runFleetWorker, type WorkerGround } from './workers.js';
 
 /** The platform, answering. */
@@ -51,7 +50,7 @@ async function buildHttp(
   at: Addresses,
   draining: AbortSignal,
   door: ShortWayDoor,
-  tools: ToolDoor,
+  tools: RunningTools,
 ): Promise<FastifyInstance> {
   const { config, db, log, bus, core, temporal, version } = foundation;
   return buildApi({
@@ -64,7 +63,8 @@ async function buildHttp(
     gateway: createGateway(core, () => door.open),
     pushConfigs: foundation.pushConfigs,
     sessions: foundation.sessions,
-    tools,
+    tools: tools.door,
+    agentsDeregistered: (rows) => tools.closeSockets(rows),
     agentJoined: (tenantId, agent) => foundation.dispatches.agentJoined(tenantId, agent),
     outbound: foundation.outbound,
     health: createHealth({ db, temporal, version, redis: config.REDIS_URL ? () => bus.isReachable() : null }),
@@ -126,7 +126,7 @@ async function startRoles(
   const meshId = newId('mesh');
   const tools = run.roles.has('api') || run.roles.has('mesh') ? startTools(foundation, meshId) : undefined;
   parts.add(() => tools?.stop() ?? Promise.resolve());
-  const http = tools && (await buildHttp(foundation, at, draining.signal, door, tools.door));
+  const http = tools && (await buildHttp(foundation, at, draining.signal, door, tools));
   let mesh: RunningMesh | undefined;
   if (tools && run.roles.has('mesh')) {
     await http?.ready();
@@ -135,7 +135,7 @@ async function startRoles(
       infrastructure,
       ground,
       meshId,
-      tools: tools.calls,
+      tools,
       handler: (request, response) => http?.routing(request, response),
     });
     at.mesh = trimmed(config.FLEET_MESH_URL ?? `https://${hostInUrl(config.FLEET_HOST)}:${mesh.port}`);

@@ -1,16 +1,21 @@
+import type { AgentRow } from '../db/agents.js';
 import { ToolCalls } from '../mesh/tool-calls.js';
 import { createToolDoor, type ToolDoor } from '../mesh/tool-door.js';
 import { createHostedTools } from '../mesh/tool-hosted.js';
-import { createLocalLink } from '../mesh/tool-link.js';
+import { type CloseDeregistered, createLocalLink } from '../mesh/tool-link.js';
 import { createRedisLink } from '../mesh/tool-link-redis.js';
 import { fleetGetAgents, PlatformTools } from '../mesh/tool-platform.js';
 import type { Foundation } from './foundation.js';
 
-/** The tool calls of this process. */
+/** The tool calls of this process, and its way to other nodes. */
 export interface RunningTools {
   calls: ToolCalls;
   /** `POST /tools/call`. */
   door: ToolDoor;
+  /** Has the nodes close the sockets of agents that were deregistered. */
+  closeSockets(rows: AgentRow[]): void;
+  /** What this node is asked so goes to `close` from now on. */
+  serveDeregistered(close: CloseDeregistered): void;
   stop(): Promise<void>;
 }
 
@@ -26,5 +31,14 @@ export function startTools(foundation: Foundation, nodeId: string): RunningTools
     platform: new PlatformTools().register('fleet.get_agents', fleetGetAgents(db)),
   });
   const door = createToolDoor({ db, log, calls, link, nodeId, dispatches, bus });
-  return { calls, door, stop: () => link.close() };
+  return {
+    calls,
+    door,
+    closeSockets: (rows) => {
+      for (const { mesh_id, tenant_id, instance_id, connection_epoch } of rows)
+        if (mesh_id !== null) link.deregistered(mesh_id, { tenant_id, instance_id, epoch: connection_epoch });
+    },
+    serveDeregistered: (close) => link.serveDeregistered(close),
+    stop: () => link.close(),
+  };
 }

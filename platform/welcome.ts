@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { writeAtomic } from '../embedded/atomic-file.js';
 import type { Infrastructure } from './infrastructure.js';
 import type { Platform } from './platform.js';
-import type { FirstCredential } from './seed.js';
+import type { StoredCredential } from './seed.js';
 
 const fileIn = (dataDir: string) => join(dataDir, 'dev.json');
 
@@ -17,8 +17,9 @@ export async function writeDevFile(
   dataDir: string,
   platform: Platform,
   infrastructure: Infrastructure,
-  credential: FirstCredential,
+  credentials: { first: StoredCredential; agents: StoredCredential },
 ): Promise<string> {
+  const { first, agents } = credentials;
   const card = {
     base_url: platform.baseUrl,
     mesh_url: platform.meshUrl,
@@ -26,9 +27,11 @@ export async function writeDevFile(
     temporal_address: infrastructure.temporal.address,
     database_url: infrastructure.databaseUrl,
     ca_file: infrastructure.tls?.caFile ?? null,
-    client_id: credential.client_id,
-    client_secret: credential.client_secret,
-    tenant_id: credential.tenant_id,
+    client_id: first.client_id,
+    client_secret: first.client_secret,
+    agent_client_id: agents.client_id,
+    agent_client_secret: agents.client_secret,
+    tenant_id: first.tenant_id,
   };
   await writeAtomic(fileIn(dataDir), `${JSON.stringify(card, null, 2)}\n`, 0o600);
   return fileIn(dataDir);

@@ -1,6 +1,6 @@
+import { jsonProblem, makeWellFormed } from '../contracts/json-guard.js';
 import { LIMITS } from '../contracts/limits.js';
 import { PlatformError } from './errors.js';
-import { jsonProblem, makeWellFormed } from './json-guard.js';
 import { type Outbound, OutboundError } from './outbound.js';
 
 const WELL_KNOWN = '/.well-known/agent-card.json';

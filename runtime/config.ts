@@ -49,6 +49,7 @@ export const Settings = z.object({
   RESUME_WINDOW_MS: milliseconds(45_000),
   INPUT_EXPIRY_MS: milliseconds(86_400_000),
   TENANT_MAX_IN_FLIGHT: z.coerce.number().int().min(1).max(1_000_000).default(2_000),
+  TENANT_MAX_WAITING: z.coerce.number().int().min(1).max(10_000_000).default(100_000),
   RATE_LIMIT_PER_MINUTE: z.coerce.number().int().min(0).default(0),
 });
 

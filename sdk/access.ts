@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { requireApiUrl, requireCertificates } from './access-checks.js';
 
 /** Gives a valid access token; asked again when the last one nears its end, or was refused. */
 export type TokenProvider = () => string | Promise<string>;
@@ -7,7 +8,7 @@ export type TokenProvider = () => string | Promise<string>;
 /**
  * Where a platform is and who calls it. What is left out comes from the environment: `FLEET_BASE_URL`, `FLEET_TOKEN`, or
  * `FLEET_CLIENT_ID` and `FLEET_CLIENT_SECRET`, and `FLEET_CA_FILE`. Where no address is given at all, the platform that `npm start`
- * runs is taken: the one that wrote `dev.json` into `FLEET_DATA_DIR` (`.fleet`).
+ * runs is taken: the one that wrote `dev.json` into `FLEET_DATA_DIR` (`.fleet`). An agent takes the credential for agents from there.
  */
 export interface AccessOptions {
   /** Where the platform's API is, for example `http://127.0.0.1:8080`. */
@@ -27,15 +28,30 @@ export interface Access {
   ca?: string;
 }
 
+/** Who calls: the tenant's own programs, or an agent. */
+export type Role = 'caller' | 'agent';
+
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
  * Completes what was given from the environment.
- * @throws Error that names what is missing
+ * @param role decides which credential of a local platform is taken
+ * @throws Error that names what is missing, or cannot be used
  */
-export function resolveAccess(options: AccessOptions, environment: Environment = process.env): Access {
+export function resolveAccess(
+  options: AccessOptions,
+  role: Role = 'caller',
+  environment: Environment = process.env,
+): Access {
+  const access = completeAccess(options, role, environment);
+  requireApiUrl(access.url);
+  if (access.ca !== undefined) requireCertificates(access.ca);
+  return access;
+}
+
+function completeAccess(options: AccessOptions, role: Role, environment: Environment): Access {
   const url = options.url ?? environment.FLEET_BASE_URL;
-  if (!url) return localAccess(options, environment);
+  if (!url) return localAccess(options, role, environment);
   return { url, credentials: credentialsOf(options, environment), ...certificate(options, environment.FLEET_CA_FILE) };
 }
 
@@ -51,7 +67,7 @@ function credentialsOf(options: AccessOptions, environment: Environment): Access
 }
 
 /** A local platform's own credential goes to that platform only, never to an address that came from elsewhere. */
-function localAccess(options: AccessOptions, environment: Environment): Access {
+function localAccess(options: AccessOptions, role: Role, environment: Environment): Access {
   const file = join(resolve(environment.FLEET_DATA_DIR || '.fleet'), 'dev.json');
   let dev: Record<string, string | null>;
   try {
@@ -61,12 +77,19 @@ function localAccess(options: AccessOptions, environment: Environment): Access {
       cause,
     });
   }
-  const local = { FLEET_CLIENT_ID: dev.client_id ?? '', FLEET_CLIENT_SECRET: dev.client_secret ?? '' };
+  const { client_id, client_secret, agent_client_id, agent_client_secret } = dev;
+  const [id, secret] = role === 'agent' ? [agent_client_id, agent_client_secret] : [client_id, client_secret];
+  const local = { FLEET_CLIENT_ID: id ?? '', FLEET_CLIENT_SECRET: secret ?? '' };
   const url = dev.base_url ?? '';
   return { url, credentials: credentialsOf(options, local), ...certificate(options, dev.ca_file ?? undefined) };
 }
 
 function certificate(options: AccessOptions, file: string | undefined): { ca?: string } {
   if (options.ca !== undefined) return { ca: options.ca };
-  return file ? { ca: readFileSync(file, 'utf8') } : {};
+  if (!file) return {};
+  try {
+    return { ca: readFileSync(file, 'utf8') };
+  } catch (cause) {
+    throw new Error(`The certificate authority ${file} (FLEET_CA_FILE) cannot be read.`, { cause });
+  }
 }

@@ -1,5 +1,7 @@
 const STEPS_MS = [1_000, 2_000, 4_000, 8_000, 16_000, 30_000];
 const JITTER = 0.25;
+/** A platform that asks for longer waits is asked again after this long. */
+const LEAST_MS_MAX = 300_000;
 
 /** Waits between reconnects: 1, 2, 4, 8, 16, then 30 s, each ±25 % (specification section 6). */
 export class Backoff {
@@ -11,11 +13,16 @@ export class Backoff {
     this.#random = random;
   }
 
-  /** The next wait in milliseconds. */
-  next(): number {
+  /**
+   * The next wait in milliseconds.
+   * @param leastMs what the platform asked for (`Retry-After`); up to 25 % are added, so that not all come back at once
+   */
+  next(leastMs = 0): number {
     const step = STEPS_MS[Math.min(this.#failures, STEPS_MS.length - 1)] ?? 0;
     this.#failures += 1;
-    return Math.round(step * (1 - JITTER + this.#random() * 2 * JITTER));
+    const random = this.#random();
+    const asked = Math.min(leastMs, LEAST_MS_MAX) * (1 + random * JITTER);
+    return Math.round(Math.max(step * (1 - JITTER + random * 2 * JITTER), asked));
   }
 
   /** After a success the next failure waits 1 s again. */

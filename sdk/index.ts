@@ -5,7 +5,8 @@ export type { Artifact, Part } from '../contracts/parts.js';
 export type { SessionDetails, SessionSummary } from '../contracts/sessions.js';
 export type { AccessOptions, TokenProvider } from './access.js';
 export { Agent, type ReportedStatus } from './agent/agent.js';
-export { type AgentOptions, AgentStoppedError } from './agent/agent-options.js';
+export { AgentError, AgentStoppedError } from './agent/agent-error.js';
+export type { AgentOptions, ConnectOptions } from './agent/agent-options.js';
 export type {
   AgentTask,
   Answer,
@@ -13,6 +14,7 @@ export type {
   Failed,
   InputRequired,
   Output,
+  OutputSource,
   Question,
   TaskResolution,
   TaskResult,
@@ -28,4 +30,4 @@ export type { WaitOptions } from './client/messages.js';
 export type { AnswerSchema, CallOptions, PostOptions } from './client/platform-api.js';
 export type { SendOptions } from './client/rpc.js';
 export type { ServeOptions } from './hosted/hosted-agent.js';
-export type { AgentLog } from './log.js';
+export { type AgentLog, SILENT_LOG } from './log.js';

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Caller } from '../../contracts/auth.js';
 import type { Operation } from '../../contracts/operation.js';
-import { scopeIncludes } from '../../contracts/primitives.js';
+import { callRefusal } from '../../contracts/permissions.js';
 import type { Authenticator } from '../../runtime/authenticator.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { WindowCounter } from '../window-counter.js';
@@ -13,6 +13,8 @@ declare module 'fastify' {
   }
   interface FastifyContextConfig {
     access?: Operation['access'];
+    /** Nothing where it is not said. */
+    agents?: Operation['agents'];
     /** The body is JSON-RPC: what is not JSON is answered by the route. */
     rpc?: boolean;
   }
@@ -21,7 +23,8 @@ declare module 'fastify' {
 const TENANTS_MAX = 10_000;
 const MINUTE_MS = 60_000;
 
-function bearerToken(request: FastifyRequest): string | undefined {
+/** The access token of a request; undefined without one. @throws PlatformError `unauthorized` for a malformed header */
+export function bearerToken(request: FastifyRequest): string | undefined {
   const header = request.headers.authorization;
   if (header === undefined) return undefined;
   const token = /^Bearer +([\w.~+/=-]+) *$/i.exec(header)?.[1];
@@ -30,14 +33,14 @@ function bearerToken(request: FastifyRequest): string | undefined {
 }
 
 /**
- * Checks the token before anything of the body is read: 401, then 403 by the route's scope, then 429 by the tenant's rate.
+ * Checks the token before anything of the body is read: 401, then 403 by what the operation asks for, then 429 by the tenant's rate.
  * @param perMinute calls a tenant may make in a minute; 0 for any number
  */
 export function useAuthentication(app: FastifyInstance, authenticator: Authenticator, perMinute: number): void {
   const calls = new WindowCounter({ windowMs: MINUTE_MS, limit: perMinute, maxKeys: TENANTS_MAX });
   app.decorateRequest('caller', null);
   app.addHook('onRequest', async (request) => {
-    const access = request.routeOptions.config.access ?? 'public';
+    const { access = 'public', agents = 'forbidden' } = request.routeOptions.config;
     if (access === 'public') return;
     const token = bearerToken(request);
     if (token === undefined) {
@@ -45,9 +48,8 @@ export function useAuthentication(app: FastifyInstance, authenticator: Authentic
       throw new PlatformError('unauthorized', 'An access token is needed.');
     }
     const caller = await authenticator.authenticate(token);
-    if (!scopeIncludes(caller.scopes, access === 'optional' ? 'read' : access)) {
-      throw new PlatformError('forbidden', `This needs the scope ${access}.`);
-    }
+    const refusal = callRefusal({ access, agents }, caller);
+    if (refusal !== null) throw new PlatformError('forbidden', refusal);
     if (perMinute > 0) {
       calls.check(caller.tenant_id, 'The tenant has used up its calls of this minute.');
       calls.add(caller.tenant_id);

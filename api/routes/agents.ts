@@ -1,28 +1,40 @@
 import type { FastifyInstance } from 'fastify';
 import type { AgentRegisterRequest, DeploymentMode } from '../../contracts/agents.js';
-import { type Caller, speaksFor } from '../../contracts/auth.js';
+import type { Caller } from '../../contracts/auth.js';
+import type { Operation } from '../../contracts/operation.js';
 import { OPERATIONS } from '../../contracts/operations.js';
-import { type Scope, scopeIncludes } from '../../contracts/primitives.js';
+import { actsAs, isOwnType, mayActFor } from '../../contracts/permissions.js';
+import { scopeIncludes } from '../../contracts/primitives.js';
 import { connectionStats, getConnection } from '../../db/agent-connections.js';
 import { heartbeat } from '../../db/agent-health.js';
 import { allowType, disallowType, requireMayJoin } from '../../db/agent-types.js';
-import { getAgent, listAgents, lockAgent, lockRegistered, registerAgent } from '../../db/agents.js';
+import { getAgentFor, listAgents, lockAgent, lockRegistered, registerAgent, unknownInstance } from '../../db/agents.js';
 import { deregisterAgent } from '../../db/deregister.js';
+import { setDefaultType } from '../../db/tenants.js';
 import { checkPublicUrl, fetchAgentCard } from '../../runtime/agent-card.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
 import { mount, pageFields } from '../mount.js';
 import { callerOf } from '../plugins/authentication.js';
 
-type Deps = Pick<ApiDeps, 'db' | 'agentJoined' | 'outbound' | 'sessions' | 'baseUrl' | 'meshUrl'>;
+type Deps = Pick<
+  ApiDeps,
+  'db' | 'agentJoined' | 'agentsDeregistered' | 'outbound' | 'sessions' | 'baseUrl' | 'meshUrl'
+>;
 
 const DISPATCH_AUTH = { type: 'bearer_jwt' } as const;
 const DEREGISTERED_BY_CALLER = 'deregistered by the caller';
 
-/** An agent acts for its own type; beyond that the scope counts (decisions.md, Agents). */
-function checkActsFor(caller: Caller, agentType: string, scope: Scope): void {
-  if (speaksFor(caller, agentType) || scopeIncludes(caller.scopes, scope)) return;
-  throw new PlatformError('forbidden', `This needs the scope ${scope}, or a token for the agent type.`);
+/** @throws PlatformError forbidden */
+function checkActsFor(caller: Caller, agentType: string, { othersNeed = 'full' }: Operation): void {
+  if (mayActFor(caller, agentType, othersNeed)) return;
+  throw new PlatformError('forbidden', `This needs the scope ${othersNeed}, or a token for the agent type.`);
+}
+
+/** As `checkActsFor`, for an instance that is there. @throws PlatformError NOT_FOUND for what is not an agent's own, forbidden */
+function checkActsForInstance(caller: Caller, agentType: string, operation: Operation): void {
+  if (!isOwnType(caller, agentType)) throw unknownInstance();
+  checkActsFor(caller, agentType, operation);
 }
 
 /** A URL means hosted where no mode is given. */
@@ -49,16 +61,17 @@ function connectUrl(meshUrl: string, instanceId: string): string {
 }
 
 async function register(deps: Deps, caller: Caller, body: AgentRegisterRequest) {
-  checkActsFor(caller, body.agent_type, 'full');
+  checkActsFor(caller, body.agent_type, OPERATIONS.registerAgent);
   const { tenant_id } = caller;
   const deployment_mode = modeOf(body);
   // Asked again when it is written; here, so that nothing is fetched for who may not join.
   await deps.db.tenant(tenant_id, (tx) => requireMayJoin(tx, tenant_id, body.agent_type));
   const card = await cardOf(deps, body, deployment_mode);
-  const may_change_type = scopeIncludes(caller.scopes, 'full');
+  const may_change_type = actsAs(caller) === null && scopeIncludes(caller.scopes, 'full');
+  const { credential_id } = caller;
   const agent = await deps.db.tenant(tenant_id, async (tx) => {
     await requireMayJoin(tx, tenant_id, body.agent_type);
-    const registration = { tenant_id, body, deployment_mode, ...card, may_change_type };
+    const registration = { tenant_id, credential_id, body, deployment_mode, ...card, may_change_type };
     return registerAgent(tx, registration, deps.sessions.releaseAgent);
   });
   if (deployment_mode === 'hosted') await deps.agentJoined(tenant_id, agent);
@@ -85,7 +98,7 @@ export function agentRoutes(app: FastifyInstance, deps: Deps): void {
     const beat = 'payload' in body ? body.payload : body;
     const roomy = await db.tenant(caller.tenant_id, async (tx) => {
       const row = await lockRegistered(tx, caller.tenant_id, beat.instance_id);
-      checkActsFor(caller, row.agent_type, 'admin');
+      checkActsForInstance(caller, row.agent_type, OPERATIONS.heartbeat);
       return heartbeat(tx, caller.tenant_id, beat.instance_id, beat);
     });
     if (roomy) await deps.agentJoined(caller.tenant_id, roomy);
@@ -99,24 +112,26 @@ export function agentRoutes(app: FastifyInstance, deps: Deps): void {
   });
 
   mount(app, OPERATIONS.getAgent).answer(async ({ instance_id }, { request }) => {
-    const { tenant_id } = callerOf(request);
-    return { ok: true, agent: await db.tenant(tenant_id, (tx) => getAgent(tx, tenant_id, instance_id)) };
+    const caller = callerOf(request);
+    return { ok: true, agent: await db.tenant(caller.tenant_id, (tx) => getAgentFor(tx, caller, instance_id)) };
   });
 
   mount(app, OPERATIONS.deregisterAgent).answer(async ({ instance_id, reason }, { request }) => {
     const caller = callerOf(request);
-    await db.tenant(caller.tenant_id, async (tx) => {
+    const before = await db.tenant(caller.tenant_id, async (tx) => {
       const row = await lockAgent(tx, caller.tenant_id, instance_id);
-      if (!row) throw new PlatformError('NOT_FOUND', 'There is no agent of that instance_id.');
-      checkActsFor(caller, row.agent_type, 'admin');
+      if (!row) throw unknownInstance();
+      checkActsForInstance(caller, row.agent_type, OPERATIONS.deregisterAgent);
       await deregisterAgent(tx, row, reason ?? DEREGISTERED_BY_CALLER, deps.sessions.releaseAgent);
+      return row;
     });
+    deps.agentsDeregistered([before]);
     return { ok: true, instance_id };
   });
 
   mount(app, OPERATIONS.getConnection).answer(async ({ instance_id }, { request }) => ({
     ok: true,
-    connection: await getConnection(db, callerOf(request).tenant_id, instance_id),
+    connection: await getConnection(db, callerOf(request), instance_id),
   }));
 
   mount(app, OPERATIONS.getConnectionStats).answer(async ({ agent_type }, { request }) => {
@@ -132,10 +147,17 @@ export function agentRoutes(app: FastifyInstance, deps: Deps): void {
 
   mount(app, OPERATIONS.disallowType).answer(async ({ agent_type }, { request }) => {
     const { tenant_id, sub: decided_by } = callerOf(request);
-    const done = await db.tenant(tenant_id, (tx) =>
+    const { removed_from_policy, deregistered } = await db.tenant(tenant_id, (tx) =>
       disallowType(tx, { tenant_id, agent_type, decided_by }, deps.sessions.releaseAgent),
     );
-    return { ok: true, agent_type, ...done };
+    deps.agentsDeregistered(deregistered);
+    return { ok: true, agent_type, removed_from_policy, deregistered_count: deregistered.length };
+  });
+
+  mount(app, OPERATIONS.setDefaultType).answer(async ({ agent_type }, { request }) => {
+    const { tenant_id } = callerOf(request);
+    await db.tenant(tenant_id, (tx) => setDefaultType(tx, tenant_id, agent_type));
+    return { ok: true, default_agent_type: agent_type };
   });
 
   app.get(OPERATIONS.connectAgent.path, async () => {

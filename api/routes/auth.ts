@@ -1,7 +1,6 @@
 import type { FastifyInstance } from 'fastify';
-import type { Credential } from '../../contracts/auth.js';
 import { OPERATIONS } from '../../contracts/operations.js';
-import { NO_AGENT } from '../../contracts/primitives.js';
+import { tokenRefusal } from '../../contracts/permissions.js';
 import { verifySecret } from '../../db/credentials.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
@@ -11,10 +10,10 @@ import { WindowCounter } from '../window-counter.js';
 
 const GUESSES = { windowMs: 60_000, limit: 10, maxKeys: 10_000 };
 
-function checkAgentType(credential: Credential, agentType: string): void {
-  const allowed =
-    agentType === NO_AGENT || credential.scopes.includes('full') || credential.agent_types.includes(agentType);
-  if (!allowed) throw new PlatformError('forbidden', 'agent_type: the credential may not ask for this agent type.');
+/** Whole seconds that a token may live: what was asked for, or what the credential has left. */
+function lifetimeSeconds(askedSeconds: number, expiresAt: string | null): number {
+  if (expiresAt === null) return askedSeconds;
+  return Math.min(askedSeconds, Math.floor((Date.parse(expiresAt) - Date.now()) / 1_000));
 }
 
 /** Tokens and the keys that verify them (specification section 5). */
@@ -31,16 +30,18 @@ export function authRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'db' | 'sec
     checkGuesses();
     const credential = await verifySecret(deps.db, deps.secrets, body);
     checkGuesses(); // again: of guesses made at once, those beyond the limit must not learn whether they were right
-    if (!credential) {
+    const expires_in = lifetimeSeconds(body.expires_in, credential?.expires_at ?? null);
+    if (!credential || expires_in < 1) {
       byAddress.add(network);
       byClient.add(body.client_id);
       throw new PlatformError('unauthorized', 'The client_id or client_secret is wrong, or the credential has ended.');
     }
-    checkAgentType(credential, body.agent_type);
+    const refusal = tokenRefusal(credential, body.agent_type);
+    if (refusal !== null) throw new PlatformError('forbidden', refusal);
     const { tenant_id, scopes, credential_id } = credential;
     const claims = { tenant_id, agent_type: body.agent_type, scopes, sub: credential_id, credential_id };
-    const token = await deps.tokens.issueAccessToken(claims, body.expires_in);
-    return { token, token_type: 'Bearer', expires_in: body.expires_in, scopes };
+    const token = await deps.tokens.issueAccessToken(claims, expires_in);
+    return { token, token_type: 'Bearer', expires_in, scopes };
   });
 
   mount(app, OPERATIONS.jwks).answer(async (_body, { reply }) => {

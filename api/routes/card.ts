@@ -3,12 +3,13 @@ import type { FastifyInstance } from 'fastify';
 import type { A2aVersion } from '../../contracts/a2a.js';
 import { OPERATIONS } from '../../contracts/operations.js';
 import { agentCard, type CardDeps, fleetOf } from '../agent-card.js';
+import { namedVersion } from '../send/rpc.js';
 
 const MAX_AGE_SECONDS = 60;
 
 /** Whoever asks in another version than 1.x, or in none, gets the card that names every version. */
-function versionOf(header: string | string[] | undefined): A2aVersion {
-  return /^1\.\d+(?:\.\d+)?$/.test([header].flat().join(',').trim()) ? '1.0' : '0.3';
+function versionOf(named: string): A2aVersion {
+  return /^1\.\d+(?:\.\d+)?$/.test(named) ? '1.0' : '0.3';
 }
 
 /** Whether the caller holds this very body (RFC 9110, 13.1.2). */
@@ -24,11 +25,11 @@ function latest(one: Date, other: Date | null | undefined): Date {
 /** The agent card (a2a.md): public without a token; with one, the skills of the caller's fleet. */
 export function cardRoutes(app: FastifyInstance, deps: CardDeps): void {
   const startedAt = new Date();
-  const { path, access } = OPERATIONS.agentCard;
+  const { path, access, agents } = OPERATIONS.agentCard;
 
-  app.get(path, { config: { access } }, async (request, reply) => {
+  app.get(path, { config: { access, agents } }, async (request, reply) => {
     const fleet = request.caller ? await fleetOf(deps, request.caller) : null;
-    const body = JSON.stringify(agentCard(deps, versionOf(request.headers['a2a-version']), fleet));
+    const body = JSON.stringify(agentCard(deps, versionOf(namedVersion(request)), fleet));
     const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 27)}"`;
     reply.headers({
       etag,

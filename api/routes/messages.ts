@@ -25,13 +25,13 @@ export function messageRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'gateway
   const { gateway } = deps;
 
   mount(app, OPERATIONS.getMessages).answer(async (body, { request }) => {
-    const { count, messages } = await gateway.list(callerOf(request).tenant_id, body);
+    const { count, messages } = await gateway.list(callerOf(request), body);
     return { ...pageFields(body, count), messages };
   });
 
   mount(app, OPERATIONS.getMessage).answer(async ({ message_id }, { request }) => ({
     ok: true,
-    message: await gateway.get(callerOf(request).tenant_id, message_id),
+    message: await gateway.get(callerOf(request), message_id),
   }));
 
   mount(app, OPERATIONS.cancelMessage).answer(async ({ message_id, reason }, { request }) => {

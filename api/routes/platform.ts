@@ -12,9 +12,11 @@ const DOCS_POLICY =
 
 /** Health and the description of the interface. */
 export function platformRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'health' | 'baseUrl'>): void {
-  mount(app, OPERATIONS.health).answer(async (_body, { reply }) => {
+  mount(app, OPERATIONS.health).answer(async (_body, { request, reply }) => {
+    const { ready } = OPERATIONS.health.query.parse(request.query);
     const health = await deps.health();
-    if (health.checks.database === 'down' || health.checks.temporal === 'down') reply.code(503);
+    // Without Temporal or Redis quick messages are still answered and the others accepted: taking every node out would stop both.
+    if (health.checks.database === 'down' || (ready === 'full' && health.status !== 'ok')) reply.code(503);
     return health;
   });
 

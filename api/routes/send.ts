@@ -4,14 +4,15 @@ import { OPERATIONS } from '../../contracts/operations.js';
 import type { AcceptContext } from '../../messages/draft.js';
 import { RpcError } from '../../messages/rpc-error.js';
 import type { ApiDeps } from '../deps.js';
-import { callerOf } from '../plugins/authentication.js';
+import { bearerToken, callerOf } from '../plugins/authentication.js';
 import { logFailure, toPlatformError } from '../plugins/error-contract.js';
 import { EventStream, lifetimeOf } from '../send/event-stream.js';
 import type { CallContext, WireItem } from '../send/method.js';
 import { createMethods, type MethodDeps } from '../send/methods.js';
-import { readCall, rpcFailure, rpcIdOf, rpcResult, versionOf } from '../send/rpc.js';
+import { namedVersion, readCall, rpcFailure, rpcIdOf, rpcResult, versionOf } from '../send/rpc.js';
+import { TokenWatch } from '../send/token-watch.js';
 
-type Deps = MethodDeps & Pick<ApiDeps, 'draining'>;
+type Deps = MethodDeps & Pick<ApiDeps, 'draining' | 'authenticator'>;
 
 const BAGGAGE_MAX = 8_192;
 
@@ -35,13 +36,20 @@ function asRpcError(request: FastifyRequest, error: unknown): RpcError {
   return new RpcError('INTERNAL', `An unexpected error occurred. Request ${request.id}.`);
 }
 
-/** Sends the events as they come, each a whole JSON-RPC response. */
+const TOKEN_ENDED = new RpcError(
+  'INTERNAL',
+  'The access token has ended, and the stream with it. The task goes on: follow it with a new token.',
+  'unauthorized',
+);
+
+/** Sends the events as they come, each a whole JSON-RPC response. One more says so where the token ended before they did. */
 async function pour(
   request: FastifyRequest,
   reply: FastifyReply,
   id: RpcId,
   events: AsyncIterable<WireItem>,
   { signal: lifetime, version }: CallContext,
+  tokenEnded: AbortSignal,
 ): Promise<void> {
   const signal = lifetime();
   const stream = new EventStream(reply.raw, request.id);
@@ -53,7 +61,7 @@ async function pour(
     if (shown !== error) logFailure(request, toPlatformError(error));
     await stream.send(rpcFailure(id, shown, version), null, signal);
   } finally {
-    stream.end();
+    stream.end(tokenEnded.aborted ? rpcFailure(id, TOKEN_ENDED, version) : undefined);
   }
 }
 
@@ -67,12 +75,18 @@ function refusal(error: RpcError): AsyncIterable<never> {
   return { [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(error) }) };
 }
 
-/** `/send`: A2A 0.3 and 1.0 over JSON-RPC, by the header `A2A-Version` (a2a.md). JSON-RPC errors ride on HTTP 200. */
+/** `/send`: A2A 0.3 and 1.0 over JSON-RPC, by `A2A-Version` (a2a.md). JSON-RPC errors ride on HTTP 200. */
 export function sendRoutes(app: FastifyInstance, deps: Deps): void {
-  const { path, access } = OPERATIONS.send;
+  const { path, access, agents } = OPERATIONS.send;
   const methodOf = createMethods(deps);
+  const tokens = new TokenWatch(deps.authenticator);
 
-  const contextOf = (request: FastifyRequest, reply: FastifyReply, version: A2aVersion): CallContext => {
+  const contextOf = (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    version: A2aVersion,
+    tokenEnded: AbortSignal,
+  ): CallContext => {
     let signal: AbortSignal | undefined;
     const lastEventId = request.headers['last-event-id'];
     return {
@@ -81,26 +95,28 @@ export function sendRoutes(app: FastifyInstance, deps: Deps): void {
       trace: traceOf(request),
       ...(typeof lastEventId === 'string' && { lastEventId }),
       bodyBytes: Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY),
-      signal: () => (signal ??= lifetimeOf(reply.raw, deps.draining)),
+      signal: () => (signal ??= lifetimeOf(reply.raw, deps.draining, tokenEnded)),
     };
   };
 
   const answer = async (request: FastifyRequest, reply: FastifyReply, version: A2aVersion): Promise<unknown> => {
     const { id, method: name, params } = readCall(request.body, version);
     const method = methodOf(version, name);
-    const context = contextOf(request, reply, version);
+    const tokenEnd = new AbortController();
+    const context = contextOf(request, reply, version, tokenEnd.signal);
     if (method.kind === 'answer') return rpcResult(id, await method.call(params, context));
     const events = await method.call(params, context).catch((error: unknown) => {
       if (error instanceof RpcError && wantsStream(request, version)) return refusal(error);
       throw error;
     });
     reply.hijack();
-    await pour(request, reply, id, events, context);
+    const leave = tokens.watch(bearerToken(request) ?? '', () => tokenEnd.abort());
+    await pour(request, reply, id, events, context, tokenEnd.signal).finally(leave);
     return reply;
   };
 
-  app.post(path, { config: { access, rpc: true } }, async (request, reply) => {
-    const version = versionOf(request.headers['a2a-version']);
+  app.post(path, { config: { access, agents, rpc: true } }, async (request, reply) => {
+    const version = versionOf(namedVersion(request));
     reply.header('cache-control', 'no-store');
     try {
       if (version === null) throw new RpcError('VERSION_NOT_SUPPORTED', 'This platform speaks A2A 0.3 and 1.0.');

@@ -14,13 +14,13 @@ export function sessionRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'session
   });
 
   mount(app, OPERATIONS.getSessions).answer(async (body, { request }) => {
-    const found = await sessions.list(callerOf(request).tenant_id, body);
+    const found = await sessions.list(callerOf(request), body);
     return { ...pageFields(body, found.count), sessions: found.sessions };
   });
 
   mount(app, OPERATIONS.getSession).answer(async ({ session_id }, { request }) => ({
     ok: true,
-    session: await sessions.get(callerOf(request).tenant_id, session_id),
+    session: await sessions.get(callerOf(request), session_id),
   }));
 
   mount(app, OPERATIONS.closeSession).answer(async ({ session_id, reason }, { request }) => {

@@ -45,9 +45,12 @@ export class EventStream {
     }
   }
 
-  end(): void {
+  /** Ends the stream, with one more event where one is given. A reader who does not take the rest is cut off. */
+  end(last?: unknown): void {
     clearInterval(this.#heartbeat);
-    this.#raw.end();
+    this.#raw.end(last === undefined ? undefined : `data: ${JSON.stringify(last)}\n\n`);
+    const cutOff = setTimeout(() => this.#raw.destroy(), this.#blockedMsMax).unref();
+    this.#raw.once('close', () => clearTimeout(cutOff));
   }
 }
 
@@ -55,19 +58,19 @@ export class EventStream {
 const OVER = new DOMException('The response is over.', 'AbortError');
 
 /**
- * A signal that aborts when the reader of a response goes before it is complete, or the process drains; whichever is first. It holds
- * on to nothing once the response is closed.
+ * A signal that aborts when the reader of a response goes before it is complete, or one of the causes does (the process drains); whichever
+ * is first. It holds on to nothing once the response is closed.
  */
-export function lifetimeOf(raw: ServerResponse, draining: AbortSignal): AbortSignal {
+export function lifetimeOf(raw: ServerResponse, ...causes: AbortSignal[]): AbortSignal {
   const lifetime = new AbortController();
   const end = () => lifetime.abort(OVER);
-  if (draining.aborted || raw.destroyed) {
+  if (raw.destroyed || causes.some(({ aborted }) => aborted)) {
     end(); // a response that is destroyed does not close again
     return lifetime.signal;
   }
-  draining.addEventListener('abort', end, { once: true });
+  for (const cause of causes) cause.addEventListener('abort', end, { once: true });
   raw.once('close', () => {
-    draining.removeEventListener('abort', end);
+    for (const cause of causes) cause.removeEventListener('abort', end);
     if (!raw.writableFinished) end();
   });
   return lifetime.signal;

@@ -18,14 +18,24 @@ export function rpcIdOf(body: unknown): RpcId {
   return id?.data ?? null;
 }
 
-/**
- * The version that the header `A2A-Version` asks for, patch numbers aside; 0.3 without one. Null for one that is not spoken here.
- */
-export function versionOf(header: string | string[] | undefined): A2aVersion | null {
-  if (header === undefined) return '0.3';
-  const version = [header].flat().join(',').trim();
-  if (version === '') return '0.3';
-  const [, minor] = /^(\d+\.\d+)(?:\.\d+)?$/.exec(version) ?? [];
+/** Where a caller says which version of A2A it speaks. */
+interface Asking {
+  headers: Record<string, string | string[] | undefined>;
+  query: unknown;
+}
+
+/** The version that the caller names: in the header `A2A-Version`, or else in the query parameter of that name, as A2A allows. */
+export function namedVersion({ headers, query }: Asking): string {
+  const parameters = Object.entries((query ?? {}) as Record<string, string | string[]>);
+  const [, parameter] = parameters.find(([name]) => name.toLowerCase() === 'a2a-version') ?? [];
+  const [header, other] = [headers['a2a-version'], parameter].map((value) => [value ?? []].flat().join(',').trim());
+  return header || other || '';
+}
+
+/** The version of a `namedVersion`, patch numbers aside; 0.3 where it is empty. Null for one that is not spoken here. */
+export function versionOf(named: string): A2aVersion | null {
+  if (named === '') return '0.3';
+  const [, minor] = /^(\d+\.\d+)(?:\.\d+)?$/.exec(named) ?? [];
   return A2A_VERSIONS.find((known) => known === minor) ?? null;
 }
 

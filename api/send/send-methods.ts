@@ -1,8 +1,11 @@
 import type { MessageSendParams, Task } from '../../contracts/a2a.js';
+import type { Caller } from '../../contracts/auth.js';
+import { anyAnswerRefusal } from '../../contracts/permissions.js';
 import type { AcceptContext } from '../../messages/draft.js';
 import type { LiveMessage } from '../../messages/short-way.js';
 import type { StreamItem } from '../../messages/stream.js';
 import { newest } from '../../messages/task.js';
+import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
 import { type CallContext, followedBy } from './method.js';
 import { checkSendParams } from './send-params.js';
@@ -11,6 +14,8 @@ interface Taken {
   message_id: string;
   /** It was on the record before. */
   duplicate: boolean;
+  /** It has ended as it was accepted. */
+  ended: boolean;
   live: LiveMessage | null;
 }
 
@@ -19,6 +24,12 @@ async function* withHistory(items: AsyncIterable<StreamItem>, length: number): A
   for await (const { cursor, event } of items) {
     yield { cursor, event: event.kind === 'task' ? { ...event, history: newest(event.history ?? [], length) } : event };
   }
+}
+
+/** A message to a task answers what a human was asked, which no agent does. @throws PlatformError forbidden */
+function checkAnswers(caller: Caller): void {
+  const refusal = anyAnswerRefusal(caller);
+  if (refusal !== null) throw new PlatformError('forbidden', refusal);
 }
 
 /** `message/send` and `message/stream`, in whichever version. */
@@ -40,8 +51,9 @@ export function createSendMethods({
       const push = wanted && { push: pushConfigs.prepare(wanted, version) };
       return gateway.accept(caller, params, { method, ...trace, ...push });
     }
+    checkAnswers(caller);
     if (wanted) await pushConfigs.set(caller, taskId, wanted, version);
-    return { ...(await gateway.followUp(caller, params)), duplicate: true, live: null };
+    return { ...(await gateway.followUp(caller, params)), duplicate: true, ended: false, live: null };
   }
 
   return {
@@ -54,7 +66,7 @@ export function createSendMethods({
         blocking,
         ...(historyLength !== undefined && { historyLength }),
       };
-      const accepted = taken.duplicate ? null : taken;
+      const accepted = taken.duplicate || taken.ended ? null : taken;
       return gateway.waitForTask(context.caller.tenant_id, taken.message_id, wait, accepted);
     },
 

@@ -21,16 +21,15 @@ function asCancelError(error: unknown): unknown {
 export function createTaskMethods({ gateway }: Pick<ApiDeps, 'gateway'>) {
   return {
     get: (params: { id: string; historyLength?: number | undefined }, { caller }: CallContext): Promise<Task> =>
-      gateway.task(caller.tenant_id, params.id, params),
+      gateway.task(caller, params.id, params),
 
-    list: (params: ListTasksRequest, { caller }: CallContext): Promise<TaskPage> =>
-      gateway.tasks(caller.tenant_id, params),
+    list: (params: ListTasksRequest, { caller }: CallContext): Promise<TaskPage> => gateway.tasks(caller, params),
 
     async cancel({ id }: { id: string }, { caller }: CallContext): Promise<Task> {
       await gateway.cancel(caller, id, 'canceled by the caller').catch((error: unknown) => {
         throw asCancelError(error);
       });
-      return gateway.task(caller.tenant_id, id);
+      return gateway.task(caller, id);
     },
 
     /**
@@ -38,13 +37,12 @@ export function createTaskMethods({ gateway }: Pick<ApiDeps, 'gateway'>) {
      * to its end.
      */
     async subscribe({ id }: { id: string }, context: CallContext): Promise<AsyncIterable<StreamItem>> {
-      const { tenant_id } = context.caller;
-      const { status } = await gateway.task(tenant_id, id, { historyLength: 0 });
+      const { status } = await gateway.task(context.caller, id, { historyLength: 0 });
       const untilTerminal = context.version === '1.0';
       // Who goes on after an event has not been told of the end.
       if (untilTerminal && context.lastEventId === undefined && isTerminal(status.state))
         throw new RpcError('UNSUPPORTED_OPERATION', `The task is already ${status.state}.`, 'ALREADY_TERMINAL');
-      return gateway.stream(tenant_id, id, { ...followedBy(context), untilTerminal });
+      return gateway.stream(context.caller.tenant_id, id, { ...followedBy(context), untilTerminal });
     },
   };
 }

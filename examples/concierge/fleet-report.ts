@@ -1,39 +1,36 @@
-import { AgentsGetResponse } from '../../contracts/agents.js';
+import { z } from 'zod';
 import { MESSAGE_STATES, MessagesGetResponse } from '../../contracts/messages.js';
 import { SessionsGetResponse } from '../../contracts/sessions.js';
-import { GetEventsResponse } from '../../contracts/telemetry.js';
-import type { FleetClient } from '../../sdk/index.js';
+import type { AgentTask, FleetClient } from '../../sdk/index.js';
 import type { ConciergeTool } from './tool.js';
 
-const EVENTS_SHOWN = 5;
+const Fleet = z.object({
+  count: z.int(),
+  agents: z.array(z.object({ instance_id: z.string(), agent_type: z.string(), deployment_mode: z.string() })),
+});
 
-/** Reports what the fleet is doing, from the platform's own API. */
+/**
+ * Reports which agents are there, from the platform's own tool, and what the concierge has done, from its API: an agent sees the sessions
+ * and messages that it serves.
+ */
 export function createFleetReport(client: FleetClient): ConciergeTool {
   return {
     name: 'fleet_status',
-    description: 'Reports the agents, sessions, messages and latest events of the fleet.',
+    description: 'Reports the available agents of the fleet, and the sessions and messages of the concierge.',
     parameters: { type: 'object', properties: {} },
-    run: () => report(client),
+    run: (_args, task) => report(client, task),
   };
 }
 
-async function report(client: FleetClient): Promise<string> {
-  const [agents, sessions, messages, events] = await Promise.all([
-    agentLines(client),
-    sessionLine(client),
-    messageLine(client),
-    eventLines(client),
-  ]);
-  return [...agents, sessions, messages, ...events].join('\n');
+async function report(client: FleetClient, task: AgentTask): Promise<string> {
+  const [agents, sessions, messages] = await Promise.all([agentLines(task), sessionLine(client), messageLine(client)]);
+  return [...agents, sessions, messages].join('\n');
 }
 
-async function agentLines(client: FleetClient): Promise<string[]> {
-  const { agents, count } = await client.post('/agents/get', {}, AgentsGetResponse);
-  const lines = agents.map((agent) => {
-    const room = agent.max_concurrent_sessions === 0 ? '∞' : agent.max_concurrent_sessions;
-    return `- ${agent.instance_id} (${agent.deployment_mode}): ${agent.status}, sessions ${agent.current_sessions}/${room}`;
-  });
-  return [`Agents: ${count}`, ...lines];
+async function agentLines({ callTool }: AgentTask): Promise<string[]> {
+  const { agents, count } = Fleet.parse(await callTool('fleet.get_agents'));
+  const lines = agents.map((agent) => `- ${agent.instance_id}: ${agent.agent_type}, ${agent.deployment_mode}`);
+  return [`Available agents: ${count}`, ...lines];
 }
 
 async function sessionLine(client: FleetClient): Promise<string> {
@@ -44,7 +41,7 @@ async function sessionLine(client: FleetClient): Promise<string> {
     count({ status: 'active' }),
     count({ status: 'paused' }),
   ]);
-  return `Sessions: ${all}, of them ${active} active and ${paused} waiting for a human`;
+  return `My sessions: ${all}, of them ${active} active and ${paused} waiting for a human`;
 }
 
 async function messageLine(client: FleetClient): Promise<string> {
@@ -55,10 +52,5 @@ async function messageLine(client: FleetClient): Promise<string> {
     }),
   );
   const present = counts.filter(({ count }) => count > 0).map(({ state, count }) => `${count} ${state}`);
-  return `Messages: ${present.join(', ') || 'none'}`;
-}
-
-async function eventLines(client: FleetClient): Promise<string[]> {
-  const { events } = await client.post('/telemetry/get_events', { page_size: EVENTS_SHOWN }, GetEventsResponse);
-  return ['Latest events:', ...events.map((event) => `- ${event.timestamp.slice(11, 19)} ${event.event_type}`)];
+  return `My messages: ${present.join(', ') || 'none'}`;
 }

@@ -3,6 +3,8 @@
     pip install -r requirements.txt
     FLEET_BASE_URL=… FLEET_CLIENT_ID=… FLEET_CLIENT_SECRET=… FLEET_CA_FILE=… python agent.py
 
+The credential is one for agents: `npm start` writes it into `dev.json`, as `agent_client_id` and `agent_client_secret`.
+
 It counts: "count 3" is answered with "1 2 3", a chunk for each number, half a second apart ("count 3 every 10" milliseconds);
 anything else is said back. What docs/agents.md says of the wire is here in code.
 """
@@ -16,12 +18,13 @@ import secrets
 import signal
 import ssl
 import time
+import urllib.error
 import urllib.request
 from collections import deque
 from datetime import datetime, timezone
 
 from websockets.asyncio.client import connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
 AGENT_TYPE = os.environ.get("AGENT_TYPE", "python-counter")
 INSTANCE_ID = os.environ.get("INSTANCE_ID", "python-counter-1")
@@ -29,8 +32,9 @@ BACKOFF_SECONDS = (1, 2, 4, 8, 16, 30)
 GRACE_SECONDS = 30
 HELD_CHUNKS = 256  # what the mesh buffers for a dispatch; older ones have arrived
 ANSWERED_MAX = 64
-REFUSED = {400, 403, 405, 409, 426}  # repeating does not change these
-CLOSE_NORMAL, CLOSE_REPLACED = 1000, 4409
+REFUSED = {400, 401, 403, 405, 409, 426}  # repeating does not change these
+CLOSE_NORMAL = 1000
+FINAL_CLOSINGS = {4409: "another process has this instance_id now", 4410: "the instance was deregistered"}
 
 
 def log(text):
@@ -51,6 +55,11 @@ def post(path, body, token=None):
         return json.load(response)
 
 
+def frame_text(frame_type, payload, in_reply_to=None):
+    frame = {"v": 1, "type": frame_type, "id": uuid7(), "ts": datetime.now(timezone.utc).isoformat(), "payload": payload}
+    return json.dumps({**frame, "in_reply_to": in_reply_to} if in_reply_to else frame)
+
+
 async def answer(text):
     """The agent itself: yields the pieces of its answer."""
     counting = re.match(r"count (\d+)(?: every (\d+))?", text)
@@ -64,6 +73,20 @@ async def answer(text):
         yield f"{number} "
 
 
+def final_reason(error):
+    """Why the agent must stop for good after this error; None where it should come back."""
+    if isinstance(error, ConnectionClosed):
+        return FINAL_CLOSINGS.get(error.rcvd.code) if error.rcvd else None
+    if isinstance(error, urllib.error.HTTPError):
+        status, body = error.code, error.read()
+    elif isinstance(error, InvalidStatus):
+        status, body = error.response.status_code, error.response.body or b""
+    else:
+        return None
+    remedy = "; check FLEET_CLIENT_ID, FLEET_CLIENT_SECRET and AGENT_TYPE" if status in (401, 403) else ""
+    return f"refused with {status}: {body.decode(errors='replace')}{remedy}" if status in REFUSED else None
+
+
 class Dispatch:
     """One message to answer. Its frames are held: a socket that breaks does not say what arrived."""
 
@@ -72,6 +95,9 @@ class Dispatch:
         self.held = deque(maxlen=HELD_CHUNKS)
         self.chunks = 0
         self.ending = None
+        self.next_seq = 0  # of the chunks, the next one for the present socket
+        self.ending_sent = False
+        self.sending = asyncio.Lock()
         self.task = asyncio.create_task(self.run())
 
     def inflight(self):
@@ -94,37 +120,48 @@ class Dispatch:
             return
         except Exception as error:  # whatever the agent's own code does
             self.ending = ("error", {"code": "HANDLER_ERROR", "message": str(error) or type(error).__name__, "retryable": False})
-        await self.agent.send(*self.ending, self.frame_id)
+        await self.flush()
         self.agent.ended(self)
 
     async def stream(self, text):
-        chunk = {"seq": self.chunks, "parts": [{"kind": "text", "text": text}]}
+        await self.agent.connected.wait()  # the agent's own code goes on when there is somebody to read it
+        self.held.append({"seq": self.chunks, "parts": [{"kind": "text", "text": text}]})
         self.chunks += 1
-        self.held.append(chunk)
-        await self.agent.send("dispatch_chunk", chunk, self.frame_id)
+        await self.flush()
 
-    async def replay(self):
-        for chunk in list(self.held):
-            await self.agent.send("dispatch_chunk", chunk, self.frame_id)
-        if self.ending:
-            await self.agent.send(*self.ending, self.frame_id)
+    def rewind(self):
+        """The socket is gone: the next one gets all that is held once more."""
+        self.next_seq = self.held[0]["seq"] if self.held else self.chunks
+        self.ending_sent = False
+
+    async def flush(self):
+        """Sends what the present socket has not had. One after the other: a chunk before its predecessor fails the dispatch."""
+        async with self.sending:
+            while self.agent.socket:
+                chunk = next((each for each in self.held if each["seq"] >= self.next_seq), None)
+                if chunk:
+                    self.next_seq = chunk["seq"] + 1
+                    await self.agent.send("dispatch_chunk", chunk, self.frame_id)
+                elif self.ending and not self.ending_sent:
+                    self.ending_sent = True
+                    await self.agent.send(*self.ending, self.frame_id)
+                else:
+                    return
 
 
 class Agent:
     def __init__(self):
-        self.socket = None
+        self.socket = None  # only from `welcome` on: what is sent between `hello` and `welcome` would overtake what has to be repeated
+        self.connected = asyncio.Event()
         self.resume_token = None
         self.dispatches = {}  # by the id of their frame, the answered ones too: an answer may be lost with its socket
         self.draining = asyncio.Event()
 
     async def send(self, frame_type, payload, in_reply_to=None):
         """Sends a frame; one for a socket that is gone is dropped, and repeated after a resume."""
-        frame = {"v": 1, "type": frame_type, "id": uuid7(), "ts": datetime.now(timezone.utc).isoformat(), "payload": payload}
-        if in_reply_to:
-            frame["in_reply_to"] = in_reply_to
         if self.socket:
             try:
-                await self.socket.send(json.dumps(frame))
+                await self.socket.send(frame_text(frame_type, payload, in_reply_to))
             except ConnectionClosed:
                 pass
 
@@ -156,20 +193,17 @@ class Agent:
         """Asks for nothing new, finishes what runs (a dispatch may cross the request), and leaves when the mesh closes the socket."""
         await self.draining.wait()
         await self.send("close_request", {"grace_seconds": GRACE_SECONDS, "reason": "agent stops"})
-        if self.socket:
-            try:
-                await asyncio.wait_for(self.socket.wait_closed(), GRACE_SECONDS)
-            except TimeoutError:
-                log("what still runs is given up")
-        if self.socket:
-            await self.socket.close(CLOSE_NORMAL)
+        await asyncio.sleep(GRACE_SECONDS)
+        log("what still runs is given up")
+        await self.socket.close(CLOSE_NORMAL)
 
     async def receive(self, frame):
         payload, frame_type = frame["payload"], frame["type"]
         if frame_type == "ping":
             await self.send("pong", payload, frame["id"])
         elif frame_type == "dispatch" and frame["id"] in self.dispatches:
-            await self.dispatches[frame["id"]].replay()
+            self.dispatches[frame["id"]].rewind()
+            await self.dispatches[frame["id"]].flush()
         elif frame_type == "dispatch":
             await self.send("dispatch_ack", {}, frame["id"])
             self.dispatches[frame["id"]] = Dispatch(self, frame)
@@ -180,14 +214,22 @@ class Agent:
         elif frame_type == "close_request":
             log("the mesh is shutting down; it closes the socket when nothing is in flight")
 
-    async def welcomed(self, welcome):
+    async def welcomed(self, socket, welcome):
         log(f"connected to {welcome['mesh_id']}, resumed: {welcome['resumed']}")
         self.resume_token = welcome["resume_token"]
-        for frame_id in list(self.dispatches):
-            if welcome["resumed"]:
-                await self.dispatches[frame_id].replay()
-            else:
+        if not welcome["resumed"]:
+            for frame_id in list(self.dispatches):
                 self.give_up(frame_id)  # the mesh has failed it with AGENT_DISCONNECTED
+        self.socket = socket
+        self.connected.set()
+        for dispatch in list(self.dispatches.values()):
+            await dispatch.flush()
+
+    def lost(self):
+        self.socket = None
+        self.connected.clear()
+        for dispatch in self.dispatches.values():
+            dispatch.rewind()
 
     async def connect_once(self):
         credential = {"client_id": os.environ["FLEET_CLIENT_ID"], "client_secret": os.environ["FLEET_CLIENT_SECRET"]}
@@ -202,43 +244,41 @@ class Agent:
             "compression": None,
         }
         async with connect(registered["connect_url"], **options) as socket:
-            self.socket = socket
             hello = {"instance_id": INSTANCE_ID, "agent_type": AGENT_TYPE, "resume_token": self.resume_token}
-            await self.send("hello", {**hello, "inflight": [each.inflight() for each in self.dispatches.values()]})
+            hello["inflight"] = [each.inflight() for each in self.dispatches.values()]
+            await socket.send(frame_text("hello", hello))
             welcome = json.loads(await socket.recv())
             if welcome["type"] != "welcome":
                 raise OSError(f"no welcome: {welcome['payload']}")
             self.attempts = 0
-            await self.welcomed(welcome["payload"])
+            await self.welcomed(socket, welcome["payload"])
             beating = asyncio.create_task(self.heartbeats(welcome["payload"]["heartbeat_interval_ms"]))
+            draining = asyncio.create_task(self.drain())
             try:
                 async for text in socket:
                     await self.receive(json.loads(text))
             finally:
                 beating.cancel()
-                self.socket = None
-        if socket.close_code == CLOSE_REPLACED:
-            raise SystemExit("another process has this instance_id now")
+                draining.cancel()
+                self.lost()
 
     async def run(self):
         for name in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(name, self.draining.set)
-        draining = asyncio.create_task(self.drain())
         self.attempts = 0
         while not self.draining.is_set():
             try:
                 await self.connect_once()
             except (OSError, ConnectionClosed, InvalidHandshake) as error:
-                status = getattr(error, "code", None) or getattr(getattr(error, "response", None), "status_code", None)
-                if status in REFUSED:
-                    raise SystemExit(f"refused: {error}") from error
+                reason = final_reason(error)
+                if reason:
+                    raise SystemExit(f"{AGENT_TYPE} stops: {reason}") from error
                 log(f"not connected: {error}")
             if self.draining.is_set():
                 break
             wait = BACKOFF_SECONDS[min(self.attempts, len(BACKOFF_SECONDS) - 1)] * random.uniform(0.75, 1.25)
             self.attempts += 1
             await asyncio.wait([asyncio.create_task(self.draining.wait())], timeout=wait)
-        await draining
 
 
 asyncio.run(Agent().run())

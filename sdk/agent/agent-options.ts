@@ -1,5 +1,6 @@
 import type { AccessOptions } from '../access.js';
 import type { AgentLog } from '../log.js';
+import type { AgentError } from './agent-error.js';
 
 export interface AgentOptions extends AccessOptions {
   /** What the agent is; several instances of a type share the work. */
@@ -20,18 +21,20 @@ export interface AgentOptions extends AccessOptions {
   context?: Record<string, unknown>;
   /** On SIGTERM and SIGINT: takes no new work, finishes what runs, leaves, and lets the process end. On by default. */
   drainOnSignals?: boolean;
-  /** Nothing is logged when absent. */
+  /** Warnings and errors on standard error by default; `SILENT_LOG` says nothing. */
   log?: AgentLog;
+  /**
+   * Learns what the log says of the connection: each new kind of trouble once, with what to do about it, and as `AgentStoppedError`
+   * what ends the agent after it has joined.
+   */
+  onError?(error: AgentError): unknown;
+  /** How long the mesh may take for the handshake, and again for its `welcome`, before the connection is tried again; 15,000 by default. */
+  handshakeTimeoutMs?: number;
 }
 
-/** The agent stopped for good: refused by the platform, or replaced by another process with its `instance_id`. */
-export class AgentStoppedError extends Error {
-  /** The platform's code, for example `REPLACED`, `forbidden` or `DEPLOYMENT_MODE_MISMATCH`. */
-  readonly code: string;
-
-  constructor(code: string, message: string) {
-    super(message);
-    this.name = 'AgentStoppedError';
-    this.code = code;
-  }
+export interface ConnectOptions {
+  /** Gives up; `connect()` rejects with the signal's reason. Without effect once the agent is connected. */
+  signal?: AbortSignal;
+  /** Gives up after this long; `connect()` rejects with code `CONNECT_TIMEOUT` and the last trouble. Tries for ever by default. */
+  timeoutMs?: number;
 }

@@ -1,8 +1,9 @@
 import type { z } from 'zod';
 import { PlatformApi } from '../client/platform-api.js';
 import { HostedAgent, type ServeOptions } from '../hosted/hosted-agent.js';
-import { SILENT_LOG } from '../log.js';
-import type { AgentOptions } from './agent-options.js';
+import { stderrLog } from '../log.js';
+import { AgentError, AgentStoppedError } from './agent-error.js';
+import type { AgentOptions, ConnectOptions } from './agent-options.js';
 import type { AgentTask } from './agent-task.js';
 import { ConnectedAgent } from './connected-agent.js';
 import type { ConnectionEvents } from './connection-events.js';
@@ -13,6 +14,7 @@ import { Registration } from './registration.js';
 import { type CallTool, callToolBy, type ToolCaller } from './tool-caller.js';
 import { type ToolHandler, ToolHandlers } from './tool-handlers.js';
 import { ToolTraffic } from './tool-traffic.js';
+import { TroubleReporter } from './trouble-reporter.js';
 
 /** What an agent reports about itself; `busy` is for an agent that wants nothing more for a while. */
 export type ReportedStatus = 'available' | 'busy' | 'draining' | 'unhealthy';
@@ -26,7 +28,7 @@ interface Joined {
   close(graceSeconds?: number): Promise<void>;
 }
 
-type Listeners = { [Name in keyof ConnectionEvents]: ((detail: ConnectionEvents[Name]) => void)[] };
+type Listeners = { [Name in keyof ConnectionEvents]: ((detail: ConnectionEvents[Name]) => unknown)[] };
 
 /** An agent: what it answers, and how it joins the fleet. Give the handlers first, then `connect()` or `serve()`. */
 export class Agent {
@@ -35,6 +37,8 @@ export class Agent {
   readonly #toolHandlers = new ToolHandlers();
   readonly #listeners: Listeners = { connected: [], disconnected: [] };
   #joined: Joined | null = null;
+  /** Somebody has asked for `closed`: what ends the agent is theirs to know. */
+  #isWatched = false;
 
   constructor(options: AgentOptions) {
     this.#options = options;
@@ -45,8 +49,12 @@ export class Agent {
     return this.#joined?.instanceId || (this.#options.instanceId ?? '');
   }
 
-  /** Settles when the agent is over: after `close()`, or with `AgentStoppedError` when it was refused or replaced. */
+  /**
+   * Settles when the agent is over: after `close()`, or with `AgentStoppedError` when it was refused, deregistered or replaced. Where
+   * nobody has asked for it, such an end sets the exit code of the process to 1.
+   */
   get closed(): Promise<void> {
+    this.#isWatched = this.#joined !== null;
     return this.#joined?.closed ?? Promise.resolve();
   }
 
@@ -79,32 +87,40 @@ export class Agent {
     return callToolBy(this.#joined.tools);
   }
 
-  /** Learns when the connection is there, and when it is not (again) and the next attempt comes. */
-  on<Name extends keyof ConnectionEvents>(name: Name, listener: (detail: ConnectionEvents[Name]) => void): this {
+  /**
+   * Learns when the connection is there, and when it is not (again) and the next attempt comes. What a listener throws is logged, and
+   * given to `onError`.
+   */
+  on<Name extends keyof ConnectionEvents>(name: Name, listener: (detail: ConnectionEvents[Name]) => unknown): this {
     this.#listeners[name].push(listener);
     return this;
   }
 
   /**
    * Registers and opens a WebSocket to the mesh, which is kept until `close()`: it comes back after 1, 2, 4, 8, 16, then 30 s
-   * (±25 %), and resumes what was in flight. Settles at the first `welcome`.
-   * @throws AgentStoppedError when the platform refuses the agent
-   * @throws Error when an address or a credential is missing
+   * (±25 %), and resumes what was in flight. Settles at the first `welcome`; what may pass (nobody answers, a certificate is not
+   * trusted) is logged, and tried again.
+   * @throws AgentStoppedError when the platform refuses the agent, or the time is over
+   * @throws Error when an address or a credential is missing, or cannot be used
    */
-  async connect(): Promise<void> {
-    const { api, profile, runTask, toolHandlers, log } = this.#parts();
+  async connect(options: ConnectOptions = {}): Promise<void> {
+    options.signal?.throwIfAborted();
+    const { api, profile, runTask, toolHandlers, log, troubles } = this.#parts();
     const connected = new ConnectedAgent({
       registration: new Registration(api, profile),
       runTask,
-      tools: new ToolTraffic(toolHandlers),
+      tools: new ToolTraffic(toolHandlers, log),
       maxConcurrentSessions: profile.maxConcurrentSessions,
+      handshakeTimeoutMs: this.#options.handshakeTimeoutMs,
       log,
+      troubles,
       emit: (name, detail) => {
-        for (const listener of this.#listeners[name]) listener(detail);
+        for (const listener of this.#listeners[name]) void callListener(name, () => listener(detail), troubles);
       },
     });
     this.#joinAs(connected, api);
-    await connected.ready;
+    await readyWithin(connected, options, troubles);
+    this.#reportEnd(connected, troubles);
   }
 
   /**
@@ -118,7 +134,9 @@ export class Agent {
     const parts = this.#parts();
     const hosted = new HostedAgent(parts, options);
     this.#joinAs(hosted, parts.api);
-    return hosted.start();
+    const url = await hosted.start();
+    this.#reportEnd(hosted, parts.troubles);
+    return url;
   }
 
   /** Tells the platform at once, and with every heartbeat. */
@@ -137,12 +155,14 @@ export class Agent {
 
   #parts() {
     if (this.#joined) throw new Error('the agent has joined already');
+    const log = this.#options.log ?? stderrLog(`agent ${this.#options.type}`);
     return {
-      api: new PlatformApi(this.#options, this.#options.type),
+      api: new PlatformApi(this.#options, this.#options.type, 'agent'),
       profile: new AgentProfile(this.#options, this.#handlers, this.#toolHandlers),
       runTask: (task: AgentTask) => this.#handlers.run(task),
       toolHandlers: this.#toolHandlers,
-      log: this.#options.log ?? SILENT_LOG,
+      log,
+      troubles: new TroubleReporter(log, this.#options.onError),
     };
   }
 
@@ -151,8 +171,46 @@ export class Agent {
     const ignoreSignals = this.#options.drainOnSignals === false ? null : drainOnSignals(() => this.close());
     const release = () => {
       ignoreSignals?.();
-      api.close();
+      api.destroy(); // nobody waits for what is still under way
     };
     joined.closed.then(release, release);
+  }
+
+  /** From here on no other promise of ours says why the agent has stopped. */
+  #reportEnd(joined: Joined, troubles: TroubleReporter): void {
+    joined.closed.catch((reason: unknown) => {
+      troubles.stopped(reason);
+      if (!this.#isWatched) process.exitCode ??= 1;
+    });
+  }
+}
+
+async function callListener(name: string, call: () => unknown, troubles: TroubleReporter): Promise<void> {
+  try {
+    await call();
+  } catch (cause) {
+    const message = `a listener of '${name}' threw: ${cause instanceof Error ? cause.message : String(cause)}`;
+    troubles.warn(new AgentError('LISTENER_FAILED', message, { cause }), name);
+  }
+}
+
+/** Waits for the first `welcome`, but not beyond the caller's patience. */
+async function readyWithin(
+  connected: ConnectedAgent,
+  { signal, timeoutMs }: ConnectOptions,
+  troubles: TroubleReporter,
+): Promise<void> {
+  const onTimeout = () => {
+    const why = troubles.last ? `: ${troubles.last.message}` : '';
+    connected.stop(new AgentStoppedError('CONNECT_TIMEOUT', `not connected within ${timeoutMs} ms${why}`));
+  };
+  const onAbort = () => connected.stop(signal?.reason);
+  const timer = timeoutMs === undefined ? undefined : setTimeout(onTimeout, timeoutMs);
+  signal?.addEventListener('abort', onAbort, { once: true });
+  try {
+    await connected.ready;
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', onAbort);
   }
 }

@@ -1,52 +1,50 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { HeartbeatPayload } from '../../contracts/agents.js';
 import { CLOSE_CODES } from '../../contracts/errors.js';
-import type { FrameEnvelope, WelcomePayload } from '../../contracts/frames.js';
+import type { WelcomePayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { Backoff } from '../backoff.js';
-import type { AgentLog } from '../log.js';
+import { ApiError } from '../client/errors.js';
+import { settledWithin } from '../time-limit.js';
+import type { AgentError } from './agent-error.js';
 import type { ConnectedAgentParts } from './connected-agent-parts.js';
 import { DispatchRuns } from './dispatch-runs.js';
 import { type ConnectionEnd, MeshConnection } from './mesh-connection.js';
-import type { Registration } from './registration.js';
+import { DRAIN_SLACK_MS, ReadyConnection } from './ready-connection.js';
 import { stopReason, stopReasonOfError } from './stop-reason.js';
 import type { ToolTraffic } from './tool-traffic.js';
+import { troubleOfEnd, troubleOfError } from './trouble.js';
 
-/** Spare time for the mesh to end a drained connection by itself. */
-const DRAIN_SLACK_MS = 5_000;
-/** Tool calls end with their connection: so long a new token waits for those under way. */
-const RENEW_PATIENCE_MS = 30_000;
-/** Longer ones fire at once. A token that lives longer is renewed when the mesh says that it is over. */
-const TIMER_MS_MAX = 2 ** 31 - 1;
+const HANDSHAKE_TIMEOUT_MS = 15_000;
 
 /** Holds a WebSocket to the mesh and comes back whenever it is lost. */
 export class ConnectedAgent {
   /** Settles at the first `welcome`; rejects with `AgentStoppedError` when the platform refuses the agent. */
   readonly ready: Promise<void>;
-  /** Settles after `close()`; rejects with `AgentStoppedError` when the agent was refused or replaced. */
+  /** Settles after `close()`; rejects with `AgentStoppedError` when the agent was refused, deregistered or replaced. */
   readonly closed: Promise<void>;
   readonly tools: ToolTraffic;
-  readonly #registration: Registration;
+  readonly #parts: ConnectedAgentParts;
   readonly #runs: DispatchRuns;
-  readonly #log: AgentLog;
   readonly #backoff = new Backoff();
+  /** No new work; it comes back for what runs, and for answers that may not have arrived. */
   readonly #closing = new AbortController();
-  readonly #emit: ConnectedAgentParts['emit'];
-  readonly #maxConcurrentSessions: number;
+  /** It comes back for nothing. */
+  readonly #leaving = new AbortController();
   #onReady: () => void = () => undefined;
-  #connection: MeshConnection | null = null;
+  #ready: ReadyConnection | null = null;
   #resumeToken: string | null = null;
-  #timers: NodeJS.Timeout[] = [];
   #status: NonNullable<HeartbeatPayload['status']> = 'available';
-  #isMeshDraining = false;
+  /** By `performance.now()`. */
+  #graceEndsAtMs = Number.POSITIVE_INFINITY;
+  /** The last connection was closed by the mesh with 1000: it keeps nothing for a resume. */
+  #endedInOrder = false;
+  #stopReason: { error: unknown } | null = null;
 
-  constructor({ registration, runTask, tools, maxConcurrentSessions, log, emit }: ConnectedAgentParts) {
-    this.#log = log;
-    this.#registration = registration;
-    this.tools = tools;
-    this.#runs = new DispatchRuns(runTask, tools, log);
-    this.#emit = emit;
-    this.#maxConcurrentSessions = maxConcurrentSessions;
+  constructor(parts: ConnectedAgentParts) {
+    this.#parts = parts;
+    this.tools = parts.tools;
+    this.#runs = new DispatchRuns(parts.runTask, parts.tools, parts.log);
     const welcomed = new Promise<void>((resolve) => {
       this.#onReady = resolve;
     });
@@ -58,13 +56,13 @@ export class ConnectedAgent {
 
   /** As given, or as the platform chose it; empty before the first registration. */
   get instanceId(): string {
-    return this.#registration.instanceId;
+    return this.#parts.registration.instanceId;
   }
 
   /** Tells the mesh at once; repeated with every heartbeat. */
   reportStatus(status: NonNullable<HeartbeatPayload['status']>): void {
     this.#status = status;
-    this.#heartbeat();
+    this.#ready?.heartbeat();
   }
 
   /**
@@ -73,171 +71,170 @@ export class ConnectedAgent {
    */
   async close(graceSeconds: number = LIMITS.closeGraceSecondsDefault): Promise<void> {
     if (!this.#closing.signal.aborted) {
+      const graceMs = graceSeconds * 1000;
+      this.#graceEndsAtMs = performance.now() + graceMs;
       this.#status = 'draining';
-      this.#heartbeat();
-      this.#connection?.send('close_request', { grace_seconds: graceSeconds, reason: 'agent stops' });
+      this.#sayGoodbye();
       this.#closing.abort();
-      if (this.#connection) await settledWithin(this.#drained(this.#connection), graceSeconds * 1000);
-      this.#connection?.close(CLOSE_CODES.NORMAL);
+      if (this.#ready || this.#isWanted()) await settledWithin(Promise.race([this.closed, this.#drained()]), graceMs);
+      this.#leave();
     }
     await this.closed;
   }
 
+  /** Gives up at once: `closed` rejects with `error`. */
+  stop(error: unknown): void {
+    this.#stopReason = { error };
+    this.#leave();
+  }
+
+  #sayGoodbye(): void {
+    this.#ready?.heartbeat();
+    this.#ready?.requestClose(this.#graceEndsAtMs - performance.now());
+  }
+
   /** Nothing is left to do. A dispatch may cross the `close_request`: the mesh closes when it knows of none that is open. */
-  async #drained(connection: MeshConnection): Promise<void> {
+  async #drained(): Promise<void> {
     const idle = () => Promise.all([this.#runs.idle(), this.tools.idle()]);
-    const left = idle().then(() => delay(DRAIN_SLACK_MS, undefined, { ref: false }));
-    await Promise.race([connection.ended, left.then(idle)]);
+    await idle();
+    await delay(DRAIN_SLACK_MS, undefined, { ref: false });
+    await idle();
+  }
+
+  #leave(): void {
+    this.#closing.abort();
+    this.#leaving.abort();
+  }
+
+  /** Whether there is a reason for a connection. */
+  #isWanted(): boolean {
+    if (this.#leaving.signal.aborted) return false;
+    return !this.#closing.signal.aborted || (!this.#endedInOrder && !this.#runs.isIdle);
   }
 
   async #stayConnected(): Promise<void> {
     try {
-      while (!this.#closing.signal.aborted) {
+      while (this.#isWanted()) {
         const waitMs = await this.#connectOnce();
-        if (!this.#closing.signal.aborted) await this.#pause(waitMs);
+        if (waitMs > 0 && this.#isWanted()) await this.#pause(waitMs);
       }
+      if (this.#stopReason) throw this.#stopReason.error;
     } finally {
+      this.#leave();
       this.#runs.abortAll('AGENT_DISCONNECTED');
     }
   }
 
   /** One connection, from registration to its end. @returns milliseconds to wait before the next one */
   async #connectOnce(): Promise<number> {
-    let renewing = false;
-    let end: Pick<ConnectionEnd, 'code' | 'message'> = { code: '', message: '' };
+    const { registration } = this.#parts;
     try {
-      const { url, token } = await this.#registration.target();
-      if (this.#closing.signal.aborted) return 0;
-      const ended = await this.#hold(url, token, () => {
-        renewing = true;
-      });
-      end = ended;
-      this.#learn(ended, token);
-    } catch (error) {
-      const reason = stopReasonOfError(error);
+      const onLate = (trouble: AgentError) => this.#warn(trouble, registration.url);
+      const { url, token } = await registration.target(this.#leaving.signal, onLate);
+      const { end, ready } = await this.#hold(url, token);
+      if (ready?.isRenewing) return 0;
+      const isAnnounced = ready?.isMeshDraining && end.closeCode === CLOSE_CODES.NORMAL;
+      if (ready) this.#endedInOrder = end.closeCode === CLOSE_CODES.NORMAL;
+      const reason = stopReason(end);
       if (reason) throw reason;
-      end = { code: '', message: error instanceof Error ? error.message : String(error) };
-      this.#log.warn({ error: end.message }, 'platform not reachable');
+      registration.learn(end, token);
+      const trouble = troubleOfEnd(end, url);
+      if (!isAnnounced) this.#warn(trouble, new URL(url).origin);
+      return this.#disconnected({ code: end.code, message: trouble.message }, end.retryAfterMs);
+    } catch (error) {
+      if (this.#leaving.signal.aborted) return 0;
+      const { url, hasJoined } = registration;
+      const reason = stopReasonOfError(error, { url, hasJoined });
+      if (reason) return this.#refused(reason);
+      const trouble = troubleOfError(error, url);
+      this.#warn(trouble, url);
+      return this.#disconnected({ code: '', message: trouble.message }, retryAfterMs(error));
     }
-    const retryInMs = renewing ? 0 : this.#backoff.next();
-    if (!this.#closing.signal.aborted) this.#emit('disconnected', { code: end.code, message: end.message, retryInMs });
+  }
+
+  /** An agent that is on its way out has got what it wanted. */
+  #refused(reason: Error): number {
+    if (!this.#closing.signal.aborted) throw reason;
+    this.#leave();
+    return 0;
+  }
+
+  #disconnected(why: { code: string; message: string }, leastMs: number | undefined): number {
+    const retryInMs = this.#backoff.next(leastMs);
+    if (!this.#closing.signal.aborted) this.#parts.emit('disconnected', { ...why, retryInMs });
     return retryInMs;
   }
 
-  async #hold(url: string, token: string, onRenew: () => void): Promise<ConnectionEnd> {
+  #warn(trouble: AgentError, about: string): void {
+    if (!this.#leaving.signal.aborted) this.#parts.troubles.warn(trouble, about);
+  }
+
+  async #hold(url: string, token: string): Promise<{ end: ConnectionEnd; ready: ReadyConnection | null }> {
+    const { registration, handshakeTimeoutMs = HANDSHAKE_TIMEOUT_MS } = this.#parts;
     const connection = new MeshConnection({
       url,
       token,
-      ca: this.#registration.ca,
+      ca: registration.ca,
+      handshakeTimeoutMs,
       hello: {
-        ...this.#registration.hello(),
+        ...registration.hello(),
         current_sessions: this.#runs.sessionCount,
         resume_token: this.#resumeToken,
         inflight: this.#runs.inflight(),
       },
-      onWelcome: (welcome) => this.#welcomed(connection, welcome, onRenew),
-      onFrame: (frame) => this.#receive(frame),
+      onWelcome: (welcome) => this.#welcomed(connection, welcome),
+      onFrame: (frame) => this.#ready?.receive(frame),
     });
-    const onClosing = () => {
-      if (this.#connection !== connection) connection.cut(); // it is still opening: nothing to drain
-    };
-    this.#closing.signal.addEventListener('abort', onClosing);
+    const onLeaving = () => (this.#ready ? this.#ready.close() : connection.cut());
+    this.#leaving.signal.addEventListener('abort', onLeaving);
     try {
-      return await connection.ended;
+      const end = await connection.ended;
+      return { end, ready: this.#ready };
     } finally {
-      this.#closing.signal.removeEventListener('abort', onClosing);
-      this.#lost();
+      this.#leaving.signal.removeEventListener('abort', onLeaving);
+      this.#ready?.lost();
+      this.#ready = null;
     }
   }
 
-  #welcomed(connection: MeshConnection, welcome: WelcomePayload, onRenew: () => void): void {
-    this.#connection = connection;
+  #welcomed(connection: MeshConnection, welcome: WelcomePayload): void {
+    const { log, emit, registration, troubles } = this.#parts;
+    const { resumed, mesh_id } = welcome;
     this.#resumeToken = welcome.resume_token;
-    this.#isMeshDraining = false;
     this.#backoff.reset();
-    this.tools.attach(connection);
-    this.#runs.connected(connection, welcome);
-    const renew = async () => {
-      await settledWithin(this.tools.quiet(), RENEW_PATIENCE_MS);
-      if (this.#connection !== connection) return;
-      onRenew();
-      this.#log.debug({}, 'reconnecting with a new token');
-      connection.cut();
-    };
-    this.#timers = [setInterval(() => this.#heartbeat(), welcome.heartbeat_interval_ms)];
-    const renewInMs = Math.max(this.#registration.renewAtMs - Date.now(), 1_000);
-    if (renewInMs <= TIMER_MS_MAX) this.#timers.push(setTimeout(() => void renew(), renewInMs));
-    this.#log.info(
-      { instance_id: this.instanceId, mesh_id: welcome.mesh_id, resumed: welcome.resumed },
-      'agent connected',
-    );
-    this.#heartbeat();
-    this.#emit('connected', { instanceId: this.instanceId, meshId: welcome.mesh_id, resumed: welcome.resumed });
+    this.#ready = new ReadyConnection({
+      connection,
+      welcome,
+      runs: this.#runs,
+      tools: this.tools,
+      log,
+      renewAtMs: registration.renewAtMs,
+      heartbeat: () => this.#heartbeat(),
+      isClosing: () => this.#closing.signal.aborted,
+      onStable: () => troubles.reset(),
+    });
+    log.info({ instance_id: this.instanceId, mesh_id, resumed }, 'agent connected');
+    if (this.#closing.signal.aborted) this.#sayGoodbye();
+    emit('connected', { instanceId: this.instanceId, meshId: mesh_id, resumed });
     this.#onReady();
   }
 
-  #lost(): void {
-    for (const timer of this.#timers.splice(0)) clearTimeout(timer);
-    if (this.#connection) this.#runs.disconnected();
-    this.tools.attach(null);
-    this.#connection = null;
-  }
-
-  #receive(frame: FrameEnvelope): void {
-    if (frame.type === 'dispatch') this.#runs.accept(frame);
-    else if (frame.type === 'tool_call') this.tools.accept(frame, this.#isDraining());
-    else if (frame.type === 'tool_result') this.tools.answered(frame);
-    else if (frame.type === 'error') this.#failed(frame);
-    else if (frame.type === 'close_request') this.#drain(frame);
-    else this.#log.debug({ type: frame.type }, 'frame ignored');
-  }
-
-  #failed({ in_reply_to, payload }: FrameEnvelope): void {
-    this.#runs.endedByMesh(in_reply_to ?? '', String(payload.code));
-    this.tools.failed(in_reply_to ?? '', String(payload.code), String(payload.message));
-  }
-
-  #isDraining(): boolean {
-    return this.#closing.signal.aborted || this.#isMeshDraining;
-  }
-
-  /** The mesh goes away in an orderly way: it closes the socket itself, at the end of the grace at the latest. */
-  #drain(frame: FrameEnvelope): void {
-    const connection = this.#connection;
-    const graceSeconds = Number(frame.payload.grace_seconds ?? LIMITS.closeGraceSecondsDefault);
-    this.#isMeshDraining = true;
-    this.#log.info({ grace_seconds: graceSeconds }, 'the mesh is shutting down');
-    this.#timers.push(setTimeout(() => connection?.cut(), graceSeconds * 1000 + DRAIN_SLACK_MS));
-  }
-
-  #heartbeat(): void {
-    this.#connection?.send('heartbeat', {
+  #heartbeat(): HeartbeatPayload {
+    return {
       instance_id: this.instanceId,
       status: this.#status,
       current_sessions: this.#runs.sessionCount,
-      max_concurrent_sessions: this.#maxConcurrentSessions,
-    });
+      max_concurrent_sessions: this.#parts.maxConcurrentSessions,
+    };
   }
 
-  /** What the end of a connection means for the next one. */
-  #learn(end: ConnectionEnd, token: string): void {
-    const reason = stopReason(end);
-    if (reason && !this.#closing.signal.aborted) throw reason;
-    if (end.httpStatus === 401 || end.closeCode === CLOSE_CODES.TOKEN_EXPIRED) this.#registration.dropToken(token);
-    const isUnknown = end.httpStatus === 404 || end.closeCode === CLOSE_CODES.INSTANCE_ID_MISMATCH;
-    // A mesh that nobody answers for may have moved: registering again tells where it is now.
-    if (isUnknown || end.unreachable) this.#registration.forget();
-    if (!this.#closing.signal.aborted) this.#log.warn({ ...end }, 'connection to the mesh ended');
-  }
-
+  /** The wait before the next connection; `close()` ends it, as what is still to be delivered has little time. */
   async #pause(waitMs: number): Promise<void> {
-    if (waitMs === 0) return;
-    await delay(waitMs, undefined, { signal: this.#closing.signal }).catch(() => undefined); // closing ends the wait
+    const { signal } = this.#closing.signal.aborted ? this.#leaving : this.#closing;
+    await delay(waitMs, undefined, { signal }).catch(() => undefined);
   }
 }
 
-async function settledWithin(work: Promise<unknown>, timeoutMs: number): Promise<void> {
-  const timer = new AbortController();
-  await Promise.race([work, delay(timeoutMs, undefined, { signal: timer.signal })]);
-  timer.abort();
+function retryAfterMs(error: unknown): number | undefined {
+  return error instanceof ApiError ? error.retryAfterMs : undefined;
 }

@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
-import { rootCertificates } from 'node:tls';
 import { WebSocket } from 'ws';
 import { CLOSE_CODES } from '../../contracts/errors.js';
 import type { ErrorPayload, FrameEnvelope, HelloPayload, WelcomePayload } from '../../contracts/frames.js';
 import { SUBPROTOCOL } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
+import { trusting } from '../trust.js';
 import { decodeFrame, encodeFrame, type FrameFields, readWelcome } from './frames.js';
 import { KeepAlive } from './keep-alive.js';
 
@@ -14,6 +14,8 @@ export interface ConnectionOptions {
   token: string;
   ca?: string;
   hello: HelloPayload;
+  /** How long the mesh may take for the handshake, and again for `welcome`. */
+  handshakeTimeoutMs: number;
   /** Called once, before any other frame. */
   onWelcome(welcome: WelcomePayload): void;
   /** Frames about dispatches and tools, and `close_request`. */
@@ -24,16 +26,21 @@ export interface ConnectionOptions {
 export interface ConnectionEnd {
   /** Handshake status when it was refused, else undefined. */
   httpStatus?: number;
+  /** What `Retry-After` asked for with it. */
+  retryAfterMs?: number;
   /** WebSocket close code. */
   closeCode?: number;
-  /** No connection was made at all: nobody answers at the address. */
-  unreachable?: boolean;
+  /** The handshake did not come to its end: the mesh may be elsewhere by now. */
+  neverOpened?: boolean;
+  /** The mesh took too long for the handshake or `welcome`. */
+  timedOut?: boolean;
+  /** Of the network or TLS. */
+  error?: Error;
   /** The platform's code, `''` when the socket was just lost. */
   code: string;
   message: string;
 }
 
-const HANDSHAKE_TIMEOUT_MS = 15_000;
 const REFUSAL_BODY_BYTES = 4_096;
 
 /** One WebSocket to the mesh, from the upgrade to its end. */
@@ -42,7 +49,15 @@ export class MeshConnection {
   readonly ended: Promise<ConnectionEnd>;
   readonly #socket: WebSocket;
   readonly #options: ConnectionOptions;
+  /** Runs until `welcome`. */
+  readonly #handshake: NodeJS.Timeout;
+  #isOpen = false;
+  #timedOut = false;
+  /** Why this side ended it; else what the network said. */
+  #reason = '';
+  #error: Error | undefined;
   #keepAlive: KeepAlive | null = null;
+  /** The `error` frame that was the last frame of all: it explains the end. */
   #lastError: ErrorPayload | null = null;
   #refusal: Promise<ConnectionEnd> | null = null;
 
@@ -50,13 +65,17 @@ export class MeshConnection {
     this.#options = options;
     this.#socket = new WebSocket(options.url, SUBPROTOCOL, {
       headers: { authorization: `Bearer ${options.token}` },
-      handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
       maxPayload: 2 * LIMITS.frameBytes,
       perMessageDeflate: false,
-      ...(options.ca !== undefined && { ca: [...rootCertificates, options.ca] }),
+      ...(options.ca !== undefined && { secureContext: trusting(options.ca) }),
     });
+    this.#handshake = setTimeout(() => this.#timeOut(), options.handshakeTimeoutMs);
     this.ended = this.#untilEnd();
-    this.#socket.on('open', () => this.send('hello', options.hello));
+    this.#socket.on('open', () => {
+      this.#isOpen = true;
+      this.#handshake.refresh();
+      this.send('hello', options.hello);
+    });
     this.#socket.on('message', (data, isBinary) => this.#receive(data.toString(), isBinary));
   }
 
@@ -85,55 +104,81 @@ export class MeshConnection {
 
   #receive(text: string, isBinary: boolean): void {
     const frame = isBinary ? null : decodeFrame(text);
+    this.#keepAlive?.heard();
+    this.#lastError = frame && explainsEnd(frame) ? (frame.payload as ErrorPayload) : null;
     if (!frame) {
       this.send('error', { code: 'BAD_FRAME', message: 'not a frame of service.v1', retryable: false });
-      this.close(CLOSE_CODES.PROTOCOL_ERROR);
+      this.#breakOff('it sent what is no frame of service.v1');
     } else if (!this.#keepAlive && frame.type !== 'error') this.#welcome(frame);
     else if (frame.type === 'ping') this.send('pong', frame.payload, { inReplyTo: frame.id });
-    else if (frame.type === 'pong') this.#keepAlive?.heard();
-    else if (frame.type === 'error' && !frame.in_reply_to) this.#lastError = frame.payload as ErrorPayload;
+    else if (frame.type === 'pong' || (frame.type === 'error' && !frame.in_reply_to)) return;
     else this.#options.onFrame(frame);
   }
 
   #welcome(frame: FrameEnvelope): void {
     const welcome = frame.type === 'welcome' ? readWelcome(frame.payload) : null;
     if (!welcome) {
-      this.close(CLOSE_CODES.PROTOCOL_ERROR);
+      this.#breakOff('its welcome is not one of service.v1');
       return;
     }
+    clearTimeout(this.#handshake);
     this.#keepAlive = new KeepAlive(welcome.ping_interval_ms, {
       ping: () => this.send('ping', {}),
-      dead: () => this.cut(),
+      dead: () => this.#giveUp('it answers no pings'),
     });
     this.#options.onWelcome(welcome);
   }
 
+  #timeOut(): void {
+    this.#timedOut = true;
+    const what = this.#isOpen ? 'welcome' : 'answer to the handshake';
+    this.#giveUp(`no ${what} within ${this.#options.handshakeTimeoutMs} ms`);
+  }
+
+  #breakOff(reason: string): void {
+    this.#reason = reason;
+    this.close(CLOSE_CODES.PROTOCOL_ERROR);
+  }
+
+  #giveUp(reason: string): void {
+    this.#reason = reason;
+    this.cut();
+  }
+
   #untilEnd(): Promise<ConnectionEnd> {
     return new Promise((resolve) => {
-      let failure = '';
-      let opened = false;
-      this.#socket.on('open', () => {
-        opened = true;
-      });
       this.#socket.on('unexpected-response', (_request, response) => {
         this.#refusal = readRefusal(response);
         void this.#refusal.then(() => this.cut());
       });
       this.#socket.on('error', (error) => {
-        failure = error.message;
+        this.#error = error;
       });
       this.#socket.on('close', (closeCode, reason) => {
+        clearTimeout(this.#handshake);
         this.#keepAlive?.stop();
-        const { code = '', message = failure || reason.toString() } = this.#lastError ?? {};
-        const unreachable = !opened;
-        resolve(this.#refusal ?? { closeCode, code, message, ...(unreachable && { unreachable }) });
+        resolve(this.#refusal ?? this.#end(closeCode, reason.toString()));
       });
     });
   }
+
+  #end(closeCode: number, closeReason: string): ConnectionEnd {
+    const { code = '', message = this.#reason || this.#error?.message || closeReason } = this.#lastError ?? {};
+    const error = this.#reason === '' ? this.#error : undefined; // of our own cut ws says that it was cut
+    return { closeCode, neverOpened: !this.#isOpen, timedOut: this.#timedOut, code, message, ...(error && { error }) };
+  }
+}
+
+/** An `error` frame about one dispatch explains no end, but for the one that broke the protocol. */
+function explainsEnd({ type, in_reply_to, payload }: FrameEnvelope): boolean {
+  return type === 'error' && (!in_reply_to || payload.code === 'BAD_FRAME');
 }
 
 /** The handshake's refusal: a plain HTTP answer with a JSON body. */
 async function readRefusal(response: IncomingMessage): Promise<ConnectionEnd> {
+  const httpStatus = response.statusCode ?? 0;
+  const seconds = Number(response.headers['retry-after']);
+  const refusal = { httpStatus, ...(seconds > 0 && { retryAfterMs: seconds * 1000 }) };
   let text = '';
   try {
     for await (const chunk of response) {
@@ -141,8 +186,8 @@ async function readRefusal(response: IncomingMessage): Promise<ConnectionEnd> {
       if (text.length > REFUSAL_BODY_BYTES) break;
     }
     const body = JSON.parse(text) as { code?: string; error?: string };
-    return { httpStatus: response.statusCode ?? 0, code: body.code ?? '', message: body.error ?? '' };
+    return { ...refusal, code: body.code ?? '', message: body.error ?? '' };
   } catch {
-    return { httpStatus: response.statusCode ?? 0, code: '', message: `HTTP ${response.statusCode}` };
+    return { ...refusal, code: '', message: `HTTP ${httpStatus}` }; // a proxy's page: the status says enough
   }
 }

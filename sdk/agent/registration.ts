@@ -1,8 +1,20 @@
 import { AgentRegisterResponse } from '../../contracts/agents.js';
+import { CLOSE_CODES } from '../../contracts/errors.js';
 import type { HelloPayload } from '../../contracts/frames.js';
 import { ApiError } from '../client/errors.js';
 import type { PlatformApi } from '../client/platform-api.js';
+import { unlessAborted } from '../unless-aborted.js';
+import type { AgentError } from './agent-error.js';
+import type { ConnectionEnd } from './mesh-connection.js';
 import type { AgentProfile } from './profile.js';
+import { isNobodyThere, noAnswer } from './trouble.js';
+
+/** Handshakes in a row that may go without an answer: beyond them the mesh may have moved. */
+const UNANSWERED_MAX = 3;
+/** After this long without an answer the address may be a wrong one. */
+const NO_ANSWER_MS = 8_000;
+/** How long the platform may be silent about a registration. */
+const SILENCE_MS = 60_000;
 
 /** Who a connected agent is to the platform: its registration, its token, and what `hello` repeats of it. */
 export class Registration {
@@ -10,6 +22,8 @@ export class Registration {
   readonly #profile: AgentProfile;
   #instanceId: string | undefined;
   #connectUrl: string | null = null;
+  #hasJoined = false;
+  #unanswered = 0;
 
   constructor(api: PlatformApi, profile: AgentProfile) {
     this.#api = api;
@@ -25,6 +39,16 @@ export class Registration {
     return this.#api.ca;
   }
 
+  /** The API's. */
+  get url(): string {
+    return this.#api.baseUrl;
+  }
+
+  /** The platform has registered it once. */
+  get hasJoined(): boolean {
+    return this.#hasJoined;
+  }
+
   /** When the token in hand should be replaced, in milliseconds since the epoch. */
   get renewAtMs(): number {
     return this.#api.tokens.renewAtMs;
@@ -32,21 +56,30 @@ export class Registration {
 
   /**
    * Where and with which token to connect; registers first where that has not been done.
-   * @throws ApiError | UnreachableError
+   * @param onLate told when the platform takes its time; it is waited for all the same
+   * @throws ApiError | UnreachableError | the signal's reason
    */
-  async target(): Promise<{ url: string; token: string }> {
-    this.#connectUrl ??= await this.#register();
-    return { url: this.#connectUrl, token: await this.#api.tokens.get() };
+  async target(signal: AbortSignal, onLate: (trouble: AgentError) => void): Promise<{ url: string; token: string }> {
+    const late = setTimeout(() => onLate(noAnswer(this.url)), NO_ANSWER_MS);
+    try {
+      this.#connectUrl ??= await this.#register(signal);
+      return { url: this.#connectUrl, token: await unlessAborted(this.#api.tokens.get(), signal) };
+    } finally {
+      clearTimeout(late);
+    }
   }
 
-  /** The platform does not know this instance any more. */
-  forget(): void {
+  /** What the end of a connection means for the next one. @param token the one that it was made with */
+  learn(end: ConnectionEnd, token: string): void {
+    const { httpStatus, closeCode } = end;
+    if (httpStatus === 401 || closeCode === CLOSE_CODES.TOKEN_EXPIRED) this.#api.tokens.invalidate(token);
+    const isUnknown = httpStatus === 404 || closeCode === CLOSE_CODES.INSTANCE_ID_MISMATCH;
+    this.#unanswered = end.neverOpened ? this.#unanswered + 1 : 0;
+    // A mesh that is busy is asked again where it is. One that may have moved: registering again tells where it is now.
+    const mayHaveMoved = isNobodyThere(end.error) || this.#unanswered >= UNANSWERED_MAX;
+    if (!isUnknown && !mayHaveMoved) return;
+    this.#unanswered = 0;
     this.#connectUrl = null;
-  }
-
-  /** The token was refused. */
-  dropToken(token: string): void {
-    this.#api.tokens.invalidate(token);
   }
 
   /** The members of `hello` that say who this is. */
@@ -54,9 +87,11 @@ export class Registration {
     return { ...this.#profile.announcement(), instance_id: this.instanceId, sdk_version: this.#profile.sdkVersion };
   }
 
-  async #register(): Promise<string> {
+  async #register(signal: AbortSignal): Promise<string> {
     const body = { ...this.#profile.registration(), instance_id: this.#instanceId, deployment_mode: 'connected' };
-    const answer = await this.#api.post('/agents/register', body, AgentRegisterResponse);
+    const posting = this.#api.post('/agents/register', body, AgentRegisterResponse, { signal, silenceMs: SILENCE_MS });
+    const answer = await unlessAborted(posting, signal); // it waits for a token, which knows no signal
+    this.#hasJoined = true;
     this.#instanceId = answer.instance_id;
     if (answer.connect_url === null) throw new ApiError('registered as hosted', NOT_CONNECTED);
     return withInstance(answer.connect_url, answer.instance_id);

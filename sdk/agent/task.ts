@@ -11,7 +11,7 @@ export function taskOf(
   tools: ToolCaller,
   signal: AbortSignal,
 ): AgentTask {
-  const { params, session_context: context, dispatch_id, skill_id, attempt, deadline_ms } = dispatch;
+  const { params, session_context: context, dispatch_id, skill_id, args, attempt, deadline_ms } = dispatch;
   const traceparent = context.propagation_headers?.traceparent ?? '';
   return {
     text: textOf(params.message.parts),
@@ -21,6 +21,7 @@ export function taskOf(
     messageId: context.message_id,
     dispatchId: dispatch_id,
     skillId: skill_id,
+    args,
     attempt,
     resolution: readResolution(params.metadata?.resolution),
     deadlineMs: deadline_ms,

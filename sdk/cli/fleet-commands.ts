@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { type Credential, CredentialCreateRequest, CredentialRotateRequest } from '../../contracts/auth.js';
+import { AgentTypeOfAgents } from '../../contracts/primitives.js';
 import {
   createCredential,
   credentialStatus,
@@ -9,7 +10,7 @@ import {
   rotateCredential,
 } from '../../db/credentials.js';
 import { listSigningKeys, rotateSigningKeys } from '../../db/signing-keys.js';
-import { createTenant, deleteTenant, listTenants, requireTenant } from '../../db/tenants.js';
+import { createTenant, deleteTenant, listTenants, requireTenant, setDefaultType } from '../../db/tenants.js';
 import { CliError, type Store } from './fleet-store.js';
 
 /** What was typed behind the command's name. */
@@ -103,6 +104,17 @@ async function revoke(store: Store, { argument }: Typed) {
   return { credential_id, revoked_at };
 }
 
+async function updateTenant({ db }: Store, typed: Typed) {
+  const tenant_id = typed.argument;
+  const given = needed(typed, 'default-agent-type');
+  const default_agent_type = given === 'none' ? null : checked(AgentTypeOfAgents, given);
+  await db.system(async (tx) => {
+    await requireTenant(tx, tenant_id);
+    await setDefaultType(tx, tenant_id, default_agent_type);
+  });
+  return { tenant_id, default_agent_type };
+}
+
 /** Every command by its name. What one gives is what `--json` prints. */
 export const COMMANDS: Record<string, Command> = {
   'tenants create': {
@@ -119,6 +131,13 @@ export const COMMANDS: Record<string, Command> = {
     options: [],
     run: async ({ db }) => ({ tenants: await listTenants(db) }),
   },
+  'tenants update': {
+    usage: 'TENANT_ID --default-agent-type TYPE|none',
+    summary: 'set the agent type that gets messages which name no target',
+    argument: true,
+    options: ['default-agent-type'],
+    run: updateTenant,
+  },
   'tenants delete': {
     usage: 'TENANT_ID',
     summary: 'end a tenant and its tokens; its records stay',
@@ -128,7 +147,7 @@ export const COMMANDS: Record<string, Command> = {
   },
   'credentials create': {
     usage: '--tenant ID --name N --scopes read,admin [--agent-types a,b] [--expires-at T]',
-    summary: 'make a credential; its secret is shown once',
+    summary: "make a credential; its secret is shown once; --agent-types '*': any type",
     argument: false,
     options: ['tenant', 'name', 'scopes', 'agent-types', 'expires-at'],
     run: create,

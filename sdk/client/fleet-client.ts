@@ -90,7 +90,7 @@ export class FleetClient {
   }
 
   /** The message itself until its task is known: sent again it is the same task, and the stream begins at its first event. */
-  async *#open({ taskId, lastEventId }: StreamPosition, message: JsonObject, options: SendOptions) {
+  async #open({ taskId, lastEventId }: StreamPosition, message: JsonObject, options: SendOptions) {
     const body = taskId ? rpcRequest('tasks/resubscribe', { id: taskId }) : rpcRequest('message/stream', message);
     const answer = await this.#api.open('/send', {
       body,
@@ -98,7 +98,7 @@ export class FleetClient {
       headers: { ...traceHeader(options), ...(lastEventId && { 'last-event-id': lastEventId }) },
       ...(options.signal && { signal: options.signal }),
     });
-    yield* streamEvents(answer);
+    return streamEvents(answer);
   }
 
   async #task(method: string, params: JsonObject, options: SendOptions): Promise<Task> {

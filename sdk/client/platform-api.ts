@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type AccessOptions, resolveAccess } from '../access.js';
+import { type AccessOptions, type Role, resolveAccess } from '../access.js';
 import { ApiError, isTransient } from './errors.js';
 import { TokenSource } from './token-source.js';
 import { type Answer, type JsonObject, type RequestOptions, readJson, Transport } from './transport.js';
@@ -32,9 +32,12 @@ export class PlatformApi {
   readonly ca: string | undefined;
   readonly #transport: Transport;
 
-  /** @param agentType the token's `agent_type` claim */
-  constructor(options: AccessOptions, agentType?: string) {
-    const access = resolveAccess(options);
+  /**
+   * @param agentType the token's `agent_type` claim
+   * @param role decides which credential of a local platform is taken
+   */
+  constructor(options: AccessOptions, agentType?: string, role: Role = 'caller') {
+    const access = resolveAccess(options, role);
     this.ca = access.ca;
     this.#transport = new Transport(access.url, access.ca);
     this.tokens = new TokenSource(this.#transport, access.credentials, agentType);

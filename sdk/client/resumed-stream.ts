@@ -13,11 +13,13 @@ export interface StreamPosition {
   lastEventId: string;
 }
 
-/** Opens a stream that begins after `position`. */
-export type OpenStream = (position: StreamPosition) => AsyncIterable<NumberedEvent>;
+/** Opens a stream that begins after `position`; resolves when it is open. */
+export type OpenStream = (position: StreamPosition) => Promise<AsyncIterable<NumberedEvent>>;
 
 /** Longest time without an event or an open connection before a stream is given up. */
 const GIVE_UP_MS = 120_000;
+/** A connection that was open for so long counts as the platform's presence, also where nothing was told: it says so every 15 s. */
+const PRESENCE_MS = 15_000;
 
 /**
  * Follows a task over as many connections as it takes, to its final event.
@@ -34,8 +36,11 @@ export async function* resumedStream(
   for (let heardAtMs = Date.now(); ; ) {
     let failure: unknown = new UnreachableError('/send', new Error('the stream ended before its task'));
     let settled = false;
+    let openedAtMs = Number.POSITIVE_INFINITY;
     try {
-      for await (const { id, event } of open(position)) {
+      const events = await open(position);
+      openedAtMs = Date.now();
+      for await (const { id, event } of events) {
         heardAtMs = Date.now();
         backoff.reset();
         if (id !== '') position.lastEventId = id;
@@ -48,6 +53,10 @@ export async function* resumedStream(
     } catch (error) {
       if (signal?.aborted || !mayPass(error)) throw error;
       failure = error;
+    }
+    if (Date.now() - openedAtMs > PRESENCE_MS) {
+      heardAtMs = Date.now();
+      backoff.reset();
     }
     if (Date.now() - heardAtMs > GIVE_UP_MS) throw failure;
     await pause(backoff.next(), signal);

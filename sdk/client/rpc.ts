@@ -10,7 +10,7 @@ export interface SendOptions {
   contextId?: string;
   /** A task in `input-required` that this message answers. */
   taskId?: string;
-  /** Routing and time: `instance_id`, `agent_type`, `skill_id`, `deadline_ms`. */
+  /** Routing and time: `instance_id`, `agent_type`, `skill_id` with its `args`, `deadline_ms`. */
   metadata?: JsonObject;
   /** Idempotency key, chosen here when absent; the same one again returns the same task. */
   messageId?: string;

@@ -4,6 +4,8 @@ import { ApiError } from './errors.js';
 import type { Transport } from './transport.js';
 
 const REFRESH_EARLY_MS = 60_000;
+/** How long the platform may be silent about a token: whoever needs one waits for the same request. */
+const SILENCE_MS = 60_000;
 
 /** An access token and when to replace it, in milliseconds since the epoch; never is `Infinity`. */
 interface Held {
@@ -50,7 +52,7 @@ async function exchange(
   agentType: string | undefined,
 ): Promise<Held> {
   const body = { client_id: clientId, client_secret: clientSecret, ...(agentType && { agent_type: agentType }) };
-  const answer = GetTokenResponse.parse(await transport.json('/auth/get_token', { body }));
+  const answer = GetTokenResponse.parse(await transport.json('/auth/get_token', { body, silenceMs: SILENCE_MS }));
   return { token: answer.token, renewAtMs: renewAt(answer.expires_in * 1000) };
 }
 

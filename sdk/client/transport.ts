@@ -1,6 +1,6 @@
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
-import { rootCertificates } from 'node:tls';
+import { trusting } from '../trust.js';
 import { ApiError, UnreachableError } from './errors.js';
 
 export type JsonObject = Record<string, unknown>;
@@ -43,7 +43,7 @@ export class Transport {
   constructor(baseUrl: string, ca?: string) {
     this.baseUrl = baseUrl.replace(/\/+$/, '');
     const isTls = new URL(this.baseUrl).protocol === 'https:';
-    const trust = ca === undefined ? {} : { ca: [...rootCertificates, ca] };
+    const trust = ca === undefined ? {} : { secureContext: trusting(ca) };
     this.#agent = isTls ? new HttpsAgent({ keepAlive: true, ...trust }) : new HttpAgent({ keepAlive: true });
     this.#request = isTls ? httpsRequest : httpRequest;
   }

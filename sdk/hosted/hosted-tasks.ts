@@ -10,6 +10,7 @@ export class HostedTasks {
   readonly #work: HostedWork;
   readonly #tasks = new Map<string, HostedTask>();
   #idle: (() => void)[] = [];
+  #startedCount = 0;
 
   constructor(work: HostedWork) {
     this.#work = work;
@@ -24,6 +25,16 @@ export class HostedTasks {
     return this.#running().length >= LIMITS.dispatchesInFlightPerConnection;
   }
 
+  /** How many there have been. */
+  get startedCount(): number {
+    return this.#startedCount;
+  }
+
+  /** Whether the outcome of a task whose connection broke is still to be asked for. */
+  get owesOutcome(): boolean {
+    return [...this.#tasks.values()].some((task) => task.isOver && task.isOwed);
+  }
+
   get(taskId: string): HostedTask | undefined {
     return this.#tasks.get(taskId);
   }
@@ -31,6 +42,7 @@ export class HostedTasks {
   start(dispatch: DispatchPayload, listener: ChunkListener | null): HostedTask {
     const task = new HostedTask(dispatch, this.#work, listener);
     this.#tasks.set(dispatch.dispatch_id, task);
+    this.#startedCount += 1;
     void task.done.then(() => this.#ended());
     return task;
   }

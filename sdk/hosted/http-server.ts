@@ -2,12 +2,15 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { LIMITS } from '../../contracts/limits.js';
 import { EventWriter } from './event-writer.js';
 import type { Reply } from './rpc-server.js';
+import type { Verdict } from './token-verifier.js';
 
 export interface HostedServerParts {
   /** The agent card for the address that it is asked at. */
   card(): object;
-  /** Rejects when the bearer token does not come from the platform. */
-  verify(authorization: string | undefined): Promise<void>;
+  /** Whether the bearer token comes from the platform. */
+  verify(authorization: string | undefined): Promise<Verdict>;
+  /** The agent stops: connections end with the answer that is on its way. */
+  isDraining(): boolean;
   /** Answers one request. */
   answer(body: string, reply: Reply): Promise<void>;
   /** Learns what went wrong where the caller was told only that something did. */
@@ -31,12 +34,24 @@ export function createHostedServer(parts: HostedServerParts): Server {
 
 async function serve(parts: HostedServerParts, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { pathname } = new URL(request.url ?? '/', 'http://agent');
-  if (request.method === 'GET' && pathname.endsWith(CARD_PATH)) sendJson(response, 200, parts.card());
-  else if (request.method !== 'POST')
-    sendJson(response, request.method === 'GET' ? 404 : 405, { error: 'POST JSON-RPC here' });
-  else if (!(await isVerified(parts, request))) {
+  if (parts.isDraining()) response.setHeader('connection', 'close');
+  if (request.method === 'POST') await answerVerified(parts, request, response);
+  else if (request.method !== 'GET') sendJson(response, 405, { error: 'POST JSON-RPC here' });
+  else if (pathname.endsWith(CARD_PATH)) sendJson(response, 200, parts.card());
+  else sendJson(response, 404, { error: 'POST JSON-RPC here' });
+}
+
+async function answerVerified(
+  parts: HostedServerParts,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const verdict = await parts.verify(request.headers.authorization);
+  if (verdict === 'not_ready') {
+    sendJson(response, 503, { error: 'the agent cannot tell yet whether the bearer token is valid' });
+  } else if (verdict === 'refused') {
     response.setHeader('www-authenticate', 'Bearer');
-    sendJson(response, 401, { error: "the bearer token is not the platform's" });
+    sendJson(response, 401, { error: "the bearer token is not the platform's" }); // whoever calls learns no more than that
   } else {
     const body = await readBody(request);
     if (body === null) sendJson(response, 413, { error: `a body has at most ${LIMITS.bodyBytes} bytes` });
@@ -44,21 +59,16 @@ async function serve(parts: HostedServerParts, request: IncomingMessage, respons
   }
 }
 
-async function isVerified({ verify }: HostedServerParts, request: IncomingMessage): Promise<boolean> {
-  try {
-    await verify(request.headers.authorization);
-    return true;
-  } catch {
-    return false; // whoever calls learns no more than that
-  }
-}
-
 function replyOn(response: ServerResponse): Reply {
   const gone = new AbortController();
-  response.once('close', () => {
-    if (!response.writableFinished) gone.abort();
+  const left = new Promise<void>((resolve) => {
+    response.once('close', () => {
+      if (!response.writableFinished) gone.abort();
+      resolve();
+    });
   });
-  return { json: (body) => sendJson(response, 200, body), stream: () => new EventWriter(response), gone: gone.signal };
+  const json = (body: object) => sendJson(response, 200, body);
+  return { json, stream: () => new EventWriter(response), gone: gone.signal, left };
 }
 
 function sendJson(response: ServerResponse, status: number, body: object): void {

@@ -2,6 +2,8 @@ import { AgentRegisterResponse, type HeartbeatPayload, OkResponse } from '../../
 import { LIMITS } from '../../contracts/limits.js';
 import type { AgentProfile } from '../agent/profile.js';
 import { stopReasonOfError } from '../agent/stop-reason.js';
+import { troubleOfError } from '../agent/trouble.js';
+import type { TroubleReporter } from '../agent/trouble-reporter.js';
 import { Backoff } from '../backoff.js';
 import { type PlatformApi, pause } from '../client/platform-api.js';
 import type { AgentLog } from '../log.js';
@@ -12,6 +14,7 @@ export interface MembershipParts {
   profile: AgentProfile;
   publicUrl: string;
   log: AgentLog;
+  troubles: TroubleReporter;
   /** What a heartbeat says. */
   heartbeat(): Omit<HeartbeatPayload, 'instance_id'>;
   /** Learns which tokens to trust, before the first dispatch. */
@@ -27,6 +30,7 @@ export class Membership {
   readonly #backoff = new Backoff();
   #instanceId: string | undefined;
   #wake = new AbortController();
+  #staying: Promise<void> = Promise.resolve();
 
   constructor(parts: MembershipParts) {
     this.#parts = parts;
@@ -43,33 +47,48 @@ export class Membership {
     this.#wake = new AbortController();
   }
 
-  /** One heartbeat at once. @throws ApiError | UnreachableError */
-  async beat(): Promise<void> {
-    const body = { instance_id: this.instanceId, ...this.#parts.heartbeat() };
-    await this.#parts.api.post('/agents/heartbeat', body, OkResponse);
-  }
-
   /**
    * Stays a member until `signal` aborts.
    * @throws AgentStoppedError when the platform refuses the agent
    */
-  async stay(signal: AbortSignal): Promise<void> {
+  stay(signal: AbortSignal): Promise<void> {
+    this.#staying = this.#beatUntil(signal);
+    return this.#staying;
+  }
+
+  /**
+   * The last heartbeat, after `stay` was told to end: not beside one that is under way and says something else.
+   * @throws ApiError | UnreachableError
+   */
+  async leave(): Promise<void> {
+    await this.#staying;
+    if (this.instanceId !== '') await this.#beat();
+  }
+
+  async #beat(): Promise<void> {
+    const body = { instance_id: this.instanceId, ...this.#parts.heartbeat() };
+    await this.#parts.api.post('/agents/heartbeat', body, OkResponse);
+  }
+
+  async #beatUntil(signal: AbortSignal): Promise<void> {
+    const { api, troubles } = this.#parts;
+    const { baseUrl: url } = api;
     let registered = false;
+    let hasJoined = false;
     while (!signal.aborted) {
       const wake = this.#wake.signal;
       try {
-        if (registered) await this.beat();
+        if (registered) await this.#beat();
         else await this.#register();
+        if (registered) troubles.reset(); // by a heartbeat that was answered
         registered = true;
+        hasJoined = true;
         this.#backoff.reset();
       } catch (error) {
-        const reason = registered ? null : stopReasonOfError(error);
+        const reason = registered ? null : stopReasonOfError(error, { url, hasJoined });
         if (reason) throw reason;
         registered = false;
-        this.#parts.log.warn(
-          { error: error instanceof Error ? error.message : String(error) },
-          'platform not reachable',
-        );
+        troubles.warn(troubleOfError(error, url), url);
       }
       const waitMs = registered ? LIMITS.heartbeatIntervalMs : this.#backoff.next();
       await pause(waitMs, AbortSignal.any([signal, wake])).catch(() => undefined); // the loop's condition sees it
@@ -84,6 +103,6 @@ export class Membership {
     this.#instanceId = answer.instance_id;
     onRegistered(answer);
     log.info({ instance_id: answer.instance_id, public_url: publicUrl }, 'agent registered');
-    await this.beat();
+    await this.#beat();
   }
 }

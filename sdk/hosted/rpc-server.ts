@@ -15,6 +15,8 @@ export interface Reply {
   stream(): EventWriter;
   /** Aborts when the caller is gone before the answer was complete. */
   readonly gone: AbortSignal;
+  /** Settles when the answer has left, or the caller is gone. */
+  readonly left: Promise<void>;
 }
 
 /** Answers one JSON-RPC request of A2A 0.3; errors of the request ride on HTTP 200. */

@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freshDatabase } from '../setup/database.js';
+import { joinOnRecord } from './moving.js';
 import { type ServedApi, serveApi } from './served-api.js';
 
 let api: ServedApi;
 beforeAll(async () => {
   api = await serveApi(await freshDatabase());
+  await joinOnRecord(api, 'worker-1');
 });
 afterAll(() => api.close());
 

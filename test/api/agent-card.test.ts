@@ -59,6 +59,13 @@ test.each(['1.0', '1.0.1'])('the card of A2A %s as ProtoJSON, without a member o
   expect(JSON.stringify(body)).not.toMatch(/\$case|"kind"|"url":"[^"]*","preferredTransport"/);
 });
 
+test('the version may be in the query, where no header names one', async () => {
+  const asked = (headers: Record<string, string> = {}) =>
+    api.client.raw(`${PATH}?A2A-Version=1.0`, null, headers, 'GET');
+  expect((await asked()).body).toEqual((await card({ 'a2a-version': '1.0' })).body);
+  expect((await asked({ 'a2a-version': '0.3' })).body).toEqual((await card()).body);
+});
+
 test.each(['0.3', '1.0'] as const)('with a token, the skills of its fleet (A2A %s)', async (version) => {
   const own = await card({ ...headers, 'a2a-version': version });
   expect((own.body as { skills: unknown }).skills).toEqual(FLEET_SKILLS);

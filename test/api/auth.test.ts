@@ -10,6 +10,7 @@ import {
 } from 'jose';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { CredentialSecretResponse, CredentialsGetResponse, GetTokenResponse } from '../../contracts/auth.js';
+import { ErrorBody } from '../../contracts/primitives.js';
 import { loadSigningKeys, rotateSigningKeys } from '../../db/signing-keys.js';
 import { deleteTenant } from '../../db/tenants.js';
 import { freshDatabase } from '../setup/database.js';
@@ -59,7 +60,6 @@ test.each([
   [{ expires_in: 604_801 }, 400],
   [{ expires_in: 60.5 }, 400],
   [{ expires_in: 604_800 }, 200],
-  [{ agent_type: 'painter' }, 200],
   [{ agent_type: 'plumber' }, 403],
   [{ agent_type: 'credential' }, 200],
   [{ client_secret: 'wrong' }, 401],
@@ -67,8 +67,43 @@ test.each([
   [{ client_id: '' }, 400],
   [{ client_id: 7 }, 400],
 ])('get_token with %o answers %i', async (change, status) => {
-  const credential = await api.credentialOf(api.tenantId, ['read'], ['painter']);
+  const credential = await api.credentialOf(api.tenantId, ['read']);
   expect((await getToken({ ...credential, ...change })).status).toBe(status);
+});
+
+test.each([
+  [['painter'], 'painter', 200],
+  [['painter'], 'plumber', 403],
+  [['painter', 'plumber'], undefined, 403],
+  [['painter', 'plumber'], 'credential', 403],
+  [['*'], 'anything', 200],
+  [['*'], undefined, 403],
+])('a credential for agents of %j that asks for %s: %i', async (agentTypes, agent_type, status) => {
+  const credential = await api.credentialOf(api.tenantId, ['read'], agentTypes);
+  const answer = await getToken({ ...credential, ...(agent_type && { agent_type }) });
+  expect(answer.status).toBe(status);
+  if (status === 403) {
+    const { code, error } = ErrorBody.parse(answer.body);
+    expect([code, error]).toEqual(['forbidden', expect.stringContaining(agentTypes.join(', '))]);
+  }
+});
+
+test('a token lives no longer than its credential, and says so', async () => {
+  const credential = await api.credentialOf(api.tenantId, ['read']);
+  const expire = (interval: string) =>
+    api.database.query('UPDATE credentials SET expires_at = now() + $2::interval WHERE credential_id = $1', [
+      credential.client_id,
+      interval,
+    ]);
+  await expire('2 minutes');
+  const { token, expires_in } = GetTokenResponse.parse((await getToken({ ...credential, expires_in: 3_600 })).body);
+  expect(expires_in).toBeLessThanOrEqual(120);
+  expect(expires_in).toBeGreaterThan(60);
+  const { iat = 0, exp = 0 } = decodeJwt(token);
+  expect(exp - iat).toBe(expires_in);
+  expect(GetTokenResponse.parse((await getToken({ ...credential, expires_in: 60 })).body).expires_in).toBe(60);
+  await expire('900 milliseconds');
+  expect((await getToken(credential)).status).toBe(401);
 });
 
 test('scope full may ask for any agent type', async () => {

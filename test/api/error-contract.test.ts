@@ -6,6 +6,7 @@ import { OPERATIONS } from '../../contracts/operations.js';
 import { ErrorBody } from '../../contracts/primitives.js';
 import type { Answer } from '../setup/api-client.js';
 import { freshDatabase } from '../setup/database.js';
+import { joinOnRecord } from './moving.js';
 import { type ServedApi, serveApi } from './served-api.js';
 
 let api: ServedApi;
@@ -219,7 +220,8 @@ test('an unexpected error is 500 without its details', async () => {
 });
 
 test('a caller who waits for an answer is not cut by the time limit for requests', async () => {
-  const task = await api.client.send('hello');
+  await joinOnRecord(api, 'worker-1');
+  const task = await api.client.send('hello', { metadata: { agent_type: 'worker' } });
   expect(task.status.state).toBe('submitted');
 });
 

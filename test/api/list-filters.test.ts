@@ -28,6 +28,11 @@ beforeAll(async () => {
       [tenant_id, `${type}-1`, type],
     );
   }
+  await api.database.query(
+    `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, status, max_concurrent_sessions)
+     VALUES ($1, 'nobody-1', 'nobody', 'connected', 'offline', 0)`,
+    [tenant_id],
+  );
   before = new Date(Date.now() - 60_000).toISOString();
   const painted = await carryOut('painter', null);
   const failed = await carryOut('plumber', { code: 'HANDLER_ERROR', message: 'no luck' });

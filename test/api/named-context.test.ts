@@ -1,11 +1,13 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { SessionGetByIdResponse } from '../../contracts/sessions.js';
 import { freshDatabase } from '../setup/database.js';
+import { joinOnRecord } from './moving.js';
 import { type ServedApi, serveApi } from './served-api.js';
 
 let api: ServedApi;
 beforeAll(async () => {
   api = await serveApi(await freshDatabase());
+  await joinOnRecord(api, 'worker-1');
 });
 afterAll(() => api.close());
 
@@ -26,7 +28,9 @@ test('a context that the caller names opens one session of that name, however ma
 });
 
 test('each tenant has contexts of its own', async () => {
-  const other = await api.clientOf(await api.otherTenant(), ['full']);
+  const otherTenant = await api.otherTenant();
+  await joinOnRecord(api, 'worker-1', otherTenant);
+  const other = await api.clientOf(otherTenant, ['full']);
   expect((await other.post('/sessions/get_by_id', { session_id: NAME })).status).toBe(404);
   expect(await taskIn(NAME, other)).toMatchObject({ contextId: NAME });
   const { body } = await other.post('/messages/get', { session_id: NAME });

@@ -19,13 +19,25 @@ test('health is 200 when all is well', async () => {
   expect(HealthResponse.strict().parse(answer.body).status).toBe('ok');
 });
 
-test('health is 503 while Temporal is away', async () => {
-  const degraded = await serveApi(await freshDatabase(), { temporal: 'down' });
+test.each([
+  ['temporal', 200],
+  ['redis', 200],
+  ['mesh', 200],
+  ['database', 503],
+] as const)('health is degraded while only %s is away: %i, and 503 where all has to be ready', async (part, status) => {
+  const degraded = await serveApi(await freshDatabase(), { checks: { [part]: 'down' } });
+  const body = { status: 'degraded', checks: { [part]: 'down' } };
   try {
-    expect(await degraded.client.get('/health')).toMatchObject({ status: 503, body: { status: 'degraded' } });
+    expect(await degraded.client.get('/health')).toMatchObject({ status, body });
+    expect(await degraded.client.get('/health?ready=full')).toMatchObject({ status: 503, body });
   } finally {
     await degraded.close();
   }
+});
+
+test('health where all has to be ready is 200 when all is', async () => {
+  expect((await api.client.get('/health?ready=full')).status).toBe(200);
+  expect((await api.client.get('/health?ready=perhaps')).status).toBe(200);
 });
 
 test('the description names every operation, its scope, and what is experimental', async () => {
@@ -49,6 +61,9 @@ test('the description names every operation, its scope, and what is experimental
     'x-experimental': true,
   });
   expect(paths['/sessions/get']?.post).not.toHaveProperty('x-experimental');
+  expect(paths['/health']?.get).toMatchObject({
+    parameters: [{ name: 'ready', in: 'query', schema: { const: 'full' } }],
+  });
   const references = [...JSON.stringify(body).matchAll(/"\$ref":"#\/components\/schemas\/(\w+)"/g)].map(
     ([, name]) => name,
   );
@@ -58,6 +73,81 @@ test('the description names every operation, its scope, and what is experimental
     JSON.stringify(schema).startsWith(`{"$ref":"#/components/schemas/${name}"`),
   );
   expect(selfNamed).toEqual([]);
+});
+
+/** What the specification names (its sections 4 to 6, deregistration by its event); everything else is an addition. */
+const SPECIFIED = [
+  '/auth/get_token',
+  '/sessions/init',
+  '/sessions/get',
+  '/sessions/close',
+  '/sessions/interrupt',
+  '/send',
+  '/messages/get',
+  '/messages/get_by_id',
+  '/messages/pending',
+  '/messages/cancel',
+  '/messages/{id}/resolve',
+  '/agents/register',
+  '/agents/heartbeat',
+  '/agents/deregister',
+  '/agents/get_by_id',
+  '/agents/connect',
+  '/telemetry/get_events',
+  '/.well-known/agent-card.json',
+  '/health',
+];
+
+interface Described {
+  security: { bearer?: string[] }[];
+  description?: string;
+  parameters?: { name: string; in: string; required?: boolean }[];
+  requestBody?: { required: boolean };
+  'x-experimental'?: boolean;
+}
+async function described(): Promise<[path: string, operation: Described][]> {
+  const { paths } = (await api.client.get('/openapi.json')).body as {
+    paths: Record<string, Record<string, Described>>;
+  };
+  return Object.entries(paths).flatMap(([path, methods]) =>
+    Object.values(methods).map((operation): [string, Described] => [path, operation]),
+  );
+}
+
+test('what the specification does not name is experimental, and nothing else', async () => {
+  for (const [path, operation] of await described()) {
+    expect([path, operation['x-experimental'] === true]).toEqual([path, !SPECIFIED.includes(path)]);
+  }
+});
+
+test('a body is required exactly where an absent one is refused', async () => {
+  for (const [path, { requestBody }] of await described()) {
+    if (!requestBody || path === '/send') continue; // whose errors ride on 200
+    const headers = await api.client.headers();
+    const { status, body } = await api.client.raw(path.replace('{id}', 'msg_x'), null, headers);
+    const isEmpty = status === 400 && (body as { error: string }).error === 'The body is empty.';
+    expect([path, requestBody.required]).toEqual([path, isEmpty]);
+  }
+});
+
+test.each([
+  ['/agents/register', 'full', { agent_type: 'painter', instance_id: 'scoped' }],
+  ['/agents/heartbeat', 'admin', { instance_id: 'scoped' }],
+  ['/agents/deregister', 'admin', { instance_id: 'scoped' }],
+] as const)('%s names the scope that it needs: %s', async (path, scope, body) => {
+  const operation = (await described()).find(([named]) => named === path)?.[1];
+  expect(operation).toMatchObject({ security: [{ bearer: [scope] }], description: expect.stringContaining('read') });
+  await api.client.post('/agents/register', { agent_type: 'painter', instance_id: 'scoped' });
+  const below = await api.clientOf(api.tenantId, [scope === 'full' ? 'admin' : 'read']);
+  expect(await below.failure(path, body)).toBe('403 forbidden');
+  expect((await (await api.clientOf(api.tenantId, [scope])).post(path, body)).status).toBe(200);
+});
+
+test('what speaks both versions of A2A takes the version as a header and in the query', async () => {
+  const versioned = (await described()).filter(([, { parameters = [] }]) =>
+    ['header', 'query'].every((place) => parameters.some((one) => one.name === 'A2A-Version' && one.in === place)),
+  );
+  expect(versioned.map(([path]) => path)).toEqual(['/send', '/.well-known/agent-card.json']);
 });
 
 test('the documentation is one page that loads nothing from elsewhere', async () => {

@@ -110,6 +110,19 @@ test.each<[string, string, number, unknown]>([
     -32602,
     7,
   ],
+  ['args that are no object', JSON.stringify(call({ message: message(), metadata: { args: [1] } })), -32602, 7],
+  [
+    'args of more than 16 KiB',
+    JSON.stringify(call({ message: message(), metadata: { skill_id: 's', args: { a: big(16_385) } } })),
+    -32602,
+    7,
+  ],
+  [
+    'args in the message that are no object',
+    JSON.stringify(call({ message: message({ metadata: { args: 'x' } }) })),
+    -32602,
+    7,
+  ],
   [
     'push notifications to a private address',
     JSON.stringify(
@@ -140,6 +153,23 @@ test.each([
     status: 200,
     error: { code },
   });
+});
+
+test.each([
+  ['1.0', '?A2A-Version=1.0', {}],
+  ['1.0', '?a2a-version=1.0.2', {}],
+  ['1.0', '?A2A-Version=1.0', { 'a2a-version': '' }],
+  ['1.0', '?A2A-Version=0.3', { 'a2a-version': '1.0' }],
+  ['0.3', '?A2A-Version=1.0', { 'a2a-version': '0.3' }],
+  ['0.3', '?A2A-Version=', {}],
+  ['none', '?A2A-Version=2.0', {}],
+  ['none', '?A2A-Version=1.0&A2A-Version=0.3', {}],
+])('the version is %s for %s beside the header %j', async (spoken, query, version) => {
+  const headers = { ...(await api.client.headers()), ...version };
+  const tasks = { jsonrpc: '2.0', id: 7, method: 'ListTasks', params: {} };
+  const answer = (await api.client.raw(`/send${query}`, JSON.stringify(tasks), headers)).body as RpcAnswer;
+  if (spoken === '1.0') expect(answer.result).toMatchObject({ tasks: expect.any(Array) });
+  else expect(answer.error?.code).toBe(spoken === '0.3' ? -32601 : -32009);
 });
 
 test.each(['0.3', '0.3.0', ''])('A2A-Version "%s" is spoken here', async (version) => {
@@ -315,6 +345,7 @@ test('a reader who does not read holds up its own stream only', async () => {
 
 test('beyond the bound of messages in flight: 429 with Retry-After, by status', async () => {
   const tenantId = await api.otherTenant();
+  await joinOnRecord(api, 'worker-1', tenantId);
   const client = await api.clientOf(tenantId, ['read']);
   for (let sent = 0; sent < 50; sent++) await client.send('hello', { blocking: false });
   const answer = await client.rpc('one more', { blocking: false });
@@ -324,6 +355,7 @@ test('beyond the bound of messages in flight: 429 with Retry-After, by status', 
 
 test('when the platform drains, who waits is answered with the task as it is, streams end, new calls get 503', async () => {
   const draining = await serveApi(await freshDatabase());
+  await joinOnRecord(draining, 'worker-1');
   const waiting = draining.client.send('hello');
   const events: StreamEvent[] = [];
   const reading = (async () => {

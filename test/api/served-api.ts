@@ -1,5 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import { buildApi } from '../../api/app.js';
+import type { HealthResponse } from '../../contracts/health.js';
 import type { Scope } from '../../contracts/primitives.js';
 import { createCredential, credentialStatus } from '../../db/credentials.js';
 import { loadSigningKeys } from '../../db/signing-keys.js';
@@ -28,7 +29,10 @@ export interface ServedApiOptions {
   sendWaitMs?: number;
   ratePerMinute?: number;
   trustProxyCidrs?: string[];
-  temporal?: 'ok' | 'down';
+  tenantMaxInFlight?: number;
+  tenantMaxWaiting?: number;
+  /** What `/health` finds; all is well where nothing is said. */
+  checks?: Partial<HealthResponse['checks']>;
 }
 
 export type ServedApi = Awaited<ReturnType<typeof serveApi>>;
@@ -50,7 +54,12 @@ export async function serveApi(database: FreshDatabase, options: ServedApiOption
     bus,
     log,
     waker: { message: () => undefined, session: () => undefined },
-    limits: { queueWaitMs: 30_000, inputExpiryMs: 86_400_000, tenantMaxInFlight: 50 },
+    limits: {
+      queueWaitMs: 30_000,
+      inputExpiryMs: 86_400_000,
+      tenantMaxInFlight: options.tenantMaxInFlight ?? 50,
+      tenantMaxWaiting: options.tenantMaxWaiting ?? 1_000,
+    },
   };
   let baseUrl = '';
   const app = buildApi({
@@ -77,12 +86,12 @@ export async function serveApi(database: FreshDatabase, options: ServedApiOption
       nodeId: 'alone',
     }),
     agentJoined: async () => undefined,
+    agentsDeregistered: () => undefined,
     outbound,
-    health: async () => ({
-      status: options.temporal === 'down' ? 'degraded' : 'ok',
-      version: '0.0.0',
-      checks: { database: 'ok', temporal: options.temporal ?? 'ok', mesh: 'ok' },
-    }),
+    health: async () => {
+      const checks = { database: 'ok', temporal: 'ok', mesh: 'ok', ...options.checks } as const;
+      return { status: Object.values(checks).includes('down') ? 'degraded' : 'ok', version: '0.0.0', checks };
+    },
     version: '0.0.0',
     baseUrl: () => baseUrl,
     meshUrl: () => 'https://mesh.example:8443',

@@ -1,12 +1,16 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
 import { textOf } from '../../contracts/parts.js';
 import { freePort } from '../../embedded/free-port.js';
 import { FleetClient, type Task } from '../../sdk/index.js';
+import { httpServer } from '../runtime/loopback-server.js';
+import { MeshServer } from '../sdk/mesh-server.js';
 import { type CuttingProxy, startCuttingProxy } from '../setup/cutting-proxy.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform.js';
+
 import { until } from '../setup/until.js';
 
 const source = join(import.meta.dirname, '..', '..', 'examples', 'python');
@@ -49,17 +53,25 @@ afterAll(async () => {
   await shared?.dispose();
 });
 
+function spawnAgent(env: Record<string, string>, onText: (text: string) => void): ChildProcess {
+  const stdio: ['ignore', 'pipe', 'pipe'] = ['ignore', 'pipe', 'pipe'];
+  const child = spawn(python, ['-u', join(source, 'agent.py')], { env: { PATH: process.env.PATH, ...env }, stdio });
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => onText(String(text)));
+  return child;
+}
+
 function start(): void {
-  const { base_url, client_id, client_secret, ca_file } = shared.platform.devJson();
-  const env = {
-    PATH: process.env.PATH,
-    FLEET_BASE_URL: base_url,
-    FLEET_CLIENT_ID: client_id,
-    FLEET_CLIENT_SECRET: client_secret,
-    FLEET_CA_FILE: ca_file,
-  };
-  agent = spawn(python, ['-u', join(source, 'agent.py')], { env, stdio: ['ignore', 'pipe', 'pipe'] });
-  for (const stream of [agent.stdout, agent.stderr]) stream?.on('data', (text) => (said += String(text)));
+  const { base_url, agent_client_id, agent_client_secret, ca_file } = shared.platform.devJson();
+  const credential = { FLEET_CLIENT_ID: agent_client_id, FLEET_CLIENT_SECRET: agent_client_secret };
+  agent = spawnAgent({ FLEET_BASE_URL: base_url, ...credential, FLEET_CA_FILE: ca_file }, (text) => (said += text));
+}
+
+/** An agent of a test's own, with what it prints. */
+function anotherAgent(env: Record<string, string>) {
+  const credential = { FLEET_CLIENT_ID: 'cred_1', FLEET_CLIENT_SECRET: 'secret' };
+  const run = { printed: '', child: spawnAgent({ ...credential, ...env }, (text) => (run.printed += text)) };
+  onTestFinished(() => void run.child.kill('SIGKILL'));
+  return { run, exited: once(run.child, 'exit') };
 }
 
 const answerOf = (task: Task) => (task.artifacts ?? []).map((artifact) => textOf(artifact.parts)).join('');
@@ -87,6 +99,19 @@ test('it comes back after a cut and resumes what it was doing', async () => {
   expect(said).toContain('resumed: True');
 });
 
+test('it comes back over a slow connection without a gap in its chunks', async () => {
+  said = '';
+  const counted = await pieces('count 60 every 100', (count) => {
+    if (count !== 2) return;
+    proxy.latencyMs = 400; // the welcome arrives some chunks after the hello
+    proxy.cut();
+  }).finally(() => {
+    proxy.latencyMs = 0;
+  });
+  expect(counted.join('')).toBe(Array.from({ length: 60 }, (_, index) => `${index + 1} `).join(''));
+  expect(said).toContain('resumed: True');
+});
+
 test('it hears that a message was canceled', async () => {
   const task = await client.send('count 1000', { ...toCounter, blocking: false });
   await until(async () => (await client.messages.getById(task.id)).state === 'working', {
@@ -105,4 +130,35 @@ test('on SIGTERM it finishes what it is doing and leaves', async () => {
   expect(await exited).toEqual([0, null]);
   const { agent: instance } = await client.post('/agents/get_by_id', { instance_id: 'python-counter-1' });
   expect((instance as { status: string }).status).toBe('offline');
+});
+
+test.each([401, 403])('a platform that refuses it with %d ends it at once', async (status) => {
+  const body = JSON.stringify({ error: 'not you', code: 'unauthorized' });
+  const platform = await httpServer((_request, response) => response.writeHead(status).end(body));
+  const { run, exited } = anotherAgent({ FLEET_BASE_URL: platform.url });
+  expect(await exited).toEqual([1, null]);
+  expect(run.printed).toContain(`python-counter stops: refused with ${status}: ${body}; check FLEET_CLIENT_ID`);
+});
+
+test.each([
+  [4409, 'another process has this instance_id now'],
+  [4410, 'the instance was deregistered'],
+])('a socket that is closed with %d ends it at once', async (closeCode, reason) => {
+  const mesh = await MeshServer.start();
+  const caFile = join(inject('runDir'), `python-ca-${closeCode}.pem`);
+  writeFileSync(caFile, mesh.ca);
+  const { run, exited } = anotherAgent({ FLEET_BASE_URL: mesh.baseUrl, FLEET_CA_FILE: caFile });
+  await mesh.frame('heartbeat');
+  mesh.sockets[0]?.close(closeCode);
+  expect(await exited).toEqual([1, null]);
+  expect(run.printed).toContain(`python-counter stops: ${reason}`);
+});
+
+test('it stays away once it is deregistered', async () => {
+  start();
+  await client.send('hello', toCounter);
+  const exited = once(agent, 'exit');
+  await client.post('/agents/deregister', { instance_id: 'python-counter-1' });
+  expect(await exited).toEqual([1, null]);
+  expect(said).toContain('the instance was deregistered');
 });

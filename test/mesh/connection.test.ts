@@ -113,7 +113,8 @@ describe('hello', () => {
       bench.tenantId,
     ]);
     agent.send('hello', { instance_id: 'a' });
-    expect((await agent.closed).code).toBe(1008);
+    await errorOf(agent, 'DEREGISTERED');
+    expect((await agent.closed).code).toBe(4410);
   });
 });
 
@@ -244,17 +245,6 @@ describe('a connection ends', () => {
     const { agent } = await (await bench.node()).join('a');
     await database.query('UPDATE credentials SET revoked_at = now() WHERE credential_id = $1', [bench.credentialId]);
     expect((await agent.closed).code).toBe(4401);
-  });
-
-  it('with 1000 after the agent was deregistered', async () => {
-    const { agent } = await (await bench.node()).join('a');
-    await database.query(
-      "UPDATE agents SET status = 'offline', deregistered_at = now() WHERE tenant_id = $1 AND instance_id = 'a'",
-      [bench.tenantId],
-    );
-    await agent.nextOfType('close_request');
-    expect((await agent.closed).code).toBe(1000);
-    await until(async () => (await bench.agent('a')).mesh_id === null);
   });
 
   it('with 4409 when a newer one of the same instance says hello, on this node or another', async () => {

@@ -53,6 +53,16 @@ describe('a dispatch', () => {
     expect(node.server.stats().inflight).toBe(0);
   });
 
+  it('carries the args of the caller beside the skill', async () => {
+    await database.query(`UPDATE agents SET skills = '[{"id":"sum"}]' WHERE tenant_id = $1`, [bench.tenantId]);
+    const node = await bench.node();
+    const { agent } = await node.join('a');
+    const args = { a: 1, b: { c: [2] } };
+    const { dispatch } = await node.send(agent, 'hello', { skill_id: 'sum', args });
+    expect(dispatch.payload).toMatchObject({ skill_id: 'sum', args, params: { metadata: { args } } });
+    expect((await node.send(agent)).dispatch.payload).not.toHaveProperty('args');
+  });
+
   it('that asks a human waits for the answer', async () => {
     const node = await bench.node();
     const { agent } = await node.join('a');

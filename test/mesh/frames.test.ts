@@ -34,12 +34,57 @@ const BAD: [name: string, text: string][] = [
   ['a heartbeat with an odd status', frame('heartbeat', { status: 'offline' })],
   ['a welcome', frame('welcome', {})],
   ['a dispatch', frame('dispatch', {})],
-  ['a NUL', frame('dispatch_result', { result: 'a\0b' }, { in_reply_to: ID })],
+  ['a NUL', frame('ping', { nonce: 'a\0b' })],
+  ['a NUL in the envelope', frame('dispatch_result', { result: 'x' }, { in_reply_to: 'a\0b' })],
+  ['a result of another JSON type', frame('dispatch_result', { result: 5 }, { in_reply_to: ID })],
+  ['parts of another JSON type', frame('dispatch_chunk', { seq: 0, parts: 'x' }, { in_reply_to: ID })],
+  ['an error whose message is a number', frame('error', { code: 'x', message: 1 }, { in_reply_to: ID })],
+  ['a tool result that does not say whether it is one', frame('tool_result', { result: 1 }, { in_reply_to: ID })],
   ['a prototype key', `{"v":1,"type":"ping","id":"${ID}","ts":"2026-01-02T03:04:05Z","payload":{"__proto__":{}}}`],
   ['33 levels deep', frame('ping', deep(33))],
 ];
 
+const answers = { in_reply_to: ID };
+const UNFIT: [name: string, text: string, problem: RegExp][] = [
+  ['a NUL', frame('dispatch_result', { result: 'a\0b' }, answers), /^payload\.result holds a NUL/],
+  [
+    'a prototype key',
+    `{"v":1,"type":"dispatch_result","id":"${ID}","ts":"2026-01-02T03:04:05Z","in_reply_to":"${ID}",
+     "payload":{"result":{"__proto__":{}}}}`,
+    /^payload\.result holds the key __proto__/,
+  ],
+  ['33 levels', frame('dispatch_result', { result: deep(31) }, answers), /^payload\.result is nested deeper than 32/],
+  ['a part that is none', frame('dispatch_chunk', { seq: 0, parts: [7] }, answers), /^payload\.parts\.0/],
+  ['a task that is none', frame('dispatch_result', { result: { kind: 'task' } }, answers), /^payload\.result\.id/],
+  ['a failed tool without an error', frame('tool_result', { ok: false }, answers), /^payload\.error/],
+  ['a NUL in arguments', frame('tool_call', { tool: 't', arguments: { a: '\0' } }), /^payload\.arguments holds a NUL/],
+];
+const TRACE = { trace_id: '0af7651916cd43dd8448eb211c80319c', parent_span_id: 'b7ad6b7169203331' };
+
 describe('frames from agents', () => {
+  it.each(UNFIT)('are unfit, not bad, when only their content is: %s', (_name, text, problem) => {
+    expect(parseFrame(text)).toMatchObject({
+      kind: 'unfit',
+      frame: { id: ID, problem: expect.stringMatching(problem) },
+    });
+  });
+
+  it('carry content as deep as a frame may be', () => {
+    expect(parseFrame(frame('dispatch_result', { result: deep(30) }, answers))).toMatchObject({ kind: 'frame' });
+  });
+
+  it.each([
+    ['a whole one', TRACE, `00-${TRACE.trace_id}-${TRACE.parent_span_id}-01`],
+    ['half of one', { trace_id: TRACE.trace_id }, undefined],
+    ['zeros', { ...TRACE, parent_span_id: '0'.repeat(16) }, undefined],
+    ['capital letters', { ...TRACE, trace_id: TRACE.trace_id.toUpperCase() }, undefined],
+    ['another length', { ...TRACE, trace_id: 'abc' }, undefined],
+  ])('name their trace where it is valid: %s', (_name, trace, traceparent) => {
+    const parsed = parseFrame(frame('dispatch_result', { result: 'x' }, { ...answers, ...trace }));
+    expect(parsed).toMatchObject({ kind: 'frame' });
+    expect(parsed.kind === 'frame' && parsed.frame.traceparent).toBe(traceparent);
+  });
+
   it.each(BAD)('are bad: %s', (_name, text) => {
     expect(parseFrame(text)).toMatchObject({ kind: 'bad', problem: expect.any(String) });
   });

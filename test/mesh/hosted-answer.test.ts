@@ -215,7 +215,20 @@ const OUTCOMES: [name: string, body: object, expected: object][] = [
     rpc(task03('completed', { metadata: { usage: { input_tokens: 3, output_tokens: 4, model: 'm' } } })),
     { state: 'completed', artifacts: [], usage: { input_tokens: 3, output_tokens: 4, model: 'm' }, ...ids },
   ],
-  ['usage that does not fit', rpc('hi', { usage: { input_tokens: -1 } }), { state: 'completed' }],
+  [
+    'metadata that calls something else usage',
+    rpc(task03('completed', { metadata: { usage: { prompt_tokens: 1 } } })),
+    { state: 'completed', artifacts: [], ...ids },
+  ],
+  [
+    'a question that is none',
+    rpc(task03('input-required', {}, said03({ kind: 'data', data: { input_request: { kind: 'riddle' } } }))),
+    {
+      state: 'failed',
+      error: { code: 'HANDLER_ERROR', message: expect.stringContaining('input_request.kind') as string },
+      ...ids,
+    },
+  ],
   [
     'text with half a surrogate pair',
     rpc('a\ud800'),
@@ -255,6 +268,7 @@ const GARBAGE: [name: string, text: string, problem: string][] = [
     '{"result":{"kind":"message","messageId":"m","role":"agent"}}',
     'does not fit A2A at parts',
   ],
+  ['usage that is none', '{"result":"hi","usage":{"input_tokens":-1}}', 'does not fit A2A at usage.input_tokens'],
   ['a prototype key', '{"result":{"__proto__":{"a":1}}}', 'holds the key __proto__'],
   ['NUL', '{"result":"a\\u0000b"}', 'holds a NUL character'],
   ['deep nesting', `{"result":{"a":${deep}}}`, 'is nested deeper than 32'],

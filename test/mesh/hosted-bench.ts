@@ -39,7 +39,7 @@ export class HostedBench {
       bus: createMemoryBus({ log }),
       log,
       waker: { message: () => undefined, session: () => undefined },
-      limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000 },
+      limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000, tenantMaxWaiting: 1_000 },
     };
     onTestFinished(() => this.core.bus.close());
     this.gateway = createGateway(this.core);
@@ -47,7 +47,7 @@ export class HostedBench {
     const { tenantId: tenant_id } = this;
     this.caller = {
       tenant_id,
-      agent_type: 'x',
+      agent_type: 'credential',
       scopes: ['full'],
       sub: 'tester',
       iat: 0,
@@ -119,7 +119,7 @@ export class HostedBench {
   }
 
   get(messageId: string) {
-    return this.gateway.get(this.tenantId, messageId);
+    return this.gateway.get(this.caller, messageId);
   }
 
   async agent(): Promise<AgentRow | undefined> {

@@ -132,6 +132,19 @@ describe('answers of a hosted agent', () => {
     expect(record).toMatchObject({ state: 'completed', assistant_output: 'half' });
   });
 
+  it('fails the message when it asks with a form that nobody could fill in', async () => {
+    const input_request = { kind: 'form', title: 'Fill in', schema: { type: 'banana' } };
+    const asking = { ...message('?'), parts: [{ kind: 'data', data: { input_request } }] };
+    const { record } = await outcomeOf({
+      'message/send': (reply) =>
+        reply.result(task('input-required', { status: { state: 'input-required', message: asking } })),
+    });
+    expect(record).toMatchObject({
+      state: 'failed',
+      error: { code: 'HANDLER_ERROR', message: expect.stringContaining('"banana"') },
+    });
+  });
+
   it('lets a human answer in text what the agent asked in text, and goes on with its task', async () => {
     const made = await bench({
       'message/send': (reply) => {

@@ -54,7 +54,7 @@ export class MeshBench {
       bus: createMemoryBus({ log }),
       log,
       waker: { message: () => undefined, session: () => undefined },
-      limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000 },
+      limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000, tenantMaxWaiting: 1_000 },
     };
     this.gateway = createGateway(this.core);
     this.dispatches = createDispatches(this.core);
@@ -79,7 +79,7 @@ export class MeshBench {
 
   get caller(): Caller {
     const { tenantId: tenant_id, credentialId: credential_id } = this;
-    return { tenant_id, credential_id, agent_type: 'x', scopes: ['full'], sub: 'tester', iat: 0, exp: 0 };
+    return { tenant_id, credential_id, agent_type: 'credential', scopes: ['full'], sub: 'tester', iat: 0, exp: 0 };
   }
 
   token(expiresInSeconds = 3_600, scopes: Caller['scopes'] = ['full']): Promise<string> {
@@ -150,7 +150,7 @@ export class MeshBench {
   }
 
   message(ref: DispatchRef) {
-    return this.gateway.get(this.tenantId, ref.message_id);
+    return this.gateway.get(this.caller, ref.message_id);
   }
 
   cancel(ref: DispatchRef): Promise<unknown> {

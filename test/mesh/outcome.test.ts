@@ -30,10 +30,10 @@ const ANSWERS: [name: string, result: unknown, streamed: Artifact[], expected: o
   ['an object', { n: 1 }, [], { state: 'completed', artifacts: [own({ kind: 'data', data: { n: 1 } })] }],
   ['an empty object after a stream', {}, [own(text('a'))], { artifacts: [own(text('a'))] }],
   [
-    'an object that only looks like a task',
-    { kind: 'task' },
+    'an object of a kind of its own',
+    { kind: 'invoice' },
     [],
-    { artifacts: [own({ kind: 'data', data: { kind: 'task' } })] },
+    { artifacts: [own({ kind: 'data', data: { kind: 'invoice' } })] },
   ],
   ['a message', said(text('hi')), [], { artifacts: [own(text('hi'))], status_message: said(text('hi')) }],
   [
@@ -95,7 +95,19 @@ describe('what an agent answers', () => {
     expect(read({ result: task('input-required', {}, message) }).input_request).toEqual(input_request);
     expect(read({ result: task('completed', {}, message) }).input_request).toBeUndefined();
     const malformed = said({ kind: 'data', data: { input_request: { kind: 'riddle' } } });
-    expect(read({ result: task('input-required', {}, malformed) }).input_request).toBeUndefined();
+    expect(read({ result: task('input-required', {}, malformed) })).toMatchObject({
+      state: 'failed',
+      error: { code: 'HANDLER_ERROR', message: expect.stringContaining('input_request.kind') },
+    });
+  });
+
+  it.each([
+    ['a task', { kind: 'task' }],
+    ['a task whose status is null', task('completed', { status: null })],
+    ['a message', { kind: 'message', parts: [] }],
+    ['a message in another dialect', said({ type: 'text', text: 'x' })],
+  ])('is none where it only calls itself %s', (_name, result) => {
+    expect(DispatchResultPayload.safeParse({ result }).success).toBe(false);
   });
 
   it('tells what it used', () => {

@@ -5,6 +5,7 @@ import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
 import { redisServer } from '../messages/redis-server.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
+import { startLosingProxy } from '../setup/losing-proxy.js';
 import { until } from '../setup/until.js';
 import type { BenchAgent } from './bench-agent.js';
 import { MeshBench, type MeshNodeUnderTest } from './mesh-bench.js';
@@ -29,13 +30,18 @@ interface LinkedNode {
   node: MeshNodeUnderTest;
   /** Cuts it off from the others, as its death would. */
   vanish(): Promise<void>;
+  /** The next message to it that holds this text is lost. */
+  lose(text: string): void;
 }
 
-async function linkedNode(url: string): Promise<LinkedNode> {
+async function linkedNode(redisUrl: string): Promise<LinkedNode> {
   const meshId = newId('mesh');
+  const way = await startLosingProxy(Number(new URL(redisUrl).port));
+  onTestFinished(() => way.close());
+  const url = `redis://127.0.0.1:${way.port}`;
   const link = createRedisLink({ url, nodeId: meshId, log });
   onTestFinished(() => link.close());
-  return { node: await bench.node({ meshId, tools: bench.tools(link) }), vanish: () => link.close() };
+  return { node: await bench.node({ meshId, tools: bench.tools(link) }), vanish: () => link.close(), lose: way.lose };
 }
 
 async function join({ node }: LinkedNode, instanceId: string, ...tools: string[]): Promise<BenchAgent> {
@@ -108,6 +114,38 @@ describe('a call from one node to another', () => {
     await redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
     call.result(ok('kept'));
     expect(await resultOf(a, id)).toEqual(ok('kept'));
+  });
+
+  const LOST: [what: string, at: 'here' | 'there', kind: string][] = [
+    ['the call', 'there', 'call'],
+    ['that the call was taken', 'here', 'acknowledged'],
+    ['the result', 'here', 'outcome'],
+    ['that the result was taken', 'there', 'acknowledged'],
+  ];
+  it.each(LOST)('has its result, and runs once, although %s was lost on the way', async (_what, at, kind) => {
+    const { here, there, a, b } = await twoNodes();
+    const before = b.count('tool_call');
+    ({ here, there })[at].lose(`"kind":"${kind}"`);
+    const id = callTool(a, { tool: 't', deadline_ms: 300_000 });
+    const call = await take(b, 't');
+    call.result(ok('once'));
+    expect(await resultOf(a, id)).toEqual(ok('once'));
+    // Whatever was sent again is there before what comes later.
+    b.onFrame((frame) => {
+      if (frame.type === 'tool_call') b.send('tool_result', ok('later'), frame.id);
+    });
+    for (let later = 0; later < 3; later += 1) expect(await ask(a, { tool: 't' })).toEqual(ok('later'));
+    expect(b.count('tool_call')).toBe(before + 4);
+  });
+
+  it('is canceled although its withdrawal was lost on the way', async () => {
+    const { there, a, b } = await twoNodes();
+    const id = callTool(a, { tool: 't', deadline_ms: 300_000 });
+    const call = await take(b, 't');
+    there.lose('"kind":"withdraw"');
+    a.send('error', { code: 'CANCELED', message: '', retryable: false }, id);
+    expect(await resultOf(a, id)).toEqual(refusedWith('CANCELED'));
+    await call.canceled();
   });
 
   it('is refused while Redis is away, and goes through when it is back', async () => {

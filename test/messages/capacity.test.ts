@@ -38,21 +38,29 @@ beforeEach(async () => {
     bus,
     log,
     waker: { message: ({ message_id }) => called.push(message_id), session: () => undefined },
-    limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000 },
+    limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000, tenantMaxWaiting: 1_000 },
   };
   sessions = createSessions(core);
   gateway = createGateway(core);
   dispatches = createDispatches(core);
   const tenant_id = newId('ten');
-  caller = { tenant_id, credential_id: 'cred_1', sub: 'cred_1', agent_type: 'x', scopes: ['full'], iat: 0, exp: 0 };
+  caller = {
+    tenant_id,
+    credential_id: 'cred_1',
+    sub: 'cred_1',
+    agent_type: 'credential',
+    scopes: ['full'],
+    iat: 0,
+    exp: 0,
+  };
   await database.query(`INSERT INTO tenants (tenant_id, name) VALUES ($1, 'test')`, [tenant_id]);
 });
 
-async function agent(type: string, max: number): Promise<void> {
+async function agent(type: string, max: number, instance = type): Promise<void> {
   await database.query(
     `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, public_url, status, max_concurrent_sessions)
-     VALUES ($1, $2, $2, 'hosted', 'http://192.0.2.1/', 'available', $3)`,
-    [caller.tenant_id, type, max],
+     VALUES ($1, $4, $2, 'hosted', 'http://192.0.2.1/', 'available', $3)`,
+    [caller.tenant_id, type, max, instance],
   );
 }
 
@@ -193,7 +201,7 @@ test('a second message of a session needs no second slot', async () => {
   await agent('x', 1);
   const first = await send(undefined);
   expect(await kind(first)).toBe('dispatch');
-  const { session_id } = await gateway.get(caller.tenant_id, first.message_id);
+  const { session_id } = await gateway.get(caller, first.message_id);
   expect(await kind(await send(session_id))).toBe('dispatch');
   expect(await load('x')).toBe(1);
   expect(await kind(await send(undefined))).toBe('wait_agent');
@@ -216,12 +224,12 @@ test('a session is counted again when its instance comes back after a deregistra
 
 test('full agents never hide a free one, however many they are', async () => {
   for (let n = 0; n < 60; n += 1) {
-    await agent(`full-${n}`, 1);
-    await open(`full-${n}`);
+    await agent('x', 1, `full-${n}`);
+    await open('x');
   }
-  await agent('free', 100);
-  await open('free');
-  await open('free');
+  await agent('x', 100, 'free');
+  await open('x');
+  await open('x');
   const step = await advance(core, await send(undefined));
   expect(step).toMatchObject({ kind: 'dispatch', instance_id: 'free' });
 });

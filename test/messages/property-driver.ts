@@ -73,7 +73,7 @@ export class PropertyDriver {
       bus: createMemoryBus({ log }),
       log,
       waker: { message: () => undefined, session: () => undefined },
-      limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000 },
+      limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000, tenantMaxWaiting: 1_000 },
     };
     this.gateway = createGateway(this.core);
     this.sessions = createSessions(this.core);
@@ -257,7 +257,7 @@ export const ACTIONS = {
     driver.count(`canceled ${messageId}`, true);
   }),
   resolve: onMessage(async (driver, messageId, variant) => {
-    const { input_request } = await driver.gateway.get(TENANT, messageId);
+    const { input_request } = await driver.gateway.get(CALLER, messageId);
     const resolution = variant % 2 === 0 ? 'confirmed' : 'declined';
     await driver.gateway.resolve(CALLER, messageId, { resolution, request_id: input_request?.request_id });
     driver.count(`resolved ${input_request?.request_id}`, true);

@@ -35,12 +35,25 @@ beforeAll(async () => {
     bus,
     log,
     waker: { message: () => undefined, session: () => undefined },
-    limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000 },
+    limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000, tenantMaxWaiting: 1_000 },
   };
   gateway = createGateway(core);
   const tenant_id = newId('ten');
-  caller = { tenant_id, credential_id: 'cred_1', sub: 'cred_1', agent_type: 'x', scopes: ['full'], iat: 0, exp: 0 };
+  caller = {
+    tenant_id,
+    credential_id: 'cred_1',
+    sub: 'cred_1',
+    agent_type: 'credential',
+    scopes: ['full'],
+    iat: 0,
+    exp: 0,
+  };
   await database.query(`INSERT INTO tenants (tenant_id, name) VALUES ($1, 'test')`, [tenant_id]);
+  await database.query(
+    `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, status, max_concurrent_sessions)
+     VALUES ($1, 'worker-1', 'worker', 'connected', 'offline', 0)`,
+    [tenant_id],
+  );
 });
 afterAll(async () => {
   await outbound.close();
@@ -123,7 +136,7 @@ test('deleting is idempotent and drops what was still to be told', async () => {
 });
 
 test('an unknown task is -32001 everywhere, another tenant sees no other', async () => {
-  const other = { tenant_id: newId('ten') };
+  const other = { ...caller, tenant_id: newId('ten') };
   const id = await task();
   for (const [who, what] of [
     [caller, 'msg_unknown'],

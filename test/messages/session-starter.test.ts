@@ -10,7 +10,7 @@ import { until } from '../setup/until.js';
 const log = createLogger({ level: 'silent' });
 const bus = createMemoryBus({ log });
 const waker = { message: () => undefined, session: () => undefined };
-const limits = { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000 };
+const limits = { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000, tenantMaxWaiting: 1_000 };
 
 let database: FreshDatabase;
 let tenantId: string;

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { Caller } from '../../contracts/auth.js';
 import { type Db, openDb } from '../../db/pool.js';
+import { acceptInOne } from '../../messages/accept-transaction.js';
 import { draftOf } from '../../messages/draft.js';
-import { acceptInOne, endInOne } from '../../messages/transactions.js';
+import { endInOne } from '../../messages/transactions.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
@@ -34,7 +35,15 @@ beforeEach(async () => {
 });
 
 function callerOf(tenant_id: string): Caller {
-  return { tenant_id, credential_id: 'cred_1', agent_type: 'x', scopes: ['full'], sub: 'tester', iat: 0, exp: 0 };
+  return {
+    tenant_id,
+    credential_id: 'cred_1',
+    agent_type: 'credential',
+    scopes: ['full'],
+    sub: 'tester',
+    iat: 0,
+    exp: 0,
+  };
 }
 
 /** T1 of one message. */
@@ -47,7 +56,12 @@ async function accept(messageId: string, options: { tenant?: string; text?: stri
   };
   const draft = draftOf(callerOf(tenant), params, { method: 'message/send' });
   const dispatch_id = newId('dsp');
-  const row = await acceptInOne(db, draft, 0, { dispatch_id, mesh_id: 'mesh_1' });
+  const row = await acceptInOne(
+    db,
+    draft,
+    { in_flight: 0, waiting: 0, too_many_wait: false },
+    { dispatch_id, mesh_id: 'mesh_1' },
+  );
   return { row, ref: { tenant_id: tenant, message_id: row.its_message, dispatch_id }, draft };
 }
 

@@ -269,7 +269,7 @@ test('a token in place of a credential is used as it is, and the agent stops whe
 test('on SIGTERM it finishes what runs, and the process ends', async () => {
   const mesh = await MeshServer.start();
   const environment = { ...process.env, FLEET_BASE_URL: mesh.baseUrl, FLEET_TOKEN: 'given-1', TEST_CA: mesh.ca };
-  const child = spawn(process.execPath, [new URL('./draining-agent.mjs', import.meta.url).pathname], {
+  const child = spawn(process.execPath, [new URL('./lone-agents.mjs', import.meta.url).pathname], {
     env: environment,
     stdio: ['ignore', 'inherit', 'inherit'],
   });

@@ -22,3 +22,13 @@ test('begins again after a success', () => {
   backoff.reset();
   expect(backoff.next()).toBe(1_000);
 });
+
+test.each([
+  [0, 5_000, 5_000],
+  [1, 5_000, 6_250],
+  [0.5, 100, 1_000],
+  [0, 3_600_000, 300_000],
+  [1, 3_600_000, 375_000],
+])('with jitter %d, asked to wait %d ms at least, waits %d ms', (random, leastMs, waitMs) => {
+  expect(new Backoff(() => random).next(leastMs)).toBe(waitMs);
+});

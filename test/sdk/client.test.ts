@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import type { StreamEvent } from '../../contracts/a2a.js';
 import { readEvents } from '../../sdk/client/event-reader.js';
 import { ApiError, FleetClient, UnreachableError } from '../../sdk/index.js';
@@ -223,6 +223,40 @@ test('a stream that breaks before its first event sends the same message again',
   expect(ids).toHaveLength(2);
   expect(new Set(ids).size).toBe(1);
 });
+
+/** Time passes only where the test says so; timers are real. */
+function controlledClock(): (ms: number) => void {
+  vi.useFakeTimers({ toFake: ['Date', 'performance'] });
+  onTestFinished(() => void vi.useRealTimers());
+  return (ms) => vi.advanceTimersByTime(ms);
+}
+
+const TEN_MINUTES_MS = 600_000;
+const A_MINUTE_MS = 61_000;
+
+test('a stream that was silent for ten minutes goes on when its connection breaks', async () => {
+  const pass = controlledClock();
+  const answers = [stream(sse(['1-0', started]), true), stream(sse(['1-1', ending]))];
+  const { client } = await api(() => answers.shift() ?? {});
+  const kinds: string[] = [];
+  for await (const { kind } of client.stream('hi')) {
+    kinds.push(kind);
+    if (kind === 'task') pass(TEN_MINUTES_MS);
+  }
+  expect(kinds).toEqual(['task', 'status-update']);
+});
+
+test('a stream is given up when the platform was away for two minutes after the break', async () => {
+  const pass = controlledClock();
+  const away: Answer = { status: 503, body: { error: 'away', code: 'SERVICE_UNAVAILABLE' } };
+  const answers = [stream(sse(['1-0', started]), true), away, away, stream(sse(['1-1', ending]))];
+  const { client, requests } = await api(({ path }) => {
+    if (path === '/send' && answers.length < 4) pass(A_MINUTE_MS);
+    return answers.shift() ?? {};
+  });
+  await expect(streamed(client)).rejects.toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
+  expect(requests.filter(({ path }) => path === '/send')).toHaveLength(3);
+}, 15_000);
 
 test('a stream ends with an error that a repeat does not change, and with its signal', async () => {
   const refusal = {

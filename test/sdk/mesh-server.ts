@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { onTestFinished, vi } from 'vitest';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { AGENT_FRAME_PAYLOADS, FrameEnvelope } from '../../contracts/frames.js';
@@ -9,6 +10,19 @@ import { localCertificate } from './certificate.js';
 
 /** What the server answers to `hello`, beside the constant members. */
 export type WelcomeChoice = { resumed?: boolean; heartbeat_interval_ms?: number; ping_interval_ms?: number };
+
+export interface Refusal {
+  status: number;
+  body: object | string;
+  headers?: Record<string, string>;
+}
+
+/** An upgrade's refusal, as it goes over the wire. */
+export function refusedUpgrade({ status, body, headers = {} }: Refusal): string {
+  const lines = Object.entries({ 'content-type': 'application/json', ...headers });
+  const head = [`HTTP/1.1 ${status} Refused`, ...lines.map(([name, value]) => `${name}: ${value}`)].join('\r\n');
+  return `${head}\r\n\r\n${JSON.stringify(body)}`;
+}
 
 /**
  * A platform as an agent sees it: token, registration, and a TLS WebSocket whose frames the test writes and reads. It checks
@@ -27,11 +41,19 @@ export class MeshServer {
   /** Bearer tokens that the upgrade refuses with 401. */
   readonly refusedTokens = new Set<string>();
   tokenLifetimeSeconds = 3_600;
-  /** Dispatches without an end, by their frames. */
-  readonly #open = new Set<string>();
+  /** Answers of the API that are not the usual ones, by path. */
+  readonly refusals = new Map<string, Refusal>();
+  /** Takes a handshake out of the server's hands where it answers true. */
+  onUpgrade: (socket: Duplex) => boolean = () => false;
+  /** Says nothing after the upgrade. */
+  isMute = false;
+  /** Dispatches without an end, by their frames, with the instance that has them. */
+  readonly #open = new Map<string, string>();
+  readonly #instances = new WeakMap<WebSocket, string>();
+  /** Instances that asked to leave. */
+  readonly #closing = new Set<string>();
   /** A dispatch is on its way out: a socket is not closed as idle. */
   isMarking = false;
-  #closing = false;
   #tokens = 0;
   #meshPort = 0;
 
@@ -44,11 +66,10 @@ export class MeshServer {
     mesh.on('upgrade', (request, socket, head) => {
       const token = request.headers.authorization?.replace('Bearer ', '');
       server.tokensOffered.push(token);
+      if (server.onUpgrade(socket)) return;
       if (token && server.refusedTokens.has(token)) {
-        socket.end(
-          'HTTP/1.1 401 Unauthorized\r\ncontent-type: application/json\r\n\r\n{"error":"no","code":"UNAUTHORIZED"}',
-        );
-      } else sockets.handleUpgrade(request, socket, head, (ws) => server.#accept(ws));
+        socket.end(refusedUpgrade({ status: 401, body: { error: 'no', code: 'UNAUTHORIZED' } }));
+      } else sockets.handleUpgrade(request, socket, head, (ws) => server.#accept(ws, request));
     });
     for (const listener of [api, mesh]) await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
     onTestFinished(() => {
@@ -62,6 +83,11 @@ export class MeshServer {
     server.#meshPort = (mesh.address() as AddressInfo).port;
     server.ca = ca;
     return server;
+  }
+
+  /** Where agents connect. */
+  get meshAddress(): string {
+    return `127.0.0.1:${this.#meshPort}`;
   }
 
   /** Sends a frame on the newest socket and returns its id. */
@@ -100,7 +126,7 @@ export class MeshServer {
         propagation_headers: { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' },
       },
     };
-    this.#open.add(id);
+    this.#open.set(id, this.#instanceOf(this.sockets.at(-1)));
     return this.send('dispatch', payload, { id });
   }
 
@@ -121,17 +147,25 @@ export class MeshServer {
     );
   }
 
-  #accept(socket: WebSocket): void {
+  #instanceOf(socket: WebSocket | undefined): string {
+    return (socket && this.#instances.get(socket)) ?? '';
+  }
+
+  #accept(socket: WebSocket, request: IncomingMessage): void {
     this.sockets.push(socket);
+    const instance = new URL(request.url ?? '', this.baseUrl).searchParams.get('instance_id') ?? '';
+    this.#instances.set(socket, instance);
     socket.on('message', (data) => {
       const frame = FrameEnvelope.parse(JSON.parse(String(data)));
       AGENT_FRAME_PAYLOADS[frame.type as keyof typeof AGENT_FRAME_PAYLOADS].parse(frame.payload);
       this.frames.push(frame);
+      if (this.isMute) return;
       if (frame.type === 'hello') this.#sayWelcome();
       if (frame.type === 'ping') this.send('pong', {}, { inReplyTo: frame.id });
-      if (frame.type === 'close_request') this.#closing = true;
+      if (frame.type === 'close_request') this.#closing.add(instance);
       if (frame.type === 'dispatch_result' || frame.type === 'error') this.#open.delete(frame.in_reply_to ?? '');
-      if (this.#closing && !this.isMarking && this.#open.size === 0) socket.close(1000);
+      const isIdle = !this.isMarking && ![...this.#open.values()].includes(instance);
+      if (this.#closing.has(instance) && isIdle) socket.close(1000);
     });
   }
 
@@ -157,6 +191,12 @@ export class MeshServer {
     const body = JSON.parse(text) as Record<string, unknown>;
     const path = request.url ?? '';
     this.requests.push({ path, body, authorization: request.headers.authorization });
+    const refusal = this.refusals.get(path);
+    if (refusal) {
+      response.writeHead(refusal.status, refusal.headers);
+      response.end(typeof refusal.body === 'string' ? refusal.body : JSON.stringify(refusal.body));
+      return;
+    }
     response.writeHead(200, { 'content-type': 'application/json' });
     response.end(JSON.stringify(path === '/auth/get_token' ? this.#token() : this.#registered(body)));
   }

@@ -40,7 +40,9 @@ function caller(url = access().url): FleetClient {
 }
 
 function agentOf(type: string, options: Partial<AgentOptions> = {}): Agent {
-  const agent = new Agent({ ...access(), type, instanceId: `${type}-1`, drainOnSignals: false, ...options });
+  const { agent_client_id: clientId, agent_client_secret: clientSecret } = shared.platform.devJson();
+  const own = { ...access(), clientId, clientSecret };
+  const agent = new Agent({ ...own, type, instanceId: `${type}-1`, drainOnSignals: false, ...options });
   onTestFinished(() => agent.close(0).catch(() => undefined));
   return agent;
 }
@@ -82,12 +84,16 @@ test('packed and installed into an empty project, the first lines of its README 
   const environment = { PATH: process.env.PATH, FLEET_DATA_DIR: shared.platform.dataDir };
   const child = spawn(process.execPath, ['agent.js'], { cwd: project, env: environment, stdio: ['ignore', 2, 2] });
   onTestFinished(() => void child.kill('SIGKILL'));
-  expect(answerOf(await caller().send('listen', to('shouter')))).toBe('LISTEN');
+  const client = caller();
+  const isThere = async () => (await client.post('/agents/get', { agent_type: 'shouter' })).count === 1;
+  await until(isThere, { what: 'the agent' }); // a type that was never registered fails at once
+  expect(answerOf(await client.send('listen', to('shouter')))).toBe('LISTEN');
 
   const types = `import { Agent, FleetClient, z, type AgentTask, type Task } from 'agent-fleet-sdk';
     const agent = new Agent({ type: 't', url: 'http://x', token: async () => 'token' });
     agent.skill({ id: 'sum', input: z.object({ a: z.number() }) }, (_task, { a }) => String(a.toFixed(1)));
     agent.onMessage(async function* (task: AgentTask) { yield task.text; });
+    agent.skill('web', () => new ReadableStream<string>());
     agent.tool('price', z.object({ item: z.string() }), ({ item }) => item.length);
     // @ts-expect-error a handler's answer is no number
     agent.skill('wrong', () => 7);
@@ -120,6 +126,24 @@ test('a hosted agent is registered, streams, asks a human and gets the answer, a
   const instance = () => client.post('/agents/get_by_id', { instance_id: 'clerk-1' });
   expect(((await instance()).agent as { status: string }).status).toBe('draining');
 });
+
+test.each(['connected', 'hosted'])(
+  'a skill of a %s agent is called with args, else with the data of the message',
+  async (mode) => {
+    const type = `adder-${mode}`;
+    const input = z.object({ a: z.number(), b: z.number() });
+    const agent = agentOf(type).skill(
+      { id: 'sum', input },
+      (task, { a, b }) => `${a + b} ${JSON.stringify(task.args)}`,
+    );
+    await (mode === 'hosted' ? agent.serve() : agent.connect());
+    const client = caller();
+    const data = [{ kind: 'data' as const, data: { a: 1, b: 1 } }];
+    const sum = async (more: object) => answerOf(await client.send(data, to(type, { skill_id: 'sum', ...more })));
+    expect(await sum({ args: { a: 2, b: 3 } })).toBe('5 {"a":2,"b":3}');
+    expect(await sum({})).toBe('2 undefined');
+  },
+);
 
 test('a stream whose connection is cut goes on where it was, without a gap or a repeat', async () => {
   const go = gate();

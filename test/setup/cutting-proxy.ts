@@ -1,8 +1,11 @@
 import { type AddressInfo, createServer, connect as dial, type Socket } from 'node:net';
+import { Transform } from 'node:stream';
 
 /** A way to a server on this machine that can be cut. */
 export interface CuttingProxy {
   port: number;
+  /** How long everything that the server sends takes to arrive. */
+  latencyMs: number;
   /** Cuts every connection that goes through it; new ones are let through. */
   cut(): void;
   close(): void;
@@ -25,12 +28,19 @@ export async function startCuttingProxy(port: () => number): Promise<CuttingProx
         onward.destroy();
       });
     }
-    socket.pipe(onward).pipe(socket);
+    const late = new Transform({
+      transform(bytes: Buffer, _encoding, done) {
+        if (proxy.latencyMs === 0) done(null, bytes);
+        else setTimeout(() => done(null, bytes), proxy.latencyMs);
+      },
+    });
+    socket.pipe(onward).pipe(late).pipe(socket);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const close = () => {
     server.close();
     cut();
   };
-  return { port: (server.address() as AddressInfo).port, cut, close };
+  const proxy: CuttingProxy = { port: (server.address() as AddressInfo).port, latencyMs: 0, cut, close };
+  return proxy;
 }

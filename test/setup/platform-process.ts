@@ -21,6 +21,9 @@ export interface DevJson {
   ca_file: string;
   client_id: string;
   client_secret: string;
+  /** For agents, of any type; empty for one with `--roles`. */
+  agent_client_id: string;
+  agent_client_secret: string;
   tenant_id: string;
 }
 
@@ -162,6 +165,8 @@ export class TestPlatform {
       ca_file: join(this.dataDir, 'tls', 'ca.pem'),
       client_id,
       client_secret,
+      agent_client_id: '',
+      agent_client_secret: '',
       tenant_id: '',
     };
     return this;

@@ -36,30 +36,33 @@ describe.each(WAYS)('$way', ({ env }) => {
     test.each([
       ['names', (type: string) => ({ metadata: { instance_id: `${type}-a` } })],
       ['names the type of', (type: string) => to(type)],
-    ])('gets the message that %s it as soon as it is back, also when it was given up as unhealthy', async (_, target) => {
-      const type = fresh();
-      const port = await freePort();
-      const body = {
-        instance_id: `${type}-a`,
-        agent_type: type,
-        public_url: `http://127.0.0.1:${port}/`,
-        agent_card: { name: 'x', version: '1', skills: [] },
-      };
-      await client.ok('/agents/register', body, AgentRegisterResponse);
-      const task = await client.send('hello', { ...target(type), blocking: false });
-      await until(async () => (await agentRow(`${type}-a`)).status === 'unhealthy', { what: 'three refusals' });
-      await httpServer((request, response) => {
-        const chunks: Buffer[] = [];
-        request.on('data', (chunk: Buffer) => chunks.push(chunk));
-        request.on('end', () => {
-          const id = chunks.length > 0 ? JSON.parse(Buffer.concat(chunks).toString()).id : null;
-          response.writeHead(200, { 'content-type': 'application/json' });
-          response.end(JSON.stringify({ jsonrpc: '2.0', id, result: answer }));
-        });
-      }, port);
-      expect((await client.untilState(task.id, 'completed')).assistant_output).toBe('back');
-      expect(await agentRow(`${type}-a`)).toMatchObject({ status: 'available', consecutive_failures: 0 });
-    });
+    ])(
+      'gets the message that %s it as soon as it is back, also when it was given up as unhealthy',
+      async (_, target) => {
+        const type = fresh();
+        const port = await freePort();
+        const body = {
+          instance_id: `${type}-a`,
+          agent_type: type,
+          public_url: `http://127.0.0.1:${port}/`,
+          agent_card: { name: 'x', version: '1', skills: [] },
+        };
+        await client.ok('/agents/register', body, AgentRegisterResponse);
+        const task = await client.send('hello', { ...target(type), blocking: false });
+        await until(async () => (await agentRow(`${type}-a`)).status === 'unhealthy', { what: 'three refusals' });
+        await httpServer((request, response) => {
+          const chunks: Buffer[] = [];
+          request.on('data', (chunk: Buffer) => chunks.push(chunk));
+          request.on('end', () => {
+            const id = chunks.length > 0 ? JSON.parse(Buffer.concat(chunks).toString()).id : null;
+            response.writeHead(200, { 'content-type': 'application/json' });
+            response.end(JSON.stringify({ jsonrpc: '2.0', id, result: answer }));
+          });
+        }, port);
+        expect((await client.untilState(task.id, 'completed')).assistant_output).toBe('back');
+        expect(await agentRow(`${type}-a`)).toMatchObject({ status: 'available', consecutive_failures: 0 });
+      },
+    );
   });
 
   describe('an agent that reports busy', () => {

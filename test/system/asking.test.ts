@@ -49,6 +49,18 @@ describe.each(WAYS)('$way', ({ env }) => {
       expect(await client.failure(path, { resolution: 'confirmed' })).toMatch(/^409 /);
     });
 
+    test.each([
+      ['no schema of a form', { type: 'banana' }],
+      ['not flat', { type: 'object', properties: { a: { type: 'object', properties: {} } } }],
+    ])('a form that is %s fails its message', async (what, schema) => {
+      const type = what.replaceAll(' ', '-');
+      await join(type, (dispatch) => dispatch.ask({ kind: 'form', title: 'Fill in', schema }));
+      const task = await client.send('ask', { metadata: to(type) });
+      expect(task.status.state).toBe('failed');
+      const { error } = await client.message(task.id);
+      expect(error).toMatchObject({ code: 'HANDLER_ERROR', message: expect.stringContaining('form') });
+    });
+
     test('of fifty answers at the same time one is taken', async () => {
       await join('contested', askOnce);
       const task = await client.send('who decides?', { metadata: to('contested') });

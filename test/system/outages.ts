@@ -139,7 +139,7 @@ async function expectAgentsAgree(): Promise<void> {
 const idsOf = (round: string, count: number) => Array.from({ length: count }, (_, index) => `${round}-${index}`);
 
 async function healthy(): Promise<void> {
-  await until(async () => platform.ended ?? (await platform.client.get('/health')).status === 200, {
+  await until(async () => platform.ended ?? (await platform.client.get('/health?ready=full')).status === 200, {
     timeoutMs: 90_000,
     what: 'health',
   });

@@ -46,8 +46,9 @@ describe.each(WAYS)('push notifications, $way', ({ env }) => {
   const join = (agentType: string, behaviour?: Behaviour): Promise<RawAgent> =>
     joinAgent(shared.platform, { instanceId: `${agentType}-1`, agentType }, behaviour);
   const tenant = () => ({ tenant_id: shared.platform.devJson().tenant_id });
+  const caller = () => ({ ...tenant(), agent_type: 'credential' });
   const set = (taskId: string, config: PushNotificationConfig, version: A2aVersion = '0.3') =>
-    configs.set(tenant(), taskId, config, version);
+    configs.set(caller(), taskId, config, version);
 
   /** A message that is with its agent and goes on when the test says so. */
   async function underWay(agentType: string): Promise<{ id: string; dispatch: Dispatched; agent: RawAgent }> {
@@ -200,7 +201,7 @@ describe.each(WAYS)('push notifications, $way', ({ env }) => {
     await set(id, { id: 'a', url: to.url });
     dispatch.result('done');
     await to.untilArrived(1);
-    await configs.delete(tenant(), id, 'a');
+    await configs.delete(caller(), id, 'a');
     const handle = shared.temporal.workflow.getHandle(
       deliveryWorkflowId({ ...tenant(), message_id: id, config_id: 'a' }),
     );

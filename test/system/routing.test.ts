@@ -315,11 +315,11 @@ describe.each(WAYS)('$way', ({ env }) => {
     const held = await hold(busy, { metadata: { instance_id: `${type}-a` } });
     const answer = await client.ok('/agents/disallow_type', { agent_type: type }, DisallowTypeResponse);
     expect(answer.deregistered_count).toBe(2);
-    expect((await idle.closed).code).toBe(1000);
+    expect((await idle.closed).code).toBe(4410);
     expect(await answerer(to(type))).toBe('failed');
     held.dispatch.result('done');
     await client.untilState(held.task.id, 'completed');
-    expect((await busy.closed).code).toBe(1000);
+    expect((await busy.closed).code).toBe(4410);
     await expect(join(type, 'a')).rejects.toThrow('403');
   });
 });

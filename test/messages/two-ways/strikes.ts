@@ -31,7 +31,7 @@ function cancel(stage: Stage, { messageId }: Struck): Promise<void> {
 }
 
 async function sessionOf(stage: Stage, messageId: string): Promise<string> {
-  return (await stage.gateway.get(stage.bench.tenantId, messageId)).session_id;
+  return (await stage.gateway.get(stage.bench.caller, messageId)).session_id;
 }
 
 /** The wall clock of this process jumps beyond the lease, as on a machine that was suspended. */

@@ -1,4 +1,4 @@
-import { LIMITS } from '../contracts/limits.js';
+import { LIMITS } from './limits.js';
 
 /**
  * Whether brackets nest deeper than `most`, without parsing: a text of 100,000 brackets must not cost more than reading it. Only
@@ -52,9 +52,10 @@ export function mayBeUnfit(text: string): boolean {
 /**
  * What makes a parsed JSON value unfit for the platform, or undefined: nesting deeper than `LIMITS.jsonDepth`, keys that reach
  * an object's prototype, NUL in a key or string (Postgres takes none), a key that is not well-formed Unicode.
+ * @param depth how deep the value is in what it is a part of
  */
-export function jsonProblem(root: unknown): string | undefined {
-  return problemAt(root, 1);
+export function jsonProblem(root: unknown, depth = 1): string | undefined {
+  return problemAt(root, depth);
 }
 
 /** The recursion is bounded: it ends where the nesting is too deep. */

@@ -1,0 +1,89 @@
+/** Whom a message is for; null where that is left open. */
+export interface TargetNames {
+  instance_id: string | null;
+  agent_type: string | null;
+  skill_id: string | null;
+}
+
+/** A list of names that may have been cut short. */
+export interface Names {
+  names: string[];
+  more: boolean;
+}
+
+/** What is registered that a message could be for instead. */
+export interface Registered {
+  types: Names;
+  /** Whether an agent of the type that the message asks for is. */
+  type: boolean;
+  /** The skills of the agents that fit but for their skills. */
+  skills: Names;
+  /** The instance that the message names, registered or not; null when there never was one. */
+  instance: { agent_type: string; registered: boolean } | null;
+}
+
+function listed({ names, more }: Names): string {
+  return `${names.join(', ')}${more ? ', …' : ''}`;
+}
+
+function typesText({ names, more }: Names): string {
+  return names.length === 0 ? 'No agent is registered.' : `Registered types: ${listed({ names, more })}.`;
+}
+
+function skillsText(skills: Names): string {
+  return skills.names.length === 0 ? 'None is declared.' : `Skills there are: ${listed(skills)}.`;
+}
+
+/** Whom a message is for, in words: `an agent of the type writer with the skill translate`. */
+export function targetText({ instance_id, agent_type, skill_id }: TargetNames): string {
+  const skill = skill_id === null ? '' : ` with the skill ${skill_id}`;
+  if (instance_id !== null) return `the agent ${instance_id}`;
+  return agent_type === null ? `an agent${skill}` : `an agent of the type ${agent_type}${skill}`;
+}
+
+/** Why a message cannot go to its target, which is not registered, and what there is. */
+export function unknownText(target: TargetNames, { types, type, skills, instance }: Registered): string {
+  const { instance_id, agent_type, skill_id } = target;
+  if (instance_id !== null && !instance?.registered) {
+    const what = instance ? 'is deregistered' : 'is not registered';
+    return `The agent ${instance_id} ${what}. ${typesText(types)}`;
+  }
+  if (instance && agent_type !== null && instance.agent_type !== agent_type) {
+    return `The agent ${instance_id} is of the type ${instance.agent_type}, not ${agent_type}.`;
+  }
+  if (types.names.length === 0) return typesText(types);
+  if (agent_type !== null && !type) {
+    return `No agent of the type ${agent_type} is registered. ${typesText(types)}`;
+  }
+  if (skill_id === null) return typesText(types);
+  const who =
+    instance_id === null
+      ? `No registered agent${agent_type === null ? '' : ` of the type ${agent_type}`} has`
+      : `The agent ${instance_id} does not have`;
+  return `${who} the skill ${skill_id}. ${skillsText(skills)}`;
+}
+
+/** What a caller reads whose message says nothing of whom it is for. */
+export function requiredText(types: Names): string {
+  if (types.names.length === 0) return 'The message names no target, and no agent is registered.';
+  return `The message names no target, and the tenant has no default type. Set metadata.agent_type to one of: ${listed(types)}.`;
+}
+
+/** Why an agent takes nothing now, with how an operator helps; `free`: it could, and did not. */
+const REASONS: Record<string, { is: string; remedy: string }> = {
+  full: { is: 'full', remedy: 'Start another one, or raise max_concurrent_sessions.' },
+  busy: { is: 'busy', remedy: 'Start another one.' },
+  draining: { is: 'draining', remedy: 'Start another one.' },
+  offline: { is: 'offline', remedy: 'Connect it again.' },
+  unhealthy: { is: 'unhealthy', remedy: 'Read /agents/get_connection for its last error.' },
+  free: { is: 'not reached', remedy: 'Read /agents/get_connection for its last error.' },
+};
+
+/** Why nobody took a message in time. @param counts the registered agents that fit, by their state (see `REASONS`) */
+export function waitedText(target: TargetNames, waitedMs: number, counts: Record<string, number>): string {
+  const found = Object.entries(REASONS).filter(([state]) => (counts[state] ?? 0) > 0);
+  const waited = `Nobody took the message within ${Math.round(waitedMs / 100) / 10} s. It waited for ${targetText(target)}`;
+  if (found.length === 0) return `${waited}: none is registered any more. Register one.`;
+  const states = found.map(([state, { is }]) => `${counts[state]} ${is}`).join(', ');
+  return `${waited}: ${states}. ${found[0]?.[1].remedy}`;
+}

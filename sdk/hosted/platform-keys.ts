@@ -1,0 +1,45 @@
+import { createRemoteJWKSet, customFetch, type JWTVerifyGetKey } from 'jose';
+import { withRetries } from '../client/platform-api.js';
+import { readJson, Transport } from '../client/transport.js';
+
+/** For a key that is not known yet: keys are rotated, and strangers must not make the agent ask without end. */
+const COOLDOWN_MS = 1_000;
+
+/** The platform's keys could not be fetched, whatever token was to be checked. */
+export class KeysUnavailableError extends Error {
+  constructor(cause: unknown) {
+    super(cause instanceof Error ? cause.message : String(cause), { cause });
+    this.name = 'KeysUnavailableError';
+  }
+}
+
+/** The platform's public keys, fetched when first needed and again for an unknown key. */
+export class PlatformKeys {
+  readonly get: JWTVerifyGetKey;
+  readonly #transport: Transport;
+
+  /** @param ca certificate authority in PEM, trusted beside the usual ones */
+  constructor(jwksUrl: string, ca: string | undefined) {
+    const url = new URL(jwksUrl);
+    this.#transport = new Transport(url.origin, ca);
+    this.get = createRemoteJWKSet(url, {
+      cooldownDuration: COOLDOWN_MS,
+      [customFetch]: (_url, { signal }) => this.#fetch(url, signal),
+    });
+  }
+
+  close(): void {
+    this.#transport.close();
+  }
+
+  async #fetch(url: URL, signal: AbortSignal): Promise<Response> {
+    const ask = async () => {
+      return readJson(await this.#transport.request(url.pathname + url.search, { method: 'GET', signal }));
+    };
+    try {
+      return Response.json(await withRetries(ask, signal));
+    } catch (error) {
+      throw new KeysUnavailableError(error);
+    }
+  }
+}

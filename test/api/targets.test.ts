@@ -1,0 +1,237 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Task } from '../../contracts/a2a.js';
+import { SetDefaultTypeResponse } from '../../contracts/agents.js';
+import { SessionInitResponse } from '../../contracts/sessions.js';
+import { GetEventsResponse } from '../../contracts/telemetry.js';
+import type { ApiClient, SendOptions } from '../setup/api-client.js';
+import { freshDatabase } from '../setup/database.js';
+import { type ServedApi, serveApi } from './served-api.js';
+
+let api: ServedApi;
+let tenant: string;
+let client: ApiClient;
+beforeAll(async () => {
+  api = await serveApi(await freshDatabase());
+});
+afterAll(() => api.close());
+
+/** A tenant of its own with agents on the record, as `instance: [type, status]`. */
+async function fleet(agents: Record<string, [type: string, status: string]>, skills: Record<string, string[]> = {}) {
+  tenant = await api.otherTenant();
+  client = await api.clientOf(tenant, ['admin']);
+  for (const [instance, [type, status]] of Object.entries(agents)) {
+    await api.database.query(
+      `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, status, max_concurrent_sessions, skills)
+       VALUES ($1, $2, $3, 'connected', $4, 0, $5)`,
+      [tenant, instance, type, status, JSON.stringify((skills[instance] ?? []).map((id) => ({ id })))],
+    );
+  }
+}
+
+const deregister = (instance: string) =>
+  api.database.query(
+    "UPDATE agents SET status = 'offline', deregistered_at = now() WHERE tenant_id = $1 AND instance_id = $2",
+    [tenant, instance],
+  );
+const setDefault = (agent_type: string | null) =>
+  client.ok('/agents/set_default', { agent_type }, SetDefaultTypeResponse);
+
+/** Sends without waiting for an answer: the state of the task, the type on the record, and why it failed. */
+async function send(options: SendOptions = {}) {
+  const { id } = await client.send('hello', { blocking: false, ...options });
+  const { state, agent_type, error } = await client.message(id);
+  return { state, agent_type, error };
+}
+const to = (metadata: Record<string, unknown>): SendOptions => ({ metadata });
+const waits = (agent_type: string | null) => ({ state: 'submitted', agent_type, error: undefined });
+const fails = (agent_type: string | null, message: string) => ({
+  state: 'failed',
+  agent_type,
+  error: { code: 'TARGET_UNAVAILABLE', message },
+});
+const required = (message: string) => ({ code: -32602, message, data: { code: 'TARGET_REQUIRED' } });
+
+describe('a message that names no target', () => {
+  test('goes to the only type that is registered', async () => {
+    await fleet({ 'a-1': ['alpha', 'offline'], 'a-2': ['alpha', 'available'], 'b-1': ['beta', 'available'] });
+    await deregister('b-1');
+    expect(await send()).toEqual(waits('alpha'));
+  });
+
+  test('is refused where there are several, naming them, or none', async () => {
+    await fleet({ 'a-1': ['alpha', 'available'], 'b-1': ['beta', 'offline'] });
+    expect((await client.rpc('hello')).error).toEqual(
+      required(
+        'The message names no target, and the tenant has no default type. Set metadata.agent_type to one of: alpha, beta.',
+      ),
+    );
+    await fleet({});
+    expect((await client.rpc('hello')).error).toEqual(
+      required('The message names no target, and no agent is registered.'),
+    );
+    const rows = await api.database.query('SELECT 1 FROM messages WHERE tenant_id = $1', [tenant]);
+    expect(rows).toEqual([]);
+  });
+
+  test('goes to the default type of its tenant, until there is none any more', async () => {
+    await fleet({ 'a-1': ['alpha', 'available'], 'b-1': ['beta', 'offline'] });
+    expect(await setDefault('beta')).toEqual({ ok: true, default_agent_type: 'beta' });
+    expect(await send()).toEqual(waits('beta'));
+    expect(await send(to({ agent_type: 'alpha' }))).toEqual(waits('alpha'));
+    expect(await setDefault(null)).toEqual({ ok: true, default_agent_type: null });
+    expect((await client.rpc('hello')).error?.data).toEqual({ code: 'TARGET_REQUIRED' });
+  });
+
+  test('fails where the default type is not registered', async () => {
+    await fleet({ 'a-1': ['alpha', 'available'] });
+    await setDefault('gamma');
+    expect(await send()).toEqual(fails('gamma', 'No agent of the type gamma is registered. Registered types: alpha.'));
+  });
+
+  test('goes to the type of the session, or to that which its first message waits for', async () => {
+    await fleet({ 'a-1': ['alpha', 'available'], 'b-1': ['beta', 'offline'] });
+    await setDefault('alpha');
+    const first = await client.send('first', { blocking: false, ...to({ agent_type: 'beta' }) });
+    expect(await send({ contextId: first.contextId })).toEqual(waits('beta'));
+    await api.database.query(
+      "UPDATE agents SET mesh_id = 'mesh_1', status = 'available' WHERE tenant_id = $1 AND instance_id = 'b-1'",
+      [tenant],
+    );
+    const bound = await client.ok('/sessions/init', { agent_type: 'beta' }, SessionInitResponse);
+    expect(await send({ contextId: bound.session_id })).toEqual(waits('beta'));
+    const open = await client.ok('/sessions/init', {}, SessionInitResponse);
+    expect(await send({ contextId: open.session_id })).toEqual(waits('alpha'));
+  });
+});
+
+describe('a target', () => {
+  beforeAll(async () => {
+    const agents: Record<string, [string, string]> = {
+      'w-1': ['writer', 'offline'],
+      'w-2': ['writer', 'draining'],
+      'r-1': ['reader', 'available'],
+      'gone-1': ['gone', 'available'],
+    };
+    await fleet(agents, { 'w-1': ['prose', 'verse'], 'r-1': ['aloud'] });
+    await deregister('gone-1');
+  });
+  const TYPES = 'Registered types: reader, writer.';
+
+  test.each<[string, Record<string, unknown>, string | null]>([
+    ['type', { agent_type: 'writer' }, 'writer'],
+    ['instance', { instance_id: 'w-2' }, null],
+    ['skill', { skill_id: 'verse' }, null],
+    ['type with a skill', { agent_type: 'writer', skill_id: 'prose' }, 'writer'],
+    ['target_agent', { target_agent: 'writer' }, 'writer'],
+  ])('that is registered but offline or draining is waited for: %s', async (_what, metadata, agentType) => {
+    expect(await send(to(metadata))).toEqual(waits(agentType));
+  });
+
+  test.each<[string, Record<string, unknown>, string | null, string]>([
+    ['a type', { agent_type: 'poet' }, 'poet', `No agent of the type poet is registered. ${TYPES}`],
+    ['a type that left', { agent_type: 'gone' }, 'gone', `No agent of the type gone is registered. ${TYPES}`],
+    ['an instance', { instance_id: 'w-9' }, null, `The agent w-9 is not registered. ${TYPES}`],
+    ['an instance that left', { instance_id: 'gone-1' }, null, `The agent gone-1 is deregistered. ${TYPES}`],
+    [
+      'an instance of another type',
+      { instance_id: 'w-1', agent_type: 'reader' },
+      'reader',
+      'The agent w-1 is of the type writer, not reader.',
+    ],
+    [
+      'a skill',
+      { skill_id: 'song' },
+      null,
+      'No registered agent has the skill song. Skills there are: aloud, prose, verse.',
+    ],
+    [
+      'a skill of another type',
+      { agent_type: 'writer', skill_id: 'aloud' },
+      'writer',
+      'No registered agent of the type writer has the skill aloud. Skills there are: prose, verse.',
+    ],
+    [
+      'a skill of another instance',
+      { instance_id: 'r-1', skill_id: 'prose' },
+      null,
+      'The agent r-1 does not have the skill prose. Skills there are: aloud.',
+    ],
+    ['target_agent', { target_agent: 'poet' }, 'poet', `No agent of the type poet is registered. ${TYPES}`],
+  ])('that is not registered fails at once: %s', async (_what, metadata, agentType, text) => {
+    expect(await send(to(metadata))).toEqual(fails(agentType, text));
+  });
+
+  test('that is not registered ends a waiting call and a stream at once, and a repeat gives the same task', async () => {
+    const options = { messageId: 'same', ...to({ agent_type: 'poet' }) };
+    const task = await client.send('hello', options);
+    expect(task.status.state).toBe('failed');
+    expect(task.metadata).toMatchObject({ agent_type: 'poet', error: { code: 'TARGET_UNAVAILABLE' } });
+    expect((await client.send('hello', options)).id).toBe(task.id);
+    const told = [];
+    for await (const event of client.stream('hello', to({ agent_type: 'poet' }))) told.push(event);
+    expect(told.at(-1)).toMatchObject({ final: true, status: { state: 'failed' } });
+    expect(told.at(0)).toMatchObject({ kind: 'task' });
+  });
+
+  test('that is not registered leaves a whole record: its events, once each, and nothing for a workflow to do', async () => {
+    const task = Task.parse(await client.send('hello', to({ agent_type: 'poet' })));
+    const { events } = await client.ok('/telemetry/get_events', { session_id: task.contextId }, GetEventsResponse);
+    expect(events.map(({ event_type, severity }) => [event_type, severity]).toSorted()).toEqual([
+      ['message.error', 'warning'],
+      ['message.received', 'info'],
+      ['session.created', 'info'],
+    ]);
+    const [row] = await api.database.query(
+      'SELECT wake_requested_at, unrouted_since, holds_slot, completed_at = created_at AS at_once FROM messages WHERE message_id = $1',
+      [task.id],
+    );
+    expect(row).toEqual({ wake_requested_at: null, unrouted_since: null, holds_slot: false, at_once: true });
+  });
+
+  test('that is not registered is told to who asked for push notifications', async () => {
+    const task = await client.send('hello', {
+      ...to({ agent_type: 'poet' }),
+      pushNotificationConfig: { url: 'https://receiver.example/' },
+    });
+    const told = await api.database.query('SELECT state FROM push_deliveries WHERE message_id = $1', [task.id]);
+    expect(told).toEqual([{ state: 'failed' }]);
+  });
+
+  test('of another tenant is none', async () => {
+    const here = client;
+    const other = await api.otherTenant();
+    client = await api.clientOf(other, ['read']);
+    expect(await send(to({ agent_type: 'writer' }))).toEqual(fails('writer', 'No agent is registered.'));
+    client = here;
+  });
+});
+
+test('a text lists twenty types at most', async () => {
+  const types = Array.from({ length: 25 }, (_, n) => `type-${String(n).padStart(2, '0')}`);
+  await fleet(Object.fromEntries(types.map((type) => [type, [type, 'offline']])));
+  const { error } = await send(to({ agent_type: 'x' }));
+  expect(error?.message).toBe(
+    `No agent of the type x is registered. Registered types: ${types.slice(0, 20).join(', ')}, ….`,
+  );
+});
+
+test('the default type is set with the scope admin, to the name of a type', async () => {
+  await fleet({});
+  const reader = await api.clientOf(tenant, ['read']);
+  expect(await reader.failure('/agents/set_default', { agent_type: 'a' })).toBe('403 forbidden');
+  for (const body of [{}, { agent_type: '' }, { agent_type: 'credential' }, { agent_type: 'a b' }, { agent_type: 7 }])
+    expect(await client.failure('/agents/set_default', body)).toBe('400 BAD_REQUEST');
+  const other = await api.clientOf(await api.otherTenant(), ['admin']);
+  await other.ok('/agents/set_default', { agent_type: 'theirs' }, SetDefaultTypeResponse);
+  expect((await client.rpc('hello')).error?.data).toEqual({ code: 'TARGET_REQUIRED' });
+});
+
+test('A2A 1.0 reads the code in its own shape', async () => {
+  await fleet({});
+  const message = { messageId: 'one', role: 'ROLE_USER', parts: [{ text: 'hello' }] };
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params: { message } });
+  const answer = await client.raw('/send', body, { ...(await client.headers()), 'a2a-version': '1.0' });
+  expect(answer.body).toMatchObject({
+    error: { code: -32602, data: [{ reason: 'INVALID_PARAMS', metadata: { code: 'TARGET_REQUIRED' } }] },
+  });
+});

@@ -1,0 +1,110 @@
+import { describe, expect, test } from 'vitest';
+import type { Caller } from '../../contracts/auth.js';
+import {
+  answerRefusal,
+  callRefusal,
+  isOwnMessage,
+  isOwnType,
+  isSentBy,
+  mayActFor,
+  tokenRefusal,
+} from '../../contracts/permissions.js';
+import type { Scope } from '../../contracts/primitives.js';
+
+function caller(agent_type: string, scope: Scope, credential_id = 'cred_1'): Caller {
+  return { tenant_id: 'ten_1', agent_type, scopes: [scope], sub: credential_id, credential_id, iat: 0, exp: 0 };
+}
+
+describe('which agent_type a token of a credential may have', () => {
+  test.each<[Scope[], string[], string, boolean]>([
+    [['read'], [], 'credential', true],
+    [['read'], [], 'painter', false],
+    [['read'], ['painter'], 'credential', false],
+    [['read'], ['painter'], 'painter', true],
+    [['read'], ['painter'], 'plumber', false],
+    [['read'], ['*'], 'anything', true],
+    [['read'], ['*'], 'credential', false],
+    [['read', 'admin'], ['painter'], 'credential', true],
+    [['admin'], ['painter'], 'painter', true],
+    [['admin'], ['painter'], 'plumber', false],
+    [['admin'], ['*'], 'plumber', true],
+    [['full'], ['painter'], 'credential', true],
+    [['full'], [], 'anything', true],
+  ])('scopes %j, agent_types %j: %s is allowed: %s', (scopes, agent_types, agentType, allowed) => {
+    expect(tokenRefusal({ scopes, agent_types }, agentType) === null).toBe(allowed);
+  });
+
+  test('a refusal names the types that may be asked for', () => {
+    const credential = { scopes: ['read' as const], agent_types: ['painter', 'plumber'] };
+    expect(tokenRefusal(credential, 'credential')).toContain('painter, plumber');
+    expect(tokenRefusal(credential, 'baker')).toContain('painter, plumber');
+  });
+});
+
+test.each([
+  ['read', 'open', 'credential', 'read', true],
+  ['admin', 'open', 'credential', 'read', false],
+  ['admin', 'open', 'credential', 'full', true],
+  ['optional', 'own', 'credential', 'read', true],
+  ['read', 'own', 'worker', 'read', true],
+  ['read', 'forbidden', 'worker', 'read', false],
+  ['read', 'forbidden', 'worker', 'full', false],
+  ['read', 'forbidden', 'credential', 'read', true],
+  ['optional', 'forbidden', 'worker', 'full', false],
+  ['full', 'forbidden', 'worker', 'full', false],
+  ['full', 'own', 'worker', 'read', false],
+  ['public', 'forbidden', 'worker', 'read', true],
+] as const)(
+  'an operation for %s, agents %s, may be called as %s with %s: %s',
+  (access, agents, type, scope, allowed) => {
+    expect(callRefusal({ access, agents }, caller(type, scope)) === null).toBe(allowed);
+  },
+);
+
+test.each([
+  ['credential', 'full', true],
+  ['credential', 'admin', false],
+  ['credential', 'read', false],
+  ['worker', 'read', true],
+  ['painter', 'read', false],
+  ['painter', 'full', false],
+] as const)('%s with %s acts for a worker where that needs full: %s', (type, scope, allowed) => {
+  expect(mayActFor(caller(type, scope), 'worker', 'full')).toBe(allowed);
+});
+
+test.each([
+  ['credential', { agent_type: 'worker', sender_agent_type: null }, true, true],
+  ['credential', { agent_type: null, sender_agent_type: 'painter' }, true, true],
+  ['worker', { agent_type: 'worker', sender_agent_type: null }, true, false],
+  ['worker', { agent_type: 'painter', sender_agent_type: 'worker' }, true, true],
+  ['worker', { agent_type: null, sender_agent_type: 'worker' }, true, true],
+  ['worker', { agent_type: 'painter', sender_agent_type: null }, false, false],
+  ['worker', { agent_type: null, sender_agent_type: null }, false, false],
+] as const)('to %s a message of %o is there: %s, and its own: %s', (agent_type, message, there, sent) => {
+  expect(isOwnMessage({ agent_type }, message)).toBe(there);
+  expect(isSentBy({ agent_type }, message)).toBe(sent);
+});
+
+test('an agent of another type is not there for an agent', () => {
+  expect(isOwnType({ agent_type: 'credential' }, 'worker')).toBe(true);
+  expect(isOwnType({ agent_type: 'worker' }, 'worker')).toBe(true);
+  expect(isOwnType({ agent_type: 'painter' }, 'worker')).toBe(false);
+});
+
+test.each([
+  // claim, scope, source, registered with, may answer
+  ['credential', 'read', 'agent', 'cred_2', true],
+  ['credential', 'read', 'agent', null, true],
+  ['credential', 'read', 'agent', 'cred_1', false],
+  ['credential', 'admin', 'agent', 'cred_1', false],
+  ['credential', 'full', 'agent', 'cred_1', true],
+  ['credential', 'read', 'policy', 'cred_2', false],
+  ['credential', 'admin', 'policy', 'cred_1', true],
+  ['credential', 'admin', 'guard', 'cred_2', true],
+  ['worker', 'read', 'agent', 'cred_2', false],
+  ['worker', 'full', 'agent', 'cred_2', false],
+  ['painter', 'full', 'agent', 'cred_2', false],
+  ['painter', 'full', 'policy', 'cred_2', false],
+] as const)('%s with %s answers what %s asks, registered with %s: %s', (type, scope, source, registered_with, may) => {
+  expect(answerRefusal(caller(type, scope), { source, registered_with }) === null).toBe(may);
+});

@@ -1,0 +1,270 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { CLOSE_CODES } from '../../contracts/errors.js';
+import { LIMITS } from '../../contracts/limits.js';
+import { type FreshDatabase, freshDatabase } from '../setup/database.js';
+import { errorOf } from './bench-agent.js';
+import { MeshBench } from './mesh-bench.js';
+import { callTool, refusedWith, resultOf, take } from './tool-bench.js';
+
+let database: FreshDatabase;
+let bench: MeshBench;
+beforeAll(async () => {
+  database = await freshDatabase();
+  bench = new MeshBench(database);
+});
+beforeEach(async () => {
+  await bench.reset();
+  await bench.register('a');
+});
+afterAll(() => database.drop());
+
+const text = (value: string) => ({ kind: 'text', text: value });
+const deep = (depth: number): unknown => (depth === 0 ? 1 : { a: deep(depth - 1) });
+const task = (more: object) => ({ kind: 'task', id: 't', contextId: 'c', status: { state: 'completed' }, ...more });
+const said = (more: object) => ({ kind: 'message', messageId: 'm', role: 'agent', parts: [], ...more });
+const asks = (input_request: object) => ({ result: '', status: { state: 'input-required', input_request } });
+
+/** Content that is wrong inside a frame that is right, and the member that the reason names. */
+const BAD_CONTENT: [name: string, type: string, payload: object, member: string][] = [
+  ['a part of another dialect', 'dispatch_chunk', { seq: 0, parts: [{ type: 'text', text: 'x' }] }, 'parts.0'],
+  ['an artifact without an id', 'dispatch_chunk', { seq: 0, artifact: { parts: [text('x')] } }, 'artifact.artifactId'],
+  ['NUL in a chunk', 'dispatch_chunk', { seq: 0, parts: [text('a\0b')] }, 'payload.parts'],
+  ['a chunk that nests too deep', 'dispatch_chunk', { seq: 0, parts: [{ kind: 'data', data: deep(40) }] }, 'parts'],
+  ['a message of another dialect', 'dispatch_result', { result: said({ parts: [{ type: 'text' }] }) }, 'parts.0'],
+  ['a text part without text', 'dispatch_result', { result: said({ parts: [{ kind: 'text' }] }) }, 'parts.0.text'],
+  ['a message without an id', 'dispatch_result', { result: said({ messageId: undefined }) }, 'result.messageId'],
+  ['a task without a status', 'dispatch_result', { result: task({ status: null }) }, 'result.status'],
+  [
+    'a task whose artifact has no id',
+    'dispatch_result',
+    { result: task({ artifacts: [{ parts: [] }] }) },
+    'artifactId',
+  ],
+  ['NUL in a result', 'dispatch_result', { result: 'a\0b' }, 'payload.result'],
+  ['a result that nests too deep', 'dispatch_result', { result: { a: deep(40) } }, 'payload.result'],
+  ['a fraction of a token', 'dispatch_result', { result: '', usage: { input_tokens: 0.5, output_tokens: 1 } }, 'usage'],
+  ['an unknown kind of question', 'dispatch_result', asks({ kind: 'riddle' }), 'input_request.kind'],
+  ['an unknown state', 'dispatch_result', { result: '', status: { state: 'finished' } }, 'status.state'],
+  [
+    'a question in a data part that is none',
+    'dispatch_result',
+    {
+      result: said({ parts: [{ kind: 'data', data: { input_request: { kind: 'riddle' } } }] }),
+      status: { state: 'input-required' },
+    },
+    'input_request.kind',
+  ],
+  ['NUL in an error', 'error', { code: 'OWN', message: 'a\0b' }, 'payload.message'],
+];
+
+describe('an answer whose content does not fit', () => {
+  it.each(BAD_CONTENT)('fails its dispatch, and the socket lives on: %s', async (_name, type, payload, member) => {
+    const node = await bench.node();
+    const { agent } = await node.join('a');
+    const bad = await node.send(agent);
+    agent.send(type, payload, bad.dispatch.frame.id);
+    await bad.end;
+    const { state, error } = await bench.message(bad.ref);
+    expect({ state, code: error?.code }).toEqual({ state: 'failed', code: 'HANDLER_ERROR' });
+    expect(error?.message).toContain(member);
+    const good = await node.send(agent);
+    good.dispatch.result('hi');
+    await good.end;
+    expect(await bench.message(good.ref)).toMatchObject({ state: 'completed', assistant_output: 'hi' });
+  });
+
+  it('is told to the agent, for which the dispatch has ended', async () => {
+    const node = await bench.node();
+    const { agent } = await node.join('a');
+    const { end, dispatch } = await node.send(agent);
+    agent.send('dispatch_chunk', { seq: 0, parts: [{ type: 'text' }] }, dispatch.frame.id);
+    expect(await errorOf(agent, 'HANDLER_ERROR')).toMatchObject({ in_reply_to: dispatch.frame.id });
+    await end;
+    dispatch.result('late');
+    await errorOf(agent, 'DISPATCH_ALREADY_TERMINAL');
+  });
+
+  it('is an error of a code that is too long, too: it ends the dispatch in the words of the agent', async () => {
+    const node = await bench.node();
+    const { agent } = await node.join('a');
+    const { ref, end, dispatch } = await node.send(agent);
+    dispatch.error(`OWN_${'X'.repeat(5_000)}`, 'no luck');
+    await end;
+    const { error } = await bench.message(ref);
+    expect(error?.code).toBe('HANDLER_ERROR');
+    expect(error?.message).toMatch(/^OWN_XXX/);
+    expect(error?.message.length).toBe(4_096);
+    expect(agent.isOpen).toBe(true);
+  });
+
+  it('is no status text that is too long: it is cut off', async () => {
+    const node = await bench.node();
+    const { agent } = await node.join('a');
+    const { ref, end, dispatch } = await node.send(agent);
+    const seen = bench.watch(ref);
+    agent.send('dispatch_chunk', { seq: 0, status_text: 'x'.repeat(5_000) }, dispatch.frame.id);
+    dispatch.result('hi');
+    await end;
+    expect(seen).toContainEqual({ kind: 'status_text', text: 'x'.repeat(4_096) });
+  });
+
+  it('is no task without a context: an agent that keeps none has none to name', async () => {
+    const node = await bench.node();
+    const { agent } = await node.join('a');
+    const { ref, end, dispatch } = await node.send(agent);
+    dispatch.result(task({ contextId: undefined, artifacts: [{ artifactId: 'x', parts: [text('b')] }] }));
+    await end;
+    expect(await bench.message(ref)).toMatchObject({ state: 'completed', assistant_output: 'b' });
+  });
+});
+
+/** Frames that break the frame's own schema. */
+const BAD_FRAMES: [name: string, type: string, payload: unknown, envelope?: object][] = [
+  ['a chunk without a number', 'dispatch_chunk', { parts: [] }],
+  ['parts that are no array', 'dispatch_chunk', { seq: 0, parts: 'x' }],
+  ['a result without a result', 'dispatch_result', {}],
+  ['a result that is a number', 'dispatch_result', { result: 5 }],
+  ['usage that is no object', 'dispatch_result', { result: '', usage: 5 }],
+  ['a payload that is no object', 'dispatch_result', 'x'],
+  ['another version', 'dispatch_result', { result: 'x' }, { v: 2 }],
+  ['an id that is no UUID', 'dispatch_result', { result: 'x' }, { id: 'one' }],
+  ['an error without a code', 'error', { message: 'x' }],
+];
+
+describe('a frame that breaks the schema', () => {
+  it.each(BAD_FRAMES)(
+    'fails the dispatch that it names before the socket closes: %s',
+    async (_n, type, payload, more) => {
+      const node = await bench.node();
+      const { agent, welcome } = await node.join('a');
+      const bad = await node.send(agent);
+      const other = await node.send(agent);
+      const envelope = {
+        v: 1,
+        id: crypto.randomUUID(),
+        ts: new Date().toISOString(),
+        in_reply_to: bad.dispatch.frame.id,
+      };
+      agent.sendRaw(JSON.stringify({ ...envelope, type, payload, ...more }));
+      await errorOf(agent, 'BAD_FRAME');
+      expect((await agent.closed).code).toBe(CLOSE_CODES.PROTOCOL_ERROR);
+      const back = await node.join('a', { resume_token: welcome.resume_token });
+      expect(back.welcome).toMatchObject({ resumed: true, replayed_dispatches: [other.ref.dispatch_id] });
+      await bad.end;
+      expect(await bench.message(bad.ref)).toMatchObject({ state: 'failed', error: { code: 'HANDLER_ERROR' } });
+    },
+  );
+
+  it('fails no dispatch of another agent', async () => {
+    await bench.register('b');
+    const node = await bench.node();
+    const { agent } = await node.join('a');
+    const { ref, end, dispatch } = await node.send(agent, 'hello', { instance_id: 'a' });
+    const { agent: other } = await node.join('b');
+    other.send('dispatch_result', {}, dispatch.frame.id);
+    await other.closed;
+    dispatch.result('hi');
+    await end;
+    expect((await bench.message(ref)).state).toBe('completed');
+  });
+});
+
+describe('a tool call', () => {
+  async function pair() {
+    await bench.register('b');
+    const node = await bench.node();
+    const { agent: caller } = await node.join('a');
+    const { agent: worker } = await node.join('b', { tools: ['t'] });
+    return { caller, worker };
+  }
+
+  it.each([
+    ['an error without a code', 'tool_result', { ok: false, error: { message: 'x' } }],
+    ['NUL', 'tool_result', { ok: true, result: 'a\0b' }],
+    ['nesting', 'tool_result', { ok: true, result: deep(40) }],
+    ['NUL in an error', 'error', { code: 'OWN', message: 'a\0b' }],
+  ])('fails with HANDLER_ERROR when its result does not fit: %s', async (_name, type, payload) => {
+    const { caller, worker } = await pair();
+    const id = callTool(caller, { tool: 't' });
+    const call = await take(worker, 't');
+    worker.send(type, payload, call.frame.id);
+    expect(await resultOf(caller, id)).toEqual(refusedWith('HANDLER_ERROR'));
+    const next = callTool(caller, { tool: 't' });
+    (await take(worker, 't')).result({ ok: true, result: 1 });
+    expect(await resultOf(caller, next)).toEqual({ ok: true, result: 1 });
+  });
+
+  it('fails with HANDLER_ERROR before the socket of an agent that breaks the schema closes', async () => {
+    const { caller, worker } = await pair();
+    const id = callTool(caller, { tool: 't' });
+    worker.send('tool_result', { result: 1 }, (await take(worker, 't')).frame.id);
+    expect(await resultOf(caller, id)).toEqual(refusedWith('HANDLER_ERROR'));
+    expect((await worker.closed).code).toBe(CLOSE_CODES.PROTOCOL_ERROR);
+  });
+
+  it('keeps the words of an agent whose code is too long, as far as there is room', async () => {
+    const { caller, worker } = await pair();
+    const id = callTool(caller, { tool: 't' });
+    (await take(worker, 't')).error('C'.repeat(5_000), 'm'.repeat(5_000));
+    const error = { code: 'C'.repeat(64), message: 'm'.repeat(4_096), retryable: false };
+    expect(await resultOf(caller, id)).toEqual({ ok: false, error });
+  });
+
+  it('is refused when its arguments are not fit to be kept, and the socket lives on', async () => {
+    const { caller } = await pair();
+    const trace = { trace_id: 'a'.repeat(32), parent_span_id: 'b'.repeat(16) };
+    const id = callTool(caller, { tool: 't', arguments: { a: '\0' } }, trace);
+    const frame = await caller.next(({ in_reply_to }) => in_reply_to === id);
+    expect(frame).toMatchObject({ type: 'tool_result', ...trace });
+    expect(frame.payload).toEqual(refusedWith('BAD_REQUEST'));
+    expect(caller.isOpen).toBe(true);
+  });
+});
+
+describe("an agent's own trace", () => {
+  const trace = { trace_id: 'a'.repeat(32), parent_span_id: 'b'.repeat(16) };
+
+  it.each([
+    ['ping', {}, undefined],
+    ['dispatch_result', { result: 'x' }, crypto.randomUUID()],
+    ['applause', {}, undefined],
+  ])('goes on in what answers its frame: %s', async (type, payload, in_reply_to) => {
+    const node = await bench.node();
+    const { agent } = await node.join('a');
+    const id = crypto.randomUUID();
+    const envelope = { v: 1, type, id, ts: new Date().toISOString(), in_reply_to, payload };
+    agent.sendRaw(JSON.stringify({ ...envelope, ...trace }));
+    expect(await agent.next((frame) => frame.in_reply_to === (in_reply_to ?? id))).toMatchObject(trace);
+  });
+});
+
+describe('the output of a dispatch', () => {
+  it('counts what is told of the status', async () => {
+    const node = await bench.node();
+    const { agent } = await node.join('a');
+    const { ref, end, dispatch } = await node.send(agent);
+    const status_text = 'x'.repeat(4_096);
+    const count = LIMITS.chunkBytesBufferedPerDispatch / status_text.length;
+    for (let seq = 0; seq <= count; seq += 1) agent.send('dispatch_chunk', { seq, status_text }, dispatch.frame.id);
+    await end;
+    const { error } = await bench.message(ref);
+    expect(error).toMatchObject({ code: 'HANDLER_ERROR', message: expect.stringContaining('larger than') });
+  });
+
+  it('may come in many chunks at once; a flood of them ends it with RATE_LIMITED, and only it', async () => {
+    const node = await bench.node();
+    const { agent } = await node.join('a');
+    const quick = await node.send(agent);
+    const flood = await node.send(agent);
+    for (let seq = 0; seq < 5_000; seq += 1) quick.dispatch.chunk(seq, 'word ');
+    quick.dispatch.result('', { chunk_count: 5_000 });
+    // More than the bucket holds and gains, however slow the machine.
+    const count = 10 * LIMITS.chunksAtOncePerDispatch;
+    for (let seq = 0; seq < count; seq += 1) agent.send('dispatch_chunk', { seq }, flood.dispatch.frame.id);
+    await errorOf(agent, 'RATE_LIMITED');
+    await Promise.all([quick.end, flood.end]);
+    expect((await bench.message(quick.ref)).assistant_output).toBe('word '.repeat(5_000));
+    expect((await bench.message(flood.ref)).error?.code).toBe('RATE_LIMITED');
+    expect(agent.isOpen).toBe(true);
+  });
+});

@@ -1,0 +1,81 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { Caller } from '../../contracts/auth.js';
+import { advance } from '../../messages/advance.js';
+import type { MessageCore, MessageRef } from '../../messages/core.js';
+import { createDispatches } from '../../messages/dispatch-store.js';
+import { createGateway } from '../../messages/gateway.js';
+import { createMemoryBus } from '../../messages/memory-bus.js';
+import type { Step } from '../../messages/step.js';
+import { newId } from '../../runtime/ids.js';
+import { createLogger } from '../../runtime/logger.js';
+import { type FreshDatabase, freshDatabase } from '../setup/database.js';
+
+const QUEUE_WAIT_MS = 30_000;
+const log = createLogger({ level: 'silent' });
+const bus = createMemoryBus({ log });
+let database: FreshDatabase;
+let core: MessageCore;
+let caller: Caller;
+
+beforeAll(async () => {
+  database = await freshDatabase();
+});
+afterAll(async () => {
+  await bus.close();
+  await database.drop();
+});
+beforeEach(async () => {
+  core = {
+    db: database.db(),
+    bus,
+    log,
+    waker: { message: () => undefined, session: () => undefined },
+    limits: { queueWaitMs: QUEUE_WAIT_MS, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000, tenantMaxWaiting: 1_000 },
+  };
+  const tenant_id = newId('ten');
+  const claims = { credential_id: 'cred_1', sub: 'cred_1', agent_type: 'credential', iat: 0, exp: 0 };
+  caller = { ...claims, tenant_id, scopes: ['full'] };
+  await database.query(`INSERT INTO tenants (tenant_id, name) VALUES ($1, 'test')`, [tenant_id]);
+  await database.query(
+    `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, public_url, status, max_concurrent_sessions)
+     VALUES ($1, 'x-1', 'x', 'hosted', 'http://192.0.2.1/', 'available', 10)`,
+    [tenant_id],
+  );
+});
+
+async function send(): Promise<MessageRef> {
+  const parts = [{ kind: 'text' as const, text: 'hello' }];
+  const message = { kind: 'message' as const, messageId: newId('req'), role: 'user' as const, parts };
+  const params = { message, metadata: { agent_type: 'x' } };
+  const { message_id } = await createGateway(core).accept(caller, params, { method: 'message/send' });
+  return { tenant_id: caller.tenant_id, message_id };
+}
+
+const look = (ref: MessageRef, afterMs = 0): Promise<Step | null> =>
+  advance(core, ref, () => new Date(Date.now() + afterMs));
+
+/** A dispatch is opened and given back. */
+async function giveBack(ref: MessageRef, reason: string): Promise<void> {
+  const step = await look(ref);
+  if (step?.kind !== 'dispatch') throw new Error(`no dispatch: ${step?.kind}`);
+  await createDispatches(core).takeBack({ ...ref, dispatch_id: step.dispatch_id }, reason);
+}
+
+test.each([
+  ['a node that died', 'OWNER_LOST', 2 * QUEUE_WAIT_MS, 'dispatch'],
+  ['an agent that was not reached', 'CONNECT_FAILED', QUEUE_WAIT_MS / 2, 'dispatch'],
+  ['an agent that was not reached for too long', 'CONNECT_FAILED', 2 * QUEUE_WAIT_MS, 'done'],
+  ['nodes that die again and again', 'OWNER_LOST', 11 * QUEUE_WAIT_MS, 'done'],
+])('while an agent is free, a message that comes back from %s is routed or given up', async (_, reason, ms, kind) => {
+  const ref = await send();
+  await giveBack(ref, reason);
+  expect((await look(ref, ms))?.kind).toBe(kind);
+});
+
+test('without an agent a message is given up after the wait', async () => {
+  const ref = await send();
+  await database.query(`UPDATE agents SET status = 'offline' WHERE tenant_id = $1`, [caller.tenant_id]);
+  expect((await look(ref))?.kind).toBe('wait_agent');
+  expect((await look(ref, QUEUE_WAIT_MS / 2))?.kind).toBe('wait_agent');
+  expect(await look(ref, 2 * QUEUE_WAIT_MS)).toMatchObject({ kind: 'done', state: 'failed' });
+});

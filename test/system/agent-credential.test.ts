@@ -1,0 +1,42 @@
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { GetTokenResponse } from '../../contracts/auth.js';
+import { type SharedPlatform, startPlatform } from '../setup/platform.js';
+import { until } from '../setup/until.js';
+
+let shared: SharedPlatform;
+beforeAll(async () => {
+  shared = await startPlatform({ FLEET_EXAMPLES: 'on' });
+}, 120_000);
+afterAll(() => shared?.dispose());
+
+test('dev.json has a credential for agents: of any type, and for nothing else', async () => {
+  const { platform } = shared;
+  const { agent_client_id: client_id, agent_client_secret: client_secret } = platform.devJson();
+  const credential = { client_id, client_secret };
+  expect(await platform.client.failure('/auth/get_token', credential)).toBe('403 forbidden');
+  const asked = { ...credential, agent_type: 'shouter' };
+  const { token, scopes } = await platform.client.ok('/auth/get_token', asked, GetTokenResponse);
+  expect(scopes).toEqual(['read']);
+  const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` };
+  const statusOf = async (path: string, body: object) =>
+    (await platform.client.raw(path, JSON.stringify(body), headers)).status;
+  expect(await statusOf('/agents/register', { agent_type: 'shouter' })).toBe(200);
+  expect(await statusOf('/messages/pending', {})).toBe(403);
+  expect(statSync(join(platform.dataDir, 'agents.json')).mode & 0o777).toBe(0o600);
+  await platform.restart();
+  expect(platform.devJson()).toMatchObject({ agent_client_id: client_id, agent_client_secret: client_secret });
+}, 120_000);
+
+test('the example agents report by what agents may do', async () => {
+  const { client } = shared.platform;
+  const answer = async () => {
+    const { status, artifacts } = await client.send('status', { metadata: { agent_type: 'concierge' } });
+    const text = JSON.stringify(artifacts);
+    return status.state === 'completed' && text.includes('librarian-1') ? text : undefined;
+  };
+  const text = await until(answer, { timeoutMs: 60_000, what: 'the report with both example agents' });
+  expect(text).toContain('Available agents');
+  expect(text).toMatch(/My messages: .*1 working/);
+}, 120_000);
