@@ -145,3 +145,39 @@ test('who waits for a lock holds nobody up', async () => {
   await lock.release();
   expect((await Promise.all(locked)).map((found) => found.row.verdict)).toEqual(locked.map(() => 'dispatched'));
 });
+
+test('a process of the version before, which says less, is given its message accepted as ever', async () => {
+  const call = {
+    tenant_id: TENANTS[0],
+    message_id: newId('msg'),
+    session_id: newId('ses'),
+    context: '',
+    credential: 'cred_1',
+    client_message: `${instance}-old`,
+    hash: '\\x00',
+    method: 'message/send',
+    parts: [],
+    metadata: {},
+    user_input: '',
+    want_type: 'unheard of',
+    trace: '0',
+    deadline_ms: 1_000,
+    creator: 'tester',
+    idle_seconds: 60,
+    most: 10_000,
+    event_ids: [newId('evt'), newId('evt'), newId('evt')],
+  };
+  const accepted = (change: object) =>
+    database.query('SELECT verdict FROM accept_messages($1, true)', [JSON.stringify([{ ...call, ...change }])]);
+  expect(await accepted({})).toEqual([{ verdict: 'accepted' }]);
+  expect(await accepted({})).toEqual([{ verdict: 'repeat' }]);
+  const unnamed = {
+    message_id: newId('msg'),
+    session_id: newId('ses'),
+    client_message: `${instance}-unnamed`,
+    want_type: null,
+  };
+  expect(await accepted({ ...unnamed, event_ids: call.event_ids.map(() => newId('evt')) })).toEqual([
+    { verdict: 'accepted' },
+  ]);
+});
