@@ -44,6 +44,7 @@ beforeAll(async () => {
   const { base_url: url, client_id: clientId, client_secret: clientSecret } = shared.platform.devJson();
   client = new FleetClient({ url, clientId, clientSecret });
   start();
+  await until(async () => (await client.post('/agents/get', { agent_type: 'python-counter' })).count === 1);
 }, 240_000);
 
 afterAll(async () => {

@@ -7,7 +7,7 @@ import { type SharedPlatform, startPlatform } from '../setup/platform.js';
 const RESTARTS = 10;
 const CALLERS = 32;
 /** Answers that each agent gives before it is stopped: it is stopped under load, not between loads. */
-const ANSWERS_BETWEEN = 250;
+const ANSWERS_BETWEEN = 150;
 const WORK_MS = [0, 0, 0, 20, 150];
 let shared: SharedPlatform;
 
