@@ -71,7 +71,7 @@ describe.each(WAYS)('$way', ({ env }) => {
       const agent = await join(type, 'a', echo);
       agent.send('heartbeat', { status: 'busy' });
       await until(async () => (await agentRow(`${type}-a`)).status === 'busy');
-      const waiting = await client.send('hello', { ...to(type), blocking: false });
+      const waiting = await client.send('hello', { metadata: { instance_id: `${type}-a` }, blocking: false });
       await until(async () => {
         const [row] = await shared.database.query('SELECT unrouted_since FROM messages WHERE message_id = $1', [
           waiting.id,
