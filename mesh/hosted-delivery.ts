@@ -129,7 +129,9 @@ export class HostedDelivery {
       return closedWith(closed.end);
     }
     if (conclusion.kind === 'failed') {
-      if (conclusion.failing) await health.failed(sent, sent.epoch);
+      const isUnhealthy = conclusion.failing && (await health.failed(sent, sent.epoch));
+      // What a connection that opens disproves; an agent that answers 5xx is left to the watch.
+      if (isUnhealthy && conclusion.code === 'AGENT_DISCONNECTED') recovery.begin(sent);
       return this.#fail(flight, sent, conclusion.code, conclusion.message);
     }
     if (await health.failed(sent, sent.epoch)) recovery.begin(sent);

@@ -27,7 +27,7 @@ export interface RecoveryOptions {
 }
 
 /**
- * Brings hosted agents back that refused their connections, as a restart does: they are tried every few seconds, and routed to again as
+ * Brings hosted agents back that refused or broke their connections, as a restart does: they are tried every few seconds, and routed to again as
  * soon as a connection opens. Messages wait for them meanwhile.
  */
 export class HostedRecovery {

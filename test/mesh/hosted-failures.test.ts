@@ -154,6 +154,15 @@ describe('failures of a hosted agent', () => {
     expect((await made.get(ref.message_id)).state).not.toBe('failed');
   });
 
+  it('an agent whose connections broke is routed to again as soon as one opens', async () => {
+    const { bench: made } = await bench({ 'message/send': (reply) => reply.break() });
+    const dispatcher = made.dispatcher();
+    for (let n = 0; n < 3; n += 1) await dispatcher.run(await made.open(), runContext());
+    await until(async () => (await made.agent())?.status === 'available');
+    const told = (await made.events('agent.health_changed')).map(({ payload }) => payload.status);
+    expect(told).toEqual(['unhealthy', 'available']);
+  });
+
   it('takes the dispatch back when the address is not allowed', async () => {
     const made = await benchAt('http://10.1.2.3/');
     const ref = await made.open();
