@@ -114,5 +114,6 @@ export const AGENT_OPERATIONS = {
     'Set the agent type that gets messages which name no target',
     agents.SetDefaultTypeRequest,
     agents.SetDefaultTypeResponse,
+    EXTENSION,
   ),
 } as const;

@@ -32,7 +32,7 @@ const STATUS_TEXTS: Record<number, string> = {
   304: 'Not modified',
   400: 'The request is not valid',
   401: 'Credentials are missing, invalid or expired',
-  403: 'The token lacks the scope',
+  403: 'The token may not do this',
   404: 'There is no such resource',
   408: 'The request took too long to arrive',
   409: 'The state of the resource forbids it',

@@ -50,16 +50,16 @@ export interface OpeningConnection {
 /**
  * Makes this the instance's newest connection: raises the epoch, so that an older one is fenced off, takes over what `hello`
  * says, and makes the agent routable. A connection that resumes re-stamps the open dispatches of the one before.
- * @returns the new epoch and the dispatches open at that moment (for one that resumes: those re-stamped); null when the
- * instance is no longer registered as connected, or its type may not join any more
+ * @returns the new epoch and the dispatches open at that moment (for one that resumes: those re-stamped); or why there is no
+ * connection: `deregistered`, or `kept_out` when its type may not join any more
  */
 export async function openConnection(
   tx: Tx,
   opening: OpeningConnection,
-): Promise<{ epoch: number; open: OpenRef[] } | null> {
+): Promise<{ epoch: number; open: OpenRef[] } | 'deregistered' | 'kept_out'> {
   const { tenant_id, instance_id, hello } = opening;
   const before = await lockAgent(tx, tenant_id, instance_id);
-  if (!before || before.deregistered_at || before.deployment_mode !== 'connected') return null;
+  if (!before || before.deregistered_at || before.deployment_mode !== 'connected') return 'deregistered';
   const [after] = await tx.query<{ connection_epoch: number; max_concurrent_sessions: number }>(TAKE_OVER, [
     tenant_id,
     instance_id,
@@ -70,7 +70,7 @@ export async function openConnection(
     jsonOrNull(hello.skills),
     jsonOrNull(hello.tools),
   ]);
-  if (!after) return null;
+  if (!after) return 'kept_out';
   if (before.status !== 'available') await recordHealth(tx, before, 'available');
   if (before.max_concurrent_sessions !== after.max_concurrent_sessions) {
     await recordCapacity(tx, await getAgent(tx, tenant_id, instance_id));

@@ -1,4 +1,6 @@
+import { actsAs, type Reader } from '../contracts/permissions.js';
 import type { FleetGetAgentsArguments } from '../contracts/tools.js';
+import { ownSessions } from './own.js';
 import type { Tx } from './pool.js';
 
 /** How many agents that offer a tool are compared by their load. */
@@ -23,7 +25,7 @@ export interface ToolTargets {
   fitting: number;
   /** Those of them that list the tool. */
   offering: number;
-  /** False when a session was named that the tenant does not have. */
+  /** False when a session was named that is not there for the caller. */
   session_known: boolean;
   /** Those that can take the call now: least loaded first, ties to the longest idle. */
   candidates: ToolCandidate[];
@@ -53,14 +55,15 @@ const TARGETS = `
      ORDER BY serving.load, last.created_at NULLS FIRST, c.instance_id
      LIMIT ${CANDIDATES_MAX})
   SELECT (SELECT count(*) FROM fitting) AS fitting, (SELECT count(*) FROM fitting WHERE offers) AS offering,
-         $6::text IS NULL OR EXISTS (SELECT 1 FROM sessions s WHERE s.tenant_id = $1 AND s.session_id = $6) AS session_known,
+         $6::text IS NULL OR EXISTS (SELECT 1 FROM sessions s WHERE s.tenant_id = $1 AND s.session_id = $6
+           AND ${ownSessions('s', '$7')}) AS session_known,
          (SELECT coalesce(jsonb_agg(to_jsonb(best) - 'created_at' ORDER BY load, created_at NULLS FIRST, instance_id), '[]')
             FROM best) AS candidates`;
 
-/** Finds the agents of a tenant that a tool call can go to. What of `target` is given must all hold. */
+/** Finds the agents of the caller's tenant that a tool call can go to. What of `target` is given must all hold. */
 export async function findToolTargets(
   tx: Tx,
-  tenantId: string,
+  caller: Reader,
   wanted: {
     tool: string;
     target?: { instance_id?: string; agent_type?: string; skill_id?: string } | null;
@@ -71,12 +74,13 @@ export async function findToolTargets(
   const [found] = await tx.query<ToolTargets & Record<string, unknown>>(
     TARGETS,
     [
-      tenantId,
+      caller.tenant_id,
       tool,
       target?.instance_id ?? null,
       target?.agent_type ?? null,
       target?.skill_id ?? null,
       session_id ?? null,
+      actsAs(caller),
     ],
     'tool_targets',
   );

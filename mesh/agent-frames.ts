@@ -23,7 +23,7 @@ import { refusal } from './tool-result.js';
  */
 function handleText(context: MeshContext, connection: Connection, text: string): Promise<void> | undefined {
   const inbound = parseFrame(text);
-  connection.showedLife = true;
+  connection.showLife();
   if (inbound.kind === 'bad') {
     refuse(context, connection, inbound);
     return undefined;

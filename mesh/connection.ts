@@ -10,7 +10,7 @@ import { FrameSocket } from './frame-socket.js';
 import { encodeFrame } from './frames.js';
 import { afterPings } from './ping-schedule.js';
 import { agentKeyOf } from './registry.js';
-import { newResumeToken, resumeTokenFits } from './resume-token.js';
+import { hashOfResumeToken, newResumeToken, resumeTokenFits } from './resume-token.js';
 import { type ConnectionEvent, type ConnectionState, next, type Step } from './states.js';
 
 /** Who opened the socket, as the handshake found out. */
@@ -59,6 +59,8 @@ export class Connection implements ConnectionRef {
   readonly lookups = new Budget(LOOKUPS);
   #state: ConnectionState = 'UPGRADED';
   #resumeHash: Buffer | undefined;
+  /** Of the token that this connection resumed with: the agent has no other until it has read `welcome`. */
+  #earlierResumeHash: Buffer | undefined;
   #isDeregistered = false;
   #unansweredPings = 0;
   #graceMs = LIMITS.closeGraceSecondsDefault * 1_000;
@@ -99,20 +101,32 @@ export class Connection implements ConnectionRef {
     return this.#state === 'READY' || this.#state === 'DRAINING';
   }
 
-  /** Makes the token that a later socket can continue this connection with; the one before ceases to work. */
-  issueResumeToken(): string {
+  /**
+   * Makes the token that a later socket can continue this connection with.
+   * @param earlier the token that this connection resumed with, which works until a frame shows that `welcome` has arrived
+   */
+  issueResumeToken(earlier: string | undefined): string {
     const { token, hash } = newResumeToken();
     this.#resumeHash = hash;
+    this.#earlierResumeHash = earlier === undefined ? undefined : hashOfResumeToken(earlier);
     return token;
   }
 
   /** Whether a hello with this token continues this connection. */
   isResumedBy(token: string | null | undefined): boolean {
-    return typeof token === 'string' && this.#resumeHash !== undefined && resumeTokenFits(token, this.#resumeHash);
+    const hashes = [this.#resumeHash, this.#earlierResumeHash];
+    return typeof token === 'string' && hashes.some((hash) => hash !== undefined && resumeTokenFits(token, hash));
   }
 
-  /** The work of this connection goes on in a newer one: no more timers, and an old socket is told so. */
-  handOver(): void {
+  /** A frame came. */
+  showLife(): void {
+    this.showedLife = true;
+    if (this.isLive) this.#earlierResumeHash = undefined;
+  }
+
+  /** The work of this connection goes on in `newer`: no more timers, and an old socket is told so. */
+  handOver(newer: Connection): void {
+    this.#context.tools.takenOver(this, newer);
     this.#state = 'CLOSED';
     this.#stopTimers();
     this.#context.registry.remove(this);

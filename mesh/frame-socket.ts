@@ -63,7 +63,7 @@ export class FrameSocket {
 
   /** Whether so much waits to go out that no new work should be added. */
   get isCongested(): boolean {
-    return this.#ws.bufferedAmount >= LIMITS.bufferedBytesSoft;
+    return !this.#lost && this.#ws.bufferedAmount >= LIMITS.bufferedBytesSoft;
   }
 
   /** Whether so much has come in that nothing more is read for now. */
@@ -93,6 +93,14 @@ export class FrameSocket {
     this.#ws.close(code, reason);
     this.#ws.resume(); // the peer's closing frame must be read even when the inbox was full
     this.#lose(code);
+  }
+
+  /** More waits to go out than may: the reader is too slow. */
+  overflow(): void {
+    if (this.#lost) return;
+    clearInterval(this.#congestion);
+    this.#log.warn({ buffered_bytes: this.#ws.bufferedAmount }, 'agent does not read, closing its socket');
+    this.fail('BACKPRESSURE', 'The socket is not being read.', CLOSE_CODES.BACKPRESSURE);
   }
 
   /** Destroys it without a closing handshake. */
@@ -162,7 +170,7 @@ export class FrameSocket {
 
   #watchBuffer(): void {
     const buffered = this.#ws.bufferedAmount;
-    if (buffered >= LIMITS.bufferedBytesHard) this.#overflow();
+    if (buffered >= LIMITS.bufferedBytesHard) this.overflow();
     if (this.#lost || buffered < LIMITS.bufferedBytesSoft || this.#congestion) return;
     this.#congestedSinceMs = performance.now();
     this.#congestion = setInterval(
@@ -178,13 +186,6 @@ export class FrameSocket {
       return;
     }
     const sinceMs = performance.now() - (this.#congestedSinceMs ?? 0);
-    if (sinceMs >= this.#timings.blockedMaxMs || this.#ws.bufferedAmount >= LIMITS.bufferedBytesHard) this.#overflow();
-  }
-
-  #overflow(): void {
-    if (this.#lost) return;
-    clearInterval(this.#congestion);
-    this.#log.warn({ buffered_bytes: this.#ws.bufferedAmount }, 'agent does not read, closing its socket');
-    this.fail('BACKPRESSURE', 'The socket is not being read.', CLOSE_CODES.BACKPRESSURE);
+    if (sinceMs >= this.#timings.blockedMaxMs || this.#ws.bufferedAmount >= LIMITS.bufferedBytesHard) this.overflow();
   }
 }

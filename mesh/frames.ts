@@ -61,11 +61,13 @@ export function parseFrame(text: string): Inbound {
   }
   const envelope = FrameEnvelope.safeParse(json);
   if (!envelope.success) return { kind: 'bad', reply_to: replyToOf(json), problem: describe(envelope.error) };
-  const { payload, ...outside } = json as FrameEnvelope;
-  const isSuspect = mayBeUnfit(text) || nestsDeeper(text, LIMITS.jsonDepth);
-  const broken = isSuspect ? jsonProblem(outside) : undefined;
-  if (broken) return { kind: 'bad', ...headOf(envelope.data), problem: `The frame ${broken}.` };
-  const unfit = isSuspect ? problemIn(payload) : undefined;
+  let unfit: string | undefined;
+  if (mayBeUnfit(text) || nestsDeeper(text, LIMITS.jsonDepth)) {
+    const { payload, ...outside } = json as FrameEnvelope;
+    const broken = jsonProblem(outside);
+    if (broken) return { kind: 'bad', ...headOf(envelope.data), problem: `The frame ${broken}.` };
+    unfit = problemIn(payload);
+  }
   // A chunk may end inside a surrogate pair that the next one completes.
   if (!unfit && envelope.data.type !== 'dispatch_chunk' && mayBeIllFormed(text)) makeWellFormed(envelope.data.payload);
   return parsePayload(envelope.data, unfit);

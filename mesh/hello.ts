@@ -37,11 +37,15 @@ async function takeOver(context: MeshContext, connection: Connection, hello: Hel
   const resumes = previous?.isResumedBy(hello.resume_token) ? previous : undefined;
   await settled(inflight.ofAgent(agentKey));
   const opened = await context.registrations.run(() => open(context, connection, hello, resumes?.epoch ?? null));
-  if (!opened) {
-    const message = 'The instance was deregistered, or its type may not join any more.';
-    return connection.socket.fail('DEREGISTERED', message, CLOSE_CODES.DEREGISTERED);
+  if (opened === 'deregistered') {
+    return connection.socket.fail('DEREGISTERED', 'The instance was deregistered.', CLOSE_CODES.DEREGISTERED);
   }
-  if (resumes) resumes.handOver();
+  if (opened === 'kept_out') {
+    const message = 'The type of the instance may not join any more.';
+    return connection.socket.fail('INSTANCE_ID_MISMATCH', message, CLOSE_CODES.INSTANCE_ID_MISMATCH);
+  }
+  if (resumes && connection.state !== 'AWAIT_WELCOME') return stay(context, resumes, connection);
+  if (resumes) resumes.handOver(connection);
   else previous?.happen(previous.state === 'SUSPENDED' ? 'hello_without_match' : 'replaced');
   registry.set(connection);
   if (!resumes) {
@@ -55,6 +59,12 @@ async function takeOver(context: MeshContext, connection: Connection, hello: Hel
   callWaiting(context, connection).catch((error: unknown) =>
     context.log.warn({ err: errorMessage(error) }, 'messages that wait for an agent could not be called'),
   );
+}
+
+/** The socket that came to resume was lost before its welcome: the connection before keeps its place, under the epoch that was raised. */
+async function stay({ statuses }: MeshContext, before: Connection, { epoch }: Connection): Promise<void> {
+  before.epoch = epoch;
+  if (before.state !== 'READY') await statuses.write(before, { status: before.isLive ? 'draining' : 'offline' });
 }
 
 function callWaiting({ dispatches, log, registrations }: MeshContext, connection: Connection): Promise<void> {
@@ -81,7 +91,7 @@ async function open(context: MeshContext, connection: Connection, hello: HelloPa
     const opened = await db.tenant(tenant_id, (tx) =>
       openConnection(tx, { tenant_id, instance_id, mesh_id: meshId, hello, resumes }),
     );
-    if (!opened) return null;
+    if (typeof opened === 'string') return opened;
     connection.epoch = opened.epoch;
     if (resumes !== null) for (const dispatch of inflight.ofAgent(agentKey)) dispatch.epoch = opened.epoch;
     return opened.open;
@@ -112,7 +122,7 @@ async function welcome(
     mesh_id: meshId,
     resumed,
     replayed_dispatches: replays.map((dispatch) => dispatch.ref.dispatch_id),
-    resume_token: connection.issueResumeToken(),
+    resume_token: connection.issueResumeToken(resumed ? (hello.resume_token ?? undefined) : undefined),
     resume_window_ms: resumeWindowMs,
     heartbeat_interval_ms: LIMITS.heartbeatIntervalMs,
     ping_interval_ms: timings.pingIntervalMs,

@@ -53,9 +53,11 @@ export class Reconciler {
         const connection = registry.get(agentKeyOf(found));
         // While a hello is being answered here, a higher epoch may be this node's own.
         if (!connection || connection.epoch !== found.epoch || registry.isGreeting(connection.agentKey)) continue;
+        if (found.reason === 'deregistered') connection.deregistered();
+        // A lost connection may be resumed, whatever the epoch says meanwhile: its window ends it.
+        if (!connection.isLive) continue;
         if (found.reason === 'replaced') connection.happen('replaced');
         if (found.reason === 'presumed_dead') connection.socket.close(CLOSE_CODES.GOING_AWAY, 'connect again');
-        if (found.reason === 'deregistered') connection.deregistered();
       }
     }
   }

@@ -126,11 +126,12 @@ export class ToolCalls {
   }
 
   #find({ caller, payload, work }: ToolRequest): Promise<ToolTargets> {
-    const { tenant_id } = caller;
     // That of the work is known; one that only the caller names is looked for.
     const session_id = work?.session_id === undefined ? payload.session_id : undefined;
     const wanted = { tool: payload.tool, target: payload.target, session_id };
-    return this.#lookups.run(() => this.#options.db.tenant(tenant_id, (tx) => findToolTargets(tx, tenant_id, wanted)));
+    return this.#lookups.run(() =>
+      this.#options.db.tenant(caller.tenant_id, (tx) => findToolTargets(tx, caller, wanted)),
+    );
   }
 
   /** Those that are waiting for this very tool already come last, then those that are full; then the load counts, calls included. */

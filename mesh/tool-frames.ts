@@ -1,7 +1,7 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { LIMITS } from '../contracts/limits.js';
 import type { ToolDelivery, ToolResult } from '../contracts/tools.js';
 import { uuidOf } from '../runtime/ids.js';
+import { AnswerQueue } from './answer-queue.js';
 import type { Connection } from './connection.js';
 import { type AgentFrame, encodeFrame, errorFrame } from './frames.js';
 import type { InflightDispatch } from './inflight-dispatch.js';
@@ -17,21 +17,23 @@ type CallFrame = Extract<AgentFrame, { type: 'tool_call' }>;
 type ResultFrame = Extract<AgentFrame, { type: 'tool_result' }>;
 type ErrorFrame = Extract<AgentFrame, { type: 'error' }>;
 
-/** How often the socket of a slow caller is looked at again, in milliseconds. */
-const CONGESTION_POLL_MS = 25;
+/** The calls of one connection. */
+interface Traffic {
+  /** The agent's present one: a newer connection that resumes has the calls of the one before. */
+  connection: Connection;
+  /** What the agent waits for, by the frames of its calls. */
+  readonly open: Map<string, AbortController>;
+  /** What was given to the agent and has no answer yet. */
+  readonly given: Set<Hand>;
+  readonly answers: AnswerQueue;
+}
 
 /** The tool calls of connected agents: those that they make and those that they answer. */
 export class AgentTools {
   readonly #registry: Registry;
   readonly #inflight: InflightTable;
   readonly #calls: ToolCalls;
-  /** What each connection waits for, by the frames of its calls. */
-  readonly #open = new Map<Connection, Map<string, AbortController>>();
-  /** What was given to the agent of each connection and has no answer yet. */
-  readonly #given = new Map<Connection, Set<Hand>>();
-  /** The end of what goes out to a connection. */
-  readonly #outgoing = new WeakMap<Connection, Promise<void>>();
-  readonly #lost = new WeakSet<Connection>();
+  readonly #traffic = new WeakMap<Connection, Traffic>();
   readonly #works = new WeakMap<InflightDispatch, Work>();
 
   constructor(around: { registry: Registry; inflight: InflightTable; calls: ToolCalls }) {
@@ -48,17 +50,13 @@ export class AgentTools {
 
   /** Takes a call; its result goes out when it is there. */
   called(connection: Connection, frame: CallFrame): void {
-    const open = this.#open.get(connection) ?? new Map<string, AbortController>();
+    const { open, answers } = this.#trafficOf(connection);
     if (open.has(frame.id)) return; // a repeated frame: one result answers both
     const withdrawn = new AbortController();
-    this.#open.set(connection, open.set(frame.id, withdrawn));
+    open.set(frame.id, withdrawn);
     void this.#run(connection, frame, withdrawn.signal).then((result) => {
       open.delete(frame.id);
-      if (open.size === 0) this.#open.delete(connection);
-      this.#answer(
-        connection,
-        encodeFrame('tool_result', result, { reply_to: frame.id, traceparent: frame.traceparent }),
-      );
+      answers.push(encodeFrame('tool_result', result, { reply_to: frame.id, traceparent: frame.traceparent }));
     });
   }
 
@@ -76,7 +74,7 @@ export class AgentTools {
       hand.settle({ sent: true, result: failureOf(payload) });
       return true;
     }
-    const withdrawn = this.#open.get(connection)?.get(reply_to);
+    const withdrawn = this.#traffic.get(connection)?.open.get(reply_to);
     withdrawn?.abort();
     if (withdrawn) return true;
     if (!this.#calls.hands.endedLately(reply_to, connection.agentKey)) return false;
@@ -86,10 +84,31 @@ export class AgentTools {
 
   /** The socket is gone: its calls are withdrawn, and what its agent was answering has no answer. */
   socketLost(connection: Connection): void {
-    this.#lost.add(connection);
-    for (const withdrawn of this.#open.get(connection)?.values() ?? []) withdrawn.abort();
+    const traffic = this.#traffic.get(connection);
+    if (!traffic) return;
+    this.#traffic.delete(connection);
+    traffic.answers.clear();
+    for (const withdrawn of traffic.open.values()) withdrawn.abort();
     const result = refusal('AGENT_DISCONNECTED', 'The agent was lost while it answered the call.');
-    for (const hand of [...(this.#given.get(connection) ?? [])]) hand.settle({ sent: true, result });
+    for (const hand of [...traffic.given]) hand.settle({ sent: true, result });
+  }
+
+  /** The agent resumes while its socket before still stands: all calls go on by the newer one. */
+  takenOver(before: Connection, connection: Connection): void {
+    const traffic = this.#traffic.get(before);
+    if (!traffic) return;
+    this.#traffic.delete(before);
+    traffic.connection = connection;
+    this.#traffic.set(connection, traffic);
+  }
+
+  #trafficOf(connection: Connection): Traffic {
+    const known = this.#traffic.get(connection);
+    if (known) return known;
+    const answers = new AnswerQueue(() => traffic.connection.socket);
+    const traffic: Traffic = { connection, open: new Map(), given: new Set(), answers };
+    this.#traffic.set(connection, traffic);
+    return traffic;
   }
 
   async #run(connection: Connection, frame: CallFrame, signal: AbortSignal): Promise<ToolResult> {
@@ -132,11 +151,11 @@ export class AgentTools {
     if (connection.socket.isCongested || this.countOf(agentKey) >= LIMITS.toolCallsInHandPerAgent) return busy();
     if (signal.aborted) return unsent('CANCELED', 'The call was withdrawn.');
     const hand = this.#calls.hands.hold(call);
-    const given = this.#given.get(connection) ?? new Set();
-    this.#given.set(connection, given.add(hand));
+    const traffic = this.#trafficOf(connection);
+    traffic.given.add(hand);
     const frameId = uuidOf(call.call_id);
     const stop = (): void => {
-      connection.socket.send(errorFrame('CANCELED', 'The answer is not wanted any more.', frameId));
+      traffic.connection.socket.send(errorFrame('CANCELED', 'The answer is not wanted any more.', frameId));
       hand.settle({ sent: true, result: refusal('CANCELED', 'The call was withdrawn.') });
     };
     const late = setTimeout(stop, call.deadline_ms);
@@ -147,8 +166,7 @@ export class AgentTools {
       return await hand.done;
     } finally {
       clearTimeout(late);
-      given.delete(hand);
-      if (given.size === 0) this.#given.delete(connection);
+      traffic.given.delete(hand);
       signal.removeEventListener('abort', stop);
     }
   }
@@ -159,16 +177,6 @@ export class AgentTools {
       ? errorFrame('DISPATCH_ALREADY_TERMINAL', 'The call has ended.', frameId)
       : errorFrame('UNKNOWN_DISPATCH', 'This instance has no such call.', frameId);
     connection.socket.send(frame);
-  }
-
-  /** Sends one result after the other, each when the socket has room: many at once are no reason to call the caller slow. */
-  #answer(connection: Connection, frame: string): void {
-    const before = this.#outgoing.get(connection) ?? Promise.resolve();
-    const sending = before.then(async () => {
-      while (connection.socket.isCongested && !this.#lost.has(connection)) await delay(CONGESTION_POLL_MS);
-      connection.socket.send(frame);
-    });
-    this.#outgoing.set(connection, sending);
   }
 }
 

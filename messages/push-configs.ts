@@ -1,12 +1,13 @@
 import type { A2aVersion } from '../contracts/a2a.js';
-import type { Reader } from '../contracts/permissions.js';
+import { actsAs, type Reader } from '../contracts/permissions.js';
 import { PUSH_LIMITS, type PushNotificationConfig } from '../contracts/push.js';
+import { ownersOf } from '../db/own.js';
 import type { Db } from '../db/pool.js';
 import { lockForPush, type PushConfigRow, pushConfigsOf, putPushConfig, removePushConfig } from '../db/push.js';
 import { dropDeliveries } from '../db/push-deliveries.js';
 import { type Outbound, OutboundError } from '../runtime/outbound.js';
 import type { Secrets } from '../runtime/secrets.js';
-import { ownersOf, ownType, requireSender } from './own.js';
+import { requireSender } from './own.js';
 import { sealPushSecrets } from './push-secrets.js';
 import { RpcError } from './rpc-error.js';
 
@@ -107,7 +108,7 @@ export function createPushConfigs(means: {
   const read = async (caller: Reader, taskId: string): Promise<PushConfigRow[]> => {
     const { tenant_id } = caller;
     const rows = await db.tenant(tenant_id, async (tx) => {
-      if (ownType(caller) !== null) requireSender(caller, await ownersOf(tx, tenant_id, taskId));
+      if (actsAs(caller) !== null) requireSender(caller, await ownersOf(tx, tenant_id, taskId));
       return pushConfigsOf(tx, { tenant_id, message_id: taskId });
     });
     if (!rows) throw noTask();

@@ -1,8 +1,8 @@
 import type { MessageRecord } from '../contracts/messages.js';
-import { isOwnMessage, type Reader } from '../contracts/permissions.js';
+import { actsAs, isOwnMessage, type Reader } from '../contracts/permissions.js';
+import { ownMessages } from '../db/own.js';
 import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
-import { ownMessages, ownType } from './own.js';
 import { readable, readableRequest } from './readable.js';
 import type { InputRequestRow, MessageRow } from './rows.js';
 import { recordOf } from './task.js';
@@ -87,7 +87,7 @@ export function createMessageReads(db: Db) {
       const tenantId = reader.tenant_id;
       const filter = `tenant_id = $1 AND ($2::text IS NULL OR session_id = $2) AND ($3::text IS NULL OR state = $3)
         AND ${ownMessages('m', '$4')}`;
-      const values = [tenantId, query.session_id ?? null, query.state ?? null, ownType(reader)];
+      const values = [tenantId, query.session_id ?? null, query.state ?? null, actsAs(reader)];
       return db.tenant(tenantId, async (tx) => {
         const [total] = await tx.query<{ count: number }>(
           `SELECT count(*) AS count FROM messages m WHERE ${filter}`,

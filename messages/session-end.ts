@@ -1,10 +1,10 @@
 import type { Reader } from '../contracts/permissions.js';
 import { getAgent, recordCapacity } from '../db/agents.js';
 import { recordEvent } from '../db/events.js';
+import { isForeignSession } from '../db/own.js';
 import type { Tx } from '../db/pool.js';
 import { cancelSessionMessages } from './cancel.js';
 import type { MessageRef, SessionRef } from './core.js';
-import { isForeignSession } from './own.js';
 
 /** Writes `agent.capacity_changed` with the count as it is now (an explicit session joined or left). */
 export async function countAgain(tx: Tx, tenantId: string, instanceId: string): Promise<void> {

@@ -1,8 +1,8 @@
-import type { Reader } from '../contracts/permissions.js';
+import { actsAs, type Reader } from '../contracts/permissions.js';
 import type { SessionDetails, SessionSummary } from '../contracts/sessions.js';
+import { ownSessions } from '../db/own.js';
 import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
-import { ownSessions, ownType } from './own.js';
 import { agentsOf } from './session-agents.js';
 
 /** A session as it is read: `status` is `paused` while one of its messages waits for a human; turns and tokens are counted. */
@@ -61,7 +61,7 @@ export async function readSummary(tx: Tx, tenantId: string, sessionId: string): 
 /** One session with its metadata and agents (`/sessions/get_by_id`). @throws PlatformError NOT_FOUND */
 export async function readDetails(db: Db, reader: Reader, sessionId: string): Promise<SessionDetails> {
   return db.tenant(reader.tenant_id, async (tx) => {
-    const row = await readRow(tx, reader.tenant_id, sessionId, ownType(reader));
+    const row = await readRow(tx, reader.tenant_id, sessionId, actsAs(reader));
     const agents = await agentsOf(tx, row);
     return { ...summaryOf(row), metadata: row.metadata, agents };
   });
@@ -74,7 +74,7 @@ export async function listSessions(
   query: { page: number; page_size: number; status?: string },
 ): Promise<{ count: number; sessions: SessionSummary[] }> {
   const filter = `s.tenant_id = $1 AND ($2::text IS NULL OR ${STATUS} = $2) AND ${ownSessions('s', '$3')}`;
-  const values = [reader.tenant_id, query.status ?? null, ownType(reader)];
+  const values = [reader.tenant_id, query.status ?? null, actsAs(reader)];
   return db.tenant(reader.tenant_id, async (tx) => {
     const [total] = await tx.query<{ count: number }>(
       `SELECT count(*) AS count FROM sessions s WHERE ${filter}`,

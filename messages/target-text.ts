@@ -35,7 +35,7 @@ function skillsText(skills: Names): string {
 }
 
 /** Whom a message is for, in words: `an agent of the type writer with the skill translate`. */
-export function targetText({ instance_id, agent_type, skill_id }: TargetNames): string {
+function targetText({ instance_id, agent_type, skill_id }: TargetNames): string {
   const skill = skill_id === null ? '' : ` with the skill ${skill_id}`;
   if (instance_id !== null) return `the agent ${instance_id}`;
   return agent_type === null ? `an agent${skill}` : `an agent of the type ${agent_type}${skill}`;

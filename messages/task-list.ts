@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { Task } from '../contracts/a2a.js';
-import type { Reader } from '../contracts/permissions.js';
+import { actsAs, type Reader } from '../contracts/permissions.js';
+import { ownMessages } from '../db/own.js';
 import type { Db } from '../db/pool.js';
-import { ownMessages, ownType } from './own.js';
 import { findOwnMessage, openRequests } from './read.js';
 import { readable } from './readable.js';
 import { RpcError } from './rpc-error.js';
@@ -80,7 +80,7 @@ export async function listTasks(db: Db, reader: Reader, query: TaskQuery): Promi
   const place = query.pageToken === undefined ? null : readToken(query.pageToken);
   const tenantId = reader.tenant_id;
   const { contextId = null, status = null, statusTimestampAfter = null } = query;
-  const filter = [tenantId, contextId, status, statusTimestampAfter, ownType(reader)];
+  const filter = [tenantId, contextId, status, statusTimestampAfter, actsAs(reader)];
   return db.tenant(tenantId, async (tx) => {
     const [total] = await tx.query<{ count: number }>(
       `SELECT count(*) AS count FROM messages m WHERE ${FILTER}`,

@@ -28,7 +28,7 @@ export type TaskRow = Pick<
 >;
 
 /** The type of the agent that has a message; until one has it, and where none ever had, the type that it asks for. */
-export function agentTypeOf(row: Pick<MessageRow, 'agent_type' | 'want_agent_type'>): string | null {
+function agentTypeOf(row: Pick<MessageRow, 'agent_type' | 'want_agent_type'>): string | null {
   return row.agent_type ?? row.want_agent_type;
 }
 

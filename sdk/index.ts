@@ -14,6 +14,7 @@ export type {
   Failed,
   InputRequired,
   Output,
+  OutputSource,
   Question,
   TaskResolution,
   TaskResult,

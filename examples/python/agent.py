@@ -3,6 +3,8 @@
     pip install -r requirements.txt
     FLEET_BASE_URL=… FLEET_CLIENT_ID=… FLEET_CLIENT_SECRET=… FLEET_CA_FILE=… python agent.py
 
+The credential is one for agents: `npm start` writes it into `dev.json`, as `agent_client_id` and `agent_client_secret`.
+
 It counts: "count 3" is answered with "1 2 3", a chunk for each number, half a second apart ("count 3 every 10" milliseconds);
 anything else is said back. What docs/agents.md says of the wire is here in code.
 """

@@ -50,17 +50,28 @@ export interface Failed {
   retryable?: boolean;
 }
 
-/** What a handler returns. Text or parts: the whole answer. Nothing: what was streamed is the answer. */
+/**
+ * What a handler returns. Text or parts: the whole answer. Nothing, empty text or no parts: what was streamed is the answer, and the
+ * answer is empty where nothing was.
+ */
 export type TaskResult = string | Part[] | Completed | InputRequired | Failed | undefined;
 
 /** A piece of an answer. */
 export type Output = string | Part | Part[];
 
-/**
- * What a handler gives back: a result, or, from an async generator, pieces of the answer one by one and the result at its end.
- */
+/** Pieces of an answer one by one: an async generator, any other async iterable, or a web `ReadableStream`. */
+export type OutputSource<End = unknown> = AsyncIterable<Output, End> | OutputStream;
+
+/** What a `ReadableStream` has in every library of types. */
+export interface OutputStream {
+  getReader(): { read(): Promise<{ done: boolean; value?: Output | undefined }>; cancel(): Promise<void> };
+}
+
 // biome-ignore lint/suspicious/noConfusingVoidType: a handler without a return statement is one that streamed its answer
-export type Answer = TaskResult | Promise<TaskResult | void> | AsyncGenerator<Output, TaskResult | void, void>;
+type Given = TaskResult | void | OutputSource<TaskResult | void>;
+
+/** What a handler gives back: a result, or pieces of the answer one by one; what an async generator returns is the result. */
+export type Answer = Given | Promise<Given>;
 
 /** One message that this agent was given. */
 export interface AgentTask {
@@ -88,9 +99,10 @@ export interface AgentTask {
   /**
    * Sends a piece of the answer at once, or each piece of a source as it comes. Await it: it settles when the connection has room
    * for more.
-   * @throws Error when the whole answer grows over a frame's size (1 MiB), or 1 MiB waits unsent because nobody awaited
+   * A piece that cannot be sent fails the task.
+   * @throws Error for such a piece, when the whole answer grows over a frame's size (1 MiB), or 1 MiB waits unsent because nobody awaited
    */
-  stream(output: Output | AsyncIterable<Output>): Promise<void>;
+  stream(output: Output | OutputSource): Promise<void>;
   /** Says what is being done, up to 4,096 characters; not part of the answer. */
   status(text: string): Promise<void>;
   /** Calls a tool of another agent, or of the platform, as part of this task: it ends with it. */

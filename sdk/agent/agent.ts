@@ -109,7 +109,7 @@ export class Agent {
     const connected = new ConnectedAgent({
       registration: new Registration(api, profile),
       runTask,
-      tools: new ToolTraffic(toolHandlers),
+      tools: new ToolTraffic(toolHandlers, log),
       maxConcurrentSessions: profile.maxConcurrentSessions,
       handshakeTimeoutMs: this.#options.handshakeTimeoutMs,
       log,

@@ -1,7 +1,7 @@
 import type { AgentLog } from '../log.js';
 import type { ConnectionEvents } from './connection-events.js';
-import type { RunTask } from './dispatch-run.js';
 import type { Registration } from './registration.js';
+import type { RunTask } from './run-dispatch.js';
 import type { ToolTraffic } from './tool-traffic.js';
 import type { TroubleReporter } from './trouble-reporter.js';
 

@@ -1,14 +1,9 @@
 import type { DispatchPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
-import type { AgentTask, TaskResult } from './agent-task.js';
 import { type FrameSink, Outbox } from './outbox.js';
-import { type Outcome, outcomeOf, outcomeOfError } from './outcome.js';
-import { taskOf } from './task.js';
+import type { Outcome } from './outcome.js';
+import { type RunDeps, runDispatch } from './run-dispatch.js';
 import { type ChunkContent, TaskOutput } from './task-output.js';
-import type { ToolCaller } from './tool-caller.js';
-
-/** Runs the handler of a task to its end. */
-export type RunTask = (task: AgentTask) => Promise<TaskResult>;
 
 /** One dispatch: its handler, its chunks, and its outcome, which is held until the mesh has it. */
 export class DispatchRun {
@@ -50,13 +45,9 @@ export class DispatchRun {
   }
 
   /** Runs the handler to its end; never rejects. */
-  async handle(runTask: RunTask, tools: ToolCaller): Promise<void> {
-    try {
-      const task = taskOf(this.dispatch, this.#output, tools, this.#controller.signal);
-      this.#outcome = outcomeOf(await runTask(task), this.#output.artifact, this.dispatch);
-    } catch (error) {
-      this.#outcome = outcomeOfError(error);
-    }
+  async handle(deps: RunDeps): Promise<void> {
+    const work = { dispatch: this.dispatch, output: this.#output, signal: this.#controller.signal };
+    this.#outcome = await runDispatch(work, deps);
     clearTimeout(this.#deadline);
     this.flush();
   }

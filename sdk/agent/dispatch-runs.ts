@@ -1,10 +1,11 @@
 import type { DispatchPayload, FrameEnvelope, HelloPayload, WelcomePayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { AgentLog } from '../log.js';
-import { DispatchRun, type RunTask } from './dispatch-run.js';
+import { DispatchRun } from './dispatch-run.js';
 import { readDispatch } from './frames.js';
 import type { MeshConnection } from './mesh-connection.js';
 import type { FrameSink } from './outbox.js';
+import type { RunDeps, RunTask } from './run-dispatch.js';
 import type { ToolCaller } from './tool-caller.js';
 
 /** Answers that were sent but perhaps not received are held for the resume window; at most this many. */
@@ -12,9 +13,7 @@ const ANSWERED_MAX = 64;
 
 /** All dispatches of an agent, over its connections. */
 export class DispatchRuns {
-  readonly #runTask: RunTask;
-  readonly #tools: ToolCaller;
-  readonly #log: AgentLog;
+  readonly #deps: RunDeps;
   readonly #running = new Map<string, DispatchRun>();
   /** Handlers that have ended; kept because the connection may break before the mesh has the outcome. */
   readonly #answered = new Map<string, DispatchRun>();
@@ -25,9 +24,7 @@ export class DispatchRuns {
 
   /** @param tools the way of the tool calls that handlers make */
   constructor(runTask: RunTask, tools: ToolCaller, log: AgentLog) {
-    this.#runTask = runTask;
-    this.#tools = tools;
-    this.#log = log;
+    this.#deps = { runTask, tools, log };
   }
 
   /** Different sessions that are being worked for. */
@@ -77,7 +74,7 @@ export class DispatchRuns {
     this.#settle();
     const run = this.#running.get(frameId);
     if (!run) return;
-    this.#log.info({ dispatch_id: run.dispatch.dispatch_id, code }, 'dispatch ended by the mesh');
+    this.#deps.log.info({ dispatch_id: run.dispatch.dispatch_id, code }, 'dispatch ended by the mesh');
     this.#remove(run);
     run.abort(code);
   }
@@ -105,7 +102,7 @@ export class DispatchRuns {
     const run = new DispatchRun(frameId, dispatch, sink);
     this.#running.set(frameId, run);
     sink.send('dispatch_ack', { accepted_at: new Date().toISOString() }, frameId);
-    void run.handle(this.#runTask, this.#tools).then(() => {
+    void run.handle(this.#deps).then(() => {
       if (!this.#running.has(frameId)) return;
       this.#answered.set(frameId, run);
       this.#remove(run);

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import type { Skills } from '../../contracts/agents.js';
-import type { AgentTask, Answer, Output, TaskResult } from './agent-task.js';
+import type { AgentTask, Answer, Failed, Output, OutputSource } from './agent-task.js';
+import { isSource, piecesOf } from './output-source.js';
+import type { HandlerRun } from './run-dispatch.js';
 
 /** Answers a message. What it throws becomes `HANDLER_ERROR`. */
 export type MessageHandler = (task: AgentTask) => Answer;
@@ -43,35 +45,37 @@ export class Handlers {
     });
   }
 
-  /** Runs the handler of a task to its end; pieces of a generator are streamed. */
-  async run(task: AgentTask): Promise<TaskResult> {
-    const runner = task.skillId === undefined ? this.#onMessage : (this.#bySkill.get(task.skillId) ?? this.#onMessage);
-    if (!runner) return { state: 'failed', code: 'INVALID_DISPATCH', message: nobodyFor(task) };
-    const answer = await runner(task);
-    const result = isGenerator(answer) ? await pour(answer, task) : answer;
-    return result as TaskResult;
+  /** Runs the handler of a task to its end; the pieces of a source are streamed. */
+  run(task: AgentTask): HandlerRun {
+    const ofSkill = task.skillId === undefined ? undefined : this.#bySkill.get(task.skillId);
+    const runner = ofSkill ?? this.#onMessage ?? (() => nobodyFor(task));
+    return { handler: ofSkill ? `skill ${task.skillId}` : 'onMessage', result: resultOf(runner, task) };
   }
 }
 
-function nobodyFor({ skillId }: AgentTask): string {
-  return skillId === undefined ? 'this agent takes no messages without a skill' : `this agent has no skill ${skillId}`;
+async function resultOf(runner: Runner, task: AgentTask): Promise<unknown> {
+  const answer = await runner(task);
+  return isSource(answer) ? pour(answer, task) : answer;
+}
+
+function nobodyFor({ skillId }: AgentTask): Failed {
+  const message =
+    skillId === undefined ? 'this agent takes no messages without a skill' : `this agent has no skill ${skillId}`;
+  return { state: 'failed', code: 'INVALID_DISPATCH', message };
 }
 
 function inputOf(task: AgentTask): unknown {
   return task.args ?? task.parts.find((part) => part.kind === 'data')?.data ?? {};
 }
 
-function isGenerator(answer: unknown): answer is AsyncGenerator<Output, TaskResult, void> {
-  return typeof answer === 'object' && answer !== null && Symbol.asyncIterator in answer;
-}
-
-/** Streams what a generator yields. When the task is aborted the generator ends too, at its next `yield`. */
-async function pour(pieces: AsyncGenerator<Output, TaskResult, void>, task: AgentTask): Promise<TaskResult> {
+/** Streams what a source gives. When the task is aborted the source is ended too, a generator at its next `yield`. */
+async function pour(source: OutputSource, task: AgentTask): Promise<unknown> {
+  const pieces = piecesOf(source)[Symbol.asyncIterator]();
   let giveUp: (reason: unknown) => void = () => undefined;
   const onAbort = () => giveUp(task.signal.reason);
   task.signal.addEventListener('abort', onAbort, { once: true });
   const next = () =>
-    new Promise<IteratorResult<Output, TaskResult>>((resolve, reject) => {
+    new Promise<IteratorResult<Output, unknown>>((resolve, reject) => {
       giveUp = reject;
       pieces.next().then(resolve, reject);
     });
@@ -82,7 +86,7 @@ async function pour(pieces: AsyncGenerator<Output, TaskResult, void>, task: Agen
       await task.stream(step.value);
     }
   } catch (error) {
-    void pieces.return(undefined).catch(() => undefined); // its clean-up; the failure itself is told below
+    void pieces.return?.(undefined).catch(() => undefined); // its clean-up; the failure itself is told below
     throw error;
   } finally {
     task.signal.removeEventListener('abort', onAbort);

@@ -1,4 +1,5 @@
 import type { ToolResult } from '../../contracts/tools.js';
+import { errorText, isErrorCode, UnsendableError } from './sendable.js';
 
 /** A tool call that failed. Thrown by `callTool`; thrown by a tool's handler it decides what the caller is told. */
 export class ToolError extends Error {
@@ -25,9 +26,15 @@ export function unwrapped(answer: ToolResult): unknown {
   throw new ToolError(code, message || code, { retryable, ...(policy_id !== undefined && { policyId: policy_id }) });
 }
 
-/** What a caller is told of what a tool's handler threw. */
-export function failureOf(error: unknown): ToolResult {
-  const code = error instanceof ToolError ? error.code : 'HANDLER_ERROR';
-  const message = (error instanceof Error ? error.message : String(error)).slice(0, 4_096);
-  return { ok: false, error: { code, message, retryable: error instanceof ToolError && error.retryable } };
+/**
+ * What a caller is told of what a tool's handler threw.
+ * @param handler as errors name it
+ */
+export function failureOf(error: unknown, handler = 'a tool'): ToolResult {
+  const { code, retryable } = error instanceof ToolError ? error : { code: 'HANDLER_ERROR', retryable: false };
+  const message = error instanceof UnsendableError ? `${handler}: ${error.message}` : errorText(error);
+  if (isErrorCode(code)) return { ok: false, error: { code, message, retryable: retryable === true } };
+  return failureOf(
+    new Error(`${handler}: the code of a ToolError has 1 to 64 characters. The failure itself: ${message}`),
+  );
 }

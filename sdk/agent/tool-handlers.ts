@@ -2,6 +2,9 @@ import { z } from 'zod';
 import type { Tools } from '../../contracts/agents.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { ToolDelivery, ToolResult } from '../../contracts/tools.js';
+import type { AgentLog } from '../log.js';
+import { logFailure } from './run-dispatch.js';
+import { type Field, sendable } from './sendable.js';
 import { type CallTool, callToolBy, type ToolCaller } from './tool-caller.js';
 import { failureOf, ToolError } from './tool-error.js';
 
@@ -30,6 +33,24 @@ export type ToolHandler<Args> = (args: Args, call: ToolCall) => unknown;
 
 type Runner = (args: unknown, call: ToolCall) => unknown;
 
+/** What answering a call takes. */
+export interface ToolCallDeps {
+  /** W3C trace context; empty where the call had none. */
+  traceparent: string;
+  signal: AbortSignal;
+  /** The way of the calls that the handler makes itself. */
+  tools: ToolCaller;
+  log: AgentLog;
+}
+
+const RESULT: Field = {
+  name: 'the result',
+  schema: z.unknown(),
+  depth: 3,
+  maxBytes: LIMITS.toolResultBytes,
+  remedy: 'return what JSON can say, or nothing',
+};
+
 /** The tools of an agent. */
 export class ToolHandlers {
   /** As registrations and `hello` tell of them. */
@@ -49,21 +70,22 @@ export class ToolHandlers {
   }
 
   /** Answers one call; never rejects. */
-  async run(delivery: ToolDelivery, traceparent: string, signal: AbortSignal, caller: ToolCaller): Promise<ToolResult> {
+  async run(delivery: ToolDelivery, deps: ToolCallDeps): Promise<ToolResult> {
     const runner = this.#byName.get(delivery.tool);
     if (!runner) return failureOf(new ToolError('TOOL_NOT_FOUND', 'this agent has no such tool'));
+    const handler = `tool ${delivery.tool}`;
     try {
-      const result = (await runner(delivery.arguments, toolCallOf(delivery, traceparent, signal, caller))) ?? null;
-      const bytes = Buffer.byteLength(JSON.stringify(result));
-      if (bytes <= LIMITS.toolResultBytes) return { ok: true, result };
-      return failureOf(new Error(`the result has ${bytes} bytes, at most ${LIMITS.toolResultBytes} are taken`));
+      const result = await runner(delivery.arguments, toolCallOf(delivery, deps));
+      return { ok: true, result: sendable(result ?? null, RESULT) };
     } catch (error) {
-      return failureOf(error);
+      const isMeant = error instanceof ToolError || deps.signal.aborted;
+      if (!isMeant) logFailure(deps.log, { handler, dispatch_id: delivery.dispatch_id }, error);
+      return failureOf(error, handler);
     }
   }
 }
 
-function toolCallOf(delivery: ToolDelivery, traceparent: string, signal: AbortSignal, caller: ToolCaller): ToolCall {
+function toolCallOf(delivery: ToolDelivery, { traceparent, signal, tools }: ToolCallDeps): ToolCall {
   const { tool, dispatch_id: callId, session_id, deadline_ms, idempotency_key, caller: by } = delivery;
   return {
     tool,
@@ -74,6 +96,6 @@ function toolCallOf(delivery: ToolDelivery, traceparent: string, signal: AbortSi
     deadlineMs: deadline_ms,
     traceparent,
     signal,
-    callTool: callToolBy(caller, { dispatchId: callId, traceparent, signal }),
+    callTool: callToolBy(tools, { dispatchId: callId, traceparent, signal }),
   };
 }

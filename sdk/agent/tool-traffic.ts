@@ -1,6 +1,7 @@
 import type { FrameEnvelope } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { type ToolCallPayload, ToolResult } from '../../contracts/tools.js';
+import type { AgentLog } from '../log.js';
 import { frameId, readToolDelivery, traceparentOf } from './frames.js';
 import type { MeshConnection } from './mesh-connection.js';
 import type { ToolCaller } from './tool-caller.js';
@@ -14,6 +15,7 @@ const BUSY = new ToolError('AGENT_BUSY', 'no more calls now', { retryable: true 
 /** The tool calls of a connected agent, those that it makes and those that it answers. They end with their connection. */
 export class ToolTraffic implements ToolCaller {
   readonly #handlers: ToolHandlers;
+  readonly #log: AgentLog;
   /** Calls that are being answered, by their frame. */
   readonly #running = new Map<string, AbortController>();
   /** Calls that wait for a result, by their frame. */
@@ -22,8 +24,9 @@ export class ToolTraffic implements ToolCaller {
   #idle: (() => void)[] = [];
   #quiet: (() => void)[] = [];
 
-  constructor(handlers: ToolHandlers) {
+  constructor(handlers: ToolHandlers, log: AgentLog) {
     this.#handlers = handlers;
+    this.#log = log;
   }
 
   /** Takes a connection, or null when it is lost: what was under way on the last one is over. */
@@ -80,7 +83,8 @@ export class ToolTraffic implements ToolCaller {
     }
     const run = new AbortController();
     this.#running.set(frame.id, run);
-    void this.#handlers.run(delivery, traceparentOf(frame), run.signal, this).then((result) => {
+    const deps = { traceparent: traceparentOf(frame), signal: run.signal, tools: this, log: this.#log };
+    void this.#handlers.run(delivery, deps).then((result) => {
       if (this.#running.get(frame.id) !== run) return;
       this.#running.delete(frame.id);
       answer(result);

@@ -147,7 +147,7 @@ export const COMMANDS: Record<string, Command> = {
   },
   'credentials create': {
     usage: '--tenant ID --name N --scopes read,admin [--agent-types a,b] [--expires-at T]',
-    summary: 'make a credential; its secret is shown once',
+    summary: "make a credential; its secret is shown once; --agent-types '*': any type",
     argument: false,
     options: ['tenant', 'name', 'scopes', 'agent-types', 'expires-at'],
     run: create,

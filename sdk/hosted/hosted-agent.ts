@@ -4,8 +4,8 @@ import { type AddressInfo, Server as NetServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { HeartbeatPayload } from '../../contracts/agents.js';
 import { LIMITS } from '../../contracts/limits.js';
-import type { RunTask } from '../agent/dispatch-run.js';
 import type { AgentProfile } from '../agent/profile.js';
+import type { RunTask } from '../agent/run-dispatch.js';
 import type { ToolCaller } from '../agent/tool-caller.js';
 import type { ToolHandlers } from '../agent/tool-handlers.js';
 import type { TroubleReporter } from '../agent/trouble-reporter.js';
@@ -62,7 +62,7 @@ export class HostedAgent {
     this.#parts = parts;
     this.#options = options;
     this.tools = new PostedToolCalls(parts.api, () => this.instanceId);
-    this.#tasks = new HostedTasks({ runTask: parts.runTask, toolHandlers: parts.toolHandlers, tools: this.tools });
+    this.#tasks = new HostedTasks({ ...parts, tools: this.tools });
     this.#verifier = new TokenVerifier(parts.api.ca, parts.log);
     this.#server = createHostedServer({
       card: () => parts.profile.card(this.#publicUrl),

@@ -2,20 +2,15 @@ import type { Task } from '../../contracts/a2a.js';
 import type { DispatchPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { ToolDelivery } from '../../contracts/tools.js';
-import type { RunTask } from '../agent/dispatch-run.js';
 import { readToolDelivery } from '../agent/frames.js';
-import { type Outcome, outcomeOf, outcomeOfError } from '../agent/outcome.js';
-import { taskOf } from '../agent/task.js';
+import { type Outcome, outcomeOfError } from '../agent/outcome.js';
+import { type HandlerRun, type RunDeps, runDispatch } from '../agent/run-dispatch.js';
 import { type ChunkContent, TaskOutput } from '../agent/task-output.js';
-import type { ToolCaller } from '../agent/tool-caller.js';
 import type { ToolHandlers } from '../agent/tool-handlers.js';
 
 /** What runs tasks and tool calls. */
-export interface HostedWork {
-  runTask: RunTask;
+export interface HostedWork extends RunDeps {
   toolHandlers: ToolHandlers;
-  /** The way of the tool calls that handlers make. */
-  tools: ToolCaller;
 }
 
 /** Takes a chunk; settles when there is room for the next. */
@@ -66,16 +61,15 @@ export class HostedTask {
     return this.#outcome ? taskOfOutcome(this.#outcome, this.dispatch) : taskIn('working', this.dispatch);
   }
 
-  async #run({ runTask, toolHandlers, tools }: HostedWork): Promise<Outcome> {
+  async #run(deps: HostedWork): Promise<Outcome> {
     const { signal } = this.#controller;
     const inTimeMs = Math.min(this.dispatch.deadline_ms, LIMITS.deadlineMsMax);
     const deadline = setTimeout(() => this.abort('DEADLINE_EXCEEDED'), inTimeMs);
     const call = toolCallIn(this.dispatch);
+    const runTask = call ? () => this.#answerCall(call, deps) : deps.runTask;
+    const run = runDispatch({ dispatch: this.dispatch, output: this.#output, signal }, { ...deps, runTask });
     try {
-      const work = call
-        ? this.#answerCall(call, toolHandlers, tools)
-        : runTask(taskOf(this.dispatch, this.#output, tools, signal));
-      this.#outcome = outcomeOf(await unlessAborted(work, signal), this.#output.artifact, this.dispatch);
+      this.#outcome = await unlessAborted(run, signal);
     } catch (error) {
       this.#outcome = outcomeOfError(error);
     }
@@ -84,10 +78,10 @@ export class HostedTask {
   }
 
   /** A tool's result is one data part, as the platform reads it. */
-  async #answerCall(call: ToolDelivery, handlers: ToolHandlers, tools: ToolCaller) {
+  #answerCall(call: ToolDelivery, { toolHandlers, tools, log }: HostedWork): HandlerRun {
     const { traceparent } = this.dispatch.session_context.propagation_headers;
-    const data = await handlers.run(call, traceparent, this.#controller.signal, tools);
-    return [{ kind: 'data' as const, data }];
+    const answer = toolHandlers.run(call, { traceparent, signal: this.#controller.signal, tools, log });
+    return { handler: `tool ${call.tool}`, result: answer.then((data) => [{ kind: 'data', data }]) };
   }
 
   async #tell(content: ChunkContent): Promise<void> {

@@ -238,3 +238,132 @@ describe('every operation with every kind of token', () => {
     expect(found).toEqual(expected);
   });
 });
+
+describe('what an agent may do', () => {
+  /** A call of `/send` with this token. */
+  async function call(
+    token: string,
+    method: string,
+    given: object,
+  ): Promise<{ status: number; text: string; body: RpcBody }> {
+    const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` };
+    const body = JSON.stringify(rpc(method, given));
+    const response = await fetch(new URL('/send', api.baseUrl), { method: 'POST', headers, body });
+    const text = await response.text();
+    return { status: response.status, text, body: JSON.parse(text) as RpcBody };
+  }
+  type RpcBody = { result?: { id: string; contextId: string }; error?: { code: number; data?: { code: string } } };
+  const own = (kind: string) => tokens[kind] as string;
+  const post = (token: string, path: string, body: object) =>
+    api.client.raw(path, JSON.stringify(body), {
+      'content-type': 'application/json',
+      authorization: `Bearer ${token}`,
+    });
+
+  test('what it sent is its own: it reads, follows and cancels it, and sets its push notifications', async () => {
+    const painter = own('foreign read');
+    const sent = (await call(painter, 'message/send', params())).body.result;
+    if (!sent) throw new Error('nothing was sent');
+    await answerMessage(api, sent.id, ASKS);
+    const { id, contextId: session_id } = sent;
+    expect((await post(painter, '/messages/get_by_id', { message_id: id })).body).toMatchObject({
+      message: { message_id: id, role: 'agent', agent_type: 'worker' },
+    });
+    expect((await post(painter, '/messages/get', { session_id })).body).toMatchObject({ count: 1 });
+    expect((await post(painter, '/sessions/get_by_id', { session_id })).status).toBe(200);
+    const config = { taskId: id, pushNotificationConfig: pushConfig };
+    expect((await call(painter, 'tasks/pushNotificationConfig/set', config)).body).toHaveProperty('result');
+    expect((await call(painter, 'tasks/pushNotificationConfig/list', { id })).body).toHaveProperty('result');
+    expect((await call(painter, 'message/send', params('yes', { taskId: id }))).status).toBe(403);
+    expect((await post(painter, `/messages/${id}/resolve`, { resolution: 'confirmed' })).status).toBe(403);
+    expect((await post(painter, '/messages/cancel', { message_id: id })).status).toBe(200);
+  });
+
+  test('it sends into a session of its own, or one that it names, and into no other', async () => {
+    const painter = own('foreign read');
+    const { session_id } = await asked();
+    const elsewhere = await call(painter, 'message/send', params('hi', { contextId: session_id }));
+    expect(elsewhere.body.error).toMatchObject({ code: -32602, data: { code: 'NOT_FOUND' } });
+    const contextId = `named-${randomUUID()}`;
+    const named = await Promise.all([1, 2].map(() => call(painter, 'message/send', params('hi', { contextId }))));
+    expect(named.map(({ body }) => body.result?.contextId)).toEqual([contextId, contextId]);
+    const taken = await call(own('own read'), 'message/send', params('hi', { contextId: session_id }));
+    expect(taken.body.result?.contextId).toBe(session_id);
+    await api.client.send('hi', { contextId: 'of-the-tenant', blocking: false });
+    const foreign = await call(painter, 'message/send', params('hi', { contextId: 'of-the-tenant' }));
+    expect(foreign.body.error).toMatchObject({ code: -32602, data: { code: 'NOT_FOUND' } });
+  });
+
+  test("agents that share a credential do not get each other's tasks by their messageId", async () => {
+    const shared = await api.credentialOf(api.tenantId, ['read'], ['*']);
+    const tokenFor = async (agent_type: string) => {
+      const answer = await api.client.raw('/auth/get_token', JSON.stringify({ ...shared, agent_type }), {
+        'content-type': 'application/json',
+      });
+      return GetTokenResponse.parse(answer.body).token;
+    };
+    const message = params('once', { messageId: 'shared-1' });
+    const first = (await call(await tokenFor('baker'), 'message/send', message)).body.result?.id;
+    expect((await call(await tokenFor('baker'), 'message/send', message)).body.result?.id).toBe(first);
+    const other = await call(await tokenFor('butcher'), 'message/send', message);
+    expect(other.body.error?.data?.code).toBe('IDEMPOTENCY_MISMATCH');
+    expect(other.text).not.toContain(first);
+  });
+
+  test('it names no session of another in a tool call', async () => {
+    const { session_id } = await asked();
+    const calling = { tool: 'look_up', target: { agent_type: 'worker' }, session_id };
+    expect((await post(own('foreign read'), '/tools/call', calling)).body).toMatchObject({
+      error: { code: 'NOT_FOUND' },
+    });
+    const codeOf = ({ body }: { body: unknown }) => (body as { error: { code: string } }).error.code;
+    expect(codeOf(await post(own('own read'), '/tools/call', calling))).toBe('TOOL_NOT_FOUND');
+  });
+
+  test('with the scope full it is of its own type all the same', async () => {
+    const { instance_id } = await registered();
+    const painter = own('foreign full');
+    const taking = { instance_id, agent_type: 'painter' };
+    expect((await post(painter, '/agents/register', taking)).status).toBe(403);
+    expect((await post(painter, '/agents/register', { agent_type: 'worker' })).status).toBe(403);
+    expect((await post(painter, '/tools/call', { tool: 'fleet.get_agents', instance_id })).status).toBe(404);
+  });
+});
+
+describe('the credential that an instance was registered with', () => {
+  /** A message that an instance of this credential asks about, and the credential's token that acts for the tenant. */
+  async function askedBy(scopes: Scope[]): Promise<{ id: string; token: string }> {
+    const credential = await api.credentialOf(api.tenantId, scopes, ['worker']);
+    const tokenAs = async (agent_type: string) => {
+      const answer = await api.client.raw('/auth/get_token', JSON.stringify({ ...credential, agent_type }), {
+        'content-type': 'application/json',
+      });
+      return GetTokenResponse.parse(answer.body).token;
+    };
+    const instance_id = `asker-${++names}`;
+    const registration = JSON.stringify({ instance_id, agent_type: 'worker' });
+    const headers = { 'content-type': 'application/json', authorization: `Bearer ${await tokenAs('worker')}` };
+    expect((await api.client.raw('/agents/register', registration, headers)).status).toBe(200);
+    await api.database.query(
+      "UPDATE agents SET status = 'available', mesh_id = 'mesh_test', connection_epoch = 1 WHERE instance_id = $1",
+      [instance_id],
+    );
+    const task = await api.client.send('hi', { metadata: { instance_id }, blocking: false });
+    await answerMessage(api, task.id, ASKS);
+    return { id: task.id, token: await tokenAs('credential') };
+  }
+
+  test.each([
+    [['admin'], 403],
+    [['full'], 200],
+  ] as const)('with %j answers its questions: %i', async (scopes, status) => {
+    for (const way of ['resolve', 'follow-up']) {
+      const { id, token } = await askedBy([...scopes]);
+      const answer =
+        way === 'resolve' ? { resolution: 'confirmed' } : rpc('message/send', params('yes', { taskId: id }));
+      const path = way === 'resolve' ? `/messages/${id}/resolve` : '/send';
+      const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` };
+      expect((await api.client.raw(path, JSON.stringify(answer), headers)).status).toBe(status);
+    }
+  });
+});

@@ -44,6 +44,7 @@ beforeAll(async () => {
   const { base_url: url, client_id: clientId, client_secret: clientSecret } = shared.platform.devJson();
   client = new FleetClient({ url, clientId, clientSecret });
   start();
+  await until(async () => (await client.post('/agents/get', { agent_type: 'python-counter' })).count === 1);
 }, 240_000);
 
 afterAll(async () => {
@@ -61,8 +62,8 @@ function spawnAgent(env: Record<string, string>, onText: (text: string) => void)
 }
 
 function start(): void {
-  const { base_url, client_id, client_secret, ca_file } = shared.platform.devJson();
-  const credential = { FLEET_CLIENT_ID: client_id, FLEET_CLIENT_SECRET: client_secret };
+  const { base_url, agent_client_id, agent_client_secret, ca_file } = shared.platform.devJson();
+  const credential = { FLEET_CLIENT_ID: agent_client_id, FLEET_CLIENT_SECRET: agent_client_secret };
   agent = spawnAgent({ FLEET_BASE_URL: base_url, ...credential, FLEET_CA_FILE: ca_file }, (text) => (said += text));
 }
 

@@ -135,6 +135,23 @@ describe('the handshake', () => {
     expect(answer).toMatchObject({ status: 403, code: 'forbidden' });
   });
 
+  it('takes a token of the type, and has nothing for one of another type, whatever its scope', async () => {
+    const node = await bench.node();
+    await bench.register('mine');
+    const tokenOf = (agent_type: string, scope: 'read' | 'full') => {
+      const claims = { tenant_id: bench.tenantId, agent_type, scopes: [scope], sub: 'x' };
+      return bench.tokens.issueAccessToken({ ...claims, credential_id: bench.credentialId }, 60);
+    };
+    const foreign = { path: path('mine'), headers: bearer(await tokenOf('painter', 'full')) };
+    expect(await upgrade(node, foreign)).toMatchObject({ status: 404, code: 'INSTANCE_NOT_FOUND' });
+    const ws = new WebSocket(`wss://127.0.0.1:${node.port}${path('mine')}`, ['service.v1'], {
+      headers: bearer(await tokenOf('worker', 'read')),
+      rejectUnauthorized: false,
+    });
+    onTestFinished(() => ws.terminate());
+    await new Promise((resolve, reject) => ws.once('open', resolve).once('error', reject));
+  });
+
   it('answers 503 while the node drains', async () => {
     const node = await bench.node();
     await bench.register('mine');

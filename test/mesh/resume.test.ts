@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { dispatched } from '../setup/agent.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
+import { RowLock } from '../setup/row-lock.js';
 import { until } from '../setup/until.js';
 import { errorOf, receive } from './bench-agent.js';
 import { MeshBench } from './mesh-bench.js';
@@ -151,6 +152,59 @@ describe('an agent that lost its socket', () => {
       expect(row).toEqual({ state: 'failed', error_code: 'AGENT_DISCONNECTED' });
       expect(await end).toMatchObject(closed);
     }
+  });
+
+  it('resumes with its token once more when it has not heard of the next one, and no longer when it has', async () => {
+    const node = await bench.node();
+    const { agent, welcome } = await node.join('a');
+    const { resume_token } = welcome;
+    const { ref, end } = await node.send(agent);
+    agent.kill();
+    for (let lost = 0; lost < 3; lost += 1) {
+      // The welcome goes out, and dies with the socket: the agent says nothing that shows that it came.
+      const { agent: deaf, welcome: unread } = await node.join('a', { resume_token });
+      expect(unread.resumed).toBe(true);
+      deaf.kill();
+      await until(() => node.server.stats().suspended === 1);
+    }
+    const back = await node.join('a', { resume_token });
+    expect(back.welcome.resumed).toBe(true);
+    (await receive(back.agent, ref)).result('hi');
+    await end;
+    expect((await bench.message(ref)).state).toBe('completed');
+    back.agent.kill();
+    expect((await node.join('a', { resume_token })).welcome.resumed).toBe(false);
+  });
+
+  it('resumes although the socket that it came back with was lost before its welcome', async () => {
+    const node = await bench.node();
+    await bench.register('b');
+    const { agent: other } = await node.join('b');
+    const { agent, welcome } = await node.join('a');
+    const { resume_token } = welcome;
+    const { ref, end } = await node.send(agent, 'hello', { instance_id: 'a' });
+    agent.kill();
+    await until(async () => (await bench.agent('a')).status === 'offline');
+    const lock = await RowLock.on(database.url, 'SELECT 1 FROM agents WHERE tenant_id = $1 AND instance_id = $2', [
+      bench.tenantId,
+      'a',
+    ]);
+    const lost = await node.socket('a');
+    lost.send('hello', { instance_id: 'a', resume_token });
+    await until(async () => (await lock.waiters()) === 1);
+    lost.kill();
+    for (let round = 0; round < 10; round += 1) {
+      other.send('ping', {});
+      await other.nextOfType('pong'); // by then the node has seen the end of that socket
+    }
+    await lock.release();
+    await until(async () => (await bench.agent('a')).connection_epoch === 2);
+    await until(async () => (await bench.agent('a')).mesh_id === null);
+    const back = await node.join('a', { resume_token });
+    expect(back.welcome).toMatchObject({ resumed: true, replayed_dispatches: [ref.dispatch_id] });
+    (await receive(back.agent, ref)).result('hi');
+    await end;
+    expect((await bench.message(ref)).state).toBe('completed');
   });
 
   it('starts clean on another node, and the first node lets go', async () => {

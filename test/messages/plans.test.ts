@@ -8,6 +8,7 @@ import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
+import { waitingMessages } from '../setup/waiting-messages.js';
 
 const MESSAGES = 400;
 /** Rows that T1 and T2 of one message may read together by one index; a scan of its tenant would read hundreds. */
@@ -58,7 +59,7 @@ async function rowsOf(metadata: { agent_type?: string }): Promise<Record<string,
     const row = await acceptInOne(
       db,
       draft,
-      { in_flight: 100, waiting: 100, too_many_wait: false },
+      { in_flight: 100, waiting: 0, too_many_wait: false },
       { dispatch_id, mesh_id: 'mesh_1' },
     );
     expect(row.verdict).toBe('dispatched');
@@ -77,6 +78,11 @@ test('plans that were made on an empty database look at a few rows of a full one
   expect(scanned(await rowsOf({}))).toEqual([]);
 });
 
+test('messages that wait for input are not read with each message', async () => {
+  await waitingMessages(database, TENANT, 5_000);
+  expect(scanned(await rowsOf({ agent_type: 'worker' }))).toEqual([]);
+});
+
 test('the agent of a type is found without a look at those of others', async () => {
   await database.query(
     `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, status, mesh_id, connection_epoch, max_concurrent_sessions)
@@ -84,4 +90,9 @@ test('the agent of a type is found without a look at those of others', async () 
     [TENANT],
   );
   expect(scanned(await rowsOf({ agent_type: 'worker' }))).toEqual([]);
+});
+
+test('the type of a message that names none is found without a look at the agents of others', async () => {
+  await database.query("UPDATE tenants SET default_agent_type = 'worker' WHERE tenant_id = $1", [TENANT]);
+  expect(scanned(await rowsOf({}))).toEqual([]);
 });

@@ -50,6 +50,18 @@ async function eventTypes(tenantId: unknown): Promise<string[]> {
   return rows.map(({ event_type }) => event_type);
 }
 
+test('the default type of a tenant is set and taken away', async () => {
+  const { tenant_id } = await json('tenants', 'create', 'default type');
+  const update = (type: string) => json('tenants', 'update', String(tenant_id), '--default-agent-type', type);
+  expect(await update('writer')).toEqual({ tenant_id, default_agent_type: 'writer' });
+  const listed = (await json('tenants', 'list')).tenants as Record<string, unknown>[];
+  expect(listed.find((tenant) => tenant.tenant_id === tenant_id)).toMatchObject({ default_agent_type: 'writer' });
+  expect(await update('none')).toEqual({ tenant_id, default_agent_type: null });
+  expect((await fleet(['tenants', 'update', 'ten_unknown', '--default-agent-type', 'a'])).code).toBe(1);
+  expect((await fleet(['tenants', 'update', String(tenant_id), '--default-agent-type', 'a b'])).code).toBe(1);
+  expect((await fleet(['tenants', 'update', String(tenant_id)])).code).toBe(1);
+});
+
 test('a tenant and a credential are made, used and ended', async () => {
   const tenant = await json('tenants', 'create', 'Acme & Söhne');
   expect(tenant).toEqual({ tenant_id: expect.stringMatching(/^ten_/), name: 'Acme & Söhne' });

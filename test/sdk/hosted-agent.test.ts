@@ -214,6 +214,40 @@ test('a handler that throws, and one that is out of time, end as failed tasks', 
   expect(late.result.status).toMatchObject({ state: 'failed', message: { parts: [{ text: 'DEADLINE_EXCEEDED' }] } });
 });
 
+test('an answer or a tool result that cannot be sent fails its task, and says why', async () => {
+  const { ask, post } = await serving((agent) =>
+    agent
+      .onMessage((task) => (task.text === 'number' ? 7 : '') as never)
+      .skill('story', async function* () {
+        yield 'begun';
+        yield { type: 'text' } as never;
+      })
+      .tool('price', z.object({}), () => 'a\0b'),
+  );
+  const failed = (text: RegExp) => ({
+    status: { state: 'failed', message: { parts: [{ text: expect.stringMatching(text) }] } },
+  });
+  const number = await ask(dispatch('message/send', 'number'));
+  expect(number.result).toMatchObject(failed(/^onMessage: the answer is 7; return text/));
+  const story = { ...dispatch('message/stream', ''), dispatch_id: 'dsp_2', skill_id: 'story' };
+  const told = (await eventsOf(await post(story))).map(({ result }) => result);
+  expect(told.at(-2)).toMatchObject(failed(/^skill story: parts\.0\.kind: /));
+  const tool_call = { tool: 'price', dispatch_id: 'call_1', caller: { agent_type: 'clerk' }, deadline_ms: 1_000 };
+  const call = dispatch('message/send', '', {
+    metadata: { tool_call },
+    parts: [{ kind: 'data', data: { arguments: {} } }],
+  });
+  const error = {
+    code: 'HANDLER_ERROR',
+    message: expect.stringMatching(/^tool price: the result holds a NUL character/),
+  };
+  const answered = (await ask({ ...call, dispatch_id: 'call_1' })).result;
+  expect(answered.artifacts[0]?.parts).toMatchObject([{ data: { ok: false, error } }]);
+  const empty = (await ask({ ...dispatch('message/send', ''), dispatch_id: 'dsp_3' })).result;
+  expect(empty).toMatchObject({ status: { state: 'completed' } });
+  expect(empty).not.toHaveProperty('artifacts');
+});
+
 test('a stream that breaks leaves the task running; it is told when asked for, and canceled when told to', async () => {
   const reasons: string[] = [];
   const { ask, post } = await serving((agent) =>

@@ -40,7 +40,9 @@ function caller(url = access().url): FleetClient {
 }
 
 function agentOf(type: string, options: Partial<AgentOptions> = {}): Agent {
-  const agent = new Agent({ ...access(), type, instanceId: `${type}-1`, drainOnSignals: false, ...options });
+  const { agent_client_id: clientId, agent_client_secret: clientSecret } = shared.platform.devJson();
+  const own = { ...access(), clientId, clientSecret };
+  const agent = new Agent({ ...own, type, instanceId: `${type}-1`, drainOnSignals: false, ...options });
   onTestFinished(() => agent.close(0).catch(() => undefined));
   return agent;
 }
@@ -82,12 +84,16 @@ test('packed and installed into an empty project, the first lines of its README 
   const environment = { PATH: process.env.PATH, FLEET_DATA_DIR: shared.platform.dataDir };
   const child = spawn(process.execPath, ['agent.js'], { cwd: project, env: environment, stdio: ['ignore', 2, 2] });
   onTestFinished(() => void child.kill('SIGKILL'));
-  expect(answerOf(await caller().send('listen', to('shouter')))).toBe('LISTEN');
+  const client = caller();
+  const isThere = async () => (await client.post('/agents/get', { agent_type: 'shouter' })).count === 1;
+  await until(isThere, { what: 'the agent' }); // a type that was never registered fails at once
+  expect(answerOf(await client.send('listen', to('shouter')))).toBe('LISTEN');
 
   const types = `import { Agent, FleetClient, z, type AgentTask, type Task } from 'agent-fleet-sdk';
     const agent = new Agent({ type: 't', url: 'http://x', token: async () => 'token' });
     agent.skill({ id: 'sum', input: z.object({ a: z.number() }) }, (_task, { a }) => String(a.toFixed(1)));
     agent.onMessage(async function* (task: AgentTask) { yield task.text; });
+    agent.skill('web', () => new ReadableStream<string>());
     agent.tool('price', z.object({ item: z.string() }), ({ item }) => item.length);
     // @ts-expect-error a handler's answer is no number
     agent.skill('wrong', () => 7);

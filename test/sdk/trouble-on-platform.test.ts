@@ -70,6 +70,17 @@ test('a type that may not join rejects connect(), and ends an agent whose type i
   for (const agent_type of ['worker', 'shop']) await client.post('/agents/allow_type', { agent_type });
 });
 
+test('an agent that is deregistered stays away, and is welcome when it is started again', async () => {
+  const client = new FleetClient(access());
+  onTestFinished(() => client.destroy());
+  const { agent } = agentWith({ instanceId: 'shop-2' });
+  await agent.connect();
+  const { closed } = agent;
+  await client.post('/agents/deregister', { instance_id: 'shop-2' });
+  await expect(closed).rejects.toMatchObject({ name: 'AgentStoppedError', code: 'DEREGISTERED' });
+  await agentWith({ instanceId: 'shop-2' }).agent.connect();
+});
+
 test('a certificate that is not trusted is named', async () => {
   const { agent, warnings } = agentWith({ ca: undefined });
   const connecting = agent.connect();

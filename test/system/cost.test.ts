@@ -20,7 +20,7 @@ interface Cost extends Way {
   /** Calls to Temporal that name the message, by its callers and its workers. */
   temporalCalls: string[];
   /** What is sent. The workflows of sessions that sends open would come between the counts of the long way. */
-  kinds: ('in a session' | 'that opens a session')[];
+  kinds: ('in a session' | 'that opens a session' | 'that names no target')[];
 }
 
 const COSTS: Cost[] = [
@@ -29,7 +29,7 @@ const COSTS: Cost[] = [
     roundTrips: 2,
     streamRoundTrips: 2,
     temporalCalls: [],
-    kinds: ['in a session', 'that opens a session'],
+    kinds: ['in a session', 'that opens a session', 'that names no target'],
   },
   {
     ...LONG_WAY,
@@ -101,8 +101,10 @@ describe.each(COSTS)('$way, one send', ({ roundTrips, streamRoundTrips, temporal
     await temporal?.close();
   });
 
-  const optionsFor = (kind: Cost['kinds'][number]): SendOptions =>
-    kind === 'in a session' ? { contextId: sessionId } : { metadata: { agent_type: 'echo' } };
+  const optionsFor = (kind: Cost['kinds'][number]): SendOptions => {
+    if (kind === 'in a session') return { contextId: sessionId };
+    return kind === 'that names no target' ? {} : { metadata: { agent_type: 'echo' } };
+  };
 
   test.each(kinds)('of a message %s takes its round trips and Temporal calls, no more', async (kind) => {
     postgres.take();

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Task } from '../../contracts/a2a.js';
-import { AgentGetByIdResponse } from '../../contracts/agents.js';
+import { AgentGetByIdResponse, SetDefaultTypeResponse } from '../../contracts/agents.js';
 import { MessageCancelResponse } from '../../contracts/messages.js';
 import { SessionCloseResponse, SessionInitResponse, SessionsInterruptResponse } from '../../contracts/sessions.js';
 import { dispatched, echo, type RawAgent, silent } from '../setup/agent.js';
 import type { ApiClient } from '../setup/api-client.js';
-import { joinAgent } from '../setup/fleet.js';
+import { joinAgent, registerAgent } from '../setup/fleet.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform.js';
 import { until } from '../setup/until.js';
 import { WAYS } from '../setup/ways.js';
@@ -116,15 +116,57 @@ describe.each(WAYS)('$way', ({ env }) => {
       expect((await client.message(task.id)).error?.code).toBe('DEADLINE_EXCEEDED');
     });
 
-    test('without an agent the message waits as submitted, then fails with TARGET_UNAVAILABLE', async () => {
-      const waiting = await client.send('anyone?', { metadata: to('nobody'), blocking: false });
-      expect(waiting.status.state).toBe('submitted');
+    test('while its agents are away a message waits as submitted, then fails and says whom it waited for', async () => {
+      for (const instanceId of ['away-1', 'away-2']) await registerAgent(client, { instanceId, agentType: 'away' });
+      const waiting = await client.send('anyone?', { metadata: to('away'), blocking: false });
+      expect(waiting).toMatchObject({ status: { state: 'submitted' }, metadata: { agent_type: 'away' } });
       const message = await client.untilState(waiting.id, 'failed');
-      expect(message.error?.code).toBe('TARGET_UNAVAILABLE');
+      expect(message).toMatchObject({
+        agent_type: 'away',
+        instance_id: null,
+        error: {
+          code: 'TARGET_UNAVAILABLE',
+          message: expect.stringMatching(/^Nobody took the message within \d.*: 2 offline\. Connect it again\.$/),
+        },
+      });
       expect(message.duration_ms).toBeGreaterThanOrEqual(QUEUE_WAIT_MS);
     });
 
+    test('while its agent is full a message waits, and says so when it fails', async () => {
+      const agent = await join('narrow', silent, 1);
+      const held = await client.send('hold', { metadata: to('narrow'), blocking: false });
+      const dispatch = dispatched(agent, await agent.nextOfType('dispatch'));
+      const task = await client.send('me too', { metadata: { instance_id: 'narrow-1' } });
+      expect(task.metadata?.error).toMatchObject({
+        code: 'TARGET_UNAVAILABLE',
+        message: expect.stringMatching(/the agent narrow-1: 1 full\. .*max_concurrent_sessions\.$/),
+      });
+      dispatch.result('done');
+      await client.untilState(held.id, 'completed');
+    });
+
+    test('a message for a type that nobody ever registered fails at once, and names those that there are', async () => {
+      const task = await client.send('anyone?', { metadata: to('nobody') });
+      expect(task.status.state).toBe('failed');
+      const { error, agent_type } = await client.message(task.id);
+      expect(agent_type).toBe('nobody');
+      expect(error).toMatchObject({
+        code: 'TARGET_UNAVAILABLE',
+        message: expect.stringMatching(/^No agent of the type nobody is registered\. Registered types: .*\becho\b/),
+      });
+    });
+
+    test('a message that names no target goes to the default type of its tenant', async () => {
+      expect((await client.rpc('hello')).error).toMatchObject({ code: -32602, data: { code: 'TARGET_REQUIRED' } });
+      await client.ok('/agents/set_default', { agent_type: 'echo' }, SetDefaultTypeResponse);
+      const task = await client.send('hello');
+      expect(task).toMatchObject({ status: { state: 'completed' }, metadata: { instance_id: 'echo-1' } });
+      expect((await client.send('again', { contextId: task.contextId })).metadata?.instance_id).toBe('echo-1');
+      await client.ok('/agents/set_default', { agent_type: null }, SetDefaultTypeResponse);
+    });
+
     test('a message that waits for an agent goes to the one that joins', async () => {
+      await registerAgent(client, { instanceId: 'joiner-1', agentType: 'joiner' });
       const waiting = await client.send('soon', { metadata: to('joiner'), blocking: false });
       await join('joiner', echo);
       expect((await client.untilState(waiting.id, 'completed')).assistant_output).toBe('echo: soon');

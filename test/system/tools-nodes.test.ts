@@ -57,6 +57,10 @@ test('tools of an agent on another process are called, by socket and by HTTP, un
   inner.result({ ok: true, result: 'far' });
   expect(await resultOf(b, outer)).toEqual({ ok: true, result: { nested: { ok: true, result: 'far' } } });
 
+  const leaving = await join(peer, 'd');
+  await shared.platform.client.post('/agents/deregister', { instance_id: 'd' });
+  expect((await leaving.closed).code).toBe(4410);
+
   const lost = callTool(a, { tool: 't', deadline_ms: 600_000 });
   await take(b, 't');
   await peer.kill9();

@@ -115,7 +115,7 @@ describe('a hosted agent', () => {
     expect(await codeOf({ tool: 't', extra: 1 })).toBe('400 BAD_REQUEST');
     expect(await codeOf({ tool: 't', target: { name: 'x' } })).toBe('400 BAD_REQUEST');
     expect(await codeOf({ tool: 't' }, 'nonsense')).toBe('401 unauthorized');
-    expect(await codeOf({ tool: 't', instance_id: helperId })).toBe('403 forbidden');
+    expect(await codeOf({ tool: 't', instance_id: helperId })).toBe('404 NOT_FOUND');
     expect(await codeOf({ tool: 't', instance_id: 'nobody' })).toBe('404 NOT_FOUND');
     expect((await post({ tool: 't', instance_id: helperId }, full)).status).toBe(200);
     const { client } = shared.platform;
