@@ -1,6 +1,6 @@
 import { Context } from '@temporalio/activity';
+import { countFailure, noteReached } from '../db/agent-failures.js';
 import { type AgentToProbe, agentsToProbe, markSilentAgents, reapAgents } from '../db/agent-watch.js';
-import { countHostedFailure, countHostedSuccess } from '../db/hosted-failures.js';
 import type { Db } from '../db/pool.js';
 import type { Sessions } from '../messages/sessions.js';
 import { fetchAgentCard } from '../runtime/agent-card.js';
@@ -27,14 +27,14 @@ export interface WatchDeps {
 async function probe(deps: WatchDeps, agent: AgentToProbe): Promise<void> {
   try {
     await fetchAgentCard(deps.outbound, agent.public_url);
-    await countHostedSuccess(deps.db, agent);
+    await noteReached(deps.db, agent);
   } catch (error) {
     if (error instanceof PlatformError && error.code === 'SERVICE_UNAVAILABLE') throw error;
     deps.log.info(
       { instance_id: agent.instance_id, err: errorMessage(error) },
       'a hosted agent does not show its card',
     );
-    await countHostedFailure(deps.db, agent);
+    await countFailure(deps.db, agent, null);
   }
 }
 

@@ -91,7 +91,7 @@ export const AgentRegisterResponse = z.object({
 
 const heartbeatFields = {
   status: z.enum(['available', 'busy', 'draining', 'unhealthy']).optional(),
-  current_sessions: z.int().min(0).max(1_000_000).optional(),
+  current_sessions: z.int().min(0).max(LIMITS.reportedSessionsMax).optional(),
   max_concurrent_sessions: z.int().min(0).max(1_000_000).optional(),
   consecutive_failures: z.int().min(0).max(1_000_000).optional(),
 };

@@ -33,6 +33,8 @@ export const LIMITS = {
   chunksAtOncePerDispatch: 20_000,
   chunksPerSecondPerDispatch: 2_000,
   consecutiveFailuresUnhealthy: 3,
+  /** Sessions that an agent may report that it serves. */
+  reportedSessionsMax: 1_000_000,
   heartbeatStaleMs: 90_000,
   agentReapMs: 600_000,
   hostedTokenSeconds: 60,

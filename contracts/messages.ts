@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { Task } from './a2a.js';
 import { Artifact, Part } from './parts.js';
-import { AnyId, listFields, pageFields, Timestamp } from './primitives.js';
+import { AgentType, AnyId, Instant, listFields, pageFields, Timestamp } from './primitives.js';
 
 /** Lifecycle states of a message (specification section 3). */
 export const MESSAGE_STATES = ['submitted', 'working', 'input-required', 'completed', 'failed', 'canceled'] as const;
@@ -96,8 +96,17 @@ export type MessageRecord = z.infer<typeof MessageRecord>;
 export const MessagesGetRequest = z.strictObject({
   session_id: AnyId.optional(),
   state: MessageState.optional(),
+  agent_type: AgentType.optional(),
+  instance_id: AnyId.optional(),
+  /** As in `error.code` of the message. */
+  error_code: z.string().min(1).max(64).optional(),
+  /** Accepted at or after this time. */
+  since: Instant.optional(),
+  /** Accepted before this time. */
+  until: Instant.optional(),
   ...pageFields,
 });
+export type MessagesGetRequest = z.infer<typeof MessagesGetRequest>;
 export const MessagesGetResponse = z.object({ ...listFields, messages: z.array(MessageRecord) });
 export const MessageGetByIdRequest = z.strictObject({ message_id: AnyId });
 export const MessageGetByIdResponse = z.object({ ok: z.literal(true), message: MessageRecord });

@@ -20,6 +20,8 @@ export type EventRecord = z.infer<typeof EventRecord>;
 export const GetEventsRequest = z.strictObject({
   ...pageFields,
   session_id: AnyId.optional(),
+  message_id: AnyId.optional(),
+  instance_id: AnyId.optional(),
   category: z.string().max(64).optional(),
   type: z.string().max(128).optional(),
   source: z.string().max(128).optional(),

@@ -71,7 +71,9 @@ async function silence(db: Db, agent: WatchedAgent): Promise<void> {
 
 /** Marks agents without a sign of life for 90 s as `unhealthy`. @returns how many */
 export async function markSilentAgents(db: Db): Promise<number> {
-  const silent = await db.system((tx) => silentFor(tx, LIMITS.heartbeatStaleMs, ['available', 'unknown', 'draining']));
+  const silent = await db.system((tx) =>
+    silentFor(tx, LIMITS.heartbeatStaleMs, ['available', 'busy', 'unknown', 'draining']),
+  );
   for (const agent of silent) await silence(db, agent);
   return silent.length;
 }
@@ -83,7 +85,7 @@ export async function markSilentAgents(db: Db): Promise<number> {
 export async function reapAgents(db: Db, releaseAgent: ReleaseAgent): Promise<number> {
   const gone = await db.system(async (tx) => {
     if (!(await hasWatched(tx, LIMITS.agentReapMs))) return [];
-    return silentFor(tx, LIMITS.agentReapMs, ['unhealthy', 'offline', 'unknown', 'draining']);
+    return silentFor(tx, LIMITS.agentReapMs, ['unhealthy', 'offline', 'unknown', 'busy', 'draining']);
   });
   for (const agent of gone) {
     await db.tenant(agent.tenant_id, async (tx) => {

@@ -2,12 +2,10 @@ import type { AgentInstance, AgentRegisterRequest, AgentStatus, DeploymentMode }
 import { isOwnType, type Reader } from '../contracts/permissions.js';
 import { PlatformError } from '../runtime/errors.js';
 import { uuidv7 } from '../runtime/ids.js';
+import { reportSessions } from './agent-reports.js';
 import { leaveType, type ReleaseAgent } from './deregister.js';
 import { recordEvent } from './events.js';
 import type { Tx } from './pool.js';
-
-/** What `agents.status` may hold; `busy` is derived when a row is read. */
-export type StoredStatus = Exclude<AgentStatus, 'busy'>;
 
 /** A row of `agents`, as far as registration and health look at it. */
 export interface AgentRow {
@@ -15,7 +13,8 @@ export interface AgentRow {
   instance_id: string;
   agent_type: string;
   deployment_mode: DeploymentMode;
-  status: StoredStatus;
+  /** `busy` here is what the agent reported; one that is full reads `busy` as well. */
+  status: AgentStatus;
   /** The node that holds its socket; null without one. */
   mesh_id: string | null;
   /** Of its newest connection. */
@@ -29,7 +28,7 @@ const ROW = `tenant_id, instance_id, agent_type, deployment_mode, status, mesh_i
 
 type InstanceRow = Omit<AgentInstance, 'last_seen' | 'registered_at'> & { last_seen: Date | null; registered_at: Date };
 
-/** Agents as the API shows them: the load is counted, and who is full reads `busy` (decisions.md, Agents). */
+/** Agents as the API shows them: the load is the larger of the counted and the reported number, and who is full reads `busy` (decisions.md, Agents). */
 export const INSTANCES = `
   SELECT a.instance_id, a.agent_type, a.public_url, a.deployment_mode, a.tenant_id, a.mesh_id, l.load AS current_sessions,
          CASE WHEN a.status IN ('available', 'unknown') AND a.max_concurrent_sessions > 0 AND l.load >= a.max_concurrent_sessions
@@ -118,7 +117,7 @@ export interface Registration {
 }
 
 /** The status that a registration leads to: a live socket keeps what it says, a hosted agent counts by whether it answered. */
-function registeredStatus(registration: Registration, existing: AgentRow | undefined): StoredStatus {
+function registeredStatus(registration: Registration, existing: AgentRow | undefined): AgentStatus {
   if (registration.deployment_mode === 'hosted') return registration.reached ? 'available' : 'unknown';
   return existing?.mesh_id ? existing.status : 'offline';
 }
@@ -138,7 +137,7 @@ function cardText(value: unknown, maxLength: number): string | null {
   return typeof value === 'string' && value.length <= maxLength ? value : null;
 }
 
-async function upsert(tx: Tx, instanceId: string, status: StoredStatus, registration: Registration): Promise<void> {
+async function upsert(tx: Tx, instanceId: string, status: AgentStatus, registration: Registration): Promise<void> {
   const { body, agent_card: card } = registration;
   const provider = (typeof card.provider === 'object' && card.provider !== null ? card.provider : {}) as Record<
     string,
@@ -167,7 +166,7 @@ async function recordRegistration(
   tx: Tx,
   agent: AgentInstance,
   existing: AgentRow | undefined,
-  status: StoredStatus,
+  status: AgentStatus,
 ): Promise<void> {
   const { tenant_id, agent_type, instance_id } = agent;
   const before = existing?.deregistered_at ? undefined : existing;
@@ -199,7 +198,7 @@ export async function recordCapacity(
 export async function recordHealth(
   tx: Tx,
   before: Pick<AgentRow, 'tenant_id' | 'agent_type' | 'instance_id' | 'status'>,
-  status: StoredStatus,
+  status: AgentStatus,
 ): Promise<void> {
   const { tenant_id, agent_type, instance_id, status: previous_status } = before;
   const severity = status === 'unhealthy' ? 'warning' : 'info';
@@ -238,6 +237,7 @@ export async function registerAgent(
   const known = existing?.agent_type === body.agent_type ? existing : undefined;
   if (existing && !known) await leaveType(tx, existing, 'registered as another type', releaseAgent);
   const status = registeredStatus(registration, existing);
+  if (registration.deployment_mode === 'hosted') await reportSessions(tx, { tenant_id, instance_id: instanceId }, 0);
   await upsert(tx, instanceId, status, registration);
   const agent = await getAgent(tx, tenant_id, instanceId);
   await recordRegistration(tx, agent, known, status);

@@ -1,7 +1,8 @@
-import type { HeartbeatPayload } from '../contracts/agents.js';
+import type { AgentStatus, HeartbeatPayload } from '../contracts/agents.js';
 import type { HelloPayload } from '../contracts/frames.js';
 import { heartbeat } from './agent-health.js';
-import { type AgentRow, getAgent, lockAgent, recordCapacity, recordHealth, type StoredStatus } from './agents.js';
+import { reportSessions } from './agent-reports.js';
+import { type AgentRow, getAgent, lockAgent, recordCapacity, recordHealth } from './agents.js';
 import type { Tx } from './pool.js';
 
 /** One connection of an agent: a newer one has a higher epoch (architecture.md, decision 5). */
@@ -71,6 +72,7 @@ export async function openConnection(
     jsonOrNull(hello.tools),
   ]);
   if (!after) return 'kept_out';
+  await reportSessions(tx, opening, hello.current_sessions ?? 0);
   if (before.status !== 'available') await recordHealth(tx, before, 'available');
   if (before.max_concurrent_sessions !== after.max_concurrent_sessions) {
     await recordCapacity(tx, await getAgent(tx, tenant_id, instance_id));
@@ -104,25 +106,31 @@ function jsonOrNull(value: unknown): string | null {
 export interface ConnectionChange {
   beat?: HeartbeatPayload;
   /** `offline` also takes the agent off its node, so that routing skips it. */
-  status?: Extract<StoredStatus, 'draining' | 'offline'>;
+  status?: Extract<AgentStatus, 'draining' | 'offline'>;
 }
 
 /**
- * Changes the row of a connected agent, with the events of it.
- * @returns false when a newer connection exists or the agent is deregistered: then at most its node is taken away
+ * Changes the row of a connected agent, with the events of it. When a newer connection exists nothing happens; when the agent is
+ * deregistered, at most its node is taken away.
+ * @returns the agent when it may have room that it had not before; else null
  */
-export async function changeConnection(tx: Tx, connection: ConnectionRef, change: ConnectionChange): Promise<boolean> {
+export async function changeConnection(
+  tx: Tx,
+  connection: ConnectionRef,
+  change: ConnectionChange,
+): Promise<Pick<AgentRow, 'agent_type' | 'instance_id'> | null> {
   const { tenant_id, instance_id, epoch } = connection;
   const [fence] = await tx.query<{ registered: boolean }>(
     `SELECT deregistered_at IS NULL AS registered FROM agents
       WHERE tenant_id = $1 AND instance_id = $2 AND connection_epoch = $3 FOR UPDATE`,
     [tenant_id, instance_id, epoch],
   );
-  if (!fence) return false;
-  if (change.beat && fence.registered) await heartbeat(tx, tenant_id, instance_id, change.beat);
+  if (!fence) return null;
+  const beats = change.beat !== undefined && fence.registered;
+  const roomy = beats ? await heartbeat(tx, tenant_id, instance_id, change.beat ?? {}) : null;
   if (change.status && (fence.registered || change.status === 'offline'))
     await setStatus(tx, connection, change.status);
-  return fence.registered;
+  return change.status ? null : roomy;
 }
 
 async function setStatus(tx: Tx, connection: ConnectionRef, status: 'draining' | 'offline'): Promise<void> {

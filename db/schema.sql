@@ -241,6 +241,51 @@ CREATE OR REPLACE FUNCTION public.agent_load(of_tenant text, of_instance text)
  STABLE
 AS $function$
 BEGIN
+  RETURN greatest(counted_sessions(of_tenant, of_instance),
+    (SELECT r.sessions FROM agent_reports r WHERE r.tenant_id = of_tenant AND r.instance_id = of_instance));
+END $function$
+;
+CREATE OR REPLACE FUNCTION public.call_waiting(of_tenant text, roomy_type text, roomy_instance text, most integer)
+ RETURNS jsonb
+ LANGUAGE plpgsql
+AS $function$
+DECLARE
+  decided jsonb;
+  others jsonb;
+BEGIN
+  IF NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = of_tenant AND m.unrouted_since IS NOT NULL) THEN
+    RETURN NULL;
+  END IF;
+  WITH picked AS MATERIALIZED (
+    SELECT m.tenant_id, m.message_id FROM messages m
+     WHERE m.tenant_id = of_tenant AND m.instance_id = roomy_instance AND m.unrouted_since IS NOT NULL AND m.resolution IS NOT NULL
+       AND NOT m.holds_slot AND m.wake_requested_at IS NULL
+     ORDER BY m.unrouted_since LIMIT most FOR UPDATE SKIP LOCKED), marked AS (
+    UPDATE messages m SET wake_requested_at = now() FROM picked
+     WHERE m.tenant_id = picked.tenant_id AND m.message_id = picked.message_id
+    RETURNING m.tenant_id, m.message_id, m.session_id)
+  SELECT coalesce(jsonb_agg(to_jsonb(marked)), '[]') INTO decided FROM marked;
+  WITH picked AS MATERIALIZED (
+    SELECT m.tenant_id, m.message_id FROM messages m
+     WHERE m.tenant_id = of_tenant AND m.unrouted_since IS NOT NULL AND NOT m.holds_slot AND m.wake_requested_at IS NULL
+       AND coalesce(m.agent_type, m.want_agent_type, roomy_type) = roomy_type
+       AND coalesce(m.want_instance_id, roomy_instance) = roomy_instance
+       AND (m.resolution IS NULL OR NOT EXISTS (SELECT 1 FROM agents a WHERE a.tenant_id = m.tenant_id
+             AND a.instance_id = m.instance_id AND a.deregistered_at IS NULL AND a.status IN ('available', 'unknown', 'busy')))
+     ORDER BY m.created_at LIMIT most - jsonb_array_length(decided) FOR UPDATE SKIP LOCKED), marked AS (
+    UPDATE messages m SET wake_requested_at = now() FROM picked
+     WHERE m.tenant_id = picked.tenant_id AND m.message_id = picked.message_id
+    RETURNING m.tenant_id, m.message_id, m.session_id)
+  SELECT coalesce(jsonb_agg(to_jsonb(marked)), '[]') INTO others FROM marked;
+  RETURN nullif(decided || others, '[]');
+END $function$
+;
+CREATE OR REPLACE FUNCTION public.counted_sessions(of_tenant text, of_instance text)
+ RETURNS integer
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+BEGIN
   RETURN (SELECT count(*)::integer FROM (
     SELECT s.session_id FROM sessions s
      WHERE s.tenant_id = of_tenant AND s.instance_id = of_instance AND s.status = 'active' AND s.explicit
@@ -251,34 +296,22 @@ BEGIN
   ) AS served);
 END $function$
 ;
-CREATE OR REPLACE FUNCTION public.call_waiting(of_tenant text, roomy_type text, roomy_instance text, most integer)
- RETURNS jsonb
- LANGUAGE plpgsql
-AS $function$
-DECLARE
-  called jsonb;
-BEGIN
-  IF NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = of_tenant AND m.unrouted_since IS NOT NULL) THEN
-    RETURN NULL;
-  END IF;
-  WITH picked AS MATERIALIZED (
-    SELECT m.tenant_id, m.message_id FROM messages m
-     WHERE m.tenant_id = of_tenant AND m.unrouted_since IS NOT NULL AND NOT m.holds_slot AND m.wake_requested_at IS NULL
-       AND coalesce(m.agent_type, m.want_agent_type, roomy_type) = roomy_type
-       AND coalesce(m.want_instance_id, roomy_instance) = roomy_instance
-     ORDER BY m.created_at LIMIT most FOR UPDATE SKIP LOCKED), marked AS (
-    UPDATE messages m SET wake_requested_at = now() FROM picked
-     WHERE m.tenant_id = picked.tenant_id AND m.message_id = picked.message_id
-    RETURNING m.tenant_id, m.message_id, m.session_id)
-  SELECT jsonb_agg(to_jsonb(marked)) INTO called FROM marked;
-  RETURN called;
-END $function$
-;
 CREATE OR REPLACE FUNCTION public.current_tenant()
  RETURNS text
  LANGUAGE sql
  STABLE PARALLEL SAFE
 AS $function$ SELECT nullif(current_setting('app.tenant_id', true), '') $function$
+;
+CREATE OR REPLACE FUNCTION public.decisions_waiting(of_tenant text, of_instance text)
+ RETURNS integer
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+BEGIN
+  RETURN (SELECT count(DISTINCT m.session_id)::integer FROM messages m
+           WHERE m.tenant_id = of_tenant AND m.instance_id = of_instance AND m.unrouted_since IS NOT NULL
+             AND m.resolution IS NOT NULL AND NOT m.holds_slot);
+END $function$
 ;
 CREATE OR REPLACE FUNCTION public.default_target(of_tenant text)
  RETURNS text
@@ -345,6 +378,9 @@ BEGIN
   IF NOT FOUND THEN
     RAISE EXCEPTION 'the dispatch is not open, or of another epoch' USING ERRCODE = 'FL001';
   END IF;
+  it.session_id := message.session_id;
+  it.instance_id := dispatch.instance_id;
+  it.agent_type := dispatch.agent_type;
   severity := CASE WHEN failed THEN 'warning' ELSE 'info' END;
   why := CASE WHEN failed THEN jsonb_build_object('error', c.error) ELSE '{}' END;
   INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
@@ -452,7 +488,7 @@ BEGIN
 END $function$
 ;
 CREATE OR REPLACE FUNCTION public.routable_agents(of_tenant text, only_instance text, only_type text, only_skill text, for_message text)
- RETURNS TABLE(instance_id text, agent_type text, deployment_mode text, mesh_id text, connection_epoch bigint, max_concurrent_sessions integer, load integer, unreachable boolean)
+ RETURNS TABLE(instance_id text, agent_type text, deployment_mode text, mesh_id text, connection_epoch bigint, max_concurrent_sessions integer, load integer, reserved integer, busy boolean, unreachable boolean)
  LANGUAGE plpgsql
  STABLE
  SET enable_seqscan TO 'off'
@@ -462,23 +498,26 @@ AS $function$
 BEGIN
   RETURN QUERY
     SELECT a.instance_id, a.agent_type, a.deployment_mode, a.mesh_id, a.connection_epoch, a.max_concurrent_sessions,
-           serving.load, missed.unreachable
+           serving.load, serving.reserved, a.status = 'busy', missed.unreachable
       FROM agents a
-      CROSS JOIN LATERAL (SELECT agent_load(a.tenant_id, a.instance_id) AS load) serving
+      CROSS JOIN LATERAL (
+        SELECT agent_load(a.tenant_id, a.instance_id) AS load,
+               CASE WHEN a.max_concurrent_sessions > 0 THEN decisions_waiting(a.tenant_id, a.instance_id) ELSE 0 END AS reserved
+      ) serving
       CROSS JOIN LATERAL (
         SELECT EXISTS (SELECT 1 FROM dispatches d WHERE d.tenant_id = a.tenant_id AND d.message_id = for_message
                           AND d.instance_id = a.instance_id AND d.state = 'void' AND d.error_code = 'CONNECT_FAILED') AS unreachable
       ) missed
       LEFT JOIN LATERAL (SELECT d.created_at FROM dispatches d WHERE d.tenant_id = a.tenant_id AND d.instance_id = a.instance_id
                           ORDER BY d.created_at DESC LIMIT 1) last ON true
-     WHERE a.tenant_id = of_tenant AND a.deregistered_at IS NULL AND a.status IN ('available', 'unknown')
+     WHERE a.tenant_id = of_tenant AND a.deregistered_at IS NULL AND a.status IN ('available', 'unknown', 'busy')
        AND (a.deployment_mode = 'hosted' OR a.mesh_id IS NOT NULL)
        AND (only_instance IS NULL OR a.instance_id = only_instance)
        AND (only_type IS NULL OR a.agent_type = only_type)
        AND (only_skill IS NULL OR a.skills @> jsonb_build_array(jsonb_build_object('id', only_skill))
             OR a.agent_card -> 'skills' @> jsonb_build_array(jsonb_build_object('id', only_skill)))
-     ORDER BY (a.max_concurrent_sessions > 0 AND serving.load >= a.max_concurrent_sessions), missed.unreachable,
-              serving.load, last.created_at NULLS FIRST, a.instance_id
+     ORDER BY (a.status = 'busy' OR a.max_concurrent_sessions > 0 AND serving.load >= a.max_concurrent_sessions),
+              missed.unreachable, serving.load, last.created_at NULLS FIRST, a.instance_id
      LIMIT 50;
 END $function$
 ;
@@ -520,6 +559,11 @@ END $function$
 ;
 
 -- Tables
+CREATE TABLE agent_reports (
+  tenant_id text NOT NULL,
+  instance_id text NOT NULL,
+  sessions integer NOT NULL
+);
 CREATE TABLE agent_types (
   tenant_id text NOT NULL,
   agent_type text NOT NULL,
@@ -603,7 +647,8 @@ CREATE TABLE events (
   trace_id text,
   occurred_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
   payload jsonb NOT NULL,
-  xact_id xid8 NOT NULL DEFAULT pg_current_xact_id()
+  xact_id xid8 NOT NULL DEFAULT pg_current_xact_id(),
+  instance_id text GENERATED ALWAYS AS ((payload ->> 'instance_id'::text))
 );
 CREATE TABLE input_decisions (
   tenant_id text NOT NULL,
@@ -753,10 +798,12 @@ CREATE TABLE tenants (
 );
 
 -- Constraints
+ALTER TABLE agent_reports ADD CONSTRAINT agent_reports_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
+ALTER TABLE agent_reports ADD CONSTRAINT agent_reports_pkey PRIMARY KEY (tenant_id, instance_id);
 ALTER TABLE agent_types ADD CONSTRAINT agent_types_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
 ALTER TABLE agent_types ADD CONSTRAINT agent_types_pkey PRIMARY KEY (tenant_id, agent_type);
 ALTER TABLE agents ADD CONSTRAINT agents_deployment_mode_check CHECK ((deployment_mode = ANY (ARRAY['hosted'::text, 'connected'::text])));
-ALTER TABLE agents ADD CONSTRAINT agents_status_check CHECK ((status = ANY (ARRAY['available'::text, 'draining'::text, 'unhealthy'::text, 'offline'::text, 'unknown'::text])));
+ALTER TABLE agents ADD CONSTRAINT agents_status_check CHECK ((status = ANY (ARRAY['available'::text, 'busy'::text, 'draining'::text, 'unhealthy'::text, 'offline'::text, 'unknown'::text])));
 ALTER TABLE agents ADD CONSTRAINT agents_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
 ALTER TABLE agents ADD CONSTRAINT agents_pkey PRIMARY KEY (tenant_id, instance_id);
 ALTER TABLE credentials ADD CONSTRAINT credentials_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
@@ -793,11 +840,25 @@ CREATE INDEX credentials_by_tenant ON public.credentials USING btree (tenant_id,
 CREATE INDEX dispatches_newest ON public.dispatches USING btree (instance_id, tenant_id, created_at DESC);
 CREATE INDEX dispatches_open ON public.dispatches USING btree (tenant_id, instance_id, dispatch_id) WHERE (state = 'open'::text);
 CREATE INDEX dispatches_unreachable ON public.dispatches USING btree (tenant_id, message_id) WHERE ((state = 'void'::text) AND (error_code = 'CONNECT_FAILED'::text));
+CREATE INDEX events_by_instance ON public.events USING btree (instance_id, occurred_at) WHERE (instance_id IS NOT NULL);
 CREATE INDEX events_by_session ON public.events USING btree (tenant_id, session_id, occurred_at DESC);
 CREATE INDEX input_requests_by_message ON public.input_requests USING btree (tenant_id, message_id, requested_at DESC);
 CREATE UNIQUE INDEX input_requests_one_open ON public.input_requests USING btree (tenant_id, message_id) WHERE (state = 'pending'::text);
 CREATE INDEX input_requests_pending ON public.input_requests USING btree (tenant_id, requested_at) WHERE (state = 'pending'::text);
+CREATE INDEX messages_by_error ON public.messages USING btree (error_code, message_id) WHERE (error_code IS NOT NULL);
+CREATE INDEX messages_by_instance ON public.messages USING btree ((
+CASE
+    WHEN (instance_id IS NULL) THEN ''::text
+    ELSE instance_id
+END), message_id);
 CREATE INDEX messages_by_session ON public.messages USING btree (session_id, message_id);
+CREATE INDEX messages_by_time ON public.messages USING brin (created_at) WITH (autosummarize='on');
+CREATE INDEX messages_by_type ON public.messages USING btree ((
+CASE
+    WHEN (agent_type IS NULL) THEN want_agent_type
+    ELSE agent_type
+END), message_id);
+CREATE INDEX messages_decided ON public.messages USING btree (tenant_id, instance_id) WHERE ((unrouted_since IS NOT NULL) AND (resolution IS NOT NULL));
 CREATE UNIQUE INDEX messages_idempotency ON public.messages USING btree (client_message_id, credential_id, requested_context, tenant_id);
 CREATE INDEX messages_in_flight ON public.messages USING btree (tenant_id, state, session_id) WHERE (state = ANY (ARRAY['submitted'::text, 'working'::text, 'input-required'::text]));
 CREATE INDEX messages_slots ON public.messages USING btree (tenant_id, instance_id, session_id, message_id) WHERE holds_slot;
@@ -816,6 +877,7 @@ CREATE INDEX sessions_to_wake ON public.sessions USING btree (wake_requested_at)
 CREATE TRIGGER push_deliveries_of_message AFTER UPDATE OF state ON public.messages FOR EACH ROW WHEN (new.notifies) EXECUTE FUNCTION note_push_deliveries();
 
 -- Row-level security
+ALTER TABLE agent_reports ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE agent_types ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE agents ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE credentials ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -835,6 +897,8 @@ ALTER TABLE signing_keys DISABLE ROW LEVEL SECURITY;
 ALTER TABLE tenants ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 
 -- Policies
+CREATE POLICY one_tenant ON agent_reports AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON agent_reports AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON agent_types AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON agent_types AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON agents AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -865,6 +929,8 @@ CREATE POLICY one_tenant ON tenants AS PERMISSIVE FOR ALL TO fleet_app USING ((t
 CREATE POLICY whole_platform ON tenants AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 
 -- Grants
+GRANT DELETE, INSERT, SELECT, UPDATE ON agent_reports TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON agent_reports TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON agent_types TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON agent_types TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON agents TO fleet_app;

@@ -15,6 +15,8 @@ export interface ToolCandidate {
   /** The node that holds its socket; null for a hosted one. */
   mesh_id: string | null;
   max_concurrent_sessions: number;
+  /** It reports that it takes no more. */
+  busy: boolean;
   /** Sessions that it serves. */
   load: number;
 }
@@ -36,28 +38,29 @@ const OFFERS = (name: string) =>
 const HAS_SKILL = (id: string) =>
   `(a.skills @> jsonb_build_array(jsonb_build_object('id', ${id}::text))
     OR a.agent_card -> 'skills' @> jsonb_build_array(jsonb_build_object('id', ${id}::text)))`;
-const AVAILABLE = `(a.status IN ('available', 'unknown') AND (a.deployment_mode = 'hosted' OR a.mesh_id IS NOT NULL))`;
+/** One that reports busy can be called, last of all: a tool call waits for nobody. */
+const AVAILABLE = `(a.status IN ('available', 'unknown', 'busy') AND (a.deployment_mode = 'hosted' OR a.mesh_id IS NOT NULL))`;
 
 const TARGETS = `
   WITH fitting AS MATERIALIZED (
-    SELECT a.instance_id, a.agent_type, a.deployment_mode, a.mesh_id, a.max_concurrent_sessions, ${AVAILABLE} AS available,
+    SELECT a.instance_id, a.agent_type, a.deployment_mode, a.mesh_id, a.max_concurrent_sessions, a.status = 'busy' AS busy, ${AVAILABLE} AS available,
            ${OFFERS('$2')} AS offers
       FROM agents a
      WHERE a.tenant_id = $1 AND a.deregistered_at IS NULL AND ($3::text IS NULL OR a.instance_id = $3)
        AND ($4::text IS NULL OR a.agent_type = $4) AND ($5::text IS NULL OR ${HAS_SKILL('$5')})),
-  compared AS MATERIALIZED (SELECT * FROM fitting WHERE available AND offers ORDER BY random() LIMIT ${COMPARED_MAX}),
+  compared AS MATERIALIZED (SELECT * FROM fitting WHERE available AND offers ORDER BY busy, random() LIMIT ${COMPARED_MAX}),
   best AS (
-    SELECT c.instance_id, c.agent_type, c.deployment_mode, c.mesh_id, c.max_concurrent_sessions, serving.load, last.created_at
+    SELECT c.instance_id, c.agent_type, c.deployment_mode, c.mesh_id, c.max_concurrent_sessions, c.busy, serving.load, last.created_at
       FROM compared c
       CROSS JOIN LATERAL (SELECT agent_load($1, c.instance_id) AS load) serving
       LEFT JOIN LATERAL (SELECT d.created_at FROM dispatches d WHERE d.tenant_id = $1 AND d.instance_id = c.instance_id
                           ORDER BY d.created_at DESC LIMIT 1) last ON true
-     ORDER BY serving.load, last.created_at NULLS FIRST, c.instance_id
+     ORDER BY c.busy, serving.load, last.created_at NULLS FIRST, c.instance_id
      LIMIT ${CANDIDATES_MAX})
   SELECT (SELECT count(*) FROM fitting) AS fitting, (SELECT count(*) FROM fitting WHERE offers) AS offering,
          $6::text IS NULL OR EXISTS (SELECT 1 FROM sessions s WHERE s.tenant_id = $1 AND s.session_id = $6
            AND ${ownSessions('s', '$7')}) AS session_known,
-         (SELECT coalesce(jsonb_agg(to_jsonb(best) - 'created_at' ORDER BY load, created_at NULLS FIRST, instance_id), '[]')
+         (SELECT coalesce(jsonb_agg(to_jsonb(best) - 'created_at' ORDER BY busy, load, created_at NULLS FIRST, instance_id), '[]')
             FROM best) AS candidates`;
 
 /** Finds the agents of the caller's tenant that a tool call can go to. What of `target` is given must all hold. */

@@ -23,7 +23,7 @@ const START_MS = 60_000;
 const ADOPT_MS = 10_000;
 const CALL_MS = 2_000;
 
-const SEARCH_ATTRIBUTES = ['FleetTenant', 'FleetSession', 'FleetAgentType', 'FleetState'];
+const SEARCH_ATTRIBUTES = ['FleetTenant', 'FleetSession', 'FleetAgentType', 'FleetState', 'FleetError'];
 
 /**
  * The defaults poll every queue 20 times a second, so each step of a workflow waits up to 50 ms; a database without WAL makes a

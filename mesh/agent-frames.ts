@@ -128,7 +128,22 @@ function takeHeartbeat(context: MeshContext, connection: Connection, beat: Heart
   }
   // Not waited for: with the database away, results behind it must still be taken.
   const drains = connection.state === 'DRAINING' ? { status: 'draining' as const } : {};
-  void context.statuses.write(connection, { beat: { ...beat, ...drains } });
+  void context.statuses.write(connection, {
+    beat: { ...beat, ...sessionsBeyond(context, connection, beat), ...drains },
+  });
+}
+
+/**
+ * Sessions that the agent reports beyond the work that this node knows of, none otherwise. Looked at here, in the order of the frames: by
+ * the time that the report is written, a dispatch that it counts may have ended.
+ */
+function sessionsBeyond(
+  { inflight }: MeshContext,
+  { agentKey }: Connection,
+  { current_sessions: reported }: HeartbeatPayload,
+): Pick<HeartbeatPayload, 'current_sessions'> {
+  if (reported === undefined) return {};
+  return { current_sessions: reported > inflight.countOf(agentKey) ? reported : 0 };
 }
 
 /** The subprotocol `service.v1` as the mesh speaks it. */

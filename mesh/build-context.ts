@@ -1,3 +1,4 @@
+import { AgentHealth } from './agent-health.js';
 import type { MeshContext } from './context.js';
 import { InflightTable } from './inflight-table.js';
 import { Registry } from './registry.js';
@@ -28,6 +29,7 @@ export function buildContext(options: MeshServerOptions, life: Life): MeshContex
     bus,
     log,
     meshId,
+    health: new AgentHealth(db, log),
     closing: life.closing,
     send: (agentKey: string, frame: string) => {
       const connection = registry.get(agentKey);
@@ -42,7 +44,7 @@ export function buildContext(options: MeshServerOptions, life: Life): MeshContex
   const inflight = new InflightTable(around, onAgentIdle);
   options.tools.hands.onAgentIdle(onAgentIdle);
   const timings = { ...DEFAULT_TIMINGS, ...options.timings };
-  const statuses = new StatusWriter(db, log);
+  const statuses = new StatusWriter(db, log, (tenantId, agent) => dispatches.agentJoined(tenantId, agent));
   const reservations = options.reservations ?? new Reservations();
   return {
     db,

@@ -4,6 +4,7 @@ import type { LocalEnd } from '../messages/local-mesh.js';
 import type { MessageEnd } from '../messages/transactions.js';
 import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
+import type { AgentHealth } from './agent-health.js';
 import { errorFrame } from './frames.js';
 import { persist } from './persistence.js';
 
@@ -13,6 +14,7 @@ export interface InflightSurroundings {
   bus: ChunkBus;
   log: Logger;
   meshId: string;
+  health: AgentHealth;
   /** Ends the trying to write, at the end of the process. */
   closing: AbortSignal;
   /** Sends to the agent's present socket; false when there is none. */
@@ -21,18 +23,29 @@ export interface InflightSurroundings {
   fenced(agentKey: string): Promise<void>;
 }
 
-/** How a dispatch is to end. `lost`: the agent is gone. `elsewhere`: the database says that it is closed already. */
+/**
+ * How a dispatch is to end. `lost`: the agent is gone. `elsewhere`: the database says that it is closed already. `sign`: what a failure
+ * says of the agent: that it lives and reported it, or that it failed itself; absent where it says neither.
+ */
 export type Ending =
   | { kind: 'outcome'; outcome: DispatchOutcome }
-  | { kind: 'failure'; error: { code: string; message: string } }
+  | { kind: 'failure'; error: { code: string; message: string }; sign?: 'answered' | 'failed' }
   | { kind: 'lost' }
   | { kind: 'elsewhere' };
+
+/** The connection that a dispatch goes out by. */
+export interface DispatchConnection {
+  agentKey: string;
+  instance_id: string;
+  epoch: number;
+}
 
 /** The dispatch that ends. */
 export interface EndingDispatch {
   readonly ref: DispatchRef;
   readonly frameId: string;
   readonly agentKey: string;
+  readonly instanceId: string;
   /** Read anew for every try: a resume may raise it meanwhile. */
   readonly epoch: number;
   /** Whether a socket took it. */
@@ -64,6 +77,7 @@ export async function writeEnding(
   ending: Ending,
 ): Promise<WrittenEnding> {
   const { ref } = dispatch;
+  await countSign(around.health, dispatch, ending);
   try {
     return { ...(await write(around, dispatch, ending)), written: true };
   } catch (error) {
@@ -73,6 +87,15 @@ export async function writeEnding(
     );
     return failInternally(around, ref);
   }
+}
+
+/** Before the end is written: who sees the end and sends anew finds the agent's health counted. */
+async function countSign(health: AgentHealth, dispatch: EndingDispatch, ending: Ending): Promise<void> {
+  const agent = { tenant_id: dispatch.ref.tenant_id, instance_id: dispatch.instanceId };
+  const isLost = ending.kind === 'lost' && dispatch.reachedSocket;
+  const sign = ending.kind === 'failure' ? ending.sign : undefined;
+  if (isLost || sign === 'failed') await health.failed(agent, dispatch.epoch);
+  if (ending.kind === 'outcome' || sign === 'answered') await health.answered(agent);
 }
 
 async function write(around: InflightSurroundings, dispatch: EndingDispatch, ending: Ending): Promise<LocalEnd> {

@@ -1,13 +1,15 @@
 import { isTerminal } from '../contracts/messages.js';
 import type { DispatchRef, OpenDispatch } from '../messages/dispatches.js';
 import type { LocalEnd } from '../messages/local-mesh.js';
+import { type StepError, stepError } from '../messages/step.js';
 import type { MessageEnd } from '../messages/transactions.js';
 
 /**
  * How a dispatch ended here. `closed`: its row in the database says how; with `final`, this node wrote that end and the message's with
- * it. `not_sent`: nothing went out and nothing will, so the caller may take it back and route the message again.
+ * it, which failed for the reason in `error`. `not_sent`: nothing went out and nothing will, so the caller may take it back and route the
+ * message again.
  */
-export type DispatchEnd = { kind: 'closed'; final?: string } | { kind: 'not_sent'; reason: string };
+export type DispatchEnd = { kind: 'closed'; final?: string; error?: StepError } | { kind: 'not_sent'; reason: string };
 
 /** A dispatch, and where the message's workflow knows that it goes. */
 export interface RoutedDispatch extends DispatchRef {
@@ -35,5 +37,6 @@ export interface Dispatcher {
 
 /** The end of a dispatch that is closed. @param end what this node changed in the message's row with it; null for nothing */
 export function closedWith(end: MessageEnd | null): DispatchEnd {
-  return end && isTerminal(end.state) ? { kind: 'closed', final: end.state } : { kind: 'closed' };
+  if (!end || !isTerminal(end.state)) return { kind: 'closed' };
+  return { kind: 'closed', final: end.state, ...stepError(end.error_code, end.error_message) };
 }

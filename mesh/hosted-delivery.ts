@@ -6,13 +6,14 @@ import { uuidOf } from '../runtime/ids.js';
 import type { Logger } from '../runtime/logger.js';
 import type { Outbound } from '../runtime/outbound.js';
 import type { TokenIssuer } from '../runtime/tokens.js';
+import type { AgentHealth } from './agent-health.js';
 import { closedWith, type DispatchEnd } from './dispatcher.js';
 import { HostedCall } from './hosted-call.js';
 import type { Conclusion } from './hosted-conclusion.js';
 import { exchange, type PollPace } from './hosted-exchange.js';
 import type { Flight } from './hosted-flight.js';
-import type { HostedHealth } from './hosted-health.js';
 import { HostedProgress } from './hosted-progress.js';
+import type { HostedRecovery } from './hosted-recovery.js';
 import { persist } from './persistence.js';
 
 const CLOSED: DispatchEnd = { kind: 'closed' };
@@ -25,7 +26,8 @@ interface DeliveryOptions {
   bus: Pick<ChunkBus, 'publish'>;
   outbound: Pick<Outbound, 'request' | 'stream'>;
   tokens: Pick<TokenIssuer, 'issueDispatchToken'>;
-  health: HostedHealth;
+  health: AgentHealth;
+  recovery: HostedRecovery;
   log: Logger;
   /** The node that owns what is sent here. */
   meshId: string;
@@ -119,7 +121,7 @@ export class HostedDelivery {
   }
 
   async #conclude(flight: Flight, sent: OpenDispatch, conclusion: Conclusion): Promise<DispatchEnd> {
-    const { dispatches, health, log } = this.#options;
+    const { dispatches, health, recovery, log } = this.#options;
     if (conclusion.kind === 'answered') {
       const closed = await this.#persist(() => dispatches.accept(sent, sent.epoch, conclusion.outcome));
       if (closed.end || !closed.accepted) flight.over(closed.end);
@@ -127,10 +129,10 @@ export class HostedDelivery {
       return closedWith(closed.end);
     }
     if (conclusion.kind === 'failed') {
-      if (conclusion.failing) await health.failed(sent);
+      if (conclusion.failing) await health.failed(sent, sent.epoch);
       return this.#fail(flight, sent, conclusion.code, conclusion.message);
     }
-    await health.failed(sent);
+    if (await health.failed(sent, sent.epoch)) recovery.begin(sent);
     const { dispatch_id, instance_id } = sent;
     log.info({ dispatch_id, instance_id, cause: conclusion.cause }, 'hosted agent not reached');
     const taken = await this.#persist(() => dispatches.takeBack(sent, NOT_REACHED.reason, { neverOpened: true }));
@@ -144,7 +146,7 @@ export class HostedDelivery {
     }
     if (flight.stoppedBy === 'canceled') flight.over(null);
     if (flight.stoppedBy === 'deadline') {
-      await this.#options.health.failed(call.open);
+      await this.#options.health.failed(call.open, call.open.epoch);
       await this.#fail(flight, call.open, 'DEADLINE_EXCEEDED', 'The agent did not answer in time.');
     }
     return CLOSED;

@@ -6,11 +6,12 @@ import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 import type { Outbound } from '../runtime/outbound.js';
 import type { TokenIssuer } from '../runtime/tokens.js';
+import { AgentHealth } from './agent-health.js';
 import type { DispatchEnd, Dispatcher } from './dispatcher.js';
 import { HostedDelivery } from './hosted-delivery.js';
 import { POLL_PACE, type PollPace } from './hosted-exchange.js';
 import { Flight, watch } from './hosted-flight.js';
-import { HostedHealth } from './hosted-health.js';
+import { HostedRecovery } from './hosted-recovery.js';
 import { remember } from './inflight-table.js';
 import { Reservations } from './reservations.js';
 import { DEFAULT_TIMINGS, type MeshTimings } from './timings.js';
@@ -57,7 +58,8 @@ class Hosted implements HostedDispatcher {
     this.#timings = options.timings ?? DEFAULT_TIMINGS;
     this.#delivery = new HostedDelivery({
       ...options,
-      health: new HostedHealth(options.db, options.log),
+      health: new AgentHealth(options.db, options.log),
+      recovery: new HostedRecovery({ ...options, closing: this.#closing.signal }),
       pace: options.pace ?? POLL_PACE,
       closing: this.#closing.signal,
       hasSent: (dispatchId) => this.#unwritten.has(dispatchId),

@@ -12,6 +12,7 @@ import { uuidOf } from '../runtime/ids.js';
 import { Budget } from './budget.js';
 import { CHUNK_PACE, ChunkLog, type ChunkVerdict, whyRefused } from './chunks.js';
 import {
+  type DispatchConnection,
   type Ending,
   type EndingDispatch,
   type InflightSurroundings,
@@ -33,6 +34,7 @@ export class InflightDispatch implements EndingDispatch {
   /** The id of its frame, which every frame about it carries in `in_reply_to`. */
   readonly frameId: string;
   readonly agentKey: string;
+  readonly instanceId: string;
   /** Resolves with its end, never rejects. */
   readonly done: Promise<DispatchEnd>;
   /** Resolves once it is known whether it was marked as sent. */
@@ -55,15 +57,11 @@ export class InflightDispatch implements EndingDispatch {
   readonly #around: InflightSurroundings;
 
   /** @param sent given when it is on the record as sent already: then `sendFirst` is to be called, once */
-  constructor(
-    ref: DispatchRef,
-    connection: { agentKey: string; epoch: number },
-    around: InflightSurroundings,
-    sent?: OpenDispatch,
-  ) {
+  constructor(ref: DispatchRef, connection: DispatchConnection, around: InflightSurroundings, sent?: OpenDispatch) {
     this.ref = { tenant_id: ref.tenant_id, message_id: ref.message_id, dispatch_id: ref.dispatch_id };
     this.frameId = uuidOf(ref.dispatch_id);
     this.agentKey = connection.agentKey;
+    this.instanceId = connection.instance_id;
     this.epoch = connection.epoch;
     this.#around = around;
     this.#chunks = new ChunkLog(this.frameId);
@@ -149,7 +147,7 @@ export class InflightDispatch implements EndingDispatch {
     const code = (FRAME_ERROR_CODES as readonly string[]).includes(payload.code) ? payload.code : 'HANDLER_ERROR';
     const message =
       code === payload.code ? payload.message : [payload.code, payload.message].filter(Boolean).join(': ');
-    this.#end({ kind: 'failure', error: { code, message: message || code } });
+    this.#end({ kind: 'failure', error: { code, message: message || code }, sign: 'answered' });
   }
 
   /** The agent is gone: fails it, or takes it back where nothing was sent. Resolves when that is in the database. */
@@ -194,7 +192,7 @@ export class InflightDispatch implements EndingDispatch {
   }
 
   #expire(): void {
-    this.#refuse('DEADLINE_EXCEEDED', 'The agent did not answer in time.');
+    this.#refuse('DEADLINE_EXCEEDED', 'The agent did not answer in time.', 'failed');
   }
 
   /** It was not marked: closed meanwhile, or a newer connection has to get it, or marked by a commit whose answer was lost. */
@@ -222,9 +220,9 @@ export class InflightDispatch implements EndingDispatch {
   }
 
   /** Fails it and tells the agent why. */
-  #refuse(code: FrameErrorCode, message: string): void {
+  #refuse(code: FrameErrorCode, message: string, sign?: 'failed'): void {
     this.#around.send(this.agentKey, errorFrame(code, message, this.frameId, this.traceparent));
-    this.#end({ kind: 'failure', error: { code, message } });
+    this.#end({ kind: 'failure', error: { code, message }, ...(sign && { sign }) });
   }
 
   /** The first ending wins. One that comes while it is being marked waits for that. */

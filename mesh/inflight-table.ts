@@ -1,5 +1,5 @@
 import type { DispatchRef, OpenDispatch } from '../messages/dispatches.js';
-import type { InflightSurroundings } from './dispatch-ending.js';
+import type { DispatchConnection, InflightSurroundings } from './dispatch-ending.js';
 import { InflightDispatch } from './inflight-dispatch.js';
 import { Remembered } from './remembered.js';
 
@@ -36,12 +36,12 @@ export class InflightTable {
   }
 
   /** Takes a dispatch in, in memory before anything else, and starts it. */
-  start(ref: DispatchRef, connection: { agentKey: string; epoch: number }): InflightDispatch {
+  start(ref: DispatchRef, connection: DispatchConnection): InflightDispatch {
     return this.#add(new InflightDispatch(ref, connection, this.#around));
   }
 
   /** Takes in a dispatch that is on the record as sent, and sends it. */
-  startSent(open: OpenDispatch, connection: { agentKey: string; epoch: number }): InflightDispatch {
+  startSent(open: OpenDispatch, connection: DispatchConnection): InflightDispatch {
     const dispatch = this.#add(new InflightDispatch(open, connection, this.#around, open));
     dispatch.sendFirst();
     return dispatch;

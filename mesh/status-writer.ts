@@ -1,5 +1,6 @@
 import { type ConnectionChange, type ConnectionRef, changeConnection } from '../db/connections.js';
 import type { Db } from '../db/pool.js';
+import type { RoomyAgent } from '../messages/waiting.js';
 import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 import { agentKeyOf } from './registry.js';
@@ -23,10 +24,13 @@ export class StatusWriter {
   readonly #turns = new Turnstile(AT_ONCE);
   readonly #db: Db;
   readonly #log: Logger;
+  readonly #onRoom: (tenantId: string, agent: RoomyAgent) => Promise<void>;
 
-  constructor(db: Db, log: Logger) {
+  /** @param onRoom called after an agent reported that it may have room */
+  constructor(db: Db, log: Logger, onRoom: (tenantId: string, agent: RoomyAgent) => Promise<void>) {
     this.#db = db;
     this.#log = log;
+    this.#onRoom = onRoom;
   }
 
   /** Resolves when it is written, or kept because the database did not take it. */
@@ -61,9 +65,10 @@ export class StatusWriter {
     for (let next = this.#pending.get(key); next !== undefined; next = this.#pending.get(key)) {
       const { connection, change } = next;
       try {
-        await this.#turns.run(() =>
+        const roomy = await this.#turns.run(() =>
           this.#db.tenant(connection.tenant_id, (tx) => changeConnection(tx, connection, change)),
         );
+        if (roomy) this.#callWaiting(connection.tenant_id, roomy);
       } catch (error) {
         this.#log.warn(
           { err: errorMessage(error), instance_id: connection.instance_id },
@@ -73,5 +78,12 @@ export class StatusWriter {
       }
       if (this.#pending.get(key) === next) this.#pending.delete(key);
     }
+  }
+
+  /** Not waited for: messages that wait look again by themselves, only later. */
+  #callWaiting(tenantId: string, agent: RoomyAgent): void {
+    this.#onRoom(tenantId, agent).catch((error: unknown) =>
+      this.#log.warn({ err: errorMessage(error) }, 'messages that wait for an agent could not be called'),
+    );
   }
 }

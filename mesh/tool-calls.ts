@@ -136,9 +136,9 @@ export class ToolCalls {
 
   /** Those that are waiting for this very tool already come last, then those that are full; then the load counts, calls included. */
   #ranked(candidates: ToolCandidate[], tool: string, chain: Chain, tenant_id: string): ToolCandidate[] {
-    const rank = ({ instance_id, load, max_concurrent_sessions: room }: ToolCandidate): number[] => {
+    const rank = ({ instance_id, load, busy, max_concurrent_sessions: room }: ToolCandidate): number[] => {
       const calls = this.#towards.get(agentKeyOf({ tenant_id, instance_id })) ?? 0;
-      return [Number(isLoop(chain, tool, instance_id)), Number(room > 0 && load >= room), load + calls];
+      return [Number(isLoop(chain, tool, instance_id)), Number(busy || (room > 0 && load >= room)), load + calls];
     };
     return candidates
       .map((candidate) => ({ candidate, rank: rank(candidate) }))

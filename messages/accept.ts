@@ -4,6 +4,7 @@ import { PlatformError } from '../runtime/errors.js';
 import { type AcceptRow, acceptInOne, type CountTo, type NewMessage } from './accept-transaction.js';
 import type { MessageCore } from './core.js';
 import { type AcceptContext, draftOf } from './draft.js';
+import { logEnd } from './end-log.js';
 import type { InFlightBound } from './in-flight-bound.js';
 import { RpcError } from './rpc-error.js';
 import type { LiveMessage, ShortWay } from './short-way.js';
@@ -70,6 +71,17 @@ async function refuse({ core, inFlight, waiting }: Acceptance, draft: NewMessage
   }
 }
 
+/** A message for nobody that is registered has ended with T1. */
+function logUnavailable(
+  { log }: MessageCore,
+  draft: NewMessage,
+  ids: { message_id: string; session_id: string },
+): void {
+  const { tenant_id, want_agent_type: agent_type, want_instance_id: instance_id } = draft;
+  const code = 'TARGET_UNAVAILABLE';
+  logEnd(log, { ...ids, tenant_id, dispatch_id: null, agent_type, instance_id, state: 'failed', code });
+}
+
 /** T1, with the dispatch where this process may send it. A message for nobody that is registered is written as failed, with the reason. */
 async function placeOnRecord(
   { core, shortWay }: Acceptance,
@@ -113,6 +125,7 @@ export async function acceptMessage(
     const ids = { message_id: row.its_message, session_id: row.its_session };
     if (row.verdict === 'accepted') core.waker.message({ tenant_id: draft.tenant_id, ...ids }, { fresh: true });
     const { verdict } = row;
+    if (verdict === 'unavailable') logUnavailable(core, draft, ids);
     return { ...ids, duplicate: verdict === 'repeat', ended: verdict === 'unavailable', live: placed.live };
   } finally {
     counting.done(row?.in_flight ?? null);

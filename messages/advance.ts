@@ -2,21 +2,33 @@ import { isTerminal } from '../contracts/messages.js';
 import type { Tx } from '../db/pool.js';
 import { newId } from '../runtime/ids.js';
 import type { MessageCore, MessageRef } from './core.js';
+import { logEnd } from './end-log.js';
 import { closeDispatch, finishFailed, openDispatchOf, withdrawRequest } from './finish.js';
 import { type MessageWithRequest, readMessage, withRequest } from './read.js';
 import { type Route, routeMessage, type SessionBinding } from './route.js';
+import { type RouteWait, routeWait } from './route-wait.js';
 import type { DispatchRow, InputRequestRow, MessageRow } from './rows.js';
 import { countMoved, isOwn } from './session-end.js';
-import { retryDelayMs, type Step } from './step.js';
+import { retryDelayMs, type Step, stepError } from './step.js';
 import { targetWaitedText } from './targets.js';
 
-/** After a human has decided, an agent may take this many times longer to come back: the decision must not be lost to a restart. */
-const RESOLVED_WAIT_FACTOR = 10;
 /** So many times the wait a message is still given to an agent that is free, when what took its time was the platform itself. */
 const LATE_FACTOR = 10;
 
+/** The step of a message that has ended. */
+function doneStep(row: Pick<MessageRow, 'state' | 'agent_type' | 'error_code' | 'error_message'>): Step {
+  const { state, agent_type, error_code, error_message } = row;
+  return { kind: 'done', state, agent_type, ...stepError(error_code, error_message) };
+}
+
+/** Ends a locked message as failed. */
+async function failedStep(tx: Tx, row: MessageRow, error: { code: string; message: string }): Promise<Step> {
+  await finishFailed(tx, row, error);
+  return doneStep({ ...row, state: 'failed', error_code: error.code, error_message: error.message });
+}
+
 async function afterEnd(tx: Tx, row: MessageRow): Promise<Step> {
-  const done: Step = { kind: 'done', state: row.state, agent_type: row.agent_type };
+  const done = doneStep(row);
   if (row.state !== 'canceled' || row.current_dispatch_id === null) return done;
   const [dispatch] = await tx.query<{ dispatch_id: string; mesh_id: string }>(
     `SELECT d.dispatch_id, d.mesh_id FROM dispatches d JOIN mesh_nodes n ON n.mesh_id = d.mesh_id
@@ -44,25 +56,15 @@ async function awaitInput(tx: Tx, row: MessageRow, request: InputRequestRow, now
     `UPDATE input_requests SET state = 'expired', ended_at = now() WHERE tenant_id = $1 AND request_id = $2`,
     [row.tenant_id, request.request_id],
   );
-  await finishFailed(tx, row, { code: 'APPROVAL_EXPIRED', message: 'Nobody answered in time.' });
-  return { kind: 'done', state: 'failed', agent_type: row.agent_type };
-}
-
-/** Since when the message waits for an agent, and how long it may. */
-function routeWait(row: MessageRow, queueWaitMs: number, now: Date): { since: Date; waitedMs: number; leftMs: number } {
-  const since = row.unrouted_since ?? now;
-  const waitedMs = now.getTime() - since.getTime();
-  return { since, waitedMs, leftMs: (row.resolution ? queueWaitMs * RESOLVED_WAIT_FACTOR : queueWaitMs) - waitedMs };
+  return failedStep(tx, row, { code: 'APPROVAL_EXPIRED', message: 'Nobody answered in time.' });
 }
 
 async function giveUp(tx: Tx, row: MessageRow, session: SessionBinding, waitedMs: number): Promise<Step> {
   const message = await targetWaitedText(tx, row, session, waitedMs);
-  await finishFailed(tx, row, { code: 'TARGET_UNAVAILABLE', message });
-  return { kind: 'done', state: 'failed', agent_type: row.agent_type };
+  return failedStep(tx, row, { code: 'TARGET_UNAVAILABLE', message });
 }
 
-async function noAgent(tx: Tx, row: MessageRow, queueWaitMs: number, now: Date): Promise<Step> {
-  const { since, waitedMs, leftMs } = routeWait(row, queueWaitMs, now);
+async function noAgent(tx: Tx, row: MessageRow, { since, waitedMs, leftMs }: RouteWait): Promise<Step> {
   await tx.query('UPDATE messages SET unrouted_since = $3 WHERE tenant_id = $1 AND message_id = $2', [
     row.tenant_id,
     row.message_id,
@@ -155,12 +157,13 @@ async function decide(
   if (request) return awaitInput(tx, row, request, now);
   const open = await openDispatchOf(tx, row);
   if (open) return dispatchStep(row, open, now);
-  const { leftMs, waitedMs } = routeWait(row, queueWaitMs, now);
+  const wait = await routeWait(tx, row, queueWaitMs, now);
+  const { leftMs, waitedMs } = wait;
   if (waitedMs >= (waitedMs + leftMs) * LATE_FACTOR) return giveUp(tx, row, session, waitedMs);
   const route = await routeMessage(tx, row, session);
   // Time that went by in a queue or with a node that died is no reason to fail what an agent can take now.
   if (leftMs <= 0 && (!route || route.agent.unreachable)) return giveUp(tx, row, session, waitedMs);
-  if (!route) return noAgent(tx, row, queueWaitMs, now);
+  if (!route) return noAgent(tx, row, wait);
   return dispatchStep(row, await openDispatch(tx, row, session, route), now);
 }
 
@@ -195,16 +198,17 @@ export async function advance(
   ref: MessageRef,
   now: () => Date = () => new Date(),
 ): Promise<Step | null> {
-  let changed = false;
-  const step = await core.db.tenant(ref.tenant_id, async (tx) => {
+  const [step, ended] = await core.db.tenant(ref.tenant_id, async (tx) => {
     const session = await lockSession(tx, ref);
     const found = session && (await takeOver(tx, ref));
-    if (!session || !found) return null;
+    if (!session || !found) return [null, null];
     const next = await decide(tx, found, session, core.limits.queueWaitMs, now());
-    changed = next.kind === 'done' && !isTerminal(found.row.state);
-    return next;
+    return [next, next.kind === 'done' && !isTerminal(found.row.state) ? { ...found.row, ...next } : null];
   });
-  if (changed) core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed' });
+  if (ended) {
+    core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed' });
+    logEnd(core.log, { ...ended, dispatch_id: ended.current_dispatch_id, code: ended.error?.code });
+  }
   return step;
 }
 
@@ -216,12 +220,14 @@ export async function abandon(
 ): Promise<void> {
   const ended = await core.db.tenant(ref.tenant_id, async (tx) => {
     const found = await readMessage(tx, ref.tenant_id, ref.message_id, true);
-    if (!found || isTerminal(found.row.state)) return false;
+    if (!found || isTerminal(found.row.state)) return null;
     const dispatch = await openDispatchOf(tx, found.row);
     if (dispatch) await closeDispatch(tx, found.row, dispatch, 'failed', error.code);
     await withdrawRequest(tx, found.row);
     await finishFailed(tx, found.row, error);
-    return true;
+    return found.row;
   });
-  if (ended) core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed' });
+  if (!ended) return;
+  core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed' });
+  logEnd(core.log, { ...ended, state: 'failed', dispatch_id: ended.current_dispatch_id, code: error.code });
 }

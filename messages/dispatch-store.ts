@@ -12,6 +12,7 @@ import type {
   OpenDispatch,
   Produced,
 } from './dispatches.js';
+import { logEnd } from './end-log.js';
 import { bounded, closeDispatch, eventPlace } from './finish.js';
 import { type LockedDispatch, lockOpen, writeSent } from './open-dispatch.js';
 import { applyQuestion, endingOf, withUsableForm } from './outcome-apply.js';
@@ -19,7 +20,7 @@ import type { DispatchRow } from './rows.js';
 import { type Ending, endInOne, type MessageEnd } from './transactions.js';
 import { callWaiting, type RoomyAgent } from './waiting.js';
 
-type StoreCore = Pick<MessageCore, 'db' | 'bus' | 'limits' | 'waker'>;
+type StoreCore = Pick<MessageCore, 'db' | 'bus' | 'limits' | 'log' | 'waker'>;
 
 /** Waiting messages that are called when an agent joins; each dispatch that ends calls one more. */
 const CALLED_FOR_AN_AGENT = 20;
@@ -63,6 +64,7 @@ async function end(core: StoreCore, ref: DispatchRef, epoch: number | null, endi
   const ended = await endInOne(core.db, ref, epoch, ending);
   if (!ended) return NOT_CLOSED;
   announce(core, ref, ended.called, { kind: 'changed' });
+  logEnd(core.log, { ...ref, ...ended.served, state: ending.state, code: ending.error?.code });
   return { accepted: true, end: ended.end };
 }
 

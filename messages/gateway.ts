@@ -1,6 +1,6 @@
 import type { MessageSendParams, Task } from '../contracts/a2a.js';
 import type { Caller } from '../contracts/auth.js';
-import type { MessageRecord, ResolveRequest } from '../contracts/messages.js';
+import type { MessageRecord, MessagesGetRequest, ResolveRequest } from '../contracts/messages.js';
 import type { Reader } from '../contracts/permissions.js';
 import type { Accepted } from './accept.js';
 import { cancelMessage } from './cancel.js';
@@ -38,10 +38,7 @@ export interface Gateway {
   tasks(reader: Reader, query: TaskQuery): Promise<TaskPage>;
   cancel(caller: Caller, messageId: string, reason: string): Promise<void>;
   resolve(caller: Caller | null, messageId: string, body: ResolveRequest): Promise<Resolved>;
-  list(
-    reader: Reader,
-    query: { session_id?: string; state?: string; page: number; page_size: number },
-  ): Promise<{ count: number; messages: MessageRecord[] }>;
+  list(reader: Reader, query: MessagesGetRequest): Promise<{ count: number; messages: MessageRecord[] }>;
   get(reader: Reader, messageId: string): Promise<MessageRecord>;
   pending(
     tenantId: string,

@@ -1,4 +1,4 @@
-import type { MessageRecord } from '../contracts/messages.js';
+import type { MessageRecord, MessagesGetRequest } from '../contracts/messages.js';
 import { actsAs, isOwnMessage, type Reader } from '../contracts/permissions.js';
 import { ownMessages } from '../db/own.js';
 import type { Db, Tx } from '../db/pool.js';
@@ -50,6 +50,13 @@ export async function findMessage(db: Db, tenantId: string, messageId: string): 
 
 const FIND = 'SELECT * FROM find_message($1, $2)';
 
+/** Planned with the values: what is not asked for leaves no trace in the plan, and the expressions are those of the indexes. */
+const FILTER = `tenant_id = $1 AND ($2::text IS NULL OR session_id = $2) AND ($3::text IS NULL OR state = $3)
+  AND ($4::text IS NULL OR CASE WHEN agent_type IS NULL THEN want_agent_type ELSE agent_type END = $4)
+  AND ($5::text IS NULL OR CASE WHEN instance_id IS NULL THEN '' ELSE instance_id END = $5) AND ($6::text IS NULL OR error_code = $6)
+  AND ($7::timestamptz IS NULL OR created_at >= $7)
+  AND ($8::timestamptz IS NULL OR created_at < $8) AND ${ownMessages('m', '$9')}`;
+
 /** As `findMessage`; null also for a message that is not the reader's to see. */
 export async function findOwnMessage(db: Db, reader: Reader, messageId: string): Promise<MessageWithRequest | null> {
   const found = await findMessage(db, reader.tenant_id, messageId);
@@ -80,21 +87,18 @@ export function createMessageReads(db: Db) {
     },
 
     /** A page of messages, newest first; `count` is the total. */
-    async list(
-      reader: Reader,
-      query: { session_id?: string; state?: string; page: number; page_size: number },
-    ): Promise<{ count: number; messages: MessageRecord[] }> {
+    async list(reader: Reader, query: MessagesGetRequest): Promise<{ count: number; messages: MessageRecord[] }> {
       const tenantId = reader.tenant_id;
-      const filter = `tenant_id = $1 AND ($2::text IS NULL OR session_id = $2) AND ($3::text IS NULL OR state = $3)
-        AND ${ownMessages('m', '$4')}`;
-      const values = [tenantId, query.session_id ?? null, query.state ?? null, actsAs(reader)];
+      const { session_id, state, agent_type, instance_id, error_code, since, until } = query;
+      const filters = [session_id, state, agent_type, instance_id, error_code, since, until];
+      const values = [tenantId, ...filters.map((value) => value ?? null), actsAs(reader)];
       return db.tenant(tenantId, async (tx) => {
         const [total] = await tx.query<{ count: number }>(
-          `SELECT count(*) AS count FROM messages m WHERE ${filter}`,
+          `SELECT count(*) AS count FROM messages m WHERE ${FILTER}`,
           values,
         );
         const rows = await tx.query<MessageRow>(
-          `SELECT * FROM messages m WHERE ${filter} ORDER BY message_id DESC LIMIT $5 OFFSET $6`,
+          `SELECT * FROM messages m WHERE ${FILTER} ORDER BY message_id DESC LIMIT $10 OFFSET $11`,
           [...values, query.page_size, (query.page - 1) * query.page_size],
         );
         return { count: total?.count ?? 0, messages: await asRecords(tx, tenantId, rows) };

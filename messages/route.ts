@@ -11,6 +11,10 @@ export interface Candidate {
   connection_epoch: number;
   max_concurrent_sessions: number;
   load: number;
+  /** Sessions whose decision waits for room here: new work leaves it to them. */
+  reserved: number;
+  /** It reports that it takes no more. */
+  busy: boolean;
   /** No connection to it opened for the message that is being routed. */
   unreachable: boolean;
 }
@@ -40,8 +44,13 @@ export function candidates(tx: Tx, tenantId: string, wanted: Wanted): Promise<Ca
   );
 }
 
-function hasRoom(candidate: Candidate): boolean {
-  return candidate.max_concurrent_sessions === 0 || candidate.load < candidate.max_concurrent_sessions;
+function hasRoom({ busy, max_concurrent_sessions: most, load, reserved }: Candidate): boolean {
+  return !busy && (most === 0 || load + reserved < most);
+}
+
+/** Candidates as a message sees them: one that carries a decision goes ahead of new work, and no room is kept from it. */
+function seen(row: MessageRow, found: Candidate[]): Candidate[] {
+  return row.resolution === null ? found : found.map((candidate) => ({ ...candidate, reserved: 0 }));
 }
 
 /** Keeps others from taking room on a bounded instance until the transaction ends. Taking it twice is harmless. */
@@ -55,7 +64,7 @@ async function lockRoom(tx: Tx, tenantId: string, candidate: Candidate): Promise
  * passed by two at once. @returns whether there is room
  */
 async function claimRoom(tx: Tx, tenantId: string, candidate: Candidate): Promise<boolean> {
-  if (candidate.max_concurrent_sessions === 0) return true;
+  if (candidate.max_concurrent_sessions === 0 || candidate.busy) return !candidate.busy;
   await lockRoom(tx, tenantId, candidate);
   const [row] = await tx.query<{ load: number }>('SELECT agent_load($1, $2) AS load', [
     tenantId,
@@ -126,20 +135,22 @@ async function routeFirst(tx: Tx, row: MessageRow, session: SessionBinding): Pro
     skill_id: row.want_skill_id,
     message_id: row.message_id,
   });
-  const agent = await claimBest(tx, row.tenant_id, found);
+  const agent = await claimBest(tx, row.tenant_id, seen(row, found));
   return agent && { agent, join_reason: 'routed' };
 }
 
 /**
  * Chooses the agent of a message (a2a.md): the task's instance, else the session's, else what the message asks for, else the least
- * loaded. A bound instance that is gone, or that cannot be reached, is replaced by another of its type that has the skill. Null: none is free now.
+ * loaded. A bound instance that is gone, or that cannot be reached, is replaced by another of its type that has the skill; one that the
+ * message names is tried again. Null: none is free now.
  */
 export async function routeMessage(tx: Tx, row: MessageRow, session: SessionBinding): Promise<Route | null> {
   const bound = await boundInstance(tx, row, session);
   if (!bound) return routeFirst(tx, row, session);
   const { message_id } = row;
-  const [same] = await candidates(tx, row.tenant_id, { ...bound, message_id });
-  if (same && !same.unreachable) {
+  const isNamed = row.want_instance_id === bound.instance_id;
+  const [same] = seen(row, await candidates(tx, row.tenant_id, { ...bound, message_id }));
+  if (same && (isNamed || !same.unreachable)) {
     await lockRoom(tx, row.tenant_id, same);
     const room = (await holdsSlot(tx, row, session, same.instance_id)) || (await claimRoom(tx, row.tenant_id, same));
     // Deregistration unbinds a session; its instance came back.
@@ -147,9 +158,9 @@ export async function routeMessage(tx: Tx, row: MessageRow, session: SessionBind
     return room ? { agent: same, join_reason: returns ? 'failover' : null } : null;
   }
   // Who names an instance means that one.
-  if (row.want_instance_id === bound.instance_id) return null;
+  if (isNamed) return null;
   const { agent_type } = bound;
   const others = await candidates(tx, row.tenant_id, { agent_type, skill_id: row.want_skill_id, message_id });
-  const agent = await claimBest(tx, row.tenant_id, others);
+  const agent = await claimBest(tx, row.tenant_id, seen(row, others));
   return agent && { agent, join_reason: agent.instance_id === bound.instance_id ? null : 'failover' };
 }

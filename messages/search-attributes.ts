@@ -4,7 +4,7 @@ import { defineSearchAttributeKey, type SearchAttributePair, SearchAttributeType
 import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 
-const ATTRIBUTES = ['FleetTenant', 'FleetSession', 'FleetAgentType', 'FleetState'] as const;
+const ATTRIBUTES = ['FleetTenant', 'FleetSession', 'FleetAgentType', 'FleetState', 'FleetError'] as const;
 
 const key = (name: (typeof ATTRIBUTES)[number]) => defineSearchAttributeKey(name, SearchAttributeType.KEYWORD);
 

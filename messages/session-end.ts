@@ -3,8 +3,7 @@ import { getAgent, recordCapacity } from '../db/agents.js';
 import { recordEvent } from '../db/events.js';
 import { isForeignSession } from '../db/own.js';
 import type { Tx } from '../db/pool.js';
-import { cancelSessionMessages } from './cancel.js';
-import type { MessageRef, SessionRef } from './core.js';
+import { type Canceled, cancelSessionMessages } from './cancel.js';
 
 /** Writes `agent.capacity_changed` with the count as it is now (an explicit session joined or left). */
 export async function countAgain(tx: Tx, tenantId: string, instanceId: string): Promise<void> {
@@ -60,7 +59,7 @@ export async function endSession(
   session: LockedSession,
   status: 'completed' | 'expired',
   reason: string,
-): Promise<(MessageRef & SessionRef)[]> {
+): Promise<Canceled[]> {
   const canceled = await cancelSessionMessages(tx, session.tenant_id, session.session_id, reason);
   const [ended] = await tx.query<{ duration_ms: number }>(
     `UPDATE sessions SET status = $3, ended_at = now(), ended_reason = $4, wake_requested_at = now()

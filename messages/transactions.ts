@@ -23,17 +23,27 @@ export interface Ending {
 export type MessageEnd = Pick<MessageRow, 'state' | 'error_code' | 'error_message' | 'updated_at' | 'completed_at'> &
   Partial<NonNullable<Ending['output']>>;
 
-interface EndRow {
+/** Whose end it was. */
+interface Served {
+  session_id: string;
+  instance_id: string;
+  agent_type: string;
+}
+
+interface EndRow extends Served {
   ended_at: Date | null;
   called: (MessageRef & SessionRef)[] | null;
 }
 
 const END: Statement<EndRow> = {
   name: 'end_dispatches',
-  text: 'SELECT ended_at, called FROM end_dispatches($1, $2)',
-  row: ([endedAt, called]) => ({
+  text: 'SELECT ended_at, called, session_id, instance_id, agent_type FROM end_dispatches($1, $2)',
+  row: ([endedAt, called, session, instance, type]) => ({
     ended_at: endedAt ? timeOf(endedAt) : null,
     called: called ? JSON.parse(called) : null,
+    session_id: session ?? '',
+    instance_id: instance ?? '',
+    agent_type: type ?? '',
   }),
 };
 
@@ -59,7 +69,7 @@ export async function endInOne(
   ref: DispatchRef,
   epoch: number | null,
   ending: Ending,
-): Promise<{ end: MessageEnd; called: (MessageRef & SessionRef)[] } | null> {
+): Promise<{ end: MessageEnd; called: (MessageRef & SessionRef)[]; served: Served } | null> {
   const { state, error, output } = ending;
   const row = await callEnd(db, {
     tenant_id: ref.tenant_id,
@@ -76,7 +86,11 @@ export async function endInOne(
     event_ids: [newId('evt'), newId('evt')],
   });
   if (!row?.ended_at) return null;
-  const at = row.ended_at;
+  const { ended_at: at, called, session_id, instance_id, agent_type } = row;
   const facts = { state, error_code: error?.code ?? null, error_message: error?.message ?? null };
-  return { end: { ...facts, ...output, updated_at: at, completed_at: at }, called: row.called ?? [] };
+  return {
+    end: { ...facts, ...output, updated_at: at, completed_at: at },
+    called: called ?? [],
+    served: { session_id, instance_id, agent_type },
+  };
 }

@@ -10,7 +10,7 @@ import {
   TimeoutFailure,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { Step } from '../messages/step.js';
+import type { Step, StepError } from '../messages/step.js';
 import { type MessageInput, WAKE_SIGNAL } from './definitions.js';
 import { controlOf, dispatchOn, record } from './stubs.js';
 import { show } from './visibility.js';
@@ -44,10 +44,25 @@ function lossOf(error: unknown): 'DEADLINE_EXCEEDED' | 'AGENT_DISCONNECTED' {
   return outOfTime ? 'DEADLINE_EXCEEDED' : 'AGENT_DISCONNECTED';
 }
 
+/** How the message ended: its final state and, where it failed, why. */
+interface End {
+  state: string;
+  error?: StepError;
+}
+
 /** What a dispatch came to. `missed`: nothing went out, and nothing will. `final`: the message ended with it. */
 interface Carried {
   missed: boolean;
-  final: string | null;
+  final: End | null;
+}
+
+function endOf(state: string, error: StepError | undefined): End {
+  return error ? { state, error } : { state };
+}
+
+function showEnd({ state, error }: End, agentType: string | null): void {
+  const why = error ? `: \`${error.code}\`. ${error.message}` : '.';
+  show(state, agentType, `The message is ${state}${why}`, error?.code);
 }
 
 async function carryOut(input: MessageInput, step: DispatchStep): Promise<Carried> {
@@ -57,7 +72,9 @@ async function carryOut(input: MessageInput, step: DispatchStep): Promise<Carrie
     const summary = `to ${step.instance_id}, attempt ${step.attempt}`;
     const routed = { ...ref, deployment_mode, instance_id: step.instance_id };
     const end = await dispatchOn(step.mesh_id, step.deadline_ms, summary).runDispatch(routed);
-    if (end.kind === 'closed') return { missed: false, final: end.final ?? null };
+    if (end.kind === 'closed') {
+      return { missed: false, final: end.final === undefined ? null : endOf(end.final, end.error) };
+    }
     await record.takeBack(ref, end.reason);
     return { missed: true, final: null };
   } catch (error) {
@@ -98,31 +115,33 @@ async function superviseDispatch(input: MessageInput, step: DispatchStep, bell: 
   }
 }
 
-/** @returns the message's final state where it ended with the dispatch */
-async function dispatch(input: MessageInput, step: DispatchStep, bell: Bell): Promise<string | null> {
+/** @returns how the message ended where it ended with the dispatch */
+async function dispatch(input: MessageInput, step: DispatchStep, bell: Bell): Promise<End | null> {
   show(
     'working',
     step.agent_type,
     `Waits for agent \`${step.instance_id}\` (${step.agent_type}), attempt ${step.attempt}.`,
   );
   const { missed, final } = await superviseDispatch(input, step, bell);
-  if (final !== null) show(final, step.agent_type, `The message is ${final}.`);
+  if (final !== null) showEnd(final, step.agent_type);
   bell.misses = missed ? bell.misses + 1 : 0;
   if (bell.misses > 0) await condition(() => bell.rung, pauseMs(bell.misses));
   return final;
 }
 
-/** @returns the message's final state once there is one */
-async function follow(input: MessageInput, step: Step | null, bell: Bell): Promise<string | null> {
-  if (!step) return 'unknown';
+/** @returns how the message ended once it has */
+async function follow(input: MessageInput, step: Step | null, bell: Bell): Promise<End | null> {
+  if (!step) return { state: 'unknown' };
   switch (step.kind) {
-    case 'done':
-      show(step.state, step.agent_type, `The message is ${step.state}.`);
-      return step.state;
+    case 'done': {
+      const end = endOf(step.state, step.error);
+      showEnd(end, step.agent_type);
+      return end;
+    }
     case 'deliver_cancel':
       show('canceled', step.agent_type, 'The message is canceled; its agent is being told.');
       await deliverCancel(input, step, bell);
-      return 'canceled';
+      return { state: 'canceled' };
     case 'dispatch':
       return dispatch(input, step, bell);
     case 'wait_agent':
@@ -146,7 +165,7 @@ async function follow(input: MessageInput, step: Step | null, bell: Bell): Promi
   }
 }
 
-async function supervise(input: MessageInput, bell: Bell): Promise<string> {
+async function supervise(input: MessageInput, bell: Bell): Promise<End> {
   for (;;) {
     bell.rung = false;
     const end = await follow(input, await record.advance(input), bell);
@@ -162,18 +181,18 @@ async function supervise(input: MessageInput, bell: Bell): Promise<string> {
  * Supervises one message until it ends: it follows what Postgres decides (`advance`) and holds no state of its own, so that it may be
  * lost and made again. An operator's cancel in the Temporal UI cancels the message.
  */
-export async function message(input: MessageInput): Promise<{ state: string }> {
+export async function message(input: MessageInput): Promise<End> {
   const bell = new Bell();
   setHandler(wake, () => {
     bell.rung = true;
   });
   try {
-    return { state: await supervise(input, bell) };
+    return await supervise(input, bell);
   } catch (error) {
     if (!isCancellation(error)) throw error;
     return CancellationScope.nonCancellable(async () => {
       await record.cancelByOperator(input);
-      return { state: await supervise(input, bell) };
+      return supervise(input, bell);
     });
   }
 }

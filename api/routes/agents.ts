@@ -96,11 +96,12 @@ export function agentRoutes(app: FastifyInstance, deps: Deps): void {
   mount(app, OPERATIONS.heartbeat).answer(async (body, { request }) => {
     const caller = callerOf(request);
     const beat = 'payload' in body ? body.payload : body;
-    await db.tenant(caller.tenant_id, async (tx) => {
+    const roomy = await db.tenant(caller.tenant_id, async (tx) => {
       const row = await lockRegistered(tx, caller.tenant_id, beat.instance_id);
       checkActsForInstance(caller, row.agent_type, OPERATIONS.heartbeat);
-      await heartbeat(tx, caller.tenant_id, beat.instance_id, beat);
+      return heartbeat(tx, caller.tenant_id, beat.instance_id, beat);
     });
+    if (roomy) await deps.agentJoined(caller.tenant_id, roomy);
     return { ok: true };
   });
 

@@ -26,7 +26,7 @@ if ! temporal operator namespace describe --namespace "$TEMPORAL_NAMESPACE" >/de
 fi
 
 # A new namespace is known to every part of the server only after its caches were refreshed.
-for name in FleetTenant FleetSession FleetAgentType FleetState; do
+for name in FleetTenant FleetSession FleetAgentType FleetState FleetError; do
   retry "the namespace $TEMPORAL_NAMESPACE" \
     temporal operator search-attribute create --namespace "$TEMPORAL_NAMESPACE" --name "$name" --type Keyword
 done

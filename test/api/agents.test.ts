@@ -191,7 +191,10 @@ describe('heartbeats', () => {
     ['unknown', 'hosted', null, {}, 'available'],
     ['draining', 'hosted', null, {}, 'draining'],
     ['draining', 'hosted', null, { status: 'available' }, 'available'],
-    ['available', 'hosted', null, { status: 'busy' }, 'available'],
+    ['available', 'hosted', null, { status: 'busy' }, 'busy'],
+    ['busy', 'connected', 'm', {}, 'busy'],
+    ['busy', 'connected', 'm', { status: 'available' }, 'available'],
+    ['busy', 'connected', 'm', { consecutive_failures: 3 }, 'unhealthy'],
     ['available', 'hosted', null, { status: 'draining' }, 'draining'],
     ['available', 'hosted', null, { status: 'unhealthy' }, 'unhealthy'],
     ['available', 'hosted', null, { consecutive_failures: 3 }, 'unhealthy'],
@@ -220,8 +223,8 @@ describe('heartbeats', () => {
     const wrapped = { v: 1, id: 'x', ts: new Date().toISOString(), payload };
     expect((await api.client.post('/agents/heartbeat', wrapped)).body).toEqual({ ok: true });
     expect(await read(instance_id)).toMatchObject({
-      status: 'available',
-      current_sessions: 0,
+      status: 'busy',
+      current_sessions: 7,
       max_concurrent_sessions: 2,
       consecutive_failures: 1,
     });
@@ -232,7 +235,7 @@ describe('heartbeats', () => {
       ],
       [
         'agent.capacity_changed',
-        { agent_type: 'painter', instance_id, current_sessions: 0, max_concurrent_sessions: 2 },
+        { agent_type: 'painter', instance_id, current_sessions: 7, max_concurrent_sessions: 2 },
       ],
       [
         'agent.health_changed',
@@ -240,6 +243,36 @@ describe('heartbeats', () => {
       ],
     ]);
   });
+});
+
+test('the larger of the reported and the counted sessions shows, and decides whether there is room', async () => {
+  const instance_id = fresh();
+  await register({ instance_id, agent_type: 'painter', max_concurrent_sessions: 2 });
+  await openSocket(instance_id);
+  const report = (body: object) => api.client.post('/agents/heartbeat', { instance_id, ...body });
+  const init = () => api.client.failure('/sessions/init', { instance_id });
+  await report({ current_sessions: 1 });
+  expect(await read(instance_id)).toMatchObject({ status: 'available', current_sessions: 1 });
+  expect(await init()).toBe('200');
+  expect(await read(instance_id)).toMatchObject({ status: 'available', current_sessions: 1 });
+  await report({ current_sessions: 2 });
+  expect(await read(instance_id)).toMatchObject({ status: 'busy', current_sessions: 2 });
+  expect(await init()).toBe('409 AGENT_AT_CAPACITY');
+  await report({ current_sessions: 0 });
+  expect(await read(instance_id)).toMatchObject({ status: 'available', current_sessions: 1 });
+  expect(await init()).toBe('200');
+});
+
+test('a reported busy holds until the next report of a status', async () => {
+  const instance_id = fresh();
+  await register({ instance_id, agent_type: 'painter', max_concurrent_sessions: 0 });
+  await openSocket(instance_id);
+  await api.client.post('/agents/heartbeat', { instance_id, status: 'busy' });
+  await api.client.post('/agents/heartbeat', { instance_id });
+  expect((await read(instance_id)).status).toBe('busy');
+  expect(await api.client.failure('/sessions/init', { instance_id })).toBe('409 AGENT_AT_CAPACITY');
+  await api.client.post('/agents/heartbeat', { instance_id, status: 'available' });
+  expect(await api.client.failure('/sessions/init', { instance_id })).toBe('200');
 });
 
 test('a full agent reads busy, and is found by that', async () => {

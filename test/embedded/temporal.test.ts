@@ -64,7 +64,7 @@ describe('embedded Temporal', () => {
       client.connection.operatorService.listSearchAttributes({ namespace: 'default' }),
     );
     expect(Object.keys(customAttributes ?? {})).toEqual(
-      expect.arrayContaining(['FleetTenant', 'FleetSession', 'FleetAgentType', 'FleetState']),
+      expect.arrayContaining(['FleetTenant', 'FleetSession', 'FleetAgentType', 'FleetState', 'FleetError']),
     );
     expect((await fetch(first.uiUrl)).status).toBe(200);
     await first.stop();

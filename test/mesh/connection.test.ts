@@ -166,7 +166,7 @@ describe('frames', () => {
     expect(answers).toEqual(nonces);
   });
 
-  it('with a heartbeat change the status, with an event, and not what is counted here', async () => {
+  it('with a heartbeat change the status and what counts as load, with an event', async () => {
     const { agent } = await (await bench.node()).join('a');
     agent.send('heartbeat', { status: 'unhealthy', current_sessions: 99 });
     await until(async () => (await status()) === 'unhealthy');
@@ -175,7 +175,11 @@ describe('frames', () => {
     expect((await bench.agent('a')).max_concurrent_sessions).toBe(3);
     const changes = (await bench.events('agent.health_changed')).map((event) => event.status);
     expect(changes).toEqual(['available', 'unhealthy', 'available']);
+    agent.send('heartbeat', { current_sessions: 0 });
+    await until(async () => (await bench.events('agent.capacity_changed')).length === 3);
     expect(await bench.events('agent.capacity_changed')).toMatchObject([
+      { current_sessions: 99, max_concurrent_sessions: 0 },
+      { current_sessions: 99, max_concurrent_sessions: 3 },
       { current_sessions: 0, max_concurrent_sessions: 3 },
     ]);
     agent.send('heartbeat', { instance_id: 'b' });

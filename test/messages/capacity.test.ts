@@ -135,6 +135,68 @@ test('work for another agent does not count a suspended session on its own again
   expect(await kind(asking)).toBe('dispatch');
 });
 
+test('a decision waits for its instance ahead of new work, as long as its request was open', async () => {
+  await agent('x', 1);
+  const paused = await open('x');
+  const asking = await send(paused);
+  await answer(asking, 'input-required');
+  const running = await send(undefined, { agent_type: 'x' });
+  expect(await kind(running)).toBe('dispatch');
+  const earlier = await send(undefined, { agent_type: 'x' });
+  expect(await kind(earlier)).toBe('wait_agent');
+  await gateway.resolve(caller, asking.message_id, { resolution: 'confirmed' });
+  expect(await kind(asking)).toBe('wait_agent');
+  called = [];
+  await answer(running, 'completed');
+  expect(called).toEqual([asking.message_id]);
+  expect([await kind(earlier), await kind(await send(undefined))]).toEqual(['wait_agent', 'wait_agent']);
+  await expect(open('x')).rejects.toMatchObject({ code: 'AGENT_AT_CAPACITY' });
+  expect(await kind(asking)).toBe('dispatch');
+});
+
+test('the decision of a session that lost its slot waits for the lifetime of its request, other messages for less', async () => {
+  await agent('x', 1);
+  const asking = await send(await open('x'));
+  await answer(asking, 'input-required');
+  await open('x');
+  await gateway.resolve(caller, asking.message_id, { resolution: 'confirmed' });
+  const other = await send(undefined, { agent_type: 'x' });
+  expect([await kind(asking), await kind(other)]).toEqual(['wait_agent', 'wait_agent']);
+  const later = (ms: number) => () => new Date(Date.now() + ms);
+  expect(await advance(core, other, later(61_000))).toMatchObject({
+    kind: 'done',
+    state: 'failed',
+    error: { code: 'TARGET_UNAVAILABLE' },
+  });
+  expect(await advance(core, asking, later(3_500_000))).toMatchObject({ kind: 'wait_agent', retry_ms: 60_000 });
+  expect(await advance(core, asking, later(3_660_000))).toMatchObject({ kind: 'done', state: 'failed' });
+});
+
+test('a decision for another instance is left alone, unless that one is gone', async () => {
+  const two = async (name: string) =>
+    database.query(
+      `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, public_url, status, max_concurrent_sessions)
+       VALUES ($1, $2, 'pair', 'hosted', 'http://192.0.2.1/', 'available', 1)`,
+      [caller.tenant_id, name],
+    );
+  await two('a');
+  const asking = await send(await open('pair'));
+  await answer(asking, 'input-required');
+  await open('pair');
+  await gateway.resolve(caller, asking.message_id, { resolution: 'confirmed' });
+  expect(await kind(asking)).toBe('wait_agent');
+  await two('b');
+  called = [];
+  await dispatches.agentJoined(caller.tenant_id, { agent_type: 'pair', instance_id: 'b' });
+  expect(called).toEqual([]);
+  await database.query(`UPDATE agents SET status = 'unhealthy' WHERE tenant_id = $1 AND instance_id = 'a'`, [
+    caller.tenant_id,
+  ]);
+  await dispatches.agentJoined(caller.tenant_id, { agent_type: 'pair', instance_id: 'b' });
+  expect(called).toEqual([asking.message_id]);
+  expect(await advance(core, asking)).toMatchObject({ kind: 'dispatch', instance_id: 'b' });
+});
+
 test('a second message of a session needs no second slot', async () => {
   await agent('x', 1);
   const first = await send(undefined);

@@ -14,7 +14,7 @@ export interface LoopbackServer {
   requests: string[];
 }
 
-async function listen(server: Server, requests: string[] = []): Promise<LoopbackServer> {
+async function listen(server: Server, requests: string[] = [], onPort = 0): Promise<LoopbackServer> {
   const sockets = new Set<Socket>();
   let connections = 0;
   server.on('connection', (socket: Socket) => {
@@ -22,7 +22,7 @@ async function listen(server: Server, requests: string[] = []): Promise<Loopback
     sockets.add(socket);
     socket.on('error', () => undefined); // the client may reset at any time
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(onPort, '127.0.0.1', resolve));
   onTestFinished(async () => {
     for (const socket of sockets) socket.destroy();
     await new Promise((resolve) => server.close(resolve));
@@ -47,9 +47,10 @@ function noting(requests: string[], answer: RequestListener): RequestListener {
   };
 }
 
-export function httpServer(answer: RequestListener): Promise<LoopbackServer> {
+/** @param onPort where the test has promised it; a free one when absent */
+export function httpServer(answer: RequestListener, onPort?: number): Promise<LoopbackServer> {
   const requests: string[] = [];
-  return listen(createServer(noting(requests, answer)), requests);
+  return listen(createServer(noting(requests, answer)), requests, onPort);
 }
 
 /** HTTPS with a certificate that nobody trusts; `url` still says http. */

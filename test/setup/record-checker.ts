@@ -101,7 +101,7 @@ const ALWAYS: Rule[] = [
   {
     what: 'no agent serves more sessions than it may',
     sql: `SELECT a.instance_id AS id FROM agents a WHERE a.max_concurrent_sessions > 0
-      AND agent_load(a.tenant_id, a.instance_id) > a.max_concurrent_sessions`,
+      AND counted_sessions(a.tenant_id, a.instance_id) > a.max_concurrent_sessions`,
   },
 ];
 
@@ -111,7 +111,7 @@ const AT_REST: Rule[] = [
   { what: 'no dispatch is open', sql: `SELECT dispatch_id AS id FROM dispatches WHERE state = 'open'` },
   {
     what: 'no agent is counted as serving a session',
-    sql: `SELECT instance_id AS id FROM agents WHERE agent_load(tenant_id, instance_id) <> 0`,
+    sql: `SELECT instance_id AS id FROM agents WHERE counted_sessions(tenant_id, instance_id) <> 0`,
   },
 ];
 

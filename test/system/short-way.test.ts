@@ -5,7 +5,7 @@ import { MessageCancelResponse, ResolveResponse } from '../../contracts/messages
 import { messageWorkflowId } from '../../workflows/definitions.js';
 import { type Behaviour, type Dispatched, dispatched, echo, type RawAgent } from '../setup/agent.js';
 import type { ApiClient } from '../setup/api-client.js';
-import { joinAgent, openSocket } from '../setup/fleet.js';
+import { joinAgent, openSocket, registerAgent } from '../setup/fleet.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform.js';
 import { until } from '../setup/until.js';
 import { SHORT_WAY } from '../setup/ways.js';
@@ -142,6 +142,7 @@ describe('a message that lasts', () => {
   });
 
   test('is a workflow from the start when no agent is there, which gives it to the one that joins', async () => {
+    await registerAgent(client, { instanceId: 'latecomer-1', agentType: 'latecomer' });
     const task = await client.send('anyone?', { ...to('latecomer'), blocking: false });
     await until(() => hasWorkflow(task.id), { what: 'the workflow of the message' });
     await join('latecomer', echo);
