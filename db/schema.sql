@@ -835,6 +835,7 @@ ALTER TABLE tenants ADD CONSTRAINT tenants_pkey PRIMARY KEY (tenant_id);
 CREATE INDEX agents_by_instance ON public.agents USING btree (instance_id);
 CREATE INDEX agents_by_mesh ON public.agents USING btree (mesh_id) WHERE (mesh_id IS NOT NULL);
 CREATE INDEX agents_by_sign ON public.agents USING btree (last_seen) WHERE (deregistered_at IS NULL);
+CREATE INDEX agents_registered ON public.agents USING btree (tenant_id, agent_type) WHERE (COALESCE(deregistered_at, 'infinity'::timestamp with time zone) = 'infinity'::timestamp with time zone);
 CREATE INDEX agents_routable ON public.agents USING btree (tenant_id, agent_type);
 CREATE INDEX credentials_by_tenant ON public.credentials USING btree (tenant_id, created_at DESC);
 CREATE INDEX dispatches_newest ON public.dispatches USING btree (instance_id, tenant_id, created_at DESC);

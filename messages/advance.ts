@@ -11,6 +11,7 @@ import type { DispatchRow, InputRequestRow, MessageRow } from './rows.js';
 import { countMoved, isOwn } from './session-end.js';
 import { retryDelayMs, type Step, stepError } from './step.js';
 import { targetWaitedText } from './targets.js';
+import { callForFreed, slotOf } from './waiting.js';
 
 /** So many times the wait a message is still given to an agent that is free, when what took its time was the platform itself. */
 const LATE_FACTOR = 10;
@@ -225,9 +226,11 @@ export async function abandon(
     if (dispatch) await closeDispatch(tx, found.row, dispatch, 'failed', error.code);
     await withdrawRequest(tx, found.row);
     await finishFailed(tx, found.row, error);
-    return found.row;
+    return { row: found.row, called: await callForFreed(tx, ref.tenant_id, slotOf(found.row)) };
   });
   if (!ended) return;
+  const { row, called } = ended;
   core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed' });
-  logEnd(core.log, { ...ended, state: 'failed', dispatch_id: ended.current_dispatch_id, code: error.code });
+  logEnd(core.log, { ...row, state: 'failed', dispatch_id: row.current_dispatch_id, code: error.code });
+  for (const waiting of called) core.waker.message(waiting);
 }

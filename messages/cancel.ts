@@ -2,17 +2,24 @@ import { isTerminal } from '../contracts/messages.js';
 import { isOwnMessage, type Reader } from '../contracts/permissions.js';
 import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
-import type { MessageCore, MessageRef } from './core.js';
+import type { MessageCore, MessageRef, SessionRef } from './core.js';
 import { logEnd } from './end-log.js';
 import { closeDispatch, finishCanceled, openDispatchOf, withdrawRequest } from './finish.js';
 import { readMessage } from './read.js';
 import type { MessageRow } from './rows.js';
+import { callForFreed, slotOf } from './waiting.js';
 
 /** A message that was canceled, and what it was when it was. */
 export type Canceled = Pick<
   MessageRow,
-  'tenant_id' | 'message_id' | 'session_id' | 'agent_type' | 'instance_id' | 'current_dispatch_id'
+  'tenant_id' | 'message_id' | 'session_id' | 'agent_type' | 'instance_id' | 'current_dispatch_id' | 'holds_slot'
 >;
+
+/** What was canceled at once, and the messages that were called because they may have the room now. */
+export interface Cancellation {
+  canceled: Canceled[];
+  called: (MessageRef & SessionRef)[];
+}
 
 /** Cancels a message whose row is locked and not terminal: dispatch, open request, row and events. */
 async function cancelLocked(tx: Tx, row: MessageRow, reason: string): Promise<Canceled> {
@@ -20,16 +27,19 @@ async function cancelLocked(tx: Tx, row: MessageRow, reason: string): Promise<Ca
   if (dispatch) await closeDispatch(tx, row, dispatch, 'canceled', 'CANCELED');
   await withdrawRequest(tx, row);
   await finishCanceled(tx, row, reason);
-  const { tenant_id, message_id, session_id, agent_type, instance_id, current_dispatch_id } = row;
-  return { tenant_id, message_id, session_id, agent_type, instance_id, current_dispatch_id };
+  const { tenant_id, message_id, session_id, agent_type, instance_id, current_dispatch_id, holds_slot } = row;
+  return { tenant_id, message_id, session_id, agent_type, instance_id, current_dispatch_id, holds_slot };
 }
 
-/** Tells watchers, the workflow and the log of a message that was canceled. */
-export function announceCanceled(core: MessageCore, canceled: Canceled): void {
-  const { tenant_id, message_id, session_id, current_dispatch_id } = canceled;
-  core.bus.publish(tenant_id, message_id, { kind: 'changed' });
-  core.waker.message({ tenant_id, message_id, session_id });
-  logEnd(core.log, { ...canceled, dispatch_id: current_dispatch_id, state: 'canceled' });
+/** Tells watchers, workflows and the log what was canceled, and wakes who was called. To be called after the commit. */
+export function announceCanceled(core: MessageCore, { canceled, called }: Cancellation): void {
+  for (const message of canceled) {
+    const { tenant_id, message_id, session_id, current_dispatch_id } = message;
+    core.bus.publish(tenant_id, message_id, { kind: 'changed' });
+    core.waker.message({ tenant_id, message_id, session_id });
+    logEnd(core.log, { ...message, dispatch_id: current_dispatch_id, state: 'canceled' });
+  }
+  for (const waiting of called) core.waker.message(waiting);
 }
 
 /**
@@ -43,15 +53,16 @@ export async function cancelMessage(
   reason: string,
   reader: Reader | null = null,
 ): Promise<void> {
-  const canceled = await core.db.tenant(ref.tenant_id, async (tx) => {
+  const cancellation = await core.db.tenant(ref.tenant_id, async (tx) => {
     const found = await readMessage(tx, ref.tenant_id, ref.message_id, true);
     if (!found || (reader && !isOwnMessage(reader, found.row)))
       throw new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
     if (isTerminal(found.row.state))
       throw new PlatformError('ALREADY_TERMINAL', `The message is already ${found.row.state}.`);
-    return cancelLocked(tx, found.row, reason);
+    const canceled = await cancelLocked(tx, found.row, reason);
+    return { canceled: [canceled], called: await callForFreed(tx, ref.tenant_id, slotOf(canceled)) };
   });
-  announceCanceled(core, canceled);
+  announceCanceled(core, cancellation);
 }
 
 /** Cancels all that a session has in flight, in the caller's transaction. @returns the messages that were canceled */

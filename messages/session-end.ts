@@ -3,7 +3,8 @@ import { getAgent, recordCapacity } from '../db/agents.js';
 import { recordEvent } from '../db/events.js';
 import { isForeignSession } from '../db/own.js';
 import type { Tx } from '../db/pool.js';
-import { type Canceled, cancelSessionMessages } from './cancel.js';
+import { type Cancellation, cancelSessionMessages } from './cancel.js';
+import { callForFreed, slotOf } from './waiting.js';
 
 /** Writes `agent.capacity_changed` with the count as it is now (an explicit session joined or left). */
 export async function countAgain(tx: Tx, tenantId: string, instanceId: string): Promise<void> {
@@ -53,13 +54,16 @@ export async function lockOwnSession(tx: Tx, reader: Reader, sessionId: string):
   return session && !(await isForeignSession(tx, reader, sessionId)) ? session : null;
 }
 
-/** Ends a locked, active session: what is in flight is canceled, its slot is free, `session.closed` is written. */
+/**
+ * Ends a locked, active session: what is in flight is canceled, `session.closed` is written, and who waits for its slots is called.
+ * @returns what is to be announced after the commit
+ */
 export async function endSession(
   tx: Tx,
   session: LockedSession,
   status: 'completed' | 'expired',
   reason: string,
-): Promise<Canceled[]> {
+): Promise<Cancellation> {
   const canceled = await cancelSessionMessages(tx, session.tenant_id, session.session_id, reason);
   const [ended] = await tx.query<{ duration_ms: number }>(
     `UPDATE sessions SET status = $3, ended_at = now(), ended_reason = $4, wake_requested_at = now()
@@ -72,6 +76,8 @@ export async function endSession(
     reason,
     duration_ms: Math.max(0, ended?.duration_ms ?? 0),
   });
-  if (session.explicit && session.instance_id !== null) await countAgain(tx, session.tenant_id, session.instance_id);
-  return canceled;
+  const { agent_type, instance_id } = session;
+  if (session.explicit && instance_id !== null) await countAgain(tx, session.tenant_id, instance_id);
+  const freed = [...canceled.flatMap(slotOf), ...slotOf({ holds_slot: session.explicit, agent_type, instance_id })];
+  return { canceled, called: await callForFreed(tx, session.tenant_id, freed) };
 }

@@ -11,7 +11,7 @@ import { recordEvent } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';
-import { announceCanceled, cancelSessionMessages } from './cancel.js';
+import { announceCanceled, type Cancellation, cancelSessionMessages } from './cancel.js';
 import { chooseAgent } from './choose-agent.js';
 import type { MessageCore } from './core.js';
 import { inviteAgent } from './invite.js';
@@ -19,6 +19,7 @@ import type { Candidate } from './route.js';
 import { joinSession } from './session-agents.js';
 import { countAgain, endSession, lockOwnSession, lockSession } from './session-end.js';
 import { listSessions, readDetails, readSummary } from './session-records.js';
+import { callForFreed, slotOf } from './waiting.js';
 
 /** What the API does with sessions. */
 export interface Sessions {
@@ -93,14 +94,14 @@ async function initSession(core: MessageCore, caller: Caller, body: SessionInitR
 }
 
 async function closeSession(core: MessageCore, caller: Caller, sessionId: string, reason: string): Promise<void> {
-  const canceled = await core.db.tenant(caller.tenant_id, async (tx) => {
+  const cancellation = await core.db.tenant(caller.tenant_id, async (tx) => {
     const session = await lockOwnSession(tx, caller, sessionId);
     if (!session) throw new PlatformError('NOT_FOUND', 'There is no session of that session_id.');
     if (session.status !== 'active')
       throw new PlatformError('SESSION_CLOSED', `The session is already ${session.status}.`);
     return endSession(tx, session, 'completed', reason);
   });
-  for (const ref of canceled) announceCanceled(core, ref);
+  announceCanceled(core, cancellation);
   core.waker.session({ tenant_id: caller.tenant_id, session_id: sessionId });
 }
 
@@ -109,16 +110,15 @@ async function interruptSessions(core: MessageCore, caller: Caller, ids: string[
   const interrupted: string[] = [];
   const ended: string[] = [];
   for (const sessionId of unique) {
-    const { status, canceled } = await core.db.tenant(caller.tenant_id, async (tx) => {
+    const { status, ...cancellation } = await core.db.tenant(caller.tenant_id, async (tx) => {
       const session = await lockOwnSession(tx, caller, sessionId);
       const active = session?.status === 'active';
-      return {
-        status: session?.status,
-        canceled: active ? await cancelSessionMessages(tx, caller.tenant_id, sessionId, 'interrupted') : [],
-      };
+      const canceled = active ? await cancelSessionMessages(tx, caller.tenant_id, sessionId, 'interrupted') : [];
+      const called = await callForFreed(tx, caller.tenant_id, canceled.flatMap(slotOf));
+      return { status: session?.status, canceled, called };
     });
     if (status !== undefined) (status === 'active' ? interrupted : ended).push(sessionId);
-    for (const ref of canceled) announceCanceled(core, ref);
+    announceCanceled(core, cancellation);
   }
   if (interrupted.length + ended.length === 0)
     throw new PlatformError('NOT_FOUND', 'There is no session of these ids.');
@@ -154,7 +154,8 @@ export async function expireIfIdle(
   core: MessageCore,
   ref: { tenant_id: string; session_id: string },
 ): Promise<IdleCheck> {
-  return core.db.tenant(ref.tenant_id, async (tx) => {
+  let ended: Cancellation = { canceled: [], called: [] };
+  const check = await core.db.tenant<IdleCheck>(ref.tenant_id, async (tx) => {
     const session = await lockSession(tx, ref.tenant_id, ref.session_id);
     if (!session) return { ended: true, status: 'unknown' };
     await tx.query(
@@ -179,11 +180,13 @@ export async function expireIfIdle(
     const timeoutMs = session.idle_timeout_seconds * 1_000;
     if ((activity?.in_flight ?? 0) > 0) return sleep(timeoutMs);
     if ((activity?.left_ms ?? 0) > 0) return sleep(Math.max(1, activity?.left_ms ?? 1));
-    await endSession(tx, session, 'expired', 'idle');
+    ended = await endSession(tx, session, 'expired', 'idle');
     await tx.query('UPDATE sessions SET wake_requested_at = NULL WHERE tenant_id = $1 AND session_id = $2', [
       ref.tenant_id,
       ref.session_id,
     ]);
     return { ended: true, status: 'expired' };
   });
+  announceCanceled(core, ended);
+  return check;
 }

@@ -2,13 +2,13 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { Caller } from '../../contracts/auth.js';
 import { lockAgent } from '../../db/agents.js';
 import { deregisterAgent } from '../../db/deregister.js';
-import { advance } from '../../messages/advance.js';
+import { abandon, advance } from '../../messages/advance.js';
 import type { MessageCore, MessageRef } from '../../messages/core.js';
 import { createDispatches } from '../../messages/dispatch-store.js';
 import type { Dispatches } from '../../messages/dispatches.js';
 import { createGateway, type Gateway } from '../../messages/gateway.js';
 import { createMemoryBus } from '../../messages/memory-bus.js';
-import { createSessions, type Sessions } from '../../messages/sessions.js';
+import { createSessions, expireIfIdle, type Sessions } from '../../messages/sessions.js';
 import type { Step } from '../../messages/step.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
@@ -91,6 +91,10 @@ async function send(contextId: string | undefined, metadata: Record<string, unkn
 
 async function kind(ref: MessageRef): Promise<Step['kind'] | undefined> {
   return (await advance(core, ref))?.kind;
+}
+
+async function sessionOf({ message_id }: MessageRef): Promise<string> {
+  return (await gateway.get(caller, message_id)).session_id;
 }
 
 /** Carries the message out up to the agent's answer. */
@@ -249,6 +253,41 @@ test('only freed room calls who waits, and only who could use it', async () => {
   await dispatches.takeBack({ ...running, dispatch_id: step.dispatch_id }, 'AGENT_BUSY');
   expect(called).toEqual([]);
   await answer(running, 'completed');
+  expect(called).toEqual([waiting.message_id]);
+});
+
+test.each([
+  ['a cancel', (ref: MessageRef) => gateway.cancel(caller, ref.message_id, 'test')],
+  ['an interrupt', async (ref: MessageRef) => sessions.interrupt(caller, [await sessionOf(ref)])],
+  ['the end of its session', async (ref: MessageRef) => sessions.close(caller, await sessionOf(ref))],
+  ['its workflow that was ended', (ref: MessageRef) => abandon(core, ref, { code: 'INTERNAL', message: 'terminated' })],
+])('the slot that %s frees goes to the decision that waits for it', async (_, end) => {
+  await agent('x', 1);
+  const asking = await send(undefined, { agent_type: 'x' });
+  await answer(asking, 'input-required');
+  const running = await send(undefined, { agent_type: 'x' });
+  expect(await kind(running)).toBe('dispatch');
+  await gateway.resolve(caller, asking.message_id, { resolution: 'confirmed' });
+  expect(await kind(asking)).toBe('wait_agent');
+  called = [];
+  await end(running);
+  expect(called).toContain(asking.message_id);
+});
+
+test.each([
+  ['closed', (session_id: string) => sessions.close(caller, session_id)],
+  ['left idle', (session_id: string) => expireIfIdle(core, { tenant_id: caller.tenant_id, session_id })],
+])('a session from /sessions/init that is %s gives its slot to who waits', async (_, end) => {
+  await agent('x', 1);
+  const session = await open('x');
+  const waiting = await send(undefined, { agent_type: 'x' });
+  expect(await kind(waiting)).toBe('wait_agent');
+  await database.query(
+    `UPDATE sessions SET created_at = now() - interval '1 hour', idle_timeout_seconds = 60 WHERE session_id = $1`,
+    [session],
+  );
+  called = [];
+  await end(session);
   expect(called).toEqual([waiting.message_id]);
 });
 
