@@ -1,17 +1,14 @@
 /** The callers of a soak: messages at a steady rate, each followed to its end whatever happens on the way. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { ApiError, FleetClient, UnreachableError } from '../dist/sdk/index.js';
+import { FleetClient, isTransient } from '../dist/sdk/index.js';
 
 /** For the answer of one message, beyond what outages and queues take. */
 const PATIENCE_MS = 240_000;
 const AGAIN_MS = 500;
-const TRANSIENT = [408, 429, 502, 503, 504];
 const ENDED = ['completed', 'failed', 'canceled'];
 
 const any = (list) => list[Math.floor(Math.random() * list.length)];
-const isTransient = (error) =>
-  error instanceof UnreachableError || (error instanceof ApiError && TRANSIENT.includes(error.status));
 
 /** Six of ten are quick, two slow, two streamed. */
 function newText(name) {

@@ -4,7 +4,7 @@ import { CLOSE_CODES } from '../../contracts/errors.js';
 import type { WelcomePayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { Backoff } from '../backoff.js';
-import { ApiError } from '../client/errors.js';
+import { retryAfterMs } from '../client/errors.js';
 import { settledWithin } from '../time-limit.js';
 import type { AgentError } from './agent-error.js';
 import type { ConnectedAgentParts } from './connected-agent-parts.js';
@@ -59,8 +59,9 @@ export class ConnectedAgent {
     return this.#parts.registration.instanceId;
   }
 
-  /** Tells the mesh at once; repeated with every heartbeat. */
+  /** Tells the mesh at once; repeated with every heartbeat. An agent that is on its way out stays `draining`. */
   reportStatus(status: NonNullable<HeartbeatPayload['status']>): void {
+    if (this.#closing.signal.aborted) return;
     this.#status = status;
     this.#ready?.heartbeat();
   }
@@ -133,13 +134,14 @@ export class ConnectedAgent {
       const { url, token } = await registration.target(this.#leaving.signal, onLate);
       const { end, ready } = await this.#hold(url, token);
       if (ready?.isRenewing) return 0;
-      const isAnnounced = ready?.isMeshDraining && end.closeCode === CLOSE_CODES.NORMAL;
-      if (ready) this.#endedInOrder = end.closeCode === CLOSE_CODES.NORMAL;
+      const isAnnounced = ready?.isMeshDraining || this.#closing.signal.aborted;
+      const isInOrder = end.closeCode === CLOSE_CODES.NORMAL;
+      if (ready) this.#endedInOrder = isInOrder;
       const reason = stopReason(end);
       if (reason) throw reason;
       registration.learn(end, token);
       const trouble = troubleOfEnd(end, url);
-      if (!isAnnounced) this.#warn(trouble, new URL(url).origin);
+      if (!isAnnounced || !isInOrder) this.#warn(trouble, new URL(url).origin);
       return this.#disconnected({ code: end.code, message: trouble.message }, end.retryAfterMs);
     } catch (error) {
       if (this.#leaving.signal.aborted) return 0;
@@ -209,6 +211,7 @@ export class ConnectedAgent {
       tools: this.tools,
       log,
       renewAtMs: registration.renewAtMs,
+      renewToken: () => registration.renewToken((trouble) => this.#warn(trouble, registration.url)),
       heartbeat: () => this.#heartbeat(),
       isClosing: () => this.#closing.signal.aborted,
       onStable: () => troubles.reset(),
@@ -233,8 +236,4 @@ export class ConnectedAgent {
     const { signal } = this.#closing.signal.aborted ? this.#leaving : this.#closing;
     await delay(waitMs, undefined, { signal }).catch(() => undefined);
   }
-}
-
-function retryAfterMs(error: unknown): number | undefined {
-  return error instanceof ApiError ? error.retryAfterMs : undefined;
 }

@@ -85,6 +85,7 @@ export class DispatchRuns {
       run.abort(code);
     }
     this.#answered.clear();
+    this.#settle();
   }
 
   /** No handler is running, and every answer was handed to the present connection. */

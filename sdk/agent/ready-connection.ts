@@ -12,6 +12,8 @@ import type { ToolTraffic } from './tool-traffic.js';
 export const DRAIN_SLACK_MS = 5_000;
 /** Tool calls end with their connection: so long a new token waits for those under way. */
 const RENEW_PATIENCE_MS = 30_000;
+/** Before the next try, where there was no new token. */
+const RENEW_RETRY_MS = 5_000;
 /** Longer ones fire at once. A token that lives longer is renewed when the mesh says that it is over. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 /** After this long without a break all counts as well. */
@@ -25,6 +27,8 @@ export interface ReadyConnectionParts {
   log: AgentLog;
   /** When the token should be replaced, in milliseconds since the epoch. */
   renewAtMs: number;
+  /** Gets a new token where the present one nears its end. @returns whether there is one; never rejects */
+  renewToken(): Promise<boolean>;
   heartbeat(): HeartbeatPayload;
   /** The agent is on its way out. */
   isClosing(): boolean;
@@ -110,8 +114,15 @@ export class ReadyConnection {
     this.#timers.push(setTimeout(() => connection.cut(), graceSeconds * 1000 + DRAIN_SLACK_MS));
   }
 
+  /** The new token comes first: a connection that is cut without one is lost, with all that is in flight, when none comes in time. */
   async #renew(): Promise<void> {
-    const { connection, tools, log } = this.#parts;
+    const { connection, tools, log, renewToken } = this.#parts;
+    const isRenewed = await renewToken();
+    if (this.#isOver) return;
+    if (!isRenewed) {
+      this.#timers.push(setTimeout(() => void this.#renew(), RENEW_RETRY_MS));
+      return;
+    }
     await settledWithin(tools.quiet(), RENEW_PATIENCE_MS);
     if (this.#isOver) return;
     this.#isRenewing = true;

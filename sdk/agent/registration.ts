@@ -5,16 +5,13 @@ import { ApiError } from '../client/errors.js';
 import type { PlatformApi } from '../client/platform-api.js';
 import { unlessAborted } from '../unless-aborted.js';
 import type { AgentError } from './agent-error.js';
+import { SILENCE_MS, tellingWhenLate } from './late-answer.js';
 import type { ConnectionEnd } from './mesh-connection.js';
 import type { AgentProfile } from './profile.js';
-import { isNobodyThere, noAnswer } from './trouble.js';
+import { isNobodyThere, troubleOfError } from './trouble.js';
 
 /** Handshakes in a row that may go without an answer: beyond them the mesh may have moved. */
 const UNANSWERED_MAX = 3;
-/** After this long without an answer the address may be a wrong one. */
-const NO_ANSWER_MS = 8_000;
-/** How long the platform may be silent about a registration. */
-const SILENCE_MS = 60_000;
 
 /** Who a connected agent is to the platform: its registration, its token, and what `hello` repeats of it. */
 export class Registration {
@@ -60,12 +57,17 @@ export class Registration {
    * @throws ApiError | UnreachableError | the signal's reason
    */
   async target(signal: AbortSignal, onLate: (trouble: AgentError) => void): Promise<{ url: string; token: string }> {
-    const late = setTimeout(() => onLate(noAnswer(this.url)), NO_ANSWER_MS);
+    return tellingWhenLate(this.#target(signal), this.url, onLate);
+  }
+
+  /** Gets a new token where the one in hand nears its end. @returns whether there is one for the next connection; never rejects */
+  async renewToken(onTrouble: (trouble: AgentError) => void): Promise<boolean> {
     try {
-      this.#connectUrl ??= await this.#register(signal);
-      return { url: this.#connectUrl, token: await unlessAborted(this.#api.tokens.get(), signal) };
-    } finally {
-      clearTimeout(late);
+      await this.#api.tokens.get();
+      return true;
+    } catch (error) {
+      onTrouble(troubleOfError(error, this.url));
+      return false;
     }
   }
 
@@ -85,6 +87,11 @@ export class Registration {
   /** The members of `hello` that say who this is. */
   hello(): HelloPayload {
     return { ...this.#profile.announcement(), instance_id: this.instanceId, sdk_version: this.#profile.sdkVersion };
+  }
+
+  async #target(signal: AbortSignal): Promise<{ url: string; token: string }> {
+    this.#connectUrl ??= await this.#register(signal);
+    return { url: this.#connectUrl, token: await unlessAborted(this.#api.tokens.get(), signal) };
   }
 
   async #register(signal: AbortSignal): Promise<string> {

@@ -13,11 +13,13 @@ const DEREGISTERED = 'the agent was deregistered (DEREGISTERED); start it again 
 /** Why the agent must stop for good after this end of a connection; null where it should come back. */
 export function stopReason({ closeCode, code, httpStatus, message }: ConnectionEnd): AgentStoppedError | null {
   if (closeCode === CLOSE_CODES.REPLACED || code === 'REPLACED') return new AgentStoppedError('REPLACED', REPLACED);
-  if (closeCode === CLOSE_CODES.DEREGISTERED || code === 'DEREGISTERED') {
-    return new AgentStoppedError('DEREGISTERED', DEREGISTERED);
-  }
+  if (closeCode === CLOSE_CODES.DEREGISTERED || code === 'DEREGISTERED') return deregistered();
   const isFinal = httpStatus !== undefined && FINAL_STATUSES.includes(httpStatus);
   return isFinal ? new AgentStoppedError(code, `the mesh refused the agent: ${message}`) : null;
+}
+
+export function deregistered(): AgentStoppedError {
+  return new AgentStoppedError('DEREGISTERED', DEREGISTERED);
 }
 
 /**

@@ -1,4 +1,4 @@
-import { ApiError, UnreachableError } from '../client/errors.js';
+import { ApiError, isTransient, UnreachableError } from '../client/errors.js';
 import { AgentError } from './agent-error.js';
 import type { ConnectionEnd } from './mesh-connection.js';
 
@@ -63,7 +63,8 @@ export function isNobodyThere(error: unknown): boolean {
   return [...NOBODY_ANSWERS, ...UNKNOWN_HOST].includes(systemCodeOf(error));
 }
 
-function troubleOfAnswer({ status, code, message }: ApiError, at: string): AgentError {
+function troubleOfAnswer(error: ApiError, at: string): AgentError {
+  const { status, code, message } = error;
   if (status === 401)
     return new AgentError(code, `the platform refused the credential: ${message} Check ${CREDENTIAL}.`);
   if (status === 403) {
@@ -74,12 +75,17 @@ function troubleOfAnswer({ status, code, message }: ApiError, at: string): Agent
     const remedy = 'that is the address of the mesh. Give the API’s, for example http://127.0.0.1:8080';
     return new AgentError('NOT_THE_API', `${at} is not the platform’s API (${message}): ${remedy}; ${CHECK_URL}`);
   }
-  if (status === 404) return new AgentError('NOT_A_PLATFORM', `${at} is no platform (${message}): ${CHECK_URL}`);
   if (status >= 300 && status <= 399) {
     const remedy = 'redirects are not followed; give the address that it leads to';
     return new AgentError(code, `${at} answers with a redirect (${status}): ${remedy}; ${CHECK_URL}`);
   }
-  return new AgentError(code, `the platform at ${at} answered ${status} ${code}: ${message}`);
+  if (code !== `HTTP_${status}`)
+    return new AgentError(code, `the platform at ${at} answered ${status} ${code}: ${message}`);
+  // Every error of a platform has a code of its own: this is of something else, at the address or before it.
+  if (status < 500 && !isTransient(error)) {
+    return new AgentError('NOT_A_PLATFORM', `${at} is no platform (${message}): ${CHECK_URL}`);
+  }
+  return new AgentError(code, `${at} answers ${status}, and not as the platform does: is it running? ${CHECK_URL}`);
 }
 
 function networkTrouble(error: unknown, { at, check }: Place): AgentError | null {

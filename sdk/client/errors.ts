@@ -39,6 +39,11 @@ export function isTransient(error: unknown): boolean {
   return error instanceof ApiError && [408, 429, 502, 503, 504].includes(error.status);
 }
 
+/** How long the platform asks to wait before a repeat; undefined where it does not say. */
+export function retryAfterMs(error: unknown): number | undefined {
+  return error instanceof ApiError ? error.retryAfterMs : undefined;
+}
+
 function innermostMessage(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.cause instanceof Error) return innermostMessage(error.cause);

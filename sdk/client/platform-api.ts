@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type AccessOptions, type Role, resolveAccess } from '../access.js';
-import { ApiError, isTransient } from './errors.js';
+import { ApiError, isTransient, retryAfterMs } from './errors.js';
 import { TokenSource } from './token-source.js';
 import { type Answer, type JsonObject, type RequestOptions, readJson, Transport } from './transport.js';
 
@@ -94,7 +94,7 @@ export async function withRetries<T>(attempt: () => Promise<T>, signal?: AbortSi
 }
 
 function retryWaitMs(error: unknown, failures: number): number {
-  const asked = error instanceof ApiError ? error.retryAfterMs : undefined;
+  const asked = retryAfterMs(error);
   if (asked !== undefined) return Math.min(asked, RETRY_AFTER_MS_MAX);
   return RETRY_FIRST_MS * 2 ** failures * (0.75 + Math.random() / 2);
 }

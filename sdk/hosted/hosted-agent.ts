@@ -99,8 +99,9 @@ export class HostedAgent {
     return this.#publicUrl;
   }
 
-  /** Tells the platform at once, and with every heartbeat. */
+  /** Tells the platform at once, and with every heartbeat. An agent that is on its way out stays `draining`. */
   reportStatus(status: NonNullable<HeartbeatPayload['status']>): void {
+    if (this.#closing.signal.aborted) return;
     this.#status = status;
     this.#membership?.tell();
   }
@@ -164,8 +165,15 @@ export class HostedAgent {
         },
       });
       this.#membership = membership;
-      membership.stay(this.#closing.signal).catch((reason: Error) => this.#stop(reason));
+      membership.stay(this.#closing.signal).catch((reason: Error) => this.#refused(reason));
     });
+  }
+
+  /** The platform wants it no more; what it has already may be finished. */
+  async #refused(reason: Error): Promise<void> {
+    const finished = Promise.all([this.#tasks.idle(), ...this.#answering]);
+    await settledWithin(finished, LIMITS.closeGraceSecondsDefault * 1000);
+    this.#stop(reason);
   }
 
   #stop(reason?: Error): void {

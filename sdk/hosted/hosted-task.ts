@@ -7,6 +7,7 @@ import { type Outcome, outcomeOfError } from '../agent/outcome.js';
 import { type HandlerRun, type RunDeps, runDispatch } from '../agent/run-dispatch.js';
 import { type ChunkContent, TaskOutput } from '../agent/task-output.js';
 import type { ToolHandlers } from '../agent/tool-handlers.js';
+import { unlessAborted } from '../unless-aborted.js';
 
 /** What runs tasks and tool calls. */
 export interface HostedWork extends RunDeps {
@@ -69,7 +70,7 @@ export class HostedTask {
     const runTask = call ? () => this.#answerCall(call, deps) : deps.runTask;
     const run = runDispatch({ dispatch: this.dispatch, output: this.#output, signal }, { ...deps, runTask });
     try {
-      this.#outcome = await unlessAborted(run, signal);
+      this.#outcome = await unlessAborted(run, signal); // a handler that does not hear is not waited for
     } catch (error) {
       this.#outcome = outcomeOfError(error);
     }
@@ -86,20 +87,6 @@ export class HostedTask {
 
   async #tell(content: ChunkContent): Promise<void> {
     if (!this.#controller.signal.aborted) await this.#listener?.(content);
-  }
-}
-
-/** What `work` gives, or the signal's reason: a handler that does not hear is not waited for. */
-async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  let onAbort: () => void = () => undefined;
-  const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => reject(signal.reason as Error);
-    signal.addEventListener('abort', onAbort, { once: true });
-  });
-  try {
-    return await Promise.race([work, aborted]);
-  } finally {
-    signal.removeEventListener('abort', onAbort);
   }
 }
 

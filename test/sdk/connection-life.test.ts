@@ -210,6 +210,39 @@ test('a new token while the agent leaves goes on where it was', async () => {
   await closed;
 });
 
+test('an orderly stop is no trouble, and what the agent reports meanwhile does not bring it new work', async () => {
+  const work = gate();
+  const { mesh, agent, lines, errors } = await agentOn();
+  agent.onMessage(async () => {
+    await work.opened;
+    agent.reportStatus('available');
+    return 'done';
+  });
+  await agent.connect();
+  const running = mesh.dispatch('work');
+  await mesh.frame('dispatch_ack', running);
+  const closed = agent.close();
+  await mesh.frame('close_request');
+  work.open();
+  await closed;
+  expect(mesh.of('heartbeat').map(({ payload }) => payload.status)).toEqual(['available', 'draining']);
+  expect({ lines, errors }).toEqual({ lines: [], errors: [] });
+});
+
+test('without a new token the connection stays until there is one', async () => {
+  const { mesh, agent, lines } = await agentOn((server) => {
+    server.tokenLifetimeSeconds = 1;
+  });
+  await agent.connect();
+  mesh.refusals.set('/auth/get_token', { status: 503, body: { error: 'Try again.', code: 'SERVICE_UNAVAILABLE' } });
+  await until(() => lines.length > 0, { what: 'a warning' });
+  expect(lines).toMatchObject([{ level: 'warn', code: 'SERVICE_UNAVAILABLE' }]);
+  expect(mesh.sockets.map((socket) => socket.readyState)).toEqual([1]);
+  mesh.refusals.clear();
+  mesh.welcome = { resumed: true };
+  expect((await mesh.frame('hello', undefined, 2)).payload.resume_token).toBe('resume-1');
+});
+
 test('the end of the grace ends an agent that cannot come back', async () => {
   const { mesh, agent } = await agentOn();
   const reasons: string[] = [];

@@ -82,6 +82,13 @@ test.each<[string, string, number, object | string, object]>([
     { code: 'NOT_A_PLATFORM', message: expect.stringMatching(/http:\/\/127.*FLEET_BASE_URL/) },
   ],
   [
+    'a web server that refuses the request',
+    '/auth/get_token',
+    400,
+    'Bad Request',
+    { code: 'NOT_A_PLATFORM', message: expect.stringMatching(/http:\/\/127.*FLEET_BASE_URL/) },
+  ],
+  [
     'the mesh in place of the API',
     '/auth/get_token',
     404,

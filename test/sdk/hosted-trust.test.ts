@@ -1,11 +1,13 @@
 import { once } from 'node:events';
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { LIMITS } from '../../contracts/limits.js';
 import { Agent, type AgentOptions, type MessageHandler } from '../../sdk/index.js';
+import { until } from '../setup/until.js';
 import { localCertificate } from './certificate.js';
 
 type Body = Record<string, unknown>;
@@ -18,7 +20,8 @@ const MODES = { deployment_mode: 'hosted', connect_url: null, dispatch_auth: { t
 async function platform(options: { tls?: { cert: string; key: string }; onCall?: (call: Call) => Promise<void> } = {}) {
   const { publicKey, privateKey } = await generateKeyPair('EdDSA', { crv: 'Ed25519' });
   const jwk = { ...(await exportJWK(publicKey)), kid: 'k1', alg: 'EdDSA', use: 'sig' };
-  const around = { url: '', keys: { keys: [jwk] } as object, calls: [] as Call[] };
+  const refusals = new Map<string, { status: number; body: Body }>();
+  const around = { url: '', keys: { keys: [jwk] } as object, calls: [] as Call[], refusals };
   const reply = async (request: IncomingMessage) => {
     if (request.method === 'GET') return around.keys;
     let text = '';
@@ -29,7 +32,10 @@ async function platform(options: { tls?: { cert: string; key: string }; onCall?:
     return call.path === '/agents/register' ? registered(around.url, call.body) : { ok: true };
   };
   const listener = (request: IncomingMessage, response: ServerResponse) =>
-    void reply(request).then((body) => response.end(JSON.stringify(body)));
+    void reply(request).then((body) => {
+      const refusal = refusals.get(request.url ?? '');
+      response.writeHead(refusal?.status ?? 200).end(JSON.stringify(refusal?.body ?? body));
+    });
   const server = options.tls ? createHttpsServer(options.tls, listener) : createHttpServer(listener);
   await once(server.listen(0, '127.0.0.1'), 'listening');
   onTestFinished(() => {
@@ -189,6 +195,63 @@ test('a heartbeat that is under way when the agent stops does not come after the
   release();
   await closed;
   expect(ended).toEqual(['available', 'busy', 'draining']);
+});
+
+const UNKNOWN_INSTANCE = {
+  status: 404,
+  body: { error: 'There is no agent of that instance_id.', code: 'NOT_FOUND' },
+};
+
+test('a hosted agent that was deregistered finishes what it has and stays away', async () => {
+  const { promise: begun, resolve: onBegun } = withResolvers();
+  const { promise: finished, resolve: finish } = withResolvers();
+  const around = await platform();
+  const { agent, warnings } = agentOf(around.url, {}, async () => {
+    onBegun();
+    await finished;
+    return 'done';
+  });
+  const url = await agent.serve();
+  const { closed } = agent;
+  const answer = post(url, await around.token());
+  await begun;
+  around.refusals.set('/agents/heartbeat', UNKNOWN_INSTANCE);
+  agent.reportStatus('busy');
+  await delay(200);
+  finish();
+  expect(await stateOf(await answer)).toBe('completed');
+  await expect(closed).rejects.toMatchObject({ name: 'AgentStoppedError', code: 'DEREGISTERED' });
+  expect(around.calls.filter(({ path }) => path === '/agents/register')).toHaveLength(1);
+  expect(warnings).toEqual([]);
+});
+
+test('a hosted agent that was reaped while it could not be heard registers again', async () => {
+  const around = await platform();
+  const { agent, warnings } = agentOf(around.url);
+  await agent.serve();
+  await delay(200); // for the first heartbeat to be answered
+  const now = vi.spyOn(Date, 'now').mockReturnValue(Date.now() + LIMITS.agentReapMs);
+  onTestFinished(() => now.mockRestore());
+  around.refusals.set('/agents/heartbeat', UNKNOWN_INSTANCE);
+  agent.reportStatus('busy');
+  await until(() => warnings.length > 0, { what: 'a warning' });
+  around.refusals.clear();
+  await until(() => around.calls.filter(({ path }) => path === '/agents/register').length > 1, {
+    what: 'a registration',
+  });
+  expect(warnings).toMatchObject([{ fields: { error: expect.stringContaining('registers again') } }]);
+});
+
+test('a platform that takes the registration of a hosted agent and does not answer it is named', async () => {
+  const server = createTcpServer((socket) => void socket.on('error', () => undefined));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => void server.close());
+  const { agent, warnings } = agentOf(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const serving = agent.serve();
+  await until(() => warnings.length > 0, { what: 'a warning' });
+  expect(warnings).toMatchObject([{ fields: { code: 'NO_ANSWER' } }]);
+  await agent.close(0);
+  await serving;
 });
 
 test('what the platform had sent before it knew that the agent stops is answered', async () => {
