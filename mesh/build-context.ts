@@ -15,7 +15,7 @@ const REGISTRATIONS_AT_ONCE = 8;
 /** What the parts need to know of the node's end. */
 export interface Life {
   closing: AbortSignal;
-  isDraining(): boolean;
+  drainLeftMs(): number | null;
   /** Called when an agent has nothing in flight any more. */
   onIdle(): void;
 }
@@ -59,6 +59,6 @@ export function buildContext(options: MeshServerOptions, life: Life): MeshContex
     tools: new AgentTools({ registry, inflight, calls: options.tools }),
     statuses,
     registrations: new Turnstile(REGISTRATIONS_AT_ONCE),
-    isDraining: life.isDraining,
+    drainLeftMs: life.drainLeftMs,
   };
 }

@@ -25,6 +25,6 @@ export interface MeshContext {
   statuses: StatusWriter;
   /** Agents that are being entered into the database as connected. */
   registrations: Turnstile;
-  /** The node shuts down: nobody is welcomed any more. */
-  isDraining(): boolean;
+  /** Milliseconds that are left to agents once the node shuts down, when only those that resume are welcomed; null before. */
+  drainLeftMs(): number | null;
 }

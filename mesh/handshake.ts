@@ -14,7 +14,8 @@ export const CONNECT_PATH = '/agents/connect';
 export interface HandshakeDeps {
   authenticator: Authenticator;
   findInstance(tenantId: string, instanceId: string): Promise<InstanceLookup>;
-  isDraining(): boolean;
+  /** Whether an agent may not connect, because the node shuts down and holds nothing of it. */
+  isClosedTo(agent: { tenant_id: string; instance_id: string }): boolean;
 }
 
 const WEBSOCKET_KEY = /^[A-Za-z0-9+/]{22}==$/;
@@ -36,7 +37,8 @@ export async function checkHandshake(request: IncomingMessage, deps: HandshakeDe
   const caller = await authenticate(deps.authenticator, token);
   const agentType = await requireInstance(deps, caller, instanceId);
   requireMayServe(caller, agentType);
-  if (deps.isDraining()) throw new PlatformError('SERVICE_UNAVAILABLE', 'The node is shutting down. Connect again.');
+  if (deps.isClosedTo({ tenant_id: caller.tenant_id, instance_id: instanceId }))
+    throw new PlatformError('SERVICE_UNAVAILABLE', 'The node is shutting down. Connect again.');
   return {
     tenant_id: caller.tenant_id,
     instance_id: instanceId,

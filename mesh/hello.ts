@@ -11,6 +11,9 @@ import { encodeFrame } from './frames.js';
 import type { InflightDispatch } from './inflight-dispatch.js';
 import { persist } from './persistence.js';
 
+/** Said in the `close_request` of a node that is stopped. */
+export const SHUTTING_DOWN = 'The node is shutting down.';
+
 /**
  * Answers `hello`. The newest socket wins: its epoch is in the database before `welcome`, and what the connection before it
  * had in flight is either taken over (matching resume token, on this node) or has failed by then (specification section 6).
@@ -35,6 +38,8 @@ async function takeOver(context: MeshContext, connection: Connection, hello: Hel
   const { agentKey } = connection;
   const previous = registry.get(agentKey);
   const resumes = previous?.isResumedBy(hello.resume_token) ? previous : undefined;
+  if (context.drainLeftMs() !== null && !resumes)
+    return connection.socket.close(CLOSE_CODES.GOING_AWAY, 'shutting down');
   await settled(inflight.ofAgent(agentKey));
   const opened = await context.registrations.run(() => open(context, connection, hello, resumes?.epoch ?? null));
   if (opened === 'deregistered') {
@@ -106,7 +111,8 @@ async function welcome(
   resumed: boolean,
 ): Promise<void> {
   const { meshId, resumeWindowMs, timings, statuses, inflight, log } = context;
-  if (context.isDraining()) connection.socket.close(CLOSE_CODES.GOING_AWAY, 'shutting down');
+  const drainLeftMs = context.drainLeftMs();
+  if (drainLeftMs !== null && !resumed) connection.socket.close(CLOSE_CODES.GOING_AWAY, 'shutting down');
   if (connection.state !== 'AWAIT_WELCOME') {
     // The socket was lost meanwhile, and with it the window in which the work was kept.
     context.registry.remove(connection);
@@ -135,6 +141,7 @@ async function welcome(
   log.info({ instance_id, connection_id, epoch, resumed, replayed: replays.length }, 'agent connected');
   connection.happen(resumed ? 'resumed' : 'welcomed');
   for (const dispatch of replays) dispatch.resend();
+  if (drainLeftMs !== null) connection.requestClose(drainLeftMs, SHUTTING_DOWN);
   const ended = [...held.keys()].filter((frameId) => inflight.get(frameId)?.isOpen !== true);
   await answerHeld(context, connection, ended);
 }

@@ -20,6 +20,7 @@ import type { MeshContext } from './context.js';
 import type { Dispatcher } from './dispatcher.js';
 import { Front } from './front.js';
 import { CONNECT_PATH, checkHandshake, needsUpgrade } from './handshake.js';
+import { SHUTTING_DOWN } from './hello.js';
 import { refuseUpgrade, respondWithError } from './http-answer.js';
 import { Loop } from './loop.js';
 import { MeshNode } from './node.js';
@@ -102,7 +103,8 @@ class Mesh implements MeshServer {
   readonly #reconcile: Loop;
   readonly #closing = new AbortController();
   readonly #lookups = new Turnstile(LOOKUPS_AT_ONCE);
-  #draining = false;
+  /** When agents have to be done, on `performance.now()`; null until the node shuts down. */
+  #drainEndsAtMs: number | null = null;
   #idle: () => void = () => undefined;
 
   constructor(options: MeshServerOptions) {
@@ -111,7 +113,7 @@ class Mesh implements MeshServer {
     setMaxListeners(0, this.#closing.signal); // every write that waits for the database listens
     const context = buildContext(options, {
       closing: this.#closing.signal,
-      isDraining: () => this.#draining,
+      drainLeftMs: () => this.#drainLeftMs,
       onIdle: () => this.#idle(),
     });
     const { timings, registry } = context;
@@ -135,7 +137,11 @@ class Mesh implements MeshServer {
   }
 
   get isDraining(): boolean {
-    return this.#draining;
+    return this.#drainEndsAtMs !== null;
+  }
+
+  get #drainLeftMs(): number | null {
+    return this.#drainEndsAtMs === null ? null : Math.max(0, this.#drainEndsAtMs - performance.now());
   }
 
   async listen(): Promise<{ port: number }> {
@@ -148,18 +154,27 @@ class Mesh implements MeshServer {
   }
 
   async drain(graceMs: number): Promise<void> {
-    this.#draining = true;
+    this.#drainEndsAtMs = performance.now() + graceMs;
     const { registry, inflight, statuses } = this.#context;
     for (const connection of registry.all()) {
-      if (connection.state === 'SUSPENDED') connection.happen('window_over');
-      else connection.requestClose(graceMs, 'The node is shutting down.');
+      // One whose socket broke may come back for what it was doing.
+      const waits = graceMs > 0 && inflight.countOf(connection.agentKey) > 0;
+      if (connection.state !== 'SUSPENDED') connection.requestClose(graceMs, SHUTTING_DOWN);
+      else if (!waits) connection.happen('window_over');
     }
     const idle = new Promise<void>((resolve) => {
       this.#idle = () => inflight.size + this.#options.tools.hands.size === 0 && resolve();
       this.#idle();
     });
+    const graceOver = setTimeout(() => this.#giveUpSuspended(), graceMs);
     await withinMs(idle, graceMs + LAST_WRITES_MS);
+    clearTimeout(graceOver);
     await withinMs(statuses.retry(), LAST_WRITES_MS);
+  }
+
+  #giveUpSuspended(): void {
+    for (const connection of this.#context.registry.all())
+      if (connection.state === 'SUSPENDED') connection.happen('window_over');
   }
 
   async close(): Promise<void> {
@@ -198,7 +213,7 @@ class Mesh implements MeshServer {
       const upgraded = await checkHandshake(request, {
         authenticator,
         findInstance: (tenantId, instanceId) => this.#findInstance(tenantId, instanceId),
-        isDraining: () => this.#draining,
+        isClosedTo: (agent) => this.isDraining && this.#context.inflight.countOf(agentKeyOf(agent)) === 0,
       });
       if (socket.destroyed) return;
       this.#sockets.handleUpgrade(request, socket, head, (ws: WebSocket) => {

@@ -99,7 +99,27 @@ describe('a node that shuts down', () => {
       expect(await bench.agent(instance)).toMatchObject({ status: 'offline', mesh_id: null });
   });
 
-  it('fails what has not finished within the grace, the work of lost agents at once', async () => {
+  it('takes back an agent whose socket broke, and nobody else', async () => {
+    const node = await bench.node();
+    await bench.register('new');
+    const { agent, welcome } = await node.join('a');
+    const { ref, end, dispatch } = await node.send(agent, 'hello', { instance_id: 'a' });
+    agent.kill();
+    await until(() => node.server.stats().suspended === 1);
+    const drained = node.server.drain(30_000);
+    await expect(node.join('new')).rejects.toThrow('503');
+    const inflight = [{ dispatch_id: ref.dispatch_id, last_seq: -1 }];
+    const back = await node.join('a', { resume_token: welcome.resume_token, inflight });
+    expect(back.welcome).toMatchObject({ resumed: true, replayed_dispatches: [] });
+    expect((await back.agent.nextOfType('close_request')).payload.grace_seconds).toBeLessThanOrEqual(30);
+    back.agent.send('dispatch_result', { result: 'last words' }, dispatch.frame.id);
+    await drained;
+    expect(await end).toMatchObject({ kind: 'closed' });
+    expect((await back.agent.closed).code).toBe(1000);
+    expect((await bench.message(ref)).assistant_output).toBe('last words');
+  });
+
+  it('fails what has not finished within the grace, the work of lost agents too', async () => {
     const node = await bench.node();
     await bench.register('lost');
     const { agent } = await node.join('a');
