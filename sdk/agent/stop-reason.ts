@@ -30,6 +30,7 @@ export function stopReasonOfError(
 ): AgentStoppedError | null {
   if (error instanceof AgentStoppedError) return error;
   if (!(error instanceof ApiError)) return null;
+  if (error.code === 'DEREGISTERED') return new AgentStoppedError('DEREGISTERED', DEREGISTERED, { cause: error });
   const isFinal = FINAL_STATUSES.includes(error.status) || error.status === 401;
   if (!isFinal && (options.hasJoined || error.status !== 404)) return null;
   const { code, message } = troubleOfError(error, options.url);

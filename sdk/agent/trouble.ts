@@ -63,6 +63,11 @@ export function isNobodyThere(error: unknown): boolean {
   return [...NOBODY_ANSWERS, ...UNKNOWN_HOST].includes(systemCodeOf(error));
 }
 
+/** The platform does not know the agent any more: it was silent for too long, or the platform has forgotten it. */
+export function isUnknownHere(error: unknown): boolean {
+  return error instanceof ApiError && error.status === 404 && error.code === 'NOT_FOUND';
+}
+
 function troubleOfAnswer({ status, code, message }: ApiError, at: string): AgentError {
   if (status === 401)
     return new AgentError(code, `the platform refused the credential: ${message} Check ${CREDENTIAL}.`);

@@ -164,8 +164,16 @@ export class HostedAgent {
         },
       });
       this.#membership = membership;
-      membership.stay(this.#closing.signal).catch((reason: Error) => this.#stop(reason));
+      membership.stay(this.#closing.signal).catch((reason: Error) => this.#refused(reason));
     });
+  }
+
+  /** Finishes what runs; nothing new comes to an agent that is not registered. */
+  async #refused(reason: Error): Promise<void> {
+    if (this.#closing.signal.aborted) return; // `close()` ends it
+    this.#closing.abort();
+    await settledWithin(this.#drained(0), LIMITS.closeGraceSecondsDefault * 1000);
+    this.#stop(reason);
   }
 
   #stop(reason?: Error): void {

@@ -2,7 +2,7 @@ import { AgentRegisterResponse, type HeartbeatPayload, OkResponse } from '../../
 import { LIMITS } from '../../contracts/limits.js';
 import type { AgentProfile } from '../agent/profile.js';
 import { stopReasonOfError } from '../agent/stop-reason.js';
-import { troubleOfError } from '../agent/trouble.js';
+import { isUnknownHere, troubleOfError } from '../agent/trouble.js';
 import type { TroubleReporter } from '../agent/trouble-reporter.js';
 import { Backoff } from '../backoff.js';
 import { type PlatformApi, pause } from '../client/platform-api.js';
@@ -22,13 +22,14 @@ export interface MembershipParts {
 }
 
 /**
- * Keeps a hosted agent in the fleet: registers, then a heartbeat every 30 s and at every change. After a heartbeat that failed it
- * registers again, because a platform that was away may have forgotten it.
+ * Keeps a hosted agent in the fleet: registers, then a heartbeat every 30 s and at every change. It registers again only when the platform
+ * says that it does not know the agent: one that somebody deregistered stays away.
  */
 export class Membership {
   readonly #parts: MembershipParts;
   readonly #backoff = new Backoff();
   #instanceId: string | undefined;
+  #hasJoined = false;
   #wake = new AbortController();
   #staying: Promise<void> = Promise.resolve();
 
@@ -49,7 +50,7 @@ export class Membership {
 
   /**
    * Stays a member until `signal` aborts.
-   * @throws AgentStoppedError when the platform refuses the agent
+   * @throws AgentStoppedError when the platform refuses the agent, or it was deregistered
    */
   stay(signal: AbortSignal): Promise<void> {
     this.#staying = this.#beatUntil(signal);
@@ -73,25 +74,39 @@ export class Membership {
   async #beatUntil(signal: AbortSignal): Promise<void> {
     const { api, troubles } = this.#parts;
     const { baseUrl: url } = api;
-    let registered = false;
-    let hasJoined = false;
     while (!signal.aborted) {
       const wake = this.#wake.signal;
+      let waitMs: number = LIMITS.heartbeatIntervalMs;
       try {
-        if (registered) await this.#beat();
-        else await this.#register();
-        if (registered) troubles.reset(); // by a heartbeat that was answered
-        registered = true;
-        hasJoined = true;
+        await this.#stayKnown();
         this.#backoff.reset();
       } catch (error) {
-        const reason = registered ? null : stopReasonOfError(error, { url, hasJoined });
+        const reason = stopReasonOfError(error, { url, hasJoined: this.#hasJoined });
         if (reason) throw reason;
-        registered = false;
         troubles.warn(troubleOfError(error, url), url);
+        waitMs = this.#backoff.next();
       }
-      const waitMs = registered ? LIMITS.heartbeatIntervalMs : this.#backoff.next();
       await pause(waitMs, AbortSignal.any([signal, wake])).catch(() => undefined); // the loop's condition sees it
+    }
+  }
+
+  /** A heartbeat; and a registration where the platform does not know the agent, or not any more. */
+  async #stayKnown(): Promise<void> {
+    if (this.#hasJoined && (await this.#isKnown())) {
+      this.#parts.troubles.reset();
+      return;
+    }
+    await this.#register();
+    await this.#beat();
+  }
+
+  async #isKnown(): Promise<boolean> {
+    try {
+      await this.#beat();
+      return true;
+    } catch (error) {
+      if (isUnknownHere(error)) return false;
+      throw error;
     }
   }
 
@@ -101,8 +116,8 @@ export class Membership {
     const body = { ...profile.registration(), ...where, instance_id: this.#instanceId };
     const answer = await api.post('/agents/register', body, AgentRegisterResponse);
     this.#instanceId = answer.instance_id;
+    this.#hasJoined = true;
     onRegistered(answer);
     log.info({ instance_id: answer.instance_id, public_url: publicUrl }, 'agent registered');
-    await this.#beat();
   }
 }
