@@ -22,7 +22,10 @@ export interface OpenRef {
   mesh_id: string | null;
 }
 
-/** What the handshake knows of an instance. `unwanted`: it was deregistered, and is to stay away. `elsewhere`: only another tenant has one of that name. */
+/**
+ * What the handshake knows of an instance. `unwanted`: somebody deregistered it, and it is to stay away. `elsewhere`: only another tenant
+ * has one of that name.
+ */
 export type InstanceLookup =
   | { found: true; agent_type: string; deployment_mode: string; may_join: boolean; unwanted: boolean }
   | { found: false; elsewhere: boolean };
@@ -64,7 +67,8 @@ export interface OpeningConnection {
  * Makes this the instance's newest connection: raises the epoch, so that an older one is fenced off, takes over what `hello`
  * says, and makes the agent routable. A connection that resumes re-stamps the open dispatches of the one before.
  * @returns the new epoch and the dispatches open at that moment (for one that resumes: those re-stamped); or why there is no
- * connection: `deregistered` when it is to stay away, `unknown` when it is to register anew, or `kept_out` when its type may not join any more
+ * connection: `deregistered` when it is to stay away, `unknown` when it is to register anew, or `kept_out` when its type may not join any
+ * more
  */
 export async function openConnection(
   tx: Tx,

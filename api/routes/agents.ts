@@ -32,7 +32,7 @@ function checkActsFor(caller: Caller, agentType: string, { othersNeed = 'full' }
   throw new PlatformError('forbidden', `This needs the scope ${othersNeed}, or a token for the agent type.`);
 }
 
-/** Reads and locks the agent of a request that only it, or whoever administrates it, may make. @throws PlatformError NOT_FOUND, forbidden */
+/** Reads and locks the agent of a request that only it, or whoever administers it, may make. @throws PlatformError NOT_FOUND, forbidden */
 async function lockForCaller(tx: Tx, caller: Caller, instanceId: string, operation: Operation): Promise<AgentRow> {
   const row = await lockAgent(tx, caller.tenant_id, instanceId);
   if (!row || !isOwnType(caller, row.agent_type)) throw unknownInstance();

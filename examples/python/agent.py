@@ -50,7 +50,7 @@ def uuid7():
 
 
 class Refusal(OSError):
-    """An answer of the platform that is none to the request."""
+    """The platform, or what is before it, refused a request."""
 
     def __init__(self, status, body):
         super().__init__(f"refused with {status}: {body.decode(errors='replace')}")
