@@ -30,6 +30,7 @@ export const HTTP_ERRORS = {
   UNAUTHORIZED: 401,
   TENANT_MISMATCH: 403,
   INSTANCE_NOT_FOUND: 404,
+  DEREGISTERED: 404,
 } as const;
 
 /** A machine-readable error code of the HTTP face. */

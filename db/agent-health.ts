@@ -47,7 +47,7 @@ function hasMoreRoom(before: Room, after: Room, reportedMore: number): boolean {
 /**
  * Takes a heartbeat, from `/agents/heartbeat` or a frame, with the events of what it changes.
  * @returns the agent when it may have room that it had not before, so that messages which wait for one can be called; else null
- * @throws PlatformError NOT_FOUND, also for a deregistered instance
+ * @throws PlatformError NOT_FOUND, also for an instance that was reaped; DEREGISTERED for one that is to stay away
  */
 export async function heartbeat(
   tx: Tx,

@@ -1,9 +1,9 @@
 import { PlatformError } from '../runtime/errors.js';
 import { type AgentRow, lockAgent } from './agents.js';
-import { deregisterAgent, type ReleaseAgent } from './deregister.js';
+import { type Deregistration, deregisterAgent, type ReleaseAgent } from './deregister.js';
 import type { Tx } from './pool.js';
 
-const DISALLOWED = 'the agent type was disallowed';
+const DISALLOWED: Deregistration = { cause: 'explicit', reason: 'the agent type was disallowed' };
 
 /** Names the tenant's decisions about types, for a lock that lasts until the transaction ends. */
 function lockName(tenantId: string): string {

@@ -1,6 +1,6 @@
 import { LIMITS } from '../contracts/limits.js';
 import { lockAgent, recordHealth } from './agents.js';
-import { deregisterAgent, type ReleaseAgent } from './deregister.js';
+import { type Deregistration, deregisterAgent, type ReleaseAgent } from './deregister.js';
 import type { Db, Tx } from './pool.js';
 
 /** An agent, named across tenants. */
@@ -15,6 +15,7 @@ export interface AgentToProbe extends WatchedAgent {
 }
 
 const BATCH = 1_000;
+const REAPED: Deregistration = { cause: 'inactivity', reason: 'reaped for inactivity' };
 
 /** Hosted agents that gave no sign for a heartbeat's time: the platform asks them itself, since an A2A server sends no heartbeats. */
 export function agentsToProbe(db: Db): Promise<AgentToProbe[]> {
@@ -91,7 +92,7 @@ export async function reapAgents(db: Db, releaseAgent: ReleaseAgent): Promise<nu
     await db.tenant(agent.tenant_id, async (tx) => {
       const row = await lockAgent(tx, agent.tenant_id, agent.instance_id);
       if (!row || !(await isSilent(tx, agent, LIMITS.agentReapMs))) return;
-      await deregisterAgent(tx, row, 'reaped for inactivity', releaseAgent);
+      await deregisterAgent(tx, row, REAPED, releaseAgent);
     });
   }
   return gone.length;

@@ -3,7 +3,7 @@ import { isOwnType, type Reader } from '../contracts/permissions.js';
 import { PlatformError } from '../runtime/errors.js';
 import { uuidv7 } from '../runtime/ids.js';
 import { reportSessions } from './agent-reports.js';
-import { leaveType, type ReleaseAgent } from './deregister.js';
+import { type DeregistrationCause, isUnwanted, leaveType, type ReleaseAgent } from './deregister.js';
 import { recordEvent } from './events.js';
 import type { Tx } from './pool.js';
 
@@ -22,9 +22,10 @@ export interface AgentRow {
   max_concurrent_sessions: number;
   consecutive_failures: number;
   deregistered_at: Date | null;
+  deregistration_cause: DeregistrationCause | null;
 }
 const ROW = `tenant_id, instance_id, agent_type, deployment_mode, status, mesh_id, connection_epoch,
-  max_concurrent_sessions, consecutive_failures, deregistered_at`;
+  max_concurrent_sessions, consecutive_failures, deregistered_at, deregistration_cause`;
 
 type InstanceRow = Omit<AgentInstance, 'last_seen' | 'registered_at'> & { last_seen: Date | null; registered_at: Date };
 
@@ -95,9 +96,10 @@ export async function lockAgent(tx: Tx, tenantId: string, instanceId: string): P
   return row;
 }
 
-/** As `lockAgent`, for what only a registered agent may do. @throws PlatformError NOT_FOUND */
+/** As `lockAgent`, for what only a registered agent may do. @throws PlatformError DEREGISTERED where it is to stay away, else NOT_FOUND */
 export async function lockRegistered(tx: Tx, tenantId: string, instanceId: string): Promise<AgentRow> {
   const row = await lockAgent(tx, tenantId, instanceId);
+  if (row && isUnwanted(row)) throw new PlatformError('DEREGISTERED', 'The instance was deregistered.');
   if (!row || row.deregistered_at) throw unknownInstance();
   return row;
 }
@@ -129,6 +131,7 @@ const UPSERT = `
   ON CONFLICT (tenant_id, instance_id) DO UPDATE SET agent_type = $3, public_url = $5, status = $6,
     max_concurrent_sessions = $7, agent_version = $8, provider_organization = $9, provider_url = $10, agent_card = $11,
     skills = $12, tools = $13, context = $14, credential_id = $15, last_seen = now(), consecutive_failures = 0, deregistered_at = NULL,
+    deregistration_cause = NULL,
     registered_at = CASE WHEN agents.deregistered_at IS NULL AND agents.agent_type = $3 THEN agents.registered_at
       ELSE now() END`;
 

@@ -3,6 +3,7 @@ import type { HelloPayload } from '../contracts/frames.js';
 import { heartbeat } from './agent-health.js';
 import { reportSessions } from './agent-reports.js';
 import { type AgentRow, getAgent, lockAgent, recordCapacity, recordHealth } from './agents.js';
+import { isUnwanted } from './deregister.js';
 import type { Tx } from './pool.js';
 
 /** One connection of an agent: a newer one has a higher epoch (architecture.md, decision 5). */
@@ -21,22 +22,36 @@ export interface OpenRef {
   mesh_id: string | null;
 }
 
-/** What the handshake knows of an instance; `elsewhere`: only another tenant has one of that name. */
+/**
+ * What the handshake knows of an instance. `unwanted`: somebody deregistered it, and it is to stay away. `elsewhere`: only another tenant
+ * has one of that name.
+ */
 export type InstanceLookup =
-  | { found: true; agent_type: string; deployment_mode: string; may_join: boolean }
+  | { found: true; agent_type: string; deployment_mode: string; may_join: boolean; unwanted: boolean }
   | { found: false; elsewhere: boolean };
+
+/** As `isUnwanted`, of an agent's row `a`. */
+const UNWANTED = `(a.deregistered_at IS NOT NULL AND a.deregistration_cause IS NOT DISTINCT FROM 'explicit')`;
 
 /** Looks an instance up across tenants. Needs a system transaction. */
 export async function findInstance(tx: Tx, tenantId: string, instanceId: string): Promise<InstanceLookup> {
-  const rows = await tx.query<{ own: boolean; agent_type: string; deployment_mode: string; may_join: boolean }>(
-    `SELECT tenant_id = $1 AS own, agent_type, deployment_mode, type_may_join(tenant_id, agent_type) AS may_join FROM agents
-      WHERE instance_id = $2 AND deregistered_at IS NULL ORDER BY own DESC LIMIT 1`,
+  const [row] = await tx.query<{
+    own: boolean;
+    agent_type: string;
+    deployment_mode: string;
+    may_join: boolean;
+    registered: boolean;
+    unwanted: boolean;
+  }>(
+    `SELECT tenant_id = $1 AS own, agent_type, deployment_mode, type_may_join(tenant_id, agent_type) AS may_join,
+            deregistered_at IS NULL AS registered, ${UNWANTED} AS unwanted
+       FROM agents a WHERE instance_id = $2 AND (tenant_id = $1 OR deregistered_at IS NULL) ORDER BY own DESC LIMIT 1`,
     [tenantId, instanceId],
   );
-  const [row] = rows;
   if (!row?.own) return { found: false, elsewhere: row !== undefined };
-  const { agent_type, deployment_mode, may_join } = row;
-  return { found: true, agent_type, deployment_mode, may_join };
+  const { agent_type, deployment_mode, may_join, unwanted } = row;
+  if (!row.registered && !unwanted) return { found: false, elsewhere: false };
+  return { found: true, agent_type, deployment_mode, may_join, unwanted };
 }
 
 /** What opening a connection needs to know. `resumes` is the epoch of the connection that it continues. */
@@ -52,15 +67,17 @@ export interface OpeningConnection {
  * Makes this the instance's newest connection: raises the epoch, so that an older one is fenced off, takes over what `hello`
  * says, and makes the agent routable. A connection that resumes re-stamps the open dispatches of the one before.
  * @returns the new epoch and the dispatches open at that moment (for one that resumes: those re-stamped); or why there is no
- * connection: `deregistered`, or `kept_out` when its type may not join any more
+ * connection: `deregistered` when it is to stay away, `unknown` when it is to register anew, or `kept_out` when its type may not join any
+ * more
  */
 export async function openConnection(
   tx: Tx,
   opening: OpeningConnection,
-): Promise<{ epoch: number; open: OpenRef[] } | 'deregistered' | 'kept_out'> {
+): Promise<{ epoch: number; open: OpenRef[] } | 'deregistered' | 'unknown' | 'kept_out'> {
   const { tenant_id, instance_id, hello } = opening;
   const before = await lockAgent(tx, tenant_id, instance_id);
-  if (!before || before.deregistered_at || before.deployment_mode !== 'connected') return 'deregistered';
+  if (before && isUnwanted(before)) return 'deregistered';
+  if (!before || before.deregistered_at || before.deployment_mode !== 'connected') return 'unknown';
   const [after] = await tx.query<{ connection_epoch: number; max_concurrent_sessions: number }>(TAKE_OVER, [
     tenant_id,
     instance_id,
@@ -179,7 +196,7 @@ export async function touchConnections(tx: Tx, connections: readonly ConnectionR
   );
 }
 
-/** A connection that the database no longer knows as the agent's own: a newer one, a deregistration, or taken for dead. */
+/** A connection that the database no longer knows as the agent's own: a newer one, a deregistration, or taken for dead (reaped, too). */
 export interface OutdatedConnection extends ConnectionRef {
   reason: 'replaced' | 'deregistered' | 'presumed_dead';
 }
@@ -191,7 +208,7 @@ export async function outdatedConnections(
   connections: readonly ConnectionRef[],
 ): Promise<OutdatedConnection[]> {
   return tx.query<OutdatedConnection & Record<string, unknown>>(
-    `SELECT live.*, CASE WHEN a.deregistered_at IS NOT NULL THEN 'deregistered' WHEN a.connection_epoch <> live.epoch
+    `SELECT live.*, CASE WHEN ${UNWANTED} THEN 'deregistered' WHEN a.connection_epoch <> live.epoch
                     THEN 'replaced' ELSE 'presumed_dead' END AS reason
        FROM ${AS_TABLE} JOIN agents a USING (tenant_id, instance_id)
       WHERE a.deregistered_at IS NOT NULL OR a.connection_epoch <> live.epoch OR a.mesh_id IS DISTINCT FROM $4`,

@@ -593,7 +593,8 @@ CREATE TABLE agents (
   skills jsonb NOT NULL DEFAULT '[]'::jsonb,
   tools jsonb NOT NULL DEFAULT '[]'::jsonb,
   context jsonb NOT NULL DEFAULT '{}'::jsonb,
-  credential_id text
+  credential_id text,
+  deregistration_cause text
 );
 CREATE TABLE credentials (
   tenant_id text NOT NULL,
@@ -803,6 +804,7 @@ ALTER TABLE agent_reports ADD CONSTRAINT agent_reports_pkey PRIMARY KEY (tenant_
 ALTER TABLE agent_types ADD CONSTRAINT agent_types_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
 ALTER TABLE agent_types ADD CONSTRAINT agent_types_pkey PRIMARY KEY (tenant_id, agent_type);
 ALTER TABLE agents ADD CONSTRAINT agents_deployment_mode_check CHECK ((deployment_mode = ANY (ARRAY['hosted'::text, 'connected'::text])));
+ALTER TABLE agents ADD CONSTRAINT agents_deregistration_cause_check CHECK ((deregistration_cause = ANY (ARRAY['explicit'::text, 'inactivity'::text])));
 ALTER TABLE agents ADD CONSTRAINT agents_status_check CHECK ((status = ANY (ARRAY['available'::text, 'busy'::text, 'draining'::text, 'unhealthy'::text, 'offline'::text, 'unknown'::text])));
 ALTER TABLE agents ADD CONSTRAINT agents_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
 ALTER TABLE agents ADD CONSTRAINT agents_pkey PRIMARY KEY (tenant_id, instance_id);

@@ -106,6 +106,7 @@ async function requireInstance(deps: HandshakeDeps, caller: Caller, instanceId: 
   }
   if (!instance.found || !isOwnType(caller, instance.agent_type))
     throw new PlatformError('INSTANCE_NOT_FOUND', 'Register the instance before it connects.');
+  if (instance.unwanted) throw new PlatformError('DEREGISTERED', 'The instance was deregistered.');
   if (instance.deployment_mode !== 'connected') {
     throw new PlatformError('DEPLOYMENT_MODE_MISMATCH', `The instance is registered as ${instance.deployment_mode}.`);
   }

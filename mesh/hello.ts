@@ -13,6 +13,7 @@ import { persist } from './persistence.js';
 
 /** Said in the `close_request` of a node that is stopped. */
 export const SHUTTING_DOWN = 'The node is shutting down.';
+const UNKNOWN = 'The instance is not registered any more. Register it before it connects.';
 
 /**
  * Answers `hello`. The newest socket wins: its epoch is in the database before `welcome`, and what the connection before it
@@ -45,8 +46,8 @@ async function takeOver(context: MeshContext, connection: Connection, hello: Hel
   if (opened === 'deregistered') {
     return connection.socket.fail('DEREGISTERED', 'The instance was deregistered.', CLOSE_CODES.DEREGISTERED);
   }
-  if (opened === 'kept_out') {
-    const message = 'The type of the instance may not join any more.';
+  if (opened === 'kept_out' || opened === 'unknown') {
+    const message = opened === 'unknown' ? UNKNOWN : 'The type of the instance may not join any more.';
     return connection.socket.fail('INSTANCE_ID_MISMATCH', message, CLOSE_CODES.INSTANCE_ID_MISMATCH);
   }
   if (resumes && connection.state !== 'AWAIT_WELCOME') return stay(context, resumes, connection);

@@ -8,8 +8,9 @@ import { scopeIncludes } from '../../contracts/primitives.js';
 import { connectionStats, getConnection } from '../../db/agent-connections.js';
 import { heartbeat } from '../../db/agent-health.js';
 import { allowType, disallowType, requireMayJoin } from '../../db/agent-types.js';
-import { getAgentFor, listAgents, lockAgent, lockRegistered, registerAgent, unknownInstance } from '../../db/agents.js';
-import { deregisterAgent } from '../../db/deregister.js';
+import { type AgentRow, getAgentFor, listAgents, lockAgent, registerAgent, unknownInstance } from '../../db/agents.js';
+import { type Deregistration, deregisterAgent } from '../../db/deregister.js';
+import type { Tx } from '../../db/pool.js';
 import { setDefaultType } from '../../db/tenants.js';
 import { checkPublicUrl, fetchAgentCard } from '../../runtime/agent-card.js';
 import { PlatformError } from '../../runtime/errors.js';
@@ -31,10 +32,12 @@ function checkActsFor(caller: Caller, agentType: string, { othersNeed = 'full' }
   throw new PlatformError('forbidden', `This needs the scope ${othersNeed}, or a token for the agent type.`);
 }
 
-/** As `checkActsFor`, for an instance that is there. @throws PlatformError NOT_FOUND for what is not an agent's own, forbidden */
-function checkActsForInstance(caller: Caller, agentType: string, operation: Operation): void {
-  if (!isOwnType(caller, agentType)) throw unknownInstance();
-  checkActsFor(caller, agentType, operation);
+/** Reads and locks the agent of a request that only it, or whoever administers it, may make. @throws PlatformError NOT_FOUND, forbidden */
+async function lockForCaller(tx: Tx, caller: Caller, instanceId: string, operation: Operation): Promise<AgentRow> {
+  const row = await lockAgent(tx, caller.tenant_id, instanceId);
+  if (!row || !isOwnType(caller, row.agent_type)) throw unknownInstance();
+  checkActsFor(caller, row.agent_type, operation);
+  return row;
 }
 
 /** A URL means hosted where no mode is given. */
@@ -97,8 +100,7 @@ export function agentRoutes(app: FastifyInstance, deps: Deps): void {
     const caller = callerOf(request);
     const beat = 'payload' in body ? body.payload : body;
     const roomy = await db.tenant(caller.tenant_id, async (tx) => {
-      const row = await lockRegistered(tx, caller.tenant_id, beat.instance_id);
-      checkActsForInstance(caller, row.agent_type, OPERATIONS.heartbeat);
+      await lockForCaller(tx, caller, beat.instance_id, OPERATIONS.heartbeat);
       return heartbeat(tx, caller.tenant_id, beat.instance_id, beat);
     });
     if (roomy) await deps.agentJoined(caller.tenant_id, roomy);
@@ -119,10 +121,9 @@ export function agentRoutes(app: FastifyInstance, deps: Deps): void {
   mount(app, OPERATIONS.deregisterAgent).answer(async ({ instance_id, reason }, { request }) => {
     const caller = callerOf(request);
     const before = await db.tenant(caller.tenant_id, async (tx) => {
-      const row = await lockAgent(tx, caller.tenant_id, instance_id);
-      if (!row) throw unknownInstance();
-      checkActsForInstance(caller, row.agent_type, OPERATIONS.deregisterAgent);
-      await deregisterAgent(tx, row, reason ?? DEREGISTERED_BY_CALLER, deps.sessions.releaseAgent);
+      const row = await lockForCaller(tx, caller, instance_id, OPERATIONS.deregisterAgent);
+      const why: Deregistration = { cause: 'explicit', reason: reason ?? DEREGISTERED_BY_CALLER };
+      await deregisterAgent(tx, row, why, deps.sessions.releaseAgent);
       return row;
     });
     deps.agentsDeregistered([before]);

@@ -34,7 +34,8 @@ HELD_CHUNKS = 256  # what the mesh buffers for a dispatch; older ones have arriv
 ANSWERED_MAX = 64
 REFUSED = {400, 401, 403, 405, 409, 426}  # repeating does not change these
 CLOSE_NORMAL = 1000
-FINAL_CLOSINGS = {4409: "another process has this instance_id now", 4410: "the instance was deregistered"}
+UNWANTED = "the instance was deregistered"  # it stays away until somebody starts it again
+FINAL_CLOSINGS = {4409: "another process has this instance_id now", 4410: UNWANTED}
 
 
 def log(text):
@@ -48,11 +49,35 @@ def uuid7():
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
+class Refusal(OSError):
+    """The platform, or what is before it, refused a request."""
+
+    def __init__(self, status, body):
+        super().__init__(f"refused with {status}: {body.decode(errors='replace')}")
+        self.status = status
+        try:
+            self.code = json.loads(body).get("code")
+        except (ValueError, AttributeError):  # a proxy's page: the status says enough
+            self.code = None
+
+
 def post(path, body, token=None):
     headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
     request = urllib.request.Request(os.environ["FLEET_BASE_URL"] + path, json.dumps(body).encode(), headers)
-    with urllib.request.urlopen(request, timeout=30) as response:
-        return json.load(response)
+    try:
+        with urllib.request.urlopen(request, timeout=30) as response:
+            return json.load(response)
+    except urllib.error.HTTPError as error:
+        raise Refusal(error.code, error.read()) from error
+
+
+def check_wanted(token):
+    """Raises a refusal with DEREGISTERED where registering anew would undo what somebody decided meanwhile."""
+    try:
+        post("/agents/heartbeat", {"instance_id": INSTANCE_ID}, token)
+    except Refusal as refusal:
+        if refusal.code != "NOT_FOUND":  # it was silent for too long, or the platform has forgotten it
+            raise
 
 
 def frame_text(frame_type, payload, in_reply_to=None):
@@ -77,14 +102,14 @@ def final_reason(error):
     """Why the agent must stop for good after this error; None where it should come back."""
     if isinstance(error, ConnectionClosed):
         return FINAL_CLOSINGS.get(error.rcvd.code) if error.rcvd else None
-    if isinstance(error, urllib.error.HTTPError):
-        status, body = error.code, error.read()
-    elif isinstance(error, InvalidStatus):
-        status, body = error.response.status_code, error.response.body or b""
-    else:
+    if isinstance(error, InvalidStatus):
+        error = Refusal(error.response.status_code, error.response.body or b"")
+    if not isinstance(error, Refusal):
         return None
-    remedy = "; check FLEET_CLIENT_ID, FLEET_CLIENT_SECRET and AGENT_TYPE" if status in (401, 403) else ""
-    return f"refused with {status}: {body.decode(errors='replace')}{remedy}" if status in REFUSED else None
+    if error.code == "DEREGISTERED":
+        return UNWANTED
+    remedy = "; check FLEET_CLIENT_ID, FLEET_CLIENT_SECRET and AGENT_TYPE" if error.status in (401, 403) else ""
+    return f"{error}{remedy}" if error.status in REFUSED else None
 
 
 class Dispatch:
@@ -156,6 +181,7 @@ class Agent:
         self.resume_token = None
         self.dispatches = {}  # by the id of their frame, the answered ones too: an answer may be lost with its socket
         self.draining = asyncio.Event()
+        self.has_joined = False  # the platform has registered it once
 
     async def send(self, frame_type, payload, in_reply_to=None):
         """Sends a frame; one for a socket that is gone is dropped, and repeated after a resume."""
@@ -234,8 +260,11 @@ class Agent:
     async def connect_once(self):
         credential = {"client_id": os.environ["FLEET_CLIENT_ID"], "client_secret": os.environ["FLEET_CLIENT_SECRET"]}
         token = (await asyncio.to_thread(post, "/auth/get_token", {**credential, "agent_type": AGENT_TYPE}))["token"]
+        if self.has_joined:
+            await asyncio.to_thread(check_wanted, token)
         registration = {"agent_type": AGENT_TYPE, "instance_id": INSTANCE_ID, "deployment_mode": "connected"}
         registered = await asyncio.to_thread(post, "/agents/register", registration, token)
+        self.has_joined = True
         options = {
             "subprotocols": ["service.v1"],
             "additional_headers": {"Authorization": f"Bearer {token}"},

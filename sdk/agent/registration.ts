@@ -1,4 +1,4 @@
-import { AgentRegisterResponse } from '../../contracts/agents.js';
+import { AgentRegisterResponse, OkResponse } from '../../contracts/agents.js';
 import { CLOSE_CODES } from '../../contracts/errors.js';
 import type { HelloPayload } from '../../contracts/frames.js';
 import { ApiError } from '../client/errors.js';
@@ -8,7 +8,7 @@ import type { AgentError } from './agent-error.js';
 import { SILENCE_MS, tellingWhenLate } from './late-answer.js';
 import type { ConnectionEnd } from './mesh-connection.js';
 import type { AgentProfile } from './profile.js';
-import { isNobodyThere, troubleOfError } from './trouble.js';
+import { isNobodyThere, isUnknownHere, troubleOfError } from './trouble.js';
 
 /** Handshakes in a row that may go without an answer: beyond them the mesh may have moved. */
 const UNANSWERED_MAX = 3;
@@ -95,6 +95,7 @@ export class Registration {
   }
 
   async #register(signal: AbortSignal): Promise<string> {
+    if (this.#hasJoined) await this.#checkWanted(signal);
     const body = { ...this.#profile.registration(), instance_id: this.#instanceId, deployment_mode: 'connected' };
     const posting = this.#api.post('/agents/register', body, AgentRegisterResponse, { signal, silenceMs: SILENCE_MS });
     const answer = await unlessAborted(posting, signal); // it waits for a token, which knows no signal
@@ -102,6 +103,15 @@ export class Registration {
     this.#instanceId = answer.instance_id;
     if (answer.connect_url === null) throw new ApiError('registered as hosted', NOT_CONNECTED);
     return withInstance(answer.connect_url, answer.instance_id);
+  }
+
+  /** Registering anew must not undo what somebody decided meanwhile. @throws ApiError `DEREGISTERED`, where the agent is to stay away */
+  async #checkWanted(signal: AbortSignal): Promise<void> {
+    const body = { instance_id: this.instanceId };
+    const posting = this.#api.post('/agents/heartbeat', body, OkResponse, { signal, silenceMs: SILENCE_MS });
+    await unlessAborted(posting, signal).catch((error: unknown) => {
+      if (!isUnknownHere(error)) throw error;
+    });
   }
 }
 

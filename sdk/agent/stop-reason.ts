@@ -18,7 +18,7 @@ export function stopReason({ closeCode, code, httpStatus, message }: ConnectionE
   return isFinal ? new AgentStoppedError(code, `the mesh refused the agent: ${message}`) : null;
 }
 
-export function deregistered(): AgentStoppedError {
+function deregistered(): AgentStoppedError {
   return new AgentStoppedError('DEREGISTERED', DEREGISTERED);
 }
 
@@ -32,6 +32,7 @@ export function stopReasonOfError(
 ): AgentStoppedError | null {
   if (error instanceof AgentStoppedError) return error;
   if (!(error instanceof ApiError)) return null;
+  if (error.code === 'DEREGISTERED') return new AgentStoppedError('DEREGISTERED', DEREGISTERED, { cause: error });
   const isFinal = FINAL_STATUSES.includes(error.status) || error.status === 401;
   if (!isFinal && (options.hasJoined || error.status !== 404)) return null;
   const { code, message } = troubleOfError(error, options.url);

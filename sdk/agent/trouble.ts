@@ -63,6 +63,11 @@ export function isNobodyThere(error: unknown): boolean {
   return [...NOBODY_ANSWERS, ...UNKNOWN_HOST].includes(systemCodeOf(error));
 }
 
+/** The platform does not know the agent any more: it was silent for too long, or the platform has forgotten it. */
+export function isUnknownHere(error: unknown): boolean {
+  return error instanceof ApiError && error.status === 404 && error.code === 'NOT_FOUND';
+}
+
 function troubleOfAnswer(error: ApiError, at: string): AgentError {
   const { status, code, message } = error;
   if (status === 401)

@@ -169,10 +169,11 @@ export class HostedAgent {
     });
   }
 
-  /** The platform wants it no more; what it has already may be finished. */
+  /** Finishes what runs; nothing new comes to an agent that is not registered. */
   async #refused(reason: Error): Promise<void> {
-    const finished = Promise.all([this.#tasks.idle(), ...this.#answering]);
-    await settledWithin(finished, LIMITS.closeGraceSecondsDefault * 1000);
+    if (this.#closing.signal.aborted) return; // `close()` ends it
+    this.#closing.abort();
+    await settledWithin(this.#drained(0), LIMITS.closeGraceSecondsDefault * 1000);
     this.#stop(reason);
   }
 

@@ -69,6 +69,7 @@ test('a type that is disallowed is kept out, its instances are deregistered and 
   for (const { instance_id } of [one, two]) {
     const { agent } = await client.ok('/agents/get_by_id', { instance_id }, AgentGetByIdResponse);
     expect(agent).toMatchObject({ status: 'offline', current_sessions: 0 });
+    expect(await client.failure('/agents/heartbeat', { instance_id })).toBe('404 DEREGISTERED');
   }
   const { instance_id } = other;
   expect((await client.ok('/agents/get_by_id', { instance_id }, AgentGetByIdResponse)).agent.status).toBe('available');

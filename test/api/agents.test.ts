@@ -152,6 +152,8 @@ describe('who may act for an agent', () => {
     expect(await plumber.failure('/agents/deregister', { instance_id })).toBe('404 NOT_FOUND');
     expect((await painter.post('/agents/heartbeat', { instance_id })).body).toEqual({ ok: true });
     expect((await painter.post('/agents/deregister', { instance_id })).body).toEqual({ ok: true, instance_id });
+    expect(await painter.failure('/agents/heartbeat', { instance_id })).toBe('404 DEREGISTERED');
+    expect(await plumber.failure('/agents/heartbeat', { instance_id })).toBe('404 NOT_FOUND');
   });
 
   test('nothing is of the type credential, and a token without an agent speaks for none', async () => {
@@ -313,11 +315,25 @@ test('a deregistered agent takes no work, its sessions are unbound, and it can c
     'agent.deregistered',
     { agent_type: 'painter', instance_id, reason: 'moved' },
   ]);
-  expect(await api.client.failure('/agents/heartbeat', { instance_id })).toBe('404 NOT_FOUND');
+  expect(await api.client.failure('/agents/heartbeat', { instance_id })).toBe('404 DEREGISTERED');
   expect(await api.client.failure('/sessions/init', { instance_id })).toBe('503 SERVICE_UNAVAILABLE');
   expect((await api.client.post('/agents/deregister', { instance_id })).status).toBe(200);
   expect((await register({ instance_id, agent_type: 'painter' })).agent.status).toBe('offline');
   expect((await api.client.post('/agents/heartbeat', { instance_id })).status).toBe(200);
+});
+
+test('an agent that was silent for too long is unknown, until somebody deregisters it', async () => {
+  const instance_id = fresh();
+  await register({ instance_id, agent_type: 'painter' });
+  await api.database.query(
+    "UPDATE agents SET deregistered_at = now(), deregistration_cause = 'inactivity' WHERE instance_id = $1",
+    [instance_id],
+  );
+  expect(await api.client.failure('/agents/heartbeat', { instance_id })).toBe('404 NOT_FOUND');
+  const before = await eventsOf(instance_id);
+  await api.client.post('/agents/deregister', { instance_id });
+  expect(await api.client.failure('/agents/heartbeat', { instance_id })).toBe('404 DEREGISTERED');
+  expect(await eventsOf(instance_id)).toEqual(before);
 });
 
 test('an instance that is registered as another type leaves its sessions, and keeps its socket', async () => {

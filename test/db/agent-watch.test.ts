@@ -105,6 +105,8 @@ test('after ten minutes it is deregistered, and its sessions are unbound', async
     deregistered: true,
     events: ['agent.health_changed', 'agent.deregistered'],
   });
+  const [row] = await database.query('SELECT deregistration_cause FROM agents WHERE tenant_id = $1', [tenant]);
+  expect(row).toEqual({ deregistration_cause: 'inactivity' });
   const [session] = await database.query('SELECT instance_id FROM sessions WHERE tenant_id = $1', [tenant]);
   expect(session).toEqual({ instance_id: null });
 });

@@ -163,3 +163,17 @@ test('it stays away once it is deregistered', async () => {
   expect(await exited).toEqual([1, null]);
   expect(said).toContain('the instance was deregistered');
 });
+
+test('it stays away, too, when it is deregistered between two connections', async () => {
+  start();
+  await client.send('hello', toCounter);
+  const exited = once(agent, 'exit');
+  proxy.isShut = true;
+  said = '';
+  proxy.cut();
+  await until(() => said.includes('not connected'), { what: 'a lost connection' });
+  await client.post('/agents/deregister', { instance_id: 'python-counter-1' });
+  proxy.isShut = false;
+  expect(await exited).toEqual([1, null]);
+  expect(said).toContain('the instance was deregistered');
+});

@@ -109,9 +109,10 @@ describe('hello', () => {
 
   it('is refused when the instance was deregistered after the handshake', async () => {
     const agent = await (await bench.node()).socket('a');
-    await database.query("UPDATE agents SET deregistered_at = now() WHERE tenant_id = $1 AND instance_id = 'a'", [
-      bench.tenantId,
-    ]);
+    await database.query(
+      "UPDATE agents SET deregistered_at = now(), deregistration_cause = 'explicit' WHERE tenant_id = $1 AND instance_id = 'a'",
+      [bench.tenantId],
+    );
     agent.send('hello', { instance_id: 'a' });
     await errorOf(agent, 'DEREGISTERED');
     expect((await agent.closed).code).toBe(4410);

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest';
 import { lockAgent } from '../../db/agents.js';
-import { deregisterAgent } from '../../db/deregister.js';
+import { type DeregistrationCause, deregisterAgent } from '../../db/deregister.js';
 import { createRedisLink } from '../../mesh/tool-link-redis.js';
 import { createSessions } from '../../messages/sessions.js';
 import { newId } from '../../runtime/ids.js';
@@ -27,13 +27,13 @@ beforeEach(async () => {
 afterAll(() => database.drop());
 
 /** As `/agents/deregister`. @returns what the nodes are told */
-async function deregister() {
+async function deregister(cause: DeregistrationCause = 'explicit') {
   const { tenantId } = bench;
   const sessions = createSessions(bench.core);
   const before = await bench.core.db.tenant(tenantId, async (tx) => {
     const row = await lockAgent(tx, tenantId, 'a');
     if (!row) throw new Error('there is no such agent');
-    await deregisterAgent(tx, row, 'test', sessions.releaseAgent);
+    await deregisterAgent(tx, row, { cause, reason: 'test' }, sessions.releaseAgent);
     return row;
   });
   const notice = { tenant_id: tenantId, instance_id: 'a', epoch: before.connection_epoch };
@@ -121,6 +121,19 @@ it('does not keep an agent away that registers anew, not even by a notice that c
   await end;
   expect((await bench.message(ref)).state).toBe('completed');
   expect(back.isOpen).toBe(true);
+});
+
+it('for silence, while a node could not say that it lives: the agent is told to connect again, and to register', async () => {
+  const node = await bench.node();
+  const { agent } = await node.join('a');
+  const greeting = await node.socket('a');
+  await deregister('inactivity');
+  expect((await agent.closed).code).toBe(1001);
+  greeting.send('hello', { instance_id: 'a' });
+  await errorOf(greeting, 'INSTANCE_ID_MISMATCH');
+  expect((await greeting.closed).code).toBe(1008);
+  await registerAnew();
+  await node.join('a');
 });
 
 it('followed by a registration before the node has seen either: the agent connects again, and resumes', async () => {

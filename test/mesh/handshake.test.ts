@@ -152,6 +152,31 @@ describe('the handshake', () => {
     await new Promise((resolve, reject) => ws.once('open', resolve).once('error', reject));
   });
 
+  it('tells an instance that was deregistered to stay away, and one that was silent for too long to register', async () => {
+    const node = await bench.node();
+    const leave = (instance: string, cause: string | null) =>
+      database.query(
+        'UPDATE agents SET deregistered_at = now(), deregistration_cause = $3 WHERE tenant_id = $1 AND instance_id = $2',
+        [bench.tenantId, instance, cause],
+      );
+    const { tenantId: elsewhere } = await bench.newTenant();
+    const gone = { unwanted: 'explicit', silent: 'inactivity', earlier: null };
+    for (const [instance, cause] of Object.entries(gone)) {
+      await bench.register(instance);
+      await bench.register(instance, 'connected', elsewhere); // no concern of this tenant's
+      await leave(instance, cause);
+    }
+    const token = await bench.token();
+    const codeFor = async (instance: string, bearerToken = token) =>
+      (await upgrade(node, { path: path(instance), headers: bearer(bearerToken) })).code;
+    expect(await codeFor('unwanted')).toBe('DEREGISTERED');
+    expect(await codeFor('silent')).toBe('INSTANCE_NOT_FOUND');
+    expect(await codeFor('earlier')).toBe('INSTANCE_NOT_FOUND');
+    const claims = { tenant_id: bench.tenantId, agent_type: 'painter', scopes: ['full' as const], sub: 'x' };
+    const foreign = await bench.tokens.issueAccessToken({ ...claims, credential_id: bench.credentialId }, 60);
+    expect(await codeFor('unwanted', foreign)).toBe('INSTANCE_NOT_FOUND');
+  });
+
   it('answers 503 while the node drains', async () => {
     const node = await bench.node();
     await bench.register('mine');

@@ -105,6 +105,20 @@ test('a mesh that has not answered three handshakes may be elsewhere: the agent 
 });
 
 test.each([
+  ['DEREGISTERED', 1],
+  ['NOT_FOUND', 2],
+])('one that has joined asks first whether it is still wanted: %s makes %d registrations', async (code, count) => {
+  const { mesh, agent, registrations } = await agentOn();
+  await agent.connect();
+  const { closed } = agent;
+  mesh.refusals.set('/agents/heartbeat', { status: 404, body: { error: 'not here', code } });
+  mesh.sockets[0]?.close(1008); // the mesh does not know it
+  if (code === 'NOT_FOUND') await mesh.frame('hello', undefined, 2);
+  else await expect(closed).rejects.toMatchObject({ name: 'AgentStoppedError', code });
+  expect(registrations()).toBe(count);
+});
+
+test.each([
   [503, 'SERVICE_UNAVAILABLE'],
   [429, 'RATE_LIMITED'],
 ])('Retry-After of a handshake that is refused with %d is the least wait', async (status, code) => {

@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { textOf } from '../../contracts/parts.js';
+import { reapAgents } from '../../db/agent-watch.js';
 import { freePort } from '../../embedded/free-port.js';
 import { Agent, type AgentOptions, FleetClient } from '../../sdk/index.js';
 import { type CuttingProxy, startCuttingProxy } from '../setup/cutting-proxy.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform.js';
-import { until } from '../setup/until.js';
+import { gate, until } from '../setup/until.js';
 
 let shared: SharedPlatform;
 let proxy: CuttingProxy;
@@ -26,6 +27,12 @@ const dev = () => shared.platform.devJson();
 function access() {
   const { base_url: url, client_id: clientId, client_secret: clientSecret, ca_file } = dev();
   return { url, clientId, clientSecret, ca: readFileSync(ca_file, 'utf8') };
+}
+
+function callerOf(): FleetClient {
+  const client = new FleetClient(access());
+  onTestFinished(() => client.destroy());
+  return client;
 }
 
 function agentWith(options: Partial<AgentOptions> = {}) {
@@ -57,8 +64,7 @@ test.each<[string, () => Partial<AgentOptions>, RegExp]>([
 });
 
 test('a type that may not join rejects connect(), and ends an agent whose type it became', async () => {
-  const client = new FleetClient(access());
-  onTestFinished(() => client.destroy());
+  const client = callerOf();
   const { agent } = agentWith({ type: 'welcome', instanceId: 'welcome-1' });
   await agent.connect();
   await client.post('/agents/allow_type', { agent_type: 'other' });
@@ -71,14 +77,95 @@ test('a type that may not join rejects connect(), and ends an agent whose type i
 });
 
 test('an agent that is deregistered stays away, and is welcome when it is started again', async () => {
-  const client = new FleetClient(access());
-  onTestFinished(() => client.destroy());
+  const client = callerOf();
   const { agent } = agentWith({ instanceId: 'shop-2' });
   await agent.connect();
   const { closed } = agent;
   await client.post('/agents/deregister', { instance_id: 'shop-2' });
   await expect(closed).rejects.toMatchObject({ name: 'AgentStoppedError', code: 'DEREGISTERED' });
   await agentWith({ instanceId: 'shop-2' }).agent.connect();
+});
+
+/** Takes an agent's socket, and lets it have no other until `proxy.isShut` is false again. */
+async function shutOut(agent: Agent): Promise<void> {
+  const lost = new Promise((resolve) => agent.on('disconnected', resolve));
+  proxy.isShut = true;
+  onTestFinished(() => {
+    proxy.isShut = false;
+  });
+  proxy.cut();
+  await lost;
+}
+
+test('an agent that is deregistered between two connections stays away, and is welcome when it is started again', async () => {
+  const client = callerOf();
+  const { agent } = agentWith({ instanceId: 'shop-3' });
+  await agent.connect();
+  const { closed } = agent;
+  await shutOut(agent);
+  await client.post('/agents/deregister', { instance_id: 'shop-3' });
+  proxy.isShut = false;
+  await expect(closed).rejects.toMatchObject({ name: 'AgentStoppedError', code: 'DEREGISTERED' });
+  await agentWith({ instanceId: 'shop-3' }).agent.connect();
+});
+
+test('a hosted agent that is deregistered finishes what it has and stays away, and is welcome when it is started again', async () => {
+  const client = callerOf();
+  await client.post('/agents/allow_type', { agent_type: 'kiosk' });
+  const finish = gate();
+  const { agent } = agentWith({ type: 'kiosk', instanceId: 'kiosk-1' });
+  agent.onMessage(async () => {
+    await finish.promise;
+    return 'last words';
+  });
+  const url = await agent.serve();
+  const { closed } = agent;
+  const sent = await client.send('work', { metadata: { agent_type: 'kiosk' }, blocking: false });
+  await until(async () => (await client.messages.getById(sent.id)).state === 'working', { what: 'the work' });
+  await client.post('/agents/deregister', { instance_id: 'kiosk-1' });
+  agent.reportStatus('available'); // with a heartbeat
+  const card = new URL('/.well-known/agent-card.json', url);
+  const isLeaving = async () => (await fetch(card)).headers.get('connection') === 'close';
+  await until(isLeaving, { what: 'an agent that is told to stay away' });
+  finish.open();
+  await expect(closed).rejects.toMatchObject({ name: 'AgentStoppedError', code: 'DEREGISTERED' });
+  expect(await client.messages.waitFor(sent.id, { until: 'terminal' })).toMatchObject({ state: 'completed' });
+  await agentWith({ type: 'kiosk', instanceId: 'kiosk-1' }).agent.serve();
+});
+
+/** Deregisters an agent as the platform does after ten minutes of silence. */
+async function reap(instance: string): Promise<void> {
+  const { database } = shared;
+  await database.query("UPDATE mesh_nodes SET started_at = now() - interval '1 hour'");
+  const isReaped = async () => {
+    await database.query(
+      "UPDATE agents SET status = 'unhealthy', last_seen = now() - interval '1 hour' WHERE instance_id = $1",
+      [instance],
+    );
+    await reapAgents(database.db(), async () => undefined);
+    return (
+      await database.query('SELECT 1 FROM agents WHERE instance_id = $1 AND deregistered_at IS NOT NULL', [instance])
+    ).length;
+  };
+  await until(isReaped, { what: 'an agent that is reaped' });
+}
+
+test.each(['connected', 'hosted'])('a %s agent that was silent for too long comes back by itself', async (mode) => {
+  const client = callerOf();
+  const [type, instance_id] = [`away-${mode}`, `away-${mode}-1`];
+  await client.post('/agents/allow_type', { agent_type: type });
+  const { agent } = agentWith({ type, instanceId: instance_id });
+  agent.onMessage(() => 'here again');
+  await (mode === 'hosted' ? agent.serve() : agent.connect());
+  if (mode === 'connected') await shutOut(agent);
+  await reap(instance_id);
+  proxy.isShut = false;
+  if (mode === 'hosted') agent.reportStatus('available'); // with a heartbeat
+  const status = async () =>
+    ((await client.post('/agents/get_by_id', { instance_id })).agent as { status: string }).status;
+  await until(async () => (await status()) === 'available', { what: 'the agent' });
+  const sent = await client.send('hello', { metadata: { agent_type: type } });
+  expect(sent.status.state).toBe('completed');
 });
 
 test('a certificate that is not trusted is named', async () => {
@@ -91,8 +178,7 @@ test('a certificate that is not trusted is named', async () => {
 });
 
 test('what runs while the agent leaves is delivered over a connection that was cut meanwhile', async () => {
-  const client = new FleetClient(access());
-  onTestFinished(() => client.destroy());
+  const client = callerOf();
   await client.post('/agents/allow_type', { agent_type: 'worker' });
   const finish = new AbortController();
   const { agent } = agentWith({ type: 'worker', instanceId: 'worker-1' });

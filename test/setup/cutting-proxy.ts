@@ -6,6 +6,8 @@ export interface CuttingProxy {
   port: number;
   /** How long everything that the server sends takes to arrive. */
   latencyMs: number;
+  /** Cuts new connections as well. */
+  isShut: boolean;
   /** Cuts every connection that goes through it; new ones are let through. */
   cut(): void;
   close(): void;
@@ -18,6 +20,10 @@ export async function startCuttingProxy(port: () => number): Promise<CuttingProx
     for (const socket of sockets) socket.destroy();
   };
   const server = createServer((socket) => {
+    if (proxy.isShut) {
+      socket.destroy();
+      return;
+    }
     const onward = dial(port(), '127.0.0.1');
     for (const each of [socket, onward]) {
       sockets.add(each);
@@ -41,6 +47,7 @@ export async function startCuttingProxy(port: () => number): Promise<CuttingProx
     server.close();
     cut();
   };
-  const proxy: CuttingProxy = { port: (server.address() as AddressInfo).port, latencyMs: 0, cut, close };
+  const { port: ownPort } = server.address() as AddressInfo;
+  const proxy: CuttingProxy = { port: ownPort, latencyMs: 0, isShut: false, cut, close };
   return proxy;
 }
