@@ -4,8 +4,7 @@ import { createServer as createHttpsServer } from 'node:https';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
-import { expect, onTestFinished, test, vi } from 'vitest';
-import { LIMITS } from '../../contracts/limits.js';
+import { expect, onTestFinished, test } from 'vitest';
 import { Agent, type AgentOptions, type MessageHandler } from '../../sdk/index.js';
 import { until } from '../setup/until.js';
 import { localCertificate } from './certificate.js';
@@ -197,10 +196,7 @@ test('a heartbeat that is under way when the agent stops does not come after the
   expect(ended).toEqual(['available', 'busy', 'draining']);
 });
 
-const UNKNOWN_INSTANCE = {
-  status: 404,
-  body: { error: 'There is no agent of that instance_id.', code: 'NOT_FOUND' },
-};
+const DEREGISTERED = { status: 404, body: { error: 'The instance was deregistered.', code: 'DEREGISTERED' } };
 
 test('a hosted agent that was deregistered finishes what it has and stays away', async () => {
   const { promise: begun, resolve: onBegun } = withResolvers();
@@ -215,31 +211,16 @@ test('a hosted agent that was deregistered finishes what it has and stays away',
   const { closed } = agent;
   const answer = post(url, await around.token());
   await begun;
-  around.refusals.set('/agents/heartbeat', UNKNOWN_INSTANCE);
+  const beats = () => around.calls.filter(({ path }) => path === '/agents/heartbeat').length;
+  const before = beats();
+  around.refusals.set('/agents/heartbeat', DEREGISTERED);
   agent.reportStatus('busy');
-  await delay(200);
+  await until(() => beats() > before, { what: 'a refused heartbeat' });
   finish();
   expect(await stateOf(await answer)).toBe('completed');
   await expect(closed).rejects.toMatchObject({ name: 'AgentStoppedError', code: 'DEREGISTERED' });
   expect(around.calls.filter(({ path }) => path === '/agents/register')).toHaveLength(1);
   expect(warnings).toEqual([]);
-});
-
-test('a hosted agent that was reaped while it could not be heard registers again', async () => {
-  const around = await platform();
-  const { agent, warnings } = agentOf(around.url);
-  await agent.serve();
-  await delay(200); // for the first heartbeat to be answered
-  const now = vi.spyOn(Date, 'now').mockReturnValue(Date.now() + LIMITS.agentReapMs);
-  onTestFinished(() => now.mockRestore());
-  around.refusals.set('/agents/heartbeat', UNKNOWN_INSTANCE);
-  agent.reportStatus('busy');
-  await until(() => warnings.length > 0, { what: 'a warning' });
-  around.refusals.clear();
-  await until(() => around.calls.filter(({ path }) => path === '/agents/register').length > 1, {
-    what: 'a registration',
-  });
-  expect(warnings).toMatchObject([{ fields: { error: expect.stringContaining('registers again') } }]);
 });
 
 test('a platform that takes the registration of a hosted agent and does not answer it is named', async () => {
