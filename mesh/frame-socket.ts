@@ -28,8 +28,8 @@ export interface FrameSocketHandlers {
 
 /**
  * A WebSocket with its bounds. Inbound: one message at a time; the socket is paused while the inbox is full, and a flood leaves turns
- * to other sockets. Outbound: no new
- * work over 256 KiB of buffer; closed with BACKPRESSURE at 1 MiB or when it stays congested for `blockedMaxMs`.
+ * to other sockets. Outbound: no new work over 256 KiB of buffer; closed with BACKPRESSURE at 1 MiB or when it stays congested for
+ * `blockedMaxMs`.
  */
 export class FrameSocket {
   readonly #ws: WebSocket;

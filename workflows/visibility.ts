@@ -8,8 +8,8 @@ const FLEET_STATE = defineSearchAttributeKey('FleetState', SearchAttributeType.K
 const FLEET_ERROR = defineSearchAttributeKey('FleetError', SearchAttributeType.KEYWORD);
 
 /**
- * Shows an operator the state, the agent's type, what is waited for and the code of a failure. Only what is new is written: each write is work of its own for
- * the cluster's visibility store. A cluster without the search attributes gets the details only: their presence at the start says
+ * Shows an operator the state, the agent's type, what is waited for and the code of a failure. Only what is new is written: each
+ * write is work of its own for the cluster's visibility store. A cluster without the search attributes gets the details only: their presence at the start says
  * which it is.
  */
 export function show(state: string, agentType: string | null, details: string, errorCode?: string): void {
