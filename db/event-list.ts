@@ -28,7 +28,7 @@ const OF_MESSAGE = `(session_id = (SELECT m.session_id FROM messages m WHERE m.t
 const FILTER = `tenant_id = $1 AND ($2::text IS NULL OR session_id = $2) AND ($3::text IS NULL OR category = $3)
   AND ($4::text IS NULL OR event_type = $4) AND ($5::text IS NULL OR source = $5)
   AND ($6::timestamptz IS NULL OR occurred_at >= $6) AND ($7::timestamptz IS NULL OR occurred_at < $7)
-  AND ($8::text IS NULL OR instance_id = $8)
+  AND ($8::text IS NULL OR payload ->> 'instance_id' = $8)
   AND ($9::text IS NULL OR ${OF_MESSAGE})`;
 const COLUMNS =
   'event_id, event_type, category, source, severity, tenant_id, session_id, trace_id, occurred_at, payload';

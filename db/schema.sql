@@ -648,8 +648,7 @@ CREATE TABLE events (
   trace_id text,
   occurred_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
   payload jsonb NOT NULL,
-  xact_id xid8 NOT NULL DEFAULT pg_current_xact_id(),
-  instance_id text GENERATED ALWAYS AS ((payload ->> 'instance_id'::text))
+  xact_id xid8 NOT NULL DEFAULT pg_current_xact_id()
 );
 CREATE TABLE input_decisions (
   tenant_id text NOT NULL,
@@ -843,24 +842,13 @@ CREATE INDEX credentials_by_tenant ON public.credentials USING btree (tenant_id,
 CREATE INDEX dispatches_newest ON public.dispatches USING btree (instance_id, tenant_id, created_at DESC);
 CREATE INDEX dispatches_open ON public.dispatches USING btree (tenant_id, instance_id, dispatch_id) WHERE (state = 'open'::text);
 CREATE INDEX dispatches_unreachable ON public.dispatches USING btree (tenant_id, message_id) WHERE ((state = 'void'::text) AND (error_code = 'CONNECT_FAILED'::text));
-CREATE INDEX events_by_instance ON public.events USING btree (instance_id, occurred_at) WHERE (instance_id IS NOT NULL);
 CREATE INDEX events_by_session ON public.events USING btree (tenant_id, session_id, occurred_at DESC);
 CREATE INDEX input_requests_by_message ON public.input_requests USING btree (tenant_id, message_id, requested_at DESC);
 CREATE UNIQUE INDEX input_requests_one_open ON public.input_requests USING btree (tenant_id, message_id) WHERE (state = 'pending'::text);
 CREATE INDEX input_requests_pending ON public.input_requests USING btree (tenant_id, requested_at) WHERE (state = 'pending'::text);
 CREATE INDEX messages_by_error ON public.messages USING btree (error_code, message_id) WHERE (error_code IS NOT NULL);
-CREATE INDEX messages_by_instance ON public.messages USING btree ((
-CASE
-    WHEN (instance_id IS NULL) THEN ''::text
-    ELSE instance_id
-END), message_id);
 CREATE INDEX messages_by_session ON public.messages USING btree (session_id, message_id);
 CREATE INDEX messages_by_time ON public.messages USING brin (created_at) WITH (autosummarize='on');
-CREATE INDEX messages_by_type ON public.messages USING btree ((
-CASE
-    WHEN (agent_type IS NULL) THEN want_agent_type
-    ELSE agent_type
-END), message_id);
 CREATE INDEX messages_decided ON public.messages USING btree (tenant_id, instance_id) WHERE ((unrouted_since IS NOT NULL) AND (resolution IS NOT NULL));
 CREATE UNIQUE INDEX messages_idempotency ON public.messages USING btree (client_message_id, credential_id, requested_context, tenant_id);
 CREATE INDEX messages_in_flight ON public.messages USING btree (tenant_id, state, session_id) WHERE (state = ANY (ARRAY['submitted'::text, 'working'::text, 'input-required'::text]));

@@ -50,10 +50,12 @@ export async function findMessage(db: Db, tenantId: string, messageId: string): 
 
 const FIND = 'SELECT * FROM find_message($1, $2)';
 
-/** Planned with the values: what is not asked for leaves no trace in the plan, and the expressions are those of the indexes. */
+/** Planned with the values: what is not asked for leaves no trace in the plan. An index leads to the dispatches of an instance. */
 const FILTER = `tenant_id = $1 AND ($2::text IS NULL OR session_id = $2) AND ($3::text IS NULL OR state = $3)
-  AND ($4::text IS NULL OR CASE WHEN agent_type IS NULL THEN want_agent_type ELSE agent_type END = $4)
-  AND ($5::text IS NULL OR CASE WHEN instance_id IS NULL THEN '' ELSE instance_id END = $5) AND ($6::text IS NULL OR error_code = $6)
+  AND ($4::text IS NULL OR coalesce(agent_type, want_agent_type) = $4)
+  AND ($5::text IS NULL OR instance_id = $5
+    AND message_id = ANY (ARRAY(SELECT d.message_id FROM dispatches d WHERE d.instance_id = $5 AND d.tenant_id = $1)))
+  AND ($6::text IS NULL OR error_code = $6)
   AND ($7::timestamptz IS NULL OR created_at >= $7)
   AND ($8::timestamptz IS NULL OR created_at < $8) AND ${ownMessages('m', '$9')}`;
 

@@ -171,13 +171,7 @@ BEGIN
   RETURN it;
 END $$;
 
--- What lists of messages and events are filtered by. Expressions, because a plan that is made while a table is empty takes any index on a
--- column that the fast path names for as good as its own; CASE, because under row-level security only what cannot leak a row finds its
--- index, and `coalesce` and `->>` do not count as such.
-CREATE INDEX messages_by_instance ON messages ((CASE WHEN instance_id IS NULL THEN '' ELSE instance_id END), message_id);
-CREATE INDEX messages_by_type ON messages ((CASE WHEN agent_type IS NULL THEN want_agent_type ELSE agent_type END), message_id);
+-- What lists of messages are filtered by at no cost to who writes them: few messages fail, and rows are written in the order of their
+-- times. The messages of an instance are found by its dispatches. Whole indexes by type and instance took 12 % of the throughput.
 CREATE INDEX messages_by_error ON messages (error_code, message_id) WHERE error_code IS NOT NULL;
--- Rows are written in the order of their times, so that a range of them is a range of pages, at hardly any cost to who writes.
 CREATE INDEX messages_by_time ON messages USING brin (created_at) WITH (autosummarize = on);
-ALTER TABLE events ADD COLUMN instance_id text GENERATED ALWAYS AS (payload ->> 'instance_id') STORED;
-CREATE INDEX events_by_instance ON events (instance_id, occurred_at) WHERE instance_id IS NOT NULL;

@@ -123,7 +123,7 @@ test('events are filtered by message, with those of its dispatches, and by insta
   expect(dispatch_id).toMatch(/^dsp_/);
 });
 
-test('what is asked for is found by an index, among many messages that are not', async () => {
+test('messages of an instance or an error, and events of a message, are found by an index, among many messages that are not', async () => {
   await api.database.query(
     `INSERT INTO messages (tenant_id, message_id, session_id, credential_id, requested_context, client_message_id, content_hash, state,
        method, parts, user_input, trace_id, deadline_ms, agent_type, instance_id)
@@ -140,10 +140,8 @@ test('what is asked for is found by an index, among many messages that are not',
   await api.database.query('ANALYZE messages, events');
   await api.database.query('SELECT pg_stat_reset()');
   expect(await listed({ instance_id: 'plumber-1' })).toEqual([ids.failed]);
-  expect(await listed({ agent_type: 'nobody' })).toEqual([ids.waiting]);
   expect(await listed({ error_code: 'HANDLER_ERROR' })).toEqual([ids.failed]);
   expect(await eventsOf({ message_id: ids.failed })).toHaveLength(4);
-  expect(await eventsOf({ instance_id: 'plumber-1' })).toHaveLength(2);
   const read = async () => {
     const rows = await api.database.query<{ rows: string }>(
       `SELECT sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)) AS rows FROM pg_stat_user_tables
