@@ -6,11 +6,11 @@ import {
   logAttempt,
   nextDelivery,
   type OfDelivery,
-} from '../db/push-deliveries.js';
-import { readPushContent } from '../messages/push-content.js';
-import { attemptPush, verdictOf, waitBefore } from '../notify/push-attempt.js';
+} from '../deliveries/push-deliveries.js';
+import { readPushContent } from '../deliveries/push-content.js';
+import { attemptPush, verdictOf, waitBefore } from '../deliveries/push-attempt.js';
 import type { Logger } from '../runtime/logger.js';
-import type { Outbound } from '../runtime/outbound.js';
+import type { Outbound } from '../http/outbound.js';
 import type { Secrets } from '../runtime/secrets.js';
 import type { DeliveryInput } from '../workflows/definitions.js';
 

@@ -1,9 +1,9 @@
-import { advance } from '../messages/advance.js';
+import { advance } from '../messages/supervise/next-step.js';
 import { cancelMessage } from '../messages/cancel.js';
 import type { MessageCore } from '../messages/core.js';
-import type { Dispatches, DispatchRef, LossCode } from '../messages/dispatches.js';
-import { expireIfIdle, type IdleCheck } from '../messages/sessions.js';
-import type { Step } from '../messages/step.js';
+import type { Dispatches, DispatchRef, LossCode } from '../messages/dispatch/dispatches.js';
+import { expireIfIdle, type IdleCheck } from '../sessions/sessions.js';
+import type { Step } from '../messages/supervise/step.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { MessageInput, SessionInput } from '../workflows/definitions.js';
 

@@ -1,16 +1,16 @@
 import type { HealthResponse } from '../contracts/health.js';
-import type { AgentRow } from '../db/agents.js';
+import type { AgentRow } from '../agents/agents.js';
 import type { Db } from '../db/pool.js';
-import type { ToolDoor } from '../mesh/tool-door.js';
+import type { ToolDoor } from '../tools/tool-call-service.js';
 import type { Gateway } from '../messages/gateway.js';
-import type { PushConfigs } from '../messages/push-configs.js';
-import type { Sessions } from '../messages/sessions.js';
-import type { Authenticator } from '../runtime/authenticator.js';
+import type { PushConfigs } from '../deliveries/push-configs.js';
+import type { Sessions } from '../sessions/sessions.js';
+import type { Authenticator } from '../auth/authenticator.js';
 import type { Config } from '../runtime/config.js';
 import type { Logger } from '../runtime/logger.js';
-import type { Outbound } from '../runtime/outbound.js';
+import type { Outbound } from '../http/outbound.js';
 import type { Secrets } from '../runtime/secrets.js';
-import type { TokenIssuer } from '../runtime/tokens.js';
+import type { TokenIssuer } from '../auth/tokens.js';
 
 /** What the HTTP face is made of. */
 export interface ApiDeps {

@@ -1,8 +1,8 @@
 import { isTerminal } from '../contracts/messages.js';
-import type { DispatchRef, OpenDispatch } from '../messages/dispatches.js';
-import type { LocalEnd } from '../messages/local-mesh.js';
-import { type StepError, stepError } from '../messages/step.js';
-import type { MessageEnd } from '../messages/transactions.js';
+import type { DispatchRef, OpenDispatch } from '../messages/dispatch/dispatches.js';
+import type { LocalEnd } from '../messages/dispatch/local-mesh.js';
+import { type StepError, stepError } from '../messages/supervise/step.js';
+import type { MessageEnd } from '../messages/dispatch/transactions.js';
 
 /**
  * How a dispatch ended here. `closed`: its row in the database says how; with `final`, this node wrote that end and the message's with

@@ -1,4 +1,4 @@
-import type { LocalMesh } from '../messages/local-mesh.js';
+import type { LocalMesh } from '../messages/dispatch/local-mesh.js';
 import type { Dispatcher } from './dispatcher.js';
 import type { Reservations } from './reservations.js';
 

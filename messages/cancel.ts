@@ -3,11 +3,11 @@ import { isOwnMessage, type Reader } from '../contracts/permissions.js';
 import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { MessageCore, MessageRef, SessionRef } from './core.js';
-import { logEnd } from './end-log.js';
-import { closeDispatch, finishCanceled, openDispatchOf, withdrawRequest } from './finish.js';
-import { readMessage } from './read.js';
-import type { MessageRow } from './rows.js';
-import { callForFreed, slotOf } from './waiting.js';
+import { logEnd } from './dispatch/end-log.js';
+import { closeDispatch, finishCanceled, openDispatchOf, withdrawRequest } from './dispatch/finish.js';
+import { readMessage } from './read/read.js';
+import type { MessageRow } from './read/rows.js';
+import { callForFreed, slotOf } from './dispatch/wake-queued.js';
 
 /** A message that was canceled, and what it was when it was. */
 export type Canceled = Pick<

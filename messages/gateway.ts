@@ -2,22 +2,22 @@ import type { MessageSendParams, Task } from '../contracts/a2a.js';
 import type { Caller } from '../contracts/auth.js';
 import type { MessageRecord, MessagesGetRequest, ResolveRequest } from '../contracts/messages.js';
 import type { Reader } from '../contracts/permissions.js';
-import type { Accepted } from './accept.js';
+import type { Accepted } from './accept/accept.js';
 import { cancelMessage } from './cancel.js';
 import type { MessageCore } from './core.js';
-import { withDestination } from './destination.js';
-import type { AcceptContext } from './draft.js';
-import { answerFollowUp } from './follow-up.js';
-import { InFlightBound } from './in-flight-bound.js';
-import { acceptInContext } from './named-context.js';
-import { requireOwnContext, requireOwnRepeat } from './own.js';
-import { createMessageReads } from './read.js';
-import { type Resolved, resolveMessage } from './resolve.js';
-import type { LiveMessage, ShortWay } from './short-way.js';
-import { type StreamItem, type StreamOptions, streamTask } from './stream.js';
-import { findTask, listTasks, type TaskPage, type TaskQuery } from './task-list.js';
-import { WaitingBound } from './waiting-bound.js';
-import { type JustAccepted, type TaskWait, waitForTask } from './watch.js';
+import { withDestination } from './accept/destination.js';
+import type { AcceptContext } from './accept/draft.js';
+import { answerFollowUp } from './input/follow-up.js';
+import { InFlightBound } from './accept/in-flight-limit.js';
+import { acceptInContext } from './accept/named-context.js';
+import { requireOwnContext, requireOwnRepeat } from './read/own.js';
+import { createMessageReads } from './read/read.js';
+import { type Resolved, resolveMessage } from './input/resolve.js';
+import type { LiveMessage, ShortWay } from './dispatch/fast-path.js';
+import { type StreamItem, type StreamOptions, streamTask } from './stream/stream.js';
+import { findTask, listTasks, type TaskPage, type TaskQuery } from './read/task-list.js';
+import { WaitingBound } from './accept/waiting-limit.js';
+import { type JustAccepted, type TaskWait, waitForTask } from './stream/watch.js';
 
 /** What the API does with messages. Errors: PlatformError, and RpcError where only `/send` can meet it. */
 export interface Gateway {

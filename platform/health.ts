@@ -1,6 +1,6 @@
 import type { HealthResponse } from '../contracts/health.js';
 import type { Db } from '../db/pool.js';
-import type { TemporalLink } from '../messages/temporal.js';
+import type { TemporalLink } from '../messages/supervise/temporal-link.js';
 
 const CHECK_MS = 3_000;
 /** A mesh node that has not renewed for this long does not count. */

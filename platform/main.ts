@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { ensureDefaultType } from '../db/tenants.js';
+import { ensureDefaultType } from '../auth/tenants.js';
 import { boundLog } from '../embedded/log-file.js';
 import { type Config, readConfig } from '../runtime/config.js';
 import { errorMessage } from '../runtime/errors.js';

@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createHostedDispatcher } from '../mesh/hosted.js';
+import { createHostedDispatcher } from '../mesh/hosted/hosted.js';
 import { createLocalMesh } from '../mesh/local.js';
 import { Reservations } from '../mesh/reservations.js';
-import { createMeshServer } from '../mesh/server.js';
-import type { LocalMesh } from '../messages/local-mesh.js';
+import { createMeshServer } from '../mesh/server/server.js';
+import type { LocalMesh } from '../messages/dispatch/local-mesh.js';
 import type { Foundation } from './foundation.js';
 import type { Infrastructure } from './infrastructure.js';
 import type { RunningTools } from './tools.js';

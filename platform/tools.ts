@@ -1,10 +1,10 @@
-import type { AgentRow } from '../db/agents.js';
-import { ToolCalls } from '../mesh/tool-calls.js';
-import { createToolDoor, type ToolDoor } from '../mesh/tool-door.js';
-import { createHostedTools } from '../mesh/tool-hosted.js';
-import { type CloseDeregistered, createLocalLink } from '../mesh/tool-link.js';
-import { createRedisLink } from '../mesh/tool-link-redis.js';
-import { fleetGetAgents, PlatformTools } from '../mesh/tool-platform.js';
+import type { AgentRow } from '../agents/agents.js';
+import { ToolCalls } from '../tools/tool-calls.js';
+import { createToolDoor, type ToolDoor } from '../tools/tool-call-service.js';
+import { createHostedTools } from '../mesh/hosted/tool-calls.js';
+import { type CloseDeregistered, createLocalLink } from '../tools/tool-link.js';
+import { createRedisLink } from '../mesh/nodes/tool-link-redis.js';
+import { fleetGetAgents, PlatformTools } from '../tools/platform-tools.js';
 import type { Foundation } from './foundation.js';
 
 /** The tool calls of this process, and its way to other nodes. */

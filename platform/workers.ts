@@ -14,8 +14,8 @@ import { createControlActivities, createNodeActivities, type Dispatchers } from 
 import { createRecordActivities } from '../activities/record.js';
 import { createWatchActivities, type WatchDeps } from '../activities/watch.js';
 import type { MessageCore } from '../messages/core.js';
-import type { Dispatches } from '../messages/dispatches.js';
-import type { TemporalLink } from '../messages/temporal.js';
+import type { Dispatches } from '../messages/dispatch/dispatches.js';
+import type { TemporalLink } from '../messages/supervise/temporal-link.js';
 import { BriefContext } from '../runtime/brief-context.js';
 import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';

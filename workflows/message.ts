@@ -10,7 +10,7 @@ import {
   TimeoutFailure,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { Step, StepError } from '../messages/step.js';
+import type { Step, StepError } from '../messages/supervise/step.js';
 import { type MessageInput, WAKE_SIGNAL } from './definitions.js';
 import { controlOf, dispatchOn, record } from './stubs.js';
 import { show } from './visibility.js';

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { A2aVersion, RpcId } from '../../contracts/a2a.js';
 import { OPERATIONS } from '../../contracts/operations.js';
-import type { AcceptContext } from '../../messages/draft.js';
+import type { AcceptContext } from '../../messages/accept/draft.js';
 import { RpcError } from '../../messages/rpc-error.js';
 import type { ApiDeps } from '../deps.js';
 import { bearerToken, callerOf } from '../plugins/authentication.js';

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { OPERATIONS } from '../../contracts/operations.js';
-import { listEvents } from '../../db/event-list.js';
+import { listEvents } from '../../telemetry/event-list.js';
 import type { ApiDeps } from '../deps.js';
 import { mount, pageFields } from '../mount.js';
 import { callerOf } from '../plugins/authentication.js';

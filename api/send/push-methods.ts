@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { DeletePushConfigParams, GetPushConfigParams, TaskPushNotificationConfig } from '../../contracts/a2a.js';
-import type { PushConfigPage } from '../../messages/push-configs.js';
+import type { PushConfigPage } from '../../deliveries/push-configs.js';
 import type { ApiDeps } from '../deps.js';
 import type { CallContext } from './method.js';
 

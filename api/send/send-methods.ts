@@ -1,10 +1,10 @@
 import type { MessageSendParams, Task } from '../../contracts/a2a.js';
 import type { Caller } from '../../contracts/auth.js';
 import { anyAnswerRefusal } from '../../contracts/permissions.js';
-import type { AcceptContext } from '../../messages/draft.js';
-import type { LiveMessage } from '../../messages/short-way.js';
-import type { StreamItem } from '../../messages/stream.js';
-import { newest } from '../../messages/task.js';
+import type { AcceptContext } from '../../messages/accept/draft.js';
+import type { LiveMessage } from '../../messages/dispatch/fast-path.js';
+import type { StreamItem } from '../../messages/stream/stream.js';
+import { newest } from '../../messages/read/task.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
 import { type CallContext, followedBy } from './method.js';

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Authenticator } from '../../runtime/authenticator.js';
+import type { Authenticator } from '../../auth/authenticator.js';
 import { PlatformError } from '../../runtime/errors.js';
 
 /** How often a token is looked at. With the 2 s for which the authenticator keeps what it read, a revocation shows within 5 s. */

@@ -4,7 +4,7 @@ import { sendResultTo1 } from '../../contracts/a2a-1-reply.js';
 
 import type { DispatchResultPayload } from '../../contracts/frames.js';
 import type { Artifact, Part } from '../../contracts/parts.js';
-import { toOutcome } from '../../mesh/outcome.js';
+import { toOutcome } from '../../mesh/connected/agent-result.js';
 
 const DISPATCH = 'dsp_01a1fe7b-6c1e-7bd3-9b6b-4a5ff6f1a0e5';
 const SAID: Part[] = [{ kind: 'text', text: 'Hello.' }];

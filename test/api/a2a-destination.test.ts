@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Task } from '../../contracts/a2a.js';
-import { fits } from '../../messages/media-types.js';
+import { fits } from '../../messages/accept/media-types.js';
 import { freshDatabase } from '../setup/database.js';
 import { joinOnRecord } from './moving.js';
 import { type ServedApi, serveApi } from './served-api.js';

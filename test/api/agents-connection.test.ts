@@ -6,8 +6,8 @@ import {
   ConnectionStatsResponse,
 } from '../../contracts/agents.js';
 import { SessionInitResponse } from '../../contracts/sessions.js';
-import { connectionStatus } from '../../db/agent-connections.js';
-import { dispatchTotals } from '../../db/dispatch-totals.js';
+import { connectionStatus } from '../../agents/agent-connections.js';
+import { dispatchTotals } from '../../agents/dispatch-totals.js';
 import { newId } from '../../runtime/ids.js';
 import { freshDatabase } from '../setup/database.js';
 import { type ServedApi, serveApi } from './served-api.js';

@@ -9,7 +9,7 @@ import {
 } from '../../contracts/agents.js';
 import { SessionInitResponse } from '../../contracts/sessions.js';
 import { GetEventsResponse } from '../../contracts/telemetry.js';
-import { statusAfterHeartbeat } from '../../db/agent-health.js';
+import { statusAfterHeartbeat } from '../../agents/agent-health.js';
 import { ApiClient } from '../setup/api-client.js';
 import { freshDatabase } from '../setup/database.js';
 import { type ServedApi, serveApi } from './served-api.js';

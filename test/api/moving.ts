@@ -1,6 +1,6 @@
-import { advance } from '../../messages/advance.js';
-import { createDispatches } from '../../messages/dispatch-store.js';
-import type { DispatchOutcome } from '../../messages/dispatches.js';
+import { advance } from '../../messages/supervise/next-step.js';
+import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
+import type { DispatchOutcome } from '../../messages/dispatch/dispatches.js';
 import type { ServedApi } from './served-api.js';
 
 const MESH = 'mesh_test';

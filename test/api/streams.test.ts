@@ -3,7 +3,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { StreamEvent, Task } from '../../contracts/a2a.js';
 import type { Artifact } from '../../contracts/parts.js';
-import type { BusEvent } from '../../messages/bus.js';
+import type { BusEvent } from '../../messages/stream/bus.js';
 import { createGateway } from '../../messages/gateway.js';
 import { freshDatabase } from '../setup/database.js';
 import { assembled, StreamReader } from '../setup/stream-reader.js';

@@ -4,11 +4,11 @@ import { MockActivityEnvironment } from '@temporalio/testing';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { createWatchActivities } from '../../activities/watch.js';
 import type { MessageCore } from '../../messages/core.js';
-import { createMemoryBus } from '../../messages/memory-bus.js';
-import { createSessions } from '../../messages/sessions.js';
+import { createMemoryBus } from '../../messages/stream/memory-bus.js';
+import { createSessions } from '../../sessions/sessions.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
-import { createOutbound } from '../../runtime/outbound.js';
+import { createOutbound } from '../../http/outbound.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 
 const log = createLogger({ level: 'silent' });

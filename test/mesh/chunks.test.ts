@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { LIMITS } from '../../contracts/limits.js';
-import { ChunkLog } from '../../mesh/chunks.js';
+import { ChunkLog } from '../../mesh/connected/chunks.js';
 
 const text = (value: string) => ({ kind: 'text' as const, text: value });
 

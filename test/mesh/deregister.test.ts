@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest';
-import { lockAgent } from '../../db/agents.js';
-import { type DeregistrationCause, deregisterAgent } from '../../db/deregister.js';
-import { createRedisLink } from '../../mesh/tool-link-redis.js';
-import { createSessions } from '../../messages/sessions.js';
+import { lockAgent } from '../../agents/agents.js';
+import { type DeregistrationCause, deregisterAgent } from '../../agents/deregister.js';
+import { createRedisLink } from '../../mesh/nodes/tool-link-redis.js';
+import { createSessions } from '../../sessions/sessions.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
 import { redisServer } from '../messages/redis-server.js';

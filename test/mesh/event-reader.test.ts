@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { LIMITS } from '../../contracts/limits.js';
-import { EventReader } from '../../mesh/event-reader.js';
+import { EventReader } from '../../http/event-reader.js';
 
 /** The events in these chunks, and the problem with them. */
 function readAll(...chunks: (string | Uint8Array)[]): { events: string[]; problem: string | undefined } {

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
-import { Front } from '../../mesh/front.js';
+import { Front } from '../../mesh/server/front.js';
 import { localCertificate } from '../sdk/certificate.js';
 
 it('does not wait for a client that begins a TLS handshake and falls silent', async () => {

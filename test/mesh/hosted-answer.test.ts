@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { isSettled, outcomeOf, readAnswer } from '../../mesh/hosted-answer.js';
-import { HostedProgress } from '../../mesh/hosted-progress.js';
-import type { DispatchOutcome } from '../../messages/dispatches.js';
+import { isSettled, outcomeOf, readAnswer } from '../../mesh/hosted/answer.js';
+import { HostedProgress } from '../../mesh/hosted/progress.js';
+import type { DispatchOutcome } from '../../messages/dispatch/dispatches.js';
 
 const DISPATCH_ID = 'dsp_0198c7a4-0000-7000-8000-000000000001';
 const UUID = '0198c7a4-0000-7000-8000-000000000001';

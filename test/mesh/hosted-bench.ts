@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
 import type { Caller } from '../../contracts/auth.js';
-import { createHostedDispatcher, type HostedOptions } from '../../mesh/hosted.js';
-import { advance } from '../../messages/advance.js';
-import type { PlacedEvent } from '../../messages/bus.js';
+import { createHostedDispatcher, type HostedOptions } from '../../mesh/hosted/hosted.js';
+import { advance } from '../../messages/supervise/next-step.js';
+import type { PlacedEvent } from '../../messages/stream/bus.js';
 import type { MessageCore } from '../../messages/core.js';
-import { createDispatches } from '../../messages/dispatch-store.js';
-import type { DispatchRef } from '../../messages/dispatches.js';
+import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
+import type { DispatchRef } from '../../messages/dispatch/dispatches.js';
 import { createGateway } from '../../messages/gateway.js';
-import { createMemoryBus } from '../../messages/memory-bus.js';
+import { createMemoryBus } from '../../messages/stream/memory-bus.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
-import { createOutbound } from '../../runtime/outbound.js';
+import { createOutbound } from '../../http/outbound.js';
 import type { FreshDatabase } from '../setup/database.js';
 import { type HostedAgentServer, hostedAgent, type Script } from './hosted-agent.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { canStream, dispatchBody, hostedHeaders, taskBody, versionOf } from '../../mesh/hosted-request.js';
-import type { OpenDispatch } from '../../messages/dispatches.js';
+import { canStream, dispatchBody, hostedHeaders, taskBody, versionOf } from '../../mesh/hosted/request.js';
+import type { OpenDispatch } from '../../messages/dispatch/dispatches.js';
 
 function openDispatch(changes: Partial<OpenDispatch> = {}): OpenDispatch {
   return {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { DispatchResultPayload } from '../../contracts/frames.js';
 import type { Artifact } from '../../contracts/parts.js';
-import { toOutcome } from '../../mesh/outcome.js';
+import { toOutcome } from '../../mesh/connected/agent-result.js';
 
 const UUID = '0198c7a4-0000-7000-8000-000000000001';
 const text = (value: string) => ({ kind: 'text' as const, text: value });

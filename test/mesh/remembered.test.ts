@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Remembered } from '../../mesh/remembered.js';
+import { Remembered } from '../../runtime/lru-map.js';
 
 test('at least the newest are remembered, at most twice as many, and the last word counts', () => {
   const remembered = new Remembered<number>(3);

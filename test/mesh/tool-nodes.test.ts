@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { createRedisLink } from '../../mesh/tool-link-redis.js';
+import { createRedisLink } from '../../mesh/nodes/tool-link-redis.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
 import { redisServer } from '../messages/redis-server.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { BusEvent, ChunkBus, PlacedEvent } from '../../messages/bus.js';
+import type { BusEvent, ChunkBus, PlacedEvent } from '../../messages/stream/bus.js';
 import { until } from '../setup/until.js';
 
 const TENANT = 'ten_1';

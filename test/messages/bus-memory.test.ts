@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { PlacedEvent } from '../../messages/bus.js';
-import { createMemoryBus, type MemoryBusOptions } from '../../messages/memory-bus.js';
+import type { PlacedEvent } from '../../messages/stream/bus.js';
+import { createMemoryBus, type MemoryBusOptions } from '../../messages/stream/memory-bus.js';
 import { createLogger } from '../../runtime/logger.js';
 import { until } from '../setup/until.js';
 import { describeBus } from './bus-behaviour.js';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { formProblem, schemaProblem } from '../../messages/form.js';
+import { formProblem, schemaProblem } from '../../messages/input/form.js';
 
 const form = (property: unknown) => ({ type: 'object', properties: { field: property } });
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { InFlightBound } from '../../messages/in-flight-bound.js';
+import { InFlightBound } from '../../messages/accept/in-flight-limit.js';
 
 const TENANT = 'ten_1';
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { isTerminal } from '../../contracts/messages.js';
-import { advance } from '../../messages/advance.js';
+import { advance } from '../../messages/supervise/next-step.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { contradictions, leftovers } from '../setup/record-checker.js';
 import { ACTIONS, PropertyDriver, type PropertyStep, TENANT } from './property-driver.js';

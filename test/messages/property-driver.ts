@@ -1,13 +1,13 @@
 import type { Caller } from '../../contracts/auth.js';
 import { isTerminal } from '../../contracts/messages.js';
-import { abandon, advance } from '../../messages/advance.js';
+import { abandon, advance } from '../../messages/supervise/next-step.js';
 import type { MessageCore } from '../../messages/core.js';
-import { createDispatches } from '../../messages/dispatch-store.js';
-import type { DispatchOutcome, DispatchRef } from '../../messages/dispatches.js';
+import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
+import type { DispatchOutcome, DispatchRef } from '../../messages/dispatch/dispatches.js';
 import { createGateway } from '../../messages/gateway.js';
-import { createMemoryBus } from '../../messages/memory-bus.js';
+import { createMemoryBus } from '../../messages/stream/memory-bus.js';
 import { RpcError } from '../../messages/rpc-error.js';
-import { createSessions, expireIfIdle } from '../../messages/sessions.js';
+import { createSessions, expireIfIdle } from '../../sessions/sessions.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { createLogger } from '../../runtime/logger.js';
 import type { FreshDatabase } from '../setup/database.js';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { MessageCore } from '../../messages/core.js';
-import { createMemoryBus } from '../../messages/memory-bus.js';
-import { SessionStarter } from '../../messages/session-starter.js';
+import { createMemoryBus } from '../../messages/stream/memory-bus.js';
+import { SessionStarter } from '../../sessions/session-starter.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';

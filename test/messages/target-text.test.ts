@@ -5,7 +5,7 @@ import {
   type TargetNames,
   unknownText,
   waitedText,
-} from '../../messages/target-text.js';
+} from '../../messages/accept/target-text.js';
 
 const names = (...given: string[]) => ({ names: given, more: false });
 const ANY: TargetNames = { instance_id: null, agent_type: null, skill_id: null };

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { Caller } from '../../contracts/auth.js';
 import { type Db, openDb } from '../../db/pool.js';
-import { acceptInOne } from '../../messages/accept-transaction.js';
-import { draftOf } from '../../messages/draft.js';
-import { endInOne } from '../../messages/transactions.js';
+import { acceptInOne } from '../../messages/accept/accept-transaction.js';
+import { draftOf } from '../../messages/accept/draft.js';
+import { endInOne } from '../../messages/dispatch/transactions.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';

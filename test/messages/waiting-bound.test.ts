@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { WaitingBound } from '../../messages/waiting-bound.js';
+import { WaitingBound } from '../../messages/accept/waiting-limit.js';
 
 const TENANT = 'ten_1';
 const UNCOUNTED = { most: 0, full: false };

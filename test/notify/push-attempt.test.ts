@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { attemptPush, verdictOf, waitBefore } from '../../notify/push-attempt.js';
-import { createOutbound, OutboundError } from '../../runtime/outbound.js';
+import { attemptPush, verdictOf, waitBefore } from '../../deliveries/push-attempt.js';
+import { createOutbound, OutboundError } from '../../http/outbound.js';
 import { httpServer, moment } from '../runtime/loopback-server.js';
 
 const result = (status_code: number | null, error: string | null = null) => ({ status_code, error, duration_ms: 1 });

@@ -1,6 +1,6 @@
 import type { LookupAddress } from 'node:dns';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { createOutbound, type Outbound, type OutboundOptions } from '../../runtime/outbound.js';
+import { createOutbound, type Outbound, type OutboundOptions } from '../../http/outbound.js';
 import { httpServer } from './loopback-server.js';
 
 function outbound(options: Partial<OutboundOptions> = {}): Outbound {

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
-import { createOutbound, type Outbound } from '../../runtime/outbound.js';
+import { createOutbound, type Outbound } from '../../http/outbound.js';
 import { httpServer, moment, tcpServer } from './loopback-server.js';
 
 const LIMIT = { headersTimeoutMs: 10_000 };

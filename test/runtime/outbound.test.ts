@@ -1,7 +1,7 @@
 import type { RequestListener } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
-import { createOutbound, type Outbound, type OutboundOptions } from '../../runtime/outbound.js';
+import { createOutbound, type Outbound, type OutboundOptions } from '../../http/outbound.js';
 import { httpServer, type LoopbackServer, moment, tcpServer, untrustedServer } from './loopback-server.js';
 
 const LIMIT = { timeoutMs: 10_000 };

@@ -1,8 +1,8 @@
 import { decodeProtectedHeader, exportJWK, generateKeyPair, importJWK, jwtVerify } from 'jose';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import type { StoredKey } from '../../runtime/key-ring.js';
-import { createTokens } from '../../runtime/tokens.js';
-import { VerifiedTokens } from '../../runtime/verified-tokens.js';
+import type { StoredKey } from '../../auth/key-ring.js';
+import { createTokens } from '../../auth/tokens.js';
+import { VerifiedTokens } from '../../auth/verified-tokens.js';
 
 const CLAIMS = {
   tenant_id: 'ten_1',

@@ -1,11 +1,11 @@
 import type { Db } from '../../db/pool.js';
-import { ToolCalls } from '../../mesh/tool-calls.js';
-import { createHostedTools } from '../../mesh/tool-hosted.js';
-import { createLocalLink, type NodeLink } from '../../mesh/tool-link.js';
-import { fleetGetAgents, PlatformTools } from '../../mesh/tool-platform.js';
+import { ToolCalls } from '../../tools/tool-calls.js';
+import { createHostedTools } from '../../mesh/hosted/tool-calls.js';
+import { createLocalLink, type NodeLink } from '../../tools/tool-link.js';
+import { fleetGetAgents, PlatformTools } from '../../tools/platform-tools.js';
 import { createLogger } from '../../runtime/logger.js';
-import type { Outbound } from '../../runtime/outbound.js';
-import type { TokenIssuer } from '../../runtime/tokens.js';
+import type { Outbound } from '../../http/outbound.js';
+import type { TokenIssuer } from '../../auth/tokens.js';
 
 const log = createLogger({ level: process.env.MESH_TEST_LOG ?? 'silent' });
 

@@ -1,7 +1,7 @@
-import type { Accepted } from '../../../messages/accept.js';
+import type { Accepted } from '../../../messages/accept/accept.js';
 import { RpcError } from '../../../messages/rpc-error.js';
-import type { LiveMessage } from '../../../messages/short-way.js';
-import type { MessageEnd } from '../../../messages/transactions.js';
+import type { LiveMessage } from '../../../messages/dispatch/fast-path.js';
+import type { MessageEnd } from '../../../messages/dispatch/transactions.js';
 import { PlatformError } from '../../../runtime/errors.js';
 import { allRead, answer } from './agents.js';
 import { DeadProcess, type PlatformProcess } from './process.js';

@@ -1,13 +1,13 @@
-import { removeNode, sweepDeadNodes } from '../../../db/mesh-nodes.js';
+import { removeNode, sweepDeadNodes } from '../../../mesh/nodes/mesh-nodes.js';
 import type { Db } from '../../../db/pool.js';
 import { createLocalMesh } from '../../../mesh/local.js';
 import { Reservations } from '../../../mesh/reservations.js';
-import { DEFAULT_TIMINGS } from '../../../mesh/timings.js';
+import { DEFAULT_TIMINGS } from '../../../mesh/connection/timings.js';
 import type { MessageCore, Waker } from '../../../messages/core.js';
-import { createDispatches } from '../../../messages/dispatch-store.js';
-import type { Closed, Dispatches } from '../../../messages/dispatches.js';
+import { createDispatches } from '../../../messages/dispatch/dispatch-store.js';
+import type { Closed, Dispatches } from '../../../messages/dispatch/dispatches.js';
 import { createGateway, type Gateway } from '../../../messages/gateway.js';
-import { ShortWay } from '../../../messages/short-way.js';
+import { ShortWay } from '../../../messages/dispatch/fast-path.js';
 import type { MeshBench, MeshNodeUnderTest } from '../../mesh/mesh-bench.js';
 import type { Faults } from './faults.js';
 

@@ -1,5 +1,5 @@
 import { createGateway } from '../../../messages/gateway.js';
-import { createSessions } from '../../../messages/sessions.js';
+import { createSessions } from '../../../sessions/sessions.js';
 import type { MeshBench } from '../../mesh/mesh-bench.js';
 import { FleetAgent, Inbox } from './agents.js';
 import { Faults } from './faults.js';

@@ -1,10 +1,10 @@
 import { createRecordActivities, type RecordActivities } from '../../../activities/record.js';
 import type { MessageCore, MessageRef } from '../../../messages/core.js';
-import { createDispatches } from '../../../messages/dispatch-store.js';
-import type { DispatchRef } from '../../../messages/dispatches.js';
-import type { Step } from '../../../messages/step.js';
-import { Sweeper } from '../../../messages/sweeper.js';
-import type { TemporalLink } from '../../../messages/temporal.js';
+import { createDispatches } from '../../../messages/dispatch/dispatch-store.js';
+import type { DispatchRef } from '../../../messages/dispatch/dispatches.js';
+import type { Step } from '../../../messages/supervise/step.js';
+import { Sweeper } from '../../../messages/supervise/sweeper.js';
+import type { TemporalLink } from '../../../messages/supervise/temporal-link.js';
 import type { Inbox } from './agents.js';
 import type { Faults } from './faults.js';
 import type { Flights } from './flights.js';

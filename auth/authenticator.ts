@@ -1,0 +1,91 @@
+import type { Caller } from '../contracts/auth.js';
+import { PlatformError } from '../runtime/errors.js';
+import type { Tokens } from './tokens.js';
+
+/** Turns a bearer token into the caller it stands for. */
+export interface Authenticator {
+  /**
+   * @throws PlatformError `unauthorized` for a token that is malformed, expired, or of a credential that was revoked, has
+   * expired or lost its tenant (seen within 5 s); `SERVICE_UNAVAILABLE` while that cannot be told
+   */
+  authenticate(bearerToken: string): Promise<Caller>;
+}
+
+/** What a credential's row says now. */
+export interface CredentialStatus {
+  tenant_id: string;
+  /** False when it was revoked or its tenant deleted. */
+  usable: boolean;
+  expires_at: Date | null;
+}
+
+/** From this age on a status is read again. */
+const REFRESH_MS = 2_000;
+/** What cannot be read again serves up to this age, counted from the start of its reading. */
+const MAX_AGE_MS = 5_000;
+/** Beyond this many credentials the one that was asked for first is forgotten. */
+const MAX_ENTRIES = 10_000;
+
+interface Entry {
+  readAtMs: number;
+  status: CredentialStatus | null;
+}
+
+/** Statuses of credentials, each read once however many ask at the same time. */
+class StatusCache {
+  readonly #lookup: (credentialId: string) => Promise<CredentialStatus | null>;
+  readonly #entries = new Map<string, Entry>();
+  readonly #reading = new Map<string, Promise<Entry>>();
+
+  constructor(lookup: (credentialId: string) => Promise<CredentialStatus | null>) {
+    this.#lookup = lookup;
+  }
+
+  async get(credentialId: string): Promise<CredentialStatus | null> {
+    const known = this.#entries.get(credentialId);
+    if (known && performance.now() - known.readAtMs < REFRESH_MS) return known.status;
+    try {
+      return (await this.#read(credentialId)).status;
+    } catch (error) {
+      if (known && performance.now() - known.readAtMs < MAX_AGE_MS) return known.status;
+      throw error;
+    }
+  }
+
+  #read(credentialId: string): Promise<Entry> {
+    const reading =
+      this.#reading.get(credentialId) ?? this.#readOnce(credentialId).finally(() => this.#reading.delete(credentialId));
+    this.#reading.set(credentialId, reading);
+    return reading;
+  }
+
+  async #readOnce(credentialId: string): Promise<Entry> {
+    const readAtMs = performance.now();
+    const entry = { readAtMs, status: await this.#lookup(credentialId) };
+    this.#entries.delete(credentialId);
+    this.#entries.set(credentialId, entry);
+    if (this.#entries.size > MAX_ENTRIES) this.#entries.delete(this.#entries.keys().next().value ?? credentialId);
+    return entry;
+  }
+}
+
+/**
+ * @param options.lookup the status of a credential; null when there is none
+ */
+export function createAuthenticator(options: {
+  tokens: Pick<Tokens, 'verifyAccessToken'>;
+  lookup: (credentialId: string) => Promise<CredentialStatus | null>;
+}): Authenticator {
+  const statuses = new StatusCache(options.lookup);
+  return {
+    authenticate: async (bearerToken) => {
+      const claims = await options.tokens.verifyAccessToken(bearerToken);
+      const status = await statuses.get(claims.credential_id);
+      const expired = status?.expires_at ? status.expires_at.getTime() <= Date.now() : false;
+      if (!status?.usable || expired || status.tenant_id !== claims.tenant_id) {
+        throw new PlatformError('unauthorized', 'The credential of this access token is no longer valid.');
+      }
+      return claims;
+    },
+  };
+}

@@ -1,0 +1,30 @@
+import { timingSafeEqual } from 'node:crypto';
+import type { Secrets } from '../runtime/secrets.js';
+import type { Db } from '../db/pool.js';
+
+const FACT = 'secret_key_check';
+
+/** This process's secret key is not the one that the database was set up with. */
+export class SecretKeyMismatch extends Error {}
+
+/**
+ * Compares this process's secret key with the one that the database's secrets were made with; the first process to come
+ * leaves the check value.
+ * @throws SecretKeyMismatch when the key is another one: nothing stored could be read and no credential would be recognised
+ */
+export async function checkSecretKey(db: Db, secrets: Secrets): Promise<void> {
+  const own = secrets.mac('the key of this platform', FACT);
+  const stored = await db.system(async (tx) => {
+    await tx.query('INSERT INTO platform_facts (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING', [
+      FACT,
+      own.toString('base64'),
+    ]);
+    const [row] = await tx.query<{ value: string }>('SELECT value FROM platform_facts WHERE name = $1', [FACT]);
+    return Buffer.from(row?.value ?? '', 'base64');
+  });
+  if (stored.length === own.length && timingSafeEqual(stored, own)) return;
+  throw new SecretKeyMismatch(
+    'FLEET_SECRET_KEY (or secret.key in FLEET_DATA_DIR) is not the key that this database was set up with: ' +
+      'its credentials and stored secrets cannot be read with it. Give the original key, or an empty database.',
+  );
+}

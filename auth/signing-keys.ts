@@ -1,0 +1,98 @@
+import { calculateJwkThumbprint, exportJWK, generateKeyPair, type JWK } from 'jose';
+import { LIMITS } from '../contracts/limits.js';
+import type { StoredKey } from './key-ring.js';
+import type { Secrets } from '../runtime/secrets.js';
+import type { Db, Tx } from '../db/pool.js';
+
+const PURPOSE = 'signing-key';
+const LOCK = 7_301_846_226;
+/** A node may go on signing with a retired key for as long as it keeps its keys (60 s); five times that is ample. */
+const RETIREMENT_MARGIN_SECONDS = 300;
+
+interface KeyRow {
+  kid: string;
+  public_jwk: JWK;
+  private_jwk_encrypted: Buffer;
+  retired_at: Date | null;
+}
+
+/** What `fleet keys list` shows of a key. */
+export interface SigningKeySummary {
+  kid: string;
+  created_at: string;
+  retired_at: string | null;
+}
+
+/** One transaction in which nobody else changes keys. */
+function exclusively<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> {
+  return db.system(async (tx) => {
+    await tx.query('SELECT pg_advisory_xact_lock($1)', [LOCK]);
+    return work(tx);
+  });
+}
+
+async function insertKey(tx: Tx, secrets: Secrets): Promise<string> {
+  const { publicKey, privateKey } = await generateKeyPair('EdDSA', { extractable: true });
+  const publicJwk = await exportJWK(publicKey);
+  const kid = await calculateJwkThumbprint(publicJwk);
+  await tx.query('INSERT INTO signing_keys (kid, public_jwk, private_jwk_encrypted) VALUES ($1, $2, $3)', [
+    kid,
+    JSON.stringify(publicJwk),
+    secrets.encrypt(JSON.stringify(await exportJWK(privateKey)), PURPOSE),
+  ]);
+  return kid;
+}
+
+async function readKeys(tx: Tx, secrets: Secrets): Promise<StoredKey[]> {
+  const rows = await tx.query<KeyRow>(
+    'SELECT kid, public_jwk, private_jwk_encrypted, retired_at FROM signing_keys ORDER BY created_at DESC, kid DESC',
+  );
+  return rows.map((row) => ({
+    kid: row.kid,
+    public_jwk: row.public_jwk,
+    private_jwk: JSON.parse(secrets.decrypt(row.private_jwk_encrypted, PURPOSE).toString()) as JWK,
+    retired: row.retired_at !== null,
+  }));
+}
+
+/** Every key that still verifies, newest first; makes the first one when there is none. */
+export async function loadSigningKeys(db: Db, secrets: Secrets): Promise<StoredKey[]> {
+  const keys = await db.system((tx) => readKeys(tx, secrets));
+  if (keys.some((key) => !key.retired)) return keys;
+  return exclusively(db, async (tx) => {
+    const [active] = await tx.query('SELECT kid FROM signing_keys WHERE retired_at IS NULL');
+    if (!active) await insertKey(tx, secrets);
+    return readKeys(tx, secrets);
+  });
+}
+
+/**
+ * Puts a new key in the place of the active one. Retired keys verify for as long as a token that they signed can live
+ * (604800 s) and are deleted at the first rotation after that.
+ * @returns the new key's id and those retired now
+ */
+export async function rotateSigningKeys(db: Db, secrets: Secrets): Promise<{ kid: string; retired: string[] }> {
+  return exclusively(db, async (tx) => {
+    const retired = await tx.query<{ kid: string }>(
+      'UPDATE signing_keys SET retired_at = now() WHERE retired_at IS NULL RETURNING kid',
+    );
+    await tx.query('DELETE FROM signing_keys WHERE retired_at < now() - make_interval(secs => $1)', [
+      LIMITS.tokenLifetimeSecondsMax + RETIREMENT_MARGIN_SECONDS,
+    ]);
+    return { kid: await insertKey(tx, secrets), retired: retired.map(({ kid }) => kid) };
+  });
+}
+
+/** All keys, newest first. */
+export async function listSigningKeys(db: Db): Promise<SigningKeySummary[]> {
+  const rows = await db.system((tx) =>
+    tx.query<{ kid: string; created_at: Date; retired_at: Date | null }>(
+      'SELECT kid, created_at, retired_at FROM signing_keys ORDER BY created_at DESC, kid DESC',
+    ),
+  );
+  return rows.map(({ kid, created_at, retired_at }) => ({
+    kid,
+    created_at: created_at.toISOString(),
+    retired_at: retired_at?.toISOString() ?? null,
+  }));
+}

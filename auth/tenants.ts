@@ -1,0 +1,82 @@
+import { PlatformError } from '../runtime/errors.js';
+import { newId } from '../runtime/ids.js';
+import { recordEvent } from '../db/events.js';
+import type { Db, Tx } from '../db/pool.js';
+
+export interface Tenant {
+  tenant_id: string;
+  name: string;
+  /** The type of agents for messages that name no target. */
+  default_agent_type: string | null;
+  created_at: string;
+  deleted_at: string | null;
+}
+
+interface TenantRow {
+  tenant_id: string;
+  name: string;
+  default_agent_type: string | null;
+  created_at: Date;
+  deleted_at: Date | null;
+}
+
+/** Makes a tenant and writes `tenant.created`. Names need not be unique. */
+export async function createTenant(db: Db, name: string): Promise<{ tenant_id: string; name: string }> {
+  const tenant = { tenant_id: newId('ten'), name };
+  await db.system(async (tx) => {
+    await tx.query('INSERT INTO tenants (tenant_id, name) VALUES ($1, $2)', [tenant.tenant_id, name]);
+    await recordEvent(tx, tenant, 'tenant.created', tenant);
+  });
+  return tenant;
+}
+
+/** All tenants, newest first, deleted ones included. */
+export async function listTenants(db: Db): Promise<Tenant[]> {
+  const rows = await db.system((tx) =>
+    tx.query<TenantRow>(
+      'SELECT tenant_id, name, default_agent_type, created_at, deleted_at FROM tenants ORDER BY created_at DESC, tenant_id DESC',
+    ),
+  );
+  return rows.map((row) => ({
+    tenant_id: row.tenant_id,
+    name: row.name,
+    default_agent_type: row.default_agent_type,
+    created_at: row.created_at.toISOString(),
+    deleted_at: row.deleted_at?.toISOString() ?? null,
+  }));
+}
+
+/** @throws PlatformError `NOT_FOUND` when there is no such tenant, or it was deleted */
+export async function requireTenant(tx: Tx, tenantId: string): Promise<void> {
+  const rows = await tx.query('SELECT 1 FROM tenants WHERE tenant_id = $1 AND deleted_at IS NULL', [tenantId]);
+  if (rows.length === 0) throw new PlatformError('NOT_FOUND', `There is no tenant ${tenantId}.`);
+}
+
+/** The type of agents that gets messages which name no target from now on; null: none does. It need not be registered yet. */
+export async function setDefaultType(tx: Tx, tenantId: string, agentType: string | null): Promise<void> {
+  await tx.query('UPDATE tenants SET default_agent_type = $2 WHERE tenant_id = $1', [tenantId, agentType]);
+}
+
+/** The same where the tenant has no default yet. */
+export async function ensureDefaultType(tx: Tx, tenantId: string, agentType: string): Promise<void> {
+  await tx.query('UPDATE tenants SET default_agent_type = $2 WHERE tenant_id = $1 AND default_agent_type IS NULL', [
+    tenantId,
+    agentType,
+  ]);
+}
+
+/**
+ * Marks a tenant as deleted and writes `tenant.deleted`: its credentials and tokens end within 5 s, its rows stay.
+ * @throws PlatformError `NOT_FOUND` when there is none, or it was deleted before
+ */
+export async function deleteTenant(db: Db, tenantId: string): Promise<{ tenant_id: string; name: string }> {
+  return db.system(async (tx) => {
+    const [tenant] = await tx.query<{ tenant_id: string; name: string }>(
+      'UPDATE tenants SET deleted_at = now() WHERE tenant_id = $1 AND deleted_at IS NULL RETURNING tenant_id, name',
+      [tenantId],
+    );
+    if (!tenant) throw new PlatformError('NOT_FOUND', `There is no tenant ${tenantId}.`);
+    await recordEvent(tx, tenant, 'tenant.deleted', tenant);
+    return tenant;
+  });
+}

@@ -1,0 +1,85 @@
+import { randomUUID } from 'node:crypto';
+import { errors, type JWK, type JWTHeaderParameters, jwtVerify } from 'jose';
+import { TokenClaims } from '../contracts/auth.js';
+import { LIMITS } from '../contracts/limits.js';
+import { PlatformError } from '../runtime/errors.js';
+import { signJwt } from './jws.js';
+import { KeyRing, type StoredKey, type VerifyingKey } from './key-ring.js';
+import { VerifiedTokens } from './verified-tokens.js';
+
+/** Tells access tokens from everything else that the same keys sign (RFC 9068). */
+const ACCESS_TOKEN_TYPE = 'at+jwt';
+
+/** Signs what the platform hands out. */
+export interface TokenIssuer {
+  /** A JWT with `claims`, valid from now. */
+  issueAccessToken(claims: Omit<TokenClaims, 'iat' | 'exp'>, expiresInSeconds: number): Promise<string>;
+  /** Proves the mesh to a hosted agent: valid for 60 s, its audience is the instance. */
+  issueDispatchToken(dispatch: { tenant_id: string; instance_id: string; dispatch_id: string }): Promise<string>;
+  /** The public keys that verify both. */
+  jwks(): Promise<{ keys: JWK[] }>;
+}
+
+/** Issues tokens and reads them back. */
+export interface Tokens extends TokenIssuer {
+  /**
+   * The claims of an access token of this platform that has not expired.
+   * @throws PlatformError `unauthorized`; `SERVICE_UNAVAILABLE` while the keys cannot be read
+   */
+  verifyAccessToken(token: string): Promise<TokenClaims>;
+}
+
+/**
+ * @param options.loadKeys every signing key that still verifies
+ * @param options.issuer what `iss` says; it is not checked, because the address of a platform may change while tokens live
+ */
+export function createTokens(options: { loadKeys: () => Promise<StoredKey[]>; issuer?: () => string }): Tokens {
+  const ring = new KeyRing(options.loadKeys);
+  const verified = new VerifiedTokens<VerifyingKey>();
+
+  const sign = async (payload: object, typ: string, lifetimeSeconds: number): Promise<string> => {
+    const { kid, privateKey } = await ring.active();
+    const now = Math.floor(Date.now() / 1000);
+    const issuer = options.issuer ? { iss: options.issuer() } : {};
+    return signJwt({ kid, typ }, { ...issuer, ...payload, iat: now, exp: now + lifetimeSeconds }, privateKey);
+  };
+
+  const keyOf = async ({ kid }: JWTHeaderParameters) => {
+    const key = kid === undefined ? undefined : await ring.verifying(kid);
+    if (key === undefined) throw new PlatformError('unauthorized', 'The access token is signed with an unknown key.');
+    return key;
+  };
+
+  /** What was learned before counts only while its key is still the one that verifies: a removed key ends its tokens as ever. */
+  const known = async (token: string): Promise<TokenClaims | undefined> => {
+    const entry = verified.find(token);
+    return entry && (await ring.verifying(entry.kid)) === entry.key ? entry.claims : undefined;
+  };
+
+  const verify = async (token: string): Promise<TokenClaims | undefined> => {
+    const { payload, protectedHeader, key } = await jwtVerify(token, keyOf, {
+      algorithms: ['EdDSA'],
+      typ: ACCESS_TOKEN_TYPE,
+    });
+    const { data: claims } = TokenClaims.safeParse(payload);
+    if (claims) verified.keep(token, { kid: protectedHeader.kid ?? '', key, claims });
+    return claims;
+  };
+
+  return {
+    issueAccessToken: (claims, expiresInSeconds) =>
+      sign({ ...claims, jti: randomUUID() }, ACCESS_TOKEN_TYPE, expiresInSeconds),
+    issueDispatchToken: ({ tenant_id, instance_id, dispatch_id }) =>
+      sign({ aud: instance_id, sub: dispatch_id, tenant_id, dispatch_id }, 'JWT', LIMITS.hostedTokenSeconds),
+    jwks: () => ring.jwks(),
+    verifyAccessToken: async (token) => {
+      try {
+        const claims = (await known(token)) ?? (await verify(token));
+        if (claims) return claims;
+      } catch (error) {
+        if (!(error instanceof errors.JOSEError)) throw error;
+      }
+      throw new PlatformError('unauthorized', 'The access token is not valid, or has expired.');
+    },
+  };
+}

@@ -1,0 +1,91 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { type Db, isDatabaseUnavailable, openDb } from '../db/pool.js';
+import { checkSecretKey, SecretKeyMismatch } from '../auth/secret-check.js';
+import { type Config, readConfig } from '../runtime/config.js';
+import { errorMessage } from '../runtime/errors.js';
+import { createLogger } from '../runtime/logger.js';
+import { readSecretKey } from '../runtime/secret-key.js';
+import { createSecrets, type Secrets } from '../runtime/secrets.js';
+
+/** A failure that is told to the operator in its own words, without a stack. */
+export class CliError extends Error {}
+
+/** What the commands work on. */
+export interface Store {
+  db: Db;
+  secrets: Secrets;
+}
+
+const DevJson = z.object({ database_url: z.string() });
+const UNDEFINED_TABLE = '42P01';
+
+/** The database of the platform that runs, or ran, with this data directory. */
+async function databaseUrlOf(dataDir: string): Promise<string> {
+  const file = join(dataDir, 'dev.json');
+  try {
+    return DevJson.parse(JSON.parse(await readFile(file, 'utf8'))).database_url;
+  } catch (cause) {
+    throw new CliError(
+      `There is no running platform to be found (${file} cannot be read). Start it with "npm start", or set DATABASE_URL, or FLEET_DATA_DIR.`,
+      { cause },
+    );
+  }
+}
+
+function settingsOf(environment: NodeJS.ProcessEnv): Config {
+  try {
+    return readConfig(environment);
+  } catch (cause) {
+    throw new CliError(errorMessage(cause), { cause });
+  }
+}
+
+/** The secrets of `key`. @throws CliError when it is not the key of this database */
+async function openSecrets(db: Db, key: string): Promise<Secrets> {
+  const secrets = createSecrets(key);
+  await checkSecretKey(db, secrets).catch((error: unknown) => {
+    throw error instanceof SecretKeyMismatch ? new CliError(error.message, { cause: error }) : error;
+  });
+  return secrets;
+}
+
+function explain(error: unknown): unknown {
+  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
+  if (isDatabaseUnavailable(cause)) {
+    return new CliError('The database does not answer. Start the platform with "npm start", or check DATABASE_URL.', {
+      cause,
+    });
+  }
+  if ((cause as { code?: unknown }).code === UNDEFINED_TABLE) {
+    return new CliError('The database has no tables of this platform yet. Start the platform once; it makes them.', {
+      cause,
+    });
+  }
+  return error;
+}
+
+/**
+ * Opens the database by `DATABASE_URL` or the data directory's `dev.json`, and checks that the secret key is the one that it was
+ * set up with; then does the work.
+ * @throws CliError when nothing is running or the key is missing
+ */
+export async function withStore<T>(environment: NodeJS.ProcessEnv, work: (store: Store) => Promise<T>): Promise<T> {
+  const config = settingsOf(environment);
+  const url = config.DATABASE_URL ?? (await databaseUrlOf(config.FLEET_DATA_DIR));
+  const key = config.FLEET_SECRET_KEY ?? (await readSecretKey(config.FLEET_DATA_DIR));
+  if (key === undefined) {
+    throw new CliError(
+      `The platform's secret key is needed: set FLEET_SECRET_KEY, or FLEET_DATA_DIR to where secret.key is.`,
+    );
+  }
+  const db = openDb({ url, max: 2, log: createLogger({ level: 'silent' }) });
+  try {
+    return await work({ db, secrets: await openSecrets(db, key) });
+  } catch (error) {
+    throw explain(error);
+  } finally {
+    await db.close();
+  }
+}

@@ -1,0 +1,100 @@
+#!/usr/bin/env node
+import { parseArgs } from 'node:util';
+import { errorMessage, PlatformError } from '../runtime/errors.js';
+import { COMMANDS, type Typed } from './fleet-commands.js';
+import { CliError, withStore } from './fleet-store.js';
+
+const OK = 0;
+const FAILED = 1;
+const WRONG_USE = 2;
+
+/** A command line that was not understood. */
+class UsageError extends Error {}
+
+function help(): string {
+  const lines = Object.entries(COMMANDS).map(
+    ([name, { usage, summary }]) => `  ${`${name} ${usage}`.trimEnd()}\n      ${summary}`,
+  );
+  return `Tenants, credentials and signing keys, over the platform's database.
+
+Usage: npm run --silent fleet -- COMMAND [--json]
+
+${lines.join('\n')}
+
+  --json   print one JSON object and nothing else
+  --help   print this
+
+The database is that of DATABASE_URL, or of the platform that runs with FLEET_DATA_DIR (.fleet). The secret key is
+FLEET_SECRET_KEY, or secret.key in that directory.
+`;
+}
+
+/** The command that was typed, with its argument and options. */
+function understand(args: string[]) {
+  const name = args.slice(0, 2).join(' ');
+  const command = COMMANDS[name];
+  if (!command) throw new UsageError(args.length === 0 ? 'A command is needed.' : `There is no command "${name}".`);
+  const strings = Object.fromEntries(command.options.map((option) => [option, { type: 'string' as const }]));
+  const parsed = (() => {
+    try {
+      return parseArgs({
+        args: args.slice(2),
+        allowPositionals: true,
+        options: { ...strings, json: { type: 'boolean' as const } },
+      });
+    } catch (error) {
+      throw new UsageError(errorMessage(error));
+    }
+  })();
+  const [argument = '', ...rest] = parsed.positionals;
+  const wanted = command.argument ? argument !== '' : argument === '';
+  if (!wanted || rest.length > 0) throw new UsageError(`Usage: ${name} ${command.usage}`);
+  const { json, ...options } = parsed.values as Typed['options'] & { json?: boolean };
+  return { command, typed: { argument, options }, json: json === true };
+}
+
+function cell(value: unknown): string {
+  if (value === null) return '-';
+  return Array.isArray(value) ? value.join(',') : String(value);
+}
+
+/** For people: a list as one line an entry, anything else as one line a field. */
+function plain(result: Record<string, unknown>): string {
+  const list = result.tenants ?? result.credentials ?? result.keys;
+  if (!Array.isArray(list)) {
+    return Object.entries(result)
+      .map(([name, value]) => `${name}: ${cell(value)}`)
+      .join('\n');
+  }
+  if (list.length === 0) return 'none';
+  return list
+    .map((item: object) =>
+      Object.entries(item)
+        .map(([name, value]) => `${name}=${cell(value)}`)
+        .join('  '),
+    )
+    .join('\n');
+}
+
+async function main(args: string[]): Promise<number> {
+  if (args.includes('--help') || args.includes('-h')) {
+    process.stdout.write(help());
+    return OK;
+  }
+  try {
+    const { command, typed, json } = understand(args);
+    const result = await withStore(process.env, (store) => command.run(store, typed));
+    process.stdout.write(`${json ? JSON.stringify(result) : plain(result)}\n`);
+    return OK;
+  } catch (error) {
+    if (error instanceof UsageError) {
+      process.stderr.write(`${error.message}\nTry --help.\n`);
+      return WRONG_USE;
+    }
+    const expected = error instanceof CliError || error instanceof PlatformError;
+    process.stderr.write(`${expected ? error.message : ((error as Error).stack ?? errorMessage(error))}\n`);
+    return FAILED;
+  }
+}
+
+process.exitCode = await main(process.argv.slice(2));

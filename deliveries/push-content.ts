@@ -1,0 +1,94 @@
+import type { A2aVersion, StreamEvent, Task } from '../contracts/a2a.js';
+import { eventTo1 } from '../contracts/a2a-1-results.js';
+import { isTerminal, type MessageState } from '../contracts/messages.js';
+import type { Db, Tx } from '../db/pool.js';
+import type { OfDelivery } from './push-deliveries.js';
+import { uuidOf } from '../runtime/ids.js';
+import type { Secrets } from '../runtime/secrets.js';
+import { type PushSecrets, unsealPushSecrets } from './push-secrets.js';
+import { readable, readableRequest } from '../messages/read/readable.js';
+import type { InputRequestRow, MessageRow } from '../messages/read/rows.js';
+import { taskOf } from '../messages/read/task.js';
+
+/** What a config is told, where, and how the receiver knows who tells it. */
+export interface PushContent extends PushSecrets {
+  url: string;
+  schemes: string[];
+  body: unknown;
+}
+
+interface TellRow extends MessageRow, Record<string, unknown> {
+  d_state: MessageState;
+  d_told_at: Date;
+  /** The message is still as it was then. */
+  d_current: boolean;
+  c_url: string;
+  c_schemes: string[];
+  c_secrets: Buffer | null;
+  c_version: A2aVersion;
+}
+
+const TELL = `
+  SELECT m.*, d.state AS d_state, d.told_at AS d_told_at, m.state = d.state AND m.updated_at = d.told_at AS d_current,
+         c.url AS c_url, c.schemes AS c_schemes, c.secrets AS c_secrets, c.protocol_version AS c_version
+    FROM push_deliveries d JOIN push_configs c USING (tenant_id, message_id, config_id) JOIN messages m USING (tenant_id, message_id)
+   WHERE d.tenant_id = $1 AND d.message_id = $2 AND d.config_id = $3 AND d.sequence = $4 AND d.ended_at IS NULL`;
+
+/** The question that the change of this moment asked, whatever has become of it. */
+const ASKED = `
+  SELECT r.* FROM input_requests r JOIN push_deliveries d USING (tenant_id, message_id)
+   WHERE d.tenant_id = $1 AND d.message_id = $2 AND d.config_id = $3 AND d.sequence = $4 AND r.requested_at = d.told_at`;
+
+async function askedThen(tx: Tx, of: OfDelivery): Promise<InputRequestRow | null> {
+  const [request] = await tx.query<InputRequestRow>(ASKED, [of.tenant_id, of.message_id, of.config_id, of.sequence]);
+  return request ? readableRequest(request) : null;
+}
+
+/** A message as it was at an earlier change, as far as that is known: what came later is left out. */
+function asItWas(row: TellRow, request: InputRequestRow | null): MessageRow {
+  const question = request && `${uuidOf(row.message_id)}:${request.request_id}`;
+  return {
+    ...row,
+    state: row.d_state,
+    updated_at: row.d_told_at,
+    status_message: row.turns.find(({ messageId }) => messageId === question) ?? null,
+    artifacts: [],
+    usage: null,
+    error_code: null,
+    error_message: null,
+  };
+}
+
+function taskThen(row: TellRow, request: InputRequestRow | null): Task {
+  if (row.d_current || isTerminal(row.d_state)) return taskOf(row, request);
+  const { artifacts: _artifacts, history: _history, ...task } = taskOf(asItWas(row, request), request);
+  return task;
+}
+
+/** The body of a notification: 0.3 has the task, 1.0 a `StreamResponse`, which is the task only once it has ended. */
+function bodyOf(task: Task, version: A2aVersion): unknown {
+  if (version === '0.3') return task;
+  const { id: taskId, contextId, status } = task;
+  const update: StreamEvent = { kind: 'status-update', taskId, contextId, status, final: false };
+  return eventTo1(isTerminal(status.state as MessageState) ? task : update);
+}
+
+/**
+ * Reads what is to be told: the state that the delivery stands for, not what has come of the message since.
+ * @returns null when there is nothing to tell any more: it was told, or the config is gone
+ */
+export async function readPushContent(
+  db: Db,
+  secrets: Pick<Secrets, 'decrypt'>,
+  of: OfDelivery,
+): Promise<PushContent | null> {
+  return db.tenant(of.tenant_id, async (tx) => {
+    const values = [of.tenant_id, of.message_id, of.config_id, of.sequence];
+    const [found] = await tx.query<TellRow>(TELL, values);
+    if (!found) return null;
+    const row = readable(found);
+    const request = row.d_state === 'input-required' ? await askedThen(tx, of) : null;
+    const body = bodyOf(taskThen(row, request), row.c_version);
+    return { url: row.c_url, schemes: row.c_schemes, ...unsealPushSecrets(secrets, row.c_secrets), body };
+  });
+}

@@ -1,0 +1,167 @@
+import { lookup as systemLookup } from 'node:dns/promises';
+import type { IncomingHttpHeaders } from 'node:http';
+import { Agent, type Dispatcher } from 'undici';
+import type { Logger } from '../runtime/logger.js';
+import { Exchange, type RequestParts } from './outbound-exchange.js';
+import { AddressGuard, guardedConnector, type ResolveHost } from './outbound-guard.js';
+
+export { OutboundError, type OutboundErrorCode } from './outbound-error.js';
+
+const DEFAULT_MAX_RESPONSE_BYTES = 50 * 1024;
+const DEFAULT_CONNECT_TIMEOUT_MS = 5_000;
+/** Shorter than what servers keep idle connections for: a request on one that the peer is closing counts as sent. */
+const KEEP_ALIVE_MS = 1_000;
+
+export interface OutboundOptions {
+  /** Ranges opened besides public unicast addresses (`OUTBOUND_ALLOW_CIDRS`); IPv4 and IPv6 are opened separately. */
+  allowCidrs: readonly string[];
+  log?: Pick<Logger, 'warn'>;
+  /** Name resolution, the system's by default. For split-horizon DNS and tests; its answers are checked all the same. */
+  lookup?: ResolveHost;
+  /** For DNS, TCP and TLS together, in milliseconds; 5000 by default. */
+  connectTimeoutMs?: number;
+}
+
+export interface OutboundRequestOptions extends RequestParts {
+  /** For the whole exchange, from the call to the last byte of the body, in milliseconds. */
+  timeoutMs: number;
+  /** Of the body; 51200 (50 KB) by default. What is beyond is not read and the connection is dropped. */
+  maxResponseBytes?: number;
+  signal?: AbortSignal;
+}
+
+export interface OutboundResponse {
+  status: number;
+  /** By lower-case name; repeated ones are joined with `, `. */
+  headers: Record<string, string>;
+  body: Buffer;
+  /** Whether the body was longer than `maxResponseBytes`. */
+  truncated: boolean;
+}
+
+export interface OutboundStreamOptions extends RequestParts {
+  /** From the call to the response headers, in milliseconds. */
+  headersTimeoutMs: number;
+  /** Between two chunks of the body, in milliseconds, give or take a second; unlimited by default. */
+  idleTimeoutMs?: number;
+  /** Of the body; more fails with TOO_LARGE. Unlimited by default. */
+  maxResponseBytes?: number;
+  signal?: AbortSignal;
+}
+
+export interface OutboundStream {
+  status: number;
+  headers: Record<string, string>;
+  /** To be read once, to its end or until `cancel()`: the connection is held until then. Throws OutboundError. */
+  body: AsyncIterable<Buffer>;
+  /** Drops the connection; a reader of the body gets ABORTED. */
+  cancel(): void;
+}
+
+/**
+ * The one HTTP client for requests to where users point us (security.md, Outbound requests). It reaches public unicast
+ * addresses and the opened ranges only, verifies TLS, follows no redirect and never sends a request twice.
+ */
+export interface Outbound {
+  /** One exchange with the answer in memory. Rejects with OutboundError only. */
+  request(url: string, options: OutboundRequestOptions): Promise<OutboundResponse>;
+  /** One exchange whose body is read as it comes; resolves at the response headers. Rejects with OutboundError only. */
+  stream(url: string, options: OutboundStreamOptions): Promise<OutboundStream>;
+  /**
+   * Throws OutboundError BAD_URL (not http or https, or with credentials) or FORBIDDEN_ADDRESS (a literal address that may
+   * not be reached). Names are not resolved here: they are checked at each connection.
+   */
+  checkUrl(url: string): void;
+  /** Aborts what is in flight (ABORTED) and closes all connections. */
+  close(): Promise<void>;
+}
+
+function flatten(headers: IncomingHttpHeaders): Record<string, string> {
+  const flat: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) {
+    if (value !== undefined) flat[name] = Array.isArray(value) ? value.join(', ') : value;
+  }
+  return flat;
+}
+
+async function readCapped(
+  body: AsyncIterable<Buffer>,
+  maxBytes: number,
+): Promise<Pick<OutboundResponse, 'body' | 'truncated'>> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    chunks.push(chunk.subarray(0, maxBytes - size));
+    size += chunk.length;
+    if (size > maxBytes) break; // leaving the loop destroys the body and its connection
+  }
+  return { body: Buffer.concat(chunks), truncated: size > maxBytes };
+}
+
+async function* readStream(exchange: Exchange, maxBytes: number): AsyncGenerator<Buffer> {
+  let size = 0;
+  try {
+    for await (const chunk of exchange.body()) {
+      size += chunk.length;
+      if (size > maxBytes) throw exchange.error('TOO_LARGE');
+      yield chunk;
+    }
+  } catch (error) {
+    throw exchange.explain(error);
+  } finally {
+    exchange.settle();
+  }
+}
+
+async function requestWith(agent: Dispatcher, url: URL, options: OutboundRequestOptions): Promise<OutboundResponse> {
+  const exchange = new Exchange(options.timeoutMs, options.signal);
+  try {
+    const { status, headers } = await exchange.open(agent, url, options, 0);
+    const read = await readCapped(exchange.body(), options.maxResponseBytes ?? DEFAULT_MAX_RESPONSE_BYTES);
+    return { status, headers: flatten(headers), ...read };
+  } catch (error) {
+    throw exchange.explain(error);
+  } finally {
+    exchange.settle();
+  }
+}
+
+async function streamWith(agent: Dispatcher, url: URL, options: OutboundStreamOptions): Promise<OutboundStream> {
+  const exchange = new Exchange(options.headersTimeoutMs, options.signal);
+  try {
+    const { status, headers } = await exchange.open(agent, url, options, options.idleTimeoutMs ?? 0);
+    exchange.clearDeadline();
+    return {
+      status,
+      headers: flatten(headers),
+      body: readStream(exchange, options.maxResponseBytes ?? Number.POSITIVE_INFINITY),
+      cancel: () => {
+        exchange.cut('ABORTED');
+        exchange.settle();
+      },
+    };
+  } catch (error) {
+    exchange.settle();
+    throw exchange.explain(error);
+  }
+}
+
+/** Creates the client; one for each process. Throws a TypeError when `allowCidrs` holds something else than CIDR ranges. */
+export function createOutbound(options: OutboundOptions): Outbound {
+  const guard = new AddressGuard(options.allowCidrs, (host, address) =>
+    options.log?.warn({ host, address }, 'outbound address refused'),
+  );
+  const resolveHost = options.lookup ?? ((hostname) => systemLookup(hostname, { all: true }));
+  const connectTimeoutMs = options.connectTimeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS;
+  const agent = new Agent({
+    connect: guardedConnector(guard, { resolveHost, connectTimeoutMs }),
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    keepAliveMaxTimeout: KEEP_ALIVE_MS,
+  });
+  return {
+    request: async (url, parts) => requestWith(agent, guard.checkUrl(url), parts),
+    stream: async (url, parts) => streamWith(agent, guard.checkUrl(url), parts),
+    checkUrl: (url) => void guard.checkUrl(url),
+    close: () => agent.destroy(),
+  };
+}

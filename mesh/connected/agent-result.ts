@@ -1,0 +1,110 @@
+import type { A2aMessage, Task } from '../../contracts/a2a.js';
+import type { DispatchResultPayload } from '../../contracts/frames.js';
+import { AgentInputRequest } from '../../contracts/messages.js';
+import { type Artifact, type Part, textOf } from '../../contracts/parts.js';
+import type { DispatchOutcome } from '../../messages/dispatch/dispatches.js';
+import { uuidOf } from '../../runtime/ids.js';
+import { describe, unfitAnswer } from '../connection/frames.js';
+
+/** Longest id of an agent's own task or context that is kept. */
+const REMOTE_ID_CHARS = 512;
+
+type OutcomeState = DispatchOutcome['state'];
+
+/** What the states of an agent's own task mean here (decisions.md, Messages). Unfinished states are failures of the agent. */
+const STATE_OF_TASK: Record<Task['status']['state'], OutcomeState> = {
+  completed: 'completed',
+  'input-required': 'input-required',
+  'auth-required': 'input-required',
+  failed: 'failed',
+  rejected: 'failed',
+  canceled: 'failed',
+  submitted: 'failed',
+  working: 'failed',
+  unknown: 'failed',
+};
+
+/**
+ * Reads an agent's answer, connected or hosted, into the one form that the messages know. `status.state` overrides the state
+ * of a task. The streamed artifacts are kept unless a task brings its own, which then are the whole answer.
+ * @param streamed what came in chunks before the result; bare parts are in the artifact named by the dispatch's UUID
+ * @param dispatchId names the artifacts that the agent left unnamed
+ */
+export function toOutcome(payload: DispatchResultPayload, streamed: Artifact[], dispatchId: string): DispatchOutcome {
+  const { result, status, usage } = payload;
+  const task = isTask(result) ? result : undefined;
+  const message = isMessage(result) ? result : task?.status.message;
+  const said = status?.state ?? (task ? STATE_OF_TASK[task.status.state] : 'completed');
+  const asked = said === 'input-required' ? questionIn(status, message) : {};
+  const state = asked.problem ? 'failed' : said;
+  const failure = asked.problem ? unfitAnswer(asked.problem) : failureText(result, task, message);
+  return {
+    state,
+    artifacts: artifactsOf(result, streamed, uuidOf(dispatchId)),
+    ...(message && { status_message: { ...message, role: 'agent' as const } }),
+    ...(usage && { usage }),
+    ...(asked.request && { input_request: asked.request }),
+    ...(state === 'failed' && { error: { code: 'HANDLER_ERROR', message: failure } }),
+    ...(task && isId(task.id) && { remote_task_id: task.id }),
+    ...(task && isId(task.contextId) && { remote_context_id: task.contextId }),
+  };
+}
+
+/** Whether it is an id of the agent's own that is kept. */
+function isId(id: string): boolean {
+  return id !== '' && id.length <= REMOTE_ID_CHARS;
+}
+
+type Result = DispatchResultPayload['result'];
+
+/** Only what is one calls itself so: `DispatchResultPayload` sees to it. */
+function isTask(result: Result): result is Task {
+  return typeof result === 'object' && result.kind === 'task';
+}
+
+function isMessage(result: Result): result is A2aMessage {
+  return typeof result === 'object' && result.kind === 'message';
+}
+
+function artifactsOf(result: Result, streamed: Artifact[], ownId: string): Artifact[] {
+  if (isTask(result)) return result.artifacts?.length ? result.artifacts : streamed;
+  if (isMessage(result)) {
+    return streamed.length > 0 || result.parts.length === 0 ? streamed : [{ artifactId: ownId, parts: result.parts }];
+  }
+  const parts = partsOf(result);
+  if (parts.length === 0 || repeats(parts, streamed)) return streamed;
+  return [...streamed, { artifactId: streamed.length === 0 ? ownId : `${ownId}:result`, parts }];
+}
+
+function partsOf(result: string | Record<string, unknown>): Part[] {
+  if (typeof result === 'string') return result === '' ? [] : [{ kind: 'text', text: result }];
+  return Object.keys(result).length === 0 ? [] : [{ kind: 'data', data: result }];
+}
+
+/** Whether the final text is what was already streamed. */
+function repeats(parts: Part[], streamed: Artifact[]): boolean {
+  const text = textOf(parts);
+  return text !== '' && streamed.some((artifact) => textOf(artifact.parts) === text);
+}
+
+interface Asked {
+  request?: AgentInputRequest;
+  problem?: string;
+}
+
+/** The question that the status holds, or else a data part `{input_request: …}` of the message. */
+function questionIn(status: DispatchResultPayload['status'], message: A2aMessage | undefined): Asked {
+  if (status?.input_request) return { request: status.input_request };
+  for (const part of message?.parts ?? []) {
+    if (part.kind !== 'data' || part.data.input_request === undefined) continue;
+    const { data, error } = AgentInputRequest.safeParse(part.data.input_request);
+    return data ? { request: data } : { problem: describe(error, 'input_request.') };
+  }
+  return {};
+}
+
+function failureText(result: Result, task: Task | undefined, message: A2aMessage | undefined): string {
+  const text = typeof result === 'string' ? result : textOf(message?.parts ?? []);
+  if (text !== '') return text.slice(0, 4096);
+  return task ? `The agent ended its task in the state ${task.status.state}.` : 'The agent reported a failure.';
+}

@@ -1,0 +1,150 @@
+import type { HeartbeatPayload } from '../../contracts/agents.js';
+import { CLOSE_CODES } from '../../contracts/errors.js';
+import type { ErrorPayload } from '../../contracts/frames.js';
+import type { Connection, Protocol } from './connection.js';
+import type { MeshContext } from './context.js';
+import { type DispatchFrame, handleDispatchFrame, openDispatch, tooMany } from './dispatch-frames.js';
+import {
+  type AgentFrame,
+  answerTo,
+  type BadFrame,
+  encodeFrame,
+  errorFrame,
+  parseFrame,
+  type UnfitFrame,
+  unfitAnswer,
+} from './frames.js';
+import { answerHello } from './hello.js';
+import { refusal } from '../../tools/tool-result.js';
+
+/**
+ * Handles one text message of an agent (specification section 6).
+ * @returns what the next one has to wait for; most wait for nothing, and then no promise is made
+ */
+function handleText(context: MeshContext, connection: Connection, text: string): Promise<void> | undefined {
+  const inbound = parseFrame(text);
+  connection.showLife();
+  if (inbound.kind === 'bad') {
+    refuse(context, connection, inbound);
+    return undefined;
+  }
+  if (connection.state === 'UPGRADED') {
+    if (inbound.kind === 'frame' && inbound.frame.type === 'hello')
+      return answerHello(context, connection, inbound.frame.payload);
+    const id = 'frame' in inbound ? inbound.frame.id : inbound.id;
+    refuse(context, connection, { id, reply_to: '', problem: 'The first frame must be hello.' });
+    return undefined;
+  }
+  if (inbound.kind === 'unknown') {
+    const { type, id, traceparent } = inbound;
+    connection.socket.send(errorFrame('BAD_FRAME', `Unknown frame type ${type}.`, id, traceparent));
+    return undefined;
+  }
+  if (inbound.kind === 'unfit') return handleUnfit(context, connection, inbound.frame);
+  return handleFrame(context, connection, inbound.frame);
+}
+
+function handleFrame(context: MeshContext, connection: Connection, frame: AgentFrame): Promise<void> | undefined {
+  if (frame.type === 'error' && frame.reply_to !== '' && context.tools.failed(connection, frame)) return undefined;
+  return isOfDispatch(frame)
+    ? handleDispatchFrame(context, connection, frame)
+    : handleOther(context, connection, frame);
+}
+
+/** Bad content fails what it is about: the dispatch, the call that it answers, or the call that it makes. */
+function handleUnfit(context: MeshContext, connection: Connection, frame: UnfitFrame): Promise<void> | undefined {
+  const { id, reply_to, traceparent, problem } = frame;
+  switch (frame.type) {
+    case 'dispatch_chunk':
+    case 'dispatch_result':
+      return handleDispatchFrame(context, connection, frame);
+    case 'error':
+      return handleFrame(context, connection, { type: 'error', id, reply_to, payload: handlerError(problem) });
+    case 'tool_result':
+      context.tools.answered(connection, { reply_to, payload: { ok: false, error: handlerError(problem) } });
+      return undefined;
+    case 'tool_call':
+      connection.socket.send(
+        encodeFrame('tool_result', refusal('BAD_REQUEST', problem), { reply_to: id, traceparent }),
+      );
+      return undefined;
+    default:
+      return frame satisfies never;
+  }
+}
+
+/** Fails what the frame names before the socket closes, so that a resume never sees it again (decisions.md, Dispatch bodies). */
+function refuse(context: MeshContext, connection: Connection, { id, reply_to, problem }: BadFrame): void {
+  if (connection.isLive && reply_to !== '') failNamed(context, connection, reply_to, problem);
+  connection.socket.fail('BAD_FRAME', problem, CLOSE_CODES.PROTOCOL_ERROR, id);
+}
+
+function failNamed(context: MeshContext, connection: Connection, reply_to: string, problem: string): void {
+  const dispatch = openDispatch(context, connection, reply_to);
+  if (dispatch) dispatch.unfit(problem);
+  else context.tools.failed(connection, { reply_to, payload: handlerError(problem) });
+}
+
+function handlerError(problem: string): ErrorPayload {
+  return { code: 'HANDLER_ERROR', message: unfitAnswer(problem), retryable: false };
+}
+
+function isOfDispatch(frame: AgentFrame): frame is DispatchFrame {
+  return frame.type === 'error' || frame.type.startsWith('dispatch_');
+}
+
+async function handleOther(
+  context: MeshContext,
+  connection: Connection,
+  frame: Exclude<AgentFrame, DispatchFrame>,
+): Promise<void> {
+  const { socket } = connection;
+  switch (frame.type) {
+    case 'hello':
+      return socket.fail('DUPLICATE_HELLO', 'hello was answered already.', CLOSE_CODES.DUPLICATE_HELLO, frame.id);
+    case 'ping':
+      return void socket.send(encodeFrame('pong', { nonce: frame.payload.nonce }, answerTo(frame)));
+    case 'pong':
+      return connection.ponged();
+    case 'heartbeat':
+      if (!connection.lookups.take()) return tooMany(connection, answerTo(frame));
+      return takeHeartbeat(context, connection, frame.payload, frame.id);
+    case 'close_request':
+      return connection.drain(frame.payload.grace_seconds * 1_000);
+    case 'tool_call':
+      return context.tools.called(connection, frame);
+    case 'tool_result':
+      return context.tools.answered(connection, frame);
+    default:
+      frame satisfies never;
+  }
+}
+
+function takeHeartbeat(context: MeshContext, connection: Connection, beat: HeartbeatPayload, frameId: string): void {
+  if (beat.instance_id !== undefined && beat.instance_id !== connection.instance_id) {
+    const message = 'heartbeat names another instance than the address.';
+    connection.socket.fail('INSTANCE_ID_MISMATCH', message, CLOSE_CODES.INSTANCE_ID_MISMATCH, frameId);
+    return;
+  }
+  // Not waited for: with the database away, results behind it must still be taken.
+  const drains = connection.state === 'DRAINING' ? { status: 'draining' as const } : {};
+  void context.statuses.write(connection, {
+    beat: { ...beat, ...sessionsBeyond(context, connection, beat), ...drains },
+  });
+}
+
+/**
+ * Sessions that the agent reports beyond the work that this node knows of, none otherwise. Looked at here, in the order of the frames: by
+ * the time that the report is written, a dispatch that it counts may have ended.
+ */
+function sessionsBeyond(
+  { inflight }: MeshContext,
+  { agentKey }: Connection,
+  { current_sessions: reported }: HeartbeatPayload,
+): Pick<HeartbeatPayload, 'current_sessions'> {
+  if (reported === undefined) return {};
+  return { current_sessions: reported > inflight.countOf(agentKey) ? reported : 0 };
+}
+
+/** The subprotocol `service.v1` as the mesh speaks it. */
+export const AGENT_PROTOCOL: Protocol = { onText: handleText };

@@ -1,0 +1,159 @@
+import type { FrameErrorCode } from '../../contracts/errors.js';
+import type { ErrorPayload } from '../../contracts/frames.js';
+import { dispatchStates } from './connection-rows.js';
+import { errorMessage } from '../../runtime/errors.js';
+import type { Connection } from './connection.js';
+import type { MeshContext } from './context.js';
+import { type AgentFrame, errorFrame, type FrameContext, type UnfitFrame } from './frames.js';
+import type { InflightDispatch } from '../connected/inflight-dispatch.js';
+
+/** A frame that says something about a dispatch; an `error` only perhaps. */
+export type DispatchFrame = Extract<
+  AgentFrame,
+  { type: 'dispatch_ack' | 'dispatch_chunk' | 'dispatch_result' | 'error' }
+>;
+
+/** A piece of an answer, or an answer, whose content does not fit. */
+type UnfitAnswer = UnfitFrame<'dispatch_chunk' | 'dispatch_result'>;
+
+/** Between two errors of one connection that are logged, in milliseconds. */
+const ERROR_PAUSE_MS = 10_000;
+/** Of an agent's error code in the log. */
+const ERROR_CODE_CHARS = 64;
+/** Of an agent's error message in the log. */
+const ERROR_MESSAGE_CHARS = 200;
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/**
+ * Handles a frame about a dispatch. One about a dispatch that does not run here is answered with the reason.
+ * @returns what the next frame has to wait for
+ */
+export function handleDispatchFrame(
+  context: MeshContext,
+  connection: Connection,
+  frame: DispatchFrame | UnfitAnswer,
+): Promise<void> | undefined {
+  const { reply_to, traceparent } = frame;
+  if (frame.type === 'error' && reply_to === '') {
+    noteError(context, connection, frame.payload);
+    return undefined;
+  }
+  const dispatch = openDispatch(context, connection, reply_to);
+  if (!dispatch) return answerUnopened(context, connection, { reply_to, ...(traceparent && { traceparent }) });
+  if (traceparent) {
+    const { dispatch_id } = dispatch.ref;
+    context.log.debug({ dispatch_id, type: frame.type, traceparent }, 'agent names its trace');
+  }
+  if ('problem' in frame) dispatch.unfit(frame.problem);
+  else take(dispatch, frame);
+  return undefined;
+}
+
+/** The dispatch of that frame, while this connection's agent has it and its end is not yet being written. */
+export function openDispatch(
+  { inflight }: Pick<MeshContext, 'inflight'>,
+  { agentKey }: Connection,
+  frameId: string,
+): InflightDispatch | undefined {
+  const dispatch = inflight.get(frameId);
+  return dispatch?.isOpen && dispatch.agentKey === agentKey ? dispatch : undefined;
+}
+
+function take(dispatch: InflightDispatch, frame: DispatchFrame): void {
+  switch (frame.type) {
+    case 'dispatch_ack':
+      break; // does not extend the deadline
+    case 'dispatch_chunk':
+      dispatch.chunk(frame.payload);
+      break;
+    case 'dispatch_result':
+      dispatch.result(frame.payload);
+      break;
+    case 'error':
+      dispatch.agentFailed(frame.payload);
+      break;
+    default:
+      frame satisfies never;
+  }
+}
+
+/** An error of the agent's own, which it may report as often as it likes. */
+function noteError({ log }: MeshContext, connection: Connection, { code, message }: ErrorPayload): void {
+  const nowMs = performance.now();
+  if (nowMs - connection.errorNotedAtMs < ERROR_PAUSE_MS) return;
+  connection.errorNotedAtMs = nowMs;
+  const about = {
+    tenant_id: connection.tenant_id,
+    instance_id: connection.instance_id,
+    code: code.slice(0, ERROR_CODE_CHARS),
+  };
+  log.info(about, 'agent reported an error');
+  log.debug({ ...about, message: message.slice(0, ERROR_MESSAGE_CHARS) }, 'what the agent said of it');
+}
+
+/** The agent sends more frames that need a look into the database than it may; this one was not looked at. */
+export function tooMany(connection: Connection, answering: FrameContext): void {
+  answer(connection, answering, ['RATE_LIMITED', 'Too many frames of this kind. Send it again later.']);
+}
+
+/** Tells the agent why nothing of that dispatch is wanted: it has ended, or is none of the agent's. */
+async function answerUnopened(
+  context: MeshContext,
+  connection: Connection,
+  about: FrameContext & { reply_to: string },
+): Promise<void> {
+  const { inflight } = context;
+  const frameId = about.reply_to;
+  if (inflight.endedLately(frameId, connection.agentKey)) return answer(connection, about, ended('closed'));
+  if (!connection.lookups.take()) return tooMany(connection, about);
+  const [state] = await states(context, connection, [frameId]);
+  if (typeof state === 'string' && state !== 'open') inflight.noteEnded(frameId, connection.agentKey);
+  answer(connection, about, reasonOf(state));
+}
+
+/** Tells an agent that comes back with dispatches in its hands how they ended meanwhile: CANCELED, or otherwise. */
+export async function answerHeld(context: MeshContext, connection: Connection, frameIds: string[]): Promise<void> {
+  if (frameIds.length === 0) return;
+  const found = await states(context, connection, frameIds);
+  for (const [index, frameId] of frameIds.entries()) {
+    const state = found[index];
+    const canceled: Reason = ['CANCELED', 'The message was canceled.'];
+    answer(connection, { reply_to: frameId }, state === 'canceled' ? canceled : reasonOf(state));
+  }
+}
+
+function answer(connection: Connection, { reply_to, traceparent }: FrameContext, [code, message]: Reason): void {
+  connection.socket.send(errorFrame(code, message, reply_to, traceparent));
+}
+
+type Reason = [code: FrameErrorCode, message: string];
+
+/** States of dispatches, in the order asked for: undefined for none of this instance, null where the database does not tell. */
+async function states(
+  context: MeshContext,
+  connection: Connection,
+  frameIds: string[],
+): Promise<(string | null | undefined)[]> {
+  const { tenant_id, instance_id } = connection;
+  const wellFormed = frameIds.filter((frameId) => UUID.test(frameId)).map((frameId) => `dsp_${frameId}`);
+  if (wellFormed.length === 0) return frameIds.map(() => undefined);
+  try {
+    const found = await context.db.tenant(tenant_id, (tx) =>
+      dispatchStates(tx, { tenant_id, instance_id }, wellFormed),
+    );
+    return frameIds.map((frameId) => found.get(`dsp_${frameId}`));
+  } catch (error) {
+    context.log.warn({ err: errorMessage(error) }, 'dispatches could not be looked up');
+    return frameIds.map(() => null);
+  }
+}
+
+function reasonOf(state: string | null | undefined): Reason {
+  if (state === undefined) return ['UNKNOWN_DISPATCH', 'This instance has no such dispatch.'];
+  if (state === null) return ['INTERNAL', 'The dispatch could not be looked up.'];
+  return ended(state);
+}
+
+function ended(state: string): Reason {
+  return ['DISPATCH_ALREADY_TERMINAL', `The dispatch has ended: ${state}.`];
+}

@@ -1,0 +1,106 @@
+import { z } from 'zod';
+import { A2aMessage, ArtifactUpdate, StatusUpdate, Task } from '../../contracts/a2a.js';
+import { DispatchResultPayload } from '../../contracts/frames.js';
+import { jsonProblem, makeWellFormed } from '../../contracts/json-guard.js';
+import { Usage } from '../../contracts/messages.js';
+import type { Artifact } from '../../contracts/parts.js';
+import { textOf } from '../../contracts/parts.js';
+import type { DispatchOutcome } from '../../messages/dispatch/dispatches.js';
+import { fromEitherVersion } from './version-1.js';
+import { toOutcome } from '../connected/agent-result.js';
+
+/** One JSON-RPC answer of a hosted agent, or one event of its stream, in 0.3 spelling. */
+export type HostedAnswer =
+  | { kind: 'task'; task: Task; usage?: Usage }
+  | { kind: 'update'; update: StatusUpdate | ArtifactUpdate; usage?: Usage }
+  /** A message, text or any other object: the whole answer. */
+  | { kind: 'result'; payload: DispatchResultPayload }
+  /** An event of a kind that is not known here. */
+  | { kind: 'other' }
+  | { kind: 'error'; code: number; message: string }
+  | { kind: 'garbage'; problem: string };
+
+const RpcFailure = z.object({
+  error: z.object({ code: z.number(), message: z.string().default('') }),
+});
+
+/** Reads the text of one answer. Never throws. */
+export function readAnswer(text: string): HostedAnswer {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    return { kind: 'garbage', problem: 'is not JSON' };
+  }
+  const unfit = jsonProblem(json);
+  if (unfit) return { kind: 'garbage', problem: unfit };
+  const body = json as { error?: unknown; result?: unknown; status?: unknown; usage?: unknown } | null;
+  const failure = isAbsent(body?.error) ? undefined : RpcFailure.safeParse(body).data;
+  if (failure) return { kind: 'error', ...failure.error };
+  if (body === null || isAbsent(body.result)) return { kind: 'garbage', problem: 'has neither result nor error' };
+  return readResult(fromEitherVersion(body.result), body);
+}
+
+function readResult(result: unknown, body: { status?: unknown; usage?: unknown }): HostedAnswer {
+  const own = isAbsent(body.usage) ? undefined : Usage.safeParse(body.usage);
+  if (own?.error) return { kind: 'garbage', problem: problemOf(own.error, 'usage') };
+  const usage = own?.data ?? usageIn((result as { metadata?: { usage?: unknown } }).metadata?.usage);
+  const kind = (result as { kind?: unknown }).kind;
+  if (kind === 'task') return checked(Task, result, (task) => ({ kind: 'task', task, ...(usage && { usage }) }));
+  if (kind === 'status-update')
+    return checked(StatusUpdate, result, (update) => ({ kind: 'update', update, ...(usage && { usage }) }));
+  if (kind === 'artifact-update') return checked(ArtifactUpdate, result, (update) => ({ kind: 'update', update }));
+  if (kind === 'message') return checked(A2aMessage, result, (message) => finalResult(message, body.status, usage));
+  if (typeof kind === 'string') return { kind: 'other' };
+  return finalResult(result, body.status, usage);
+}
+
+/** `status` beside the result counts where it says a state; elsewhere it is some other member of the agent's own. */
+function finalResult(result: unknown, status: unknown, usage: Usage | undefined): HostedAnswer {
+  const given = typeof status === 'object' && status !== null && 'state' in status ? status : undefined;
+  return checked(DispatchResultPayload, { result, status: given, usage }, (payload) => ({ kind: 'result', payload }));
+}
+
+function checked<T>(schema: z.ZodType<T>, value: unknown, found: (value: T) => HostedAnswer): HostedAnswer {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return found(parsed.data);
+  return { kind: 'garbage', problem: problemOf(parsed.error) };
+}
+
+function problemOf({ issues: [issue] }: z.ZodError, within?: string): string {
+  const path = [...(within === undefined ? [] : [within]), ...(issue?.path ?? [])];
+  return `does not fit A2A at ${path.join('.') || 'result'}`.slice(0, 300);
+}
+
+/** Asked before a schema is: one that refuses costs 8 µs, for the error that it makes. */
+function isAbsent(value: unknown): boolean {
+  return value === undefined || value === null;
+}
+
+/** An A2A server's metadata is its own: what in it is no usage as the platform counts it is no mistake. */
+function usageIn(value: unknown): Usage | undefined {
+  return isAbsent(value) ? undefined : Usage.safeParse(value).data;
+}
+
+/** Whether an agent's task in this state needs no more waiting: ended, or waiting for somebody. */
+export function isSettled(state: Task['status']['state']): boolean {
+  return state !== 'submitted' && state !== 'working' && state !== 'unknown';
+}
+
+/** Whether an agent's task in this state waits for somebody. */
+export function isWaiting(state: Task['status']['state']): boolean {
+  return state === 'input-required' || state === 'auth-required';
+}
+
+/**
+ * The outcome of a final answer. A task that waits without saying how it wants to be answered asks for free text.
+ * @param streamed artifacts that came before it
+ */
+export function outcomeOf(payload: DispatchResultPayload, streamed: Artifact[], dispatchId: string): DispatchOutcome {
+  makeWellFormed(payload);
+  const outcome = toOutcome(payload, streamed, dispatchId);
+  if (outcome.state !== 'input-required') return outcome;
+  const prompt = outcome.status_message ? textOf(outcome.status_message.parts) : '';
+  const freeText = { kind: 'form' as const, ...(prompt !== '' && { prompt: prompt.slice(0, 16_384) }) };
+  return { ...outcome, input_request: outcome.input_request ?? freeText };
+}

@@ -1,0 +1,104 @@
+import type { A2aMessage, A2aVersion } from '../../contracts/a2a.js';
+import { messageTo1 } from '../../contracts/a2a-1-results.js';
+import type { Part } from '../../contracts/parts.js';
+import type { OpenDispatch } from '../../messages/dispatch/dispatches.js';
+import type { Resolution } from '../../messages/read/rows.js';
+
+type Card = Record<string, unknown>;
+
+interface CardInterface {
+  protocolVersion?: unknown;
+  protocolBinding?: unknown;
+}
+
+/** 1.0 where the card names it for JSON-RPC and no 0.3 beside it; 0.3 is understood by agents of both. */
+export function versionOf(card: Card): A2aVersion {
+  const interfaces: (CardInterface | null)[] = Array.isArray(card.supportedInterfaces) ? card.supportedInterfaces : [];
+  const spoken = interfaces.filter((one) => (one?.protocolBinding ?? 'JSONRPC') === 'JSONRPC');
+  const named = [card.protocolVersion, ...spoken.map((one) => one?.protocolVersion)];
+  const versions = named.filter((version) => typeof version === 'string');
+  const speaks = (major: string): boolean =>
+    versions.some((version) => version === major || version.startsWith(`${major}.`));
+  return speaks('1') && !speaks('0') ? '1.0' : '0.3';
+}
+
+/** Whether the card says that the agent answers `message/stream`. */
+export function canStream(card: Card): boolean {
+  return (card.capabilities as { streaming?: unknown } | null | undefined)?.streaming === true;
+}
+
+/** A human's answer as an A2A server reads it: the fields of a form, or the word; then whatever else was said. */
+function answerParts({ resolution, data, comment }: Resolution): Part[] {
+  const fields = Object.keys(data ?? {});
+  const onlyText = fields.length === 1 && typeof data?.text === 'string' ? data.text : undefined;
+  const filled: Part[] = data && fields.length > 0 ? [{ kind: 'data', data }] : [];
+  const text = (value: string): Part => ({ kind: 'text', text: value });
+  const isForm = resolution === 'submitted' && filled.length > 0;
+  const answer = isForm ? (onlyText === undefined ? filled : [text(onlyText)]) : [text(resolution), ...filled];
+  return comment ? [...answer, text(comment)] : answer;
+}
+
+/**
+ * The message as this agent gets it. Where its own task asked something, the message goes on with that task and its parts
+ * are the human's answer: the agent has the question's message already.
+ */
+function messageFor(open: OpenDispatch): A2aMessage {
+  const { taskId: _ours, contextId: _session, ...message } = open.payload.params.message;
+  const contextId = open.remote_context_id || open.session_id;
+  const resolution = open.payload.params.metadata?.resolution as Resolution | undefined;
+  if (open.remote_task_id === null) return { ...message, contextId };
+  const answered = resolution && {
+    messageId: `${message.messageId}:${resolution.request_id}`,
+    parts: answerParts(resolution),
+  };
+  return { ...message, ...answered, contextId, taskId: open.remote_task_id };
+}
+
+const METHODS = {
+  '0.3': { send: 'message/send', stream: 'message/stream', get: 'tasks/get', cancel: 'tasks/cancel' },
+  '1.0': { send: 'SendMessage', stream: 'SendStreamingMessage', get: 'GetTask', cancel: 'CancelTask' },
+} as const;
+
+/** The body of the dispatch's POST: JSON-RPC that any A2A server understands, and the dispatch's own members beside it. */
+export function dispatchBody(open: OpenDispatch): Record<string, unknown> {
+  const version = versionOf(open.agent_card);
+  const stream = canStream(open.agent_card);
+  const message = messageFor(open);
+  const blocking = version === '0.3' ? { blocking: true } : { returnImmediately: false };
+  const configuration = { ...open.payload.params.configuration, ...(!stream && blocking) };
+  return {
+    ...open.payload,
+    method: METHODS[version][stream ? 'stream' : 'send'],
+    params: {
+      ...open.payload.params,
+      message: version === '0.3' ? message : messageTo1(message),
+      ...(Object.keys(configuration).length > 0 && { configuration }),
+    },
+  };
+}
+
+/** The body of a request about the agent's own task; its history is not wanted. */
+export function taskBody(open: OpenDispatch, method: 'get' | 'cancel', taskId: string): Record<string, unknown> {
+  return {
+    jsonrpc: '2.0',
+    id: `${open.payload.id}:${method}`,
+    method: METHODS[versionOf(open.agent_card)][method],
+    params: { id: taskId, ...(method === 'get' && { historyLength: 0 }) },
+  };
+}
+
+/** Header values that HTTP allows; anything else is left out rather than making the request impossible. */
+const HEADER_VALUE = /^[\x20-\x7e]+$/;
+
+/** Headers of every request to a hosted agent. */
+export function hostedHeaders(open: OpenDispatch, token: string): Record<string, string> {
+  const { traceparent, baggage } = open.payload.session_context.propagation_headers;
+  return {
+    authorization: `Bearer ${token}`,
+    'content-type': 'application/json',
+    accept: 'application/json, text/event-stream',
+    traceparent,
+    ...(baggage !== undefined && HEADER_VALUE.test(baggage) && { baggage }),
+    ...(versionOf(open.agent_card) === '1.0' && { 'a2a-version': '1.0' }),
+  };
+}

@@ -1,0 +1,140 @@
+import type { A2aMessage } from '../../contracts/a2a.js';
+import { type Part, textOf } from '../../contracts/parts.js';
+import { ToolResult } from '../../contracts/tools.js';
+import type { Db } from '../../db/pool.js';
+import { findHosted } from '../../tools/tool-targets.js';
+import type { DispatchOutcome, OpenDispatch } from '../../messages/dispatch/dispatches.js';
+import { errorMessage } from '../../runtime/errors.js';
+import { uuidOf } from '../../runtime/ids.js';
+import type { Logger } from '../../runtime/logger.js';
+import type { Outbound } from '../../http/outbound.js';
+import type { TokenIssuer } from '../../auth/tokens.js';
+import { HostedCall } from './call.js';
+import type { Conclusion } from './conclusion.js';
+import { exchange, POLL_PACE } from './exchange.js';
+import { HostedProgress } from './progress.js';
+import { type Deliver, namedAt, type PlacedCall } from '../../tools/tool-link.js';
+import { type Outcome, refusal, sized, unsent } from '../../tools/tool-result.js';
+
+/** What carries tool calls to hosted agents. */
+export interface HostedToolsOptions {
+  db: Db;
+  log: Logger;
+  /** This node, which the ids that agents see name: their own calls on behalf of a call find back to it. */
+  nodeId: string;
+  outbound: Pick<Outbound, 'request' | 'stream'>;
+  tokens: Pick<TokenIssuer, 'issueDispatchToken'>;
+}
+
+/**
+ * Brings tool calls to hosted agents in the form that every A2A server understands: a message with one data part
+ * `{tool, arguments}` and the call in its metadata (`tool_call`); `dispatch_id` beside `jsonrpc` is the call's id. A data part of the
+ * answer is the result, else its text.
+ */
+export function createHostedTools(options: HostedToolsOptions): Deliver {
+  const { db, outbound, tokens, nodeId } = options;
+  return async (placed, signal) => {
+    const { tenant_id, target } = placed;
+    const agent = await db.tenant(tenant_id, (tx) => findHosted(tx, tenant_id, target.instance_id));
+    if (!agent) return unsent('TARGET_UNAVAILABLE', 'The agent is not registered any more.');
+    const call = new HostedCall(asDispatch(placed, agent, namedAt(placed.call_id, nodeId)), outbound, tokens);
+    const token = await call.token();
+    if (signal.aborted) return unsent('CANCELED', 'The call was withdrawn.');
+    return ask(call, uuidOf(placed.call_id), token, signal, options.log);
+  };
+}
+
+async function ask(call: HostedCall, uuid: string, token: string, signal: AbortSignal, log: Logger): Promise<Outcome> {
+  const progress = new HostedProgress(uuid, () => undefined);
+  try {
+    return outcomeOf(await exchange(token, { call, progress, signal, pace: POLL_PACE }));
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    void sayCanceled(call, progress.taskId, log);
+    return { sent: true, result: refusal('CANCELED', 'The call was withdrawn.') };
+  }
+}
+
+/** Best effort: the agent's answer is not taken any more, whether it hears of that or not. */
+async function sayCanceled(call: HostedCall, taskId: string | undefined, log: Logger): Promise<void> {
+  if (taskId === undefined) return;
+  try {
+    await call.ask('cancel', taskId);
+  } catch (error) {
+    const { instance_id, dispatch_id } = call.open;
+    log.info({ err: errorMessage(error), instance_id, call_id: dispatch_id }, 'hosted agent not told to cancel a call');
+  }
+}
+
+function outcomeOf(conclusion: Conclusion): Outcome {
+  if (conclusion.kind === 'not_sent') return unsent('TARGET_UNAVAILABLE', 'The agent could not be reached.');
+  if (conclusion.kind === 'failed') return { sent: true, result: refusal(conclusion.code, conclusion.message) };
+  return { sent: true, result: sized(resultOf(conclusion.outcome)) };
+}
+
+/** The result in an A2A answer: what its one data part says (a ToolResult counts as it is), else its text, else its parts. */
+function resultOf({ state, error, artifacts, status_message }: DispatchOutcome): ToolResult {
+  if (state === 'failed') return refusal('HANDLER_ERROR', error?.message ?? 'The agent reported a failure.');
+  if (state === 'input-required')
+    return refusal('HANDLER_ERROR', 'The agent asks for input, which a tool call cannot give.');
+  const produced = artifacts.flatMap((artifact) => artifact.parts);
+  const parts: Part[] = produced.length > 0 ? produced : (status_message?.parts ?? []);
+  const data = parts.flatMap((part) => (part.kind === 'data' ? [part.data] : []));
+  const [first] = data;
+  if (data.length === 1) return ToolResult.safeParse(first).data ?? { ok: true, result: first };
+  if (data.length === 0 && parts.every((part) => part.kind === 'text')) return { ok: true, result: textOf(parts) };
+  return { ok: true, result: { parts } };
+}
+
+function asDispatch(
+  placed: PlacedCall,
+  agent: { public_url: string; agent_card: Record<string, unknown> },
+  dispatch_id: string,
+): OpenDispatch {
+  const { call_id, tenant_id, target, tool, arguments: given, caller, deadline_ms, idempotency_key } = placed;
+  const session_id = placed.session_id ?? call_id;
+  const tool_call = { tool, dispatch_id, caller, deadline_ms, idempotency_key };
+  const message: A2aMessage = {
+    kind: 'message',
+    messageId: call_id,
+    role: 'user',
+    parts: [{ kind: 'data', data: { tool, arguments: given } }],
+    metadata: { tool_call },
+  };
+  return {
+    tenant_id,
+    message_id: call_id,
+    dispatch_id,
+    session_id,
+    instance_id: target.instance_id,
+    agent_type: target.agent_type,
+    deployment_mode: 'hosted',
+    public_url: agent.public_url,
+    agent_card: agent.agent_card,
+    epoch: 0,
+    attempt: 1,
+    mesh_id: null,
+    sent_at: null,
+    deadline_at: null,
+    remote_task_id: null,
+    remote_context_id: null,
+    produced: { artifacts: [], usage: null },
+    payload: {
+      jsonrpc: '2.0',
+      id: uuidOf(call_id),
+      method: 'message/send',
+      params: { message, metadata: { tool_call } },
+      dispatch_id,
+      deadline_ms,
+      attempt: 1,
+      idempotency_key,
+      session_context: {
+        session_id,
+        tenant_id,
+        message_id: call_id,
+        client_message_id: idempotency_key,
+        propagation_headers: { traceparent: placed.traceparent },
+      },
+    },
+  };
+}

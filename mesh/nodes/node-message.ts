@@ -1,0 +1,33 @@
+import { z } from 'zod';
+import { ToolResult } from '../../contracts/tools.js';
+import { DeregisteredAgent, ForwardedCall, PlacedCall } from '../../tools/tool-link.js';
+
+/** What is sent again until the other node acknowledges it. */
+const ACKNOWLEDGED = ['call', 'forward', 'withdraw', 'outcome'] as const;
+
+/** What goes from node to node. `from` is where the acknowledgement and the result belong. */
+const Letter = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('call'), from: z.string(), call_id: z.string(), call: PlacedCall }),
+  z.object({ kind: z.literal('forward'), from: z.string(), call_id: z.string(), call: ForwardedCall }),
+  z.object({ kind: z.literal('withdraw'), from: z.string(), call_id: z.string() }),
+  z.object({
+    kind: z.literal('outcome'),
+    from: z.string(),
+    call_id: z.string(),
+    sent: z.boolean(),
+    result: ToolResult,
+  }),
+  z.object({ kind: z.literal('acknowledged'), of: z.enum(ACKNOWLEDGED), call_id: z.string() }),
+  z.object({ kind: z.literal('deregistered'), agent: DeregisteredAgent }),
+]);
+export type Letter = z.infer<typeof Letter>;
+export type AcknowledgedLetter = Extract<Letter, { kind: (typeof ACKNOWLEDGED)[number] }>;
+
+/** Reads a letter; undefined for what is none. */
+export function readLetter(text: string): Letter | undefined {
+  try {
+    return Letter.safeParse(JSON.parse(text)).data;
+  } catch {
+    return undefined;
+  }
+}

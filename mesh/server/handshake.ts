@@ -1,0 +1,117 @@
+import type { IncomingMessage } from 'node:http';
+import type { Caller } from '../../contracts/auth.js';
+import { SUBPROTOCOL } from '../../contracts/frames.js';
+import { isOwnType, mayActFor } from '../../contracts/permissions.js';
+import { InstanceId } from '../../contracts/primitives.js';
+import type { InstanceLookup } from '../connection/connection-rows.js';
+import type { Authenticator } from '../../auth/authenticator.js';
+import { PlatformError } from '../../runtime/errors.js';
+import type { Upgraded } from '../connection/connection.js';
+
+export const CONNECT_PATH = '/agents/connect';
+
+/** What the handshake asks. */
+export interface HandshakeDeps {
+  authenticator: Authenticator;
+  findInstance(tenantId: string, instanceId: string): Promise<InstanceLookup>;
+  /** Whether an agent may not connect, because the node shuts down and holds nothing of it. */
+  isClosedTo(agent: { tenant_id: string; instance_id: string }): boolean;
+}
+
+const WEBSOCKET_KEY = /^[A-Za-z0-9+/]{22}==$/;
+
+/**
+ * Checks an upgrade request, in the order that decisions.md (WebSocket) gives; that it came over TLS was checked before.
+ * @throws PlatformError with the status and code of the refusal
+ */
+export async function checkHandshake(request: IncomingMessage, deps: HandshakeDeps): Promise<Upgraded> {
+  const [path, query] = (request.url ?? '').split('?', 2);
+  if (path !== CONNECT_PATH) throw new PlatformError('NOT_FOUND', 'There is nothing here.');
+  requireWebSocket(request);
+  const instanceId = new URLSearchParams(query).get('instance_id') ?? '';
+  if (instanceId === '') throw new PlatformError('MISSING_INSTANCE_ID', 'The query parameter instance_id is missing.');
+  if (!offers(request, SUBPROTOCOL)) {
+    throw new PlatformError('UNSUPPORTED_SUBPROTOCOL', `Offer the subprotocol ${SUBPROTOCOL}.`);
+  }
+  const token = bearerToken(request);
+  const caller = await authenticate(deps.authenticator, token);
+  const agentType = await requireInstance(deps, caller, instanceId);
+  requireMayServe(caller, agentType);
+  if (deps.isClosedTo({ tenant_id: caller.tenant_id, instance_id: instanceId }))
+    throw new PlatformError('SERVICE_UNAVAILABLE', 'The node is shutting down. Connect again.');
+  return {
+    tenant_id: caller.tenant_id,
+    instance_id: instanceId,
+    agent_type: agentType,
+    credential_id: caller.credential_id,
+    token,
+    token_exp: caller.exp,
+  };
+}
+
+function requireWebSocket(request: IncomingMessage): void {
+  const { headers } = request;
+  if (request.method !== 'GET' || headers.upgrade?.toLowerCase() !== 'websocket') throw needsUpgrade();
+  if (headers['sec-websocket-version'] !== '13' || !WEBSOCKET_KEY.test(headers['sec-websocket-key'] ?? '')) {
+    throw new PlatformError('BAD_REQUEST', 'The WebSocket handshake is malformed.', {
+      headers: { 'sec-websocket-version': '13' },
+    });
+  }
+}
+
+/** The answer to a request that should have been a WebSocket over TLS. */
+export function needsUpgrade(): PlatformError {
+  const message = 'Connect with a WebSocket over TLS (wss).';
+  return new PlatformError('UPGRADE_REQUIRED', message, { headers: { upgrade: 'TLS/1.2, websocket' } });
+}
+
+function offers(request: IncomingMessage, subprotocol: string): boolean {
+  const offered = request.headers['sec-websocket-protocol'] ?? '';
+  return offered.split(',').some((name) => name.trim() === subprotocol);
+}
+
+function bearerToken(request: IncomingMessage): string {
+  const [, token] = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '') ?? [];
+  if (token === undefined) throw unauthorized();
+  return token;
+}
+
+function unauthorized(): PlatformError {
+  const message = 'The bearer token is missing, invalid or expired.';
+  return new PlatformError('UNAUTHORIZED', message, { headers: { 'www-authenticate': 'Bearer' } });
+}
+
+async function authenticate(authenticator: Authenticator, token: string) {
+  try {
+    return await authenticator.authenticate(token);
+  } catch (error) {
+    throw error instanceof PlatformError && error.code === 'unauthorized' ? unauthorized() : error;
+  }
+}
+
+/** Whoever may register the instance may connect as it: the token is the same (specification section 4). */
+function requireMayServe(caller: Caller, agentType: string): void {
+  if (mayActFor(caller, agentType, 'full')) return;
+  throw new PlatformError('forbidden', `Connecting needs the scope full, or a token of the agent type ${agentType}.`);
+}
+
+/** @returns the agent's type */
+async function requireInstance(deps: HandshakeDeps, caller: Caller, instanceId: string): Promise<string> {
+  const wellFormed = InstanceId.safeParse(instanceId).success;
+  const instance: InstanceLookup = wellFormed
+    ? await deps.findInstance(caller.tenant_id, instanceId)
+    : { found: false, elsewhere: false };
+  if (!instance.found && instance.elsewhere) {
+    throw new PlatformError('TENANT_MISMATCH', 'The instance belongs to another tenant than the token.');
+  }
+  if (!instance.found || !isOwnType(caller, instance.agent_type))
+    throw new PlatformError('INSTANCE_NOT_FOUND', 'Register the instance before it connects.');
+  if (instance.unwanted) throw new PlatformError('DEREGISTERED', 'The instance was deregistered.');
+  if (instance.deployment_mode !== 'connected') {
+    throw new PlatformError('DEPLOYMENT_MODE_MISMATCH', `The instance is registered as ${instance.deployment_mode}.`);
+  }
+  if (!instance.may_join) {
+    throw new PlatformError('forbidden', `Agents of the type ${instance.agent_type} may not join this tenant.`);
+  }
+  return instance.agent_type;
+}

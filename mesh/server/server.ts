@@ -1,0 +1,245 @@
+import { setMaxListeners } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { type WebSocket, WebSocketServer } from 'ws';
+import { SUBPROTOCOL } from '../../contracts/frames.js';
+import { LIMITS } from '../../contracts/limits.js';
+import { findInstance, type InstanceLookup } from '../connection/connection-rows.js';
+import type { Db } from '../../db/pool.js';
+import type { ChunkBus } from '../../messages/stream/bus.js';
+import type { Dispatches } from '../../messages/dispatch/dispatches.js';
+import type { Authenticator } from '../../auth/authenticator.js';
+import type { Config } from '../../runtime/config.js';
+import { PlatformError } from '../../runtime/errors.js';
+import type { Logger } from '../../runtime/logger.js';
+import { AGENT_PROTOCOL } from '../connection/agent-frames.js';
+import { buildContext } from './build-context.js';
+import { createConnectedDispatcher } from '../connected/connected.js';
+import { Connection } from '../connection/connection.js';
+import type { MeshContext } from '../connection/context.js';
+import type { Dispatcher } from '../dispatcher.js';
+import { Front } from './front.js';
+import { CONNECT_PATH, checkHandshake, needsUpgrade } from './handshake.js';
+import { SHUTTING_DOWN } from '../connection/hello.js';
+import { refuseUpgrade, respondWithError } from './http-answer.js';
+import { Loop } from '../../runtime/loop.js';
+import { MeshNode } from '../nodes/node.js';
+import { Reconciler } from '../nodes/reconciler.js';
+import { agentKeyOf } from '../connection/registry.js';
+import type { Reservations } from '../reservations.js';
+import { withinMs } from '../../runtime/time-limit.js';
+import type { MeshTimings } from '../connection/timings.js';
+import type { ToolCalls } from '../../tools/tool-calls.js';
+import type { DeregisteredAgent } from '../../tools/tool-link.js';
+import { Turnstile } from '../../runtime/semaphore.js';
+
+/** Paths of the HTTP face that answer on the mesh address too (decisions.md, Running it). */
+const SHARED_PATHS = new Set(['/send', '/sessions/interrupt', '/.well-known/agent-card.json']);
+/** What is still being written when the grace is over gets this long, in milliseconds. */
+const LAST_WRITES_MS = 5_000;
+/** Instances that handshakes look up at once: fewer than the platform role has database connections, as the node's own renewal needs one. */
+const LOOKUPS_AT_ONCE = 3;
+/** Handshakes that wait for that; more are sent away. */
+const HANDSHAKES_WAITING_MAX = 10_000;
+
+export interface MeshServerOptions {
+  config: Pick<Config, 'FLEET_HOST' | 'FLEET_MESH_PORT' | 'RESUME_WINDOW_MS' | 'TRUST_PROXY_CIDRS'>;
+  db: Db;
+  log: Logger;
+  bus: ChunkBus;
+  dispatches: Dispatches;
+  authenticator: Authenticator;
+  /** Certificate and key in PEM; undefined behind a proxy that ends TLS. */
+  tls: { cert: string | Buffer; key: string | Buffer } | undefined;
+  /** New at every boot. */
+  meshId: string;
+  /** Answers the paths of the HTTP face that are served here too. */
+  handler?: (request: IncomingMessage, response: ServerResponse) => void;
+  /** The tool calls of this process; its link goes by the same `meshId`. */
+  tools: ToolCalls;
+  /** Dispatches that this process is committing; shared with the dispatcher of hosted agents. */
+  reservations?: Reservations;
+  timings?: Partial<MeshTimings>;
+}
+
+export interface MeshStats {
+  ready: number;
+  draining: number;
+  suspended: number;
+  inflight: number;
+}
+
+/** A mesh node: the port that connected agents come to, and the dispatcher that reaches them. */
+export interface MeshServer {
+  /** Registers the node and listens. */
+  listen(): Promise<{ port: number }>;
+  /**
+   * Ends in order: no new agents and dispatches, `close_request` to all, and what is in flight after `graceMs` fails with
+   * AGENT_DISCONNECTED. Resolves when every agent is gone.
+   */
+  drain(graceMs: number): Promise<void>;
+  /** Drains without grace what is still there, closes the port and takes the node out. */
+  close(): Promise<void>;
+  dispatcher: Dispatcher;
+  /** Ends the connection that the agent had when it was deregistered, if it is here. */
+  closeDeregistered(agent: DeregisteredAgent): void;
+  stats(): MeshStats;
+  /** Whether it takes no new work any more. */
+  readonly isDraining: boolean;
+}
+
+/** Makes a mesh node. Nothing happens before `listen`. */
+export function createMeshServer(options: MeshServerOptions): MeshServer {
+  return new Mesh(options);
+}
+
+class Mesh implements MeshServer {
+  readonly dispatcher: Dispatcher;
+  readonly #options: MeshServerOptions;
+  readonly #context: MeshContext;
+  readonly #sockets: WebSocketServer;
+  readonly #front: Front;
+  readonly #node: MeshNode;
+  readonly #reconcile: Loop;
+  readonly #closing = new AbortController();
+  readonly #lookups = new Turnstile(LOOKUPS_AT_ONCE);
+  /** When agents have to be done, on `performance.now()`; null until the node shuts down. */
+  #drainEndsAtMs: number | null = null;
+  #idle: () => void = () => undefined;
+
+  constructor(options: MeshServerOptions) {
+    this.#options = options;
+    const { db, log, config, meshId } = options;
+    setMaxListeners(0, this.#closing.signal); // every write that waits for the database listens
+    const context = buildContext(options, {
+      closing: this.#closing.signal,
+      drainLeftMs: () => this.#drainLeftMs,
+      onIdle: () => this.#idle(),
+    });
+    const { timings, registry } = context;
+    this.#context = context;
+    this.dispatcher = createConnectedDispatcher(context);
+    this.#node = new MeshNode({ db, log, meshId, registry, timings });
+    const reconciler = new Reconciler(context, options.authenticator);
+    this.#reconcile = new Loop({
+      name: 'reconcile',
+      intervalMs: timings.reconcileMs,
+      work: () => reconciler.turn(),
+      log,
+    });
+    this.#sockets = createSockets(timings);
+    this.#front = new Front({
+      tls: options.tls,
+      trustProxyCidrs: config.TRUST_PROXY_CIDRS,
+      onRequest: (request, response) => this.#answer(request, response),
+      onUpgrade: (request, socket, head) => void this.#upgrade(request, socket, head),
+    });
+  }
+
+  get isDraining(): boolean {
+    return this.#drainEndsAtMs !== null;
+  }
+
+  get #drainLeftMs(): number | null {
+    return this.#drainEndsAtMs === null ? null : Math.max(0, this.#drainEndsAtMs - performance.now());
+  }
+
+  async listen(): Promise<{ port: number }> {
+    const { config, log, meshId } = this.#options;
+    await this.#node.start();
+    this.#reconcile.start();
+    const port = await this.#front.listen(config.FLEET_HOST, config.FLEET_MESH_PORT);
+    log.info({ mesh_id: meshId, port }, 'mesh listens');
+    return { port };
+  }
+
+  async drain(graceMs: number): Promise<void> {
+    this.#drainEndsAtMs = performance.now() + graceMs;
+    const { registry, inflight, statuses } = this.#context;
+    for (const connection of registry.all()) {
+      // One whose socket broke may come back for what it was doing.
+      const waits = graceMs > 0 && inflight.countOf(connection.agentKey) > 0;
+      if (connection.state !== 'SUSPENDED') connection.requestClose(graceMs, SHUTTING_DOWN);
+      else if (!waits) connection.happen('window_over');
+    }
+    const idle = new Promise<void>((resolve) => {
+      this.#idle = () => inflight.size + this.#options.tools.hands.size === 0 && resolve();
+      this.#idle();
+    });
+    const graceOver = setTimeout(() => this.#giveUpSuspended(), graceMs);
+    await withinMs(idle, graceMs + LAST_WRITES_MS);
+    clearTimeout(graceOver);
+    await withinMs(statuses.retry(), LAST_WRITES_MS);
+  }
+
+  #giveUpSuspended(): void {
+    for (const connection of this.#context.registry.all())
+      if (connection.state === 'SUSPENDED') connection.happen('window_over');
+  }
+
+  async close(): Promise<void> {
+    await this.drain(0);
+    await this.#reconcile.stop();
+    for (const socket of this.#sockets.clients) socket.terminate();
+    await this.#front.close();
+    await withinMs(this.#context.statuses.retry(), LAST_WRITES_MS);
+    this.#closing.abort(new Error('the mesh is closed'));
+    await this.#node.stop();
+  }
+
+  closeDeregistered(agent: DeregisteredAgent): void {
+    const connection = this.#context.registry.get(agentKeyOf(agent));
+    if (connection && connection.epoch <= agent.epoch) connection.deregistered();
+  }
+
+  stats(): MeshStats {
+    const states = this.#context.registry.all().map((connection) => connection.state);
+    const count = (wanted: string) => states.filter((state) => state === wanted).length;
+    const inflight = this.#context.inflight.size;
+    return { ready: count('READY'), draining: count('DRAINING'), suspended: count('SUSPENDED'), inflight };
+  }
+
+  #answer(request: IncomingMessage, response: ServerResponse): void {
+    const path = request.url?.split('?', 1)[0] ?? '';
+    if (this.#options.handler && SHARED_PATHS.has(path)) this.#options.handler(request, response);
+    else if (path === CONNECT_PATH) respondWithError(request, response, needsUpgrade());
+    else respondWithError(request, response, new PlatformError('NOT_FOUND', 'There is nothing here.'));
+  }
+
+  async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    const { log, authenticator } = this.#options;
+    socket.on('error', () => socket.destroy());
+    try {
+      const upgraded = await checkHandshake(request, {
+        authenticator,
+        findInstance: (tenantId, instanceId) => this.#findInstance(tenantId, instanceId),
+        isClosedTo: (agent) => this.isDraining && this.#context.inflight.countOf(agentKeyOf(agent)) === 0,
+      });
+      if (socket.destroyed) return;
+      this.#sockets.handleUpgrade(request, socket, head, (ws: WebSocket) => {
+        new Connection(ws, socket, upgraded, this.#context, AGENT_PROTOCOL);
+      });
+    } catch (error) {
+      if (!(error instanceof PlatformError)) log.error({ err: error }, 'handshake failed');
+      refuseUpgrade(request, socket, error);
+    }
+  }
+
+  async #findInstance(tenantId: string, instanceId: string): Promise<InstanceLookup> {
+    if (this.#lookups.waiting >= HANDSHAKES_WAITING_MAX) {
+      const headers = { 'retry-after': '5' };
+      throw new PlatformError('SERVICE_UNAVAILABLE', 'Too many agents connect at once. Connect again.', { headers });
+    }
+    return this.#lookups.run(() => this.#options.db.system((tx) => findInstance(tx, tenantId, instanceId)));
+  }
+}
+
+function createSockets(timings: MeshTimings): WebSocketServer {
+  const bounds = { maxPayload: LIMITS.frameBytes, maxFragments: 1_024, closeTimeout: timings.closeTimeoutMs };
+  return new WebSocketServer({
+    ...bounds,
+    noServer: true,
+    perMessageDeflate: false,
+    handleProtocols: () => SUBPROTOCOL,
+  });
+}

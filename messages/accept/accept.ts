@@ -1,0 +1,134 @@
+import type { MessageSendParams } from '../../contracts/a2a.js';
+import type { Caller } from '../../contracts/auth.js';
+import { PlatformError } from '../../runtime/errors.js';
+import { type AcceptRow, acceptInOne, type CountTo, type NewMessage } from './accept-transaction.js';
+import type { MessageCore } from '../core.js';
+import { type AcceptContext, draftOf } from './draft.js';
+import { logEnd } from '../dispatch/end-log.js';
+import type { InFlightBound } from './in-flight-limit.js';
+import { RpcError } from '../rpc-error.js';
+import type { LiveMessage, ShortWay } from '../dispatch/fast-path.js';
+import { targetRequiredText, targetUnknownText } from './targets.js';
+import type { WaitingBound } from './waiting-limit.js';
+
+/** A message that is on the record. `duplicate`: it was already, and nothing was written. */
+export interface Accepted {
+  message_id: string;
+  session_id: string;
+  duplicate: boolean;
+  /** It failed as it was accepted: what it is for is not registered. */
+  ended: boolean;
+  /** It goes the short way, in this process. */
+  live: LiveMessage | null;
+}
+
+/** What messages are put on the record with. */
+export interface Acceptance {
+  core: MessageCore;
+  /** Null where there is none in this process. */
+  shortWay: ShortWay | null;
+  /** Of the tenants' messages in flight, as this process knows them. */
+  inFlight: InFlightBound;
+  /** Of those that wait for input. */
+  waiting: WaitingBound;
+}
+
+/** @throws what the caller is told instead of a task */
+async function refuse({ core, inFlight, waiting }: Acceptance, draft: NewMessage, verdict: AcceptRow['verdict']) {
+  switch (verdict) {
+    case 'mismatch':
+      throw new RpcError(
+        'INVALID_PARAMS',
+        'This messageId was already sent with other content.',
+        'IDEMPOTENCY_MISMATCH',
+      );
+    case 'no_session':
+      throw new RpcError('INVALID_PARAMS', 'There is no session of that contextId.', 'NOT_FOUND');
+    case 'session_closed':
+      throw new RpcError('UNSUPPORTED_OPERATION', 'The session has ended.', 'SESSION_CLOSED');
+    case 'target_required':
+      throw new RpcError('INVALID_PARAMS', await targetRequiredText(core.db, draft.tenant_id), 'TARGET_REQUIRED');
+    case 'full':
+      throw new PlatformError(
+        'RATE_LIMITED',
+        `The tenant has ${inFlight.most} messages in flight, which is its bound. Try again.`,
+        { headers: { 'Retry-After': '1' } },
+      );
+    case 'full_waiting':
+      throw new PlatformError(
+        'RATE_LIMITED',
+        `The tenant has ${waiting.most} messages that wait for input, which is its bound. Answer or cancel some (/messages/pending).`,
+        { headers: { 'Retry-After': String(waiting.retryAfterSeconds) } },
+      );
+    case 'target_unknown': // The message is put on the record as failed; see `placeOnRecord`.
+    case 'unavailable':
+    case 'repeat':
+    case 'accepted':
+    case 'dispatched':
+      return;
+    default:
+      verdict satisfies never;
+  }
+}
+
+/** A message for nobody that is registered has ended with T1. */
+function logUnavailable(
+  { log }: MessageCore,
+  draft: NewMessage,
+  ids: { message_id: string; session_id: string },
+): void {
+  const { tenant_id, want_agent_type: agent_type, want_instance_id: instance_id } = draft;
+  const code = 'TARGET_UNAVAILABLE';
+  logEnd(log, { ...ids, tenant_id, dispatch_id: null, agent_type, instance_id, state: 'failed', code });
+}
+
+/** T1, with the dispatch where this process may send it. A message for nobody that is registered is written as failed, with the reason. */
+async function placeOnRecord(
+  { core, shortWay }: Acceptance,
+  draft: NewMessage,
+  countTo: CountTo,
+): Promise<{ row: AcceptRow; live: LiveMessage | null }> {
+  const sent = (await shortWay?.send(draft, countTo)) ?? {
+    row: await acceptInOne(core.db, draft, countTo, null),
+    live: null,
+  };
+  if (sent.row.verdict !== 'target_unknown') return sent;
+  const text = await targetUnknownText(core.db, draft, sent.row.its_type || null);
+  const { in_flight, waiting } = sent.row;
+  const row = await acceptInOne(core.db, draft, { in_flight: 0, waiting: 0, too_many_wait: false }, null, text);
+  return { row: { ...row, in_flight, waiting }, live: null };
+}
+
+/**
+ * Puts a message on the record: row, session where none is named, and events in one transaction. Then it goes the short way where it
+ * can, else its workflow is woken. The workflow of a session that was opened here starts later, by the sweeper: it has nothing to do
+ * before the session idles. A repeat of the same messageId from the same credential in the same context gives the same message.
+ * @throws RpcError INVALID_PARAMS (IDEMPOTENCY_MISMATCH, NOT_FOUND, TARGET_REQUIRED), UNSUPPORTED_OPERATION (SESSION_CLOSED)
+ * @throws PlatformError RATE_LIMITED beyond the tenant's bounds of messages in flight and of those that wait for input
+ */
+export async function acceptMessage(
+  acceptance: Acceptance,
+  caller: Caller,
+  params: MessageSendParams,
+  context: AcceptContext,
+): Promise<Accepted> {
+  const { core, inFlight, waiting } = acceptance;
+  const draft = draftOf(caller, params, context);
+  const counting = inFlight.begin(draft.tenant_id);
+  const countingWaiting = waiting.begin(draft.tenant_id);
+  let row: AcceptRow | null = null;
+  try {
+    const countTo = { in_flight: counting.most, waiting: countingWaiting.most, too_many_wait: countingWaiting.full };
+    const placed = await placeOnRecord(acceptance, draft, countTo);
+    row = placed.row;
+    await refuse(acceptance, draft, row.verdict);
+    const ids = { message_id: row.its_message, session_id: row.its_session };
+    if (row.verdict === 'accepted') core.waker.message({ tenant_id: draft.tenant_id, ...ids }, { fresh: true });
+    const { verdict } = row;
+    if (verdict === 'unavailable') logUnavailable(core, draft, ids);
+    return { ...ids, duplicate: verdict === 'repeat', ended: verdict === 'unavailable', live: placed.live };
+  } finally {
+    counting.done(row?.in_flight ?? null);
+    countingWaiting.done(row?.waiting ?? null);
+  }
+}

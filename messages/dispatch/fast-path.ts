@@ -1,0 +1,145 @@
+import { errorMessage } from '../../runtime/errors.js';
+import { newId } from '../../runtime/ids.js';
+import { type AcceptRow, acceptInOne, type CountTo, type NewMessage } from '../accept/accept-transaction.js';
+import type { MessageCore } from '../core.js';
+import { openDispatchFrom } from './dispatch-payload.js';
+import type { Dispatches } from './dispatches.js';
+import { writtenRow } from '../accept/draft.js';
+import { HandOver } from './hand-over.js';
+import { LEASE_MS, Stopwatch } from './lease.js';
+import type { LocalEnd, LocalMesh, Reservation } from './local-mesh.js';
+import type { DispatchRow, MessageRow } from '../read/rows.js';
+import type { MessageEnd } from './transactions.js';
+
+/** Messages that one process carries the short way at once; further ones go the long way. */
+const FLIGHTS_MAX = 2_000;
+
+/** A message that goes the short way in this process. */
+export interface LiveMessage {
+  /** Its row as T1 wrote it. */
+  row: MessageRow;
+  /** What T2 changed in it; null when something else did, which the row in the database tells. Never rejects. */
+  ended: Promise<MessageEnd | null>;
+}
+
+export interface ShortWayOptions {
+  core: MessageCore;
+  dispatches: Dispatches;
+  mesh: LocalMesh;
+  /** Starts or wakes the workflow of a message; resolves when Temporal has acknowledged it. */
+  supervise(ref: { tenant_id: string; message_id: string; session_id: string }): Promise<void>;
+}
+
+/**
+ * The short way (architecture.md, decision 11): T1, the dispatch and T2 in the process that took the request, where the agent can be
+ * reached from it and nothing has to wait. What then does last, ask or fail is handed over to the message's workflow.
+ */
+export class ShortWay {
+  readonly #options: ShortWayOptions;
+  readonly #handOver: HandOver;
+  #flights = 0;
+
+  constructor(options: ShortWayOptions) {
+    this.#options = options;
+    this.#handOver = new HandOver({ ...options.core, supervise: options.supervise });
+  }
+
+  /** Stops handing over; what is not handed over yet is the sweeper's once its lease has run out. */
+  stop(): Promise<void> {
+    return this.#handOver.stop();
+  }
+
+  /**
+   * T1 with the dispatch, where this process may send it; undefined where it takes nothing new.
+   * @throws as `acceptInOne`
+   */
+  async send(draft: NewMessage, countTo: CountTo): Promise<{ row: AcceptRow; live: LiveMessage | null } | undefined> {
+    const { core, mesh } = this.#options;
+    if (this.#flights >= FLIGHTS_MAX) return undefined;
+    const dispatchId = newId('dsp');
+    const lease = new Stopwatch();
+    const place = mesh.reserve(dispatchId);
+    if (!place) return undefined;
+    this.#flights += 1;
+    let flying: Promise<unknown> | undefined;
+    try {
+      const row = await acceptInOne(core.db, draft, countTo, { dispatch_id: dispatchId, mesh_id: mesh.meshId });
+      if (row.verdict !== 'dispatched') return { row, live: null };
+      const live = await this.#fly(draft, row, dispatchId, place, lease);
+      flying = live?.ended;
+      return { row, live };
+    } finally {
+      // Where only the answer of a commit was lost, this node will say that it never sent the dispatch.
+      place.release();
+      if (flying) void flying.then(() => this.#landed());
+      else this.#landed();
+    }
+  }
+
+  #landed(): void {
+    this.#flights -= 1;
+  }
+
+  async #fly(
+    draft: NewMessage,
+    row: AcceptRow,
+    dispatchId: string,
+    place: Reservation,
+    lease: Stopwatch,
+  ): Promise<LiveMessage | null> {
+    const { mesh } = this.#options;
+    const session_id = row.its_session;
+    const dispatched = { instance_id: row.its_instance, agent_type: row.its_type, current_dispatch_id: dispatchId };
+    const message = writtenRow(draft, row.at, { session_id, ...dispatched });
+    const dispatch = sentDispatch(message, row, dispatchId, mesh.meshId);
+    const around = { user_id: row.its_user, public_url: row.its_url, agent_card: row.its_card ?? {} };
+    const open = openDispatchFrom(message, dispatch, around, row.at);
+    // Beyond the lease somebody else may have taken the message over.
+    const ended = place.send(open, () => lease.elapsedMs() < LEASE_MS);
+    if (!ended) {
+      await this.#giveBack(message, dispatchId);
+      return null;
+    }
+    this.#handOver.add(message);
+    return { row: message, ended: ended.then((end) => this.#ended(message, end)) };
+  }
+
+  /** Nothing went out: the message is routed again, by its workflow. */
+  async #giveBack(message: MessageRow, dispatchId: string): Promise<void> {
+    const { core, dispatches } = this.#options;
+    const ref = { tenant_id: message.tenant_id, message_id: message.message_id, dispatch_id: dispatchId };
+    await dispatches.takeBack(ref, 'NOT_REACHED_HERE', { neverOpened: true }).catch((error: unknown) => {
+      // The workflow asks this node, which says that it never sent it.
+      core.log.warn({ err: errorMessage(error), dispatch_id: dispatchId }, 'a dispatch could not be given back yet');
+    });
+    core.waker.message(message);
+  }
+
+  #ended(message: MessageRow, { end, goesOn }: LocalEnd): MessageEnd | null {
+    this.#handOver.remove(message);
+    if (goesOn) this.#options.core.waker.message(message);
+    return end;
+  }
+}
+
+function sentDispatch(message: MessageRow, row: AcceptRow, dispatchId: string, meshId: string): DispatchRow {
+  return {
+    tenant_id: message.tenant_id,
+    dispatch_id: dispatchId,
+    message_id: message.message_id,
+    session_id: message.session_id,
+    instance_id: row.its_instance,
+    agent_type: row.its_type,
+    deployment_mode: row.its_mode,
+    mesh_id: meshId,
+    epoch: row.its_epoch,
+    attempt: 1,
+    state: 'open',
+    skill_id: message.want_skill_id,
+    created_at: row.at,
+    sent_at: row.at,
+    deadline_at: new Date(row.at.getTime() + message.deadline_ms),
+    ended_at: null,
+    error_code: null,
+  };
+}

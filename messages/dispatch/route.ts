@@ -1,0 +1,166 @@
+import type { Tx } from '../../db/pool.js';
+import type { MessageRow } from '../read/rows.js';
+import { agentOfType } from '../../sessions/session-agents.js';
+
+/** An agent that can take a dispatch now. */
+export interface Candidate {
+  instance_id: string;
+  agent_type: string;
+  deployment_mode: 'hosted' | 'connected';
+  mesh_id: string | null;
+  connection_epoch: number;
+  max_concurrent_sessions: number;
+  load: number;
+  /** Sessions whose decision waits for room here: new work leaves it to them. */
+  reserved: number;
+  /** It reports that it takes no more. */
+  busy: boolean;
+  /** No connection to it opened for the message that is being routed. */
+  unreachable: boolean;
+}
+
+/** Who may take a message. */
+export interface Wanted {
+  /** Only this instance. */
+  instance_id?: string | null | undefined;
+  agent_type?: string | null | undefined;
+  skill_id?: string | null;
+  /** The message being routed: instances that could not be reached for it come last. */
+  message_id?: string;
+}
+
+/** Agents that could take what is wanted, the best first; full ones included (see `hasRoom`). */
+export function candidates(tx: Tx, tenantId: string, wanted: Wanted): Promise<Candidate[]> {
+  return tx.query<Candidate & Record<string, unknown>>(
+    'SELECT * FROM routable_agents($1, $2, $3, $4, $5)',
+    [
+      tenantId,
+      wanted.instance_id ?? null,
+      wanted.agent_type ?? null,
+      wanted.skill_id ?? null,
+      wanted.message_id ?? null,
+    ],
+    'routable_agents',
+  );
+}
+
+function hasRoom({ busy, max_concurrent_sessions: most, load, reserved }: Candidate): boolean {
+  return !busy && (most === 0 || load + reserved < most);
+}
+
+/** Candidates as a message sees them: one that carries a decision goes ahead of new work, and no room is kept from it. */
+function seen(row: MessageRow, found: Candidate[]): Candidate[] {
+  return row.resolution === null ? found : found.map((candidate) => ({ ...candidate, reserved: 0 }));
+}
+
+/** Keeps others from taking room on a bounded instance until the transaction ends. Taking it twice is harmless. */
+async function lockRoom(tx: Tx, tenantId: string, candidate: Candidate): Promise<void> {
+  if (candidate.max_concurrent_sessions === 0) return;
+  await tx.query('SELECT lock_room($1, $2)', [tenantId, candidate.instance_id]);
+}
+
+/**
+ * Reserves room on an instance until the transaction ends: whoever binds a session to it holds this lock, so the count cannot be
+ * passed by two at once. @returns whether there is room
+ */
+async function claimRoom(tx: Tx, tenantId: string, candidate: Candidate): Promise<boolean> {
+  if (candidate.max_concurrent_sessions === 0 || candidate.busy) return !candidate.busy;
+  await lockRoom(tx, tenantId, candidate);
+  const [row] = await tx.query<{ load: number }>('SELECT agent_load($1, $2) AS load', [
+    tenantId,
+    candidate.instance_id,
+  ]);
+  return hasRoom({ ...candidate, load: row?.load ?? 0 });
+}
+
+/**
+ * The best agent with room, its room reserved; null when all that fit are full or none fits. The lock of one without room is given back
+ * before the next is asked, so that two callers never wait for each other.
+ */
+export async function claimBest(tx: Tx, tenantId: string, found: Candidate[]): Promise<Candidate | null> {
+  for (const candidate of found.filter(hasRoom)) {
+    if (candidate.max_concurrent_sessions === 0) return candidate;
+    await tx.query('SAVEPOINT claim');
+    if (await claimRoom(tx, tenantId, candidate)) return candidate;
+    await tx.query('ROLLBACK TO SAVEPOINT claim');
+  }
+  return null;
+}
+
+/** The session a message belongs to, as far as routing needs it. */
+export interface SessionBinding {
+  explicit: boolean;
+  instance_id: string | null;
+  agent_type: string | null;
+}
+
+/** Where the message goes, and how the session is bound by it. */
+export interface Route {
+  agent: Candidate;
+  /** `null`: the session was bound to it before. */
+  join_reason: 'routed' | 'failover' | null;
+}
+
+/** The instance that has served this message or session so far, if one has. */
+async function boundInstance(
+  tx: Tx,
+  row: MessageRow,
+  session: SessionBinding,
+): Promise<{ instance_id: string; agent_type: string } | null> {
+  if (row.instance_id !== null && row.agent_type !== null)
+    return { instance_id: row.instance_id, agent_type: row.agent_type };
+  const type = row.want_agent_type ?? session.agent_type;
+  if (session.instance_id !== null && session.agent_type !== null && session.agent_type === type) {
+    return { instance_id: session.instance_id, agent_type: session.agent_type };
+  }
+  return agentOfType(tx, row, type);
+}
+
+/** Whether the session is counted on the instance already, so that one more of its messages takes no further room. */
+async function holdsSlot(tx: Tx, row: MessageRow, session: SessionBinding, instanceId: string): Promise<boolean> {
+  const [found] = await tx.query<{ suspended: boolean; holds: boolean }>(
+    `SELECT coalesce(bool_or(suspends_session), false) AS suspended,
+            coalesce(bool_or(holds_slot AND instance_id = $3), false) AS holds
+       FROM messages WHERE tenant_id = $1 AND session_id = $2 AND (suspends_session OR holds_slot)`,
+    [row.tenant_id, row.session_id, instanceId],
+  );
+  const bound = session.explicit && session.instance_id === instanceId && found?.suspended !== true;
+  return bound || found?.holds === true;
+}
+
+async function routeFirst(tx: Tx, row: MessageRow, session: SessionBinding): Promise<Route | null> {
+  const found = await candidates(tx, row.tenant_id, {
+    instance_id: row.want_instance_id,
+    agent_type: row.want_agent_type ?? session.agent_type,
+    skill_id: row.want_skill_id,
+    message_id: row.message_id,
+  });
+  const agent = await claimBest(tx, row.tenant_id, seen(row, found));
+  return agent && { agent, join_reason: 'routed' };
+}
+
+/**
+ * Chooses the agent of a message (a2a.md): the task's instance, else the session's, else what the message asks for, else the least
+ * loaded. A bound instance that is gone, or that cannot be reached, is replaced by another of its type that has the skill; one that the
+ * message names is tried again. Null: none is free now.
+ */
+export async function routeMessage(tx: Tx, row: MessageRow, session: SessionBinding): Promise<Route | null> {
+  const bound = await boundInstance(tx, row, session);
+  if (!bound) return routeFirst(tx, row, session);
+  const { message_id } = row;
+  const isNamed = row.want_instance_id === bound.instance_id;
+  const [same] = seen(row, await candidates(tx, row.tenant_id, { ...bound, message_id }));
+  if (same && (isNamed || !same.unreachable)) {
+    await lockRoom(tx, row.tenant_id, same);
+    const room = (await holdsSlot(tx, row, session, same.instance_id)) || (await claimRoom(tx, row.tenant_id, same));
+    // Deregistration unbinds a session; its instance came back.
+    const returns = session.explicit && session.instance_id === null;
+    return room ? { agent: same, join_reason: returns ? 'failover' : null } : null;
+  }
+  // Who names an instance means that one.
+  if (isNamed) return null;
+  const { agent_type } = bound;
+  const others = await candidates(tx, row.tenant_id, { agent_type, skill_id: row.want_skill_id, message_id });
+  const agent = await claimBest(tx, row.tenant_id, seen(row, others));
+  return agent && { agent, join_reason: agent.instance_id === bound.instance_id ? null : 'failover' };
+}

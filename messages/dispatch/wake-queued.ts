@@ -1,0 +1,48 @@
+import type { Tx } from '../../db/pool.js';
+import type { MessageRef, SessionRef } from '../core.js';
+import type { MessageRow } from '../read/rows.js';
+
+/** The agent that has room. */
+export interface RoomyAgent {
+  agent_type: string;
+  instance_id: string;
+}
+
+/**
+ * Calls messages that wait for a free agent, because one has room: a dispatch ended, or it joined. Their workflows look again at once
+ * instead of at their next, slower look. @returns whom to wake after the commit
+ */
+export async function callWaiting(
+  tx: Tx,
+  tenantId: string,
+  agent: RoomyAgent,
+  most: number,
+): Promise<(MessageRef & SessionRef)[]> {
+  const [row] = await tx.query<{ called: (MessageRef & SessionRef)[] | null }>(
+    'SELECT call_waiting($1, $2, $3, $4) AS called',
+    [tenantId, agent.agent_type, agent.instance_id, most],
+  );
+  return row?.called ?? [];
+}
+
+/**
+ * As `callWaiting`, of each agent that one session of a tenant has left: one message for each, as it frees one slot there.
+ * @param agents may name one several times
+ */
+export async function callForFreed(
+  tx: Tx,
+  tenantId: string,
+  agents: RoomyAgent[],
+): Promise<(MessageRef & SessionRef)[]> {
+  const called: (MessageRef & SessionRef)[] = [];
+  for (const agent of new Map(agents.map((freed) => [freed.instance_id, freed])).values()) {
+    called.push(...(await callWaiting(tx, tenantId, agent, 1)));
+  }
+  return called;
+}
+
+/** The agent on which a row holds a slot; none where it holds none. */
+export function slotOf(row: Pick<MessageRow, 'holds_slot' | 'agent_type' | 'instance_id'>): RoomyAgent[] {
+  const { holds_slot, agent_type, instance_id } = row;
+  return holds_slot && agent_type !== null && instance_id !== null ? [{ agent_type, instance_id }] : [];
+}

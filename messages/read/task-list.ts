@@ -1,0 +1,110 @@
+import { z } from 'zod';
+import type { Task } from '../../contracts/a2a.js';
+import { actsAs, type Reader } from '../../contracts/permissions.js';
+import { ownMessages } from '../../db/own.js';
+import type { Db } from '../../db/pool.js';
+import { findOwnMessage, openRequests } from './read.js';
+import { readable } from './readable.js';
+import { RpcError } from '../rpc-error.js';
+import { type TaskRow, taskOf } from './task.js';
+
+/** Which tasks are wanted: A2A's `ListTasks`. Absent filters let everything through. */
+export interface TaskQuery {
+  contextId?: string | undefined;
+  /** A state that no message here is ever in finds none. */
+  status?: string | undefined;
+  /** Only those whose status is this new, or newer: ISO 8601. */
+  statusTimestampAfter?: string | undefined;
+  pageSize: number;
+  /** `nextPageToken` of the page before. */
+  pageToken?: string | undefined;
+  historyLength?: number | undefined;
+  includeArtifacts: boolean;
+}
+
+/** A page of tasks, the newest status first. `nextPageToken` is empty on the last one; `totalSize` counts all pages. */
+export interface TaskPage {
+  tasks: Task[];
+  nextPageToken: string;
+  pageSize: number;
+  totalSize: number;
+}
+
+/**
+ * The A2A task of a message.
+ * @throws RpcError TASK_NOT_FOUND when there is none of that id for the reader
+ */
+export async function findTask(
+  db: Db,
+  reader: Reader,
+  taskId: string,
+  options: { historyLength?: number | undefined } = {},
+): Promise<Task> {
+  const found = await findOwnMessage(db, reader, taskId);
+  if (!found) throw new RpcError('TASK_NOT_FOUND', 'Task not found: there is none of that id.', 'NOT_FOUND');
+  return taskOf(found.row, found.request, options);
+}
+
+/** Where a page begins: after this task, by the time of its status in microseconds, then by its id. */
+const Place = z.tuple([z.string().regex(/^\d{1,18}$/), z.string().min(1).max(200)]);
+type Place = z.infer<typeof Place>;
+
+function readToken(token: string): Place {
+  try {
+    return Place.parse(JSON.parse(Buffer.from(token, 'base64url').toString()));
+  } catch {
+    throw new RpcError('INVALID_PARAMS', 'params.pageToken: is not the token of a page');
+  }
+}
+
+function writeToken(place: Place): string {
+  return Buffer.from(JSON.stringify(place)).toString('base64url');
+}
+
+const MICROSECONDS = '(extract(epoch FROM updated_at) * 1000000)::bigint';
+const FILTER = `tenant_id = $1 AND ($2::text IS NULL OR session_id = $2) AND ($3::text IS NULL OR state = $3)
+  AND ($4::timestamptz IS NULL OR updated_at >= $4) AND ${ownMessages('m', '$5')}`;
+/** Only what tasks show is read, and artifacts where they are wanted: a page of them can be large. */
+const COLUMNS = `message_id, session_id, client_message_id, state, parts, turns, status_message, agent_type, want_agent_type, instance_id, trace_id,
+  usage, error_code, error_message, updated_at, CASE WHEN $6 THEN artifacts ELSE '[]' END AS artifacts,
+  ${MICROSECONDS}::text AS place`;
+const PAGE = `SELECT ${COLUMNS} FROM messages m WHERE ${FILTER}
+  AND ($7::text IS NULL OR (${MICROSECONDS}, message_id) < ($7::bigint, $8))
+  ORDER BY ${MICROSECONDS} DESC, message_id DESC LIMIT $9`;
+
+/**
+ * A page of the tasks that a reader sees. Tasks that change between two pages move to the front and are not seen again.
+ * @throws RpcError INVALID_PARAMS for a page token that is none
+ */
+export async function listTasks(db: Db, reader: Reader, query: TaskQuery): Promise<TaskPage> {
+  const place = query.pageToken === undefined ? null : readToken(query.pageToken);
+  const tenantId = reader.tenant_id;
+  const { contextId = null, status = null, statusTimestampAfter = null } = query;
+  const filter = [tenantId, contextId, status, statusTimestampAfter, actsAs(reader)];
+  return db.tenant(tenantId, async (tx) => {
+    const [total] = await tx.query<{ count: number }>(
+      `SELECT count(*) AS count FROM messages m WHERE ${FILTER}`,
+      filter,
+    );
+    const rows = await tx.query<TaskRow & { place: string } & Record<string, unknown>>(PAGE, [
+      ...filter,
+      query.includeArtifacts,
+      place?.[0] ?? null,
+      place?.[1] ?? null,
+      query.pageSize + 1,
+    ]);
+    const shown = rows.slice(0, query.pageSize);
+    const waiting = shown.filter((row) => row.state === 'input-required').map((row) => row.message_id);
+    const requests = await openRequests(tx, tenantId, waiting);
+    const last = rows.length > shown.length ? shown.at(-1) : undefined;
+    return {
+      tasks: shown.map((row) => {
+        const { artifacts, ...task } = taskOf(readable(row), requests.get(row.message_id) ?? null, query);
+        return query.includeArtifacts && artifacts ? { ...task, artifacts } : task;
+      }),
+      nextPageToken: last ? writeToken([last.place, last.message_id]) : '',
+      pageSize: query.pageSize,
+      totalSize: total?.count ?? 0,
+    };
+  });
+}

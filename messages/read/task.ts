@@ -1,0 +1,169 @@
+import type { A2aMessage, Task } from '../../contracts/a2a.js';
+import type { InputRequest, MessageRecord } from '../../contracts/messages.js';
+import type { Part } from '../../contracts/parts.js';
+import { uuidOf } from '../../runtime/ids.js';
+import type { InputRequestRow, MessageRow } from './rows.js';
+
+const PREVIEW_CHARS = 200;
+
+/** What of a message's row its task shows. */
+export type TaskRow = Pick<
+  MessageRow,
+  | 'message_id'
+  | 'session_id'
+  | 'client_message_id'
+  | 'state'
+  | 'parts'
+  | 'turns'
+  | 'artifacts'
+  | 'status_message'
+  | 'agent_type'
+  | 'want_agent_type'
+  | 'instance_id'
+  | 'trace_id'
+  | 'usage'
+  | 'error_code'
+  | 'error_message'
+  | 'updated_at'
+>;
+
+/** The type of the agent that has a message; until one has it, and where none ever had, the type that it asks for. */
+function agentTypeOf(row: Pick<MessageRow, 'agent_type' | 'want_agent_type'>): string | null {
+  return row.agent_type ?? row.want_agent_type;
+}
+
+/** An agent's message of this task. `suffix` keeps its id stable over repeated reads. */
+export function agentMessage(
+  row: Pick<MessageRow, 'message_id' | 'session_id'>,
+  suffix: string,
+  parts: Part[],
+): A2aMessage {
+  return {
+    kind: 'message',
+    messageId: `${uuidOf(row.message_id)}:${suffix}`,
+    role: 'agent',
+    parts,
+    taskId: row.message_id,
+    contextId: row.session_id,
+  };
+}
+
+/** The message as its sender wrote it. */
+export function userMessage(row: TaskRow): A2aMessage {
+  return {
+    kind: 'message',
+    messageId: row.client_message_id,
+    role: 'user',
+    parts: row.parts,
+    taskId: row.message_id,
+    contextId: row.session_id,
+  };
+}
+
+/** What a human is asked, as the wire shows it. */
+function inputRequestOf(row: InputRequestRow): InputRequest {
+  return {
+    request_id: row.request_id,
+    kind: row.kind,
+    source: row.source,
+    title: row.title,
+    prompt: row.prompt,
+    ...(row.schema && { schema: row.schema }),
+    ...(row.fields && { fields: row.fields }),
+    ...(row.tool !== null && { tool: row.tool }),
+    ...(row.arguments && { arguments: row.arguments }),
+    quorum: 1,
+    approvals: [],
+    requested_at: row.requested_at.toISOString(),
+    expires_at: row.expires_at.toISOString(),
+  };
+}
+
+function statusMessage(row: TaskRow, request: InputRequestRow | null): A2aMessage | undefined {
+  if (row.state === 'input-required' && request) {
+    const said = row.status_message?.parts.filter((part) => part.kind !== 'data') ?? [];
+    const question: Part[] = said.length > 0 ? said : [{ kind: 'text', text: request.prompt || request.title }];
+    return agentMessage(row, request.request_id, [
+      ...question,
+      { kind: 'data', data: { input_request: inputRequestOf(request) } },
+    ]);
+  }
+  if (row.state === 'failed' && !row.status_message) {
+    return agentMessage(row, 'error', [{ kind: 'text', text: row.error_message ?? 'The message failed.' }]);
+  }
+  return row.status_message ?? undefined;
+}
+
+/** The last so many messages of a history. */
+export function newest(history: A2aMessage[], length: number): A2aMessage[] {
+  return history.slice(history.length - Math.min(history.length, length));
+}
+
+/**
+ * The A2A 0.3 task of a message: `id` is the message_id, `contextId` the session_id (a2a.md).
+ * @param options.historyLength at most this many messages of `history`, newest kept; all when absent
+ */
+export function taskOf(
+  row: TaskRow,
+  request: InputRequestRow | null,
+  options: { historyLength?: number | undefined } = {},
+): Task {
+  const message = statusMessage(row, request);
+  const agent_type = agentTypeOf(row);
+  const history = [userMessage(row), ...row.turns];
+  const kept = options.historyLength === undefined ? history : newest(history, options.historyLength);
+  return {
+    kind: 'task',
+    id: row.message_id,
+    contextId: row.session_id,
+    status: { state: row.state, timestamp: row.updated_at.toISOString(), ...(message && { message }) },
+    artifacts: row.artifacts,
+    history: kept,
+    metadata: {
+      ...(agent_type !== null && { agent_type }),
+      ...(row.instance_id !== null && { instance_id: row.instance_id }),
+      trace_id: row.trace_id,
+      ...(row.usage && { usage: row.usage }),
+      ...(row.error_code !== null && { error: { code: row.error_code, message: row.error_message ?? '' } }),
+    },
+  };
+}
+
+/** The message record of `/messages/*` (decisions.md, Messages). */
+export function recordOf(row: MessageRow, request: InputRequestRow | null): MessageRecord {
+  const times = {
+    ...(row.started_at && { started_at: row.started_at.toISOString() }),
+    ...(row.completed_at && {
+      completed_at: row.completed_at.toISOString(),
+      duration_ms: Math.max(0, row.completed_at.getTime() - row.created_at.getTime()),
+    }),
+  };
+  const failure =
+    row.error_code === null
+      ? {}
+      : { error: { code: row.error_code, message: row.error_message ?? '' }, error_message: row.error_message ?? '' };
+  return {
+    message_id: row.message_id,
+    session_id: row.session_id,
+    tenant_id: row.tenant_id,
+    role: row.sender_agent_type === null ? 'user' : 'agent',
+    state: row.state,
+    created_at: row.created_at.toISOString(),
+    updated_at: row.updated_at.toISOString(),
+    ...times,
+    user_input: row.user_input,
+    assistant_output: row.assistant_output,
+    preview: (row.assistant_output || row.user_input).slice(0, PREVIEW_CHARS).toWellFormed(),
+    parts: row.parts,
+    artifacts: row.artifacts,
+    attachments: row.parts.filter((part) => part.kind === 'file'),
+    instance_id: row.instance_id,
+    agent_type: agentTypeOf(row),
+    root_agent: row.agent_type,
+    trace_id: row.trace_id,
+    ...(row.usage && { usage: row.usage }),
+    ...failure,
+    ...(request && row.state === 'input-required' && { input_request: inputRequestOf(request) }),
+    task_data: taskOf(row, request),
+  };
+}

@@ -1,0 +1,192 @@
+import type { Tx } from '../../db/pool.js';
+import { errorMessage } from '../../runtime/errors.js';
+import { abandon } from './next-step.js';
+import type { MessageCore, MessageRef, SessionRef } from '../core.js';
+import type { TemporalLink } from './temporal-link.js';
+
+/** How the sweeper paces itself, in milliseconds. */
+export interface SweeperPace {
+  /** Between rounds. */
+  everyMs: number;
+  /** A wake-up that a workflow has not answered for this long is repeated. */
+  unansweredMs: number;
+  /** A workflow that has not touched its row for this long is asked after. */
+  unseenMs: number;
+}
+
+const PACE: SweeperPace = { everyMs: 1_000, unansweredMs: 10_000, unseenMs: 60_000 };
+const BATCH = 200;
+const CALLS_AT_ONCE = 10;
+
+type Named = MessageRef & SessionRef;
+
+/** A kind of row that may need its workflow, and the mark by which it is found and claimed. */
+interface Watched {
+  table: 'messages' | 'sessions';
+  mark: 'wake_requested_at' | 'supervised_at';
+  only: string;
+  /** What is written with the mark. */
+  also?: string;
+}
+
+const WATCHED = {
+  // Whoever takes a message over fences its owner (architecture.md, decision 11).
+  unanswered_messages: {
+    table: 'messages',
+    mark: 'wake_requested_at',
+    only: 'true',
+    also: ', lease_epoch = lease_epoch + 1',
+  },
+  // The workflows of the others begin by and by (messages/session-starter.ts).
+  unanswered_sessions: { table: 'sessions', mark: 'wake_requested_at', only: 'explicit' },
+  unseen_messages: {
+    table: 'messages',
+    mark: 'supervised_at',
+    only: `state IN ('submitted', 'working', 'input-required')`,
+  },
+  unseen_sessions: { table: 'sessions', mark: 'supervised_at', only: `status = 'active'` },
+} satisfies Record<string, Watched>;
+
+type Kind = keyof typeof WATCHED;
+
+/** Whether a row of the kind is due. Ordered, so that it is read from the end of its index, however large the table is. */
+function due(kind: Kind, olderThanMs: '$1' | '$2'): string {
+  const { table, mark, only } = WATCHED[kind];
+  return `(SELECT true FROM ${table} WHERE ${mark} < now() - ${olderThanMs} * interval '1 ms' AND ${only}
+            ORDER BY ${mark} LIMIT 1) AS ${kind}`;
+}
+
+/** One statement says whether anything is due: the rounds of an idle platform cost no more than this. */
+const LOOK = `
+  SELECT ${due('unanswered_messages', '$1')}, ${due('unanswered_sessions', '$1')},
+         ${due('unseen_messages', '$2')}, ${due('unseen_sessions', '$2')}`;
+
+/**
+ * Claims rows by moving their mark, so that two nodes' sweepers share the work. Materialized: a plan that ran the pick again for every
+ * row would claim more than the batch.
+ */
+function claim({ table, mark, only, also = '' }: Watched): string {
+  const key = table === 'messages' ? 'message_id' : 'session_id';
+  const named = table === 'messages' ? 'tenant_id, message_id, session_id' : 'tenant_id, session_id';
+  return `
+    WITH picked AS MATERIALIZED (
+      SELECT tenant_id, ${key} FROM ${table} WHERE ${mark} < now() - $1 * interval '1 ms' AND ${only}
+       ORDER BY ${mark} LIMIT ${BATCH} FOR UPDATE SKIP LOCKED)
+    UPDATE ${table} t SET ${mark} = now()${also} FROM picked WHERE t.tenant_id = picked.tenant_id AND t.${key} = picked.${key}
+    RETURNING ${named.replaceAll(/(\w+)/g, 't.$1')}`;
+}
+
+/** Calls for each of `items`, a few at a time, so that the sweeper never crowds out the callers. */
+async function inTurns<T>(items: T[], call: (item: T) => Promise<void>): Promise<void> {
+  const queue = [...items];
+  const work = async () => {
+    for (let item = queue.shift(); item !== undefined; item = queue.shift()) await call(item);
+  };
+  await Promise.all(Array.from({ length: CALLS_AT_ONCE }, work));
+}
+
+/**
+ * Brings what the record wants and the cluster does not know (architecture.md, decision 14): starts what a crash left behind,
+ * repeats wake-ups, makes lost workflows again, and fails messages whose workflow an operator terminated.
+ */
+export class Sweeper {
+  readonly #core: MessageCore;
+  readonly #temporal: TemporalLink;
+  readonly #pace: SweeperPace;
+  #timer: NodeJS.Timeout | undefined;
+  #round: Promise<void> = Promise.resolve();
+  #stopped = false;
+  #failing = false;
+
+  constructor(core: MessageCore, temporal: TemporalLink, pace: Partial<SweeperPace> = {}) {
+    this.#core = core;
+    this.#temporal = temporal;
+    this.#pace = { ...PACE, ...pace };
+  }
+
+  /** Begins with a round at once, so that what a crash left behind moves on. */
+  start(): void {
+    this.#schedule(0);
+  }
+
+  /** Ends after the round under way. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+    await this.#round;
+  }
+
+  /** One round; says in one line when rounds begin to fail and when they work again. */
+  async sweep(): Promise<void> {
+    const { unansweredMs, unseenMs } = this.#pace;
+    try {
+      const due = await this.#look();
+      if (due?.unanswered_messages) await this.#repeatWakeUps();
+      if (due?.unanswered_sessions)
+        await this.#bring<SessionRef>('unanswered_sessions', unansweredMs, (ref) => this.#temporal.wakeSession(ref));
+      if (due?.unseen_messages)
+        await this.#bring<Named>('unseen_messages', unseenMs, (ref) => this.#restoreMessage(ref));
+      if (due?.unseen_sessions)
+        await this.#bring<SessionRef>('unseen_sessions', unseenMs, (ref) => this.#restoreSession(ref));
+      if (this.#failing) this.#core.log.info('the sweeper works again');
+      this.#failing = false;
+    } catch (error) {
+      if (!this.#failing)
+        this.#core.log.warn({ err: errorMessage(error) }, 'the sweeper cannot work; it goes on trying');
+      this.#failing = true;
+    }
+  }
+
+  #schedule(inMs: number): void {
+    if (this.#stopped) return;
+    this.#timer = setTimeout(() => {
+      this.#round = this.sweep().then(() => this.#schedule(this.#pace.everyMs));
+    }, inMs);
+  }
+
+  async #look(): Promise<Record<Kind, boolean | null> | undefined> {
+    const { unansweredMs, unseenMs } = this.#pace;
+    const [due] = await this.#core.db.system((tx) =>
+      tx.query<Record<Kind, boolean | null>>(LOOK, [unansweredMs, unseenMs]),
+    );
+    return due;
+  }
+
+  /** @returns how many were claimed and called for */
+  async #bring<Row extends SessionRef>(
+    kind: Kind,
+    olderThanMs: number,
+    call: (ref: Row) => Promise<void>,
+  ): Promise<number> {
+    const claimed = await this.#core.db.system((tx: Tx) => tx.query<Row>(claim(WATCHED[kind]), [olderThanMs]));
+    await inTurns(claimed, call);
+    return claimed.length;
+  }
+
+  async #repeatWakeUps(): Promise<void> {
+    const messages = await this.#bring<Named>('unanswered_messages', this.#pace.unansweredMs, (ref) =>
+      this.#temporal.wakeMessage(ref),
+    );
+    if (messages > 0) this.#core.log.info({ messages }, 'wake-ups repeated');
+  }
+
+  async #restoreSession(ref: SessionRef): Promise<void> {
+    const fate = await this.#temporal.fateOfSession(ref);
+    if (fate !== 'running') await this.#temporal.wakeSession(ref);
+  }
+
+  async #restoreMessage(ref: Named): Promise<void> {
+    const fate = await this.#temporal.fateOfMessage(ref);
+    if (fate === 'running') return;
+    if (fate === 'ended_by_operator') {
+      this.#core.log.warn(
+        { message_id: ref.message_id },
+        'the workflow of a message was ended in Temporal; the message fails',
+      );
+      await abandon(this.#core, ref, { code: 'INTERNAL', message: 'An operator ended the workflow of this message.' });
+      return;
+    }
+    this.#core.log.info({ message_id: ref.message_id, fate }, 'a lost workflow is made again');
+    await this.#temporal.wakeMessage(ref);
+  }
+}

@@ -1,0 +1,35 @@
+import type { Tx } from '../db/pool.js';
+import { PlatformError } from '../runtime/errors.js';
+import { type Candidate, candidates, claimBest } from '../messages/dispatch/route.js';
+
+/** The agent that a caller names for a session: an instance, a type, or both. */
+export interface NamedAgent {
+  instance_id?: string | undefined;
+  agent_type?: string | undefined;
+}
+
+async function checkKnown(tx: Tx, tenantId: string, instanceId: string, agentType: string | undefined): Promise<void> {
+  const [known] = await tx.query<{ agent_type: string }>(
+    'SELECT agent_type FROM agents WHERE tenant_id = $1 AND instance_id = $2',
+    [tenantId, instanceId],
+  );
+  if (!known) throw new PlatformError('NOT_FOUND', 'There is no agent of that instance_id.');
+  if (agentType !== undefined && known.agent_type !== agentType) {
+    throw new PlatformError('BAD_REQUEST', 'agent_type: the instance is of another type.');
+  }
+}
+
+/**
+ * The agent for a session that a caller opens or invites to, its room reserved until the transaction ends: the named instance, else the
+ * least loaded of the type.
+ * @throws PlatformError NOT_FOUND (no such instance), BAD_REQUEST (of another type), SERVICE_UNAVAILABLE (not routable),
+ * AGENT_AT_CAPACITY
+ */
+export async function chooseAgent(tx: Tx, tenantId: string, named: NamedAgent): Promise<Candidate> {
+  if (named.instance_id !== undefined) await checkKnown(tx, tenantId, named.instance_id, named.agent_type);
+  const found = await candidates(tx, tenantId, named);
+  if (found.length === 0) throw new PlatformError('SERVICE_UNAVAILABLE', 'No such agent can take a session now.');
+  const agent = await claimBest(tx, tenantId, found);
+  if (!agent) throw new PlatformError('AGENT_AT_CAPACITY', 'The agent serves as many sessions as it may.');
+  return agent;
+}

@@ -1,0 +1,192 @@
+import type { Caller } from '../contracts/auth.js';
+import type { Reader } from '../contracts/permissions.js';
+import type {
+  SessionAgent,
+  SessionDetails,
+  SessionInitRequest,
+  SessionInviteRequest,
+  SessionSummary,
+} from '../contracts/sessions.js';
+import { recordEvent } from '../db/events.js';
+import type { Tx } from '../db/pool.js';
+import { PlatformError } from '../runtime/errors.js';
+import { newId } from '../runtime/ids.js';
+import { announceCanceled, type Cancellation, cancelSessionMessages } from '../messages/cancel.js';
+import { chooseAgent } from './choose-agent.js';
+import type { MessageCore } from '../messages/core.js';
+import { inviteAgent } from './invite.js';
+import type { Candidate } from '../messages/dispatch/route.js';
+import { joinSession } from './session-agents.js';
+import { countAgain, endSession, lockOwnSession, lockSession } from './session-end.js';
+import { listSessions, readDetails, readSummary } from './session-records.js';
+import { callForFreed, slotOf } from '../messages/dispatch/wake-queued.js';
+
+/** What the API does with sessions. */
+export interface Sessions {
+  /** @throws PlatformError NOT_FOUND, AGENT_AT_CAPACITY, SERVICE_UNAVAILABLE (not routable) */
+  init(
+    caller: Caller,
+    body: SessionInitRequest,
+  ): Promise<{ session: SessionSummary; instance_id: string | null; agent_type: string | null }>;
+  /** Adds an agent. @throws PlatformError as `inviteAgent` */
+  invite(caller: Caller, body: SessionInviteRequest): Promise<SessionAgent>;
+  /** @throws PlatformError NOT_FOUND, SESSION_CLOSED */
+  close(caller: Caller, sessionId: string, reason?: string): Promise<void>;
+  /** Cancels what is in flight; the sessions stay usable. Those that have ended do not count. @throws PlatformError NOT_FOUND when none of them exists */
+  interrupt(caller: Caller, ids: string[]): Promise<{ requested: number; interrupted: number; session_ids: string[] }>;
+  list(
+    reader: Reader,
+    query: { page: number; page_size: number; status?: string },
+  ): Promise<{ count: number; sessions: SessionSummary[] }>;
+  get(reader: Reader, sessionId: string): Promise<SessionDetails>;
+  /** Unbinds the sessions of an instance that is deregistered, in the caller's transaction. */
+  releaseAgent(tx: Tx, tenantId: string, instanceId: string): Promise<void>;
+}
+
+async function insertSession(
+  tx: Tx,
+  caller: Caller,
+  body: SessionInitRequest,
+  agent: Candidate | null,
+): Promise<string> {
+  const sessionId = newId('ses');
+  await tx.query(
+    `INSERT INTO sessions (tenant_id, session_id, user_id, explicit, agent_type, instance_id, status, metadata,
+       idle_timeout_seconds, created_by, wake_requested_at)
+     VALUES ($1, $2, $3, true, $4, $5, 'active', $6, $7, $8, now())`,
+    [
+      caller.tenant_id,
+      sessionId,
+      body.user_id ?? null,
+      agent?.agent_type ?? null,
+      agent?.instance_id ?? null,
+      JSON.stringify(body.metadata ?? {}),
+      body.idle_timeout_seconds,
+      caller.sub,
+    ],
+  );
+  await recordEvent(tx, { tenant_id: caller.tenant_id, session_id: sessionId }, 'session.created', {
+    session_id: sessionId,
+    tenant_id: caller.tenant_id,
+    created_by: caller.sub,
+  });
+  if (agent) {
+    await joinSession(tx, { tenant_id: caller.tenant_id, session_id: sessionId }, agent, 'init');
+    await countAgain(tx, caller.tenant_id, agent.instance_id);
+  }
+  return sessionId;
+}
+
+async function initSession(core: MessageCore, caller: Caller, body: SessionInitRequest) {
+  const made = await core.db.tenant(caller.tenant_id, async (tx) => {
+    const named = body.instance_id !== undefined || body.agent_type !== undefined;
+    const agent = named ? await chooseAgent(tx, caller.tenant_id, body) : null;
+    const sessionId = await insertSession(tx, caller, body, agent);
+    const session = await readSummary(tx, caller.tenant_id, sessionId);
+    return {
+      session,
+      instance_id: agent?.instance_id ?? null,
+      agent_type: agent?.agent_type ?? body.agent_type ?? null,
+    };
+  });
+  core.waker.session({ tenant_id: caller.tenant_id, session_id: made.session.session_id });
+  return made;
+}
+
+async function closeSession(core: MessageCore, caller: Caller, sessionId: string, reason: string): Promise<void> {
+  const cancellation = await core.db.tenant(caller.tenant_id, async (tx) => {
+    const session = await lockOwnSession(tx, caller, sessionId);
+    if (!session) throw new PlatformError('NOT_FOUND', 'There is no session of that session_id.');
+    if (session.status !== 'active')
+      throw new PlatformError('SESSION_CLOSED', `The session is already ${session.status}.`);
+    return endSession(tx, session, 'completed', reason);
+  });
+  announceCanceled(core, cancellation);
+  core.waker.session({ tenant_id: caller.tenant_id, session_id: sessionId });
+}
+
+async function interruptSessions(core: MessageCore, caller: Caller, ids: string[]) {
+  const unique = [...new Set(ids)];
+  const interrupted: string[] = [];
+  const ended: string[] = [];
+  for (const sessionId of unique) {
+    const { status, ...cancellation } = await core.db.tenant(caller.tenant_id, async (tx) => {
+      const session = await lockOwnSession(tx, caller, sessionId);
+      const active = session?.status === 'active';
+      const canceled = active ? await cancelSessionMessages(tx, caller.tenant_id, sessionId, 'interrupted') : [];
+      const called = await callForFreed(tx, caller.tenant_id, canceled.flatMap(slotOf));
+      return { status: session?.status, canceled, called };
+    });
+    if (status !== undefined) (status === 'active' ? interrupted : ended).push(sessionId);
+    announceCanceled(core, cancellation);
+  }
+  if (interrupted.length + ended.length === 0)
+    throw new PlatformError('NOT_FOUND', 'There is no session of these ids.');
+  return { requested: unique.length, interrupted: interrupted.length, session_ids: interrupted };
+}
+
+/** Binds the functions of sessions to their database, bus and waker. */
+export function createSessions(core: MessageCore): Sessions {
+  return {
+    init: (caller, body) => initSession(core, caller, body),
+    invite: (caller, body) => inviteAgent(core, caller, body),
+    close: (caller, sessionId, reason) => closeSession(core, caller, sessionId, reason ?? 'closed by the caller'),
+    interrupt: (caller, ids) => interruptSessions(core, caller, ids),
+    list: (reader, query) => listSessions(core.db, reader, query),
+    get: (reader, sessionId) => readDetails(core.db, reader, sessionId),
+    releaseAgent: async (tx, tenantId, instanceId) => {
+      await tx.query(
+        `UPDATE sessions SET instance_id = NULL WHERE tenant_id = $1 AND instance_id = $2 AND status = 'active'`,
+        [tenantId, instanceId],
+      );
+    },
+  };
+}
+
+/** When a session's workflow looks at it again, or that it has ended. */
+export type IdleCheck = { ended: true; status: string } | { ended: false; check_in_ms: number | null };
+
+/**
+ * Ends a session that was idle for its time. One with a message that is not terminal never expires (architecture.md, decision 13).
+ * `check_in_ms` null: it never expires by idleness.
+ */
+export async function expireIfIdle(
+  core: MessageCore,
+  ref: { tenant_id: string; session_id: string },
+): Promise<IdleCheck> {
+  let ended: Cancellation = { canceled: [], called: [] };
+  const check = await core.db.tenant<IdleCheck>(ref.tenant_id, async (tx) => {
+    const session = await lockSession(tx, ref.tenant_id, ref.session_id);
+    if (!session) return { ended: true, status: 'unknown' };
+    await tx.query(
+      'UPDATE sessions SET supervised_at = now(), wake_requested_at = NULL WHERE tenant_id = $1 AND session_id = $2',
+      [ref.tenant_id, ref.session_id],
+    );
+    if (session.status !== 'active') return { ended: true, status: session.status };
+    if (session.idle_timeout_seconds === 0) return { ended: false, check_in_ms: null };
+    const sleep = async (forMs: number): Promise<IdleCheck> => {
+      await tx.query(
+        `UPDATE sessions SET supervised_at = now() + $3 * interval '1 ms' WHERE tenant_id = $1 AND session_id = $2`,
+        [ref.tenant_id, ref.session_id, forMs],
+      );
+      return { ended: false, check_in_ms: forMs };
+    };
+    const [activity] = await tx.query<{ in_flight: number; left_ms: number }>(
+      `SELECT count(*) FILTER (WHERE state IN ('submitted', 'working', 'input-required')) AS in_flight,
+              (extract(epoch FROM greatest(coalesce(max(updated_at), $3), $3) - now()) * 1000)::bigint + $4 AS left_ms
+         FROM messages WHERE tenant_id = $1 AND session_id = $2`,
+      [ref.tenant_id, ref.session_id, session.created_at, session.idle_timeout_seconds * 1_000],
+    );
+    const timeoutMs = session.idle_timeout_seconds * 1_000;
+    if ((activity?.in_flight ?? 0) > 0) return sleep(timeoutMs);
+    if ((activity?.left_ms ?? 0) > 0) return sleep(Math.max(1, activity?.left_ms ?? 1));
+    ended = await endSession(tx, session, 'expired', 'idle');
+    await tx.query('UPDATE sessions SET wake_requested_at = NULL WHERE tenant_id = $1 AND session_id = $2', [
+      ref.tenant_id,
+      ref.session_id,
+    ]);
+    return { ended: true, status: 'expired' };
+  });
+  announceCanceled(core, ended);
+  return check;
+}

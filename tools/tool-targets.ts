@@ -1,0 +1,180 @@
+import { actsAs, type Reader } from '../contracts/permissions.js';
+import type { FleetGetAgentsArguments } from '../contracts/tools.js';
+import { ownSessions } from '../db/own.js';
+import type { Tx } from '../db/pool.js';
+
+/** How many agents that offer a tool are compared by their load. */
+const COMPARED_MAX = 100;
+const CANDIDATES_MAX = 20;
+
+/** An agent that a tool call can go to. */
+export interface ToolCandidate {
+  instance_id: string;
+  agent_type: string;
+  deployment_mode: 'hosted' | 'connected';
+  /** The node that holds its socket; null for a hosted one. */
+  mesh_id: string | null;
+  max_concurrent_sessions: number;
+  /** It reports that it takes no more. */
+  busy: boolean;
+  /** Sessions that it serves. */
+  load: number;
+}
+
+/** Which agents a tool call can go to, and why none where there is none. */
+export interface ToolTargets {
+  /** Registered agents that fit the target. */
+  fitting: number;
+  /** Those of them that list the tool. */
+  offering: number;
+  /** False when a session was named that is not there for the caller. */
+  session_known: boolean;
+  /** Those that can take the call now: least loaded first, ties to the longest idle. */
+  candidates: ToolCandidate[];
+}
+
+const OFFERS = (name: string) =>
+  `(a.tools @> to_jsonb(${name}::text) OR a.tools @> jsonb_build_array(jsonb_build_object('name', ${name}::text)))`;
+const HAS_SKILL = (id: string) =>
+  `(a.skills @> jsonb_build_array(jsonb_build_object('id', ${id}::text))
+    OR a.agent_card -> 'skills' @> jsonb_build_array(jsonb_build_object('id', ${id}::text)))`;
+/** One that reports busy can be called, last of all: a tool call waits for nobody. */
+const AVAILABLE = `(a.status IN ('available', 'unknown', 'busy') AND (a.deployment_mode = 'hosted' OR a.mesh_id IS NOT NULL))`;
+
+const TARGETS = `
+  WITH fitting AS MATERIALIZED (
+    SELECT a.instance_id, a.agent_type, a.deployment_mode, a.mesh_id, a.max_concurrent_sessions, a.status = 'busy' AS busy, ${AVAILABLE} AS available,
+           ${OFFERS('$2')} AS offers
+      FROM agents a
+     WHERE a.tenant_id = $1 AND a.deregistered_at IS NULL AND ($3::text IS NULL OR a.instance_id = $3)
+       AND ($4::text IS NULL OR a.agent_type = $4) AND ($5::text IS NULL OR ${HAS_SKILL('$5')})),
+  compared AS MATERIALIZED (SELECT * FROM fitting WHERE available AND offers ORDER BY busy, random() LIMIT ${COMPARED_MAX}),
+  best AS (
+    SELECT c.instance_id, c.agent_type, c.deployment_mode, c.mesh_id, c.max_concurrent_sessions, c.busy, serving.load, last.created_at
+      FROM compared c
+      CROSS JOIN LATERAL (SELECT agent_load($1, c.instance_id) AS load) serving
+      LEFT JOIN LATERAL (SELECT d.created_at FROM dispatches d WHERE d.tenant_id = $1 AND d.instance_id = c.instance_id
+                          ORDER BY d.created_at DESC LIMIT 1) last ON true
+     ORDER BY c.busy, serving.load, last.created_at NULLS FIRST, c.instance_id
+     LIMIT ${CANDIDATES_MAX})
+  SELECT (SELECT count(*) FROM fitting) AS fitting, (SELECT count(*) FROM fitting WHERE offers) AS offering,
+         $6::text IS NULL OR EXISTS (SELECT 1 FROM sessions s WHERE s.tenant_id = $1 AND s.session_id = $6
+           AND ${ownSessions('s', '$7')}) AS session_known,
+         (SELECT coalesce(jsonb_agg(to_jsonb(best) - 'created_at' ORDER BY busy, load, created_at NULLS FIRST, instance_id), '[]')
+            FROM best) AS candidates`;
+
+/** Finds the agents of the caller's tenant that a tool call can go to. What of `target` is given must all hold. */
+export async function findToolTargets(
+  tx: Tx,
+  caller: Reader,
+  wanted: {
+    tool: string;
+    target?: { instance_id?: string; agent_type?: string; skill_id?: string } | null;
+    session_id?: string | null;
+  },
+): Promise<ToolTargets> {
+  const { tool, target, session_id } = wanted;
+  const [found] = await tx.query<ToolTargets & Record<string, unknown>>(
+    TARGETS,
+    [
+      caller.tenant_id,
+      tool,
+      target?.instance_id ?? null,
+      target?.agent_type ?? null,
+      target?.skill_id ?? null,
+      session_id ?? null,
+      actsAs(caller),
+    ],
+    'tool_targets',
+  );
+  return found ?? { fitting: 0, offering: 0, session_known: true, candidates: [] };
+}
+
+/** Where a hosted agent is and what it speaks; null when it is not registered as one any more. */
+export async function findHosted(
+  tx: Tx,
+  tenantId: string,
+  instanceId: string,
+): Promise<{ public_url: string; agent_card: Record<string, unknown> } | null> {
+  const [row] = await tx.query<{ public_url: string; agent_card: Record<string, unknown> }>(
+    `SELECT public_url, agent_card FROM agents
+      WHERE tenant_id = $1 AND instance_id = $2 AND deployment_mode = 'hosted' AND deregistered_at IS NULL`,
+    [tenantId, instanceId],
+  );
+  return row ?? null;
+}
+
+const LISTED_MAX = 100;
+const LISTED_BYTES_MAX = 256 * 1024;
+
+/** An available agent as `fleet.get_agents` shows it. */
+export interface ListedAgent {
+  instance_id: string;
+  agent_type: string;
+  deployment_mode: 'hosted' | 'connected';
+  skills: unknown[];
+  tools: unknown[];
+}
+
+const LISTED = `
+  WITH listed AS (
+    SELECT a.instance_id, a.agent_type, a.deployment_mode, a.tools,
+           a.skills || CASE WHEN jsonb_array_length(a.skills) = 0 AND jsonb_typeof(a.agent_card -> 'skills') = 'array'
+                            THEN a.agent_card -> 'skills' ELSE '[]' END AS skills
+      FROM agents a
+     WHERE a.tenant_id = $1 AND a.deregistered_at IS NULL AND ${AVAILABLE} AND ($2::text IS NULL OR a.agent_type = $2)
+       AND ($3::text IS NULL OR ${HAS_SKILL('$3')}) AND ($4::text IS NULL OR ${OFFERS('$4')})),
+  measured AS (
+    SELECT *, count(*) OVER () AS total, sum(octet_length(tools::text) + octet_length(skills::text))
+                OVER (ORDER BY agent_type, instance_id) AS bytes FROM listed ORDER BY agent_type, instance_id LIMIT ${LISTED_MAX})
+  SELECT * FROM measured WHERE bytes <= ${LISTED_BYTES_MAX} ORDER BY agent_type, instance_id`;
+
+/** The available agents of a tenant, the first 100 of them and at most 256 KiB of skills and tools; `count` is the total. */
+export async function listToolAgents(
+  tx: Tx,
+  tenantId: string,
+  filter: FleetGetAgentsArguments,
+): Promise<{ count: number; agents: ListedAgent[] }> {
+  const rows = await tx.query<ListedAgent & { total: number; bytes: number }>(LISTED, [
+    tenantId,
+    filter.agent_type ?? null,
+    filter.skill_id ?? null,
+    filter.tool ?? null,
+  ]);
+  return { count: rows[0]?.total ?? 0, agents: rows.map(({ total: _total, bytes: _bytes, ...agent }) => agent) };
+}
+
+/** An open dispatch whose agent calls a tool by HTTP. */
+export interface CallingDispatch {
+  message_id: string;
+  session_id: string;
+  instance_id: string;
+  agent_type: string;
+  ms_left: number;
+  trace_id: string;
+}
+
+/** The dispatch while it is open and sent; null otherwise. */
+export async function findCallingDispatch(
+  tx: Tx,
+  tenantId: string,
+  dispatchId: string,
+): Promise<CallingDispatch | null> {
+  const [row] = await tx.query<CallingDispatch & Record<string, unknown>>(
+    `SELECT d.message_id, d.session_id, d.instance_id, d.agent_type, m.trace_id,
+            (extract(epoch FROM d.deadline_at - now()) * 1000)::float8 AS ms_left
+       FROM dispatches d JOIN messages m USING (tenant_id, message_id)
+      WHERE d.tenant_id = $1 AND d.dispatch_id = $2 AND d.state = 'open' AND d.sent_at IS NOT NULL`,
+    [tenantId, dispatchId],
+  );
+  return row ?? null;
+}
+
+/** The type of a registered agent; null when there is none of that instance. */
+export async function typeOfAgent(tx: Tx, tenantId: string, instanceId: string): Promise<string | null> {
+  const [row] = await tx.query<{ agent_type: string }>(
+    'SELECT agent_type FROM agents WHERE tenant_id = $1 AND instance_id = $2 AND deregistered_at IS NULL',
+    [tenantId, instanceId],
+  );
+  return row?.agent_type ?? null;
+}
