@@ -1,4 +1,4 @@
-import { advance } from '../messages/supervise/next-step.js';
+import { nextStep } from '../messages/supervise/next-step.js';
 import { cancelMessage } from '../messages/cancel.js';
 import type { MessageCore } from '../messages/core.js';
 import type { Dispatches, DispatchRef, LossCode } from '../messages/dispatch/dispatches.js';
@@ -9,8 +9,8 @@ import type { MessageInput, SessionInput } from '../workflows/definitions.js';
 
 /** Local activities: one short, idempotent transaction each. */
 export interface RecordActivities {
-  advance(input: MessageInput): Promise<Step | null>;
-  takeBack(ref: DispatchRef, reason: string): Promise<void>;
+  nextStep(input: MessageInput): Promise<Step | null>;
+  release(ref: DispatchRef, reason: string): Promise<void>;
   /** A node that lives still has what it sent: then this changes nothing, and the dispatch is adopted. */
   lose(ref: DispatchRef, code: LossCode): Promise<void>;
   cancelByOperator(input: MessageInput): Promise<void>;
@@ -20,9 +20,9 @@ export interface RecordActivities {
 /** The record's activities over the functions of `messages/`. */
 export function createRecordActivities(core: MessageCore, dispatches: Dispatches): RecordActivities {
   return {
-    advance: (input) => advance(core, input),
-    takeBack: async (ref, reason) => {
-      await dispatches.takeBack(ref, reason);
+    nextStep: (input) => nextStep(core, input),
+    release: async (ref, reason) => {
+      await dispatches.release(ref, reason);
     },
     lose: async (ref, code) => {
       await dispatches.lose(ref, code, { unlessOwnerLives: code === 'AGENT_DISCONNECTED' });

@@ -1,7 +1,7 @@
 import type { HealthResponse } from '../contracts/health.js';
 import type { AgentRow } from '../agents/agents.js';
 import type { Db } from '../db/pool.js';
-import type { ToolDoor } from '../tools/tool-call-service.js';
+import type { ToolCallService } from '../tools/tool-call-service.js';
 import type { Gateway } from '../messages/gateway.js';
 import type { PushConfigs } from '../deliveries/push-configs.js';
 import type { Sessions } from '../sessions/sessions.js';
@@ -23,7 +23,7 @@ export interface ApiDeps {
   gateway: Gateway;
   pushConfigs: PushConfigs;
   sessions: Sessions;
-  tools: ToolDoor;
+  tools: ToolCallService;
   /** Called when a hosted agent of the tenant can take work, so that messages that wait for one are routed at once. */
   agentJoined: (tenantId: string, agent: { agent_type: string; instance_id: string }) => Promise<void>;
   /** Called after agents were deregistered, with their rows of before: their sockets are to be closed at once. */

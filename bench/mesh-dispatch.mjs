@@ -1,4 +1,4 @@
-/** A dispatch as the short way hands it to the mesh, and its frame as text. */
+/** A dispatch as the fast path hands it to the mesh, and its frame as text. */
 import { dispatchOf, frame, PARTS } from './frames.mjs';
 
 const TRACEPARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';

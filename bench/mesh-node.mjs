@@ -31,7 +31,7 @@ const RECORD = {
   fail: async () => {
     throw new Error('a dispatch failed');
   },
-  takeBack: async () => true,
+  release: async () => true,
   lose: async () => null,
   closedAmong: async () => [],
   agentJoined: async () => undefined,
@@ -45,7 +45,7 @@ const noTools = async () => {
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc');
 
-/** Makes open dispatches to an instance, as the short way hands them over: all alike but for their ids, which is the caller's work, not the mesh's. */
+/** Makes open dispatches to an instance, as the fast path hands them over: all alike but for their ids, which is the caller's work, not the mesh's. */
 function dispatchesTo(tenantId, meshId, { instanceId, epoch }) {
   const payload = payloadOf(randomUUID(), tenantId);
   const open = {
@@ -64,7 +64,7 @@ function dispatchesTo(tenantId, meshId, { instanceId, epoch }) {
 
 /** Calls the target again and again, and notes the milliseconds that its answers take. */
 async function runProbe(probe, send) {
-  while (probe.goesOn) {
+  while (probe.needsWorkflow) {
     const from = performance.now();
     await send();
     probe.times.push(performance.now() - from);
@@ -127,11 +127,11 @@ serve(async ({ databaseUrl, tenantId, tls }) => {
       startProbe: () => {
         const stalls = monitorEventLoopDelay({ resolution: 1 });
         stalls.enable();
-        probe = { times: [], stalls, goesOn: true };
+        probe = { times: [], stalls, needsWorkflow: true };
         probe.ended = runProbe(probe, send);
       },
       stopProbe: async () => {
-        probe.goesOn = false;
+        probe.needsWorkflow = false;
         await probe.ended;
         probe.stalls.disable();
         const { times, stalls } = probe;

@@ -13,7 +13,7 @@ import { CpuMeter } from './cpu.mjs';
 import { quantile } from './measure.mjs';
 import { Streams } from './mesh-streams.mjs';
 import { machineLine, markdownTable } from './report.mjs';
-import { createDatabase, Stage } from './stage.mjs';
+import { createDatabase, Harness } from './harness.mjs';
 
 const TENANT = 'ten_00000000-0000-7000-8000-000000000000';
 /** Of a frame's cost: one dispatch at a time, and many. */
@@ -40,8 +40,8 @@ const median = (values) => quantile(values, 0.5);
 const plain = { authorization: 'Bearer bench', 'x-forwarded-proto': 'https' };
 
 /** Registers connected agents `prefix-0`, … */
-async function register(ground, prefix, count) {
-  await ground.database.query(
+async function register(context, prefix, count) {
+  await context.database.query(
     `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, status, max_concurrent_sessions)
      SELECT $1, $2 || '-' || n, 'echo', 'connected', 'offline', 0 FROM generate_series(0, $3 - 1) AS n`,
     [TENANT, prefix, count],
@@ -49,13 +49,13 @@ async function register(ground, prefix, count) {
 }
 
 /** A mesh node alone, and how agents come to it. */
-async function meshNode(ground, tls) {
-  const node = await ground.stage.child('mesh-node.mjs', {
-    databaseUrl: ground.databaseUrl,
+async function meshNode(context, tls) {
+  const node = await context.harness.child('mesh-node.mjs', {
+    databaseUrl: context.databaseUrl,
     tenantId: TENANT,
-    tls: tls ? ground.tls : undefined,
+    tls: tls ? context.tls : undefined,
   });
-  return { node, way: { url: node.ready.url, headers: plain, ca: tls ? ground.ca : undefined } };
+  return { node, way: { url: node.ready.url, headers: plain, ca: tls ? context.ca : undefined } };
 }
 
 async function warmUp(child) {
@@ -72,13 +72,13 @@ async function frameCost(child, width) {
 }
 
 /** Dispatch and result through the mesh beside the same text through a bare `ws` server, in turns. */
-async function frames(ground, tls) {
+async function frames(context, tls) {
   const name = tls ? 'tls' : 'plain';
   progress(`frames, ${name}`);
-  const { node, way } = await meshNode(ground, tls);
-  const echo = await ground.stage.child('mesh-echo.mjs', { tls: tls ? ground.tls : undefined });
-  const agents = await ground.stage.child('mesh-agents.mjs');
-  await register(ground, name, 1);
+  const { node, way } = await meshNode(context, tls);
+  const echo = await context.harness.child('mesh-echo.mjs', { tls: tls ? context.tls : undefined });
+  const agents = await context.harness.child('mesh-agents.mjs');
+  await register(context, name, 1);
   await agents.ask('join', { ...way, prefix: name, count: 1 });
   await agents.ask('answer', { url: echo.ready.url, ca: way.ca });
   await node.ask('target', `${name}-0`);
@@ -104,15 +104,15 @@ async function inTurns(node, echo, width) {
 }
 
 /** Resident memory of agents that are connected and silent. */
-async function idle(ground, tls) {
+async function idle(context, tls) {
   const name = tls ? 'idle_tls' : 'idle_plain';
   progress(`${agentCount} idle agents, ${tls ? 'tls' : 'plain'}`);
-  const { node, way } = await meshNode(ground, tls);
-  const agents = await ground.stage.child('mesh-agents.mjs');
-  await register(ground, name, agentCount);
+  const { node, way } = await meshNode(context, tls);
+  const agents = await context.harness.child('mesh-agents.mjs');
+  await register(context, name, agentCount);
   // The first hundred warm the node up: code and pools are not an agent's.
   const warm = Math.min(100, agentCount);
-  await register(ground, `${name}-warm`, warm);
+  await register(context, `${name}-warm`, warm);
   await agents.ask('join', { ...way, prefix: `${name}-warm`, count: warm });
   const before = await node.ask('memory');
   await agents.ask('join', { ...way, prefix: name, count: agentCount });
@@ -125,10 +125,10 @@ async function idle(ground, tls) {
 }
 
 /** What one agent streams to many callers of a whole platform. */
-async function streams(ground) {
+async function streams(context) {
   progress(`${STREAMS} streams`);
-  const agents = await ground.stage.child('mesh-agents.mjs');
-  const { platform } = ground;
+  const agents = await context.harness.child('mesh-agents.mjs');
+  const { platform } = context;
   const registered = await platform.post('/agents/register', {
     agent_type: 'streamer',
     instance_id: 'streamer-0',
@@ -156,14 +156,14 @@ async function streams(ground) {
 }
 
 /** A node dies with all its agents, which come back to another one; how is an agent served that was there before? */
-async function death(ground, backOff) {
+async function death(context, backOff) {
   const name = backOff ? 'return' : 'return_at_once';
   progress(`${RETURNING} agents return after a node's death${backOff ? '' : ', without a pause'}`);
-  const [first, second] = [await meshNode(ground, true), await meshNode(ground, true)];
-  const agents = await ground.stage.child('mesh-agents.mjs');
-  const resident = await ground.stage.child('mesh-agents.mjs');
-  await register(ground, name, RETURNING);
-  await register(ground, `${name}-resident`, 1);
+  const [first, second] = [await meshNode(context, true), await meshNode(context, true)];
+  const agents = await context.harness.child('mesh-agents.mjs');
+  const resident = await context.harness.child('mesh-agents.mjs');
+  await register(context, name, RETURNING);
+  await register(context, `${name}-resident`, 1);
   await resident.ask('join', { ...second.way, prefix: `${name}-resident`, count: 1 });
   await second.node.ask('target', `${name}-resident-0`);
   await agents.ask('join', { ...first.way, prefix: name, count: RETURNING, returns: true });
@@ -189,13 +189,13 @@ async function death(ground, backOff) {
 }
 
 const ROWS = {
-  frame_plain: (ground) => frames(ground, false),
-  frame_tls: (ground) => frames(ground, true),
-  idle_plain: (ground) => idle(ground, false),
-  idle_tls: (ground) => idle(ground, true),
+  frame_plain: (context) => frames(context, false),
+  frame_tls: (context) => frames(context, true),
+  idle_plain: (context) => idle(context, false),
+  idle_tls: (context) => idle(context, true),
   streams,
-  return: (ground) => death(ground, true),
-  return_at_once: (ground) => death(ground, false),
+  return: (context) => death(context, true),
+  return_at_once: (context) => death(context, false),
 };
 
 function verdict({ is, goal }) {
@@ -212,24 +212,24 @@ function table(results) {
   return markdownTable(['row', 'is', '', 'goal', ''], lines);
 }
 
-async function bench(stage) {
+async function bench(harness) {
   const machine = machineLine();
   const names = given.rows?.split(',') ?? Object.keys(ROWS);
   const unknown = names.find((name) => !(name in ROWS));
   if (unknown) throw new Error(`--rows: ${unknown} is not one of ${Object.keys(ROWS).join(', ')}`);
   progress('starting the platform');
-  const platform = await stage.platform('mesh', {});
+  const platform = await harness.platform('mesh', {});
   const databaseUrl = await createDatabase(platform.dev.database_url, 'mesh_alone');
   await migrate(databaseUrl, { info: () => undefined, warn: () => undefined });
   const database = new pg.Pool({ connectionString: databaseUrl, max: 1 });
-  stage.onStop(() => database.end());
+  harness.onStop(() => database.end());
   await database.query("INSERT INTO tenants (tenant_id, name) VALUES ($1, 'bench')", [TENANT]);
   const file = (name) => readFileSync(join(platform.dataDir, 'tls', name), 'utf8');
   const tls = { cert: file('server.pem'), key: file('server-key.pem') };
-  const ground = { stage, platform, databaseUrl, database, tls, ca: platform.ca };
+  const context = { harness, platform, databaseUrl, database, tls, ca: platform.ca };
   const results = [];
   for (const name of names) {
-    const rows = await ROWS[name](ground);
+    const rows = await ROWS[name](context);
     for (const row of rows) progress(`${row.name}: ${row.is.toFixed(2)} ${row.unit}`);
     results.push(...rows);
   }
@@ -241,4 +241,4 @@ async function bench(stage) {
   return 0;
 }
 
-process.exitCode = await Stage.run(bench);
+process.exitCode = await Harness.run(bench);

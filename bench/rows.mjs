@@ -4,7 +4,7 @@ import { Caller } from './callers.mjs';
 import { dispatchOf, PARTS } from './frames.mjs';
 import { measured } from './measure.mjs';
 import { POOL_MAX } from './platform.mjs';
-import { createDatabase, createNamespaces, joinAgents, serverPids } from './stage.mjs';
+import { createDatabase, createNamespaces, joinAgents, serverPids } from './harness.mjs';
 
 /**
  * How much of a row is one round of it: calls in a row, in so many milliseconds at most; then milliseconds at 16 and at 64 callers. A row is
@@ -18,24 +18,24 @@ const AGENT = { ...QUICK, warmMs: 2_000 };
 
 const NAMESPACES = { long: 'fleet-long', bare: 'fleet-bare' };
 
-/** The long way: a second platform on the first one's servers, with its own database and namespace. */
-async function longPlatform(stage, { database_url, temporal_address }) {
-  return stage.platform('long', {
-    FLEET_SHORT_WAY: 'off',
+/** The workflow path: a second platform on the first one's servers, with its own database and namespace. */
+async function longPlatform(harness, { database_url, temporal_address }) {
+  return harness.platform('long', {
+    FLEET_FAST_PATH: 'off',
     DATABASE_URL: await createDatabase(database_url, 'fleet_long'),
     TEMPORAL_ADDRESS: temporal_address,
     TEMPORAL_NAMESPACE: NAMESPACES.long,
   });
 }
 
-async function floors(stage, { dev, ca }, agents) {
-  const floor = await stage.child('floor.mjs', {
+async function floors(harness, { dev, ca }, agents) {
+  const floor = await harness.child('floor.mjs', {
     databaseUrl: await createDatabase(dev.database_url, 'floor'),
     poolMax: POOL_MAX,
     connected: { url: agents.connected.ready.url, ca },
     hostedUrl: agents.hosted.ready.url,
   });
-  const bare = await stage.child('temporal-floor.mjs', {
+  const bare = await harness.child('temporal-floor.mjs', {
     databaseUrl: await createDatabase(dev.database_url, 'bare'),
     poolMax: POOL_MAX,
     temporalAddress: dev.temporal_address,
@@ -52,17 +52,17 @@ const within = (child) => ({
 
 /**
  * Starts everything that the rows need. Postgres, Temporal and the certificate are the first platform's own.
- * @param {import('./stage.mjs').Stage} stage
+ * @param {import('./harness.mjs').Harness} harness
  * @returns the rows in the order of a round, and the process ids by name
  */
-export async function setUp(stage) {
-  const short = await stage.platform('short', { FLEET_SHORT_WAY: 'on' });
+export async function setUp(harness) {
+  const short = await harness.platform('short', { FLEET_FAST_PATH: 'on' });
   await createNamespaces(short.dev.temporal_address, Object.values(NAMESPACES));
-  const long = await longPlatform(stage, short.dev);
-  const agents = await stage.agents(short);
+  const long = await longPlatform(harness, short.dev);
+  const agents = await harness.agents(short);
   await joinAgents(short, agents);
   await joinAgents(long, agents);
-  const { floor, bare } = await floors(stage, short, agents);
+  const { floor, bare } = await floors(harness, short, agents);
   const exchange = await agentSocket({ url: agents.connected.ready.url, ca: short.ca });
   const pids = {
     caller: process.pid,
@@ -88,19 +88,19 @@ const row = (name, pace, processes, measurements) => ({ name, pace, processes, .
 
 function createRows({ exchange, callers, floor, bare }) {
   const direct = async () => void (await exchange(dispatchOf('direct', PARTS)));
-  const shortWay = ['short', 'postgres', 'temporal'];
-  const longWay = ['long', 'postgres', 'temporal'];
+  const fastPath = ['short', 'postgres', 'temporal'];
+  const workflowPath = ['long', 'postgres', 'temporal'];
   return [
     row('agent_connected', AGENT, ['connected'], measured(direct)),
     row('agent_hosted', AGENT, ['hosted'], measured(callers.agent.ask())),
     row('floor_without_http', QUICK, ['floor', 'connected', 'postgres'], within(floor)),
     row('floor', QUICK, ['floor', 'connected', 'postgres'], measured(callers.floor.send('echo'))),
-    row('send_short', QUICK, [...shortWay, 'connected'], measured(callers.short.send('echo'))),
-    row('stream_short', QUICK, [...shortWay, 'connected'], measured(callers.short.stream('echo'))),
+    row('send_short', QUICK, [...fastPath, 'connected'], measured(callers.short.send('echo'))),
+    row('stream_short', QUICK, [...fastPath, 'connected'], measured(callers.short.stream('echo'))),
     row('floor_hosted', QUICK, ['floor', 'hosted', 'postgres'], measured(callers.floor.send('echo', '/send-hosted'))),
-    row('send_short_hosted', QUICK, [...shortWay, 'hosted'], measured(callers.short.send('echo-hosted'))),
+    row('send_short_hosted', QUICK, [...fastPath, 'hosted'], measured(callers.short.send('echo-hosted'))),
     row('floor_temporal', SLOW, ['bare', 'postgres', 'temporal'], within(bare)),
-    row('send_long', SLOW, [...longWay, 'connected'], measured(callers.long.send('echo'))),
-    row('send_long_hosted', SLOW, [...longWay, 'hosted'], measured(callers.long.send('echo-hosted'))),
+    row('send_long', SLOW, [...workflowPath, 'connected'], measured(callers.long.send('echo'))),
+    row('send_long_hosted', SLOW, [...workflowPath, 'hosted'], measured(callers.long.send('echo-hosted'))),
   ];
 }

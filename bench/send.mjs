@@ -8,7 +8,7 @@ import { parseArgs } from 'node:util';
 import { CpuMeter } from './cpu.mjs';
 import { machineLine, ratiosOf, ratioTable, rowTable, summarize } from './report.mjs';
 import { setUp } from './rows.mjs';
-import { Stage } from './stage.mjs';
+import { Harness } from './harness.mjs';
 
 const ROUNDS = 3;
 const IDLE_MS = 2_000;
@@ -88,10 +88,10 @@ function chosen(rows) {
   });
 }
 
-async function bench(stage) {
+async function bench(harness) {
   const machine = machineLine();
   progress('starting platforms, agents and floors');
-  const { rows: all, pids } = await setUp(stage);
+  const { rows: all, pids } = await setUp(harness);
   const rows = chosen(all);
   const meter = new CpuMeter(pids);
   const rounds = await measurePhases(rows, meter, Number(given.rounds ?? ROUNDS));
@@ -103,4 +103,4 @@ async function bench(stage) {
   return 0;
 }
 
-process.exitCode = await Stage.run(bench);
+process.exitCode = await Harness.run(bench);

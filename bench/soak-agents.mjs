@@ -13,7 +13,7 @@ import { machineLine, markdownTable } from './report.mjs';
 import { Cluster } from './soak-cluster.mjs';
 import { Load } from './soak-load.mjs';
 import { judgeRecord, readRecord } from './soak-record.mjs';
-import { Stage } from './stage.mjs';
+import { Harness } from './harness.mjs';
 
 const TYPES = 10;
 const CUT_EVERY_MS = 500;
@@ -116,15 +116,15 @@ function countBy(rows) {
   return [...counts];
 }
 
-async function run(stage) {
+async function run(harness) {
   say(machineLine());
-  const cluster = await Cluster.start(stage, settings.nodes);
-  const agents = await stage.child('agent-many.mjs');
+  const cluster = await Cluster.start(harness, settings.nodes);
+  const agents = await harness.child('agent-many.mjs');
   say(
     `${await agents.ask('join', { places: cluster.places, count: settings.agents, types: TYPES })} agents are connected`,
   );
   const load = new Load(cluster.places, TYPES);
-  stage.onStop(async () => load.close());
+  harness.onStop(async () => load.close());
   const seen = { begun: new Map(), connections: { resumed: 0, anew: 0 } };
   const [during, listening] = [new AbortController(), new AbortController()];
   const heard = listen(agents, cluster, seen, listening.signal);
@@ -171,4 +171,4 @@ async function report(cluster, load, seen, ended, samples) {
   return violations.length === 0 ? 0 : 1;
 }
 
-process.exitCode = await Stage.run(run);
+process.exitCode = await Harness.run(run);

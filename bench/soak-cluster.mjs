@@ -13,11 +13,11 @@ const ROLES = ['--roles', 'api,mesh,worker'];
 const HEAP_MIB = 256;
 
 /** A Redis of its own, with nothing on disk. @returns its address */
-async function startRedis(stage) {
+async function startRedis(harness) {
   const port = await freePort();
   const args = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
   const child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'inherit'], detached: true });
-  stage.onStop(async () => {
+  harness.onStop(async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;
     const ended = once(child, 'exit');
     child.kill('SIGKILL');
@@ -34,12 +34,12 @@ class Node {
   /** Ids of the mesh node in its lives so far, in order, and how each life but the last ended. */
   meshIds = [];
   ends = [];
-  #stage;
+  #harness;
   #name;
   #env;
 
-  constructor(stage, name) {
-    this.#stage = stage;
+  constructor(harness, name) {
+    this.#harness = harness;
     this.#name = name;
   }
 
@@ -48,7 +48,7 @@ class Node {
     const [apiPort, meshPort] = [await freePort(), await freePort()];
     this.api = await FaultyProxy.start(apiPort);
     this.mesh = await FaultyProxy.start(meshPort);
-    this.#stage.onStop(async () => {
+    this.#harness.onStop(async () => {
       this.api.close();
       this.mesh.close();
     });
@@ -66,15 +66,15 @@ class Node {
 
   /** With servers of its own. */
   async startFirst() {
-    this.platform = await this.#stage.platform(this.#name, this.#env);
+    this.platform = await this.#harness.platform(this.#name, this.#env);
   }
 
   /** On the servers of the first. */
   async start(more) {
     this.#env = { ...this.#env, ...more };
-    this.platform = new Platform(join(this.#stage.folder, this.#name), this.#env, ROLES);
+    this.platform = new Platform(join(this.#harness.folder, this.#name), this.#env, ROLES);
     const { platform } = this;
-    this.#stage.onStop(() => platform.stop());
+    this.#harness.onStop(() => platform.stop());
     await platform.answers();
   }
 
@@ -99,11 +99,11 @@ export class Cluster {
   nodes = [];
   #turn = 0;
 
-  static async start(stage, count) {
+  static async start(harness, count) {
     const cluster = new Cluster();
-    const shared = { REDIS_URL: await startRedis(stage), FLEET_SECRET_KEY: randomBytes(32).toString('base64') };
+    const shared = { REDIS_URL: await startRedis(harness), FLEET_SECRET_KEY: randomBytes(32).toString('base64') };
     for (let index = 0; index < count; index += 1) {
-      const node = new Node(stage, `node-${index}`);
+      const node = new Node(harness, `node-${index}`);
       await node.prepare(shared);
       cluster.nodes.push(node);
     }

@@ -1,5 +1,5 @@
 /**
- * Many messages in a row through the short way: does it stay as quick, does memory stay flat, are the tables well at the end?
+ * Many messages in a row through the fast path: does it stay as quick, does memory stay flat, are the tables well at the end?
  *
  *     npm run bench:soak -- [--messages N]
  *
@@ -11,7 +11,7 @@ import { Caller } from './callers.mjs';
 import { CpuMeter, hasProc, residentMiB } from './cpu.mjs';
 import { quantile } from './measure.mjs';
 import { machineLine } from './report.mjs';
-import { joinAgents, Stage, serverPids } from './stage.mjs';
+import { joinAgents, Harness, serverPids } from './harness.mjs';
 import { indexHealth, tableHealth } from './table-health.mjs';
 
 const CALLERS = 16;
@@ -104,10 +104,10 @@ function judgeMemory(points) {
   return ok;
 }
 
-async function run(stage) {
+async function run(harness) {
   say(machineLine());
-  const platform = await stage.platform('short', { FLEET_SHORT_WAY: 'on' });
-  await joinAgents(platform, await stage.agents(platform));
+  const platform = await harness.platform('short', { FLEET_FAST_PATH: 'on' });
+  await joinAgents(platform, await harness.agents(platform));
   const meter = new CpuMeter({ platform: platform.pid, ...serverPids(platform) });
   await meter.learnIdle(2_000);
   const send = new Caller(platform.dev.base_url, platform.token).send('echo');
@@ -121,4 +121,4 @@ async function run(stage) {
   return verdicts.every(Boolean) ? 0 : 1;
 }
 
-process.exitCode = await Stage.run(run);
+process.exitCode = await Harness.run(run);

@@ -26,15 +26,15 @@ serve(async ({ databaseUrl, poolMax, temporalAddress, namespace }) => {
   Runtime.install({ logger, shutdownSignals: [] });
   const workflowsPath = fileURLToPath(new URL('temporal-floor-workflow.mjs', import.meta.url));
   const workflowBundle = await bundleWorkflowCode({ workflowsPath, logger });
-  const ground = { connection: await NativeConnection.connect({ address: temporalAddress }), namespace };
+  const context = { connection: await NativeConnection.connect({ address: temporalAddress }), namespace };
   const workers = await Promise.all([
     Worker.create({
-      ...ground,
+      ...context,
       taskQueue: FLOW_QUEUE,
       workflowBundle,
       activities: { accept: step('accept'), finish: step('finish') },
     }),
-    Worker.create({ ...ground, taskQueue: AGENT_QUEUE, activities: { dispatch: step('dispatch') } }),
+    Worker.create({ ...context, taskQueue: AGENT_QUEUE, activities: { dispatch: step('dispatch') } }),
   ]);
   for (const worker of workers) {
     worker.run().catch((error) => {

@@ -43,6 +43,6 @@ export const LIMITS = {
   toolDeadlineMsDefault: 60_000,
   toolCallDepthMax: 8,
   toolCallsInFlightPerCaller: 64,
-  toolCallsInHandPerAgent: 64,
+  pendingToolCallsPerAgent: 64,
   toolCallsInFlightPerNode: 4_096,
 } as const;

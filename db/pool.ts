@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { errorMessage, PlatformError } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
-import { Gatherer } from './gather.js';
+import { Batcher } from './batcher.js';
 import { Execution, type Statement } from './statement.js';
 
 pg.types.setTypeParser(pg.types.builtins.INT8, (text) => Number(text));
@@ -30,9 +30,9 @@ export interface Db {
   call<Row extends pg.QueryResultRow>(name: string, text: string, values: unknown[]): Promise<Row[]>;
   /**
    * As `call`, for a function that takes a JSON array of calls, and whether it may wait for locks, and gives a row for each in its order.
-   * Calls that come while others are under way share a round trip and a transaction (gather.ts); one never fails with another.
+   * Calls that come while others are under way share a round trip and a transaction (batcher.ts); one never fails with another.
    */
-  gather<Row>(statement: Statement<Row>, call: object): Promise<Row>;
+  batch<Row>(statement: Statement<Row>, call: object): Promise<Row>;
   /** Runs `work` in one transaction as the platform role, which sees every tenant: sign-in, sweeper, health. */
   system<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
   close(): Promise<void>;
@@ -179,14 +179,14 @@ export function openDb(options: { url: string; max?: number; log: Logger }): Db 
   const max = options.max ?? 20;
   const app = createPool(options.url, 'fleet_app', max, options.log);
   const platform = createPool(options.url, 'fleet_system', Math.max(4, Math.ceil(max / 4)), options.log);
-  const gatherers = new Map<string, Gatherer<unknown>>();
+  const batchers = new Map<string, Batcher<unknown>>();
   const gathererOf = (statement: Statement<unknown>) => {
-    const found = gatherers.get(statement.name);
+    const found = batchers.get(statement.name);
     if (found) return found;
     const run = (calls: string, patient: boolean) =>
       retried(() => callOnce(app, (client) => execute(client, statement, [calls, String(patient)])));
-    const made = new Gatherer<unknown>(run, isUndone);
-    gatherers.set(statement.name, made);
+    const made = new Batcher<unknown>(run, isUndone);
+    batchers.set(statement.name, made);
     return made;
   };
   return {
@@ -197,7 +197,7 @@ export function openDb(options: { url: string; max?: number; log: Logger }): Db 
     },
     call: <Row extends pg.QueryResultRow>(name: string, text: string, values: unknown[]) =>
       retried(() => callOnce(app, async (client) => (await client.query<Row>({ name, text, values })).rows)),
-    gather: <Row>(statement: Statement<Row>, call: object) =>
+    batch: <Row>(statement: Statement<Row>, call: object) =>
       gathererOf(statement).call(JSON.stringify(call)) as Promise<Row>,
     system: (work) => retried(() => transact(platform, beginAs('fleet_system'), work)),
     close: async () => {

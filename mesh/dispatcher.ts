@@ -27,10 +27,10 @@ export interface Dispatcher {
   run(ref: RoutedDispatch, context: { heartbeat(): void; signal: AbortSignal }): Promise<DispatchEnd>;
   /**
    * Sends a dispatch that is on the record as sent by this node, and that nobody has sent yet.
-   * @param mayGoOut asked right before the first byte; false: it is given back
+   * @param leaseValid asked right before the first byte; false: it is given back
    * @returns null when it cannot go out from here: then nothing has, and nothing will. Else how it ended, once that is on the record
    */
-  sendHere(open: OpenDispatch, mayGoOut: () => boolean): Promise<LocalEnd> | null;
+  sendHere(open: OpenDispatch, leaseValid: () => boolean): Promise<LocalEnd> | null;
   /** Tells the agent that the dispatch is canceled and forgets it, so that `run` resolves. Nothing happens when unknown here. */
   cancel(ref: DispatchRef, reason: string): Promise<void>;
 }

@@ -2,7 +2,7 @@ import type { LocalMesh } from '../messages/dispatch/local-mesh.js';
 import type { Dispatcher } from './dispatcher.js';
 import type { Reservations } from './reservations.js';
 
-/** This node as the short way sees it. */
+/** This node as the fast path sees it. */
 export function createLocalMesh(node: {
   meshId: string;
   reservations: Reservations;
@@ -17,7 +17,7 @@ export function createLocalMesh(node: {
       if (node.isDraining()) return null;
       reservations.take(dispatchId);
       return {
-        send: (open, mayGoOut) => (open.deployment_mode === 'hosted' ? hosted : connected).sendHere(open, mayGoOut),
+        send: (open, leaseValid) => (open.deployment_mode === 'hosted' ? hosted : connected).sendHere(open, leaseValid),
         release: () => reservations.release(dispatchId),
       };
     },

@@ -36,10 +36,10 @@ export function announceCanceled(core: MessageCore, { canceled, called }: Cancel
   for (const message of canceled) {
     const { tenant_id, message_id, session_id, current_dispatch_id } = message;
     core.bus.publish(tenant_id, message_id, { kind: 'changed' });
-    core.waker.message({ tenant_id, message_id, session_id });
+    core.workflowStarter.message({ tenant_id, message_id, session_id });
     logEnd(core.log, { ...message, dispatch_id: current_dispatch_id, state: 'canceled' });
   }
-  for (const waiting of called) core.waker.message(waiting);
+  for (const waiting of called) core.workflowStarter.message(waiting);
 }
 
 /**

@@ -18,7 +18,7 @@ export interface SessionRef {
  * Starts or wakes the durable workflows. Neither throws: the row says that a wake-up is wanted, and the sweeper repeats
  * it until the workflow has answered (architecture.md, decisions 2 and 6).
  */
-export interface Waker {
+export interface WorkflowStarter {
   /** `fresh`: the message was accepted just now and has no workflow yet, so that starting one is enough. */
   message(ref: MessageRef & SessionRef, options?: { fresh: boolean }): void;
   session(ref: SessionRef): void;
@@ -29,7 +29,7 @@ export interface MessageCore {
   db: Db;
   bus: ChunkBus;
   log: Logger;
-  waker: Waker;
+  workflowStarter: WorkflowStarter;
   limits: {
     /** How long a message without a free agent stays `submitted`. */
     queueWaitMs: number;

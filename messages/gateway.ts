@@ -8,12 +8,12 @@ import type { MessageCore } from './core.js';
 import { withDestination } from './accept/destination.js';
 import type { AcceptContext } from './accept/draft.js';
 import { answerFollowUp } from './input/follow-up.js';
-import { InFlightBound } from './accept/in-flight-limit.js';
+import { InFlightLimit } from './accept/in-flight-limit.js';
 import { acceptInContext } from './accept/named-context.js';
 import { requireOwnContext, requireOwnRepeat } from './read/own.js';
 import { createMessageReads } from './read/read.js';
 import { type Resolved, resolveMessage } from './input/resolve.js';
-import type { LiveMessage, ShortWay } from './dispatch/fast-path.js';
+import type { LiveMessage, FastPath } from './dispatch/fast-path.js';
 import { type StreamItem, type StreamOptions, streamTask } from './stream/stream.js';
 import { findTask, listTasks, type TaskPage, type TaskQuery } from './read/task-list.js';
 import { WaitingBound } from './accept/waiting-limit.js';
@@ -47,18 +47,18 @@ export interface Gateway {
 }
 
 /**
- * Binds the functions of `messages/` to their database, bus and waker.
- * @param shortWay asked for at every message: the mesh role comes up after this, or not at all
+ * Binds the functions of `messages/` to their database, bus and workflowStarter.
+ * @param fastPath asked for at every message: the mesh role comes up after this, or not at all
  */
-export function createGateway(core: MessageCore, shortWay: () => ShortWay | null = () => null): Gateway {
+export function createGateway(core: MessageCore, fastPath: () => FastPath | null = () => null): Gateway {
   const reads = createMessageReads(core.db);
-  const inFlight = new InFlightBound(core.limits.tenantMaxInFlight);
+  const inFlight = new InFlightLimit(core.limits.tenantMaxInFlight);
   const waiting = new WaitingBound(core.limits.tenantMaxWaiting);
   return {
     accept: async (caller, params, context) => {
       await requireOwnContext(core.db, caller, params.message.contextId);
       const placed = await withDestination(core.db, caller, params, context);
-      const acceptance = { core, shortWay: shortWay(), inFlight, waiting };
+      const acceptance = { core, fastPath: fastPath(), inFlight, waiting };
       const accepted = await acceptInContext(acceptance, caller, params, placed);
       if (accepted.duplicate) await requireOwnRepeat(core.db, caller, accepted.message_id);
       return accepted;

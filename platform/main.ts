@@ -75,10 +75,10 @@ async function runExamples(
   log: Logger,
 ): Promise<{ stop(): Promise<void> } | undefined> {
   if (config.FLEET_EXAMPLES === 'off' || !platform.baseUrl) return undefined;
-  const { foundation } = platform;
+  const { services } = platform;
   const { tenant_id } = credential;
-  const own = await ensureExampleCredential(foundation, config.FLEET_DATA_DIR, tenant_id, EXAMPLES);
-  await foundation.db.tenant(tenant_id, (tx) => ensureDefaultType(tx, tenant_id, DEFAULT_EXAMPLE));
+  const own = await ensureExampleCredential(services, config.FLEET_DATA_DIR, tenant_id, EXAMPLES);
+  await services.db.tenant(tenant_id, (tx) => ensureDefaultType(tx, tenant_id, DEFAULT_EXAMPLE));
   const environment = {
     FLEET_BASE_URL: platform.baseUrl,
     FLEET_CLIENT_ID: own.client_id,
@@ -98,8 +98,8 @@ async function greet(
   logFile: string | null,
   self: Process,
 ): Promise<void> {
-  const { foundation } = platform;
-  const agents = await ensureAgentCredential(foundation, config.FLEET_DATA_DIR, credential.tenant_id);
+  const { services } = platform;
+  const agents = await ensureAgentCredential(services, config.FLEET_DATA_DIR, credential.tenant_id);
   const credentials = { first: credential, agents };
   const devFile = await writeDevFile(config.FLEET_DATA_DIR, platform, infrastructure, credentials);
   self.onStop(() => removeDevFile(config.FLEET_DATA_DIR));
@@ -126,9 +126,9 @@ async function run(
   self.onStop(() => platform.stop(options.development ? DEVELOPMENT_GRACE_MS : PRODUCTION_GRACE_MS));
   if (self.stopping) return;
   if (options.development) {
-    const credential = await ensureFirstCredential(platform.foundation, config.FLEET_DATA_DIR);
+    const credential = await ensureFirstCredential(platform.services, config.FLEET_DATA_DIR);
     examples = await runExamples(config, platform, infrastructure, credential, log);
-    if (examples) await untilRegistered(platform.foundation.db, credential.tenant_id);
+    if (examples) await untilRegistered(platform.services.db, credential.tenant_id);
     await greet(config, platform, infrastructure, credential, logFile, self);
   } else {
     say(

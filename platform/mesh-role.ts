@@ -4,16 +4,16 @@ import { createLocalMesh } from '../mesh/local.js';
 import { Reservations } from '../mesh/reservations.js';
 import { createMeshServer } from '../mesh/server/server.js';
 import type { LocalMesh } from '../messages/dispatch/local-mesh.js';
-import type { Foundation } from './foundation.js';
+import type { Services } from './services.js';
 import type { Infrastructure } from './infrastructure.js';
 import type { RunningTools } from './tools.js';
-import { type RunningWorker, runNodeWorkers, type WorkerGround } from './workers.js';
+import { type RunningWorker, runNodeWorkers, type WorkerDeps } from './workers.js';
 
 /** The mesh role, listening. */
 export interface RunningMesh {
   port: number;
   meshId: string;
-  /** This node as the short way sees it. */
+  /** This node as the fast path sees it. */
   local: LocalMesh;
   /** Lets what is in flight finish for `graceMs`, tells the agents to go, then stops. */
   stop(graceMs: number): Promise<void>;
@@ -25,15 +25,15 @@ export interface RunningMesh {
  * @param options.handler answers the API paths that the mesh address also serves
  */
 export async function startMesh(options: {
-  foundation: Foundation;
+  services: Services;
   infrastructure: Infrastructure;
-  ground: WorkerGround;
+  workerDeps: WorkerDeps;
   meshId: string;
   tools: RunningTools;
   handler: ((request: IncomingMessage, response: ServerResponse) => void) | undefined;
 }): Promise<RunningMesh> {
-  const { foundation, infrastructure, ground, meshId, tools, handler } = options;
-  const { config, db, log, bus, dispatches, authenticator, outbound, tokens } = foundation;
+  const { services, infrastructure, workerDeps, meshId, tools, handler } = options;
+  const { config, db, log, bus, dispatches, authenticator, outbound, tokens } = services;
   if (!infrastructure.tls) throw new Error('The mesh role needs a certificate.');
   const reservations = new Reservations();
   const server = createMeshServer({
@@ -52,7 +52,7 @@ export async function startMesh(options: {
   const hosted = createHostedDispatcher({ dispatches, bus, outbound, tokens, db, log, meshId, reservations });
   tools.serveDeregistered((agent) => server.closeDeregistered(agent));
   const { port } = await server.listen();
-  const workers: RunningWorker = await runNodeWorkers(ground, meshId, { connected: server.dispatcher, hosted });
+  const workers: RunningWorker = await runNodeWorkers(workerDeps, meshId, { connected: server.dispatcher, hosted });
   const local = createLocalMesh({
     meshId,
     reservations,

@@ -3,22 +3,22 @@ import type { FastifyInstance } from 'fastify';
 import { buildApi } from '../api/app.js';
 import { createGateway } from '../messages/gateway.js';
 import { SessionStarter } from '../sessions/session-starter.js';
-import { ShortWay } from '../messages/dispatch/fast-path.js';
+import { FastPath } from '../messages/dispatch/fast-path.js';
 import { Sweeper } from '../messages/supervise/sweeper.js';
 import type { Config } from '../runtime/config.js';
 import { newId } from '../runtime/ids.js';
 import type { Logger } from '../runtime/logger.js';
-import { type Foundation, layFoundation } from './foundation.js';
+import { type Services, createServices } from './services.js';
 import { createHealth } from './health.js';
 import type { Infrastructure } from './infrastructure.js';
 import { type RunningMesh, startMesh } from './mesh-role.js';
 import type { RunOptions } from './roles.js';
 import { type RunningTools, startTools } from './tools.js';
-import { connectWorkers, runFleetWorker, type WorkerGround } from './workers.js';
+import { connectWorkers, runFleetWorker, type WorkerDeps } from './workers.js';
 
 /** The platform, answering. */
 export interface Platform {
-  foundation: Foundation;
+  services: Services;
   baseUrl: string | null;
   meshUrl: string | null;
   /** Drains for up to `graceMs`, then stops every part. */
@@ -40,33 +40,33 @@ function trimmed(url: string): string {
   return url.replace(/\/+$/, '');
 }
 
-/** What a process with these roles has of the short way: nothing before its mesh is up, or where it is turned off. */
-class ShortWayDoor {
-  open: ShortWay | null = null;
+/** What a process with these roles has of the fast path: nothing before its mesh is up, or where it is turned off. */
+class FastPathDoor {
+  open: FastPath | null = null;
 }
 
 async function buildHttp(
-  foundation: Foundation,
+  services: Services,
   at: Addresses,
   draining: AbortSignal,
-  door: ShortWayDoor,
+  door: FastPathDoor,
   tools: RunningTools,
 ): Promise<FastifyInstance> {
-  const { config, db, log, bus, core, temporal, version } = foundation;
+  const { config, db, log, bus, core, temporal, version } = services;
   return buildApi({
     config,
     db,
     log,
-    authenticator: foundation.authenticator,
-    tokens: foundation.tokens,
-    secrets: foundation.secrets,
+    authenticator: services.authenticator,
+    tokens: services.tokens,
+    secrets: services.secrets,
     gateway: createGateway(core, () => door.open),
-    pushConfigs: foundation.pushConfigs,
-    sessions: foundation.sessions,
+    pushConfigs: services.pushConfigs,
+    sessions: services.sessions,
     tools: tools.door,
     agentsDeregistered: (rows) => tools.closeSockets(rows),
-    agentJoined: (tenantId, agent) => foundation.dispatches.agentJoined(tenantId, agent),
-    outbound: foundation.outbound,
+    agentJoined: (tenantId, agent) => services.dispatches.agentJoined(tenantId, agent),
+    outbound: services.outbound,
     health: createHealth({ db, temporal, version, redis: config.REDIS_URL ? () => bus.isReachable() : null }),
     version,
     baseUrl: () => at.base,
@@ -90,11 +90,11 @@ class Parts {
   }
 }
 
-async function startWorkerRole(foundation: Foundation, ground: WorkerGround, parts: Parts): Promise<void> {
-  const { core, dispatches, db, outbound, secrets, sessions, log, temporal, pushRelay } = foundation;
+async function startWorkerRole(services: Services, workerDeps: WorkerDeps, parts: Parts): Promise<void> {
+  const { core, dispatches, db, outbound, secrets, sessions, log, temporal, pushRelay } = services;
   const watch = { db, outbound, sessions, log };
   const delivery = { db, outbound, secrets, log };
-  const worker = await runFleetWorker(ground, { core, dispatches, watch, delivery, temporal });
+  const worker = await runFleetWorker(workerDeps, { core, dispatches, watch, delivery, temporal });
   parts.add(() => worker.stop());
   await temporal.ensureAgentWatch();
   const sweeper = new Sweeper(core, temporal);
@@ -108,48 +108,48 @@ async function startWorkerRole(foundation: Foundation, ground: WorkerGround, par
 }
 
 async function startRoles(
-  foundation: Foundation,
+  services: Services,
   infrastructure: Infrastructure,
   run: RunOptions,
   at: Addresses,
   parts: Parts,
 ): Promise<void> {
-  const { config, log } = foundation;
+  const { config, log } = services;
   const connection = await connectWorkers(infrastructure.temporal);
   parts.add(() => connection.close());
-  const ground: WorkerGround = { connection, namespace: config.TEMPORAL_NAMESPACE, log };
-  if (run.roles.has('worker')) await startWorkerRole(foundation, ground, parts);
+  const workerDeps: WorkerDeps = { connection, namespace: config.TEMPORAL_NAMESPACE, log };
+  if (run.roles.has('worker')) await startWorkerRole(services, workerDeps, parts);
   const draining = new AbortController();
   // Every stream and every waiting send listens to it.
   setMaxListeners(0, draining.signal);
-  const door = new ShortWayDoor();
+  const door = new FastPathDoor();
   const meshId = newId('mesh');
-  const tools = run.roles.has('api') || run.roles.has('mesh') ? startTools(foundation, meshId) : undefined;
+  const tools = run.roles.has('api') || run.roles.has('mesh') ? startTools(services, meshId) : undefined;
   parts.add(() => tools?.stop() ?? Promise.resolve());
-  const http = tools && (await buildHttp(foundation, at, draining.signal, door, tools));
+  const http = tools && (await buildHttp(services, at, draining.signal, door, tools));
   let mesh: RunningMesh | undefined;
   if (tools && run.roles.has('mesh')) {
     await http?.ready();
     mesh = await startMesh({
-      foundation,
+      services,
       infrastructure,
-      ground,
+      workerDeps,
       meshId,
       tools,
       handler: (request, response) => http?.routing(request, response),
     });
     at.mesh = trimmed(config.FLEET_MESH_URL ?? `https://${hostInUrl(config.FLEET_HOST)}:${mesh.port}`);
     parts.add((graceMs) => mesh?.stop(graceMs) ?? Promise.resolve());
-    if (config.FLEET_SHORT_WAY === 'on') {
-      const { core, dispatches, temporal } = foundation;
-      const shortWay = new ShortWay({
+    if (config.FLEET_FAST_PATH === 'on') {
+      const { core, dispatches, temporal } = services;
+      const fastPath = new FastPath({
         core,
         dispatches,
         mesh: mesh.local,
         supervise: (ref) => temporal.startMessage(ref),
       });
-      door.open = shortWay;
-      parts.add(() => shortWay.stop());
+      door.open = fastPath;
+      parts.add(() => fastPath.stop());
     }
   }
   if (config.FLEET_MESH_URL) at.mesh = trimmed(config.FLEET_MESH_URL);
@@ -190,16 +190,16 @@ export async function startPlatform(options: {
   checkMeshUrl(options.config, options.run);
   const at = new Addresses();
   const parts = new Parts();
-  const foundation = await layFoundation({ ...options, baseUrl: () => at.base });
-  parts.add(() => foundation.close());
+  const services = await createServices({ ...options, baseUrl: () => at.base });
+  parts.add(() => services.close());
   try {
-    await startRoles(foundation, options.infrastructure, options.run, at, parts);
+    await startRoles(services, options.infrastructure, options.run, at, parts);
   } catch (error) {
     await parts.stop(0, options.log);
     throw error;
   }
   return {
-    foundation,
+    services,
     baseUrl: at.base || null,
     meshUrl: at.mesh || null,
     stop: (graceMs) => parts.stop(graceMs, options.log),

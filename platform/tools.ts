@@ -1,17 +1,17 @@
 import type { AgentRow } from '../agents/agents.js';
 import { ToolCalls } from '../tools/tool-calls.js';
-import { createToolDoor, type ToolDoor } from '../tools/tool-call-service.js';
+import { createToolCallService, type ToolCallService } from '../tools/tool-call-service.js';
 import { createHostedTools } from '../mesh/hosted/tool-calls.js';
 import { type CloseDeregistered, createLocalLink } from '../tools/tool-link.js';
 import { createRedisLink } from '../mesh/nodes/tool-link-redis.js';
 import { fleetGetAgents, PlatformTools } from '../tools/platform-tools.js';
-import type { Foundation } from './foundation.js';
+import type { Services } from './services.js';
 
 /** The tool calls of this process, and its way to other nodes. */
 export interface RunningTools {
   calls: ToolCalls;
   /** `POST /tools/call`. */
-  door: ToolDoor;
+  door: ToolCallService;
   /** Has the nodes close the sockets of agents that were deregistered. */
   closeSockets(rows: AgentRow[]): void;
   /** What this node is asked so goes to `close` from now on. */
@@ -20,8 +20,8 @@ export interface RunningTools {
 }
 
 /** @param nodeId of the mesh role where it runs here; else any, for the way back */
-export function startTools(foundation: Foundation, nodeId: string): RunningTools {
-  const { config, db, log, outbound, tokens, dispatches, bus } = foundation;
+export function startTools(services: Services, nodeId: string): RunningTools {
+  const { config, db, log, outbound, tokens, dispatches, bus } = services;
   const link = config.REDIS_URL ? createRedisLink({ url: config.REDIS_URL, nodeId, log }) : createLocalLink(nodeId);
   const calls = new ToolCalls({
     db,
@@ -30,7 +30,7 @@ export function startTools(foundation: Foundation, nodeId: string): RunningTools
     hosted: createHostedTools({ db, log, nodeId, outbound, tokens }),
     platform: new PlatformTools().register('fleet.get_agents', fleetGetAgents(db)),
   });
-  const door = createToolDoor({ db, log, calls, link, nodeId, dispatches, bus });
+  const door = createToolCallService({ db, log, calls, link, nodeId, dispatches, bus });
   return {
     calls,
     door,

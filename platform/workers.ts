@@ -66,7 +66,7 @@ export interface RunningWorker {
 }
 
 /** What every worker of this process shares. */
-export interface WorkerGround {
+export interface WorkerDeps {
   connection: NativeConnection;
   namespace: string;
   log: Logger;
@@ -96,10 +96,10 @@ export function connectWorkers(options: NativeConnectionOptions): Promise<Native
 
 /** Runs a worker until it is stopped. The SDK waits for a server that is away; what it gives up on is begun again here. */
 async function keepRunning(
-  ground: WorkerGround,
+  workerDeps: WorkerDeps,
   options: Omit<WorkerOptions, 'connection' | 'namespace'>,
 ): Promise<RunningWorker> {
-  const { connection, namespace, log } = ground;
+  const { connection, namespace, log } = workerDeps;
   const fields = { task_queue: options.taskQueue };
   let stopped = false;
   const make = () =>
@@ -149,7 +149,7 @@ async function keepRunning(
  * their first task comes with the answer to the start.
  */
 export async function runFleetWorker(
-  ground: WorkerGround,
+  workerDeps: WorkerDeps,
   deps: {
     core: MessageCore;
     dispatches: Dispatches;
@@ -158,7 +158,7 @@ export async function runFleetWorker(
     temporal: TemporalLink;
   },
 ): Promise<RunningWorker> {
-  const worker = await keepRunning(ground, {
+  const worker = await keepRunning(workerDeps, {
     taskQueue: FLEET_QUEUE,
     // After a crash, workflows that were cached in the dead process wait this long for it.
     stickyQueueScheduleToStartTimeout: '2s',
@@ -173,13 +173,13 @@ export async function runFleetWorker(
     maxConcurrentLocalActivityExecutions: 50,
     maxConcurrentActivityTaskExecutions: CONTROL_SLOTS,
   });
-  const deliveries = await keepRunning(ground, {
+  const deliveries = await keepRunning(workerDeps, {
     taskQueue: DELIVERY_QUEUE,
     activities: createDeliveryActivities(deps.delivery),
     shutdownGraceTime: FLEET_GRACE,
     maxConcurrentActivityTaskExecutions: DELIVERY_SLOTS,
   });
-  deps.temporal.shareConnection(ground.connection);
+  deps.temporal.shareConnection(workerDeps.connection);
   return {
     stop: async () => {
       deps.temporal.shareConnection(null);
@@ -190,7 +190,7 @@ export async function runFleetWorker(
 
 /** The mesh role's workers: this node's dispatches, its control queue, and its share of the hosted agents. */
 export async function runNodeWorkers(
-  ground: WorkerGround,
+  workerDeps: WorkerDeps,
   meshId: string,
   dispatchers: Dispatchers,
 ): Promise<RunningWorker> {
@@ -200,13 +200,13 @@ export async function runNodeWorkers(
     shutdownGraceTime: DISPATCH_GRACE,
   };
   const workers = await Promise.all([
-    keepRunning(ground, {
+    keepRunning(workerDeps, {
       ...dispatching,
       taskQueue: nodeQueue(meshId),
       maxConcurrentActivityTaskExecutions: DISPATCH_SLOTS,
     }),
-    keepRunning(ground, { ...dispatching, taskQueue: HOSTED_QUEUE, maxConcurrentActivityTaskExecutions: HOSTED_SLOTS }),
-    keepRunning(ground, {
+    keepRunning(workerDeps, { ...dispatching, taskQueue: HOSTED_QUEUE, maxConcurrentActivityTaskExecutions: HOSTED_SLOTS }),
+    keepRunning(workerDeps, {
       taskQueue: controlQueue(meshId),
       activities: createControlActivities(dispatchers),
       shutdownGraceTime: FLEET_GRACE,

@@ -40,7 +40,7 @@ export const Settings = z.object({
   REDIS_URL: url(/^rediss?$/),
   OUTBOUND_ALLOW_CIDRS: list,
   TRUST_PROXY_CIDRS: list,
-  FLEET_SHORT_WAY: onOff('on'),
+  FLEET_FAST_PATH: onOff('on'),
   LLM_URL: url(/^https?$/),
   LLM_API_KEY: z.string().optional(),
   LLM_MODEL: z.string().optional(),

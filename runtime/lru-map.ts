@@ -2,7 +2,7 @@
  * Remembers the newest entries: at least `most`, at most twice as many. In two halves of which the older one goes as a whole, because a
  * `Map` whose oldest key is deleted at every turn has to step over all the deleted ones to find the next.
  */
-export class Remembered<Value> {
+export class LruMap<Value> {
   readonly #most: number;
   #newer = new Map<string, Value>();
   #older = new Map<string, Value>();

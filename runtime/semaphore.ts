@@ -2,7 +2,7 @@
  * Lets so many pieces of work run at once; the others wait in the order in which they came. With it a thousand agents that come back
  * at once share the database with the messages that are being sent.
  */
-export class Turnstile {
+export class Semaphore {
   readonly #most: number;
   readonly #waiting: (() => void)[] = [];
   #running = 0;

@@ -1,7 +1,7 @@
 /**
  * How often something may be done: so many times at once, then so many times a second (a token bucket). Its clock is monotonic.
  */
-export class Budget {
+export class TokenBucket {
   readonly #burst: number;
   readonly #perSecond: number;
   #left: number;

@@ -89,7 +89,7 @@ async function initSession(core: MessageCore, caller: Caller, body: SessionInitR
       agent_type: agent?.agent_type ?? body.agent_type ?? null,
     };
   });
-  core.waker.session({ tenant_id: caller.tenant_id, session_id: made.session.session_id });
+  core.workflowStarter.session({ tenant_id: caller.tenant_id, session_id: made.session.session_id });
   return made;
 }
 
@@ -102,7 +102,7 @@ async function closeSession(core: MessageCore, caller: Caller, sessionId: string
     return endSession(tx, session, 'completed', reason);
   });
   announceCanceled(core, cancellation);
-  core.waker.session({ tenant_id: caller.tenant_id, session_id: sessionId });
+  core.workflowStarter.session({ tenant_id: caller.tenant_id, session_id: sessionId });
 }
 
 async function interruptSessions(core: MessageCore, caller: Caller, ids: string[]) {
@@ -125,7 +125,7 @@ async function interruptSessions(core: MessageCore, caller: Caller, ids: string[
   return { requested: unique.length, interrupted: interrupted.length, session_ids: interrupted };
 }
 
-/** Binds the functions of sessions to their database, bus and waker. */
+/** Binds the functions of sessions to their database, bus and workflowStarter. */
 export function createSessions(core: MessageCore): Sessions {
   return {
     init: (caller, body) => initSession(core, caller, body),

@@ -21,7 +21,7 @@ interface Entry {
  * The calls that came with an `idempotency_key`, while they run and until their deadline: a repeat gets the same result. What did not
  * reach its target is not kept, so a repeat tries again. Bounded: the oldest that have ended give way.
  */
-export class Repeats {
+export class IdempotencyCache {
   readonly #entries = new Map<string, Entry>();
   readonly #kept = new Set<string>();
   #keptBytes = 0;

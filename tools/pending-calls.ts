@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { uuidOf } from '../runtime/ids.js';
 import { agentKeyOf } from '../mesh/connection/registry.js';
-import { Remembered } from '../runtime/lru-map.js';
+import { LruMap } from '../runtime/lru-map.js';
 import type { PlacedCall } from './tool-link.js';
 import type { Outcome } from './tool-result.js';
 import type { Chain, Work } from './tool-work.js';
@@ -10,7 +10,7 @@ import type { Chain, Work } from './tool-work.js';
 const ENDED_REMEMBERED = 5_000;
 
 /** A call that an agent is answering. */
-export interface Hand {
+export interface PendingCall {
   readonly call: PlacedCall;
   readonly agentKey: string;
   /** Resolves with the first outcome. */
@@ -22,11 +22,11 @@ export interface Hand {
 }
 
 /** The calls that agents are answering for this node, by the UUID in their ids; results are accepted once. */
-export class CallsInHand {
-  readonly #byUuid = new Map<string, Hand>();
-  readonly #byAgent = new Map<string, Set<Hand>>();
+export class PendingCalls {
+  readonly #byUuid = new Map<string, PendingCall>();
+  readonly #byAgent = new Map<string, Set<PendingCall>>();
   /** UUID → agent. */
-  readonly #ended = new Remembered<string>(ENDED_REMEMBERED);
+  readonly #ended = new LruMap<string>(ENDED_REMEMBERED);
   readonly #idle = new Set<(agentKey: string) => void>();
 
   get size(): number {
@@ -39,11 +39,11 @@ export class CallsInHand {
   }
 
   /** Takes note that an agent is about to get a call. */
-  hold(call: PlacedCall): Hand {
+  hold(call: PlacedCall): PendingCall {
     const ended = new AbortController();
     setMaxListeners(0, ended.signal); // every call made on its behalf listens
     let resolve: (outcome: Outcome) => void = () => undefined;
-    const hand: Hand = {
+    const hand: PendingCall = {
       call,
       agentKey: agentKeyOf({ tenant_id: call.tenant_id, instance_id: call.target.instance_id }),
       done: new Promise((settled) => {
@@ -69,12 +69,12 @@ export class CallsInHand {
   }
 
   /** The call of that UUID, while an agent is answering it. */
-  find(uuid: string): Hand | undefined {
+  find(uuid: string): PendingCall | undefined {
     return this.#byUuid.get(uuid);
   }
 
   /** The call of that UUID, when that agent is answering it. */
-  get(uuid: string, agentKey: string): Hand | undefined {
+  get(uuid: string, agentKey: string): PendingCall | undefined {
     const hand = this.#byUuid.get(uuid);
     return hand?.agentKey === agentKey ? hand : undefined;
   }
@@ -96,7 +96,7 @@ export class CallsInHand {
     return this.#ended.get(uuid) === agentKey;
   }
 
-  #remove(hand: Hand): void {
+  #remove(hand: PendingCall): void {
     const uuid = uuidOf(hand.call.call_id);
     this.#byUuid.delete(uuid);
     this.#ended.note(uuid, hand.agentKey);

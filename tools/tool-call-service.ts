@@ -17,7 +17,7 @@ import { refusal } from './tool-result.js';
 import type { ToolCaller, Work } from './tool-work.js';
 
 /** Where agents without a socket call tools: `POST /tools/call`. */
-export interface ToolDoor {
+export interface ToolCallService {
   /**
    * Answers a call; a refused one too.
    * @param around.signal aborted when the caller is gone
@@ -30,7 +30,7 @@ export interface ToolDoor {
   ): Promise<ToolResult>;
 }
 
-interface DoorOptions {
+interface ToolCallServiceOptions {
   db: Db;
   log: Logger;
   calls: ToolCalls;
@@ -42,7 +42,7 @@ interface DoorOptions {
 }
 
 /** Makes the door, to which other nodes bring what belongs here. */
-export function createToolDoor(options: DoorOptions): ToolDoor {
+export function createToolCallService(options: ToolCallServiceOptions): ToolCallService {
   const { link, nodeId } = options;
   const here = callHere(options);
   link.serveForwarded(async ({ token, body, traceparent }, signal) => {
@@ -59,7 +59,7 @@ export function createToolDoor(options: DoorOptions): ToolDoor {
   };
 }
 
-function callHere(options: DoorOptions): ToolDoor {
+function callHere(options: ToolCallServiceOptions): ToolCallService {
   return {
     call: async (token, { instance_id, ...payload }, { traceparent, signal }) => {
       const { tenant_id } = token;
@@ -94,7 +94,7 @@ function callerOf(tenant_id: string, agent: FoundWork['agent']): ToolCaller {
 }
 
 /** The agent that the token stands for: the instance that it names, or one of its type that stays unnamed. */
-async function whoCalls({ db }: DoorOptions, token: Caller, instanceId: string | undefined): Promise<ToolCaller> {
+async function whoCalls({ db }: ToolCallServiceOptions, token: Caller, instanceId: string | undefined): Promise<ToolCaller> {
   const { tenant_id, agent_type, credential_id } = token;
   if (instanceId === undefined) {
     if (actsAs(token) === null) checkActsFor(token, agent_type);
@@ -108,14 +108,14 @@ async function whoCalls({ db }: DoorOptions, token: Caller, instanceId: string |
 }
 
 async function findWork(
-  options: DoorOptions,
+  options: ToolCallServiceOptions,
   token: Caller,
   id: string,
   instanceId: string | undefined,
 ): Promise<FoundWork | undefined> {
   const { tenant_id } = token;
   const call_id = readNamed(id)?.call_id ?? id;
-  const hand = options.calls.hands.find(uuidOf(call_id));
+  const hand = options.calls.pending.find(uuidOf(call_id));
   const isHand = hand?.call.call_id === call_id && hand.call.tenant_id === tenant_id;
   const dispatch = isHand ? null : await options.db.tenant(tenant_id, (tx) => findCallingDispatch(tx, tenant_id, id));
   const agent = isHand ? hand.call.target : dispatch;
@@ -130,7 +130,7 @@ async function findWork(
 
 /** Follows a dispatch that may run anywhere, so that its calls end with it: the bus says when to look. */
 function follow(
-  { bus, dispatches, log }: DoorOptions,
+  { bus, dispatches, log }: ToolCallServiceOptions,
   tenant_id: string,
   dispatch_id: string,
   dispatch: CallingDispatch,

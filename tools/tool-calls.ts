@@ -9,13 +9,13 @@ import { agentKeyOf } from '../mesh/connection/registry.js';
 import { Admission } from './tool-admission.js';
 import { CallEnding } from './tool-deadline.js';
 import { authorize, isLoop } from './tool-gate.js';
-import { CallsInHand } from './pending-calls.js';
+import { PendingCalls } from './pending-calls.js';
 import { type Deliver, NOBODY, type NodeLink, type PlacedCall } from './tool-link.js';
 import type { PlatformTools } from './platform-tools.js';
-import { Repeats } from './idempotency-cache.js';
+import { IdempotencyCache } from './idempotency-cache.js';
 import { type Outcome, refusal, resultOfThrown, unsent } from './tool-result.js';
 import type { Chain, ToolCaller, Work } from './tool-work.js';
-import { Turnstile } from '../runtime/semaphore.js';
+import { Semaphore } from '../runtime/semaphore.js';
 
 /** Agents are looked for by so many calls at once; the rest of the database's connections is left to messages. */
 const LOOKUPS_AT_ONCE = 6;
@@ -46,11 +46,11 @@ export interface ToolRequest {
 /** Routes tool calls: finds the agent, brings the call there by whatever way leads there, and the result back. */
 export class ToolCalls {
   /** What agents are answering for this node. */
-  readonly hands = new CallsInHand();
+  readonly pending = new PendingCalls();
   readonly #options: ToolCallsOptions;
   readonly #admission = new Admission();
-  readonly #repeats = new Repeats();
-  readonly #lookups = new Turnstile(LOOKUPS_AT_ONCE);
+  readonly #idempotency = new IdempotencyCache();
+  readonly #lookups = new Semaphore(LOOKUPS_AT_ONCE);
   /** Calls that are with an agent, as far as this node has sent them. */
   readonly #towards = new Map<string, number>();
 
@@ -74,7 +74,7 @@ export class ToolCalls {
     const ending = new CallEnding(endOf(request), request.signal, request.work);
     try {
       const { caller, payload } = request;
-      return await this.#repeats.once(caller.key, payload, ending, () => this.#run(request, ending));
+      return await this.#idempotency.once(caller.key, payload, ending, () => this.#run(request, ending));
     } catch (error) {
       this.#options.log.warn({ err: error, tenant_id: request.caller.tenant_id }, 'tool call failed inside the mesh');
       return resultOfThrown(error);
@@ -122,7 +122,7 @@ export class ToolCalls {
 
   /** A caller that names no work may be on any that it has: the deepest counts, so that silence does not get around the depth. */
   #chainOf({ tenant_id, instance_id }: ToolCaller): Chain {
-    return instance_id === undefined ? [] : this.hands.deepest(agentKeyOf({ tenant_id, instance_id }));
+    return instance_id === undefined ? [] : this.pending.deepest(agentKeyOf({ tenant_id, instance_id }));
   }
 
   #find({ caller, payload, work }: ToolRequest): Promise<ToolTargets> {
@@ -162,8 +162,8 @@ export class ToolCalls {
   }
 
   async #toHosted(agentKey: string, placed: PlacedCall, signal: AbortSignal): Promise<Outcome> {
-    if (this.hands.countOf(agentKey) >= LIMITS.toolCallsInHandPerAgent) return busy();
-    const hand = this.hands.hold(placed);
+    if (this.pending.countOf(agentKey) >= LIMITS.pendingToolCallsPerAgent) return busy();
+    const hand = this.pending.hold(placed);
     try {
       const outcome = await this.#options.hosted(placed, signal);
       hand.settle(outcome);

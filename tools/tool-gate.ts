@@ -27,7 +27,7 @@ export function authorize({ tool, target, chain }: ProposedCall): Verdict {
 
 /** Whether an instance's tool would wait for itself. */
 export function isLoop(chain: Chain, tool: string, instanceId: string): boolean {
-  return chain.some((hop) => hop.tool === tool && hop.instance_id === instanceId);
+  return chain.some((link) => link.tool === tool && link.instance_id === instanceId);
 }
 
 function denied(message: string): Verdict {

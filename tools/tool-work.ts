@@ -1,11 +1,11 @@
 /** One tool call on the way from the first caller to here. */
-export interface Hop {
+export interface ChainLink {
   instance_id: string;
   tool: string;
 }
 
 /** The tool calls that wait for each other, the outermost first. The platform's own knowledge, never an agent's. */
-export type Chain = readonly Hop[];
+export type Chain = readonly ChainLink[];
 
 /** What an agent is doing when it calls a tool: a dispatch, or a tool call that it is answering. */
 export interface Work {

@@ -15,9 +15,9 @@ import { show } from './visibility.js';
 const wake = defineSignal(WAKE_SIGNAL);
 
 /** What the loop and the signal handler share. */
-class Bell {
+class Wakeups {
   /** There may be more to tell. */
-  rung = false;
+  woken = false;
 }
 
 async function tell(input: DeliveryInput, due: DueAttempt): Promise<void> {
@@ -29,12 +29,12 @@ async function tell(input: DeliveryInput, due: DueAttempt): Promise<void> {
   if (result) await deliveryRecord.noteAttempt(input, due, result);
 }
 
-async function tellAll(input: DeliveryInput, bell: Bell): Promise<void> {
+async function tellAll(input: DeliveryInput, wakeups: Wakeups): Promise<void> {
   for (;;) {
-    bell.rung = false;
+    wakeups.woken = false;
     const due = await deliveryRecord.nextAttempt(input);
     if (due) await tell(input, due);
-    else if (!bell.rung) return;
+    else if (!wakeups.woken) return;
     if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof delivery>(input);
   }
 }
@@ -44,12 +44,12 @@ async function tellAll(input: DeliveryInput, bell: Bell): Promise<void> {
  * tried, so that it may be lost and made again. An operator's cancel in the Temporal UI gives up on what is still to be told.
  */
 export async function delivery(input: DeliveryInput): Promise<void> {
-  const bell = new Bell();
+  const wakeups = new Wakeups();
   setHandler(wake, () => {
-    bell.rung = true;
+    wakeups.woken = true;
   });
   try {
-    await tellAll(input, bell);
+    await tellAll(input, wakeups);
     show('delivered', null, 'All that there was to tell was told, or given up.');
   } catch (error) {
     if (!isCancellation(error)) throw error;

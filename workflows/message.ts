@@ -20,11 +20,11 @@ type DispatchStep = Extract<Step, { kind: 'dispatch' }>;
 const wake = defineSignal(WAKE_SIGNAL);
 
 /** What the loop and the signal handler share. */
-class Bell {
+class Wakeups {
   /** Somebody changed the row. */
-  rung = false;
+  woken = false;
   /** The agent has been told that the message is canceled. */
-  told = false;
+  cancelSent = false;
   /** Dispatches in a row of which nothing went out. */
   misses = 0;
 }
@@ -65,7 +65,7 @@ function showEnd({ state, error }: End, agentType: string | null): void {
   show(state, agentType, `The message is ${state}${why}`, error?.code);
 }
 
-async function carryOut(input: MessageInput, step: DispatchStep): Promise<Carried> {
+async function runStep(input: MessageInput, step: DispatchStep): Promise<Carried> {
   const { dispatch_id, deployment_mode } = step;
   const ref = { tenant_id: input.tenant_id, message_id: input.message_id, dispatch_id };
   try {
@@ -75,7 +75,7 @@ async function carryOut(input: MessageInput, step: DispatchStep): Promise<Carrie
     if (end.kind === 'closed') {
       return { missed: false, final: end.final === undefined ? null : endOf(end.final, end.error) };
     }
-    await record.takeBack(ref, end.reason);
+    await record.release(ref, end.reason);
     return { missed: true, final: null };
   } catch (error) {
     if (isCancellation(error)) throw error;
@@ -87,9 +87,9 @@ async function carryOut(input: MessageInput, step: DispatchStep): Promise<Carrie
 type CancelStep = Extract<Step, { kind: 'deliver_cancel' }>;
 
 /** Tells the agent once, whichever look at the message finds it canceled first. */
-async function deliverCancel(input: MessageInput, step: CancelStep, bell: Bell): Promise<void> {
-  if (bell.told) return;
-  bell.told = true;
+async function deliverCancel(input: MessageInput, step: CancelStep, wakeups: Wakeups): Promise<void> {
+  if (wakeups.cancelSent) return;
+  wakeups.cancelSent = true;
   try {
     await controlOf(step.mesh_id).cancelDispatch({ ...input, dispatch_id: step.dispatch_id });
   } catch (error) {
@@ -99,38 +99,38 @@ async function deliverCancel(input: MessageInput, step: CancelStep, bell: Bell):
 }
 
 /** Carries a dispatch out; a wake-up meanwhile means that the row may be canceled, which the agent hears at once. */
-async function superviseDispatch(input: MessageInput, step: DispatchStep, bell: Bell): Promise<Carried> {
+async function superviseDispatch(input: MessageInput, step: DispatchStep, wakeups: Wakeups): Promise<Carried> {
   let over = false;
-  const running = carryOut(input, step).finally(() => {
+  const running = runStep(input, step).finally(() => {
     over = true;
   });
   // Rejections reach the caller at the await below.
   running.catch(() => undefined);
   for (;;) {
-    await condition(() => over || bell.rung);
+    await condition(() => over || wakeups.woken);
     if (over) return running;
-    bell.rung = false;
-    const next = await record.advance(input);
-    if (next?.kind === 'deliver_cancel') await deliverCancel(input, next, bell);
+    wakeups.woken = false;
+    const next = await record.nextStep(input);
+    if (next?.kind === 'deliver_cancel') await deliverCancel(input, next, wakeups);
   }
 }
 
 /** @returns how the message ended where it ended with the dispatch */
-async function dispatch(input: MessageInput, step: DispatchStep, bell: Bell): Promise<End | null> {
+async function dispatch(input: MessageInput, step: DispatchStep, wakeups: Wakeups): Promise<End | null> {
   show(
     'working',
     step.agent_type,
     `Waits for agent \`${step.instance_id}\` (${step.agent_type}), attempt ${step.attempt}.`,
   );
-  const { missed, final } = await superviseDispatch(input, step, bell);
+  const { missed, final } = await superviseDispatch(input, step, wakeups);
   if (final !== null) showEnd(final, step.agent_type);
-  bell.misses = missed ? bell.misses + 1 : 0;
-  if (bell.misses > 0) await condition(() => bell.rung, pauseMs(bell.misses));
+  wakeups.misses = missed ? wakeups.misses + 1 : 0;
+  if (wakeups.misses > 0) await condition(() => wakeups.woken, pauseMs(wakeups.misses));
   return final;
 }
 
 /** @returns how the message ended once it has */
-async function follow(input: MessageInput, step: Step | null, bell: Bell): Promise<End | null> {
+async function follow(input: MessageInput, step: Step | null, wakeups: Wakeups): Promise<End | null> {
   if (!step) return { state: 'unknown' };
   switch (step.kind) {
     case 'done': {
@@ -140,17 +140,17 @@ async function follow(input: MessageInput, step: Step | null, bell: Bell): Promi
     }
     case 'deliver_cancel':
       show('canceled', step.agent_type, 'The message is canceled; its agent is being told.');
-      await deliverCancel(input, step, bell);
+      await deliverCancel(input, step, wakeups);
       return { state: 'canceled' };
     case 'dispatch':
-      return dispatch(input, step, bell);
+      return dispatch(input, step, wakeups);
     case 'wait_agent':
       show(
         'submitted',
         step.agent_type,
         `Waits for a free agent${step.agent_type ? ` of type ${step.agent_type}` : ''} since ${step.since}.`,
       );
-      await condition(() => bell.rung, step.retry_ms);
+      await condition(() => wakeups.woken, step.retry_ms);
       return null;
     case 'wait_input':
       show(
@@ -158,19 +158,19 @@ async function follow(input: MessageInput, step: Step | null, bell: Bell): Promi
         step.agent_type,
         `Waits for a human (${step.request_kind}, asked by the ${step.source}) since ${step.since}, until ${step.expires_at}.`,
       );
-      await condition(() => bell.rung, step.expires_ms);
+      await condition(() => wakeups.woken, step.expires_ms);
       return null;
     default:
       return step satisfies never;
   }
 }
 
-async function supervise(input: MessageInput, bell: Bell): Promise<End> {
+async function supervise(input: MessageInput, wakeups: Wakeups): Promise<End> {
   for (;;) {
-    bell.rung = false;
-    const end = await follow(input, await record.advance(input), bell);
+    wakeups.woken = false;
+    const end = await follow(input, await record.nextStep(input), wakeups);
     if (end !== null) {
-      if (!bell.rung) return end;
+      if (!wakeups.woken) return end;
       continue;
     }
     if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof message>(input);
@@ -178,21 +178,21 @@ async function supervise(input: MessageInput, bell: Bell): Promise<End> {
 }
 
 /**
- * Supervises one message until it ends: it follows what Postgres decides (`advance`) and holds no state of its own, so that it may be
+ * Supervises one message until it ends: it follows what Postgres decides (`nextStep`) and holds no state of its own, so that it may be
  * lost and made again. An operator's cancel in the Temporal UI cancels the message.
  */
 export async function message(input: MessageInput): Promise<End> {
-  const bell = new Bell();
+  const wakeups = new Wakeups();
   setHandler(wake, () => {
-    bell.rung = true;
+    wakeups.woken = true;
   });
   try {
-    return await supervise(input, bell);
+    return await supervise(input, wakeups);
   } catch (error) {
     if (!isCancellation(error)) throw error;
     return CancellationScope.nonCancellable(async () => {
       await record.cancelByOperator(input);
-      return supervise(input, bell);
+      return supervise(input, wakeups);
     });
   }
 }

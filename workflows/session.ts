@@ -10,28 +10,28 @@ const wake = defineSignal(WAKE_SIGNAL);
  * not signal it; closing does.
  */
 export async function session(input: SessionInput): Promise<{ status: string }> {
-  let rung = false;
+  let woken = false;
   setHandler(wake, () => {
-    rung = true;
+    woken = true;
   });
   for (;;) {
-    rung = false;
+    woken = false;
     const check = await record.expireIfIdle(input);
     if (check.ended) {
       show(check.status, null, `The session is ${check.status}.`);
-      if (!rung) return { status: check.status };
+      if (!woken) return { status: check.status };
       continue;
     }
     if (check.check_in_ms === null) {
       show('active', null, 'The session is open until it is closed.');
-      await condition(() => rung);
+      await condition(() => woken);
     } else {
       show(
         'active',
         null,
         `The session is open; looked at again in ${Math.ceil(check.check_in_ms / 1_000)} s whether it is idle.`,
       );
-      await condition(() => rung, check.check_in_ms);
+      await condition(() => woken, check.check_in_ms);
     }
     if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof session>(input);
   }

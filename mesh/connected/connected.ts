@@ -13,13 +13,13 @@ import { agentKeyOf } from '../connection/registry.js';
 export function createConnectedDispatcher(context: MeshContext): Dispatcher {
   return {
     run: (ref, waiting) => watch(run(context, ref, waiting.signal), waiting, context.timings.heartbeatMs),
-    sendHere: (open, mayGoOut) => {
+    sendHere: (open, leaseValid) => {
       const connection = context.registry.get(agentKeyOf(open));
       // A connection of another epoch is one that T1 did not see; while a hello is answered, that may be about to change.
       if (!connection || connection.epoch !== open.epoch || context.registry.isGreeting(connection.agentKey))
         return null;
       if (refusal(context, connection) !== undefined) return null;
-      if (!mayGoOut()) return null;
+      if (!leaseValid()) return null;
       const dispatch = context.inflight.startSent(open, connection);
       return dispatch.done.then(() => dispatch.localEnd());
     },
@@ -75,7 +75,7 @@ function start(
 ): Pick<InflightDispatch, 'done'> {
   const { inflight, dispatches, log } = context;
   if (found.sent_at !== null && found.mesh_id === context.meshId && !inflight.hasSent(uuidOf(found.dispatch_id))) {
-    const taken = persist(() => dispatches.takeBack(found, 'NEVER_SENT', { neverOpened: true }), log);
+    const taken = persist(() => dispatches.release(found, 'NEVER_SENT', { nothingSent: true }), log);
     return { done: taken.then(() => ({ kind: 'not_sent', reason: 'NEVER_SENT' })) };
   }
   if (found.sent_at !== null) {

@@ -1,5 +1,5 @@
 import type { ChunkBus } from '../../messages/stream/bus.js';
-import type { Dispatches, DispatchOutcome, DispatchRef, Produced } from '../../messages/dispatch/dispatches.js';
+import type { Dispatches, AgentResult, DispatchRef, Produced } from '../../messages/dispatch/dispatches.js';
 import type { LocalEnd } from '../../messages/dispatch/local-mesh.js';
 import type { MessageEnd } from '../../messages/dispatch/transactions.js';
 import { errorMessage } from '../../runtime/errors.js';
@@ -9,7 +9,7 @@ import { errorFrame } from '../connection/frames.js';
 import { persist } from '../persistence.js';
 
 /** What an in-flight dispatch works with. */
-export interface InflightSurroundings {
+export interface InflightDeps {
   dispatches: Dispatches;
   bus: ChunkBus;
   log: Logger;
@@ -28,7 +28,7 @@ export interface InflightSurroundings {
  * says of the agent: that it lives and reported it, or that it failed itself; absent where it says neither.
  */
 export type Ending =
-  | { kind: 'outcome'; outcome: DispatchOutcome }
+  | { kind: 'outcome'; outcome: AgentResult }
   | { kind: 'failure'; error: { code: string; message: string }; sign?: 'answered' | 'failed' }
   | { kind: 'lost' }
   | { kind: 'elsewhere' };
@@ -57,7 +57,7 @@ export interface EndingDispatch {
 }
 
 /** Runs a write for as long as the database is away. */
-export function persistIn<T>(around: InflightSurroundings, work: () => Promise<T>): Promise<T> {
+export function persistIn<T>(around: InflightDeps, work: () => Promise<T>): Promise<T> {
   return persist(work, around.log, around.closing);
 }
 
@@ -67,12 +67,12 @@ export interface WrittenEnding extends LocalEnd {
   written: boolean;
 }
 
-const ended = (end: MessageEnd | null): LocalEnd => ({ end, goesOn: false });
-const GOES_ON: LocalEnd = { end: null, goesOn: true };
+const ended = (end: MessageEnd | null): LocalEnd => ({ end, needsWorkflow: false });
+const NEEDS_WORKFLOW: LocalEnd = { end: null, needsWorkflow: true };
 
 /** Brings the end of a dispatch to the database, however long that takes. Never rejects. */
 export async function writeEnding(
-  around: InflightSurroundings,
+  around: InflightDeps,
   dispatch: EndingDispatch,
   ending: Ending,
 ): Promise<WrittenEnding> {
@@ -98,7 +98,7 @@ async function countSign(health: AgentHealth, dispatch: EndingDispatch, ending: 
   if (ending.kind === 'outcome' || sign === 'answered') await health.answered(agent);
 }
 
-async function write(around: InflightSurroundings, dispatch: EndingDispatch, ending: Ending): Promise<LocalEnd> {
+async function write(around: InflightDeps, dispatch: EndingDispatch, ending: Ending): Promise<LocalEnd> {
   const { dispatches } = around;
   switch (ending.kind) {
     case 'outcome':
@@ -115,7 +115,7 @@ async function write(around: InflightSurroundings, dispatch: EndingDispatch, end
 }
 
 /** Tells the agent that the dispatch has ended otherwise: CANCELED, or DISPATCH_ALREADY_TERMINAL. */
-export function tellClosed(around: InflightSurroundings, dispatch: EndingDispatch, state: string, reason = ''): void {
+export function tellClosed(around: InflightDeps, dispatch: EndingDispatch, state: string, reason = ''): void {
   const { agentKey, frameId, traceparent } = dispatch;
   const frame =
     state === 'canceled'
@@ -127,14 +127,14 @@ export function tellClosed(around: InflightSurroundings, dispatch: EndingDispatc
 /** A dispatch that no socket took can be routed again. */
 async function writeLoss(dispatches: Dispatches, dispatch: EndingDispatch): Promise<LocalEnd> {
   if (dispatch.reachedSocket) return ended(await dispatches.lose(dispatch.ref, 'AGENT_DISCONNECTED'));
-  await dispatches.takeBack(dispatch.ref, 'AGENT_DISCONNECTED', { neverOpened: true });
-  return GOES_ON;
+  await dispatches.release(dispatch.ref, 'AGENT_DISCONNECTED', { nothingSent: true });
+  return NEEDS_WORKFLOW;
 }
 
 async function accept(
-  around: InflightSurroundings,
+  around: InflightDeps,
   dispatch: EndingDispatch,
-  outcome: DispatchOutcome,
+  outcome: AgentResult,
 ): Promise<LocalEnd> {
   const { dispatches, bus } = around;
   const { ref } = dispatch;
@@ -142,7 +142,7 @@ async function accept(
   for (;;) {
     const { epoch } = dispatch;
     const closed = await persistIn(around, () => dispatches.accept(answered, epoch, outcome));
-    if (closed.accepted) return closed.end ? ended(closed.end) : GOES_ON;
+    if (closed.accepted) return closed.end ? ended(closed.end) : NEEDS_WORKFLOW;
     await around.fenced(dispatch.agentKey);
     if (dispatch.epoch === epoch) break; // not a resume that raced with the result
   }
@@ -157,7 +157,7 @@ async function accept(
   return ended(null);
 }
 
-async function failInternally(around: InflightSurroundings, ref: DispatchRef): Promise<WrittenEnding> {
+async function failInternally(around: InflightDeps, ref: DispatchRef): Promise<WrittenEnding> {
   const error = { code: 'INTERNAL', message: 'The result could not be stored.' };
   try {
     const { end } = await persistIn(around, () => around.dispatches.fail(ref, error));
@@ -167,6 +167,6 @@ async function failInternally(around: InflightSurroundings, ref: DispatchRef): P
       { err: errorMessage(failure), dispatch_id: ref.dispatch_id },
       'dispatch is left to its supervisor',
     );
-    return { ...GOES_ON, written: false };
+    return { ...NEEDS_WORKFLOW, written: false };
   }
 }

@@ -9,13 +9,13 @@ import type { DispatchRef, OpenDispatch, Produced } from '../../messages/dispatc
 import type { LocalEnd } from '../../messages/dispatch/local-mesh.js';
 import { errorMessage } from '../../runtime/errors.js';
 import { uuidOf } from '../../runtime/ids.js';
-import { Budget } from '../../runtime/token-bucket.js';
+import { TokenBucket } from '../../runtime/token-bucket.js';
 import { CHUNK_PACE, ChunkLog, type ChunkVerdict, whyRefused } from './chunks.js';
 import {
   type DispatchConnection,
   type Ending,
   type EndingDispatch,
-  type InflightSurroundings,
+  type InflightDeps,
   persistIn,
   tellClosed,
   type WrittenEnding,
@@ -23,7 +23,7 @@ import {
 } from './dispatch-end.js';
 import { closedWith, type DispatchEnd } from '../dispatcher.js';
 import { encodeFrame, errorFrame, unfitAnswer } from '../connection/frames.js';
-import { toOutcome } from './agent-result.js';
+import { toAgentResult } from './agent-result.js';
 
 /**
  * One dispatch to a connected agent, from before it is marked as sent until its end is in the database. It outlives sockets:
@@ -42,7 +42,7 @@ export class InflightDispatch implements EndingDispatch {
   /** The epoch of the connection that it belongs to; a resume raises it. */
   epoch: number;
   reachedSocket = false;
-  #written: WrittenEnding = { end: null, written: true, goesOn: true };
+  #written: WrittenEnding = { end: null, written: true, needsWorkflow: true };
   #state: 'marking' | 'sent' | 'ending' | 'done' = 'marking';
   #waitingEnding: Ending | undefined;
   #sent: OpenDispatch | undefined;
@@ -50,14 +50,14 @@ export class InflightDispatch implements EndingDispatch {
   #sends = 0;
   /** Chunks that the agent has sent, as it said when it came back. */
   #promised = 0;
-  #pace: Budget | undefined;
+  #pace: TokenBucket | undefined;
   #deadline: NodeJS.Timeout | undefined;
   #resolve: (end: DispatchEnd) => void = () => undefined;
   readonly #chunks: ChunkLog;
-  readonly #around: InflightSurroundings;
+  readonly #around: InflightDeps;
 
   /** @param sent given when it is on the record as sent already: then `sendFirst` is to be called, once */
-  constructor(ref: DispatchRef, connection: DispatchConnection, around: InflightSurroundings, sent?: OpenDispatch) {
+  constructor(ref: DispatchRef, connection: DispatchConnection, around: InflightDeps, sent?: OpenDispatch) {
     this.ref = { tenant_id: ref.tenant_id, message_id: ref.message_id, dispatch_id: ref.dispatch_id };
     this.frameId = uuidOf(ref.dispatch_id);
     this.agentKey = connection.agentKey;
@@ -104,7 +104,7 @@ export class InflightDispatch implements EndingDispatch {
 
   /** How it ended, once `done`. */
   localEnd(): LocalEnd {
-    return { end: this.#written.end, goesOn: this.#written.goesOn };
+    return { end: this.#written.end, needsWorkflow: this.#written.needsWorkflow };
   }
 
   /** Sends it once more, with the same id, a higher attempt and the time that is left. */
@@ -119,7 +119,7 @@ export class InflightDispatch implements EndingDispatch {
 
   /** Takes a chunk: published at once, kept for the final artifacts. */
   chunk(payload: DispatchChunkPayload): void {
-    this.#pace ??= new Budget(CHUNK_PACE);
+    this.#pace ??= new TokenBucket(CHUNK_PACE);
     const verdict: ChunkVerdict = this.#pace.take() ? this.#chunks.push(payload) : { kind: 'flood' };
     const why = whyRefused(verdict, payload.seq, this.#chunks.count);
     if (why) this.#refuse(...why);
@@ -139,7 +139,7 @@ export class InflightDispatch implements EndingDispatch {
       this.#refuse('CHUNK_SEQ_GAP', `${sent} chunks were sent, ${this.#chunks.count} came.`);
       return;
     }
-    this.#end({ kind: 'outcome', outcome: toOutcome(payload, this.#chunks.artifacts(), this.ref.dispatch_id) });
+    this.#end({ kind: 'outcome', outcome: toAgentResult(payload, this.#chunks.artifacts(), this.ref.dispatch_id) });
   }
 
   /** The agent says that it failed. A code that is not one of the platform's reads HANDLER_ERROR. */
@@ -205,7 +205,7 @@ export class InflightDispatch implements EndingDispatch {
       await persistIn(this.#around, () => dispatches.lose(this.ref, 'AGENT_DISCONNECTED'));
       return { kind: 'closed' };
     }
-    await persistIn(this.#around, () => dispatches.takeBack(this.ref, 'NEVER_SENT', { neverOpened: true }));
+    await persistIn(this.#around, () => dispatches.release(this.ref, 'NEVER_SENT', { nothingSent: true }));
     return { kind: 'not_sent', reason: 'NEVER_SENT' };
   }
 

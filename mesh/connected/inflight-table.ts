@@ -1,7 +1,7 @@
 import type { DispatchRef, OpenDispatch } from '../../messages/dispatch/dispatches.js';
-import type { DispatchConnection, InflightSurroundings } from './dispatch-end.js';
+import type { DispatchConnection, InflightDeps } from './dispatch-end.js';
 import { InflightDispatch } from './inflight-dispatch.js';
-import { Remembered } from '../../runtime/lru-map.js';
+import { LruMap } from '../../runtime/lru-map.js';
 
 /** Ended dispatches that are remembered, so that a late frame costs no query. */
 const ENDED_REMEMBERED = 5_000;
@@ -19,14 +19,14 @@ export class InflightTable {
   readonly #byFrame = new Map<string, InflightDispatch>();
   readonly #byAgent = new Map<string, Set<InflightDispatch>>();
   /** Frame id → agent. */
-  readonly #ended = new Remembered<string>(ENDED_REMEMBERED);
+  readonly #ended = new LruMap<string>(ENDED_REMEMBERED);
   /** Went out, and their supervisor has to write the end: a defect or a lasting refusal of the database, so there are few. */
   readonly #unwritten = new Set<string>();
-  readonly #around: InflightSurroundings;
+  readonly #around: InflightDeps;
   readonly #onAgentIdle: (agentKey: string) => void;
 
   /** @param onAgentIdle called when the last dispatch of an agent has ended */
-  constructor(around: InflightSurroundings, onAgentIdle: (agentKey: string) => void) {
+  constructor(around: InflightDeps, onAgentIdle: (agentKey: string) => void) {
     this.#around = around;
     this.#onAgentIdle = onAgentIdle;
   }

@@ -4,7 +4,7 @@ import { CLOSE_CODES, type FrameErrorCode } from '../../contracts/errors.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { ConnectionRef } from './connection-rows.js';
 import { newId } from '../../runtime/ids.js';
-import { Budget } from '../../runtime/token-bucket.js';
+import { TokenBucket } from '../../runtime/token-bucket.js';
 import type { MeshContext } from './context.js';
 import { FrameSocket } from './frame-socket.js';
 import { encodeFrame } from './frames.js';
@@ -31,7 +31,7 @@ const CLOSE_REASONS: Record<number, [FrameErrorCode, string]> = {
   [CLOSE_CODES.DEREGISTERED]: ['DEREGISTERED', 'The instance was deregistered.'],
 };
 
-/** Frames of one agent that cost the platform a look into the database: more than a reconnect with full hands needs at once. */
+/** Frames of one agent that cost the platform a look into the database: more than a reconnect with full pending needs at once. */
 const LOOKUPS = { burst: 2 * LIMITS.dispatchesInFlightPerConnection, perSecond: 20 };
 
 /** What the frames of an agent mean. */
@@ -56,7 +56,7 @@ export class Connection implements ConnectionRef {
   /** When an error that the agent reported was last logged, in milliseconds of `performance.now()`. */
   errorNotedAtMs = Number.NEGATIVE_INFINITY;
   /** Of frames that cost a look into the database; beyond it they are answered RATE_LIMITED. */
-  readonly lookups = new Budget(LOOKUPS);
+  readonly lookups = new TokenBucket(LOOKUPS);
   #state: ConnectionState = 'UPGRADED';
   #resumeHash: Buffer | undefined;
   /** Of the token that this connection resumed with: the agent has no other until it has read `welcome`. */

@@ -7,7 +7,7 @@ import type { Reservations } from '../reservations.js';
 import type { StatusWriter } from './status-writer.js';
 import type { MeshTimings } from './timings.js';
 import type { AgentTools } from './tool-frames.js';
-import type { Turnstile } from '../../runtime/semaphore.js';
+import type { Semaphore } from '../../runtime/semaphore.js';
 
 /** What the parts of a mesh node share. */
 export interface MeshContext {
@@ -24,7 +24,7 @@ export interface MeshContext {
   tools: AgentTools;
   statuses: StatusWriter;
   /** Agents that are being entered into the database as connected. */
-  registrations: Turnstile;
+  registrations: Semaphore;
   /** Milliseconds that are left to agents once the node shuts down, when only those that resume are welcomed; null before. */
   drainLeftMs(): number | null;
 }

@@ -111,7 +111,7 @@ async function answerUnopened(
   answer(connection, about, reasonOf(state));
 }
 
-/** Tells an agent that comes back with dispatches in its hands how they ended meanwhile: CANCELED, or otherwise. */
+/** Tells an agent that comes back with dispatches in its pending how they ended meanwhile: CANCELED, or otherwise. */
 export async function answerHeld(context: MeshContext, connection: Connection, frameIds: string[]): Promise<void> {
   if (frameIds.length === 0) return;
   const found = await states(context, connection, frameIds);

@@ -62,7 +62,7 @@ async function takeOver(context: MeshContext, connection: Connection, hello: Hel
   }
   await welcome(context, connection, hello, resumes !== undefined);
   // Not waited for: messages that wait look again by themselves, only later.
-  callWaiting(context, connection).catch((error: unknown) =>
+  wakeQueued(context, connection).catch((error: unknown) =>
     context.log.warn({ err: errorMessage(error) }, 'messages that wait for an agent could not be called'),
   );
 }
@@ -73,14 +73,14 @@ async function stay({ statuses }: MeshContext, before: Connection, { epoch }: Co
   if (before.state !== 'READY') await statuses.write(before, { status: before.isLive ? 'draining' : 'offline' });
 }
 
-function callWaiting({ dispatches, log, registrations }: MeshContext, connection: Connection): Promise<void> {
+function wakeQueued({ dispatches, log, registrations }: MeshContext, connection: Connection): Promise<void> {
   return persist(() => registrations.run(() => dispatches.agentJoined(connection.tenant_id, connection)), log);
 }
 
 /** Ends a dispatch of a connection that is gone; one that this node never sent is routed again. */
 async function letGo({ dispatches, inflight, meshId }: MeshContext, ref: OpenRef): Promise<void> {
   const never = ref.mesh_id === meshId && !inflight.hasSent(uuidOf(ref.dispatch_id));
-  if (never) await dispatches.takeBack(ref, 'NEVER_SENT', { neverOpened: true });
+  if (never) await dispatches.release(ref, 'NEVER_SENT', { nothingSent: true });
   else await dispatches.lose(ref, 'AGENT_DISCONNECTED');
 }
 

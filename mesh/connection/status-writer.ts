@@ -1,10 +1,10 @@
 import { type ConnectionChange, type ConnectionRef, changeConnection } from './connection-rows.js';
 import type { Db } from '../../db/pool.js';
-import type { RoomyAgent } from '../../messages/dispatch/wake-queued.js';
+import type { AgentWithRoom } from '../../messages/dispatch/wake-queued.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
 import { agentKeyOf } from './registry.js';
-import { Turnstile } from '../../runtime/semaphore.js';
+import { Semaphore } from '../../runtime/semaphore.js';
 
 /** Agents whose rows are written at once: when a thousand sockets are lost in one moment, others need the database too. */
 const AT_ONCE = 4;
@@ -21,13 +21,13 @@ interface Pending {
 export class StatusWriter {
   readonly #pending = new Map<string, Pending>();
   readonly #writing = new Map<string, Promise<void>>();
-  readonly #turns = new Turnstile(AT_ONCE);
+  readonly #turns = new Semaphore(AT_ONCE);
   readonly #db: Db;
   readonly #log: Logger;
-  readonly #onRoom: (tenantId: string, agent: RoomyAgent) => Promise<void>;
+  readonly #onRoom: (tenantId: string, agent: AgentWithRoom) => Promise<void>;
 
   /** @param onRoom called after an agent reported that it may have room */
-  constructor(db: Db, log: Logger, onRoom: (tenantId: string, agent: RoomyAgent) => Promise<void>) {
+  constructor(db: Db, log: Logger, onRoom: (tenantId: string, agent: AgentWithRoom) => Promise<void>) {
     this.#db = db;
     this.#log = log;
     this.#onRoom = onRoom;
@@ -68,7 +68,7 @@ export class StatusWriter {
         const roomy = await this.#turns.run(() =>
           this.#db.tenant(connection.tenant_id, (tx) => changeConnection(tx, connection, change)),
         );
-        if (roomy) this.#callWaiting(connection.tenant_id, roomy);
+        if (roomy) this.#wakeQueued(connection.tenant_id, roomy);
       } catch (error) {
         this.#log.warn(
           { err: errorMessage(error), instance_id: connection.instance_id },
@@ -81,7 +81,7 @@ export class StatusWriter {
   }
 
   /** Not waited for: messages that wait look again by themselves, only later. */
-  #callWaiting(tenantId: string, agent: RoomyAgent): void {
+  #wakeQueued(tenantId: string, agent: AgentWithRoom): void {
     this.#onRoom(tenantId, agent).catch((error: unknown) =>
       this.#log.warn({ err: errorMessage(error) }, 'messages that wait for an agent could not be called'),
     );

@@ -8,7 +8,7 @@ import type { InflightDispatch } from '../connected/inflight-dispatch.js';
 import type { InflightTable } from '../connected/inflight-table.js';
 import { agentKeyOf, type Registry } from './registry.js';
 import { busy, type ToolCalls } from '../../tools/tool-calls.js';
-import type { Hand } from '../../tools/pending-calls.js';
+import type { PendingCall } from '../../tools/pending-calls.js';
 import type { PlacedCall } from '../../tools/tool-link.js';
 import { failureOf, type Outcome, refusal, sized, unsent } from '../../tools/tool-result.js';
 import type { Work } from '../../tools/tool-work.js';
@@ -24,7 +24,7 @@ interface Traffic {
   /** What the agent waits for, by the frames of its calls. */
   readonly open: Map<string, AbortController>;
   /** What was given to the agent and has no answer yet. */
-  readonly given: Set<Hand>;
+  readonly given: Set<PendingCall>;
   readonly answers: AnswerQueue;
 }
 
@@ -45,7 +45,7 @@ export class AgentTools {
 
   /** How many calls the agent is answering. */
   countOf(agentKey: string): number {
-    return this.#calls.hands.countOf(agentKey);
+    return this.#calls.pending.countOf(agentKey);
   }
 
   /** Takes a call; its result goes out when it is there. */
@@ -62,22 +62,22 @@ export class AgentTools {
 
   /** Takes the result of a call that the agent was answering. */
   answered(connection: Connection, { reply_to, payload }: Pick<ResultFrame, 'reply_to' | 'payload'>): void {
-    const hand = this.#calls.hands.get(reply_to, connection.agentKey);
-    if (hand) hand.settle({ sent: true, result: sized(payload) });
+    const pendingCall = this.#calls.pending.get(reply_to, connection.agentKey);
+    if (pendingCall) pendingCall.settle({ sent: true, result: sized(payload) });
     else this.#answerUnopened(connection, reply_to);
   }
 
   /** Takes an error about a call: that of a tool that failed, or of a caller that withdraws. @returns false when it is about none */
   failed(connection: Connection, { reply_to, payload }: Pick<ErrorFrame, 'reply_to' | 'payload'>): boolean {
-    const hand = this.#calls.hands.get(reply_to, connection.agentKey);
-    if (hand) {
-      hand.settle({ sent: true, result: failureOf(payload) });
+    const pendingCall = this.#calls.pending.get(reply_to, connection.agentKey);
+    if (pendingCall) {
+      pendingCall.settle({ sent: true, result: failureOf(payload) });
       return true;
     }
     const withdrawn = this.#traffic.get(connection)?.open.get(reply_to);
     withdrawn?.abort();
     if (withdrawn) return true;
-    if (!this.#calls.hands.endedLately(reply_to, connection.agentKey)) return false;
+    if (!this.#calls.pending.endedLately(reply_to, connection.agentKey)) return false;
     this.#answerUnopened(connection, reply_to);
     return true;
   }
@@ -90,7 +90,7 @@ export class AgentTools {
     traffic.answers.clear();
     for (const withdrawn of traffic.open.values()) withdrawn.abort();
     const result = refusal('AGENT_DISCONNECTED', 'The agent was lost while it answered the call.');
-    for (const hand of [...traffic.given]) hand.settle({ sent: true, result });
+    for (const pendingCall of [...traffic.given]) pendingCall.settle({ sent: true, result });
   }
 
   /** The agent resumes while its socket before still stands: all calls go on by the newer one. */
@@ -122,8 +122,8 @@ export class AgentTools {
   }
 
   #workOf({ agentKey }: Connection, id: string): Work | undefined {
-    const hand = this.#calls.hands.get(uuidOf(id), agentKey);
-    if (hand?.call.call_id === id) return hand.work;
+    const pendingCall = this.#calls.pending.get(uuidOf(id), agentKey);
+    if (pendingCall?.call.call_id === id) return pendingCall.work;
     const dispatch = this.#inflight.get(uuidOf(id));
     return dispatch?.ref.dispatch_id === id && dispatch.agentKey === agentKey
       ? this.#workOfDispatch(dispatch)
@@ -148,31 +148,31 @@ export class AgentTools {
     const agentKey = agentKeyOf({ tenant_id: call.tenant_id, instance_id: call.target.instance_id });
     const connection = this.#registry.get(agentKey);
     if (connection?.state !== 'READY') return unsent('TARGET_UNAVAILABLE', 'The agent is not connected.');
-    if (connection.socket.isCongested || this.countOf(agentKey) >= LIMITS.toolCallsInHandPerAgent) return busy();
+    if (connection.socket.isCongested || this.countOf(agentKey) >= LIMITS.pendingToolCallsPerAgent) return busy();
     if (signal.aborted) return unsent('CANCELED', 'The call was withdrawn.');
-    const hand = this.#calls.hands.hold(call);
+    const pendingCall = this.#calls.pending.hold(call);
     const traffic = this.#trafficOf(connection);
-    traffic.given.add(hand);
+    traffic.given.add(pendingCall);
     const frameId = uuidOf(call.call_id);
     const stop = (): void => {
       traffic.connection.socket.send(errorFrame('CANCELED', 'The answer is not wanted any more.', frameId));
-      hand.settle({ sent: true, result: refusal('CANCELED', 'The call was withdrawn.') });
+      pendingCall.settle({ sent: true, result: refusal('CANCELED', 'The call was withdrawn.') });
     };
     const late = setTimeout(stop, call.deadline_ms);
     signal.addEventListener('abort', stop, { once: true });
     const frame = encodeFrame('tool_call', deliveryOf(call), { id: frameId, traceparent: call.traceparent });
-    if (!connection.socket.send(frame)) hand.settle(unsent('TARGET_UNAVAILABLE', 'The agent is not connected.'));
+    if (!connection.socket.send(frame)) pendingCall.settle(unsent('TARGET_UNAVAILABLE', 'The agent is not connected.'));
     try {
-      return await hand.done;
+      return await pendingCall.done;
     } finally {
       clearTimeout(late);
-      traffic.given.delete(hand);
+      traffic.given.delete(pendingCall);
       signal.removeEventListener('abort', stop);
     }
   }
 
   #answerUnopened(connection: Connection, frameId: string): void {
-    const ended = this.#calls.hands.endedLately(frameId, connection.agentKey);
+    const ended = this.#calls.pending.endedLately(frameId, connection.agentKey);
     const frame = ended
       ? errorFrame('DISPATCH_ALREADY_TERMINAL', 'The call has ended.', frameId)
       : errorFrame('UNKNOWN_DISPATCH', 'This instance has no such call.', frameId);

@@ -5,9 +5,9 @@ import { jsonProblem, makeWellFormed } from '../../contracts/json-guard.js';
 import { Usage } from '../../contracts/messages.js';
 import type { Artifact } from '../../contracts/parts.js';
 import { textOf } from '../../contracts/parts.js';
-import type { DispatchOutcome } from '../../messages/dispatch/dispatches.js';
+import type { AgentResult } from '../../messages/dispatch/dispatches.js';
 import { fromEitherVersion } from './version-1.js';
-import { toOutcome } from '../connected/agent-result.js';
+import { toAgentResult } from '../connected/agent-result.js';
 
 /** One JSON-RPC answer of a hosted agent, or one event of its stream, in 0.3 spelling. */
 export type HostedAnswer =
@@ -96,9 +96,9 @@ export function isWaiting(state: Task['status']['state']): boolean {
  * The outcome of a final answer. A task that waits without saying how it wants to be answered asks for free text.
  * @param streamed artifacts that came before it
  */
-export function outcomeOf(payload: DispatchResultPayload, streamed: Artifact[], dispatchId: string): DispatchOutcome {
+export function outcomeOf(payload: DispatchResultPayload, streamed: Artifact[], dispatchId: string): AgentResult {
   makeWellFormed(payload);
-  const outcome = toOutcome(payload, streamed, dispatchId);
+  const outcome = toAgentResult(payload, streamed, dispatchId);
   if (outcome.state !== 'input-required') return outcome;
   const prompt = outcome.status_message ? textOf(outcome.status_message.parts) : '';
   const freeText = { kind: 'form' as const, ...(prompt !== '' && { prompt: prompt.slice(0, 16_384) }) };

@@ -1,11 +1,11 @@
 import type { FrameErrorCode } from '../../contracts/errors.js';
-import type { DispatchOutcome } from '../../messages/dispatch/dispatches.js';
+import type { AgentResult } from '../../messages/dispatch/dispatches.js';
 import { OutboundError, type OutboundErrorCode } from '../../http/outbound.js';
 import { HttpRefusal } from './call.js';
 
 /** How a dispatch to a hosted agent ended, before anything of it is written. */
 export type Conclusion =
-  | { kind: 'answered'; outcome: DispatchOutcome }
+  | { kind: 'answered'; outcome: AgentResult }
   /** `failing`: counts as a failure of the agent (refused, reset, 5xx, timeout). */
   | { kind: 'failed'; code: FrameErrorCode; message: string; failing: boolean }
   /** No byte of it went out. */

@@ -10,7 +10,7 @@ import { AgentHealth } from '../connected/agent-health.js';
 import type { DispatchEnd, Dispatcher } from '../dispatcher.js';
 import { HostedDelivery } from './delivery.js';
 import { POLL_PACE, type PollPace } from './exchange.js';
-import { Flight, watch } from './in-flight.js';
+import { HostedRun, watch } from './in-flight.js';
 import { HostedRecovery } from './recovery.js';
 import { remember } from '../connected/inflight-table.js';
 import { Reservations } from '../reservations.js';
@@ -35,7 +35,7 @@ export interface HostedOptions {
 /** The dispatcher of hosted agents, which holds requests open and so has something to close. */
 export interface HostedDispatcher extends Dispatcher {
   /**
-   * Takes no more dispatches, waits up to `graceMs` for those in flight, and ends the rest as lost (`AGENT_DISCONNECTED`).
+   * Takes no more dispatches, waits up to `graceMs` for those in run, and ends the rest as lost (`AGENT_DISCONNECTED`).
    */
   close(graceMs: number): Promise<void>;
 }
@@ -44,7 +44,7 @@ class Hosted implements HostedDispatcher {
   readonly #options: HostedOptions;
   readonly #timings: Pick<MeshTimings, 'heartbeatMs' | 'reconcileMs'>;
   readonly #delivery: HostedDelivery;
-  readonly #flights = new Map<string, Flight>();
+  readonly #runs = new Map<string, HostedRun>();
   readonly #reservations: Reservations;
   /** Went out, and their supervisor has to write the end: a defect or a lasting refusal of the database, so there are few. */
   readonly #unwritten = new Set<string>();
@@ -70,66 +70,66 @@ class Hosted implements HostedDispatcher {
 
   async run(ref: DispatchRef, context: { heartbeat(): void; signal: AbortSignal }): Promise<DispatchEnd> {
     await this.#reservations.settled(ref.dispatch_id);
-    const known = this.#flights.get(ref.dispatch_id);
+    const known = this.#runs.get(ref.dispatch_id);
     if (!known && this.#draining) return { kind: 'not_sent', reason: 'CLOSING' };
-    const flight = known ?? this.#start(new Flight(ref, (self) => this.#delivery.deliver(self)));
-    return watch(flight.end, context, this.#timings.heartbeatMs);
+    const run = known ?? this.#start(new HostedRun(ref, (self) => this.#delivery.deliver(self)));
+    return watch(run.end, context, this.#timings.heartbeatMs);
   }
 
-  sendHere(open: OpenDispatch, mayGoOut: () => boolean): Promise<LocalEnd> | null {
+  sendHere(open: OpenDispatch, leaseValid: () => boolean): Promise<LocalEnd> | null {
     if (this.#draining) return null;
     const { tenant_id, message_id, dispatch_id } = open;
     const ref = { tenant_id, message_id, dispatch_id };
-    const flight = this.#start(new Flight(ref, (self) => this.#delivery.deliverSent(self, open, mayGoOut)));
-    const ended = (): LocalEnd => flight.localEnd;
-    return flight.end.then(ended, ended);
+    const run = this.#start(new HostedRun(ref, (self) => this.#delivery.deliverSent(self, open, leaseValid)));
+    const ended = (): LocalEnd => run.localEnd;
+    return run.end.then(ended, ended);
   }
 
   async cancel(ref: DispatchRef, reason: string): Promise<void> {
     await this.#reservations.settled(ref.dispatch_id);
-    const flight = this.#flights.get(ref.dispatch_id);
-    if (!flight) return;
+    const run = this.#runs.get(ref.dispatch_id);
+    if (!run) return;
     this.#options.log.info({ dispatch_id: ref.dispatch_id, reason }, 'hosted dispatch canceled');
-    flight.stop('canceled');
-    await Promise.allSettled([flight.end]);
-    await flight.farewell;
+    run.stop('canceled');
+    await Promise.allSettled([run.end]);
+    await run.cancelSent;
   }
 
   async close(graceMs: number): Promise<void> {
     this.#draining = true;
     clearInterval(this.#reconciler);
-    const flights = [...this.#flights.values()];
+    const runs = [...this.#runs.values()];
     const timer = setTimeout(() => {
-      for (const flight of flights) flight.stop('closing');
+      for (const run of runs) run.stop('closing');
       this.#closing.abort(new Error('the process is closing'));
     }, graceMs);
-    await Promise.allSettled(flights.map((flight) => flight.end));
-    await Promise.all(flights.map((flight) => flight.farewell));
+    await Promise.allSettled(runs.map((run) => run.end));
+    await Promise.all(runs.map((run) => run.cancelSent));
     clearTimeout(timer);
   }
 
-  #start(flight: Flight): Flight {
-    const { ref } = flight;
-    this.#flights.set(ref.dispatch_id, flight);
-    const forget = (): void => void this.#flights.delete(ref.dispatch_id);
+  #start(run: HostedRun): HostedRun {
+    const { ref } = run;
+    this.#runs.set(ref.dispatch_id, run);
+    const forget = (): void => void this.#runs.delete(ref.dispatch_id);
     // Nobody may be waiting any more, so a failure is told here as well.
-    flight.end.then(forget, (error) => {
+    run.end.then(forget, (error) => {
       forget();
-      if (flight.wentOut) remember(this.#unwritten, ref.dispatch_id);
+      if (run.wentOut) remember(this.#unwritten, ref.dispatch_id);
       this.#options.log.error({ err: errorMessage(error), dispatch_id: ref.dispatch_id }, 'hosted dispatch not ended');
     });
-    return flight;
+    return run;
   }
 
   /** Stops what was ended elsewhere: a cancel whose order was lost must not keep an agent working. */
   async #reconcile(): Promise<void> {
-    if (this.#reconciling || this.#flights.size === 0) return;
+    if (this.#reconciling || this.#runs.size === 0) return;
     this.#reconciling = true;
     try {
       const closed = await this.#options.dispatches.closedAmong(
-        [...this.#flights.values()].map((flight) => flight.ref),
+        [...this.#runs.values()].map((run) => run.ref),
       );
-      for (const { dispatch_id } of closed) this.#flights.get(dispatch_id)?.stop('canceled');
+      for (const { dispatch_id } of closed) this.#runs.get(dispatch_id)?.stop('canceled');
     } catch (error) {
       this.#options.log.warn({ err: errorMessage(error) }, 'hosted dispatches not compared with the database');
     } finally {

@@ -7,20 +7,20 @@ import type { DispatchEnd } from '../dispatcher.js';
 type StoppedBy = 'canceled' | 'deadline' | 'closing';
 
 /** One dispatch to a hosted agent that runs in this process. */
-export class Flight {
+export class HostedRun {
   readonly ref: DispatchRef;
   /** Settles when the dispatch has ended here. */
   readonly end: Promise<DispatchEnd>;
   /** Bytes may have gone out to the agent. */
   wentOut = false;
-  #localEnd: LocalEnd = { end: null, goesOn: true };
+  #localEnd: LocalEnd = { end: null, needsWorkflow: true };
   /** Telling the agent that its answer is not wanted any more; never rejects. */
-  farewell: Promise<void> = Promise.resolve();
+  cancelSent: Promise<void> = Promise.resolve();
   readonly #abort = new AbortController();
   #stoppedBy: StoppedBy | undefined;
 
   /** @param fly starts at once and does the work */
-  constructor(ref: DispatchRef, fly: (flight: Flight) => Promise<DispatchEnd>) {
+  constructor(ref: DispatchRef, fly: (run: HostedRun) => Promise<DispatchEnd>) {
     this.ref = ref;
     this.end = fly(this);
   }
@@ -41,7 +41,7 @@ export class Flight {
 
   /** The message has ended: with this dispatch, or by something else (null). */
   over(end: MessageEnd | null): void {
-    this.#localEnd = { end, goesOn: false };
+    this.#localEnd = { end, needsWorkflow: false };
   }
 
   stop(reason: StoppedBy): void {

@@ -3,7 +3,7 @@ import { type Part, textOf } from '../../contracts/parts.js';
 import { ToolResult } from '../../contracts/tools.js';
 import type { Db } from '../../db/pool.js';
 import { findHosted } from '../../tools/tool-targets.js';
-import type { DispatchOutcome, OpenDispatch } from '../../messages/dispatch/dispatches.js';
+import type { AgentResult, OpenDispatch } from '../../messages/dispatch/dispatches.js';
 import { errorMessage } from '../../runtime/errors.js';
 import { uuidOf } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
@@ -73,7 +73,7 @@ function outcomeOf(conclusion: Conclusion): Outcome {
 }
 
 /** The result in an A2A answer: what its one data part says (a ToolResult counts as it is), else its text, else its parts. */
-function resultOf({ state, error, artifacts, status_message }: DispatchOutcome): ToolResult {
+function resultOf({ state, error, artifacts, status_message }: AgentResult): ToolResult {
   if (state === 'failed') return refusal('HANDLER_ERROR', error?.message ?? 'The agent reported a failure.');
   if (state === 'input-required')
     return refusal('HANDLER_ERROR', 'The agent asks for input, which a tool call cannot give.');

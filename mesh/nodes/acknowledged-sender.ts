@@ -1,14 +1,14 @@
 import type { AcknowledgedLetter } from './node-message.js';
 
-/** How often a letter that nobody acknowledged is sent again, in milliseconds. */
+/** How often a message that nobody acknowledged is sent again, in milliseconds. */
 const REPEAT_MS = 250;
 
 /** `acknowledged`: the node has it. `nobody`: it reached no node. `unknown`: it may have, but no acknowledgement came. */
 export type Sent = 'acknowledged' | 'nobody' | 'unknown';
 
-/** When the sending of a letter ends although nobody acknowledged it. */
+/** When the sending of a message ends although nobody acknowledged it. */
 export interface SendingLimits {
-  /** Aborted when the letter is not wanted any more; it is sent once at least. */
+  /** Aborted when the message is not wanted any more; it is sent once at least. */
   over?: AbortSignal;
   /** In milliseconds; absent: only `over` ends it. */
   giveUpMs?: number;
@@ -24,12 +24,12 @@ interface Sending {
 
 /** Sends letters at least once: each again and again until the other node acknowledges it. */
 export class AcknowledgedSender {
-  readonly #publish: (node: string, letter: AcknowledgedLetter) => Promise<number | undefined>;
+  readonly #publish: (node: string, message: AcknowledgedLetter) => Promise<number | undefined>;
   readonly #sendings = new Map<string, Sending>();
   #closed = false;
 
   /** @param publish gives how many listen at the node's channel; undefined when that is not known. Never rejects */
-  constructor(publish: (node: string, letter: AcknowledgedLetter) => Promise<number | undefined>) {
+  constructor(publish: (node: string, message: AcknowledgedLetter) => Promise<number | undefined>) {
     this.#publish = publish;
   }
 
@@ -39,21 +39,21 @@ export class AcknowledgedSender {
   }
 
   /** Never rejects. */
-  async send(node: string, letter: AcknowledgedLetter, limits: SendingLimits): Promise<Sent> {
-    const name = nameOf(letter.kind, letter.call_id);
+  async send(node: string, message: AcknowledgedLetter, limits: SendingLimits): Promise<Sent> {
+    const name = nameOf(message.kind, message.call_id);
     const sending: Sending = { acknowledged: false, wake: () => undefined };
     const wake = (): void => sending.wake();
     this.#sendings.set(name, sending);
     limits.over?.addEventListener('abort', wake);
     try {
-      return await this.#repeat(node, letter, limits, sending);
+      return await this.#repeat(node, message, limits, sending);
     } finally {
       limits.over?.removeEventListener('abort', wake);
       this.#sendings.delete(name);
     }
   }
 
-  /** The other node has the letter. */
+  /** The other node has the message. */
   acknowledged(of: AcknowledgedLetter['kind'], callId: string): void {
     const sending = this.#sendings.get(nameOf(of, callId));
     if (!sending) return;
@@ -69,7 +69,7 @@ export class AcknowledgedSender {
 
   async #repeat(
     node: string,
-    letter: AcknowledgedLetter,
+    message: AcknowledgedLetter,
     { over, giveUpMs = Number.POSITIVE_INFINITY, insist }: SendingLimits,
     sending: Sending,
   ): Promise<Sent> {
@@ -77,7 +77,7 @@ export class AcknowledgedSender {
     const isOver = (): boolean => this.#closed || over?.aborted === true || performance.now() >= endsAtMs;
     let mayHaveArrived = false;
     for (;;) {
-      mayHaveArrived = (await this.#publish(node, letter)) !== 0 || mayHaveArrived;
+      mayHaveArrived = (await this.#publish(node, message)) !== 0 || mayHaveArrived;
       if (sending.acknowledged) return 'acknowledged';
       if (!mayHaveArrived && !insist) return 'nobody';
       if (!isOver()) await pause(sending);

@@ -6,7 +6,7 @@ import { DeregisteredAgent, ForwardedCall, PlacedCall } from '../../tools/tool-l
 const ACKNOWLEDGED = ['call', 'forward', 'withdraw', 'outcome'] as const;
 
 /** What goes from node to node. `from` is where the acknowledgement and the result belong. */
-const Letter = z.discriminatedUnion('kind', [
+const NodeMessage = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('call'), from: z.string(), call_id: z.string(), call: PlacedCall }),
   z.object({ kind: z.literal('forward'), from: z.string(), call_id: z.string(), call: ForwardedCall }),
   z.object({ kind: z.literal('withdraw'), from: z.string(), call_id: z.string() }),
@@ -20,13 +20,13 @@ const Letter = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('acknowledged'), of: z.enum(ACKNOWLEDGED), call_id: z.string() }),
   z.object({ kind: z.literal('deregistered'), agent: DeregisteredAgent }),
 ]);
-export type Letter = z.infer<typeof Letter>;
-export type AcknowledgedLetter = Extract<Letter, { kind: (typeof ACKNOWLEDGED)[number] }>;
+export type NodeMessage = z.infer<typeof NodeMessage>;
+export type AcknowledgedLetter = Extract<NodeMessage, { kind: (typeof ACKNOWLEDGED)[number] }>;
 
-/** Reads a letter; undefined for what is none. */
-export function readLetter(text: string): Letter | undefined {
+/** Reads a message; undefined for what is none. */
+export function readNodeMessage(text: string): NodeMessage | undefined {
   try {
-    return Letter.safeParse(JSON.parse(text)).data;
+    return NodeMessage.safeParse(JSON.parse(text)).data;
   } catch {
     return undefined;
   }

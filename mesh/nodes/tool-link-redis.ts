@@ -2,8 +2,8 @@ import { LIMITS } from '../../contracts/limits.js';
 import { errorMessage } from '../../runtime/errors.js';
 import { AcknowledgedSender } from './acknowledged-sender.js';
 import { RedisChannel, type RedisChannelOptions } from './redis-channel.js';
-import { Remembered } from '../../runtime/lru-map.js';
-import { type AcknowledgedLetter, type Letter, readLetter } from './node-message.js';
+import { LruMap } from '../../runtime/lru-map.js';
+import { type AcknowledgedLetter, type NodeMessage, readNodeMessage } from './node-message.js';
 import {
   type CloseDeregistered,
   type Deliver,
@@ -28,7 +28,7 @@ const OVER_REMEMBERED = 10_000;
 /** Letters that are sent again at the same time, withdrawals included. */
 const UNACKNOWLEDGED_MAX = 2 * LIMITS.toolCallsInFlightPerNode;
 
-type Request = Extract<Letter, { kind: 'call' | 'forward' }>;
+type Request = Extract<NodeMessage, { kind: 'call' | 'forward' }>;
 
 interface Waiting {
   node: string;
@@ -55,7 +55,7 @@ class RedisLink implements NodeLink {
   readonly #waiting = new Map<string, Waiting>();
   readonly #serving = new Map<string, Serving>();
   /** Calls of other nodes that ran here, or were withdrawn before they came. */
-  readonly #over = new Remembered<true>(OVER_REMEMBERED);
+  readonly #over = new LruMap<true>(OVER_REMEMBERED);
   /** Times in a row that a node did not listen. */
   readonly #misses = new Map<string, number>();
   readonly #watch: NodeJS.Timeout;
@@ -69,7 +69,7 @@ class RedisLink implements NodeLink {
     this.#nodeId = options.nodeId;
     this.#log = options.log;
     this.#channel = new RedisChannel(options, (text) => this.#receive(text));
-    this.#sender = new AcknowledgedSender((node, letter) => this.#post(node, letter));
+    this.#sender = new AcknowledgedSender((node, message) => this.#post(node, message));
     this.#watch = setInterval(() => void this.#lookAfterNodes(), WATCH_MS).unref();
   }
 
@@ -87,8 +87,8 @@ class RedisLink implements NodeLink {
     else void this.#post(nodeId, { kind: 'deregistered', agent });
   }
 
-  async #ask(nodeId: string, letter: Request, signal: AbortSignal): Promise<Outcome> {
-    const { call_id } = letter;
+  async #ask(nodeId: string, message: Request, signal: AbortSignal): Promise<Outcome> {
+    const { call_id } = message;
     if (!this.#channel.isReady) return NOBODY;
     if (signal.aborted) return unsent('CANCELED', 'The call was withdrawn.');
     const over = new AbortController();
@@ -103,7 +103,7 @@ class RedisLink implements NodeLink {
     this.#waiting.set(call_id, { node: nodeId, settle });
     signal.addEventListener('abort', withdraw, { once: true });
     void this.#sender
-      .send(nodeId, letter, { over: over.signal, giveUpMs: SILENT_MS_MAX, insist: false })
+      .send(nodeId, message, { over: over.signal, giveUpMs: SILENT_MS_MAX, insist: false })
       .then((sent) => {
         if (sent === 'acknowledged' || over.signal.aborted) return;
         settle(sent === 'nobody' ? NOBODY : LOST);
@@ -119,10 +119,10 @@ class RedisLink implements NodeLink {
   }
 
   #withdraw(nodeId: string, call_id: string): void {
-    const letter = { kind: 'withdraw', from: this.#nodeId, call_id } as const;
+    const message = { kind: 'withdraw', from: this.#nodeId, call_id } as const;
     // Whoever withdraws may call again: beyond the bound a withdrawal is sent once, and the callee's own deadline ends the call.
     const giveUpMs = this.#sender.size < UNACKNOWLEDGED_MAX ? SILENT_MS_MAX : 0;
-    void this.#sender.send(nodeId, letter, { giveUpMs, insist: true });
+    void this.#sender.send(nodeId, message, { giveUpMs, insist: true });
   }
 
   serve(deliver: Deliver): void {
@@ -146,25 +146,25 @@ class RedisLink implements NodeLink {
     await this.#channel.close();
   }
 
-  #post(nodeId: string, letter: Letter): Promise<number | undefined> {
-    return this.#channel.publish(nodeId, JSON.stringify(letter));
+  #post(nodeId: string, message: NodeMessage): Promise<number | undefined> {
+    return this.#channel.publish(nodeId, JSON.stringify(message));
   }
 
   #receive(text: string): void {
-    const letter = readLetter(text);
-    if (!letter) this.#log.error({}, 'letter of another node does not fit');
-    else if (letter.kind === 'acknowledged') this.#sender.acknowledged(letter.of, letter.call_id);
-    else if (letter.kind === 'deregistered') this.#closeDeregistered?.(letter.agent);
-    else this.#take(letter);
+    const message = readNodeMessage(text);
+    if (!message) this.#log.error({}, 'message of another node does not fit');
+    else if (message.kind === 'acknowledged') this.#sender.acknowledged(message.of, message.call_id);
+    else if (message.kind === 'deregistered') this.#closeDeregistered?.(message.agent);
+    else this.#take(message);
   }
 
-  /** Acknowledges a letter, however often it comes, and acts on it once. */
-  #take(letter: AcknowledgedLetter): void {
-    const { kind, from, call_id } = letter;
+  /** Acknowledges a message, however often it comes, and acts on it once. */
+  #take(message: AcknowledgedLetter): void {
+    const { kind, from, call_id } = message;
     void this.#post(from, { kind: 'acknowledged', of: kind, call_id });
-    if (kind === 'outcome') this.#waiting.get(call_id)?.settle({ sent: letter.sent, result: letter.result });
+    if (kind === 'outcome') this.#waiting.get(call_id)?.settle({ sent: message.sent, result: message.result });
     else if (kind === 'withdraw') this.#withdrawn(call_id);
-    else if (!this.#serving.has(call_id) && !this.#over.get(call_id)) void this.#serve(letter);
+    else if (!this.#serving.has(call_id) && !this.#over.get(call_id)) void this.#serve(message);
   }
 
   #withdrawn(call_id: string): void {
@@ -172,26 +172,26 @@ class RedisLink implements NodeLink {
     this.#serving.get(call_id)?.withdrawn.abort();
   }
 
-  async #serve(letter: Request): Promise<void> {
-    const { from, call_id } = letter;
+  async #serve(message: Request): Promise<void> {
+    const { from, call_id } = message;
     const withdrawn = new AbortController();
     this.#serving.set(call_id, { node: from, withdrawn });
-    const outcome = await this.#work(letter, withdrawn.signal);
+    const outcome = await this.#work(message, withdrawn.signal);
     const answer = { kind: 'outcome', from: this.#nodeId, call_id, ...outcome } as const;
     await this.#sender.send(from, answer, { over: withdrawn.signal, insist: true });
     this.#over.note(call_id, true);
     this.#serving.delete(call_id);
   }
 
-  async #work(letter: Request, signal: AbortSignal): Promise<Outcome> {
+  async #work(message: Request, signal: AbortSignal): Promise<Outcome> {
     if (this.#closed) return NOBODY;
     try {
       const working =
-        letter.kind === 'call' ? this.#deliver?.(letter.call, signal) : this.#forward?.(letter.call, signal);
+        message.kind === 'call' ? this.#deliver?.(message.call, signal) : this.#forward?.(message.call, signal);
       return (await working) ?? NOBODY;
     } catch (error) {
       this.#log.warn(
-        { err: errorMessage(error), call_id: letter.call.call_id },
+        { err: errorMessage(error), call_id: message.call.call_id },
         'tool call of another node failed here',
       );
       return { sent: true, result: resultOfThrown(error) };

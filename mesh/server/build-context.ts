@@ -7,7 +7,7 @@ import type { MeshServerOptions } from './server.js';
 import { StatusWriter } from '../connection/status-writer.js';
 import { DEFAULT_TIMINGS } from '../connection/timings.js';
 import { AgentTools } from '../connection/tool-frames.js';
-import { Turnstile } from '../../runtime/semaphore.js';
+import { Semaphore } from '../../runtime/semaphore.js';
 
 /** Agents that are entered into the database as connected at once; the rest of its connections is left to messages. */
 const REGISTRATIONS_AT_ONCE = 8;
@@ -42,7 +42,7 @@ export function buildContext(options: MeshServerOptions, life: Life): MeshContex
     life.onIdle();
   };
   const inflight = new InflightTable(around, onAgentIdle);
-  options.tools.hands.onAgentIdle(onAgentIdle);
+  options.tools.pending.onAgentIdle(onAgentIdle);
   const timings = { ...DEFAULT_TIMINGS, ...options.timings };
   const statuses = new StatusWriter(db, log, (tenantId, agent) => dispatches.agentJoined(tenantId, agent));
   const reservations = options.reservations ?? new Reservations();
@@ -58,7 +58,7 @@ export function buildContext(options: MeshServerOptions, life: Life): MeshContex
     inflight,
     tools: new AgentTools({ registry, inflight, calls: options.tools }),
     statuses,
-    registrations: new Turnstile(REGISTRATIONS_AT_ONCE),
+    registrations: new Semaphore(REGISTRATIONS_AT_ONCE),
     drainLeftMs: life.drainLeftMs,
   };
 }

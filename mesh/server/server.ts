@@ -31,7 +31,7 @@ import { withinMs } from '../../runtime/time-limit.js';
 import type { MeshTimings } from '../connection/timings.js';
 import type { ToolCalls } from '../../tools/tool-calls.js';
 import type { DeregisteredAgent } from '../../tools/tool-link.js';
-import { Turnstile } from '../../runtime/semaphore.js';
+import { Semaphore } from '../../runtime/semaphore.js';
 
 /** Paths of the HTTP face that answer on the mesh address too (decisions.md, Running it). */
 const SHARED_PATHS = new Set(['/send', '/sessions/interrupt', '/.well-known/agent-card.json']);
@@ -102,7 +102,7 @@ class Mesh implements MeshServer {
   readonly #node: MeshNode;
   readonly #reconcile: Loop;
   readonly #closing = new AbortController();
-  readonly #lookups = new Turnstile(LOOKUPS_AT_ONCE);
+  readonly #lookups = new Semaphore(LOOKUPS_AT_ONCE);
   /** When agents have to be done, on `performance.now()`; null until the node shuts down. */
   #drainEndsAtMs: number | null = null;
   #idle: () => void = () => undefined;
@@ -163,7 +163,7 @@ class Mesh implements MeshServer {
       else if (!waits) connection.happen('window_over');
     }
     const idle = new Promise<void>((resolve) => {
-      this.#idle = () => inflight.size + this.#options.tools.hands.size === 0 && resolve();
+      this.#idle = () => inflight.size + this.#options.tools.pending.size === 0 && resolve();
       this.#idle();
     });
     const graceOver = setTimeout(() => this.#giveUpSuspended(), graceMs);

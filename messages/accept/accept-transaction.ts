@@ -187,5 +187,5 @@ export async function acceptInOne(
 ): Promise<AcceptRow> {
   const call = acceptCall(draft, countTo, offer, unavailable);
   if (draft.push) return acceptWithPush(db, draft, draft.push, call);
-  return db.gather(ACCEPT, call);
+  return db.batch(ACCEPT, call);
 }

@@ -5,9 +5,9 @@ import { type AcceptRow, acceptInOne, type CountTo, type NewMessage } from './ac
 import type { MessageCore } from '../core.js';
 import { type AcceptContext, draftOf } from './draft.js';
 import { logEnd } from '../dispatch/end-log.js';
-import type { InFlightBound } from './in-flight-limit.js';
+import type { InFlightLimit } from './in-flight-limit.js';
 import { RpcError } from '../rpc-error.js';
-import type { LiveMessage, ShortWay } from '../dispatch/fast-path.js';
+import type { LiveMessage, FastPath } from '../dispatch/fast-path.js';
 import { targetRequiredText, targetUnknownText } from './targets.js';
 import type { WaitingBound } from './waiting-limit.js';
 
@@ -18,7 +18,7 @@ export interface Accepted {
   duplicate: boolean;
   /** It failed as it was accepted: what it is for is not registered. */
   ended: boolean;
-  /** It goes the short way, in this process. */
+  /** It takes the fast path, in this process. */
   live: LiveMessage | null;
 }
 
@@ -26,9 +26,9 @@ export interface Accepted {
 export interface Acceptance {
   core: MessageCore;
   /** Null where there is none in this process. */
-  shortWay: ShortWay | null;
+  fastPath: FastPath | null;
   /** Of the tenants' messages in flight, as this process knows them. */
-  inFlight: InFlightBound;
+  inFlight: InFlightLimit;
   /** Of those that wait for input. */
   waiting: WaitingBound;
 }
@@ -84,11 +84,11 @@ function logUnavailable(
 
 /** T1, with the dispatch where this process may send it. A message for nobody that is registered is written as failed, with the reason. */
 async function placeOnRecord(
-  { core, shortWay }: Acceptance,
+  { core, fastPath }: Acceptance,
   draft: NewMessage,
   countTo: CountTo,
 ): Promise<{ row: AcceptRow; live: LiveMessage | null }> {
-  const sent = (await shortWay?.send(draft, countTo)) ?? {
+  const sent = (await fastPath?.send(draft, countTo)) ?? {
     row: await acceptInOne(core.db, draft, countTo, null),
     live: null,
   };
@@ -100,7 +100,7 @@ async function placeOnRecord(
 }
 
 /**
- * Puts a message on the record: row, session where none is named, and events in one transaction. Then it goes the short way where it
+ * Puts a message on the record: row, session where none is named, and events in one transaction. Then it takes the fast path where it
  * can, else its workflow is woken. The workflow of a session that was opened here starts later, by the sweeper: it has nothing to do
  * before the session idles. A repeat of the same messageId from the same credential in the same context gives the same message.
  * @throws RpcError INVALID_PARAMS (IDEMPOTENCY_MISMATCH, NOT_FOUND, TARGET_REQUIRED), UNSUPPORTED_OPERATION (SESSION_CLOSED)
@@ -123,7 +123,7 @@ export async function acceptMessage(
     row = placed.row;
     await refuse(acceptance, draft, row.verdict);
     const ids = { message_id: row.its_message, session_id: row.its_session };
-    if (row.verdict === 'accepted') core.waker.message({ tenant_id: draft.tenant_id, ...ids }, { fresh: true });
+    if (row.verdict === 'accepted') core.workflowStarter.message({ tenant_id: draft.tenant_id, ...ids }, { fresh: true });
     const { verdict } = row;
     if (verdict === 'unavailable') logUnavailable(core, draft, ids);
     return { ...ids, duplicate: verdict === 'repeat', ended: verdict === 'unavailable', live: placed.live };

@@ -27,7 +27,7 @@ export interface Counting {
  * rest of T1. Near the bound they are counted each time. Beside others that do the same, a process may pass the bound by an eighth of the
  * room that it last found, within a second.
  */
-export class InFlightBound {
+export class InFlightLimit {
   /** Messages of a tenant in flight. */
   readonly most: number;
   readonly #tenants = new Map<string, Tenant>();

@@ -1,7 +1,7 @@
 import type { Usage } from '../../contracts/messages.js';
 import { type Artifact, textOf } from '../../contracts/parts.js';
 import type { Tx } from '../../db/pool.js';
-import type { DispatchOutcome, Produced } from './dispatches.js';
+import type { AgentResult, Produced } from './dispatches.js';
 import { bounded } from './finish.js';
 import { schemaProblem } from '../input/form.js';
 import { openAgentRequest } from '../input/input-requests.js';
@@ -32,7 +32,7 @@ function mergeArtifacts(before: Artifact[], more: Artifact[]): Artifact[] {
   return [...before.filter((artifact) => !replaced.has(artifact.artifactId)), ...more];
 }
 
-function outputOf(artifacts: Artifact[], outcome: DispatchOutcome): string {
+function outputOf(artifacts: Artifact[], outcome: AgentResult): string {
   const text = artifacts
     .map((artifact) => textOf(artifact.parts))
     .filter((part) => part !== '')
@@ -41,7 +41,7 @@ function outputOf(artifacts: Artifact[], outcome: DispatchOutcome): string {
 }
 
 /** What a dispatch adds to what earlier ones of its message brought. */
-function outputAfter(before: Produced, outcome: DispatchOutcome): NonNullable<Ending['output']> {
+function outputAfter(before: Produced, outcome: AgentResult): NonNullable<Ending['output']> {
   const artifacts = mergeArtifacts(before.artifacts, outcome.artifacts);
   return {
     artifacts,
@@ -52,7 +52,7 @@ function outputAfter(before: Produced, outcome: DispatchOutcome): NonNullable<En
 }
 
 /** How an outcome that asks nobody ends its message. */
-export function endingOf(before: Produced, outcome: DispatchOutcome): Ending {
+export function endingOf(before: Produced, outcome: AgentResult): Ending {
   const output = outputAfter(before, outcome);
   if (outcome.state === 'completed') return { state: 'completed', error: null, output };
   const text = outcome.status_message ? textOf(outcome.status_message.parts) : '';
@@ -61,7 +61,7 @@ export function endingOf(before: Produced, outcome: DispatchOutcome): Ending {
 }
 
 /** An answer that asks with a schema nobody could fill in is a failed one. */
-export function withUsableForm(outcome: DispatchOutcome): DispatchOutcome {
+export function withUsableForm(outcome: AgentResult): AgentResult {
   const schema = outcome.state === 'input-required' ? outcome.input_request?.schema : undefined;
   const problem = schema ? schemaProblem(schema) : null;
   if (problem === null) return outcome;
@@ -76,7 +76,7 @@ export function withUsableForm(outcome: DispatchOutcome): DispatchOutcome {
 export async function applyQuestion(
   tx: Tx,
   row: MessageRow,
-  outcome: DispatchOutcome,
+  outcome: AgentResult,
   expiryMs: number,
 ): Promise<void> {
   const { artifacts, usage, assistant_output } = outputAfter(row, outcome);

@@ -8,7 +8,7 @@ import { userMessage } from '../read/task.js';
 import { traceparentOf } from '../../runtime/trace-context.js';
 
 /** What the agent and session rows add to a dispatch. */
-export interface DispatchSurroundings {
+export interface DispatchContext {
   user_id: string | null;
   public_url: string | null;
   agent_card: Record<string, unknown>;
@@ -20,7 +20,7 @@ const Args = SendMetadata.shape.args.unwrap();
 function payloadOf(
   message: MessageRow,
   dispatch: DispatchRow,
-  around: DispatchSurroundings,
+  around: DispatchContext,
   now: Date,
 ): DispatchPayload {
   const uuid = uuidOf(dispatch.dispatch_id);
@@ -61,7 +61,7 @@ function payloadOf(
 export function openDispatchFrom(
   message: MessageRow,
   dispatch: DispatchRow,
-  around: DispatchSurroundings,
+  around: DispatchContext,
   now: Date = new Date(),
 ): OpenDispatch {
   return {

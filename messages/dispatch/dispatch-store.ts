@@ -6,7 +6,7 @@ import { openDispatchFrom } from './dispatch-payload.js';
 import type {
   Closed,
   Dispatches,
-  DispatchOutcome,
+  AgentResult,
   DispatchRef,
   LossCode,
   OpenDispatch,
@@ -18,12 +18,12 @@ import { type LockedDispatch, lockOpen, writeSent } from './open-dispatch.js';
 import { applyQuestion, endingOf, withUsableForm } from './apply-result.js';
 import type { DispatchRow } from '../read/rows.js';
 import { type Ending, endInOne, type MessageEnd } from './transactions.js';
-import { callWaiting, type RoomyAgent } from './wake-queued.js';
+import { wakeQueued, type AgentWithRoom } from './wake-queued.js';
 
-type StoreCore = Pick<MessageCore, 'db' | 'bus' | 'limits' | 'log' | 'waker'>;
+type StoreCore = Pick<MessageCore, 'db' | 'bus' | 'limits' | 'log' | 'workflowStarter'>;
 
 /** Waiting messages that are called when an agent joins; each dispatch that ends calls one more. */
-const CALLED_FOR_AN_AGENT = 20;
+const WOKEN_FOR_AN_AGENT = 20;
 /**
  * A mesh node that has not renewed for this long is dead, should no other node have said so before: those remove its row after 15 s, and
  * know a pause of the whole machine from a death (mesh/node.ts).
@@ -69,18 +69,18 @@ async function end(core: StoreCore, ref: DispatchRef, epoch: number | null, endi
 }
 
 function announce(core: StoreCore, ref: DispatchRef, called: (MessageRef & SessionRef)[], event: BusEvent): void {
-  for (const waiting of called) core.waker.message(waiting);
+  for (const waiting of called) core.workflowStarter.message(waiting);
   core.bus.publish(ref.tenant_id, ref.message_id, event);
 }
 
 /** The agent asks a human: its dispatch ends, and the message waits. */
-async function ask(core: StoreCore, ref: DispatchRef, epoch: number, outcome: DispatchOutcome): Promise<Closed> {
+async function ask(core: StoreCore, ref: DispatchRef, epoch: number, outcome: AgentResult): Promise<Closed> {
   const called = await core.db.tenant(ref.tenant_id, async (tx) => {
     const open = await lockOpen(tx, ref);
     if (!open || open.dispatch.epoch !== epoch) return null;
     await closeDispatch(tx, open.row, open.dispatch, 'input-required', null);
     await applyQuestion(tx, open.row, outcome, core.limits.inputExpiryMs);
-    return callWaiting(tx, ref.tenant_id, open.dispatch, 1);
+    return wakeQueued(tx, ref.tenant_id, open.dispatch, 1);
   });
   if (!called) return NOT_CLOSED;
   announce(core, ref, called, { kind: 'changed', recorded: true });
@@ -91,7 +91,7 @@ function accept(
   core: StoreCore,
   ref: DispatchRef & { produced: Produced },
   epoch: number,
-  given: DispatchOutcome,
+  given: AgentResult,
 ): Promise<Closed> {
   const outcome = withUsableForm(given);
   if (outcome.state === 'input-required') return ask(core, ref, epoch, outcome);
@@ -132,15 +132,15 @@ async function voidOpen(
   }
 }
 
-async function takeBack(
+async function release(
   core: StoreCore,
   ref: DispatchRef,
   reason: string,
-  options: { neverOpened?: boolean } = {},
+  options: { nothingSent?: boolean } = {},
 ): Promise<boolean> {
   return core.db.tenant(ref.tenant_id, async (tx) => {
     const open = await lockOpen(tx, ref);
-    if (!open || (open.dispatch.sent_at !== null && !options.neverOpened)) return false;
+    if (!open || (open.dispatch.sent_at !== null && !options.nothingSent)) return false;
     await voidOpen(tx, open, reason);
     return true;
   });
@@ -187,9 +187,9 @@ async function closedAmong(core: StoreCore, refs: DispatchRef[]): Promise<{ disp
   );
 }
 
-async function agentJoined(core: StoreCore, tenantId: string, agent: RoomyAgent): Promise<void> {
-  const called = await core.db.tenant(tenantId, (tx) => callWaiting(tx, tenantId, agent, CALLED_FOR_AN_AGENT));
-  for (const waiting of called) core.waker.message(waiting);
+async function agentJoined(core: StoreCore, tenantId: string, agent: AgentWithRoom): Promise<void> {
+  const called = await core.db.tenant(tenantId, (tx) => wakeQueued(tx, tenantId, agent, WOKEN_FOR_AN_AGENT));
+  for (const waiting of called) core.workflowStarter.message(waiting);
 }
 
 /** The transactions of a dispatch's life on Postgres (architecture.md, decision 5). */
@@ -199,7 +199,7 @@ export function createDispatches(core: StoreCore): Dispatches {
     markSent: (ref, owner) => markSent(core, ref, owner),
     accept: (ref, epoch, outcome) => accept(core, ref, epoch, outcome),
     fail: (ref, error, epoch) => fail(core, ref, error, epoch),
-    takeBack: (ref, reason, options) => takeBack(core, ref, reason, options),
+    release: (ref, reason, options) => release(core, ref, reason, options),
     lose: (ref, code, options) => lose(core, ref, code, options),
     closedAmong: (refs) => closedAmong(core, refs),
     agentJoined: (tenantId, agent) => agentJoined(core, tenantId, agent),

@@ -4,7 +4,7 @@ import type { AgentInputRequest, Usage } from '../../contracts/messages.js';
 import type { Artifact } from '../../contracts/parts.js';
 import type { MessageRow } from '../read/rows.js';
 import type { MessageEnd } from './transactions.js';
-import type { RoomyAgent } from './wake-queued.js';
+import type { AgentWithRoom } from './wake-queued.js';
 
 /** Names one dispatch. */
 export interface DispatchRef {
@@ -40,7 +40,7 @@ export interface OpenDispatch extends DispatchRef {
 }
 
 /** What an agent answered, in one form for connected and hosted agents. */
-export interface DispatchOutcome {
+export interface AgentResult {
   state: 'completed' | 'input-required' | 'failed';
   artifacts: Artifact[];
   status_message?: A2aMessage;
@@ -71,15 +71,15 @@ export interface Dispatches {
    */
   markSent(ref: DispatchRef, owner: { mesh_id: string; epoch: number }): Promise<OpenDispatch | null>;
   /** Takes the agent's answer: dispatch, message, request to a human and events in one transaction. */
-  accept(open: DispatchRef & { produced: Produced }, epoch: number, outcome: DispatchOutcome): Promise<Closed>;
+  accept(open: DispatchRef & { produced: Produced }, epoch: number, outcome: AgentResult): Promise<Closed>;
   /** Ends a dispatch that was sent as failed, and its message with it. */
   fail(ref: DispatchRef, error: { code: string; message: string }, epoch?: number): Promise<Closed>;
   /**
-   * Takes back a dispatch that was never sent, so that the message is routed again; `neverOpened`: it was marked as sent, but its
+   * Takes back a dispatch that was never sent, so that the message is routed again; `nothingSent`: it was marked as sent, but its
    * owner knows that no byte went out (the connection to a hosted agent never opened).
    * @returns whether it was taken back
    */
-  takeBack(ref: DispatchRef, reason: string, options?: { neverOpened?: boolean }): Promise<boolean>;
+  release(ref: DispatchRef, reason: string, options?: { nothingSent?: boolean }): Promise<boolean>;
   /**
    * Ends a dispatch whose owner is gone: never sent, it is taken back; sent, it fails with the given code.
    * `unlessOwnerLives`: nothing happens while the node that sent it renews itself, because it still has it.
@@ -89,5 +89,5 @@ export interface Dispatches {
   /** Which of these dispatches are no longer open, with their state (for a node's reconciliation). */
   closedAmong(refs: DispatchRef[]): Promise<{ dispatch_id: string; state: string }[]>;
   /** An agent of the tenant can take work: messages that wait for one like it are called. */
-  agentJoined(tenantId: string, agent: RoomyAgent): Promise<void>;
+  agentJoined(tenantId: string, agent: AgentWithRoom): Promise<void>;
 }

@@ -11,10 +11,10 @@ import type { LocalEnd, LocalMesh, Reservation } from './local-mesh.js';
 import type { DispatchRow, MessageRow } from '../read/rows.js';
 import type { MessageEnd } from './transactions.js';
 
-/** Messages that one process carries the short way at once; further ones go the long way. */
-const FLIGHTS_MAX = 2_000;
+/** Messages that one process carries the fast path at once; further ones take the workflow path. */
+const IN_FLIGHT_MAX = 2_000;
 
-/** A message that goes the short way in this process. */
+/** A message that takes the fast path in this process. */
 export interface LiveMessage {
   /** Its row as T1 wrote it. */
   row: MessageRow;
@@ -22,7 +22,7 @@ export interface LiveMessage {
   ended: Promise<MessageEnd | null>;
 }
 
-export interface ShortWayOptions {
+export interface FastPathOptions {
   core: MessageCore;
   dispatches: Dispatches;
   mesh: LocalMesh;
@@ -31,15 +31,15 @@ export interface ShortWayOptions {
 }
 
 /**
- * The short way (architecture.md, decision 11): T1, the dispatch and T2 in the process that took the request, where the agent can be
+ * The fast path (architecture.md, decision 11): T1, the dispatch and T2 in the process that took the request, where the agent can be
  * reached from it and nothing has to wait. What then does last, ask or fail is handed over to the message's workflow.
  */
-export class ShortWay {
-  readonly #options: ShortWayOptions;
+export class FastPath {
+  readonly #options: FastPathOptions;
   readonly #handOver: HandOver;
-  #flights = 0;
+  #inFlight = 0;
 
-  constructor(options: ShortWayOptions) {
+  constructor(options: FastPathOptions) {
     this.#options = options;
     this.#handOver = new HandOver({ ...options.core, supervise: options.supervise });
   }
@@ -55,32 +55,32 @@ export class ShortWay {
    */
   async send(draft: NewMessage, countTo: CountTo): Promise<{ row: AcceptRow; live: LiveMessage | null } | undefined> {
     const { core, mesh } = this.#options;
-    if (this.#flights >= FLIGHTS_MAX) return undefined;
+    if (this.#inFlight >= IN_FLIGHT_MAX) return undefined;
     const dispatchId = newId('dsp');
     const lease = new Stopwatch();
     const place = mesh.reserve(dispatchId);
     if (!place) return undefined;
-    this.#flights += 1;
-    let flying: Promise<unknown> | undefined;
+    this.#inFlight += 1;
+    let running: Promise<unknown> | undefined;
     try {
       const row = await acceptInOne(core.db, draft, countTo, { dispatch_id: dispatchId, mesh_id: mesh.meshId });
       if (row.verdict !== 'dispatched') return { row, live: null };
-      const live = await this.#fly(draft, row, dispatchId, place, lease);
-      flying = live?.ended;
+      const live = await this.#dispatch(draft, row, dispatchId, place, lease);
+      running = live?.ended;
       return { row, live };
     } finally {
       // Where only the answer of a commit was lost, this node will say that it never sent the dispatch.
       place.release();
-      if (flying) void flying.then(() => this.#landed());
-      else this.#landed();
+      if (running) void running.then(() => this.#done());
+      else this.#done();
     }
   }
 
-  #landed(): void {
-    this.#flights -= 1;
+  #done(): void {
+    this.#inFlight -= 1;
   }
 
-  async #fly(
+  async #dispatch(
     draft: NewMessage,
     row: AcceptRow,
     dispatchId: string,
@@ -97,7 +97,7 @@ export class ShortWay {
     // Beyond the lease somebody else may have taken the message over.
     const ended = place.send(open, () => lease.elapsedMs() < LEASE_MS);
     if (!ended) {
-      await this.#giveBack(message, dispatchId);
+      await this.#release(message, dispatchId);
       return null;
     }
     this.#handOver.add(message);
@@ -105,19 +105,19 @@ export class ShortWay {
   }
 
   /** Nothing went out: the message is routed again, by its workflow. */
-  async #giveBack(message: MessageRow, dispatchId: string): Promise<void> {
+  async #release(message: MessageRow, dispatchId: string): Promise<void> {
     const { core, dispatches } = this.#options;
     const ref = { tenant_id: message.tenant_id, message_id: message.message_id, dispatch_id: dispatchId };
-    await dispatches.takeBack(ref, 'NOT_REACHED_HERE', { neverOpened: true }).catch((error: unknown) => {
+    await dispatches.release(ref, 'NOT_REACHED_HERE', { nothingSent: true }).catch((error: unknown) => {
       // The workflow asks this node, which says that it never sent it.
       core.log.warn({ err: errorMessage(error), dispatch_id: dispatchId }, 'a dispatch could not be given back yet');
     });
-    core.waker.message(message);
+    core.workflowStarter.message(message);
   }
 
-  #ended(message: MessageRow, { end, goesOn }: LocalEnd): MessageEnd | null {
+  #ended(message: MessageRow, { end, needsWorkflow }: LocalEnd): MessageEnd | null {
     this.#handOver.remove(message);
-    if (goesOn) this.#options.core.waker.message(message);
+    if (needsWorkflow) this.#options.core.workflowStarter.message(message);
     return end;
   }
 }

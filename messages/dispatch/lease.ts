@@ -1,5 +1,5 @@
 /**
- * How long a process that took a message the short way has it to itself, in milliseconds: from `wake_requested_at` on, which the sweeper
+ * How long a process that took a message the fast path has it to itself, in milliseconds: from `wake_requested_at` on, which the sweeper
  * looks at, and which the owner renews until the message's workflow is there.
  */
 export const LEASE_MS = 10_000;

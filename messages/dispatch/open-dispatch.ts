@@ -1,6 +1,6 @@
 import { isTerminal } from '../../contracts/messages.js';
 import type { Tx } from '../../db/pool.js';
-import type { DispatchSurroundings } from './dispatch-payload.js';
+import type { DispatchContext } from './dispatch-payload.js';
 import type { DispatchRef } from './dispatches.js';
 import { readable } from '../read/readable.js';
 import type { DispatchRow, MessageRow } from '../read/rows.js';
@@ -9,7 +9,7 @@ import type { DispatchRow, MessageRow } from '../read/rows.js';
 export interface LockedDispatch {
   row: MessageRow;
   dispatch: DispatchRow;
-  around: DispatchSurroundings;
+  around: DispatchContext;
   /** The agent's newest connection. */
   newestEpoch: number | null;
 }

@@ -52,7 +52,7 @@ const NOT_OPEN = 'FL001';
 
 async function callEnd(db: Db, call: object): Promise<EndRow | undefined> {
   try {
-    return await db.gather(END, call);
+    return await db.batch(END, call);
   } catch (error) {
     if ((error as { code?: unknown }).code === NOT_OPEN) return undefined;
     throw error;

@@ -3,7 +3,7 @@ import type { MessageRef, SessionRef } from '../core.js';
 import type { MessageRow } from '../read/rows.js';
 
 /** The agent that has room. */
-export interface RoomyAgent {
+export interface AgentWithRoom {
   agent_type: string;
   instance_id: string;
 }
@@ -12,10 +12,10 @@ export interface RoomyAgent {
  * Calls messages that wait for a free agent, because one has room: a dispatch ended, or it joined. Their workflows look again at once
  * instead of at their next, slower look. @returns whom to wake after the commit
  */
-export async function callWaiting(
+export async function wakeQueued(
   tx: Tx,
   tenantId: string,
-  agent: RoomyAgent,
+  agent: AgentWithRoom,
   most: number,
 ): Promise<(MessageRef & SessionRef)[]> {
   const [row] = await tx.query<{ called: (MessageRef & SessionRef)[] | null }>(
@@ -26,23 +26,23 @@ export async function callWaiting(
 }
 
 /**
- * As `callWaiting`, of each agent that one session of a tenant has left: one message for each, as it frees one slot there.
+ * As `wakeQueued`, of each agent that one session of a tenant has left: one message for each, as it frees one slot there.
  * @param agents may name one several times
  */
 export async function callForFreed(
   tx: Tx,
   tenantId: string,
-  agents: RoomyAgent[],
+  agents: AgentWithRoom[],
 ): Promise<(MessageRef & SessionRef)[]> {
   const called: (MessageRef & SessionRef)[] = [];
   for (const agent of new Map(agents.map((freed) => [freed.instance_id, freed])).values()) {
-    called.push(...(await callWaiting(tx, tenantId, agent, 1)));
+    called.push(...(await wakeQueued(tx, tenantId, agent, 1)));
   }
   return called;
 }
 
 /** The agent on which a row holds a slot; none where it holds none. */
-export function slotOf(row: Pick<MessageRow, 'holds_slot' | 'agent_type' | 'instance_id'>): RoomyAgent[] {
+export function slotOf(row: Pick<MessageRow, 'holds_slot' | 'agent_type' | 'instance_id'>): AgentWithRoom[] {
   const { holds_slot, agent_type, instance_id } = row;
   return holds_slot && agent_type !== null && instance_id !== null ? [{ agent_type, instance_id }] : [];
 }

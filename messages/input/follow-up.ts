@@ -56,7 +56,7 @@ export async function answerFollowUp(
     });
   if (session_id !== null) {
     core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed' });
-    core.waker.message({ ...ref, session_id });
+    core.workflowStarter.message({ ...ref, session_id });
   }
   return { message_id: ref.message_id };
 }

@@ -3,7 +3,7 @@ import { textOf } from '../../contracts/parts.js';
 import { recordEvent } from '../../db/events.js';
 import type { Tx } from '../../db/pool.js';
 import { newId } from '../../runtime/ids.js';
-import type { DispatchOutcome } from '../dispatch/dispatches.js';
+import type { AgentResult } from '../dispatch/dispatches.js';
 import { eventPlace } from '../dispatch/finish.js';
 import type { MessageRow } from '../read/rows.js';
 import { agentMessage } from '../read/task.js';
@@ -21,7 +21,7 @@ function kindOf(asked: AgentInputRequest): 'approval' | 'form' | 'confirmation' 
 export async function openAgentRequest(
   tx: Tx,
   row: MessageRow,
-  outcome: DispatchOutcome,
+  outcome: AgentResult,
   expiryMs: number,
 ): Promise<void> {
   const asked = outcome.input_request ?? {};

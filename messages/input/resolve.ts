@@ -157,6 +157,6 @@ export async function resolveMessage(
     return row.session_id;
   });
   core.bus.publish(ref.tenant_id, messageId, { kind: 'changed' });
-  core.waker.message({ ...ref, session_id });
+  core.workflowStarter.message({ ...ref, session_id });
   return { message_id: messageId, new_state: 'working', resolution: body.resolution };
 }

@@ -13,12 +13,12 @@ export type BusEvent =
  * What the bus itself tells a follower. `gap`: events between the one before and the next are lost. `caught_up`: to one that goes on
  * after a cursor, once: what was kept has been told, or is known to be gone.
  */
-export type BusNews = { kind: 'gap' } | { kind: 'caught_up' };
+export type BusNotice = { kind: 'gap' } | { kind: 'caught_up' };
 
 /** An event with its place in the message's stream; cursors of a message's events rise by one. */
 export interface PlacedEvent {
   cursor: number;
-  event: BusEvent | BusNews;
+  event: BusEvent | BusNotice;
   /** Of its JSON; 0 for what is not output. */
   bytes: number;
 }

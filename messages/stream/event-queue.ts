@@ -16,7 +16,7 @@ export interface Told {
  * Bus events of one message as a queue that can be awaited with a bound on the wait. A reader that falls behind by more than the
  * bounds finds a gap in place of what did not fit.
  */
-export class Feed implements Disposable {
+export class EventQueue implements Disposable {
   #queue: PlacedEvent[] = [];
   #bytes = 0;
   /** What did not fit, while the queue has not been taken since. */

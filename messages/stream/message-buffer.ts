@@ -1,4 +1,4 @@
-import type { BusEvent, BusNews, PlacedEvent } from './bus.js';
+import type { BusEvent, BusNotice, PlacedEvent } from './bus.js';
 
 /** Events kept per message, beside its newest notice; older ones are dropped first. */
 export const BUFFERED_EVENTS_MAX = 256;
@@ -115,6 +115,6 @@ export class MessageBuffer {
   }
 }
 
-function news(cursor: number, kind: BusNews['kind']): PlacedEvent {
+function news(cursor: number, kind: BusNotice['kind']): PlacedEvent {
   return { cursor, event: { kind }, bytes: 0 };
 }

@@ -36,6 +36,6 @@ declare module 'ioredis' {
 export const APPEND_SCRIPTS = { appendEvent: { lua: APPEND, numberOfKeys: 1 } };
 
 /** Keeps few large events or many small ones: all sizes together stay at a few times the byte limit. */
-export function keptBeside(bytes: number): number {
+export function retainedWith(bytes: number): number {
   return Math.max(1, Math.min(BUFFERED_EVENTS_MAX, Math.floor(BUFFERED_BYTES_MAX / bytes)));
 }

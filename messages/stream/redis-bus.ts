@@ -4,8 +4,8 @@ import type { Logger } from '../../runtime/logger.js';
 import type { BusEvent, ChunkBus, PlacedEvent } from './bus.js';
 import { deliver } from './notify-listeners.js';
 import { RETENTION_MS } from './message-buffer.js';
-import { APPEND_SCRIPTS, keptBeside } from './redis-append.js';
-import { announcedEvent, type FollowerPlace, readFrom, tellAfresh, tellFrom } from './redis-entries.js';
+import { APPEND_SCRIPTS, retainedWith } from './redis-append.js';
+import { announcedEvent, type StreamPosition, readFrom, eventsFromStart, eventsAfter } from './redis-entries.js';
 
 /** Bytes handed to Redis and not yet confirmed; beyond, events are dropped as if Redis were away. */
 const UNCONFIRMED_BYTES_MAX = 16 * 1024 * 1024;
@@ -20,7 +20,7 @@ interface RedisBusOptions {
   retentionMs?: number;
 }
 
-interface Follower extends FollowerPlace {
+interface Follower extends StreamPosition {
   channel: string;
   listener: (placed: PlacedEvent) => void;
   reading: boolean;
@@ -70,7 +70,7 @@ class RedisBus implements ChunkBus {
     this.#unconfirmedBytes += bytes;
     const afterHole = this.#holed.delete(channel) ? 1 : 0;
     this.#commands
-      .appendEvent(channel, text, keptBeside(bytes), this.#options.retentionMs, afterHole)
+      .appendEvent(channel, text, retainedWith(bytes), this.#options.retentionMs, afterHole)
       .catch((error) => this.#drop(channel, event, error, afterHole === 1))
       .finally(() => {
         this.#unconfirmedBytes -= bytes;
@@ -172,8 +172,8 @@ class RedisBus implements ChunkBus {
     follower.unproven = false; // unless Redis goes away while this reads
     try {
       const place = { cursor, unproven };
-      const told = tellFrom(await this.#commands.xrange(channel, readFrom(place), '+'), place);
-      return told ?? tellAfresh(await this.#commands.xrange(channel, '-', '+'));
+      const told = eventsAfter(await this.#commands.xrange(channel, readFrom(place), '+'), place);
+      return told ?? eventsFromStart(await this.#commands.xrange(channel, '-', '+'));
     } catch (error) {
       follower.unproven ||= unproven;
       throw error;

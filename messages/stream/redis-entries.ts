@@ -4,14 +4,14 @@ import type { BusEvent, PlacedEvent } from './bus.js';
 export type RedisEntries = [id: string, fields: string[]][];
 
 /** Where a follower stands. Cursor 0: it has seen nothing. */
-export interface FollowerPlace {
+export interface StreamPosition {
   cursor: number;
   /** Whether it is to be proven that the stream goes on where the follower stands: after a resume, and after Redis was away. */
   unproven: boolean;
 }
 
 /** From where a follower reads: with the event that it stands on, where that has to be proven to be there. */
-export function readFrom({ cursor, unproven }: FollowerPlace): string {
+export function readFrom({ cursor, unproven }: StreamPosition): string {
   if (cursor === 0) return '-';
   return `0-${unproven ? cursor : cursor + 1}`;
 }
@@ -53,18 +53,18 @@ function isRecorded(text: string): boolean {
  * What a follower is told of the entries that were read from `readFrom`; null when it stands where the stream is not, so that it has to
  * read from the start, with a cursor of 0 and a gap before all.
  */
-export function tellFrom(entries: RedisEntries, place: FollowerPlace): PlacedEvent[] | null {
+export function eventsAfter(entries: RedisEntries, place: StreamPosition): PlacedEvent[] | null {
   const [first] = entries;
   if (place.cursor === 0) return placedEvents(unrecorded(entries));
   if (!first) return place.unproven ? null : [];
   const oldest = cursorOf(first[0]);
   if (oldest === place.cursor) return placedEvents(entries.slice(1));
   if (oldest === place.cursor + 1) return placedEvents(entries);
-  return tellAfresh(entries);
+  return eventsFromStart(entries);
 }
 
 /** What a follower is told that stood where the stream is not, of all that the stream has. */
-export function tellAfresh(entries: RedisEntries): PlacedEvent[] {
+export function eventsFromStart(entries: RedisEntries): PlacedEvent[] {
   const rest = unrecorded(entries);
   const [first] = rest;
   const cursor = first ? cursorOf(first[0]) - 1 : 0;

@@ -32,7 +32,7 @@ function standOf({ row, request }: MessageWithRequest): string {
  * How far the reader of a message's stream has come: what it has been told, so that any node can go on exactly after it. Its cursor is
  * the SSE id: the message, the place on the bus, the state that was said, what is shown of each artifact.
  */
-export class StreamPlace {
+export class StreamFollower {
   readonly #tag: string;
   #stand = AT_END;
 
@@ -46,21 +46,21 @@ export class StreamPlace {
   }
 
   /** The place of one who has the task as it is. `over`: that it has ended is still to be said. */
-  static atTask(message: MessageRef, position: number, current: MessageWithRequest, over: boolean): StreamPlace {
-    const place = new StreamPlace(message, position, new ShownArtifacts());
+  static atTask(message: MessageRef, position: number, current: MessageWithRequest, over: boolean): StreamFollower {
+    const place = new StreamFollower(message, position, new ShownArtifacts());
     for (const artifact of current.row.artifacts) place.shown.show(artifact, false);
     if (!over) place.say(current);
     return place;
   }
 
   /** The place that `cursor` stands for; null when it is none of this message. */
-  static read(message: MessageRef, cursor: string): StreamPlace | null {
+  static read(message: MessageRef, cursor: string): StreamFollower | null {
     if (cursor.length > CURSOR_CHARS_MAX) return null;
     const [, tag, position, stand, notes = ''] = CURSOR.exec(cursor) ?? [];
     if (tag !== tagOf(message.message_id)) return null;
     const shown = ShownArtifacts.read(notes.split('.').slice(1));
     if (!shown) return null;
-    const place = new StreamPlace(message, Number(position), shown);
+    const place = new StreamFollower(message, Number(position), shown);
     place.#stand = stand ?? AT_END;
     return place;
   }

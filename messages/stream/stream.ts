@@ -3,11 +3,11 @@ import type { ArtifactUpdate, StatusUpdate, StreamEvent, Task } from '../../cont
 import { isTerminal } from '../../contracts/messages.js';
 import type { BusEvent, PlacedEvent } from './bus.js';
 import type { MessageRef } from '../core.js';
-import { Feed } from './event-queue.js';
+import { EventQueue } from './event-queue.js';
 import type { MessageWithRequest } from '../read/read.js';
 import type { MessageRow } from '../read/rows.js';
 import type { LiveMessage } from '../dispatch/fast-path.js';
-import { StreamPlace } from './stream-position.js';
+import { StreamFollower } from './stream-position.js';
 import { agentMessage, taskOf } from '../read/task.js';
 import type { MessageEnd } from '../dispatch/transactions.js';
 import { FALLBACK_MS, isResting, readPatiently, type WatchCore } from './watch.js';
@@ -48,7 +48,7 @@ function statusUpdate(task: Task, final: boolean): StatusUpdate {
 }
 
 /** What an event of the bus is to the reader, who stands before it; null: nothing that can be shown. */
-function shownOf({ cursor, event }: PlacedEvent, place: StreamPlace, current: MessageWithRequest): StreamEvent | null {
+function shownOf({ cursor, event }: PlacedEvent, place: StreamFollower, current: MessageWithRequest): StreamEvent | null {
   place.position = cursor;
   switch (event.kind) {
     case 'artifact':
@@ -73,7 +73,7 @@ function shownOf({ cursor, event }: PlacedEvent, place: StreamPlace, current: Me
  * What came: after the state that it came in, or before the state in which the message then rests.
  * @param over nothing comes after that state
  */
-function* tell(place: StreamPlace, { current, over }: Look, events: PlacedEvent[]): Generator<StreamItem> {
+function* tell(place: StreamFollower, { current, over }: Look, events: PlacedEvent[]): Generator<StreamItem> {
   const known = place.knows(current);
   if (known && over) return;
   const task = taskOf(current.row, current.request);
@@ -93,7 +93,7 @@ function* tell(place: StreamPlace, { current, over }: Look, events: PlacedEvent[
   yield { event: statusUpdate(task, over), cursor: place.cursor };
 }
 
-function* tellEvents(place: StreamPlace, current: MessageWithRequest, events: PlacedEvent[]): Generator<StreamItem> {
+function* tellEvents(place: StreamFollower, current: MessageWithRequest, events: PlacedEvent[]): Generator<StreamItem> {
   for (const placed of events) {
     const event = shownOf(placed, place, current);
     if (event) yield { event, cursor: place.cursor };
@@ -101,7 +101,7 @@ function* tellEvents(place: StreamPlace, current: MessageWithRequest, events: Pl
 }
 
 /**
- * Looks at the message: the row in the database, unless it goes the short way here and has ended, which this process then knows.
+ * Looks at the message: the row in the database, unless it takes the fast path here and has ended, which this process then knows.
  * @param live null where it does not
  */
 function lookerAt(core: WatchCore, ref: MessageRef, live: LiveMessage | null, signal: AbortSignal) {
@@ -124,8 +124,8 @@ interface Look {
 
 /** What was kept for one who goes on. `whole`: without a gap, so that the task need not be given first. */
 async function catchUp(
-  feed: Feed,
-  place: StreamPlace,
+  feed: EventQueue,
+  place: StreamFollower,
   signal: AbortSignal,
 ): Promise<{ events: PlacedEvent[]; whole: boolean }> {
   const whole = await feed.caughtUp(CATCH_UP_MS, signal);
@@ -149,8 +149,8 @@ export async function* streamTask(
 ): AsyncGenerator<StreamItem> {
   const isOver = untilTerminal ? isTerminal : isResting;
   const lookAt = (current: MessageWithRequest): Look => ({ current, over: isOver(current.row.state) });
-  let place = after === undefined ? null : StreamPlace.read(ref, after);
-  using feed = new Feed(core, ref, place?.position ?? 0);
+  let place = after === undefined ? null : StreamFollower.read(ref, after);
+  using feed = new EventQueue(core, ref, place?.position ?? 0);
   const read = lookerAt(core, ref, live, signal);
   /** Of a message that rests, what was told before the row was read is told before its end. */
   const look = async (events: PlacedEvent[]): Promise<Look> => {
@@ -161,7 +161,7 @@ export async function* streamTask(
   const { events, whole } = place ? await catchUp(feed, place, signal) : { events: [], whole: false };
   let seen = live ? lookAt({ row: live.row, request: null }) : await look(events);
   if (!place || !whole) {
-    place = StreamPlace.atTask(ref, place?.position ?? 0, seen.current, seen.over);
+    place = StreamFollower.atTask(ref, place?.position ?? 0, seen.current, seen.over);
     yield { event: taskOf(seen.current.row, seen.current.request), cursor: place.cursor };
   }
   yield* tell(place, seen, events);

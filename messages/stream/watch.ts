@@ -4,14 +4,14 @@ import { isTerminal } from '../../contracts/messages.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { settledWithin } from '../../runtime/settled-within.js';
 import type { MessageCore, MessageRef } from '../core.js';
-import { Feed } from './event-queue.js';
+import { EventQueue } from './event-queue.js';
 import { findMessage, type MessageWithRequest } from '../read/read.js';
 import type { LiveMessage } from '../dispatch/fast-path.js';
 import { taskOf } from '../read/task.js';
 
 /** How often a watcher looks at the row although nobody told it of a change: a notice lost with a node costs at most this. */
 export const FALLBACK_MS = 5_000;
-/** How long a message on the short way is waited for without more ado; about when its workflow takes it. */
+/** How long a message on the fast path is waited for without more ado; about when its workflow takes it. */
 const LIVE_MS = 2_000;
 /** For how long, and how often, a stream asks for its row again while the database cannot be reached. */
 const AWAY_MS_MAX = 60_000;
@@ -61,13 +61,13 @@ export interface TaskWait {
   historyLength?: number;
 }
 
-/** A message that was put on the record by the caller's own request. `live`: it goes the short way here. */
+/** A message that was put on the record by the caller's own request. `live`: it takes the fast path here. */
 export interface JustAccepted {
   live: LiveMessage | null;
 }
 
 /**
- * The task of a message that goes the short way here, once T2 has ended it; null when it has to be looked up. Most are over in no time,
+ * The task of a message that takes the fast path here, once T2 has ended it; null when it has to be looked up. Most are over in no time,
  * so what a longer wait takes (a signal for the caller's leaving, a place on the bus) is set up after `LIVE_MS` only.
  */
 async function liveTask(live: LiveMessage, options: TaskWait): Promise<Task | null> {
@@ -92,7 +92,7 @@ export async function waitForTask(
   if (quick) return quick;
   const signal = options.signal();
   const shape = options.historyLength === undefined ? {} : { historyLength: options.historyLength };
-  const feed = new Feed(core, ref, null);
+  const feed = new EventQueue(core, ref, null);
   try {
     // What was put on the record just now has not ended unless that has been told.
     if (accepted && !live && options.blocking) await feed.take(Math.min(options.waitMs, FALLBACK_MS), signal);

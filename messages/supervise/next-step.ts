@@ -194,7 +194,7 @@ async function takeOver(tx: Tx, ref: MessageRef): Promise<MessageWithRequest | n
  * decides and the workflow follows: asked again after any crash, it gives the same step. It also says that the workflow woke.
  * @returns null when the tenant has no such message
  */
-export async function advance(
+export async function nextStep(
   core: MessageCore,
   ref: MessageRef,
   now: () => Date = () => new Date(),
@@ -214,7 +214,7 @@ export async function advance(
 }
 
 /** Ends a message whose workflow an operator terminated in the Temporal UI, or canceled there. */
-export async function abandon(
+export async function failByOperator(
   core: MessageCore,
   ref: MessageRef,
   error: { code: string; message: string },
@@ -232,5 +232,5 @@ export async function abandon(
   const { row, called } = ended;
   core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed' });
   logEnd(core.log, { ...row, state: 'failed', dispatch_id: row.current_dispatch_id, code: error.code });
-  for (const waiting of called) core.waker.message(waiting);
+  for (const waiting of called) core.workflowStarter.message(waiting);
 }

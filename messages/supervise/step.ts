@@ -48,7 +48,7 @@ const RETRY_MAX_MS = 5_000;
 const LONG_RETRY_MAX_MS = 60_000;
 
 /**
- * How long to wait before the next look for a free agent, unless the message is called earlier (see `callWaiting`): short at first, five
+ * How long to wait before the next look for a free agent, unless the message is called earlier (see `wakeQueued`): short at first, five
  * seconds in the first minute, then a twelfth of the time waited, a minute at most.
  */
 export function retryDelayMs(waitedMs: number): number {

@@ -1,6 +1,6 @@
 import type { Tx } from '../../db/pool.js';
 import { errorMessage } from '../../runtime/errors.js';
-import { abandon } from './next-step.js';
+import { failByOperator } from './next-step.js';
 import type { MessageCore, MessageRef, SessionRef } from '../core.js';
 import type { TemporalLink } from './temporal-link.js';
 
@@ -183,7 +183,7 @@ export class Sweeper {
         { message_id: ref.message_id },
         'the workflow of a message was ended in Temporal; the message fails',
       );
-      await abandon(this.#core, ref, { code: 'INTERNAL', message: 'An operator ended the workflow of this message.' });
+      await failByOperator(this.#core, ref, { code: 'INTERNAL', message: 'An operator ended the workflow of this message.' });
       return;
     }
     this.#core.log.info({ message_id: ref.message_id, fate }, 'a lost workflow is made again');

@@ -1,13 +1,13 @@
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
-import type { Waker } from '../core.js';
+import type { WorkflowStarter } from '../core.js';
 import type { TemporalLink } from './temporal-link.js';
 
 /** Wake-ups under way at once; beyond it the sweeper brings them a little later. */
 const UNDER_WAY_MAX = 512;
 
-/** A waker with the means to wait for what it has begun. */
-export interface RunningWaker extends Waker {
+/** A workflowStarter with the means to wait for what it has begun. */
+export interface RunningWorkflowStarter extends WorkflowStarter {
   /** Resolves when no wake-up is under way. */
   settled(): Promise<void>;
 }
@@ -16,7 +16,7 @@ export interface RunningWaker extends Waker {
  * Starts or wakes workflows in the background. A failure is left to the sweeper: the row's `wake_requested_at` stays until the
  * workflow itself clears it.
  */
-export function createWaker(options: { temporal: TemporalLink; log: Logger }): RunningWaker {
+export function createWorkflowStarter(options: { temporal: TemporalLink; log: Logger }): RunningWorkflowStarter {
   const { temporal, log } = options;
   const underWay = new Set<Promise<void>>();
 

@@ -31,7 +31,7 @@ export interface ConnectionEnd {
   /** WebSocket close code. */
   closeCode?: number;
   /** The handshake did not come to its end: the mesh may be elsewhere by now. */
-  neverOpened?: boolean;
+  nothingSent?: boolean;
   /** The mesh took too long for the handshake or `welcome`. */
   timedOut?: boolean;
   /** Of the network or TLS. */
@@ -165,7 +165,7 @@ export class MeshConnection {
   #end(closeCode: number, closeReason: string): ConnectionEnd {
     const { code = '', message = this.#reason || this.#error?.message || closeReason } = this.#lastError ?? {};
     const error = this.#reason === '' ? this.#error : undefined; // of our own cut ws says that it was cut
-    return { closeCode, neverOpened: !this.#isOpen, timedOut: this.#timedOut, code, message, ...(error && { error }) };
+    return { closeCode, nothingSent: !this.#isOpen, timedOut: this.#timedOut, code, message, ...(error && { error }) };
   }
 }
 

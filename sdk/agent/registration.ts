@@ -76,7 +76,7 @@ export class Registration {
     const { httpStatus, closeCode } = end;
     if (httpStatus === 401 || closeCode === CLOSE_CODES.TOKEN_EXPIRED) this.#api.tokens.invalidate(token);
     const isUnknown = httpStatus === 404 || closeCode === CLOSE_CODES.INSTANCE_ID_MISMATCH;
-    this.#unanswered = end.neverOpened ? this.#unanswered + 1 : 0;
+    this.#unanswered = end.nothingSent ? this.#unanswered + 1 : 0;
     // A mesh that is busy is asked again where it is. One that may have moved: registering again tells where it is now.
     const mayHaveMoved = isNobodyThere(end.error) || this.#unanswered >= UNANSWERED_MAX;
     if (!isUnknown && !mayHaveMoved) return;

@@ -76,7 +76,7 @@ export class ToolTraffic implements ToolCaller {
     if (!connection || this.#running.has(frame.id)) return;
     const delivery = readToolDelivery(frame.payload);
     const answer = (result: ToolResult) => connection.send('tool_result', result, { inReplyTo: frame.id });
-    const isFull = this.#running.size >= LIMITS.toolCallsInHandPerAgent;
+    const isFull = this.#running.size >= LIMITS.pendingToolCallsPerAgent;
     if (!delivery || refuse || isFull) {
       answer(failureOf(delivery ? BUSY : new ToolError('BAD_REQUEST', 'not a tool call of service.v1')));
       return;

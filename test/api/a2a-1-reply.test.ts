@@ -4,7 +4,7 @@ import { sendResultTo1 } from '../../contracts/a2a-1-reply.js';
 
 import type { DispatchResultPayload } from '../../contracts/frames.js';
 import type { Artifact, Part } from '../../contracts/parts.js';
-import { toOutcome } from '../../mesh/connected/agent-result.js';
+import { toAgentResult } from '../../mesh/connected/agent-result.js';
 
 const DISPATCH = 'dsp_01a1fe7b-6c1e-7bd3-9b6b-4a5ff6f1a0e5';
 const SAID: Part[] = [{ kind: 'text', text: 'Hello.' }];
@@ -12,7 +12,7 @@ const MESSAGE: A2aMessage = { kind: 'message', messageId: 'm1', role: 'agent', p
 
 /** The platform's task after an agent's answer. */
 function taskAfter(result: DispatchResultPayload['result'], streamed: Artifact[] = []): Task {
-  const { state, artifacts, status_message: message } = toOutcome({ result }, streamed, DISPATCH);
+  const { state, artifacts, status_message: message } = toAgentResult({ result }, streamed, DISPATCH);
   const status = { state: state as TaskState, ...(message && { message }) };
   return { kind: 'task', id: 'msg_1', contextId: 'ses_1', status, artifacts };
 }

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Caller } from '../../contracts/auth.js';
 import { MessagesGetResponse } from '../../contracts/messages.js';
 import { GetEventsResponse } from '../../contracts/telemetry.js';
-import { advance } from '../../messages/supervise/next-step.js';
+import { nextStep } from '../../messages/supervise/next-step.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import { createGateway } from '../../messages/gateway.js';
 import { newId } from '../../runtime/ids.js';
@@ -34,8 +34,8 @@ beforeAll(async () => {
     [tenant_id],
   );
   before = new Date(Date.now() - 60_000).toISOString();
-  const painted = await carryOut('painter', null);
-  const failed = await carryOut('plumber', { code: 'HANDLER_ERROR', message: 'no luck' });
+  const painted = await runStep('painter', null);
+  const failed = await runStep('plumber', { code: 'HANDLER_ERROR', message: 'no luck' });
   dispatch_id = failed.dispatch_id;
   const waiting = await accept('nobody');
   ids = { painted: painted.message_id, failed: failed.message_id, waiting };
@@ -55,9 +55,9 @@ async function accept(agent_type: string): Promise<string> {
 }
 
 /** Sends a message, which its agent completes or fails. */
-async function carryOut(agentType: string, error: { code: string; message: string } | null) {
+async function runStep(agentType: string, error: { code: string; message: string } | null) {
   const message_id = await accept(agentType);
-  const step = await advance(api.core, { tenant_id, message_id });
+  const step = await nextStep(api.core, { tenant_id, message_id });
   if (step?.kind !== 'dispatch') throw new Error(`not dispatched: ${step?.kind}`);
   const ref = { tenant_id, message_id, dispatch_id: step.dispatch_id };
   const dispatches = createDispatches(api.core);

@@ -1,6 +1,6 @@
-import { advance } from '../../messages/supervise/next-step.js';
+import { nextStep } from '../../messages/supervise/next-step.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
-import type { DispatchOutcome } from '../../messages/dispatch/dispatches.js';
+import type { AgentResult } from '../../messages/dispatch/dispatches.js';
 import type { ServedApi } from './served-api.js';
 
 const MESH = 'mesh_test';
@@ -16,9 +16,9 @@ export async function joinOnRecord(api: ServedApi, instanceId: string, tenantId 
 }
 
 /** Brings a message to its agent and the agent's answer back: what a worker and a mesh node do. */
-export async function answerMessage(api: ServedApi, messageId: string, outcome: DispatchOutcome): Promise<void> {
+export async function answerMessage(api: ServedApi, messageId: string, outcome: AgentResult): Promise<void> {
   const ref = { tenant_id: api.tenantId, message_id: messageId };
-  await advance(api.core, ref);
+  await nextStep(api.core, ref);
   const [dispatch] = await api.database.query<{ dispatch_id: string; epoch: number }>(
     `SELECT dispatch_id, epoch::int FROM dispatches WHERE message_id = $1 AND state = 'open'`,
     [messageId],
@@ -31,11 +31,11 @@ export async function answerMessage(api: ServedApi, messageId: string, outcome: 
   await dispatches.accept(sent, dispatch.epoch, outcome);
 }
 
-export const COMPLETED: DispatchOutcome = {
+export const COMPLETED: AgentResult = {
   state: 'completed',
   artifacts: [{ artifactId: 'a', parts: [{ kind: 'text', text: 'done' }] }],
 };
-export const ASKS: DispatchOutcome = {
+export const ASKS: AgentResult = {
   state: 'input-required',
   artifacts: [],
   input_request: { kind: 'confirmation', title: 'Really?', prompt: 'Shall I go on?' },

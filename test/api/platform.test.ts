@@ -201,7 +201,7 @@ test('a resolution without a token and without a callback token is 401; so is a 
   expect((await api.client.raw('/messages/msg_x/resolve', '{"callback_token":"guess"}', json)).status).toBe(400);
 });
 
-test('another server hands requests over, as the mesh does on its own address', async () => {
+test('another server pending requests over, as the mesh does on its own address', async () => {
   await api.app.ready();
   const other = createServer((request, response) => api.app.routing(request, response));
   await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));

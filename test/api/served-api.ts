@@ -5,7 +5,7 @@ import type { Scope } from '../../contracts/primitives.js';
 import { createCredential, credentialStatus } from '../../auth/credentials.js';
 import { loadSigningKeys } from '../../auth/signing-keys.js';
 import { createTenant } from '../../auth/tenants.js';
-import { createToolDoor } from '../../tools/tool-call-service.js';
+import { createToolCallService } from '../../tools/tool-call-service.js';
 import { createLocalLink } from '../../tools/tool-link.js';
 import type { MessageCore } from '../../messages/core.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
@@ -53,7 +53,7 @@ export async function serveApi(database: FreshDatabase, options: ServedApiOption
     db,
     bus,
     log,
-    waker: { message: () => undefined, session: () => undefined },
+    workflowStarter: { message: () => undefined, session: () => undefined },
     limits: {
       queueWaitMs: 30_000,
       inputExpiryMs: 86_400_000,
@@ -76,7 +76,7 @@ export async function serveApi(database: FreshDatabase, options: ServedApiOption
     gateway: createGateway(core),
     pushConfigs: createPushConfigs({ db, secrets, outbound, expect: () => undefined }),
     sessions: createSessions(core),
-    tools: createToolDoor({
+    tools: createToolCallService({
       db,
       log,
       bus,

@@ -1,50 +1,50 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
-import type { BenchAgent } from './bench-agent.js';
-import { MeshBench, type MeshNodeUnderTest } from './mesh-bench.js';
+import type { BenchAgent } from './fixture-agent.js';
+import { MeshFixture, type MeshNodeUnderTest } from './mesh-fixture.js';
 
 let database: FreshDatabase;
-let bench: MeshBench;
+let fixture: MeshFixture;
 beforeAll(async () => {
   database = await freshDatabase();
 });
 afterAll(() => database.drop());
 beforeEach(async () => {
-  bench = await new MeshBench(database).reset();
-  await bench.register('a');
+  fixture = await new MeshFixture(database).reset();
+  await fixture.register('a');
 });
 
 const health = async () => {
-  const { status, consecutive_failures } = await bench.agent('a');
+  const { status, consecutive_failures } = await fixture.agent('a');
   return [status, consecutive_failures];
 };
-const told = async () => (await bench.events('agent.health_changed')).map(({ status }) => status);
+const told = async () => (await fixture.events('agent.health_changed')).map(({ status }) => status);
 
 /** Lets a dispatch's deadline pass while the agent stays connected. */
 async function deadline(node: MeshNodeUnderTest, agent: BenchAgent): Promise<void> {
   const { ref, end } = await node.send(agent, 'hello', { deadline_ms: 50 });
   expect(await end).toMatchObject({ kind: 'closed', final: 'failed', error: { code: 'DEADLINE_EXCEEDED' } });
-  expect((await bench.message(ref)).error?.code).toBe('DEADLINE_EXCEEDED');
+  expect((await fixture.message(ref)).error?.code).toBe('DEADLINE_EXCEEDED');
 }
 
 describe('failures of a connected agent', () => {
   it('three deadlines in a row make it unhealthy, heartbeats between them do not help', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const { agent } = await node.join('a');
     await deadline(node, agent);
     agent.send('heartbeat', { status: 'available', max_concurrent_sessions: 4 });
-    await until(async () => (await bench.agent('a')).max_concurrent_sessions === 4);
+    await until(async () => (await fixture.agent('a')).max_concurrent_sessions === 4);
     await deadline(node, agent);
     expect(await health()).toEqual(['available', 2]);
     await deadline(node, agent);
     expect(await health()).toEqual(['unhealthy', 3]);
     expect(await told()).toEqual(['available', 'unhealthy']);
-    await expect(bench.open()).rejects.toThrow('wait_agent');
+    await expect(fixture.open()).rejects.toThrow('wait_agent');
   });
 
   it('it is routed to again once it calls itself available, or connects anew', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const { agent } = await node.join('a');
     for (let n = 0; n < 3; n += 1) await deadline(node, agent);
     agent.send('heartbeat', { status: 'available' });
@@ -57,7 +57,7 @@ describe('failures of a connected agent', () => {
   });
 
   it('an answer ends the row, also one that reports an error', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const { agent } = await node.join('a');
     await deadline(node, agent);
     await deadline(node, agent);
@@ -75,7 +75,7 @@ describe('failures of a connected agent', () => {
   });
 
   it('an agent that is lost with its work has failed; one that came back starts over', async () => {
-    const node = await bench.node({ environment: { RESUME_WINDOW_MS: '50' } });
+    const node = await fixture.node({ environment: { RESUME_WINDOW_MS: '50' } });
     const { agent } = await node.join('a');
     const { end } = await node.send(agent);
     agent.kill();

@@ -2,19 +2,19 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { CLOSE_CODES } from '../../contracts/errors.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
-import { errorOf } from './bench-agent.js';
-import { MeshBench } from './mesh-bench.js';
-import { callTool, refusedWith, resultOf, take } from './tool-bench.js';
+import { errorOf } from './fixture-agent.js';
+import { MeshFixture } from './mesh-fixture.js';
+import { callTool, refusedWith, resultOf, take } from './tool-fixture.js';
 
 let database: FreshDatabase;
-let bench: MeshBench;
+let fixture: MeshFixture;
 beforeAll(async () => {
   database = await freshDatabase();
-  bench = new MeshBench(database);
+  fixture = new MeshFixture(database);
 });
 beforeEach(async () => {
-  await bench.reset();
-  await bench.register('a');
+  await fixture.reset();
+  await fixture.register('a');
 });
 afterAll(() => database.drop());
 
@@ -59,22 +59,22 @@ const BAD_CONTENT: [name: string, type: string, payload: object, member: string]
 
 describe('an answer whose content does not fit', () => {
   it.each(BAD_CONTENT)('fails its dispatch, and the socket lives on: %s', async (_name, type, payload, member) => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const { agent } = await node.join('a');
     const bad = await node.send(agent);
     agent.send(type, payload, bad.dispatch.frame.id);
     await bad.end;
-    const { state, error } = await bench.message(bad.ref);
+    const { state, error } = await fixture.message(bad.ref);
     expect({ state, code: error?.code }).toEqual({ state: 'failed', code: 'HANDLER_ERROR' });
     expect(error?.message).toContain(member);
     const good = await node.send(agent);
     good.dispatch.result('hi');
     await good.end;
-    expect(await bench.message(good.ref)).toMatchObject({ state: 'completed', assistant_output: 'hi' });
+    expect(await fixture.message(good.ref)).toMatchObject({ state: 'completed', assistant_output: 'hi' });
   });
 
   it('is told to the agent, for which the dispatch has ended', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const { agent } = await node.join('a');
     const { end, dispatch } = await node.send(agent);
     agent.send('dispatch_chunk', { seq: 0, parts: [{ type: 'text' }] }, dispatch.frame.id);
@@ -85,12 +85,12 @@ describe('an answer whose content does not fit', () => {
   });
 
   it('is an error of a code that is too long, too: it ends the dispatch in the words of the agent', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const { agent } = await node.join('a');
     const { ref, end, dispatch } = await node.send(agent);
     dispatch.error(`OWN_${'X'.repeat(5_000)}`, 'no luck');
     await end;
-    const { error } = await bench.message(ref);
+    const { error } = await fixture.message(ref);
     expect(error?.code).toBe('HANDLER_ERROR');
     expect(error?.message).toMatch(/^OWN_XXX/);
     expect(error?.message.length).toBe(4_096);
@@ -98,10 +98,10 @@ describe('an answer whose content does not fit', () => {
   });
 
   it('is no status text that is too long: it is cut off', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const { agent } = await node.join('a');
     const { ref, end, dispatch } = await node.send(agent);
-    const seen = bench.watch(ref);
+    const seen = fixture.watch(ref);
     agent.send('dispatch_chunk', { seq: 0, status_text: 'x'.repeat(5_000) }, dispatch.frame.id);
     dispatch.result('hi');
     await end;
@@ -109,12 +109,12 @@ describe('an answer whose content does not fit', () => {
   });
 
   it('is no task without a context: an agent that keeps none has none to name', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const { agent } = await node.join('a');
     const { ref, end, dispatch } = await node.send(agent);
     dispatch.result(task({ contextId: undefined, artifacts: [{ artifactId: 'x', parts: [text('b')] }] }));
     await end;
-    expect(await bench.message(ref)).toMatchObject({ state: 'completed', assistant_output: 'b' });
+    expect(await fixture.message(ref)).toMatchObject({ state: 'completed', assistant_output: 'b' });
   });
 });
 
@@ -135,7 +135,7 @@ describe('a frame that breaks the schema', () => {
   it.each(BAD_FRAMES)(
     'fails the dispatch that it names before the socket closes: %s',
     async (_n, type, payload, more) => {
-      const node = await bench.node();
+      const node = await fixture.node();
       const { agent, welcome } = await node.join('a');
       const bad = await node.send(agent);
       const other = await node.send(agent);
@@ -151,13 +151,13 @@ describe('a frame that breaks the schema', () => {
       const back = await node.join('a', { resume_token: welcome.resume_token });
       expect(back.welcome).toMatchObject({ resumed: true, replayed_dispatches: [other.ref.dispatch_id] });
       await bad.end;
-      expect(await bench.message(bad.ref)).toMatchObject({ state: 'failed', error: { code: 'HANDLER_ERROR' } });
+      expect(await fixture.message(bad.ref)).toMatchObject({ state: 'failed', error: { code: 'HANDLER_ERROR' } });
     },
   );
 
   it('fails no dispatch of another agent', async () => {
-    await bench.register('b');
-    const node = await bench.node();
+    await fixture.register('b');
+    const node = await fixture.node();
     const { agent } = await node.join('a');
     const { ref, end, dispatch } = await node.send(agent, 'hello', { instance_id: 'a' });
     const { agent: other } = await node.join('b');
@@ -165,14 +165,14 @@ describe('a frame that breaks the schema', () => {
     await other.closed;
     dispatch.result('hi');
     await end;
-    expect((await bench.message(ref)).state).toBe('completed');
+    expect((await fixture.message(ref)).state).toBe('completed');
   });
 });
 
 describe('a tool call', () => {
   async function pair() {
-    await bench.register('b');
-    const node = await bench.node();
+    await fixture.register('b');
+    const node = await fixture.node();
     const { agent: caller } = await node.join('a');
     const { agent: worker } = await node.join('b', { tools: ['t'] });
     return { caller, worker };
@@ -229,7 +229,7 @@ describe("an agent's own trace", () => {
     ['dispatch_result', { result: 'x' }, crypto.randomUUID()],
     ['applause', {}, undefined],
   ])('goes on in what answers its frame: %s', async (type, payload, in_reply_to) => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const { agent } = await node.join('a');
     const id = crypto.randomUUID();
     const envelope = { v: 1, type, id, ts: new Date().toISOString(), in_reply_to, payload };
@@ -240,19 +240,19 @@ describe("an agent's own trace", () => {
 
 describe('the output of a dispatch', () => {
   it('counts what is told of the status', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const { agent } = await node.join('a');
     const { ref, end, dispatch } = await node.send(agent);
     const status_text = 'x'.repeat(4_096);
     const count = LIMITS.chunkBytesBufferedPerDispatch / status_text.length;
     for (let seq = 0; seq <= count; seq += 1) agent.send('dispatch_chunk', { seq, status_text }, dispatch.frame.id);
     await end;
-    const { error } = await bench.message(ref);
+    const { error } = await fixture.message(ref);
     expect(error).toMatchObject({ code: 'HANDLER_ERROR', message: expect.stringContaining('larger than') });
   });
 
   it('may come in many chunks at once; a flood of them ends it with RATE_LIMITED, and only it', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const { agent } = await node.join('a');
     const quick = await node.send(agent);
     const flood = await node.send(agent);
@@ -263,8 +263,8 @@ describe('the output of a dispatch', () => {
     for (let seq = 0; seq < count; seq += 1) agent.send('dispatch_chunk', { seq }, flood.dispatch.frame.id);
     await errorOf(agent, 'RATE_LIMITED');
     await Promise.all([quick.end, flood.end]);
-    expect((await bench.message(quick.ref)).assistant_output).toBe('word '.repeat(5_000));
-    expect((await bench.message(flood.ref)).error?.code).toBe('RATE_LIMITED');
+    expect((await fixture.message(quick.ref)).assistant_output).toBe('word '.repeat(5_000));
+    expect((await fixture.message(flood.ref)).error?.code).toBe('RATE_LIMITED');
     expect(agent.isOpen).toBe(true);
   });
 });

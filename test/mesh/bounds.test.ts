@@ -6,20 +6,20 @@ import { uuidv7 } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
-import { type BenchAgent, errorOf } from './bench-agent.js';
+import { type BenchAgent, errorOf } from './fixture-agent.js';
 import { DatabasePath } from './database-path.js';
-import { MeshBench } from './mesh-bench.js';
+import { MeshFixture } from './mesh-fixture.js';
 
 let database: FreshDatabase;
-let bench: MeshBench;
+let fixture: MeshFixture;
 beforeAll(async () => {
   database = await freshDatabase();
-  bench = new MeshBench(database);
+  fixture = new MeshFixture(database);
 });
 beforeEach(async () => {
-  await bench.reset();
-  await bench.register('a');
-  await bench.register('b');
+  await fixture.reset();
+  await fixture.register('a');
+  await fixture.register('b');
 });
 afterAll(() => database.drop());
 
@@ -37,7 +37,7 @@ async function lockDispatches(): Promise<() => Promise<void>> {
 
 describe('an agent that sends too much', () => {
   it('waits for its answers while others get theirs', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const { agent: flooder } = await node.join('a');
     const { agent: other } = await node.join('b');
     const count = 20_000;
@@ -49,7 +49,7 @@ describe('an agent that sends too much', () => {
   });
 
   it('is not read any further while its frames wait, and loses none; others are not held up', async () => {
-    const node = await bench.node({ timings: { pingIntervalMs: 300 } });
+    const node = await fixture.node({ timings: { pingIntervalMs: 300 } });
     const { agent: flooder } = await node.join('a');
     const { agent: other } = await node.join('b');
     const unlock = await lockDispatches();
@@ -68,7 +68,7 @@ describe('an agent that sends too much', () => {
   });
 
   it('of frames that cost a look into the database hears RATE_LIMITED, and its work goes on', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const { agent } = await node.join('a');
     const { ref, end, dispatch } = await node.send(agent);
     const ids = Array.from({ length: 2_000 }, () => {
@@ -78,7 +78,7 @@ describe('an agent that sends too much', () => {
     });
     dispatch.result('hi');
     await end;
-    expect((await bench.message(ref)).state).toBe('completed');
+    expect((await fixture.message(ref)).state).toBe('completed');
     const limited = errors(agent, 'RATE_LIMITED');
     const unknown = errors(agent, 'UNKNOWN_DISPATCH');
     expect(unknown.length).toBeGreaterThanOrEqual(512);
@@ -92,7 +92,7 @@ describe('an agent that sends too much', () => {
   });
 
   it('about a dispatch that has ended hears so each time, for one look', async () => {
-    const [here, there] = [await bench.node(), await bench.node()];
+    const [here, there] = [await fixture.node(), await fixture.node()];
     const { agent: first } = await here.join('a');
     const { end, dispatch } = await here.send(first);
     dispatch.result('done');
@@ -105,13 +105,13 @@ describe('an agent that sends too much', () => {
 
 describe('an agent that sends badly', () => {
   it('is closed with 1008 over a message of more than 1,024 pieces', async () => {
-    const { agent } = await (await bench.node()).join('a');
+    const { agent } = await (await fixture.node()).join('a');
     for (let index = 0; index < 1_025; index += 1) agent.sendFragment(' ', false);
     expect((await agent.closed).code).toBe(1008);
   });
 
   it('may send a frame in pieces', async () => {
-    const { agent } = await (await bench.node()).join('a');
+    const { agent } = await (await fixture.node()).join('a');
     const id = uuidv7();
     const text = JSON.stringify({ v: 1, type: 'ping', id, ts: new Date().toISOString(), payload: { nonce: 'n' } });
     agent.sendFragment(text.slice(0, 40), false);
@@ -120,7 +120,7 @@ describe('an agent that sends badly', () => {
   });
 
   it('and never ends its message is taken for dead', async () => {
-    const node = await bench.node({ timings: { pingIntervalMs: 30 } });
+    const node = await fixture.node({ timings: { pingIntervalMs: 30 } });
     const agent = await node.socket('a', { mute: true });
     await agent.hello();
     agent.sendFragment('{', false);
@@ -131,7 +131,7 @@ describe('an agent that sends badly', () => {
 
 describe('an agent that does not read', () => {
   it('is told BACKPRESSURE and closed with 1013 once it reads again', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const { agent } = await node.join('a');
     const { agent: other } = await node.join('b');
     agent.pause();
@@ -157,7 +157,7 @@ describe('a hello that cannot be answered', () => {
       await db.close();
       await path.close();
     });
-    const cutOff = await new MeshBench(database, db).reset();
+    const cutOff = await new MeshFixture(database, db).reset();
     await cutOff.register('a');
     const node = await cutOff.node();
     const agent = await node.socket('a');

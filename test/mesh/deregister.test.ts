@@ -8,29 +8,29 @@ import { createLogger } from '../../runtime/logger.js';
 import { redisServer } from '../messages/redis-server.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
-import { errorOf, receive } from './bench-agent.js';
-import { MeshBench } from './mesh-bench.js';
+import { errorOf, receive } from './fixture-agent.js';
+import { MeshFixture } from './mesh-fixture.js';
 
 /** A node that never compares its connections with the database within a test. */
 const NO_TURN = { timings: { reconcileMs: 3_600_000 } };
 
 let database: FreshDatabase;
-let bench: MeshBench;
+let fixture: MeshFixture;
 beforeAll(async () => {
   database = await freshDatabase();
-  bench = new MeshBench(database);
+  fixture = new MeshFixture(database);
 });
 beforeEach(async () => {
-  await bench.reset();
-  await bench.register('a');
+  await fixture.reset();
+  await fixture.register('a');
 });
 afterAll(() => database.drop());
 
 /** As `/agents/deregister`. @returns what the nodes are told */
 async function deregister(cause: DeregistrationCause = 'explicit') {
-  const { tenantId } = bench;
-  const sessions = createSessions(bench.core);
-  const before = await bench.core.db.tenant(tenantId, async (tx) => {
+  const { tenantId } = fixture;
+  const sessions = createSessions(fixture.core);
+  const before = await fixture.core.db.tenant(tenantId, async (tx) => {
     const row = await lockAgent(tx, tenantId, 'a');
     if (!row) throw new Error('there is no such agent');
     await deregisterAgent(tx, row, { cause, reason: 'test' }, sessions.releaseAgent);
@@ -42,44 +42,44 @@ async function deregister(cause: DeregistrationCause = 'explicit') {
 
 const registerAnew = () =>
   database.query("UPDATE agents SET deregistered_at = NULL WHERE tenant_id = $1 AND instance_id = 'a'", [
-    bench.tenantId,
+    fixture.tenantId,
   ]);
 
 it('closes the socket with DEREGISTERED and 4410', async () => {
-  const { agent } = await (await bench.node()).join('a');
+  const { agent } = await (await fixture.node()).join('a');
   await deregister();
   await errorOf(agent, 'DEREGISTERED');
   expect((await agent.closed).code).toBe(4410);
-  expect(await bench.agent('a')).toMatchObject({ status: 'offline', mesh_id: null });
+  expect(await fixture.agent('a')).toMatchObject({ status: 'offline', mesh_id: null });
 });
 
 it('lets the agent finish what it has, with nothing new', async () => {
-  const node = await bench.node();
+  const node = await fixture.node();
   const { agent } = await node.join('a');
   const { ref, end, dispatch } = await node.send(agent);
   await deregister();
   expect((await agent.nextOfType('close_request')).payload).toMatchObject({ grace_seconds: 30 });
   dispatch.result('last words');
   await end;
-  expect((await bench.message(ref)).assistant_output).toBe('last words');
+  expect((await fixture.message(ref)).assistant_output).toBe('last words');
   await errorOf(agent, 'DEREGISTERED');
   expect((await agent.closed).code).toBe(4410);
 });
 
 it('ends what an agent had that has lost its socket', async () => {
-  const node = await bench.node();
+  const node = await fixture.node();
   const { agent } = await node.join('a');
   const { ref, end } = await node.send(agent);
   agent.kill();
   await until(() => node.server.stats().suspended === 1);
   await deregister();
   await end;
-  expect((await bench.message(ref)).error?.code).toBe('AGENT_DISCONNECTED');
+  expect((await fixture.message(ref)).error?.code).toBe('AGENT_DISCONNECTED');
   expect(node.server.stats().suspended).toBe(0);
 });
 
 it('is heard of at once by the node that has the socket', async () => {
-  const node = await bench.node(NO_TURN);
+  const node = await fixture.node(NO_TURN);
   const { agent } = await node.join('a');
   node.server.closeDeregistered((await deregister()).notice);
   expect((await agent.closed).code).toBe(4410);
@@ -95,7 +95,7 @@ it('is heard of at once by another process, over Redis', async () => {
   };
   const meshId = newId('mesh');
   const [here, there] = [link(newId('mesh')), link(meshId)];
-  const node = await bench.node({ ...NO_TURN, meshId, tools: bench.tools(there) });
+  const node = await fixture.node({ ...NO_TURN, meshId, tools: fixture.tools(there) });
   there.serveDeregistered((agent) => node.server.closeDeregistered(agent));
   const { agent } = await node.join('a');
   const left = await deregister();
@@ -109,7 +109,7 @@ it('is heard of at once by another process, over Redis', async () => {
 });
 
 it('does not keep an agent away that registers anew, not even by a notice that comes late', async () => {
-  const node = await bench.node(NO_TURN);
+  const node = await fixture.node(NO_TURN);
   const { agent } = await node.join('a');
   const { notice } = await deregister();
   await registerAnew();
@@ -119,12 +119,12 @@ it('does not keep an agent away that registers anew, not even by a notice that c
   const { ref, end, dispatch } = await node.send(back);
   dispatch.result('here again');
   await end;
-  expect((await bench.message(ref)).state).toBe('completed');
+  expect((await fixture.message(ref)).state).toBe('completed');
   expect(back.isOpen).toBe(true);
 });
 
 it('for silence, while a node could not say that it lives: the agent is told to connect again, and to register', async () => {
-  const node = await bench.node();
+  const node = await fixture.node();
   const { agent } = await node.join('a');
   const greeting = await node.socket('a');
   await deregister('inactivity');
@@ -137,17 +137,17 @@ it('for silence, while a node could not say that it lives: the agent is told to 
 });
 
 it('followed by a registration before the node has seen either: the agent connects again, and resumes', async () => {
-  const node = await bench.node();
+  const node = await fixture.node();
   const { agent, welcome } = await node.join('a');
   const { ref, end } = await node.send(agent);
   await database.query(
     "UPDATE agents SET status = 'offline', mesh_id = NULL WHERE tenant_id = $1 AND instance_id = 'a'", // what both leave
-    [bench.tenantId],
+    [fixture.tenantId],
   );
   expect((await agent.closed).code).toBe(1001);
   const back = await node.join('a', { resume_token: welcome.resume_token });
   expect(back.welcome.resumed).toBe(true);
   (await receive(back.agent, ref)).result('after all');
   await end;
-  expect((await bench.message(ref)).state).toBe('completed');
+  expect((await fixture.message(ref)).state).toBe('completed');
 });

@@ -2,18 +2,18 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { uuidOf, uuidv7 } from '../../runtime/ids.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
-import { errorOf, receive } from './bench-agent.js';
-import { MeshBench } from './mesh-bench.js';
+import { errorOf, receive } from './fixture-agent.js';
+import { MeshFixture } from './mesh-fixture.js';
 
 let database: FreshDatabase;
-let bench: MeshBench;
+let fixture: MeshFixture;
 beforeAll(async () => {
   database = await freshDatabase();
-  bench = new MeshBench(database);
+  fixture = new MeshFixture(database);
 });
 beforeEach(async () => {
-  await bench.reset();
-  await bench.register('a');
+  await fixture.reset();
+  await fixture.register('a');
 });
 afterAll(() => database.drop());
 
@@ -22,7 +22,7 @@ const text = (value: string) => ({ kind: 'text', text: value });
 
 describe('a dispatch', () => {
   it('reaches the agent as documented, and its result ends the message', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const { agent } = await node.join('a');
     const { ref, end, dispatch } = await node.send(agent, 'hello', { deadline_ms: 5_000 });
     expect(dispatch.frame.id).toBe(uuidOf(ref.dispatch_id));
@@ -33,18 +33,18 @@ describe('a dispatch', () => {
       dispatch_id: ref.dispatch_id,
       attempt: 1,
       session_context: {
-        tenant_id: bench.tenantId,
+        tenant_id: fixture.tenantId,
         message_id: ref.message_id,
         client_message_id: expect.any(String),
       },
     });
     expect(dispatch.payload.deadline_ms).toBeGreaterThan(0);
     expect(dispatch.payload.deadline_ms).toBeLessThanOrEqual(5_000);
-    expect((await bench.message(ref)).state).toBe('working');
+    expect((await fixture.message(ref)).state).toBe('working');
     agent.send('dispatch_ack', {}, dispatch.frame.id);
     dispatch.result('hi', { usage: { input_tokens: 1, output_tokens: 2 } });
     expect(await end).toMatchObject(closed);
-    expect(await bench.message(ref)).toMatchObject({
+    expect(await fixture.message(ref)).toMatchObject({
       state: 'completed',
       assistant_output: 'hi',
       artifacts: [{ artifactId: dispatch.frame.id, parts: [text('hi')] }],
@@ -54,8 +54,8 @@ describe('a dispatch', () => {
   });
 
   it('carries the args of the caller beside the skill', async () => {
-    await database.query(`UPDATE agents SET skills = '[{"id":"sum"}]' WHERE tenant_id = $1`, [bench.tenantId]);
-    const node = await bench.node();
+    await database.query(`UPDATE agents SET skills = '[{"id":"sum"}]' WHERE tenant_id = $1`, [fixture.tenantId]);
+    const node = await fixture.node();
     const { agent } = await node.join('a');
     const args = { a: 1, b: { c: [2] } };
     const { dispatch } = await node.send(agent, 'hello', { skill_id: 'sum', args });
@@ -64,19 +64,19 @@ describe('a dispatch', () => {
   });
 
   it('that asks a human waits for the answer', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const { agent } = await node.join('a');
     const { ref, end, dispatch } = await node.send(agent);
     dispatch.ask({ kind: 'confirmation', title: 'Go on?' });
     expect(await end).toMatchObject(closed);
-    expect((await bench.message(ref)).input_request).toMatchObject({ kind: 'confirmation', title: 'Go on?' });
+    expect((await fixture.message(ref)).input_request).toMatchObject({ kind: 'confirmation', title: 'Go on?' });
   });
 
   it('streams its chunks to watchers and keeps them for the end', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const { agent } = await node.join('a');
     const { ref, end, dispatch } = await node.send(agent);
-    const seen = bench.watch(ref);
+    const seen = fixture.watch(ref);
     dispatch.chunk(0, 'one ');
     agent.send('dispatch_chunk', { seq: 1, status_text: 'nearly there' }, dispatch.frame.id);
     dispatch.chunk(2, 'two');
@@ -84,7 +84,7 @@ describe('a dispatch', () => {
     dispatch.chunk(3, '', true);
     dispatch.result('', { chunk_count: 4 });
     await end;
-    expect((await bench.message(ref)).assistant_output).toBe('one two');
+    expect((await fixture.message(ref)).assistant_output).toBe('one two');
     const told = seen
       .filter((event) => event.kind !== 'changed')
       .map((event) => ('text' in event ? event.text : event.kind === 'artifact' && event.append));
@@ -92,21 +92,21 @@ describe('a dispatch', () => {
   });
 
   it('is not lost over half a surrogate pair in what it streamed', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const { agent } = await node.join('a');
     const { ref, end, dispatch } = await node.send(agent);
     const parts = [{ kind: 'data', data: { half: '\ud83d' } }];
     agent.send('dispatch_chunk', { seq: 0, artifact: { artifactId: 'a', name: '\ud83d', parts } }, dispatch.frame.id);
     dispatch.result('');
     await end;
-    expect(await bench.message(ref)).toMatchObject({
+    expect(await fixture.message(ref)).toMatchObject({
       state: 'completed',
       artifacts: [{ artifactId: 'a', name: '\ufffd', parts: [{ kind: 'data', data: { half: '\ufffd' } }] }],
     });
   });
 
   it('fails on a gap in its chunks, and nothing later of it counts', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const { agent } = await node.join('a');
     const { ref, end, dispatch } = await node.send(agent);
     dispatch.chunk(0, 'a');
@@ -115,29 +115,29 @@ describe('a dispatch', () => {
     dispatch.result('late');
     await errorOf(agent, 'DISPATCH_ALREADY_TERMINAL');
     expect(await end).toMatchObject(closed);
-    expect(await bench.message(ref)).toMatchObject({ state: 'failed', error: { code: 'CHUNK_SEQ_GAP' } });
+    expect(await fixture.message(ref)).toMatchObject({ state: 'failed', error: { code: 'CHUNK_SEQ_GAP' } });
     const second = await node.send(agent);
     second.dispatch.chunk(0, 'a');
     second.dispatch.result('a', { chunk_count: 2 });
     await second.end;
-    expect((await bench.message(second.ref)).error?.code).toBe('CHUNK_SEQ_GAP');
+    expect((await fixture.message(second.ref)).error?.code).toBe('CHUNK_SEQ_GAP');
   });
 
   it('fails when its output grows beyond what is kept', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const { agent } = await node.join('a');
     const { ref, end, dispatch } = await node.send(agent);
     dispatch.chunk(0, 'x'.repeat(600_000));
     dispatch.chunk(1, 'x'.repeat(600_000));
     await end;
-    expect((await bench.message(ref)).error).toMatchObject({
+    expect((await fixture.message(ref)).error).toMatchObject({
       code: 'HANDLER_ERROR',
       message: expect.stringMatching(/1048576 bytes/),
     });
   });
 
   it('fails with the code of the agent, or HANDLER_ERROR for one that nobody knows', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const { agent } = await node.join('a');
     for (const [said, stored, message] of [
       ['AGENT_BUSY', 'AGENT_BUSY', 'because'],
@@ -146,49 +146,49 @@ describe('a dispatch', () => {
       const { ref, end, dispatch } = await node.send(agent);
       dispatch.error(said, 'because');
       await end;
-      expect((await bench.message(ref)).error).toEqual({ code: stored, message });
+      expect((await fixture.message(ref)).error).toEqual({ code: stored, message });
     }
   });
 
   it('fails at its deadline, and the agent hears of it', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const { agent } = await node.join('a');
     const { ref, end, dispatch } = await node.send(agent, 'hello', { deadline_ms: 200 });
     agent.send('dispatch_ack', {}, dispatch.frame.id);
     await errorOf(agent, 'DEADLINE_EXCEEDED');
     expect(await end).toMatchObject(closed);
-    expect((await bench.message(ref)).error?.code).toBe('DEADLINE_EXCEEDED');
+    expect((await fixture.message(ref)).error?.code).toBe('DEADLINE_EXCEEDED');
     dispatch.result('late');
     expect((await errorOf(agent, 'DISPATCH_ALREADY_TERMINAL')).in_reply_to).toBe(dispatch.frame.id);
   });
 
   it('is canceled at once, by the dispatcher or by looking', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const { agent } = await node.join('a');
     const told = await node.send(agent);
-    await bench.cancel(told.ref);
+    await fixture.cancel(told.ref);
     await node.dispatcher.cancel(told.ref, 'changed my mind');
     expect((await errorOf(agent, 'CANCELED')).in_reply_to).toBe(told.dispatch.frame.id);
     expect(await told.end).toMatchObject(closed);
     const found = await node.send(agent);
-    await bench.cancel(found.ref);
+    await fixture.cancel(found.ref);
     expect((await errorOf(agent, 'CANCELED')).in_reply_to).toBe(found.dispatch.frame.id);
     expect(await found.end).toMatchObject(closed);
     found.dispatch.result('late');
     await errorOf(agent, 'DISPATCH_ALREADY_TERMINAL');
-    expect((await bench.message(found.ref)).state).toBe('canceled');
+    expect((await fixture.message(found.ref)).state).toBe('canceled');
   });
 
   it('that is unknown here is canceled by doing nothing', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     await node.join('a');
-    const ref = await bench.open();
+    const ref = await fixture.open();
     await node.dispatcher.cancel(ref, 'why not');
-    expect((await bench.message(ref)).state).toBe('submitted');
+    expect((await fixture.message(ref)).state).toBe('submitted');
   });
 
   it('runs once, however often it is asked for, and one waiting may leave', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const { agent } = await node.join('a');
     const { ref, end, dispatch } = await node.send(agent);
     const leaving = new AbortController();
@@ -205,10 +205,10 @@ describe('a dispatch', () => {
 
 describe('frames about dispatches', () => {
   it('that never were, or are another agent’s, are UNKNOWN_DISPATCH', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const { agent } = await node.join('a');
     const { dispatch } = await node.send(agent);
-    await bench.register('b');
+    await fixture.register('b');
     const { agent: other } = await node.join('b');
     for (const frameId of [uuidv7(), 'nonsense', dispatch.frame.id]) {
       other.send('dispatch_result', { result: 'mine' }, frameId);
@@ -218,7 +218,7 @@ describe('frames about dispatches', () => {
   });
 
   it('that ended on another node are DISPATCH_ALREADY_TERMINAL', async () => {
-    const [here, there] = [await bench.node(), await bench.node()];
+    const [here, there] = [await fixture.node(), await fixture.node()];
     const first = await here.join('a');
     const { end, dispatch } = await here.send(first.agent);
     dispatch.result('done');
@@ -231,21 +231,21 @@ describe('frames about dispatches', () => {
 
 describe('nothing is sent', () => {
   it('to an agent that is not here or not ready', async () => {
-    const [here, there] = [await bench.node(), await bench.node()];
+    const [here, there] = [await fixture.node(), await fixture.node()];
     const { agent } = await here.join('a');
-    const ref = await bench.open();
+    const ref = await fixture.open();
     expect(await there.run(ref)).toEqual({ kind: 'not_sent', reason: 'NOT_CONNECTED' });
     await here.send(agent);
     agent.send('close_request', {});
     await until(() => here.server.stats().draining === 1);
     expect(await here.run(ref)).toEqual({ kind: 'not_sent', reason: 'NOT_READY' });
-    expect(await bench.dispatches.takeBack(ref, 'NOT_READY')).toBe(true);
+    expect(await fixture.dispatches.release(ref, 'NOT_READY')).toBe(true);
   });
 
-  it('to an agent that has its hands full', async () => {
-    const node = await bench.node();
+  it('to an agent that has its pending full', async () => {
+    const node = await fixture.node();
     const { agent, welcome } = await node.join('a');
-    const refs = await Promise.all(Array.from({ length: welcome.limits.max_inflight + 1 }, () => bench.open()));
+    const refs = await Promise.all(Array.from({ length: welcome.limits.max_inflight + 1 }, () => fixture.open()));
     const ends = refs.map((ref) => node.run(ref));
     const refused = await Promise.race(ends);
     expect(refused).toEqual({ kind: 'not_sent', reason: 'AGENT_BUSY' });
@@ -253,23 +253,23 @@ describe('nothing is sent', () => {
   });
 
   it('a second time: one that another process sent is lost', async () => {
-    const [here, there] = [await bench.node(), await bench.node()];
+    const [here, there] = [await fixture.node(), await fixture.node()];
     const { agent } = await here.join('a');
     const { ref } = await here.send(agent);
     expect(await there.run(ref)).toMatchObject(closed);
-    expect((await bench.message(ref)).error?.code).toBe('AGENT_DISCONNECTED');
+    expect((await fixture.message(ref)).error?.code).toBe('AGENT_DISCONNECTED');
   });
 
   it('to an agent that does not read, beyond a bound', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const { agent } = await node.join('a');
     agent.pause();
     const reasons = new Set<string>();
     await until(async () => {
-      const ref = await bench.open('x'.repeat(200_000));
+      const ref = await fixture.open('x'.repeat(200_000));
       const end = await Promise.race([
         node.run(ref),
-        until(async () => (await bench.message(ref)).state === 'working'),
+        until(async () => (await fixture.message(ref)).state === 'working'),
       ]);
       if (typeof end === 'object' && end.kind === 'not_sent') reasons.add(end.reason);
       return reasons.size > 0;
@@ -277,7 +277,7 @@ describe('nothing is sent', () => {
     expect([...reasons]).toEqual(['BACKPRESSURE']);
     agent.resume();
     await until(() => agent.count('dispatch') > 0);
-    const ref = await bench.open();
+    const ref = await fixture.open();
     await until(async () => {
       const end = await Promise.race([node.run(ref), receive(agent, ref)]);
       return !('kind' in end);
@@ -285,11 +285,11 @@ describe('nothing is sent', () => {
   });
 
   it('to an agent that has not read for too long: it is cut off', async () => {
-    const node = await bench.node({ timings: { blockedMaxMs: 50, closeTimeoutMs: 50 } });
+    const node = await fixture.node({ timings: { blockedMaxMs: 50, closeTimeoutMs: 50 } });
     const { agent } = await node.join('a');
     agent.pause();
     await until(async () => {
-      if (node.server.stats().ready === 1) void node.run(await bench.open('x'.repeat(200_000)));
+      if (node.server.stats().ready === 1) void node.run(await fixture.open('x'.repeat(200_000)));
       return node.server.stats().suspended === 1;
     });
     agent.resume();

@@ -6,15 +6,15 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished }
 import { WebSocket } from 'ws';
 import { ErrorBody } from '../../contracts/primitives.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
-import { MeshBench, type MeshNodeUnderTest } from './mesh-bench.js';
+import { MeshFixture, type MeshNodeUnderTest } from './mesh-fixture.js';
 
 let database: FreshDatabase;
-let bench: MeshBench;
+let fixture: MeshFixture;
 beforeAll(async () => {
   database = await freshDatabase();
-  bench = new MeshBench(database);
+  fixture = new MeshFixture(database);
 });
-beforeEach(() => bench.reset());
+beforeEach(() => fixture.reset());
 afterAll(() => database.drop());
 
 interface Refusal {
@@ -64,13 +64,13 @@ const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
 describe('the handshake', () => {
   it('checks in the documented order: what is named first is answered first', async () => {
-    const node = await bench.node();
-    await bench.register('hosted-1', 'hosted');
-    await bench.register('mine');
-    const other = await bench.newTenant();
-    await bench.register('theirs', 'connected', other.tenantId);
-    const token = await bench.token();
-    const reader = await bench.token(3_600, ['read']);
+    const node = await fixture.node();
+    await fixture.register('hosted-1', 'hosted');
+    await fixture.register('mine');
+    const other = await fixture.newTenant();
+    await fixture.register('theirs', 'connected', other.tenantId);
+    const token = await fixture.token();
+    const reader = await fixture.token(3_600, ['read']);
     const noProtocol = { 'sec-websocket-protocol': 'service.v2, other' };
     const cases: [Parameters<typeof upgrade>[1], number, string][] = [
       [{ path: '/agents/connect', secure: false }, 426, 'UPGRADE_REQUIRED'],
@@ -99,48 +99,48 @@ describe('the handshake', () => {
   });
 
   it('refuses an agent whose type may not join, and the hello of one that may not join any more', async () => {
-    const node = await bench.node();
-    await bench.register('mine');
+    const node = await fixture.node();
+    await fixture.register('mine');
     const agent = await node.socket('mine');
     await database.query(
       "INSERT INTO agent_types SELECT tenant_id, 'other', true, 'x' FROM agents WHERE tenant_id = $1",
-      [bench.tenantId],
+      [fixture.tenantId],
     );
-    const answer = await upgrade(node, { path: path('mine'), headers: bearer(await bench.token()) });
+    const answer = await upgrade(node, { path: path('mine'), headers: bearer(await fixture.token()) });
     expect(answer).toMatchObject({ status: 403, code: 'forbidden' });
     agent.send('hello', { instance_id: 'mine' });
     expect((await agent.closed).code).toBe(1008);
   });
 
   it('refuses an expired token, one with a foreign signature, and one of a revoked credential', async () => {
-    const node = await bench.node();
-    await bench.register('mine');
-    const token = await bench.token();
+    const node = await fixture.node();
+    await fixture.register('mine');
+    const token = await fixture.token();
     const [head, body] = token.split('.');
     const forged = `${head}.${body}.${createHmac('sha256', 'x').update('x').digest('base64url')}`;
     expect((await upgrade(node, { path: path('mine'), headers: bearer(forged) })).code).toBe('UNAUTHORIZED');
     const none = `${Buffer.from('{"alg":"none","typ":"at+jwt"}').toString('base64url')}.${body}.`;
     expect((await upgrade(node, { path: path('mine'), headers: bearer(none) })).code).toBe('UNAUTHORIZED');
-    await database.query('UPDATE credentials SET revoked_at = now() WHERE credential_id = $1', [bench.credentialId]);
+    await database.query('UPDATE credentials SET revoked_at = now() WHERE credential_id = $1', [fixture.credentialId]);
     expect((await upgrade(node, { path: path('mine'), headers: bearer(token) })).code).toBe('UNAUTHORIZED');
   });
 
   it('takes a token that stands for no agent as none of the type credential', async () => {
-    const node = await bench.node();
-    await bench.register('mine');
-    await database.query("UPDATE agents SET agent_type = 'credential' WHERE tenant_id = $1", [bench.tenantId]);
-    const claims = { tenant_id: bench.tenantId, agent_type: 'credential', scopes: ['read' as const], sub: 'x' };
-    const token = await bench.tokens.issueAccessToken({ ...claims, credential_id: bench.credentialId }, 60);
+    const node = await fixture.node();
+    await fixture.register('mine');
+    await database.query("UPDATE agents SET agent_type = 'credential' WHERE tenant_id = $1", [fixture.tenantId]);
+    const claims = { tenant_id: fixture.tenantId, agent_type: 'credential', scopes: ['read' as const], sub: 'x' };
+    const token = await fixture.tokens.issueAccessToken({ ...claims, credential_id: fixture.credentialId }, 60);
     const answer = await upgrade(node, { path: path('mine'), headers: bearer(token) });
     expect(answer).toMatchObject({ status: 403, code: 'forbidden' });
   });
 
   it('takes a token of the type, and has nothing for one of another type, whatever its scope', async () => {
-    const node = await bench.node();
-    await bench.register('mine');
+    const node = await fixture.node();
+    await fixture.register('mine');
     const tokenOf = (agent_type: string, scope: 'read' | 'full') => {
-      const claims = { tenant_id: bench.tenantId, agent_type, scopes: [scope], sub: 'x' };
-      return bench.tokens.issueAccessToken({ ...claims, credential_id: bench.credentialId }, 60);
+      const claims = { tenant_id: fixture.tenantId, agent_type, scopes: [scope], sub: 'x' };
+      return fixture.tokens.issueAccessToken({ ...claims, credential_id: fixture.credentialId }, 60);
     };
     const foreign = { path: path('mine'), headers: bearer(await tokenOf('painter', 'full')) };
     expect(await upgrade(node, foreign)).toMatchObject({ status: 404, code: 'INSTANCE_NOT_FOUND' });
@@ -153,43 +153,43 @@ describe('the handshake', () => {
   });
 
   it('tells an instance that was deregistered to stay away, and one that was silent for too long to register', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const leave = (instance: string, cause: string | null) =>
       database.query(
         'UPDATE agents SET deregistered_at = now(), deregistration_cause = $3 WHERE tenant_id = $1 AND instance_id = $2',
-        [bench.tenantId, instance, cause],
+        [fixture.tenantId, instance, cause],
       );
-    const { tenantId: elsewhere } = await bench.newTenant();
+    const { tenantId: elsewhere } = await fixture.newTenant();
     const gone = { unwanted: 'explicit', silent: 'inactivity', earlier: null };
     for (const [instance, cause] of Object.entries(gone)) {
-      await bench.register(instance);
-      await bench.register(instance, 'connected', elsewhere); // no concern of this tenant's
+      await fixture.register(instance);
+      await fixture.register(instance, 'connected', elsewhere); // no concern of this tenant's
       await leave(instance, cause);
     }
-    const token = await bench.token();
+    const token = await fixture.token();
     const codeFor = async (instance: string, bearerToken = token) =>
       (await upgrade(node, { path: path(instance), headers: bearer(bearerToken) })).code;
     expect(await codeFor('unwanted')).toBe('DEREGISTERED');
     expect(await codeFor('silent')).toBe('INSTANCE_NOT_FOUND');
     expect(await codeFor('earlier')).toBe('INSTANCE_NOT_FOUND');
-    const claims = { tenant_id: bench.tenantId, agent_type: 'painter', scopes: ['full' as const], sub: 'x' };
-    const foreign = await bench.tokens.issueAccessToken({ ...claims, credential_id: bench.credentialId }, 60);
+    const claims = { tenant_id: fixture.tenantId, agent_type: 'painter', scopes: ['full' as const], sub: 'x' };
+    const foreign = await fixture.tokens.issueAccessToken({ ...claims, credential_id: fixture.credentialId }, 60);
     expect(await codeFor('unwanted', foreign)).toBe('INSTANCE_NOT_FOUND');
   });
 
   it('answers 503 while the node drains', async () => {
-    const node = await bench.node();
-    await bench.register('mine');
+    const node = await fixture.node();
+    await fixture.register('mine');
     await node.server.drain(0);
-    const answer = await upgrade(node, { path: path('mine'), headers: bearer(await bench.token()) });
+    const answer = await upgrade(node, { path: path('mine'), headers: bearer(await fixture.token()) });
     expect(answer).toMatchObject({ status: 503, code: 'SERVICE_UNAVAILABLE' });
   });
 
   it('echoes the subprotocol among several offered', async () => {
-    const node = await bench.node();
-    await bench.register('mine');
+    const node = await fixture.node();
+    await fixture.register('mine');
     const url = `wss://127.0.0.1:${node.port}${path('mine')}`;
-    const headers = bearer(await bench.token());
+    const headers = bearer(await fixture.token());
     const ws = new WebSocket(url, ['other', 'service.v1'], { headers, rejectUnauthorized: false });
     onTestFinished(() => ws.terminate());
     await new Promise((resolve, reject) => ws.once('open', resolve).once('error', reject));
@@ -198,29 +198,29 @@ describe('the handshake', () => {
   });
 
   it('takes plain HTTP from a trusted proxy that says it came over TLS, and from nobody else', async () => {
-    const node = await bench.node({ environment: { TRUST_PROXY_CIDRS: '127.0.0.0/8,::1/128' } });
+    const node = await fixture.node({ environment: { TRUST_PROXY_CIDRS: '127.0.0.0/8,::1/128' } });
     const https = { 'x-forwarded-proto': 'https' };
     const trusted = { path: '/agents/connect', secure: false, headers: https };
     expect((await upgrade(node, trusted)).code).toBe('MISSING_INSTANCE_ID');
     const http = { path: '/agents/connect', secure: false, headers: { 'x-forwarded-proto': 'http' } };
     expect((await upgrade(node, http)).code).toBe('UPGRADE_REQUIRED');
-    const behind = await bench.node({ tls: undefined, environment: { TRUST_PROXY_CIDRS: '10.0.0.0/8' } });
+    const behind = await fixture.node({ tls: undefined, environment: { TRUST_PROXY_CIDRS: '10.0.0.0/8' } });
     expect((await upgrade(behind, trusted)).code).toBe('UPGRADE_REQUIRED');
   });
 });
 
 describe('the port of the mesh', () => {
   it('answers plain HTTP with 426 and closes', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const answer = await fetch(`http://127.0.0.1:${node.port}/send`, { method: 'POST', body: '{}' });
     expect(answer.status).toBe(426);
     expect(answer.headers.get('connection')).toBe('close');
     expect(ErrorBody.parse(await answer.json()).code).toBe('UPGRADE_REQUIRED');
   });
 
-  it('hands the shared paths to the HTTP face, and knows no others', async () => {
+  it('pending the shared paths to the HTTP face, and knows no others', async () => {
     const seen: string[] = [];
-    const node = await bench.node({
+    const node = await fixture.node({
       handler: (request, response) => {
         seen.push(request.url ?? '');
         response.end('{}');
@@ -242,7 +242,7 @@ describe('the port of the mesh', () => {
   });
 
   it('survives garbage', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const garbage = [
       Buffer.from([0x16, 3, 1, 255, 255, 0, 1, 2]),
       Buffer.from('\0\0\0\0'),
@@ -260,7 +260,7 @@ describe('the port of the mesh', () => {
     const answered = new Promise<string>((resolve) => tls.once('data', (data) => resolve(data.toString())));
     tls.write('GET //[?instance_id=%E0%A4%A HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
     expect(await answered).toMatch(/^HTTP\/1.1 404 /);
-    await bench.register('mine');
+    await fixture.register('mine');
     await node.join('mine');
   });
 });

@@ -3,9 +3,9 @@ import { freePort } from '../../embedded/free-port.js';
 import { freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
 import { artifactUpdate, message, type Script, task } from './hosted-agent.js';
-import { CLOSED, hostedSetup, runContext, STREAMING } from './hosted-bench.js';
+import { CLOSED, hostedSetup, runContext, STREAMING } from './hosted-fixture.js';
 
-const { bench, outcomeOf, benchAt } = hostedSetup(freshDatabase);
+const { fixture, outcomeOf, benchAt } = hostedSetup(freshDatabase);
 
 const FAILURES: [name: string, script: Script, card: object, code: string, text: RegExp, failures: number][] = [
   [
@@ -113,7 +113,7 @@ const FAILURES: [name: string, script: Script, card: object, code: string, text:
 
 describe('failures of a hosted agent', () => {
   it.each(FAILURES)('%s', async (_name, script, card, code, text, failures) => {
-    const { end, record, bench: made, ref } = await outcomeOf(script, card);
+    const { end, record, fixture: made, ref } = await outcomeOf(script, card);
     expect(end).toMatchObject(CLOSED);
     expect(record).toMatchObject({ state: 'failed', error: { code, message: expect.stringMatching(text) } });
     expect(await made.agent()).toMatchObject({ consecutive_failures: failures });
@@ -124,7 +124,7 @@ describe('failures of a hosted agent', () => {
     const {
       record,
       agent,
-      bench: made,
+      fixture: made,
     } = await outcomeOf(
       {
         'message/stream': (reply) => reply.event(task('working')),
@@ -155,7 +155,7 @@ describe('failures of a hosted agent', () => {
   });
 
   it('an agent whose connections broke is routed to again as soon as one opens', async () => {
-    const { bench: made } = await bench({ 'message/send': (reply) => reply.break() });
+    const { fixture: made } = await fixture({ 'message/send': (reply) => reply.break() });
     const dispatcher = made.dispatcher();
     for (let n = 0; n < 3; n += 1) await dispatcher.run(await made.open(), runContext());
     await until(async () => (await made.agent())?.status === 'available');
@@ -171,7 +171,7 @@ describe('failures of a hosted agent', () => {
 
   it('forgets earlier failures at the next answer', async () => {
     let answers = 0;
-    const { bench: made } = await bench({
+    const { fixture: made } = await fixture({
       'message/send': (reply) => {
         answers += 1;
         if (answers === 1) reply.raw(500, 'text/plain', 'x');

@@ -3,14 +3,14 @@ import { PlatformError } from '../../runtime/errors.js';
 import { freshDatabase } from '../setup/database.js';
 import { gate, until } from '../setup/until.js';
 import { message, statusUpdate, task } from './hosted-agent.js';
-import { CLOSED, hostedSetup, runContext, STREAMING } from './hosted-bench.js';
+import { CLOSED, hostedSetup, runContext, STREAMING } from './hosted-fixture.js';
 
-const { bench } = hostedSetup(freshDatabase);
+const { fixture } = hostedSetup(freshDatabase);
 
 describe('owning a hosted dispatch', () => {
   it('adopts what runs here already instead of sending it again', async () => {
     const { promise: held, open } = gate();
-    const { bench: made, agent } = await bench({
+    const { fixture: made, agent } = await fixture({
       'message/send': async (reply) => {
         await held;
         reply.result(message('hi'));
@@ -33,7 +33,7 @@ describe('owning a hosted dispatch', () => {
   });
 
   it('does not send again what a node sent that is gone', async () => {
-    const { bench: made, agent } = await bench({ 'message/send': (reply) => reply.result(message('hi')) });
+    const { fixture: made, agent } = await fixture({ 'message/send': (reply) => reply.result(message('hi')) });
     const ref = await made.open();
     await made.dispatches.markSent(ref, { mesh_id: 'mesh_gone', epoch: 0 });
     expect(await made.dispatcher().run(ref, runContext())).toMatchObject(CLOSED);
@@ -42,7 +42,7 @@ describe('owning a hosted dispatch', () => {
   });
 
   it('does not send what was canceled before', async () => {
-    const { bench: made, agent } = await bench({});
+    const { fixture: made, agent } = await fixture({});
     const ref = await made.open();
     await made.gateway.cancel(made.caller, ref.message_id, 'changed my mind');
     expect(await made.dispatcher().run(ref, runContext())).toMatchObject(CLOSED);
@@ -50,7 +50,7 @@ describe('owning a hosted dispatch', () => {
   });
 
   it('stops at a cancel and tells the agent', async () => {
-    const { bench: made, agent } = await bench(
+    const { fixture: made, agent } = await fixture(
       {
         'message/stream': (reply) => reply.event(statusUpdate('working', 'at it')),
         'tasks/cancel': (reply) => reply.result(task('canceled')),
@@ -71,7 +71,7 @@ describe('owning a hosted dispatch', () => {
   });
 
   it('stops what was canceled in the database only', async () => {
-    const { bench: made, agent } = await bench({ 'message/send': () => undefined });
+    const { fixture: made, agent } = await fixture({ 'message/send': () => undefined });
     const ref = await made.open();
     const run = made.dispatcher().run(ref, runContext());
     await until(() => agent.received.length === 1);
@@ -80,7 +80,7 @@ describe('owning a hosted dispatch', () => {
   });
 
   it('keeps an answer while the database is away', async () => {
-    const { bench: made } = await bench({ 'message/send': (reply) => reply.result(message('kept')) });
+    const { fixture: made } = await fixture({ 'message/send': (reply) => reply.result(message('kept')) });
     let outages = 3;
     const dispatches: typeof made.dispatches = {
       ...made.dispatches,
@@ -96,7 +96,7 @@ describe('owning a hosted dispatch', () => {
   });
 
   it('leaves a dispatch unsent when the proof for the agent cannot be signed', async () => {
-    const { bench: made, agent } = await bench({});
+    const { fixture: made, agent } = await fixture({});
     const ref = await made.open();
     const tokens = { issueDispatchToken: () => Promise.reject(new Error('no key')) };
     await expect(made.dispatcher({ tokens }).run(ref, runContext())).rejects.toThrow('no key');
@@ -106,7 +106,7 @@ describe('owning a hosted dispatch', () => {
 
   it('waits for what is in flight when it closes, and takes nothing new', async () => {
     const { promise: held, open } = gate();
-    const { bench: made, agent } = await bench({
+    const { fixture: made, agent } = await fixture({
       'message/send': async (reply) => {
         await held;
         reply.result(message('hi'));
@@ -125,7 +125,7 @@ describe('owning a hosted dispatch', () => {
   });
 
   it('ends as lost what is still in flight when its time to close is over', async () => {
-    const { bench: made, agent } = await bench({ 'message/send': () => undefined });
+    const { fixture: made, agent } = await fixture({ 'message/send': () => undefined });
     const dispatcher = made.dispatcher();
     const ref = await made.open();
     const run = dispatcher.run(ref, runContext());

@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { freshDatabase } from '../setup/database.js';
 import { gate, until } from '../setup/until.js';
 import { artifact, artifactUpdate, message, type Script, statusUpdate, task } from './hosted-agent.js';
-import { CLOSED, hostedSetup, runContext, STREAMING } from './hosted-bench.js';
+import { CLOSED, hostedSetup, runContext, STREAMING } from './hosted-fixture.js';
 
-const { bench, outcomeOf } = hostedSetup(freshDatabase);
+const { fixture, outcomeOf } = hostedSetup(freshDatabase);
 
 describe('answers of a hosted agent', () => {
   it('completes the message with a message in JSON', async () => {
@@ -12,7 +12,7 @@ describe('answers of a hosted agent', () => {
       end,
       record,
       agent,
-      bench: made,
+      fixture: made,
     } = await outcomeOf({ 'message/send': (reply) => reply.result(message('hi')) });
     expect(end).toMatchObject(CLOSED);
     expect(record).toMatchObject({ state: 'completed', assistant_output: 'hi' });
@@ -51,7 +51,7 @@ describe('answers of a hosted agent', () => {
 
   it('tells watchers each piece of a stream and keeps the whole', async () => {
     const { promise: watched, open } = gate();
-    const { bench: made } = await bench(
+    const { fixture: made } = await fixture(
       {
         'message/stream': async (reply) => {
           reply.event(task('submitted'));
@@ -80,7 +80,7 @@ describe('answers of a hosted agent', () => {
   });
 
   it('tells watchers no more than 4096 characters of a status, well-formed', async () => {
-    const { bench: made } = await bench(
+    const { fixture: made } = await fixture(
       {
         'message/stream': (reply) => {
           reply.event(statusUpdate('working', `${'x'.repeat(4_095)}😀`));
@@ -146,7 +146,7 @@ describe('answers of a hosted agent', () => {
   });
 
   it('lets a human answer in text what the agent asked in text, and goes on with its task', async () => {
-    const made = await bench({
+    const made = await fixture({
       'message/send': (reply) => {
         const asked = reply.request.body.params.message as { taskId?: string; parts: { text?: string }[] };
         if (asked.taskId === undefined)
@@ -154,14 +154,14 @@ describe('answers of a hosted agent', () => {
         else reply.result(message(`${asked.taskId}: ${asked.parts[0]?.text}`));
       },
     });
-    const dispatcher = made.bench.dispatcher();
-    const first = await made.bench.open();
+    const dispatcher = made.fixture.dispatcher();
+    const first = await made.fixture.open();
     await dispatcher.run(first, runContext());
-    const waiting = await made.bench.get(first.message_id);
+    const waiting = await made.fixture.get(first.message_id);
     expect(waiting).toMatchObject({ state: 'input-required', input_request: { kind: 'form', prompt: 'Where?' } });
-    await made.bench.gateway.resolve(made.bench.caller, first.message_id, { resolution: { text: 'Rome' } });
-    await dispatcher.run(await made.bench.reopen(first.message_id), runContext());
-    expect(await made.bench.get(first.message_id)).toMatchObject({
+    await made.fixture.gateway.resolve(made.fixture.caller, first.message_id, { resolution: { text: 'Rome' } });
+    await dispatcher.run(await made.fixture.reopen(first.message_id), runContext());
+    expect(await made.fixture.get(first.message_id)).toMatchObject({
       state: 'completed',
       assistant_output: 'remote-1: Rome',
     });
@@ -170,7 +170,7 @@ describe('answers of a hosted agent', () => {
 
   it('goes on in a stream that begins with the task as the question left it', async () => {
     const asking = { status: statusUpdate('input-required', 'Where?').status };
-    const made = await bench(
+    const made = await fixture(
       {
         'message/stream': (reply) => {
           const { taskId } = reply.request.body.params.message as { taskId?: string };
@@ -185,13 +185,13 @@ describe('answers of a hosted agent', () => {
       },
       STREAMING,
     );
-    const dispatcher = made.bench.dispatcher();
-    const first = await made.bench.open();
+    const dispatcher = made.fixture.dispatcher();
+    const first = await made.fixture.open();
     await dispatcher.run(first, runContext());
-    expect(await made.bench.get(first.message_id)).toMatchObject({ state: 'input-required' });
-    await made.bench.gateway.resolve(made.bench.caller, first.message_id, { resolution: { text: 'Rome' } });
-    await dispatcher.run(await made.bench.reopen(first.message_id), runContext());
-    expect(await made.bench.get(first.message_id)).toMatchObject({
+    expect(await made.fixture.get(first.message_id)).toMatchObject({ state: 'input-required' });
+    await made.fixture.gateway.resolve(made.fixture.caller, first.message_id, { resolution: { text: 'Rome' } });
+    await dispatcher.run(await made.fixture.reopen(first.message_id), runContext());
+    expect(await made.fixture.get(first.message_id)).toMatchObject({
       state: 'completed',
       assistant_output: 'Rome it is',
     });

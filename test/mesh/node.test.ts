@@ -3,19 +3,19 @@ import { openDb } from '../../db/pool.js';
 import { createLogger } from '../../runtime/logger.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
-import { receive } from './bench-agent.js';
+import { receive } from './fixture-agent.js';
 import { DatabasePath } from './database-path.js';
-import { MeshBench } from './mesh-bench.js';
+import { MeshFixture } from './mesh-fixture.js';
 
 let database: FreshDatabase;
-let bench: MeshBench;
+let fixture: MeshFixture;
 beforeAll(async () => {
   database = await freshDatabase();
-  bench = new MeshBench(database);
+  fixture = new MeshFixture(database);
 });
 beforeEach(async () => {
-  await bench.reset();
-  await bench.register('a');
+  await fixture.reset();
+  await fixture.register('a');
 });
 afterAll(() => database.drop());
 
@@ -27,13 +27,13 @@ async function crashedNode(meshId: string): Promise<void> {
   await database.query("INSERT INTO mesh_nodes (mesh_id, renewed_at) VALUES ($1, now() - interval '16 s')", [meshId]);
   await database.query(
     "UPDATE agents SET status = 'available', mesh_id = $2, connection_epoch = 1 WHERE tenant_id = $1 AND instance_id = 'a'",
-    [bench.tenantId, meshId],
+    [fixture.tenantId, meshId],
   );
 }
 
 describe('a node', () => {
   it('is on the list while it lives and off it when it has closed', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     expect(await nodes()).toContain(node.meshId);
     await node.server.close();
     expect(await nodes()).not.toContain(node.meshId);
@@ -41,49 +41,49 @@ describe('a node', () => {
 
   it('takes the agents of dead nodes off the routes when it boots', async () => {
     await crashedNode('mesh_dead');
-    await bench.node();
+    await fixture.node();
     expect(await nodes()).not.toContain('mesh_dead');
-    expect(await bench.agent('a')).toMatchObject({ status: 'offline', mesh_id: null });
-    expect(await bench.events('agent.health_changed')).toEqual([
+    expect(await fixture.agent('a')).toMatchObject({ status: 'offline', mesh_id: null });
+    expect(await fixture.events('agent.health_changed')).toEqual([
       { agent_type: 'worker', instance_id: 'a', status: 'offline', previous_status: 'available' },
     ]);
   });
 
   it('does so later too, once it has been steady itself, and spares the living', async () => {
-    const steady = await bench.node({ timings: { reconcileMs: 20, deadNodeMs: 400 } });
-    const other = await bench.node({ timings: { reconcileMs: 20 } });
+    const steady = await fixture.node({ timings: { reconcileMs: 20, deadNodeMs: 400 } });
+    const other = await fixture.node({ timings: { reconcileMs: 20 } });
     await crashedNode('mesh_dead');
-    await until(async () => (await bench.agent('a')).status === 'offline');
+    await until(async () => (await fixture.agent('a')).status === 'offline');
     expect(await nodes()).toEqual(expect.arrayContaining([steady.meshId, other.meshId]));
   });
 
   it('that was taken for dead comes back, and its agents resume with their work', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const { agent, welcome } = await node.join('a');
     const { ref, end } = await node.send(agent);
     await database.query('DELETE FROM mesh_nodes WHERE mesh_id = $1', [node.meshId]);
-    await database.query("UPDATE agents SET status = 'offline', mesh_id = NULL WHERE tenant_id = $1", [bench.tenantId]);
+    await database.query("UPDATE agents SET status = 'offline', mesh_id = NULL WHERE tenant_id = $1", [fixture.tenantId]);
     expect((await agent.closed).code).toBe(1001);
     const back = await node.join('a', { resume_token: welcome.resume_token });
     expect(back.welcome.resumed).toBe(true);
     (await receive(back.agent, ref)).result('hi');
     await end;
-    expect((await bench.message(ref)).state).toBe('completed');
+    expect((await fixture.message(ref)).state).toBe('completed');
     expect(await nodes()).toContain(node.meshId);
   });
 
   it('writes down which of its agents live', async () => {
-    const node = await bench.node({ timings: { signOfLifeMs: 10, pingIntervalMs: 20 } });
+    const node = await fixture.node({ timings: { signOfLifeMs: 10, pingIntervalMs: 20 } });
     await node.join('a');
-    await database.query("UPDATE agents SET last_seen = now() - interval '1 h' WHERE tenant_id = $1", [bench.tenantId]);
-    await until(async () => ((await bench.agent('a')).last_seen as Date).getTime() > Date.now() - 60_000);
+    await database.query("UPDATE agents SET last_seen = now() - interval '1 h' WHERE tenant_id = $1", [fixture.tenantId]);
+    await until(async () => ((await fixture.agent('a')).last_seen as Date).getTime() > Date.now() - 60_000);
   });
 });
 
 describe('a node that shuts down', () => {
   it('asks its agents to close, lets them finish, and takes them off the routes', async () => {
-    const node = await bench.node();
-    await bench.register('idle');
+    const node = await fixture.node();
+    await fixture.register('idle');
     const { agent } = await node.join('a');
     const { agent: idle } = await node.join('idle');
     const { ref, end, dispatch } = await node.send(agent, 'hello', { instance_id: 'a' });
@@ -94,14 +94,14 @@ describe('a node that shuts down', () => {
     await drained;
     expect(await end).toMatchObject({ kind: 'closed' });
     expect((await agent.closed).code).toBe(1000);
-    expect((await bench.message(ref)).assistant_output).toBe('last words');
+    expect((await fixture.message(ref)).assistant_output).toBe('last words');
     for (const instance of ['a', 'idle'])
-      expect(await bench.agent(instance)).toMatchObject({ status: 'offline', mesh_id: null });
+      expect(await fixture.agent(instance)).toMatchObject({ status: 'offline', mesh_id: null });
   });
 
   it('takes back an agent whose socket broke, and nobody else', async () => {
-    const node = await bench.node();
-    await bench.register('new');
+    const node = await fixture.node();
+    await fixture.register('new');
     const { agent, welcome } = await node.join('a');
     const { ref, end, dispatch } = await node.send(agent, 'hello', { instance_id: 'a' });
     agent.kill();
@@ -116,12 +116,12 @@ describe('a node that shuts down', () => {
     await drained;
     expect(await end).toMatchObject({ kind: 'closed' });
     expect((await back.agent.closed).code).toBe(1000);
-    expect((await bench.message(ref)).assistant_output).toBe('last words');
+    expect((await fixture.message(ref)).assistant_output).toBe('last words');
   });
 
   it('fails what has not finished within the grace, the work of lost agents too', async () => {
-    const node = await bench.node();
-    await bench.register('lost');
+    const node = await fixture.node();
+    await fixture.register('lost');
     const { agent } = await node.join('a');
     const { agent: lost } = await node.join('lost');
     const slow = await node.send(agent, 'hello', { instance_id: 'a' });
@@ -131,7 +131,7 @@ describe('a node that shuts down', () => {
     const drained = node.server.drain(200);
     await gone.end;
     await drained;
-    for (const { ref } of [slow, gone]) expect((await bench.message(ref)).error?.code).toBe('AGENT_DISCONNECTED');
+    for (const { ref } of [slow, gone]) expect((await fixture.message(ref)).error?.code).toBe('AGENT_DISCONNECTED');
   });
 });
 
@@ -143,7 +143,7 @@ describe('while the database is away', () => {
       await db.close();
       await path.close();
     });
-    const cutOff = await new MeshBench(database, db).reset();
+    const cutOff = await new MeshFixture(database, db).reset();
     await cutOff.register('a');
     const node = await cutOff.node({ timings: { deadNodeMs: 200, pingIntervalMs: 50 } });
     const { agent } = await node.join('a');
@@ -177,7 +177,7 @@ describe('while the database is away', () => {
       await db.close();
       await path.close();
     });
-    const cutOff = await new MeshBench(database, db).reset();
+    const cutOff = await new MeshFixture(database, db).reset();
     await cutOff.register('a');
     const node = await cutOff.node();
     const { agent } = await node.join('a');

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { DispatchResultPayload } from '../../contracts/frames.js';
 import type { Artifact } from '../../contracts/parts.js';
-import { toOutcome } from '../../mesh/connected/agent-result.js';
+import { toAgentResult } from '../../mesh/connected/agent-result.js';
 
 const UUID = '0198c7a4-0000-7000-8000-000000000001';
 const text = (value: string) => ({ kind: 'text' as const, text: value });
@@ -15,7 +15,7 @@ const task = (state: string, more: object = {}, message?: object) => ({
   ...more,
 });
 const read = (payload: unknown, streamed: Artifact[] = []) =>
-  toOutcome(DispatchResultPayload.parse(payload), streamed, `dsp_${UUID}`);
+  toAgentResult(DispatchResultPayload.parse(payload), streamed, `dsp_${UUID}`);
 
 const ANSWERS: [name: string, result: unknown, streamed: Artifact[], expected: object][] = [
   ['a string', 'hi', [], { state: 'completed', artifacts: [own(text('hi'))] }],

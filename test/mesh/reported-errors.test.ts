@@ -2,7 +2,7 @@ import { Writable } from 'node:stream';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
-import { MeshBench } from './mesh-bench.js';
+import { MeshFixture } from './mesh-fixture.js';
 
 let database: FreshDatabase;
 beforeAll(async () => {
@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 it('errors that agents report are logged once in a while, and hardly in their words', async () => {
-  const bench = await new MeshBench(database).reset();
+  const fixture = await new MeshFixture(database).reset();
   const lines: Record<string, unknown>[] = [];
   const written = new Writable({
     write(line: Buffer, _encoding, done) {
@@ -19,9 +19,9 @@ it('errors that agents report are logged once in a while, and hardly in their wo
       done();
     },
   });
-  const node = await bench.node({ log: pino({ level: 'debug' }, written) });
+  const node = await fixture.node({ log: pino({ level: 'debug' }, written) });
   for (const instance of ['a', 'b']) {
-    await bench.register(instance);
+    await fixture.register(instance);
     const { agent } = await node.join(instance);
     for (let n = 0; n < 20; n += 1) agent.send('error', { code: `OWN_${n}`, message: 'x'.repeat(4_096) });
     const ping = agent.send('ping', {});

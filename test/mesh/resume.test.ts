@@ -3,18 +3,18 @@ import { dispatched } from '../setup/agent.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { RowLock } from '../setup/row-lock.js';
 import { until } from '../setup/until.js';
-import { errorOf, receive } from './bench-agent.js';
-import { MeshBench } from './mesh-bench.js';
+import { errorOf, receive } from './fixture-agent.js';
+import { MeshFixture } from './mesh-fixture.js';
 
 let database: FreshDatabase;
-let bench: MeshBench;
+let fixture: MeshFixture;
 beforeAll(async () => {
   database = await freshDatabase();
-  bench = new MeshBench(database);
+  fixture = new MeshFixture(database);
 });
 beforeEach(async () => {
-  await bench.reset();
-  await bench.register('a');
+  await fixture.reset();
+  await fixture.register('a');
 });
 afterAll(() => database.drop());
 
@@ -22,24 +22,24 @@ const closed = { kind: 'closed' };
 
 describe('an agent that lost its socket', () => {
   it('is off the routes, and its work waits for it', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const { agent } = await node.join('a');
     const { ref } = await node.send(agent);
     agent.kill();
-    await until(async () => (await bench.agent('a')).status === 'offline');
-    expect((await bench.agent('a')).mesh_id).toBeNull();
+    await until(async () => (await fixture.agent('a')).status === 'offline');
+    expect((await fixture.agent('a')).mesh_id).toBeNull();
     expect(node.server.stats()).toMatchObject({ suspended: 1, inflight: 1 });
-    expect((await bench.message(ref)).state).toBe('working');
+    expect((await fixture.message(ref)).state).toBe('working');
   });
 
   it('resumes with its token: what it holds goes on, the rest is sent again', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const { agent, welcome } = await node.join('a');
     const held = await node.send(agent, 'held');
     const lost = await node.send(agent, 'lost');
     held.dispatch.chunk(0, 'one ');
     held.dispatch.chunk(1, 'two ');
-    const seen = bench.watch(held.ref);
+    const seen = fixture.watch(held.ref);
     await until(() => seen.filter((event) => event.kind === 'artifact').length === 2);
     agent.kill();
     const back = await node.join('a', {
@@ -56,17 +56,17 @@ describe('an agent that lost its socket', () => {
     back.agent.send('dispatch_chunk', { seq: 2, parts: [{ kind: 'text', text: 'three' }] }, held.dispatch.frame.id);
     back.agent.send('dispatch_result', { result: '', chunk_count: 3 }, held.dispatch.frame.id);
     expect(await Promise.all([held.end, lost.end])).toMatchObject([closed, closed]);
-    expect((await bench.message(held.ref)).assistant_output).toBe('one two three');
-    expect((await bench.message(lost.ref)).assistant_output).toBe('found');
+    expect((await fixture.message(held.ref)).assistant_output).toBe('one two three');
+    expect((await fixture.message(lost.ref)).assistant_output).toBe('found');
     expect(back.agent.count('dispatch')).toBe(1);
-    expect(await bench.agent('a')).toMatchObject({ status: 'available', mesh_id: node.meshId });
+    expect(await fixture.agent('a')).toMatchObject({ status: 'available', mesh_id: node.meshId });
   });
 
   it('gets what is sent again before new work', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const { agent, welcome } = await node.join('a');
     const lost = await node.send(agent, 'lost');
-    const fresh = await bench.open('fresh');
+    const fresh = await fixture.open('fresh');
     agent.kill();
     await until(() => node.server.stats().suspended === 1);
     const untilSent = async () => {
@@ -83,7 +83,7 @@ describe('an agent that lost its socket', () => {
   });
 
   it('sends again the chunks that were on their way; a result without them does not count', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     for (const complete of [true, false]) {
       const { agent, welcome } = await node.join('a');
       const { ref, end, dispatch } = await node.send(agent);
@@ -96,14 +96,14 @@ describe('an agent that lost its socket', () => {
       if (complete) again.chunk(1, 'two');
       again.result('');
       await end;
-      const { state, error, assistant_output } = await bench.message(ref);
+      const { state, error, assistant_output } = await fixture.message(ref);
       if (complete) expect([state, assistant_output]).toEqual(['completed', 'one two']);
       else expect([state, error?.code]).toEqual(['failed', 'CHUNK_SEQ_GAP']);
     }
   });
 
   it('resumes while its old socket still looks alive', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const { agent, welcome } = await node.join('a');
     const { ref, end } = await node.send(agent);
     const back = await node.join('a', { resume_token: welcome.resume_token });
@@ -111,17 +111,17 @@ describe('an agent that lost its socket', () => {
     expect(back.welcome.resumed).toBe(true);
     (await receive(back.agent, ref)).result('hi');
     expect(await end).toMatchObject(closed);
-    expect((await bench.message(ref)).state).toBe('completed');
-    expect((await bench.events('agent.health_changed')).length).toBe(1);
+    expect((await fixture.message(ref)).state).toBe('completed');
+    expect((await fixture.events('agent.health_changed')).length).toBe(1);
   });
 
   it('hears how what it holds ended meanwhile', async () => {
-    const node = await bench.node({ timings: { reconcileMs: 20 } });
+    const node = await fixture.node({ timings: { reconcileMs: 20 } });
     const { agent, welcome } = await node.join('a');
     const canceled = await node.send(agent);
     const late = await node.send(agent, 'late', { deadline_ms: 300 });
     agent.kill();
-    await bench.cancel(canceled.ref);
+    await fixture.cancel(canceled.ref);
     await Promise.all([canceled.end, late.end]);
     const inflight = [canceled.ref, late.ref, { dispatch_id: 'dsp_nonsense' }].map(({ dispatch_id }) => ({
       dispatch_id,
@@ -135,7 +135,7 @@ describe('an agent that lost its socket', () => {
   });
 
   it('starts clean without a token, with a wrong one, or with one that served: its work has failed by then', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     let { agent, welcome } = await node.join('a');
     const used = welcome.resume_token;
     agent.kill();
@@ -155,7 +155,7 @@ describe('an agent that lost its socket', () => {
   });
 
   it('resumes with its token once more when it has not heard of the next one, and no longer when it has', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const { agent, welcome } = await node.join('a');
     const { resume_token } = welcome;
     const { ref, end } = await node.send(agent);
@@ -171,22 +171,22 @@ describe('an agent that lost its socket', () => {
     expect(back.welcome.resumed).toBe(true);
     (await receive(back.agent, ref)).result('hi');
     await end;
-    expect((await bench.message(ref)).state).toBe('completed');
+    expect((await fixture.message(ref)).state).toBe('completed');
     back.agent.kill();
     expect((await node.join('a', { resume_token })).welcome.resumed).toBe(false);
   });
 
   it('resumes although the socket that it came back with was lost before its welcome', async () => {
-    const node = await bench.node();
-    await bench.register('b');
+    const node = await fixture.node();
+    await fixture.register('b');
     const { agent: other } = await node.join('b');
     const { agent, welcome } = await node.join('a');
     const { resume_token } = welcome;
     const { ref, end } = await node.send(agent, 'hello', { instance_id: 'a' });
     agent.kill();
-    await until(async () => (await bench.agent('a')).status === 'offline');
+    await until(async () => (await fixture.agent('a')).status === 'offline');
     const lock = await RowLock.on(database.url, 'SELECT 1 FROM agents WHERE tenant_id = $1 AND instance_id = $2', [
-      bench.tenantId,
+      fixture.tenantId,
       'a',
     ]);
     const lost = await node.socket('a');
@@ -198,37 +198,37 @@ describe('an agent that lost its socket', () => {
       await other.nextOfType('pong'); // by then the node has seen the end of that socket
     }
     await lock.release();
-    await until(async () => (await bench.agent('a')).connection_epoch === 2);
-    await until(async () => (await bench.agent('a')).mesh_id === null);
+    await until(async () => (await fixture.agent('a')).connection_epoch === 2);
+    await until(async () => (await fixture.agent('a')).mesh_id === null);
     const back = await node.join('a', { resume_token });
     expect(back.welcome).toMatchObject({ resumed: true, replayed_dispatches: [ref.dispatch_id] });
     (await receive(back.agent, ref)).result('hi');
     await end;
-    expect((await bench.message(ref)).state).toBe('completed');
+    expect((await fixture.message(ref)).state).toBe('completed');
   });
 
   it('starts clean on another node, and the first node lets go', async () => {
-    const [here, there] = [await bench.node(), await bench.node()];
+    const [here, there] = [await fixture.node(), await fixture.node()];
     const { agent, welcome } = await here.join('a');
     const { ref, end } = await here.send(agent);
-    const unsent = await bench.open();
+    const unsent = await fixture.open();
     const back = await there.join('a', { resume_token: welcome.resume_token });
     expect(back.welcome.resumed).toBe(false);
-    expect((await bench.message(ref)).error?.code).toBe('AGENT_DISCONNECTED');
-    expect((await bench.message(unsent)).state).toBe('submitted');
-    expect(await bench.dispatches.find(unsent)).toBeNull();
+    expect((await fixture.message(ref)).error?.code).toBe('AGENT_DISCONNECTED');
+    expect((await fixture.message(unsent)).state).toBe('submitted');
+    expect(await fixture.dispatches.find(unsent)).toBeNull();
     expect(await end).toMatchObject(closed);
     await until(() => here.server.stats().inflight === 0);
     expect((await agent.closed).code).toBe(4409);
   });
 
   it('that stays away too long loses its work', async () => {
-    const node = await bench.node({ environment: { RESUME_WINDOW_MS: '100' } });
+    const node = await fixture.node({ environment: { RESUME_WINDOW_MS: '100' } });
     const { agent, welcome } = await node.join('a');
     const { ref, end } = await node.send(agent);
     agent.kill();
     expect(await end).toMatchObject(closed);
-    expect((await bench.message(ref)).error?.code).toBe('AGENT_DISCONNECTED');
+    expect((await fixture.message(ref)).error?.code).toBe('AGENT_DISCONNECTED');
     expect(node.server.stats().suspended).toBe(0);
     const back = await node.join('a', { resume_token: welcome.resume_token });
     expect(back.welcome.resumed).toBe(false);
@@ -237,24 +237,24 @@ describe('an agent that lost its socket', () => {
 
 describe('an agent that says goodbye', () => {
   it('finishes what it has within the grace', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const { agent } = await node.join('a');
     const { ref, end, dispatch } = await node.send(agent);
     agent.send('close_request', { grace_seconds: 30 });
-    await until(async () => (await bench.agent('a')).status === 'draining');
+    await until(async () => (await fixture.agent('a')).status === 'draining');
     dispatch.result('last words');
     expect(await end).toMatchObject(closed);
     expect((await agent.closed).code).toBe(1000);
-    expect((await bench.message(ref)).assistant_output).toBe('last words');
+    expect((await fixture.message(ref)).assistant_output).toBe('last words');
   });
 
   it('loses what it has not finished by then', async () => {
-    const node = await bench.node();
+    const node = await fixture.node();
     const { agent } = await node.join('a');
     const { ref, end } = await node.send(agent);
     agent.send('close_request', { grace_seconds: 0.1 });
     expect((await agent.closed).code).toBe(1000);
     expect(await end).toMatchObject(closed);
-    expect((await bench.message(ref)).error?.code).toBe('AGENT_DISCONNECTED');
+    expect((await fixture.message(ref)).error?.code).toBe('AGENT_DISCONNECTED');
   });
 });

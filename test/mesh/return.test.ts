@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
-import { type BenchAgent, receive } from './bench-agent.js';
-import { MeshBench } from './mesh-bench.js';
+import { type BenchAgent, receive } from './fixture-agent.js';
+import { MeshFixture } from './mesh-fixture.js';
 
 /** Agents of the node that dies; more with `MESH_RETURNING`. */
 const AGENTS = Math.max(1_000, Number(process.env.MESH_RETURNING ?? 0));
@@ -11,10 +11,10 @@ const SESSIONS = 50;
 const AT_WORK = 20;
 
 let database: FreshDatabase;
-let bench: MeshBench;
+let fixture: MeshFixture;
 beforeAll(async () => {
   database = await freshDatabase();
-  bench = await new MeshBench(database).reset();
+  fixture = await new MeshFixture(database).reset();
 });
 afterAll(() => database.drop());
 
@@ -24,7 +24,7 @@ async function registerAll(): Promise<void> {
   await database.query(
     `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, status, max_concurrent_sessions)
      SELECT $1, 'agent-' || n, 'worker', 'connected', 'offline', 0 FROM generate_series(0, $2 - 1) AS n`,
-    [bench.tenantId, AGENTS],
+    [fixture.tenantId, AGENTS],
   );
 }
 
@@ -40,11 +40,11 @@ async function sessionOf(messageId: string) {
 
 it('takes all agents of a dead node back at once: none is lost, nor a session, and others are served meanwhile', async () => {
   await registerAll();
-  await bench.register('resident');
-  const [dying, next] = [await bench.node(), await bench.node()];
+  await fixture.register('resident');
+  const [dying, next] = [await fixture.node(), await fixture.node()];
   const { agent: resident } = await next.join('resident');
   const indexes = Array.from({ length: AGENTS }, (_, index) => index);
-  const token = await bench.token();
+  const token = await fixture.token();
   const agents: BenchAgent[] = [];
   for (let from = 0; from < AGENTS; from += 50) {
     const some = indexes.slice(from, from + 50);
@@ -81,7 +81,7 @@ it('takes all agents of a dead node back at once: none is lost, nor a session, a
   expect(next.server.stats()).toMatchObject({ ready: AGENTS + 1, suspended: 0 });
   expect(probesMeanwhile).toBeGreaterThan(0);
   const rows = await database.query('SELECT 1 FROM agents WHERE tenant_id = $1 AND mesh_id = $2 AND status = $3', [
-    bench.tenantId,
+    fixture.tenantId,
     next.meshId,
     'available',
   ]);
@@ -89,18 +89,18 @@ it('takes all agents of a dead node back at once: none is lost, nor a session, a
 
   // What was at work has failed by then; every session is where it was, with its agent.
   for (const [index, { ref }] of before.entries()) {
-    const { state, error } = await bench.message(ref);
+    const { state, error } = await fixture.message(ref);
     expect([index, state, error?.code]).toEqual(
       index < AT_WORK ? [index, 'failed', 'AGENT_DISCONNECTED'] : [index, 'completed', undefined],
     );
     const session = await sessionOf(ref.message_id);
     expect(session).toMatchObject({ status: 'active', instance_id: name(index) });
-    const again = await bench.open('after', {}, session?.session_id);
+    const again = await fixture.open('after', {}, session?.session_id);
     const { agent } = welcomed[index] as (typeof welcomed)[number];
     const end = next.run(again);
     (await receive(agent, again)).result('still here');
     await end;
-    expect((await bench.message(again)).state).toBe('completed');
+    expect((await fixture.message(again)).state).toBe('completed');
   }
   onTestFinished(() => {
     for (const { agent } of welcomed) agent.kill();

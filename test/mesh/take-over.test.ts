@@ -2,28 +2,28 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { LIMITS } from '../../contracts/limits.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
-import { type BenchAgent, errorOf } from './bench-agent.js';
-import { MeshBench, type MeshNodeUnderTest } from './mesh-bench.js';
-import { callTool, refusedWith, resultOf, take } from './tool-bench.js';
+import { type BenchAgent, errorOf } from './fixture-agent.js';
+import { MeshFixture, type MeshNodeUnderTest } from './mesh-fixture.js';
+import { callTool, refusedWith, resultOf, take } from './tool-fixture.js';
 
 /** The slowness of a reader is not what these tests wait for. */
 const PATIENT = { timings: { blockedMaxMs: 3_600_000 } };
 
 let database: FreshDatabase;
-let bench: MeshBench;
+let fixture: MeshFixture;
 let node: MeshNodeUnderTest;
 beforeAll(async () => {
   database = await freshDatabase();
-  bench = new MeshBench(database);
+  fixture = new MeshFixture(database);
 });
 beforeEach(async () => {
-  await bench.reset();
-  node = await bench.node(PATIENT);
+  await fixture.reset();
+  node = await fixture.node(PATIENT);
 });
 afterAll(() => database.drop());
 
 async function join(instanceId: string, tools: string[] = []) {
-  await bench.register(instanceId);
+  await fixture.register(instanceId);
   return node.join(instanceId, { tools });
 }
 

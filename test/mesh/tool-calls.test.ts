@@ -1,26 +1,26 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { LIMITS } from '../../contracts/limits.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
-import { type BenchAgent, errorOf } from './bench-agent.js';
-import { MeshBench, type MeshNodeUnderTest } from './mesh-bench.js';
-import { ask, callTool, failing, refusedWith, resultOf, take } from './tool-bench.js';
+import { type BenchAgent, errorOf } from './fixture-agent.js';
+import { MeshFixture, type MeshNodeUnderTest } from './mesh-fixture.js';
+import { ask, callTool, failing, refusedWith, resultOf, take } from './tool-fixture.js';
 
 let database: FreshDatabase;
-let bench: MeshBench;
+let fixture: MeshFixture;
 let node: MeshNodeUnderTest;
 
 beforeAll(async () => {
   database = await freshDatabase();
-  bench = new MeshBench(database);
+  fixture = new MeshFixture(database);
 });
 beforeEach(async () => {
-  await bench.reset();
-  node = await bench.node();
+  await fixture.reset();
+  node = await fixture.node();
 });
 afterAll(() => database.drop());
 
 async function join(instanceId: string, tools: unknown[] = []): Promise<BenchAgent> {
-  await bench.register(instanceId);
+  await fixture.register(instanceId);
   return (await node.join(instanceId, { tools })).agent;
 }
 
@@ -52,7 +52,7 @@ describe('a tool call', () => {
     const b = await join('b', [{ name: 'sum', description: 'adds' }]);
     await database.query(
       `UPDATE agents SET agent_type = 'calculator', skills = '[{"id":"math"}]' WHERE tenant_id = $1 AND instance_id = 'b'`,
-      [bench.tenantId],
+      [fixture.tenantId],
     );
     for (const target of [{ instance_id: 'b' }, { agent_type: 'calculator' }, { skill_id: 'math' }, {}]) {
       const id = callTool(a, { tool: 'sum', target });
@@ -127,12 +127,12 @@ describe('a tool call', () => {
   ])('is refused when %s', async (_, call, code) => {
     const a = await join('a');
     await join('b', ['t']);
-    await bench.register('g');
+    await fixture.register('g');
     await database.query(`UPDATE agents SET tools = '["gone"]' WHERE tenant_id = $1 AND instance_id = 'g'`, [
-      bench.tenantId,
+      fixture.tenantId,
     ]);
-    const other = await bench.newTenant();
-    await bench.register('f', 'connected', other.tenantId);
+    const other = await fixture.newTenant();
+    await fixture.register('f', 'connected', other.tenantId);
     await database.query(
       `UPDATE agents SET tools = '["foreign"]', status = 'available', mesh_id = $2 WHERE tenant_id = $1`,
       [other.tenantId, node.meshId],
@@ -166,15 +166,15 @@ describe('a tool call', () => {
   it('is refused by an agent that has too much in hand', async () => {
     const [a, other] = [await join('a'), await join('o')];
     const b = await join('b', ['t']);
-    for (let count = 0; count < LIMITS.toolCallsInHandPerAgent; count++) callTool(a, { tool: 't' });
-    for (let count = 0; count < LIMITS.toolCallsInHandPerAgent; count++) await take(b, 't');
+    for (let count = 0; count < LIMITS.pendingToolCallsPerAgent; count++) callTool(a, { tool: 't' });
+    for (let count = 0; count < LIMITS.pendingToolCallsPerAgent; count++) await take(b, 't');
     expect(await ask(other, { tool: 't' })).toMatchObject({ error: { code: 'AGENT_BUSY', retryable: true } });
   });
 
   it('finds out which agents there are', async () => {
     const a = await join('a');
     await join('b', [{ name: 'sum', description: 'adds' }]);
-    await bench.register('offline');
+    await fixture.register('offline');
     const found = await ask(a, { tool: 'fleet.get_agents', arguments: { tool: 'sum' } });
     expect(found).toEqual(
       ok({

@@ -2,23 +2,23 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { freePort } from '../../embedded/free-port.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
-import type { BenchAgent } from './bench-agent.js';
+import type { BenchAgent } from './fixture-agent.js';
 import { artifact, type HostedAgentServer, hostedAgent, message, type Script, task } from './hosted-agent.js';
-import { MeshBench } from './mesh-bench.js';
-import { ask, callTool, refusedWith, resultOf } from './tool-bench.js';
+import { MeshFixture } from './mesh-fixture.js';
+import { ask, callTool, refusedWith, resultOf } from './tool-fixture.js';
 
 let database: FreshDatabase;
-let bench: MeshBench;
+let fixture: MeshFixture;
 let a: BenchAgent;
 
 beforeAll(async () => {
   database = await freshDatabase();
-  bench = new MeshBench(database);
+  fixture = new MeshFixture(database);
 });
 beforeEach(async () => {
-  await bench.reset();
-  await bench.register('a');
-  a = (await (await bench.node()).join('a')).agent;
+  await fixture.reset();
+  await fixture.register('a');
+  a = (await (await fixture.node()).join('a')).agent;
 });
 afterAll(() => database.drop());
 
@@ -33,11 +33,11 @@ const data = (value: object) => ({
 /** A hosted agent that lists the tool `t`. */
 async function hosted(script: Script, card: object = {}): Promise<HostedAgentServer> {
   const server = await hostedAgent(script);
-  await bench.register('h', 'hosted');
+  await fixture.register('h', 'hosted');
   await database.query(
     `UPDATE agents SET public_url = $2, status = 'available', tools = '["t"]', agent_card = $3
       WHERE tenant_id = $1 AND instance_id = 'h'`,
-    [bench.tenantId, server.url, JSON.stringify(card)],
+    [fixture.tenantId, server.url, JSON.stringify(card)],
   );
   return server;
 }
@@ -102,7 +102,7 @@ describe('a hosted agent', () => {
   it('that cannot be reached is unavailable', async () => {
     await hosted({});
     await database.query(`UPDATE agents SET public_url = $2 WHERE tenant_id = $1 AND instance_id = 'h'`, [
-      bench.tenantId,
+      fixture.tenantId,
       `http://127.0.0.1:${await freePort()}`,
     ]);
     expect(await ask(a, { tool: 't' })).toEqual(refusedWith('TARGET_UNAVAILABLE'));

@@ -7,19 +7,19 @@ import { redisServer } from '../messages/redis-server.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { startLosingProxy } from '../setup/losing-proxy.js';
 import { until } from '../setup/until.js';
-import type { BenchAgent } from './bench-agent.js';
-import { MeshBench, type MeshNodeUnderTest } from './mesh-bench.js';
-import { ask, callTool, refusedWith, resultOf, take } from './tool-bench.js';
+import type { BenchAgent } from './fixture-agent.js';
+import { MeshFixture, type MeshNodeUnderTest } from './mesh-fixture.js';
+import { ask, callTool, refusedWith, resultOf, take } from './tool-fixture.js';
 
 let database: FreshDatabase;
-let bench: MeshBench;
+let fixture: MeshFixture;
 
 beforeAll(async () => {
   database = await freshDatabase();
-  bench = new MeshBench(database);
+  fixture = new MeshFixture(database);
 });
 beforeEach(async () => {
-  await bench.reset();
+  await fixture.reset();
 });
 afterAll(() => database.drop());
 
@@ -41,11 +41,11 @@ async function linkedNode(redisUrl: string): Promise<LinkedNode> {
   const url = `redis://127.0.0.1:${way.port}`;
   const link = createRedisLink({ url, nodeId: meshId, log });
   onTestFinished(() => link.close());
-  return { node: await bench.node({ meshId, tools: bench.tools(link) }), vanish: () => link.close(), lose: way.lose };
+  return { node: await fixture.node({ meshId, tools: fixture.tools(link) }), vanish: () => link.close(), lose: way.lose };
 }
 
 async function join({ node }: LinkedNode, instanceId: string, ...tools: string[]): Promise<BenchAgent> {
-  await bench.register(instanceId);
+  await fixture.register(instanceId);
   return (await node.join(instanceId, { tools })).agent;
 }
 

@@ -1,26 +1,26 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { LIMITS } from '../../contracts/limits.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
-import { type BenchAgent, errorOf } from './bench-agent.js';
-import { MeshBench, type MeshNodeUnderTest } from './mesh-bench.js';
-import { ask, callTool, refusedWith, resultOf, type TakenCall, take } from './tool-bench.js';
+import { type BenchAgent, errorOf } from './fixture-agent.js';
+import { MeshFixture, type MeshNodeUnderTest } from './mesh-fixture.js';
+import { ask, callTool, refusedWith, resultOf, type TakenCall, take } from './tool-fixture.js';
 
 let database: FreshDatabase;
-let bench: MeshBench;
+let fixture: MeshFixture;
 let node: MeshNodeUnderTest;
 
 beforeAll(async () => {
   database = await freshDatabase();
-  bench = new MeshBench(database);
+  fixture = new MeshFixture(database);
 });
 beforeEach(async () => {
-  await bench.reset();
-  node = await bench.node();
+  await fixture.reset();
+  node = await fixture.node();
 });
 afterAll(() => database.drop());
 
 async function join(instanceId: string, ...tools: string[]): Promise<BenchAgent> {
-  await bench.register(instanceId);
+  await fixture.register(instanceId);
   return (await node.join(instanceId, { tools })).agent;
 }
 
@@ -54,7 +54,7 @@ describe('a call made on behalf of a dispatch', () => {
     const outer = await take(b, 't');
     callTool(b, { tool: 'u', dispatch_id: outer.payload.dispatch_id });
     const inner = await take(c, 'u');
-    await bench.cancel(ref);
+    await fixture.cancel(ref);
     await Promise.all([outer.canceled(), inner.canceled()]);
     expect(await resultOf(a, id)).toEqual(refusedWith('CANCELED'));
   });

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { Caller } from '../../contracts/auth.js';
 import { lockAgent } from '../../agents/agents.js';
 import { deregisterAgent } from '../../agents/deregister.js';
-import { abandon, advance } from '../../messages/supervise/next-step.js';
+import { failByOperator, nextStep } from '../../messages/supervise/next-step.js';
 import type { MessageCore, MessageRef } from '../../messages/core.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import type { Dispatches } from '../../messages/dispatch/dispatches.js';
@@ -37,7 +37,7 @@ beforeEach(async () => {
     db: database.db(),
     bus,
     log,
-    waker: { message: ({ message_id }) => called.push(message_id), session: () => undefined },
+    workflowStarter: { message: ({ message_id }) => called.push(message_id), session: () => undefined },
     limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000, tenantMaxWaiting: 1_000 },
   };
   sessions = createSessions(core);
@@ -90,7 +90,7 @@ async function send(contextId: string | undefined, metadata: Record<string, unkn
 }
 
 async function kind(ref: MessageRef): Promise<Step['kind'] | undefined> {
-  return (await advance(core, ref))?.kind;
+  return (await nextStep(core, ref))?.kind;
 }
 
 async function sessionOf({ message_id }: MessageRef): Promise<string> {
@@ -99,7 +99,7 @@ async function sessionOf({ message_id }: MessageRef): Promise<string> {
 
 /** Carries the message out up to the agent's answer. */
 async function answer(ref: MessageRef, state: 'completed' | 'input-required'): Promise<void> {
-  const step = await advance(core, ref);
+  const step = await nextStep(core, ref);
   if (step?.kind !== 'dispatch') throw new Error(`nothing to answer: ${step?.kind}`);
   const dispatch = { ...ref, dispatch_id: step.dispatch_id };
   const sent = await dispatches.markSent(dispatch, { mesh_id: 'mesh_1', epoch: 0 });
@@ -167,13 +167,13 @@ test('the decision of a session that lost its slot waits for the lifetime of its
   const other = await send(undefined, { agent_type: 'x' });
   expect([await kind(asking), await kind(other)]).toEqual(['wait_agent', 'wait_agent']);
   const later = (ms: number) => () => new Date(Date.now() + ms);
-  expect(await advance(core, other, later(61_000))).toMatchObject({
+  expect(await nextStep(core, other, later(61_000))).toMatchObject({
     kind: 'done',
     state: 'failed',
     error: { code: 'TARGET_UNAVAILABLE' },
   });
-  expect(await advance(core, asking, later(3_500_000))).toMatchObject({ kind: 'wait_agent', retry_ms: 60_000 });
-  expect(await advance(core, asking, later(3_660_000))).toMatchObject({ kind: 'done', state: 'failed' });
+  expect(await nextStep(core, asking, later(3_500_000))).toMatchObject({ kind: 'wait_agent', retry_ms: 60_000 });
+  expect(await nextStep(core, asking, later(3_660_000))).toMatchObject({ kind: 'done', state: 'failed' });
 });
 
 test('a decision for another instance is left alone, unless that one is gone', async () => {
@@ -198,7 +198,7 @@ test('a decision for another instance is left alone, unless that one is gone', a
   ]);
   await dispatches.agentJoined(caller.tenant_id, { agent_type: 'pair', instance_id: 'b' });
   expect(called).toEqual([asking.message_id]);
-  expect(await advance(core, asking)).toMatchObject({ kind: 'dispatch', instance_id: 'b' });
+  expect(await nextStep(core, asking)).toMatchObject({ kind: 'dispatch', instance_id: 'b' });
 });
 
 test('a second message of a session needs no second slot', async () => {
@@ -234,7 +234,7 @@ test('full agents never hide a free one, however many they are', async () => {
   await agent('x', 100, 'free');
   await open('x');
   await open('x');
-  const step = await advance(core, await send(undefined));
+  const step = await nextStep(core, await send(undefined));
   expect(step).toMatchObject({ kind: 'dispatch', instance_id: 'free' });
 });
 
@@ -242,7 +242,7 @@ test('only freed room calls who waits, and only who could use it', async () => {
   await agent('x', 1);
   await agent('y', 1);
   const running = await send(undefined, { agent_type: 'x' });
-  const step = await advance(core, running);
+  const step = await nextStep(core, running);
   const waiting = await send(undefined, { agent_type: 'x' });
   await agent('z', 1);
   await open('z');
@@ -250,7 +250,7 @@ test('only freed room calls who waits, and only who could use it', async () => {
   expect([await kind(waiting), await kind(elsewhere)]).toEqual(['wait_agent', 'wait_agent']);
   called = [];
   if (step?.kind !== 'dispatch') throw new Error('nothing to take back');
-  await dispatches.takeBack({ ...running, dispatch_id: step.dispatch_id }, 'AGENT_BUSY');
+  await dispatches.release({ ...running, dispatch_id: step.dispatch_id }, 'AGENT_BUSY');
   expect(called).toEqual([]);
   await answer(running, 'completed');
   expect(called).toEqual([waiting.message_id]);
@@ -260,7 +260,7 @@ test.each([
   ['a cancel', (ref: MessageRef) => gateway.cancel(caller, ref.message_id, 'test')],
   ['an interrupt', async (ref: MessageRef) => sessions.interrupt(caller, [await sessionOf(ref)])],
   ['the end of its session', async (ref: MessageRef) => sessions.close(caller, await sessionOf(ref))],
-  ['its workflow that was ended', (ref: MessageRef) => abandon(core, ref, { code: 'INTERNAL', message: 'terminated' })],
+  ['its workflow that was ended', (ref: MessageRef) => failByOperator(core, ref, { code: 'INTERNAL', message: 'terminated' })],
 ])('the slot that %s frees goes to the decision that waits for it', async (_, end) => {
   await agent('x', 1);
   const asking = await send(undefined, { agent_type: 'x' });

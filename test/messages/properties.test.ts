@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { isTerminal } from '../../contracts/messages.js';
-import { advance } from '../../messages/supervise/next-step.js';
+import { nextStep } from '../../messages/supervise/next-step.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { contradictions, leftovers } from '../setup/record-checker.js';
 import { ACTIONS, PropertyDriver, type PropertyStep, TENANT } from './property-driver.js';
@@ -35,12 +35,12 @@ async function expectEndsKept(driver: PropertyDriver, ended: Map<string, string>
   }
 }
 
-/** Asked twice in a row, `advance` says the same thing. */
+/** Asked twice in a row, `nextStep` says the same thing. */
 async function expectAdvanceRepeats(driver: PropertyDriver): Promise<void> {
   for (const { message_id } of await driver.messages()) {
     const ref = { tenant_id: TENANT, message_id };
-    const first = await advance(driver.core, ref);
-    const second = await advance(driver.core, ref);
+    const first = await nextStep(driver.core, ref);
+    const second = await nextStep(driver.core, ref);
     expect(second?.kind).toBe(first?.kind);
     if (first?.kind === 'dispatch' && second?.kind === 'dispatch') expect(second.dispatch_id).toBe(first.dispatch_id);
   }

@@ -1,9 +1,9 @@
 import type { Caller } from '../../contracts/auth.js';
 import { isTerminal } from '../../contracts/messages.js';
-import { abandon, advance } from '../../messages/supervise/next-step.js';
+import { failByOperator, nextStep } from '../../messages/supervise/next-step.js';
 import type { MessageCore } from '../../messages/core.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
-import type { DispatchOutcome, DispatchRef } from '../../messages/dispatch/dispatches.js';
+import type { AgentResult, DispatchRef } from '../../messages/dispatch/dispatches.js';
 import { createGateway } from '../../messages/gateway.js';
 import { createMemoryBus } from '../../messages/stream/memory-bus.js';
 import { RpcError } from '../../messages/rpc-error.js';
@@ -48,7 +48,7 @@ interface StoredDispatch extends DispatchRef {
   epoch: number;
 }
 
-const answer = (state: DispatchOutcome['state']): DispatchOutcome => ({
+const answer = (state: AgentResult['state']): AgentResult => ({
   state,
   artifacts: [{ artifactId: 'a', parts: [{ kind: 'text', text: 'answer' }] }],
   ...(state === 'input-required' && { input_request: { kind: 'confirmation', title: 'Go on?' } }),
@@ -72,7 +72,7 @@ export class PropertyDriver {
       db: database.db(),
       bus: createMemoryBus({ log }),
       log,
-      waker: { message: () => undefined, session: () => undefined },
+      workflowStarter: { message: () => undefined, session: () => undefined },
       limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000, tenantMaxWaiting: 1_000 },
     };
     this.gateway = createGateway(this.core);
@@ -179,7 +179,7 @@ const onDispatch =
     const dispatch = await driver.dispatch(target);
     if (dispatch) await work(driver, dispatch, variant);
   };
-const takeAnswer = (state: DispatchOutcome['state']) =>
+const takeAnswer = (state: AgentResult['state']) =>
   onDispatch(async (driver, dispatch, variant) => {
     const epoch = variant === 0 ? dispatch.epoch - 1 : dispatch.epoch;
     const produced = (await driver.dispatches.find(dispatch))?.produced ?? { artifacts: [], usage: null };
@@ -218,16 +218,16 @@ export const ACTIONS = {
     );
     if (repeat.message_id !== message_id || !repeat.duplicate) throw new Error('a repeat made another message');
   },
-  advance: onMessage(async (driver, message_id) => {
-    await advance(driver.core, { tenant_id: TENANT, message_id });
+  nextStep: onMessage(async (driver, message_id) => {
+    await nextStep(driver.core, { tenant_id: TENANT, message_id });
   }),
   /** A day later: questions have run out, and so has the wait for an agent. */
   advanceLate: onMessage(async (driver, message_id) => {
-    await advance(driver.core, { tenant_id: TENANT, message_id }, IN_A_DAY);
+    await nextStep(driver.core, { tenant_id: TENANT, message_id }, IN_A_DAY);
   }),
   /** A dispatch is opened and sent, as a node does it. */
   deliver: onMessage(async (driver, message_id) => {
-    const next = await advance(driver.core, { tenant_id: TENANT, message_id });
+    const next = await nextStep(driver.core, { tenant_id: TENANT, message_id });
     if (next?.kind !== 'dispatch') return;
     const ref = { tenant_id: TENANT, message_id, dispatch_id: next.dispatch_id };
     const open = await driver.dispatches.find(ref);
@@ -246,8 +246,8 @@ export const ACTIONS = {
     const closed = await driver.dispatches.fail(dispatch, { code: 'DEADLINE_EXCEEDED', message: 'late' });
     driver.count(`accepted ${dispatch.dispatch_id}`, closed.accepted);
   }),
-  takeBack: onDispatch(async (driver, dispatch) => {
-    driver.count(`taken back ${dispatch.dispatch_id}`, await driver.dispatches.takeBack(dispatch, 'ROUTE_LOST'));
+  release: onDispatch(async (driver, dispatch) => {
+    driver.count(`taken back ${dispatch.dispatch_id}`, await driver.dispatches.release(dispatch, 'ROUTE_LOST'));
   }),
   lose: onDispatch(async (driver, dispatch) => {
     await driver.dispatches.lose(dispatch, 'AGENT_DISCONNECTED');
@@ -262,8 +262,8 @@ export const ACTIONS = {
     await driver.gateway.resolve(CALLER, messageId, { resolution, request_id: input_request?.request_id });
     driver.count(`resolved ${input_request?.request_id}`, true);
   }),
-  abandon: onMessage((driver, message_id) =>
-    abandon(driver.core, { tenant_id: TENANT, message_id }, { code: 'INTERNAL', message: 'terminated' }),
+  failByOperator: onMessage((driver, message_id) =>
+    failByOperator(driver.core, { tenant_id: TENANT, message_id }, { code: 'INTERNAL', message: 'terminated' }),
   ),
   close: onSession(async (driver, sessionId) => {
     await driver.sessions.close(CALLER, sessionId);

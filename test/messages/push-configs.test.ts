@@ -34,7 +34,7 @@ beforeAll(async () => {
     db,
     bus,
     log,
-    waker: { message: () => undefined, session: () => undefined },
+    workflowStarter: { message: () => undefined, session: () => undefined },
     limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000, tenantMaxWaiting: 1_000 },
   };
   gateway = createGateway(core);

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { Caller } from '../../contracts/auth.js';
-import { advance } from '../../messages/supervise/next-step.js';
+import { nextStep } from '../../messages/supervise/next-step.js';
 import type { MessageCore, MessageRef } from '../../messages/core.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import { createGateway } from '../../messages/gateway.js';
@@ -29,7 +29,7 @@ beforeEach(async () => {
     db: database.db(),
     bus,
     log,
-    waker: { message: () => undefined, session: () => undefined },
+    workflowStarter: { message: () => undefined, session: () => undefined },
     limits: { queueWaitMs: QUEUE_WAIT_MS, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000, tenantMaxWaiting: 1_000 },
   };
   const tenant_id = newId('ten');
@@ -52,13 +52,13 @@ async function send(): Promise<MessageRef> {
 }
 
 const look = (ref: MessageRef, afterMs = 0): Promise<Step | null> =>
-  advance(core, ref, () => new Date(Date.now() + afterMs));
+  nextStep(core, ref, () => new Date(Date.now() + afterMs));
 
 /** A dispatch is opened and given back. */
-async function giveBack(ref: MessageRef, reason: string): Promise<void> {
+async function release(ref: MessageRef, reason: string): Promise<void> {
   const step = await look(ref);
   if (step?.kind !== 'dispatch') throw new Error(`no dispatch: ${step?.kind}`);
-  await createDispatches(core).takeBack({ ...ref, dispatch_id: step.dispatch_id }, reason);
+  await createDispatches(core).release({ ...ref, dispatch_id: step.dispatch_id }, reason);
 }
 
 test.each([
@@ -68,7 +68,7 @@ test.each([
   ['nodes that die again and again', 'OWNER_LOST', 11 * QUEUE_WAIT_MS, 'done'],
 ])('while an agent is free, a message that comes back from %s is routed or given up', async (_, reason, ms, kind) => {
   const ref = await send();
-  await giveBack(ref, reason);
+  await release(ref, reason);
   expect((await look(ref, ms))?.kind).toBe(kind);
 });
 

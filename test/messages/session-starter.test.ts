@@ -9,7 +9,7 @@ import { until } from '../setup/until.js';
 
 const log = createLogger({ level: 'silent' });
 const bus = createMemoryBus({ log });
-const waker = { message: () => undefined, session: () => undefined };
+const workflowStarter = { message: () => undefined, session: () => undefined };
 const limits = { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000, tenantMaxWaiting: 1_000 };
 
 let database: FreshDatabase;
@@ -21,7 +21,7 @@ let starter: SessionStarter;
 
 beforeEach(async () => {
   database = await freshDatabase();
-  const core: MessageCore = { db: database.db(), bus, log, waker, limits };
+  const core: MessageCore = { db: database.db(), bus, log, workflowStarter, limits };
   tenantId = newId('ten');
   await database.query(`INSERT INTO tenants (tenant_id, name) VALUES ($1, 'test')`, [tenantId]);
   [woken, underWay, mostUnderWay] = [[], 0, 0];

@@ -24,7 +24,7 @@ const LIB = ['es2023', 'esnext.disposable', 'dom'];
 let shared: SharedPlatform;
 
 beforeAll(async () => {
-  shared = await startPlatform({ FLEET_SHORT_WAY: 'on' });
+  shared = await startPlatform({ FLEET_FAST_PATH: 'on' });
 });
 afterAll(() => shared?.dispose());
 

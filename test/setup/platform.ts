@@ -35,7 +35,7 @@ async function createNamespace(connection: Connection, namespace: string): Promi
 }
 
 /** What stands between a platform and its servers. */
-export interface PlatformSurroundings {
+export interface PlatformDeps {
   /** What is done to the namespace before the platform sees it. */
   prepare?: (connection: Connection, namespace: string) => Promise<void>;
   /** The way by which the platform reaches its database. */
@@ -45,7 +45,7 @@ export interface PlatformSurroundings {
 /** A platform of this file's own on the run's servers: its own database, its own Temporal namespace. */
 export async function startPlatform(
   env: Record<string, string> = {},
-  { prepare, wayTo }: PlatformSurroundings = {},
+  { prepare, wayTo }: PlatformDeps = {},
 ): Promise<SharedPlatform> {
   const database = await freshDatabase();
   const connection = await Connection.connect({ address: inject('temporalAddress') });

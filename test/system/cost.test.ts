@@ -9,7 +9,7 @@ import { CountedTemporal } from '../setup/counted-temporal.js';
 import { joinAgent } from '../setup/fleet.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform.js';
 import { until } from '../setup/until.js';
-import { LONG_WAY, SHORT_WAY, type Way } from '../setup/ways.js';
+import { LONG_WAY, FAST_PATH, type Way } from '../setup/paths.js';
 
 /** What one `/send` to a connected agent that answers at once costs. */
 interface Cost extends Way {
@@ -19,13 +19,13 @@ interface Cost extends Way {
   streamRoundTrips: number;
   /** Calls to Temporal that name the message, by its callers and its workers. */
   temporalCalls: string[];
-  /** What is sent. The workflows of sessions that sends open would come between the counts of the long way. */
+  /** What is sent. The workflows of sessions that sends open would come between the counts of the workflow path. */
   kinds: ('in a session' | 'that opens a session' | 'that names no target')[];
 }
 
 const COSTS: Cost[] = [
   {
-    ...SHORT_WAY,
+    ...FAST_PATH,
     roundTrips: 2,
     streamRoundTrips: 2,
     temporalCalls: [],
@@ -57,7 +57,7 @@ async function sendAll(way: Way, options: SendOptions): Promise<Task[]> {
   for (let sent = 0; sent < SENDS; sent += 1) {
     const task = await shared.platform.client.send(`hello ${sent}`, options);
     tasks.push(task);
-    if (way.env.FLEET_SHORT_WAY === 'off') await workflowEnds(task.id);
+    if (way.env.FLEET_FAST_PATH === 'off') await workflowEnds(task.id);
   }
   return tasks;
 }

@@ -3,7 +3,7 @@ import { dispatched, type RawAgent } from '../setup/agent.js';
 import { joinAgent, openSocket } from '../setup/fleet.js';
 import { startBarePlatform } from '../setup/platform.js';
 import type { TestPlatform } from '../setup/platform-process.js';
-import { WAYS } from '../setup/ways.js';
+import { WAYS } from '../setup/paths.js';
 
 let platform: TestPlatform;
 let agent: RawAgent;

@@ -9,7 +9,7 @@ import type { ApiClient } from '../setup/api-client.js';
 import { joinAgent, registerAgent } from '../setup/fleet.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform.js';
 import { until } from '../setup/until.js';
-import { WAYS } from '../setup/ways.js';
+import { WAYS } from '../setup/paths.js';
 
 const QUEUE_WAIT_MS = 1_500;
 /** Fits every test of this file but the one that goes to the bound. */

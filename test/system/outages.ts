@@ -10,7 +10,7 @@ import type { TestPlatform } from '../setup/platform-process.js';
 import { allEnded, killEach } from '../setup/process-tree.js';
 import { leftovers, type RecordReader } from '../setup/record-checker.js';
 import { until } from '../setup/until.js';
-import type { Way } from '../setup/ways.js';
+import type { Way } from '../setup/paths.js';
 
 const MESSAGES = 200;
 const SENDERS = 64;

@@ -6,7 +6,7 @@ import { JournalingAgent } from '../setup/fleet.js';
 import { startBarePlatform } from '../setup/platform.js';
 import type { TestPlatform } from '../setup/platform-process.js';
 import { until } from '../setup/until.js';
-import { WAYS } from '../setup/ways.js';
+import { WAYS } from '../setup/paths.js';
 
 let platform: TestPlatform;
 let agent: JournalingAgent;

@@ -7,7 +7,7 @@ import { echo } from '../setup/agent.js';
 import { joinAgent } from '../setup/fleet.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform.js';
 import { until } from '../setup/until.js';
-import { LONG_WAY } from '../setup/ways.js';
+import { LONG_WAY } from '../setup/paths.js';
 
 const KEYWORD = 2;
 /** As many as a namespace on a SQL store may have. */

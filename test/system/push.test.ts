@@ -12,7 +12,7 @@ import { joinAgent } from '../setup/fleet.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform.js';
 import { type Receiver, receiver, status } from '../setup/receiver.js';
 import { until } from '../setup/until.js';
-import { WAYS } from '../setup/ways.js';
+import { WAYS } from '../setup/paths.js';
 
 /** Keeps the relay from one of the configs: as if the process died between the end of the task and the relay's next look. */
 const HOLD_BACK = `

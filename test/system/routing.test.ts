@@ -11,7 +11,7 @@ import type { ApiClient, SendOptions } from '../setup/api-client.js';
 import { joinAgent } from '../setup/fleet.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform.js';
 import { until } from '../setup/until.js';
-import { WAYS } from '../setup/ways.js';
+import { WAYS } from '../setup/paths.js';
 
 let shared: SharedPlatform;
 let client: ApiClient;

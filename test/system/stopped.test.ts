@@ -8,7 +8,7 @@ import { type SharedPlatform, startPlatform } from '../setup/platform.js';
 import type { TestPlatform } from '../setup/platform-process.js';
 import { leftovers } from '../setup/record-checker.js';
 import { until } from '../setup/until.js';
-import { WAYS } from '../setup/ways.js';
+import { WAYS } from '../setup/paths.js';
 
 const AGENT_TYPE = 'worker';
 const STEPS: MessageStep[] = ['accepting', 'early', 'late', 'storing', 'unread'];

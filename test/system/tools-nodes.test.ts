@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { AgentRegisterResponse } from '../../contracts/agents.js';
 import { ToolResult } from '../../contracts/tools.js';
 import { hostedAgent } from '../mesh/hosted-agent.js';
-import { ask, callTool, refusedWith, resultOf, take } from '../mesh/tool-bench.js';
+import { ask, callTool, refusedWith, resultOf, take } from '../mesh/tool-fixture.js';
 import { redisServer } from '../messages/redis-server.js';
 import type { RawAgent } from '../setup/agent.js';
 import { openSocket } from '../setup/fleet.js';

@@ -5,7 +5,7 @@ import { CredentialSecretResponse, GetTokenResponse } from '../../contracts/auth
 import { MessageCancelResponse } from '../../contracts/messages.js';
 import { ToolResult } from '../../contracts/tools.js';
 import { type HostedAgentServer, hostedAgent, message } from '../mesh/hosted-agent.js';
-import { ask, refusedWith, take } from '../mesh/tool-bench.js';
+import { ask, refusedWith, take } from '../mesh/tool-fixture.js';
 import { type RawAgent, serve } from '../setup/agent.js';
 import type { Answer } from '../setup/api-client.js';
 import { openSocket } from '../setup/fleet.js';

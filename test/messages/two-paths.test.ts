@@ -1,27 +1,27 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { MeshBench } from '../mesh/mesh-bench.js';
+import { MeshFixture } from '../mesh/mesh-fixture.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { contradictions, leftovers } from '../setup/record-checker.js';
-import { Play } from './two-ways/play.js';
-import { lastingRecord } from './two-ways/record.js';
-import { type Action, script } from './two-ways/script.js';
-import { Stage } from './two-ways/stage.js';
+import { Runner } from './two-paths/runner.js';
+import { lastingRecord } from './two-paths/record.js';
+import { type Action, script } from './two-paths/script.js';
+import { Harness } from './two-paths/harness.js';
 
 const RUNS = Number(process.env.TEST_RUNS ?? 60);
 /** A failure prints its seed; run it again with `TEST_SEED=…`. */
 const SEED = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31);
 
 let database: FreshDatabase;
-let bench: MeshBench;
+let fixture: MeshFixture;
 beforeAll(async () => {
   database = await freshDatabase();
-  bench = new MeshBench(database);
+  fixture = new MeshFixture(database);
 });
 afterAll(() => database.drop());
 
 /** Nothing is executed twice with both results taken; what was taken back, or was due after its lease, was not executed at all. */
-async function expectExecutedOnce({ accepted, inbox, lapsed }: Stage): Promise<void> {
+async function expectExecutedOnce({ accepted, inbox, lapsed }: Harness): Promise<void> {
   expect(accepted).toEqual([...new Set(accepted)]);
   const { deliveries } = inbox;
   const perSocket = deliveries.map(({ dispatch_id, socket }) => [dispatch_id, socket] as const);
@@ -31,7 +31,7 @@ async function expectExecutedOnce({ accepted, inbox, lapsed }: Stage): Promise<v
   expect(repeated.map(([id]) => id)).toEqual([]);
   const rows = await database.query<{ dispatch_id: string; message_id: string; attempt: number; state: string }>(
     'SELECT dispatch_id, message_id, attempt, state FROM dispatches WHERE tenant_id = $1',
-    [bench.tenantId],
+    [fixture.tenantId],
   );
   const delivered = new Set(deliveries.map(({ dispatch_id }) => dispatch_id));
   expect(rows.filter(({ dispatch_id, state }) => state === 'void' && delivered.has(dispatch_id))).toEqual([]);
@@ -43,39 +43,39 @@ async function expectExecutedOnce({ accepted, inbox, lapsed }: Stage): Promise<v
   expect(messages).toEqual([...new Set(messages)]);
 }
 
-/** Whoever was told an end of the short way was told what is on the record. */
-async function expectToldTheTruth(play: Play): Promise<void> {
+/** Whoever was told an end of the fast path was told what is on the record. */
+async function expectToldTheTruth(runScript: Runner): Promise<void> {
   const rows = await database.query<{ message_id: string }>(
     `SELECT message_id, state, error_code, error_message, assistant_output, artifacts, status_message, usage, updated_at,
             completed_at FROM messages WHERE tenant_id = $1`,
-    [bench.tenantId],
+    [fixture.tenantId],
   );
-  for (const row of rows) expect(row).toMatchObject(play.told.get(row.message_id) ?? {});
+  for (const row of rows) expect(row).toMatchObject(runScript.told.get(row.message_id) ?? {});
 }
 
-/** Plays the script for a tenant of its own, and gives what is left of it. */
-async function outcomeOf(way: 'short way' | 'long way', actions: Action[]): Promise<unknown> {
-  await bench.reset();
-  const stage = new Stage(bench, way);
-  const play = new Play(stage);
+/** Runs the script for a tenant of its own, and gives what is left of it. */
+async function outcomeOf(way: 'fast path' | 'workflow path', actions: Action[]): Promise<unknown> {
+  await fixture.reset();
+  const harness = new Harness(fixture, way);
+  const runScript = new Runner(harness);
   try {
-    await play.run(actions);
+    await runScript.run(actions);
   } finally {
-    await stage.close();
+    await harness.close();
   }
   expect(await contradictions(database)).toEqual([]);
   expect(await leftovers(database)).toEqual([]);
-  await expectExecutedOnce(stage);
-  await expectToldTheTruth(play);
-  return { heard: play.heard, record: await lastingRecord(database, bench.tenantId) };
+  await expectExecutedOnce(harness);
+  await expectToldTheTruth(runScript);
+  return { heard: runScript.heard, record: await lastingRecord(database, fixture.tenantId) };
 }
 
 test(
   `both ways of a message end in the same rows and events, whatever goes wrong (seed ${SEED})`,
   async () => {
     const property = fc.asyncProperty(script, async (actions) => {
-      const short = await outcomeOf('short way', actions);
-      expect(short).toEqual(await outcomeOf('long way', actions));
+      const short = await outcomeOf('fast path', actions);
+      expect(short).toEqual(await outcomeOf('workflow path', actions));
     });
     await fc.assert(property, { numRuns: RUNS, seed: SEED, endOnFailure: false });
   },

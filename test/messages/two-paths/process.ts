@@ -3,21 +3,21 @@ import type { Db } from '../../../db/pool.js';
 import { createLocalMesh } from '../../../mesh/local.js';
 import { Reservations } from '../../../mesh/reservations.js';
 import { DEFAULT_TIMINGS } from '../../../mesh/connection/timings.js';
-import type { MessageCore, Waker } from '../../../messages/core.js';
+import type { MessageCore, WorkflowStarter } from '../../../messages/core.js';
 import { createDispatches } from '../../../messages/dispatch/dispatch-store.js';
 import type { Closed, Dispatches } from '../../../messages/dispatch/dispatches.js';
 import { createGateway, type Gateway } from '../../../messages/gateway.js';
-import { ShortWay } from '../../../messages/dispatch/fast-path.js';
-import type { MeshBench, MeshNodeUnderTest } from '../../mesh/mesh-bench.js';
+import { FastPath } from '../../../messages/dispatch/fast-path.js';
+import type { MeshFixture, MeshNodeUnderTest } from '../../mesh/mesh-fixture.js';
 import type { Faults } from './faults.js';
 
 /** What all work of a process that is dead fails with. */
 export class DeadProcess extends Error {}
 
 /** What processes share. */
-export interface Ground {
-  bench: MeshBench;
-  waker: Waker;
+export interface Context {
+  fixture: MeshFixture;
+  workflowStarter: WorkflowStarter;
   faults: Faults;
   /** Told of every answer that was taken. */
   accepted(dispatchId: string): void;
@@ -26,17 +26,17 @@ export interface Ground {
 /** One process of the platform with the roles api and mesh. When it dies, nothing it holds in memory reaches anybody any more. */
 export class PlatformProcess {
   readonly node: MeshNodeUnderTest;
-  /** With the short way, or without it. */
+  /** With the fast path, or without it. */
   readonly gateway: Gateway;
   /** Rejects with DeadProcess. */
   readonly death: Promise<never>;
-  readonly #shortWay: ShortWay;
-  readonly #ground: Ground;
+  readonly #fastPath: FastPath;
+  readonly #context: Context;
   readonly #life: Life;
 
-  private constructor(ground: Ground, life: Life, node: MeshNodeUnderTest, parts: Parts, short: boolean) {
+  private constructor(context: Context, life: Life, node: MeshNodeUnderTest, parts: Parts, short: boolean) {
     const { core, dispatches, reservations } = parts;
-    this.#ground = ground;
+    this.#context = context;
     this.#life = life;
     this.node = node;
     this.death = life.death;
@@ -47,35 +47,35 @@ export class PlatformProcess {
       hosted: node.dispatcher, // there is no hosted agent
       isDraining: () => node.server.isDraining,
     });
-    this.#shortWay = new ShortWay({
+    this.#fastPath = new FastPath({
       core,
       dispatches,
       mesh,
       supervise: async (ref) => {
         life.check();
-        ground.waker.message(ref);
+        context.workflowStarter.message(ref);
       },
     });
-    this.gateway = createGateway(core, () => (short ? this.#shortWay : null));
+    this.gateway = createGateway(core, () => (short ? this.#fastPath : null));
   }
 
-  static async start(ground: Ground, short: boolean): Promise<PlatformProcess> {
+  static async start(context: Context, short: boolean): Promise<PlatformProcess> {
     const life = new Life();
-    const { bench, waker, faults } = ground;
-    const db = mortal(bench.core.db, life, faults);
+    const { fixture, workflowStarter, faults } = context;
+    const db = mortal(fixture.core.db, life, faults);
     const core: MessageCore = {
-      ...bench.core,
+      ...fixture.core,
       db,
-      waker: { ...waker, message: (ref) => life.alive && waker.message(ref) },
+      workflowStarter: { ...workflowStarter, message: (ref) => life.alive && workflowStarter.message(ref) },
     };
     const parts = {
       core,
-      dispatches: breakable(createDispatches(core), life, ground),
+      dispatches: breakable(createDispatches(core), life, context),
       reservations: new Reservations(),
     };
     const { reconcileMs } = DEFAULT_TIMINGS;
-    const node = await bench.node({ ...parts, db, timings: { reconcileMs } });
-    return new PlatformProcess(ground, life, node, parts, short);
+    const node = await fixture.node({ ...parts, db, timings: { reconcileMs } });
+    return new PlatformProcess(context, life, node, parts, short);
   }
 
   get alive(): boolean {
@@ -85,7 +85,7 @@ export class PlatformProcess {
   /** The others take it for dead: its row goes, and its agents are off the routes. */
   async presumeDead(): Promise<void> {
     const { meshId } = this.node;
-    await this.#ground.bench.core.db.system(async (tx) => {
+    await this.#context.fixture.core.db.system(async (tx) => {
       await removeNode(tx, meshId);
       await sweepDeadNodes(tx, DEFAULT_TIMINGS.deadNodeMs);
     });
@@ -95,7 +95,7 @@ export class PlatformProcess {
     this.#life.alive = false;
     await this.presumeDead();
     this.#life.end();
-    await this.#shortWay.stop();
+    await this.#fastPath.stop();
     // Gives its port and timers back; what it still tries to write fails.
     void this.node.server.close();
   }
@@ -136,9 +136,9 @@ function mortal(db: Db, life: Life, faults: Faults): Db {
     tenant: (tenantId, work) => life.living(() => db.tenant(tenantId, work)),
     system: (work) => life.living(() => db.system(work)),
     call: (name, text, values) => life.living(() => db.call(name, text, values)),
-    gather: (statement, call) =>
+    batch: (statement, call) =>
       life.living(async () => {
-        const row = await db.gather(statement, call);
+        const row = await db.batch(statement, call);
         const { verdict, its_message } = row as { verdict?: string; its_message?: string };
         if (verdict === 'dispatched' && its_message) await faults.at('T1', its_message);
         return row as never;
@@ -148,7 +148,7 @@ function mortal(db: Db, life: Life, faults: Faults): Db {
 }
 
 /** The transactions of a dispatch's life, with the points at which something goes wrong around them. */
-function breakable(dispatches: Dispatches, life: Life, { faults, accepted }: Ground): Dispatches {
+function breakable(dispatches: Dispatches, life: Life, { faults, accepted }: Context): Dispatches {
   const ending = (messageId: string, work: () => Promise<Closed>, dispatchId: string) =>
     life.living(async () => {
       await faults.at('ending', messageId);

@@ -1,4 +1,4 @@
-import { LONG_WAY } from '../setup/ways.js';
+import { LONG_WAY } from '../setup/paths.js';
 import { outages } from './outages.js';
 
 outages(LONG_WAY);

@@ -11,7 +11,7 @@ import { createMeshServer, type MeshServer, type MeshServerOptions } from '../..
 import type { MeshTimings } from '../../mesh/connection/timings.js';
 import type { ToolCalls } from '../../tools/tool-calls.js';
 import { createLocalLink, type NodeLink } from '../../tools/tool-link.js';
-import { advance } from '../../messages/supervise/next-step.js';
+import { nextStep } from '../../messages/supervise/next-step.js';
 import type { PlacedEvent } from '../../messages/stream/bus.js';
 import { cancelMessage } from '../../messages/cancel.js';
 import type { MessageCore } from '../../messages/core.js';
@@ -29,14 +29,14 @@ import { createTokens, type TokenIssuer } from '../../auth/tokens.js';
 import { localCertificate } from '../sdk/certificate.js';
 import type { FreshDatabase } from '../setup/database.js';
 import { toolCalls } from '../setup/tools.js';
-import { BenchAgent, receive } from './bench-agent.js';
+import { BenchAgent, receive } from './fixture-agent.js';
 
 const log = createLogger({ level: process.env.MESH_TEST_LOG ?? 'silent' });
 const secrets = createSecrets(randomBytes(32).toString('base64'));
 const certificate = await localCertificate();
 
 /** One tenant with its credential, the functions of `messages/` on a real database, and mesh nodes under test. */
-export class MeshBench {
+export class MeshFixture {
   readonly database: FreshDatabase;
   readonly core: MessageCore;
   readonly gateway: ReturnType<typeof createGateway>;
@@ -53,7 +53,7 @@ export class MeshBench {
       db,
       bus: createMemoryBus({ log }),
       log,
-      waker: { message: () => undefined, session: () => undefined },
+      workflowStarter: { message: () => undefined, session: () => undefined },
       limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000, tenantMaxWaiting: 1_000 },
     };
     this.gateway = createGateway(this.core);
@@ -144,7 +144,7 @@ export class MeshBench {
       },
       { method: 'message/send' },
     );
-    const step = await advance(this.core, { tenant_id: this.tenantId, message_id });
+    const step = await nextStep(this.core, { tenant_id: this.tenantId, message_id });
     if (step?.kind !== 'dispatch') throw new Error(`no dispatch was opened: ${JSON.stringify(step)}`);
     return { tenant_id: this.tenantId, message_id, dispatch_id: step.dispatch_id };
   }
@@ -185,13 +185,13 @@ interface SocketOptions {
 
 /** A mesh node with ways to reach it. */
 export class MeshNodeUnderTest {
-  readonly bench: MeshBench;
+  readonly fixture: MeshFixture;
   readonly server: MeshServer;
   readonly meshId: string;
   readonly port: number;
 
-  constructor(bench: MeshBench, server: MeshServer, meshId: string, port: number) {
-    this.bench = bench;
+  constructor(fixture: MeshFixture, server: MeshServer, meshId: string, port: number) {
+    this.fixture = fixture;
     this.server = server;
     this.meshId = meshId;
     this.port = port;
@@ -203,7 +203,7 @@ export class MeshNodeUnderTest {
 
   /** An open socket that has not said hello. */
   async socket(instanceId: string, options: SocketOptions = {}): Promise<BenchAgent> {
-    const token = options.token ?? (await this.bench.token());
+    const token = options.token ?? (await this.fixture.token());
     const url = `wss://127.0.0.1:${this.port}/agents/connect?instance_id=${instanceId}`;
     const ws = new WebSocket(url, 'service.v1', { ca: certificate.ca, headers: { authorization: `Bearer ${token}` } });
     const agent = new BenchAgent(ws, instanceId, options.mute ?? false);
@@ -242,7 +242,7 @@ export class MeshNodeUnderTest {
 
   /** Opens a dispatch, runs it, and waits until the agent has it. */
   async send(agent: BenchAgent, text = 'hello', metadata: Record<string, unknown> = {}) {
-    const ref = await this.bench.open(text, metadata);
+    const ref = await this.fixture.open(text, metadata);
     const end = this.run(ref);
     return { ref, end, dispatch: await receive(agent, ref) };
   }

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { Remembered } from '../../runtime/lru-map.js';
+import { LruMap } from '../../runtime/lru-map.js';
 
 test('at least the newest are remembered, at most twice as many, and the last word counts', () => {
-  const remembered = new Remembered<number>(3);
+  const remembered = new LruMap<number>(3);
   for (let number = 0; number < 100; number += 1) {
     remembered.note(`k${number}`, number);
     const known = Array.from({ length: number + 1 }, (_, each) => each).filter(

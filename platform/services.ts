@@ -14,7 +14,7 @@ import { PushRelay } from '../deliveries/push-relay.js';
 import { createRedisBus } from '../messages/stream/redis-bus.js';
 import { createSessions, type Sessions } from '../sessions/sessions.js';
 import { connectTemporal, type TemporalLink } from '../messages/supervise/temporal-link.js';
-import { createWaker, type RunningWaker } from '../messages/supervise/workflow-starter.js';
+import { createWorkflowStarter, type RunningWorkflowStarter } from '../messages/supervise/workflow-starter.js';
 import { type Authenticator, createAuthenticator } from '../auth/authenticator.js';
 import type { Config } from '../runtime/config.js';
 import type { Logger } from '../runtime/logger.js';
@@ -32,7 +32,7 @@ function isLoopback(host: string): boolean {
 }
 
 /** What every role of the platform stands on. */
-export interface Foundation {
+export interface Services {
   config: Config;
   log: Logger;
   version: string;
@@ -43,7 +43,7 @@ export interface Foundation {
   outbound: Outbound;
   bus: ChunkBus;
   temporal: TemporalLink;
-  waker: RunningWaker;
+  workflowStarter: RunningWorkflowStarter;
   core: MessageCore;
   dispatches: Dispatches;
   sessions: Sessions;
@@ -91,13 +91,13 @@ async function openDatabase(
  * Opens what every role stands on: migrated database, keys, Temporal client, bus, and the functions of `messages/`.
  * @param options.baseUrl known once the API listens; the issuer of tokens
  */
-export async function layFoundation(options: {
+export async function createServices(options: {
   config: Config;
   run: RunOptions;
   infrastructure: Infrastructure;
   log: Logger;
   baseUrl: () => string;
-}): Promise<Foundation> {
+}): Promise<Services> {
   const { config, run, infrastructure, log, baseUrl } = options;
   const bus = createBus(config, run, log);
   const { db, secrets } = await openDatabase(infrastructure, config, log);
@@ -106,14 +106,14 @@ export async function layFoundation(options: {
     namespace: config.TEMPORAL_NAMESPACE,
     log,
   });
-  const waker = createWaker({ temporal, log });
+  const workflowStarter = createWorkflowStarter({ temporal, log });
   const limits = {
     queueWaitMs: config.QUEUE_WAIT_MS,
     inputExpiryMs: config.INPUT_EXPIRY_MS,
     tenantMaxInFlight: config.TENANT_MAX_IN_FLIGHT,
     tenantMaxWaiting: config.TENANT_MAX_WAITING,
   };
-  const core: MessageCore = { db, bus, log, waker, limits };
+  const core: MessageCore = { db, bus, log, workflowStarter, limits };
   const tokens = createTokens({ loadKeys: () => loadSigningKeys(db, secrets), issuer: baseUrl });
   const authenticator = createAuthenticator({ tokens, lookup: (credentialId) => credentialStatus(db, credentialId) });
   const open = run.development && isLoopback(config.FLEET_HOST) ? LOOPBACK : [];
@@ -131,14 +131,14 @@ export async function layFoundation(options: {
     outbound,
     bus,
     temporal,
-    waker,
+    workflowStarter,
     core,
     dispatches: createDispatches(core),
     sessions: createSessions(core),
     pushConfigs: createPushConfigs({ db, secrets, outbound, expect: () => pushRelay.expect() }),
     pushRelay,
     close: async () => {
-      await waker.settled();
+      await workflowStarter.settled();
       await outbound.close();
       await bus.close();
       await temporal.close();

@@ -21,7 +21,7 @@ interface Waiting<Row> {
  * all are undone and each is made again by itself, beside what comes next. Where nobody knows what became of it, those that shared it fail,
  * and those that wait go by themselves: they find out about a database that is away at once, not one batch after the other.
  */
-export class Gatherer<Row> {
+export class Batcher<Row> {
   readonly #run: (calls: string, patient: boolean) => Promise<Row[]>;
   readonly #isUndone: (error: unknown) => boolean;
   #waiting: Waiting<Row>[] = [];

@@ -12,26 +12,26 @@ import { Platform } from './platform.mjs';
 const NAMESPACE_WAIT_MS = 20_000;
 
 /** What runs now. */
-export class Stage {
+export class Harness {
   #stops = [];
   #stopping;
 
-  /** Runs `work` with a stage and takes the stage down. @returns the exit code */
+  /** Runs `work` with a harness and takes the harness down. @returns the exit code */
   static async run(work) {
-    const stage = new Stage();
+    const harness = new Harness();
     const interrupted = (signal) => {
       process.stderr.write(`\n${signal}: stopping what was started\n`);
-      void stage.stop().then(() => process.exit(130));
+      void harness.stop().then(() => process.exit(130));
     };
     process.on('SIGINT', interrupted);
     process.on('SIGTERM', interrupted);
     try {
-      return await work(stage);
+      return await work(harness);
     } catch (error) {
-      if (!stage.#stopping) process.stderr.write(`${error.stack}\n`);
+      if (!harness.#stopping) process.stderr.write(`${error.stack}\n`);
       return 1;
     } finally {
-      await stage.stop();
+      await harness.stop();
     }
   }
 

@@ -12,7 +12,7 @@ type Strike = (messageId: string, point: Point) => Promise<unknown>;
 export class Faults {
   #armed: { points: readonly Point[]; strike: Strike } | null = null;
 
-  /** It strikes once, at the first of these points that is reached. */
+  /** It faults once, at the first of these points that is reached. */
   arm(points: readonly Point[], strike: Strike): void {
     this.#armed = { points, strike };
   }

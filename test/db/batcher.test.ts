@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Gatherer } from '../../db/gather.js';
+import { Batcher } from '../../db/batcher.js';
 import { until } from '../setup/until.js';
 
 class Away extends Error {}
@@ -17,10 +17,10 @@ class Statements {
 
 test('a statement of which nobody knows what became fails its calls, and those that wait do not queue for a database that is away', async () => {
   const statements = new Statements();
-  const gatherer = new Gatherer<string>(statements.run, (error) => !(error instanceof Away));
-  const lost = gatherer.call('"lost"');
+  const batcher = new Batcher<string>(statements.run, (error) => !(error instanceof Away));
+  const lost = batcher.call('"lost"');
   await until(() => statements.open.length === 1, { what: 'the statement of the first' });
-  const waiting = Array.from({ length: 100 }, (_, place) => gatherer.call(`"${place}"`));
+  const waiting = Array.from({ length: 100 }, (_, place) => batcher.call(`"${place}"`));
   expect(statements.open.map(({ calls }) => calls)).toEqual([['lost']]);
   statements.open.shift()?.fail(new Away());
   await expect(lost).rejects.toBeInstanceOf(Away);
@@ -28,7 +28,7 @@ test('a statement of which nobody knows what became fails its calls, and those t
   for (const { answer } of statements.open) answer();
   expect(await Promise.all(waiting)).toEqual(waiting.map((_, place) => `${place}`));
   statements.open.length = 0;
-  const next = gatherer.call('"next"');
+  const next = batcher.call('"next"');
   await until(() => statements.open.length === 1, { what: 'the statement of the next' });
   statements.open[0]?.answer();
   expect(await next).toBe('next');
@@ -36,10 +36,10 @@ test('a statement of which nobody knows what became fails its calls, and those t
 
 test('a statement that does not come back holds up nobody else, and is still taken when it does', async () => {
   const statements = new Statements();
-  const gatherer = new Gatherer<string>(statements.run, () => true);
-  const stuck = gatherer.call('"stuck"');
+  const batcher = new Batcher<string>(statements.run, () => true);
+  const stuck = batcher.call('"stuck"');
   await until(() => statements.open.length === 1, { what: 'the statement that hangs' });
-  const next = gatherer.call('"next"');
+  const next = batcher.call('"next"');
   await until(() => statements.open.length === 2, { what: 'the statement of the next' });
   statements.open[1]?.answer();
   expect(await next).toBe('next');

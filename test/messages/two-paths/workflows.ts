@@ -24,13 +24,13 @@ export interface WorkflowsAround {
   flights: Flights;
   /** Who serves the queue of a node. */
   processOf(meshId: string | null): PlatformProcess | undefined;
-  /** Aborted when the play is over. */
+  /** Aborted when the runScript is over. */
   signal: AbortSignal;
 }
 
 /**
  * The message workflows of workflows/message.ts and the cluster that runs them: the same loop over the same activities, but one look at a
- * time and when the play says so, so that in both ways things happen in the same order. The pauses of the loop are left out.
+ * time and when the runScript says so, so that in both ways things happen in the same order. The pauses of the loop are left out.
  */
 export class Workflows {
   readonly #around: WorkflowsAround;
@@ -73,7 +73,7 @@ export class Workflows {
     this.#woken.delete(messageId);
     this.#waiting.delete(messageId);
     const ref = { tenant_id: this.#around.tenantId, message_id: messageId };
-    const step = await this.#record.advance({ ...ref, session_id: '' });
+    const step = await this.#record.nextStep({ ...ref, session_id: '' });
     if (!step) throw new Error('a workflow runs for a message that is not there');
     if (step.kind === 'wait_agent') this.#waiting.add(messageId);
     if (step.kind === 'dispatch') await this.#dispatch(ref, step);
@@ -97,12 +97,12 @@ export class Workflows {
     const { flights, faults } = this.#around;
     if (flights.isSupervised(step.dispatch_id)) return;
     await faults.at('scheduled', ref.message_id);
-    const done = this.#carryOut({ ...ref, dispatch_id: step.dispatch_id }, step);
+    const done = this.#runStep({ ...ref, dispatch_id: step.dispatch_id }, step);
     flights.add(step.dispatch_id, 'workflow', done);
   }
 
   /** As in the workflow: a node that gives no report is gone or never took it, and a final end needs no further look. */
-  async #carryOut(ref: DispatchRef, step: DispatchStep): Promise<void> {
+  async #runStep(ref: DispatchRef, step: DispatchStep): Promise<void> {
     const { signal } = this.#around;
     let final: string | undefined;
     try {
@@ -111,7 +111,7 @@ export class Workflows {
       const routed = { ...ref, instance_id: step.instance_id };
       const running = process.node.dispatcher.run(routed, { heartbeat: () => undefined, signal });
       const end = await Promise.race([running, process.death]);
-      if (end.kind === 'not_sent') await this.#record.takeBack(ref, end.reason);
+      if (end.kind === 'not_sent') await this.#record.release(ref, end.reason);
       else final = end.final;
     } catch (error) {
       if (signal.aborted) return;
@@ -125,7 +125,7 @@ export class Workflows {
     return {
       wakeMessage: async ({ message_id }) => this.wake(message_id),
       startMessage: async ({ message_id }) => this.wake(message_id),
-      wakeSession: async () => undefined, // idling out is not part of the play
+      wakeSession: async () => undefined, // idling out is not part of the runScript
       wakeDelivery: async () => undefined, // nor is anybody told
       fateOfMessage: async () => 'running',
       fateOfSession: async () => 'running',

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
 import type { Caller } from '../../contracts/auth.js';
 import { createHostedDispatcher, type HostedOptions } from '../../mesh/hosted/hosted.js';
-import { advance } from '../../messages/supervise/next-step.js';
+import { nextStep } from '../../messages/supervise/next-step.js';
 import type { PlacedEvent } from '../../messages/stream/bus.js';
 import type { MessageCore } from '../../messages/core.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
@@ -24,7 +24,7 @@ interface AgentRow {
 }
 
 /** One tenant with one hosted agent, the functions of `messages/` on a real database, and the dispatcher under test. */
-export class HostedBench {
+export class HostedFixture {
   readonly database: FreshDatabase;
   readonly core: MessageCore;
   readonly gateway: ReturnType<typeof createGateway>;
@@ -38,7 +38,7 @@ export class HostedBench {
       db: database.db(),
       bus: createMemoryBus({ log }),
       log,
-      waker: { message: () => undefined, session: () => undefined },
+      workflowStarter: { message: () => undefined, session: () => undefined },
       limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000, tenantMaxWaiting: 1_000 },
     };
     onTestFinished(() => this.core.bus.close());
@@ -84,7 +84,7 @@ export class HostedBench {
 
   /** Opens the next dispatch of a message. */
   async reopen(message_id: string): Promise<DispatchRef> {
-    const step = await advance(this.core, { tenant_id: this.tenantId, message_id });
+    const step = await nextStep(this.core, { tenant_id: this.tenantId, message_id });
     if (step?.kind !== 'dispatch') throw new Error(`no dispatch was opened: ${JSON.stringify(step)}`);
     return { tenant_id: this.tenantId, message_id, dispatch_id: step.dispatch_id };
   }
@@ -145,7 +145,7 @@ export class HostedBench {
   }
 }
 
-/** What an activity hands in, with its heartbeats counted. */
+/** What an activity pending in, with its heartbeats counted. */
 export function runContext(signal: AbortSignal = new AbortController().signal) {
   const context = {
     heartbeats: 0,
@@ -168,27 +168,27 @@ export function hostedSetup(open: () => Promise<FreshDatabase>) {
   });
   afterAll(() => database?.drop());
 
-  /** A bench whose agent is at this address. */
-  const benchAt = async (publicUrl: string, card: object = {}): Promise<HostedBench> => {
-    const bench = new HostedBench(database);
-    await bench.register(publicUrl, card);
-    return bench;
+  /** A fixture whose agent is at this address. */
+  const benchAt = async (publicUrl: string, card: object = {}): Promise<HostedFixture> => {
+    const fixture = new HostedFixture(database);
+    await fixture.register(publicUrl, card);
+    return fixture;
   };
-  const bench = async (
+  const fixture = async (
     script: Script,
     card: object = {},
-  ): Promise<{ bench: HostedBench; agent: HostedAgentServer }> => {
+  ): Promise<{ fixture: HostedFixture; agent: HostedAgentServer }> => {
     const agent = await hostedAgent(script);
-    return { bench: await benchAt(`${agent.url}/a2a`, card), agent };
+    return { fixture: await benchAt(`${agent.url}/a2a`, card), agent };
   };
   /** Sends one message to an agent with this script and gives what became of it. */
   const outcomeOf = async (script: Script, card: object = {}, metadata: Record<string, unknown> = {}) => {
-    const made = await bench(script, card);
-    const ref = await made.bench.open('hello', metadata);
-    const end = await made.bench.dispatcher().run(ref, runContext());
-    return { ...made, ref, end, record: await made.bench.get(ref.message_id) };
+    const made = await fixture(script, card);
+    const ref = await made.fixture.open('hello', metadata);
+    const end = await made.fixture.dispatcher().run(ref, runContext());
+    return { ...made, ref, end, record: await made.fixture.get(ref.message_id) };
   };
-  return { benchAt, bench, outcomeOf };
+  return { benchAt, fixture, outcomeOf };
 }
 
 /** The card of an agent that answers `message/stream`. */

@@ -6,33 +6,33 @@ import { PlatformError } from '../../../runtime/errors.js';
 import { allRead, answer } from './agents.js';
 import { DeadProcess, type PlatformProcess } from './process.js';
 import type { Action, AgentName } from './script.js';
-import type { Stage } from './stage.js';
-import { ANSWER_STRIKES, SEND_STRIKES } from './strikes.js';
+import type { Harness } from './harness.js';
+import { ANSWER_FAULTS, SEND_FAULTS } from './inject-faults.js';
 
 type Named<Name extends Action['do']> = Extract<Action, { do: Name }>;
 
 /** Does the actions of a script, one after the other, and takes down what callers hear. */
-export class Play {
+export class Runner {
   /** Action by action. */
   readonly heard: string[] = [];
-  /** What callers were told whose message went the short way to its end. */
+  /** What callers were told whose message took the fast path to its end. */
   readonly told = new Map<string, MessageEnd>();
-  readonly #stage: Stage;
+  readonly #harness: Harness;
   /** In the order of their coming. */
   readonly #messageIds: string[] = [];
   readonly #sessionIds: string[] = [];
 
-  constructor(stage: Stage) {
-    this.#stage = stage;
+  constructor(harness: Harness) {
+    this.#harness = harness;
   }
 
-  /** Plays from an empty record to one at rest. */
+  /** Runs from an empty record to one at rest. */
   async run(script: Action[]): Promise<void> {
-    const { faults } = this.#stage;
-    await this.#stage.open();
+    const { faults } = this.#harness;
+    await this.#harness.open();
     for (const action of script) {
       this.heard.push(`${action.do}: ${await this.#try(action)}`);
-      await this.#stage.settle();
+      await this.#harness.settle();
       faults.disarm();
     }
     await this.#end();
@@ -68,10 +68,10 @@ export class Play {
       case 'reconnect':
         return this.#ofAgent(action);
       case 'die':
-        await this.#stage.die();
+        await this.#harness.die();
         return 'done';
       case 'sweep':
-        await this.#stage.workflows.sweep();
+        await this.#harness.workflows.sweep();
         return 'done';
       default:
         return action satisfies never;
@@ -80,14 +80,14 @@ export class Play {
 
   /** A caller who did not hear what became of the request sends it again. */
   async #send(action: Named<'send'>): Promise<string> {
-    const { faults } = this.#stage;
+    const { faults } = this.#harness;
     if (action.fault) {
-      const { points, strike } = SEND_STRIKES[action.fault];
+      const { points, strike } = SEND_FAULTS[action.fault];
       const { agent } = action;
-      faults.arm(points, (messageId, point) => strike(this.#stage, { messageId, point, agent }));
+      faults.arm(points, (messageId, point) => strike(this.#harness, { messageId, point, agent }));
     }
     const first = await this.#accept(action);
-    await this.#stage.settle();
+    await this.#harness.settle();
     const accepted = first ?? (await this.#accept(action));
     if (!accepted) throw new Error('a message could not be sent again');
     number(this.#sessionIds, accepted.session_id);
@@ -95,7 +95,7 @@ export class Play {
   }
 
   async #accept({ client, text, session, agent }: Named<'send'>): Promise<Accepted | undefined> {
-    const { bench, process } = this.#stage;
+    const { fixture, process } = this.#harness;
     const message = {
       kind: 'message' as const,
       role: 'user' as const,
@@ -105,7 +105,7 @@ export class Play {
     };
     const params = { message, metadata: { agent_type: agent } };
     try {
-      const accepted = await process.gateway.accept(bench.caller, params, { method: 'message/send' });
+      const accepted = await process.gateway.accept(fixture.caller, params, { method: 'message/send' });
       if (accepted.live) this.#follow(accepted.live, process);
       return accepted;
     } catch (error) {
@@ -118,18 +118,18 @@ export class Play {
   #follow({ row, ended }: LiveMessage, process: PlatformProcess): void {
     const told = ended.then((end) => end && process.alive && this.told.set(row.message_id, end));
     const over = Promise.race([told, process.death]);
-    this.#stage.flights.add(row.current_dispatch_id ?? '', 'owner', over);
+    this.#harness.flights.add(row.current_dispatch_id ?? '', 'owner', over);
   }
 
   async #answer(action: Named<'answer'>): Promise<string> {
-    const { inbox, faults, flights } = this.#stage;
+    const { inbox, faults, flights } = this.#harness;
     const open = inbox.open(pick(this.#messageIds, action.message));
     const delivery = action.late ? open[0] : open.at(-1);
     if (!delivery) return 'nothing';
     if (action.fault) {
-      const { points, strike } = ANSWER_STRIKES[action.fault];
+      const { points, strike } = ANSWER_FAULTS[action.fault];
       const agent = delivery.socket.instanceId as AgentName;
-      faults.arm(points, (messageId, point) => strike(this.#stage, { messageId, point, agent }));
+      faults.arm(points, (messageId, point) => strike(this.#harness, { messageId, point, agent }));
     }
     answer(delivery, action.how, 'the answer');
     await flights.landed(delivery.dispatch_id);
@@ -138,52 +138,52 @@ export class Play {
   }
 
   async #toMessage(action: Named<'cancel' | 'take over' | 'resolve'>): Promise<string> {
-    const { bench, gateway, workflows } = this.#stage;
+    const { fixture, gateway, workflows } = this.#harness;
     const messageId = pick(this.#messageIds, action.message);
     if (messageId === undefined) return 'nothing';
-    if (action.do === 'cancel') await gateway.cancel(bench.caller, messageId, 'changed my mind');
+    if (action.do === 'cancel') await gateway.cancel(fixture.caller, messageId, 'changed my mind');
     if (action.do === 'take over') await workflows.look(messageId);
-    if (action.do === 'resolve') await gateway.resolve(bench.caller, messageId, { resolution: action.resolution });
+    if (action.do === 'resolve') await gateway.resolve(fixture.caller, messageId, { resolution: action.resolution });
     return 'done';
   }
 
   async #toSession(action: Named<'close' | 'interrupt'>): Promise<string> {
-    const { bench, sessions } = this.#stage;
+    const { fixture, sessions } = this.#harness;
     const sessionId = pick(this.#sessionIds, action.session);
     if (sessionId === undefined) return 'nothing';
-    if (action.do === 'close') await sessions.close(bench.caller, sessionId);
-    else await sessions.interrupt(bench.caller, [sessionId]);
+    if (action.do === 'close') await sessions.close(fixture.caller, sessionId);
+    else await sessions.interrupt(fixture.caller, [sessionId]);
     return 'done';
   }
 
   async #init({ agent }: Named<'init'>): Promise<string> {
-    const { bench, sessions } = this.#stage;
-    const { session } = await sessions.init(bench.caller, { instance_id: agent, idle_timeout_seconds: 1_800 });
+    const { fixture, sessions } = this.#harness;
+    const { session } = await sessions.init(fixture.caller, { instance_id: agent, idle_timeout_seconds: 1_800 });
     return number(this.#sessionIds, session.session_id);
   }
 
   async #ofAgent(action: Extract<Action, { do: 'leave' | 'resume' | 'reconnect' }>): Promise<string> {
-    const agent = this.#stage.agents[action.agent];
+    const agent = this.#harness.agents[action.agent];
     if (action.do !== 'reconnect' && agent.socket) await agent.leave();
-    if (action.do !== 'leave') await agent.connect(this.#stage.process, action.do === 'resume');
+    if (action.do !== 'leave') await agent.connect(this.#harness.process, action.do === 'resume');
     return 'done';
   }
 
   /** Ends all that is not over: what an operator would do before going home. */
   async #end(): Promise<void> {
-    const { bench, gateway, sessions } = this.#stage;
-    const going = await bench.database.query<{ message_id: string }>(
+    const { fixture, gateway, sessions } = this.#harness;
+    const going = await fixture.database.query<{ message_id: string }>(
       'SELECT message_id FROM messages WHERE tenant_id = $1 AND completed_at IS NULL ORDER BY created_at',
-      [bench.tenantId],
+      [fixture.tenantId],
     );
-    for (const { message_id } of going) await gateway.cancel(bench.caller, message_id, 'the end');
-    await this.#stage.settle();
-    const open = await bench.database.query<{ session_id: string }>(
+    for (const { message_id } of going) await gateway.cancel(fixture.caller, message_id, 'the end');
+    await this.#harness.settle();
+    const open = await fixture.database.query<{ session_id: string }>(
       `SELECT session_id FROM sessions WHERE tenant_id = $1 AND status = 'active' ORDER BY created_at`,
-      [bench.tenantId],
+      [fixture.tenantId],
     );
-    for (const { session_id } of open) await sessions.close(bench.caller, session_id);
-    await this.#stage.settle();
+    for (const { session_id } of open) await sessions.close(fixture.caller, session_id);
+    await this.#harness.settle();
   }
 }
 

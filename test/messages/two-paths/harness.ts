@@ -1,6 +1,6 @@
 import { createGateway } from '../../../messages/gateway.js';
 import { createSessions } from '../../../sessions/sessions.js';
-import type { MeshBench } from '../../mesh/mesh-bench.js';
+import type { MeshFixture } from '../../mesh/mesh-fixture.js';
 import { FleetAgent, Inbox } from './agents.js';
 import { Faults } from './faults.js';
 import { Flights } from './flights.js';
@@ -9,8 +9,8 @@ import { AGENTS, type AgentName } from './script.js';
 import { Workflows } from './workflows.js';
 
 /** A platform of real parts: one process with the roles api and mesh at a time, two agents on real sockets, the workflows. */
-export class Stage {
-  readonly bench: MeshBench;
+export class Harness {
+  readonly fixture: MeshFixture;
   readonly faults = new Faults();
   readonly flights = new Flights();
   readonly inbox = new Inbox();
@@ -21,26 +21,26 @@ export class Stage {
   readonly sessions: ReturnType<typeof createSessions>;
   /** Answers that were taken, by their dispatch. */
   readonly accepted: string[] = [];
-  /** Messages whose owner slept through its lease on the short way before it sent their first dispatch. */
+  /** Messages whose owner slept through its lease on the fast path before it sent their first dispatch. */
   readonly lapsed: string[] = [];
   readonly #processes: PlatformProcess[] = [];
   readonly #afterwards: (() => Promise<unknown>)[] = [];
   readonly #short: boolean;
   readonly #over = new AbortController();
 
-  constructor(bench: MeshBench, way: 'short way' | 'long way') {
-    this.bench = bench;
-    this.#short = way === 'short way';
-    const core = { ...bench.core, waker: this.#waker };
+  constructor(fixture: MeshFixture, way: 'fast path' | 'workflow path') {
+    this.fixture = fixture;
+    this.#short = way === 'fast path';
+    const core = { ...fixture.core, workflowStarter: this.#workflowStarter };
     this.gateway = createGateway(core);
     this.sessions = createSessions(core);
     this.agents = {
-      steady: new FleetAgent('steady', bench, this.inbox),
-      narrow: new FleetAgent('narrow', bench, this.inbox),
+      steady: new FleetAgent('steady', fixture, this.inbox),
+      narrow: new FleetAgent('narrow', fixture, this.inbox),
     };
     this.workflows = new Workflows({
       core,
-      tenantId: bench.tenantId,
+      tenantId: fixture.tenantId,
       inbox: this.inbox,
       faults: this.faults,
       flights: this.flights,
@@ -56,7 +56,7 @@ export class Stage {
     return newest;
   }
 
-  get #waker() {
+  get #workflowStarter() {
     return {
       message: ({ message_id }: { message_id: string }) => this.workflows.wake(message_id),
       session: () => undefined,
@@ -65,10 +65,10 @@ export class Stage {
 
   async open(): Promise<void> {
     for (const [sessions, name] of AGENTS.entries()) {
-      await this.bench.database.query(
+      await this.fixture.database.query(
         `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, status, max_concurrent_sessions)
          VALUES ($1, $2, $2, 'connected', 'offline', $3)`,
-        [this.bench.tenantId, name, sessions],
+        [this.fixture.tenantId, name, sessions],
       );
     }
     await this.startProcess();
@@ -76,15 +76,15 @@ export class Stage {
   }
 
   async close(): Promise<void> {
-    this.#over.abort(new Error('the play is over'));
+    this.#over.abort(new Error('the runScript is over'));
     for (const agent of Object.values(this.agents)) agent.socket?.kill();
     for (const process of this.#processes) if (process.alive) await process.kill();
   }
 
   async startProcess(): Promise<void> {
-    const { bench, faults } = this;
+    const { fixture, faults } = this;
     const accepted = (dispatchId: string) => void this.accepted.push(dispatchId);
-    this.#processes.push(await PlatformProcess.start({ bench, waker: this.#waker, faults, accepted }, this.#short));
+    this.#processes.push(await PlatformProcess.start({ fixture, workflowStarter: this.#workflowStarter, faults, accepted }, this.#short));
   }
 
   /** All agents that are here come to the present process. */

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { InFlightBound } from '../../messages/accept/in-flight-limit.js';
+import { InFlightLimit } from '../../messages/accept/in-flight-limit.js';
 
 const TENANT = 'ten_1';
 
@@ -11,14 +11,14 @@ afterEach(() => {
 });
 
 /** Accepts a message as T1 would, with `inFlight` before it. @returns what T1 counted to */
-function accept(bound: InFlightBound, inFlight: number): number {
+function accept(bound: InFlightLimit, inFlight: number): number {
   const counting = bound.begin(TENANT);
   counting.done(counting.most > 0 ? inFlight : null);
   return counting.most;
 }
 
 test('with room, one count is good for an eighth of it, and for a second', () => {
-  const bound = new InFlightBound(100);
+  const bound = new InFlightLimit(100);
   expect(accept(bound, 20)).toBe(100);
   expect(Array.from({ length: 10 }, () => accept(bound, 0))).toEqual(Array(10).fill(0));
   expect(accept(bound, 30)).toBe(100);
@@ -28,13 +28,13 @@ test('with room, one count is good for an eighth of it, and for a second', () =>
 });
 
 test('near the bound each message is counted, and so is each of a tenant that is not known', () => {
-  const bound = new InFlightBound(100);
+  const bound = new InFlightLimit(100);
   expect([93, 94, 99, 100].map((inFlight) => accept(bound, inFlight))).toEqual([100, 100, 100, 100]);
   expect(bound.begin('ten_2').most).toBe(100);
 });
 
 test('however many are accepted at once, no more go uncounted than an eighth of the room', () => {
-  const bound = new InFlightBound(80);
+  const bound = new InFlightLimit(80);
   const first = Array.from({ length: 50 }, () => bound.begin(TENANT));
   expect(first.every(({ most }) => most === 80)).toBe(true);
   const uncounted: { most: number }[] = [];
@@ -47,7 +47,7 @@ test('however many are accepted at once, no more go uncounted than an eighth of 
 });
 
 test('a count that was asked for before the one that is known is not taken', () => {
-  const bound = new InFlightBound(80);
+  const bound = new InFlightLimit(80);
   const slow = bound.begin(TENANT);
   vi.advanceTimersByTime(10);
   expect(accept(bound, 80)).toBe(80);
@@ -56,7 +56,7 @@ test('a count that was asked for before the one that is known is not taken', () 
 });
 
 test('a message that failed gives back its place', () => {
-  const bound = new InFlightBound(16);
+  const bound = new InFlightLimit(16);
   accept(bound, 0);
   const uncounted = [bound.begin(TENANT), bound.begin(TENANT)];
   expect(uncounted.map(({ most }) => most)).toEqual([0, 0]);

@@ -1,6 +1,6 @@
 import { uuidv7 } from '../../../runtime/ids.js';
-import type { BenchAgent } from '../../mesh/bench-agent.js';
-import type { MeshBench } from '../../mesh/mesh-bench.js';
+import type { BenchAgent } from '../../mesh/fixture-agent.js';
+import type { MeshFixture } from '../../mesh/mesh-fixture.js';
 import { type Dispatched, dispatched } from '../../setup/agent.js';
 import { gate, until } from '../../setup/until.js';
 import type { PlatformProcess } from './process.js';
@@ -48,13 +48,13 @@ export class Inbox {
 export class FleetAgent {
   readonly name: string;
   socket: BenchAgent | null = null;
-  readonly #bench: MeshBench;
+  readonly #fixture: MeshFixture;
   readonly #inbox: Inbox;
   #resumeToken: string | undefined;
 
-  constructor(name: string, bench: MeshBench, inbox: Inbox) {
+  constructor(name: string, fixture: MeshFixture, inbox: Inbox) {
     this.name = name;
-    this.#bench = bench;
+    this.#fixture = fixture;
     this.#inbox = inbox;
   }
 
@@ -73,7 +73,7 @@ export class FleetAgent {
   async leave(): Promise<void> {
     this.socket?.kill();
     this.socket = null;
-    await until(async () => (await this.#bench.agent(this.name)).status === 'offline', {
+    await until(async () => (await this.#fixture.agent(this.name)).status === 'offline', {
       what: `${this.name} is offline`,
     });
   }

@@ -8,12 +8,12 @@ import type { ApiClient } from '../setup/api-client.js';
 import { joinAgent, openSocket, registerAgent } from '../setup/fleet.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform.js';
 import { until } from '../setup/until.js';
-import { SHORT_WAY } from '../setup/ways.js';
+import { FAST_PATH } from '../setup/paths.js';
 
 let shared: SharedPlatform;
 let client: ApiClient;
 beforeAll(async () => {
-  shared = await startPlatform({ ...SHORT_WAY.env, RESUME_WINDOW_MS: '4000' });
+  shared = await startPlatform({ ...FAST_PATH.env, RESUME_WINDOW_MS: '4000' });
   client = shared.platform.client;
 });
 afterAll(() => shared?.dispose());

@@ -1,4 +1,0 @@
-import { SHORT_WAY } from '../setup/ways.js';
-import { outages } from './outages.js';
-
-outages(SHORT_WAY);
