@@ -1,5 +1,7 @@
 import { Context } from '@temporalio/activity';
 import type { Db } from '../db/pool.js';
+import { attemptPush, verdictOf, waitBefore } from '../deliveries/push-attempt.js';
+import { readPushContent } from '../deliveries/push-content.js';
 import {
   type AttemptResult,
   dropDeliveries,
@@ -7,10 +9,8 @@ import {
   nextDelivery,
   type OfDelivery,
 } from '../deliveries/push-deliveries.js';
-import { readPushContent } from '../deliveries/push-content.js';
-import { attemptPush, verdictOf, waitBefore } from '../deliveries/push-attempt.js';
-import type { Logger } from '../runtime/logger.js';
 import type { Outbound } from '../http/outbound.js';
+import type { Logger } from '../runtime/logger.js';
 import type { Secrets } from '../runtime/secrets.js';
 import type { DeliveryInput } from '../workflows/definitions.js';
 

@@ -1,6 +1,6 @@
 import { Context } from '@temporalio/activity';
 import type { DispatchEnd, Dispatcher, RoutedDispatch } from '../mesh/dispatcher.js';
-import type { DispatchRef } from '../messages/dispatch/dispatches.js';
+import type { DispatchRef } from '../messages/dispatch/dispatch-ref.js';
 
 /** A dispatch and the kind of agent it goes to. */
 export interface RunDispatchInput extends RoutedDispatch {

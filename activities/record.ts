@@ -1,10 +1,11 @@
-import { nextStep } from '../messages/supervise/next-step.js';
-import { cancelMessage } from '../messages/cancel.js';
+import { cancelMessage, sessionDeps } from '../messages/cancel.js';
 import type { MessageCore } from '../messages/core.js';
-import type { Dispatches, DispatchRef, LossCode } from '../messages/dispatch/dispatches.js';
-import { expireIfIdle, type IdleCheck } from '../sessions/sessions.js';
+import type { DispatchRef } from '../messages/dispatch/dispatch-ref.js';
+import type { Dispatches, LossCode } from '../messages/dispatch/dispatches.js';
+import { nextStep } from '../messages/supervise/next-step.js';
 import type { Step } from '../messages/supervise/step.js';
 import { PlatformError } from '../runtime/errors.js';
+import { expireIfIdle, type IdleCheck } from '../sessions/sessions.js';
 import type { MessageInput, SessionInput } from '../workflows/definitions.js';
 
 /** Local activities: one short, idempotent transaction each. */
@@ -12,7 +13,7 @@ export interface RecordActivities {
   nextStep(input: MessageInput): Promise<Step | null>;
   release(ref: DispatchRef, reason: string): Promise<void>;
   /** A node that lives still has what it sent: then this changes nothing, and the dispatch is adopted. */
-  lose(ref: DispatchRef, code: LossCode): Promise<void>;
+  failAsLost(ref: DispatchRef, code: LossCode): Promise<void>;
   cancelByOperator(input: MessageInput): Promise<void>;
   expireIfIdle(input: SessionInput): Promise<IdleCheck>;
 }
@@ -24,14 +25,14 @@ export function createRecordActivities(core: MessageCore, dispatches: Dispatches
     release: async (ref, reason) => {
       await dispatches.release(ref, reason);
     },
-    lose: async (ref, code) => {
-      await dispatches.lose(ref, code, { unlessOwnerLives: code === 'AGENT_DISCONNECTED' });
+    failAsLost: async (ref, code) => {
+      await dispatches.failAsLost(ref, code, { unlessOwnerLives: code === 'AGENT_DISCONNECTED' });
     },
     cancelByOperator: async (input) => {
       await cancelMessage(core, input, 'canceled by an operator').catch((error: unknown) => {
         if (!(error instanceof PlatformError && error.statusCode < 500)) throw error;
       });
     },
-    expireIfIdle: (input) => expireIfIdle(core, input),
+    expireIfIdle: (input) => expireIfIdle(sessionDeps(core), input),
   };
 }

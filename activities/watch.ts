@@ -1,12 +1,12 @@
 import { Context } from '@temporalio/activity';
+import { fetchAgentCard } from '../agents/agent-card.js';
 import { countFailure, noteReached } from '../agents/agent-failures.js';
 import { type AgentToProbe, agentsToProbe, markSilentAgents, reapAgents } from '../agents/agent-watch.js';
 import type { Db } from '../db/pool.js';
-import type { Sessions } from '../sessions/sessions.js';
-import { fetchAgentCard } from '../agents/agent-card.js';
+import type { Outbound } from '../http/outbound.js';
 import { errorMessage, PlatformError } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
-import type { Outbound } from '../http/outbound.js';
+import type { Sessions } from '../sessions/sessions.js';
 
 /** The watch over the agents, run by a Temporal Schedule. */
 export interface WatchActivities {

@@ -1,7 +1,7 @@
 import { jsonProblem, makeWellFormed } from '../contracts/json-guard.js';
 import { LIMITS } from '../contracts/limits.js';
-import { PlatformError } from '../runtime/errors.js';
 import { type Outbound, OutboundError } from '../http/outbound.js';
+import { PlatformError } from '../runtime/errors.js';
 
 const WELL_KNOWN = '/.well-known/agent-card.json';
 const TIMEOUT_MS = 10_000;

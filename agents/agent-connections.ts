@@ -1,9 +1,9 @@
 import type { AgentConnection, AgentInstance, ConnectionStats, ConnectionStatus } from '../contracts/agents.js';
 import { AGENT_STATUSES } from '../contracts/agents.js';
 import type { Reader } from '../contracts/permissions.js';
+import type { Db, Tx } from '../db/pool.js';
 import { getAgentFor, INSTANCES } from './agents.js';
 import { dispatchTotals } from './dispatch-totals.js';
-import type { Db, Tx } from '../db/pool.js';
 
 const TRANSPORTS = { connected: 'ws', hosted: 'callback' } as const;
 

@@ -1,7 +1,7 @@
 import type { AgentStatus } from '../contracts/agents.js';
 import { LIMITS } from '../contracts/limits.js';
-import { recordHealth } from './agents.js';
 import type { Db, Tx } from '../db/pool.js';
+import { recordHealth } from './agents.js';
 
 /** An agent, named. */
 export interface NamedAgent {

@@ -1,8 +1,9 @@
 import type { AgentStatus, HeartbeatPayload } from '../contracts/agents.js';
 import { LIMITS } from '../contracts/limits.js';
-import { reportSessions } from './agent-reports.js';
-import { type AgentRow, getAgent, lockRegistered, recordCapacity, recordHealth } from './agents.js';
 import type { Tx } from '../db/pool.js';
+import { reportSessions } from './agent-reports.js';
+import type { AgentRow } from './agent-row.js';
+import { getAgent, lockRegistered, recordCapacity, recordHealth } from './agents.js';
 
 type Beat = Pick<HeartbeatPayload, 'status' | 'current_sessions' | 'max_concurrent_sessions' | 'consecutive_failures'>;
 

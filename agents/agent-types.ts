@@ -1,7 +1,8 @@
-import { PlatformError } from '../runtime/errors.js';
-import { type AgentRow, lockAgent } from './agents.js';
-import { type Deregistration, deregisterAgent, type ReleaseAgent } from './deregister.js';
 import type { Tx } from '../db/pool.js';
+import { PlatformError } from '../runtime/errors.js';
+import type { AgentRow } from './agent-row.js';
+import { lockAgent } from './agents.js';
+import { type Deregistration, deregisterAgent, type ReleaseAgent } from './deregister.js';
 
 const DISALLOWED: Deregistration = { cause: 'explicit', reason: 'the agent type was disallowed' };
 

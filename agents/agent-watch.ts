@@ -1,7 +1,7 @@
 import { LIMITS } from '../contracts/limits.js';
+import type { Db, Tx } from '../db/pool.js';
 import { lockAgent, recordHealth } from './agents.js';
 import { type Deregistration, deregisterAgent, type ReleaseAgent } from './deregister.js';
-import type { Db, Tx } from '../db/pool.js';
 
 /** An agent, named across tenants. */
 export interface WatchedAgent {

@@ -1,29 +1,13 @@
 import type { AgentInstance, AgentRegisterRequest, AgentStatus, DeploymentMode } from '../contracts/agents.js';
 import { isOwnType, type Reader } from '../contracts/permissions.js';
+import { recordEvent } from '../db/events.js';
+import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { uuidv7 } from '../runtime/ids.js';
 import { reportSessions } from './agent-reports.js';
-import { type DeregistrationCause, isUnwanted, leaveType, type ReleaseAgent } from './deregister.js';
-import { recordEvent } from '../db/events.js';
-import type { Tx } from '../db/pool.js';
+import type { AgentRow } from './agent-row.js';
+import { isUnwanted, leaveType, type ReleaseAgent } from './deregister.js';
 
-/** A row of `agents`, as far as registration and health look at it. */
-export interface AgentRow {
-  tenant_id: string;
-  instance_id: string;
-  agent_type: string;
-  deployment_mode: DeploymentMode;
-  /** `busy` here is what the agent reported; one that is full reads `busy` as well. */
-  status: AgentStatus;
-  /** The node that holds its socket; null without one. */
-  mesh_id: string | null;
-  /** Of its newest connection. */
-  connection_epoch: number;
-  max_concurrent_sessions: number;
-  consecutive_failures: number;
-  deregistered_at: Date | null;
-  deregistration_cause: DeregistrationCause | null;
-}
 const ROW = `tenant_id, instance_id, agent_type, deployment_mode, status, mesh_id, connection_epoch,
   max_concurrent_sessions, consecutive_failures, deregistered_at, deregistration_cause`;
 

@@ -1,12 +1,9 @@
-import type { AgentRow } from './agents.js';
 import { recordEvent } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
+import type { AgentRow, DeregistrationCause } from './agent-row.js';
 
 /** Unbinds the sessions of an instance that leaves, in the transaction in which it does. */
 export type ReleaseAgent = (tx: Tx, tenantId: string, instanceId: string) => Promise<void>;
-
-/** `explicit`: somebody asked for it, and the agent stays away until it is started again. `inactivity`: it may register anew by itself. */
-export type DeregistrationCause = 'explicit' | 'inactivity';
 
 /** Why an agent is deregistered. */
 export interface Deregistration {

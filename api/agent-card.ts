@@ -1,7 +1,7 @@
+import { type FleetSkills, listSkills } from '../agents/skills.js';
 import type { A2aVersion } from '../contracts/a2a.js';
 import type { AgentCard03, AgentCard10, CardSkill } from '../contracts/agent-card.js';
 import type { TokenClaims } from '../contracts/auth.js';
-import { type FleetSkills, listSkills } from '../agents/skills.js';
 import type { ApiDeps } from './deps.js';
 
 /** What a card is made of beside the skills. */

@@ -1,16 +1,16 @@
-import type { HealthResponse } from '../contracts/health.js';
-import type { AgentRow } from '../agents/agents.js';
-import type { Db } from '../db/pool.js';
-import type { ToolCallService } from '../tools/tool-call-service.js';
-import type { Gateway } from '../messages/gateway.js';
-import type { PushConfigs } from '../deliveries/push-configs.js';
-import type { Sessions } from '../sessions/sessions.js';
+import type { AgentRow } from '../agents/agent-row.js';
 import type { Authenticator } from '../auth/authenticator.js';
+import type { TokenIssuer } from '../auth/tokens.js';
+import type { HealthResponse } from '../contracts/health.js';
+import type { Db } from '../db/pool.js';
+import type { PushConfigs } from '../deliveries/push-configs.js';
+import type { Outbound } from '../http/outbound.js';
+import type { Gateway } from '../messages/gateway.js';
 import type { Config } from '../runtime/config.js';
 import type { Logger } from '../runtime/logger.js';
-import type { Outbound } from '../http/outbound.js';
 import type { Secrets } from '../runtime/secrets.js';
-import type { TokenIssuer } from '../auth/tokens.js';
+import type { Sessions } from '../sessions/sessions.js';
+import type { ToolCallService } from '../tools/tool-call-service.js';
 
 /** What the HTTP face is made of. */
 export interface ApiDeps {

@@ -1,11 +1,11 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Credential } from '../contracts/auth.js';
 import type { Scope } from '../contracts/primitives.js';
-import type { CredentialStatus } from './authenticator.js';
+import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';
 import type { Secrets } from '../runtime/secrets.js';
-import type { Db, Tx } from '../db/pool.js';
+import type { CredentialStatus } from './authenticator.js';
 
 /** Secrets are 256 random bits; what is stored is their HMAC with a pepper that is not in the database. */
 const PURPOSE = 'client-secret';

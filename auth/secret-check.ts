@@ -1,6 +1,6 @@
 import { timingSafeEqual } from 'node:crypto';
-import type { Secrets } from '../runtime/secrets.js';
 import type { Db } from '../db/pool.js';
+import type { Secrets } from '../runtime/secrets.js';
 
 const FACT = 'secret_key_check';
 

@@ -1,8 +1,8 @@
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, type JWK } from 'jose';
 import { LIMITS } from '../contracts/limits.js';
-import type { StoredKey } from './key-ring.js';
-import type { Secrets } from '../runtime/secrets.js';
 import type { Db, Tx } from '../db/pool.js';
+import type { Secrets } from '../runtime/secrets.js';
+import type { StoredKey } from './key-ring.js';
 
 const PURPOSE = 'signing-key';
 const LOCK = 7_301_846_226;

@@ -1,7 +1,7 @@
-import { PlatformError } from '../runtime/errors.js';
-import { newId } from '../runtime/ids.js';
 import { recordEvent } from '../db/events.js';
 import type { Db, Tx } from '../db/pool.js';
+import { PlatformError } from '../runtime/errors.js';
+import { newId } from '../runtime/ids.js';
 
 export interface Tenant {
   tenant_id: string;

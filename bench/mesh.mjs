@@ -10,10 +10,10 @@ import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { migrate } from '../dist/db/migrate.js';
 import { CpuMeter } from './cpu.mjs';
+import { createDatabase, Harness } from './harness.mjs';
 import { quantile } from './measure.mjs';
 import { Streams } from './mesh-streams.mjs';
 import { machineLine, markdownTable } from './report.mjs';
-import { createDatabase, Harness } from './harness.mjs';
 
 const TENANT = 'ten_00000000-0000-7000-8000-000000000000';
 /** Of a frame's cost: one dispatch at a time, and many. */

@@ -2,9 +2,9 @@
 import { agentSocket } from './agent-socket.mjs';
 import { Caller } from './callers.mjs';
 import { dispatchOf, PARTS } from './frames.mjs';
+import { createDatabase, createNamespaces, joinAgents, serverPids } from './harness.mjs';
 import { measured } from './measure.mjs';
 import { POOL_MAX } from './platform.mjs';
-import { createDatabase, createNamespaces, joinAgents, serverPids } from './harness.mjs';
 
 /**
  * How much of a row is one round of it: calls in a row, in so many milliseconds at most; then milliseconds at 16 and at 64 callers. A row is

@@ -6,9 +6,9 @@
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { CpuMeter } from './cpu.mjs';
+import { Harness } from './harness.mjs';
 import { machineLine, ratiosOf, ratioTable, rowTable, summarize } from './report.mjs';
 import { setUp } from './rows.mjs';
-import { Harness } from './harness.mjs';
 
 const ROUNDS = 3;
 const IDLE_MS = 2_000;

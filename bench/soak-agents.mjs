@@ -9,11 +9,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { hasProc, residentMiB } from './cpu.mjs';
+import { Harness } from './harness.mjs';
 import { machineLine, markdownTable } from './report.mjs';
 import { Cluster } from './soak-cluster.mjs';
 import { Load } from './soak-load.mjs';
 import { judgeRecord, readRecord } from './soak-record.mjs';
-import { Harness } from './harness.mjs';
 
 const TYPES = 10;
 const CUT_EVERY_MS = 500;

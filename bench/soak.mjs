@@ -9,9 +9,9 @@
 import { parseArgs } from 'node:util';
 import { Caller } from './callers.mjs';
 import { CpuMeter, hasProc, residentMiB } from './cpu.mjs';
+import { Harness, joinAgents, serverPids } from './harness.mjs';
 import { quantile } from './measure.mjs';
 import { machineLine } from './report.mjs';
-import { joinAgents, Harness, serverPids } from './harness.mjs';
 import { indexHealth, tableHealth } from './table-health.mjs';
 
 const CALLERS = 16;

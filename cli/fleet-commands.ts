@@ -1,6 +1,4 @@
 import { z } from 'zod';
-import { type Credential, CredentialCreateRequest, CredentialRotateRequest } from '../contracts/auth.js';
-import { AgentTypeOfAgents } from '../contracts/primitives.js';
 import {
   createCredential,
   credentialStatus,
@@ -11,6 +9,8 @@ import {
 } from '../auth/credentials.js';
 import { listSigningKeys, rotateSigningKeys } from '../auth/signing-keys.js';
 import { createTenant, deleteTenant, listTenants, requireTenant, setDefaultType } from '../auth/tenants.js';
+import { type Credential, CredentialCreateRequest, CredentialRotateRequest } from '../contracts/auth.js';
+import { AgentTypeOfAgents } from '../contracts/primitives.js';
 import { CliError, type Store } from './fleet-store.js';
 
 /** What was typed behind the command's name. */

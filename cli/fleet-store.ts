@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { type Db, isDatabaseUnavailable, openDb } from '../db/pool.js';
 import { checkSecretKey, SecretKeyMismatch } from '../auth/secret-check.js';
+import { type Db, isDatabaseUnavailable, openDb } from '../db/pool.js';
 import { type Config, readConfig } from '../runtime/config.js';
 import { errorMessage } from '../runtime/errors.js';
 import { createLogger } from '../runtime/logger.js';

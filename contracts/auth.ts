@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { LIMITS } from './limits.js';
-import { ANY_AGENT_TYPE } from './permissions.js';
 import {
   AgentType,
   AgentTypeOfAgents,
+  ANY_AGENT_TYPE,
   AnyId,
   Instant,
   listFields,

@@ -1,6 +1,11 @@
 import type { z } from 'zod';
-import type { AgentAccess } from './permissions.js';
 import type { Scope } from './primitives.js';
+
+/**
+ * What a token that acts as an agent may do with an operation:
+ * `open`: the same as any other token of the scope; `own`: only with what is its own, the rest is not there for it; `forbidden`: nothing.
+ */
+export type AgentAccess = 'open' | 'own' | 'forbidden';
 
 /** One operation of the HTTP face: its route, its check and its line in `/openapi.json` all come from here. */
 export interface Operation<Request extends z.ZodType = z.ZodType, Response extends z.ZodType = z.ZodType> {

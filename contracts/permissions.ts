@@ -1,23 +1,14 @@
 import type { Caller, Credential } from './auth.js';
 import type { Operation } from './operation.js';
-import { NO_AGENT, type Scope, scopeIncludes } from './primitives.js';
+import { ANY_AGENT_TYPE, NO_AGENT, type Scope, scopeIncludes } from './primitives.js';
 
 /**
  * Who may do what (decisions.md, Auth). A token whose `agent_type` is not `credential` acts as an agent, whatever its scopes: for its own
  * type, on the sessions and messages that its type serves or that it sent. Every check of the platform comes from here.
  */
 
-/**
- * What a token that acts as an agent may do with an operation:
- * `open`: the same as any other token of the scope; `own`: only with what is its own, the rest is not there for it; `forbidden`: nothing.
- */
-export type AgentAccess = 'open' | 'own' | 'forbidden';
-
 /** Whose records a read may show: those of the tenant, or of one agent type in it. */
 export type Reader = Pick<Caller, 'tenant_id' | 'agent_type'>;
-
-/** In a credential's `agent_types`: every type, but never `credential`. */
-export const ANY_AGENT_TYPE = '*';
 
 /** The type of the agent that a token acts as; null for one that acts for the tenant. */
 export function actsAs({ agent_type }: Pick<Caller, 'agent_type'>): string | null {

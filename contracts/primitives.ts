@@ -68,3 +68,6 @@ export const ErrorBody = z.object({
   request_id: z.string(),
   timestamp: Timestamp,
 });
+
+/** In a credential's `agent_types`: every type, but never `credential`. */
+export const ANY_AGENT_TYPE = '*';

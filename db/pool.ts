@@ -180,7 +180,7 @@ export function openDb(options: { url: string; max?: number; log: Logger }): Db 
   const app = createPool(options.url, 'fleet_app', max, options.log);
   const platform = createPool(options.url, 'fleet_system', Math.max(4, Math.ceil(max / 4)), options.log);
   const batchers = new Map<string, Batcher<unknown>>();
-  const gathererOf = (statement: Statement<unknown>) => {
+  const batcherOf = (statement: Statement<unknown>) => {
     const found = batchers.get(statement.name);
     if (found) return found;
     const run = (calls: string, patient: boolean) =>
@@ -198,7 +198,7 @@ export function openDb(options: { url: string; max?: number; log: Logger }): Db 
     call: <Row extends pg.QueryResultRow>(name: string, text: string, values: unknown[]) =>
       retried(() => callOnce(app, async (client) => (await client.query<Row>({ name, text, values })).rows)),
     batch: <Row>(statement: Statement<Row>, call: object) =>
-      gathererOf(statement).call(JSON.stringify(call)) as Promise<Row>,
+      batcherOf(statement).call(JSON.stringify(call)) as Promise<Row>,
     system: (work) => retried(() => transact(platform, beginAs('fleet_system'), work)),
     close: async () => {
       await Promise.all([app.end(), platform.end()]);

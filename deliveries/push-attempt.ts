@@ -1,5 +1,5 @@
-import type { AttemptResult } from './push-deliveries.js';
 import { type Outbound, OutboundError } from '../http/outbound.js';
+import type { AttemptResult } from './push-deliveries.js';
 
 /** For one attempt, from the first byte to the answer (specification section 6, Outbound webhooks). */
 const ATTEMPT_TIMEOUT_MS = 10_000;

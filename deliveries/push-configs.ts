@@ -3,16 +3,24 @@ import { actsAs, type Reader } from '../contracts/permissions.js';
 import { PUSH_LIMITS, type PushNotificationConfig } from '../contracts/push.js';
 import { ownersOf } from '../db/own.js';
 import type { Db } from '../db/pool.js';
-import { lockForPush, type PushConfigRow, pushConfigsOf, putPushConfig, removePushConfig } from './push.js';
-import { dropDeliveries } from './push-deliveries.js';
 import { type Outbound, OutboundError } from '../http/outbound.js';
-import type { Secrets } from '../runtime/secrets.js';
+import type { AcceptHook } from '../messages/accept/accept-transaction.js';
 import { requireSender } from '../messages/read/own.js';
-import { sealPushSecrets } from './push-secrets.js';
 import { RpcError } from '../messages/rpc-error.js';
+import type { Secrets } from '../runtime/secrets.js';
+import {
+  lockForPush,
+  noteFirstState,
+  type PushConfigRow,
+  pushConfigsOf,
+  putPushConfig,
+  removePushConfig,
+} from './push.js';
+import { dropDeliveries } from './push-deliveries.js';
+import { sealPushSecrets } from './push-secrets.js';
 
-/** A config that was checked, its secrets sealed: what `AcceptContext.push` takes. Its id is null where the caller gave none. */
-export type PreparedPush = Omit<PushConfigRow, 'config_id'> & { config_id: string | null };
+/** A config that was checked, its secrets sealed. Its id is null where the caller gave none. */
+type PreparedPush = Omit<PushConfigRow, 'config_id'> & { config_id: string | null };
 
 /** A config as it is shown: `id` is always there, `token` and `credentials` never are. */
 export type ShownPushConfig = Omit<PushNotificationConfig, 'token'> & { id: string };
@@ -31,10 +39,10 @@ export interface PushConfigPage {
  */
 export interface PushConfigs {
   /**
-   * Checks a config without writing it: for one that comes with a message.
+   * Checks a config that comes with a message; what it gives writes the config when the message is accepted.
    * @throws RpcError INVALID_PARAMS for a URL that is not http(s), has credentials in it or names a forbidden address
    */
-  prepare(config: PushNotificationConfig, version: A2aVersion): PreparedPush;
+  prepare(config: PushNotificationConfig, version: A2aVersion): AcceptHook;
   /**
    * Sets a config: from the task's next change of state on it is told of each. One of the same id is replaced; without an id it has the
    * task's, so that a repeat adds none. A task that has ended takes it too, and nothing comes of it.
@@ -64,7 +72,7 @@ export interface PushConfigs {
 const DEFAULT_ID = 'default';
 
 /** The id of a config that was given none. */
-export function pushConfigId(id: string | null | undefined, taskId: string): string {
+function pushConfigId(id: string | null | undefined, taskId: string): string {
   return id || taskId;
 }
 
@@ -122,7 +130,14 @@ export function createPushConfigs(means: {
     return { config_id: config.id || null, url, schemes, secrets: sealed, protocol_version: version };
   };
   return {
-    prepare,
+    prepare: (config, version) => {
+      const prepared = prepare(config, version);
+      return async (tx, message, state) => {
+        const config_id = pushConfigId(prepared.config_id, message.message_id);
+        await putPushConfig(tx, message, { ...prepared, config_id });
+        if (state !== 'submitted') await noteFirstState(tx, message, config_id, state);
+      };
+    },
     set: async (caller, taskId, config, version) => {
       const { tenant_id } = caller;
       const prepared = prepare(config, version);

@@ -2,13 +2,13 @@ import type { A2aVersion, StreamEvent, Task } from '../contracts/a2a.js';
 import { eventTo1 } from '../contracts/a2a-1-results.js';
 import { isTerminal, type MessageState } from '../contracts/messages.js';
 import type { Db, Tx } from '../db/pool.js';
-import type { OfDelivery } from './push-deliveries.js';
-import { uuidOf } from '../runtime/ids.js';
-import type { Secrets } from '../runtime/secrets.js';
-import { type PushSecrets, unsealPushSecrets } from './push-secrets.js';
 import { readable, readableRequest } from '../messages/read/readable.js';
 import type { InputRequestRow, MessageRow } from '../messages/read/rows.js';
 import { taskOf } from '../messages/read/task.js';
+import { uuidOf } from '../runtime/ids.js';
+import type { Secrets } from '../runtime/secrets.js';
+import type { OfDelivery } from './push-deliveries.js';
+import { type PushSecrets, unsealPushSecrets } from './push-secrets.js';
 
 /** What a config is told, where, and how the receiver knows who tells it. */
 export interface PushContent extends PushSecrets {

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Db } from '../db/pool.js';
-import { claimDue, purgeDeliveries } from './push-deliveries.js';
+import type { TemporalLink } from '../messages/supervise/temporal-link.js';
 import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
-import type { TemporalLink } from '../messages/supervise/temporal-link.js';
+import { claimDue, purgeDeliveries } from './push-deliveries.js';
 
 /** How the relay paces itself, in milliseconds. */
 export interface RelayPace {

@@ -1,8 +1,9 @@
 import { isTerminal } from '../contracts/messages.js';
-import type { DispatchRef, OpenDispatch } from '../messages/dispatch/dispatches.js';
+import type { DispatchRef } from '../messages/dispatch/dispatch-ref.js';
+import type { OpenDispatch } from '../messages/dispatch/dispatches.js';
 import type { LocalEnd } from '../messages/dispatch/local-mesh.js';
-import { type StepError, stepError } from '../messages/supervise/step.js';
 import type { MessageEnd } from '../messages/dispatch/transactions.js';
+import { type StepError, stepError } from '../messages/supervise/step.js';
 
 /**
  * How a dispatch ended here. `closed`: its row in the database says how; with `final`, this node wrote that end and the message's with

@@ -1,28 +1,19 @@
+import { slotOf } from '../agents/agent-room.js';
 import { isTerminal } from '../contracts/messages.js';
 import { isOwnMessage, type Reader } from '../contracts/permissions.js';
 import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
-import type { MessageCore, MessageRef, SessionRef } from './core.js';
+import type { CanceledMessage, Cancellation, SessionDeps } from '../sessions/session-deps.js';
+import type { SessionRef } from '../sessions/session-ref.js';
+import type { MessageCore, MessageRef } from './core.js';
 import { logEnd } from './dispatch/end-log.js';
 import { closeDispatch, finishCanceled, openDispatchOf, withdrawRequest } from './dispatch/finish.js';
+import { callForFreed } from './dispatch/wake-queued.js';
 import { readMessage } from './read/read.js';
 import type { MessageRow } from './read/rows.js';
-import { callForFreed, slotOf } from './dispatch/wake-queued.js';
-
-/** A message that was canceled, and what it was when it was. */
-export type Canceled = Pick<
-  MessageRow,
-  'tenant_id' | 'message_id' | 'session_id' | 'agent_type' | 'instance_id' | 'current_dispatch_id' | 'holds_slot'
->;
-
-/** What was canceled at once, and the messages that were called because they may have the room now. */
-export interface Cancellation {
-  canceled: Canceled[];
-  called: (MessageRef & SessionRef)[];
-}
 
 /** Cancels a message whose row is locked and not terminal: dispatch, open request, row and events. */
-async function cancelLocked(tx: Tx, row: MessageRow, reason: string): Promise<Canceled> {
+async function cancelLocked(tx: Tx, row: MessageRow, reason: string): Promise<CanceledMessage> {
   const dispatch = await openDispatchOf(tx, row);
   if (dispatch) await closeDispatch(tx, row, dispatch, 'canceled', 'CANCELED');
   await withdrawRequest(tx, row);
@@ -32,7 +23,7 @@ async function cancelLocked(tx: Tx, row: MessageRow, reason: string): Promise<Ca
 }
 
 /** Tells watchers, workflows and the log what was canceled, and wakes who was called. To be called after the commit. */
-export function announceCanceled(core: MessageCore, { canceled, called }: Cancellation): void {
+function announceCanceled(core: MessageCore, { canceled, called }: Cancellation): void {
   for (const message of canceled) {
     const { tenant_id, message_id, session_id, current_dispatch_id } = message;
     core.bus.publish(tenant_id, message_id, { kind: 'changed' });
@@ -66,18 +57,27 @@ export async function cancelMessage(
 }
 
 /** Cancels all that a session has in flight, in the caller's transaction. @returns the messages that were canceled */
-export async function cancelSessionMessages(
-  tx: Tx,
-  tenantId: string,
-  sessionId: string,
-  reason: string,
-): Promise<Canceled[]> {
+async function cancelSessionMessages(tx: Tx, session: SessionRef, reason: string): Promise<CanceledMessage[]> {
   const rows = await tx.query<MessageRow>(
     `SELECT * FROM messages WHERE tenant_id = $1 AND session_id = $2 AND state IN ('submitted', 'working', 'input-required')
       ORDER BY message_id FOR UPDATE`,
-    [tenantId, sessionId],
+    [session.tenant_id, session.session_id],
   );
-  const canceled: Canceled[] = [];
+  const canceled: CanceledMessage[] = [];
   for (const row of rows) canceled.push(await cancelLocked(tx, row, reason));
   return canceled;
+}
+
+/** What sessions need, out of what messages work with. */
+export function sessionDeps(core: MessageCore): SessionDeps {
+  return {
+    db: core.db,
+    log: core.log,
+    messages: {
+      cancelAll: cancelSessionMessages,
+      wakeForFreed: callForFreed,
+      announce: (cancellation) => announceCanceled(core, cancellation),
+    },
+    wakeSession: (ref) => core.workflowStarter.session(ref),
+  };
 }

@@ -1,17 +1,12 @@
 import type { Db } from '../db/pool.js';
 import type { Logger } from '../runtime/logger.js';
+import type { SessionRef } from '../sessions/session-ref.js';
 import type { ChunkBus } from './stream/bus.js';
 
 /** A message, named. */
 export interface MessageRef {
   tenant_id: string;
   message_id: string;
-}
-
-/** A session, named. */
-export interface SessionRef {
-  tenant_id: string;
-  session_id: string;
 }
 
 /**

@@ -3,20 +3,20 @@ import type { Caller } from '../contracts/auth.js';
 import type { MessageRecord, MessagesGetRequest, ResolveRequest } from '../contracts/messages.js';
 import type { Reader } from '../contracts/permissions.js';
 import type { Accepted } from './accept/accept.js';
-import { cancelMessage } from './cancel.js';
-import type { MessageCore } from './core.js';
 import { withDestination } from './accept/destination.js';
 import type { AcceptContext } from './accept/draft.js';
-import { answerFollowUp } from './input/follow-up.js';
 import { InFlightLimit } from './accept/in-flight-limit.js';
 import { acceptInContext } from './accept/named-context.js';
+import { WaitingBound } from './accept/waiting-limit.js';
+import { cancelMessage } from './cancel.js';
+import type { MessageCore } from './core.js';
+import type { FastPath, LiveMessage } from './dispatch/fast-path.js';
+import { answerFollowUp } from './input/follow-up.js';
+import { type Resolved, resolveMessage } from './input/resolve.js';
 import { requireOwnContext, requireOwnRepeat } from './read/own.js';
 import { createMessageReads } from './read/read.js';
-import { type Resolved, resolveMessage } from './input/resolve.js';
-import type { LiveMessage, FastPath } from './dispatch/fast-path.js';
-import { type StreamItem, type StreamOptions, streamTask } from './stream/stream.js';
 import { findTask, listTasks, type TaskPage, type TaskQuery } from './read/task-list.js';
-import { WaitingBound } from './accept/waiting-limit.js';
+import { type StreamItem, type StreamOptions, streamTask } from './stream/stream.js';
 import { type JustAccepted, type TaskWait, waitForTask } from './stream/watch.js';
 
 /** What the API does with messages. Errors: PlatformError, and RpcError where only `/send` can meet it. */
@@ -47,7 +47,7 @@ export interface Gateway {
 }
 
 /**
- * Binds the functions of `messages/` to their database, bus and workflowStarter.
+ * Binds the functions of `messages/` to their database, bus and workflow starter.
  * @param fastPath asked for at every message: the mesh role comes up after this, or not at all
  */
 export function createGateway(core: MessageCore, fastPath: () => FastPath | null = () => null): Gateway {

@@ -4,8 +4,8 @@ import { createLocalMesh } from '../mesh/local.js';
 import { Reservations } from '../mesh/reservations.js';
 import { createMeshServer } from '../mesh/server/server.js';
 import type { LocalMesh } from '../messages/dispatch/local-mesh.js';
-import type { Services } from './services.js';
 import type { Infrastructure } from './infrastructure.js';
+import type { Services } from './services.js';
 import type { RunningTools } from './tools.js';
 import { type RunningWorker, runNodeWorkers, type WorkerDeps } from './workers.js';
 

@@ -1,18 +1,19 @@
 import { setMaxListeners } from 'node:events';
 import type { FastifyInstance } from 'fastify';
 import { buildApi } from '../api/app.js';
-import { createGateway } from '../messages/gateway.js';
-import { SessionStarter } from '../sessions/session-starter.js';
+import { sessionDeps } from '../messages/cancel.js';
 import { FastPath } from '../messages/dispatch/fast-path.js';
+import { createGateway } from '../messages/gateway.js';
 import { Sweeper } from '../messages/supervise/sweeper.js';
 import type { Config } from '../runtime/config.js';
 import { newId } from '../runtime/ids.js';
 import type { Logger } from '../runtime/logger.js';
-import { type Services, createServices } from './services.js';
+import { SessionStarter } from '../sessions/session-starter.js';
 import { createHealth } from './health.js';
 import type { Infrastructure } from './infrastructure.js';
 import { type RunningMesh, startMesh } from './mesh-role.js';
 import type { RunOptions } from './roles.js';
+import { createServices, type Services } from './services.js';
 import { type RunningTools, startTools } from './tools.js';
 import { connectWorkers, runFleetWorker, type WorkerDeps } from './workers.js';
 
@@ -100,7 +101,7 @@ async function startWorkerRole(services: Services, workerDeps: WorkerDeps, parts
   const sweeper = new Sweeper(core, temporal);
   sweeper.start();
   parts.add(() => sweeper.stop());
-  const starter = new SessionStarter(core, temporal);
+  const starter = new SessionStarter(sessionDeps(core), temporal);
   starter.start();
   parts.add(() => starter.stop());
   pushRelay.start();

@@ -1,11 +1,11 @@
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { ANY_AGENT_TYPE } from '../contracts/permissions.js';
-import type { Scope } from '../contracts/primitives.js';
 import { createCredential, verifySecret } from '../auth/credentials.js';
-import type { Db } from '../db/pool.js';
 import { createTenant } from '../auth/tenants.js';
+import type { Scope } from '../contracts/primitives.js';
+import { ANY_AGENT_TYPE } from '../contracts/primitives.js';
+import type { Db } from '../db/pool.js';
 import { writeAtomic } from '../embedded/atomic-file.js';
 import type { Secrets } from '../runtime/secrets.js';
 

@@ -1,26 +1,27 @@
 import { readFileSync } from 'node:fs';
+import { type Authenticator, createAuthenticator } from '../auth/authenticator.js';
 import { credentialStatus } from '../auth/credentials.js';
-import { migrate } from '../db/migrate.js';
-import { type Db, openDb } from '../db/pool.js';
 import { checkSecretKey } from '../auth/secret-check.js';
 import { loadSigningKeys } from '../auth/signing-keys.js';
-import type { ChunkBus } from '../messages/stream/bus.js';
+import { createTokens, type Tokens } from '../auth/tokens.js';
+import { migrate } from '../db/migrate.js';
+import { type Db, openDb } from '../db/pool.js';
+import { createPushConfigs, type PushConfigs } from '../deliveries/push-configs.js';
+import { PushRelay } from '../deliveries/push-relay.js';
+import { createOutbound, type Outbound } from '../http/outbound.js';
+import { sessionDeps } from '../messages/cancel.js';
 import type { MessageCore } from '../messages/core.js';
 import { createDispatches } from '../messages/dispatch/dispatch-store.js';
 import type { Dispatches } from '../messages/dispatch/dispatches.js';
+import type { ChunkBus } from '../messages/stream/bus.js';
 import { createMemoryBus } from '../messages/stream/memory-bus.js';
-import { createPushConfigs, type PushConfigs } from '../deliveries/push-configs.js';
-import { PushRelay } from '../deliveries/push-relay.js';
 import { createRedisBus } from '../messages/stream/redis-bus.js';
-import { createSessions, type Sessions } from '../sessions/sessions.js';
 import { connectTemporal, type TemporalLink } from '../messages/supervise/temporal-link.js';
 import { createWorkflowStarter, type RunningWorkflowStarter } from '../messages/supervise/workflow-starter.js';
-import { type Authenticator, createAuthenticator } from '../auth/authenticator.js';
 import type { Config } from '../runtime/config.js';
 import type { Logger } from '../runtime/logger.js';
-import { createOutbound, type Outbound } from '../http/outbound.js';
 import { createSecrets, type Secrets } from '../runtime/secrets.js';
-import { createTokens, type Tokens } from '../auth/tokens.js';
+import { createSessions, type Sessions } from '../sessions/sessions.js';
 import type { Infrastructure } from './infrastructure.js';
 import type { RunOptions } from './roles.js';
 
@@ -134,7 +135,7 @@ export async function createServices(options: {
     workflowStarter,
     core,
     dispatches: createDispatches(core),
-    sessions: createSessions(core),
+    sessions: createSessions(sessionDeps(core)),
     pushConfigs: createPushConfigs({ db, secrets, outbound, expect: () => pushRelay.expect() }),
     pushRelay,
     close: async () => {

@@ -1,10 +1,10 @@
-import type { AgentRow } from '../agents/agents.js';
-import { ToolCalls } from '../tools/tool-calls.js';
-import { createToolCallService, type ToolCallService } from '../tools/tool-call-service.js';
+import type { AgentRow } from '../agents/agent-row.js';
 import { createHostedTools } from '../mesh/hosted/tool-calls.js';
-import { type CloseDeregistered, createLocalLink } from '../tools/tool-link.js';
 import { createRedisLink } from '../mesh/nodes/tool-link-redis.js';
 import { fleetGetAgents, PlatformTools } from '../tools/platform-tools.js';
+import { createToolCallService, type ToolCallService } from '../tools/tool-call-service.js';
+import { ToolCalls } from '../tools/tool-calls.js';
+import { type CloseDeregistered, createLocalLink } from '../tools/tool-link.js';
 import type { Services } from './services.js';
 
 /** The tool calls of this process, and its way to other nodes. */

@@ -205,7 +205,11 @@ export async function runNodeWorkers(
       taskQueue: nodeQueue(meshId),
       maxConcurrentActivityTaskExecutions: DISPATCH_SLOTS,
     }),
-    keepRunning(workerDeps, { ...dispatching, taskQueue: HOSTED_QUEUE, maxConcurrentActivityTaskExecutions: HOSTED_SLOTS }),
+    keepRunning(workerDeps, {
+      ...dispatching,
+      taskQueue: HOSTED_QUEUE,
+      maxConcurrentActivityTaskExecutions: HOSTED_SLOTS,
+    }),
     keepRunning(workerDeps, {
       taskQueue: controlQueue(meshId),
       activities: createControlActivities(dispatchers),

@@ -1,6 +1,6 @@
+import { type Candidate, candidates, claimBest } from '../agents/candidates.js';
 import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
-import { type Candidate, candidates, claimBest } from '../messages/dispatch/route.js';
 
 /** The agent that a caller names for a session: an instance, a type, or both. */
 export interface NamedAgent {

@@ -1,11 +1,11 @@
+import { candidates } from '../agents/candidates.js';
 import type { Caller } from '../contracts/auth.js';
 import type { SessionAgent, SessionInviteRequest } from '../contracts/sessions.js';
 import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { chooseAgent } from './choose-agent.js';
-import type { MessageCore } from '../messages/core.js';
-import { candidates } from '../messages/dispatch/route.js';
 import { agentOfType, joinSession } from './session-agents.js';
+import type { SessionDeps } from './session-deps.js';
 import { countMoved, isOwn, type LockedSession, lockSession } from './session-end.js';
 
 /**
@@ -52,11 +52,11 @@ async function invite(tx: Tx, session: LockedSession, body: SessionInviteRequest
  * another instance of the type), SERVICE_UNAVAILABLE (not routable), AGENT_AT_CAPACITY
  */
 export async function inviteAgent(
-  core: MessageCore,
+  { db }: Pick<SessionDeps, 'db'>,
   caller: Caller,
   body: SessionInviteRequest,
 ): Promise<SessionAgent> {
-  return core.db.tenant(caller.tenant_id, async (tx) => {
+  return db.tenant(caller.tenant_id, async (tx) => {
     const session = await lockSession(tx, caller.tenant_id, body.session_id);
     if (!session) throw new PlatformError('NOT_FOUND', 'There is no session of that session_id.');
     if (session.status !== 'active')

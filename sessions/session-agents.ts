@@ -1,6 +1,6 @@
 import type { SessionAgent } from '../contracts/sessions.js';
 import type { Tx } from '../db/pool.js';
-import type { SessionRef } from '../messages/core.js';
+import type { SessionRef } from './session-ref.js';
 
 interface MemberRow {
   agent_type: string;

@@ -1,10 +1,10 @@
-import type { Reader } from '../contracts/permissions.js';
+import { slotOf } from '../agents/agent-room.js';
 import { getAgent, recordCapacity } from '../agents/agents.js';
+import type { Reader } from '../contracts/permissions.js';
 import { recordEvent } from '../db/events.js';
 import { isForeignSession } from '../db/own.js';
 import type { Tx } from '../db/pool.js';
-import { type Cancellation, cancelSessionMessages } from '../messages/cancel.js';
-import { callForFreed, slotOf } from '../messages/dispatch/wake-queued.js';
+import type { Cancellation, SessionMessages } from './session-deps.js';
 
 /** Writes `agent.capacity_changed` with the count as it is now (an explicit session joined or left). */
 export async function countAgain(tx: Tx, tenantId: string, instanceId: string): Promise<void> {
@@ -60,11 +60,12 @@ export async function lockOwnSession(tx: Tx, reader: Reader, sessionId: string):
  */
 export async function endSession(
   tx: Tx,
+  messages: SessionMessages,
   session: LockedSession,
   status: 'completed' | 'expired',
   reason: string,
 ): Promise<Cancellation> {
-  const canceled = await cancelSessionMessages(tx, session.tenant_id, session.session_id, reason);
+  const canceled = await messages.cancelAll(tx, session, reason);
   const [ended] = await tx.query<{ duration_ms: number }>(
     `UPDATE sessions SET status = $3, ended_at = now(), ended_reason = $4, wake_requested_at = now()
       WHERE tenant_id = $1 AND session_id = $2
@@ -79,5 +80,5 @@ export async function endSession(
   const { agent_type, instance_id } = session;
   if (session.explicit && instance_id !== null) await countAgain(tx, session.tenant_id, instance_id);
   const freed = [...canceled.flatMap(slotOf), ...slotOf({ holds_slot: session.explicit, agent_type, instance_id })];
-  return { canceled, called: await callForFreed(tx, session.tenant_id, freed) };
+  return { canceled, called: await messages.wakeForFreed(tx, session.tenant_id, freed) };
 }

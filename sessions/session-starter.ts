@@ -1,7 +1,12 @@
 import { errorMessage } from '../runtime/errors.js';
-import type { MessageCore, SessionRef } from '../messages/core.js';
+import type { SessionDeps } from './session-deps.js';
+import type { SessionRef } from './session-ref.js';
 import { expireIfIdle } from './sessions.js';
-import type { TemporalLink } from '../messages/supervise/temporal-link.js';
+
+/** Starts or wakes the workflow of a session; resolves when Temporal has acknowledged it. */
+export interface SessionWorkflows {
+  wakeSession(ref: SessionRef): Promise<void>;
+}
 
 /** How the starter paces itself. */
 export interface StarterPace {
@@ -40,8 +45,8 @@ const CLAIM_OLDEST = `
  * messages a second they wait until the load drops; what is over by then is ended here, without a workflow.
  */
 export class SessionStarter {
-  readonly #core: MessageCore;
-  readonly #temporal: Pick<TemporalLink, 'wakeSession'>;
+  readonly #deps: SessionDeps;
+  readonly #temporal: SessionWorkflows;
   readonly #pace: StarterPace;
   #timer: NodeJS.Timeout | undefined;
   #turn: Promise<void> = Promise.resolve();
@@ -49,8 +54,8 @@ export class SessionStarter {
   #failing = false;
   #used = performance.eventLoopUtilization();
 
-  constructor(core: MessageCore, temporal: Pick<TemporalLink, 'wakeSession'>, pace: Partial<StarterPace> = {}) {
-    this.#core = core;
+  constructor(deps: SessionDeps, temporal: SessionWorkflows, pace: Partial<StarterPace> = {}) {
+    this.#deps = deps;
     this.#temporal = temporal;
     this.#pace = { ...PACE, ...pace };
   }
@@ -82,12 +87,12 @@ export class SessionStarter {
     const from = performance.now();
     try {
       const found = await this.#bringOldest();
-      if (this.#failing) this.#core.log.info('workflows of sessions start again');
+      if (this.#failing) this.#deps.log.info('workflows of sessions start again');
       this.#failing = false;
       return found && !isBusy ? Math.min(pauseMaxMs, (performance.now() - from) * pauseTimes) : idleMs;
     } catch (error) {
       if (!this.#failing)
-        this.#core.log.warn({ err: errorMessage(error) }, 'workflows of sessions cannot be started; it goes on trying');
+        this.#deps.log.warn({ err: errorMessage(error) }, 'workflows of sessions cannot be started; it goes on trying');
       this.#failing = true;
       return idleMs;
     }
@@ -95,10 +100,10 @@ export class SessionStarter {
 
   /** @returns whether one waited */
   async #bringOldest(): Promise<boolean> {
-    const [session] = await this.#core.db.system((tx) => tx.query<WaitingSession>(CLAIM_OLDEST, [this.#pace.afterMs]));
+    const [session] = await this.#deps.db.system((tx) => tx.query<WaitingSession>(CLAIM_OLDEST, [this.#pace.afterMs]));
     if (!session) return false;
     const { tenant_id, session_id, over } = session;
-    const ended = over && (await expireIfIdle(this.#core, { tenant_id, session_id })).ended;
+    const ended = over && (await expireIfIdle(this.#deps, { tenant_id, session_id })).ended;
     if (!ended) await this.#temporal.wakeSession({ tenant_id, session_id });
     return true;
   }

@@ -1,3 +1,5 @@
+import { slotOf } from '../agents/agent-room.js';
+import type { Candidate } from '../agents/candidates.js';
 import type { Caller } from '../contracts/auth.js';
 import type { Reader } from '../contracts/permissions.js';
 import type {
@@ -11,15 +13,12 @@ import { recordEvent } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';
-import { announceCanceled, type Cancellation, cancelSessionMessages } from '../messages/cancel.js';
 import { chooseAgent } from './choose-agent.js';
-import type { MessageCore } from '../messages/core.js';
 import { inviteAgent } from './invite.js';
-import type { Candidate } from '../messages/dispatch/route.js';
 import { joinSession } from './session-agents.js';
+import type { Cancellation, SessionDeps } from './session-deps.js';
 import { countAgain, endSession, lockOwnSession, lockSession } from './session-end.js';
 import { listSessions, readDetails, readSummary } from './session-records.js';
-import { callForFreed, slotOf } from '../messages/dispatch/wake-queued.js';
 
 /** What the API does with sessions. */
 export interface Sessions {
@@ -77,8 +76,8 @@ async function insertSession(
   return sessionId;
 }
 
-async function initSession(core: MessageCore, caller: Caller, body: SessionInitRequest) {
-  const made = await core.db.tenant(caller.tenant_id, async (tx) => {
+async function initSession(deps: SessionDeps, caller: Caller, body: SessionInitRequest) {
+  const made = await deps.db.tenant(caller.tenant_id, async (tx) => {
     const named = body.instance_id !== undefined || body.agent_type !== undefined;
     const agent = named ? await chooseAgent(tx, caller.tenant_id, body) : null;
     const sessionId = await insertSession(tx, caller, body, agent);
@@ -89,51 +88,51 @@ async function initSession(core: MessageCore, caller: Caller, body: SessionInitR
       agent_type: agent?.agent_type ?? body.agent_type ?? null,
     };
   });
-  core.workflowStarter.session({ tenant_id: caller.tenant_id, session_id: made.session.session_id });
+  deps.wakeSession({ tenant_id: caller.tenant_id, session_id: made.session.session_id });
   return made;
 }
 
-async function closeSession(core: MessageCore, caller: Caller, sessionId: string, reason: string): Promise<void> {
-  const cancellation = await core.db.tenant(caller.tenant_id, async (tx) => {
+async function closeSession(deps: SessionDeps, caller: Caller, sessionId: string, reason: string): Promise<void> {
+  const cancellation = await deps.db.tenant(caller.tenant_id, async (tx) => {
     const session = await lockOwnSession(tx, caller, sessionId);
     if (!session) throw new PlatformError('NOT_FOUND', 'There is no session of that session_id.');
     if (session.status !== 'active')
       throw new PlatformError('SESSION_CLOSED', `The session is already ${session.status}.`);
-    return endSession(tx, session, 'completed', reason);
+    return endSession(tx, deps.messages, session, 'completed', reason);
   });
-  announceCanceled(core, cancellation);
-  core.workflowStarter.session({ tenant_id: caller.tenant_id, session_id: sessionId });
+  deps.messages.announce(cancellation);
+  deps.wakeSession({ tenant_id: caller.tenant_id, session_id: sessionId });
 }
 
-async function interruptSessions(core: MessageCore, caller: Caller, ids: string[]) {
+async function interruptSessions(deps: SessionDeps, caller: Caller, ids: string[]) {
   const unique = [...new Set(ids)];
   const interrupted: string[] = [];
   const ended: string[] = [];
   for (const sessionId of unique) {
-    const { status, ...cancellation } = await core.db.tenant(caller.tenant_id, async (tx) => {
+    const { status, ...cancellation } = await deps.db.tenant(caller.tenant_id, async (tx) => {
       const session = await lockOwnSession(tx, caller, sessionId);
       const active = session?.status === 'active';
-      const canceled = active ? await cancelSessionMessages(tx, caller.tenant_id, sessionId, 'interrupted') : [];
-      const called = await callForFreed(tx, caller.tenant_id, canceled.flatMap(slotOf));
+      const canceled = active ? await deps.messages.cancelAll(tx, session, 'interrupted') : [];
+      const called = await deps.messages.wakeForFreed(tx, caller.tenant_id, canceled.flatMap(slotOf));
       return { status: session?.status, canceled, called };
     });
     if (status !== undefined) (status === 'active' ? interrupted : ended).push(sessionId);
-    announceCanceled(core, cancellation);
+    deps.messages.announce(cancellation);
   }
   if (interrupted.length + ended.length === 0)
     throw new PlatformError('NOT_FOUND', 'There is no session of these ids.');
   return { requested: unique.length, interrupted: interrupted.length, session_ids: interrupted };
 }
 
-/** Binds the functions of sessions to their database, bus and workflowStarter. */
-export function createSessions(core: MessageCore): Sessions {
+/** Binds the functions of sessions to what they work with. */
+export function createSessions(deps: SessionDeps): Sessions {
   return {
-    init: (caller, body) => initSession(core, caller, body),
-    invite: (caller, body) => inviteAgent(core, caller, body),
-    close: (caller, sessionId, reason) => closeSession(core, caller, sessionId, reason ?? 'closed by the caller'),
-    interrupt: (caller, ids) => interruptSessions(core, caller, ids),
-    list: (reader, query) => listSessions(core.db, reader, query),
-    get: (reader, sessionId) => readDetails(core.db, reader, sessionId),
+    init: (caller, body) => initSession(deps, caller, body),
+    invite: (caller, body) => inviteAgent(deps, caller, body),
+    close: (caller, sessionId, reason) => closeSession(deps, caller, sessionId, reason ?? 'closed by the caller'),
+    interrupt: (caller, ids) => interruptSessions(deps, caller, ids),
+    list: (reader, query) => listSessions(deps.db, reader, query),
+    get: (reader, sessionId) => readDetails(deps.db, reader, sessionId),
     releaseAgent: async (tx, tenantId, instanceId) => {
       await tx.query(
         `UPDATE sessions SET instance_id = NULL WHERE tenant_id = $1 AND instance_id = $2 AND status = 'active'`,
@@ -151,11 +150,11 @@ export type IdleCheck = { ended: true; status: string } | { ended: false; check_
  * `check_in_ms` null: it never expires by idleness.
  */
 export async function expireIfIdle(
-  core: MessageCore,
+  deps: SessionDeps,
   ref: { tenant_id: string; session_id: string },
 ): Promise<IdleCheck> {
   let ended: Cancellation = { canceled: [], called: [] };
-  const check = await core.db.tenant<IdleCheck>(ref.tenant_id, async (tx) => {
+  const check = await deps.db.tenant<IdleCheck>(ref.tenant_id, async (tx) => {
     const session = await lockSession(tx, ref.tenant_id, ref.session_id);
     if (!session) return { ended: true, status: 'unknown' };
     await tx.query(
@@ -180,13 +179,13 @@ export async function expireIfIdle(
     const timeoutMs = session.idle_timeout_seconds * 1_000;
     if ((activity?.in_flight ?? 0) > 0) return sleep(timeoutMs);
     if ((activity?.left_ms ?? 0) > 0) return sleep(Math.max(1, activity?.left_ms ?? 1));
-    ended = await endSession(tx, session, 'expired', 'idle');
+    ended = await endSession(tx, deps.messages, session, 'expired', 'idle');
     await tx.query('UPDATE sessions SET wake_requested_at = NULL WHERE tenant_id = $1 AND session_id = $2', [
       ref.tenant_id,
       ref.session_id,
     ]);
     return { ended: true, status: 'expired' };
   });
-  announceCanceled(core, ended);
+  deps.messages.announce(ended);
   return check;
 }

@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
+import { agentKeyOf } from '../agents/agent-key.js';
 import { uuidOf } from '../runtime/ids.js';
-import { agentKeyOf } from '../mesh/connection/registry.js';
 import { LruMap } from '../runtime/lru-map.js';
 import type { PlacedCall } from './tool-link.js';
 import type { Outcome } from './tool-result.js';

@@ -1,7 +1,7 @@
 import { FleetGetAgentsArguments, PLATFORM_TOOLS, type PlatformToolName } from '../contracts/tools.js';
 import type { Db } from '../db/pool.js';
-import { listToolAgents } from './tool-targets.js';
 import { PlatformError } from '../runtime/errors.js';
+import { listToolAgents } from './tool-targets.js';
 
 /** A call of a tool of the platform's own. */
 export interface PlatformCall {

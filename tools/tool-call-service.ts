@@ -1,19 +1,19 @@
 import { setMaxListeners } from 'node:events';
+import { agentKeyOf } from '../agents/agent-key.js';
 import type { Caller } from '../contracts/auth.js';
 import { actsAs, isOwnType, mayActFor } from '../contracts/permissions.js';
 import type { ToolCallRequest, ToolResult } from '../contracts/tools.js';
 import type { Db } from '../db/pool.js';
-import { type CallingDispatch, findCallingDispatch, typeOfAgent } from './tool-targets.js';
-import type { ChunkBus } from '../messages/stream/bus.js';
 import type { Dispatches } from '../messages/dispatch/dispatches.js';
-import { traceparentOf } from '../runtime/trace-context.js';
+import type { ChunkBus } from '../messages/stream/bus.js';
 import { errorMessage, PlatformError } from '../runtime/errors.js';
 import { newId, uuidOf } from '../runtime/ids.js';
 import type { Logger } from '../runtime/logger.js';
-import { agentKeyOf } from '../mesh/connection/registry.js';
+import { traceparentOf } from '../runtime/trace-context.js';
 import type { ToolCalls } from './tool-calls.js';
 import { type NodeLink, readNamed } from './tool-link.js';
 import { refusal } from './tool-result.js';
+import { type CallingDispatch, findCallingDispatch, typeOfAgent } from './tool-targets.js';
 import type { ToolCaller, Work } from './tool-work.js';
 
 /** Where agents without a socket call tools: `POST /tools/call`. */
@@ -94,7 +94,11 @@ function callerOf(tenant_id: string, agent: FoundWork['agent']): ToolCaller {
 }
 
 /** The agent that the token stands for: the instance that it names, or one of its type that stays unnamed. */
-async function whoCalls({ db }: ToolCallServiceOptions, token: Caller, instanceId: string | undefined): Promise<ToolCaller> {
+async function whoCalls(
+  { db }: ToolCallServiceOptions,
+  token: Caller,
+  instanceId: string | undefined,
+): Promise<ToolCaller> {
   const { tenant_id, agent_type, credential_id } = token;
   if (instanceId === undefined) {
     if (actsAs(token) === null) checkActsFor(token, agent_type);

@@ -1,21 +1,21 @@
+import { agentKeyOf } from '../agents/agent-key.js';
 import { LIMITS } from '../contracts/limits.js';
 import type { ToolCallPayload, ToolResult } from '../contracts/tools.js';
 import type { Db } from '../db/pool.js';
-import { findToolTargets, type ToolCandidate, type ToolTargets } from './tool-targets.js';
-import { traceFrom, traceparentOf } from '../runtime/trace-context.js';
 import { newId, uuidOf } from '../runtime/ids.js';
 import type { Logger } from '../runtime/logger.js';
-import { agentKeyOf } from '../mesh/connection/registry.js';
+import { Semaphore } from '../runtime/semaphore.js';
+import { traceFrom, traceparentOf } from '../runtime/trace-context.js';
+import { IdempotencyCache } from './idempotency-cache.js';
+import { PendingCalls } from './pending-calls.js';
+import type { PlatformTools } from './platform-tools.js';
 import { Admission } from './tool-admission.js';
 import { CallEnding } from './tool-deadline.js';
 import { authorize, isLoop } from './tool-gate.js';
-import { PendingCalls } from './pending-calls.js';
 import { type Deliver, NOBODY, type NodeLink, type PlacedCall } from './tool-link.js';
-import type { PlatformTools } from './platform-tools.js';
-import { IdempotencyCache } from './idempotency-cache.js';
 import { type Outcome, refusal, resultOfThrown, unsent } from './tool-result.js';
+import { findToolTargets, type ToolCandidate, type ToolTargets } from './tool-targets.js';
 import type { Chain, ToolCaller, Work } from './tool-work.js';
-import { Semaphore } from '../runtime/semaphore.js';
 
 /** Agents are looked for by so many calls at once; the rest of the database's connections is left to messages. */
 const LOOKUPS_AT_ONCE = 6;

@@ -79,7 +79,7 @@ async function runStep(input: MessageInput, step: DispatchStep): Promise<Carried
     return { missed: true, final: null };
   } catch (error) {
     if (isCancellation(error)) throw error;
-    await record.lose(ref, lossOf(error));
+    await record.failAsLost(ref, lossOf(error));
     return { missed: true, final: null };
   }
 }

@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { Authenticator } from '../../auth/authenticator.js';
 import type { Caller } from '../../contracts/auth.js';
 import type { Operation } from '../../contracts/operation.js';
 import { callRefusal } from '../../contracts/permissions.js';
-import type { Authenticator } from '../../auth/authenticator.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { WindowCounter } from '../window-counter.js';
 

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
+import { verifySecret } from '../../auth/credentials.js';
 import { OPERATIONS } from '../../contracts/operations.js';
 import { tokenRefusal } from '../../contracts/permissions.js';
-import { verifySecret } from '../../auth/credentials.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
 import { mount } from '../mount.js';

@@ -1,3 +1,4 @@
+import { agentKeyOf } from '../../agents/agent-key.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { OpenDispatch } from '../../messages/dispatch/dispatches.js';
 import { uuidOf } from '../../runtime/ids.js';
@@ -5,9 +6,8 @@ import type { Connection } from '../connection/connection.js';
 import type { MeshContext } from '../connection/context.js';
 import type { DispatchEnd, Dispatcher, RoutedDispatch } from '../dispatcher.js';
 import { watch } from '../hosted/in-flight.js';
-import type { InflightDispatch } from './inflight-dispatch.js';
 import { persist } from '../persistence.js';
-import { agentKeyOf } from '../connection/registry.js';
+import type { InflightDispatch } from './inflight-dispatch.js';
 
 /** Carries dispatches to the agents whose sockets are on this node. */
 export function createConnectedDispatcher(context: MeshContext): Dispatcher {
@@ -79,7 +79,7 @@ function start(
     return { done: taken.then(() => ({ kind: 'not_sent', reason: 'NEVER_SENT' })) };
   }
   if (found.sent_at !== null) {
-    const lost = persist(() => dispatches.lose(found, 'AGENT_DISCONNECTED'), log);
+    const lost = persist(() => dispatches.failAsLost(found, 'AGENT_DISCONNECTED'), log);
     return { done: lost.then(() => ({ kind: 'closed' })) };
   }
   const reason = refusal(context, connection);

@@ -1,12 +1,13 @@
-import type { ChunkBus } from '../../messages/stream/bus.js';
-import type { Dispatches, AgentResult, DispatchRef, Produced } from '../../messages/dispatch/dispatches.js';
+import type { DispatchRef } from '../../messages/dispatch/dispatch-ref.js';
+import type { AgentResult, Dispatches, Produced } from '../../messages/dispatch/dispatches.js';
 import type { LocalEnd } from '../../messages/dispatch/local-mesh.js';
 import type { MessageEnd } from '../../messages/dispatch/transactions.js';
+import type { ChunkBus } from '../../messages/stream/bus.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
-import type { AgentHealth } from './agent-health.js';
 import { errorFrame } from '../connection/frames.js';
 import { persist } from '../persistence.js';
+import type { AgentHealth } from './agent-health.js';
 
 /** What an in-flight dispatch works with. */
 export interface InflightDeps {
@@ -126,16 +127,12 @@ export function tellClosed(around: InflightDeps, dispatch: EndingDispatch, state
 
 /** A dispatch that no socket took can be routed again. */
 async function writeLoss(dispatches: Dispatches, dispatch: EndingDispatch): Promise<LocalEnd> {
-  if (dispatch.reachedSocket) return ended(await dispatches.lose(dispatch.ref, 'AGENT_DISCONNECTED'));
+  if (dispatch.reachedSocket) return ended(await dispatches.failAsLost(dispatch.ref, 'AGENT_DISCONNECTED'));
   await dispatches.release(dispatch.ref, 'AGENT_DISCONNECTED', { nothingSent: true });
   return NEEDS_WORKFLOW;
 }
 
-async function accept(
-  around: InflightDeps,
-  dispatch: EndingDispatch,
-  outcome: AgentResult,
-): Promise<LocalEnd> {
+async function accept(around: InflightDeps, dispatch: EndingDispatch, outcome: AgentResult): Promise<LocalEnd> {
   const { dispatches, bus } = around;
   const { ref } = dispatch;
   const answered = { ...ref, produced: dispatch.produced };
@@ -149,7 +146,7 @@ async function accept(
   const [closed] = await persistIn(around, () => dispatches.closedAmong([ref]));
   if (!closed) {
     // A newer connection owns the agent, and has or will have taken this for lost.
-    return ended(await persistIn(around, () => dispatches.lose(ref, 'AGENT_DISCONNECTED')));
+    return ended(await persistIn(around, () => dispatches.failAsLost(ref, 'AGENT_DISCONNECTED')));
   }
   tellClosed(around, dispatch, closed.state);
   // By this very result, where only the database's answer was lost: then nobody has been told.

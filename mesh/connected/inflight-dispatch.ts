@@ -5,11 +5,15 @@ import type {
   DispatchResultPayload,
   ErrorPayload,
 } from '../../contracts/frames.js';
-import type { DispatchRef, OpenDispatch, Produced } from '../../messages/dispatch/dispatches.js';
+import type { DispatchRef } from '../../messages/dispatch/dispatch-ref.js';
+import type { OpenDispatch, Produced } from '../../messages/dispatch/dispatches.js';
 import type { LocalEnd } from '../../messages/dispatch/local-mesh.js';
 import { errorMessage } from '../../runtime/errors.js';
 import { uuidOf } from '../../runtime/ids.js';
 import { TokenBucket } from '../../runtime/token-bucket.js';
+import { encodeFrame, errorFrame, unfitAnswer } from '../connection/frames.js';
+import { closedWith, type DispatchEnd } from '../dispatcher.js';
+import { toAgentResult } from './agent-result.js';
 import { CHUNK_PACE, ChunkLog, type ChunkVerdict, whyRefused } from './chunks.js';
 import {
   type DispatchConnection,
@@ -21,9 +25,6 @@ import {
   type WrittenEnding,
   writeEnding,
 } from './dispatch-end.js';
-import { closedWith, type DispatchEnd } from '../dispatcher.js';
-import { encodeFrame, errorFrame, unfitAnswer } from '../connection/frames.js';
-import { toAgentResult } from './agent-result.js';
 
 /**
  * One dispatch to a connected agent, from before it is marked as sent until its end is in the database. It outlives sockets:
@@ -151,7 +152,7 @@ export class InflightDispatch implements EndingDispatch {
   }
 
   /** The agent is gone: fails it, or takes it back where nothing was sent. Resolves when that is in the database. */
-  async lose(): Promise<void> {
+  async failAsLost(): Promise<void> {
     this.#end({ kind: 'lost' });
     await this.done;
   }
@@ -202,7 +203,7 @@ export class InflightDispatch implements EndingDispatch {
     if (!open) return { kind: 'closed' };
     if (open.sent_at === null) return { kind: 'not_sent', reason: 'CONNECTION_REPLACED' };
     if (open.epoch !== this.epoch || open.mesh_id !== this.#around.meshId) {
-      await persistIn(this.#around, () => dispatches.lose(this.ref, 'AGENT_DISCONNECTED'));
+      await persistIn(this.#around, () => dispatches.failAsLost(this.ref, 'AGENT_DISCONNECTED'));
       return { kind: 'closed' };
     }
     await persistIn(this.#around, () => dispatches.release(this.ref, 'NEVER_SENT', { nothingSent: true }));

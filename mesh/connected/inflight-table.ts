@@ -1,7 +1,8 @@
-import type { DispatchRef, OpenDispatch } from '../../messages/dispatch/dispatches.js';
+import type { DispatchRef } from '../../messages/dispatch/dispatch-ref.js';
+import type { OpenDispatch } from '../../messages/dispatch/dispatches.js';
+import { LruMap } from '../../runtime/lru-map.js';
 import type { DispatchConnection, InflightDeps } from './dispatch-end.js';
 import { InflightDispatch } from './inflight-dispatch.js';
-import { LruMap } from '../../runtime/lru-map.js';
 
 /** Ended dispatches that are remembered, so that a late frame costs no query. */
 const ENDED_REMEMBERED = 5_000;
@@ -88,8 +89,8 @@ export class InflightTable {
   }
 
   /** Ends all of an agent's dispatches with AGENT_DISCONNECTED; resolves when that is in the database. */
-  async loseAll(agentKey: string): Promise<void> {
-    await Promise.all(this.ofAgent(agentKey).map((dispatch) => dispatch.lose()));
+  async failAllAsLost(agentKey: string): Promise<void> {
+    await Promise.all(this.ofAgent(agentKey).map((dispatch) => dispatch.failAsLost()));
   }
 
   #remove(dispatch: InflightDispatch): void {

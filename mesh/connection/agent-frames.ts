@@ -1,6 +1,7 @@
 import type { HeartbeatPayload } from '../../contracts/agents.js';
 import { CLOSE_CODES } from '../../contracts/errors.js';
 import type { ErrorPayload } from '../../contracts/frames.js';
+import { refusal } from '../../tools/tool-result.js';
 import type { Connection, Protocol } from './connection.js';
 import type { MeshContext } from './context.js';
 import { type DispatchFrame, handleDispatchFrame, openDispatch, tooMany } from './dispatch-frames.js';
@@ -15,7 +16,6 @@ import {
   unfitAnswer,
 } from './frames.js';
 import { answerHello } from './hello.js';
-import { refusal } from '../../tools/tool-result.js';
 
 /**
  * Handles one text message of an agent (specification section 6).
@@ -147,4 +147,6 @@ function sessionsBeyond(
 }
 
 /** The subprotocol `service.v1` as the mesh speaks it. */
-export const AGENT_PROTOCOL: Protocol = { onText: handleText };
+export function agentProtocol(context: MeshContext): Protocol {
+  return { onText: (connection, text) => handleText(context, connection, text) };
+}

@@ -1,9 +1,10 @@
-import type { AgentStatus, HeartbeatPayload } from '../../contracts/agents.js';
-import type { HelloPayload } from '../../contracts/frames.js';
 import { heartbeat } from '../../agents/agent-health.js';
 import { reportSessions } from '../../agents/agent-reports.js';
-import { type AgentRow, getAgent, lockAgent, recordCapacity, recordHealth } from '../../agents/agents.js';
+import type { AgentRow } from '../../agents/agent-row.js';
+import { getAgent, lockAgent, recordCapacity, recordHealth } from '../../agents/agents.js';
 import { isUnwanted } from '../../agents/deregister.js';
+import type { AgentStatus, HeartbeatPayload } from '../../contracts/agents.js';
+import type { HelloPayload } from '../../contracts/frames.js';
 import type { Tx } from '../../db/pool.js';
 
 /** One connection of an agent: a newer one has a higher epoch (architecture.md, decision 5). */

@@ -1,43 +1,44 @@
 import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
-import { CLOSE_CODES, type FrameErrorCode } from '../../contracts/errors.js';
+import { agentKeyOf } from '../../agents/agent-key.js';
+import { CLOSE_CODES } from '../../contracts/errors.js';
 import { LIMITS } from '../../contracts/limits.js';
-import type { ConnectionRef } from './connection-rows.js';
 import { newId } from '../../runtime/ids.js';
+import type { Logger } from '../../runtime/logger.js';
 import { TokenBucket } from '../../runtime/token-bucket.js';
-import type { MeshContext } from './context.js';
+import type { ConnectionRef } from './connection-rows.js';
 import { FrameSocket } from './frame-socket.js';
 import { encodeFrame } from './frames.js';
 import { afterPings } from './ping-schedule.js';
-import { agentKeyOf } from './registry.js';
 import { hashOfResumeToken, newResumeToken, resumeTokenFits } from './resume-token.js';
-import { type ConnectionEvent, type ConnectionState, next, type Step } from './states.js';
+import { CLOSE_REASONS, type ConnectionEvent, type ConnectionState, next, type Step } from './states.js';
+import type { StatusWriter } from './status-writer.js';
+import type { MeshTimings } from './timings.js';
+import type { Upgraded } from './upgraded.js';
 
-/** Who opened the socket, as the handshake found out. */
-export interface Upgraded {
-  tenant_id: string;
-  instance_id: string;
-  agent_type: string;
-  credential_id: string;
-  token: string;
-  /** When the token ends, in seconds since 1970. */
-  token_exp: number;
-}
-
-/** Which closings are explained by an `error` frame. */
-const CLOSE_REASONS: Record<number, [FrameErrorCode, string]> = {
-  [CLOSE_CODES.HELLO_TIMEOUT]: ['HELLO_TIMEOUT', 'No hello came in time.'],
-  [CLOSE_CODES.REPLACED]: ['REPLACED', 'A newer connection of this instance has taken over.'],
-  [CLOSE_CODES.DEREGISTERED]: ['DEREGISTERED', 'The instance was deregistered.'],
-};
-
-/** Frames of one agent that cost the platform a look into the database: more than a reconnect with full pending needs at once. */
+/** Frames of one agent that cost the platform a look into the database: more than a reconnect that holds as many dispatches as it may needs at once. */
 const LOOKUPS = { burst: 2 * LIMITS.dispatchesInFlightPerConnection, perSecond: 20 };
 
 /** What the frames of an agent mean. */
 export interface Protocol {
   /** Called for each text message in order, one at a time. @returns what the next one has to wait for */
-  onText(context: MeshContext, connection: Connection, text: string): Promise<void> | undefined;
+  onText(connection: Connection, text: string): Promise<void> | undefined;
+}
+
+/** What a connection works with: what its end means to others on the node. */
+export interface ConnectionDeps {
+  log: Logger;
+  timings: MeshTimings;
+  /** How long a lost agent's work is kept for it, in milliseconds. */
+  resumeWindowMs: number;
+  statuses: Pick<StatusWriter, 'write'>;
+  registry: { get(agentKey: string): Connection | undefined; remove(connection: Connection): void };
+  inflight: { countOf(agentKey: string): number; failAllAsLost(agentKey: string): Promise<void> };
+  tools: {
+    countOf(agentKey: string): number;
+    socketLost(connection: Connection): void;
+    takenOver(before: Connection, connection: Connection): void;
+  };
 }
 
 /** A connected agent on this node: its socket, and where it stands in the table of states. */
@@ -69,26 +70,26 @@ export class Connection implements ConnectionRef {
   /** Runs to the next ping, or from the last one to the moment at which the agent counts as dead. */
   #pingTimer: NodeJS.Timeout | undefined;
   readonly #expiry: NodeJS.Timeout;
-  readonly #context: MeshContext;
+  readonly #deps: ConnectionDeps;
 
-  constructor(ws: WebSocket, wire: Duplex, upgraded: Upgraded, context: MeshContext, protocol: Protocol) {
+  constructor(ws: WebSocket, wire: Duplex, upgraded: Upgraded, deps: ConnectionDeps, protocol: Protocol) {
     this.upgraded = upgraded;
     this.tenant_id = upgraded.tenant_id;
     this.agent_type = upgraded.agent_type;
     this.instance_id = upgraded.instance_id;
     this.agentKey = agentKeyOf(upgraded);
-    this.#context = context;
-    const log = context.log.child({ tenant_id: upgraded.tenant_id, instance_id: upgraded.instance_id });
+    this.#deps = deps;
+    const log = deps.log.child({ tenant_id: upgraded.tenant_id, instance_id: upgraded.instance_id });
     const handlers = {
-      onText: (text: string) => protocol.onText(context, this, text),
+      onText: (text: string) => protocol.onText(this, text),
       onCaughtUp: () => this.ponged(),
       onLost: () => {
-        context.tools.socketLost(this);
+        deps.tools.socketLost(this);
         this.happen('socket_lost');
       },
     };
-    this.socket = new FrameSocket(ws, wire, handlers, context.timings, log);
-    this.#stateTimer = setTimeout(() => this.happen('hello_timeout'), context.timings.helloTimeoutMs);
+    this.socket = new FrameSocket(ws, wire, handlers, deps.timings, log);
+    this.#stateTimer = setTimeout(() => this.happen('hello_timeout'), deps.timings.helloTimeoutMs);
     this.#expiry = setTimeout(() => this.expireToken(), Math.max(0, upgraded.token_exp * 1_000 - Date.now()));
   }
 
@@ -126,10 +127,10 @@ export class Connection implements ConnectionRef {
 
   /** The work of this connection goes on in `newer`: no more timers, and an old socket is told so. */
   handOver(newer: Connection): void {
-    this.#context.tools.takenOver(this, newer);
+    this.#deps.tools.takenOver(this, newer);
     this.#state = 'CLOSED';
     this.#stopTimers();
-    this.#context.registry.remove(this);
+    this.#deps.registry.remove(this);
     this.socket.fail('REPLACED', 'A newer connection of this instance has taken over.', CLOSE_CODES.REPLACED);
   }
 
@@ -170,7 +171,7 @@ export class Connection implements ConnectionRef {
   }
 
   #isIdle(): boolean {
-    return this.#context.inflight.countOf(this.agentKey) + this.#context.tools.countOf(this.agentKey) === 0;
+    return this.#deps.inflight.countOf(this.agentKey) + this.#deps.tools.countOf(this.agentKey) === 0;
   }
 
   /** Takes one step in the table of states, and does what belongs to it. */
@@ -191,7 +192,7 @@ export class Connection implements ConnectionRef {
   }
 
   #entered(step: Step): void {
-    const { resumeWindowMs, statuses, log } = this.#context;
+    const { resumeWindowMs, statuses, log } = this.#deps;
     const about = { instance_id: this.instance_id, connection_id: this.connectionId, state: step.state };
     const gone = step.state === 'SUSPENDED' || step.state === 'CLOSED';
     if (gone && this.epoch > 0) log.info({ ...about, close_code: step.close }, 'agent disconnected');
@@ -212,9 +213,9 @@ export class Connection implements ConnectionRef {
   }
 
   #closed(step: Step): void {
-    const { statuses, inflight, registry } = this.#context;
+    const { statuses, inflight, registry } = this.#deps;
     this.#stopTimers();
-    if (step.failInFlight && registry.get(this.agentKey) === this) void inflight.loseAll(this.agentKey);
+    if (step.failInFlight && registry.get(this.agentKey) === this) void inflight.failAllAsLost(this.agentKey);
     registry.remove(this);
     if (this.epoch > 0) void statuses.write(this, { status: 'offline' });
   }
@@ -222,7 +223,7 @@ export class Connection implements ConnectionRef {
   #scheduleNextPing(): void {
     if (!this.isLive) return;
     clearTimeout(this.#pingTimer);
-    const { inMs, then } = afterPings(this.#unansweredPings, this.#context.timings.pingIntervalMs);
+    const { inMs, then } = afterPings(this.#unansweredPings, this.#deps.timings.pingIntervalMs);
     this.#pingTimer = setTimeout(() => (then === 'ping' ? this.#ping() : this.#missed()), inMs);
   }
 

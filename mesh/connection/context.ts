@@ -1,13 +1,13 @@
 import type { Db } from '../../db/pool.js';
 import type { Dispatches } from '../../messages/dispatch/dispatches.js';
 import type { Logger } from '../../runtime/logger.js';
+import type { Semaphore } from '../../runtime/semaphore.js';
 import type { InflightTable } from '../connected/inflight-table.js';
-import type { Registry } from './registry.js';
 import type { Reservations } from '../reservations.js';
+import type { Registry } from './registry.js';
 import type { StatusWriter } from './status-writer.js';
 import type { MeshTimings } from './timings.js';
 import type { AgentTools } from './tool-frames.js';
-import type { Semaphore } from '../../runtime/semaphore.js';
 
 /** What the parts of a mesh node share. */
 export interface MeshContext {

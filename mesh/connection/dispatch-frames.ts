@@ -1,11 +1,11 @@
 import type { FrameErrorCode } from '../../contracts/errors.js';
 import type { ErrorPayload } from '../../contracts/frames.js';
-import { dispatchStates } from './connection-rows.js';
 import { errorMessage } from '../../runtime/errors.js';
+import type { InflightDispatch } from '../connected/inflight-dispatch.js';
 import type { Connection } from './connection.js';
+import { dispatchStates } from './connection-rows.js';
 import type { MeshContext } from './context.js';
 import { type AgentFrame, errorFrame, type FrameContext, type UnfitFrame } from './frames.js';
-import type { InflightDispatch } from '../connected/inflight-dispatch.js';
 
 /** A frame that says something about a dispatch; an `error` only perhaps. */
 export type DispatchFrame = Extract<
@@ -111,7 +111,7 @@ async function answerUnopened(
   answer(connection, about, reasonOf(state));
 }
 
-/** Tells an agent that comes back with dispatches in its pending how they ended meanwhile: CANCELED, or otherwise. */
+/** Tells an agent that comes back with open dispatches how they ended meanwhile: CANCELED, or otherwise. */
 export async function answerHeld(context: MeshContext, connection: Connection, frameIds: string[]): Promise<void> {
   if (frameIds.length === 0) return;
   const found = await states(context, connection, frameIds);

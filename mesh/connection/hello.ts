@@ -1,15 +1,15 @@
 import { CLOSE_CODES } from '../../contracts/errors.js';
 import type { HelloPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { type OpenRef, openConnection } from './connection-rows.js';
 import { errorMessage } from '../../runtime/errors.js';
 import { uuidOf } from '../../runtime/ids.js';
+import type { InflightDispatch } from '../connected/inflight-dispatch.js';
+import { persist } from '../persistence.js';
 import type { Connection } from './connection.js';
+import { type OpenRef, openConnection } from './connection-rows.js';
 import type { MeshContext } from './context.js';
 import { answerHeld } from './dispatch-frames.js';
 import { encodeFrame } from './frames.js';
-import type { InflightDispatch } from '../connected/inflight-dispatch.js';
-import { persist } from '../persistence.js';
 
 /** Said in the `close_request` of a node that is stopped. */
 export const SHUTTING_DOWN = 'The node is shutting down.';
@@ -57,7 +57,7 @@ async function takeOver(context: MeshContext, connection: Connection, hello: Hel
   if (!resumes) {
     // What is being committed here is either in flight after this, or was given back.
     await Promise.all(opened.map((ref) => context.reservations.settled(ref.dispatch_id)));
-    await inflight.loseAll(agentKey);
+    await inflight.failAllAsLost(agentKey);
     await Promise.all(opened.map((ref) => persist(() => letGo(context, ref), context.log)));
   }
   await welcome(context, connection, hello, resumes !== undefined);
@@ -81,7 +81,7 @@ function wakeQueued({ dispatches, log, registrations }: MeshContext, connection:
 async function letGo({ dispatches, inflight, meshId }: MeshContext, ref: OpenRef): Promise<void> {
   const never = ref.mesh_id === meshId && !inflight.hasSent(uuidOf(ref.dispatch_id));
   if (never) await dispatches.release(ref, 'NEVER_SENT', { nothingSent: true });
-  else await dispatches.lose(ref, 'AGENT_DISCONNECTED');
+  else await dispatches.failAsLost(ref, 'AGENT_DISCONNECTED');
 }
 
 /** Waits for writes under way, so that none is caught between two epochs. What waits for the agent is not waited for. */
@@ -117,7 +117,7 @@ async function welcome(
   if (connection.state !== 'AWAIT_WELCOME') {
     // The socket was lost meanwhile, and with it the window in which the work was kept.
     context.registry.remove(connection);
-    if (resumed) await inflight.loseAll(connection.agentKey);
+    if (resumed) await inflight.failAllAsLost(connection.agentKey);
     return statuses.write(connection, { status: 'offline' });
   }
   const held = resumed ? heldBy(hello) : new Map<string, number>();

@@ -1,10 +1,5 @@
 import type { Connection } from './connection.js';
 
-/** The name of an agent across tenants; neither part can hold a line feed. */
-export function agentKeyOf(agent: { tenant_id: string; instance_id: string }): string {
-  return `${agent.tenant_id}\n${agent.instance_id}`;
-}
-
 /** The newest connection of each agent on this node, suspended ones too; each agent's hellos are answered one at a time. */
 export class Registry {
   readonly #current = new Map<string, Connection>();

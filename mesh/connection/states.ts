@@ -1,4 +1,4 @@
-import { CLOSE_CODES } from '../../contracts/errors.js';
+import { CLOSE_CODES, type FrameErrorCode } from '../../contracts/errors.js';
 
 /** States of a connected agent's connection (specification section 3). SUSPENDED: the socket is gone, its work is kept. */
 export const CONNECTION_STATES = ['UPGRADED', 'AWAIT_WELCOME', 'READY', 'DRAINING', 'SUSPENDED', 'CLOSED'] as const;
@@ -71,3 +71,10 @@ const TABLE: Record<ConnectionState, Partial<Record<ConnectionEvent, Step>>> = {
 export function next(state: ConnectionState, event: ConnectionEvent): Step {
   return TABLE[state][event] ?? { state };
 }
+
+/** Which closings are explained by an `error` frame. */
+export const CLOSE_REASONS: Record<number, [FrameErrorCode, string]> = {
+  [CLOSE_CODES.HELLO_TIMEOUT]: ['HELLO_TIMEOUT', 'No hello came in time.'],
+  [CLOSE_CODES.REPLACED]: ['REPLACED', 'A newer connection of this instance has taken over.'],
+  [CLOSE_CODES.DEREGISTERED]: ['DEREGISTERED', 'The instance was deregistered.'],
+};

@@ -1,10 +1,10 @@
-import { type ConnectionChange, type ConnectionRef, changeConnection } from './connection-rows.js';
+import { agentKeyOf } from '../../agents/agent-key.js';
+import type { AgentWithRoom } from '../../agents/agent-room.js';
 import type { Db } from '../../db/pool.js';
-import type { AgentWithRoom } from '../../messages/dispatch/wake-queued.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
-import { agentKeyOf } from './registry.js';
 import { Semaphore } from '../../runtime/semaphore.js';
+import { type ConnectionChange, type ConnectionRef, changeConnection } from './connection-rows.js';
 
 /** Agents whose rows are written at once: when a thousand sockets are lost in one moment, others need the database too. */
 const AT_ONCE = 4;

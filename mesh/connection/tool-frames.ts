@@ -1,17 +1,18 @@
+import { agentKeyOf } from '../../agents/agent-key.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { ToolDelivery, ToolResult } from '../../contracts/tools.js';
 import { uuidOf } from '../../runtime/ids.js';
-import { AnswerQueue } from './answer-queue.js';
-import type { Connection } from './connection.js';
-import { type AgentFrame, encodeFrame, errorFrame } from './frames.js';
-import type { InflightDispatch } from '../connected/inflight-dispatch.js';
-import type { InflightTable } from '../connected/inflight-table.js';
-import { agentKeyOf, type Registry } from './registry.js';
-import { busy, type ToolCalls } from '../../tools/tool-calls.js';
 import type { PendingCall } from '../../tools/pending-calls.js';
+import { busy, type ToolCalls } from '../../tools/tool-calls.js';
 import type { PlacedCall } from '../../tools/tool-link.js';
 import { failureOf, type Outcome, refusal, sized, unsent } from '../../tools/tool-result.js';
 import type { Work } from '../../tools/tool-work.js';
+import type { InflightDispatch } from '../connected/inflight-dispatch.js';
+import type { InflightTable } from '../connected/inflight-table.js';
+import { AnswerQueue } from './answer-queue.js';
+import type { Connection } from './connection.js';
+import { type AgentFrame, encodeFrame, errorFrame } from './frames.js';
+import type { Registry } from './registry.js';
 
 type CallFrame = Extract<AgentFrame, { type: 'tool_call' }>;
 type ResultFrame = Extract<AgentFrame, { type: 'tool_result' }>;

@@ -1,5 +1,5 @@
-import type { OutboundStream } from '../../http/outbound.js';
 import { EventReader } from '../../http/event-reader.js';
+import type { OutboundStream } from '../../http/outbound.js';
 import { type HostedAnswer, readAnswer } from './answer.js';
 import { ANSWER_BYTES_MAX } from './call.js';
 

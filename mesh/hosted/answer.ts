@@ -6,8 +6,8 @@ import { Usage } from '../../contracts/messages.js';
 import type { Artifact } from '../../contracts/parts.js';
 import { textOf } from '../../contracts/parts.js';
 import type { AgentResult } from '../../messages/dispatch/dispatches.js';
-import { fromEitherVersion } from './version-1.js';
 import { toAgentResult } from '../connected/agent-result.js';
+import { fromEitherVersion } from './version-1.js';
 
 /** One JSON-RPC answer of a hosted agent, or one event of its stream, in 0.3 spelling. */
 export type HostedAnswer =

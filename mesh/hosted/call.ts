@@ -1,7 +1,7 @@
-import { LIMITS } from '../../contracts/limits.js';
-import type { OpenDispatch } from '../../messages/dispatch/dispatches.js';
-import type { Outbound, OutboundStream } from '../../http/outbound.js';
 import type { TokenIssuer } from '../../auth/tokens.js';
+import { LIMITS } from '../../contracts/limits.js';
+import type { Outbound, OutboundStream } from '../../http/outbound.js';
+import type { OpenDispatch } from '../../messages/dispatch/dispatches.js';
 import { type HostedAnswer, readAnswer } from './answer.js';
 import { dispatchBody, hostedHeaders, taskBody } from './request.js';
 

@@ -1,6 +1,6 @@
 import type { FrameErrorCode } from '../../contracts/errors.js';
-import type { AgentResult } from '../../messages/dispatch/dispatches.js';
 import { OutboundError, type OutboundErrorCode } from '../../http/outbound.js';
+import type { AgentResult } from '../../messages/dispatch/dispatches.js';
 import { HttpRefusal } from './call.js';
 
 /** How a dispatch to a hosted agent ended, before anything of it is written. */

@@ -1,20 +1,20 @@
+import type { TokenIssuer } from '../../auth/tokens.js';
 import type { FrameErrorCode } from '../../contracts/errors.js';
-import type { ChunkBus } from '../../messages/stream/bus.js';
+import type { Outbound } from '../../http/outbound.js';
 import type { Dispatches, OpenDispatch } from '../../messages/dispatch/dispatches.js';
+import type { ChunkBus } from '../../messages/stream/bus.js';
 import { errorMessage } from '../../runtime/errors.js';
 import { uuidOf } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
-import type { Outbound } from '../../http/outbound.js';
-import type { TokenIssuer } from '../../auth/tokens.js';
 import type { AgentHealth } from '../connected/agent-health.js';
 import { closedWith, type DispatchEnd } from '../dispatcher.js';
+import { persist } from '../persistence.js';
 import { HostedCall } from './call.js';
 import type { Conclusion } from './conclusion.js';
 import { exchange, type PollPace } from './exchange.js';
 import type { HostedRun } from './in-flight.js';
 import { HostedProgress } from './progress.js';
 import type { HostedRecovery } from './recovery.js';
-import { persist } from '../persistence.js';
 
 const CLOSED: DispatchEnd = { kind: 'closed' };
 const NEVER_SENT = { kind: 'not_sent', reason: 'NEVER_SENT' } as const;
@@ -34,7 +34,7 @@ interface DeliveryOptions {
   pace: PollPace;
   /** Ends the waiting for an absent database. */
   closing: AbortSignal;
-  /** Whether a dispatch that is not in run any more went out from here. */
+  /** Whether a dispatch that is not in flight any more went out from here. */
   hasSent(dispatchId: string): boolean;
 }
 
@@ -75,10 +75,10 @@ export class HostedDelivery {
     return run.stoppedBy || !leaseValid() ? this.#release(run) : this.#send(run, open, token);
   }
 
-  /** On the record as sent, and not in run here: this node knows whether it was; one that is gone may have sent it. */
+  /** On the record as sent, and not in flight here: this node knows whether it was; one that is gone may have sent it. */
   #unknownHere(run: HostedRun, open: OpenDispatch): Promise<DispatchEnd> {
     const never = open.mesh_id === this.#options.meshId && !this.#options.hasSent(open.dispatch_id);
-    return never ? this.#release(run) : this.#lose(run);
+    return never ? this.#release(run) : this.#failAsLost(run);
   }
 
   /** Nothing went out: the message is routed again. Tried once where the process is closing. */
@@ -97,8 +97,8 @@ export class HostedDelivery {
   }
 
   /** Sent by a process that is gone: the agent may have done it, so it is not sent again. */
-  async #lose(run: HostedRun): Promise<DispatchEnd> {
-    run.over(await this.#persist(() => this.#options.dispatches.lose(run.ref, 'AGENT_DISCONNECTED')));
+  async #failAsLost(run: HostedRun): Promise<DispatchEnd> {
+    run.over(await this.#persist(() => this.#options.dispatches.failAsLost(run.ref, 'AGENT_DISCONNECTED')));
     return CLOSED;
   }
 
@@ -144,7 +144,7 @@ export class HostedDelivery {
   async #stopped(run: HostedRun, call: HostedCall, taskId: string | undefined): Promise<DispatchEnd> {
     run.cancelSent = this.#sayCanceled(call, taskId);
     if (run.stoppedBy === 'closing') {
-      run.over(await this.#options.dispatches.lose(run.ref, 'AGENT_DISCONNECTED'));
+      run.over(await this.#options.dispatches.failAsLost(run.ref, 'AGENT_DISCONNECTED'));
     }
     if (run.stoppedBy === 'canceled') run.over(null);
     if (run.stoppedBy === 'deadline') {

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RPC_ERRORS } from '../../contracts/errors.js';
-import { PlatformError } from '../../runtime/errors.js';
 import { OutboundError, type OutboundStream } from '../../http/outbound.js';
+import { PlatformError } from '../../runtime/errors.js';
 import { outcomeOf } from './answer.js';
+import { isEventStream, readEvents, readWhole } from './answer-stream.js';
 import { type HostedCall, HttpRefusal } from './call.js';
 import { type Conclusion, fromThrown, lost, refused, unfit } from './conclusion.js';
 import type { Heard, HostedProgress } from './progress.js';
-import { isEventStream, readEvents, readWhole } from './answer-stream.js';
 
 /** Times between two looks at an unfinished task, in milliseconds. */
 export interface PollPace {

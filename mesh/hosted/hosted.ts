@@ -1,20 +1,21 @@
+import type { TokenIssuer } from '../../auth/tokens.js';
 import type { Db } from '../../db/pool.js';
-import type { ChunkBus } from '../../messages/stream/bus.js';
-import type { Dispatches, DispatchRef, OpenDispatch } from '../../messages/dispatch/dispatches.js';
+import type { Outbound } from '../../http/outbound.js';
+import type { DispatchRef } from '../../messages/dispatch/dispatch-ref.js';
+import type { Dispatches, OpenDispatch } from '../../messages/dispatch/dispatches.js';
 import type { LocalEnd } from '../../messages/dispatch/local-mesh.js';
+import type { ChunkBus } from '../../messages/stream/bus.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
-import type { Outbound } from '../../http/outbound.js';
-import type { TokenIssuer } from '../../auth/tokens.js';
 import { AgentHealth } from '../connected/agent-health.js';
+import { remember } from '../connected/inflight-table.js';
+import { DEFAULT_TIMINGS, type MeshTimings } from '../connection/timings.js';
 import type { DispatchEnd, Dispatcher } from '../dispatcher.js';
+import { Reservations } from '../reservations.js';
 import { HostedDelivery } from './delivery.js';
 import { POLL_PACE, type PollPace } from './exchange.js';
 import { HostedRun, watch } from './in-flight.js';
 import { HostedRecovery } from './recovery.js';
-import { remember } from '../connected/inflight-table.js';
-import { Reservations } from '../reservations.js';
-import { DEFAULT_TIMINGS, type MeshTimings } from '../connection/timings.js';
 
 export interface HostedOptions {
   dispatches: Dispatches;
@@ -35,7 +36,7 @@ export interface HostedOptions {
 /** The dispatcher of hosted agents, which holds requests open and so has something to close. */
 export interface HostedDispatcher extends Dispatcher {
   /**
-   * Takes no more dispatches, waits up to `graceMs` for those in run, and ends the rest as lost (`AGENT_DISCONNECTED`).
+   * Takes no more dispatches, waits up to `graceMs` for those in flight, and ends the rest as lost (`AGENT_DISCONNECTED`).
    */
   close(graceMs: number): Promise<void>;
 }
@@ -126,9 +127,7 @@ class Hosted implements HostedDispatcher {
     if (this.#reconciling || this.#runs.size === 0) return;
     this.#reconciling = true;
     try {
-      const closed = await this.#options.dispatches.closedAmong(
-        [...this.#runs.values()].map((run) => run.ref),
-      );
+      const closed = await this.#options.dispatches.closedAmong([...this.#runs.values()].map((run) => run.ref));
       for (const { dispatch_id } of closed) this.#runs.get(dispatch_id)?.stop('canceled');
     } catch (error) {
       this.#options.log.warn({ err: errorMessage(error) }, 'hosted dispatches not compared with the database');

@@ -1,4 +1,4 @@
-import type { DispatchRef } from '../../messages/dispatch/dispatches.js';
+import type { DispatchRef } from '../../messages/dispatch/dispatch-ref.js';
 import type { LocalEnd } from '../../messages/dispatch/local-mesh.js';
 import type { MessageEnd } from '../../messages/dispatch/transactions.js';
 import type { DispatchEnd } from '../dispatcher.js';

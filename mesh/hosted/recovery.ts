@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LIMITS } from '../../contracts/limits.js';
 import { noteReached } from '../../agents/agent-failures.js';
+import { agentKeyOf } from '../../agents/agent-key.js';
+import { LIMITS } from '../../contracts/limits.js';
 import type { Db } from '../../db/pool.js';
+import { type Outbound, OutboundError } from '../../http/outbound.js';
 import type { Dispatches, OpenDispatch } from '../../messages/dispatch/dispatches.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
-import { type Outbound, OutboundError } from '../../http/outbound.js';
-import { agentKeyOf } from '../connection/registry.js';
 
 /** Pauses before the tries, in milliseconds: short at first, then the last one over again. */
 const PAUSES_MS = [500, 1_000, 2_000, 5_000] as const;

@@ -1,20 +1,20 @@
+import type { TokenIssuer } from '../../auth/tokens.js';
 import type { A2aMessage } from '../../contracts/a2a.js';
 import { type Part, textOf } from '../../contracts/parts.js';
 import { ToolResult } from '../../contracts/tools.js';
 import type { Db } from '../../db/pool.js';
-import { findHosted } from '../../tools/tool-targets.js';
+import type { Outbound } from '../../http/outbound.js';
 import type { AgentResult, OpenDispatch } from '../../messages/dispatch/dispatches.js';
 import { errorMessage } from '../../runtime/errors.js';
 import { uuidOf } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
-import type { Outbound } from '../../http/outbound.js';
-import type { TokenIssuer } from '../../auth/tokens.js';
+import { type Deliver, namedAt, type PlacedCall } from '../../tools/tool-link.js';
+import { type Outcome, refusal, sized, unsent } from '../../tools/tool-result.js';
+import { findHosted } from '../../tools/tool-targets.js';
 import { HostedCall } from './call.js';
 import type { Conclusion } from './conclusion.js';
 import { exchange, POLL_PACE } from './exchange.js';
 import { HostedProgress } from './progress.js';
-import { type Deliver, namedAt, type PlacedCall } from '../../tools/tool-link.js';
-import { type Outcome, refusal, sized, unsent } from '../../tools/tool-result.js';
 
 /** What carries tool calls to hosted agents. */
 export interface HostedToolsOptions {

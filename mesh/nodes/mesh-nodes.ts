@@ -1,4 +1,5 @@
-import { type AgentRow, recordHealth } from '../../agents/agents.js';
+import type { AgentRow } from '../../agents/agent-row.js';
+import { recordHealth } from '../../agents/agents.js';
 import type { Tx } from '../../db/pool.js';
 
 /** Agents taken off dead nodes in one transaction, at most. */

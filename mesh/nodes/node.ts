@@ -1,10 +1,10 @@
 import { CLOSE_CODES } from '../../contracts/errors.js';
-import { registerNode, removeNode, renewNode, sweepDeadNodes } from './mesh-nodes.js';
 import type { Db } from '../../db/pool.js';
 import type { Logger } from '../../runtime/logger.js';
 import { Loop } from '../../runtime/loop.js';
 import type { Registry } from '../connection/registry.js';
 import type { MeshTimings } from '../connection/timings.js';
+import { registerNode, removeNode, renewNode, sweepDeadNodes } from './mesh-nodes.js';
 
 export interface MeshNodeOptions {
   db: Db;

@@ -1,11 +1,11 @@
-import { CLOSE_CODES } from '../../contracts/errors.js';
-import { outdatedConnections, touchConnections } from '../connection/connection-rows.js';
+import { agentKeyOf } from '../../agents/agent-key.js';
 import type { Authenticator } from '../../auth/authenticator.js';
+import { CLOSE_CODES } from '../../contracts/errors.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { uuidOf } from '../../runtime/ids.js';
 import type { Connection } from '../connection/connection.js';
+import { outdatedConnections, touchConnections } from '../connection/connection-rows.js';
 import type { MeshContext } from '../connection/context.js';
-import { agentKeyOf } from '../connection/registry.js';
 
 /** Rows compared in one statement. */
 const BATCH = 1_000;

@@ -1,9 +1,6 @@
 import { LIMITS } from '../../contracts/limits.js';
 import { errorMessage } from '../../runtime/errors.js';
-import { AcknowledgedSender } from './acknowledged-sender.js';
-import { RedisChannel, type RedisChannelOptions } from './redis-channel.js';
 import { LruMap } from '../../runtime/lru-map.js';
-import { type AcknowledgedLetter, type NodeMessage, readNodeMessage } from './node-message.js';
 import {
   type CloseDeregistered,
   type Deliver,
@@ -15,6 +12,9 @@ import {
   type PlacedCall,
 } from '../../tools/tool-link.js';
 import { type Outcome, refusal, resultOfThrown, unsent } from '../../tools/tool-result.js';
+import { AcknowledgedSender } from './acknowledged-sender.js';
+import { type AcknowledgedLetter, type NodeMessage, readNodeMessage } from './node-message.js';
+import { RedisChannel, type RedisChannelOptions } from './redis-channel.js';
 
 /** How often the nodes with which something is under way are looked after, in milliseconds. */
 const WATCH_MS = 1_000;

@@ -1,13 +1,13 @@
+import { Semaphore } from '../../runtime/semaphore.js';
 import { AgentHealth } from '../connected/agent-health.js';
-import type { MeshContext } from '../connection/context.js';
 import { InflightTable } from '../connected/inflight-table.js';
+import type { MeshContext } from '../connection/context.js';
 import { Registry } from '../connection/registry.js';
-import { Reservations } from '../reservations.js';
-import type { MeshServerOptions } from './server.js';
 import { StatusWriter } from '../connection/status-writer.js';
 import { DEFAULT_TIMINGS } from '../connection/timings.js';
 import { AgentTools } from '../connection/tool-frames.js';
-import { Semaphore } from '../../runtime/semaphore.js';
+import { Reservations } from '../reservations.js';
+import type { MeshServerOptions } from './options.js';
 
 /** Agents that are entered into the database as connected at once; the rest of its connections is left to messages. */
 const REGISTRATIONS_AT_ONCE = 8;

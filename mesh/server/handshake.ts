@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http';
+import type { Authenticator } from '../../auth/authenticator.js';
 import type { Caller } from '../../contracts/auth.js';
 import { SUBPROTOCOL } from '../../contracts/frames.js';
 import { isOwnType, mayActFor } from '../../contracts/permissions.js';
 import { InstanceId } from '../../contracts/primitives.js';
-import type { InstanceLookup } from '../connection/connection-rows.js';
-import type { Authenticator } from '../../auth/authenticator.js';
 import { PlatformError } from '../../runtime/errors.js';
-import type { Upgraded } from '../connection/connection.js';
+import type { InstanceLookup } from '../connection/connection-rows.js';
+import type { Upgraded } from '../connection/upgraded.js';
 
 export const CONNECT_PATH = '/agents/connect';
 

@@ -2,36 +2,29 @@ import { setMaxListeners } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
+import { agentKeyOf } from '../../agents/agent-key.js';
 import { SUBPROTOCOL } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { findInstance, type InstanceLookup } from '../connection/connection-rows.js';
-import type { Db } from '../../db/pool.js';
-import type { ChunkBus } from '../../messages/stream/bus.js';
-import type { Dispatches } from '../../messages/dispatch/dispatches.js';
-import type { Authenticator } from '../../auth/authenticator.js';
-import type { Config } from '../../runtime/config.js';
 import { PlatformError } from '../../runtime/errors.js';
-import type { Logger } from '../../runtime/logger.js';
-import { AGENT_PROTOCOL } from '../connection/agent-frames.js';
-import { buildContext } from './build-context.js';
-import { createConnectedDispatcher } from '../connected/connected.js';
-import { Connection } from '../connection/connection.js';
-import type { MeshContext } from '../connection/context.js';
-import type { Dispatcher } from '../dispatcher.js';
-import { Front } from './front.js';
-import { CONNECT_PATH, checkHandshake, needsUpgrade } from './handshake.js';
-import { SHUTTING_DOWN } from '../connection/hello.js';
-import { refuseUpgrade, respondWithError } from './http-answer.js';
 import { Loop } from '../../runtime/loop.js';
+import { Semaphore } from '../../runtime/semaphore.js';
+import { withinMs } from '../../runtime/time-limit.js';
+import type { DeregisteredAgent } from '../../tools/tool-link.js';
+import { createConnectedDispatcher } from '../connected/connected.js';
+import { agentProtocol } from '../connection/agent-frames.js';
+import { Connection } from '../connection/connection.js';
+import { findInstance, type InstanceLookup } from '../connection/connection-rows.js';
+import type { MeshContext } from '../connection/context.js';
+import { SHUTTING_DOWN } from '../connection/hello.js';
+import type { MeshTimings } from '../connection/timings.js';
+import type { Dispatcher } from '../dispatcher.js';
 import { MeshNode } from '../nodes/node.js';
 import { Reconciler } from '../nodes/reconciler.js';
-import { agentKeyOf } from '../connection/registry.js';
-import type { Reservations } from '../reservations.js';
-import { withinMs } from '../../runtime/time-limit.js';
-import type { MeshTimings } from '../connection/timings.js';
-import type { ToolCalls } from '../../tools/tool-calls.js';
-import type { DeregisteredAgent } from '../../tools/tool-link.js';
-import { Semaphore } from '../../runtime/semaphore.js';
+import { buildContext } from './build-context.js';
+import { Front } from './front.js';
+import { CONNECT_PATH, checkHandshake, needsUpgrade } from './handshake.js';
+import { refuseUpgrade, respondWithError } from './http-answer.js';
+import type { MeshServerOptions } from './options.js';
 
 /** Paths of the HTTP face that answer on the mesh address too (decisions.md, Running it). */
 const SHARED_PATHS = new Set(['/send', '/sessions/interrupt', '/.well-known/agent-card.json']);
@@ -41,26 +34,6 @@ const LAST_WRITES_MS = 5_000;
 const LOOKUPS_AT_ONCE = 3;
 /** Handshakes that wait for that; more are sent away. */
 const HANDSHAKES_WAITING_MAX = 10_000;
-
-export interface MeshServerOptions {
-  config: Pick<Config, 'FLEET_HOST' | 'FLEET_MESH_PORT' | 'RESUME_WINDOW_MS' | 'TRUST_PROXY_CIDRS'>;
-  db: Db;
-  log: Logger;
-  bus: ChunkBus;
-  dispatches: Dispatches;
-  authenticator: Authenticator;
-  /** Certificate and key in PEM; undefined behind a proxy that ends TLS. */
-  tls: { cert: string | Buffer; key: string | Buffer } | undefined;
-  /** New at every boot. */
-  meshId: string;
-  /** Answers the paths of the HTTP face that are served here too. */
-  handler?: (request: IncomingMessage, response: ServerResponse) => void;
-  /** The tool calls of this process; its link goes by the same `meshId`. */
-  tools: ToolCalls;
-  /** Dispatches that this process is committing; shared with the dispatcher of hosted agents. */
-  reservations?: Reservations;
-  timings?: Partial<MeshTimings>;
-}
 
 export interface MeshStats {
   ready: number;
@@ -217,7 +190,7 @@ class Mesh implements MeshServer {
       });
       if (socket.destroyed) return;
       this.#sockets.handleUpgrade(request, socket, head, (ws: WebSocket) => {
-        new Connection(ws, socket, upgraded, this.#context, AGENT_PROTOCOL);
+        new Connection(ws, socket, upgraded, this.#context, agentProtocol(this.#context));
       });
     } catch (error) {
       if (!(error instanceof PlatformError)) log.error({ err: error }, 'handshake failed');

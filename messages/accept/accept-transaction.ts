@@ -1,9 +1,12 @@
-import type { Db } from '../../db/pool.js';
-import { noteFirstState, putPushConfig } from '../../deliveries/push.js';
+import type { MessageState } from '../../contracts/messages.js';
+import type { Db, Tx } from '../../db/pool.js';
 import { type Statement, timeOf } from '../../db/statement.js';
 import { newId } from '../../runtime/ids.js';
-import { type PreparedPush, pushConfigId } from '../../deliveries/push-configs.js';
+import type { MessageRef } from '../core.js';
 import type { MessageRow } from '../read/rows.js';
+
+/** Writes what belongs to a message in the transaction that accepts it. @param state with which the message was written */
+export type AcceptHook = (tx: Tx, message: MessageRef, state: MessageState) => Promise<void>;
 
 /** What T1 is given of a message that is not on the record yet. */
 export type NewMessage = Pick<
@@ -31,8 +34,8 @@ export type NewMessage = Pick<
   /** Who opens the session where none is named, and after how long it idles out. */
   created_by: string;
   idle_timeout_seconds: number;
-  /** Who is told of its changes. */
-  push?: PreparedPush;
+  /** Writes who is told of its changes. */
+  push?: AcceptHook;
 };
 
 /** A dispatch that T1 may open: its id, and the node that would send it. */
@@ -152,23 +155,21 @@ function acceptCall(draft: NewMessage, countTo: CountTo, offer: Offer | null, un
   };
 }
 
-/** Whether T1 has put the message on the record. */
-function isNew({ verdict }: AcceptRow): boolean {
-  return verdict === 'accepted' || verdict === 'dispatched' || verdict === 'unavailable';
+/** The state with which T1 has put a message on the record. */
+const STATE_OF = { accepted: 'submitted', dispatched: 'working', unavailable: 'failed' } as const;
+
+function isNew(row: AcceptRow): row is AcceptRow & { verdict: keyof typeof STATE_OF } {
+  return row.verdict in STATE_OF;
 }
 
 /** T1 with the push-notification config that came with the message, in one transaction of several round trips. */
-async function acceptWithPush(db: Db, draft: NewMessage, push: PreparedPush, call: object): Promise<AcceptRow> {
+async function acceptWithPush(db: Db, draft: NewMessage, push: AcceptHook, call: object): Promise<AcceptRow> {
   return db.tenant(draft.tenant_id, async (tx) => {
     const values = [JSON.stringify([call]), true];
     const [row] = await tx.query<AcceptRow & Record<string, unknown>>(ACCEPT.text, values, ACCEPT.name);
     if (!row) throw new Error('accept_messages gave no row');
     if (!isNew(row)) return row;
-    const of = { tenant_id: draft.tenant_id, message_id: row.its_message };
-    const config_id = pushConfigId(push.config_id, row.its_message);
-    await putPushConfig(tx, of, { ...push, config_id });
-    if (row.verdict === 'dispatched') await noteFirstState(tx, of, config_id, 'working');
-    if (row.verdict === 'unavailable') await noteFirstState(tx, of, config_id, 'failed');
+    await push(tx, { tenant_id: draft.tenant_id, message_id: row.its_message }, STATE_OF[row.verdict]);
     return row;
   });
 }

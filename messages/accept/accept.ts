@@ -1,13 +1,13 @@
 import type { MessageSendParams } from '../../contracts/a2a.js';
 import type { Caller } from '../../contracts/auth.js';
 import { PlatformError } from '../../runtime/errors.js';
-import { type AcceptRow, acceptInOne, type CountTo, type NewMessage } from './accept-transaction.js';
 import type { MessageCore } from '../core.js';
-import { type AcceptContext, draftOf } from './draft.js';
 import { logEnd } from '../dispatch/end-log.js';
-import type { InFlightLimit } from './in-flight-limit.js';
+import type { FastPath, LiveMessage } from '../dispatch/fast-path.js';
 import { RpcError } from '../rpc-error.js';
-import type { LiveMessage, FastPath } from '../dispatch/fast-path.js';
+import { type AcceptRow, acceptInOne, type CountTo, type NewMessage } from './accept-transaction.js';
+import { type AcceptContext, draftOf } from './draft.js';
+import type { InFlightLimit } from './in-flight-limit.js';
 import { targetRequiredText, targetUnknownText } from './targets.js';
 import type { WaitingBound } from './waiting-limit.js';
 
@@ -123,7 +123,8 @@ export async function acceptMessage(
     row = placed.row;
     await refuse(acceptance, draft, row.verdict);
     const ids = { message_id: row.its_message, session_id: row.its_session };
-    if (row.verdict === 'accepted') core.workflowStarter.message({ tenant_id: draft.tenant_id, ...ids }, { fresh: true });
+    if (row.verdict === 'accepted')
+      core.workflowStarter.message({ tenant_id: draft.tenant_id, ...ids }, { fresh: true });
     const { verdict } = row;
     if (verdict === 'unavailable') logUnavailable(core, draft, ids);
     return { ...ids, duplicate: verdict === 'repeat', ended: verdict === 'unavailable', live: placed.live };

@@ -4,21 +4,20 @@ import { LIMITS } from '../../contracts/limits.js';
 import { textOf } from '../../contracts/parts.js';
 import { actsAs } from '../../contracts/permissions.js';
 import { newId } from '../../runtime/ids.js';
-import type { NewMessage } from './accept-transaction.js';
-import { fingerprint } from './fingerprint.js';
-import type { PreparedPush } from '../../deliveries/push-configs.js';
+import { traceFrom } from '../../runtime/trace-context.js';
 import type { MessageRow } from '../read/rows.js';
 import { RpcError } from '../rpc-error.js';
+import type { AcceptHook, NewMessage } from './accept-transaction.js';
+import { fingerprint } from './fingerprint.js';
 import type { Target } from './target-agent.js';
-import { traceFrom } from '../../runtime/trace-context.js';
 
 /** How the message came in. */
 export interface AcceptContext {
   method: 'message/send' | 'message/stream';
   traceparent?: string;
   baggage?: string;
-  /** Who is told of the task's changes, set before the first of them. A repeat of a message sets nothing. */
-  push?: PreparedPush;
+  /** Writes who is told of the task's changes, before the first of them. A repeat of a message writes nothing. */
+  push?: AcceptHook;
   /** What the message's `target_agent` names; its own `instance_id` and `agent_type` go first. */
   target?: Target;
 }

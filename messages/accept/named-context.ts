@@ -3,10 +3,10 @@ import type { Caller } from '../../contracts/auth.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { actsAs } from '../../contracts/permissions.js';
 import { recordEvent } from '../../db/events.js';
-import { type Acceptance, type Accepted, acceptMessage } from './accept.js';
 import type { MessageCore } from '../core.js';
-import type { AcceptContext } from './draft.js';
 import { RpcError } from '../rpc-error.js';
+import { type Acceptance, type Accepted, acceptMessage } from './accept.js';
+import type { AcceptContext } from './draft.js';
 
 /** Names that a caller may give a context: not those that the platform gives, which name a session that is there or none. */
 const NAMED_BY_CALLER = /^(?!ses_)[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/;

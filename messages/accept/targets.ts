@@ -1,7 +1,7 @@
 import type { Db, Tx } from '../../db/pool.js';
-import type { NewMessage } from './accept-transaction.js';
 import type { SessionBinding } from '../dispatch/route.js';
 import type { MessageRow } from '../read/rows.js';
+import type { NewMessage } from './accept-transaction.js';
 import { type Names, type Registered, requiredText, type TargetNames, unknownText, waitedText } from './target-text.js';
 
 /** Names that a text lists; more are hinted at. */

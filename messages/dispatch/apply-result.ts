@@ -1,11 +1,11 @@
 import type { Usage } from '../../contracts/messages.js';
 import { type Artifact, textOf } from '../../contracts/parts.js';
 import type { Tx } from '../../db/pool.js';
-import type { AgentResult, Produced } from './dispatches.js';
-import { bounded } from './finish.js';
 import { schemaProblem } from '../input/form.js';
 import { openAgentRequest } from '../input/input-requests.js';
 import type { MessageRow } from '../read/rows.js';
+import type { AgentResult, Produced } from './dispatches.js';
+import { bounded } from './finish.js';
 import type { Ending } from './transactions.js';
 
 /** Usage of all dispatches of a message together; the newest names the model. */
@@ -73,12 +73,7 @@ export function withUsableForm(outcome: AgentResult): AgentResult {
 }
 
 /** Writes what an agent that asks has brought so far, and opens its question. The caller holds the row's lock and has closed the dispatch. */
-export async function applyQuestion(
-  tx: Tx,
-  row: MessageRow,
-  outcome: AgentResult,
-  expiryMs: number,
-): Promise<void> {
+export async function applyQuestion(tx: Tx, row: MessageRow, outcome: AgentResult, expiryMs: number): Promise<void> {
   const { artifacts, usage, assistant_output } = outputAfter(row, outcome);
   await tx.query(
     'UPDATE messages SET artifacts = $3, usage = $4, assistant_output = $5 WHERE tenant_id = $1 AND message_id = $2',

@@ -2,10 +2,10 @@ import { SendMetadata } from '../../contracts/a2a.js';
 import type { DispatchPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { uuidOf } from '../../runtime/ids.js';
-import type { OpenDispatch } from './dispatches.js';
+import { traceparentOf } from '../../runtime/trace-context.js';
 import type { DispatchRow, MessageRow } from '../read/rows.js';
 import { userMessage } from '../read/task.js';
-import { traceparentOf } from '../../runtime/trace-context.js';
+import type { OpenDispatch } from './dispatches.js';
 
 /** What the agent and session rows add to a dispatch. */
 export interface DispatchContext {
@@ -17,12 +17,7 @@ export interface DispatchContext {
 /** Rows from before `args` had a meaning may have anything there. */
 const Args = SendMetadata.shape.args.unwrap();
 
-function payloadOf(
-  message: MessageRow,
-  dispatch: DispatchRow,
-  around: DispatchContext,
-  now: Date,
-): DispatchPayload {
+function payloadOf(message: MessageRow, dispatch: DispatchRow, around: DispatchContext, now: Date): DispatchPayload {
   const uuid = uuidOf(dispatch.dispatch_id);
   const left = dispatch.deadline_at ? dispatch.deadline_at.getTime() - now.getTime() : message.deadline_ms;
   const { accepted_output_modes: acceptedOutputModes, ...said } = message.metadata;

@@ -1,24 +1,19 @@
+import type { AgentWithRoom } from '../../agents/agent-room.js';
 import { recordEvent } from '../../db/events.js';
 import type { Tx } from '../../db/pool.js';
+import type { SessionRef } from '../../sessions/session-ref.js';
+import type { MessageCore, MessageRef } from '../core.js';
+import type { DispatchRow } from '../read/rows.js';
 import type { BusEvent } from '../stream/bus.js';
-import type { MessageCore, MessageRef, SessionRef } from '../core.js';
+import { applyQuestion, endingOf, withUsableForm } from './apply-result.js';
 import { openDispatchFrom } from './dispatch-payload.js';
-import type {
-  Closed,
-  Dispatches,
-  AgentResult,
-  DispatchRef,
-  LossCode,
-  OpenDispatch,
-  Produced,
-} from './dispatches.js';
+import type { DispatchRef } from './dispatch-ref.js';
+import type { AgentResult, Closed, Dispatches, LossCode, OpenDispatch, Produced } from './dispatches.js';
 import { logEnd } from './end-log.js';
 import { bounded, closeDispatch, eventPlace } from './finish.js';
 import { type LockedDispatch, lockOpen, writeSent } from './open-dispatch.js';
-import { applyQuestion, endingOf, withUsableForm } from './apply-result.js';
-import type { DispatchRow } from '../read/rows.js';
 import { type Ending, endInOne, type MessageEnd } from './transactions.js';
-import { wakeQueued, type AgentWithRoom } from './wake-queued.js';
+import { wakeQueued } from './wake-queued.js';
 
 type StoreCore = Pick<MessageCore, 'db' | 'bus' | 'limits' | 'log' | 'workflowStarter'>;
 
@@ -155,7 +150,7 @@ async function ownerLives(tx: Tx, dispatch: DispatchRow): Promise<boolean> {
   return fresh.length > 0;
 }
 
-async function lose(
+async function failAsLost(
   core: StoreCore,
   ref: DispatchRef,
   code: LossCode,
@@ -200,7 +195,7 @@ export function createDispatches(core: StoreCore): Dispatches {
     accept: (ref, epoch, outcome) => accept(core, ref, epoch, outcome),
     fail: (ref, error, epoch) => fail(core, ref, error, epoch),
     release: (ref, reason, options) => release(core, ref, reason, options),
-    lose: (ref, code, options) => lose(core, ref, code, options),
+    failAsLost: (ref, code, options) => failAsLost(core, ref, code, options),
     closedAmong: (refs) => closedAmong(core, refs),
     agentJoined: (tenantId, agent) => agentJoined(core, tenantId, agent),
   };

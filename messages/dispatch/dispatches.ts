@@ -1,17 +1,11 @@
+import type { AgentWithRoom } from '../../agents/agent-room.js';
 import type { A2aMessage } from '../../contracts/a2a.js';
 import type { DispatchPayload } from '../../contracts/frames.js';
 import type { AgentInputRequest, Usage } from '../../contracts/messages.js';
 import type { Artifact } from '../../contracts/parts.js';
 import type { MessageRow } from '../read/rows.js';
+import type { DispatchRef } from './dispatch-ref.js';
 import type { MessageEnd } from './transactions.js';
-import type { AgentWithRoom } from './wake-queued.js';
-
-/** Names one dispatch. */
-export interface DispatchRef {
-  tenant_id: string;
-  message_id: string;
-  dispatch_id: string;
-}
 
 /** What earlier dispatches of a message brought; nothing changes it while one is open. */
 export type Produced = Pick<MessageRow, 'artifacts' | 'usage'>;
@@ -85,7 +79,7 @@ export interface Dispatches {
    * `unlessOwnerLives`: nothing happens while the node that sent it renews itself, because it still has it.
    * @returns what that changed in the message's row, when the message ended with it
    */
-  lose(ref: DispatchRef, code: LossCode, options?: { unlessOwnerLives?: boolean }): Promise<MessageEnd | null>;
+  failAsLost(ref: DispatchRef, code: LossCode, options?: { unlessOwnerLives?: boolean }): Promise<MessageEnd | null>;
   /** Which of these dispatches are no longer open, with their state (for a node's reconciliation). */
   closedAmong(refs: DispatchRef[]): Promise<{ dispatch_id: string; state: string }[]>;
   /** An agent of the tenant can take work: messages that wait for one like it are called. */

@@ -1,14 +1,14 @@
 import { errorMessage } from '../../runtime/errors.js';
 import { newId } from '../../runtime/ids.js';
 import { type AcceptRow, acceptInOne, type CountTo, type NewMessage } from '../accept/accept-transaction.js';
+import { writtenRow } from '../accept/draft.js';
 import type { MessageCore } from '../core.js';
+import type { DispatchRow, MessageRow } from '../read/rows.js';
 import { openDispatchFrom } from './dispatch-payload.js';
 import type { Dispatches } from './dispatches.js';
-import { writtenRow } from '../accept/draft.js';
 import { HandOver } from './hand-over.js';
 import { LEASE_MS, Stopwatch } from './lease.js';
 import type { LocalEnd, LocalMesh, Reservation } from './local-mesh.js';
-import type { DispatchRow, MessageRow } from '../read/rows.js';
 import type { MessageEnd } from './transactions.js';
 
 /** Messages that one process carries the fast path at once; further ones take the workflow path. */

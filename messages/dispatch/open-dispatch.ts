@@ -1,9 +1,9 @@
 import { isTerminal } from '../../contracts/messages.js';
 import type { Tx } from '../../db/pool.js';
-import type { DispatchContext } from './dispatch-payload.js';
-import type { DispatchRef } from './dispatches.js';
 import { readable } from '../read/readable.js';
 import type { DispatchRow, MessageRow } from '../read/rows.js';
+import type { DispatchContext } from './dispatch-payload.js';
+import type { DispatchRef } from './dispatch-ref.js';
 
 /** A dispatch that is open, its message, and what belongs to both. */
 export interface LockedDispatch {

@@ -3,9 +3,10 @@ import type { Artifact } from '../../contracts/parts.js';
 import type { Db } from '../../db/pool.js';
 import { type Statement, timeOf } from '../../db/statement.js';
 import { newId } from '../../runtime/ids.js';
-import type { MessageRef, SessionRef } from '../core.js';
-import type { DispatchRef } from './dispatches.js';
+import type { SessionRef } from '../../sessions/session-ref.js';
+import type { MessageRef } from '../core.js';
 import type { MessageRow } from '../read/rows.js';
+import type { DispatchRef } from './dispatch-ref.js';
 
 /** How a dispatch ends its message. `output` is absent where the agent brought none. */
 export interface Ending {

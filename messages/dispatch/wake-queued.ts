@@ -1,12 +1,7 @@
+import type { AgentWithRoom } from '../../agents/agent-room.js';
 import type { Tx } from '../../db/pool.js';
-import type { MessageRef, SessionRef } from '../core.js';
-import type { MessageRow } from '../read/rows.js';
-
-/** The agent that has room. */
-export interface AgentWithRoom {
-  agent_type: string;
-  instance_id: string;
-}
+import type { SessionRef } from '../../sessions/session-ref.js';
+import type { MessageRef } from '../core.js';
 
 /**
  * Calls messages that wait for a free agent, because one has room: a dispatch ended, or it joined. Their workflows look again at once
@@ -39,10 +34,4 @@ export async function callForFreed(
     called.push(...(await wakeQueued(tx, tenantId, agent, 1)));
   }
   return called;
-}
-
-/** The agent on which a row holds a slot; none where it holds none. */
-export function slotOf(row: Pick<MessageRow, 'holds_slot' | 'agent_type' | 'instance_id'>): AgentWithRoom[] {
-  const { holds_slot, agent_type, instance_id } = row;
-  return holds_slot && agent_type !== null && instance_id !== null ? [{ agent_type, instance_id }] : [];
 }

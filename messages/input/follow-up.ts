@@ -4,9 +4,9 @@ import { isTerminal } from '../../contracts/messages.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore } from '../core.js';
 import { readMessage } from '../read/read.js';
+import { RpcError } from '../rpc-error.js';
 import { readFollowUp } from './resolution.js';
 import { checkForm, checkMayAnswer, claimRequest } from './resolve.js';
-import { RpcError } from '../rpc-error.js';
 
 /**
  * A `message/send` that names a `taskId`: the answer to what an agent asked (a2a.md). A repeat of the same messageId is a success.

@@ -18,12 +18,7 @@ function kindOf(asked: AgentInputRequest): 'approval' | 'form' | 'confirmation' 
  * Opens an agent's question to a human: request row, message `input-required`, the session's slot given back, and the event.
  * The caller holds the message's lock and has closed the dispatch.
  */
-export async function openAgentRequest(
-  tx: Tx,
-  row: MessageRow,
-  outcome: AgentResult,
-  expiryMs: number,
-): Promise<void> {
+export async function openAgentRequest(tx: Tx, row: MessageRow, outcome: AgentResult, expiryMs: number): Promise<void> {
   const asked = outcome.input_request ?? {};
   const said = outcome.status_message ? textOf(outcome.status_message.parts) : '';
   const prompt = asked.prompt ?? said;

@@ -8,11 +8,11 @@ import { PlatformError } from '../../runtime/errors.js';
 import { newId } from '../../runtime/ids.js';
 import type { MessageCore, MessageRef } from '../core.js';
 import { eventPlace } from '../dispatch/finish.js';
-import { formProblem } from './form.js';
 import { readMessage } from '../read/read.js';
-import { type Decision, readResolution } from './resolution.js';
 import type { InputRequestRow, MessageRow, Resolution } from '../read/rows.js';
 import { userMessage } from '../read/task.js';
+import { formProblem } from './form.js';
+import { type Decision, readResolution } from './resolution.js';
 
 /** What a resolution came to. */
 export interface Resolved {

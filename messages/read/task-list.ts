@@ -3,9 +3,9 @@ import type { Task } from '../../contracts/a2a.js';
 import { actsAs, type Reader } from '../../contracts/permissions.js';
 import { ownMessages } from '../../db/own.js';
 import type { Db } from '../../db/pool.js';
+import { RpcError } from '../rpc-error.js';
 import { findOwnMessage, openRequests } from './read.js';
 import { readable } from './readable.js';
-import { RpcError } from '../rpc-error.js';
 import { type TaskRow, taskOf } from './task.js';
 
 /** Which tasks are wanted: A2A's `ListTasks`. Absent filters let everything through. */

@@ -1,5 +1,5 @@
-import type { BusEvent, PlacedEvent } from './bus.js';
 import type { MessageCore, MessageRef } from '../core.js';
+import type { BusEvent, PlacedEvent } from './bus.js';
 
 /** How far a slow reader may fall behind, in events and in bytes; it then misses output. */
 const QUEUE_MAX = 1_024;

@@ -1,7 +1,7 @@
 import type { Logger } from '../../runtime/logger.js';
 import type { BusEvent, ChunkBus, PlacedEvent } from './bus.js';
-import { deliver } from './notify-listeners.js';
 import { MessageBuffer, RETENTION_MS } from './message-buffer.js';
+import { deliver } from './notify-listeners.js';
 
 const SWEEP_MS = 60_000;
 const TOTAL_BYTES_MAX = 64 * 1024 * 1024;

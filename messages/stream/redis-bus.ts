@@ -2,10 +2,10 @@ import { Redis, type RedisOptions } from 'ioredis';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
 import type { BusEvent, ChunkBus, PlacedEvent } from './bus.js';
-import { deliver } from './notify-listeners.js';
 import { RETENTION_MS } from './message-buffer.js';
+import { deliver } from './notify-listeners.js';
 import { APPEND_SCRIPTS, retainedWith } from './redis-append.js';
-import { announcedEvent, type StreamPosition, readFrom, eventsFromStart, eventsAfter } from './redis-entries.js';
+import { announcedEvent, eventsAfter, eventsFromStart, readFrom, type StreamPosition } from './redis-entries.js';
 
 /** Bytes handed to Redis and not yet confirmed; beyond, events are dropped as if Redis were away. */
 const UNCONFIRMED_BYTES_MAX = 16 * 1024 * 1024;

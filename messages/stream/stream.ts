@@ -1,15 +1,15 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ArtifactUpdate, StatusUpdate, StreamEvent, Task } from '../../contracts/a2a.js';
 import { isTerminal } from '../../contracts/messages.js';
-import type { BusEvent, PlacedEvent } from './bus.js';
 import type { MessageRef } from '../core.js';
-import { EventQueue } from './event-queue.js';
+import type { LiveMessage } from '../dispatch/fast-path.js';
+import type { MessageEnd } from '../dispatch/transactions.js';
 import type { MessageWithRequest } from '../read/read.js';
 import type { MessageRow } from '../read/rows.js';
-import type { LiveMessage } from '../dispatch/fast-path.js';
-import { StreamFollower } from './stream-position.js';
 import { agentMessage, taskOf } from '../read/task.js';
-import type { MessageEnd } from '../dispatch/transactions.js';
+import type { BusEvent, PlacedEvent } from './bus.js';
+import { EventQueue } from './event-queue.js';
+import { StreamFollower } from './stream-position.js';
 import { FALLBACK_MS, isResting, readPatiently, type WatchCore } from './watch.js';
 
 /** How long a stream that goes on waits for what the bus has kept; beyond, it begins with the task. */
@@ -48,7 +48,11 @@ function statusUpdate(task: Task, final: boolean): StatusUpdate {
 }
 
 /** What an event of the bus is to the reader, who stands before it; null: nothing that can be shown. */
-function shownOf({ cursor, event }: PlacedEvent, place: StreamFollower, current: MessageWithRequest): StreamEvent | null {
+function shownOf(
+  { cursor, event }: PlacedEvent,
+  place: StreamFollower,
+  current: MessageWithRequest,
+): StreamEvent | null {
   place.position = cursor;
   switch (event.kind) {
     case 'artifact':

@@ -4,10 +4,10 @@ import { isTerminal } from '../../contracts/messages.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { settledWithin } from '../../runtime/settled-within.js';
 import type { MessageCore, MessageRef } from '../core.js';
-import { EventQueue } from './event-queue.js';
-import { findMessage, type MessageWithRequest } from '../read/read.js';
 import type { LiveMessage } from '../dispatch/fast-path.js';
+import { findMessage, type MessageWithRequest } from '../read/read.js';
 import { taskOf } from '../read/task.js';
+import { EventQueue } from './event-queue.js';
 
 /** How often a watcher looks at the row although nobody told it of a change: a notice lost with a node costs at most this. */
 export const FALLBACK_MS = 5_000;

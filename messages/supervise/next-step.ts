@@ -1,17 +1,18 @@
+import { slotOf } from '../../agents/agent-room.js';
 import { isTerminal } from '../../contracts/messages.js';
 import type { Tx } from '../../db/pool.js';
 import { newId } from '../../runtime/ids.js';
+import { countMoved, isOwn } from '../../sessions/session-end.js';
+import { targetWaitedText } from '../accept/targets.js';
 import type { MessageCore, MessageRef } from '../core.js';
 import { logEnd } from '../dispatch/end-log.js';
 import { closeDispatch, finishFailed, openDispatchOf, withdrawRequest } from '../dispatch/finish.js';
-import { type MessageWithRequest, readMessage, withRequest } from '../read/read.js';
 import { type Route, routeMessage, type SessionBinding } from '../dispatch/route.js';
-import { type RouteWait, routeWait } from './route-wait.js';
+import { callForFreed } from '../dispatch/wake-queued.js';
+import { type MessageWithRequest, readMessage, withRequest } from '../read/read.js';
 import type { DispatchRow, InputRequestRow, MessageRow } from '../read/rows.js';
-import { countMoved, isOwn } from '../../sessions/session-end.js';
+import { type RouteWait, routeWait } from './route-wait.js';
 import { retryDelayMs, type Step, stepError } from './step.js';
-import { targetWaitedText } from '../accept/targets.js';
-import { callForFreed, slotOf } from '../dispatch/wake-queued.js';
 
 /** So many times the wait a message is still given to an agent that is free, when what took its time was the platform itself. */
 const LATE_FACTOR = 10;

@@ -1,7 +1,8 @@
 import type { Tx } from '../../db/pool.js';
 import { errorMessage } from '../../runtime/errors.js';
+import type { SessionRef } from '../../sessions/session-ref.js';
+import type { MessageCore, MessageRef } from '../core.js';
 import { failByOperator } from './next-step.js';
-import type { MessageCore, MessageRef, SessionRef } from '../core.js';
 import type { TemporalLink } from './temporal-link.js';
 
 /** How the sweeper paces itself, in milliseconds. */
@@ -183,7 +184,10 @@ export class Sweeper {
         { message_id: ref.message_id },
         'the workflow of a message was ended in Temporal; the message fails',
       );
-      await failByOperator(this.#core, ref, { code: 'INTERNAL', message: 'An operator ended the workflow of this message.' });
+      await failByOperator(this.#core, ref, {
+        code: 'INTERNAL',
+        message: 'An operator ended the workflow of this message.',
+      });
       return;
     }
     this.#core.log.info({ message_id: ref.message_id, fate }, 'a lost workflow is made again');

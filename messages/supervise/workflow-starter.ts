@@ -6,7 +6,7 @@ import type { TemporalLink } from './temporal-link.js';
 /** Wake-ups under way at once; beyond it the sweeper brings them a little later. */
 const UNDER_WAY_MAX = 512;
 
-/** A workflowStarter with the means to wait for what it has begun. */
+/** A workflow starter with the means to wait for what it has begun. */
 export interface RunningWorkflowStarter extends WorkflowStarter {
   /** Resolves when no wake-up is under way. */
   settled(): Promise<void>;

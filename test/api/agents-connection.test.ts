@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { connectionStatus } from '../../agents/agent-connections.js';
+import { dispatchTotals } from '../../agents/dispatch-totals.js';
 import {
   type AgentConnection,
   AgentConnectionResponse,
@@ -6,8 +8,6 @@ import {
   ConnectionStatsResponse,
 } from '../../contracts/agents.js';
 import { SessionInitResponse } from '../../contracts/sessions.js';
-import { connectionStatus } from '../../agents/agent-connections.js';
-import { dispatchTotals } from '../../agents/dispatch-totals.js';
 import { newId } from '../../runtime/ids.js';
 import { freshDatabase } from '../setup/database.js';
 import { type ServedApi, serveApi } from './served-api.js';

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { statusAfterHeartbeat } from '../../agents/agent-health.js';
 import {
   AgentGetByIdResponse,
   type AgentInstance,
@@ -9,7 +10,6 @@ import {
 } from '../../contracts/agents.js';
 import { SessionInitResponse } from '../../contracts/sessions.js';
 import { GetEventsResponse } from '../../contracts/telemetry.js';
-import { statusAfterHeartbeat } from '../../agents/agent-health.js';
 import { ApiClient } from '../setup/api-client.js';
 import { freshDatabase } from '../setup/database.js';
 import { type ServedApi, serveApi } from './served-api.js';

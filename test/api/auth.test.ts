@@ -9,10 +9,10 @@ import {
   SignJWT,
 } from 'jose';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { CredentialSecretResponse, CredentialsGetResponse, GetTokenResponse } from '../../contracts/auth.js';
-import { ErrorBody } from '../../contracts/primitives.js';
 import { loadSigningKeys, rotateSigningKeys } from '../../auth/signing-keys.js';
 import { deleteTenant } from '../../auth/tenants.js';
+import { CredentialSecretResponse, CredentialsGetResponse, GetTokenResponse } from '../../contracts/auth.js';
+import { ErrorBody } from '../../contracts/primitives.js';
 import { freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
 import { type ServedApi, serveApi } from './served-api.js';

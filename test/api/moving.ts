@@ -1,6 +1,6 @@
-import { nextStep } from '../../messages/supervise/next-step.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import type { AgentResult } from '../../messages/dispatch/dispatches.js';
+import { nextStep } from '../../messages/supervise/next-step.js';
 import type { ServedApi } from './served-api.js';
 
 const MESH = 'mesh_test';

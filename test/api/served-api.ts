@@ -1,23 +1,24 @@
 import type { AddressInfo } from 'node:net';
 import { buildApi } from '../../api/app.js';
-import type { HealthResponse } from '../../contracts/health.js';
-import type { Scope } from '../../contracts/primitives.js';
+import { createAuthenticator } from '../../auth/authenticator.js';
 import { createCredential, credentialStatus } from '../../auth/credentials.js';
 import { loadSigningKeys } from '../../auth/signing-keys.js';
 import { createTenant } from '../../auth/tenants.js';
-import { createToolCallService } from '../../tools/tool-call-service.js';
-import { createLocalLink } from '../../tools/tool-link.js';
+import { createTokens } from '../../auth/tokens.js';
+import type { HealthResponse } from '../../contracts/health.js';
+import type { Scope } from '../../contracts/primitives.js';
+import { createPushConfigs } from '../../deliveries/push-configs.js';
+import { createOutbound } from '../../http/outbound.js';
+import { sessionDeps } from '../../messages/cancel.js';
 import type { MessageCore } from '../../messages/core.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import { createGateway } from '../../messages/gateway.js';
 import { createMemoryBus } from '../../messages/stream/memory-bus.js';
-import { createPushConfigs } from '../../deliveries/push-configs.js';
-import { createSessions } from '../../sessions/sessions.js';
-import { createAuthenticator } from '../../auth/authenticator.js';
 import { createLogger } from '../../runtime/logger.js';
-import { createOutbound } from '../../http/outbound.js';
 import { createSecrets } from '../../runtime/secrets.js';
-import { createTokens } from '../../auth/tokens.js';
+import { createSessions } from '../../sessions/sessions.js';
+import { createToolCallService } from '../../tools/tool-call-service.js';
+import { createLocalLink } from '../../tools/tool-link.js';
 import { ApiClient } from '../setup/api-client.js';
 import type { FreshDatabase } from '../setup/database.js';
 import { toolCalls } from '../setup/tools.js';
@@ -75,7 +76,7 @@ export async function serveApi(database: FreshDatabase, options: ServedApiOption
     secrets,
     gateway: createGateway(core),
     pushConfigs: createPushConfigs({ db, secrets, outbound, expect: () => undefined }),
-    sessions: createSessions(core),
+    sessions: createSessions(sessionDeps(core)),
     tools: createToolCallService({
       db,
       log,

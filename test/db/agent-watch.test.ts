@@ -3,12 +3,13 @@ import type { AddressInfo } from 'node:net';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { createWatchActivities } from '../../activities/watch.js';
+import { createOutbound } from '../../http/outbound.js';
+import { sessionDeps } from '../../messages/cancel.js';
 import type { MessageCore } from '../../messages/core.js';
 import { createMemoryBus } from '../../messages/stream/memory-bus.js';
-import { createSessions } from '../../sessions/sessions.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
-import { createOutbound } from '../../http/outbound.js';
+import { createSessions } from '../../sessions/sessions.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 
 const log = createLogger({ level: 'silent' });
@@ -37,7 +38,12 @@ async function round(): Promise<{ probed: number; unhealthy: number; reaped: num
   const workflowStarter = { message: () => undefined, session: () => undefined };
   const limits = { queueWaitMs: 1_000, inputExpiryMs: 1_000, tenantMaxInFlight: 10, tenantMaxWaiting: 1_000 };
   const core: MessageCore = { db: database.db(), bus, log, workflowStarter, limits };
-  const { watchAgents } = createWatchActivities({ db: core.db, outbound, sessions: createSessions(core), log });
+  const { watchAgents } = createWatchActivities({
+    db: core.db,
+    outbound,
+    sessions: createSessions(sessionDeps(core)),
+    log,
+  });
   return new MockActivityEnvironment().run(watchAgents);
 }
 

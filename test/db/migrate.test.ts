@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { checkSecretKey, SecretKeyMismatch } from '../../auth/secret-check.js';
 import { migrate } from '../../db/migrate.js';
 import { openDb } from '../../db/pool.js';
-import { checkSecretKey, SecretKeyMismatch } from '../../auth/secret-check.js';
 import { createLogger } from '../../runtime/logger.js';
 import { createSecrets } from '../../runtime/secrets.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';

@@ -3,7 +3,24 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 
 const root = join(import.meta.dirname, '..', '..');
-const FOLDERS = ['api', 'contracts', 'db', 'embedded', 'mesh', 'messages', 'platform', 'runtime', 'sdk', 'workflows'];
+const FOLDERS = [
+  'agents',
+  'api',
+  'auth',
+  'contracts',
+  'db',
+  'deliveries',
+  'embedded',
+  'http',
+  'mesh',
+  'messages',
+  'platform',
+  'runtime',
+  'sdk',
+  'sessions',
+  'tools',
+  'workflows',
+];
 /** Shorter ones would be found by chance. */
 const PIECE_CHARS_MIN = 8;
 

@@ -6,8 +6,8 @@ import { uuidv7 } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
-import { type BenchAgent, errorOf } from './fixture-agent.js';
 import { DatabasePath } from './database-path.js';
+import { type BenchAgent, errorOf } from './fixture-agent.js';
 import { MeshFixture } from './mesh-fixture.js';
 
 let database: FreshDatabase;

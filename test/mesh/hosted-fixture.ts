@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
 import type { Caller } from '../../contracts/auth.js';
+import { createOutbound } from '../../http/outbound.js';
 import { createHostedDispatcher, type HostedOptions } from '../../mesh/hosted/hosted.js';
-import { nextStep } from '../../messages/supervise/next-step.js';
-import type { PlacedEvent } from '../../messages/stream/bus.js';
 import type { MessageCore } from '../../messages/core.js';
+import type { DispatchRef } from '../../messages/dispatch/dispatch-ref.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
-import type { DispatchRef } from '../../messages/dispatch/dispatches.js';
 import { createGateway } from '../../messages/gateway.js';
+import type { PlacedEvent } from '../../messages/stream/bus.js';
 import { createMemoryBus } from '../../messages/stream/memory-bus.js';
+import { nextStep } from '../../messages/supervise/next-step.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
-import { createOutbound } from '../../http/outbound.js';
 import type { FreshDatabase } from '../setup/database.js';
 import { type HostedAgentServer, hostedAgent, type Script } from './hosted-agent.js';
 
@@ -145,7 +145,7 @@ export class HostedFixture {
   }
 }
 
-/** What an activity pending in, with its heartbeats counted. */
+/** What an activity hands in, with its heartbeats counted. */
 export function runContext(signal: AbortSignal = new AbortController().signal) {
   const context = {
     heartbeats: 0,

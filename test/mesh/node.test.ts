@@ -3,8 +3,8 @@ import { openDb } from '../../db/pool.js';
 import { createLogger } from '../../runtime/logger.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
-import { receive } from './fixture-agent.js';
 import { DatabasePath } from './database-path.js';
+import { receive } from './fixture-agent.js';
 import { MeshFixture } from './mesh-fixture.js';
 
 let database: FreshDatabase;
@@ -62,7 +62,9 @@ describe('a node', () => {
     const { agent, welcome } = await node.join('a');
     const { ref, end } = await node.send(agent);
     await database.query('DELETE FROM mesh_nodes WHERE mesh_id = $1', [node.meshId]);
-    await database.query("UPDATE agents SET status = 'offline', mesh_id = NULL WHERE tenant_id = $1", [fixture.tenantId]);
+    await database.query("UPDATE agents SET status = 'offline', mesh_id = NULL WHERE tenant_id = $1", [
+      fixture.tenantId,
+    ]);
     expect((await agent.closed).code).toBe(1001);
     const back = await node.join('a', { resume_token: welcome.resume_token });
     expect(back.welcome.resumed).toBe(true);
@@ -75,7 +77,9 @@ describe('a node', () => {
   it('writes down which of its agents live', async () => {
     const node = await fixture.node({ timings: { signOfLifeMs: 10, pingIntervalMs: 20 } });
     await node.join('a');
-    await database.query("UPDATE agents SET last_seen = now() - interval '1 h' WHERE tenant_id = $1", [fixture.tenantId]);
+    await database.query("UPDATE agents SET last_seen = now() - interval '1 h' WHERE tenant_id = $1", [
+      fixture.tenantId,
+    ]);
     await until(async () => ((await fixture.agent('a')).last_seen as Date).getTime() > Date.now() - 60_000);
   });
 });

@@ -41,7 +41,11 @@ async function linkedNode(redisUrl: string): Promise<LinkedNode> {
   const url = `redis://127.0.0.1:${way.port}`;
   const link = createRedisLink({ url, nodeId: meshId, log });
   onTestFinished(() => link.close());
-  return { node: await fixture.node({ meshId, tools: fixture.tools(link) }), vanish: () => link.close(), lose: way.lose };
+  return {
+    node: await fixture.node({ meshId, tools: fixture.tools(link) }),
+    vanish: () => link.close(),
+    lose: way.lose,
+  };
 }
 
 async function join({ node }: LinkedNode, instanceId: string, ...tools: string[]): Promise<BenchAgent> {

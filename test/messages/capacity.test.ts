@@ -1,17 +1,18 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import type { Caller } from '../../contracts/auth.js';
 import { lockAgent } from '../../agents/agents.js';
 import { deregisterAgent } from '../../agents/deregister.js';
-import { failByOperator, nextStep } from '../../messages/supervise/next-step.js';
+import type { Caller } from '../../contracts/auth.js';
+import { sessionDeps } from '../../messages/cancel.js';
 import type { MessageCore, MessageRef } from '../../messages/core.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import type { Dispatches } from '../../messages/dispatch/dispatches.js';
 import { createGateway, type Gateway } from '../../messages/gateway.js';
 import { createMemoryBus } from '../../messages/stream/memory-bus.js';
-import { createSessions, expireIfIdle, type Sessions } from '../../sessions/sessions.js';
+import { failByOperator, nextStep } from '../../messages/supervise/next-step.js';
 import type { Step } from '../../messages/supervise/step.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
+import { createSessions, expireIfIdle, type Sessions } from '../../sessions/sessions.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 
 const log = createLogger({ level: 'silent' });
@@ -40,7 +41,7 @@ beforeEach(async () => {
     workflowStarter: { message: ({ message_id }) => called.push(message_id), session: () => undefined },
     limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000, tenantMaxWaiting: 1_000 },
   };
-  sessions = createSessions(core);
+  sessions = createSessions(sessionDeps(core));
   gateway = createGateway(core);
   dispatches = createDispatches(core);
   const tenant_id = newId('ten');
@@ -260,7 +261,10 @@ test.each([
   ['a cancel', (ref: MessageRef) => gateway.cancel(caller, ref.message_id, 'test')],
   ['an interrupt', async (ref: MessageRef) => sessions.interrupt(caller, [await sessionOf(ref)])],
   ['the end of its session', async (ref: MessageRef) => sessions.close(caller, await sessionOf(ref))],
-  ['its workflow that was ended', (ref: MessageRef) => failByOperator(core, ref, { code: 'INTERNAL', message: 'terminated' })],
+  [
+    'its workflow that was ended',
+    (ref: MessageRef) => failByOperator(core, ref, { code: 'INTERNAL', message: 'terminated' }),
+  ],
 ])('the slot that %s frees goes to the decision that waits for it', async (_, end) => {
   await agent('x', 1);
   const asking = await send(undefined, { agent_type: 'x' });
@@ -276,7 +280,7 @@ test.each([
 
 test.each([
   ['closed', (session_id: string) => sessions.close(caller, session_id)],
-  ['left idle', (session_id: string) => expireIfIdle(core, { tenant_id: caller.tenant_id, session_id })],
+  ['left idle', (session_id: string) => expireIfIdle(sessionDeps(core), { tenant_id: caller.tenant_id, session_id })],
 ])('a session from /sessions/init that is %s gives its slot to who waits', async (_, end) => {
   await agent('x', 1);
   const session = await open('x');

@@ -1,15 +1,17 @@
 import type { Caller } from '../../contracts/auth.js';
 import { isTerminal } from '../../contracts/messages.js';
-import { failByOperator, nextStep } from '../../messages/supervise/next-step.js';
+import { sessionDeps } from '../../messages/cancel.js';
 import type { MessageCore } from '../../messages/core.js';
+import type { DispatchRef } from '../../messages/dispatch/dispatch-ref.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
-import type { AgentResult, DispatchRef } from '../../messages/dispatch/dispatches.js';
+import type { AgentResult } from '../../messages/dispatch/dispatches.js';
 import { createGateway } from '../../messages/gateway.js';
-import { createMemoryBus } from '../../messages/stream/memory-bus.js';
 import { RpcError } from '../../messages/rpc-error.js';
-import { createSessions, expireIfIdle } from '../../sessions/sessions.js';
+import { createMemoryBus } from '../../messages/stream/memory-bus.js';
+import { failByOperator, nextStep } from '../../messages/supervise/next-step.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { createLogger } from '../../runtime/logger.js';
+import { createSessions, expireIfIdle } from '../../sessions/sessions.js';
 import type { FreshDatabase } from '../setup/database.js';
 
 export const TENANT = 'ten_00000000-0000-7000-8000-000000000001';
@@ -76,7 +78,7 @@ export class PropertyDriver {
       limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000, tenantMaxWaiting: 1_000 },
     };
     this.gateway = createGateway(this.core);
-    this.sessions = createSessions(this.core);
+    this.sessions = createSessions(sessionDeps(this.core));
     this.dispatches = createDispatches(this.core);
   }
 
@@ -250,7 +252,7 @@ export const ACTIONS = {
     driver.count(`taken back ${dispatch.dispatch_id}`, await driver.dispatches.release(dispatch, 'ROUTE_LOST'));
   }),
   lose: onDispatch(async (driver, dispatch) => {
-    await driver.dispatches.lose(dispatch, 'AGENT_DISCONNECTED');
+    await driver.dispatches.failAsLost(dispatch, 'AGENT_DISCONNECTED');
   }),
   cancel: onMessage(async (driver, messageId) => {
     await driver.gateway.cancel(CALLER, messageId, 'canceled');
@@ -282,7 +284,7 @@ export const ACTIONS = {
       `UPDATE messages SET updated_at = updated_at - interval '1 day' WHERE session_id = $1`,
       [session_id],
     );
-    await expireIfIdle(driver.core, { tenant_id: TENANT, session_id });
+    await expireIfIdle(sessionDeps(driver.core), { tenant_id: TENANT, session_id });
   }),
   /** The agent reconnects without its token. */
   reconnect: async (driver, target) => {

@@ -3,14 +3,15 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Caller } from '../../contracts/auth.js';
 import { PUSH_LIMITS, PushNotificationConfig } from '../../contracts/push.js';
 import { lockForPush, putPushConfig } from '../../deliveries/push.js';
+import { createPushConfigs, type PushConfigs } from '../../deliveries/push-configs.js';
+import { createOutbound, type Outbound } from '../../http/outbound.js';
+import type { AcceptHook } from '../../messages/accept/accept-transaction.js';
 import type { MessageCore } from '../../messages/core.js';
 import { createGateway, type Gateway } from '../../messages/gateway.js';
-import { createMemoryBus } from '../../messages/stream/memory-bus.js';
-import { createPushConfigs, type PreparedPush, type PushConfigs } from '../../deliveries/push-configs.js';
 import { RpcError } from '../../messages/rpc-error.js';
+import { createMemoryBus } from '../../messages/stream/memory-bus.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
-import { createOutbound, type Outbound } from '../../http/outbound.js';
 import { createSecrets } from '../../runtime/secrets.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
@@ -61,7 +62,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-async function task(push?: PreparedPush, messageId: string = newId('req')): Promise<string> {
+async function task(push?: AcceptHook, messageId: string = newId('req')): Promise<string> {
   const parts = [{ kind: 'text' as const, text: 'hello' }];
   const message = { kind: 'message' as const, messageId, role: 'user' as const, parts };
   const context = { method: 'message/send' as const, ...(push && { push }) };

@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { sessionDeps } from '../../messages/cancel.js';
 import type { MessageCore } from '../../messages/core.js';
 import { createMemoryBus } from '../../messages/stream/memory-bus.js';
-import { SessionStarter } from '../../sessions/session-starter.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
+import { SessionStarter } from '../../sessions/session-starter.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
 
@@ -33,7 +34,11 @@ beforeEach(async () => {
     woken.push(session_id);
     underWay -= 1;
   };
-  starter = new SessionStarter(core, { wakeSession }, { afterMs: 10_000, pauseTimes: 1, pauseMaxMs: 5, idleMs: 10 });
+  starter = new SessionStarter(
+    sessionDeps(core),
+    { wakeSession },
+    { afterMs: 10_000, pauseTimes: 1, pauseMaxMs: 5, idleMs: 10 },
+  );
 });
 afterEach(async () => {
   await starter.stop();

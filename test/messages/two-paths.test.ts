@@ -3,10 +3,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { MeshFixture } from '../mesh/mesh-fixture.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { contradictions, leftovers } from '../setup/record-checker.js';
-import { Runner } from './two-paths/runner.js';
-import { lastingRecord } from './two-paths/record.js';
-import { type Action, script } from './two-paths/script.js';
 import { Harness } from './two-paths/harness.js';
+import { lastingRecord } from './two-paths/record.js';
+import { Runner } from './two-paths/runner.js';
+import { type Action, script } from './two-paths/script.js';
 
 const RUNS = Number(process.env.TEST_RUNS ?? 60);
 /** A failure prints its seed; run it again with `TEST_SEED=…`. */
@@ -71,7 +71,7 @@ async function outcomeOf(way: 'fast path' | 'workflow path', actions: Action[]):
 }
 
 test(
-  `both ways of a message end in the same rows and events, whatever goes wrong (seed ${SEED})`,
+  `both paths of a message end in the same rows and events, whatever goes wrong (seed ${SEED})`,
   async () => {
     const property = fc.asyncProperty(script, async (actions) => {
       const short = await outcomeOf('fast path', actions);

@@ -1,9 +1,9 @@
 import { exportJWK, generateKeyPair } from 'jose';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { type CredentialStatus, createAuthenticator } from '../../auth/authenticator.js';
-import { PlatformError } from '../../runtime/errors.js';
 import type { StoredKey } from '../../auth/key-ring.js';
 import { createTokens } from '../../auth/tokens.js';
+import { PlatformError } from '../../runtime/errors.js';
 
 const TENANT = 'ten_1';
 const CLAIMS = { tenant_id: TENANT, agent_type: 'credential', scopes: ['read' as const], sub: 'c', credential_id: 'c' };

@@ -43,7 +43,7 @@ export class MeshServer {
   tokenLifetimeSeconds = 3_600;
   /** Answers of the API that are not the usual ones, by path. */
   readonly refusals = new Map<string, Refusal>();
-  /** Takes a handshake out of the server's pending where it answers true. */
+  /** Takes a handshake from the server where it answers true. */
   onUpgrade: (socket: Duplex) => boolean = () => false;
   /** Says nothing after the upgrade. */
   isMute = false;

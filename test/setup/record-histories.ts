@@ -10,9 +10,9 @@ import { deliveryWorkflowId, messageWorkflowId, sessionWorkflowId } from '../../
 import { echo, silent } from './agent.js';
 import { joinAgent } from './fleet.js';
 import { historyToText } from './history-codec.js';
+import { WORKFLOW_PATH } from './paths.js';
 import { TestPlatform } from './platform-process.js';
 import { until } from './until.js';
-import { LONG_WAY } from './paths.js';
 
 /** One course that a workflow can take: does it and gives the id of the workflow. */
 type Course = (platform: TestPlatform) => Promise<string>;
@@ -75,7 +75,7 @@ const COURSES: Record<string, Course> = {
 export async function recordHistories(folder: string): Promise<void> {
   const dataDir = mkdtempSync(joinPath(tmpdir(), 'fleet-record-'));
   chmodSync(dataDir, 0o755);
-  const platform = new TestPlatform({ dataDir, env: LONG_WAY.env }); // on the fast path, quick messages have no workflow
+  const platform = new TestPlatform({ dataDir, env: WORKFLOW_PATH.env }); // on the fast path, quick messages have no workflow
   try {
     await platform.start();
     const connection = await Connection.connect({ address: platform.devJson().temporal_address });

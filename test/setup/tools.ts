@@ -1,11 +1,11 @@
-import type { Db } from '../../db/pool.js';
-import { ToolCalls } from '../../tools/tool-calls.js';
-import { createHostedTools } from '../../mesh/hosted/tool-calls.js';
-import { createLocalLink, type NodeLink } from '../../tools/tool-link.js';
-import { fleetGetAgents, PlatformTools } from '../../tools/platform-tools.js';
-import { createLogger } from '../../runtime/logger.js';
-import type { Outbound } from '../../http/outbound.js';
 import type { TokenIssuer } from '../../auth/tokens.js';
+import type { Db } from '../../db/pool.js';
+import type { Outbound } from '../../http/outbound.js';
+import { createHostedTools } from '../../mesh/hosted/tool-calls.js';
+import { createLogger } from '../../runtime/logger.js';
+import { fleetGetAgents, PlatformTools } from '../../tools/platform-tools.js';
+import { ToolCalls } from '../../tools/tool-calls.js';
+import { createLocalLink, type NodeLink } from '../../tools/tool-link.js';
 
 const log = createLogger({ level: process.env.MESH_TEST_LOG ?? 'silent' });
 

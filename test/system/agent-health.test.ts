@@ -9,9 +9,9 @@ import { httpServer } from '../runtime/loopback-server.js';
 import { type Behaviour, dispatched, echo, type RawAgent, silent } from '../setup/agent.js';
 import type { ApiClient } from '../setup/api-client.js';
 import { joinAgent } from '../setup/fleet.js';
+import { PATHS } from '../setup/paths.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform.js';
 import { until } from '../setup/until.js';
-import { WAYS } from '../setup/paths.js';
 
 let shared: SharedPlatform;
 let client: ApiClient;
@@ -23,7 +23,7 @@ const join = (agentType: string, name: string, behaviour: Behaviour, max = 0): P
   joinAgent(shared.platform, { instanceId: `${agentType}-${name}`, agentType, maxConcurrentSessions: max }, behaviour);
 const to = (agent_type: string, more: object = {}) => ({ metadata: { agent_type, ...more } });
 
-describe.each(WAYS)('$way', ({ env }) => {
+describe.each(PATHS)('$way', ({ env }) => {
   beforeAll(async () => {
     shared = await startPlatform({ ...env, OUTBOUND_ALLOW_CIDRS: '127.0.0.0/8', QUEUE_WAIT_MS: '12000' });
     client = shared.platform.client;

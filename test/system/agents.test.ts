@@ -5,9 +5,9 @@ import { SessionGetByIdResponse, SessionInitResponse } from '../../contracts/ses
 import { dispatched, echo, type RawAgent } from '../setup/agent.js';
 import type { ApiClient } from '../setup/api-client.js';
 import { joinAgent, openSocket, registerAgent } from '../setup/fleet.js';
+import { PATHS } from '../setup/paths.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform.js';
 import { until } from '../setup/until.js';
-import { WAYS } from '../setup/paths.js';
 
 let shared: SharedPlatform;
 let client: ApiClient;
@@ -30,7 +30,7 @@ async function session(sessionId: string) {
   return (await client.ok('/sessions/get_by_id', { session_id: sessionId }, SessionGetByIdResponse)).session;
 }
 
-describe.each(WAYS)('$way', ({ env }) => {
+describe.each(PATHS)('$way', ({ env }) => {
   beforeAll(async () => {
     shared = await startPlatform({ ...env, RESUME_WINDOW_MS: '4000', INPUT_EXPIRY_MS: '1500' });
     client = shared.platform.client;

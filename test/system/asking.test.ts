@@ -5,9 +5,9 @@ import { MessageCancelResponse, MessagesPendingResponse, ResolveResponse } from 
 import type { dispatched, echo, RawAgent } from '../setup/agent.js';
 import type { ApiClient } from '../setup/api-client.js';
 import { joinAgent } from '../setup/fleet.js';
+import { PATHS } from '../setup/paths.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform.js';
 import { until } from '../setup/until.js';
-import { WAYS } from '../setup/paths.js';
 
 let shared: SharedPlatform;
 let client: ApiClient;
@@ -16,7 +16,7 @@ const join = (agentType: string, behaviour?: typeof echo): Promise<RawAgent> =>
   joinAgent(shared.platform, { instanceId: `${agentType}-1`, agentType }, behaviour);
 const to = (agentType: string) => ({ agent_type: agentType });
 
-describe.each(WAYS)('$way', ({ env }) => {
+describe.each(PATHS)('$way', ({ env }) => {
   beforeAll(async () => {
     shared = await startPlatform(env);
     client = shared.platform.client;

@@ -7,12 +7,12 @@ import type { SendOptions } from '../setup/api-client.js';
 import { CountedPostgres, type Statement } from '../setup/counted-postgres.js';
 import { CountedTemporal } from '../setup/counted-temporal.js';
 import { joinAgent } from '../setup/fleet.js';
+import { FAST_PATH, type MessagePath, WORKFLOW_PATH } from '../setup/paths.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform.js';
 import { until } from '../setup/until.js';
-import { LONG_WAY, FAST_PATH, type Way } from '../setup/paths.js';
 
 /** What one `/send` to a connected agent that answers at once costs. */
-interface Cost extends Way {
+interface Cost extends MessagePath {
   /** Round trips on tenants' connections to Postgres, at most: a caller looks at the message once more or less often as it moves. */
   roundTrips: number;
   /** The same for a stream that is read to its end. */
@@ -32,7 +32,7 @@ const COSTS: Cost[] = [
     kinds: ['in a session', 'that opens a session', 'that names no target'],
   },
   {
-    ...LONG_WAY,
+    ...WORKFLOW_PATH,
     roundTrips: 18,
     streamRoundTrips: 20,
     temporalCalls: [
@@ -52,7 +52,7 @@ let temporal: CountedTemporal;
 let shared: SharedPlatform;
 
 /** Sends one after the other; a message's workflow, where it has one, has ended when the next is sent. */
-async function sendAll(way: Way, options: SendOptions): Promise<Task[]> {
+async function sendAll(way: MessagePath, options: SendOptions): Promise<Task[]> {
   const tasks: Task[] = [];
   for (let sent = 0; sent < SENDS; sent += 1) {
     const task = await shared.platform.client.send(`hello ${sent}`, options);

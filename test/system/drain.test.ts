@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { dispatched, type RawAgent } from '../setup/agent.js';
 import { joinAgent, openSocket } from '../setup/fleet.js';
+import { PATHS } from '../setup/paths.js';
 import { startBarePlatform } from '../setup/platform.js';
 import type { TestPlatform } from '../setup/platform-process.js';
-import { WAYS } from '../setup/paths.js';
 
 let platform: TestPlatform;
 let agent: RawAgent;
 
-describe.each(WAYS)('SIGTERM, $way', ({ env }) => {
+describe.each(PATHS)('SIGTERM, $way', ({ env }) => {
   beforeAll(async () => {
     platform = await startBarePlatform(env);
     const options = { instanceId: 'worker-1', agentType: 'worker', maxConcurrentSessions: 0 };

@@ -7,9 +7,9 @@ import { SessionCloseResponse, SessionInitResponse, SessionsInterruptResponse } 
 import { dispatched, echo, type RawAgent, silent } from '../setup/agent.js';
 import type { ApiClient } from '../setup/api-client.js';
 import { joinAgent, registerAgent } from '../setup/fleet.js';
+import { PATHS } from '../setup/paths.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform.js';
 import { until } from '../setup/until.js';
-import { WAYS } from '../setup/paths.js';
 
 const QUEUE_WAIT_MS = 1_500;
 /** Fits every test of this file but the one that goes to the bound. */
@@ -31,7 +31,7 @@ async function load(instanceId: string): Promise<number> {
   return agent.current_sessions;
 }
 
-describe.each(WAYS)('$way', ({ env }) => {
+describe.each(PATHS)('$way', ({ env }) => {
   beforeAll(async () => {
     shared = await startPlatform({
       ...env,

@@ -1,4 +1,4 @@
-import { LONG_WAY } from '../setup/paths.js';
+import { WORKFLOW_PATH } from '../setup/paths.js';
 import { outages } from './outages.js';
 
-outages(LONG_WAY);
+outages(WORKFLOW_PATH);

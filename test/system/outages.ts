@@ -5,12 +5,12 @@ import { HTTP_ERRORS } from '../../contracts/errors.js';
 import { ErrorBody } from '../../contracts/primitives.js';
 import type { Behaviour } from '../setup/agent.js';
 import { JournalingAgent } from '../setup/fleet.js';
+import type { MessagePath } from '../setup/paths.js';
 import { startBarePlatform } from '../setup/platform.js';
 import type { TestPlatform } from '../setup/platform-process.js';
 import { allEnded, killEach } from '../setup/process-tree.js';
 import { leftovers, type RecordReader } from '../setup/record-checker.js';
 import { until } from '../setup/until.js';
-import type { Way } from '../setup/paths.js';
 
 const MESSAGES = 200;
 const SENDERS = 64;
@@ -146,8 +146,8 @@ async function healthy(): Promise<void> {
   if (platform.ended) throw new Error(`the platform ended: ${platform.ended}\n${platform.log().slice(-4_000)}`);
 }
 
-/** The tests of servers that are killed, for one of the two ways: a file for each, so that they run beside each other. */
-export function outages({ way, env }: Way): void {
+/** The tests of servers that are killed, for one of the two paths: a file for each, so that they run beside each other. */
+export function outages({ way, env }: MessagePath): void {
   beforeAll(async () => {
     platform = await startBarePlatform({ ...env, QUEUE_WAIT_MS: '60000', RESUME_WINDOW_MS: '5000' });
     const join = (name: string) =>

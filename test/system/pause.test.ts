@@ -3,10 +3,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { messageWorkflowId } from '../../workflows/definitions.js';
 import type { Behaviour } from '../setup/agent.js';
 import { JournalingAgent } from '../setup/fleet.js';
+import { PATHS } from '../setup/paths.js';
 import { startBarePlatform } from '../setup/platform.js';
 import type { TestPlatform } from '../setup/platform-process.js';
 import { until } from '../setup/until.js';
-import { WAYS } from '../setup/paths.js';
 
 let platform: TestPlatform;
 let agent: JournalingAgent;
@@ -36,7 +36,7 @@ async function timedOut(temporal: Client, messageId: string): Promise<boolean> {
   return (events ?? []).some((event) => event.activityTaskTimedOutEventAttributes);
 }
 
-describe.each(WAYS)('$way', ({ env }) => {
+describe.each(PATHS)('$way', ({ env }) => {
   beforeAll(async () => {
     held.length = 0;
     platform = await startBarePlatform(env);

@@ -5,9 +5,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { AGENT_WATCH, messageWorkflowId } from '../../workflows/definitions.js';
 import { echo } from '../setup/agent.js';
 import { joinAgent } from '../setup/fleet.js';
+import { WORKFLOW_PATH } from '../setup/paths.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform.js';
 import { until } from '../setup/until.js';
-import { LONG_WAY } from '../setup/paths.js';
 
 const KEYWORD = 2;
 /** As many as a namespace on a SQL store may have. */
@@ -18,7 +18,7 @@ beforeAll(async () => {
   const prepare = async (connection: Connection, namespace: string) => {
     await connection.operatorService.addSearchAttributes({ namespace, searchAttributes: ALL_KEYWORDS });
   };
-  shared = await startPlatform({ ...LONG_WAY.env, FLEET_LOG_LEVEL: 'info' }, { prepare });
+  shared = await startPlatform({ ...WORKFLOW_PATH.env, FLEET_LOG_LEVEL: 'info' }, { prepare });
 });
 afterAll(() => shared?.dispose());
 

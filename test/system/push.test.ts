@@ -9,10 +9,10 @@ import { createSecrets } from '../../runtime/secrets.js';
 import { deliveryWorkflowId } from '../../workflows/definitions.js';
 import { type Behaviour, type Dispatched, dispatched, echo, type RawAgent } from '../setup/agent.js';
 import { joinAgent } from '../setup/fleet.js';
+import { PATHS } from '../setup/paths.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform.js';
 import { type Receiver, receiver, status } from '../setup/receiver.js';
 import { until } from '../setup/until.js';
-import { WAYS } from '../setup/paths.js';
 
 /** Keeps the relay from one of the configs: as if the process died between the end of the task and the relay's next look. */
 const HOLD_BACK = `
@@ -24,7 +24,7 @@ const LET_GO = `
 
 const KEY = randomBytes(32).toString('base64');
 
-describe.each(WAYS)('push notifications, $way', ({ env }) => {
+describe.each(PATHS)('push notifications, $way', ({ env }) => {
   let shared: SharedPlatform;
   let outbound: Outbound;
   let configs: PushConfigs;

@@ -9,9 +9,9 @@ import { GetEventsResponse } from '../../contracts/telemetry.js';
 import { type Behaviour, type Dispatched, dispatched, echo, type RawAgent, silent } from '../setup/agent.js';
 import type { ApiClient, SendOptions } from '../setup/api-client.js';
 import { joinAgent } from '../setup/fleet.js';
+import { PATHS } from '../setup/paths.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform.js';
 import { until } from '../setup/until.js';
-import { WAYS } from '../setup/paths.js';
 
 let shared: SharedPlatform;
 let client: ApiClient;
@@ -77,7 +77,7 @@ async function leave(agent: RawAgent): Promise<void> {
 }
 const to = (agent_type: string, more: object = {}) => ({ metadata: { agent_type, ...more } });
 
-describe.each(WAYS)('$way', ({ env }) => {
+describe.each(PATHS)('$way', ({ env }) => {
   beforeAll(async () => {
     shared = await startPlatform({ ...env, QUEUE_WAIT_MS: '1500', OUTBOUND_ALLOW_CIDRS: '127.0.0.0/8' });
     client = shared.platform.client;

@@ -4,11 +4,11 @@ import { Task } from '../../contracts/a2a.js';
 import { messageWorkflowId } from '../../workflows/definitions.js';
 import { JournalingAgent } from '../setup/fleet.js';
 import { type MessageStep, MessageSteps } from '../setup/message-steps.js';
+import { PATHS } from '../setup/paths.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform.js';
 import type { TestPlatform } from '../setup/platform-process.js';
 import { leftovers } from '../setup/record-checker.js';
 import { until } from '../setup/until.js';
-import { WAYS } from '../setup/paths.js';
 
 const AGENT_TYPE = 'worker';
 const STEPS: MessageStep[] = ['accepting', 'early', 'late', 'storing', 'unread'];
@@ -144,7 +144,7 @@ function expectCompletedOrLost(recorded: Map<string, Recorded>, texts: readonly 
 }
 
 /** Stopped with messages at every step from accepting to storing the result (`STEPS`), then continued. */
-describe.each(WAYS)('$way, a process that stands still', ({ env }) => {
+describe.each(PATHS)('$way, a process that stands still', ({ env }) => {
   beforeAll(async () => {
     shared = await startPlatform({ ...env, QUEUE_WAIT_MS: '120000' });
     first = shared.platform;

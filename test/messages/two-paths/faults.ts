@@ -1,5 +1,5 @@
 /**
- * Where in a message's life something can go wrong, in the words of both ways: `T1` and `marked` are the moment at which the dispatch is
+ * Where in a message's life something can go wrong, in the words of both paths: `T1` and `marked` are the moment at which the dispatch is
  * on the record as sent and no byte of it has gone out, `scheduled` the one before `marked`; `ending` and `ended` are before and after
  * the transaction that takes the agent's answer.
  */

@@ -9,7 +9,7 @@ interface Flight {
   isOver: boolean;
 }
 
-/** Dispatches that somebody waits for: the process that took the message the fast path, or the message's workflow. */
+/** Dispatches that somebody waits for: the process that took the message on the fast path, or the message's workflow. */
 export class Flights {
   readonly #flights: Flight[] = [];
   readonly #defects: unknown[] = [];

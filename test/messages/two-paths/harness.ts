@@ -1,3 +1,4 @@
+import { sessionDeps } from '../../../messages/cancel.js';
 import { createGateway } from '../../../messages/gateway.js';
 import { createSessions } from '../../../sessions/sessions.js';
 import type { MeshFixture } from '../../mesh/mesh-fixture.js';
@@ -33,7 +34,7 @@ export class Harness {
     this.#short = way === 'fast path';
     const core = { ...fixture.core, workflowStarter: this.#workflowStarter };
     this.gateway = createGateway(core);
-    this.sessions = createSessions(core);
+    this.sessions = createSessions(sessionDeps(core));
     this.agents = {
       steady: new FleetAgent('steady', fixture, this.inbox),
       narrow: new FleetAgent('narrow', fixture, this.inbox),
@@ -76,7 +77,7 @@ export class Harness {
   }
 
   async close(): Promise<void> {
-    this.#over.abort(new Error('the runScript is over'));
+    this.#over.abort(new Error('the script is over'));
     for (const agent of Object.values(this.agents)) agent.socket?.kill();
     for (const process of this.#processes) if (process.alive) await process.kill();
   }
@@ -84,7 +85,9 @@ export class Harness {
   async startProcess(): Promise<void> {
     const { fixture, faults } = this;
     const accepted = (dispatchId: string) => void this.accepted.push(dispatchId);
-    this.#processes.push(await PlatformProcess.start({ fixture, workflowStarter: this.#workflowStarter, faults, accepted }, this.#short));
+    this.#processes.push(
+      await PlatformProcess.start({ fixture, workflowStarter: this.#workflowStarter, faults, accepted }, this.#short),
+    );
   }
 
   /** All agents that are here come to the present process. */

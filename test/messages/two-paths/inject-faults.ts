@@ -3,8 +3,8 @@ import { LEASE_MS } from '../../../messages/dispatch/lease.js';
 import { PlatformError } from '../../../runtime/errors.js';
 import { allRead, answer } from './agents.js';
 import type { Point } from './faults.js';
-import type { AgentName, AnswerFault, SendFault } from './script.js';
 import type { Harness } from './harness.js';
+import type { AgentName, AnswerFault, SendFault } from './script.js';
 
 /** A fault: where it faults, and what it does to whom. It may throw what the interrupted work is to fail with. */
 interface Strike {
@@ -101,7 +101,8 @@ export const SEND_FAULTS: Record<SendFault, Strike> = {
   },
   'session closed': {
     points: OPENED,
-    strike: async (harness, { messageId }) => harness.sessions.close(harness.fixture.caller, await sessionOf(harness, messageId)),
+    strike: async (harness, { messageId }) =>
+      harness.sessions.close(harness.fixture.caller, await sessionOf(harness, messageId)),
   },
   // A hello waits for a dispatch that is being marked, so the workflow path has it one step earlier.
   'agent reconnects': {

@@ -1,13 +1,13 @@
-import { removeNode, sweepDeadNodes } from '../../../mesh/nodes/mesh-nodes.js';
 import type { Db } from '../../../db/pool.js';
-import { createLocalMesh } from '../../../mesh/local.js';
-import { Reservations } from '../../../mesh/reservations.js';
 import { DEFAULT_TIMINGS } from '../../../mesh/connection/timings.js';
+import { createLocalMesh } from '../../../mesh/local.js';
+import { removeNode, sweepDeadNodes } from '../../../mesh/nodes/mesh-nodes.js';
+import { Reservations } from '../../../mesh/reservations.js';
 import type { MessageCore, WorkflowStarter } from '../../../messages/core.js';
 import { createDispatches } from '../../../messages/dispatch/dispatch-store.js';
 import type { Closed, Dispatches } from '../../../messages/dispatch/dispatches.js';
-import { createGateway, type Gateway } from '../../../messages/gateway.js';
 import { FastPath } from '../../../messages/dispatch/fast-path.js';
+import { createGateway, type Gateway } from '../../../messages/gateway.js';
 import type { MeshFixture, MeshNodeUnderTest } from '../../mesh/mesh-fixture.js';
 import type { Faults } from './faults.js';
 

@@ -4,10 +4,10 @@ import type { FreshDatabase } from '../../setup/database.js';
  * Everything that lasts. Not compared:
  * - times, and what serves only to get a message moved (leases, wake-ups);
  * - dispatches that were taken back (`void`), with their events and their share in `attempts`: nothing of them reached an agent, which the
- *   runScript checks. How many there are is the one difference that the ways have. The fast path opens a dispatch in T1, as sent, so it takes
+ *   script checks. How many there are is the one difference between the paths. The fast path opens a dispatch in T1, as sent, so it takes
  *   one back where the workflow path had not opened any yet (the answer of T1 was lost) or had none that was marked (no events);
  * - `mesh_id` and `epoch` of dispatches, which name processes and connections;
- * - events of agents, which both ways leave to the mesh.
+ * - events of agents, which both paths leave to the mesh.
  */
 const RECORD = {
   messages: `
@@ -58,7 +58,7 @@ function byMessage(events: Row[]): Row {
   return grouped;
 }
 
-/** What a runScript has left on the record of its tenant, each identifier replaced by a number in the order of their first mention. */
+/** What a script has left on the record of its tenant, each identifier replaced by a number in the order of their first mention. */
 export async function lastingRecord(database: FreshDatabase, tenantId: string): Promise<unknown> {
   const tables: Row = {};
   for (const [table, sql] of Object.entries(RECORD)) {

@@ -1,13 +1,13 @@
 import type { Accepted } from '../../../messages/accept/accept.js';
-import { RpcError } from '../../../messages/rpc-error.js';
 import type { LiveMessage } from '../../../messages/dispatch/fast-path.js';
 import type { MessageEnd } from '../../../messages/dispatch/transactions.js';
+import { RpcError } from '../../../messages/rpc-error.js';
 import { PlatformError } from '../../../runtime/errors.js';
 import { allRead, answer } from './agents.js';
-import { DeadProcess, type PlatformProcess } from './process.js';
-import type { Action, AgentName } from './script.js';
 import type { Harness } from './harness.js';
 import { ANSWER_FAULTS, SEND_FAULTS } from './inject-faults.js';
+import { DeadProcess, type PlatformProcess } from './process.js';
+import type { Action, AgentName } from './script.js';
 
 type Named<Name extends Action['do']> = Extract<Action, { do: Name }>;
 
@@ -192,7 +192,7 @@ function pick(ids: string[], index: number): string | undefined {
   return ids[index % ids.length];
 }
 
-/** What an id is called in both ways. */
+/** What an id is called on both paths. */
 function number(ids: string[], id: string): string {
   if (!ids.includes(id)) ids.push(id);
   return `number ${ids.indexOf(id)}`;

@@ -1,7 +1,7 @@
 import { createRecordActivities, type RecordActivities } from '../../../activities/record.js';
 import type { MessageCore, MessageRef } from '../../../messages/core.js';
+import type { DispatchRef } from '../../../messages/dispatch/dispatch-ref.js';
 import { createDispatches } from '../../../messages/dispatch/dispatch-store.js';
-import type { DispatchRef } from '../../../messages/dispatch/dispatches.js';
 import type { Step } from '../../../messages/supervise/step.js';
 import { Sweeper } from '../../../messages/supervise/sweeper.js';
 import type { TemporalLink } from '../../../messages/supervise/temporal-link.js';
@@ -24,13 +24,13 @@ export interface WorkflowsAround {
   flights: Flights;
   /** Who serves the queue of a node. */
   processOf(meshId: string | null): PlatformProcess | undefined;
-  /** Aborted when the runScript is over. */
+  /** Aborted when the script is over. */
   signal: AbortSignal;
 }
 
 /**
  * The message workflows of workflows/message.ts and the cluster that runs them: the same loop over the same activities, but one look at a
- * time and when the runScript says so, so that in both ways things happen in the same order. The pauses of the loop are left out.
+ * time and when the script says so, so that on both paths things happen in the same order. The pauses of the loop are left out.
  */
 export class Workflows {
   readonly #around: WorkflowsAround;
@@ -116,7 +116,7 @@ export class Workflows {
     } catch (error) {
       if (signal.aborted) return;
       if (!(error instanceof DeadProcess)) throw error;
-      await this.#record.lose(ref, 'AGENT_DISCONNECTED');
+      await this.#record.failAsLost(ref, 'AGENT_DISCONNECTED');
     }
     if (final === undefined) this.wake(ref.message_id);
   }
@@ -125,7 +125,7 @@ export class Workflows {
     return {
       wakeMessage: async ({ message_id }) => this.wake(message_id),
       startMessage: async ({ message_id }) => this.wake(message_id),
-      wakeSession: async () => undefined, // idling out is not part of the runScript
+      wakeSession: async () => undefined, // idling out is not part of the script
       wakeDelivery: async () => undefined, // nor is anybody told
       fateOfMessage: async () => 'running',
       fateOfSession: async () => 'running',

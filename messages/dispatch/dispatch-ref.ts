@@ -1,0 +1,6 @@
+/** Names one dispatch. */
+export interface DispatchRef {
+  tenant_id: string;
+  message_id: string;
+  dispatch_id: string;
+}
