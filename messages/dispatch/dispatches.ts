@@ -45,7 +45,7 @@ export interface AgentResult {
   remote_context_id?: string;
 }
 
-/** How a dispatch ends of which nobody can say what became of it. */
+/** Error code when the outcome of a dispatch is unknown. */
 export type LossCode = 'AGENT_DISCONNECTED' | 'DEADLINE_EXCEEDED';
 
 /** How the closing of a dispatch went: `accepted` is false when something else had closed it, or the epoch moved on. */

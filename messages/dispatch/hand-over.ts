@@ -91,7 +91,7 @@ export class HandOver {
     const failure = results.find((result) => result.status === 'rejected');
     due.forEach((waiting, index) => {
       const { message_id } = waiting.ref;
-      // It may have ended meanwhile. Who failed goes behind those that were never tried, which become due in their order.
+      // It may have ended meanwhile. Failed items are requeued last.
       if (!this.#waiting.delete(message_id) || results[index]?.status === 'fulfilled') return;
       this.#waiting.set(message_id, { ...waiting, dueMs: performance.now() + RETRY_MS, failed: true });
     });

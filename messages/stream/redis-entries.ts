@@ -63,7 +63,7 @@ export function eventsAfter(entries: RedisEntries, place: StreamPosition): Place
   return eventsFromStart(entries);
 }
 
-/** What a follower is told that stood where the stream is not, of all that the stream has. */
+/** Events for a cursor that is no longer retained: a gap marker, then the rest. */
 export function eventsFromStart(entries: RedisEntries): PlacedEvent[] {
   const rest = unrecorded(entries);
   const [first] = rest;

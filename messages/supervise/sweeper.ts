@@ -38,7 +38,7 @@ const WATCHED = {
     only: 'true',
     also: ', lease_epoch = lease_epoch + 1',
   },
-  // The workflows of the others begin by and by (messages/session-starter.ts).
+  // Workflows of implicit sessions start in the background (sessions/session-starter.ts).
   unanswered_sessions: { table: 'sessions', mark: 'wake_requested_at', only: 'explicit' },
   unseen_messages: {
     table: 'messages',
