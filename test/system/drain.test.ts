@@ -19,10 +19,12 @@ describe.each(PATHS)('SIGTERM, $way', ({ env }) => {
   test('asks the agents to close, takes no new ones, lets them finish, and loses nothing', async () => {
     const task = await platform.client.send('finish this', { metadata: { agent_type: 'worker' }, blocking: false });
     const work = dispatched(agent, await agent.nextOfType('dispatch'));
+    const other = { instance_id: 'other-1', agent_type: 'other', deployment_mode: 'connected' };
+    expect((await platform.client.post('/agents/register', other)).status).toBe(200);
     const stopped = platform.stop();
     const { payload } = await agent.nextOfType('close_request');
     expect(payload.grace_seconds).toBeGreaterThan(0);
-    await expect(openSocket(platform, 'worker-1')).rejects.toThrow();
+    await expect(openSocket(platform, 'other-1')).rejects.toThrow();
     work.result('finished');
     expect(await agent.closed).toMatchObject({ code: 1000 });
     await stopped;
