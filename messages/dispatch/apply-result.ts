@@ -4,7 +4,7 @@ import type { Tx } from '../../db/pool.js';
 import { schemaProblem } from '../input/form.js';
 import { openAgentRequest } from '../input/input-requests.js';
 import type { MessageRow } from '../read/rows.js';
-import type { AgentResult, Produced } from './dispatches.js';
+import type { AnswerOrFailure, Produced } from './dispatches.js';
 import { bounded } from './finish.js';
 import type { Ending } from './transactions.js';
 
@@ -32,7 +32,7 @@ function mergeArtifacts(before: Artifact[], more: Artifact[]): Artifact[] {
   return [...before.filter((artifact) => !replaced.has(artifact.artifactId)), ...more];
 }
 
-function outputOf(artifacts: Artifact[], outcome: AgentResult): string {
+function outputOf(artifacts: Artifact[], outcome: AnswerOrFailure): string {
   const text = artifacts
     .map((artifact) => textOf(artifact.parts))
     .filter((part) => part !== '')
@@ -41,8 +41,8 @@ function outputOf(artifacts: Artifact[], outcome: AgentResult): string {
 }
 
 /** What a dispatch adds to what earlier ones of its message brought. */
-function outputAfter(before: Produced, outcome: AgentResult): NonNullable<Ending['output']> {
-  const artifacts = mergeArtifacts(before.artifacts, outcome.artifacts);
+function outputAfter(before: Produced, outcome: AnswerOrFailure): NonNullable<Ending['output']> {
+  const artifacts = mergeArtifacts(before.artifacts, outcome.artifacts ?? []);
   return {
     artifacts,
     usage: addUsage(before.usage, outcome.usage),
@@ -52,16 +52,16 @@ function outputAfter(before: Produced, outcome: AgentResult): NonNullable<Ending
 }
 
 /** How an outcome that asks nobody ends its message. */
-export function endingOf(before: Produced, outcome: AgentResult): Ending {
-  const output = outputAfter(before, outcome);
-  if (outcome.state === 'completed') return { state: 'completed', error: null, output };
+export function endingOf(before: Produced, outcome: AnswerOrFailure): Ending {
+  const output = outcome.artifacts && outputAfter(before, outcome);
+  if (outcome.state === 'completed') return { state: 'completed', error: null, ...(output && { output }) };
   const text = outcome.status_message ? textOf(outcome.status_message.parts) : '';
   const error = outcome.error ?? { code: 'HANDLER_ERROR', message: text || 'The agent reported a failure.' };
-  return { state: 'failed', error: bounded(error), output };
+  return { state: 'failed', error: bounded(error), ...(output && { output }) };
 }
 
 /** An answer that asks with a schema nobody could fill in is a failed one. */
-export function withUsableForm(outcome: AgentResult): AgentResult {
+export function withUsableForm(outcome: AnswerOrFailure): AnswerOrFailure {
   const schema = outcome.state === 'input-required' ? outcome.input_request?.schema : undefined;
   const problem = schema ? schemaProblem(schema) : null;
   if (problem === null) return outcome;
@@ -73,7 +73,12 @@ export function withUsableForm(outcome: AgentResult): AgentResult {
 }
 
 /** Writes what an agent that asks has brought so far, and opens its question. The caller holds the row's lock and has closed the dispatch. */
-export async function applyQuestion(tx: Tx, row: MessageRow, outcome: AgentResult, expiryMs: number): Promise<void> {
+export async function applyQuestion(
+  tx: Tx,
+  row: MessageRow,
+  outcome: AnswerOrFailure,
+  expiryMs: number,
+): Promise<void> {
   const { artifacts, usage, assistant_output } = outputAfter(row, outcome);
   await tx.query(
     'UPDATE messages SET artifacts = $3, usage = $4, assistant_output = $5 WHERE tenant_id = $1 AND message_id = $2',

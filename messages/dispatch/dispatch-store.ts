@@ -8,11 +8,11 @@ import type { BusEvent } from '../stream/bus.js';
 import { applyQuestion, endingOf, withUsableForm } from './apply-result.js';
 import { openDispatchFrom } from './dispatch-payload.js';
 import type { DispatchRef } from './dispatch-ref.js';
-import type { AgentResult, Closed, Dispatches, LossCode, OpenDispatch, Produced } from './dispatches.js';
+import type { AnswerOrFailure, DispatchEnd, Dispatches, LossCode, OpenDispatch, Produced } from './dispatches.js';
 import { logEnd } from './end-log.js';
-import { bounded, closeDispatch, eventPlace } from './finish.js';
+import { closeDispatch, eventPlace } from './finish.js';
 import { type LockedDispatch, lockOpen, writeSent } from './open-dispatch.js';
-import { type Ending, endInOne, type MessageEnd } from './transactions.js';
+import { type Ending, endInOne } from './transactions.js';
 import { wakeQueued } from './wake-queued.js';
 
 type StoreCore = Pick<MessageCore, 'db' | 'bus' | 'limits' | 'log' | 'workflowStarter'>;
@@ -24,7 +24,6 @@ const WOKEN_FOR_AN_AGENT = 20;
  * know a pause of the whole machine from a death (mesh/node.ts).
  */
 const NODE_DEAD_MS = 60_000;
-const NOT_CLOSED: Closed = { accepted: false, end: null };
 
 async function find(core: StoreCore, ref: DispatchRef): Promise<OpenDispatch | null> {
   return core.db.tenant(ref.tenant_id, async (tx) => {
@@ -55,12 +54,17 @@ async function markSent(
 }
 
 /** Ends a dispatch and its message in one round trip. */
-async function end(core: StoreCore, ref: DispatchRef, epoch: number | null, ending: Ending): Promise<Closed> {
+async function endBoth(
+  core: StoreCore,
+  ref: DispatchRef,
+  epoch: number | null,
+  ending: Ending,
+): Promise<DispatchEnd['message']> {
   const ended = await endInOne(core.db, ref, epoch, ending);
-  if (!ended) return NOT_CLOSED;
+  if (!ended) return null;
   announce(core, ref, ended.called, { kind: 'changed' });
   logEnd(core.log, { ...ref, ...ended.served, state: ending.state, code: ending.error?.code });
-  return { accepted: true, end: ended.end };
+  return ended.end;
 }
 
 function announce(core: StoreCore, ref: DispatchRef, called: (MessageRef & SessionRef)[], event: BusEvent): void {
@@ -69,37 +73,36 @@ function announce(core: StoreCore, ref: DispatchRef, called: (MessageRef & Sessi
 }
 
 /** The agent asks a human: its dispatch ends, and the message waits. */
-async function ask(core: StoreCore, ref: DispatchRef, epoch: number, outcome: AgentResult): Promise<Closed> {
+async function ask(
+  core: StoreCore,
+  ref: DispatchRef,
+  epoch: number | null,
+  outcome: AnswerOrFailure,
+): Promise<DispatchEnd | null> {
   const called = await core.db.tenant(ref.tenant_id, async (tx) => {
     const open = await lockOpen(tx, ref);
-    if (!open || open.dispatch.epoch !== epoch) return null;
+    if (!open || (epoch !== null && open.dispatch.epoch !== epoch)) return null;
     await closeDispatch(tx, open.row, open.dispatch, 'input-required', null);
     await applyQuestion(tx, open.row, outcome, core.limits.inputExpiryMs);
     return wakeQueued(tx, ref.tenant_id, open.dispatch, 1);
   });
-  if (!called) return NOT_CLOSED;
+  if (!called) return null;
   announce(core, ref, called, { kind: 'changed', recorded: true });
-  return { accepted: true, end: null };
+  return { state: 'input_required', message: null };
 }
 
-function accept(
+async function end(
   core: StoreCore,
-  ref: DispatchRef & { produced: Produced },
-  epoch: number,
-  given: AgentResult,
-): Promise<Closed> {
-  const outcome = withUsableForm(given);
-  if (outcome.state === 'input-required') return ask(core, ref, epoch, outcome);
-  return end(core, ref, epoch, endingOf(ref.produced, outcome));
-}
-
-function fail(
-  core: StoreCore,
-  ref: DispatchRef,
-  error: { code: string; message: string },
-  epoch?: number,
-): Promise<Closed> {
-  return end(core, ref, epoch ?? null, { state: 'failed', error: bounded(error) });
+  dispatch: DispatchRef & { produced: Produced },
+  given: AnswerOrFailure,
+  epoch: number | null,
+): Promise<DispatchEnd | null> {
+  const result = withUsableForm(given);
+  if (result.state === 'input-required') return ask(core, dispatch, epoch, result);
+  const { tenant_id, message_id, dispatch_id } = dispatch;
+  const ending = endingOf(dispatch.produced, result);
+  const message = await endBoth(core, { tenant_id, message_id, dispatch_id }, epoch, ending);
+  return message && { state: ending.state, message };
 }
 
 async function voidOpen(
@@ -155,7 +158,7 @@ async function failAsLost(
   ref: DispatchRef,
   code: LossCode,
   options: { unlessOwnerLives?: boolean } = {},
-): Promise<MessageEnd | null> {
+): Promise<DispatchEnd | null> {
   const sent = await core.db.tenant(ref.tenant_id, async (tx) => {
     const open = await lockOpen(tx, ref);
     if (!open) return false;
@@ -168,7 +171,8 @@ async function failAsLost(
   if (!sent) return null;
   const message =
     code === 'DEADLINE_EXCEEDED' ? 'The agent did not answer in time.' : 'The connection to the agent was lost.';
-  return (await fail(core, ref, { code, message })).end;
+  const ended = await endBoth(core, ref, null, { state: 'failed', error: { code, message } });
+  return ended && { state: 'lost', message: ended };
 }
 
 async function closedAmong(core: StoreCore, refs: DispatchRef[]): Promise<{ dispatch_id: string; state: string }[]> {
@@ -192,8 +196,7 @@ export function createDispatches(core: StoreCore): Dispatches {
   return {
     find: (ref) => find(core, ref),
     markSent: (ref, owner) => markSent(core, ref, owner),
-    accept: (ref, epoch, outcome) => accept(core, ref, epoch, outcome),
-    fail: (ref, error, epoch) => fail(core, ref, error, epoch),
+    end: (dispatch, result, epoch) => end(core, dispatch, result, epoch),
     release: (ref, reason, options) => release(core, ref, reason, options),
     failAsLost: (ref, code, options) => failAsLost(core, ref, code, options),
     closedAmong: (refs) => closedAmong(core, refs),

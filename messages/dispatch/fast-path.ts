@@ -5,34 +5,36 @@ import { writtenRow } from '../accept/draft.js';
 import type { MessageCore } from '../core.js';
 import type { DispatchRow, MessageRow } from '../read/rows.js';
 import { openDispatchFrom } from './dispatch-payload.js';
-import type { Dispatches } from './dispatches.js';
+import type { DispatchEnd, Dispatches } from './dispatches.js';
 import { HandOver } from './hand-over.js';
 import { LEASE_MS, Stopwatch } from './lease.js';
-import type { LocalEnd, LocalMesh, Reservation } from './local-mesh.js';
-import type { MessageEnd } from './transactions.js';
+import type { DispatchRunner } from './runner.js';
 
-/** Messages that one process carries the fast path at once; further ones take the workflow path. */
+/** Messages that one process has on the fast path at once; further ones take the workflow path. */
 const IN_FLIGHT_MAX = 2_000;
 
 /** A message that takes the fast path in this process. */
 export interface LiveMessage {
   /** Its row as T1 wrote it. */
   row: MessageRow;
-  /** What T2 changed in it; null when something else did, which the row in the database tells. Never rejects. */
-  ended: Promise<MessageEnd | null>;
+  /** How its dispatch ended. Where `message` is null, the row in the database says how the message stands. Never rejects. */
+  ended: Promise<DispatchEnd>;
 }
 
 export interface FastPathOptions {
   core: MessageCore;
   dispatches: Dispatches;
-  mesh: LocalMesh;
+  runner: DispatchRunner;
   /** Starts or wakes the workflow of a message; resolves when Temporal has acknowledged it. */
   supervise(ref: { tenant_id: string; message_id: string; session_id: string }): Promise<void>;
 }
 
+/** Ends after which the message's workflow continues it. */
+const NEEDS_WORKFLOW: ReadonlySet<DispatchEnd['state']> = new Set(['input_required', 'not_sent', 'unrecorded']);
+
 /**
- * The fast path (architecture.md, decision 11): T1, the dispatch and T2 in the process that took the request, where the agent can be
- * reached from it and nothing has to wait. What then does last, ask or fail is handed over to the message's workflow.
+ * The fast path (architecture.md, decision 11): T1, the dispatch and T2 in the process that took the request, when the agent can be
+ * reached from it and nothing has to wait. A message that lasts or asks a human is handed over to its workflow.
  */
 export class FastPath {
   readonly #options: FastPathOptions;
@@ -54,23 +56,22 @@ export class FastPath {
    * @throws as `acceptInOne`
    */
   async send(draft: NewMessage, countTo: CountTo): Promise<{ row: AcceptRow; live: LiveMessage | null } | undefined> {
-    const { core, mesh } = this.#options;
+    const { core, runner } = this.#options;
     if (this.#inFlight >= IN_FLIGHT_MAX) return undefined;
     const dispatchId = newId('dsp');
     const lease = new Stopwatch();
-    const place = mesh.reserve(dispatchId);
-    if (!place) return undefined;
+    if (!runner.reserve(dispatchId)) return undefined;
     this.#inFlight += 1;
     let running: Promise<unknown> | undefined;
     try {
-      const row = await acceptInOne(core.db, draft, countTo, { dispatch_id: dispatchId, mesh_id: mesh.meshId });
+      const row = await acceptInOne(core.db, draft, countTo, { dispatch_id: dispatchId, mesh_id: runner.meshId });
       if (row.verdict !== 'dispatched') return { row, live: null };
-      const live = await this.#dispatch(draft, row, dispatchId, place, lease);
+      const live = await this.#dispatch(draft, row, dispatchId, lease);
       running = live?.ended;
       return { row, live };
     } finally {
       // Where only the answer of a commit was lost, this node will say that it never sent the dispatch.
-      place.release();
+      runner.releaseReservation(dispatchId);
       if (running) void running.then(() => this.#done());
       else this.#done();
     }
@@ -84,18 +85,17 @@ export class FastPath {
     draft: NewMessage,
     row: AcceptRow,
     dispatchId: string,
-    place: Reservation,
     lease: Stopwatch,
   ): Promise<LiveMessage | null> {
-    const { mesh } = this.#options;
+    const { runner } = this.#options;
     const session_id = row.its_session;
     const dispatched = { instance_id: row.its_instance, agent_type: row.its_type, current_dispatch_id: dispatchId };
     const message = writtenRow(draft, row.at, { session_id, ...dispatched });
-    const dispatch = sentDispatch(message, row, dispatchId, mesh.meshId);
+    const dispatch = sentDispatch(message, row, dispatchId, runner.meshId);
     const around = { user_id: row.its_user, public_url: row.its_url, agent_card: row.its_card ?? {} };
     const open = openDispatchFrom(message, dispatch, around, row.at);
-    // Beyond the lease somebody else may have taken the message over.
-    const ended = place.send(open, () => lease.elapsedMs() < LEASE_MS);
+    // After the lease another process may have taken the message over.
+    const ended = runner.send(open, () => lease.elapsedMs() < LEASE_MS);
     if (!ended) {
       await this.#release(message, dispatchId);
       return null;
@@ -110,14 +110,14 @@ export class FastPath {
     const ref = { tenant_id: message.tenant_id, message_id: message.message_id, dispatch_id: dispatchId };
     await dispatches.release(ref, 'NOT_REACHED_HERE', { nothingSent: true }).catch((error: unknown) => {
       // The workflow asks this node, which says that it never sent it.
-      core.log.warn({ err: errorMessage(error), dispatch_id: dispatchId }, 'a dispatch could not be given back yet');
+      core.log.warn({ err: errorMessage(error), dispatch_id: dispatchId }, 'dispatch could not be released yet');
     });
     core.workflowStarter.message(message);
   }
 
-  #ended(message: MessageRow, { end, needsWorkflow }: LocalEnd): MessageEnd | null {
+  #ended(message: MessageRow, end: DispatchEnd): DispatchEnd {
     this.#handOver.remove(message);
-    if (needsWorkflow) this.#options.core.workflowStarter.message(message);
+    if (NEEDS_WORKFLOW.has(end.state)) this.#options.core.workflowStarter.message(message);
     return end;
   }
 }

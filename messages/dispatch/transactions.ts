@@ -7,6 +7,7 @@ import type { SessionRef } from '../../sessions/session-ref.js';
 import type { MessageRef } from '../core.js';
 import type { MessageRow } from '../read/rows.js';
 import type { DispatchRef } from './dispatch-ref.js';
+import type { DispatchEnd } from './dispatches.js';
 
 /** How a dispatch ends its message. `output` is absent where the agent brought none. */
 export interface Ending {
@@ -19,10 +20,6 @@ export interface Ending {
     status_message: MessageRow['status_message'];
   };
 }
-
-/** What an ended message's row says differently from before. */
-export type MessageEnd = Pick<MessageRow, 'state' | 'error_code' | 'error_message' | 'updated_at' | 'completed_at'> &
-  Partial<NonNullable<Ending['output']>>;
 
 /** Whose end it was. */
 interface Served {
@@ -70,7 +67,7 @@ export async function endInOne(
   ref: DispatchRef,
   epoch: number | null,
   ending: Ending,
-): Promise<{ end: MessageEnd; called: (MessageRef & SessionRef)[]; served: Served } | null> {
+): Promise<{ end: NonNullable<DispatchEnd['message']>; called: (MessageRef & SessionRef)[]; served: Served } | null> {
   const { state, error, output } = ending;
   const row = await callEnd(db, {
     tenant_id: ref.tenant_id,

@@ -3,7 +3,7 @@ import { textOf } from '../../contracts/parts.js';
 import { recordEvent } from '../../db/events.js';
 import type { Tx } from '../../db/pool.js';
 import { newId } from '../../runtime/ids.js';
-import type { AgentResult } from '../dispatch/dispatches.js';
+import type { AnswerOrFailure } from '../dispatch/dispatches.js';
 import { eventPlace } from '../dispatch/finish.js';
 import type { MessageRow } from '../read/rows.js';
 import { agentMessage } from '../read/task.js';
@@ -18,7 +18,12 @@ function kindOf(asked: AgentInputRequest): 'approval' | 'form' | 'confirmation' 
  * Opens an agent's question to a human: request row, message `input-required`, the session's slot given back, and the event.
  * The caller holds the message's lock and has closed the dispatch.
  */
-export async function openAgentRequest(tx: Tx, row: MessageRow, outcome: AgentResult, expiryMs: number): Promise<void> {
+export async function openAgentRequest(
+  tx: Tx,
+  row: MessageRow,
+  outcome: AnswerOrFailure,
+  expiryMs: number,
+): Promise<void> {
   const asked = outcome.input_request ?? {};
   const said = outcome.status_message ? textOf(outcome.status_message.parts) : '';
   const prompt = asked.prompt ?? said;

@@ -64,7 +64,7 @@ async function runStep(agentType: string, error: { code: string; message: string
   const sent = await dispatches.markSent(ref, { mesh_id: 'mesh_1', epoch: 0 });
   if (!sent) throw new Error('not sent');
   const state = error ? 'failed' : 'completed';
-  await dispatches.accept(sent, 0, { state, artifacts: [], ...(error && { error }) });
+  await dispatches.end(sent, { state, artifacts: [], ...(error && { error }) }, 0);
   return ref;
 }
 
