@@ -2,17 +2,15 @@ import type { A2aMessage, Task } from '../../contracts/a2a.js';
 import type { DispatchResultPayload } from '../../contracts/frames.js';
 import { AgentInputRequest } from '../../contracts/messages.js';
 import { type Artifact, type Part, textOf } from '../../contracts/parts.js';
-import type { AgentResult } from '../../messages/dispatch/dispatches.js';
+import type { AnswerOrFailure } from '../../messages/dispatch/dispatches.js';
 import { uuidOf } from '../../runtime/ids.js';
 import { describe, unfitAnswer } from '../connection/frames.js';
 
 /** Longest id of an agent's own task or context that is kept. */
 const REMOTE_ID_CHARS = 512;
 
-type OutcomeState = AgentResult['state'];
-
 /** What the states of an agent's own task mean here (decisions.md, Messages). Unfinished states are failures of the agent. */
-const STATE_OF_TASK: Record<Task['status']['state'], OutcomeState> = {
+const STATE_OF_TASK: Record<Task['status']['state'], AnswerOrFailure['state']> = {
   completed: 'completed',
   'input-required': 'input-required',
   'auth-required': 'input-required',
@@ -30,7 +28,11 @@ const STATE_OF_TASK: Record<Task['status']['state'], OutcomeState> = {
  * @param streamed what came in chunks before the result; bare parts are in the artifact named by the dispatch's UUID
  * @param dispatchId names the artifacts that the agent left unnamed
  */
-export function toAgentResult(payload: DispatchResultPayload, streamed: Artifact[], dispatchId: string): AgentResult {
+export function toAgentResult(
+  payload: DispatchResultPayload,
+  streamed: Artifact[],
+  dispatchId: string,
+): AnswerOrFailure {
   const { result, status, usage } = payload;
   const task = isTask(result) ? result : undefined;
   const message = isMessage(result) ? result : task?.status.message;

@@ -138,12 +138,12 @@ function takeHeartbeat(context: MeshContext, connection: Connection, beat: Heart
  * the time that the report is written, a dispatch that it counts may have ended.
  */
 function sessionsBeyond(
-  { inflight }: MeshContext,
+  { runner }: MeshContext,
   { agentKey }: Connection,
   { current_sessions: reported }: HeartbeatPayload,
 ): Pick<HeartbeatPayload, 'current_sessions'> {
   if (reported === undefined) return {};
-  return { current_sessions: reported > inflight.countOf(agentKey) ? reported : 0 };
+  return { current_sessions: reported > runner.countOf(agentKey) ? reported : 0 };
 }
 
 /** The subprotocol `service.v1` as the mesh speaks it. */

@@ -33,7 +33,7 @@ export interface ConnectionDeps {
   resumeWindowMs: number;
   statuses: Pick<StatusWriter, 'write'>;
   registry: { get(agentKey: string): Connection | undefined; remove(connection: Connection): void };
-  inflight: { countOf(agentKey: string): number; failAllAsLost(agentKey: string): Promise<void> };
+  runner: { countOf(agentKey: string): number; agentLost(agentKey: string): Promise<void> };
   tools: {
     countOf(agentKey: string): number;
     socketLost(connection: Connection): void;
@@ -171,7 +171,7 @@ export class Connection implements ConnectionRef {
   }
 
   #isIdle(): boolean {
-    return this.#deps.inflight.countOf(this.agentKey) + this.#deps.tools.countOf(this.agentKey) === 0;
+    return this.#deps.runner.countOf(this.agentKey) + this.#deps.tools.countOf(this.agentKey) === 0;
   }
 
   /** Takes one step in the table of states, and does what belongs to it. */
@@ -213,9 +213,9 @@ export class Connection implements ConnectionRef {
   }
 
   #closed(step: Step): void {
-    const { statuses, inflight, registry } = this.#deps;
+    const { statuses, runner, registry } = this.#deps;
     this.#stopTimers();
-    if (step.failInFlight && registry.get(this.agentKey) === this) void inflight.failAllAsLost(this.agentKey);
+    if (step.failInFlight && registry.get(this.agentKey) === this) void runner.agentLost(this.agentKey);
     registry.remove(this);
     if (this.epoch > 0) void statuses.write(this, { status: 'offline' });
   }

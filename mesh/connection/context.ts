@@ -1,9 +1,9 @@
 import type { Db } from '../../db/pool.js';
 import type { Dispatches } from '../../messages/dispatch/dispatches.js';
+import type { DispatchRunner } from '../../messages/dispatch/runner.js';
 import type { Logger } from '../../runtime/logger.js';
 import type { Semaphore } from '../../runtime/semaphore.js';
-import type { InflightTable } from '../connected/inflight-table.js';
-import type { Reservations } from '../reservations.js';
+import type { SentDispatches } from '../connected/sent-dispatches.js';
 import type { Registry } from './registry.js';
 import type { StatusWriter } from './status-writer.js';
 import type { MeshTimings } from './timings.js';
@@ -13,14 +13,14 @@ import type { AgentTools } from './tool-frames.js';
 export interface MeshContext {
   db: Db;
   log: Logger;
-  dispatches: Dispatches;
+  dispatches: Pick<Dispatches, 'agentJoined'>;
+  runner: DispatchRunner;
   meshId: string;
   timings: MeshTimings;
   /** How long a lost agent's work is kept for it, in milliseconds. */
   resumeWindowMs: number;
   registry: Registry;
-  reservations: Reservations;
-  inflight: InflightTable;
+  sent: SentDispatches;
   tools: AgentTools;
   statuses: StatusWriter;
   /** Agents that are being entered into the database as connected. */

@@ -1,7 +1,7 @@
 import type { FrameErrorCode } from '../../contracts/errors.js';
 import type { ErrorPayload } from '../../contracts/frames.js';
 import { errorMessage } from '../../runtime/errors.js';
-import type { InflightDispatch } from '../connected/inflight-dispatch.js';
+import type { SentDispatch } from '../connected/sent-dispatch.js';
 import type { Connection } from './connection.js';
 import { dispatchStates } from './connection-rows.js';
 import type { MeshContext } from './context.js';
@@ -41,7 +41,7 @@ export function handleDispatchFrame(
   const dispatch = openDispatch(context, connection, reply_to);
   if (!dispatch) return answerUnopened(context, connection, { reply_to, ...(traceparent && { traceparent }) });
   if (traceparent) {
-    const { dispatch_id } = dispatch.ref;
+    const { dispatch_id } = dispatch.open;
     context.log.debug({ dispatch_id, type: frame.type, traceparent }, 'agent names its trace');
   }
   if ('problem' in frame) dispatch.unfit(frame.problem);
@@ -51,15 +51,15 @@ export function handleDispatchFrame(
 
 /** The dispatch of that frame, while this connection's agent has it and its end is not yet being written. */
 export function openDispatch(
-  { inflight }: Pick<MeshContext, 'inflight'>,
+  { sent }: Pick<MeshContext, 'sent'>,
   { agentKey }: Connection,
   frameId: string,
-): InflightDispatch | undefined {
-  const dispatch = inflight.get(frameId);
+): SentDispatch | undefined {
+  const dispatch = sent.get(frameId);
   return dispatch?.isOpen && dispatch.agentKey === agentKey ? dispatch : undefined;
 }
 
-function take(dispatch: InflightDispatch, frame: DispatchFrame): void {
+function take(dispatch: SentDispatch, frame: DispatchFrame): void {
   switch (frame.type) {
     case 'dispatch_ack':
       break; // does not extend the deadline
@@ -67,7 +67,7 @@ function take(dispatch: InflightDispatch, frame: DispatchFrame): void {
       dispatch.chunk(frame.payload);
       break;
     case 'dispatch_result':
-      dispatch.result(frame.payload);
+      dispatch.answer(frame.payload);
       break;
     case 'error':
       dispatch.agentFailed(frame.payload);
@@ -102,12 +102,12 @@ async function answerUnopened(
   connection: Connection,
   about: FrameContext & { reply_to: string },
 ): Promise<void> {
-  const { inflight } = context;
+  const { sent } = context;
   const frameId = about.reply_to;
-  if (inflight.endedLately(frameId, connection.agentKey)) return answer(connection, about, ended('closed'));
+  if (sent.endedLately(frameId, connection.agentKey)) return answer(connection, about, ended('closed'));
   if (!connection.lookups.take()) return tooMany(connection, about);
   const [state] = await states(context, connection, [frameId]);
-  if (typeof state === 'string' && state !== 'open') inflight.noteEnded(frameId, connection.agentKey);
+  if (typeof state === 'string' && state !== 'open') sent.noteEnded(frameId, connection.agentKey);
   answer(connection, about, reasonOf(state));
 }
 

@@ -1,12 +1,11 @@
 import { CLOSE_CODES } from '../../contracts/errors.js';
 import type { HelloPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
+import { persist } from '../../messages/dispatch/persist.js';
 import { errorMessage } from '../../runtime/errors.js';
 import { uuidOf } from '../../runtime/ids.js';
-import type { InflightDispatch } from '../connected/inflight-dispatch.js';
-import { persist } from '../persistence.js';
 import type { Connection } from './connection.js';
-import { type OpenRef, openConnection } from './connection-rows.js';
+import { openConnection } from './connection-rows.js';
 import type { MeshContext } from './context.js';
 import { answerHeld } from './dispatch-frames.js';
 import { encodeFrame } from './frames.js';
@@ -35,13 +34,14 @@ export async function answerHello(context: MeshContext, connection: Connection, 
 
 async function takeOver(context: MeshContext, connection: Connection, hello: HelloPayload): Promise<void> {
   if (connection.state !== 'AWAIT_WELCOME') return;
-  const { registry, inflight } = context;
+  const { registry, runner } = context;
   const { agentKey } = connection;
   const previous = registry.get(agentKey);
   const resumes = previous?.isResumedBy(hello.resume_token) ? previous : undefined;
   if (context.drainLeftMs() !== null && !resumes)
     return connection.socket.close(CLOSE_CODES.GOING_AWAY, 'shutting down');
-  await settled(inflight.ofAgent(agentKey));
+  // No write is caught between two epochs.
+  await runner.writesSettled(agentKey);
   const opened = await context.registrations.run(() => open(context, connection, hello, resumes?.epoch ?? null));
   if (opened === 'deregistered') {
     return connection.socket.fail('DEREGISTERED', 'The instance was deregistered.', CLOSE_CODES.DEREGISTERED);
@@ -54,12 +54,7 @@ async function takeOver(context: MeshContext, connection: Connection, hello: Hel
   if (resumes) resumes.handOver(connection);
   else previous?.happen(previous.state === 'SUSPENDED' ? 'hello_without_match' : 'replaced');
   registry.set(connection);
-  if (!resumes) {
-    // What is being committed here is either in flight after this, or was given back.
-    await Promise.all(opened.map((ref) => context.reservations.settled(ref.dispatch_id)));
-    await inflight.failAllAsLost(agentKey);
-    await Promise.all(opened.map((ref) => persist(() => letGo(context, ref), context.log)));
-  }
+  if (!resumes) await runner.agentReplaced(agentKey, opened);
   await welcome(context, connection, hello, resumes !== undefined);
   // Not waited for: messages that wait look again by themselves, only later.
   wakeQueued(context, connection).catch((error: unknown) =>
@@ -77,21 +72,8 @@ function wakeQueued({ dispatches, log, registrations }: MeshContext, connection:
   return persist(() => registrations.run(() => dispatches.agentJoined(connection.tenant_id, connection)), log);
 }
 
-/** Ends a dispatch of a connection that is gone; one that this node never sent is routed again. */
-async function letGo({ dispatches, inflight, meshId }: MeshContext, ref: OpenRef): Promise<void> {
-  const never = ref.mesh_id === meshId && !inflight.hasSent(uuidOf(ref.dispatch_id));
-  if (never) await dispatches.release(ref, 'NEVER_SENT', { nothingSent: true });
-  else await dispatches.failAsLost(ref, 'AGENT_DISCONNECTED');
-}
-
-/** Waits for writes under way, so that none is caught between two epochs. What waits for the agent is not waited for. */
-async function settled(dispatches: InflightDispatch[]): Promise<void> {
-  await Promise.all(dispatches.map((dispatch) => dispatch.marked));
-  await Promise.all(dispatches.filter((dispatch) => !dispatch.isOpen).map((dispatch) => dispatch.done));
-}
-
 async function open(context: MeshContext, connection: Connection, hello: HelloPayload, resumes: number | null) {
-  const { registry, inflight, db, meshId } = context;
+  const { registry, runner, db, meshId } = context;
   const { tenant_id, instance_id, agentKey } = connection;
   return registry.fence(agentKey, async () => {
     const opened = await db.tenant(tenant_id, (tx) =>
@@ -99,7 +81,7 @@ async function open(context: MeshContext, connection: Connection, hello: HelloPa
     );
     if (typeof opened === 'string') return opened;
     connection.epoch = opened.epoch;
-    if (resumes !== null) for (const dispatch of inflight.ofAgent(agentKey)) dispatch.epoch = opened.epoch;
+    if (resumes !== null) runner.agentResumed(agentKey, opened.epoch);
     return opened.open;
   });
 }
@@ -111,24 +93,24 @@ async function welcome(
   hello: HelloPayload,
   resumed: boolean,
 ): Promise<void> {
-  const { meshId, resumeWindowMs, timings, statuses, inflight, log } = context;
+  const { meshId, resumeWindowMs, timings, statuses, runner, sent, log } = context;
   const drainLeftMs = context.drainLeftMs();
   if (drainLeftMs !== null && !resumed) connection.socket.close(CLOSE_CODES.GOING_AWAY, 'shutting down');
   if (connection.state !== 'AWAIT_WELCOME') {
     // The socket was lost meanwhile, and with it the window in which the work was kept.
     context.registry.remove(connection);
-    if (resumed) await inflight.failAllAsLost(connection.agentKey);
+    if (resumed) await runner.agentLost(connection.agentKey);
     return statuses.write(connection, { status: 'offline' });
   }
   const held = resumed ? heldBy(hello) : new Map<string, number>();
-  const open = inflight.ofAgent(connection.agentKey).filter((dispatch) => dispatch.isOpen);
-  for (const dispatch of open) dispatch.heldUpTo(held.get(dispatch.frameId) ?? -1);
+  const open = sent.openOf(connection.agentKey);
+  for (const dispatch of open) dispatch.sentUpTo(held.get(dispatch.frameId) ?? -1);
   const replays = open.filter((dispatch) => !held.has(dispatch.frameId));
   const frame = encodeFrame('welcome', {
     connection_id: connection.connectionId,
     mesh_id: meshId,
     resumed,
-    replayed_dispatches: replays.map((dispatch) => dispatch.ref.dispatch_id),
+    replayed_dispatches: replays.map((dispatch) => dispatch.open.dispatch_id),
     resume_token: connection.issueResumeToken(resumed ? (hello.resume_token ?? undefined) : undefined),
     resume_window_ms: resumeWindowMs,
     heartbeat_interval_ms: LIMITS.heartbeatIntervalMs,
@@ -141,9 +123,9 @@ async function welcome(
   const { connectionId: connection_id, instance_id, epoch } = connection;
   log.info({ instance_id, connection_id, epoch, resumed, replayed: replays.length }, 'agent connected');
   connection.happen(resumed ? 'resumed' : 'welcomed');
-  for (const dispatch of replays) dispatch.resend();
+  for (const dispatch of replays) dispatch.send();
   if (drainLeftMs !== null) connection.requestClose(drainLeftMs, SHUTTING_DOWN);
-  const ended = [...held.keys()].filter((frameId) => inflight.get(frameId)?.isOpen !== true);
+  const ended = [...held.keys()].filter((frameId) => sent.get(frameId)?.isOpen !== true);
   await answerHeld(context, connection, ended);
 }
 

@@ -7,8 +7,8 @@ import { busy, type ToolCalls } from '../../tools/tool-calls.js';
 import type { PlacedCall } from '../../tools/tool-link.js';
 import { failureOf, type Outcome, refusal, sized, unsent } from '../../tools/tool-result.js';
 import type { Work } from '../../tools/tool-work.js';
-import type { InflightDispatch } from '../connected/inflight-dispatch.js';
-import type { InflightTable } from '../connected/inflight-table.js';
+import type { SentDispatch } from '../connected/sent-dispatch.js';
+import type { SentDispatches } from '../connected/sent-dispatches.js';
 import { AnswerQueue } from './answer-queue.js';
 import type { Connection } from './connection.js';
 import { type AgentFrame, encodeFrame, errorFrame } from './frames.js';
@@ -32,14 +32,14 @@ interface Traffic {
 /** The tool calls of connected agents: those that they make and those that they answer. */
 export class AgentTools {
   readonly #registry: Registry;
-  readonly #inflight: InflightTable;
+  readonly #sent: SentDispatches;
   readonly #calls: ToolCalls;
   readonly #traffic = new WeakMap<Connection, Traffic>();
-  readonly #works = new WeakMap<InflightDispatch, Work>();
+  readonly #works = new WeakMap<SentDispatch, Work>();
 
-  constructor(around: { registry: Registry; inflight: InflightTable; calls: ToolCalls }) {
+  constructor(around: { registry: Registry; sent: SentDispatches; calls: ToolCalls }) {
     this.#registry = around.registry;
-    this.#inflight = around.inflight;
+    this.#sent = around.sent;
     this.#calls = around.calls;
     this.#calls.serve((call, signal) => this.#deliver(call, signal));
   }
@@ -125,22 +125,20 @@ export class AgentTools {
   #workOf({ agentKey }: Connection, id: string): Work | undefined {
     const pendingCall = this.#calls.pending.get(uuidOf(id), agentKey);
     if (pendingCall?.call.call_id === id) return pendingCall.work;
-    const dispatch = this.#inflight.get(uuidOf(id));
-    return dispatch?.ref.dispatch_id === id && dispatch.agentKey === agentKey
+    const dispatch = this.#sent.get(uuidOf(id));
+    return dispatch?.open.dispatch_id === id && dispatch.agentKey === agentKey
       ? this.#workOfDispatch(dispatch)
       : undefined;
   }
 
-  #workOfDispatch(dispatch: InflightDispatch): Work | undefined {
-    const { given } = dispatch;
-    if (!dispatch.isOpen || !given) return undefined;
+  #workOfDispatch(dispatch: SentDispatch): Work | undefined {
+    if (!dispatch.isOpen) return undefined;
     const known = this.#works.get(dispatch);
     if (known) return known;
     const ended = new AbortController();
-    void dispatch.done.then(() => ended.abort());
-    const { session_id, propagation_headers } = given.payload.session_context;
-    const { traceparent } = propagation_headers;
-    const work = { chain: [], endsAtMs: given.endsAtMs, ended: ended.signal, session_id, traceparent };
+    void dispatch.result.then(() => ended.abort());
+    const { endsAtMs, traceparent, open } = dispatch;
+    const work = { chain: [], endsAtMs, ended: ended.signal, session_id: open.session_id, traceparent };
     this.#works.set(dispatch, work);
     return work;
   }

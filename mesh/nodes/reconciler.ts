@@ -2,7 +2,6 @@ import { agentKeyOf } from '../../agents/agent-key.js';
 import type { Authenticator } from '../../auth/authenticator.js';
 import { CLOSE_CODES } from '../../contracts/errors.js';
 import { PlatformError } from '../../runtime/errors.js';
-import { uuidOf } from '../../runtime/ids.js';
 import type { Connection } from '../connection/connection.js';
 import { outdatedConnections, touchConnections } from '../connection/connection-rows.js';
 import type { MeshContext } from '../connection/context.js';
@@ -27,7 +26,6 @@ export class Reconciler {
   /** One turn. Rejects when the database is away; what was not done is done in the next. */
   async turn(): Promise<void> {
     await this.#context.statuses.retry();
-    await this.#dropClosedDispatches();
     await this.#dropOutdatedConnections();
     await this.#touch();
     await this.#checkTokens();
@@ -35,14 +33,6 @@ export class Reconciler {
 
   #live(): Connection[] {
     return this.#context.registry.all().filter((connection) => connection.isLive);
-  }
-
-  async #dropClosedDispatches(): Promise<void> {
-    const { inflight, dispatches } = this.#context;
-    for (const batch of batches(inflight.open())) {
-      const closed = await dispatches.closedAmong(batch.map((dispatch) => dispatch.ref));
-      for (const { dispatch_id, state } of closed) inflight.get(uuidOf(dispatch_id))?.closedElsewhere(state);
-    }
   }
 
   async #dropOutdatedConnections(): Promise<void> {

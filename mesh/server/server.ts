@@ -1,30 +1,28 @@
-import { setMaxListeners } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { agentKeyOf } from '../../agents/agent-key.js';
 import { SUBPROTOCOL } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
+import type { Transport } from '../../messages/dispatch/transport.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { Loop } from '../../runtime/loop.js';
 import { Semaphore } from '../../runtime/semaphore.js';
 import { withinMs } from '../../runtime/time-limit.js';
 import type { DeregisteredAgent } from '../../tools/tool-link.js';
-import { createConnectedDispatcher } from '../connected/connected.js';
+import { ConnectedTransport } from '../connected/connected-transport.js';
 import { agentProtocol } from '../connection/agent-frames.js';
 import { Connection } from '../connection/connection.js';
 import { findInstance, type InstanceLookup } from '../connection/connection-rows.js';
 import type { MeshContext } from '../connection/context.js';
 import { SHUTTING_DOWN } from '../connection/hello.js';
 import type { MeshTimings } from '../connection/timings.js';
-import type { Dispatcher } from '../dispatcher.js';
 import { MeshNode } from '../nodes/node.js';
 import { Reconciler } from '../nodes/reconciler.js';
-import { buildContext } from './build-context.js';
+import { buildContext, type MeshServerOptions } from './build-context.js';
 import { Front } from './front.js';
 import { CONNECT_PATH, checkHandshake, needsUpgrade } from './handshake.js';
 import { refuseUpgrade, respondWithError } from './http-answer.js';
-import type { MeshServerOptions } from './options.js';
 
 /** Paths of the HTTP face that answer on the mesh address too (decisions.md, Running it). */
 const SHARED_PATHS = new Set(['/send', '/sessions/interrupt', '/.well-known/agent-card.json']);
@@ -53,12 +51,11 @@ export interface MeshServer {
   drain(graceMs: number): Promise<void>;
   /** Drains without grace what is still there, closes the port and takes the node out. */
   close(): Promise<void>;
-  dispatcher: Dispatcher;
+  /** Carries dispatches to the agents that are connected here. */
+  readonly transport: Transport;
   /** Ends the connection that the agent had when it was deregistered, if it is here. */
   closeDeregistered(agent: DeregisteredAgent): void;
   stats(): MeshStats;
-  /** Whether it takes no new work any more. */
-  readonly isDraining: boolean;
 }
 
 /** Makes a mesh node. Nothing happens before `listen`. */
@@ -67,14 +64,13 @@ export function createMeshServer(options: MeshServerOptions): MeshServer {
 }
 
 class Mesh implements MeshServer {
-  readonly dispatcher: Dispatcher;
+  readonly transport: Transport;
   readonly #options: MeshServerOptions;
   readonly #context: MeshContext;
   readonly #sockets: WebSocketServer;
   readonly #front: Front;
   readonly #node: MeshNode;
   readonly #reconcile: Loop;
-  readonly #closing = new AbortController();
   readonly #lookups = new Semaphore(LOOKUPS_AT_ONCE);
   /** When agents have to be done, on `performance.now()`; null until the node shuts down. */
   #drainEndsAtMs: number | null = null;
@@ -82,17 +78,15 @@ class Mesh implements MeshServer {
 
   constructor(options: MeshServerOptions) {
     this.#options = options;
-    const { db, log, config, meshId } = options;
-    setMaxListeners(0, this.#closing.signal); // every write that waits for the database listens
+    const { db, log, config, runner } = options;
     const context = buildContext(options, {
-      closing: this.#closing.signal,
       drainLeftMs: () => this.#drainLeftMs,
       onIdle: () => this.#idle(),
     });
     const { timings, registry } = context;
     this.#context = context;
-    this.dispatcher = createConnectedDispatcher(context);
-    this.#node = new MeshNode({ db, log, meshId, registry, timings });
+    this.transport = new ConnectedTransport(context, options.bus);
+    this.#node = new MeshNode({ db, log, meshId: runner.meshId, registry, timings });
     const reconciler = new Reconciler(context, options.authenticator);
     this.#reconcile = new Loop({
       name: 'reconcile',
@@ -109,34 +103,30 @@ class Mesh implements MeshServer {
     });
   }
 
-  get isDraining(): boolean {
-    return this.#drainEndsAtMs !== null;
-  }
-
   get #drainLeftMs(): number | null {
     return this.#drainEndsAtMs === null ? null : Math.max(0, this.#drainEndsAtMs - performance.now());
   }
 
   async listen(): Promise<{ port: number }> {
-    const { config, log, meshId } = this.#options;
+    const { config, log, runner } = this.#options;
     await this.#node.start();
     this.#reconcile.start();
     const port = await this.#front.listen(config.FLEET_HOST, config.FLEET_MESH_PORT);
-    log.info({ mesh_id: meshId, port }, 'mesh listens');
+    log.info({ mesh_id: runner.meshId, port }, 'mesh listens');
     return { port };
   }
 
   async drain(graceMs: number): Promise<void> {
     this.#drainEndsAtMs = performance.now() + graceMs;
-    const { registry, inflight, statuses } = this.#context;
+    const { registry, runner, statuses } = this.#context;
     for (const connection of registry.all()) {
       // One whose socket broke may come back for what it was doing.
-      const waits = graceMs > 0 && inflight.countOf(connection.agentKey) > 0;
+      const waits = graceMs > 0 && runner.countOf(connection.agentKey) > 0;
       if (connection.state !== 'SUSPENDED') connection.requestClose(graceMs, SHUTTING_DOWN);
       else if (!waits) connection.happen('window_over');
     }
     const idle = new Promise<void>((resolve) => {
-      this.#idle = () => inflight.size + this.#options.tools.pending.size === 0 && resolve();
+      this.#idle = () => runner.size + this.#options.tools.pending.size === 0 && resolve();
       this.#idle();
     });
     const graceOver = setTimeout(() => this.#giveUpSuspended(), graceMs);
@@ -156,7 +146,6 @@ class Mesh implements MeshServer {
     for (const socket of this.#sockets.clients) socket.terminate();
     await this.#front.close();
     await withinMs(this.#context.statuses.retry(), LAST_WRITES_MS);
-    this.#closing.abort(new Error('the mesh is closed'));
     await this.#node.stop();
   }
 
@@ -168,7 +157,7 @@ class Mesh implements MeshServer {
   stats(): MeshStats {
     const states = this.#context.registry.all().map((connection) => connection.state);
     const count = (wanted: string) => states.filter((state) => state === wanted).length;
-    const inflight = this.#context.inflight.size;
+    const inflight = this.#context.runner.size;
     return { ready: count('READY'), draining: count('DRAINING'), suspended: count('SUSPENDED'), inflight };
   }
 
@@ -186,7 +175,7 @@ class Mesh implements MeshServer {
       const upgraded = await checkHandshake(request, {
         authenticator,
         findInstance: (tenantId, instanceId) => this.#findInstance(tenantId, instanceId),
-        isClosedTo: (agent) => this.isDraining && this.#context.inflight.countOf(agentKeyOf(agent)) === 0,
+        isClosedTo: (agent) => this.#drainEndsAtMs !== null && this.#context.runner.countOf(agentKeyOf(agent)) === 0,
       });
       if (socket.destroyed) return;
       this.#sockets.handleUpgrade(request, socket, head, (ws: WebSocket) => {
