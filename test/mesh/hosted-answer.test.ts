@@ -276,7 +276,7 @@ const GARBAGE: [name: string, text: string, problem: string][] = [
 
 describe('an answer that is none', () => {
   it.each(GARBAGE)('%s', (_name, body, problem) => {
-    expect(readAnswer(body)).toEqual({ kind: 'garbage', problem });
+    expect(readAnswer(body)).toEqual({ kind: 'invalid', problem });
   });
 });
 
@@ -316,8 +316,8 @@ describe('other answers', () => {
       final: true,
     };
     const answer = readAnswer(JSON.stringify(rpc({ ...status, metadata: { usage } })));
-    const heard = new HostedProgress(UUID, () => undefined).take(answer, 'stream');
-    expect(heard).toMatchObject({ kind: 'final', payload: { usage } });
+    const update = new HostedProgress(UUID, () => undefined).take(answer, 'stream');
+    expect(update).toMatchObject({ kind: 'final', payload: { usage } });
   });
 
   it('passes over events of a later version', () => {
