@@ -6,18 +6,13 @@ import { isUnwanted } from '../../agents/deregister.js';
 import type { AgentStatus, HeartbeatPayload } from '../../contracts/agents.js';
 import type { HelloPayload } from '../../contracts/frames.js';
 import type { Tx } from '../../db/pool.js';
-import type { DispatchRef } from '../../messages/dispatch/dispatch-ref.js';
+import { moveDispatches, type OpenDispatchRef, openDispatches } from '../../messages/dispatch/agent-dispatches.js';
 
 /** One connection of an agent; a newer one has a higher epoch (architecture.md, decision 4). */
 export interface ConnectionRef {
   tenant_id: string;
   instance_id: string;
   epoch: number;
-}
-
-interface OpenDispatchRef extends DispatchRef {
-  /** The node that sent it. */
-  mesh_id: string | null;
 }
 
 /** The agent that opened a socket, as the handshake authenticated it. */
@@ -102,11 +97,10 @@ export async function openConnection(
   if (before.max_concurrent_sessions !== after.max_concurrent_sessions) {
     await recordCapacity(tx, await getAgent(tx, tenant_id, instance_id));
   }
-  const open = await tx.query<OpenDispatchRef & Record<string, unknown>>(
-    opening.resumes === null ? OPEN_DISPATCHES : MOVE_DISPATCHES,
-    [tenant_id, instance_id, ...(opening.resumes === null ? [] : [opening.resumes, after.connection_epoch])],
-  );
-  return { epoch: after.connection_epoch, open };
+  const { connection_epoch: epoch } = after;
+  const { resumes } = opening;
+  const open = await (resumes === null ? openDispatches(tx, opening) : moveDispatches(tx, opening, resumes, epoch));
+  return { epoch, open };
 }
 
 const OPEN_CONNECTION = `
@@ -116,11 +110,6 @@ const OPEN_CONNECTION = `
     agent_card = coalesce($6, agent_card), skills = coalesce($7, skills), tools = coalesce($8, tools)
   WHERE tenant_id = $1 AND instance_id = $2 AND type_may_join(tenant_id, agent_type)
   RETURNING connection_epoch, max_concurrent_sessions`;
-const OPEN_DISPATCHES = `
-  SELECT tenant_id, message_id, dispatch_id, mesh_id FROM dispatches WHERE tenant_id = $1 AND instance_id = $2 AND state = 'open'`;
-const MOVE_DISPATCHES = `
-  UPDATE dispatches SET epoch = $4 WHERE tenant_id = $1 AND instance_id = $2 AND state = 'open' AND epoch = $3
-  RETURNING tenant_id, message_id, dispatch_id, mesh_id`;
 
 function jsonOrNull(value: unknown): string | null {
   return value === undefined ? null : JSON.stringify(value);
@@ -167,21 +156,6 @@ async function setStatus(tx: Tx, connection: ConnectionRef, status: 'draining' |
     status,
   ]);
   if (before && before.status !== status) await recordHealth(tx, before, status);
-}
-
-/** States of an instance's dispatches by id; a dispatch that it never had is missing. */
-export async function dispatchStates(
-  tx: Tx,
-  agent: { tenant_id: string; instance_id: string },
-  dispatchIds: readonly string[],
-): Promise<Map<string, string>> {
-  // By the key alone: the instance may have had many more dispatches.
-  const rows = await tx.query<{ dispatch_id: string; instance_id: string; state: string }>(
-    'SELECT dispatch_id, instance_id, state FROM dispatches WHERE tenant_id = $1 AND dispatch_id = ANY ($2)',
-    [agent.tenant_id, dispatchIds],
-  );
-  const own = rows.filter((row) => row.instance_id === agent.instance_id);
-  return new Map(own.map((row) => [row.dispatch_id, row.state]));
 }
 
 const AS_TABLE = 'unnest($1::text[], $2::text[], $3::bigint[]) AS live (tenant_id, instance_id, epoch)';

@@ -1,9 +1,9 @@
 import type { FrameErrorCode } from '../../contracts/errors.js';
 import type { ErrorPayload } from '../../contracts/frames.js';
+import { dispatchStates } from '../../messages/dispatch/agent-dispatches.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { SentDispatch } from '../connected/sent-dispatch.js';
 import type { Connection } from './connection.js';
-import { dispatchStates } from './connection-rows.js';
 import type { MeshContext } from './context.js';
 import { type AgentFrame, errorFrame, type FrameContext, type UnfitFrame } from './frames.js';
 
@@ -106,9 +106,9 @@ async function answerNotOpen(
   const frameId = about.reply_to;
   if (sent.endedLately(frameId, connection.agentKey)) return answer(connection, about, ended('closed'));
   if (!connection.lookups.take()) return answerRateLimited(connection, about);
-  const [state] = await states(context, connection, [frameId]);
-  if (typeof state === 'string' && state !== 'open') sent.noteEnded(frameId, connection.agentKey);
-  answer(connection, about, reasonOf(state));
+  const [found] = await states(context, connection, [frameId]);
+  if (found?.isOpen === false) sent.noteEnded(frameId, connection.agentKey);
+  answer(connection, about, reasonOf(found));
 }
 
 /** Tells an agent that resumes how dispatches that it still has have ended: CANCELED, or otherwise. */
@@ -116,9 +116,9 @@ export async function answerEnded(context: MeshContext, connection: Connection, 
   if (frameIds.length === 0) return;
   const found = await states(context, connection, frameIds);
   for (const [index, frameId] of frameIds.entries()) {
-    const state = found[index];
     const canceled: Reason = ['CANCELED', 'The message was canceled.'];
-    answer(connection, { reply_to: frameId }, state === 'canceled' ? canceled : reasonOf(state));
+    const reason = found[index]?.state === 'canceled' ? canceled : reasonOf(found[index]);
+    answer(connection, { reply_to: frameId }, reason);
   }
 }
 
@@ -127,31 +127,26 @@ function answer(connection: Connection, { reply_to, traceparent }: FrameContext,
 }
 
 type Reason = [code: FrameErrorCode, message: string];
+/** Undefined when the dispatch is not this instance's, null when the database cannot be asked. */
+type FoundState = { state: string; isOpen: boolean } | null | undefined;
 
-/** States of dispatches by frame: undefined when it is not this instance's, null when the database cannot be asked. */
-async function states(
-  context: MeshContext,
-  connection: Connection,
-  frameIds: string[],
-): Promise<(string | null | undefined)[]> {
-  const { tenant_id, instance_id } = connection;
+/** States of dispatches by frame. */
+async function states({ db, log }: MeshContext, agent: Connection, frameIds: string[]): Promise<FoundState[]> {
   const wellFormed = frameIds.filter((frameId) => UUID.test(frameId)).map((frameId) => `dsp_${frameId}`);
   if (wellFormed.length === 0) return frameIds.map(() => undefined);
   try {
-    const found = await context.db.tenant(tenant_id, (tx) =>
-      dispatchStates(tx, { tenant_id, instance_id }, wellFormed),
-    );
+    const found = await db.tenant(agent.tenant_id, (tx) => dispatchStates(tx, agent, wellFormed));
     return frameIds.map((frameId) => found.get(`dsp_${frameId}`));
   } catch (error) {
-    context.log.warn({ err: errorMessage(error) }, 'dispatches could not be looked up');
+    log.warn({ err: errorMessage(error) }, 'dispatches could not be looked up');
     return frameIds.map(() => null);
   }
 }
 
-function reasonOf(state: string | null | undefined): Reason {
-  if (state === undefined) return ['UNKNOWN_DISPATCH', 'This instance has no such dispatch.'];
-  if (state === null) return ['INTERNAL', 'The dispatch could not be looked up.'];
-  return ended(state);
+function reasonOf(found: FoundState): Reason {
+  if (found === undefined) return ['UNKNOWN_DISPATCH', 'This instance has no such dispatch.'];
+  if (found === null) return ['INTERNAL', 'The dispatch could not be looked up.'];
+  return ended(found.state);
 }
 
 function ended(state: string): Reason {
