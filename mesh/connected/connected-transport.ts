@@ -20,11 +20,11 @@ export class ConnectedTransport implements Transport {
   }
 
   connecting(agent: Destination): Promise<void> {
-    return this.#context.registry.welcomed(agentKeyOf(agent));
+    return this.#context.registry.helloSettled(agentKeyOf(agent));
   }
 
   epochSettled(agent: Destination): Promise<void> {
-    return this.#context.registry.fenced(agentKeyOf(agent));
+    return this.#context.registry.epochSettled(agentKeyOf(agent));
   }
 
   reach(agent: Destination): { epoch: number } | { refusal: string } {
@@ -57,7 +57,7 @@ export class ConnectedTransport implements Transport {
   #refusal({ agentKey, state, socket }: Connection): string | undefined {
     const { registry, runner } = this.#context;
     // The connection may be about to be replaced.
-    if (state !== 'READY' || registry.isGreeting(agentKey)) return 'NOT_READY';
+    if (state !== 'READY' || registry.isConnecting(agentKey)) return 'NOT_READY';
     if (runner.countOf(agentKey) >= LIMITS.dispatchesInFlightPerConnection) return 'AGENT_BUSY';
     return socket.isCongested ? 'BACKPRESSURE' : undefined;
   }

@@ -17,14 +17,14 @@ export interface MeshContext {
   runner: DispatchRunner;
   meshId: string;
   timings: MeshTimings;
-  /** How long a lost agent's work is kept for it, in milliseconds. */
+  /** How long the dispatches of a lost agent wait for it to resume, in milliseconds. */
   resumeWindowMs: number;
   registry: Registry;
   sent: SentDispatches;
   tools: AgentTools;
   statuses: StatusWriter;
-  /** Agents that are being entered into the database as connected. */
+  /** Limits the connections that are written to the database at once. */
   registrations: Semaphore;
-  /** Milliseconds that are left to agents once the node shuts down, when only those that resume are welcomed; null before. */
+  /** Milliseconds that agents have left while the node shuts down and only takes agents that resume; null before. */
   drainLeftMs(): number | null;
 }

@@ -14,20 +14,19 @@ import { awaitResult, POLL_PACE } from './await-result.js';
 import { HostedCall } from './call.js';
 import { HostedProgress } from './progress.js';
 
-/** What carries tool calls to hosted agents. */
 export interface HostedToolsOptions {
   db: Db;
   log: Logger;
-  /** This node, which the ids that agents see name: their own calls on behalf of a call find back to it. */
+  /** This node. The ids that agents see name it, so that calls on behalf of a call are forwarded to it. */
   nodeId: string;
   outbound: Pick<Outbound, 'request' | 'stream'>;
   tokens: Pick<TokenIssuer, 'issueDispatchToken'>;
 }
 
 /**
- * Brings tool calls to hosted agents in the form that every A2A server understands: a message with one data part
- * `{tool, arguments}` and the call in its metadata (`tool_call`); `dispatch_id` beside `jsonrpc` is the call's id. A data part of the
- * answer is the result, else its text.
+ * Sends tool calls to hosted agents in a form that every A2A server understands: a message with one data part `{tool, arguments}` and the
+ * call in its metadata (`tool_call`); `dispatch_id` beside `jsonrpc` is the call's id. The result is a data part of the answer, else its
+ * text.
  */
 export function createHostedTools(options: HostedToolsOptions): Deliver {
   const { db, outbound, tokens, nodeId } = options;

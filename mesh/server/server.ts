@@ -24,13 +24,13 @@ import { Front } from './front.js';
 import { CONNECT_PATH, checkHandshake, needsUpgrade } from './handshake.js';
 import { refuseUpgrade, respondWithError } from './http-answer.js';
 
-/** Paths of the HTTP face that answer on the mesh address too (decisions.md, Running it). */
+/** Paths of the HTTP API that the mesh address serves too (decisions.md, Running it). */
 const SHARED_PATHS = new Set(['/send', '/sessions/interrupt', '/.well-known/agent-card.json']);
-/** What is still being written when the grace is over gets this long, in milliseconds. */
+/** Time for writes that are in progress when the grace is over. */
 const LAST_WRITES_MS = 5_000;
-/** Instances that handshakes look up at once: fewer than the platform role has database connections, as the node's own renewal needs one. */
+/** Instances that handshakes look up at once: fewer than the pool has connections, because the node's renewal needs one. */
 const LOOKUPS_AT_ONCE = 3;
-/** Handshakes that wait for that; more are sent away. */
+/** Handshakes that wait for a look-up; further ones are refused with 503. */
 const HANDSHAKES_WAITING_MAX = 10_000;
 
 export interface MeshStats {
@@ -40,25 +40,25 @@ export interface MeshStats {
   inflight: number;
 }
 
-/** A mesh node: the port that connected agents come to, and the dispatcher that reaches them. */
+/** A mesh node: the port that agents connect to, and the transport that reaches them. */
 export interface MeshServer {
   /** Registers the node and listens. */
   listen(): Promise<{ port: number }>;
   /**
-   * Ends in order: no new agents and dispatches, `close_request` to all, and what is in flight after `graceMs` fails with
-   * AGENT_DISCONNECTED. Resolves when every agent is gone.
+   * Takes no new agents and sends `close_request` to all; dispatches that are in flight after `graceMs` fail with AGENT_DISCONNECTED.
+   * Resolves when nothing is in flight.
    */
   drain(graceMs: number): Promise<void>;
-  /** Drains without grace what is still there, closes the port and takes the node out. */
+  /** Drains without grace, closes the port and removes the node. */
   close(): Promise<void>;
   /** Carries dispatches to the agents that are connected here. */
   readonly transport: Transport;
-  /** Ends the connection that the agent had when it was deregistered, if it is here. */
+  /** Closes the connection that the agent had when it was deregistered, when it is on this node. */
   closeDeregistered(agent: DeregisteredAgent): void;
   stats(): MeshStats;
 }
 
-/** Makes a mesh node. Nothing happens before `listen`. */
+/** Creates a mesh node, which starts with `listen`. */
 export function createMeshServer(options: MeshServerOptions): MeshServer {
   return new Mesh(options);
 }
@@ -72,7 +72,7 @@ class Mesh implements MeshServer {
   readonly #node: MeshNode;
   readonly #reconcile: Loop;
   readonly #lookups = new Semaphore(LOOKUPS_AT_ONCE);
-  /** When agents have to be done, on `performance.now()`; null until the node shuts down. */
+  /** When the grace ends, on `performance.now()`; null until the node shuts down. */
   #drainEndsAtMs: number | null = null;
   #idle: () => void = () => undefined;
 
@@ -120,24 +120,24 @@ class Mesh implements MeshServer {
     this.#drainEndsAtMs = performance.now() + graceMs;
     const { registry, runner, statuses } = this.#context;
     for (const connection of registry.all()) {
-      // One whose socket broke may come back for what it was doing.
-      const waits = graceMs > 0 && runner.countOf(connection.agentKey) > 0;
+      // An agent whose socket broke may resume within the grace.
+      const mayResume = graceMs > 0 && runner.countOf(connection.agentKey) > 0;
       if (connection.state !== 'SUSPENDED') connection.requestClose(graceMs, SHUTTING_DOWN);
-      else if (!waits) connection.happen('window_over');
+      else if (!mayResume) connection.transition('window_over');
     }
     const idle = new Promise<void>((resolve) => {
       this.#idle = () => runner.size + this.#options.tools.pending.size === 0 && resolve();
       this.#idle();
     });
-    const graceOver = setTimeout(() => this.#giveUpSuspended(), graceMs);
+    const graceOver = setTimeout(() => this.#closeSuspended(), graceMs);
     await withinMs(idle, graceMs + LAST_WRITES_MS);
     clearTimeout(graceOver);
     await withinMs(statuses.retry(), LAST_WRITES_MS);
   }
 
-  #giveUpSuspended(): void {
+  #closeSuspended(): void {
     for (const connection of this.#context.registry.all())
-      if (connection.state === 'SUSPENDED') connection.happen('window_over');
+      if (connection.state === 'SUSPENDED') connection.transition('window_over');
   }
 
   async close(): Promise<void> {
@@ -172,14 +172,15 @@ class Mesh implements MeshServer {
     const { log, authenticator } = this.#options;
     socket.on('error', () => socket.destroy());
     try {
-      const upgraded = await checkHandshake(request, {
+      const agent = await checkHandshake(request, {
         authenticator,
         findInstance: (tenantId, instanceId) => this.#findInstance(tenantId, instanceId),
-        isClosedTo: (agent) => this.#drainEndsAtMs !== null && this.#context.runner.countOf(agentKeyOf(agent)) === 0,
+        isClosedTo: (instance) =>
+          this.#drainEndsAtMs !== null && this.#context.runner.countOf(agentKeyOf(instance)) === 0,
       });
       if (socket.destroyed) return;
       this.#sockets.handleUpgrade(request, socket, head, (ws: WebSocket) => {
-        new Connection(ws, socket, upgraded, this.#context, agentProtocol(this.#context));
+        new Connection(ws, socket, agent, this.#context, agentProtocol(this.#context));
       });
     } catch (error) {
       if (!(error instanceof PlatformError)) log.error({ err: error }, 'handshake failed');

@@ -6,6 +6,7 @@ import type { Logger } from '../../runtime/logger.js';
 import { Loop } from '../../runtime/loop.js';
 import { withinMs } from '../../runtime/time-limit.js';
 import type { ChunkBus } from '../stream/bus.js';
+import type { OpenDispatchRef } from './agent-dispatches.js';
 import { AgentHealth } from './agent-health.js';
 import type { DispatchRef } from './dispatch-ref.js';
 import type { DispatchEnd, Dispatches, OpenDispatch } from './dispatches.js';
@@ -169,7 +170,7 @@ export class DispatchRunner {
   }
 
   /** As `agentLost`, when a new connection of the agent does not continue the one before. @param open its open dispatches on the record */
-  async agentReplaced(agentKey: string, open: (DispatchRef & { mesh_id: string | null })[]): Promise<void> {
+  async agentReplaced(agentKey: string, open: OpenDispatchRef[]): Promise<void> {
     // What was being committed here runs now, or was released.
     await Promise.all(open.map((ref) => this.#reservations.settled(ref.dispatch_id)));
     await this.agentLost(agentKey);

@@ -316,8 +316,8 @@ describe('other answers', () => {
       final: true,
     };
     const answer = readAnswer(JSON.stringify(rpc({ ...status, metadata: { usage } })));
-    const heard = new HostedProgress(UUID, () => undefined).take(answer, 'stream');
-    expect(heard).toMatchObject({ kind: 'final', payload: { usage } });
+    const update = new HostedProgress(UUID, () => undefined).take(answer, 'stream');
+    expect(update).toMatchObject({ kind: 'final', payload: { usage } });
   });
 
   it('passes over events of a later version', () => {

@@ -97,6 +97,8 @@ export class PropertyDriver {
       'input_requests',
       'dispatches',
       'messages',
+      'running_messages',
+      'idempotency_keys',
       'session_agents',
       'sessions',
       'events',
