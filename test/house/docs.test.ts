@@ -62,3 +62,10 @@ test('the documentation links to files that exist', () => {
     .filter((target) => !existsSync(join(root, target)));
   expect(broken).toEqual([]);
 });
+
+test('docs/development.md says where to find files that exist', () => {
+  const [, section = ''] = /^## Where to find things\n([\s\S]*?)^## /m.exec(read('docs/development.md')) ?? [];
+  const paths = [...section.matchAll(/`([^`]+)`/g)].map((match) => match[1] ?? '');
+  expect(paths.length).toBeGreaterThan(10);
+  expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+});
