@@ -5,10 +5,10 @@ import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 import { freePort, isPortFree } from './free-port.js';
 import { boundLog, prepareLog } from './log-file.js';
-import { postgresBinaries } from './postgres-binaries.js';
-import { ensureCluster, writeMemory } from './postgres-cluster.js';
-import { postgresHome } from './postgres-home.js';
-import { adoptPostmaster, launchPostmaster, POSTGRES_STOP, type PostmasterOptions, postgresUrl } from './postmaster.js';
+import { postgresBinaries } from './postgres/binaries.js';
+import { ensureCluster, writeMemory } from './postgres/cluster.js';
+import { postgresHome } from './postgres/home.js';
+import { adoptPostmaster, launchPostmaster, POSTGRES_STOP, type PostmasterOptions, postgresUrl } from './postgres/postmaster.js';
 import { type Running, Supervisor, terminate } from './supervisor.js';
 
 const DATABASE = 'fleet';

@@ -6,14 +6,14 @@ import { userCacheDir } from './cache-dir.js';
 import { freePort, isPortFree } from './free-port.js';
 import { boundLog, prepareLog } from './log-file.js';
 import { type Running, Supervisor } from './supervisor.js';
-import { temporalBinary } from './temporal-binary.js';
+import { temporalBinary } from './temporal/binary.js';
 import {
   adoptTemporal,
   launchTemporal,
   TEMPORAL_STOP,
   type TemporalPorts,
   type TemporalServerOptions,
-} from './temporal-server.js';
+} from './temporal/server.js';
 
 /** What `startTemporal` needs. One process at a time per data directory: see `lockDataDir`. */
 export interface TemporalOptions {

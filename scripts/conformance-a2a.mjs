@@ -6,7 +6,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { Platform } from '../bench/platform.mjs';
+import { Platform } from '../bench/harness/platform.mjs';
 import { startAgent } from './conformance-a2a/agent.mjs';
 import { kitIn, pythonFor, runCategory } from './conformance-a2a/kit.mjs';
 import { hasFailed, reportOf } from './conformance-a2a/report.mjs';

@@ -18,12 +18,12 @@ export type {
   Question,
   TaskResolution,
   TaskResult,
-} from './agent/agent-task.js';
+} from './handlers/agent-task.js';
 export type { ConnectionEvents } from './agent/connection-events.js';
-export type { MessageHandler, SkillHandler, SkillOptions } from './agent/handlers.js';
-export type { CallTool, CallToolOptions } from './agent/tool-caller.js';
-export { ToolError } from './agent/tool-error.js';
-export type { ToolCall, ToolHandler } from './agent/tool-handlers.js';
+export type { MessageHandler, SkillHandler, SkillOptions } from './handlers/handlers.js';
+export type { CallTool, CallToolOptions } from './tools/tool-caller.js';
+export { ToolError } from './tools/tool-error.js';
+export type { ToolCall, ToolHandler } from './tools/tool-handlers.js';
 export { ApiError, isTransient, UnreachableError } from './client/errors.js';
 export { FleetClient, type FleetClientOptions } from './client/fleet-client.js';
 export type { WaitOptions } from './client/messages.js';

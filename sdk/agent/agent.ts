@@ -4,17 +4,17 @@ import { HostedAgent, type ServeOptions } from '../hosted/hosted-agent.js';
 import { stderrLog } from '../log.js';
 import { AgentError, AgentStoppedError } from './agent-error.js';
 import type { AgentOptions, ConnectOptions } from './agent-options.js';
-import type { AgentTask } from './agent-task.js';
-import { ConnectedAgent } from './connected-agent.js';
+import type { AgentTask } from '../handlers/agent-task.js';
+import { ConnectedAgent } from '../connected/connected-agent.js';
 import type { ConnectionEvents } from './connection-events.js';
 import { drainOnSignals } from './drain-on-signals.js';
-import { Handlers, type MessageHandler, type SkillHandler, type SkillOptions } from './handlers.js';
-import { AgentProfile } from './profile.js';
-import { Registration } from './registration.js';
-import { type CallTool, callToolBy, type ToolCaller } from './tool-caller.js';
-import { type ToolHandler, ToolHandlers } from './tool-handlers.js';
-import { ToolTraffic } from './tool-traffic.js';
-import { TroubleReporter } from './trouble-reporter.js';
+import { Handlers, type MessageHandler, type SkillHandler, type SkillOptions } from '../handlers/handlers.js';
+import { AgentProfile } from './agent-profile.js';
+import { Registration } from '../connected/registration.js';
+import { type CallTool, callToolBy, type ToolCaller } from '../tools/tool-caller.js';
+import { type ToolHandler, ToolHandlers } from '../tools/tool-handlers.js';
+import { ToolTraffic } from '../connected/connected-tool-calls.js';
+import { TroubleReporter } from './error-reporter.js';
 
 /** What an agent reports about itself; `busy` is for an agent that wants nothing more for a while. */
 export type ReportedStatus = 'available' | 'busy' | 'draining' | 'unhealthy';

@@ -1,8 +1,8 @@
 import { CLOSE_CODES } from '../../contracts/errors.js';
 import { ApiError } from '../client/errors.js';
 import { AgentStoppedError } from './agent-error.js';
-import type { ConnectionEnd } from './mesh-connection.js';
-import { troubleOfError } from './trouble.js';
+import type { ConnectionEnd } from '../connected/mesh-connection.js';
+import { troubleOfError } from './describe-error.js';
 
 /** Refusals that repeating does not change. A 401 is one only for the credential itself. */
 const FINAL_STATUSES = [400, 403, 405, 409, 426];

@@ -1,6 +1,6 @@
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
-import { trusting } from '../trust.js';
+import { trusting } from '../tls.js';
 import { ApiError, UnreachableError } from './errors.js';
 
 export type JsonObject = Record<string, unknown>;

@@ -2,11 +2,11 @@ import type { Task } from '../../contracts/a2a.js';
 import type { DispatchPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { ToolDelivery } from '../../contracts/tools.js';
-import { readToolDelivery } from '../agent/frames.js';
-import { type Outcome, outcomeOfError } from '../agent/outcome.js';
-import { type HandlerRun, type RunDeps, runDispatch } from '../agent/run-dispatch.js';
-import { type ChunkContent, TaskOutput } from '../agent/task-output.js';
-import type { ToolHandlers } from '../agent/tool-handlers.js';
+import { readToolDelivery } from '../connected/frames.js';
+import { type Outcome, outcomeOfError } from '../handlers/agent-result.js';
+import { type HandlerRun, type RunDeps, runDispatch } from '../handlers/run-handler.js';
+import { type ChunkContent, TaskOutput } from '../handlers/task-output.js';
+import type { ToolHandlers } from '../tools/tool-handlers.js';
 import { unlessAborted } from '../unless-aborted.js';
 
 /** What runs tasks and tool calls. */

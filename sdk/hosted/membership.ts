@@ -1,10 +1,10 @@
 import { AgentRegisterResponse, type HeartbeatPayload, OkResponse } from '../../contracts/agents.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { SILENCE_MS, tellingWhenLate } from '../agent/late-answer.js';
-import type { AgentProfile } from '../agent/profile.js';
+import { SILENCE_MS, tellingWhenLate } from '../agent/slow-response.js';
+import type { AgentProfile } from '../agent/agent-profile.js';
 import { stopReasonOfError } from '../agent/stop-reason.js';
-import { isUnknownHere, troubleOfError } from '../agent/trouble.js';
-import type { TroubleReporter } from '../agent/trouble-reporter.js';
+import { isUnknownHere, troubleOfError } from '../agent/describe-error.js';
+import type { TroubleReporter } from '../agent/error-reporter.js';
 import { Backoff } from '../backoff.js';
 import { retryAfterMs } from '../client/errors.js';
 import { type PlatformApi, pause } from '../client/platform-api.js';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { LIMITS } from '../../contracts/limits.js';
 import { type ToolCallPayload, ToolResult } from '../../contracts/tools.js';
-import type { ToolCaller } from '../agent/tool-caller.js';
-import { failureOf, ToolError } from '../agent/tool-error.js';
+import type { ToolCaller } from '../tools/tool-caller.js';
+import { failureOf, ToolError } from '../tools/tool-error.js';
 import { isTransient } from '../client/errors.js';
 import type { PlatformApi } from '../client/platform-api.js';
 

@@ -1,9 +1,9 @@
 import { type RpcId, RpcRequest } from '../../contracts/a2a.js';
 import { RPC_ERRORS } from '../../contracts/errors.js';
 import type { DispatchPayload } from '../../contracts/frames.js';
-import { readDispatch } from '../agent/frames.js';
-import type { Outcome } from '../agent/outcome.js';
-import type { ChunkContent } from '../agent/task-output.js';
+import { readDispatch } from '../connected/frames.js';
+import type { Outcome } from '../handlers/agent-result.js';
+import type { ChunkContent } from '../handlers/task-output.js';
 import type { EventWriter } from './event-writer.js';
 import { taskIn, taskOfOutcome } from './hosted-task.js';
 import type { HostedTasks } from './hosted-tasks.js';

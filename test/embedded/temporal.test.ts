@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { userCacheDir } from '../../embedded/cache-dir.js';
 import { processInfo } from '../../embedded/process-table.js';
 import { type EmbeddedTemporal, startTemporal } from '../../embedded/temporal.js';
-import { temporalBinary } from '../../embedded/temporal-binary.js';
+import { temporalBinary } from '../../embedded/temporal/binary.js';
 import { eventually, inOwnProcess, scratch, silent } from './host.js';
 
 let place: Awaited<ReturnType<typeof scratch>>;

@@ -1,5 +1,5 @@
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
-import { KeepAlive } from '../../sdk/agent/keep-alive.js';
+import { KeepAlive } from '../../sdk/connected/keep-alive.js';
 
 const SECOND = 1_000;
 
