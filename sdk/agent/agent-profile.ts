@@ -2,15 +2,15 @@ import type { z } from 'zod';
 import type { AgentRegisterRequest } from '../../contracts/agents.js';
 import type { HelloPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { SDK_VERSION } from '../version.js';
-import type { AgentOptions } from './agent-options.js';
 import type { Handlers } from '../handlers/handlers.js';
 import type { ToolHandlers } from '../tools/tool-handlers.js';
+import { SDK_VERSION } from '../version.js';
+import type { AgentOptions } from './agent-options.js';
 
-/** What it gets is any part that a caller sends; the first two for clients that look for a name only. */
+/** The agent accepts any part; the first two entries are for clients that do not understand wildcards. */
 const INPUT_MODES = ['text/plain', 'application/json', '*/*'];
 
-/** What an agent says about itself, on every way by which it joins. */
+/** The agent's description of itself, shared by connected and hosted agents. */
 export class AgentProfile {
   readonly sdkVersion = `agent-fleet-sdk/${SDK_VERSION}`;
   readonly #options: AgentOptions;
@@ -31,7 +31,7 @@ export class AgentProfile {
     return this.#options.maxConcurrentSessions ?? LIMITS.maxConcurrentSessionsDefault;
   }
 
-  /** An A2A 0.3 agent card. @param url where it is served; absent for an agent that has no address */
+  /** An A2A 0.3 agent card. @param url address of the agent; absent for a connected agent */
   card(url?: string): Record<string, unknown> {
     const { type, name = type, description = '', version = '0.0.0', card } = this.#options;
     return {
@@ -48,8 +48,8 @@ export class AgentProfile {
     };
   }
 
-  /** What `hello` and a registration have in common. */
-  announcement(): Omit<HelloPayload, 'instance_id'> {
+  /** The fields that `hello` and a registration share. */
+  sharedFields(): Omit<HelloPayload, 'instance_id'> {
     return {
       agent_type: this.#options.type,
       agent_version: this.#options.version,
@@ -60,8 +60,8 @@ export class AgentProfile {
     };
   }
 
-  /** Body of `/agents/register`, but for what says where the agent is. */
+  /** Body of `/agents/register`, without deployment mode and address. */
   registration(): z.input<typeof AgentRegisterRequest> {
-    return { ...this.announcement(), agent_type: this.#options.type, context: this.#options.context };
+    return { ...this.sharedFields(), agent_type: this.#options.type, context: this.#options.context };
   }
 }

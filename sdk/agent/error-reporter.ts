@@ -1,14 +1,14 @@
 import type { AgentLog } from '../log.js';
 import { AgentError } from './agent-error.js';
 
-/** Kinds of trouble that are told of; the codes of a strange platform may be without end. */
+/** Limit on the kinds that are remembered: a foreign server may answer with any number of codes. */
 const KINDS_MAX = 64;
 
-/** Tells of trouble in the log and to `onError`: each kind once, until all has been well for a while. */
-export class TroubleReporter {
+/** Reports errors to the log and to `onError`: each kind once, until the connection has been stable for a while. */
+export class ErrorReporter {
   readonly #log: AgentLog;
   readonly #onError: ((error: AgentError) => unknown) | undefined;
-  readonly #told = new Set<string>();
+  readonly #reported = new Set<string>();
   #last: AgentError | null = null;
 
   constructor(log: AgentLog, onError?: (error: AgentError) => unknown) {
@@ -16,38 +16,38 @@ export class TroubleReporter {
     this.#onError = onError;
   }
 
-  /** The latest trouble, told of or not. */
+  /** The latest error, whether it was reported or not. */
   get last(): AgentError | null {
     return this.#last;
   }
 
-  /** Something that may pass. @param about what makes it another kind than its code alone does */
-  warn(error: AgentError, about = ''): void {
+  /** Reports a temporary error. @param scope errors with the same code and scope are one kind */
+  warn(error: AgentError, scope = ''): void {
     this.#last = error;
-    const kind = `${error.code} ${about}`;
-    if (this.#told.has(kind) || this.#told.size >= KINDS_MAX) return;
-    this.#told.add(kind);
-    this.#log.warn({ error: error.message, code: error.code }, 'the agent has trouble');
+    const kind = `${error.code} ${scope}`;
+    if (this.#reported.has(kind) || this.#reported.size >= KINDS_MAX) return;
+    this.#reported.add(kind);
+    this.#log.warn({ error: error.message, code: error.code }, 'agent error');
     this.#notify(error);
   }
 
-  /** The agent is over. */
+  /** Reports the error that stopped the agent. */
   stopped(reason: unknown): void {
     const error = reason instanceof AgentError ? reason : new AgentError('INTERNAL', String(reason), { cause: reason });
-    this.#log.error({ error: error.message, code: error.code }, 'the agent has stopped');
+    this.#log.error({ error: error.message, code: error.code }, 'agent stopped');
     this.#notify(error);
   }
 
-  /** All is well again: trouble that comes from now on is new. */
+  /** Forgets the reported kinds, so that later errors are reported again. */
   reset(): void {
-    this.#told.clear();
+    this.#reported.clear();
   }
 
   #notify(error: AgentError): void {
-    void this.#call(error).catch((cause: unknown) => this.#log.error({ error: String(cause) }, 'onError threw'));
+    void this.#callOnError(error).catch((cause: unknown) => this.#log.error({ error: String(cause) }, 'onError threw'));
   }
 
-  async #call(error: AgentError): Promise<void> {
+  async #callOnError(error: AgentError): Promise<void> {
     await this.#onError?.(error);
   }
 }

@@ -1,25 +1,25 @@
 import type { AgentError } from './agent-error.js';
 import { noAnswer } from './describe-error.js';
 
-/** After this long without an answer the address may be a wrong one. */
-const NO_ANSWER_MS = 8_000;
-/** How long the platform may be silent about a registration or a heartbeat. */
+/** An answer that takes longer is reported: the address may be wrong. */
+const SLOW_MS = 8_000;
+/** Time limit without any byte from the platform, for a registration or a heartbeat. */
 export const SILENCE_MS = 60_000;
 
 /**
- * Waits for an answer of the platform.
- * @param url the API's
- * @param onLate told when the platform takes its time; it is waited for all the same
+ * Waits for an answer of the platform, without a limit of its own.
+ * @param url address of the API
+ * @param onSlow called once when the answer takes longer than 8 s
  */
-export async function tellingWhenLate<T>(
+export async function warnWhenSlow<T>(
   answer: Promise<T>,
   url: string,
-  onLate: (trouble: AgentError) => void,
+  onSlow: (error: AgentError) => void,
 ): Promise<T> {
-  const late = setTimeout(() => onLate(noAnswer(url)), NO_ANSWER_MS);
+  const timer = setTimeout(() => onSlow(noAnswer(url)), SLOW_MS);
   try {
     return await answer;
   } finally {
-    clearTimeout(late);
+    clearTimeout(timer);
   }
 }

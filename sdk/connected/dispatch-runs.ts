@@ -1,44 +1,44 @@
 import type { DispatchPayload, FrameEnvelope, HelloPayload, WelcomePayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
+import type { RunDeps, RunTask } from '../handlers/run-dispatch.js';
 import type { AgentLog } from '../log.js';
+import type { ToolCaller } from '../tools/tool-caller.js';
+import type { FrameSink } from './chunk-buffer.js';
 import { DispatchRun } from './dispatch-run.js';
 import { readDispatch } from './frames.js';
 import type { MeshConnection } from './mesh-connection.js';
-import type { FrameSink } from './chunk-buffer.js';
-import type { RunDeps, RunTask } from '../handlers/run-handler.js';
-import type { ToolCaller } from '../tools/tool-caller.js';
 
-/** Answers that were sent but perhaps not received are held for the resume window; at most this many. */
+/** Limit on the sent results that are kept for the resume window, because the mesh may not have received them. */
 const ANSWERED_MAX = 64;
 
-/** All dispatches of an agent, over its connections. */
+/** All dispatches of an agent, across its connections. */
 export class DispatchRuns {
   readonly #deps: RunDeps;
   readonly #running = new Map<string, DispatchRun>();
-  /** Handlers that have ended; kept because the connection may break before the mesh has the outcome. */
+  /** Dispatches whose handler has ended; kept because the connection may break before the mesh has the result. */
   readonly #answered = new Map<string, DispatchRun>();
   #sink: FrameSink | null = null;
   #resumeWindowMs = 0;
   #maxInflight: number = LIMITS.dispatchesInFlightPerConnection;
   #idle: (() => void)[] = [];
 
-  /** @param tools the way of the tool calls that handlers make */
+  /** @param tools makes the tool calls of the handlers */
   constructor(runTask: RunTask, tools: ToolCaller, log: AgentLog) {
     this.#deps = { runTask, tools, log };
   }
 
-  /** Different sessions that are being worked for. */
+  /** Number of different sessions with running dispatches. */
   get sessionCount(): number {
     return new Set([...this.#running.values()].map((run) => run.dispatch.session_context.session_id)).size;
   }
 
-  /** What `hello` says is still held here. */
+  /** The dispatches that `hello` reports as in flight. */
   inflight(): NonNullable<HelloPayload['inflight']> {
-    this.#forgetAnswered();
-    return this.#all().map((run) => ({ dispatch_id: run.dispatch.dispatch_id, last_seq: run.resumesAfterSeq }));
+    this.#dropDelivered();
+    return this.#all().map((run) => ({ dispatch_id: run.dispatch.dispatch_id, last_seq: run.resumeAfterSeq }));
   }
 
-  /** A connection is ready. Without a resume the mesh has failed everything: it is given up here too. */
+  /** Called after `welcome`. Without a resume the mesh has failed all dispatches, so they are aborted here too. */
   connected(connection: MeshConnection, welcome: WelcomePayload): void {
     this.#resumeWindowMs = welcome.resume_window_ms;
     this.#maxInflight = welcome.limits?.max_inflight ?? this.#maxInflight;
@@ -47,13 +47,13 @@ export class DispatchRuns {
     for (const run of this.#all()) run.attach(this.#sink);
   }
 
-  /** The connection is lost; handlers go on, their output is held. */
+  /** Called when the connection is lost. Handlers keep running, and their output is buffered. */
   disconnected(): void {
     this.#sink = null;
     for (const run of this.#all()) run.attach(null);
   }
 
-  /** A `dispatch` frame. One that is known already is not run again; one that crossed a `close_request` is run like any other. */
+  /** Handles a `dispatch` frame. A known dispatch is not run again; one that crossed a `close_request` is run like any other. */
   accept(frame: FrameEnvelope): void {
     const sink = this.#sink;
     if (!sink || this.#running.has(frame.id)) return;
@@ -63,12 +63,14 @@ export class DispatchRuns {
       return;
     }
     const dispatch = readDispatch(frame.payload);
-    const problem = dispatch ? this.#busy() : { code: 'INVALID_DISPATCH', message: 'not a dispatch of service.v1' };
+    const problem = dispatch
+      ? this.#capacityProblem()
+      : { code: 'INVALID_DISPATCH', message: 'not a dispatch of service.v1' };
     if (problem || !dispatch) sink.send('error', { retryable: problem?.code === 'AGENT_BUSY', ...problem }, frame.id);
     else this.#start(frame.id, dispatch, sink);
   }
 
-  /** An `error` frame: the mesh has ended the dispatch that it is about, where it is about one. */
+  /** Handles an `error` frame: the mesh has ended the dispatch, if `frameId` is one. */
   endedByMesh(frameId: string, code: string): void {
     this.#answered.delete(frameId);
     this.#settle();
@@ -88,13 +90,13 @@ export class DispatchRuns {
     this.#settle();
   }
 
-  /** No handler is running, and every answer was handed to the present connection. */
+  /** Whether no handler is running and every result was sent on the current connection. */
   get isIdle(): boolean {
-    const isUnsent = (run: DispatchRun) => !run.isAborted && run.outcomeSentAtMs === null;
+    const isUnsent = (run: DispatchRun) => !run.isAborted && run.resultSentAtMs === null;
     return this.#running.size === 0 && ![...this.#answered.values()].some(isUnsent);
   }
 
-  /** Settles when it is idle. */
+  /** Resolves when `isIdle`. */
   async idle(): Promise<void> {
     if (!this.isIdle) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
@@ -103,7 +105,7 @@ export class DispatchRuns {
     const run = new DispatchRun(frameId, dispatch, sink);
     this.#running.set(frameId, run);
     sink.send('dispatch_ack', { accepted_at: new Date().toISOString() }, frameId);
-    void run.handle(this.#deps).then(() => {
+    void run.run(this.#deps).then(() => {
       if (!this.#running.has(frameId)) return;
       this.#answered.set(frameId, run);
       this.#remove(run);
@@ -112,7 +114,7 @@ export class DispatchRuns {
 
   #remove(run: DispatchRun): void {
     this.#running.delete(run.frameId);
-    this.#forgetAnswered();
+    this.#dropDelivered();
     this.#settle();
   }
 
@@ -120,18 +122,19 @@ export class DispatchRuns {
     if (this.#idle.length > 0 && this.isIdle) for (const resolve of this.#idle.splice(0)) resolve();
   }
 
-  #busy(): { code: string; message: string } | null {
+  #capacityProblem(): { code: string; message: string } | null {
     return this.#running.size < this.#maxInflight
       ? null
       : { code: 'AGENT_BUSY', message: 'too many dispatches at once' };
   }
 
-  #forgetAnswered(): void {
-    const oldest = Date.now() - this.#resumeWindowMs;
+  #dropDelivered(): void {
+    const expiredBeforeMs = Date.now() - this.#resumeWindowMs;
     for (const [frameId, run] of this.#answered) {
-      const sentAtMs = run.outcomeSentAtMs;
-      const isOver = run.isAborted || (sentAtMs !== null && (sentAtMs < oldest || this.#answered.size > ANSWERED_MAX));
-      if (isOver) this.#answered.delete(frameId);
+      const sentAtMs = run.resultSentAtMs;
+      const isDone =
+        run.isAborted || (sentAtMs !== null && (sentAtMs < expiredBeforeMs || this.#answered.size > ANSWERED_MAX));
+      if (isDone) this.#answered.delete(frameId);
     }
   }
 

@@ -3,12 +3,12 @@ import { MessageSendParams } from '../../contracts/a2a.js';
 import { type DispatchPayload, FrameEnvelope, type WelcomePayload } from '../../contracts/frames.js';
 import type { ToolDelivery } from '../../contracts/tools.js';
 
-/** What an envelope says beside its type. */
+/** Envelope fields of a frame, besides its type. */
 export interface FrameFields {
-  /** A new one when absent. */
+  /** A new id by default. */
   id?: string;
   inReplyTo?: string;
-  /** W3C trace context; empty is none. */
+  /** W3C trace context; empty for none. */
   traceparent?: string;
 }
 
@@ -27,59 +27,59 @@ export function encodeFrame(type: string, payload: object, fields: FrameFields =
   });
 }
 
-/** An id for a frame. */
+/** A new frame id. */
 export function frameId(): string {
   return uuidV7(Date.now());
 }
 
-/** The trace context of a frame as a W3C header; empty where it has none. */
+/** The trace context of a frame as a W3C header; empty without one. */
 export function traceparentOf({ trace_id, parent_span_id }: FrameEnvelope): string {
   return trace_id && parent_span_id ? `00-${trace_id}-${parent_span_id}-01` : '';
 }
 
-/** The frame in `text`, or null where it is none. */
+/** Parses a frame; null when `text` is not one. */
 export function decodeFrame(text: string): FrameEnvelope | null {
   try {
     return FrameEnvelope.parse(JSON.parse(text));
   } catch {
-    return null; // the caller says so: it knows the connection
+    return null; // the caller reports it on its connection
   }
 }
 
-/** The dispatch in a frame's payload, or null where it lacks what an agent needs. */
+/** The dispatch in a frame's payload; null when a required member is missing. */
 export function readDispatch(payload: Record<string, unknown>): DispatchPayload | null {
   const context = payload.session_context as Partial<DispatchPayload['session_context']> | undefined;
-  const complete =
+  const isComplete =
     MessageSendParams.safeParse(payload.params).success &&
     typeof payload.dispatch_id === 'string' &&
     typeof payload.deadline_ms === 'number' &&
     typeof context?.session_id === 'string' &&
     typeof context.message_id === 'string';
-  return complete ? (payload as unknown as DispatchPayload) : null;
+  return isComplete ? (payload as unknown as DispatchPayload) : null;
 }
 
-/** The tool call in a frame's payload, or null where it lacks what an agent needs. */
+/** The tool call in a frame's payload; null when a required member is missing. */
 export function readToolDelivery(payload: Record<string, unknown>): ToolDelivery | null {
   const caller = payload.caller as Partial<ToolDelivery['caller']> | undefined;
-  const complete =
+  const isComplete =
     typeof payload.tool === 'string' &&
     typeof payload.arguments === 'object' &&
     payload.arguments !== null &&
     typeof payload.dispatch_id === 'string' &&
     typeof payload.deadline_ms === 'number' &&
     typeof caller?.agent_type === 'string';
-  return complete ? (payload as unknown as ToolDelivery) : null;
+  return isComplete ? (payload as unknown as ToolDelivery) : null;
 }
 
-/** The `welcome` in a frame's payload, or null where it lacks what an agent needs. */
+/** The `welcome` in a frame's payload; null when a required member is missing. */
 export function readWelcome(payload: Record<string, unknown>): WelcomePayload | null {
   const { resumed, resume_token, heartbeat_interval_ms, ping_interval_ms, resume_window_ms } = payload;
   const times = [heartbeat_interval_ms, ping_interval_ms, resume_window_ms];
-  const complete =
+  const isComplete =
     typeof resumed === 'boolean' &&
     typeof resume_token === 'string' &&
     times.every((time) => typeof time === 'number' && time > 0);
-  return complete ? (payload as unknown as WelcomePayload) : null;
+  return isComplete ? (payload as unknown as WelcomePayload) : null;
 }
 
 /** RFC 9562 version 7: 48 bits of milliseconds, then random bits. */

@@ -1,12 +1,12 @@
 import { LIMITS } from '../../contracts/limits.js';
 
-/** App-level pings: `dead` when three of them in a row stay without an answer, after about 90 s (specification section 6). */
+/** Sends `ping` frames. Calls `dead` when three in a row are unanswered, after about 90 s (specification section 6). */
 export class KeepAlive {
   readonly #intervalMs: number;
   readonly #on: { ping(): void; dead(): void };
   readonly #timer: NodeJS.Timeout;
-  /** Runs from the last ping that may go unanswered. */
-  #lastAnswer: NodeJS.Timeout | undefined;
+  /** Runs from the third unanswered ping on. */
+  #deadTimer: NodeJS.Timeout | undefined;
   #unanswered = 0;
 
   constructor(intervalMs: number, on: { ping(): void; dead(): void }) {
@@ -15,21 +15,21 @@ export class KeepAlive {
     this.#timer = setInterval(() => this.#ping(), intervalMs);
   }
 
-  /** A frame came: the peer lives. */
-  heard(): void {
+  /** Any received frame counts as an answer. */
+  frameReceived(): void {
     this.#unanswered = 0;
-    clearTimeout(this.#lastAnswer);
+    clearTimeout(this.#deadTimer);
   }
 
   stop(): void {
     clearInterval(this.#timer);
-    clearTimeout(this.#lastAnswer);
+    clearTimeout(this.#deadTimer);
   }
 
   #ping(): void {
     this.#on.ping();
     this.#unanswered += 1;
     if (this.#unanswered !== LIMITS.missedPingsMax) return;
-    this.#lastAnswer = setTimeout(() => this.#on.dead(), this.#intervalMs / LIMITS.missedPingsMax);
+    this.#deadTimer = setTimeout(() => this.#on.dead(), this.#intervalMs / LIMITS.missedPingsMax);
   }
 }

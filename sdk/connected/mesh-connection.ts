@@ -4,39 +4,39 @@ import { CLOSE_CODES } from '../../contracts/errors.js';
 import type { ErrorPayload, FrameEnvelope, HelloPayload, WelcomePayload } from '../../contracts/frames.js';
 import { SUBPROTOCOL } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { trusting } from '../tls.js';
+import { secureContextFor } from '../tls.js';
 import { decodeFrame, encodeFrame, type FrameFields, readWelcome } from './frames.js';
 import { KeepAlive } from './keep-alive.js';
 
 export interface ConnectionOptions {
-  /** `wss` address with its `instance_id`. */
+  /** `wss` address, including the `instance_id` parameter. */
   url: string;
   token: string;
   ca?: string;
   hello: HelloPayload;
-  /** How long the mesh may take for the handshake, and again for `welcome`. */
+  /** Time limit for the handshake, and again for `welcome`. */
   handshakeTimeoutMs: number;
-  /** Called once, before any other frame. */
+  /** Called once, before `onFrame`. */
   onWelcome(welcome: WelcomePayload): void;
-  /** Frames about dispatches and tools, and `close_request`. */
+  /** Called with frames about dispatches and tools, and with `close_request`. */
   onFrame(frame: FrameEnvelope): void;
 }
 
 /** How a connection ended. */
 export interface ConnectionEnd {
-  /** Handshake status when it was refused, else undefined. */
+  /** HTTP status of a refused handshake. */
   httpStatus?: number;
-  /** What `Retry-After` asked for with it. */
+  /** `Retry-After` of a refused handshake. */
   retryAfterMs?: number;
   /** WebSocket close code. */
   closeCode?: number;
-  /** The handshake did not come to its end: the mesh may be elsewhere by now. */
+  /** The handshake did not complete: the mesh may have moved. */
   nothingSent?: boolean;
-  /** The mesh took too long for the handshake or `welcome`. */
+  /** The handshake or `welcome` exceeded its time limit. */
   timedOut?: boolean;
-  /** Of the network or TLS. */
+  /** Network or TLS error. */
   error?: Error;
-  /** The platform's code, `''` when the socket was just lost. */
+  /** The platform's code; `''` when the connection was lost without one. */
   code: string;
   message: string;
 }
@@ -45,19 +45,19 @@ const REFUSAL_BODY_BYTES = 4_096;
 
 /** One WebSocket to the mesh, from the upgrade to its end. */
 export class MeshConnection {
-  /** Settles when the socket is gone; never rejects. */
+  /** Resolves when the socket is closed; never rejects. */
   readonly ended: Promise<ConnectionEnd>;
   readonly #socket: WebSocket;
   readonly #options: ConnectionOptions;
   /** Runs until `welcome`. */
-  readonly #handshake: NodeJS.Timeout;
+  readonly #handshakeTimer: NodeJS.Timeout;
   #isOpen = false;
   #timedOut = false;
-  /** Why this side ended it; else what the network said. */
+  /** Why this side ended the connection; empty when it did not. */
   #reason = '';
   #error: Error | undefined;
   #keepAlive: KeepAlive | null = null;
-  /** The `error` frame that was the last frame of all: it explains the end. */
+  /** The last frame, if it was an `error` frame that explains the end of the connection. */
   #lastError: ErrorPayload | null = null;
   #refusal: Promise<ConnectionEnd> | null = null;
 
@@ -67,24 +67,24 @@ export class MeshConnection {
       headers: { authorization: `Bearer ${options.token}` },
       maxPayload: 2 * LIMITS.frameBytes,
       perMessageDeflate: false,
-      ...(options.ca !== undefined && { secureContext: trusting(options.ca) }),
+      ...(options.ca !== undefined && { secureContext: secureContextFor(options.ca) }),
     });
-    this.#handshake = setTimeout(() => this.#timeOut(), options.handshakeTimeoutMs);
-    this.ended = this.#untilEnd();
+    this.#handshakeTimer = setTimeout(() => this.#timeOut(), options.handshakeTimeoutMs);
+    this.ended = this.#waitForEnd();
     this.#socket.on('open', () => {
       this.#isOpen = true;
-      this.#handshake.refresh();
+      this.#handshakeTimer.refresh();
       this.send('hello', options.hello);
     });
     this.#socket.on('message', (data, isBinary) => this.#receive(data.toString(), isBinary));
   }
 
-  /** Bytes handed over that the network has not taken yet. */
+  /** Bytes that were sent but not yet written to the network. */
   get bufferedBytes(): number {
     return this.#socket.bufferedAmount;
   }
 
-  /** Sends a frame; one for a socket that is gone is dropped. `onSent` runs when the network took it. */
+  /** Sends a frame; drops it when the socket is not open. `onSent` runs when the frame was written to the network. */
   send(type: string, payload: object, fields: FrameFields = {}, onSent?: () => void): void {
     if (this.#socket.readyState !== WebSocket.OPEN) return;
     this.#socket.send(encodeFrame(type, payload, fields), (error) => {
@@ -92,23 +92,23 @@ export class MeshConnection {
     });
   }
 
-  /** Closes in the orderly way; cuts the connection where the mesh does not answer. */
+  /** Starts the closing handshake; `ws` cuts the connection when the mesh does not answer it. */
   close(code: number): void {
     this.#socket.close(code);
   }
 
-  /** Cuts the connection, so that the mesh keeps its dispatches for a resume. */
+  /** Cuts the connection without a closing handshake, so that the mesh keeps its dispatches for a resume. */
   cut(): void {
     this.#socket.terminate();
   }
 
   #receive(text: string, isBinary: boolean): void {
     const frame = isBinary ? null : decodeFrame(text);
-    this.#keepAlive?.heard();
+    this.#keepAlive?.frameReceived();
     this.#lastError = frame && explainsEnd(frame) ? (frame.payload as ErrorPayload) : null;
     if (!frame) {
       this.send('error', { code: 'BAD_FRAME', message: 'not a frame of service.v1', retryable: false });
-      this.#breakOff('it sent what is no frame of service.v1');
+      this.#closeWith('it sent an invalid service.v1 frame');
     } else if (!this.#keepAlive && frame.type !== 'error') this.#welcome(frame);
     else if (frame.type === 'ping') this.send('pong', frame.payload, { inReplyTo: frame.id });
     else if (frame.type === 'pong' || (frame.type === 'error' && !frame.in_reply_to)) return;
@@ -118,13 +118,13 @@ export class MeshConnection {
   #welcome(frame: FrameEnvelope): void {
     const welcome = frame.type === 'welcome' ? readWelcome(frame.payload) : null;
     if (!welcome) {
-      this.#breakOff('its welcome is not one of service.v1');
+      this.#closeWith('it sent an invalid welcome');
       return;
     }
-    clearTimeout(this.#handshake);
+    clearTimeout(this.#handshakeTimer);
     this.#keepAlive = new KeepAlive(welcome.ping_interval_ms, {
       ping: () => this.send('ping', {}),
-      dead: () => this.#giveUp('it answers no pings'),
+      dead: () => this.#cutWith('it does not answer pings'),
     });
     this.#options.onWelcome(welcome);
   }
@@ -132,20 +132,20 @@ export class MeshConnection {
   #timeOut(): void {
     this.#timedOut = true;
     const what = this.#isOpen ? 'welcome' : 'answer to the handshake';
-    this.#giveUp(`no ${what} within ${this.#options.handshakeTimeoutMs} ms`);
+    this.#cutWith(`no ${what} within ${this.#options.handshakeTimeoutMs} ms`);
   }
 
-  #breakOff(reason: string): void {
+  #closeWith(reason: string): void {
     this.#reason = reason;
     this.close(CLOSE_CODES.PROTOCOL_ERROR);
   }
 
-  #giveUp(reason: string): void {
+  #cutWith(reason: string): void {
     this.#reason = reason;
     this.cut();
   }
 
-  #untilEnd(): Promise<ConnectionEnd> {
+  #waitForEnd(): Promise<ConnectionEnd> {
     return new Promise((resolve) => {
       this.#socket.on('unexpected-response', (_request, response) => {
         this.#refusal = readRefusal(response);
@@ -155,7 +155,7 @@ export class MeshConnection {
         this.#error = error;
       });
       this.#socket.on('close', (closeCode, reason) => {
-        clearTimeout(this.#handshake);
+        clearTimeout(this.#handshakeTimer);
         this.#keepAlive?.stop();
         resolve(this.#refusal ?? this.#end(closeCode, reason.toString()));
       });
@@ -164,17 +164,17 @@ export class MeshConnection {
 
   #end(closeCode: number, closeReason: string): ConnectionEnd {
     const { code = '', message = this.#reason || this.#error?.message || closeReason } = this.#lastError ?? {};
-    const error = this.#reason === '' ? this.#error : undefined; // of our own cut ws says that it was cut
+    const error = this.#reason === '' ? this.#error : undefined; // when this side cut the socket, ws reports only that
     return { closeCode, nothingSent: !this.#isOpen, timedOut: this.#timedOut, code, message, ...(error && { error }) };
   }
 }
 
-/** An `error` frame about one dispatch explains no end, but for the one that broke the protocol. */
+/** Whether an `error` frame explains the end of the connection. One about a dispatch or call does so only with `BAD_FRAME`. */
 function explainsEnd({ type, in_reply_to, payload }: FrameEnvelope): boolean {
   return type === 'error' && (!in_reply_to || payload.code === 'BAD_FRAME');
 }
 
-/** The handshake's refusal: a plain HTTP answer with a JSON body. */
+/** Reads a refused handshake: an HTTP answer with a JSON body. */
 async function readRefusal(response: IncomingMessage): Promise<ConnectionEnd> {
   const httpStatus = response.statusCode ?? 0;
   const seconds = Number(response.headers['retry-after']);
@@ -188,6 +188,6 @@ async function readRefusal(response: IncomingMessage): Promise<ConnectionEnd> {
     const body = JSON.parse(text) as { code?: string; error?: string };
     return { ...refusal, code: body.code ?? '', message: body.error ?? '' };
   } catch {
-    return { ...refusal, code: '', message: `HTTP ${httpStatus}` }; // a proxy's page: the status says enough
+    return { ...refusal, code: '', message: `HTTP ${httpStatus}` }; // not JSON, for example a proxy's page: only the status is known
   }
 }

@@ -7,8 +7,8 @@ import type { Completed, Failed, InputRequired } from './agent-task.js';
 import { ARTIFACTS, PARTS, QUESTION, USAGE } from './answer-fields.js';
 import { ANSWER_BYTES_MAX, errorText, isErrorCode, sendable, shown, UnsendableError } from './sendable.js';
 
-/** The frame that ends a dispatch. */
-export type Outcome =
+/** What the agent said in the end: the type and payload of the frame that ends a dispatch. */
+export type AgentResult =
   | { type: 'dispatch_result'; payload: DispatchResultPayload }
   | { type: 'error'; payload: ErrorPayload };
 
@@ -16,26 +16,26 @@ const ANSWER_FORMS =
   "return text, an array of parts, { state: 'completed' | 'input-required' | 'failed', … }, nothing after streaming, or a stream of text";
 
 /**
- * Turns what a handler returned into the frame that ends its dispatch.
- * @param streamed the answer where the handler returned none; it is in the artifact that the chunks were in, so that a
- *   watcher sees one output, not two
- * @param onUnfitUsage learns why a usage is left out: it is no reason to lose an answer
- * @throws UnsendableError where the mesh would not take it
+ * Turns the result of a handler into the frame that ends its dispatch.
+ * @param streamed the answer when the handler returned none. A returned answer uses the same artifact id, so that a reader of the stream
+ *   sees one output
+ * @param onInvalidUsage called with the reason why `usage` is left out; an invalid usage does not fail the answer
+ * @throws UnsendableError when the mesh would refuse the frame
  */
-export function outcomeOf(
+export function agentResultOf(
   result: unknown,
   streamed: Artifact,
   dispatch: DispatchPayload,
-  onUnfitUsage: (problem: string) => void,
-): Outcome {
-  const outcome = build(normalize(result), streamed, dispatch, onUnfitUsage);
-  const bytes = Buffer.byteLength(JSON.stringify(outcome.payload));
-  if (bytes <= ANSWER_BYTES_MAX) return outcome;
+  onInvalidUsage: (problem: string) => void,
+): AgentResult {
+  const agentResult = build(normalize(result), streamed, dispatch, onInvalidUsage);
+  const bytes = Buffer.byteLength(JSON.stringify(agentResult.payload));
+  if (bytes <= ANSWER_BYTES_MAX) return agentResult;
   throw new UnsendableError(`the answer has ${bytes} bytes, at most ${ANSWER_BYTES_MAX} can be sent; shorten it`);
 }
 
-/** The frame for what a handler threw. */
-export function outcomeOfError(error: unknown): Outcome {
+/** The frame for an error that a handler threw. */
+export function errorResultOf(error: unknown): AgentResult {
   return { type: 'error', payload: { code: 'HANDLER_ERROR', message: errorText(error), retryable: false } };
 }
 
@@ -51,17 +51,17 @@ function build(
   result: Completed | InputRequired | Failed,
   streamed: Artifact,
   dispatch: DispatchPayload,
-  onUnfitUsage: (problem: string) => void,
-): Outcome {
+  onInvalidUsage: (problem: string) => void,
+): AgentResult {
   switch (result.state) {
     case 'completed': {
-      const usage = usageOf(result.usage, onUnfitUsage);
+      const usage = usageOf(result.usage, onInvalidUsage);
       return completed(task(dispatch, 'completed', artifactsOf(result, streamed)), usage);
     }
     case 'input-required': {
       const question = sendable(result.question, QUESTION);
-      const asking = task(dispatch, 'input-required', nonEmpty(streamed), question.prompt);
-      return asked({ ...result, question }, asking, usageOf(result.usage, onUnfitUsage));
+      const waiting = task(dispatch, 'input-required', nonEmpty(streamed), question.prompt);
+      return inputRequired({ ...result, question }, waiting, usageOf(result.usage, onInvalidUsage));
     }
     case 'failed':
       return failed(result);
@@ -72,37 +72,37 @@ function build(
   }
 }
 
-/** What is given beside the stream is the whole answer; where nothing is, the stream is. */
+/** A returned answer replaces the streamed output; without one the streamed output is the answer. */
 function artifactsOf({ artifacts, parts }: Completed, streamed: Artifact): Artifact[] {
-  const given = sendable(artifacts ?? [], ARTIFACTS);
-  if (given.length > 0) return given;
-  const whole = sendable(parts ?? [], PARTS);
-  return nonEmpty(whole.length > 0 ? { ...streamed, parts: whole } : streamed);
+  const returned = sendable(artifacts ?? [], ARTIFACTS);
+  if (returned.length > 0) return returned;
+  const returnedParts = sendable(parts ?? [], PARTS);
+  return nonEmpty(returnedParts.length > 0 ? { ...streamed, parts: returnedParts } : streamed);
 }
 
-function usageOf(usage: Usage | undefined, onUnfit: (problem: string) => void): Usage | undefined {
+function usageOf(usage: Usage | undefined, onInvalid: (problem: string) => void): Usage | undefined {
   if (usage === undefined || usage === null) return undefined;
   try {
     return sendable(usage, USAGE);
   } catch (error) {
-    onUnfit(errorText(error));
+    onInvalid(errorText(error));
     return undefined;
   }
 }
 
-function completed(result: Task, usage: Usage | undefined): Outcome {
+function completed(result: Task, usage: Usage | undefined): AgentResult {
   return { type: 'dispatch_result', payload: { result, status: { state: 'completed' }, ...(usage && { usage }) } };
 }
 
-function asked({ question }: InputRequired, result: Task, usage: Usage | undefined): Outcome {
+function inputRequired({ question }: InputRequired, result: Task, usage: Usage | undefined): AgentResult {
   const status = { state: 'input-required' as const, input_request: question };
   return { type: 'dispatch_result', payload: { result, status, ...(usage && { usage }) } };
 }
 
-function failed({ code = 'HANDLER_ERROR', message, retryable = false }: Failed): Outcome {
+function failed({ code = 'HANDLER_ERROR', message, retryable = false }: Failed): AgentResult {
   if (!isErrorCode(code)) {
-    const problem = `code: ${shown(code)} is none; a code has 1 to 64 characters`;
-    throw new UnsendableError(`${problem}. The failure itself: ${errorText(message)}`);
+    const problem = `code: ${shown(code)} is not valid; a code has 1 to 64 characters`;
+    throw new UnsendableError(`${problem}. The failure was: ${errorText(message)}`);
   }
   return { type: 'error', payload: { code, message: errorText(message), retryable: retryable === true } };
 }

@@ -2,36 +2,36 @@ import type { AgentInputRequest, Usage } from '../../contracts/messages.js';
 import type { Artifact, Part } from '../../contracts/parts.js';
 import type { CallTool } from '../tools/tool-caller.js';
 
-/** How a human answered what this agent asked about the same message. */
+/** A human's answer to the question that this agent asked about the same message. */
 export interface TaskResolution {
   requestId: string;
   /** `approved`, `rejected`, `confirmed`, `submitted` or `declined`. */
   resolution: string;
-  /** Whether the human said yes, or filled in the form. */
+  /** Whether the human agreed, or filled in the form. */
   accepted: boolean;
-  /** What was filled in. */
+  /** The values of the form. */
   data?: Record<string, unknown>;
   comment?: string;
 }
 
-/** What an agent asks a human for; the message waits in `input-required`, for 24 hours by default. */
+/** A question to a human. The message waits in `input-required` until it is answered, for 24 hours by default. */
 export interface Question {
   kind: 'confirmation' | 'form' | 'approval';
   title: string;
   prompt: string;
-  /** Flat JSON Schema of a form. */
+  /** JSON Schema of a form, without nested objects. */
   schema?: Record<string, unknown>;
   fields?: AgentInputRequest['fields'];
-  /** The action that needs the answer, for whoever decides. */
+  /** The action that the answer decides on, shown to the human. */
   tool?: string;
   arguments?: Record<string, unknown>;
 }
 
 export interface Completed {
   state: 'completed';
-  /** The answer; what was streamed when absent. */
+  /** The answer; the streamed output by default. */
   parts?: Part[];
-  /** Named outputs in place of `parts`. */
+  /** Named outputs, instead of `parts`. */
   artifacts?: Artifact[];
   usage?: Usage;
 }
@@ -51,62 +51,62 @@ export interface Failed {
 }
 
 /**
- * What a handler returns. Text or parts: the whole answer. Nothing, empty text or no parts: what was streamed is the answer, and the
- * answer is empty where nothing was.
+ * The result of a handler. Text or parts are the whole answer. With no result, empty text or no parts the streamed output is the answer,
+ * which is empty when nothing was streamed.
  */
 export type TaskResult = string | Part[] | Completed | InputRequired | Failed | undefined;
 
-/** A piece of an answer. */
+/** One chunk of an answer. */
 export type Output = string | Part | Part[];
 
-/** Pieces of an answer one by one: an async generator, any other async iterable, or a web `ReadableStream`. */
+/** The chunks of an answer: an async generator, any other async iterable, or a web `ReadableStream`. */
 export type OutputSource<End = unknown> = AsyncIterable<Output, End> | OutputStream;
 
-/** What a `ReadableStream` has in every library of types. */
+/** The members of a web `ReadableStream` that the SDK uses; every type definition of it fits. */
 export interface OutputStream {
   getReader(): { read(): Promise<{ done: boolean; value?: Output | undefined }>; cancel(): Promise<void> };
 }
 
-// biome-ignore lint/suspicious/noConfusingVoidType: a handler without a return statement is one that streamed its answer
-type Given = TaskResult | void | OutputSource<TaskResult | void>;
+// biome-ignore lint/suspicious/noConfusingVoidType: a handler that streams its answer needs no return statement
+type HandlerReturn = TaskResult | void | OutputSource<TaskResult | void>;
 
-/** What a handler gives back: a result, or pieces of the answer one by one; what an async generator returns is the result. */
-export type Answer = Given | Promise<Given>;
+/** The return value of a handler: a result, or the chunks of the answer. The return value of an async generator is the result. */
+export type Answer = HandlerReturn | Promise<HandlerReturn>;
 
-/** One message that this agent was given. */
+/** One message for this agent to answer. */
 export interface AgentTask {
-  /** All text of the message, joined by line feeds. */
+  /** The text parts of the message, joined by line feeds. */
   readonly text: string;
   readonly parts: readonly Part[];
-  /** What the caller said beside the message, its own members included. */
+  /** Metadata that the caller sent with the message, including members that the platform does not define. */
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly sessionId: string;
   readonly messageId: string;
   readonly dispatchId: string;
   readonly skillId: string | undefined;
-  /** What the caller calls the skill with (`metadata.args`). */
+  /** Arguments of the skill, from the caller's `metadata.args`. */
   readonly args?: Readonly<Record<string, unknown>> | undefined;
-  /** Rises when the same message is given again. */
+  /** The number of this attempt at the message, from 1. */
   readonly attempt: number;
-  /** Present when this message was asked about before, and a human answered. */
+  /** A human's answer to the question that was asked about this message; undefined when there was none. */
   readonly resolution: TaskResolution | undefined;
-  /** Milliseconds that were left when the task arrived. */
+  /** Milliseconds that were left for the answer when the task arrived. */
   readonly deadlineMs: number;
-  /** W3C trace context, to hand on to whatever this task calls. */
+  /** W3C trace context, to pass on in the task's own requests. */
   readonly traceparent: string;
-  /** Aborted when the task is canceled, out of time, or lost to a disconnect; its answer is not wanted any more. */
+  /** Aborted when the task is canceled, exceeds its deadline or is lost with the connection. An answer is then ignored. */
   readonly signal: AbortSignal;
   /**
-   * Sends a piece of the answer at once, or each piece of a source as it comes. Await it: it settles when the connection has room
-   * for more.
-   * A piece that cannot be sent fails the task.
-   * @throws Error for such a piece, when the whole answer grows over a frame's size (1 MiB), or 1 MiB waits unsent because nobody awaited
+   * Sends a chunk of the answer, or each chunk of a source as it arrives. Await the promise: it resolves when the connection accepts more.
+   * A chunk that cannot be sent fails the task.
+   * @throws Error for such a chunk, when the answer exceeds the size of a frame (1 MiB), or when more than 1 MiB is unsent because calls
+   *   were not awaited
    */
   stream(output: Output | OutputSource): Promise<void>;
-  /** Says what is being done, up to 4,096 characters; not part of the answer. */
+  /** Reports progress, up to 4,096 characters. The text is not part of the answer. */
   status(text: string): Promise<void>;
-  /** Calls a tool of another agent, or of the platform, as part of this task: it ends with it. */
+  /** Calls a tool of another agent, or of the platform. The call is aborted when the task ends. */
   readonly callTool: CallTool;
-  /** Builds the result that asks a human: `return task.ask({…})`. The message comes back with `resolution`. */
+  /** Builds the result that asks a human: `return task.ask({…})`. When the human answers, the handler runs again with `resolution`. */
   ask(question: Question): InputRequired;
 }

@@ -3,11 +3,11 @@ import { AgentInputRequest, Usage } from '../../contracts/messages.js';
 import { Artifact, Part } from '../../contracts/parts.js';
 import type { Field } from './sendable.js';
 
-/** What a part is, for errors. */
+/** The forms of a part, for error messages. */
 export const PART_FORMS =
   "a part is { kind: 'text', text }, { kind: 'data', data: {…} } or { kind: 'file', file: {…} }";
 
-/** As deep as in the result, which repeats what was streamed: what can be streamed can be the answer. */
+/** The depth of parts in the final result. Chunks use it too, because the result repeats what was streamed. */
 export const PARTS: Field = { name: 'parts', schema: z.array(Part), depth: 6, remedy: PART_FORMS };
 
 export const ARTIFACTS: Field = {

@@ -1,15 +1,15 @@
 import { z } from 'zod';
 import type { Skills } from '../../contracts/agents.js';
 import type { AgentTask, Answer, Failed, Output, OutputSource } from './agent-task.js';
-import { isSource, piecesOf } from './output-source.js';
-import type { HandlerRun } from './run-handler.js';
+import { chunksOf, isSource } from './output-source.js';
+import type { HandlerRun } from './run-dispatch.js';
 
-/** Answers a message. What it throws becomes `HANDLER_ERROR`. */
+/** Answers a message. An error that it throws fails the message with `HANDLER_ERROR`. */
 export type MessageHandler = (task: AgentTask) => Answer;
-/** Answers a message to a skill. `input`: what the skill's schema read from the caller's `args`, or else the message's data. */
+/** Answers a message to a skill. `input` is the caller's `args`, or else the message's first data part, parsed by the skill's schema. */
 export type SkillHandler<Input> = (task: AgentTask, input: Input) => Answer;
 
-/** A skill as the agent card tells of it. */
+/** A skill, as the agent card lists it. */
 export interface SkillOptions<Schema extends z.ZodType = z.ZodType> {
   id: string;
   /** The id by default. */
@@ -17,50 +17,50 @@ export interface SkillOptions<Schema extends z.ZodType = z.ZodType> {
   description?: string;
   tags?: string[];
   examples?: string[];
-  /** Reads the caller's `args`, or else the message's first data part, or else `{}`. What does not fit fails with `INVALID_DISPATCH`. */
+  /** Parses the caller's `args`, or else the message's first data part, or else `{}`. Invalid input fails the message with `INVALID_DISPATCH`. */
   input?: Schema;
 }
 
-type Runner = (task: AgentTask) => Answer;
+type RunHandler = (task: AgentTask) => Answer;
 
-/** What an agent does: a handler for messages, and one for each skill. */
+/** The handlers of an agent: one for messages, and one for each skill. */
 export class Handlers {
   readonly skills: z.infer<typeof Skills> = [];
-  readonly #bySkill = new Map<string, Runner>();
-  #onMessage: Runner | null = null;
+  readonly #bySkill = new Map<string, RunHandler>();
+  #onMessage: RunHandler | null = null;
 
   onMessage(handler: MessageHandler): void {
-    if (this.#onMessage) throw new Error('onMessage was given already');
+    if (this.#onMessage) throw new Error('onMessage is already set');
     this.#onMessage = handler;
   }
 
   addSkill<Schema extends z.ZodType>(skill: SkillOptions<Schema>, handler: SkillHandler<z.output<Schema>>): void {
     const { input, ...card } = skill;
-    if (this.#bySkill.has(skill.id)) throw new Error(`the skill ${skill.id} was given already`);
+    if (this.#bySkill.has(skill.id)) throw new Error(`the skill ${skill.id} is already defined`);
     this.skills.push({ name: skill.id, description: '', tags: [], ...card });
     this.#bySkill.set(skill.id, (task) => {
-      const read = (input ?? z.unknown()).safeParse(inputOf(task));
-      if (read.success) return handler(task, read.data as z.output<Schema>);
-      return { state: 'failed', code: 'INVALID_DISPATCH', message: z.prettifyError(read.error) };
+      const parsed = (input ?? z.unknown()).safeParse(inputOf(task));
+      if (parsed.success) return handler(task, parsed.data as z.output<Schema>);
+      return { state: 'failed', code: 'INVALID_DISPATCH', message: z.prettifyError(parsed.error) };
     });
   }
 
-  /** Runs the handler of a task to its end; the pieces of a source are streamed. */
+  /** Runs the handler of a task; the chunks of a source are streamed. */
   run(task: AgentTask): HandlerRun {
-    const ofSkill = task.skillId === undefined ? undefined : this.#bySkill.get(task.skillId);
-    const runner = ofSkill ?? this.#onMessage ?? (() => nobodyFor(task));
-    return { handler: ofSkill ? `skill ${task.skillId}` : 'onMessage', result: resultOf(runner, task) };
+    const skillHandler = task.skillId === undefined ? undefined : this.#bySkill.get(task.skillId);
+    const handler = skillHandler ?? this.#onMessage ?? (() => noHandler(task));
+    return { handler: skillHandler ? `skill ${task.skillId}` : 'onMessage', result: resultOf(handler, task) };
   }
 }
 
-async function resultOf(runner: Runner, task: AgentTask): Promise<unknown> {
-  const answer = await runner(task);
-  return isSource(answer) ? pour(answer, task) : answer;
+async function resultOf(handler: RunHandler, task: AgentTask): Promise<unknown> {
+  const answer = await handler(task);
+  return isSource(answer) ? streamAll(answer, task) : answer;
 }
 
-function nobodyFor({ skillId }: AgentTask): Failed {
+function noHandler({ skillId }: AgentTask): Failed {
   const message =
-    skillId === undefined ? 'this agent takes no messages without a skill' : `this agent has no skill ${skillId}`;
+    skillId === undefined ? 'this agent accepts no messages without a skill' : `this agent has no skill ${skillId}`;
   return { state: 'failed', code: 'INVALID_DISPATCH', message };
 }
 
@@ -68,16 +68,16 @@ function inputOf(task: AgentTask): unknown {
   return task.args ?? task.parts.find((part) => part.kind === 'data')?.data ?? {};
 }
 
-/** Streams what a source gives. When the task is aborted the source is ended too, a generator at its next `yield`. */
-async function pour(source: OutputSource, task: AgentTask): Promise<unknown> {
-  const pieces = piecesOf(source)[Symbol.asyncIterator]();
-  let giveUp: (reason: unknown) => void = () => undefined;
-  const onAbort = () => giveUp(task.signal.reason);
+/** Streams the chunks of a source. When the task is aborted the source is closed too; a generator ends at its next `yield`. */
+async function streamAll(source: OutputSource, task: AgentTask): Promise<unknown> {
+  const chunks = chunksOf(source)[Symbol.asyncIterator]();
+  let rejectNext: (reason: unknown) => void = () => undefined;
+  const onAbort = () => rejectNext(task.signal.reason);
   task.signal.addEventListener('abort', onAbort, { once: true });
   const next = () =>
     new Promise<IteratorResult<Output, unknown>>((resolve, reject) => {
-      giveUp = reject;
-      pieces.next().then(resolve, reject);
+      rejectNext = reject;
+      chunks.next().then(resolve, reject);
     });
   try {
     for (let step = await next(); ; step = await next()) {
@@ -86,7 +86,7 @@ async function pour(source: OutputSource, task: AgentTask): Promise<unknown> {
       await task.stream(step.value);
     }
   } catch (error) {
-    void pieces.return?.(undefined).catch(() => undefined); // its clean-up; the failure itself is told below
+    void chunks.return?.(undefined).catch(() => undefined); // the generator's own clean-up; the failure is thrown below
     throw error;
   } finally {
     task.signal.removeEventListener('abort', onAbort);

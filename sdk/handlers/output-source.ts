@@ -1,16 +1,16 @@
 import type { Output, OutputSource, OutputStream } from './agent-task.js';
 
-/** Whether it gives pieces of an answer one by one: an async iterable, or a web stream. */
+/** Whether the value is a source of chunks: an async iterable, or a web stream. */
 export function isSource(value: unknown): value is OutputSource {
   return typeof value === 'object' && value !== null && (Symbol.asyncIterator in value || 'getReader' in value);
 }
 
-/** The pieces of a source. */
-export function piecesOf(source: OutputSource): AsyncIterable<Output> {
+/** The chunks of a source. */
+export function chunksOf(source: OutputSource): AsyncIterable<Output> {
   return 'getReader' in source ? { [Symbol.asyncIterator]: () => readerOf(source) } : source;
 }
 
-/** Reads a web stream. Unlike the stream's own iterator it ends while a read is pending, and cancels the stream. */
+/** Reads a web stream. Unlike the stream's own iterator, it can be closed while a read is pending, and then cancels the stream. */
 function readerOf(stream: OutputStream): AsyncIterator<Output> {
   const reader = stream.getReader();
   return {

@@ -5,52 +5,52 @@ import { type Field, sendable, shown, UnsendableError } from '../handlers/sendab
 import { ToolError, unwrapped } from './tool-error.js';
 
 export interface CallToolOptions {
-  /** Which agent; what is given must all hold. Without it the one available agent that lists the tool, or the platform's own tool. */
+  /** The agent to call; it must match every given member. By default the only available agent that lists the tool, or the platform's tool. */
   target?: { instanceId?: string; agentType?: string; skillId?: string };
-  /** Milliseconds; by default what is left of the task. */
+  /** Time limit in milliseconds; by default the remaining time of the task. */
   deadlineMs?: number;
-  /** The same key again, within the call's life, gives the same result without a second call. */
+  /** A repeat with the same key, while the call is kept, returns the same result without a second call. */
   idempotencyKey?: string;
-  /** Withdraws the call. */
+  /** Cancels the call. */
   signal?: AbortSignal;
 }
 
 /**
  * Calls a tool of another agent, or of the platform.
- * @throws ToolError when it failed, was denied, or nobody offers it, and when the arguments cannot be sent (`BAD_REQUEST`,
+ * @throws ToolError when the call fails or is denied, when no agent offers the tool, and when the arguments cannot be sent (`BAD_REQUEST`,
  *   `PAYLOAD_TOO_LARGE`); the signal's reason once it is aborted
  */
 export type CallTool = (tool: string, args?: Record<string, unknown>, options?: CallToolOptions) => Promise<unknown>;
 
-/** The way by which calls leave: frames of a connected agent, or requests of a hosted one. */
+/** Sends tool calls: as frames of a connected agent, or as requests of a hosted one. */
 export interface ToolCaller {
   /** @throws the signal's reason once it is aborted */
   call(payload: ToolCallPayload, traceparent: string, signal: AbortSignal | undefined): Promise<ToolResult>;
 }
 
-/** The work that calls are part of: they end with it. */
-interface Work {
-  /** A dispatch, or a tool call that is being answered. */
+/** The dispatch or tool call that calls are part of; they are aborted with it. */
+interface CallContext {
+  /** Id of the dispatch, or of the tool call that is being answered. */
   dispatchId: string;
   traceparent: string;
   signal: AbortSignal;
 }
 
-/** `callTool` for one task, or, without `work`, for the agent itself. */
-export function callToolBy(caller: ToolCaller, work?: Work): CallTool {
+/** `callTool` for one task or tool call; without `context`, for the agent itself. */
+export function callToolBy(caller: ToolCaller, context?: CallContext): CallTool {
   return async (tool, args = {}, { target, deadlineMs, idempotencyKey, signal } = {}) => {
-    const signals = [work?.signal, signal].filter((each) => each !== undefined);
+    const signals = [context?.signal, signal].filter((candidate) => candidate !== undefined);
     const ended = signals.length > 0 ? AbortSignal.any(signals) : undefined;
     ended?.throwIfAborted();
     const payload = sendableCall({
       tool,
       arguments: args,
       ...(target && { target: wireTarget(target) }),
-      ...(work && { dispatch_id: work.dispatchId }),
+      ...(context && { dispatch_id: context.dispatchId }),
       ...(deadlineMs !== undefined && { deadline_ms: deadlineMs }),
       ...(idempotencyKey !== undefined && { idempotency_key: idempotencyKey }),
     });
-    return unwrapped(await caller.call(payload, work?.traceparent ?? '', ended));
+    return unwrapped(await caller.call(payload, context?.traceparent ?? '', ended));
   };
 }
 
@@ -59,7 +59,7 @@ const ARGUMENTS: Field = {
   schema: z.record(z.string(), z.unknown()),
   depth: 3,
   maxBytes: LIMITS.toolArgumentsBytes,
-  remedy: 'arguments are an object that JSON can say',
+  remedy: 'arguments are an object that JSON can represent',
 };
 const CALL: Field = {
   name: 'call',
@@ -68,7 +68,7 @@ const CALL: Field = {
   remedy: 'see CallToolOptions',
 };
 
-/** @throws ToolError where the mesh would not take the call */
+/** @throws ToolError when the mesh would refuse the call */
 function sendableCall({ arguments: args, ...call }: ToolCallPayload): ToolCallPayload {
   try {
     return { ...sendable(call, CALL), arguments: sendable(args, ARGUMENTS) };

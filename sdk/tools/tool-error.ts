@@ -1,13 +1,13 @@
 import type { ToolResult } from '../../contracts/tools.js';
 import { errorText, isErrorCode, UnsendableError } from '../handlers/sendable.js';
 
-/** A tool call that failed. Thrown by `callTool`; thrown by a tool's handler it decides what the caller is told. */
+/** A failed tool call. `callTool` throws it; a tool handler throws it to choose the error that the caller receives. */
 export class ToolError extends Error {
   /** The platform's code (`TOOL_NOT_FOUND`, `POLICY_DENIED`, …), or the tool's own. */
   readonly code: string;
-  /** Whether the same call may succeed a little later. */
+  /** Whether the same call may succeed later. */
   readonly retryable: boolean;
-  /** The policy that decided, where one did. */
+  /** The policy that denied the call, if one did. */
   readonly policyId: string | undefined;
 
   constructor(code: string, message: string, detail: { retryable?: boolean; policyId?: string } = {}) {
@@ -19,7 +19,7 @@ export class ToolError extends Error {
   }
 }
 
-/** What a tool gave. @throws ToolError when it failed */
+/** The result of a tool call. @throws ToolError when it failed */
 export function unwrapped(answer: ToolResult): unknown {
   if (answer.ok) return answer.result;
   const { code, message, retryable, policy_id } = answer.error;
@@ -27,14 +27,14 @@ export function unwrapped(answer: ToolResult): unknown {
 }
 
 /**
- * What a caller is told of what a tool's handler threw.
- * @param handler as errors name it
+ * The error that the caller receives for an error that a tool handler threw.
+ * @param handler the handler's name in the error message
  */
 export function failureOf(error: unknown, handler = 'a tool'): ToolResult {
   const { code, retryable } = error instanceof ToolError ? error : { code: 'HANDLER_ERROR', retryable: false };
   const message = error instanceof UnsendableError ? `${handler}: ${error.message}` : errorText(error);
   if (isErrorCode(code)) return { ok: false, error: { code, message, retryable: retryable === true } };
   return failureOf(
-    new Error(`${handler}: the code of a ToolError has 1 to 64 characters. The failure itself: ${message}`),
+    new Error(`${handler}: the code of a ToolError has 1 to 64 characters. The failure was: ${message}`),
   );
 }

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { AgentError } from '../../sdk/agent/agent-error.js';
-import type { ConnectionEnd } from '../../sdk/connected/mesh-connection.js';
+import { describeConnectionEnd, describeError } from '../../sdk/agent/describe-error.js';
 import { stopReason, stopReasonOfError } from '../../sdk/agent/stop-reason.js';
-import { troubleOfEnd, troubleOfError } from '../../sdk/agent/describe-error.js';
 import { ApiError, UnreachableError } from '../../sdk/client/errors.js';
+import type { ConnectionEnd } from '../../sdk/connected/mesh-connection.js';
 
 const API = 'https://user:secret@fleet.example/';
 const MESH = 'wss://mesh.example:8443/agents/connect?instance_id=shop-1';
@@ -31,7 +31,7 @@ test.each<[unknown, string, RegExp]>([
   [new Error('the vault is locked'), 'UNREACHABLE', /the vault is locked/],
   [new AgentError('MINE', 'as it is'), 'MINE', /^as it is$/],
 ])('a registration that failed with %s is %s', (error, code, message) => {
-  const trouble = troubleOfError(error, API);
+  const trouble = describeError(error, API);
   expect(trouble.code).toBe(code);
   expect(trouble.message).toMatch(message);
 });
@@ -47,7 +47,7 @@ test.each<[Partial<ConnectionEnd>, string, RegExp]>([
   [{ closeCode: 1002, code: 'BAD_FRAME' }, 'BAD_FRAME', /BAD_FRAME: why/],
   [{ closeCode: 1006 }, 'CONNECTION_LOST', /1006/],
 ])('a connection that ended with %o is %s', (end, code, message) => {
-  const trouble = troubleOfEnd(ended(end), MESH);
+  const trouble = describeConnectionEnd(ended(end), MESH);
   expect(trouble.code).toBe(code);
   expect(trouble.message).toMatch(message);
   expect(trouble.message).not.toContain('instance_id');

@@ -20,13 +20,13 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-interface Outcome {
+interface AgentResult {
   code: number;
   stdout: string;
   stderr: string;
 }
 
-function fleet(args: string[], env: Record<string, string> = {}): Promise<Outcome> {
+function fleet(args: string[], env: Record<string, string> = {}): Promise<AgentResult> {
   const options = { env: { PATH: process.env.PATH, FLEET_DATA_DIR: dataDir, ...env } };
   return new Promise((resolve) => {
     execFile(process.execPath, [CLI, ...args], options, (error, stdout, stderr) => {
