@@ -2,7 +2,7 @@ import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { ensureCertificate } from '../embedded/certificate.js';
-import { lockDataDir } from '../embedded/data-dir-lock.js';
+import { lockDataDir } from '../embedded/lock-file.js';
 import { startPostgres } from '../embedded/postgres.js';
 import { startTemporal } from '../embedded/temporal.js';
 import type { Config } from '../runtime/config.js';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ensureDefaultType } from '../auth/tenants.js';
-import { boundLog } from '../embedded/log-file.js';
+import { rotateLog } from '../embedded/log-file.js';
 import { type Config, readConfig } from '../runtime/config.js';
 import { errorMessage } from '../runtime/errors.js';
 import { createLogger, type Logger } from '../runtime/logger.js';
@@ -166,7 +166,9 @@ function stopOnSignals(self: Process, log: Logger): void {
 /** Keeps the log from filling the disk: past its bound it is set aside as `<name>.1` and begun anew. */
 function boundInTime(logFile: string, log: Logger): void {
   const look = () =>
-    boundLog(logFile).catch((error: unknown) => log.warn({ err: errorMessage(error) }, 'the log could not be bounded'));
+    rotateLog(logFile).catch((error: unknown) =>
+      log.warn({ err: errorMessage(error) }, 'the log could not be bounded'),
+    );
   setInterval(() => void look(), LOG_CHECK_MS).unref();
 }
 

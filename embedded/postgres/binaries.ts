@@ -11,20 +11,20 @@ import type { Identity } from '../spawn-server.js';
 
 const run = promisify(execFile);
 
-/** Where root keeps a copy that the unprivileged user can read. */
+/** Folder for a copy that the unprivileged user can read, when the platform runs as root. */
 const SHARED_CACHE = '/var/cache/agent-fleet';
 
 export interface PostgresBinaries {
   initdb: string;
   postgres: string;
-  /** For example 18; a data directory works with its own major version only. */
+  /** For example 18. A data directory works only with the major version that created it. */
   majorVersion: number;
 }
 
 /**
- * The packaged Postgres programs, ready to run as the given user: shared libraries linked, and copied to a place that the user
- * can enter where the checkout lies behind a closed folder.
- * @throws Error when no package fits this machine or its programs do not run
+ * The packaged Postgres programs, ready to run as the given user. Links their shared libraries, and copies the package to a readable folder
+ * when the user has no access to the checkout.
+ * @throws Error when there is no package for this machine, or its programs do not run
  */
 export async function postgresBinaries(
   identity: Identity | undefined,
@@ -36,12 +36,13 @@ export async function postgresBinaries(
   try {
     return await readyToRun(root, identity, majorVersion);
   } catch (error) {
-    if (!isAccessProblem(error)) throw unusable(error);
+    if (!isAccessError(error)) throw unusable(error);
   }
   const cache = identity ? SHARED_CACHE : userCacheDir();
   const copy = join(cache, `postgres-${version}-${process.platform}-${process.arch}`);
   const user = identity ? `the user with id ${identity.uid}, which it runs as` : 'this user';
-  if (!(await exists(copy))) onLine(`The packaged Postgres in ${root} is closed to ${user}; using a copy in ${copy}`);
+  if (!(await exists(copy)))
+    onLine(`The packaged Postgres in ${root} is not accessible to ${user}; using a copy in ${copy}`);
   try {
     await copyOnce(root, copy);
     return await readyToRun(copy, identity, majorVersion);
@@ -63,7 +64,7 @@ function unusable(cause: unknown): Error {
   return new Error(`the packaged Postgres does not run here (${errorMessage(cause)}): set DATABASE_URL`, { cause });
 }
 
-function isAccessProblem(error: unknown): boolean {
+function isAccessError(error: unknown): boolean {
   const code = (error as NodeJS.ErrnoException).code;
   return code === 'EACCES' || code === 'EPERM' || code === 'EROFS';
 }
@@ -82,7 +83,7 @@ async function readyToRun(
   return binaries;
 }
 
-/** npm packages hold no symbolic links; the package lists those that its libraries need. Several processes may do this at once. */
+/** Creates the symbolic links that the libraries need; npm packages cannot contain them. Safe to run in several processes at once. */
 async function linkLibraries(root: string): Promise<void> {
   const list = await readIfExists(join(root, 'native', 'pg-symlinks.json'));
   if (list === undefined) return;
@@ -95,7 +96,7 @@ async function linkLibraries(root: string): Promise<void> {
   }
 }
 
-/** The copy appears under its name when it is complete, so a copy that was interrupted is never used. */
+/** Copies to a temporary folder and renames it, so that an interrupted copy is never used. */
 async function copyOnce(root: string, copy: string): Promise<void> {
   if (await exists(copy)) return;
   const cache = dirname(copy);
@@ -107,7 +108,7 @@ async function copyOnce(root: string, copy: string): Promise<void> {
     await run('chmod', ['-R', 'u+w,a+rX', temporary]);
     await linkLibraries(temporary);
     await rename(temporary, copy).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error; // another process was first
+      if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error; // another process has finished first
     });
   } finally {
     await rm(temporary, { recursive: true, force: true });

@@ -9,28 +9,27 @@ import type { PostgresHome } from './home.js';
 
 const run = promisify(execFile);
 
-/** The superuser, as which migrations run. */
+/** The superuser, which runs migrations. */
 export const SUPERUSER = 'postgres';
-const UNFINISHED = 'initdb-';
+const TEMPORARY_PREFIX = 'initdb-';
 
-/** What is remembered between starts, in `postgres.json` of the data directory, readable by its owner only. */
-export interface PostgresMemory {
+/** State that is kept between starts, in `postgres.json` of the data directory, readable only by its owner. */
+export interface PostgresState {
   password: string;
   port?: number;
 }
 
-/** Keeps glibc from giving memory back after every statement and asking for it again: a tenth of what a message costs there. */
-const KEEP_MEMORY = { MALLOC_TOP_PAD_: '1048576', MALLOC_TRIM_THRESHOLD_: '67108864' };
+/** Keeps glibc from returning memory to the system after every statement; saves a tenth of the Postgres CPU time of a message. */
+const MALLOC_SETTINGS = { MALLOC_TOP_PAD_: '1048576', MALLOC_TRIM_THRESHOLD_: '67108864' };
 
-/** The environment of every Postgres program: nothing of the caller's PG* variables or locale. */
+/** The environment of the Postgres programs, without the caller's PG* variables and locale. */
 export function postgresEnvironment(): NodeJS.ProcessEnv {
-  return { PATH: process.env.PATH, TZ: 'UTC', LC_ALL: locale(), ...KEEP_MEMORY };
+  return { PATH: process.env.PATH, TZ: 'UTC', LC_ALL: locale(), ...MALLOC_SETTINGS };
 }
 
 /**
- * The directory of the cluster. Makes it when there is none: in a folder beside it, then by renaming, so a crash on the way leaves
- * something that the next start throws away.
- * @throws Error when the cluster was made by another major version, or its password is lost
+ * The directory of the cluster. A new cluster is created in a temporary folder and renamed; the next start removes what a crash leaves.
+ * @throws Error when another major version created the cluster, or its password is missing
  */
 export async function ensureCluster(
   dataDir: string,
@@ -38,39 +37,39 @@ export async function ensureCluster(
   binaries: PostgresBinaries,
   newPassword: string | undefined,
   onLine: (line: string) => void,
-): Promise<{ directory: string; memory: PostgresMemory }> {
+): Promise<{ directory: string; state: PostgresState }> {
   const directory = join(home.path, 'data');
-  await removeUnfinished(home.path);
+  await removeTemporary(home.path);
   const version = await readIfExists(join(directory, 'PG_VERSION'));
   if (version === undefined) {
-    onLine('Making the Postgres database (a few seconds, once)');
-    const memory = { password: newPassword ?? randomBytes(24).toString('base64url') };
-    await writeMemory(dataDir, memory);
-    await initialise(home, binaries, memory.password, directory);
-    return { directory, memory };
+    onLine('Creating the Postgres database (once, a few seconds)');
+    const state = { password: newPassword ?? randomBytes(24).toString('base64url') };
+    await writeState(dataDir, state);
+    await runInitdb(home, binaries, state.password, directory);
+    return { directory, state };
   }
   if (Number.parseInt(version, 10) !== binaries.majorVersion) {
     throw new Error(
-      `${directory} was made by Postgres ${version.trim()}, and Postgres ${binaries.majorVersion} is installed: dump and load it, or move it away`,
+      `${directory} was created by Postgres ${version.trim()}, and Postgres ${binaries.majorVersion} is installed: dump and load it, or move it away`,
     );
   }
-  return { directory, memory: await readMemory(dataDir, directory) };
+  return { directory, state: await readState(dataDir, directory) };
 }
 
-/** Remembers the port and password for the next start. */
-export async function writeMemory(dataDir: string, memory: PostgresMemory): Promise<void> {
-  await writeAtomic(memoryFile(dataDir), `${JSON.stringify(memory)}\n`, 0o600);
+/** Saves the port and password for the next start. */
+export async function writeState(dataDir: string, state: PostgresState): Promise<void> {
+  await writeAtomic(stateFile(dataDir), `${JSON.stringify(state)}\n`, 0o600);
 }
 
-async function readMemory(dataDir: string, directory: string): Promise<PostgresMemory> {
-  const text = await readIfExists(memoryFile(dataDir));
-  if (text !== undefined) return JSON.parse(text) as PostgresMemory;
+async function readState(dataDir: string, directory: string): Promise<PostgresState> {
+  const text = await readIfExists(stateFile(dataDir));
+  if (text !== undefined) return JSON.parse(text) as PostgresState;
   throw new Error(
-    `${memoryFile(dataDir)}, which holds the password of ${directory}, is missing: bring it back, or move the database away to begin anew`,
+    `${stateFile(dataDir)}, which holds the password of ${directory}, is missing: restore it, or move the database away to start with a new one`,
   );
 }
 
-function memoryFile(dataDir: string): string {
+function stateFile(dataDir: string): string {
   return join(dataDir, 'postgres.json');
 }
 
@@ -78,29 +77,29 @@ function locale(): string {
   return process.platform === 'darwin' ? 'C' : 'C.UTF-8';
 }
 
-async function initialise(home: PostgresHome, binaries: PostgresBinaries, password: string, directory: string) {
+async function runInitdb(home: PostgresHome, binaries: PostgresBinaries, password: string, directory: string) {
   const { identity } = home;
-  const workshop = await mkdtemp(join(home.path, UNFINISHED));
-  const passwordFile = join(workshop, 'password');
+  const temporary = await mkdtemp(join(home.path, TEMPORARY_PREFIX));
+  const passwordFile = join(temporary, 'password');
   await writeFile(passwordFile, password, { mode: 0o600 });
   if (identity) {
-    await chown(workshop, identity.uid, identity.gid);
+    await chown(temporary, identity.uid, identity.gid);
     await chown(passwordFile, identity.uid, identity.gid);
   }
-  const data = join(workshop, 'data');
+  const data = join(temporary, 'data');
   const args = ['-D', data, '--username', SUPERUSER, '--pwfile', passwordFile, '--auth', 'scram-sha-256'];
   args.push('--encoding', 'UTF8', '--locale', locale());
   try {
     await run(binaries.initdb, args, { cwd: '/', env: postgresEnvironment(), ...identity });
     await rename(data, directory);
   } finally {
-    await rm(workshop, { recursive: true, force: true, maxRetries: 3 });
+    await rm(temporary, { recursive: true, force: true, maxRetries: 3 });
   }
 }
 
-async function removeUnfinished(home: string): Promise<void> {
+async function removeTemporary(home: string): Promise<void> {
   for (const name of await readdir(home)) {
-    // An initdb that outlived its parent may still be writing there, hence the retries.
-    if (name.startsWith(UNFINISHED)) await rm(join(home, name), { recursive: true, force: true, maxRetries: 5 });
+    // Retries: an initdb that outlived its parent may still write there.
+    if (name.startsWith(TEMPORARY_PREFIX)) await rm(join(home, name), { recursive: true, force: true, maxRetries: 5 });
   }
 }

@@ -6,20 +6,20 @@ import type { Identity } from '../spawn-server.js';
 
 const run = promisify(execFile);
 
-/** Where the cluster goes when the data directory lies behind a folder that only root may enter. */
+/** Folder for the cluster when only root can reach the data directory. */
 const SHARED_STATE = '/var/lib/agent-fleet';
-/** The user `nobody` of most systems: Postgres refuses to run as root. */
+/** The user `nobody` on most systems; Postgres refuses to run as root. */
 const UNPRIVILEGED: Identity = { uid: 65534, gid: 65534 };
 
-/** The folder that holds the cluster, and the user who owns it and runs Postgres (undefined: the user of this process). */
+/** The folder of the cluster, and the user who owns it and runs Postgres; undefined for the user of this process. */
 export interface PostgresHome {
   path: string;
   identity: Identity | undefined;
 }
 
 /**
- * The folder `postgres` of the data directory, made when it is missing. As root it belongs to an unprivileged user; where that
- * user cannot enter it, `postgres` is a link to a folder under /var/lib, and stays one.
+ * The folder `postgres` of the data directory, created when missing. For root it belongs to an unprivileged user; when that user cannot
+ * reach it, `postgres` becomes a link to a folder under /var/lib.
  */
 export async function postgresHome(dataDir: string, onLine: (line: string) => void): Promise<PostgresHome> {
   await mkdir(dataDir, { recursive: true });
@@ -28,20 +28,20 @@ export async function postgresHome(dataDir: string, onLine: (line: string) => vo
     await mkdir(entry, { recursive: true, mode: 0o700 });
     return { path: await realpath(entry), identity: undefined };
   }
-  await chmod(dataDir, (await stat(dataDir)).mode | 0o011); // to pass through, not to list
+  await chmod(dataDir, (await stat(dataDir)).mode | 0o011); // others may pass through, but not list it
   await mkdir(entry, { recursive: true });
-  const home = await ownedHome(await realpath(entry));
+  const home = await chownHome(await realpath(entry));
   if (await canUse(home)) return home;
   if ((await readdir(home.path)).length > 0) {
     throw new Error(
-      `Postgres runs as user ${home.identity?.uid}, to whom ${home.path} is closed: let others pass through its parent folders (chmod o+x)`,
+      `Postgres runs as user ${home.identity?.uid}, who has no access to ${home.path}: let others pass through its parent folders (chmod o+x)`,
     );
   }
-  return elsewhere(entry, onLine);
+  return linkedHome(entry, onLine);
 }
 
-/** A folder that already belongs to somebody who is not root keeps its owner, so the cluster inside stays readable. */
-async function ownedHome(path: string): Promise<PostgresHome> {
+/** Gives a folder of root to the unprivileged user. Any other owner is kept, so that an existing cluster stays readable. */
+async function chownHome(path: string): Promise<PostgresHome> {
   const { uid, gid } = await stat(path);
   if (uid !== 0) return { path, identity: { uid, gid } };
   await chown(path, UNPRIVILEGED.uid, UNPRIVILEGED.gid);
@@ -49,10 +49,10 @@ async function ownedHome(path: string): Promise<PostgresHome> {
   return { path, identity: UNPRIVILEGED };
 }
 
-async function elsewhere(entry: string, onLine: (line: string) => void): Promise<PostgresHome> {
+async function linkedHome(entry: string, onLine: (line: string) => void): Promise<PostgresHome> {
   await mkdir(SHARED_STATE, { recursive: true });
   await chmod(SHARED_STATE, 0o755);
-  const home = await ownedHome(await mkdtemp(join(SHARED_STATE, 'postgres-')));
+  const home = await chownHome(await mkdtemp(join(SHARED_STATE, 'postgres-')));
   if (!(await canUse(home))) throw new Error(`Postgres cannot use ${home.path}: set DATABASE_URL`);
   await rmdir(entry);
   await symlink(home.path, entry);
@@ -63,6 +63,6 @@ async function elsewhere(entry: string, onLine: (line: string) => void): Promise
 async function canUse({ path, identity }: PostgresHome): Promise<boolean> {
   return run('/bin/sh', ['-c', 'cd "$1" && test -w .', 'sh', path], { cwd: '/', ...identity }).then(
     () => true,
-    () => false, // the shell's exit code is the answer
+    () => false, // a failure means no access
   );
 }

@@ -4,23 +4,23 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
 import { readIfExists } from '../atomic-file.js';
 import { lastLines } from '../log-file.js';
-import type { PostgresBinaries } from './binaries.js';
-import { postgresEnvironment, SUPERUSER } from './cluster.js';
 import { processInfo } from '../process-table.js';
 import { type Identity, spawnServer } from '../spawn-server.js';
 import { adopt, type Running, terminate } from '../supervisor.js';
+import type { PostgresBinaries } from './binaries.js';
+import { postgresEnvironment, SUPERUSER } from './cluster.js';
 
-/** SIGINT is Postgres' fast shutdown, SIGQUIT its immediate one (recovered at the next start). */
+/** SIGINT is the fast shutdown of Postgres; SIGQUIT the immediate one, with recovery at the next start. */
 export const POSTGRES_STOP: [NodeJS.Signals, number][] = [
   ['SIGINT', 20_000],
   ['SIGQUIT', 5_000],
   ['SIGKILL', 5_000],
 ];
 
-/** Milliseconds a postmaster that was just started, or says that it is recovering, may take to answer. */
+/** Time limits for a started postmaster to answer, and for one that reports recovery. */
 const START_MS = 60_000;
 const RECOVERY_MS = 600_000;
-/** Milliseconds an adopted postmaster may stay silent. */
+/** Time limit for an adopted postmaster to answer. */
 const ADOPT_MS = 10_000;
 
 export interface PostmasterOptions {
@@ -36,13 +36,13 @@ export function postgresUrl(password: string, port: number, database: string): s
   return `postgres://${SUPERUSER}:${encodeURIComponent(password)}@127.0.0.1:${port}/${database}`;
 }
 
-/** Starts Postgres on the port; resolves when it answers. Nothing is left running when it rejects. */
+/** Starts Postgres on the port; resolves when it answers. Stops it before it rejects. */
 export async function launchPostmaster(
   options: PostmasterOptions,
   port: number,
   signal: AbortSignal,
 ): Promise<Running> {
-  await disownPidFile(options.directory);
+  await rewritePidFile(options.directory);
   const running = await spawnServer({
     file: options.binaries.postgres,
     args: ['-D', options.directory, ...settings(port)],
@@ -51,7 +51,7 @@ export async function launchPostmaster(
     identity: options.identity,
   });
   try {
-    await answers(postgresUrl(options.password, port, 'postgres'), running, START_MS, signal);
+    await waitUntilReady(postgresUrl(options.password, port, 'postgres'), running, START_MS, signal);
     return running;
   } catch (error) {
     await terminate(running, POSTGRES_STOP);
@@ -61,8 +61,7 @@ export async function launchPostmaster(
 }
 
 /**
- * The postmaster of this directory that an earlier process left running; undefined when there is none. One that does not answer
- * is stopped.
+ * Adopts the postmaster of this directory that an earlier process left running; undefined without one. Stops one that does not answer.
  * @throws Error when it refuses the stored password
  */
 export async function adoptPostmaster(
@@ -74,7 +73,7 @@ export async function adoptPostmaster(
   const running = await adopt(file.pid);
   if (!running) return undefined;
   try {
-    await answers(
+    await waitUntilReady(
       postgresUrl(options.password, file.port, 'postgres'),
       running,
       ADOPT_MS,
@@ -83,7 +82,7 @@ export async function adoptPostmaster(
     return { running, port: file.port };
   } catch (error) {
     if (error instanceof WrongPassword) throw error;
-    onLine(`Postgres (process ${file.pid}) was left over and does not answer; stopping it`);
+    onLine(`Postgres (process ${file.pid}) is left over from an earlier run and does not answer; stopping it`);
     await terminate(running, POSTGRES_STOP);
     return undefined;
   }
@@ -98,7 +97,7 @@ function settings(port: number): string[] {
     shared_buffers: '128MB',
     max_wal_size: '512MB',
     synchronous_commit: 'on',
-    // Messages of a busy minute leave a dead row each: vacuum looks for them four times as often as it would.
+    // Every message leaves dead rows: vacuum runs four times as often as by default.
     autovacuum_naptime: '15s',
     password_encryption: 'scram-sha-256',
     timezone: 'UTC',
@@ -111,28 +110,28 @@ function settings(port: number): string[] {
 
 class WrongPassword extends Error {}
 
-/** Resolves when the server answers a query. While it says that it is starting up or recovering, it gets ten minutes. */
-async function answers(url: string, running: Running, patienceMs: number, signal: AbortSignal): Promise<void> {
+/** Resolves when the server answers a query. A server that reports start-up or recovery gets ten minutes. */
+async function waitUntilReady(url: string, running: Running, timeoutMs: number, signal: AbortSignal): Promise<void> {
   let ended: string | undefined;
   void running.ended.then((reason) => {
     ended = reason;
   });
   const began = performance.now();
   for (;;) {
-    const refusal = await ask(url);
+    const refusal = await tryQuery(url);
     if (refusal === undefined) return;
     if (refusal.code === '28P01') throw new WrongPassword('Postgres refuses the password stored in postgres.json');
     if (ended !== undefined) throw new Error(`Postgres ended (${ended})`);
     signal.throwIfAborted();
     const waitedMs = performance.now() - began;
-    if (waitedMs > (refusal.code === '57P03' ? RECOVERY_MS : patienceMs)) {
+    if (waitedMs > (refusal.code === '57P03' ? RECOVERY_MS : timeoutMs)) {
       throw new Error(`Postgres does not answer: ${refusal.message}`);
     }
     await sleep(40);
   }
 }
 
-async function ask(url: string): Promise<{ code?: string; message: string } | undefined> {
+async function tryQuery(url: string): Promise<{ code?: string; message: string } | undefined> {
   const client = new Client({ connectionString: url, connectionTimeoutMillis: 2_000, query_timeout: 2_000 });
   let broken: Error | undefined;
   client.on('error', (error) => {
@@ -145,7 +144,7 @@ async function ask(url: string): Promise<{ code?: string; message: string } | un
   } catch (error) {
     return error as Error & { code?: string };
   } finally {
-    await client.end().catch(() => undefined); // a connection that failed has nothing to end
+    await client.end().catch(() => undefined); // a failed connection needs no clean end
   }
 }
 
@@ -170,10 +169,11 @@ async function isPostmaster(file: PidFile): Promise<boolean> {
 }
 
 /**
- * Postgres refuses to start while the pid in its lock file exists, though it be a zombie or another program's by now. It passes over
- * its own parent's pid, and still checks that no orphan of the old postmaster holds the shared memory named in the file.
+ * Replaces the pid in `postmaster.pid` with our own. Postgres refuses to start while the pid in the file exists, even if it is a zombie or
+ * belongs to another program by now. It ignores the pid of its parent, and still checks that no orphan of the old postmaster uses the
+ * shared memory named in the file.
  */
-async function disownPidFile(directory: string): Promise<void> {
+async function rewritePidFile(directory: string): Promise<void> {
   const path = join(directory, 'postmaster.pid');
   if ((await readIfExists(path)) === undefined) return;
   const file = await readPidFile(directory);

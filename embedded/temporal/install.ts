@@ -9,18 +9,18 @@ import { errorMessage } from '../../runtime/errors.js';
 
 const run = promisify(execFile);
 
-/** The version of the Temporal CLI that is installed; its server is the one the measurements in the documentation were made on. */
+/** The version of the Temporal CLI to install; the measurements in the documentation were made with its server. */
 export const CLI_VERSION = 'v1.5.1';
 
-/** Milliseconds: an offline machine goes on quickly, a slow line may take its time once bytes come. */
+/** The lookup is short so that an offline machine continues quickly; a slow download may take longer. */
 const LOOKUP_MS = 5_000;
 const DOWNLOAD_MS = 300_000;
 const GO_INSTALL_MS = 1_800_000;
 const PROGRESS_MS = 10_000;
 const ARCHITECTURES: Record<string, string> = { x64: 'amd64', arm64: 'arm64' };
 
-/** Removes what an interrupted installation left beside the target. The caller holds the lock of the installation. */
-export async function removeUnfinished(target: string): Promise<void> {
+/** Removes the temporary folders of interrupted installations. The caller holds the installation lock. */
+export async function removeTemporary(target: string): Promise<void> {
   const folder = dirname(target);
   for (const name of await readdir(folder)) {
     if (!name.startsWith(`${basename(target)}-download-`) && !name.startsWith(`${basename(target)}-build-`)) continue;
@@ -28,7 +28,7 @@ export async function removeUnfinished(target: string): Promise<void> {
   }
 }
 
-/** Downloads the CLI from where Temporal's SDKs take theirs. @throws Error when that place cannot be reached */
+/** Downloads the CLI from temporal.download, as the Temporal SDKs do. @throws Error when it cannot be reached */
 export async function downloadTemporal(target: string, onLine: (line: string) => void): Promise<void> {
   const arch = ARCHITECTURES[process.arch];
   if (!arch) throw new Error(`there is no download for ${process.arch}`);
@@ -36,50 +36,50 @@ export async function downloadTemporal(target: string, onLine: (line: string) =>
   onLine(`Looking for Temporal ${CLI_VERSION} at temporal.download`);
   const { archiveUrl, fileToExtract } = await fetchInfo(`https://temporal.download/cli/${CLI_VERSION}?${query}`);
   await mkdir(dirname(target), { recursive: true });
-  const workshop = await mkdtemp(`${target}-download-`);
+  const temporary = await mkdtemp(`${target}-download-`);
   try {
-    const archive = join(workshop, 'archive.tar.gz');
-    const answer = await fetch(archiveUrl, { signal: AbortSignal.timeout(DOWNLOAD_MS) });
-    if (!answer.ok || !answer.body) throw new Error(`${archiveUrl} answered ${answer.status}`);
+    const archive = join(temporary, 'archive.tar.gz');
+    const response = await fetch(archiveUrl, { signal: AbortSignal.timeout(DOWNLOAD_MS) });
+    if (!response.ok || !response.body) throw new Error(`${archiveUrl} answered ${response.status}`);
     await withProgress(
       'Downloading Temporal',
       onLine,
-      pipeline(Readable.fromWeb(answer.body), createWriteStream(archive)),
+      pipeline(Readable.fromWeb(response.body), createWriteStream(archive)),
     );
-    await run('tar', ['-xzf', archive, '-C', workshop, fileToExtract]);
-    await chmod(join(workshop, fileToExtract), 0o755);
-    await rename(join(workshop, fileToExtract), target);
+    await run('tar', ['-xzf', archive, '-C', temporary, fileToExtract]);
+    await chmod(join(temporary, fileToExtract), 0o755);
+    await rename(join(temporary, fileToExtract), target);
   } finally {
-    await rm(workshop, { recursive: true, force: true });
+    await rm(temporary, { recursive: true, force: true });
   }
 }
 
-/** Builds the CLI with Go's own tool. @throws Error when there is no Go or it fails */
+/** Builds the CLI with `go install`. @throws Error when Go is missing or fails */
 export async function goInstallTemporal(target: string, onLine: (line: string) => void): Promise<void> {
   const module = `github.com/temporalio/cli/cmd/temporal@${CLI_VERSION}`;
   await mkdir(dirname(target), { recursive: true });
-  const workshop = await mkdtemp(`${target}-build-`);
+  const temporary = await mkdtemp(`${target}-build-`);
   try {
     onLine(`Building Temporal with "go install ${module}": about 4 to 5 minutes, once`);
-    await withProgress('Building Temporal (4 to 5 minutes, once)', onLine, goInstall(module, workshop));
-    await rename(join(workshop, 'temporal'), target);
+    await withProgress('Building Temporal (4 to 5 minutes, once)', onLine, goInstall(module, temporary));
+    await rename(join(temporary, 'temporal'), target);
   } finally {
-    await rm(workshop, { recursive: true, force: true });
+    await rm(temporary, { recursive: true, force: true });
   }
 }
 
 async function fetchInfo(url: string): Promise<{ archiveUrl: string; fileToExtract: string }> {
   try {
-    const answer = await fetch(url, { signal: AbortSignal.timeout(LOOKUP_MS) });
-    if (!answer.ok) throw new Error(`it answered ${answer.status}`);
-    return (await answer.json()) as { archiveUrl: string; fileToExtract: string };
+    const response = await fetch(url, { signal: AbortSignal.timeout(LOOKUP_MS) });
+    if (!response.ok) throw new Error(`it answered ${response.status}`);
+    return (await response.json()) as { archiveUrl: string; fileToExtract: string };
   } catch (error) {
     const cause = error instanceof Error && error.cause ? error.cause : error;
     throw new Error(`temporal.download cannot be used: ${errorMessage(cause)}`, { cause: error });
   }
 }
 
-/** Resolves when Go has put the program into the folder; the end of what it printed is in the error otherwise. */
+/** Resolves when Go has installed the program into the folder. @throws Error with the end of Go's output */
 function goInstall(module: string, folder: string): Promise<void> {
   const path = `${process.env.PATH ?? ''}${delimiter}/usr/local/go/bin`;
   return new Promise((resolve, reject) => {
@@ -89,19 +89,19 @@ function goInstall(module: string, folder: string): Promise<void> {
       stdio: ['ignore', 'ignore', 'pipe'],
       timeout: GO_INSTALL_MS,
     });
-    let printed = '';
+    let output = '';
     child.stderr.on('data', (chunk: Buffer) => {
-      printed = (printed + chunk.toString()).slice(-2_000);
+      output = (output + chunk.toString()).slice(-2_000);
     });
     child.once('error', (error) => reject(new Error(`go cannot be run: ${errorMessage(error)}`)));
     child.once('close', (code) => {
       if (code === 0) resolve();
-      else reject(new Error(`go install ended with ${code}: ${printed.trim()}`));
+      else reject(new Error(`go install ended with ${code}: ${output.trim()}`));
     });
   });
 }
 
-/** Shows the elapsed time about every ten seconds until the work ends. */
+/** Prints the elapsed time every ten seconds until the work ends. */
 async function withProgress<T>(what: string, onLine: (line: string) => void, work: Promise<T>): Promise<T> {
   const began = performance.now();
   const timer = setInterval(() => {

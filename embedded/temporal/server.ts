@@ -6,19 +6,19 @@ import { processInfo } from '../process-table.js';
 import { spawnServer } from '../spawn-server.js';
 import { adopt, type Running, terminate } from '../supervisor.js';
 
-/** The dev server ends cleanly on SIGTERM; its database is safe when it is killed. */
+/** The dev server exits cleanly on SIGTERM; its database survives SIGKILL. */
 export const TEMPORAL_STOP: [NodeJS.Signals, number][] = [
   ['SIGTERM', 15_000],
   ['SIGKILL', 5_000],
 ];
 
-/** For one that does not even answer. */
-const ABANDONED_STOP: [NodeJS.Signals, number][] = [
+/** For a server that does not answer. */
+const UNRESPONSIVE_STOP: [NodeJS.Signals, number][] = [
   ['SIGTERM', 2_000],
   ['SIGKILL', 5_000],
 ];
 
-/** Milliseconds: a server that was just started may take the first, an adopted one the second, one call the third. */
+/** Time limits for a started server, for an adopted one, and for one call. */
 const START_MS = 60_000;
 const ADOPT_MS = 10_000;
 const CALL_MS = 2_000;
@@ -26,9 +26,9 @@ const CALL_MS = 2_000;
 const SEARCH_ATTRIBUTES = ['FleetTenant', 'FleetSession', 'FleetAgentType', 'FleetState', 'FleetError'];
 
 /**
- * The defaults poll every queue 20 times a second, so each step of a workflow waits up to 50 ms; a database without WAL makes a
- * send five times slower. A dev server also reads search attributes and namespace from its database whenever it needs them, some 16
- * times in a message, instead of every two seconds; that is a quarter of what a message costs it.
+ * By default every queue is polled 20 times a second, so each step of a workflow waits up to 50 ms, and the database has no WAL, which
+ * makes a send five times slower. A dev server also reads search attributes and namespace from its database at each use, about 16 times
+ * for a message, instead of every two seconds; that is a quarter of its CPU time.
  */
 const TUNING = [
   ...['journal_mode=wal', 'synchronous=normal'].flatMap((pragma) => ['--sqlite-pragma', pragma]),
@@ -55,7 +55,7 @@ export interface TemporalPorts {
   uiPort: number;
 }
 
-/** Starts the dev server on the ports; resolves when it answers for the namespace. Nothing is left running when it rejects. */
+/** Starts the dev server on the ports; resolves when it serves the namespace. Stops it before it rejects. */
 export async function launchTemporal(
   options: TemporalServerOptions,
   ports: TemporalPorts,
@@ -68,7 +68,7 @@ export async function launchTemporal(
     logFile: options.logFile,
   });
   try {
-    await answers(`127.0.0.1:${ports.port}`, options.namespace, running, START_MS, signal);
+    await waitUntilReady(`127.0.0.1:${ports.port}`, options.namespace, running, START_MS, signal);
     return running;
   } catch (error) {
     await terminate(running, TEMPORAL_STOP);
@@ -77,22 +77,24 @@ export async function launchTemporal(
   }
 }
 
-/** The dev server with this pid that an earlier process left running on the database; one that does not answer is stopped. */
+/** Adopts the dev server that an earlier process left running on the database. Stops one that does not answer. */
 export async function adoptTemporal(
   options: Omit<TemporalServerOptions, 'binary'>,
-  left: { pid: number; address: string },
+  known: { pid: number; address: string },
   onLine: (line: string) => void,
 ): Promise<Running | undefined> {
-  const info = await processInfo(left.pid);
+  const info = await processInfo(known.pid);
   if (!info?.command.includes('server start-dev') || !info.command.includes(options.databaseFile)) return undefined;
-  const running = await adopt(left.pid);
+  const running = await adopt(known.pid);
   if (!running) return undefined;
   try {
-    await answers(left.address, options.namespace, running, ADOPT_MS, new AbortController().signal);
+    await waitUntilReady(known.address, options.namespace, running, ADOPT_MS, new AbortController().signal);
     return running;
   } catch (error) {
-    onLine(`Temporal (process ${left.pid}) was left over and is of no use (${errorMessage(error)}); stopping it`);
-    await terminate(running, ABANDONED_STOP);
+    onLine(
+      `Temporal (process ${known.pid}) is left over from an earlier run and cannot be used (${errorMessage(error)}); stopping it`,
+    );
+    await terminate(running, UNRESPONSIVE_STOP);
     return undefined;
   }
 }
@@ -103,11 +105,11 @@ function serverArguments(options: TemporalServerOptions, { port, uiPort }: Tempo
   return [...args, ...TUNING, ...SEARCH_ATTRIBUTES.flatMap((name) => ['--search-attribute', `${name}=Keyword`])];
 }
 
-async function answers(
+async function waitUntilReady(
   address: string,
   namespace: string,
   running: Running,
-  patienceMs: number,
+  timeoutMs: number,
   signal: AbortSignal,
 ): Promise<void> {
   let ended: string | undefined;
@@ -116,17 +118,17 @@ async function answers(
   });
   const began = performance.now();
   for (;;) {
-    const refusal = await ask(address, namespace);
+    const refusal = await checkServer(address, namespace);
     if (refusal === undefined) return;
     if (ended !== undefined) throw new Error(`Temporal ended (${ended})`);
     signal.throwIfAborted();
-    if (performance.now() - began > patienceMs) throw new Error(`Temporal does not answer: ${refusal}`);
+    if (performance.now() - began > timeoutMs) throw new Error(`Temporal does not answer: ${refusal}`);
     await sleep(50);
   }
 }
 
-/** Why it does not answer; undefined when it does, for the namespace and its search attributes. */
-async function ask(address: string, namespace: string): Promise<string | undefined> {
+/** Why the server is not ready; undefined when it serves the namespace with its search attributes. */
+async function checkServer(address: string, namespace: string): Promise<string | undefined> {
   let connection: Connection | undefined;
   try {
     connection = await Connection.connect({ address, connectTimeout: CALL_MS });
