@@ -3,10 +3,10 @@ import { fstatSync } from 'node:fs';
 const PARENT_CHECK_MS = 2_000;
 
 /**
- * A signal that aborts when this process should end: SIGINT, SIGTERM, or, where another process started it and holds its
- * standard input, the end of that process. A terminal, a file or /dev/null as standard input mean nothing.
+ * Aborts when this process should stop: on SIGINT, on SIGTERM, and when a parent process that holds its standard input exits. A terminal, a
+ * file or /dev/null as standard input is ignored.
  */
-export function untilToldToStop(): AbortSignal {
+export function stopSignal(): AbortSignal {
   const controller = new AbortController();
   const stop = () => controller.abort();
   process.once('SIGINT', stop);
@@ -22,11 +22,11 @@ export function untilToldToStop(): AbortSignal {
   return controller.signal;
 }
 
-/** Node gives a child with a piped standard input a socket. */
+/** Whether standard input is a pipe from the parent process, which Node.js creates as a socket. */
 function isHeldByParent(): boolean {
   try {
     return fstatSync(0).isSocket();
   } catch {
-    return false; // standard input is closed: nobody holds it
+    return false; // standard input is closed
   }
 }

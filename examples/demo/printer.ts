@@ -1,33 +1,33 @@
-/** Prints the demo: numbered steps, and what happened in each, indented. */
-export class Story {
+/** Prints the demo: numbered steps, each followed by indented results. */
+export class Printer {
   #step = 0;
 
   title(text: string): void {
     process.stdout.write(`\n${text}\n${'='.repeat(text.length)}\n`);
   }
 
-  /** Begins a step; `call` is the request that it is about. */
+  /** Starts a step; `call` is its request. */
   step(text: string, call = ''): void {
     this.#step += 1;
     process.stdout.write(`\n${this.#step}. ${text}\n${call && `   ${call}\n`}`);
   }
 
-  /** A line of what happened; more lines are indented as well. */
-  say(text: string): void {
+  /** Prints a result; every line is indented. */
+  line(text: string): void {
     process.stdout.write(`${indent(text)}\n`);
   }
 
-  /** What an agent said. */
+  /** Prints the answer of an agent. */
   quote(text: string): void {
     process.stdout.write(`${text.trimEnd().replace(/^/gm, '   > ')}\n`);
   }
 
-  /** A piece of a streamed answer, as it arrives. */
-  piece(text: string, isFirst: boolean): void {
+  /** Prints a chunk of a streamed answer. */
+  chunk(text: string, isFirst: boolean): void {
     process.stdout.write(`${isFirst ? '   > ' : ''}${text.replaceAll('\n', '\n   > ')}`);
   }
 
-  endPieces(): void {
+  endChunks(): void {
     process.stdout.write('\n');
   }
 }

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { type DevFile, readDevFile } from '../platform-access.js';
 
 const START = fileURLToPath(new URL('../../start.js', import.meta.url));
-/** A first start may have to fetch and build what it needs. */
+/** A first start may have to download and build its servers. */
 const READY_TIMEOUT_MS = 900_000;
 const STOP_TIMEOUT_MS = 60_000;
 const POLL_MS = 200;
@@ -14,7 +14,7 @@ const LINES_KEPT = 30;
 const WELCOME = 'The agent fleet platform is ready.';
 
 /** A platform that the demo starts, stops, and starts again. */
-export class OwnPlatform {
+export class DemoPlatform {
   readonly #directory: string;
   readonly #environment: NodeJS.ProcessEnv;
   readonly #onLine: (line: string) => void;
@@ -23,22 +23,22 @@ export class OwnPlatform {
   #isStopping = false;
   #isClosed = false;
 
-  /** @param onLine gets what the platform says while it starts */
+  /** @param onLine called with each line that the platform prints while it starts */
   constructor(directory: string, environment: NodeJS.ProcessEnv, onLine: (line: string) => void) {
     this.#directory = directory;
     this.#environment = { ...environment, FLEET_DATA_DIR: directory };
     this.#onLine = onLine;
   }
 
-  /** What it said last, to explain a failure. */
+  /** The last printed lines, to explain a failure. */
   get lastLines(): readonly string[] {
     return this.#lastLines;
   }
 
-  /** Starts it and waits until it is ready. */
+  /** Starts the platform; resolves when it is ready. */
   async start(): Promise<DevFile> {
     if (this.#isClosed) throw new Error('the demo is ending');
-    // In a process group of its own: Ctrl-C in a terminal reaches the demo, which then stops it in order.
+    // A separate process group: Ctrl-C in a terminal reaches only the demo, which then stops the platform.
     const child = spawn(process.execPath, [START], {
       env: this.#environment,
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -60,22 +60,22 @@ export class OwnPlatform {
       if (dev && !isStarting) return dev;
       await delay(POLL_MS);
     }
-    throw new Error(isRunning(child) ? 'the platform is not ready in time' : 'the platform did not start');
+    throw new Error(isRunning(child) ? 'the platform was not ready in time' : 'the platform did not start');
   }
 
-  /** Drains and stops it, as Ctrl-C would; kills it where that takes longer than a minute. */
+  /** Stops the platform like Ctrl-C; kills it after a minute. */
   async stop(): Promise<void> {
     const child = this.#child;
     if (!child || !isRunning(child)) return;
     const exited = once(child, 'exit');
-    if (!this.#isStopping) child.kill('SIGTERM'); // once: a second signal would mean impatience
+    if (!this.#isStopping) child.kill('SIGTERM'); // only once
     this.#isStopping = true;
     const kill = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS);
     await exited;
     clearTimeout(kill);
   }
 
-  /** Stops it for good. */
+  /** Stops the platform and prevents another start. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.stop();
