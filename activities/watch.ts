@@ -1,6 +1,6 @@
 import { Context } from '@temporalio/activity';
 import { fetchAgentCard } from '../agents/agent-card.js';
-import { countFailure, noteReached } from '../agents/agent-failures.js';
+import { countFailure, noteReached } from '../agents/agent-health.js';
 import { type AgentToProbe, agentsToProbe, markSilentAgents, reapAgents } from '../agents/agent-watch.js';
 import type { Db } from '../db/pool.js';
 import type { Outbound } from '../http/outbound.js';

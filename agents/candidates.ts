@@ -1,6 +1,6 @@
 import type { Tx } from '../db/pool.js';
 
-/** An agent that can take a dispatch now. */
+/** An agent that may receive a dispatch now. */
 export interface Candidate {
   instance_id: string;
   agent_type: string;
@@ -9,25 +9,25 @@ export interface Candidate {
   connection_epoch: number;
   max_concurrent_sessions: number;
   load: number;
-  /** Sessions whose decision waits for room here: new work leaves it to them. */
+  /** Capacity reserved for sessions whose human decision is made and which wait to continue on this agent. */
   reserved: number;
-  /** It reports that it takes no more. */
+  /** The agent reports that it accepts no more work. */
   busy: boolean;
-  /** No connection to it opened for the message that is being routed. */
+  /** An earlier attempt of the message being routed could not connect to this agent. */
   unreachable: boolean;
 }
 
-/** Who may take a message. */
+/** Which agents may receive a message. */
 export interface Wanted {
   /** Only this instance. */
   instance_id?: string | null | undefined;
   agent_type?: string | null | undefined;
   skill_id?: string | null;
-  /** The message being routed: instances that could not be reached for it come last. */
+  /** The message being routed: agents that it could not reach before are ordered last. */
   message_id?: string;
 }
 
-/** Agents that could take what is wanted, the best first; full ones included (see `hasRoom`). */
+/** The agents that match, the best first; agents at capacity are included (see `hasRoom`). */
 export function candidates(tx: Tx, tenantId: string, wanted: Wanted): Promise<Candidate[]> {
   return tx.query<Candidate & Record<string, unknown>>(
     'SELECT * FROM routable_agents($1, $2, $3, $4, $5)',
@@ -42,19 +42,20 @@ export function candidates(tx: Tx, tenantId: string, wanted: Wanted): Promise<Ca
   );
 }
 
-function hasRoom({ busy, max_concurrent_sessions: most, load, reserved }: Candidate): boolean {
-  return !busy && (most === 0 || load + reserved < most);
+function hasRoom({ busy, max_concurrent_sessions: limit, load, reserved }: Candidate): boolean {
+  return !busy && (limit === 0 || load + reserved < limit);
 }
 
-/** Keeps others from taking room on a bounded instance until the transaction ends. Taking it twice is harmless. */
+/** Locks the capacity of an agent that has a limit until the transaction ends. Locking it again in the same transaction has no effect. */
 export async function lockRoom(tx: Tx, tenantId: string, candidate: Candidate): Promise<void> {
   if (candidate.max_concurrent_sessions === 0) return;
   await tx.query('SELECT lock_room($1, $2)', [tenantId, candidate.instance_id]);
 }
 
 /**
- * Reserves room on an instance until the transaction ends: whoever binds a session to it holds this lock, so the count cannot be
- * passed by two at once. @returns whether there is room
+ * Locks the capacity of an agent and checks whether it has room. Every transaction that binds a session holds this lock, so two
+ * transactions cannot exceed the limit together.
+ * @returns whether there is room
  */
 export async function claimRoom(tx: Tx, tenantId: string, candidate: Candidate): Promise<boolean> {
   if (candidate.max_concurrent_sessions === 0 || candidate.busy) return !candidate.busy;
@@ -67,8 +68,8 @@ export async function claimRoom(tx: Tx, tenantId: string, candidate: Candidate):
 }
 
 /**
- * The best agent with room, its room reserved; null when all that fit are full or none fits. The lock of one without room is given back
- * before the next is asked, so that two callers never wait for each other.
+ * Locks the capacity of the best agent that has room; null when no candidate has any. The lock of an agent without room is released before
+ * the next agent is locked, so that two transactions cannot deadlock.
  */
 export async function claimBest(tx: Tx, tenantId: string, found: Candidate[]): Promise<Candidate | null> {
   for (const candidate of found.filter(hasRoom)) {

@@ -5,7 +5,7 @@ import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { agentsOf } from './session-agents.js';
 
-/** A session as it is read: `status` is `paused` while one of its messages waits for a human; turns and tokens are counted. */
+/** A session with its derived columns: `status` is `paused` while one of its messages waits for a human. */
 interface SessionReadRow {
   session_id: string;
   tenant_id: string;
@@ -43,7 +43,7 @@ function summaryOf(row: SessionReadRow): SessionSummary {
   };
 }
 
-/** @param own the agent type that reads; null for the tenant */
+/** @param own the agent type whose sessions may be read; null for all of the tenant */
 async function readRow(tx: Tx, tenantId: string, sessionId: string, own: string | null): Promise<SessionReadRow> {
   const [row] = await tx.query<SessionReadRow>(
     `SELECT ${COLUMNS} FROM sessions s ${TOTALS} WHERE s.tenant_id = $1 AND s.session_id = $2 AND ${ownSessions('s', '$3')}`,
@@ -53,12 +53,12 @@ async function readRow(tx: Tx, tenantId: string, sessionId: string, own: string 
   return row;
 }
 
-/** The summary of one session. @throws PlatformError NOT_FOUND */
+/** Reads the summary of one session. @throws PlatformError NOT_FOUND */
 export async function readSummary(tx: Tx, tenantId: string, sessionId: string): Promise<SessionSummary> {
   return summaryOf(await readRow(tx, tenantId, sessionId, null));
 }
 
-/** One session with its metadata and agents (`/sessions/get_by_id`). @throws PlatformError NOT_FOUND */
+/** Reads one session with its metadata and agents (`/sessions/get_by_id`). @throws PlatformError NOT_FOUND */
 export async function readDetails(db: Db, reader: Reader, sessionId: string): Promise<SessionDetails> {
   return db.tenant(reader.tenant_id, async (tx) => {
     const row = await readRow(tx, reader.tenant_id, sessionId, actsAs(reader));
@@ -67,7 +67,7 @@ export async function readDetails(db: Db, reader: Reader, sessionId: string): Pr
   });
 }
 
-/** A page of the sessions that a reader sees, newest first; `count` is the total. */
+/** Lists a page of the sessions that a reader may see, newest first; `count` is the total. */
 export async function listSessions(
   db: Db,
   reader: Reader,

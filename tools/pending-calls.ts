@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { agentKeyOf } from '../agents/agent-key.js';
+import { agentKeyOf } from '../agents/agent-row.js';
 import { uuidOf } from '../runtime/ids.js';
 import { LruMap } from '../runtime/lru-map.js';
 import type { PlacedCall } from './tool-link.js';

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { agentKeyOf } from '../agents/agent-key.js';
+import { agentKeyOf } from '../agents/agent-row.js';
 import type { Caller } from '../contracts/auth.js';
 import { actsAs, isOwnType, mayActFor } from '../contracts/permissions.js';
 import type { ToolCallRequest, ToolResult } from '../contracts/tools.js';

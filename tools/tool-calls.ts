@@ -1,4 +1,4 @@
-import { agentKeyOf } from '../agents/agent-key.js';
+import { agentKeyOf } from '../agents/agent-row.js';
 import { LIMITS } from '../contracts/limits.js';
 import type { ToolCallPayload, ToolResult } from '../contracts/tools.js';
 import type { Db } from '../db/pool.js';

@@ -1,4 +1,5 @@
-import { countFailure, countSuccess, type NamedAgent } from '../../agents/agent-failures.js';
+import { countFailure, countSuccess } from '../../agents/agent-health.js';
+import type { AgentRef } from '../../agents/agent-row.js';
 import type { Db } from '../../db/pool.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
@@ -7,7 +8,7 @@ import type { Logger } from '../../runtime/logger.js';
 const QUIET_MS = 10_000;
 const REMEMBERED_MAX = 10_000;
 
-const keyOf = (agent: NamedAgent): string => `${agent.tenant_id}:${agent.instance_id}`;
+const keyOf = (agent: AgentRef): string => `${agent.tenant_id}:${agent.instance_id}`;
 
 /**
  * Reports to the database how dispatches to agents fare, hosted and connected ones alike. Never throws: a lost count only delays a
@@ -27,7 +28,7 @@ export class AgentHealth {
   }
 
   /** A hosted agent answered, which is its sign of life as well. */
-  async succeeded(agent: NamedAgent): Promise<void> {
+  async succeeded(agent: AgentRef): Promise<void> {
     const key = keyOf(agent);
     const now = performance.now();
     if (now - (this.#well.get(key) ?? Number.NEGATIVE_INFINITY) < QUIET_MS) return;
@@ -37,7 +38,7 @@ export class AgentHealth {
   }
 
   /** A connected agent answered: only what failed here before has to be forgotten, since its heartbeats tell that it lives. */
-  async answered(agent: NamedAgent): Promise<void> {
+  async answered(agent: AgentRef): Promise<void> {
     if (!this.#failing.delete(keyOf(agent))) return;
     await this.#report(agent, () => countSuccess(this.#db, agent));
   }
@@ -46,7 +47,7 @@ export class AgentHealth {
    * @param epoch of the connection that failed
    * @returns whether that made the agent `unhealthy`
    */
-  async failed(agent: NamedAgent, epoch: number): Promise<boolean> {
+  async failed(agent: AgentRef, epoch: number): Promise<boolean> {
     const key = keyOf(agent);
     this.#well.delete(key);
     if (this.#failing.size >= REMEMBERED_MAX) this.#failing.clear();
@@ -54,7 +55,7 @@ export class AgentHealth {
     return (await this.#report(agent, () => countFailure(this.#db, agent, epoch))) ?? false;
   }
 
-  async #report<T>({ instance_id }: NamedAgent, count: () => Promise<T>): Promise<T | undefined> {
+  async #report<T>({ instance_id }: AgentRef, count: () => Promise<T>): Promise<T | undefined> {
     try {
       return await count();
     } catch (error) {

@@ -1,7 +1,7 @@
-import type { AgentWithRoom } from '../../agents/agent-room.js';
+import type { AgentWithRoom } from '../../agents/agent-row.js';
 import { recordEvent } from '../../db/events.js';
 import type { Tx } from '../../db/pool.js';
-import type { SessionRef } from '../../sessions/session-ref.js';
+import type { SessionRef } from '../../sessions/session-deps.js';
 import type { MessageCore, MessageRef } from '../core.js';
 import type { DispatchRow } from '../read/rows.js';
 import type { BusEvent } from '../stream/bus.js';

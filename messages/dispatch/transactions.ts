@@ -3,7 +3,7 @@ import type { Artifact } from '../../contracts/parts.js';
 import type { Db } from '../../db/pool.js';
 import { type Statement, timeOf } from '../../db/statement.js';
 import { newId } from '../../runtime/ids.js';
-import type { SessionRef } from '../../sessions/session-ref.js';
+import type { SessionRef } from '../../sessions/session-deps.js';
 import type { MessageRef } from '../core.js';
 import type { MessageRow } from '../read/rows.js';
 import type { DispatchRef } from './dispatch-ref.js';
