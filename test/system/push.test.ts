@@ -220,7 +220,7 @@ describe.each(PATHS)('push notifications, $way', ({ env }) => {
       deliveryWorkflowId({ ...tenant(), message_id: id, config_id: 'a' }),
     );
     const shows = await handle.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
-    expect(shows.currentDetails).toMatch(/^Tells `a` that the message is completed, attempt \d\.$/);
+    expect(shows.currentDetails).toMatch(/^Notifies `a` that the message is completed, attempt \d\.$/);
     await handle.cancel();
     expect(await untilOver(id)).toMatchObject([{ outcome: 'dropped' }]);
   });
