@@ -8,8 +8,8 @@ import type { AgentResult, OpenDispatch } from '../../messages/dispatch/dispatch
 import { errorMessage } from '../../runtime/errors.js';
 import { uuidOf } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
-import { type Deliver, namedAt, type PlacedCall } from '../../tools/tool-link.js';
-import { type Outcome, refusal, sized, unsent } from '../../tools/tool-result.js';
+import { type Deliver, hostedCallId, type RoutedCall } from '../../tools/tool-link.js';
+import { boundedResult, type Outcome, refusal, unsent } from '../../tools/tool-result.js';
 import { findHosted } from '../../tools/tool-targets.js';
 import { HostedCall } from './call.js';
 import type { Conclusion } from './conclusion.js';
@@ -37,7 +37,7 @@ export function createHostedTools(options: HostedToolsOptions): Deliver {
     const { tenant_id, target } = placed;
     const agent = await db.tenant(tenant_id, (tx) => findHosted(tx, tenant_id, target.instance_id));
     if (!agent) return unsent('TARGET_UNAVAILABLE', 'The agent is not registered any more.');
-    const call = new HostedCall(asDispatch(placed, agent, namedAt(placed.call_id, nodeId)), outbound, tokens);
+    const call = new HostedCall(asDispatch(placed, agent, hostedCallId(placed.call_id, nodeId)), outbound, tokens);
     const token = await call.token();
     if (signal.aborted) return unsent('CANCELED', 'The call was withdrawn.');
     return ask(call, uuidOf(placed.call_id), token, signal, options.log);
@@ -69,7 +69,7 @@ async function sayCanceled(call: HostedCall, taskId: string | undefined, log: Lo
 function outcomeOf(conclusion: Conclusion): Outcome {
   if (conclusion.kind === 'not_sent') return unsent('TARGET_UNAVAILABLE', 'The agent could not be reached.');
   if (conclusion.kind === 'failed') return { sent: true, result: refusal(conclusion.code, conclusion.message) };
-  return { sent: true, result: sized(resultOf(conclusion.outcome)) };
+  return { sent: true, result: boundedResult(resultOf(conclusion.outcome)) };
 }
 
 /** The result in an A2A answer: what its one data part says (a ToolResult counts as it is), else its text, else its parts. */
@@ -87,7 +87,7 @@ function resultOf({ state, error, artifacts, status_message }: AgentResult): Too
 }
 
 function asDispatch(
-  placed: PlacedCall,
+  placed: RoutedCall,
   agent: { public_url: string; agent_card: Record<string, unknown> },
   dispatch_id: string,
 ): OpenDispatch {

@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { ToolResult } from '../../contracts/tools.js';
-import { DeregisteredAgent, ForwardedCall, PlacedCall } from '../../tools/tool-link.js';
+import { DeregisteredAgent, ForwardedCall, RoutedCall } from '../../tools/tool-link.js';
 
 /** What is sent again until the other node acknowledges it. */
 const ACKNOWLEDGED = ['call', 'forward', 'withdraw', 'outcome'] as const;
 
 /** What goes from node to node. `from` is where the acknowledgement and the result belong. */
 const NodeMessage = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('call'), from: z.string(), call_id: z.string(), call: PlacedCall }),
+  z.object({ kind: z.literal('call'), from: z.string(), call_id: z.string(), call: RoutedCall }),
   z.object({ kind: z.literal('forward'), from: z.string(), call_id: z.string(), call: ForwardedCall }),
   z.object({ kind: z.literal('withdraw'), from: z.string(), call_id: z.string() }),
   z.object({
