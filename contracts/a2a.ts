@@ -89,7 +89,15 @@ export const RpcRequest = z.object({
   params: z.unknown().optional(),
 });
 
-/** Media types that the caller understands. */
+/** The response of `/send` as `/openapi.json` describes it. */
+export const RpcResponse = z.object({
+  jsonrpc: z.literal('2.0'),
+  id: z.union([z.string(), z.number(), z.null()]),
+  result: Task.optional(),
+  error: z.object({ code: z.int(), message: z.string(), data: z.unknown().optional() }).optional(),
+});
+
+/** Media types that the caller accepts. */
 export const AcceptedOutputModes = z.array(z.string().max(128)).max(64);
 
 /** What `params.metadata` may say about routing and time (decisions.md, Messages; a2a.md). Other members pass through. */

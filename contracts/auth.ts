@@ -30,6 +30,9 @@ export const GetTokenResponse = z.object({
   scopes: z.array(Scope),
 });
 
+/** The public keys of the platform's tokens. */
+export const Jwks = z.object({ keys: z.array(z.record(z.string(), z.unknown())) });
+
 /** Claims of an access token (specification section 5). `iat` and `exp` in seconds. */
 export const TokenClaims = z.object({
   tenant_id: z.string(),

@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { LIMITS } from './limits.js';
-import { operation } from './operation.js';
 import { AgentType, AnyId, InstanceId } from './primitives.js';
 
 const ToolName = z.string().min(1).max(256);
@@ -74,18 +73,6 @@ export const ToolCallRequest = z.strictObject({
   instance_id: InstanceId.optional(),
 });
 export type ToolCallRequest = z.infer<typeof ToolCallRequest>;
-
-/** Its line among the operations. */
-export const CALL_TOOL = operation(
-  '/tools/call',
-  'Tools',
-  'read',
-  'own',
-  'Call a tool of another agent, or of the platform, on behalf of an agent without a socket',
-  ToolCallRequest,
-  ToolResult,
-  { experimental: true, othersNeed: 'full' },
-);
 
 /** Tools of the platform's own. An agent's tool of the same name is reached by a `target` only. */
 export const PLATFORM_TOOLS = ['fleet.get_agents', 'knowledge_base.query'] as const;

@@ -45,14 +45,13 @@ interface ToolCallServiceOptions {
 /** Creates the service; it also makes the calls that other nodes forward to this node. */
 export function createToolCallService(options: ToolCallServiceOptions): ToolCallService {
   const { link, nodeId } = options;
-  const local = localService(options);
   link.serveForwarded(async ({ token, body, traceparent }, signal) => {
-    return { sent: true, result: await local.call(token, body, { traceparent, signal }) };
+    return { sent: true, result: await callLocally(options, token, body, { traceparent, signal }) };
   });
   return {
     call: async (token, body, context) => {
       const parentCall = parseHostedCallId(body.dispatch_id ?? '');
-      if (!parentCall || parentCall.node === nodeId) return local.call(token, body, context);
+      if (!parentCall || parentCall.node === nodeId) return callLocally(options, token, body, context);
       const { traceparent, signal } = context;
       const forwarded = { call_id: newId('call'), token, body, ...(traceparent !== undefined && { traceparent }) };
       return (await link.forward(parentCall.node, forwarded, signal)).result;
@@ -60,24 +59,23 @@ export function createToolCallService(options: ToolCallServiceOptions): ToolCall
   };
 }
 
-function localService(options: ToolCallServiceOptions): ToolCallService {
-  return {
-    call: async (token, { instance_id, ...payload }, { traceparent, signal }) => {
-      const { tenant_id } = token;
-      const found = payload.dispatch_id
-        ? await findParent(options, token, payload.dispatch_id, instance_id)
-        : undefined;
-      if (payload.dispatch_id && !found) {
-        return refusal('UNKNOWN_DISPATCH', 'dispatch_id names no dispatch or tool call that the agent is answering.');
-      }
-      try {
-        const caller = found ? callerOf(tenant_id, found.agent) : await resolveCaller(options, token, instance_id);
-        return await options.calls.call({ caller, payload, parent: found?.parent, traceparent, signal });
-      } finally {
-        found?.release();
-      }
-    },
-  };
+async function callLocally(
+  options: ToolCallServiceOptions,
+  token: Caller,
+  { instance_id, ...payload }: ToolCallRequest,
+  { traceparent, signal }: CallContext,
+): Promise<ToolResult> {
+  const { tenant_id } = token;
+  const found = payload.dispatch_id ? await findParent(options, token, payload.dispatch_id, instance_id) : undefined;
+  if (payload.dispatch_id && !found) {
+    return refusal('UNKNOWN_DISPATCH', 'dispatch_id names no dispatch or tool call that the agent is answering.');
+  }
+  try {
+    const caller = found ? callerOf(tenant_id, found.agent) : await resolveCaller(options, token, instance_id);
+    return await options.calls.call({ caller, payload, parent: found?.parent, traceparent, signal });
+  } finally {
+    found?.release();
+  }
 }
 
 interface FoundParent {
