@@ -3,6 +3,7 @@ import {
   A2aMessage,
   AcceptedOutputModes,
   MessageSendParams,
+  PushNotificationConfig,
   TASK_STATES,
   type TaskPushNotificationConfig,
   type TaskState,
@@ -12,7 +13,6 @@ import { LIMITS } from './limits.js';
 import type { Part } from './parts.js';
 import { Instant } from './primitives.js';
 import { camelNames, defined, isObject, OptionalText, proto } from './proto-json.js';
-import { PushNotificationConfig } from './push.js';
 
 /** Parses requests of A2A 1.0 in ProtoJSON into their 0.3 forms, which the platform stores (a2a.md). `tenant` is ignored; the token determines it. */
 

@@ -1,6 +1,6 @@
 import type { A2aVersion } from '../contracts/a2a.js';
+import { PUSH_LIMITS, type PushNotificationConfig } from '../contracts/a2a.js';
 import { actsAs, type Reader } from '../contracts/permissions.js';
-import { PUSH_LIMITS, type PushNotificationConfig } from '../contracts/push.js';
 import { ownersOf } from '../db/own.js';
 import type { Db } from '../db/pool.js';
 import { type Outbound, OutboundError } from '../http/outbound.js';

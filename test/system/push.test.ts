@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { PushNotificationConfig } from '../../contracts/a2a.js';
 import { type A2aVersion, Task } from '../../contracts/a2a.js';
 import { MessageCancelResponse, ResolveResponse } from '../../contracts/messages.js';
-import type { PushNotificationConfig } from '../../contracts/push.js';
 import { createPushConfigs, type PushConfigs } from '../../deliveries/push-configs.js';
 import { createOutbound, type Outbound } from '../../http/outbound.js';
 import { createSecrets } from '../../runtime/secrets.js';
