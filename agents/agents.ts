@@ -1,4 +1,4 @@
-import type { AgentInstance, AgentStatus, DeploymentMode } from '../contracts/agents.js';
+import type { AgentInstance, AgentStatus, AgentsGetRequest } from '../contracts/agents.js';
 import { isOwnType, type Reader } from '../contracts/permissions.js';
 import { recordEvent } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
@@ -49,13 +49,7 @@ export async function getAgentFor(tx: Tx, reader: Reader, instanceId: string): P
 export async function listAgents(
   tx: Tx,
   tenantId: string,
-  query: {
-    status?: AgentStatus;
-    agent_type?: string;
-    deployment_mode?: DeploymentMode;
-    page: number;
-    page_size: number;
-  },
+  query: AgentsGetRequest,
 ): Promise<{ count: number; agents: AgentInstance[] }> {
   const instances = `(${INSTANCES} WHERE a.tenant_id = $1 AND ($2::text IS NULL OR a.agent_type = $2)
     AND ($3::text IS NULL OR a.deployment_mode = $3)) i WHERE ($4::text IS NULL OR i.status = $4)`;

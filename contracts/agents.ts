@@ -119,6 +119,7 @@ export const AgentsGetRequest = z.strictObject({
   agent_type: AgentType.optional(),
   deployment_mode: DeploymentMode.optional(),
 });
+export type AgentsGetRequest = z.infer<typeof AgentsGetRequest>;
 export const AgentsGetResponse = z.object({ ...listFields, agents: z.array(AgentInstance) });
 export const AgentDeregisterRequest = z.strictObject({ instance_id: AnyId, reason: z.string().max(1024).optional() });
 export const AgentDeregisterResponse = z.object({ ok: z.literal(true), instance_id: z.string() });

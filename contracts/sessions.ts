@@ -49,6 +49,7 @@ export const SessionInitResponse = z.object({
 });
 
 export const SessionsGetRequest = z.strictObject({ ...pageFields, status: SessionStatus.optional() });
+export type SessionsGetRequest = z.infer<typeof SessionsGetRequest>;
 export const SessionsGetResponse = z.object({ ...listFields, sessions: z.array(SessionSummary) });
 export const SessionGetByIdRequest = z.strictObject({ session_id: AnyId });
 export const SessionGetByIdResponse = z.object({ ok: z.literal(true), session: SessionDetails });

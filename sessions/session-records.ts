@@ -1,23 +1,17 @@
 import { actsAs, type Reader } from '../contracts/permissions.js';
-import type { SessionDetails, SessionSummary } from '../contracts/sessions.js';
+import type { SessionDetails, SessionSummary, SessionsGetRequest } from '../contracts/sessions.js';
 import { ownSessions } from '../db/own.js';
 import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { agentsOf } from './session-agents.js';
 
-/** A session with its derived columns: `status` is `paused` while one of its messages waits for a human. */
-interface SessionReadRow {
-  session_id: string;
-  tenant_id: string;
-  user_id: string | null;
-  status: SessionSummary['status'];
-  total_turns: number;
-  total_tokens: number;
+type SessionReadRow = Omit<SessionSummary, 'created_at' | 'ended_at'> & {
   created_at: Date;
   ended_at: Date | null;
   metadata: Record<string, unknown>;
-}
+};
 
+/** `paused` is derived: a message of the session waits for human input. */
 const STATUS = `CASE WHEN s.status = 'active' AND EXISTS (
     SELECT 1 FROM messages w WHERE w.tenant_id = s.tenant_id AND w.session_id = s.session_id AND w.state = 'input-required')
   THEN 'paused' ELSE s.status END`;
@@ -30,17 +24,8 @@ const TOTALS = `LEFT JOIN LATERAL (
            coalesce(sum((m.usage->>'input_tokens')::bigint + (m.usage->>'output_tokens')::bigint), 0)::bigint AS total_tokens
       FROM messages m WHERE m.tenant_id = s.tenant_id AND m.session_id = s.session_id) t ON true`;
 
-function summaryOf(row: SessionReadRow): SessionSummary {
-  return {
-    session_id: row.session_id,
-    tenant_id: row.tenant_id,
-    user_id: row.user_id,
-    status: row.status,
-    total_turns: row.total_turns,
-    total_tokens: row.total_tokens,
-    created_at: row.created_at.toISOString(),
-    ended_at: row.ended_at?.toISOString() ?? null,
-  };
+function summaryOf({ metadata: _metadata, created_at, ended_at, ...row }: SessionReadRow): SessionSummary {
+  return { ...row, created_at: created_at.toISOString(), ended_at: ended_at?.toISOString() ?? null };
 }
 
 /** @param own the agent type whose sessions may be read; null for all of the tenant */
@@ -71,7 +56,7 @@ export async function readDetails(db: Db, reader: Reader, sessionId: string): Pr
 export async function listSessions(
   db: Db,
   reader: Reader,
-  query: { page: number; page_size: number; status?: string },
+  query: SessionsGetRequest,
 ): Promise<{ count: number; sessions: SessionSummary[] }> {
   const filter = `s.tenant_id = $1 AND ($2::text IS NULL OR ${STATUS} = $2) AND ${ownSessions('s', '$3')}`;
   const values = [reader.tenant_id, query.status ?? null, actsAs(reader)];

@@ -2,13 +2,7 @@ import { slotOf } from '../agents/agent-row.js';
 import type { Candidate } from '../agents/candidates.js';
 import type { Caller } from '../contracts/auth.js';
 import type { Reader } from '../contracts/permissions.js';
-import type {
-  SessionAgent,
-  SessionDetails,
-  SessionInitRequest,
-  SessionInviteRequest,
-  SessionSummary,
-} from '../contracts/sessions.js';
+import type { SessionInitRequest, SessionInviteRequest, SessionsGetRequest } from '../contracts/sessions.js';
 import { recordEvent } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
@@ -19,28 +13,6 @@ import { joinSession } from './session-agents.js';
 import type { SessionDeps } from './session-deps.js';
 import { endSession, lockOwnSession, recordLoad, requireActive } from './session-end.js';
 import { listSessions, readDetails, readSummary } from './session-records.js';
-
-/** The operations of the API on sessions. */
-export interface Sessions {
-  /** @throws PlatformError NOT_FOUND, AGENT_AT_CAPACITY, SERVICE_UNAVAILABLE (not routable) */
-  init(
-    caller: Caller,
-    body: SessionInitRequest,
-  ): Promise<{ session: SessionSummary; instance_id: string | null; agent_type: string | null }>;
-  /** See `inviteAgent`. */
-  invite(caller: Caller, body: SessionInviteRequest): Promise<SessionAgent>;
-  /** @throws PlatformError NOT_FOUND, SESSION_CLOSED */
-  close(caller: Caller, sessionId: string, reason?: string): Promise<void>;
-  /** Cancels the messages in flight; the sessions stay usable. Ended sessions are skipped. @throws PlatformError NOT_FOUND when none of the ids exists */
-  interrupt(caller: Caller, ids: string[]): Promise<{ requested: number; interrupted: number; session_ids: string[] }>;
-  list(
-    reader: Reader,
-    query: { page: number; page_size: number; status?: string },
-  ): Promise<{ count: number; sessions: SessionSummary[] }>;
-  get(reader: Reader, sessionId: string): Promise<SessionDetails>;
-  /** Unbinds the sessions of a deregistered instance, in the caller's transaction. */
-  releaseAgent(tx: Tx, tenantId: string, instanceId: string): Promise<void>;
-}
 
 async function insertSession(
   tx: Tx,
@@ -76,6 +48,7 @@ async function insertSession(
   return sessionId;
 }
 
+/** Opens a session. @throws PlatformError as `chooseAgent` */
 async function initSession(deps: SessionDeps, caller: Caller, body: SessionInitRequest) {
   const opened = await deps.db.tenant(caller.tenant_id, async (tx) => {
     const named = body.instance_id !== undefined || body.agent_type !== undefined;
@@ -92,6 +65,7 @@ async function initSession(deps: SessionDeps, caller: Caller, body: SessionInitR
   return opened;
 }
 
+/** @throws PlatformError NOT_FOUND, SESSION_CLOSED */
 async function closeSession(deps: SessionDeps, caller: Caller, sessionId: string, reason: string): Promise<void> {
   const cancellation = await deps.db.tenant(caller.tenant_id, async (tx) => {
     const session = await lockOwnSession(tx, caller, sessionId);
@@ -102,6 +76,7 @@ async function closeSession(deps: SessionDeps, caller: Caller, sessionId: string
   deps.wakeSession({ tenant_id: caller.tenant_id, session_id: sessionId });
 }
 
+/** Cancels the messages in flight; the sessions stay usable. Ended sessions are skipped. @throws PlatformError NOT_FOUND when none of the ids exists */
 async function interruptSessions(deps: SessionDeps, caller: Caller, ids: string[]) {
   const unique = [...new Set(ids)];
   const interrupted: string[] = [];
@@ -123,15 +98,17 @@ async function interruptSessions(deps: SessionDeps, caller: Caller, ids: string[
 }
 
 /** Binds the operations on sessions to their dependencies. */
-export function createSessions(deps: SessionDeps): Sessions {
+export function createSessions(deps: SessionDeps) {
   return {
-    init: (caller, body) => initSession(deps, caller, body),
-    invite: (caller, body) => inviteAgent(deps, caller, body),
-    close: (caller, sessionId, reason) => closeSession(deps, caller, sessionId, reason ?? 'closed by the caller'),
-    interrupt: (caller, ids) => interruptSessions(deps, caller, ids),
-    list: (reader, query) => listSessions(deps.db, reader, query),
-    get: (reader, sessionId) => readDetails(deps.db, reader, sessionId),
-    releaseAgent: async (tx, tenantId, instanceId) => {
+    init: (caller: Caller, body: SessionInitRequest) => initSession(deps, caller, body),
+    invite: (caller: Caller, body: SessionInviteRequest) => inviteAgent(deps, caller, body),
+    close: (caller: Caller, sessionId: string, reason?: string) =>
+      closeSession(deps, caller, sessionId, reason ?? 'closed by the caller'),
+    interrupt: (caller: Caller, ids: string[]) => interruptSessions(deps, caller, ids),
+    list: (reader: Reader, query: SessionsGetRequest) => listSessions(deps.db, reader, query),
+    get: (reader: Reader, sessionId: string) => readDetails(deps.db, reader, sessionId),
+    /** Unbinds the sessions of a deregistered instance, in the caller's transaction. */
+    releaseAgent: async (tx: Tx, tenantId: string, instanceId: string): Promise<void> => {
       await tx.query(
         `UPDATE sessions SET instance_id = NULL WHERE tenant_id = $1 AND instance_id = $2 AND status = 'active'`,
         [tenantId, instanceId],
@@ -139,3 +116,6 @@ export function createSessions(deps: SessionDeps): Sessions {
     },
   };
 }
+
+/** The operations of the API on sessions. */
+export type Sessions = ReturnType<typeof createSessions>;

@@ -16,26 +16,23 @@ export interface PlatformCall {
 /** Returns the result. @throws PlatformError with the code for the caller */
 type PlatformTool = (call: PlatformCall) => Promise<unknown>;
 
-/** The tools that the platform itself provides to agents (decisions.md, WebSocket). */
-export class PlatformTools {
-  readonly #tools = new Map<PlatformToolName, PlatformTool>();
+/** The platform tools that are configured (decisions.md, WebSocket). */
+export type PlatformTools = Partial<Record<PlatformToolName, PlatformTool>>;
 
-  register(name: PlatformToolName, tool: PlatformTool): this {
-    this.#tools.set(name, tool);
-    return this;
-  }
+/** Whether a name is reserved for a platform tool, configured or not. */
+export function isPlatformTool(name: string): name is PlatformToolName {
+  return (PLATFORM_TOOLS as readonly string[]).includes(name);
+}
 
-  /** Whether a name is reserved for a platform tool, configured or not. */
-  owns(name: string): name is PlatformToolName {
-    return (PLATFORM_TOOLS as readonly string[]).includes(name);
-  }
-
-  /** @throws PlatformError SERVICE_UNAVAILABLE when the tool is not configured on this platform */
-  async run(name: PlatformToolName, call: PlatformCall): Promise<unknown> {
-    const tool = this.#tools.get(name);
-    if (!tool) throw new PlatformError('SERVICE_UNAVAILABLE', `${name} is not configured on this platform.`);
-    return tool(call);
-  }
+/** Runs a platform tool. @throws PlatformError SERVICE_UNAVAILABLE when the tool is not configured on this platform */
+export async function runPlatformTool(
+  tools: PlatformTools,
+  name: PlatformToolName,
+  call: PlatformCall,
+): Promise<unknown> {
+  const tool = tools[name];
+  if (!tool) throw new PlatformError('SERVICE_UNAVAILABLE', `${name} is not configured on this platform.`);
+  return tool(call);
 }
 
 /** `fleet.get_agents`: the tenant's available agents with their skills and tools. */

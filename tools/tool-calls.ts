@@ -1,6 +1,6 @@
 import { agentKeyOf } from '../agents/agent-row.js';
 import { LIMITS } from '../contracts/limits.js';
-import type { ToolCallPayload, ToolResult } from '../contracts/tools.js';
+import type { PlatformToolName, ToolCallPayload, ToolResult } from '../contracts/tools.js';
 import type { Db } from '../db/pool.js';
 import { newId, uuidOf } from '../runtime/ids.js';
 import type { Logger } from '../runtime/logger.js';
@@ -9,7 +9,7 @@ import { traceFrom, traceparentOf } from '../runtime/trace-context.js';
 import { CallCancellation, type CallParent, type Chain, type ToolCaller } from './call-context.js';
 import { IdempotencyCache } from './idempotency-cache.js';
 import { PendingCalls } from './pending-calls.js';
-import type { PlatformTools } from './platform-tools.js';
+import { isPlatformTool, type PlatformTools, runPlatformTool } from './platform-tools.js';
 import { Admission, authorize, isLoop } from './tool-admission.js';
 import { type Deliver, NODE_UNREACHABLE, type NodeLink, type RoutedCall } from './tool-link.js';
 import { type Outcome, refusal, resultOfError, unsent } from './tool-result.js';
@@ -88,14 +88,14 @@ export class ToolCalls {
   async #run(request: ToolRequest, cancellation: CallCancellation): Promise<Outcome> {
     const { caller, payload, parent } = request;
     const chain = parent?.chain ?? this.#chainOf(caller);
-    const { platform } = this.#options;
-    if (!hasTarget(payload) && platform.owns(payload.tool)) return this.#runPlatformTool(request, chain, cancellation);
+    const { tool } = payload;
+    if (!hasTarget(payload) && isPlatformTool(tool)) return this.#runPlatformTool(tool, request, chain, cancellation);
     const targets = await this.#find(request);
     const [first] = targets.candidates;
     if (!first || !targets.session_known) return noTarget(payload, targets);
     let outcome = NODE_UNREACHABLE;
-    for (const candidate of this.#ranked(targets.candidates, payload.tool, chain, caller.tenant_id)) {
-      const verdict = authorize({ tool: payload.tool, target: candidate, chain });
+    for (const candidate of this.#ranked(targets.candidates, tool, chain, caller.tenant_id)) {
+      const verdict = authorize({ tool, target: candidate, chain });
       if (!verdict.allowed) return unsent(verdict.code, verdict.message);
       if (cancellation.signal.aborted) return cancellation.unsent();
       const routed = routeTo(candidate, request, chain, cancellation.endsAtMs);
@@ -105,19 +105,22 @@ export class ToolCalls {
     return outcome;
   }
 
-  async #runPlatformTool(request: ToolRequest, chain: Chain, cancellation: CallCancellation): Promise<Outcome> {
-    const { caller, payload, parent } = request;
-    const { platform } = this.#options;
-    if (!platform.owns(payload.tool)) return unsent('TOOL_NOT_FOUND', 'The platform has no such tool.');
-    const verdict = authorize({ tool: payload.tool, target: null, chain });
+  async #runPlatformTool(
+    tool: PlatformToolName,
+    { caller: { tenant_id }, payload, parent }: ToolRequest,
+    chain: Chain,
+    cancellation: CallCancellation,
+  ): Promise<Outcome> {
+    const verdict = authorize({ tool, target: null, chain });
     if (!verdict.allowed) return unsent(verdict.code, verdict.message);
     const session_id = parent?.session_id ?? payload.session_id ?? undefined;
-    const run = platform.run(payload.tool, {
-      tenant_id: caller.tenant_id,
+    const call = {
+      tenant_id,
       arguments: payload.arguments,
-      ...(session_id !== undefined && { session_id }),
+      ...(session_id && { session_id }),
       signal: cancellation.signal,
-    });
+    };
+    const run = runPlatformTool(this.#options.platform, tool, call);
     return cancellation.race(run.then((result) => ({ sent: true, result: { ok: true, result } })));
   }
 
