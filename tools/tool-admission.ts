@@ -31,7 +31,7 @@ export class Admission {
 }
 
 /** A call whose target is chosen, before it is sent. */
-export interface ProposedCall {
+interface ProposedCall {
   tool: string;
   /** Null for a tool of the platform itself. */
   target: { instance_id: string } | null;
@@ -39,7 +39,7 @@ export interface ProposedCall {
 }
 
 /** Whether a call is allowed; a denial has the code of the call's result. */
-export type Verdict = { allowed: true } | { allowed: false; code: 'POLICY_DENIED'; message: string };
+type Verdict = { allowed: true } | { allowed: false; code: 'POLICY_DENIED'; message: string };
 
 /** Decides whether a call is allowed. Every tool call passes this function, wherever it comes from and goes to. */
 export function authorize({ tool, target, chain }: ProposedCall): Verdict {

@@ -74,10 +74,7 @@ export class ToolCalls {
       const { caller, payload } = request;
       return await this.#idempotency.once(caller.key, payload, cancellation, () => this.#run(request, cancellation));
     } catch (error) {
-      this.#options.log.warn(
-        { err: error, tenant_id: request.caller.tenant_id },
-        'tool call failed inside the platform',
-      );
+      this.#options.log.warn({ err: error, tenant_id: request.caller.tenant_id }, 'tool call failed in the platform');
       return resultOfError(error);
     } finally {
       cancellation.dispose();
@@ -138,7 +135,7 @@ export class ToolCalls {
     );
   }
 
-  /** The candidates to try: those in a loop with this call last, before them those at capacity, the rest by load, calls in flight included. */
+  /** The candidates to try, the best first: by load, calls in flight included; those at capacity after these, those in a loop with this call last. */
   #ranked(candidates: ToolCandidate[], tool: string, chain: Chain, tenant_id: string): ToolCandidate[] {
     const rank = ({ instance_id, load, busy, max_concurrent_sessions: limit }: ToolCandidate): number[] => {
       const calls = this.#inFlight.get(agentKeyOf({ tenant_id, instance_id })) ?? 0;
