@@ -86,9 +86,9 @@ const SETTLED_AFTER = "interval '10 minutes'";
 const STEP = 50_000;
 
 const OF_INSTANCE = 'd.tenant_id = $1 AND d.instance_id = $2';
-const FAILED = `(d.state = 'failed' OR d.state = 'void' AND d.error_code = 'CONNECT_FAILED')`;
+const FAILED = `(d.state IN ('failed', 'lost') OR d.state = 'released' AND d.error_code = 'CONNECT_FAILED')`;
 const COUNTS = `
-  count(*) FILTER (WHERE d.state IN ('completed', 'input-required')) AS succeeded, count(*) FILTER (WHERE ${FAILED}) AS failed,
+  count(*) FILTER (WHERE d.state IN ('completed', 'input_required')) AS succeeded, count(*) FILTER (WHERE ${FAILED}) AS failed,
   (array_agg(d.error_code ORDER BY d.ended_at DESC) FILTER (WHERE ${FAILED}))[1] AS last_error,
   coalesce(max(d.ended_at) FILTER (WHERE ${FAILED}), '-infinity') AS last_failed_at`;
 /** The error that ended last. A dispatch that began earlier may have ended later, so both sides are compared. */
@@ -103,7 +103,7 @@ const LOCK = `
 const ADD_STEP = `
   WITH bound AS (
     SELECT least(now() - ${SETTLED_AFTER},
-             (SELECT min(d.created_at) FROM dispatches d WHERE ${OF_INSTANCE} AND d.state = 'open')) AS settled,
+             (SELECT min(d.created_at) FROM dispatches d WHERE ${OF_INSTANCE} AND d.state IN ('open', 'sent'))) AS settled,
            (SELECT d.created_at FROM dispatches d WHERE ${OF_INSTANCE} AND d.created_at >= t.until
              ORDER BY d.created_at OFFSET $3 LIMIT 1) AS step, t.until AS since
       FROM dispatch_totals t WHERE t.tenant_id = $1 AND t.instance_id = $2),

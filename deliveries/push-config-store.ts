@@ -26,8 +26,12 @@ const COLUMNS = 'config_id, url, schemes, secrets, protocol_version';
  * @returns the owners of the message; null when the tenant has no such message
  */
 export async function lockForPush(tx: Tx, of: OfMessage): Promise<MessageOwners | null> {
+  await tx.query('SELECT 1 FROM running_messages WHERE tenant_id = $1 AND message_id = $2 FOR UPDATE', [
+    of.tenant_id,
+    of.message_id,
+  ]);
   const [row] = await tx.query<MessageOwners & Record<string, unknown>>(
-    'SELECT agent_type, sender_agent_type FROM messages WHERE tenant_id = $1 AND message_id = $2 FOR UPDATE',
+    'SELECT agent_type, sender_agent_type FROM messages WHERE tenant_id = $1 AND message_id = $2',
     [of.tenant_id, of.message_id],
   );
   return row ?? null;

@@ -34,5 +34,7 @@ export interface MessageCore {
     tenantMaxInFlight: number;
     /** Messages of one tenant that may wait for input; 429 beyond. */
     tenantMaxWaiting: number;
+    /** For how long a `messageId` names the same message; after it, it is new. */
+    idempotencyHours: number;
   };
 }

@@ -1,4 +1,4 @@
-import { candidates } from '../agents/candidates.js';
+import { isRoutable } from '../agents/candidates.js';
 import type { Caller } from '../contracts/auth.js';
 import type { SessionAgent, SessionInviteRequest } from '../contracts/sessions.js';
 import type { Tx } from '../db/pool.js';
@@ -34,7 +34,7 @@ async function invite(tx: Tx, session: LockedSession, body: SessionInviteRequest
   const { agent_type } = body;
   const present = await agentOfType(tx, session, agent_type);
   const named = { instance_id: present?.instance_id, agent_type };
-  const stays = present !== null && (await candidates(tx, session.tenant_id, named)).length > 0;
+  const stays = present !== null && (await isRoutable(tx, session.tenant_id, named));
   if (stays && body.instance_id !== undefined && body.instance_id !== present.instance_id) {
     throw new PlatformError('CONFLICT', 'The session has another agent of that type already.');
   }

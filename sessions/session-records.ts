@@ -13,7 +13,7 @@ type SessionReadRow = Omit<SessionSummary, 'created_at' | 'ended_at'> & {
 
 /** `paused` is derived: a message of the session waits for human input. */
 const STATUS = `CASE WHEN s.status = 'active' AND EXISTS (
-    SELECT 1 FROM messages w WHERE w.tenant_id = s.tenant_id AND w.session_id = s.session_id AND w.state = 'input-required')
+    SELECT 1 FROM running_messages w WHERE w.tenant_id = s.tenant_id AND w.session_id = s.session_id AND w.state = 'input-required')
   THEN 'paused' ELSE s.status END`;
 
 const COLUMNS = `s.session_id, s.tenant_id, s.user_id, s.created_at, s.ended_at, s.metadata, ${STATUS} AS status,

@@ -164,7 +164,7 @@ export async function findCallingDispatch(
     `SELECT d.message_id, d.session_id, d.instance_id, d.agent_type, m.trace_id,
             (extract(epoch FROM d.deadline_at - now()) * 1000)::float8 AS ms_left
        FROM dispatches d JOIN messages m USING (tenant_id, message_id)
-      WHERE d.tenant_id = $1 AND d.dispatch_id = $2 AND d.state = 'open' AND d.sent_at IS NOT NULL`,
+      WHERE d.tenant_id = $1 AND d.dispatch_id = $2 AND d.state = 'sent'`,
     [tenantId, dispatchId],
   );
   return row ?? null;

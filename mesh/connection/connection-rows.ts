@@ -110,9 +110,9 @@ const TAKE_OVER = `
   WHERE tenant_id = $1 AND instance_id = $2 AND type_may_join(tenant_id, agent_type)
   RETURNING connection_epoch, max_concurrent_sessions`;
 const OPEN_DISPATCHES = `
-  SELECT tenant_id, message_id, dispatch_id, mesh_id FROM dispatches WHERE tenant_id = $1 AND instance_id = $2 AND state = 'open'`;
+  SELECT tenant_id, message_id, dispatch_id, mesh_id FROM dispatches WHERE tenant_id = $1 AND instance_id = $2 AND state IN ('open', 'sent')`;
 const RESTAMP_DISPATCHES = `
-  UPDATE dispatches SET epoch = $4 WHERE tenant_id = $1 AND instance_id = $2 AND state = 'open' AND epoch = $3
+  UPDATE dispatches SET epoch = $4 WHERE tenant_id = $1 AND instance_id = $2 AND state IN ('open', 'sent') AND epoch = $3
   RETURNING tenant_id, message_id, dispatch_id, mesh_id`;
 
 function jsonOrNull(value: unknown): string | null {
@@ -170,7 +170,8 @@ export async function dispatchStates(
 ): Promise<Map<string, string>> {
   // By the key alone: an agent may have had more dispatches than are asked for.
   const rows = await tx.query<{ dispatch_id: string; instance_id: string; state: string }>(
-    'SELECT dispatch_id, instance_id, state FROM dispatches WHERE tenant_id = $1 AND dispatch_id = ANY ($2)',
+    `SELECT dispatch_id, instance_id, CASE WHEN state IN ('open', 'sent') THEN 'open' ELSE state END AS state
+       FROM dispatches WHERE tenant_id = $1 AND dispatch_id = ANY ($2)`,
     [agent.tenant_id, dispatchIds],
   );
   const own = rows.filter((row) => row.instance_id === agent.instance_id);

@@ -1,15 +1,22 @@
 import { errorMessage } from '../../runtime/errors.js';
 import { newId } from '../../runtime/ids.js';
-import { type AcceptRow, acceptInOne, type CountTo, type NewMessage } from '../accept/accept-transaction.js';
-import { writtenRow } from '../accept/draft.js';
+import {
+  type AcceptRow,
+  acceptInOne,
+  type CountLimits,
+  type NewMessage,
+  type Offer,
+} from '../accept/accept-transaction.js';
+import { dispatchedDetails, dispatchedRow } from '../accept/draft.js';
 import type { MessageCore } from '../core.js';
-import type { DispatchRow, MessageRow } from '../read/rows.js';
+import type { MessageRow } from '../read/rows.js';
 import { openDispatchFrom } from './dispatch-payload.js';
-import type { Dispatches } from './dispatches.js';
+import type { DispatchEnd, Dispatches } from './dispatches.js';
 import { HandOver } from './hand-over.js';
 import { LEASE_MS, Stopwatch } from './lease.js';
 import type { LocalEnd, LocalMesh, Reservation } from './local-mesh.js';
-import type { MessageEnd } from './transactions.js';
+
+type MessageEnd = NonNullable<DispatchEnd['message']>;
 
 /** Messages that one process carries the fast path at once; further ones take the workflow path. */
 const IN_FLIGHT_MAX = 2_000;
@@ -53,7 +60,10 @@ export class FastPath {
    * T1 with the dispatch, where this process may send it; undefined where it takes nothing new.
    * @throws as `acceptInOne`
    */
-  async send(draft: NewMessage, countTo: CountTo): Promise<{ row: AcceptRow; live: LiveMessage | null } | undefined> {
+  async send(
+    draft: NewMessage,
+    limits: CountLimits,
+  ): Promise<{ row: AcceptRow; live: LiveMessage | null } | undefined> {
     const { core, mesh } = this.#options;
     if (this.#inFlight >= IN_FLIGHT_MAX) return undefined;
     const dispatchId = newId('dsp');
@@ -63,9 +73,11 @@ export class FastPath {
     this.#inFlight += 1;
     let running: Promise<unknown> | undefined;
     try {
-      const row = await acceptInOne(core.db, draft, countTo, { dispatch_id: dispatchId, mesh_id: mesh.meshId });
+      const offer = { dispatch_id: dispatchId, mesh_id: mesh.meshId };
+      const { idempotencyHours } = core.limits;
+      const row = await acceptInOne(core.db, draft, { limits, offer, idempotencyHours });
       if (row.verdict !== 'dispatched') return { row, live: null };
-      const live = await this.#dispatch(draft, row, dispatchId, place, lease);
+      const live = await this.#dispatch(draft, row, offer, place, lease);
       running = live?.ended;
       return { row, live };
     } finally {
@@ -83,21 +95,16 @@ export class FastPath {
   async #dispatch(
     draft: NewMessage,
     row: AcceptRow,
-    dispatchId: string,
+    offer: Offer,
     place: Reservation,
     lease: Stopwatch,
   ): Promise<LiveMessage | null> {
-    const { mesh } = this.#options;
-    const session_id = row.its_session;
-    const dispatched = { instance_id: row.its_instance, agent_type: row.its_type, current_dispatch_id: dispatchId };
-    const message = writtenRow(draft, row.at, { session_id, ...dispatched });
-    const dispatch = sentDispatch(message, row, dispatchId, mesh.meshId);
-    const around = { user_id: row.its_user, public_url: row.its_url, agent_card: row.its_card ?? {} };
-    const open = openDispatchFrom(message, dispatch, around, row.at);
+    const message = dispatchedRow(draft, row);
+    const open = openDispatchFrom(dispatchedDetails(draft, row, offer), row.accepted_at);
     // Beyond the lease somebody else may have taken the message over.
     const ended = place.send(open, () => lease.elapsedMs() < LEASE_MS);
     if (!ended) {
-      await this.#release(message, dispatchId);
+      await this.#release(message, offer.dispatch_id);
       return null;
     }
     this.#handOver.add(message);
@@ -120,26 +127,4 @@ export class FastPath {
     if (needsWorkflow) this.#options.core.workflowStarter.message(message);
     return end;
   }
-}
-
-function sentDispatch(message: MessageRow, row: AcceptRow, dispatchId: string, meshId: string): DispatchRow {
-  return {
-    tenant_id: message.tenant_id,
-    dispatch_id: dispatchId,
-    message_id: message.message_id,
-    session_id: message.session_id,
-    instance_id: row.its_instance,
-    agent_type: row.its_type,
-    deployment_mode: row.its_mode,
-    mesh_id: meshId,
-    epoch: row.its_epoch,
-    attempt: 1,
-    state: 'open',
-    skill_id: message.want_skill_id,
-    created_at: row.at,
-    sent_at: row.at,
-    deadline_at: new Date(row.at.getTime() + message.deadline_ms),
-    ended_at: null,
-    error_code: null,
-  };
 }

@@ -20,7 +20,7 @@ export async function answerMessage(api: ServedApi, messageId: string, outcome: 
   const ref = { tenant_id: api.tenantId, message_id: messageId };
   await nextStep(api.core, ref);
   const [dispatch] = await api.database.query<{ dispatch_id: string; epoch: number }>(
-    `SELECT dispatch_id, epoch::int FROM dispatches WHERE message_id = $1 AND state = 'open'`,
+    `SELECT dispatch_id, epoch::int FROM dispatches WHERE message_id = $1 AND state IN ('open', 'sent')`,
     [messageId],
   );
   if (!dispatch) throw new Error(`message ${messageId} has no open dispatch`);

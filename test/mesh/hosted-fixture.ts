@@ -39,7 +39,13 @@ export class HostedFixture {
       bus: createMemoryBus({ log }),
       log,
       workflowStarter: { message: () => undefined, session: () => undefined },
-      limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000, tenantMaxWaiting: 1_000 },
+      limits: {
+        queueWaitMs: 60_000,
+        inputExpiryMs: 3_600_000,
+        tenantMaxInFlight: 1_000,
+        tenantMaxWaiting: 1_000,
+        idempotencyHours: 168,
+      },
     };
     onTestFinished(() => this.core.bus.close());
     this.gateway = createGateway(this.core);

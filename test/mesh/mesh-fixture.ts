@@ -55,7 +55,13 @@ export class MeshFixture {
       bus: createMemoryBus({ log }),
       log,
       workflowStarter: { message: () => undefined, session: () => undefined },
-      limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000, tenantMaxWaiting: 1_000 },
+      limits: {
+        queueWaitMs: 60_000,
+        inputExpiryMs: 3_600_000,
+        tenantMaxInFlight: 1_000,
+        tenantMaxWaiting: 1_000,
+        idempotencyHours: 168,
+      },
     };
     this.gateway = createGateway(this.core);
     this.dispatches = createDispatches(this.core);

@@ -40,7 +40,13 @@ beforeEach(async () => {
     bus,
     log,
     workflowStarter: { message: ({ message_id }) => called.push(message_id), session: () => undefined },
-    limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000, tenantMaxWaiting: 1_000 },
+    limits: {
+      queueWaitMs: 60_000,
+      inputExpiryMs: 3_600_000,
+      tenantMaxInFlight: 1_000,
+      tenantMaxWaiting: 1_000,
+      idempotencyHours: 168,
+    },
   };
   sessions = createSessions(sessionDeps(core));
   gateway = createGateway(core);

@@ -76,7 +76,13 @@ export class PropertyDriver {
       bus: createMemoryBus({ log }),
       log,
       workflowStarter: { message: () => undefined, session: () => undefined },
-      limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000, tenantMaxWaiting: 1_000 },
+      limits: {
+        queueWaitMs: 60_000,
+        inputExpiryMs: 3_600_000,
+        tenantMaxInFlight: 1_000,
+        tenantMaxWaiting: 1_000,
+        idempotencyHours: 168,
+      },
     };
     this.gateway = createGateway(this.core);
     this.sessions = createSessions(sessionDeps(this.core));
@@ -129,7 +135,7 @@ export class PropertyDriver {
 
   messages(): Promise<{ message_id: string; state: string; ended: string }[]> {
     return this.database.query(
-      `SELECT message_id, state, concat(state, completed_at, error_code, assistant_output) AS ended FROM messages ORDER BY message_id DESC`,
+      `SELECT message_id, state, concat(state, completed_at, error_code, artifacts) AS ended FROM messages ORDER BY message_id DESC`,
     );
   }
 
@@ -156,7 +162,7 @@ export class PropertyDriver {
   async dispatch(target: number): Promise<StoredDispatch | undefined> {
     const all = await this.database.query<StoredDispatch>(
       `SELECT tenant_id, message_id, dispatch_id, epoch FROM dispatches
-        ORDER BY state = 'open' AND sent_at IS NOT NULL DESC, state = 'open' DESC, dispatch_id DESC`,
+        ORDER BY state = 'sent' DESC, state = 'open' DESC, dispatch_id DESC`,
     );
     return all[target % all.length];
   }

@@ -36,7 +36,13 @@ beforeAll(async () => {
     bus,
     log,
     workflowStarter: { message: () => undefined, session: () => undefined },
-    limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000, tenantMaxWaiting: 1_000 },
+    limits: {
+      queueWaitMs: 60_000,
+      inputExpiryMs: 3_600_000,
+      tenantMaxInFlight: 1_000,
+      tenantMaxWaiting: 1_000,
+      idempotencyHours: 168,
+    },
   };
   gateway = createGateway(core);
   const tenant_id = newId('ten');

@@ -52,7 +52,9 @@ export class Workflows {
   /** A round of the sweeper long after: leases have run out, and wake-ups that nobody answered are repeated. */
   async sweep(): Promise<void> {
     await this.#around.core.db.system((tx) =>
-      tx.query(`UPDATE messages SET wake_requested_at = now() - interval '1 h' WHERE wake_requested_at IS NOT NULL`),
+      tx.query(
+        `UPDATE running_messages SET wake_requested_at = now() - interval '1 h' WHERE wake_requested_at IS NOT NULL`,
+      ),
     );
     await this.#sweeper.sweep();
   }
