@@ -146,7 +146,7 @@ async function startRoles(
       const fastPath = new FastPath({
         core,
         dispatches,
-        mesh: mesh.local,
+        runner: mesh.runner,
         supervise: (ref) => temporal.startMessage(ref),
       });
       door.open = fastPath;

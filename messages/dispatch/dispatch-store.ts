@@ -48,7 +48,7 @@ const END: Statement<EndRow> = {
   }),
 };
 
-class DispatchStore implements Dispatches {
+class DispatchStore {
   readonly #core: StoreCore;
 
   constructor(core: StoreCore) {
@@ -185,23 +185,16 @@ class DispatchStore implements Dispatches {
   }
 }
 
-// SHIM until the mesh is merged
-(DispatchStore.prototype as any).accept = async function (open: any, epoch: number, outcome: any) {
-  const row = await this.find(open);
-  const end = row && (await this.end({ ...row, produced: open.produced }, outcome, epoch));
-  return end ? { accepted: true, end: end.message } : { accepted: false, end: null };
-};
-(DispatchStore.prototype as any).fail = async function (ref: any, error: any, epoch?: number) {
-  const row = await this.find(ref);
-  const end = row && (await this.end(row, { state: 'failed', error }, epoch ?? null));
-  return end ? { accepted: true, end: end.message } : { accepted: false, end: null };
-};
-(DispatchStore.prototype as any).lostEnd = (DispatchStore.prototype as any).failAsLost;
-(DispatchStore.prototype as any).failAsLost = async function (...args: any[]) {
-  return (await this.lostEnd(...args))?.message ?? null;
-};
-
 /** The transactions of a dispatch's life on Postgres, one SQL function each (dispatch-states.ts). */
 export function createDispatches(core: StoreCore): Dispatches {
-  return new DispatchStore(core);
+  const store = new DispatchStore(core);
+  return {
+    find: (ref) => store.find(ref),
+    markSent: (ref, owner) => store.markSent(ref, owner),
+    end: (dispatch, result, epoch) => store.end(dispatch, result, epoch),
+    release: (ref, reason, options) => store.release(ref, reason, options),
+    failAsLost: (ref, code, options) => store.failAsLost(ref, code, options),
+    closedAmong: (refs) => store.closedAmong(refs),
+    agentJoined: (tenantId, agent) => store.agentJoined(tenantId, agent),
+  };
 }

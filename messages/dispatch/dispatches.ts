@@ -53,7 +53,7 @@ export type AgentResult =
   /** The agent may have acted, and its answer is not coming (AGENT_DISCONNECTED). */
   | { state: 'lost' }
   /** Nothing went out. */
-  | { state: 'not_sent'; reason: string; health?: 'failing' };
+  | { state: 'not_sent'; reason: string; health?: 'failing' /** For the log. */; cause?: string };
 
 /** How a dispatch ended, as the record says. */
 export interface DispatchEnd {

@@ -113,7 +113,7 @@ async function answer(ref: MessageRef, state: 'completed' | 'input-required'): P
   const sent = await dispatches.markSent(dispatch, { mesh_id: 'mesh_1', epoch: 0 });
   if (!sent) throw new Error('not sent');
   const input = state === 'input-required' ? { input_request: { title: 'Go on?' } } : {};
-  expect(await dispatches.accept(sent, 0, { state, artifacts: [], ...input })).toMatchObject({ accepted: true });
+  expect(await dispatches.end(sent, { state, artifacts: [], ...input }, 0)).not.toBeNull();
 }
 
 test('a session whose question is withdrawn does not push its agent over its bound', async () => {

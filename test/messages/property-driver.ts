@@ -4,7 +4,7 @@ import { sessionDeps } from '../../messages/cancel.js';
 import type { MessageCore } from '../../messages/core.js';
 import type { DispatchRef } from '../../messages/dispatch/dispatch-ref.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
-import type { AgentResult } from '../../messages/dispatch/dispatches.js';
+import type { AnswerOrFailure } from '../../messages/dispatch/dispatches.js';
 import { createGateway } from '../../messages/gateway.js';
 import { RpcError } from '../../messages/rpc-error.js';
 import { createMemoryBus } from '../../messages/stream/memory-bus.js';
@@ -48,10 +48,11 @@ const REFUSALS = new Set([
 ]);
 
 interface StoredDispatch extends DispatchRef {
+  session_id: string;
   epoch: number;
 }
 
-const answer = (state: AgentResult['state']): AgentResult => ({
+const answer = (state: AnswerOrFailure['state']): AnswerOrFailure => ({
   state,
   artifacts: [{ artifactId: 'a', parts: [{ kind: 'text', text: 'answer' }] }],
   ...(state === 'input-required' && { input_request: { kind: 'confirmation', title: 'Go on?' } }),
@@ -97,6 +98,8 @@ export class PropertyDriver {
       'input_requests',
       'dispatches',
       'messages',
+      'running_messages',
+      'idempotency_keys',
       'session_agents',
       'sessions',
       'events',
@@ -161,7 +164,7 @@ export class PropertyDriver {
   /** Any dispatch there ever was, those that agents work on first: late answers come too. */
   async dispatch(target: number): Promise<StoredDispatch | undefined> {
     const all = await this.database.query<StoredDispatch>(
-      `SELECT tenant_id, message_id, dispatch_id, epoch FROM dispatches
+      `SELECT tenant_id, message_id, dispatch_id, session_id, epoch FROM dispatches
         ORDER BY state = 'sent' DESC, state = 'open' DESC, dispatch_id DESC`,
     );
     return all[target % all.length];
@@ -188,12 +191,12 @@ const onDispatch =
     const dispatch = await driver.dispatch(target);
     if (dispatch) await work(driver, dispatch, variant);
   };
-const takeAnswer = (state: AgentResult['state']) =>
+const takeAnswer = (state: AnswerOrFailure['state']) =>
   onDispatch(async (driver, dispatch, variant) => {
     const epoch = variant === 0 ? dispatch.epoch - 1 : dispatch.epoch;
     const produced = (await driver.dispatches.find(dispatch))?.produced ?? { artifacts: [], usage: null };
-    const closed = await driver.dispatches.accept({ ...dispatch, produced }, epoch, answer(state));
-    driver.count(`accepted ${dispatch.dispatch_id}`, closed.accepted);
+    const end = await driver.dispatches.end({ ...dispatch, produced }, answer(state), epoch);
+    driver.count(`accepted ${dispatch.dispatch_id}`, end !== null);
   });
 
 /** Everything that can happen to messages and sessions. */
@@ -252,8 +255,10 @@ export const ACTIONS = {
   ask: takeAnswer('input-required'),
   answerFailed: takeAnswer('failed'),
   fail: onDispatch(async (driver, dispatch) => {
-    const closed = await driver.dispatches.fail(dispatch, { code: 'DEADLINE_EXCEEDED', message: 'late' });
-    driver.count(`accepted ${dispatch.dispatch_id}`, closed.accepted);
+    const error = { code: 'DEADLINE_EXCEEDED', message: 'late' };
+    const produced = { artifacts: [], usage: null };
+    const end = await driver.dispatches.end({ ...dispatch, produced }, { state: 'failed', error }, null);
+    driver.count(`accepted ${dispatch.dispatch_id}`, end !== null);
   }),
   release: onDispatch(async (driver, dispatch) => {
     driver.count(`taken back ${dispatch.dispatch_id}`, await driver.dispatches.release(dispatch, 'ROUTE_LOST'));

@@ -67,11 +67,11 @@ async function accept(messageId: string, options: { tenant?: string; text?: stri
   };
   const draft = draftOf(callerOf(tenant), params, { method: 'message/send' });
   const dispatch_id = newId('dsp');
-  const row = await acceptInOne(
-    db,
-    draft,
-    { limits: UNCOUNTED, offer: { dispatch_id, mesh_id: 'mesh_1' }, idempotencyHours: 1 },
-  );
+  const row = await acceptInOne(db, draft, {
+    limits: UNCOUNTED,
+    offer: { dispatch_id, mesh_id: 'mesh_1' },
+    idempotencyHours: 1,
+  });
   const { message_id, session_id } = row;
   const produced = { artifacts: [], usage: null };
   return { row, ref: { tenant_id: tenant, message_id, dispatch_id, session_id, produced }, draft };
@@ -113,9 +113,7 @@ test('messages that come at once share transactions, and each gets its own answe
     [instance],
   );
   const written = new Map(rows.map((row) => [row.message_id, row]));
-  expect(sent.map(({ ref }) => written.get(ref.message_id)?.answer)).toEqual(
-    sent.map((_, place) => `answer ${place}`),
-  );
+  expect(sent.map(({ ref }) => written.get(ref.message_id)?.answer)).toEqual(sent.map((_, place) => `answer ${place}`));
   expect(sent.map(({ ref }) => written.get(ref.message_id)?.tenant_id)).toEqual(sent.map(({ ref }) => ref.tenant_id));
 });
 
@@ -141,9 +139,7 @@ test('an end of another epoch is refused alone', async () => {
   const ends = await Promise.all(
     sent.map(({ ref }, place) => dispatches.end(ref, { state: 'completed' }, place === 3 ? 2 : 1)),
   );
-  expect(ends.map((found) => found?.state)).toEqual(
-    ends.map((_, place) => (place === 3 ? undefined : 'completed')),
-  );
+  expect(ends.map((found) => found?.state)).toEqual(ends.map((_, place) => (place === 3 ? undefined : 'completed')));
 });
 
 test('who waits for a lock holds nobody up', async () => {
@@ -160,7 +156,9 @@ test('who waits for a lock holds nobody up', async () => {
 
 test('a messageId is new once its time is over', async () => {
   const first = await accept(instance);
-  await database.query("UPDATE idempotency_keys SET expires_at = now() - interval '1 s' WHERE client_message_id = $1", [instance]);
+  await database.query("UPDATE idempotency_keys SET expires_at = now() - interval '1 s' WHERE client_message_id = $1", [
+    instance,
+  ]);
   const second = await accept(instance, { text: 'other' });
   expect([first, second].map(({ row }) => row.verdict)).toEqual(['dispatched', 'dispatched']);
   expect((await accept(instance, { text: 'other' })).row).toMatchObject({

@@ -130,7 +130,7 @@ async function expectOnce(): Promise<void> {
   expect(await leftovers(shared.database)).toEqual([]);
 }
 
-const outcome = ({ state, error_code, assistant_output }: Recorded) => error_code ?? `${state}: ${assistant_output}`;
+const outcome = ({ state, error_code, answer }: Recorded) => error_code ?? `${state}: ${answer}`;
 
 function expectCompleted(recorded: Map<string, Recorded>, texts: readonly string[]): void {
   const outcomes = texts.map((text) => outcome(recorded.get(text) as Recorded));

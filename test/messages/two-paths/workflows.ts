@@ -81,7 +81,7 @@ export class Workflows {
     if (step.kind === 'dispatch') await this.#dispatch(ref, step);
     if (step.kind === 'deliver_cancel') {
       const { dispatch_id, mesh_id } = step;
-      const holder = this.#around.processOf(mesh_id)?.node.dispatcher;
+      const holder = this.#around.processOf(mesh_id)?.node.runner;
       await holder?.cancel({ ...ref, dispatch_id }, 'The message was canceled.');
     }
   }
@@ -111,7 +111,7 @@ export class Workflows {
       const process = this.#around.processOf(step.mesh_id);
       if (!process) throw new DeadProcess('nobody serves the queue of that node');
       const routed = { ...ref, instance_id: step.instance_id };
-      const running = process.node.dispatcher.run(routed, { heartbeat: () => undefined, signal });
+      const running = process.node.run(routed, signal);
       const end = await Promise.race([running, process.death]);
       if (end.kind === 'not_sent') await this.#record.release(ref, end.reason);
       else final = end.final;
