@@ -1,6 +1,6 @@
 import type { Tx } from '../db/pool.js';
 
-/** The agent that a caller names for a session: an instance, a type, or both. */
+/** The agent that a caller requests for a session: an instance, a type, or both. */
 export interface NamedAgent {
   instance_id?: string | undefined;
   agent_type?: string | undefined;
@@ -12,7 +12,7 @@ export interface Candidate {
   agent_type: string;
 }
 
-/** Whether an agent like this is registered and can be reached, with room or without. */
+/** Whether a matching agent is registered and reachable, regardless of its load. */
 export async function isRoutable(tx: Tx, tenantId: string, { instance_id, agent_type }: NamedAgent): Promise<boolean> {
   const found = await tx.query(
     `SELECT 1 FROM agents a WHERE a.tenant_id = $1 AND is_routable(a) AND ($2::text IS NULL OR a.instance_id = $2)
@@ -22,7 +22,7 @@ export async function isRoutable(tx: Tx, tenantId: string, { instance_id, agent_
   return found.length > 0;
 }
 
-/** The best agent like this with room, which stays reserved until the transaction ends; null when none has room. */
+/** The best matching agent that has room, its capacity locked until the transaction ends; null when none has room. */
 export async function chooseBest(tx: Tx, tenantId: string, named: NamedAgent): Promise<Candidate | null> {
   const [agent] = await tx.query<Candidate & Record<string, unknown>>(
     `SELECT instance_id, agent_type FROM choose_best(jsonb_populate_record(NULL::routing, jsonb_build_object('tenant_id', $1::text)), $2, $3, NULL)

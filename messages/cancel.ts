@@ -1,11 +1,10 @@
-import { slotOf } from '../agents/agent-room.js';
+import { slotOf } from '../agents/agent-row.js';
 import { isTerminal } from '../contracts/messages.js';
 import { isOwnMessage, type Reader } from '../contracts/permissions.js';
 import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';
-import type { CanceledMessage, Cancellation, SessionDeps } from '../sessions/session-deps.js';
-import type { SessionRef } from '../sessions/session-ref.js';
+import type { CanceledMessage, Cancellation, SessionDeps, SessionRef } from '../sessions/session-deps.js';
 import type { MessageCore, MessageRef } from './core.js';
 import { logEnd } from './dispatch/end-log.js';
 import { wakeForFreed } from './dispatch/wake-queued.js';

@@ -1,6 +1,6 @@
 import type { Db } from '../db/pool.js';
 import type { Logger } from '../runtime/logger.js';
-import type { SessionRef } from '../sessions/session-ref.js';
+import type { SessionRef } from '../sessions/session-deps.js';
 import type { ChunkBus } from './stream/bus.js';
 
 /** A message, named. */

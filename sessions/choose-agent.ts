@@ -14,9 +14,9 @@ async function checkKnown(tx: Tx, tenantId: string, instanceId: string, agentTyp
 }
 
 /**
- * The agent for a session that a caller opens or invites to, its room reserved until the transaction ends: the named instance, else the
- * least loaded of the type.
- * @throws PlatformError NOT_FOUND (no such instance), BAD_REQUEST (of another type), SERVICE_UNAVAILABLE (not routable),
+ * Chooses the agent for `/sessions/init` and `/sessions/invite`: the requested instance, else the least loaded one of the type. Its capacity
+ * stays locked until the transaction ends.
+ * @throws PlatformError NOT_FOUND (no such instance), BAD_REQUEST (instance of another type), SERVICE_UNAVAILABLE (not routable),
  * AGENT_AT_CAPACITY
  */
 export async function chooseAgent(tx: Tx, tenantId: string, named: NamedAgent): Promise<Candidate> {

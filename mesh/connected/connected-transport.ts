@@ -1,4 +1,4 @@
-import { agentKeyOf } from '../../agents/agent-key.js';
+import { agentKeyOf } from '../../agents/agent-row.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { AgentResult, OpenDispatch } from '../../messages/dispatch/dispatches.js';
 import type { Destination, Transport } from '../../messages/dispatch/transport.js';

@@ -1,8 +1,7 @@
-import { heartbeat } from '../../agents/agent-health.js';
-import { reportSessions } from '../../agents/agent-reports.js';
+import { heartbeat, reportSessions } from '../../agents/agent-health.js';
 import type { AgentRow } from '../../agents/agent-row.js';
+import { isUnwanted } from '../../agents/agent-row.js';
 import { getAgent, lockAgent, recordCapacity, recordHealth } from '../../agents/agents.js';
-import { isUnwanted } from '../../agents/deregister.js';
 import type { AgentStatus, HeartbeatPayload } from '../../contracts/agents.js';
 import type { HelloPayload } from '../../contracts/frames.js';
 import type { Tx } from '../../db/pool.js';

@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
-import { agentKeyOf } from '../../agents/agent-key.js';
+import { agentKeyOf } from '../../agents/agent-row.js';
 import { CLOSE_CODES } from '../../contracts/errors.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { newId } from '../../runtime/ids.js';

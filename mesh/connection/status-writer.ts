@@ -1,5 +1,5 @@
-import { agentKeyOf } from '../../agents/agent-key.js';
-import type { AgentWithRoom } from '../../agents/agent-room.js';
+import type { AgentWithRoom } from '../../agents/agent-row.js';
+import { agentKeyOf } from '../../agents/agent-row.js';
 import type { Db } from '../../db/pool.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';

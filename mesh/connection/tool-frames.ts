@@ -1,12 +1,12 @@
-import { agentKeyOf } from '../../agents/agent-key.js';
+import { agentKeyOf } from '../../agents/agent-row.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { ToolDelivery, ToolResult } from '../../contracts/tools.js';
 import { uuidOf } from '../../runtime/ids.js';
+import type { CallParent } from '../../tools/call-context.js';
 import type { PendingCall } from '../../tools/pending-calls.js';
-import { busy, type ToolCalls } from '../../tools/tool-calls.js';
-import type { PlacedCall } from '../../tools/tool-link.js';
-import { failureOf, type Outcome, refusal, sized, unsent } from '../../tools/tool-result.js';
-import type { Work } from '../../tools/tool-work.js';
+import { agentBusy, type ToolCalls } from '../../tools/tool-calls.js';
+import type { RoutedCall } from '../../tools/tool-link.js';
+import { boundedResult, failureOf, type Outcome, refusal, unsent } from '../../tools/tool-result.js';
 import type { SentDispatch } from '../connected/sent-dispatch.js';
 import type { SentDispatches } from '../connected/sent-dispatches.js';
 import { AnswerQueue } from './answer-queue.js';
@@ -35,7 +35,7 @@ export class AgentTools {
   readonly #sent: SentDispatches;
   readonly #calls: ToolCalls;
   readonly #byConnection = new WeakMap<Connection, ConnectionCalls>();
-  readonly #works = new WeakMap<SentDispatch, Work>();
+  readonly #parents = new WeakMap<SentDispatch, CallParent>();
 
   constructor({ registry, sent, calls }: { registry: Registry; sent: SentDispatches; calls: ToolCalls }) {
     this.#registry = registry;
@@ -64,7 +64,7 @@ export class AgentTools {
   /** Takes the result of a call that the agent is answering. */
   answered(connection: Connection, { reply_to, payload }: Pick<ResultFrame, 'reply_to' | 'payload'>): void {
     const pendingCall = this.#calls.pending.get(reply_to, connection.agentKey);
-    if (pendingCall) pendingCall.settle({ sent: true, result: sized(payload) });
+    if (pendingCall) pendingCall.settle({ sent: true, result: boundedResult(payload) });
     else this.#answerNotOpen(connection, reply_to);
   }
 
@@ -78,7 +78,7 @@ export class AgentTools {
     const withdrawn = this.#byConnection.get(connection)?.made.get(reply_to);
     withdrawn?.abort();
     if (withdrawn) return true;
-    if (!this.#calls.pending.endedLately(reply_to, connection.agentKey)) return false;
+    if (!this.#calls.pending.endedRecently(reply_to, connection.agentKey)) return false;
     this.#answerNotOpen(connection, reply_to);
     return true;
   }
@@ -115,41 +115,41 @@ export class AgentTools {
   async #run(connection: Connection, frame: CallFrame, signal: AbortSignal): Promise<ToolResult> {
     const { tenant_id, agent_type, instance_id, agentKey } = connection;
     const { dispatch_id } = frame.payload;
-    const work = dispatch_id ? this.#workOf(connection, dispatch_id) : undefined;
-    if (dispatch_id && !work)
-      return refusal('UNKNOWN_DISPATCH', 'dispatch_id names nothing that this instance is doing.');
+    const parent = dispatch_id ? this.#parentOf(connection, dispatch_id) : undefined;
+    if (dispatch_id && !parent)
+      return refusal('UNKNOWN_DISPATCH', 'dispatch_id names no dispatch or tool call that this instance is answering.');
     const caller = { tenant_id, agent_type, instance_id, key: agentKey };
-    return this.#calls.call({ caller, payload: frame.payload, work, signal, traceparent: frame.traceparent });
+    return this.#calls.call({ caller, payload: frame.payload, parent, signal, traceparent: frame.traceparent });
   }
 
-  #workOf({ agentKey }: Connection, id: string): Work | undefined {
+  #parentOf({ agentKey }: Connection, id: string): CallParent | undefined {
     const pendingCall = this.#calls.pending.get(uuidOf(id), agentKey);
-    if (pendingCall?.call.call_id === id) return pendingCall.work;
+    if (pendingCall?.call.call_id === id) return pendingCall.asParent;
     const dispatch = this.#sent.get(uuidOf(id));
     return dispatch?.open.dispatch_id === id && dispatch.agentKey === agentKey
-      ? this.#workOfDispatch(dispatch)
+      ? this.#parentOfDispatch(dispatch)
       : undefined;
   }
 
-  #workOfDispatch(dispatch: SentDispatch): Work | undefined {
+  #parentOfDispatch(dispatch: SentDispatch): CallParent | undefined {
     if (!dispatch.isOpen) return undefined;
-    const known = this.#works.get(dispatch);
+    const known = this.#parents.get(dispatch);
     if (known) return known;
     const ended = new AbortController();
     void dispatch.result.then(() => ended.abort());
     const { endsAtMs, traceparent, open } = dispatch;
-    const work = { chain: [], endsAtMs, ended: ended.signal, session_id: open.session_id, traceparent };
-    this.#works.set(dispatch, work);
-    return work;
+    const parent = { chain: [], endsAtMs, ended: ended.signal, session_id: open.session_id, traceparent };
+    this.#parents.set(dispatch, parent);
+    return parent;
   }
 
-  async #deliver(call: PlacedCall, signal: AbortSignal): Promise<Outcome> {
+  async #deliver(call: RoutedCall, signal: AbortSignal): Promise<Outcome> {
     const agentKey = agentKeyOf({ tenant_id: call.tenant_id, instance_id: call.target.instance_id });
     const connection = this.#registry.get(agentKey);
     if (connection?.state !== 'READY') return unsent('TARGET_UNAVAILABLE', 'The agent is not connected.');
-    if (connection.socket.isCongested || this.countOf(agentKey) >= LIMITS.pendingToolCallsPerAgent) return busy();
+    if (connection.socket.isCongested || this.countOf(agentKey) >= LIMITS.pendingToolCallsPerAgent) return agentBusy();
     if (signal.aborted) return unsent('CANCELED', 'The call was withdrawn.');
-    const pendingCall = this.#calls.pending.hold(call);
+    const pendingCall = this.#calls.pending.add(call);
     const calls = this.#callsOf(connection);
     calls.answering.add(pendingCall);
     const frameId = uuidOf(call.call_id);
@@ -171,7 +171,7 @@ export class AgentTools {
   }
 
   #answerNotOpen(connection: Connection, frameId: string): void {
-    const ended = this.#calls.pending.endedLately(frameId, connection.agentKey);
+    const ended = this.#calls.pending.endedRecently(frameId, connection.agentKey);
     const frame = ended
       ? errorFrame('DISPATCH_ALREADY_TERMINAL', 'The call has ended.', frameId)
       : errorFrame('UNKNOWN_DISPATCH', 'This instance has no such call.', frameId);
@@ -187,7 +187,7 @@ function deliveryOf({
   deadline_ms,
   idempotency_key,
   caller,
-}: PlacedCall): ToolDelivery {
+}: RoutedCall): ToolDelivery {
   const session = session_id === undefined ? {} : { session_id };
   return { tool, arguments: given, dispatch_id: call_id, ...session, deadline_ms, idempotency_key, caller };
 }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { noteReached } from '../../agents/agent-failures.js';
-import { agentKeyOf } from '../../agents/agent-key.js';
+import { noteReached } from '../../agents/agent-health.js';
+import { agentKeyOf } from '../../agents/agent-row.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { Db } from '../../db/pool.js';
 import { type Outbound, OutboundError } from '../../http/outbound.js';

@@ -7,8 +7,8 @@ import type { Outbound } from '../../http/outbound.js';
 import type { AgentResult, AnswerOrFailure, OpenDispatch } from '../../messages/dispatch/dispatches.js';
 import { uuidOf } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
-import { type Deliver, namedAt, type PlacedCall } from '../../tools/tool-link.js';
-import { failureOf, type Outcome, refusal, sized, unsent } from '../../tools/tool-result.js';
+import { type Deliver, hostedCallId, type RoutedCall } from '../../tools/tool-link.js';
+import { boundedResult, failureOf, type Outcome, refusal, unsent } from '../../tools/tool-result.js';
 import { findHosted } from '../../tools/tool-targets.js';
 import { awaitResult, POLL_PACE } from './await-result.js';
 import { HostedCall } from './call.js';
@@ -34,7 +34,7 @@ export function createHostedTools(options: HostedToolsOptions): Deliver {
     const { tenant_id, target } = placed;
     const agent = await db.tenant(tenant_id, (tx) => findHosted(tx, tenant_id, target.instance_id));
     if (!agent) return unsent('TARGET_UNAVAILABLE', 'The agent is not registered any more.');
-    const call = new HostedCall(asDispatch(placed, agent, namedAt(placed.call_id, nodeId)), outbound, tokens);
+    const call = new HostedCall(asDispatch(placed, agent, hostedCallId(placed.call_id, nodeId)), outbound, tokens);
     const token = await call.token();
     if (signal.aborted) return unsent('CANCELED', 'The call was withdrawn.');
     return ask(call, uuidOf(placed.call_id), token, signal, options.log);
@@ -55,7 +55,7 @@ async function ask(call: HostedCall, uuid: string, token: string, signal: AbortS
 function outcomeOf(result: AgentResult): Outcome {
   if (result.state === 'not_sent') return unsent('TARGET_UNAVAILABLE', 'The agent could not be reached.');
   if (result.state === 'lost') return { sent: true, result: refusal('AGENT_DISCONNECTED', 'The agent was lost.') };
-  return { sent: true, result: sized(toolResultOf(result)) };
+  return { sent: true, result: boundedResult(toolResultOf(result)) };
 }
 
 /** The tool result in an A2A answer: its one data part (a ToolResult counts as it is), else its text, else its parts. */
@@ -76,7 +76,7 @@ function toolResultOf({ state, error, artifacts = [], status_message }: AnswerOr
 }
 
 function asDispatch(
-  placed: PlacedCall,
+  placed: RoutedCall,
   agent: { public_url: string; agent_card: Record<string, unknown> },
   dispatch_id: string,
 ): OpenDispatch {

@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { ToolResult } from '../../contracts/tools.js';
-import { DeregisteredAgent, ForwardedCall, PlacedCall } from '../../tools/tool-link.js';
+import { DeregisteredAgent, ForwardedCall, RoutedCall } from '../../tools/tool-link.js';
 
 /** Kinds of messages that are sent again until the other node acknowledges them. */
 const ACKNOWLEDGED = ['call', 'forward', 'withdraw', 'outcome'] as const;
 
 /** A message between nodes. `from` is the node that the acknowledgement and the result go to. */
 const NodeMessage = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('call'), from: z.string(), call_id: z.string(), call: PlacedCall }),
+  z.object({ kind: z.literal('call'), from: z.string(), call_id: z.string(), call: RoutedCall }),
   z.object({ kind: z.literal('forward'), from: z.string(), call_id: z.string(), call: ForwardedCall }),
   z.object({ kind: z.literal('withdraw'), from: z.string(), call_id: z.string() }),
   z.object({

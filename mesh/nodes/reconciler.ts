@@ -1,4 +1,4 @@
-import { agentKeyOf } from '../../agents/agent-key.js';
+import { agentKeyOf } from '../../agents/agent-row.js';
 import type { Authenticator } from '../../auth/authenticator.js';
 import { CLOSE_CODES } from '../../contracts/errors.js';
 import { PlatformError } from '../../runtime/errors.js';

@@ -7,11 +7,11 @@ import {
   type DeregisteredAgent,
   type Forward,
   type ForwardedCall,
-  NOBODY,
+  NODE_UNREACHABLE,
   type NodeLink,
-  type PlacedCall,
+  type RoutedCall,
 } from '../../tools/tool-link.js';
-import { type Outcome, refusal, resultOfThrown, unsent } from '../../tools/tool-result.js';
+import { type Outcome, refusal, resultOfError, unsent } from '../../tools/tool-result.js';
 import { AcknowledgedSender } from './acknowledged-sender.js';
 import { type AcknowledgedMessage, type NodeMessage, parseNodeMessage } from './node-message.js';
 import { RedisChannel, type RedisChannelOptions } from './redis-channel.js';
@@ -73,8 +73,8 @@ class RedisLink implements NodeLink {
     this.#checks = setInterval(() => void this.#checkNodes(), CHECK_MS).unref();
   }
 
-  async call(nodeId: string, call: PlacedCall, signal: AbortSignal): Promise<Outcome> {
-    if (nodeId === this.#nodeId) return this.#deliver ? this.#deliver(call, signal) : NOBODY;
+  async call(nodeId: string, call: RoutedCall, signal: AbortSignal): Promise<Outcome> {
+    if (nodeId === this.#nodeId) return this.#deliver ? this.#deliver(call, signal) : NODE_UNREACHABLE;
     return this.#ask(nodeId, { kind: 'call', from: this.#nodeId, call_id: call.call_id, call }, signal);
   }
 
@@ -89,7 +89,7 @@ class RedisLink implements NodeLink {
 
   async #ask(nodeId: string, message: Request, signal: AbortSignal): Promise<Outcome> {
     const { call_id } = message;
-    if (!this.#channel.isReady) return NOBODY;
+    if (!this.#channel.isReady) return NODE_UNREACHABLE;
     if (signal.aborted) return unsent('CANCELED', 'The call was withdrawn.');
     const done = new AbortController();
     let settle: (outcome: Outcome) => void = () => undefined;
@@ -106,7 +106,7 @@ class RedisLink implements NodeLink {
       .send(nodeId, message, { signal: done.signal, giveUpMs: SILENT_MS_MAX, retryUnreachable: false })
       .then((sent) => {
         if (sent === 'acknowledged' || done.signal.aborted) return;
-        settle(sent === 'unreachable' ? NOBODY : LOST);
+        settle(sent === 'unreachable' ? NODE_UNREACHABLE : LOST);
         if (sent === 'unknown') this.#withdraw(nodeId, call_id);
       });
     try {
@@ -184,17 +184,17 @@ class RedisLink implements NodeLink {
   }
 
   async #work(message: Request, signal: AbortSignal): Promise<Outcome> {
-    if (this.#closed) return NOBODY;
+    if (this.#closed) return NODE_UNREACHABLE;
     try {
       const working =
         message.kind === 'call' ? this.#deliver?.(message.call, signal) : this.#forward?.(message.call, signal);
-      return (await working) ?? NOBODY;
+      return (await working) ?? NODE_UNREACHABLE;
     } catch (error) {
       this.#log.warn(
         { err: errorMessage(error), call_id: message.call.call_id },
         'tool call of another node failed here',
       );
-      return { sent: true, result: resultOfThrown(error) };
+      return { sent: true, result: resultOfError(error) };
     }
   }
 

@@ -1,5 +1,6 @@
-import { countFailure, countSuccess, type NamedAgent } from '../../agents/agent-failures.js';
-import { agentKeyOf } from '../../agents/agent-key.js';
+import { countFailure, countSuccess } from '../../agents/agent-health.js';
+import type { AgentRef } from '../../agents/agent-row.js';
+import { agentKeyOf } from '../../agents/agent-row.js';
 import type { Db } from '../../db/pool.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
@@ -9,7 +10,7 @@ import type { OpenDispatch } from './dispatches.js';
 const SUCCESS_INTERVAL_MS = 10_000;
 const AGENTS_MAX = 10_000;
 
-type DispatchedAgent = NamedAgent & Pick<OpenDispatch, 'deployment_mode'>;
+type DispatchedAgent = AgentRef & Pick<OpenDispatch, 'deployment_mode'>;
 
 /** Counts in the database how dispatches to agents end. Never throws: a count that is lost only delays a change of status. */
 export class AgentHealth {
@@ -52,7 +53,7 @@ export class AgentHealth {
     return true;
   }
 
-  async #report<T>({ instance_id }: NamedAgent, count: () => Promise<T>): Promise<T | undefined> {
+  async #report<T>({ instance_id }: AgentRef, count: () => Promise<T>): Promise<T | undefined> {
     try {
       return await count();
     } catch (error) {

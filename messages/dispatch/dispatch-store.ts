@@ -1,7 +1,7 @@
-import type { AgentWithRoom } from '../../agents/agent-room.js';
+import type { AgentWithRoom } from '../../agents/agent-row.js';
 import { type Statement, timeOf } from '../../db/statement.js';
 import { newId } from '../../runtime/ids.js';
-import type { SessionRef } from '../../sessions/session-ref.js';
+import type { SessionRef } from '../../sessions/session-deps.js';
 import type { MessageCore, MessageRef } from '../core.js';
 import { readable } from '../read/readable.js';
 import type { DispatchDetails } from '../read/rows.js';

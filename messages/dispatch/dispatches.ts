@@ -1,4 +1,4 @@
-import type { AgentWithRoom } from '../../agents/agent-room.js';
+import type { AgentWithRoom } from '../../agents/agent-row.js';
 import type { A2aMessage } from '../../contracts/a2a.js';
 import type { DispatchPayload } from '../../contracts/frames.js';
 import type { AgentInputRequest, Usage } from '../../contracts/messages.js';

@@ -1,7 +1,7 @@
 import type { Db } from '../../db/pool.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
-import type { SessionRef } from '../../sessions/session-ref.js';
+import type { SessionRef } from '../../sessions/session-deps.js';
 import type { MessageRef } from '../core.js';
 
 /** A message that is not over this long after its dispatch gets its workflow, in milliseconds. */

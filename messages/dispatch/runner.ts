@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { agentKeyOf } from '../../agents/agent-key.js';
+import { agentKeyOf } from '../../agents/agent-row.js';
 import type { Db } from '../../db/pool.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';

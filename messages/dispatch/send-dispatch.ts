@@ -1,4 +1,4 @@
-import { agentKeyOf } from '../../agents/agent-key.js';
+import { agentKeyOf } from '../../agents/agent-row.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
 import type { DispatchRef } from './dispatch-ref.js';

@@ -1,4 +1,4 @@
-import { slotOf } from '../../agents/agent-room.js';
+import { slotOf } from '../../agents/agent-row.js';
 import { isTerminal } from '../../contracts/messages.js';
 import type { Tx } from '../../db/pool.js';
 import { newId } from '../../runtime/ids.js';

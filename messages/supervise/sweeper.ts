@@ -1,6 +1,6 @@
 import type { Tx } from '../../db/pool.js';
 import { errorMessage } from '../../runtime/errors.js';
-import type { SessionRef } from '../../sessions/session-ref.js';
+import type { SessionRef } from '../../sessions/session-deps.js';
 import type { MessageCore, MessageRef } from '../core.js';
 import { failByOperator } from './next-step.js';
 import type { TemporalLink } from './temporal-link.js';

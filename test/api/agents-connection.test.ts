@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { connectionStatus } from '../../agents/agent-connections.js';
-import { dispatchTotals } from '../../agents/dispatch-totals.js';
+import { connectionStatus, dispatchTotals } from '../../agents/agent-connections.js';
 import {
   type AgentConnection,
   AgentConnectionResponse,

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { lockAgent } from '../../agents/agents.js';
-import { deregisterAgent } from '../../agents/deregister.js';
+import { deregisterAgent } from '../../agents/registration.js';
 import type { Caller } from '../../contracts/auth.js';
 import { sessionDeps } from '../../messages/cancel.js';
 import type { MessageCore, MessageRef } from '../../messages/core.js';
@@ -12,7 +12,8 @@ import { failByOperator, nextStep } from '../../messages/supervise/next-step.js'
 import type { Step } from '../../messages/supervise/step.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
-import { createSessions, expireIfIdle, type Sessions } from '../../sessions/sessions.js';
+import { expireIfIdle } from '../../sessions/session-end.js';
+import { createSessions, type Sessions } from '../../sessions/sessions.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 
 const log = createLogger({ level: 'silent' });

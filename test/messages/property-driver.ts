@@ -11,7 +11,8 @@ import { createMemoryBus } from '../../messages/stream/memory-bus.js';
 import { failByOperator, nextStep } from '../../messages/supervise/next-step.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { createLogger } from '../../runtime/logger.js';
-import { createSessions, expireIfIdle } from '../../sessions/sessions.js';
+import { expireIfIdle } from '../../sessions/session-end.js';
+import { createSessions } from '../../sessions/sessions.js';
 import type { FreshDatabase } from '../setup/database.js';
 
 export const TENANT = 'ten_00000000-0000-7000-8000-000000000001';
