@@ -4,11 +4,11 @@ import { type AcceptRow, acceptInOne, type CountTo, type NewMessage } from '../a
 import { writtenRow } from '../accept/draft.js';
 import type { MessageCore } from '../core.js';
 import type { DispatchRow, MessageRow } from '../read/rows.js';
+import type { DispatchRunner } from '../runner/runner.js';
 import { openDispatchFrom } from './dispatch-payload.js';
 import type { DispatchEnd, Dispatches } from './dispatches.js';
 import { HandOver } from './hand-over.js';
 import { LEASE_MS, Stopwatch } from './lease.js';
-import type { DispatchRunner } from './runner.js';
 
 /** Messages that one process has on the fast path at once; further ones take the workflow path. */
 const IN_FLIGHT_MAX = 2_000;
