@@ -10,8 +10,6 @@ const FUNCTIONS = new URL('./functions/', import.meta.url);
 const LOCK = 7_301_846_225;
 /** First migration of databases that were made before the present baseline. */
 const BEFORE_BASELINE = '0001_platform.sql';
-/** Months for which partitions are made ahead. */
-const MONTHS_AHEAD = 2;
 /** Schemas of functions that stay: those of this release and of the one before. */
 const KEPT_SCHEMAS = 2;
 
@@ -152,7 +150,7 @@ export async function migrate(url: string, log: Pick<Logger, 'info' | 'warn'>): 
     }
     await applyFunctions(client, ahead.length > 0, log);
     await client.query(`SET search_path = ${FUNCTION_SCHEMA}, public`);
-    await client.query('SELECT create_partitions($1)', [MONTHS_AHEAD]);
+    await client.query('SELECT create_partitions()');
     return { applied: pending.map(({ name }) => name) };
   } finally {
     await client.end(); // the lock belongs to the connection

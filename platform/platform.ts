@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyInstance } from 'fastify';
 import { buildApi } from '../api/app.js';
+import { createMaintenance } from '../db/maintenance.js';
 import { sessionDeps } from '../messages/cancel.js';
 import { FastPath } from '../messages/dispatch/fast-path.js';
 import { createGateway } from '../messages/gateway.js';
@@ -78,7 +79,9 @@ async function startWorkerRole(services: Services, workerDeps: WorkerDeps, stops
   const worker = await runFleetWorker(workerDeps, { core, dispatches, watch, delivery, temporal });
   stops.add(() => worker.stop());
   await temporal.ensureAgentWatch();
-  for (const loop of [new Sweeper(core, temporal), new SessionStarter(sessionDeps(core), temporal), pushRelay]) {
+  const maintenance = createMaintenance(db, log);
+  const starter = new SessionStarter(sessionDeps(core), temporal);
+  for (const loop of [new Sweeper(core, temporal), starter, pushRelay, maintenance]) {
     loop.start();
     stops.add(() => loop.stop());
   }

@@ -1,7 +1,7 @@
 -- Makes the monthly partitions of messages, dispatches and events up to `months_ahead` months from now. There is no default partition, so
 -- that old ones can be detached while the platform runs. An id begins with the milliseconds of its creation in hexadecimal, which gives
 -- the bounds. A partition is made apart and attached with a CHECK that spares Postgres the scan, so that nobody waits for it.
-CREATE FUNCTION create_partitions(months_ahead integer) RETURNS void
+CREATE FUNCTION create_partitions(months_ahead integer DEFAULT 2) RETURNS void
   LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT SET lock_timeout = '5s' AS $$
 DECLARE
   parent record;

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { checkSecretKey, SecretKeyMismatch } from '../../auth/secret-check.js';
+import { maintainTables } from '../../db/maintenance.js';
 import { FUNCTION_SCHEMA, migrate } from '../../db/migrate.js';
 import { openDb } from '../../db/pool.js';
 import { createLogger } from '../../runtime/logger.js';
@@ -107,6 +108,18 @@ test('partitions are there for the coming months and are attached without a gap'
     "SELECT 1 FROM pg_class WHERE relispartition AND relkind = 'r' AND relname LIKE 'events_%'",
   );
   expect(more.length).toBe(5);
+});
+
+test('maintenance deletes expired idempotency keys and keeps the others', async () => {
+  await emptied();
+  await migrate(database.url, log);
+  await database.query(`INSERT INTO idempotency_keys SELECT 'ten_1', 'cred_1', '', 'm' || n, '', 'msg_1', 'ses_1',
+    now() + CASE WHEN n <= 12000 THEN interval '-1 s' ELSE interval '1 h' END FROM generate_series(1, 12100) AS n`);
+  const db = openDb({ url: database.url, log });
+  await maintainTables(db);
+  await db.close();
+  const left = await database.query('SELECT count(*)::int AS n FROM idempotency_keys');
+  expect(left).toEqual([{ n: 100 }]);
 });
 
 test('a node whose key does not fit the database refuses to start', async () => {
