@@ -1,7 +1,7 @@
 /**
- * Writes `db/schema.sql`: what the migrations make, read back from the catalog, in an order that does not change.
+ * Writes `db/schema.sql`: the schema after all migrations, read from the catalog in a stable order.
  *
- *     npm run db:dump                         migrates an empty database of its own and writes the file
+ *     npm run db:dump                         migrates a new database and writes the file
  *     node scripts/dump-schema.mjs --print    prints the schema of the database at DATABASE_URL
  */
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';

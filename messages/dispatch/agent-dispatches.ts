@@ -47,5 +47,5 @@ export async function dispatchStates(
     [agent.tenant_id, dispatchIds],
   );
   const own = rows.filter((row) => row.instance_id === agent.instance_id);
-  return new Map(own.map(({ dispatch_id, state }) => [dispatch_id, { state, isOpen: state === 'open' }]));
+  return new Map(own.map(({ dispatch_id, state }) => [dispatch_id, { state, isOpen: state === 'open' || state === 'sent' }]));
 }

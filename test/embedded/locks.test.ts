@@ -3,8 +3,7 @@ import { once } from 'node:events';
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { lockDataDir } from '../../embedded/data-dir-lock.js';
-import { tryLock, waitForLock } from '../../embedded/lock-file.js';
+import { lockDataDir, tryLock, waitForLock } from '../../embedded/lock-file.js';
 import { processInfo } from '../../embedded/process-table.js';
 import { inOwnProcess, scratch } from './host.js';
 
@@ -17,7 +16,7 @@ beforeEach(async () => {
 afterEach(() => place.remove());
 
 const HOLDER = `
-  import { lockDataDir } from './embedded/data-dir-lock.js';
+  import { lockDataDir } from './embedded/lock-file.js';
   await lockDataDir(process.argv[2] ?? '');
   console.log(process.pid);
   setInterval(() => undefined, 1000);

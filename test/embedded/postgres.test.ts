@@ -78,7 +78,7 @@ describe('embedded Postgres', () => {
     process.kill(before, 'SIGKILL');
     await eventually(async () => (running.pid === before ? undefined : true));
     expect(await queryWhenBack(running.url, 'select n from kept')).toBe(42);
-    expect(lines).toContain('Postgres ended unexpectedly (signal SIGKILL); starting it again');
+    expect(lines).toContain('Postgres exited unexpectedly (signal SIGKILL); restarting it');
   });
 
   it('is adopted by the next process after the first one was killed, then watched and stopped by it', async () => {

@@ -4,8 +4,8 @@ import { Client, Connection } from '@temporalio/client';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { userCacheDir } from '../../embedded/cache-dir.js';
 import { processInfo } from '../../embedded/process-table.js';
+import { temporalBinary } from '../../embedded/temporal/binary.js';
 import { type EmbeddedTemporal, startTemporal } from '../../embedded/temporal.js';
-import { temporalBinary } from '../../embedded/temporal-binary.js';
 import { eventually, inOwnProcess, scratch, silent } from './host.js';
 
 let place: Awaited<ReturnType<typeof scratch>>;
@@ -81,7 +81,7 @@ describe('embedded Temporal', () => {
     process.kill(before, 'SIGKILL');
     await eventually(async () => (running.pid === before ? undefined : true));
     expect((await withClient(running.address, describeWaiting)).status.name).toBe('RUNNING');
-    expect(lines).toContain('Temporal ended unexpectedly (signal SIGKILL); starting it again');
+    expect(lines).toContain('Temporal exited unexpectedly (signal SIGKILL); restarting it');
   });
 
   test('is adopted by the next process after the first one was killed, then watched and stopped by it', async () => {
@@ -101,7 +101,9 @@ describe('embedded Temporal', () => {
     process.kill(left.pid, 'SIGSTOP');
     const running = await start();
     expect(running.adopted).toBe(false);
-    expect(lines.join('\n')).toContain(`Temporal (process ${left.pid}) was left over and is of no use`);
+    expect(lines.join('\n')).toContain(
+      `Temporal (process ${left.pid}) is left over from an earlier run and cannot be used`,
+    );
     expect(await processInfo(left.pid)).toBeUndefined();
   });
 
@@ -124,6 +126,6 @@ describe('embedded Temporal', () => {
     } finally {
       delete process.env.TEMPORAL_CLI_PATH;
     }
-    expect(lines[0]).toContain(`${broken} does not run; passing over it`);
+    expect(lines[0]).toContain(`${broken} does not run; skipping it`);
   });
 });
