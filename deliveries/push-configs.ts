@@ -1,5 +1,4 @@
-import type { A2aVersion } from '../contracts/a2a.js';
-import { PUSH_LIMITS, type PushNotificationConfig } from '../contracts/a2a.js';
+import { type A2aVersion, PUSH_LIMITS, type PushNotificationConfig } from '../contracts/a2a.js';
 import { actsAs, type Reader } from '../contracts/permissions.js';
 import { ownersOf } from '../db/own.js';
 import type { Db } from '../db/pool.js';

@@ -1,6 +1,5 @@
 import { heartbeat, reportSessions } from '../../agents/agent-health.js';
-import type { AgentRow } from '../../agents/agent-row.js';
-import { isUnwanted } from '../../agents/agent-row.js';
+import { type AgentRow, isUnwanted } from '../../agents/agent-row.js';
 import { getAgent, lockAgent, recordCapacity, recordHealth } from '../../agents/agents.js';
 import type { AgentStatus, HeartbeatPayload } from '../../contracts/agents.js';
 import type { HelloPayload } from '../../contracts/frames.js';

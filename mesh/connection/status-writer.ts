@@ -1,5 +1,4 @@
-import type { AgentWithRoom } from '../../agents/agent-row.js';
-import { agentKeyOf } from '../../agents/agent-row.js';
+import { type AgentWithRoom, agentKeyOf } from '../../agents/agent-row.js';
 import type { Db } from '../../db/pool.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';

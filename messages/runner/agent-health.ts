@@ -1,6 +1,5 @@
 import { countFailure, countSuccess } from '../../agents/agent-health.js';
-import type { AgentRef } from '../../agents/agent-row.js';
-import { agentKeyOf } from '../../agents/agent-row.js';
+import { type AgentRef, agentKeyOf } from '../../agents/agent-row.js';
 import type { Db } from '../../db/pool.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';

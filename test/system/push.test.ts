@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { PushNotificationConfig } from '../../contracts/a2a.js';
-import { type A2aVersion, Task } from '../../contracts/a2a.js';
+import { type A2aVersion, type PushNotificationConfig, Task } from '../../contracts/a2a.js';
 import { MessageCancelResponse, ResolveResponse } from '../../contracts/messages.js';
 import { createPushConfigs, type PushConfigs } from '../../deliveries/push-configs.js';
 import { createOutbound, type Outbound } from '../../http/outbound.js';
