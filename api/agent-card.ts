@@ -1,4 +1,4 @@
-import { type FleetSkills, listSkills } from '../agents/skills.js';
+import { type FleetSkills, listSkills } from '../agents/agent-card.js';
 import type { A2aVersion } from '../contracts/a2a.js';
 import type { AgentCard03, AgentCard10, CardSkill } from '../contracts/agent-card.js';
 import type { TokenClaims } from '../contracts/auth.js';

@@ -1,6 +1,6 @@
 /**
- * Every error code that the HTTP face answers, with its status (specification section 7, decisions.md Conventions).
- * Spelling is exact: `unauthorized` and `forbidden` are lower case, the handshake's `UNAUTHORIZED` is its own.
+ * The error codes of the HTTP API with their statuses (specification section 7, decisions.md Conventions). The spelling is exact:
+ * `unauthorized` and `forbidden` are lower case; `UNAUTHORIZED` is a separate code of the handshake.
  */
 export const HTTP_ERRORS = {
   BAD_REQUEST: 400,
@@ -33,7 +33,7 @@ export const HTTP_ERRORS = {
   DEREGISTERED: 404,
 } as const;
 
-/** A machine-readable error code of the HTTP face. */
+/** A machine-readable error code of the HTTP API. */
 export type ErrorCode = keyof typeof HTTP_ERRORS;
 
 /** Codes that end a message or travel in `error` frames (decisions.md, WebSocket). Existing codes never change meaning. */
@@ -83,7 +83,7 @@ export const CLOSE_CODES = {
   DUPLICATE_HELLO: 4429,
 } as const;
 
-/** JSON-RPC and A2A error numbers (a2a.md) by A2A 1.0's names for their reasons; they ride on HTTP 200. */
+/** JSON-RPC and A2A error numbers (a2a.md) by the names that A2A 1.0 gives them; all have the HTTP status 200. */
 export const RPC_ERRORS = {
   PARSE_ERROR: -32700,
   INVALID_REQUEST: -32600,

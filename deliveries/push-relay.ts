@@ -5,15 +5,15 @@ import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 import { claimDue, purgeDeliveries } from './push-deliveries.js';
 
-/** How the relay paces itself, in milliseconds. */
+/** How often the relay looks for due deliveries, in milliseconds. */
 export interface RelayPace {
-  /** Between two looks while nothing is expected: another process may have something to tell. */
+  /** Between two looks while none is expected; another process may still have added one. */
   idleMs: number;
-  /** Between two looks while something is expected. */
+  /** Between two looks while deliveries are expected. */
   alertMs: number;
-  /** For how long something is expected after it was announced or seen. */
+  /** For how long deliveries are expected after the last call of `expect` or the last due one. */
   alertForMs: number;
-  /** What has not been told by then is called for again: longer than an attempt. */
+  /** After how long a claimed delivery that has not ended is due again; longer than an attempt. */
   againMs: number;
 }
 
@@ -21,13 +21,13 @@ const PACE: RelayPace = { idleMs: 1_000, alertMs: 100, alertForMs: 10_000, again
 /** Deliveries claimed at once, and workflows started at once. */
 const BATCH = 64;
 const PURGE_EVERY_MS = 600_000;
-/** How long the log of deliveries is kept. */
-const KEPT_DAYS = 7;
-const PURGED_AT_ONCE = 5_000;
+/** The retention of ended deliveries. */
+const RETENTION_DAYS = 7;
+const PURGE_BATCH = 5_000;
 
 /**
- * Starts the workflows of push notifications that are due (architecture.md, decision 3). What was claimed and not told is due again later,
- * so that nothing is lost with a process, or with Temporal.
+ * Starts the workflows of due push notifications. A claimed delivery that has not ended becomes due again, so a crash of a process or an
+ * outage of Temporal loses none.
  */
 export class PushRelay {
   readonly #pace: RelayPace;
@@ -51,14 +51,14 @@ export class PushRelay {
     this.#loop = this.#run();
   }
 
-  /** Ends after the batch under way. */
+  /** Stops after the current batch. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#wake.abort();
     await this.#loop;
   }
 
-  /** Somebody wants to be told of something that is under way in this process. */
+  /** A config was set in this process: deliveries are expected soon. */
   expect(): void {
     this.#expectedUntil = performance.now() + this.#pace.alertForMs;
     this.#wake.abort();
@@ -68,20 +68,20 @@ export class PushRelay {
     while (!this.#stopped) {
       const found = await this.#relay();
       if (found > 0) this.#expectedUntil = performance.now() + this.#pace.alertForMs;
-      if (found < BATCH) await this.#rest();
+      if (found < BATCH) await this.#pause();
     }
   }
 
-  async #rest(): Promise<void> {
+  async #pause(): Promise<void> {
     const { alertMs, idleMs } = this.#pace;
     const alert = performance.now() < this.#expectedUntil;
-    // Called for while it was looking: it is alert now.
+    // A call of `expect` during the last look is already in `alert`.
     this.#wake = new AbortController();
     if (this.#stopped) return;
     await delay(alert ? alertMs : idleMs, undefined, { signal: this.#wake.signal }).catch(() => undefined);
   }
 
-  /** @returns how many workflows were called for */
+  /** @returns how many workflows it started or woke */
   async #relay(): Promise<number> {
     try {
       const due = await claimDue(this.db, BATCH, this.#pace.againMs);
@@ -89,12 +89,11 @@ export class PushRelay {
       const failure = started.find((one) => one.status === 'rejected');
       if (failure) throw failure.reason;
       await this.#purge();
-      if (this.#failing) this.log.info('push notifications go out again');
+      if (this.#failing) this.log.info('push notifications can be started again');
       this.#failing = false;
       return due.length;
     } catch (error) {
-      if (!this.#failing)
-        this.log.warn({ err: errorMessage(error) }, 'push notifications cannot be started; it goes on trying');
+      if (!this.#failing) this.log.warn({ err: errorMessage(error) }, 'push notifications cannot be started; retrying');
       this.#failing = true;
       return 0;
     }
@@ -103,6 +102,6 @@ export class PushRelay {
   async #purge(): Promise<void> {
     if (performance.now() - this.#purgedAt < PURGE_EVERY_MS) return;
     this.#purgedAt = performance.now();
-    await purgeDeliveries(this.db, KEPT_DAYS, PURGED_AT_ONCE);
+    await purgeDeliveries(this.db, RETENTION_DAYS, PURGE_BATCH);
   }
 }

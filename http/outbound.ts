@@ -5,7 +5,7 @@ import type { Logger } from '../runtime/logger.js';
 import { Exchange, type RequestParts } from './outbound-exchange.js';
 import { AddressGuard, guardedConnector, type ResolveHost } from './outbound-guard.js';
 
-export { OutboundError, type OutboundErrorCode } from './outbound-error.js';
+export { OutboundError } from './outbound-error.js';
 
 const DEFAULT_MAX_RESPONSE_BYTES = 50 * 1024;
 const DEFAULT_CONNECT_TIMEOUT_MS = 5_000;

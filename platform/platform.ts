@@ -94,7 +94,8 @@ async function startMeshRole(
   stops.add((graceMs) => mesh.stop(graceMs));
   started.meshUrl ||= `https://${hostInUrl(config.FLEET_HOST)}:${mesh.port}`;
   if (config.FLEET_FAST_PATH !== 'on') return;
-  const fastPath = new FastPath({ core, dispatches, mesh: mesh.local, supervise: (ref) => temporal.startMessage(ref) });
+  const { runner } = mesh;
+  const fastPath = new FastPath({ core, dispatches, runner, supervise: (ref) => temporal.startMessage(ref) });
   started.fastPath = fastPath;
   stops.add(() => fastPath.stop());
 }

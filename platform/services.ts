@@ -113,6 +113,7 @@ export async function createServices(options: {
     inputExpiryMs: config.INPUT_EXPIRY_MS,
     tenantMaxInFlight: config.TENANT_MAX_IN_FLIGHT,
     tenantMaxWaiting: config.TENANT_MAX_WAITING,
+    idempotencyHours: config.IDEMPOTENCY_TTL_HOURS,
   };
   const core: MessageCore = { db, bus, log, workflowStarter, limits };
   const tokens = createTokens({ loadKeys: () => loadSigningKeys(db, secrets), issuer: baseUrl });

@@ -1,7 +1,7 @@
 import type { AgentRow } from '../agents/agent-row.js';
 import { createHostedTools } from '../mesh/hosted/tool-calls.js';
 import { createRedisLink } from '../mesh/nodes/tool-link-redis.js';
-import { fleetGetAgents, PlatformTools } from '../tools/platform-tools.js';
+import { fleetGetAgents } from '../tools/platform-tools.js';
 import { createToolCallService, type ToolCallService } from '../tools/tool-call-service.js';
 import { ToolCalls } from '../tools/tool-calls.js';
 import { type CloseDeregistered, createLocalLink } from '../tools/tool-link.js';
@@ -28,7 +28,7 @@ export function startTools(services: Services, nodeId: string): RunningTools {
     log,
     link,
     hosted: createHostedTools({ db, log, nodeId, outbound, tokens }),
-    platform: new PlatformTools().register('fleet.get_agents', fleetGetAgents(db)),
+    platform: { 'fleet.get_agents': fleetGetAgents(db) },
   });
   const service = createToolCallService({ db, log, calls, link, nodeId, dispatches, bus });
   return {

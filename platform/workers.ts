@@ -10,11 +10,12 @@ import {
   type WorkerOptions,
 } from '@temporalio/worker';
 import { createDeliveryActivities, createDeliveryRecordActivities, type DeliveryDeps } from '../activities/deliver.js';
-import { createControlActivities, createNodeActivities, type Dispatchers } from '../activities/node.js';
+import { createControlActivities, createNodeActivities } from '../activities/node.js';
 import { createRecordActivities } from '../activities/record.js';
 import { createWatchActivities, type WatchDeps } from '../activities/watch.js';
 import type { MessageCore } from '../messages/core.js';
 import type { Dispatches } from '../messages/dispatch/dispatches.js';
+import type { DispatchRunner } from '../messages/dispatch/runner.js';
 import type { TemporalLink } from '../messages/supervise/temporal-link.js';
 import { BriefContext } from '../runtime/brief-context.js';
 import { errorMessage } from '../runtime/errors.js';
@@ -189,20 +190,16 @@ export async function runFleetWorker(
 }
 
 /** The workers of the mesh role: dispatches of this node, its control queue, and a share of the dispatches to hosted agents. */
-export async function runNodeWorkers(
-  workerDeps: WorkerDeps,
-  meshId: string,
-  dispatchers: Dispatchers,
-): Promise<RunningWorker> {
+export async function runNodeWorkers(workerDeps: WorkerDeps, runner: DispatchRunner): Promise<RunningWorker> {
   const dispatching = {
-    activities: createNodeActivities(dispatchers),
+    activities: createNodeActivities(runner),
     maxHeartbeatThrottleInterval: HEARTBEAT_THROTTLE_MS,
     shutdownGraceTime: DISPATCH_GRACE,
   };
   const workers = await Promise.all([
     keepRunning(workerDeps, {
       ...dispatching,
-      taskQueue: nodeQueue(meshId),
+      taskQueue: nodeQueue(runner.meshId),
       maxConcurrentActivityTaskExecutions: DISPATCH_SLOTS,
     }),
     keepRunning(workerDeps, {
@@ -211,8 +208,8 @@ export async function runNodeWorkers(
       maxConcurrentActivityTaskExecutions: HOSTED_SLOTS,
     }),
     keepRunning(workerDeps, {
-      taskQueue: controlQueue(meshId),
-      activities: createControlActivities(dispatchers),
+      taskQueue: controlQueue(runner.meshId),
+      activities: createControlActivities(runner),
       shutdownGraceTime: FLEET_GRACE,
       maxConcurrentActivityTaskExecutions: CONTROL_SLOTS,
     }),

@@ -50,6 +50,7 @@ export const Settings = z.object({
   INPUT_EXPIRY_MS: milliseconds(86_400_000),
   TENANT_MAX_IN_FLIGHT: z.coerce.number().int().min(1).max(1_000_000).default(2_000),
   TENANT_MAX_WAITING: z.coerce.number().int().min(1).max(10_000_000).default(100_000),
+  IDEMPOTENCY_TTL_HOURS: z.coerce.number().int().min(1).max(87_600).default(168),
   RATE_LIMIT_PER_MINUTE: z.coerce.number().int().min(0).default(0),
 });
 

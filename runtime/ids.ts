@@ -18,11 +18,23 @@ function takeRandom(bytes: number): Buffer {
   return pool.subarray(used - bytes, used);
 }
 
-/** A UUID version 7 (RFC 9562): 48 bits of milliseconds, then random bits, so ids sort by creation time. */
-export function uuidv7(nowMs: number = Date.now()): string {
+/** Milliseconds of the newest id, and how many came before it in them. */
+let lastMs = 0;
+let sequence = 0;
+const SEQUENCE_MAX = 0xfff;
+
+/**
+ * A UUID version 7 (RFC 9562, method 1): 48 bits of milliseconds, 12 of a counter, then random bits. Ids of one process sort in the order in
+ * which they were made, also when its clock is set back.
+ */
+export function uuidv7(): string {
+  const nowMs = Date.now();
+  sequence = nowMs > lastMs ? 0 : sequence + 1;
+  if (sequence > SEQUENCE_MAX) sequence = 0;
+  if (sequence === 0) lastMs = Math.max(nowMs, lastMs + 1);
   const bytes = takeRandom(16);
-  bytes.writeUIntBE(nowMs, 0, 6);
-  bytes[6] = 0x70 | ((bytes[6] ?? 0) & 0x0f);
+  bytes.writeUIntBE(lastMs, 0, 6);
+  bytes.writeUInt16BE(0x7000 | sequence, 6);
   bytes[8] = 0x80 | ((bytes[8] ?? 0) & 0x3f);
   const hex = bytes.toString('hex');
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;

@@ -54,7 +54,7 @@ export async function listEvents(
   const values = [tenantId, ...filters.map((value) => value ?? null)];
   const [total] = await tx.query<{ count: number }>(`SELECT count(*) AS count FROM events WHERE ${FILTER}`, values);
   const rows = await tx.query<EventRow>(
-    `SELECT ${COLUMNS} FROM events WHERE ${FILTER} ORDER BY occurred_at DESC, event_id DESC LIMIT $10 OFFSET $11`,
+    `SELECT ${COLUMNS} FROM events WHERE ${FILTER} ORDER BY event_id DESC LIMIT $10 OFFSET $11`,
     [...values, query.page_size, (query.page - 1) * query.page_size],
   );
   return { count: total?.count ?? 0, events: rows.map(toRecord) };

@@ -4,8 +4,8 @@ import { connectionStats, getConnection } from '../../agents/agent-connections.j
 import { heartbeat } from '../../agents/agent-health.js';
 import type { AgentRow } from '../../agents/agent-row.js';
 import { allowType, disallowType, requireMayJoin } from '../../agents/agent-types.js';
-import { getAgentFor, listAgents, lockAgent, registerAgent, unknownInstance } from '../../agents/agents.js';
-import { type Deregistration, deregisterAgent } from '../../agents/deregister.js';
+import { getAgentFor, listAgents, lockAgent, unknownInstance } from '../../agents/agents.js';
+import { type Deregistration, deregisterAgent, registerAgent } from '../../agents/registration.js';
 import { setDefaultType } from '../../auth/tenants.js';
 import type { AgentRegisterRequest, DeploymentMode } from '../../contracts/agents.js';
 import type { Caller } from '../../contracts/auth.js';

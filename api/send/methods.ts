@@ -10,19 +10,15 @@ import {
 } from '../../contracts/a2a.js';
 import {
   CreatePushConfigRequest,
-  ListPushConfigsRequest,
-  PushConfigRequest,
-  pushConfigTo1,
-} from '../../contracts/a2a-1-push.js';
-import { sendResultTo1 } from '../../contracts/a2a-1-reply.js';
-import {
   GetTaskRequest,
+  ListPushConfigsRequest,
   ListTasksRequest,
   NoParams,
+  PushConfigRequest,
   SendMessageRequest,
   TaskIdRequest,
 } from '../../contracts/a2a-1-requests.js';
-import { eventTo1, taskTo1 } from '../../contracts/a2a-1-results.js';
+import { eventTo1, pushConfigTo1, sendResultTo1, taskTo1 } from '../../contracts/a2a-1-results.js';
 import type { Caller } from '../../contracts/auth.js';
 import { RpcError } from '../../messages/rpc-error.js';
 import type { ApiDeps } from '../deps.js';

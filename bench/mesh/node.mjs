@@ -9,6 +9,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { openDb } from '../../dist/db/pool.js';
 import { createMeshServer } from '../../dist/mesh/server/server.js';
+import { DispatchRunner } from '../../dist/messages/dispatch/runner.js';
 import { createMemoryBus } from '../../dist/messages/stream/memory-bus.js';
 import { readConfig } from '../../dist/runtime/config.js';
 import { createLogger } from '../../dist/runtime/logger.js';
@@ -23,16 +24,16 @@ const DAY_MS = 86_400_000;
 /** Pause between two probe calls. */
 const PROBE_MS = 10;
 
-const done = { accepted: true, end: { state: 'completed' } };
+const done = { state: 'completed', message: { state: 'completed' } };
 /** The dispatch store of the mesh, answered from memory. */
 const DISPATCHES = {
   find: async () => null,
-  accept: async () => done,
-  fail: async () => {
-    throw new Error('a dispatch failed');
+  end: async (_dispatch, { state }) => {
+    if (state !== 'completed') throw new Error('a dispatch failed');
+    return done;
   },
   release: async () => true,
-  lose: async () => null,
+  failAsLost: async () => null,
   closedAmong: async () => [],
   agentJoined: async () => undefined,
 };
@@ -51,6 +52,7 @@ function dispatchFactory(tenantId, meshId, { instanceId, epoch }) {
   const open = {
     ...payload.session_context,
     instance_id: instanceId,
+    deployment_mode: 'connected',
     epoch,
     mesh_id: meshId,
     sent_at: new Date(),
@@ -86,21 +88,24 @@ serve(async ({ databaseUrl, tenantId, tls }) => {
     sub: 'b',
     exp,
   };
+  const bus = createMemoryBus({ log });
+  const runner = new DispatchRunner({ dispatches: DISPATCHES, bus, db, log, meshId });
   const server = createMeshServer({
     config: readConfig({ FLEET_MESH_PORT: '0', ...(!tls && { TRUST_PROXY_CIDRS: '127.0.0.0/8' }) }),
     db,
     log,
-    bus: createMemoryBus({ log }),
+    bus,
     dispatches: DISPATCHES,
+    runner,
     authenticator: { authenticate: async () => caller },
     tools: new ToolCalls({ db, log, link: createLocalLink(meshId), hosted: noTools, platform: {} }),
     tls,
-    meshId,
   });
   const { port } = await server.listen();
+  runner.start({ connected: server.transport });
   let nextDispatch;
   const send = async () => {
-    const end = server.dispatcher.sendHere(nextDispatch(), () => true);
+    const end = runner.send(nextDispatch(), () => true);
     if (!end) throw new Error('the agent cannot be reached');
     await end;
   };

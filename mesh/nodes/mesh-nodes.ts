@@ -2,10 +2,10 @@ import type { AgentRow } from '../../agents/agent-row.js';
 import { recordHealth } from '../../agents/agents.js';
 import type { Tx } from '../../db/pool.js';
 
-/** Agents taken off dead nodes in one transaction, at most. */
+/** Agents of dead nodes that one transaction takes offline. */
 const AGENTS_PER_SWEEP = 500;
 
-/** Enters this process as a node. All functions here need a system transaction. */
+/** Registers this process as a node. All functions here need a system transaction. */
 export async function registerNode(tx: Tx, meshId: string): Promise<void> {
   await tx.query(
     `INSERT INTO mesh_nodes (mesh_id) VALUES ($1)
@@ -14,7 +14,7 @@ export async function registerNode(tx: Tx, meshId: string): Promise<void> {
   );
 }
 
-/** Says that the node lives. @returns false when another node has taken it for dead and removed its row */
+/** Renews the node's row. @returns false when another node has presumed it dead and removed the row */
 export async function renewNode(tx: Tx, meshId: string): Promise<boolean> {
   const rows = await tx.query('UPDATE mesh_nodes SET renewed_at = now() WHERE mesh_id = $1 RETURNING mesh_id', [
     meshId,
@@ -30,8 +30,8 @@ export async function removeNode(tx: Tx, meshId: string): Promise<void> {
 type LostAgent = Pick<AgentRow, 'tenant_id' | 'instance_id' | 'agent_type' | 'status'>;
 
 /**
- * Removes nodes that have not renewed for `deadAfterMs`, and takes connected agents that point to no living node offline.
- * @returns how many agents went offline; when it is `AGENTS_PER_SWEEP` there may be more
+ * Removes nodes that have not renewed for `deadAfterMs`, and takes connected agents without a living node offline.
+ * @returns how many agents went offline; `more`: there may be further ones
  */
 export async function sweepDeadNodes(tx: Tx, deadAfterMs: number): Promise<{ agents: number; more: boolean }> {
   await tx.query(`DELETE FROM mesh_nodes WHERE renewed_at < now() - $1 * interval '1 ms'`, [deadAfterMs]);

@@ -14,11 +14,11 @@ export interface MeshNodeOptions {
   timings: MeshTimings;
 }
 
-/** This process among the mesh nodes: its row says that it lives, and it takes agents of dead nodes off the routes. */
+/** This process as a mesh node: it renews its row, and takes the agents of dead nodes offline. */
 export class MeshNode {
   readonly #options: MeshNodeOptions;
   readonly #renewal: Loop;
-  /** Since when the node's own renewals succeed without a break. */
+  /** Since when this node's renewals have succeeded without a failure. */
   #steadySinceMs = 0;
 
   constructor(options: MeshNodeOptions) {
@@ -27,7 +27,7 @@ export class MeshNode {
     this.#renewal = new Loop({ name: 'renewal', intervalMs: timings.reconcileMs, work: () => this.#renew(), log });
   }
 
-  /** Registers the node and begins to renew. */
+  /** Registers the node and starts to renew its row. */
   async start(): Promise<void> {
     const { db, meshId } = this.#options;
     await db.system((tx) => registerNode(tx, meshId));
@@ -36,7 +36,7 @@ export class MeshNode {
     this.#renewal.start();
   }
 
-  /** Takes the node out. Its row is left to the others when the database is away. */
+  /** Removes the node's row. When the database is away, other nodes remove it later. */
   async stop(): Promise<void> {
     const { db, meshId, log } = this.#options;
     await this.#renewal.stop();
@@ -56,15 +56,15 @@ export class MeshNode {
       throw error;
     }
     if (this.#steadySinceMs === Number.POSITIVE_INFINITY) this.#steadySinceMs = began;
-    if (!known) await this.#comeBack();
-    // After an outage of the database every node looks dead until it has renewed: only who renews steadily may judge.
+    if (!known) await this.#registerAgain();
+    // After an outage of the database every node looks dead until it has renewed, so only a node that renews steadily sweeps.
     if (performance.now() - this.#steadySinceMs >= timings.deadNodeMs) await this.#sweep();
   }
 
-  /** The others took this node for dead and its agents off the routes: the agents connect again, and resume. */
-  async #comeBack(): Promise<void> {
+  /** Other nodes presumed this one dead and took its agents offline: the agents connect again and resume. */
+  async #registerAgain(): Promise<void> {
     const { db, meshId, registry, log } = this.#options;
-    log.warn({ mesh_id: meshId }, 'node was taken for dead, its agents have to reconnect');
+    log.warn({ mesh_id: meshId }, 'node was presumed dead, its agents have to reconnect');
     await db.system((tx) => registerNode(tx, meshId));
     for (const connection of registry.all()) connection.socket.close(CLOSE_CODES.GOING_AWAY, 'connect again');
   }

@@ -5,7 +5,7 @@ import type { MessageCore } from '../core.js';
 import { logEnd } from '../dispatch/end-log.js';
 import type { FastPath, LiveMessage } from '../dispatch/fast-path.js';
 import { RpcError } from '../rpc-error.js';
-import { type AcceptRow, acceptInOne, type CountTo, type NewMessage } from './accept-transaction.js';
+import { type AcceptRow, acceptInOne, type CountLimits, type NewMessage, UNCOUNTED } from './accept-transaction.js';
 import { type AcceptContext, draftOf } from './draft.js';
 import type { InFlightLimit } from './in-flight-limit.js';
 import { targetRequiredText, targetUnknownText } from './targets.js';
@@ -51,13 +51,13 @@ async function refuse({ core, inFlight, waiting }: Acceptance, draft: NewMessage
     case 'full':
       throw new PlatformError(
         'RATE_LIMITED',
-        `The tenant has ${inFlight.most} messages in flight, which is its bound. Try again.`,
+        `The tenant has ${inFlight.limit} messages in flight, which is its bound. Try again.`,
         { headers: { 'Retry-After': '1' } },
       );
-    case 'full_waiting':
+    case 'waiting_full':
       throw new PlatformError(
         'RATE_LIMITED',
-        `The tenant has ${waiting.most} messages that wait for input, which is its bound. Answer or cancel some (/messages/pending).`,
+        `The tenant has ${waiting.limit} messages that wait for input, which is its bound. Answer or cancel some (/messages/pending).`,
         { headers: { 'Retry-After': String(waiting.retryAfterSeconds) } },
       );
     case 'target_unknown': // The message is put on the record as failed; see `placeOnRecord`.
@@ -86,16 +86,17 @@ function logUnavailable(
 async function placeOnRecord(
   { core, fastPath }: Acceptance,
   draft: NewMessage,
-  countTo: CountTo,
+  limits: CountLimits,
 ): Promise<{ row: AcceptRow; live: LiveMessage | null }> {
-  const sent = (await fastPath?.send(draft, countTo)) ?? {
-    row: await acceptInOne(core.db, draft, countTo, null),
+  const { idempotencyHours } = core.limits;
+  const sent = (await fastPath?.send(draft, limits)) ?? {
+    row: await acceptInOne(core.db, draft, { limits, offer: null, idempotencyHours }),
     live: null,
   };
   if (sent.row.verdict !== 'target_unknown') return sent;
-  const text = await targetUnknownText(core.db, draft, sent.row.its_type || null);
+  const unavailableText = await targetUnknownText(core.db, draft, sent.row.agent_type || null);
   const { in_flight, waiting } = sent.row;
-  const row = await acceptInOne(core.db, draft, { in_flight: 0, waiting: 0, too_many_wait: false }, null, text);
+  const row = await acceptInOne(core.db, draft, { limits: UNCOUNTED, offer: null, idempotencyHours, unavailableText });
   return { row: { ...row, in_flight, waiting }, live: null };
 }
 
@@ -118,11 +119,15 @@ export async function acceptMessage(
   const countingWaiting = waiting.begin(draft.tenant_id);
   let row: AcceptRow | null = null;
   try {
-    const countTo = { in_flight: counting.most, waiting: countingWaiting.most, too_many_wait: countingWaiting.full };
-    const placed = await placeOnRecord(acceptance, draft, countTo);
+    const limits = {
+      in_flight_limit: counting.limit,
+      waiting_limit: countingWaiting.limit,
+      waiting_full: countingWaiting.full,
+    };
+    const placed = await placeOnRecord(acceptance, draft, limits);
     row = placed.row;
     await refuse(acceptance, draft, row.verdict);
-    const ids = { message_id: row.its_message, session_id: row.its_session };
+    const ids = { message_id: row.message_id, session_id: row.session_id };
     if (row.verdict === 'accepted')
       core.workflowStarter.message({ tenant_id: draft.tenant_id, ...ids }, { fresh: true });
     const { verdict } = row;

@@ -54,8 +54,8 @@ async function declarations(tx: Tx, tenantId: string, to: { instance_id: string 
 /** Whether the message is on the record already: what was taken once is not refused when it is repeated. */
 async function isOnRecord(tx: Tx, caller: Caller, { message }: MessageSendParams): Promise<boolean> {
   const found = await tx.query(
-    `SELECT 1 FROM messages
-      WHERE client_message_id = $1 AND credential_id = $2 AND requested_context = $3 AND tenant_id = $4`,
+    `SELECT 1 FROM idempotency_keys WHERE client_message_id = $1 AND credential_id = $2 AND requested_context = $3
+        AND tenant_id = $4 AND expires_at > now()`,
     [message.messageId, caller.credential_id, message.contextId ?? '', caller.tenant_id],
   );
   return found.length > 0;

@@ -1,7 +1,7 @@
 import type { Db } from '../../db/pool.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
-import type { SessionRef } from '../../sessions/session-ref.js';
+import type { SessionRef } from '../../sessions/session-deps.js';
 import type { MessageRef } from '../core.js';
 
 /** A message that is not over this long after its dispatch gets its workflow, in milliseconds. */
@@ -22,7 +22,7 @@ interface Waiting {
 }
 
 const RENEW = `
-  UPDATE messages m SET wake_requested_at = now() FROM unnest($1::text[], $2::text[]) AS mine (tenant_id, message_id)
+  UPDATE running_messages m SET wake_requested_at = now() FROM unnest($1::text[], $2::text[]) AS mine (tenant_id, message_id)
    WHERE m.tenant_id = mine.tenant_id AND m.message_id = mine.message_id AND m.lease_epoch = 0 AND m.wake_requested_at IS NOT NULL
      AND m.state = 'working'`;
 

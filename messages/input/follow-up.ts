@@ -3,7 +3,7 @@ import type { Caller } from '../../contracts/auth.js';
 import { isTerminal } from '../../contracts/messages.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore } from '../core.js';
-import { readMessage } from '../read/read.js';
+import { lockRunning, readMessage } from '../read/read.js';
 import { RpcError } from '../rpc-error.js';
 import { readFollowUp } from './resolution.js';
 import { checkForm, checkMayAnswer, claimRequest } from './resolve.js';
@@ -23,7 +23,8 @@ export async function answerFollowUp(
   const ref = { tenant_id: caller.tenant_id, message_id: message.taskId ?? '' };
   const session_id = await core.db
     .tenant(ref.tenant_id, async (tx) => {
-      const found = await readMessage(tx, ref.tenant_id, ref.message_id, true);
+      await lockRunning(tx, ref);
+      const found = await readMessage(tx, ref.tenant_id, ref.message_id);
       if (!found) throw new RpcError('TASK_NOT_FOUND', 'Task not found: there is none of that taskId.', 'NOT_FOUND');
       const { row, request } = found;
       if (message.contextId !== undefined && message.contextId !== row.session_id) {

@@ -1,6 +1,6 @@
 import type { Tx } from '../../db/pool.js';
 import { errorMessage } from '../../runtime/errors.js';
-import type { SessionRef } from '../../sessions/session-ref.js';
+import type { SessionRef } from '../../sessions/session-deps.js';
 import type { MessageCore, MessageRef } from '../core.js';
 import { failByOperator } from './next-step.js';
 import type { TemporalLink } from './temporal-link.js';
@@ -23,7 +23,7 @@ type Named = MessageRef & SessionRef;
 
 /** A kind of row that may need its workflow, and the mark by which it is found and claimed. */
 interface Watched {
-  table: 'messages' | 'sessions';
+  table: 'running_messages' | 'sessions';
   mark: 'wake_requested_at' | 'supervised_at';
   only: string;
   /** What is written with the mark. */
@@ -33,7 +33,7 @@ interface Watched {
 const WATCHED = {
   // Whoever takes a message over fences its owner (architecture.md, decision 11).
   unanswered_messages: {
-    table: 'messages',
+    table: 'running_messages',
     mark: 'wake_requested_at',
     only: 'true',
     also: ', lease_epoch = lease_epoch + 1',
@@ -41,9 +41,9 @@ const WATCHED = {
   // Workflows of implicit sessions start in the background (sessions/session-starter.ts).
   unanswered_sessions: { table: 'sessions', mark: 'wake_requested_at', only: 'explicit' },
   unseen_messages: {
-    table: 'messages',
+    table: 'running_messages',
     mark: 'supervised_at',
-    only: `state IN ('submitted', 'working', 'input-required')`,
+    only: 'true',
   },
   unseen_sessions: { table: 'sessions', mark: 'supervised_at', only: `status = 'active'` },
 } satisfies Record<string, Watched>;
@@ -67,8 +67,8 @@ const LOOK = `
  * row would claim more than the batch.
  */
 function claim({ table, mark, only, also = '' }: Watched): string {
-  const key = table === 'messages' ? 'message_id' : 'session_id';
-  const named = table === 'messages' ? 'tenant_id, message_id, session_id' : 'tenant_id, session_id';
+  const key = table === 'running_messages' ? 'message_id' : 'session_id';
+  const named = table === 'running_messages' ? 'tenant_id, message_id, session_id' : 'tenant_id, session_id';
   return `
     WITH picked AS MATERIALIZED (
       SELECT tenant_id, ${key} FROM ${table} WHERE ${mark} < now() - $1 * interval '1 ms' AND ${only}

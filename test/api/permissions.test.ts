@@ -32,7 +32,10 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 /** A tenant has room for so many messages in flight only. */
-afterEach(() => api.database.query("UPDATE messages SET state = 'canceled'"));
+afterEach(async () => {
+  await api.database.query("UPDATE messages SET state = 'canceled'");
+  await api.database.query('DELETE FROM running_messages');
+});
 
 async function tokenOf(scopes: Scope[], agent_type?: string, tenantId = api.tenantId): Promise<string> {
   const credential = await api.credentialOf(tenantId, scopes, agent_type ? [agent_type] : []);

@@ -60,6 +60,7 @@ export async function serveApi(database: FreshDatabase, options: ServedApiOption
       inputExpiryMs: 86_400_000,
       tenantMaxInFlight: options.tenantMaxInFlight ?? 50,
       tenantMaxWaiting: options.tenantMaxWaiting ?? 1_000,
+      idempotencyHours: 168,
     },
   };
   let baseUrl = '';

@@ -36,7 +36,13 @@ beforeEach(async () => {
 /** One round, as the Temporal Schedule runs it. */
 async function round(): Promise<{ probed: number; unhealthy: number; reaped: number }> {
   const workflowStarter = { message: () => undefined, session: () => undefined };
-  const limits = { queueWaitMs: 1_000, inputExpiryMs: 1_000, tenantMaxInFlight: 10, tenantMaxWaiting: 1_000 };
+  const limits = {
+    queueWaitMs: 1_000,
+    inputExpiryMs: 1_000,
+    tenantMaxInFlight: 10,
+    tenantMaxWaiting: 1_000,
+    idempotencyHours: 168,
+  };
   const core: MessageCore = { db: database.db(), bus, log, workflowStarter, limits };
   const { watchAgents } = createWatchActivities({
     db: core.db,

@@ -167,7 +167,7 @@ describe('a dispatch', () => {
     const { agent } = await node.join('a');
     const told = await node.send(agent);
     await fixture.cancel(told.ref);
-    await node.dispatcher.cancel(told.ref, 'changed my mind');
+    await node.runner.cancel(told.ref, 'changed my mind');
     expect((await errorOf(agent, 'CANCELED')).in_reply_to).toBe(told.dispatch.frame.id);
     expect(await told.end).toMatchObject(closed);
     const found = await node.send(agent);
@@ -183,7 +183,7 @@ describe('a dispatch', () => {
     const node = await fixture.node();
     await node.join('a');
     const ref = await fixture.open();
-    await node.dispatcher.cancel(ref, 'why not');
+    await node.runner.cancel(ref, 'why not');
     expect((await fixture.message(ref)).state).toBe('submitted');
   });
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { lockAgent } from '../../agents/agents.js';
-import { deregisterAgent } from '../../agents/deregister.js';
+import { deregisterAgent } from '../../agents/registration.js';
 import type { Caller } from '../../contracts/auth.js';
 import { sessionDeps } from '../../messages/cancel.js';
 import type { MessageCore, MessageRef } from '../../messages/core.js';
@@ -12,7 +12,8 @@ import { failByOperator, nextStep } from '../../messages/supervise/next-step.js'
 import type { Step } from '../../messages/supervise/step.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
-import { createSessions, expireIfIdle, type Sessions } from '../../sessions/sessions.js';
+import { expireIfIdle } from '../../sessions/session-end.js';
+import { createSessions, type Sessions } from '../../sessions/sessions.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 
 const log = createLogger({ level: 'silent' });
@@ -39,7 +40,13 @@ beforeEach(async () => {
     bus,
     log,
     workflowStarter: { message: ({ message_id }) => called.push(message_id), session: () => undefined },
-    limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000, tenantMaxWaiting: 1_000 },
+    limits: {
+      queueWaitMs: 60_000,
+      inputExpiryMs: 3_600_000,
+      tenantMaxInFlight: 1_000,
+      tenantMaxWaiting: 1_000,
+      idempotencyHours: 168,
+    },
   };
   sessions = createSessions(sessionDeps(core));
   gateway = createGateway(core);
@@ -106,7 +113,7 @@ async function answer(ref: MessageRef, state: 'completed' | 'input-required'): P
   const sent = await dispatches.markSent(dispatch, { mesh_id: 'mesh_1', epoch: 0 });
   if (!sent) throw new Error('not sent');
   const input = state === 'input-required' ? { input_request: { title: 'Go on?' } } : {};
-  expect(await dispatches.accept(sent, 0, { state, artifacts: [], ...input })).toMatchObject({ accepted: true });
+  expect(await dispatches.end(sent, { state, artifacts: [], ...input }, 0)).not.toBeNull();
 }
 
 test('a session whose question is withdrawn does not push its agent over its bound', async () => {

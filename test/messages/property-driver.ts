@@ -4,14 +4,15 @@ import { sessionDeps } from '../../messages/cancel.js';
 import type { MessageCore } from '../../messages/core.js';
 import type { DispatchRef } from '../../messages/dispatch/dispatch-ref.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
-import type { AgentResult } from '../../messages/dispatch/dispatches.js';
+import type { AnswerOrFailure } from '../../messages/dispatch/dispatches.js';
 import { createGateway } from '../../messages/gateway.js';
 import { RpcError } from '../../messages/rpc-error.js';
 import { createMemoryBus } from '../../messages/stream/memory-bus.js';
 import { failByOperator, nextStep } from '../../messages/supervise/next-step.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { createLogger } from '../../runtime/logger.js';
-import { createSessions, expireIfIdle } from '../../sessions/sessions.js';
+import { expireIfIdle } from '../../sessions/session-end.js';
+import { createSessions } from '../../sessions/sessions.js';
 import type { FreshDatabase } from '../setup/database.js';
 
 export const TENANT = 'ten_00000000-0000-7000-8000-000000000001';
@@ -47,10 +48,11 @@ const REFUSALS = new Set([
 ]);
 
 interface StoredDispatch extends DispatchRef {
+  session_id: string;
   epoch: number;
 }
 
-const answer = (state: AgentResult['state']): AgentResult => ({
+const answer = (state: AnswerOrFailure['state']): AnswerOrFailure => ({
   state,
   artifacts: [{ artifactId: 'a', parts: [{ kind: 'text', text: 'answer' }] }],
   ...(state === 'input-required' && { input_request: { kind: 'confirmation', title: 'Go on?' } }),
@@ -75,7 +77,13 @@ export class PropertyDriver {
       bus: createMemoryBus({ log }),
       log,
       workflowStarter: { message: () => undefined, session: () => undefined },
-      limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000, tenantMaxWaiting: 1_000 },
+      limits: {
+        queueWaitMs: 60_000,
+        inputExpiryMs: 3_600_000,
+        tenantMaxInFlight: 1_000,
+        tenantMaxWaiting: 1_000,
+        idempotencyHours: 168,
+      },
     };
     this.gateway = createGateway(this.core);
     this.sessions = createSessions(sessionDeps(this.core));
@@ -90,6 +98,8 @@ export class PropertyDriver {
       'input_requests',
       'dispatches',
       'messages',
+      'running_messages',
+      'idempotency_keys',
       'session_agents',
       'sessions',
       'events',
@@ -128,7 +138,7 @@ export class PropertyDriver {
 
   messages(): Promise<{ message_id: string; state: string; ended: string }[]> {
     return this.database.query(
-      `SELECT message_id, state, concat(state, completed_at, error_code, assistant_output) AS ended FROM messages ORDER BY message_id DESC`,
+      `SELECT message_id, state, concat(state, completed_at, error_code, artifacts) AS ended FROM messages ORDER BY message_id DESC`,
     );
   }
 
@@ -154,8 +164,8 @@ export class PropertyDriver {
   /** Any dispatch there ever was, those that agents work on first: late answers come too. */
   async dispatch(target: number): Promise<StoredDispatch | undefined> {
     const all = await this.database.query<StoredDispatch>(
-      `SELECT tenant_id, message_id, dispatch_id, epoch FROM dispatches
-        ORDER BY state = 'open' AND sent_at IS NOT NULL DESC, state = 'open' DESC, dispatch_id DESC`,
+      `SELECT tenant_id, message_id, dispatch_id, session_id, epoch FROM dispatches
+        ORDER BY state = 'sent' DESC, state = 'open' DESC, dispatch_id DESC`,
     );
     return all[target % all.length];
   }
@@ -181,12 +191,12 @@ const onDispatch =
     const dispatch = await driver.dispatch(target);
     if (dispatch) await work(driver, dispatch, variant);
   };
-const takeAnswer = (state: AgentResult['state']) =>
+const takeAnswer = (state: AnswerOrFailure['state']) =>
   onDispatch(async (driver, dispatch, variant) => {
     const epoch = variant === 0 ? dispatch.epoch - 1 : dispatch.epoch;
     const produced = (await driver.dispatches.find(dispatch))?.produced ?? { artifacts: [], usage: null };
-    const closed = await driver.dispatches.accept({ ...dispatch, produced }, epoch, answer(state));
-    driver.count(`accepted ${dispatch.dispatch_id}`, closed.accepted);
+    const end = await driver.dispatches.end({ ...dispatch, produced }, answer(state), epoch);
+    driver.count(`accepted ${dispatch.dispatch_id}`, end !== null);
   });
 
 /** Everything that can happen to messages and sessions. */
@@ -245,8 +255,10 @@ export const ACTIONS = {
   ask: takeAnswer('input-required'),
   answerFailed: takeAnswer('failed'),
   fail: onDispatch(async (driver, dispatch) => {
-    const closed = await driver.dispatches.fail(dispatch, { code: 'DEADLINE_EXCEEDED', message: 'late' });
-    driver.count(`accepted ${dispatch.dispatch_id}`, closed.accepted);
+    const error = { code: 'DEADLINE_EXCEEDED', message: 'late' };
+    const produced = { artifacts: [], usage: null };
+    const end = await driver.dispatches.end({ ...dispatch, produced }, { state: 'failed', error }, null);
+    driver.count(`accepted ${dispatch.dispatch_id}`, end !== null);
   }),
   release: onDispatch(async (driver, dispatch) => {
     driver.count(`taken back ${dispatch.dispatch_id}`, await driver.dispatches.release(dispatch, 'ROUTE_LOST'));

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { PUSH_LIMITS, PushNotificationConfig } from '../../contracts/a2a.js';
 import type { Caller } from '../../contracts/auth.js';
-import { PUSH_LIMITS, PushNotificationConfig } from '../../contracts/push.js';
-import { lockForPush, putPushConfig } from '../../deliveries/push.js';
+import { lockForPush, putPushConfig } from '../../deliveries/push-config-store.js';
 import { createPushConfigs, type PushConfigs } from '../../deliveries/push-configs.js';
 import { createOutbound, type Outbound } from '../../http/outbound.js';
 import type { AcceptHook } from '../../messages/accept/accept-transaction.js';
@@ -36,7 +36,13 @@ beforeAll(async () => {
     bus,
     log,
     workflowStarter: { message: () => undefined, session: () => undefined },
-    limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000, tenantMaxWaiting: 1_000 },
+    limits: {
+      queueWaitMs: 60_000,
+      inputExpiryMs: 3_600_000,
+      tenantMaxInFlight: 1_000,
+      tenantMaxWaiting: 1_000,
+      idempotencyHours: 168,
+    },
   };
   gateway = createGateway(core);
   const tenant_id = newId('ten');

@@ -30,7 +30,13 @@ beforeEach(async () => {
     bus,
     log,
     workflowStarter: { message: () => undefined, session: () => undefined },
-    limits: { queueWaitMs: QUEUE_WAIT_MS, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000, tenantMaxWaiting: 1_000 },
+    limits: {
+      queueWaitMs: QUEUE_WAIT_MS,
+      inputExpiryMs: 3_600_000,
+      tenantMaxInFlight: 1_000,
+      tenantMaxWaiting: 1_000,
+      idempotencyHours: 168,
+    },
   };
   const tenant_id = newId('ten');
   const claims = { credential_id: 'cred_1', sub: 'cred_1', agent_type: 'credential', iat: 0, exp: 0 };

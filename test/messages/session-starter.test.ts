@@ -11,7 +11,13 @@ import { until } from '../setup/until.js';
 const log = createLogger({ level: 'silent' });
 const bus = createMemoryBus({ log });
 const workflowStarter = { message: () => undefined, session: () => undefined };
-const limits = { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000, tenantMaxWaiting: 1_000 };
+const limits = {
+  queueWaitMs: 60_000,
+  inputExpiryMs: 3_600_000,
+  tenantMaxInFlight: 1_000,
+  tenantMaxWaiting: 1_000,
+  idempotencyHours: 168,
+};
 
 let database: FreshDatabase;
 let tenantId: string;

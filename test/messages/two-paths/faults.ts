@@ -3,7 +3,7 @@
  * on the record as sent and no byte of it has gone out, `scheduled` the one before `marked`; `ending` and `ended` are before and after
  * the transaction that takes the agent's answer.
  */
-export type Point = 'T1' | 'scheduled' | 'marked' | 'ending' | 'ended';
+export type Point = 'accepted' | 'scheduled' | 'marked' | 'ending' | 'ended';
 
 /** What goes wrong; it may throw what the interrupted work is to fail with. */
 type Strike = (messageId: string, point: Point) => Promise<unknown>;

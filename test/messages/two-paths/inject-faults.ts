@@ -20,7 +20,7 @@ interface Struck {
 }
 
 /** On the record as sent, and no byte of it gone out. */
-const OPENED: readonly Point[] = ['T1', 'marked'];
+const OPENED: readonly Point[] = ['accepted', 'marked'];
 
 async function answerLost(): Promise<void> {
   throw new PlatformError('SERVICE_UNAVAILABLE', 'The answer of the database was lost.');
@@ -36,7 +36,7 @@ async function sessionOf(harness: Harness, messageId: string): Promise<string> {
 
 /** The wall clock of this process jumps beyond the lease, as on a machine that was suspended. */
 async function sleepThroughLease(harness: Harness, { messageId, point }: Struck): Promise<void> {
-  if (point === 'T1') harness.lapsed.push(messageId);
+  if (point === 'accepted') harness.lapsed.push(messageId);
   const now = Date.now.bind(Date);
   const clock = vi.spyOn(Date, 'now').mockImplementation(() => now() + LEASE_MS + 1);
   harness.afterwards(async () => clock.mockRestore());
@@ -106,7 +106,7 @@ export const SEND_FAULTS: Record<SendFault, Strike> = {
   },
   // A hello waits for a dispatch that is being marked, so the workflow path has it one step earlier.
   'agent reconnects': {
-    points: ['T1', 'scheduled'],
+    points: ['accepted', 'scheduled'],
     strike: reconnect,
   },
   'taken over': { points: OPENED, strike: takeOver },

@@ -1,6 +1,6 @@
 import type { Accepted } from '../../../messages/accept/accept.js';
+import type { DispatchEnd } from '../../../messages/dispatch/dispatches.js';
 import type { LiveMessage } from '../../../messages/dispatch/fast-path.js';
-import type { MessageEnd } from '../../../messages/dispatch/transactions.js';
 import { RpcError } from '../../../messages/rpc-error.js';
 import { PlatformError } from '../../../runtime/errors.js';
 import { allRead, answer } from './agents.js';
@@ -16,7 +16,7 @@ export class Runner {
   /** Action by action. */
   readonly heard: string[] = [];
   /** What callers were told whose message took the fast path to its end. */
-  readonly told = new Map<string, MessageEnd>();
+  readonly told = new Map<string, NonNullable<DispatchEnd['message']>>();
   readonly #harness: Harness;
   /** In the order of their coming. */
   readonly #messageIds: string[] = [];
@@ -115,10 +115,10 @@ export class Runner {
     }
   }
 
-  #follow({ row, ended }: LiveMessage, process: PlatformProcess): void {
-    const told = ended.then((end) => end && process.alive && this.told.set(row.message_id, end));
+  #follow({ row, dispatch_id, ended }: LiveMessage, process: PlatformProcess): void {
+    const told = ended.then(({ message }) => message && process.alive && this.told.set(row.message_id, message));
     const over = Promise.race([told, process.death]);
-    this.#harness.flights.add(row.current_dispatch_id ?? '', 'owner', over);
+    this.#harness.flights.add(dispatch_id, 'owner', over);
   }
 
   async #answer(action: Named<'answer'>): Promise<string> {
