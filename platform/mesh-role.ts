@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { HostedTransport } from '../mesh/hosted/hosted-transport.js';
 import { createMeshServer } from '../mesh/server/server.js';
-import { DispatchRunner } from '../messages/dispatch/runner.js';
+import { DispatchRunner } from '../messages/runner/runner.js';
 import type { Infrastructure } from './infrastructure.js';
 import type { Services } from './services.js';
 import type { RunningTools } from './tools.js';

@@ -15,7 +15,7 @@ import { createRecordActivities } from '../activities/record.js';
 import { createWatchActivities, type WatchDeps } from '../activities/watch.js';
 import type { MessageCore } from '../messages/core.js';
 import type { Dispatches } from '../messages/dispatch/dispatches.js';
-import type { DispatchRunner } from '../messages/dispatch/runner.js';
+import type { DispatchRunner } from '../messages/runner/runner.js';
 import type { TemporalLink } from '../messages/supervise/temporal-link.js';
 import { BriefContext } from '../runtime/brief-context.js';
 import { errorMessage } from '../runtime/errors.js';

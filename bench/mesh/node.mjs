@@ -9,7 +9,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { openDb } from '../../dist/db/pool.js';
 import { createMeshServer } from '../../dist/mesh/server/server.js';
-import { DispatchRunner } from '../../dist/messages/dispatch/runner.js';
+import { DispatchRunner } from '../../dist/messages/runner/runner.js';
 import { createMemoryBus } from '../../dist/messages/stream/memory-bus.js';
 import { readConfig } from '../../dist/runtime/config.js';
 import { createLogger } from '../../dist/runtime/logger.js';

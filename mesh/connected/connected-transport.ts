@@ -1,7 +1,7 @@
 import { agentKeyOf } from '../../agents/agent-row.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { AgentResult, OpenDispatch } from '../../messages/dispatch/dispatches.js';
-import type { Destination, Transport } from '../../messages/dispatch/transport.js';
+import type { Destination, Transport } from '../../messages/runner/transport.js';
 import type { ChunkBus } from '../../messages/stream/bus.js';
 import { uuidOf } from '../../runtime/ids.js';
 import type { Connection } from '../connection/connection.js';

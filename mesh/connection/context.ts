@@ -1,6 +1,6 @@
 import type { Db } from '../../db/pool.js';
 import type { Dispatches } from '../../messages/dispatch/dispatches.js';
-import type { DispatchRunner } from '../../messages/dispatch/runner.js';
+import type { DispatchRunner } from '../../messages/runner/runner.js';
 import type { Logger } from '../../runtime/logger.js';
 import type { Semaphore } from '../../runtime/semaphore.js';
 import type { SentDispatches } from '../connected/sent-dispatches.js';

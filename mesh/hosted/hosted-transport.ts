@@ -2,7 +2,7 @@ import type { TokenIssuer } from '../../auth/tokens.js';
 import type { Db } from '../../db/pool.js';
 import type { Outbound } from '../../http/outbound.js';
 import type { AgentResult, Dispatches, OpenDispatch } from '../../messages/dispatch/dispatches.js';
-import type { Destination, Transport } from '../../messages/dispatch/transport.js';
+import type { Destination, Transport } from '../../messages/runner/transport.js';
 import type { ChunkBus } from '../../messages/stream/bus.js';
 import { uuidOf } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';

@@ -4,7 +4,7 @@ import { type WebSocket, WebSocketServer } from 'ws';
 import { agentKeyOf } from '../../agents/agent-row.js';
 import { SUBPROTOCOL } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
-import type { Transport } from '../../messages/dispatch/transport.js';
+import type { Transport } from '../../messages/runner/transport.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { Loop } from '../../runtime/loop.js';
 import { Semaphore } from '../../runtime/semaphore.js';

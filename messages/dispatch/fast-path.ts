@@ -10,11 +10,11 @@ import {
 import { dispatchedDetails, dispatchedRow } from '../accept/draft.js';
 import type { MessageCore } from '../core.js';
 import type { MessageRow } from '../read/rows.js';
+import type { DispatchRunner } from '../runner/runner.js';
 import { openDispatchFrom } from './dispatch-payload.js';
 import type { DispatchEnd, Dispatches } from './dispatches.js';
 import { HandOver } from './hand-over.js';
 import { LEASE_MS, Stopwatch } from './lease.js';
-import type { DispatchRunner } from './runner.js';
 
 /** Messages that one process has on the fast path at once; further ones take the workflow path. */
 const IN_FLIGHT_MAX = 2_000;

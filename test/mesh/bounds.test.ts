@@ -7,7 +7,7 @@ import { createLogger } from '../../runtime/logger.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
 import { DatabasePath } from './database-path.js';
-import { type BenchAgent, errorOf } from './fixture-agent.js';
+import { errorOf, type FixtureAgent } from './fixture-agent.js';
 import { MeshFixture } from './mesh-fixture.js';
 
 let database: FreshDatabase;
@@ -23,7 +23,7 @@ beforeEach(async () => {
 });
 afterAll(() => database.drop());
 
-const errors = (agent: BenchAgent, code: string) =>
+const errors = (agent: FixtureAgent, code: string) =>
   agent.received.filter((frame) => frame.type === 'error' && frame.payload.code === code);
 
 /** Nobody can look a dispatch up until the test lets go. */

@@ -5,7 +5,7 @@ import { until } from '../setup/until.js';
 import { artifactUpdate, message, type Script, task } from './hosted-agent.js';
 import { CLOSED, hostedSetup, runContext, STREAMING } from './hosted-fixture.js';
 
-const { fixture, outcomeOf, benchAt } = hostedSetup(freshDatabase);
+const { fixture, outcomeOf, fixtureAt } = hostedSetup(freshDatabase);
 
 const FAILURES: [name: string, script: Script, card: object, code: string, text: RegExp, failures: number][] = [
   [
@@ -139,7 +139,7 @@ describe('failures of a hosted agent', () => {
   });
 
   it('takes the dispatch back when nobody listens, so that it is routed again; three times make the agent unhealthy', async () => {
-    const made = await benchAt(`http://127.0.0.1:${await freePort()}/`);
+    const made = await fixtureAt(`http://127.0.0.1:${await freePort()}/`);
     const runner = made.runner();
     let ref = await made.open();
     const refused = { kind: 'not_sent', reason: 'CONNECT_FAILED' };
@@ -164,7 +164,7 @@ describe('failures of a hosted agent', () => {
   });
 
   it('takes the dispatch back when the address is not allowed', async () => {
-    const made = await benchAt('http://10.1.2.3/');
+    const made = await fixtureAt('http://10.1.2.3/');
     const ref = await made.open();
     expect(await made.runner().run(ref, runContext())).toEqual({ kind: 'not_sent', reason: 'CONNECT_FAILED' });
   });

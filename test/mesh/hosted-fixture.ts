@@ -7,9 +7,9 @@ import type { MessageCore } from '../../messages/core.js';
 import type { DispatchRef } from '../../messages/dispatch/dispatch-ref.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import type { Dispatches } from '../../messages/dispatch/dispatches.js';
-import { DispatchRunner } from '../../messages/dispatch/runner.js';
-import type { WaitContext } from '../../messages/dispatch/running-dispatches.js';
 import { createGateway } from '../../messages/gateway.js';
+import { DispatchRunner } from '../../messages/runner/runner.js';
+import type { WaitContext } from '../../messages/runner/running-dispatches.js';
 import type { PlacedEvent } from '../../messages/stream/bus.js';
 import { createMemoryBus } from '../../messages/stream/memory-bus.js';
 import { nextStep } from '../../messages/supervise/next-step.js';
@@ -201,7 +201,7 @@ export function hostedSetup(open: () => Promise<FreshDatabase>) {
   afterAll(() => database?.drop());
 
   /** A fixture whose agent is at this address. */
-  const benchAt = async (publicUrl: string, card: object = {}): Promise<HostedFixture> => {
+  const fixtureAt = async (publicUrl: string, card: object = {}): Promise<HostedFixture> => {
     const fixture = new HostedFixture(database);
     await fixture.register(publicUrl, card);
     return fixture;
@@ -211,7 +211,7 @@ export function hostedSetup(open: () => Promise<FreshDatabase>) {
     card: object = {},
   ): Promise<{ fixture: HostedFixture; agent: HostedAgentServer }> => {
     const agent = await hostedAgent(script);
-    return { fixture: await benchAt(`${agent.url}/a2a`, card), agent };
+    return { fixture: await fixtureAt(`${agent.url}/a2a`, card), agent };
   };
   /** Sends one message to an agent with this script and gives what became of it. */
   const outcomeOf = async (script: Script, card: object = {}, metadata: Record<string, unknown> = {}) => {
@@ -220,7 +220,7 @@ export function hostedSetup(open: () => Promise<FreshDatabase>) {
     const end = await made.fixture.runner().run(ref, runContext());
     return { ...made, ref, end, record: await made.fixture.get(ref.message_id) };
   };
-  return { benchAt, fixture, outcomeOf };
+  return { fixtureAt, fixture, outcomeOf };
 }
 
 /** The card of an agent that answers `message/stream`. */

@@ -18,8 +18,8 @@ import type { MessageCore } from '../../messages/core.js';
 import type { DispatchRef } from '../../messages/dispatch/dispatch-ref.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import type { Dispatches } from '../../messages/dispatch/dispatches.js';
-import { DispatchRunner } from '../../messages/dispatch/runner.js';
 import { createGateway } from '../../messages/gateway.js';
+import { DispatchRunner } from '../../messages/runner/runner.js';
 import type { PlacedEvent } from '../../messages/stream/bus.js';
 import { createMemoryBus } from '../../messages/stream/memory-bus.js';
 import { nextStep } from '../../messages/supervise/next-step.js';
@@ -32,7 +32,7 @@ import { createLocalLink, type NodeLink } from '../../tools/tool-link.js';
 import { localCertificate } from '../sdk/certificate.js';
 import type { FreshDatabase } from '../setup/database.js';
 import { toolCalls } from '../setup/tools.js';
-import { BenchAgent, receive } from './fixture-agent.js';
+import { FixtureAgent, receive } from './fixture-agent.js';
 
 const log = createLogger({ level: process.env.MESH_TEST_LOG ?? 'silent' });
 const secrets = createSecrets(randomBytes(32).toString('base64'));
@@ -218,11 +218,11 @@ export class MeshNodeUnderTest {
   }
 
   /** An open socket that has not said hello. */
-  async socket(instanceId: string, options: SocketOptions = {}): Promise<BenchAgent> {
+  async socket(instanceId: string, options: SocketOptions = {}): Promise<FixtureAgent> {
     const token = options.token ?? (await this.fixture.token());
     const url = `wss://127.0.0.1:${this.port}/agents/connect?instance_id=${instanceId}`;
     const ws = new WebSocket(url, 'service.v1', { ca: certificate.ca, headers: { authorization: `Bearer ${token}` } });
-    const agent = new BenchAgent(ws, instanceId, options.mute ?? false);
+    const agent = new FixtureAgent(ws, instanceId, options.mute ?? false);
     onTestFinished(() => agent.kill());
     await new Promise<void>((resolve, reject) => {
       ws.once('open', () => resolve());
@@ -258,7 +258,7 @@ export class MeshNodeUnderTest {
   }
 
   /** Opens a dispatch, runs it, and waits until the agent has it. */
-  async send(agent: BenchAgent, text = 'hello', metadata: Record<string, unknown> = {}) {
+  async send(agent: FixtureAgent, text = 'hello', metadata: Record<string, unknown> = {}) {
     const ref = await this.fixture.open(text, metadata);
     const end = this.run(ref);
     return { ref, end, dispatch: await receive(agent, ref) };

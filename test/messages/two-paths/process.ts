@@ -1,6 +1,6 @@
 import type { Db } from '../../../db/pool.js';
 import { DEFAULT_TIMINGS } from '../../../mesh/connection/timings.js';
-import { removeNode, sweepDeadNodes } from '../../../mesh/nodes/mesh-nodes.js';
+import { removeNode, sweepDeadNodes } from '../../../mesh/nodes/node.js';
 import type { MessageCore, WorkflowStarter } from '../../../messages/core.js';
 import { createDispatches } from '../../../messages/dispatch/dispatch-store.js';
 import type { DispatchEnd, Dispatches } from '../../../messages/dispatch/dispatches.js';

@@ -1,14 +1,14 @@
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
 import { LruMap } from '../../runtime/lru-map.js';
+import type { DispatchRef } from '../dispatch/dispatch-ref.js';
+import type { AgentResult, AnswerOrFailure, DispatchEnd, Dispatches, OpenDispatch } from '../dispatch/dispatches.js';
 import type { ChunkBus } from '../stream/bus.js';
 import type { AgentHealth } from './agent-health.js';
-import type { DispatchRef } from './dispatch-ref.js';
-import type { AgentResult, AnswerOrFailure, DispatchEnd, Dispatches, OpenDispatch } from './dispatches.js';
 import { persist } from './persist.js';
 import type { RunningDispatch } from './running-dispatches.js';
 
-/** Sent dispatches whose end could not be written that are remembered. */
+/** Unrecorded dispatches that are remembered. */
 const UNRECORDED_MAX = 10_000;
 /** Something other than the dispatch's result closed it. */
 export const CLOSED: DispatchEnd = { state: 'closed', message: null };
@@ -24,11 +24,11 @@ export interface RecorderOptions {
   health: AgentHealth;
   log: Logger;
   meshId: string;
-  /** From then on each write is tried once. */
+  /** Once it is aborted, each write is tried only once. */
   closing: AbortSignal;
 }
 
-/** Writes what became of dispatches to the record, for as long as the database is away. */
+/** Writes the ends of dispatches to the record. While the database is away it retries. */
 export class ResultRecorder {
   readonly #options: RecorderOptions;
   /** Sent dispatches whose end could not be written: a defect or a lasting refusal of the database, so there are few. */
@@ -43,6 +43,7 @@ export class ResultRecorder {
     return this.#unrecorded.get(dispatchId) !== undefined;
   }
 
+  /** Retries while the database is away. */
   persist<T>(work: () => Promise<T>): Promise<T> {
     const { closing, log } = this.#options;
     return closing.aborted ? work() : persist(work, log, closing);
@@ -58,6 +59,7 @@ export class ResultRecorder {
       return await this.#write(running, open, result);
     } catch (error) {
       log.error({ err: errorMessage(error), dispatch_id }, 'end of a dispatch could not be recorded');
+      if (result.state === 'not_sent') return notSent(result.reason);
     }
     try {
       const error = { code: 'INTERNAL', message: 'The result could not be stored.' };
@@ -69,11 +71,11 @@ export class ResultRecorder {
     }
   }
 
-  /** Nothing of the dispatch went out: its message is routed again. */
+  /** Releases a dispatch of which nothing went out, so that its message is routed again. */
   async release(ref: DispatchRef, reason: string): Promise<DispatchEnd> {
-    const { dispatches } = this.#options;
-    const released = await this.persist(() => dispatches.release(ref, reason, { nothingSent: true }));
-    return released ? notSent(reason) : CLOSED;
+    await this.persist(() => this.#options.dispatches.release(ref, reason, { nothingSent: true }));
+    // Also when it was not released: the commit of an earlier attempt may have done that.
+    return notSent(reason);
   }
 
   /**

@@ -1,8 +1,8 @@
 import { agentKeyOf } from '../../agents/agent-row.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
-import type { DispatchRef } from './dispatch-ref.js';
-import type { AgentResult, DispatchEnd, Dispatches, OpenDispatch } from './dispatches.js';
+import type { DispatchRef } from '../dispatch/dispatch-ref.js';
+import type { AgentResult, DispatchEnd, Dispatches, OpenDispatch } from '../dispatch/dispatches.js';
 import { CLOSED, notSent, type ResultRecorder } from './record-result.js';
 import type { RunningDispatch, RunningDispatches } from './running-dispatches.js';
 import type { Destination } from './transport.js';

@@ -1,4 +1,4 @@
-import type { AgentResult, OpenDispatch } from './dispatches.js';
+import type { AgentResult, OpenDispatch } from '../dispatch/dispatches.js';
 
 /** An agent of a dispatch. `epoch` as the record has it; null where the record was not asked. */
 export interface Destination {

@@ -4,7 +4,7 @@ import { agentKeyOf } from '../../agents/agent-row.js';
 import type { Db } from '../../db/pool.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
-import type { OpenDispatch } from './dispatches.js';
+import type { OpenDispatch } from '../dispatch/dispatches.js';
 
 /** How often the row of a healthy hosted agent is looked at, at most. */
 const SUCCESS_INTERVAL_MS = 10_000;

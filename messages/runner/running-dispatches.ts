@@ -1,5 +1,5 @@
-import type { DispatchRef } from './dispatch-ref.js';
-import type { DispatchEnd, OpenDispatch } from './dispatches.js';
+import type { DispatchRef } from '../dispatch/dispatch-ref.js';
+import type { DispatchEnd, OpenDispatch } from '../dispatch/dispatches.js';
 import type { Transport } from './transport.js';
 
 type Phase = 'starting' | 'sending' | 'recording';
