@@ -1,6 +1,6 @@
 import type { DispatchPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
-import type { AgentResult } from '../handlers/agent-result.js';
+import type { ResultFrame } from '../handlers/result-frame.js';
 import { type RunDeps, runDispatch } from '../handlers/run-dispatch.js';
 import { type ChunkContent, TaskOutput } from '../handlers/task-output.js';
 import { ChunkBuffer, type FrameSink } from './chunk-buffer.js';
@@ -14,7 +14,7 @@ export class DispatchRun {
   readonly #deadline: NodeJS.Timeout;
   readonly #output: TaskOutput;
   #sink: FrameSink | null = null;
-  #result: AgentResult | null = null;
+  #result: ResultFrame | null = null;
   #resultSentAtMs: number | null = null;
 
   constructor(frameId: string, dispatch: DispatchPayload, sink: FrameSink) {

@@ -2,8 +2,8 @@ import type { DispatchPayload } from '../../contracts/frames.js';
 import { textOf } from '../../contracts/parts.js';
 import type { AgentLog } from '../log.js';
 import { callToolBy, type ToolCaller } from '../tools/tool-caller.js';
-import { type AgentResult, agentResultOf, errorResultOf } from './agent-result.js';
 import type { AgentTask, TaskResolution } from './agent-task.js';
+import { errorFrameOf, type ResultFrame, resultFrameOf } from './result-frame.js';
 import { errorText, UnsendableError } from './sendable.js';
 import type { TaskOutput } from './task-output.js';
 
@@ -36,7 +36,7 @@ interface DispatchInput {
  * Runs the handler of a dispatch. Never rejects: an error that the handler throws, and an answer that cannot be sent, fail this dispatch
  * only.
  */
-export async function runDispatch(input: DispatchInput, { runTask, tools, log }: RunDeps): Promise<AgentResult> {
+export async function runDispatch(input: DispatchInput, { runTask, tools, log }: RunDeps): Promise<ResultFrame> {
   const { dispatch, output, signal } = input;
   const fields = { handler: '', dispatch_id: dispatch.dispatch_id };
   try {
@@ -44,12 +44,12 @@ export async function runDispatch(input: DispatchInput, { runTask, tools, log }:
     fields.handler = handler;
     const answer = await result;
     if (output.failure !== null) throw output.failure;
-    return agentResultOf(answer, output.artifact, dispatch, (problem) =>
+    return resultFrameOf(answer, output.artifact, dispatch, (problem) =>
       log.warn({ ...fields, problem }, 'invalid usage is left out'),
     );
   } catch (error) {
     if (!signal.aborted) logFailure(log, fields, error);
-    return errorResultOf(error instanceof UnsendableError ? `${fields.handler}: ${error.message}` : error);
+    return errorFrameOf(error instanceof UnsendableError ? `${fields.handler}: ${error.message}` : error);
   }
 }
 

@@ -4,7 +4,7 @@ import { LIMITS } from '../../contracts/limits.js';
 import type { ToolDelivery } from '../../contracts/tools.js';
 import { unlessAborted } from '../bounded-wait.js';
 import { readToolDelivery } from '../connected/frames.js';
-import { type AgentResult, errorResultOf } from '../handlers/agent-result.js';
+import { errorFrameOf, type ResultFrame } from '../handlers/result-frame.js';
 import { type HandlerRun, type RunDeps, runDispatch } from '../handlers/run-dispatch.js';
 import { type ChunkContent, TaskOutput } from '../handlers/task-output.js';
 import type { ToolHandlers } from '../tools/tool-handlers.js';
@@ -21,11 +21,11 @@ export type ChunkListener = (content: ChunkContent) => Promise<void>;
 export class HostedTask {
   readonly dispatch: DispatchPayload;
   /** Resolves with the result; never rejects. */
-  readonly done: Promise<AgentResult>;
+  readonly done: Promise<ResultFrame>;
   readonly #controller = new AbortController();
   readonly #output: TaskOutput;
   #listener: ChunkListener | null = null;
-  #result: AgentResult | null = null;
+  #result: ResultFrame | null = null;
   #isUncollected = false;
 
   /** @param listener receives all chunks */
@@ -62,7 +62,7 @@ export class HostedTask {
     return this.#result ? taskOfResult(this.#result, this.dispatch) : taskIn('working', this.dispatch);
   }
 
-  async #run(deps: HostedTaskDeps): Promise<AgentResult> {
+  async #run(deps: HostedTaskDeps): Promise<ResultFrame> {
     const { signal } = this.#controller;
     const deadlineMs = Math.min(this.dispatch.deadline_ms, LIMITS.deadlineMsMax);
     const deadline = setTimeout(() => this.abort('DEADLINE_EXCEEDED'), deadlineMs);
@@ -72,7 +72,7 @@ export class HostedTask {
     try {
       this.#result = await unlessAborted(run, signal); // does not wait for a handler that ignores its signal
     } catch (error) {
-      this.#result = errorResultOf(error);
+      this.#result = errorFrameOf(error);
     }
     clearTimeout(deadline);
     return this.#result;
@@ -99,9 +99,9 @@ function toolCallIn({ params, session_context }: DispatchPayload): ToolDelivery 
 }
 
 /** The A2A task of a result; `usage` is in its metadata. */
-export function taskOfResult(agentResult: AgentResult, dispatch: DispatchPayload): Task {
-  if (agentResult.type === 'error') return taskIn('failed', dispatch, agentResult.payload.message);
-  const { result, usage } = agentResult.payload;
+export function taskOfResult(resultFrame: ResultFrame, dispatch: DispatchPayload): Task {
+  if (resultFrame.type === 'error') return taskIn('failed', dispatch, resultFrame.payload.message);
+  const { result, usage } = resultFrame.payload;
   return { ...(result as Task), id: dispatch.dispatch_id, ...(usage && { metadata: { usage } }) };
 }
 

@@ -2,7 +2,7 @@ import { type RpcId, RpcRequest } from '../../contracts/a2a.js';
 import { RPC_ERRORS } from '../../contracts/errors.js';
 import type { DispatchPayload } from '../../contracts/frames.js';
 import { readDispatch } from '../connected/frames.js';
-import type { AgentResult } from '../handlers/agent-result.js';
+import type { ResultFrame } from '../handlers/result-frame.js';
 import type { ChunkContent } from '../handlers/task-output.js';
 import type { EventWriter } from './event-writer.js';
 import { taskIn, taskOfResult } from './hosted-task.js';
@@ -40,9 +40,9 @@ async function sendOnce(tasks: HostedTasks, dispatch: DispatchPayload, id: RpcId
   const task = tasks.get(dispatch.dispatch_id) ?? tasks.start(dispatch, null);
   const onDisconnect = () => task.abort('CANCELED');
   reply.disconnected.addEventListener('abort', onDisconnect, { once: true });
-  const agentResult = await task.done;
+  const resultFrame = await task.done;
   reply.disconnected.removeEventListener('abort', onDisconnect);
-  reply.json(finalAnswer(agentResult, dispatch, id));
+  reply.json(finalAnswer(resultFrame, dispatch, id));
 }
 
 /** Streams the task, its chunks and its end. After a disconnect the task continues, and the caller may poll for it. */
@@ -53,9 +53,9 @@ async function sendStreamed(tasks: HostedTasks, dispatch: DispatchPayload, id: R
   const existing = tasks.get(dispatch.dispatch_id);
   const task = existing ?? tasks.start(dispatch, (content) => result(updateOf(content, dispatch)));
   reply.disconnected.addEventListener('abort', () => task.detach(), { once: true });
-  const agentResult = await task.done;
-  await events.write(finalAnswer(agentResult, dispatch, id));
-  if (!isQuestion(agentResult)) await result(finalUpdate(agentResult, dispatch));
+  const resultFrame = await task.done;
+  await events.write(finalAnswer(resultFrame, dispatch, id));
+  if (!isQuestion(resultFrame)) await result(finalUpdate(resultFrame, dispatch));
   events.end();
 }
 
@@ -77,14 +77,14 @@ function answerAbout(tasks: HostedTasks, method: string, id: RpcId, params: unkn
  * The final answer. A question is an empty result with `status` next to it, as in a `dispatch_result`: the platform then sends the
  * original message again with the human's answer in its metadata, so the agent keeps no state.
  */
-function finalAnswer(agentResult: AgentResult, dispatch: DispatchPayload, id: RpcId): object {
-  if (!isQuestion(agentResult)) return { jsonrpc: '2.0', id, result: taskOfResult(agentResult, dispatch) };
-  const { status, usage } = agentResult.payload;
+function finalAnswer(resultFrame: ResultFrame, dispatch: DispatchPayload, id: RpcId): object {
+  if (!isQuestion(resultFrame)) return { jsonrpc: '2.0', id, result: taskOfResult(resultFrame, dispatch) };
+  const { status, usage } = resultFrame.payload;
   return { jsonrpc: '2.0', id, result: '', status, ...(usage && { usage }) };
 }
 
-function isQuestion(agentResult: AgentResult): agentResult is Extract<AgentResult, { type: 'dispatch_result' }> {
-  return agentResult.type === 'dispatch_result' && agentResult.payload.status?.state === 'input-required';
+function isQuestion(resultFrame: ResultFrame): resultFrame is Extract<ResultFrame, { type: 'dispatch_result' }> {
+  return resultFrame.type === 'dispatch_result' && resultFrame.payload.status?.state === 'input-required';
 }
 
 function updateOf({ artifact, append, status_text }: ChunkContent, dispatch: DispatchPayload): object {
@@ -94,8 +94,8 @@ function updateOf({ artifact, append, status_text }: ChunkContent, dispatch: Dis
   return { kind: 'status-update', ...ids, status, final: false };
 }
 
-function finalUpdate(agentResult: AgentResult, dispatch: DispatchPayload): object {
-  const { id: taskId, contextId, status } = taskOfResult(agentResult, dispatch);
+function finalUpdate(resultFrame: ResultFrame, dispatch: DispatchPayload): object {
+  const { id: taskId, contextId, status } = taskOfResult(resultFrame, dispatch);
   return { kind: 'status-update', taskId, contextId, status, final: true };
 }
 

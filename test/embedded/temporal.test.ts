@@ -8,23 +8,23 @@ import { temporalBinary } from '../../embedded/temporal/binary.js';
 import { type EmbeddedTemporal, startTemporal } from '../../embedded/temporal.js';
 import { eventually, inOwnProcess, scratch, silent } from './host.js';
 
-let place: Awaited<ReturnType<typeof scratch>>;
+let folder: Awaited<ReturnType<typeof scratch>>;
 let server: EmbeddedTemporal | undefined;
 let lines: string[] = [];
 
 beforeEach(async () => {
-  place = await scratch();
+  folder = await scratch();
   lines = [];
 });
 
 afterEach(async () => {
   await server?.stop();
   server = undefined;
-  await place.remove();
+  await folder.remove();
 });
 
 async function start(): Promise<EmbeddedTemporal> {
-  server = await startTemporal({ dataDir: place.dir, log: silent, onLine: (line) => lines.push(line) });
+  server = await startTemporal({ dataDir: folder.dir, log: silent, onLine: (line) => lines.push(line) });
   return server;
 }
 
@@ -46,13 +46,13 @@ async function leftOver(): Promise<{ address: string; pid: number }> {
     const { address, pid } = await startTemporal({ dataDir: process.argv[2] ?? '', log, onLine: () => undefined });
     console.log(JSON.stringify({ address, pid }));
   `;
-  const other = await inOwnProcess(module, place.dir);
+  const other = await inOwnProcess(module, folder.dir);
   await other.kill();
   return JSON.parse(other.line) as { address: string; pid: number };
 }
 
 const startWaiting = (client: Client) =>
-  client.workflow.start('nobodyRunsThis', { taskQueue: 'none', workflowId: 'kept', args: [] });
+  client.workflow.start('workflowWithoutWorker', { taskQueue: 'none', workflowId: 'kept', args: [] });
 
 const describeWaiting = (client: Client) => client.workflow.getHandle('kept').describe();
 
@@ -90,7 +90,7 @@ describe('embedded Temporal', () => {
     expect(running).toMatchObject({ ...left, adopted: true });
     process.kill(left.pid, 'SIGKILL');
     await eventually(async () => (running.pid === left.pid ? undefined : true));
-    const remembered = JSON.parse(await readFile(join(place.dir, 'temporal.json'), 'utf8')) as { pid: number };
+    const remembered = JSON.parse(await readFile(join(folder.dir, 'temporal.json'), 'utf8')) as { pid: number };
     expect(remembered.pid).toBe(running.pid);
     await running.stop();
     expect(await processInfo(running.pid)).toBeUndefined();
@@ -109,14 +109,14 @@ describe('embedded Temporal', () => {
 
   test('is not mistaken for another process that has its pid by now', async () => {
     await writeFile(
-      join(place.dir, 'temporal.json'),
+      join(folder.dir, 'temporal.json'),
       JSON.stringify({ pid: process.pid, address: '127.0.0.1:1', ui: 'http://127.0.0.1:2', started_at: '' }),
     );
     expect((await start()).adopted).toBe(false);
   });
 
   test('passes over a program that does not run', async () => {
-    const broken = join(place.dir, 'temporal');
+    const broken = join(folder.dir, 'temporal');
     await writeFile(broken, '#!/bin/sh\nexit 3\n');
     await chmod(broken, 0o755);
     process.env.TEMPORAL_CLI_PATH = broken;

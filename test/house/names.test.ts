@@ -45,6 +45,16 @@ const RETIRED = [
   'callWaiting',
   'takeBack',
   'giveBack',
+  'troubleOf',
+  'troubleReporter',
+  'tellingWhenLate',
+  'untilToldToStop',
+  'sayGoodbye',
+  'isNobodyThere',
+  'nobodyFor',
+  'fastPathDoor',
+  'patientSandbox',
+  'patienceMs',
 ];
 
 test('retired identifiers stay away', () => {

@@ -179,12 +179,12 @@ test('an answer that may be lost with its connection is delivered before the age
   agent.onMessage(() => 'done');
   await agent.connect();
   mesh.welcome = { resumed: true };
-  mesh.isMarking = true;
+  mesh.keepsIdleOpen = true;
   const id = mesh.dispatch('work');
   await mesh.frame('dispatch_result', id);
   const closed = agent.close(60);
   await mesh.frame('close_request');
-  mesh.isMarking = false;
+  mesh.keepsIdleOpen = false;
   mesh.sockets[0]?.terminate();
   await mesh.frame('dispatch_result', id, 2);
   await closed;
@@ -286,8 +286,8 @@ test('a listener that throws does not end the agent', async () => {
   mesh.sockets[0]?.terminate();
   await mesh.frame('hello', undefined, 2);
   await vi.waitFor(() => {
-    const told = errors.filter((error) => (error as Error & { code?: string }).code === 'LISTENER_FAILED');
-    expect(told.map(({ message }) => message)).toEqual([
+    const listenerErrors = errors.filter((error) => (error as Error & { code?: string }).code === 'LISTENER_FAILED');
+    expect(listenerErrors.map(({ message }) => message)).toEqual([
       expect.stringContaining('a bug of the caller'),
       expect.stringContaining('another one'),
     ]);
@@ -305,9 +305,9 @@ test('an onError that throws does not end the agent', async () => {
   await mesh.frame('hello', undefined, 2);
 });
 
-async function loneAgents(mesh: MeshServer, types: string) {
+async function spawnAgents(mesh: MeshServer, types: string) {
   const environment = { ...process.env, FLEET_BASE_URL: mesh.baseUrl, FLEET_TOKEN: 'given-1', TEST_CA: mesh.ca };
-  const child = spawn(process.execPath, [new URL('./lone-agents.mjs', import.meta.url).pathname], {
+  const child = spawn(process.execPath, [new URL('./agent-process.mjs', import.meta.url).pathname], {
     env: { ...environment, TEST_TYPES: types },
     stdio: ['ignore', 'inherit', 'pipe'],
   });
@@ -325,7 +325,7 @@ test.each([
   ['DEREGISTERED', 4410],
 ])('a process that %s ends, with nobody who watches it, says why and ends with 1', async (code, closeCode) => {
   const mesh = await MeshServer.start();
-  const { exited, stderr } = await loneAgents(mesh, 'worker');
+  const { exited, stderr } = await spawnAgents(mesh, 'worker');
   mesh.send('error', { code, message: 'over', retryable: false });
   mesh.sockets[0]?.close(closeCode);
   expect(await exited).toEqual([1, null]);
@@ -334,7 +334,7 @@ test.each([
 
 test('a process whose agent is refused after its first connection says why and ends with 1', async () => {
   const mesh = await MeshServer.start();
-  const { exited, stderr } = await loneAgents(mesh, 'worker');
+  const { exited, stderr } = await spawnAgents(mesh, 'worker');
   const body = { error: 'Agents of the type worker may not join this tenant.', code: 'forbidden' };
   mesh.onUpgrade = (socket) => socket.end(refusedUpgrade({ status: 403, body })) !== undefined;
   mesh.sockets[0]?.terminate();
@@ -344,7 +344,7 @@ test('a process whose agent is refused after its first connection says why and e
 
 test('on SIGTERM the process lives until the last of its agents has finished', async () => {
   const mesh = await MeshServer.start();
-  const { child, exited } = await loneAgents(mesh, 'idle,worker');
+  const { child, exited } = await spawnAgents(mesh, 'idle,worker');
   const idleLeft = once(mesh.sockets[0] as object as NodeJS.EventEmitter, 'close');
   const running = mesh.dispatch('work');
   const waiting = await mesh.frame('tool_call');

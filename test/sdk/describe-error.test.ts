@@ -31,9 +31,9 @@ test.each<[unknown, string, RegExp]>([
   [new Error('the vault is locked'), 'UNREACHABLE', /the vault is locked/],
   [new AgentError('MINE', 'as it is'), 'MINE', /^as it is$/],
 ])('a registration that failed with %s is %s', (error, code, message) => {
-  const trouble = describeError(error, API);
-  expect(trouble.code).toBe(code);
-  expect(trouble.message).toMatch(message);
+  const described = describeError(error, API);
+  expect(described.code).toBe(code);
+  expect(described.message).toMatch(message);
 });
 
 const ended = (end: Partial<ConnectionEnd>): ConnectionEnd => ({ code: '', message: 'why', ...end });
@@ -47,10 +47,10 @@ test.each<[Partial<ConnectionEnd>, string, RegExp]>([
   [{ closeCode: 1002, code: 'BAD_FRAME' }, 'BAD_FRAME', /BAD_FRAME: why/],
   [{ closeCode: 1006 }, 'CONNECTION_LOST', /1006/],
 ])('a connection that ended with %o is %s', (end, code, message) => {
-  const trouble = describeConnectionEnd(ended(end), MESH);
-  expect(trouble.code).toBe(code);
-  expect(trouble.message).toMatch(message);
-  expect(trouble.message).not.toContain('instance_id');
+  const described = describeConnectionEnd(ended(end), MESH);
+  expect(described.code).toBe(code);
+  expect(described.message).toMatch(message);
+  expect(described.message).not.toContain('instance_id');
 });
 
 test.each<[Partial<ConnectionEnd>, string | undefined]>([

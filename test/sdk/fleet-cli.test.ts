@@ -20,13 +20,13 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-interface AgentResult {
+interface CliResult {
   code: number;
   stdout: string;
   stderr: string;
 }
 
-function fleet(args: string[], env: Record<string, string> = {}): Promise<AgentResult> {
+function fleet(args: string[], env: Record<string, string> = {}): Promise<CliResult> {
   const options = { env: { PATH: process.env.PATH, FLEET_DATA_DIR: dataDir, ...env } };
   return new Promise((resolve) => {
     execFile(process.execPath, [CLI, ...args], options, (error, stdout, stderr) => {
@@ -164,9 +164,9 @@ test.each([
   ],
   ['a setting does not fit', { FLEET_API_PORT: 'many' }, 'FLEET_API_PORT'],
 ])('%s: it says so, without a stack', async (_what, env, message) => {
-  const outcome = await fleet(['tenants', 'list', '--json'], env);
-  expect(outcome).toEqual({ code: 1, stdout: '', stderr: expect.stringContaining(message) });
-  expect(outcome.stderr).not.toMatch(/^\s+at /m);
+  const result = await fleet(['tenants', 'list', '--json'], env);
+  expect(result).toEqual({ code: 1, stdout: '', stderr: expect.stringContaining(message) });
+  expect(result.stderr).not.toMatch(/^\s+at /m);
 });
 
 test('secret.key is made once, for its owner only', async () => {

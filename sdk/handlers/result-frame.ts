@@ -7,8 +7,8 @@ import type { Completed, Failed, InputRequired } from './agent-task.js';
 import { ARTIFACTS, PARTS, QUESTION, USAGE } from './answer-fields.js';
 import { ANSWER_BYTES_MAX, errorText, isErrorCode, sendable, shown, UnsendableError } from './sendable.js';
 
-/** What the agent said in the end: the type and payload of the frame that ends a dispatch. */
-export type AgentResult =
+/** Type and payload of the frame that ends a dispatch: the agent's result, or an error. */
+export type ResultFrame =
   | { type: 'dispatch_result'; payload: DispatchResultPayload }
   | { type: 'error'; payload: ErrorPayload };
 
@@ -22,20 +22,20 @@ const ANSWER_FORMS =
  * @param onInvalidUsage called with the reason why `usage` is left out; an invalid usage does not fail the answer
  * @throws UnsendableError when the mesh would refuse the frame
  */
-export function agentResultOf(
+export function resultFrameOf(
   result: unknown,
   streamed: Artifact,
   dispatch: DispatchPayload,
   onInvalidUsage: (problem: string) => void,
-): AgentResult {
-  const agentResult = build(normalize(result), streamed, dispatch, onInvalidUsage);
-  const bytes = Buffer.byteLength(JSON.stringify(agentResult.payload));
-  if (bytes <= ANSWER_BYTES_MAX) return agentResult;
+): ResultFrame {
+  const resultFrame = build(normalize(result), streamed, dispatch, onInvalidUsage);
+  const bytes = Buffer.byteLength(JSON.stringify(resultFrame.payload));
+  if (bytes <= ANSWER_BYTES_MAX) return resultFrame;
   throw new UnsendableError(`the answer has ${bytes} bytes, at most ${ANSWER_BYTES_MAX} can be sent; shorten it`);
 }
 
 /** The frame for an error that a handler threw. */
-export function errorResultOf(error: unknown): AgentResult {
+export function errorFrameOf(error: unknown): ResultFrame {
   return { type: 'error', payload: { code: 'HANDLER_ERROR', message: errorText(error), retryable: false } };
 }
 
@@ -52,7 +52,7 @@ function build(
   streamed: Artifact,
   dispatch: DispatchPayload,
   onInvalidUsage: (problem: string) => void,
-): AgentResult {
+): ResultFrame {
   switch (result.state) {
     case 'completed': {
       const usage = usageOf(result.usage, onInvalidUsage);
@@ -90,16 +90,16 @@ function usageOf(usage: Usage | undefined, onInvalid: (problem: string) => void)
   }
 }
 
-function completed(result: Task, usage: Usage | undefined): AgentResult {
+function completed(result: Task, usage: Usage | undefined): ResultFrame {
   return { type: 'dispatch_result', payload: { result, status: { state: 'completed' }, ...(usage && { usage }) } };
 }
 
-function inputRequired({ question }: InputRequired, result: Task, usage: Usage | undefined): AgentResult {
+function inputRequired({ question }: InputRequired, result: Task, usage: Usage | undefined): ResultFrame {
   const status = { state: 'input-required' as const, input_request: question };
   return { type: 'dispatch_result', payload: { result, status, ...(usage && { usage }) } };
 }
 
-function failed({ code = 'HANDLER_ERROR', message, retryable = false }: Failed): AgentResult {
+function failed({ code = 'HANDLER_ERROR', message, retryable = false }: Failed): ResultFrame {
   if (!isErrorCode(code)) {
     const problem = `code: ${shown(code)} is not valid; a code has 1 to 64 characters`;
     throw new UnsendableError(`${problem}. The failure was: ${errorText(message)}`);

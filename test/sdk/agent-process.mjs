@@ -1,4 +1,4 @@
-/** Agents in a process of their own, of the types in TEST_TYPES; their work lasts until a tool of the test has answered. */
+/** Runs agents of the types in TEST_TYPES in a separate process. Each message waits for a tool of the test. */
 import { Agent } from '../../dist/sdk/index.js';
 
 for (const type of (process.env.TEST_TYPES ?? 'worker').split(',')) {
