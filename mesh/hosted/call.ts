@@ -1,11 +1,10 @@
 import type { TokenIssuer } from '../../auth/tokens.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { Outbound, OutboundStream } from '../../http/outbound.js';
-import type { OpenDispatch } from '../../messages/dispatch/dispatches.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
 import { type HostedAnswer, readAnswer } from './answer.js';
-import { dispatchBody, hostedHeaders, taskBody } from './request.js';
+import { dispatchBody, type HostedRequest, hostedHeaders, taskBody } from './request.js';
 
 /** Limit of a JSON answer; a longer one is not read. */
 export const ANSWER_BYTES_MAX = 2 * 1024 * 1024;
@@ -23,12 +22,12 @@ export class HttpRefusal extends Error {
 
 /** The HTTP requests of one dispatch to a hosted agent. They reject with OutboundError, HttpRefusal or the error of signing. */
 export class HostedCall {
-  readonly open: OpenDispatch;
+  readonly open: HostedRequest;
   readonly #outbound: Pick<Outbound, 'request' | 'stream'>;
   readonly #tokens: Pick<TokenIssuer, 'issueDispatchToken'>;
 
   constructor(
-    open: OpenDispatch,
+    open: HostedRequest,
     outbound: Pick<Outbound, 'request' | 'stream'>,
     tokens: Pick<TokenIssuer, 'issueDispatchToken'>,
   ) {

@@ -4,6 +4,20 @@ import type { Part } from '../../contracts/parts.js';
 import type { OpenDispatch } from '../../messages/dispatch/dispatches.js';
 import type { Resolution } from '../../messages/read/rows.js';
 
+/** What a request to a hosted agent is built from: a dispatch, or a tool call in the same form. */
+export type HostedRequest = Pick<
+  OpenDispatch,
+  | 'tenant_id'
+  | 'instance_id'
+  | 'dispatch_id'
+  | 'session_id'
+  | 'public_url'
+  | 'agent_card'
+  | 'remote_task_id'
+  | 'remote_context_id'
+  | 'payload'
+>;
+
 type Card = Record<string, unknown>;
 
 interface CardInterface {
@@ -42,7 +56,7 @@ function answerParts({ resolution, data, comment }: Resolution): Part[] {
  * The message as this agent gets it. When the agent's own task asked a question, the message continues that task, and its parts are the
  * human's answer: the agent already has the message that led to the question.
  */
-function messageFor(open: OpenDispatch): A2aMessage {
+function messageFor(open: HostedRequest): A2aMessage {
   const { taskId: _ours, contextId: _session, ...message } = open.payload.params.message;
   const contextId = open.remote_context_id || open.session_id;
   const resolution = open.payload.params.metadata?.resolution as Resolution | undefined;
@@ -60,7 +74,7 @@ const METHODS = {
 } as const;
 
 /** The body of the dispatch's POST: JSON-RPC that every A2A server understands, with the dispatch's own members beside it. */
-export function dispatchBody(open: OpenDispatch): Record<string, unknown> {
+export function dispatchBody(open: HostedRequest): Record<string, unknown> {
   const version = versionOf(open.agent_card);
   const stream = canStream(open.agent_card);
   const message = messageFor(open);
@@ -78,7 +92,7 @@ export function dispatchBody(open: OpenDispatch): Record<string, unknown> {
 }
 
 /** The body of a request about the agent's own task, without its history. */
-export function taskBody(open: OpenDispatch, method: 'get' | 'cancel', taskId: string): Record<string, unknown> {
+export function taskBody(open: HostedRequest, method: 'get' | 'cancel', taskId: string): Record<string, unknown> {
   return {
     jsonrpc: '2.0',
     id: `${open.payload.id}:${method}`,
@@ -91,7 +105,7 @@ export function taskBody(open: OpenDispatch, method: 'get' | 'cancel', taskId: s
 const HEADER_VALUE = /^[\x20-\x7e]+$/;
 
 /** Headers of every request to a hosted agent. */
-export function hostedHeaders(open: OpenDispatch, token: string): Record<string, string> {
+export function hostedHeaders(open: HostedRequest, token: string): Record<string, string> {
   const { traceparent, baggage } = open.payload.session_context.propagation_headers;
   return {
     authorization: `Bearer ${token}`,

@@ -4,7 +4,7 @@ import { type Part, textOf } from '../../contracts/parts.js';
 import { ToolResult } from '../../contracts/tools.js';
 import type { Db } from '../../db/pool.js';
 import type { Outbound } from '../../http/outbound.js';
-import type { AgentResult, AnswerOrFailure, OpenDispatch } from '../../messages/dispatch/dispatches.js';
+import type { AgentResult, AnswerOrFailure } from '../../messages/dispatch/dispatches.js';
 import { uuidOf } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
 import { type Deliver, hostedCallId, type RoutedCall } from '../../tools/tool-link.js';
@@ -13,6 +13,7 @@ import { findHosted } from '../../tools/tool-targets.js';
 import { awaitResult, POLL_PACE } from './await-result.js';
 import { HostedCall } from './call.js';
 import { HostedProgress } from './progress.js';
+import type { HostedRequest } from './request.js';
 
 export interface HostedToolsOptions {
   db: Db;
@@ -79,7 +80,7 @@ function asDispatch(
   placed: RoutedCall,
   agent: { public_url: string; agent_card: Record<string, unknown> },
   dispatch_id: string,
-): OpenDispatch {
+): HostedRequest {
   const { call_id, tenant_id, target, tool, arguments: given, caller, deadline_ms, idempotency_key } = placed;
   const session_id = placed.session_id ?? call_id;
   const tool_call = { tool, dispatch_id, caller, deadline_ms, idempotency_key };
@@ -92,22 +93,13 @@ function asDispatch(
   };
   return {
     tenant_id,
-    message_id: call_id,
     dispatch_id,
     session_id,
     instance_id: target.instance_id,
-    agent_type: target.agent_type,
-    deployment_mode: 'hosted',
     public_url: agent.public_url,
     agent_card: agent.agent_card,
-    epoch: 0,
-    attempt: 1,
-    mesh_id: null,
-    sent_at: null,
-    deadline_at: null,
     remote_task_id: null,
     remote_context_id: null,
-    produced: { artifacts: [], usage: null },
     payload: {
       jsonrpc: '2.0',
       id: uuidOf(call_id),

@@ -79,6 +79,7 @@ describe('an agent that sends too much', () => {
     dispatch.result('hi');
     await end;
     expect((await fixture.message(ref)).state).toBe('completed');
+    await until(() => errors(agent, 'RATE_LIMITED').length + errors(agent, 'UNKNOWN_DISPATCH').length === ids.length);
     const limited = errors(agent, 'RATE_LIMITED');
     const unknown = errors(agent, 'UNKNOWN_DISPATCH');
     expect(unknown.length).toBeGreaterThanOrEqual(512);

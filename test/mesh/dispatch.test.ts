@@ -162,7 +162,7 @@ describe('a dispatch', () => {
     expect((await errorOf(agent, 'DISPATCH_ALREADY_TERMINAL')).in_reply_to).toBe(dispatch.frame.id);
   });
 
-  it('is canceled at once, by the dispatcher or by looking', async () => {
+  it('is canceled at once, by an order or by comparison with the record', async () => {
     const node = await fixture.node();
     const { agent } = await node.join('a');
     const told = await node.send(agent);
