@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
+import { LRUCache } from 'lru-cache';
 import { agentKeyOf } from '../agents/agent-key.js';
 import { uuidOf } from '../runtime/ids.js';
-import { LruMap } from '../runtime/lru-map.js';
 import type { PlacedCall } from './tool-link.js';
 import type { Outcome } from './tool-result.js';
 import type { Chain, Work } from './tool-work.js';
@@ -26,7 +26,7 @@ export class PendingCalls {
   readonly #byUuid = new Map<string, PendingCall>();
   readonly #byAgent = new Map<string, Set<PendingCall>>();
   /** UUID → agent. */
-  readonly #ended = new LruMap<string>(ENDED_REMEMBERED);
+  readonly #ended = new LRUCache<string, string>({ max: ENDED_REMEMBERED });
   readonly #idle = new Set<(agentKey: string) => void>();
 
   get size(): number {
@@ -99,7 +99,7 @@ export class PendingCalls {
   #remove(hand: PendingCall): void {
     const uuid = uuidOf(hand.call.call_id);
     this.#byUuid.delete(uuid);
-    this.#ended.note(uuid, hand.agentKey);
+    this.#ended.set(uuid, hand.agentKey);
     const ofAgent = this.#byAgent.get(hand.agentKey);
     ofAgent?.delete(hand);
     if (ofAgent?.size !== 0) return;

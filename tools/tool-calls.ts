@@ -1,10 +1,10 @@
+import pLimit from 'p-limit';
 import { agentKeyOf } from '../agents/agent-key.js';
 import { LIMITS } from '../contracts/limits.js';
 import type { ToolCallPayload, ToolResult } from '../contracts/tools.js';
 import type { Db } from '../db/pool.js';
 import { newId, uuidOf } from '../runtime/ids.js';
 import type { Logger } from '../runtime/logger.js';
-import { Semaphore } from '../runtime/semaphore.js';
 import { traceFrom, traceparentOf } from '../runtime/trace-context.js';
 import { IdempotencyCache } from './idempotency-cache.js';
 import { PendingCalls } from './pending-calls.js';
@@ -50,7 +50,7 @@ export class ToolCalls {
   readonly #options: ToolCallsOptions;
   readonly #admission = new Admission();
   readonly #idempotency = new IdempotencyCache();
-  readonly #lookups = new Semaphore(LOOKUPS_AT_ONCE);
+  readonly #lookupLimit = pLimit(LOOKUPS_AT_ONCE);
   /** Calls that are with an agent, as far as this node has sent them. */
   readonly #towards = new Map<string, number>();
 
@@ -129,7 +129,7 @@ export class ToolCalls {
     // That of the work is known; one that only the caller names is looked for.
     const session_id = work?.session_id === undefined ? payload.session_id : undefined;
     const wanted = { tool: payload.tool, target: payload.target, session_id };
-    return this.#lookups.run(() =>
+    return this.#lookupLimit(() =>
       this.#options.db.tenant(caller.tenant_id, (tx) => findToolTargets(tx, caller, wanted)),
     );
   }

@@ -1,6 +1,6 @@
+import { LRUCache } from 'lru-cache';
 import type { DispatchRef } from '../../messages/dispatch/dispatch-ref.js';
 import type { OpenDispatch } from '../../messages/dispatch/dispatches.js';
-import { LruMap } from '../../runtime/lru-map.js';
 import type { DispatchConnection, InflightDeps } from './dispatch-end.js';
 import { InflightDispatch } from './inflight-dispatch.js';
 
@@ -20,7 +20,7 @@ export class InflightTable {
   readonly #byFrame = new Map<string, InflightDispatch>();
   readonly #byAgent = new Map<string, Set<InflightDispatch>>();
   /** Frame id → agent. */
-  readonly #ended = new LruMap<string>(ENDED_REMEMBERED);
+  readonly #ended = new LRUCache<string, string>({ max: ENDED_REMEMBERED });
   /** Went out, and their supervisor has to write the end: a defect or a lasting refusal of the database, so there are few. */
   readonly #unwritten = new Set<string>();
   readonly #around: InflightDeps;
@@ -85,7 +85,7 @@ export class InflightTable {
 
   /** Takes note that a dispatch of this agent has ended. */
   noteEnded(frameId: string, agentKey: string): void {
-    this.#ended.note(frameId, agentKey);
+    this.#ended.set(frameId, agentKey);
   }
 
   /** Ends all of an agent's dispatches with AGENT_DISCONNECTED; resolves when that is in the database. */

@@ -1,7 +1,7 @@
+import type { LimitFunction } from 'p-limit';
 import type { Db } from '../../db/pool.js';
 import type { Dispatches } from '../../messages/dispatch/dispatches.js';
 import type { Logger } from '../../runtime/logger.js';
-import type { Semaphore } from '../../runtime/semaphore.js';
 import type { InflightTable } from '../connected/inflight-table.js';
 import type { Reservations } from '../reservations.js';
 import type { Registry } from './registry.js';
@@ -24,7 +24,7 @@ export interface MeshContext {
   tools: AgentTools;
   statuses: StatusWriter;
   /** Agents that are being entered into the database as connected. */
-  registrations: Semaphore;
+  registrationLimit: LimitFunction;
   /** Milliseconds that are left to agents once the node shuts down, when only those that resume are welcomed; null before. */
   drainLeftMs(): number | null;
 }

@@ -42,7 +42,7 @@ async function takeOver(context: MeshContext, connection: Connection, hello: Hel
   if (context.drainLeftMs() !== null && !resumes)
     return connection.socket.close(CLOSE_CODES.GOING_AWAY, 'shutting down');
   await settled(inflight.ofAgent(agentKey));
-  const opened = await context.registrations.run(() => open(context, connection, hello, resumes?.epoch ?? null));
+  const opened = await context.registrationLimit(() => open(context, connection, hello, resumes?.epoch ?? null));
   if (opened === 'deregistered') {
     return connection.socket.fail('DEREGISTERED', 'The instance was deregistered.', CLOSE_CODES.DEREGISTERED);
   }
@@ -73,8 +73,8 @@ async function stay({ statuses }: MeshContext, before: Connection, { epoch }: Co
   if (before.state !== 'READY') await statuses.write(before, { status: before.isLive ? 'draining' : 'offline' });
 }
 
-function wakeQueued({ dispatches, log, registrations }: MeshContext, connection: Connection): Promise<void> {
-  return persist(() => registrations.run(() => dispatches.agentJoined(connection.tenant_id, connection)), log);
+function wakeQueued({ dispatches, log, registrationLimit }: MeshContext, connection: Connection): Promise<void> {
+  return persist(() => registrationLimit(() => dispatches.agentJoined(connection.tenant_id, connection)), log);
 }
 
 /** Ends a dispatch of a connection that is gone; one that this node never sent is routed again. */

@@ -1,4 +1,4 @@
-import { Semaphore } from '../../runtime/semaphore.js';
+import pLimit from 'p-limit';
 import { AgentHealth } from '../connected/agent-health.js';
 import { InflightTable } from '../connected/inflight-table.js';
 import type { MeshContext } from '../connection/context.js';
@@ -58,7 +58,7 @@ export function buildContext(options: MeshServerOptions, life: Life): MeshContex
     inflight,
     tools: new AgentTools({ registry, inflight, calls: options.tools }),
     statuses,
-    registrations: new Semaphore(REGISTRATIONS_AT_ONCE),
+    registrationLimit: pLimit(REGISTRATIONS_AT_ONCE),
     drainLeftMs: life.drainLeftMs,
   };
 }

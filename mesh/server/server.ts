@@ -1,13 +1,13 @@
 import { setMaxListeners } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import pLimit from 'p-limit';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { agentKeyOf } from '../../agents/agent-key.js';
 import { SUBPROTOCOL } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { Loop } from '../../runtime/loop.js';
-import { Semaphore } from '../../runtime/semaphore.js';
 import { withinMs } from '../../runtime/time-limit.js';
 import type { DeregisteredAgent } from '../../tools/tool-link.js';
 import { createConnectedDispatcher } from '../connected/connected.js';
@@ -75,7 +75,7 @@ class Mesh implements MeshServer {
   readonly #node: MeshNode;
   readonly #reconcile: Loop;
   readonly #closing = new AbortController();
-  readonly #lookups = new Semaphore(LOOKUPS_AT_ONCE);
+  readonly #lookupLimit = pLimit(LOOKUPS_AT_ONCE);
   /** When agents have to be done, on `performance.now()`; null until the node shuts down. */
   #drainEndsAtMs: number | null = null;
   #idle: () => void = () => undefined;
@@ -199,11 +199,11 @@ class Mesh implements MeshServer {
   }
 
   async #findInstance(tenantId: string, instanceId: string): Promise<InstanceLookup> {
-    if (this.#lookups.waiting >= HANDSHAKES_WAITING_MAX) {
+    if (this.#lookupLimit.pendingCount >= HANDSHAKES_WAITING_MAX) {
       const headers = { 'retry-after': '5' };
       throw new PlatformError('SERVICE_UNAVAILABLE', 'Too many agents connect at once. Connect again.', { headers });
     }
-    return this.#lookups.run(() => this.#options.db.system((tx) => findInstance(tx, tenantId, instanceId)));
+    return this.#lookupLimit(() => this.#options.db.system((tx) => findInstance(tx, tenantId, instanceId)));
   }
 }
 
