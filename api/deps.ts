@@ -1,3 +1,4 @@
+import type { Redis } from 'ioredis';
 import type { AgentRow } from '../agents/agent-row.js';
 import type { Authenticator } from '../auth/authenticator.js';
 import type { TokenIssuer } from '../auth/tokens.js';
@@ -29,6 +30,8 @@ export interface ApiDeps {
   /** Called after agents were deregistered, with their rows of before: their sockets are to be closed at once. */
   agentsDeregistered: (rows: AgentRow[]) => void;
   outbound: Pick<Outbound, 'request' | 'checkUrl'>;
+  /** Counts rate limits over all nodes; null: each process counts by itself. */
+  redis: Redis | null;
   health: () => Promise<HealthResponse>;
   version: string;
   /** Known once the servers listen, hence functions. Without a slash at the end. */

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { Caller } from '../contracts/auth.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { Tokens } from './tokens.js';
@@ -23,8 +24,8 @@ export interface CredentialStatus {
 const REFRESH_MS = 2_000;
 /** What cannot be read again serves up to this age, counted from the start of its reading. */
 const MAX_AGE_MS = 5_000;
-/** Beyond this many credentials the one that was asked for first is forgotten. */
-const MAX_ENTRIES = 10_000;
+/** Credentials whose statuses are kept. */
+const STATUSES_MAX = 10_000;
 
 interface Entry {
   readAtMs: number;
@@ -34,7 +35,7 @@ interface Entry {
 /** Statuses of credentials, each read once however many ask at the same time. */
 class StatusCache {
   readonly #lookup: (credentialId: string) => Promise<CredentialStatus | null>;
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries = new LRUCache<string, Entry>({ max: STATUSES_MAX });
   readonly #reading = new Map<string, Promise<Entry>>();
 
   constructor(lookup: (credentialId: string) => Promise<CredentialStatus | null>) {
@@ -62,9 +63,7 @@ class StatusCache {
   async #readOnce(credentialId: string): Promise<Entry> {
     const readAtMs = performance.now();
     const entry = { readAtMs, status: await this.#lookup(credentialId) };
-    this.#entries.delete(credentialId);
     this.#entries.set(credentialId, entry);
-    if (this.#entries.size > MAX_ENTRIES) this.#entries.delete(this.#entries.keys().next().value ?? credentialId);
     return entry;
   }
 }

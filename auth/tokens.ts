@@ -1,14 +1,23 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { errors, type JWK, type JWTHeaderParameters, jwtVerify } from 'jose';
+import { LRUCache } from 'lru-cache';
 import { TokenClaims } from '../contracts/auth.js';
 import { LIMITS } from '../contracts/limits.js';
 import { PlatformError } from '../runtime/errors.js';
 import { signJwt } from './jws.js';
 import { KeyRing, type StoredKey, type VerifyingKey } from './key-ring.js';
-import { VerifiedTokens } from './verified-tokens.js';
 
 /** Tells access tokens from everything else that the same keys sign (RFC 9068). */
 const ACCESS_TOKEN_TYPE = 'at+jwt';
+/** Tokens whose claims are kept after a verification. */
+const VERIFIED_MAX = 10_000;
+
+/** The claims of a token and the key that verified its signature. */
+interface Verified {
+  kid: string;
+  key: VerifyingKey;
+  claims: TokenClaims;
+}
 
 /** Signs what the platform hands out. */
 export interface TokenIssuer {
@@ -35,7 +44,8 @@ export interface Tokens extends TokenIssuer {
  */
 export function createTokens(options: { loadKeys: () => Promise<StoredKey[]>; issuer?: () => string }): Tokens {
   const ring = new KeyRing(options.loadKeys);
-  const verified = new VerifiedTokens<VerifyingKey>();
+  /** By digest, so that no token stays in memory. A verification costs 400 µs, a digest 3 µs. */
+  const verified = new LRUCache<string, Verified>({ max: VERIFIED_MAX });
 
   const sign = async (payload: object, typ: string, lifetimeSeconds: number): Promise<string> => {
     const { kid, privateKey } = await ring.active();
@@ -50,19 +60,24 @@ export function createTokens(options: { loadKeys: () => Promise<StoredKey[]>; is
     return key;
   };
 
-  /** What was learned before counts only while its key is still the one that verifies: a removed key ends its tokens as ever. */
-  const known = async (token: string): Promise<TokenClaims | undefined> => {
-    const entry = verified.find(token);
-    return entry && (await ring.verifying(entry.kid)) === entry.key ? entry.claims : undefined;
+  /** Kept claims count only while their key still verifies: a key that is taken away ends its tokens. */
+  const known = async (digest: string): Promise<TokenClaims | undefined> => {
+    const entry = verified.get(digest);
+    if (!entry || entry.claims.exp <= Math.floor(Date.now() / 1_000)) return undefined;
+    return (await ring.verifying(entry.kid)) === entry.key ? entry.claims : undefined;
   };
 
-  const verify = async (token: string): Promise<TokenClaims | undefined> => {
+  /** Callers share the claims, so they are frozen. */
+  const verify = async (token: string, digest: string): Promise<TokenClaims | undefined> => {
     const { payload, protectedHeader, key } = await jwtVerify(token, keyOf, {
       algorithms: ['EdDSA'],
       typ: ACCESS_TOKEN_TYPE,
     });
     const { data: claims } = TokenClaims.safeParse(payload);
-    if (claims) verified.keep(token, { kid: protectedHeader.kid ?? '', key, claims });
+    if (!claims) return undefined;
+    Object.freeze(claims.scopes);
+    Object.freeze(claims);
+    verified.set(digest, { kid: protectedHeader.kid ?? '', key, claims });
     return claims;
   };
 
@@ -73,8 +88,9 @@ export function createTokens(options: { loadKeys: () => Promise<StoredKey[]>; is
       sign({ aud: instance_id, sub: dispatch_id, tenant_id, dispatch_id }, 'JWT', LIMITS.hostedTokenSeconds),
     jwks: () => ring.jwks(),
     verifyAccessToken: async (token) => {
+      const digest = createHash('sha256').update(token).digest('base64');
       try {
-        const claims = (await known(token)) ?? (await verify(token));
+        const claims = (await known(digest)) ?? (await verify(token, digest));
         if (claims) return claims;
       } catch (error) {
         if (!(error instanceof errors.JOSEError)) throw error;

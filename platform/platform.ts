@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import type { FastifyInstance } from 'fastify';
 import { buildApi } from '../api/app.js';
+import { connectRateLimits } from '../api/rate-limit.js';
 import { sessionDeps } from '../messages/cancel.js';
 import { FastPath } from '../messages/dispatch/fast-path.js';
 import { createGateway } from '../messages/gateway.js';
@@ -52,8 +53,11 @@ async function buildHttp(
   draining: AbortSignal,
   door: FastPathDoor,
   tools: RunningTools,
+  parts: Parts,
 ): Promise<FastifyInstance> {
   const { config, db, log, bus, core, temporal, version } = services;
+  const redis = config.REDIS_URL ? connectRateLimits(config.REDIS_URL) : null;
+  parts.add(async () => redis?.disconnect());
   return buildApi({
     config,
     db,
@@ -68,6 +72,7 @@ async function buildHttp(
     agentsDeregistered: (rows) => tools.closeSockets(rows),
     agentJoined: (tenantId, agent) => services.dispatches.agentJoined(tenantId, agent),
     outbound: services.outbound,
+    redis,
     health: createHealth({ db, temporal, version, redis: config.REDIS_URL ? () => bus.isReachable() : null }),
     version,
     baseUrl: () => at.base,
@@ -127,7 +132,7 @@ async function startRoles(
   const meshId = newId('mesh');
   const tools = run.roles.has('api') || run.roles.has('mesh') ? startTools(services, meshId) : undefined;
   parts.add(() => tools?.stop() ?? Promise.resolve());
-  const http = tools && (await buildHttp(services, at, draining.signal, door, tools));
+  const http = tools && (await buildHttp(services, at, draining.signal, door, tools, parts));
   let mesh: RunningMesh | undefined;
   if (tools && run.roles.has('mesh')) {
     await http?.ready();

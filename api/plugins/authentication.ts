@@ -4,7 +4,7 @@ import type { Caller } from '../../contracts/auth.js';
 import type { Operation } from '../../contracts/operation.js';
 import { callRefusal } from '../../contracts/permissions.js';
 import { PlatformError } from '../../runtime/errors.js';
-import { WindowCounter } from '../window-counter.js';
+import type { RateLimit } from '../rate-limit.js';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -20,9 +20,6 @@ declare module 'fastify' {
   }
 }
 
-const TENANTS_MAX = 10_000;
-const MINUTE_MS = 60_000;
-
 /** The access token of a request; undefined without one. @throws PlatformError `unauthorized` for a malformed header */
 export function bearerToken(request: FastifyRequest): string | undefined {
   const header = request.headers.authorization;
@@ -34,10 +31,9 @@ export function bearerToken(request: FastifyRequest): string | undefined {
 
 /**
  * Checks the token before anything of the body is read: 401, then 403 by what the operation asks for, then 429 by the tenant's rate.
- * @param perMinute calls a tenant may make in a minute; 0 for any number
+ * @param calls limits the calls of each tenant; null for any number
  */
-export function useAuthentication(app: FastifyInstance, authenticator: Authenticator, perMinute: number): void {
-  const calls = new WindowCounter({ windowMs: MINUTE_MS, limit: perMinute, maxKeys: TENANTS_MAX });
+export function useAuthentication(app: FastifyInstance, authenticator: Authenticator, calls: RateLimit | null): void {
   app.decorateRequest('caller', null);
   app.addHook('onRequest', async (request) => {
     const { access = 'public', agents = 'forbidden' } = request.routeOptions.config;
@@ -50,10 +46,8 @@ export function useAuthentication(app: FastifyInstance, authenticator: Authentic
     const caller = await authenticator.authenticate(token);
     const refusal = callRefusal({ access, agents }, caller);
     if (refusal !== null) throw new PlatformError('forbidden', refusal);
-    if (perMinute > 0) {
-      calls.check(caller.tenant_id, 'The tenant has used up its calls of this minute.');
-      calls.add(caller.tenant_id);
-    }
+    calls?.check(caller.tenant_id, 'The tenant has used up its calls of this minute.');
+    calls?.add(caller.tenant_id);
     request.caller = caller;
   });
 }

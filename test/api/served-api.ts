@@ -1,4 +1,5 @@
 import type { AddressInfo } from 'node:net';
+import type { Redis } from 'ioredis';
 import { buildApi } from '../../api/app.js';
 import { createAuthenticator } from '../../auth/authenticator.js';
 import { createCredential, credentialStatus } from '../../auth/credentials.js';
@@ -30,6 +31,7 @@ export interface ServedApiOptions {
   sendWaitMs?: number;
   ratePerMinute?: number;
   trustProxyCidrs?: string[];
+  redis?: Redis;
   tenantMaxInFlight?: number;
   tenantMaxWaiting?: number;
   /** What `/health` finds; all is well where nothing is said. */
@@ -86,6 +88,7 @@ export async function serveApi(database: FreshDatabase, options: ServedApiOption
       link: createLocalLink('alone'),
       nodeId: 'alone',
     }),
+    redis: options.redis ?? null,
     agentJoined: async () => undefined,
     agentsDeregistered: () => undefined,
     outbound,
