@@ -3,6 +3,7 @@ import { RateLimit } from '../../api/rate-limit.js';
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['performance'] });
+  vi.advanceTimersByTime(1); // to lru-cache an entry of the moment 0 has no lifetime
 });
 afterEach(() => {
   vi.useRealTimers();
