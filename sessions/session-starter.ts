@@ -1,4 +1,4 @@
-import { errorMessage } from '../runtime/errors.js';
+import { Loop } from '../runtime/loop.js';
 import type { SessionDeps } from './session-deps.js';
 import type { SessionRef } from './session-ref.js';
 import { expireIfIdle } from './sessions.js';
@@ -48,34 +48,24 @@ export class SessionStarter {
   readonly #deps: SessionDeps;
   readonly #temporal: SessionWorkflows;
   readonly #pace: StarterPace;
-  #timer: NodeJS.Timeout | undefined;
-  #turn: Promise<void> = Promise.resolve();
-  #stopped = false;
-  #failing = false;
+  readonly #loop: Loop;
   #used = performance.eventLoopUtilization();
 
   constructor(deps: SessionDeps, temporal: SessionWorkflows, pace: Partial<StarterPace> = {}) {
     this.#deps = deps;
     this.#temporal = temporal;
     this.#pace = { ...PACE, ...pace };
+    const loop = { name: 'session starter', intervalMs: this.#pace.idleMs, immediate: true, log: deps.log };
+    this.#loop = new Loop({ ...loop, work: () => this.#next() });
   }
 
   start(): void {
-    this.#schedule(0);
+    this.#loop.start();
   }
 
   /** Ends after the turn under way. */
-  async stop(): Promise<void> {
-    this.#stopped = true;
-    clearTimeout(this.#timer);
-    await this.#turn;
-  }
-
-  #schedule(inMs: number): void {
-    if (this.#stopped) return;
-    this.#timer = setTimeout(() => {
-      this.#turn = this.#next().then((pauseMs) => this.#schedule(pauseMs));
-    }, inMs);
+  stop(): Promise<void> {
+    return this.#loop.stop();
   }
 
   /** @returns the pause after it, in milliseconds */
@@ -85,17 +75,8 @@ export class SessionStarter {
     const isBusy = performance.eventLoopUtilization(used, this.#used).utilization >= busyFrom;
     this.#used = used;
     const from = performance.now();
-    try {
-      const found = await this.#bringOldest();
-      if (this.#failing) this.#deps.log.info('workflows of sessions start again');
-      this.#failing = false;
-      return found && !isBusy ? Math.min(pauseMaxMs, (performance.now() - from) * pauseTimes) : idleMs;
-    } catch (error) {
-      if (!this.#failing)
-        this.#deps.log.warn({ err: errorMessage(error) }, 'workflows of sessions cannot be started; it goes on trying');
-      this.#failing = true;
-      return idleMs;
-    }
+    const found = await this.#bringOldest();
+    return found && !isBusy ? Math.min(pauseMaxMs, (performance.now() - from) * pauseTimes) : idleMs;
   }
 
   /** @returns whether one waited */
