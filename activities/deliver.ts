@@ -74,6 +74,7 @@ export function createDeliveryActivities({ db, secrets, outbound }: DeliveryDeps
   return {
     postNotification: async (of) => {
       // The context is gone after the first await.
+      // Before the first await: afterwards there is no context (runtime/async-context.ts).
       const { cancellationSignal } = Context.current();
       const content = await readPushContent(db, secrets, of);
       return content && attemptPush(outbound, content, cancellationSignal);

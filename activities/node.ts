@@ -27,6 +27,7 @@ const QUIET_MS = 1_500;
 export function createNodeActivities(dispatchers: Dispatchers): NodeActivities {
   return {
     runDispatch: ({ deployment_mode, ...ref }) => {
+      // Before the first await: afterwards there is no context (runtime/async-context.ts).
       const context = Context.current();
       const startedAt = performance.now();
       return dispatchers[deployment_mode].run(ref, {

@@ -16,7 +16,7 @@ import { createWatchActivities, type WatchDeps } from '../activities/watch.js';
 import type { MessageCore } from '../messages/core.js';
 import type { Dispatches } from '../messages/dispatch/dispatches.js';
 import type { TemporalLink } from '../messages/supervise/temporal-link.js';
-import { BriefContext } from '../runtime/brief-context.js';
+import { AsyncContext } from '../runtime/async-context.js';
 import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 import { controlQueue, DELIVERY_QUEUE, FLEET_QUEUE, HOSTED_QUEUE, nodeQueue } from '../workflows/definitions.js';
@@ -42,8 +42,8 @@ const SHUTDOWN_FORCE = '60s';
 const PATIENT_SANDBOX = { isolateExecutionTimeout: '1 day' };
 
 /**
- * An activity here asks for its context before it first waits, if at all; from then on nobody needs the storages that the SDK keeps it
- * and its client's in, and every promise of the process is the cheaper for that (runtime/brief-context.ts).
+ * Disables the storages in which the SDK keeps the contexts of activities and of its client as soon as an activity first awaits: from then
+ * on `Context.current()` throws (runtime/async-context.ts says why).
  */
 const contextAtOnce =
   ({ callContextStorage }: NativeConnection): ActivityInterceptorsFactory =>
@@ -53,8 +53,8 @@ const contextAtOnce =
         try {
           return next(input);
         } finally {
-          asyncLocalStorage.disable();
-          BriefContext.of(callContextStorage).letGo();
+          AsyncContext.of(asyncLocalStorage).release();
+          AsyncContext.of(callContextStorage).release();
         }
       },
     },
