@@ -12,6 +12,7 @@ import { agentRoutes } from './routes/agents.js';
 import { authRoutes } from './routes/auth.js';
 import { cardRoutes } from './routes/card.js';
 import { credentialRoutes } from './routes/credentials.js';
+import { docsRoutes } from './routes/docs.js';
 import { messageRoutes } from './routes/messages.js';
 import { platformRoutes } from './routes/platform.js';
 import { sendRoutes } from './routes/send.js';
@@ -72,5 +73,6 @@ export function buildApi(deps: ApiDeps): FastifyInstance {
   telemetryRoutes(app, deps);
   cardRoutes(app, deps);
   platformRoutes(app, deps);
+  docsRoutes(app, deps);
   return app;
 }

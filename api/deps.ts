@@ -39,6 +39,8 @@ export interface ApiDeps {
   meshUrl: () => string;
   /** Aborted when the process begins to stop: streams end, waiting sends answer with the task as it is. */
   draining: AbortSignal;
+  /** The files of `/docs`; those beside the code by default. */
+  docsFolder?: string;
   /** For a whole request to arrive, in milliseconds; 30000 by default. */
   requestTimeoutMs?: number;
 }

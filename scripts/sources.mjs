@@ -15,7 +15,7 @@ const OUTSIDE = new Set([
   'scripts',
 ]);
 /** Files copied to `dist/` as they are; `.ts` is transpiled. */
-const COPIED = new Set(['.sql', '.html', '.css', '.svg']);
+const COPIED = new Set(['.sql', '.html', '.css', '.js', '.svg']);
 /** What else decides how `dist/` comes out. */
 const SETTINGS = ['package.json', 'package-lock.json', 'tsconfig.json', 'scripts/build.mjs', 'scripts/sources.mjs'];
 

@@ -1,14 +1,8 @@
-import { readFileSync } from 'node:fs';
 import type { FastifyInstance } from 'fastify';
 import { openApiDocument } from '../../contracts/openapi.js';
 import { OPERATIONS } from '../../contracts/operations.js';
 import type { ApiDeps } from '../deps.js';
 import { mount } from '../mount.js';
-
-const DOCS_PAGE = readFileSync(new URL('../docs.html', import.meta.url), 'utf8');
-/** The page carries its own script and style and asks this address only. */
-const DOCS_POLICY =
-  "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /** Health and the description of the interface. */
 export function platformRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'health' | 'baseUrl'>): void {
@@ -24,11 +18,4 @@ export function platformRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'health
     reply.header('cache-control', 'no-cache');
     return openApiDocument(deps.baseUrl());
   });
-
-  app.get('/docs', async (_request, reply) =>
-    reply
-      .headers({ 'content-security-policy': DOCS_POLICY, 'cache-control': 'no-cache' })
-      .type('text/html; charset=utf-8')
-      .send(DOCS_PAGE),
-  );
 }

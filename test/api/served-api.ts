@@ -1,4 +1,5 @@
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import type { Redis } from 'ioredis';
 import { buildApi } from '../../api/app.js';
 import { createAuthenticator } from '../../auth/authenticator.js';
@@ -89,6 +90,7 @@ export async function serveApi(database: FreshDatabase, options: ServedApiOption
       nodeId: 'alone',
     }),
     redis: options.redis ?? null,
+    docsFolder: join(import.meta.dirname, '..', '..', 'dist', 'api', 'docs'),
     agentJoined: async () => undefined,
     agentsDeregistered: () => undefined,
     outbound,
