@@ -2,7 +2,6 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { A2aVersion, RpcId } from '../../contracts/a2a.js';
 import { OPERATIONS } from '../../contracts/operations.js';
 import type { AcceptContext } from '../../messages/accept/draft.js';
-import { RpcError } from '../../messages/rpc-error.js';
 import type { ApiDeps } from '../deps.js';
 import { bearerToken, callerOf } from '../plugins/authentication.js';
 import { logFailure, toPlatformError } from '../plugins/error-contract.js';
@@ -10,6 +9,7 @@ import { EventStream, lifetimeOf } from '../send/event-stream.js';
 import type { CallContext, WireItem } from '../send/method.js';
 import { createMethods, type MethodDeps } from '../send/methods.js';
 import { namedVersion, readCall, rpcFailure, rpcIdOf, rpcResult, versionOf } from '../send/rpc.js';
+import { RpcError, rpcErrorOf } from '../send/rpc-error.js';
 import { TokenWatch } from '../send/token-watch.js';
 
 type Deps = MethodDeps & Pick<ApiDeps, 'draining' | 'authenticator'>;
@@ -29,7 +29,8 @@ function traceOf(request: FastifyRequest): Omit<AcceptContext, 'method'> {
  * @throws PlatformError
  */
 function asRpcError(request: FastifyRequest, error: unknown): RpcError {
-  if (error instanceof RpcError) return error;
+  const answer = rpcErrorOf(error);
+  if (answer) return answer;
   const shown = toPlatformError(error);
   if (shown.code !== 'INTERNAL_ERROR') throw shown;
   logFailure(request, shown);
@@ -57,8 +58,9 @@ async function pour(
     for await (const { cursor, event } of events) await stream.send(rpcResult(id, event), cursor, signal);
   } catch (error) {
     if (signal.aborted) return;
-    const shown = error instanceof RpcError ? error : new RpcError('INTERNAL', 'The stream broke. The task goes on.');
-    if (shown !== error) logFailure(request, toPlatformError(error));
+    const known = rpcErrorOf(error);
+    if (!known) logFailure(request, toPlatformError(error));
+    const shown = known ?? new RpcError('INTERNAL', 'The stream broke. The task goes on.');
     await stream.send(rpcFailure(id, shown, version), null, signal);
   } finally {
     stream.end(tokenEnded.aborted ? rpcFailure(id, TOKEN_ENDED, version) : undefined);
@@ -106,7 +108,8 @@ export function sendRoutes(app: FastifyInstance, deps: Deps): void {
     const context = contextOf(request, reply, version, tokenEnd.signal);
     if (method.kind === 'answer') return rpcResult(id, await method.call(params, context));
     const events = await method.call(params, context).catch((error: unknown) => {
-      if (error instanceof RpcError && wantsStream(request, version)) return refusal(error);
+      const known = wantsStream(request, version) ? rpcErrorOf(error) : undefined;
+      if (known) return refusal(known);
       throw error;
     });
     reply.hijack();

@@ -2,9 +2,9 @@ import type { z } from 'zod';
 import type { A2aVersion, StreamEvent } from '../../contracts/a2a.js';
 import type { Caller } from '../../contracts/auth.js';
 import type { AcceptContext } from '../../messages/accept/draft.js';
-import { RpcError } from '../../messages/rpc-error.js';
 import type { StreamItem } from '../../messages/stream/stream.js';
 import { firstProblem } from '../mount.js';
+import { RpcError } from './rpc-error.js';
 
 /** Who calls a method of `/send`, and how. */
 export interface CallContext {

@@ -24,10 +24,10 @@ import {
 } from '../../contracts/a2a-1-requests.js';
 import { eventTo1, taskTo1 } from '../../contracts/a2a-1-results.js';
 import type { Caller } from '../../contracts/auth.js';
-import { RpcError } from '../../messages/rpc-error.js';
 import type { ApiDeps } from '../deps.js';
 import { answering, type Method, type NamedMethod, streaming } from './method.js';
 import { createPushMethods } from './push-methods.js';
+import { RpcError } from './rpc-error.js';
 import { createSendMethods } from './send-methods.js';
 import { createTaskMethods } from './task-methods.js';
 

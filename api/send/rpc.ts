@@ -1,8 +1,8 @@
 import { A2A_VERSIONS, type A2aVersion, type RpcId, RpcRequest } from '../../contracts/a2a.js';
-import { RpcError } from '../../messages/rpc-error.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { firstProblem } from '../mount.js';
 import { NOT_JSON, OTHER_TYPE } from '../plugins/json-body.js';
+import { RpcError } from './rpc-error.js';
 
 /** A JSON-RPC call whose envelope is sound. */
 export interface RpcCall {

@@ -1,6 +1,6 @@
 import type { MessageSendParams } from '../../contracts/a2a.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { RpcError } from '../../messages/rpc-error.js';
+import { RpcError } from './rpc-error.js';
 
 /** JSON that was read and is written again grows to this at most: `1e20`, four bytes with its comma five, becomes 22. */
 const GROWTH_MAX = 5;

@@ -2,11 +2,11 @@ import type { Task } from '../../contracts/a2a.js';
 import type { ListTasksRequest } from '../../contracts/a2a-1-requests.js';
 import { isTerminal } from '../../contracts/messages.js';
 import type { TaskPage } from '../../messages/read/task-list.js';
-import { RpcError } from '../../messages/rpc-error.js';
 import type { StreamItem } from '../../messages/stream/stream.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
 import { type CallContext, followedBy } from './method.js';
+import { RpcError } from './rpc-error.js';
 
 /** What `/messages/cancel` refuses, in A2A's words. */
 function asCancelError(error: unknown): unknown {
