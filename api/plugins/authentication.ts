@@ -8,14 +8,14 @@ import type { RateLimit } from '../rate-limit.js';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Who calls; null where the route asks for no token. */
+    /** Null where the route requires no token. */
     caller: Caller | null;
   }
   interface FastifyContextConfig {
     access?: Operation['access'];
-    /** Nothing where it is not said. */
+    /** What agents may do there; nothing by default. */
     agents?: Operation['agents'];
-    /** The body is JSON-RPC: what is not JSON is answered by the route. */
+    /** The body is JSON-RPC: the route answers bodies that are not JSON. */
     rpc?: boolean;
   }
 }
@@ -30,7 +30,7 @@ export function bearerToken(request: FastifyRequest): string | undefined {
 }
 
 /**
- * Checks the token before anything of the body is read: 401, then 403 by what the operation asks for, then 429 by the tenant's rate.
+ * Checks each request before its body is read: the token (401), what the operation requires (403), the rate of the tenant (429).
  * @param calls limits the calls of each tenant; null for any number
  */
 export function useAuthentication(app: FastifyInstance, authenticator: Authenticator, calls: RateLimit | null): void {
@@ -52,7 +52,7 @@ export function useAuthentication(app: FastifyInstance, authenticator: Authentic
   });
 }
 
-/** The caller of a route that asks for a token. */
+/** The caller of a route that requires a token. */
 export function callerOf(request: FastifyRequest): Caller {
   if (!request.caller) throw new PlatformError('unauthorized', 'An access token is needed.');
   return request.caller;

@@ -4,15 +4,15 @@ import { fileURLToPath } from 'node:url';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { ApiDeps } from '../deps.js';
 
-/** The page loads nothing from another origin, runs no inline code and asks this address only. */
+/** No inline code, and nothing from another origin. */
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const TYPES = { html: 'text/html', js: 'text/javascript', css: 'text/css' } as const;
 const MAX_AGE_SECONDS = 3_600;
-/** Beside the page and its script; the build copies both from swagger-ui-dist. */
+/** The build copies these from swagger-ui-dist beside the page and its script. */
 const LIBRARY = ['swagger-ui-bundle.js', 'swagger-ui.css'] as const;
 
-/** `/docs`: the interface by its OpenAPI document, in Swagger UI. */
+/** `/docs`: Swagger UI with the OpenAPI document of the platform. */
 export function docsRoutes(app: FastifyInstance, { docsFolder }: Pick<ApiDeps, 'docsFolder'>): void {
   const folder = docsFolder ?? fileURLToPath(new URL('../docs', import.meta.url));
 
@@ -28,7 +28,7 @@ export function docsRoutes(app: FastifyInstance, { docsFolder }: Pick<ApiDeps, '
       .send(createReadStream(join(folder, file)));
 
   app.get('/docs', async (request, reply) => {
-    // The page names its files relative to `/docs`, so that it works behind a path prefix too.
+    // Links in the page are relative to `/docs`, so that it works behind a path prefix.
     if (/^[^?]*\/(\?|$)/.test(request.url)) return reply.redirect('../docs');
     return send(reply, 'index.html', 'html', 'no-cache');
   });

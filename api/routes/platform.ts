@@ -4,12 +4,12 @@ import { OPERATIONS } from '../../contracts/operations.js';
 import type { ApiDeps } from '../deps.js';
 import { mount } from '../mount.js';
 
-/** Health and the description of the interface. */
+/** Health, and the OpenAPI document. */
 export function platformRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'health' | 'baseUrl'>): void {
   mount(app, OPERATIONS.health).answer(async (_body, { request, reply }) => {
     const { ready } = OPERATIONS.health.query.parse(request.query);
     const health = await deps.health();
-    // Without Temporal or Redis quick messages are still answered and the others accepted: taking every node out would stop both.
+    // 200 without Temporal or Redis: the nodes still answer short messages and accept the others, so they stay in the load balancer.
     if (health.checks.database === 'down' || (ready === 'full' && health.status !== 'ok')) reply.code(503);
     return health;
   });

@@ -8,7 +8,7 @@ import { SUBPROTOCOL } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { Loop } from '../../runtime/loop.js';
-import { withinMs } from '../../runtime/time-limit.js';
+import { settledWithin } from '../../runtime/settled-within.js';
 import type { DeregisteredAgent } from '../../tools/tool-link.js';
 import { createConnectedDispatcher } from '../connected/connected.js';
 import { agentProtocol } from '../connection/agent-frames.js';
@@ -140,9 +140,9 @@ class Mesh implements MeshServer {
       this.#idle();
     });
     const graceOver = setTimeout(() => this.#giveUpSuspended(), graceMs);
-    await withinMs(idle, graceMs + LAST_WRITES_MS);
+    await settledWithin(idle, graceMs + LAST_WRITES_MS);
     clearTimeout(graceOver);
-    await withinMs(statuses.retry(), LAST_WRITES_MS);
+    await settledWithin(statuses.retry(), LAST_WRITES_MS);
   }
 
   #giveUpSuspended(): void {
@@ -155,7 +155,7 @@ class Mesh implements MeshServer {
     await this.#reconcile.stop();
     for (const socket of this.#sockets.clients) socket.terminate();
     await this.#front.close();
-    await withinMs(this.#context.statuses.retry(), LAST_WRITES_MS);
+    await settledWithin(this.#context.statuses.retry(), LAST_WRITES_MS);
     this.#closing.abort(new Error('the mesh is closed'));
     await this.#node.stop();
   }
