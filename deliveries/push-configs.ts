@@ -6,7 +6,7 @@ import type { Db } from '../db/pool.js';
 import { type Outbound, OutboundError } from '../http/outbound.js';
 import type { AcceptHook } from '../messages/accept/accept-transaction.js';
 import { requireSender } from '../messages/read/own.js';
-import { RpcError } from '../messages/rpc-error.js';
+import { PlatformError } from '../runtime/errors.js';
 import type { Secrets } from '../runtime/secrets.js';
 import {
   lockForPush,
@@ -34,13 +34,13 @@ export interface PushConfigPage {
 }
 
 /**
- * `tasks/pushNotificationConfig/{set,get,list,delete}` and their 1.0 names. All: @throws RpcError TASK_NOT_FOUND when there is
- * no such task for the caller; PlatformError forbidden for an agent that serves the task and did not send it.
+ * `tasks/pushNotificationConfig/{set,get,list,delete}` and their 1.0 names. All: @throws PlatformError PUSH_CONFIG_NOT_FOUND when there is
+ * no such task for the caller; forbidden for an agent that serves the task and did not send it.
  */
 export interface PushConfigs {
   /**
    * Checks a config that comes with a message; what it gives writes the config when the message is accepted.
-   * @throws RpcError INVALID_PARAMS for a URL that is not http(s), has credentials in it or names a forbidden address
+   * @throws PlatformError INVALID_PARAMS for a URL that is not http(s), has credentials in it or names a forbidden address
    */
   prepare(config: PushNotificationConfig, version: A2aVersion): AcceptHook;
   /**
@@ -48,7 +48,7 @@ export interface PushConfigs {
    * task's, so that a repeat adds none. A task that has ended takes it too, and nothing comes of it.
    * @param version of A2A in which it is told
    * @returns the config as it was given, with its id
-   * @throws RpcError INVALID_PARAMS as `prepare`, and beyond 16 configs of one task
+   * @throws PlatformError INVALID_PARAMS as `prepare`, and beyond 16 configs of one task
    */
   set(
     caller: Reader,
@@ -56,9 +56,9 @@ export interface PushConfigs {
     config: PushNotificationConfig,
     version: A2aVersion,
   ): Promise<PushNotificationConfig & { id: string }>;
-  /** One config: the task's own or the oldest where no id is given, or `default` and none is called so. @throws RpcError TASK_NOT_FOUND when there is none */
+  /** One config: the task's own or the oldest where no id is given, or `default` and none is called so. @throws PlatformError PUSH_CONFIG_NOT_FOUND when there is none */
   get(caller: Reader, taskId: string, id?: string): Promise<ShownPushConfig>;
-  /** The oldest first. `nextPageToken` is empty at the end. @throws RpcError INVALID_PARAMS for an unknown page token */
+  /** The oldest first. `nextPageToken` is empty at the end. @throws PlatformError INVALID_PARAMS for an unknown page token */
   list(
     caller: Reader,
     taskId: string,
@@ -81,8 +81,8 @@ function shown(row: PushConfigRow): ShownPushConfig {
   return { id: row.config_id, url: row.url, ...authentication };
 }
 
-function noTask(): RpcError {
-  return new RpcError('TASK_NOT_FOUND', 'Task not found: there is none of that id.');
+function noTask(): PlatformError {
+  return new PlatformError('PUSH_CONFIG_NOT_FOUND', 'Task not found: there is none of that id.');
 }
 
 function checkedUrl(outbound: Pick<Outbound, 'checkUrl'>, url: string): string {
@@ -92,13 +92,13 @@ function checkedUrl(outbound: Pick<Outbound, 'checkUrl'>, url: string): string {
   } catch (error) {
     if (!(error instanceof OutboundError)) throw error;
     const why = error.code === 'FORBIDDEN_ADDRESS' ? 'must not name a private address' : 'must be an http(s) URL';
-    throw new RpcError('INVALID_PARAMS', `pushNotificationConfig.url: ${why}`);
+    throw new PlatformError('INVALID_PARAMS', `pushNotificationConfig.url: ${why}`);
   }
 }
 
 function pageOf(configs: ShownPushConfig[], { pageSize, pageToken }: PushConfigPage) {
   const before = pageToken ? configs.findIndex(({ id }) => id === pageToken) : -1;
-  if (pageToken && before < 0) throw new RpcError('INVALID_PARAMS', 'pageToken: is not of this list');
+  if (pageToken && before < 0) throw new PlatformError('INVALID_PARAMS', 'pageToken: is not of this list');
   const rest = configs.slice(before + 1);
   const page = rest.slice(0, pageSize || rest.length);
   return { configs: page, nextPageToken: page.length < rest.length ? (page.at(-1)?.id ?? '') : '' };
@@ -147,7 +147,7 @@ export function createPushConfigs(means: {
         requireSender(caller, await lockForPush(tx, of));
         const others = (await pushConfigsOf(tx, of))?.filter(({ config_id }) => config_id !== id) ?? [];
         if (others.length >= PUSH_LIMITS.configsPerTask)
-          throw new RpcError('INVALID_PARAMS', `A task has at most ${PUSH_LIMITS.configsPerTask} configurations.`);
+          throw new PlatformError('INVALID_PARAMS', `A task has at most ${PUSH_LIMITS.configsPerTask} configurations.`);
         await putPushConfig(tx, of, { ...prepared, config_id: id });
       });
       return { ...config, id };
@@ -156,7 +156,8 @@ export function createPushConfigs(means: {
       const rows = await read(caller, taskId);
       const named = (name: string) => rows.find(({ config_id }) => config_id === name);
       const found = id && id !== DEFAULT_ID ? named(id) : (named(id || taskId) ?? named(taskId) ?? rows[0]);
-      if (!found) throw new RpcError('TASK_NOT_FOUND', 'The task has no such push notification configuration.');
+      if (!found)
+        throw new PlatformError('PUSH_CONFIG_NOT_FOUND', 'The task has no such push notification configuration.');
       return shown(found);
     },
     list: async (caller, taskId, page = {}) => pageOf((await read(caller, taskId)).map(shown), page),

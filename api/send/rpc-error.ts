@@ -1,8 +1,21 @@
-import type { ErrorCode, RpcErrorName } from '../../contracts/errors.js';
-import { RpcError } from '../../messages/rpc-error.js';
+import { type ErrorCode, RPC_ERRORS, type RpcErrorName } from '../../contracts/errors.js';
 import { PlatformError } from '../../runtime/errors.js';
 
-export { RpcError };
+/** A JSON-RPC error of `/send`, which has HTTP status 200 (a2a.md). `code` goes into `error.data`. */
+export class RpcError extends Error {
+  /** A2A's name of the error: the `reason` of an ErrorInfo in 1.0. */
+  readonly reason: RpcErrorName;
+  readonly rpcCode: number;
+  readonly code: string | undefined;
+
+  constructor(reason: RpcErrorName, message: string, code?: string) {
+    super(message);
+    this.name = 'RpcError';
+    this.reason = reason;
+    this.rpcCode = RPC_ERRORS[reason];
+    this.code = code;
+  }
+}
 
 /** How `/send` answers a domain error: by the error of A2A, and the code that goes into `error.data`. */
 interface RpcAnswer {
