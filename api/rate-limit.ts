@@ -6,7 +6,7 @@ import { settledWithin } from '../runtime/settled-within.js';
 
 /** Keys that are counted at once; of more, the one that was used longest ago is forgotten, so a flood costs accuracy, not memory. */
 const KEYS_MAX = 10_000;
-/** Counts on their way to Redis; further ones stay in this process. */
+/** Counts that Redis has not answered yet; further ones stay in this process. */
 const UNANSWERED_MAX = 1_000;
 const LEARN_MS_MAX = 100;
 /** A connection that gives no answer for this long is broken and opened again. */
@@ -25,9 +25,10 @@ export function connectRateLimits(url: string): Redis {
 }
 
 /**
- * Limits what is counted by key, in fixed windows. Every process counts in its memory and decides by that, so that no request waits for
- * Redis. Where there is a Redis, each count also goes there in the background, and the answer raises the count here to that of all nodes:
- * together they pass the limit by what each accepts until it has its first answer. While Redis is away each process limits by itself.
+ * Limits what is counted by key, in fixed windows. Every process counts in its memory and decides by that, so no call waits for Redis.
+ * Where there is a Redis, each count also goes there in the background, and the answer raises the count here to that of all nodes: together
+ * they pass the limit by what each accepts until its first answer. While Redis is away each process limits by itself, which is why there
+ * is no `insuranceLimiter`; RateLimiterMemory would also keep any number of keys.
  */
 export class RateLimit {
   readonly #limit: number;
@@ -68,7 +69,7 @@ export class RateLimit {
     });
   }
 
-  /** Asks Redis for the count of all nodes, for a tenth of a second at most. For what is rare and must not be tried at each node anew. */
+  /** Waits for the count of all nodes, `LEARN_MS_MAX` at most. For logins: a guesser must not begin anew at each node. */
   async learn(key: string): Promise<void> {
     if (this.#shared) await settledWithin(this.#raise(key, this.#shared.get(key)), LEARN_MS_MAX);
   }
