@@ -73,7 +73,7 @@ export function createDeliveryRecordActivities({ db, log }: DeliveryDeps): Deliv
 export function createDeliveryActivities({ db, secrets, outbound }: DeliveryDeps): DeliveryActivities {
   return {
     postNotification: async (of) => {
-      // Read before the first await: the activity context is not available after it.
+      // Before the first await: afterwards there is no context (runtime/async-context.ts).
       const { cancellationSignal } = Context.current();
       const content = await readPushContent(db, secrets, of);
       return content && attemptPush(outbound, content, cancellationSignal);

@@ -42,6 +42,7 @@ export function reportOf({ state, message, reason = '' }: DispatchEnd): Dispatch
 export function createNodeActivities(runner: Pick<DispatchRunner, 'run'>): NodeActivities {
   return {
     runDispatch: async (routed) => {
+      // Before the first await: afterwards there is no context (runtime/async-context.ts).
       const context = Context.current();
       const startedAt = performance.now();
       const end = await runner.run(routed, {

@@ -39,6 +39,7 @@ async function probe(deps: WatchDeps, agent: AgentToProbe): Promise<void> {
 export function createWatchActivities(deps: WatchDeps): WatchActivities {
   return {
     watchAgents: async () => {
+      // Before the first await: afterwards there is no context (runtime/async-context.ts).
       const context = Context.current();
       const queue = await agentsToProbe(deps.db);
       const probed = queue.length;

@@ -33,8 +33,22 @@ export const HTTP_ERRORS = {
   DEREGISTERED: 404,
 } as const;
 
-/** A machine-readable error code of the HTTP API. */
-export type ErrorCode = keyof typeof HTTP_ERRORS;
+/**
+ * Codes of errors that only a call of `/send` can meet, which answers them as JSON-RPC errors (api/send/rpc-error.ts). No other route
+ * shows them; the status completes the record.
+ */
+export const SEND_ERRORS = {
+  INVALID_PARAMS: 400,
+  TARGET_REQUIRED: 400,
+  CONTENT_TYPE_NOT_SUPPORTED: 400,
+  TASK_NOT_FOUND: 404,
+  SESSION_NOT_FOUND: 404,
+  PUSH_CONFIG_NOT_FOUND: 404,
+  UNSUPPORTED_OPERATION: 409,
+} as const;
+
+/** The machine-readable code of a `PlatformError`. */
+export type ErrorCode = keyof typeof HTTP_ERRORS | keyof typeof SEND_ERRORS;
 
 /** Codes that end a message or travel in `error` frames (decisions.md, WebSocket). Existing codes never change meaning. */
 export const FRAME_ERROR_CODES = [

@@ -5,7 +5,7 @@ import type { Db } from '../db/pool.js';
 import { type Outbound, OutboundError } from '../http/outbound.js';
 import type { AcceptHook } from '../messages/accept/accept-transaction.js';
 import { requireSender } from '../messages/read/own.js';
-import { RpcError } from '../messages/rpc-error.js';
+import { PlatformError } from '../runtime/errors.js';
 import type { Secrets } from '../runtime/secrets.js';
 import {
   addFirstDelivery,
@@ -33,13 +33,13 @@ export interface PushConfigPage {
 }
 
 /**
- * `tasks/pushNotificationConfig/{set,get,list,delete}` and their 1.0 counterparts. All throw RpcError TASK_NOT_FOUND when the caller has no
- * such task, and PlatformError forbidden for an agent that serves the task but did not send it.
+ * `tasks/pushNotificationConfig/{set,get,list,delete}` and their 1.0 counterparts. All throw PlatformError PUSH_CONFIG_NOT_FOUND when the caller has no
+ * such task, and forbidden for an agent that serves the task but did not send it.
  */
 export interface PushConfigs {
   /**
    * Checks a config that comes with a message. The returned hook stores the config in the accept transaction.
-   * @throws RpcError INVALID_PARAMS for a URL that is not http(s), contains credentials or names a forbidden address
+   * @throws PlatformError INVALID_PARAMS for a URL that is not http(s), contains credentials or names a forbidden address
    */
   prepare(config: PushNotificationConfig, version: A2aVersion): AcceptHook;
   /**
@@ -47,7 +47,7 @@ export interface PushConfigs {
    * task's id, so that a repeat adds no second one. A task that has ended accepts a config too, but sends it nothing.
    * @param version the version of A2A for the notifications
    * @returns the given config with its id
-   * @throws RpcError INVALID_PARAMS as `prepare`, and beyond 16 configs of one task
+   * @throws PlatformError INVALID_PARAMS as `prepare`, and beyond 16 configs of one task
    */
   set(
     caller: Reader,
@@ -55,9 +55,9 @@ export interface PushConfigs {
     config: PushNotificationConfig,
     version: A2aVersion,
   ): Promise<PushNotificationConfig & { id: string }>;
-  /** Reads a config. Without an id, or for a `default` that does not exist, the one with the task's id, else the oldest. @throws RpcError TASK_NOT_FOUND when there is none */
+  /** Reads a config. Without an id, or for a `default` that does not exist, the one with the task's id, else the oldest. @throws PlatformError PUSH_CONFIG_NOT_FOUND when there is none */
   get(caller: Reader, taskId: string, id?: string): Promise<ShownPushConfig>;
-  /** Lists configs, the oldest first. `nextPageToken` is empty on the last page. @throws RpcError INVALID_PARAMS for an unknown page token */
+  /** Lists configs, the oldest first. `nextPageToken` is empty on the last page. @throws PlatformError INVALID_PARAMS for an unknown page token */
   list(
     caller: Reader,
     taskId: string,
@@ -80,8 +80,8 @@ function publicConfig(row: PushConfigRow): ShownPushConfig {
   return { id: row.config_id, url: row.url, ...authentication };
 }
 
-function noTask(): RpcError {
-  return new RpcError('TASK_NOT_FOUND', 'Task not found: there is none of that id.');
+function noTask(): PlatformError {
+  return new PlatformError('PUSH_CONFIG_NOT_FOUND', 'Task not found: there is none of that id.');
 }
 
 function checkedUrl(outbound: Pick<Outbound, 'checkUrl'>, url: string): string {
@@ -91,13 +91,13 @@ function checkedUrl(outbound: Pick<Outbound, 'checkUrl'>, url: string): string {
   } catch (error) {
     if (!(error instanceof OutboundError)) throw error;
     const problem = error.code === 'FORBIDDEN_ADDRESS' ? 'must not name a private address' : 'must be an http(s) URL';
-    throw new RpcError('INVALID_PARAMS', `pushNotificationConfig.url: ${problem}`);
+    throw new PlatformError('INVALID_PARAMS', `pushNotificationConfig.url: ${problem}`);
   }
 }
 
 function pageOf(configs: ShownPushConfig[], { pageSize, pageToken }: PushConfigPage) {
   const before = pageToken ? configs.findIndex(({ id }) => id === pageToken) : -1;
-  if (pageToken && before < 0) throw new RpcError('INVALID_PARAMS', 'pageToken: is not of this list');
+  if (pageToken && before < 0) throw new PlatformError('INVALID_PARAMS', 'pageToken: is not of this list');
   const rest = configs.slice(before + 1);
   const page = rest.slice(0, pageSize || rest.length);
   return { configs: page, nextPageToken: page.length < rest.length ? (page.at(-1)?.id ?? '') : '' };
@@ -146,7 +146,7 @@ export function createPushConfigs(deps: {
         requireSender(caller, await lockForPush(tx, of));
         const others = (await pushConfigsOf(tx, of))?.filter(({ config_id }) => config_id !== id) ?? [];
         if (others.length >= PUSH_LIMITS.configsPerTask)
-          throw new RpcError('INVALID_PARAMS', `A task has at most ${PUSH_LIMITS.configsPerTask} configurations.`);
+          throw new PlatformError('INVALID_PARAMS', `A task has at most ${PUSH_LIMITS.configsPerTask} configurations.`);
         await putPushConfig(tx, of, { ...prepared, config_id: id });
       });
       return { ...config, id };
@@ -155,7 +155,8 @@ export function createPushConfigs(deps: {
       const rows = await read(caller, taskId);
       const named = (name: string) => rows.find(({ config_id }) => config_id === name);
       const found = id && id !== DEFAULT_ID ? named(id) : (named(id || taskId) ?? named(taskId) ?? rows[0]);
-      if (!found) throw new RpcError('TASK_NOT_FOUND', 'The task has no such push notification configuration.');
+      if (!found)
+        throw new PlatformError('PUSH_CONFIG_NOT_FOUND', 'The task has no such push notification configuration.');
       return publicConfig(found);
     },
     list: async (caller, taskId, page = {}) => pageOf((await read(caller, taskId)).map(publicConfig), page),

@@ -1,8 +1,7 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Db } from '../db/pool.js';
 import type { TemporalLink } from '../messages/supervise/temporal-link.js';
-import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
+import { Loop } from '../runtime/loop.js';
 import { claimDue, purgeDeliveries } from './push-deliveries.js';
 
 /** How often the relay looks for due deliveries, in milliseconds. */
@@ -33,70 +32,45 @@ export class PushRelay {
   readonly #pace: RelayPace;
   #expectedUntil = 0;
   #purgedAt = performance.now();
-  #wake = new AbortController();
-  #loop: Promise<void> = Promise.resolve();
-  #stopped = false;
-  #failing = false;
+  readonly #loop: Loop;
 
   constructor(
     private readonly db: Db,
-    private readonly log: Logger,
+    log: Logger,
     private readonly temporal: Pick<TemporalLink, 'wakeDelivery'>,
     pace: Partial<RelayPace> = {},
   ) {
     this.#pace = { ...PACE, ...pace };
+    const loop = { name: 'push relay', intervalMs: this.#pace.idleMs, immediate: true, log };
+    this.#loop = new Loop({ ...loop, work: () => this.#relay() });
   }
 
   start(): void {
-    this.#loop = this.#run();
+    this.#loop.start();
   }
 
-  /** Stops after the current batch. */
-  async stop(): Promise<void> {
-    this.#stopped = true;
-    this.#wake.abort();
-    await this.#loop;
+  /** Ends after the batch under way. */
+  stop(): Promise<void> {
+    return this.#loop.stop();
   }
 
   /** A config was set in this process: deliveries are expected soon. */
   expect(): void {
     this.#expectedUntil = performance.now() + this.#pace.alertForMs;
-    this.#wake.abort();
+    this.#loop.wake();
   }
 
-  async #run(): Promise<void> {
-    while (!this.#stopped) {
-      const found = await this.#relay();
-      if (found > 0) this.#expectedUntil = performance.now() + this.#pace.alertForMs;
-      if (found < BATCH) await this.#pause();
-    }
-  }
-
-  async #pause(): Promise<void> {
-    const { alertMs, idleMs } = this.#pace;
-    const alert = performance.now() < this.#expectedUntil;
-    // A call of `expect` during the last look is already in `alert`.
-    this.#wake = new AbortController();
-    if (this.#stopped) return;
-    await delay(alert ? alertMs : idleMs, undefined, { signal: this.#wake.signal }).catch(() => undefined);
-  }
-
-  /** @returns how many workflows it started or woke */
+  /** @returns milliseconds until the next look */
   async #relay(): Promise<number> {
-    try {
-      const due = await claimDue(this.db, BATCH, this.#pace.againMs);
-      const started = await Promise.allSettled(due.map((ref) => this.temporal.wakeDelivery(ref)));
-      const failure = started.find((one) => one.status === 'rejected');
-      if (failure) throw failure.reason;
-      await this.#purge();
-      if (this.#failing) this.log.info('push notifications can be started again');
-      this.#failing = false;
-      return due.length;
-    } catch (error) {
-      if (!this.#failing) this.log.warn({ err: errorMessage(error) }, 'push notifications cannot be started; retrying');
-      this.#failing = true;
-      return 0;
-    }
+    const { againMs, alertMs, alertForMs, idleMs } = this.#pace;
+    const due = await claimDue(this.db, BATCH, againMs);
+    const started = await Promise.allSettled(due.map((ref) => this.temporal.wakeDelivery(ref)));
+    const failure = started.find((one) => one.status === 'rejected');
+    if (failure) throw failure.reason;
+    await this.#purge();
+    if (due.length > 0) this.#expectedUntil = performance.now() + alertForMs;
+    if (due.length === BATCH) return 0;
+    return performance.now() < this.#expectedUntil ? alertMs : idleMs;
   }
 
   async #purge(): Promise<void> {

@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyInstance } from 'fastify';
 import { buildApi } from '../api/app.js';
+import { connectRateLimits } from '../api/rate-limit.js';
 import { createMaintenance } from '../db/maintenance.js';
 import { sessionDeps } from '../messages/cancel.js';
 import { FastPath } from '../messages/dispatch/fast-path.js';
@@ -48,8 +49,16 @@ function withoutTrailingSlash(url = ''): string {
   return url.replace(/\/+$/, '');
 }
 
-function buildHttp(services: Services, started: Started, draining: AbortSignal, tools: RunningTools): FastifyInstance {
+function buildHttp(
+  services: Services,
+  started: Started,
+  draining: AbortSignal,
+  tools: RunningTools,
+  stops: StopList,
+): FastifyInstance {
   const { config, db, log, bus, core, temporal, version } = services;
+  const redis = config.REDIS_URL ? connectRateLimits(config.REDIS_URL) : null;
+  stops.add(async () => redis?.disconnect());
   return buildApi({
     config,
     db,
@@ -64,6 +73,7 @@ function buildHttp(services: Services, started: Started, draining: AbortSignal, 
     agentsDeregistered: (rows) => tools.closeSockets(rows),
     agentJoined: (tenantId, agent) => services.dispatches.agentJoined(tenantId, agent),
     outbound: services.outbound,
+    redis,
     health: createHealth({ db, temporal, version, redis: config.REDIS_URL ? () => bus.isReachable() : null }),
     version,
     baseUrl: () => started.baseUrl,
@@ -138,7 +148,7 @@ async function startRoles(
   const meshId = newId('mesh');
   const tools = startTools(services, meshId);
   stops.add(() => tools.stop());
-  const http = buildHttp(services, started, draining.signal, tools);
+  const http = buildHttp(services, started, draining.signal, tools, stops);
   if (roles.has('mesh')) {
     await http.ready();
     const handler = (request: IncomingMessage, response: ServerResponse) => http.routing(request, response);

@@ -17,7 +17,7 @@ import type { MessageCore } from '../messages/core.js';
 import type { Dispatches } from '../messages/dispatch/dispatches.js';
 import type { DispatchRunner } from '../messages/runner/runner.js';
 import type { TemporalLink } from '../messages/supervise/temporal-link.js';
-import { BriefContext } from '../runtime/brief-context.js';
+import { AsyncContext } from '../runtime/async-context.js';
 import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 import { controlQueue, DELIVERY_QUEUE, FLEET_QUEUE, HOSTED_QUEUE, nodeQueue } from '../workflows/definitions.js';
@@ -43,8 +43,8 @@ const SHUTDOWN_FORCE = '60s';
 const SANDBOX_LIMIT = { isolateExecutionTimeout: '1 day' };
 
 /**
- * Disables the SDK's AsyncLocalStorages after the synchronous start of each activity, which makes every promise of the process cheaper
- * (runtime/brief-context.ts). Activities here read their context only before their first await.
+ * Disables the storages in which the SDK keeps the contexts of activities and of its client as soon as an activity first awaits: from then
+ * on `Context.current()` throws (runtime/async-context.ts says why).
  */
 const releaseContextEarly =
   ({ callContextStorage }: NativeConnection): ActivityInterceptorsFactory =>
@@ -54,8 +54,8 @@ const releaseContextEarly =
         try {
           return next(input);
         } finally {
-          asyncLocalStorage.disable();
-          BriefContext.of(callContextStorage).letGo();
+          AsyncContext.of(asyncLocalStorage).release();
+          AsyncContext.of(callContextStorage).release();
         }
       },
     },

@@ -1,21 +1,21 @@
 import { randomFillSync } from 'node:crypto';
 
-/** Prefixes of the identifiers this platform makes (decisions.md, Conventions). */
+/** Prefixes of the platform's identifiers (decisions.md, Conventions). */
 export type IdPrefix = 'ses' | 'msg' | 'evt' | 'dsp' | 'cred' | 'ten' | 'req' | 'mesh' | 'con' | 'apv' | 'call';
 
-/** Random bytes fetched at once: one call for 16 bytes costs 5 µs, sixteen bytes of a pool 0.1 µs. */
+/** Random bytes fetched in one call: 16 bytes from the pool cost 0.1 µs, a call for 16 bytes 5 µs. */
 const POOL_BYTES = 4_096;
 const pool = Buffer.allocUnsafeSlow(POOL_BYTES);
-let used = POOL_BYTES;
+let poolUsed = POOL_BYTES;
 
-/** Random bytes that are handed out once. For identifiers, not for secrets: they stay in memory until they are overwritten. */
+/** Random bytes, used once. For identifiers, not for secrets: the bytes stay in memory until the pool is filled again. */
 function takeRandom(bytes: number): Buffer {
-  if (used + bytes > POOL_BYTES) {
+  if (poolUsed + bytes > POOL_BYTES) {
     randomFillSync(pool);
-    used = 0;
+    poolUsed = 0;
   }
-  used += bytes;
-  return pool.subarray(used - bytes, used);
+  poolUsed += bytes;
+  return pool.subarray(poolUsed - bytes, poolUsed);
 }
 
 /** Milliseconds of the newest id, and how many came before it in them. */

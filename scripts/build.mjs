@@ -3,8 +3,12 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 import * as esbuild from 'esbuild';
+import swaggerUiFolder from 'swagger-ui-dist/absolute-path.js';
 import { withPrepareLock } from './mutex.mjs';
 import { fingerprint, listSources } from './sources.mjs';
+
+/** What the page of `/docs` is made of, and its licences: the platform serves them itself. */
+const SWAGGER_UI = ['swagger-ui-bundle.js', 'swagger-ui-bundle.js.LICENSE.txt', 'swagger-ui.css'];
 
 /**
  * Builds `dist/`: each TypeScript file, the SQL and static files, and the workflow bundle. Builds into `dist.tmp/` and swaps it in at the end, so
@@ -19,6 +23,7 @@ export async function build(root) {
   mkdirSync(staging);
   await transpile(root, compiled, staging);
   for (const file of [...copied, 'package.json']) copyInto(root, file, staging);
+  for (const file of SWAGGER_UI) cpSync(join(swaggerUiFolder(), file), join(staging, 'api', 'docs', file));
   await bundleWorkflows(staging, join(root, 'dist'));
   writeFileSync(join(staging, '.stamp'), stamp);
   swap(root, staging);

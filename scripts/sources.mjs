@@ -15,7 +15,7 @@ const OUTSIDE = new Set([
   'scripts',
 ]);
 /** Extensions of files that are copied to `dist/`; `.ts` files are transpiled. */
-const COPIED = new Set(['.sql', '.html', '.css', '.svg']);
+const COPIED = new Set(['.sql', '.html', '.css', '.js', '.svg']);
 /** Other files that affect the build. */
 const SETTINGS = ['package.json', 'package-lock.json', 'tsconfig.json', 'scripts/build.mjs', 'scripts/sources.mjs'];
 

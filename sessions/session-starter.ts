@@ -1,4 +1,4 @@
-import { errorMessage } from '../runtime/errors.js';
+import { Loop } from '../runtime/loop.js';
 import type { SessionDeps, SessionRef } from './session-deps.js';
 import { expireIfIdle } from './session-end.js';
 
@@ -48,34 +48,24 @@ export class SessionStarter {
   readonly #deps: SessionDeps;
   readonly #temporal: SessionWorkflows;
   readonly #pace: StarterPace;
-  #timer: NodeJS.Timeout | undefined;
-  #current: Promise<void> = Promise.resolve();
-  #stopped = false;
-  #failing = false;
+  readonly #loop: Loop;
   #used = performance.eventLoopUtilization();
 
   constructor(deps: SessionDeps, temporal: SessionWorkflows, pace: Partial<StarterPace> = {}) {
     this.#deps = deps;
     this.#temporal = temporal;
     this.#pace = { ...PACE, ...pace };
+    const loop = { name: 'session starter', intervalMs: this.#pace.idleMs, immediate: true, log: deps.log };
+    this.#loop = new Loop({ ...loop, work: () => this.#next() });
   }
 
   start(): void {
-    this.#schedule(0);
+    this.#loop.start();
   }
 
-  /** Stops after the current start. */
-  async stop(): Promise<void> {
-    this.#stopped = true;
-    clearTimeout(this.#timer);
-    await this.#current;
-  }
-
-  #schedule(inMs: number): void {
-    if (this.#stopped) return;
-    this.#timer = setTimeout(() => {
-      this.#current = this.#next().then((pauseMs) => this.#schedule(pauseMs));
-    }, inMs);
+  /** Ends after the turn under way. */
+  stop(): Promise<void> {
+    return this.#loop.stop();
   }
 
   /** Starts one workflow. @returns the pause until the next one, in milliseconds */
@@ -85,17 +75,8 @@ export class SessionStarter {
     const isBusy = performance.eventLoopUtilization(used, this.#used).utilization >= busyFrom;
     this.#used = used;
     const startedAt = performance.now();
-    try {
-      const found = await this.#startOldest();
-      if (this.#failing) this.#deps.log.info('workflows of sessions can be started again');
-      this.#failing = false;
-      return found && !isBusy ? Math.min(pauseMaxMs, (performance.now() - startedAt) * pauseTimes) : idleMs;
-    } catch (error) {
-      if (!this.#failing)
-        this.#deps.log.warn({ err: errorMessage(error) }, 'workflows of sessions cannot be started; retrying');
-      this.#failing = true;
-      return idleMs;
-    }
+    const found = await this.#startOldest();
+    return found && !isBusy ? Math.min(pauseMaxMs, (performance.now() - startedAt) * pauseTimes) : idleMs;
   }
 
   /** @returns whether a session was due */

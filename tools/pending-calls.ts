@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
+import { LRUCache } from 'lru-cache';
 import { agentKeyOf } from '../agents/agent-row.js';
 import { uuidOf } from '../runtime/ids.js';
-import { LruMap } from '../runtime/lru-map.js';
 import type { CallParent, Chain } from './call-context.js';
 import type { RoutedCall } from './tool-link.js';
 import type { Outcome } from './tool-result.js';
@@ -26,7 +26,7 @@ export class PendingCalls {
   readonly #byUuid = new Map<string, PendingCall>();
   readonly #byAgent = new Map<string, Set<PendingCall>>();
   /** The agent of each recently ended call, by UUID. */
-  readonly #ended = new LruMap<string>(ENDED_REMEMBERED);
+  readonly #ended = new LRUCache<string, string>({ max: ENDED_REMEMBERED });
   readonly #idle = new Set<(agentKey: string) => void>();
 
   get size(): number {
@@ -100,7 +100,7 @@ export class PendingCalls {
     const { agentKey } = pending;
     const uuid = uuidOf(pending.call.call_id);
     this.#byUuid.delete(uuid);
-    this.#ended.note(uuid, agentKey);
+    this.#ended.set(uuid, agentKey);
     const ofAgent = this.#byAgent.get(agentKey);
     ofAgent?.delete(pending);
     if (ofAgent?.size !== 0) return;

@@ -1,10 +1,10 @@
+import pLimit from 'p-limit';
 import { agentKeyOf } from '../agents/agent-row.js';
 import { LIMITS } from '../contracts/limits.js';
 import type { PlatformToolName, ToolCallPayload, ToolResult } from '../contracts/tools.js';
 import type { Db } from '../db/pool.js';
 import { newId, uuidOf } from '../runtime/ids.js';
 import type { Logger } from '../runtime/logger.js';
-import { Semaphore } from '../runtime/semaphore.js';
 import { traceFrom, traceparentOf } from '../runtime/trace-context.js';
 import { CallCancellation, type CallParent, type Chain, type ToolCaller } from './call-context.js';
 import { IdempotencyCache } from './idempotency-cache.js';
@@ -48,7 +48,7 @@ export class ToolCalls {
   readonly #options: ToolCallsOptions;
   readonly #admission = new Admission();
   readonly #idempotency = new IdempotencyCache();
-  readonly #lookups = new Semaphore(CONCURRENT_LOOKUPS);
+  readonly #lookupLimit = pLimit(CONCURRENT_LOOKUPS);
   /** The number of calls in flight from this node to each agent. */
   readonly #inFlight = new Map<string, number>();
 
@@ -130,7 +130,7 @@ export class ToolCalls {
     // The parent's session is known to exist; one that only the caller names is looked up.
     const session_id = parent?.session_id === undefined ? payload.session_id : undefined;
     const wanted = { tool: payload.tool, target: payload.target, session_id };
-    return this.#lookups.run(() =>
+    return this.#lookupLimit(() =>
       this.#options.db.tenant(caller.tenant_id, (tx) => findToolTargets(tx, caller, wanted)),
     );
   }

@@ -1,4 +1,4 @@
-import { LruMap } from '../../runtime/lru-map.js';
+import { LRUCache } from 'lru-cache';
 import type { SentDispatch } from './sent-dispatch.js';
 
 /** Ended dispatches that are remembered, so that a late frame costs no query. */
@@ -9,7 +9,7 @@ export class SentDispatches {
   readonly #byFrame = new Map<string, SentDispatch>();
   readonly #byAgent = new Map<string, Set<SentDispatch>>();
   /** Frame id → agent. */
-  readonly #ended = new LruMap<string>(ENDED_MAX);
+  readonly #ended = new LRUCache<string, string>({ max: ENDED_MAX });
 
   /** Takes a dispatch in until its result has come. */
   add(dispatch: SentDispatch): void {
@@ -34,7 +34,7 @@ export class SentDispatches {
   }
 
   noteEnded(frameId: string, agentKey: string): void {
-    this.#ended.note(frameId, agentKey);
+    this.#ended.set(frameId, agentKey);
   }
 
   #remove(dispatch: SentDispatch): void {

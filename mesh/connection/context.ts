@@ -1,8 +1,8 @@
+import type { LimitFunction } from 'p-limit';
 import type { Db } from '../../db/pool.js';
 import type { Dispatches } from '../../messages/dispatch/dispatches.js';
 import type { DispatchRunner } from '../../messages/runner/runner.js';
 import type { Logger } from '../../runtime/logger.js';
-import type { Semaphore } from '../../runtime/semaphore.js';
 import type { SentDispatches } from '../connected/sent-dispatches.js';
 import type { Registry } from './registry.js';
 import type { StatusWriter } from './status-writer.js';
@@ -24,7 +24,7 @@ export interface MeshContext {
   tools: AgentTools;
   statuses: StatusWriter;
   /** Limits the connections that are written to the database at once. */
-  registrations: Semaphore;
+  registrationLimit: LimitFunction;
   /** Milliseconds that agents have left while the node shuts down and only takes agents that resume; null before. */
   drainLeftMs(): number | null;
 }

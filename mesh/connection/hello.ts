@@ -42,7 +42,7 @@ async function replacePrevious(context: MeshContext, connection: Connection, hel
     return connection.socket.close(CLOSE_CODES.GOING_AWAY, 'shutting down');
   // So that no write is caught between two epochs.
   await runner.writesSettled(agentKey);
-  const opened = await context.registrations.run(() => open(context, connection, hello, resumes?.epoch ?? null));
+  const opened = await context.registrationLimit(() => open(context, connection, hello, resumes?.epoch ?? null));
   if (opened === 'deregistered') {
     return connection.socket.fail('DEREGISTERED', 'The instance was deregistered.', CLOSE_CODES.DEREGISTERED);
   }
@@ -68,8 +68,8 @@ async function keepPrevious({ statuses }: MeshContext, previous: Connection, { e
   if (previous.state !== 'READY') await statuses.write(previous, { status: previous.isLive ? 'draining' : 'offline' });
 }
 
-function wakeQueued({ dispatches, log, registrations }: MeshContext, connection: Connection): Promise<void> {
-  return persist(() => registrations.run(() => dispatches.agentJoined(connection.tenant_id, connection)), log);
+function wakeQueued({ dispatches, log, registrationLimit }: MeshContext, connection: Connection): Promise<void> {
+  return persist(() => registrationLimit(() => dispatches.agentJoined(connection.tenant_id, connection)), log);
 }
 
 async function open(context: MeshContext, connection: Connection, hello: HelloPayload, resumes: number | null) {

@@ -1,8 +1,8 @@
+import pLimit from 'p-limit';
 import { type AgentWithRoom, agentKeyOf } from '../../agents/agent-row.js';
 import type { Db } from '../../db/pool.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
-import { Semaphore } from '../../runtime/semaphore.js';
 import { type ConnectionChange, type ConnectionRef, changeConnection } from './connection-rows.js';
 
 /** Agents whose rows are written at once: when a thousand sockets are lost together, other work needs the database too. */
@@ -20,7 +20,7 @@ interface Pending {
 export class StatusWriter {
   readonly #pending = new Map<string, Pending>();
   readonly #writing = new Map<string, Promise<void>>();
-  readonly #turns = new Semaphore(AT_ONCE);
+  readonly #limit = pLimit(AT_ONCE);
   readonly #db: Db;
   readonly #log: Logger;
   readonly #onRoom: (tenantId: string, agent: AgentWithRoom) => Promise<void>;
@@ -64,7 +64,7 @@ export class StatusWriter {
     for (let next = this.#pending.get(key); next !== undefined; next = this.#pending.get(key)) {
       const { connection, change } = next;
       try {
-        const withRoom = await this.#turns.run(() =>
+        const withRoom = await this.#limit(() =>
           this.#db.tenant(connection.tenant_id, (tx) => changeConnection(tx, connection, change)),
         );
         if (withRoom) this.#wakeQueued(connection.tenant_id, withRoom);

@@ -1,6 +1,6 @@
+import { LRUCache } from 'lru-cache';
 import { LIMITS } from '../../contracts/limits.js';
 import { errorMessage } from '../../runtime/errors.js';
-import { LruMap } from '../../runtime/lru-map.js';
 import {
   type CloseDeregistered,
   type Deliver,
@@ -55,7 +55,7 @@ class RedisLink implements NodeLink {
   readonly #waiting = new Map<string, Waiting>();
   readonly #serving = new Map<string, Serving>();
   /** Calls of other nodes that ran here, or were withdrawn before they came. */
-  readonly #ended = new LruMap<true>(ENDED_MAX);
+  readonly #ended = new LRUCache<string, true>({ max: ENDED_MAX });
   /** Checks in a row in which a node did not listen. */
   readonly #misses = new Map<string, number>();
   readonly #checks: NodeJS.Timeout;
@@ -168,7 +168,7 @@ class RedisLink implements NodeLink {
   }
 
   #abort(call_id: string): void {
-    this.#ended.note(call_id, true);
+    this.#ended.set(call_id, true);
     this.#serving.get(call_id)?.withdrawn.abort();
   }
 
@@ -179,7 +179,7 @@ class RedisLink implements NodeLink {
     const outcome = await this.#work(message, withdrawn.signal);
     const answer = { kind: 'outcome', from: this.#nodeId, call_id, ...outcome } as const;
     await this.#sender.send(from, answer, { signal: withdrawn.signal, retryUnreachable: true });
-    this.#ended.note(call_id, true);
+    this.#ended.set(call_id, true);
     this.#serving.delete(call_id);
   }
 

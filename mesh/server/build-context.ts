@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import pLimit from 'p-limit';
 import type { Authenticator } from '../../auth/authenticator.js';
 import type { Db } from '../../db/pool.js';
 import type { Dispatches } from '../../messages/dispatch/dispatches.js';
@@ -6,7 +7,6 @@ import type { DispatchRunner } from '../../messages/runner/runner.js';
 import type { ChunkBus } from '../../messages/stream/bus.js';
 import type { Config } from '../../runtime/config.js';
 import type { Logger } from '../../runtime/logger.js';
-import { Semaphore } from '../../runtime/semaphore.js';
 import type { ToolCalls } from '../../tools/tool-calls.js';
 import { SentDispatches } from '../connected/sent-dispatches.js';
 import type { MeshContext } from '../connection/context.js';
@@ -67,7 +67,7 @@ export function buildContext(options: MeshServerOptions, shutdown: Shutdown): Me
     sent,
     tools: new AgentTools({ registry, sent, calls: tools }),
     statuses: new StatusWriter(db, log, (tenantId, agent) => dispatches.agentJoined(tenantId, agent)),
-    registrations: new Semaphore(REGISTRATIONS_AT_ONCE),
+    registrationLimit: pLimit(REGISTRATIONS_AT_ONCE),
     drainLeftMs: shutdown.drainLeftMs,
   };
 }

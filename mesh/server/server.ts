@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import pLimit from 'p-limit';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { agentKeyOf } from '../../agents/agent-row.js';
 import { SUBPROTOCOL } from '../../contracts/frames.js';
@@ -7,8 +8,7 @@ import { LIMITS } from '../../contracts/limits.js';
 import type { Transport } from '../../messages/runner/transport.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { Loop } from '../../runtime/loop.js';
-import { Semaphore } from '../../runtime/semaphore.js';
-import { withinMs } from '../../runtime/time-limit.js';
+import { settledWithin } from '../../runtime/settled-within.js';
 import type { DeregisteredAgent } from '../../tools/tool-link.js';
 import { ConnectedTransport } from '../connected/connected-transport.js';
 import { agentProtocol } from '../connection/agent-frames.js';
@@ -71,7 +71,7 @@ class Mesh implements MeshServer {
   readonly #front: Front;
   readonly #node: MeshNode;
   readonly #reconcile: Loop;
-  readonly #lookups = new Semaphore(LOOKUPS_AT_ONCE);
+  readonly #lookupLimit = pLimit(LOOKUPS_AT_ONCE);
   /** When the grace ends, on `performance.now()`; null until the node shuts down. */
   #drainEndsAtMs: number | null = null;
   #idle: () => void = () => undefined;
@@ -130,9 +130,9 @@ class Mesh implements MeshServer {
       this.#idle();
     });
     const graceOver = setTimeout(() => this.#closeSuspended(), graceMs);
-    await withinMs(idle, graceMs + LAST_WRITES_MS);
+    await settledWithin(idle, graceMs + LAST_WRITES_MS);
     clearTimeout(graceOver);
-    await withinMs(statuses.retry(), LAST_WRITES_MS);
+    await settledWithin(statuses.retry(), LAST_WRITES_MS);
   }
 
   #closeSuspended(): void {
@@ -145,7 +145,7 @@ class Mesh implements MeshServer {
     await this.#reconcile.stop();
     for (const socket of this.#sockets.clients) socket.terminate();
     await this.#front.close();
-    await withinMs(this.#context.statuses.retry(), LAST_WRITES_MS);
+    await settledWithin(this.#context.statuses.retry(), LAST_WRITES_MS);
     await this.#node.stop();
   }
 
@@ -189,11 +189,11 @@ class Mesh implements MeshServer {
   }
 
   async #findInstance(tenantId: string, instanceId: string): Promise<InstanceLookup> {
-    if (this.#lookups.waiting >= HANDSHAKES_WAITING_MAX) {
+    if (this.#lookupLimit.pendingCount >= HANDSHAKES_WAITING_MAX) {
       const headers = { 'retry-after': '5' };
       throw new PlatformError('SERVICE_UNAVAILABLE', 'Too many agents connect at once. Connect again.', { headers });
     }
-    return this.#lookups.run(() => this.#options.db.system((tx) => findInstance(tx, tenantId, instanceId)));
+    return this.#lookupLimit(() => this.#options.db.system((tx) => findInstance(tx, tenantId, instanceId)));
   }
 }
 

@@ -4,7 +4,6 @@ import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore } from '../core.js';
 import { logEnd } from '../dispatch/end-log.js';
 import type { FastPath, LiveMessage } from '../dispatch/fast-path.js';
-import { RpcError } from '../rpc-error.js';
 import { type AcceptRow, acceptInOne, type CountLimits, type NewMessage, UNCOUNTED } from './accept-transaction.js';
 import { type AcceptContext, draftOf } from './draft.js';
 import type { InFlightLimit } from './in-flight-limit.js';
@@ -37,17 +36,13 @@ export interface Acceptance {
 async function refuse({ core, inFlight, waiting }: Acceptance, draft: NewMessage, verdict: AcceptRow['verdict']) {
   switch (verdict) {
     case 'mismatch':
-      throw new RpcError(
-        'INVALID_PARAMS',
-        'This messageId was already sent with other content.',
-        'IDEMPOTENCY_MISMATCH',
-      );
+      throw new PlatformError('IDEMPOTENCY_MISMATCH', 'This messageId was already sent with other content.');
     case 'no_session':
-      throw new RpcError('INVALID_PARAMS', 'There is no session of that contextId.', 'NOT_FOUND');
+      throw new PlatformError('SESSION_NOT_FOUND', 'There is no session of that contextId.');
     case 'session_closed':
-      throw new RpcError('UNSUPPORTED_OPERATION', 'The session has ended.', 'SESSION_CLOSED');
+      throw new PlatformError('SESSION_CLOSED', 'The session has ended.');
     case 'target_required':
-      throw new RpcError('INVALID_PARAMS', await targetRequiredText(core.db, draft.tenant_id), 'TARGET_REQUIRED');
+      throw new PlatformError('TARGET_REQUIRED', await targetRequiredText(core.db, draft.tenant_id));
     case 'full':
       throw new PlatformError(
         'RATE_LIMITED',
@@ -104,8 +99,7 @@ async function placeOnRecord(
  * Puts a message on the record: row, session where none is named, and events in one transaction. Then it takes the fast path where it
  * can, else its workflow is woken. The workflow of a session that was opened here starts later, by the sweeper: it has nothing to do
  * before the session idles. A repeat of the same messageId from the same credential in the same context gives the same message.
- * @throws RpcError INVALID_PARAMS (IDEMPOTENCY_MISMATCH, NOT_FOUND, TARGET_REQUIRED), UNSUPPORTED_OPERATION (SESSION_CLOSED)
- * @throws PlatformError RATE_LIMITED beyond the tenant's bounds of messages in flight and of those that wait for input
+ * @throws PlatformError IDEMPOTENCY_MISMATCH, SESSION_NOT_FOUND, TARGET_REQUIRED, SESSION_CLOSED; RATE_LIMITED beyond the tenant's bounds of messages in flight and of those that wait for input
  */
 export async function acceptMessage(
   acceptance: Acceptance,

@@ -2,10 +2,10 @@ import { type MessageSendParams, SendMetadata } from '../../contracts/a2a.js';
 import type { Caller } from '../../contracts/auth.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { actsAs } from '../../contracts/permissions.js';
+import { PlatformError } from '../../runtime/errors.js';
 import { newId } from '../../runtime/ids.js';
 import { traceFrom } from '../../runtime/trace-context.js';
 import type { DispatchDetails, MessageRow } from '../read/rows.js';
-import { RpcError } from '../rpc-error.js';
 import type { AcceptHook, AcceptRow, NewMessage, Offer } from './accept-transaction.js';
 import { fingerprint } from './fingerprint.js';
 import type { Target } from './target-agent.js';
@@ -33,12 +33,15 @@ function metadataOf({ message, metadata, configuration }: MessageSendParams): Se
   const checked = SendMetadata.safeParse(together);
   if (checked.success) return checked.data;
   const issue = checked.error.issues[0];
-  throw new RpcError('INVALID_PARAMS', `metadata.${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'does not fit'}`);
+  throw new PlatformError(
+    'INVALID_PARAMS',
+    `metadata.${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'does not fit'}`,
+  );
 }
 
 /**
  * A message as it would be put on the record, its identifiers new.
- * @throws RpcError INVALID_PARAMS when its metadata does not say properly where it is to go
+ * @throws PlatformError INVALID_PARAMS when its metadata does not say properly where it is to go
  */
 export function draftOf(caller: Caller, params: MessageSendParams, context: AcceptContext): NewMessage {
   const { message } = params;

@@ -1,7 +1,7 @@
 import type { MessageSendParams } from '../../contracts/a2a.js';
 import type { Caller } from '../../contracts/auth.js';
 import type { Db, Tx } from '../../db/pool.js';
-import { RpcError } from '../rpc-error.js';
+import { PlatformError } from '../../runtime/errors.js';
 
 /** Media types that a message is made of, and that its answer may be made of. Empty: any. */
 export interface MediaTypes {
@@ -63,7 +63,7 @@ async function isOnRecord(tx: Tx, caller: Caller, { message }: MessageSendParams
 
 /**
  * Refuses a message whose media types suit no agent that it may go to. Without any such agent nothing is refused: one may come.
- * @throws RpcError CONTENT_TYPE_NOT_SUPPORTED
+ * @throws PlatformError CONTENT_TYPE_NOT_SUPPORTED
  */
 export async function checkMediaTypes(
   db: Db,
@@ -82,5 +82,8 @@ export async function checkMediaTypes(
     return free || declared.some((modes) => fits(modes, wanted)) || isOnRecord(tx, caller, params);
   });
   if (!suits)
-    throw new RpcError('CONTENT_TYPE_NOT_SUPPORTED', 'No agent takes these content types and gives the accepted ones.');
+    throw new PlatformError(
+      'CONTENT_TYPE_NOT_SUPPORTED',
+      'No agent takes these content types and gives the accepted ones.',
+    );
 }

@@ -1,6 +1,7 @@
 import type { Db } from '../../db/pool.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
+import { Loop } from '../../runtime/loop.js';
 import type { SessionRef } from '../../sessions/session-deps.js';
 import type { MessageRef } from '../core.js';
 
@@ -40,13 +41,14 @@ export class HandOver {
   readonly #options: HandOverOptions;
   /** By message; those that are due first come first. */
   readonly #waiting = new Map<string, Waiting>();
-  readonly #timer: NodeJS.Timeout;
-  #turn: Promise<void> | null = null;
+  readonly #loop: Loop;
   #failing = false;
 
   constructor(options: HandOverOptions) {
     this.#options = options;
-    this.#timer = setInterval(() => this.#tick(), TICK_MS).unref();
+    const { log } = options;
+    this.#loop = new Loop({ name: 'hand-over', intervalMs: TICK_MS, work: () => this.#start(this.#due()), log });
+    this.#loop.start();
   }
 
   add(ref: Ref): void {
@@ -62,18 +64,8 @@ export class HandOver {
     this.#waiting.delete(ref.message_id);
   }
 
-  async stop(): Promise<void> {
-    clearInterval(this.#timer);
-    await this.#turn;
-  }
-
-  #tick(): void {
-    if (this.#turn !== null) return;
-    const due = this.#due();
-    if (due.length === 0) return;
-    this.#turn = this.#start(due).finally(() => {
-      this.#turn = null;
-    });
+  stop(): Promise<void> {
+    return this.#loop.stop();
   }
 
   #due(): Waiting[] {
@@ -87,6 +79,7 @@ export class HandOver {
   }
 
   async #start(due: Waiting[]): Promise<void> {
+    if (due.length === 0) return;
     const results = await Promise.allSettled(due.map(({ ref }) => this.#options.supervise(ref)));
     const failure = results.find((result) => result.status === 'rejected');
     due.forEach((waiting, index) => {

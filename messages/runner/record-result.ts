@@ -1,6 +1,6 @@
+import { LRUCache } from 'lru-cache';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
-import { LruMap } from '../../runtime/lru-map.js';
 import type { DispatchRef } from '../dispatch/dispatch-ref.js';
 import type { AgentResult, AnswerOrFailure, DispatchEnd, Dispatches, OpenDispatch } from '../dispatch/dispatches.js';
 import type { ChunkBus } from '../stream/bus.js';
@@ -32,7 +32,7 @@ export interface RecorderOptions {
 export class ResultRecorder {
   readonly #options: RecorderOptions;
   /** Sent dispatches whose end could not be written: a defect or a lasting refusal of the database, so there are few. */
-  readonly #unrecorded = new LruMap<true>(UNRECORDED_MAX);
+  readonly #unrecorded = new LRUCache<string, true>({ max: UNRECORDED_MAX });
 
   constructor(options: RecorderOptions) {
     this.#options = options;
@@ -65,7 +65,7 @@ export class ResultRecorder {
       const error = { code: 'INTERNAL', message: 'The result could not be stored.' };
       return (await this.persist(() => this.#options.dispatches.end(open, { state: 'failed', error }, null))) ?? CLOSED;
     } catch (error) {
-      this.#unrecorded.note(dispatch_id, true);
+      this.#unrecorded.set(dispatch_id, true);
       log.error({ err: errorMessage(error), dispatch_id }, 'dispatch is left to the workflow of its message');
       return { state: 'unrecorded', message: null };
     }

@@ -1,5 +1,6 @@
+import pLimit from 'p-limit';
 import type { Tx } from '../../db/pool.js';
-import { errorMessage } from '../../runtime/errors.js';
+import { Loop } from '../../runtime/loop.js';
 import type { SessionRef } from '../../sessions/session-deps.js';
 import type { MessageCore, MessageRef } from '../core.js';
 import { failByOperator } from './next-step.js';
@@ -17,7 +18,10 @@ export interface SweeperPace {
 
 const PACE: SweeperPace = { everyMs: 1_000, unansweredMs: 10_000, unseenMs: 60_000 };
 const BATCH = 200;
+/** So few that the sweeper never crowds out the callers. */
 const CALLS_AT_ONCE = 10;
+/** After so many failures in a batch the rest of it is left until it is due again: each call may take its whole time limit. */
+const FAILURES_MAX = 10;
 
 type Named = MessageRef & SessionRef;
 
@@ -77,15 +81,6 @@ function claim({ table, mark, only, also = '' }: Watched): string {
     RETURNING ${named.replaceAll(/(\w+)/g, 't.$1')}`;
 }
 
-/** Calls for each of `items`, a few at a time, so that the sweeper never crowds out the callers. */
-async function inTurns<T>(items: T[], call: (item: T) => Promise<void>): Promise<void> {
-  const queue = [...items];
-  const work = async () => {
-    for (let item = queue.shift(); item !== undefined; item = queue.shift()) await call(item);
-  };
-  await Promise.all(Array.from({ length: CALLS_AT_ONCE }, work));
-}
-
 /**
  * Brings what the record wants and the cluster does not know (architecture.md, decision 14): starts what a crash left behind,
  * repeats wake-ups, makes lost workflows again, and fails messages whose workflow an operator terminated.
@@ -94,55 +89,36 @@ export class Sweeper {
   readonly #core: MessageCore;
   readonly #temporal: TemporalLink;
   readonly #pace: SweeperPace;
-  #timer: NodeJS.Timeout | undefined;
-  #round: Promise<void> = Promise.resolve();
-  #stopped = false;
-  #failing = false;
+  readonly #loop: Loop;
 
   constructor(core: MessageCore, temporal: TemporalLink, pace: Partial<SweeperPace> = {}) {
     this.#core = core;
     this.#temporal = temporal;
     this.#pace = { ...PACE, ...pace };
+    // The first round starts at once, so that what a crash left behind moves on.
+    const loop = { name: 'sweeper', intervalMs: this.#pace.everyMs, immediate: true, log: core.log };
+    this.#loop = new Loop({ ...loop, work: () => this.sweep() });
   }
 
-  /** Begins with a round at once, so that what a crash left behind moves on. */
   start(): void {
-    this.#schedule(0);
+    this.#loop.start();
   }
 
   /** Ends after the round under way. */
-  async stop(): Promise<void> {
-    this.#stopped = true;
-    clearTimeout(this.#timer);
-    await this.#round;
+  stop(): Promise<void> {
+    return this.#loop.stop();
   }
 
-  /** One round; says in one line when rounds begin to fail and when they work again. */
+  /** One round. Rejects when the database or Temporal is away; what it did not do is due again later. */
   async sweep(): Promise<void> {
     const { unansweredMs, unseenMs } = this.#pace;
-    try {
-      const due = await this.#look();
-      if (due?.unanswered_messages) await this.#repeatWakeUps();
-      if (due?.unanswered_sessions)
-        await this.#bring<SessionRef>('unanswered_sessions', unansweredMs, (ref) => this.#temporal.wakeSession(ref));
-      if (due?.unseen_messages)
-        await this.#bring<Named>('unseen_messages', unseenMs, (ref) => this.#restoreMessage(ref));
-      if (due?.unseen_sessions)
-        await this.#bring<SessionRef>('unseen_sessions', unseenMs, (ref) => this.#restoreSession(ref));
-      if (this.#failing) this.#core.log.info('the sweeper works again');
-      this.#failing = false;
-    } catch (error) {
-      if (!this.#failing)
-        this.#core.log.warn({ err: errorMessage(error) }, 'the sweeper cannot work; it goes on trying');
-      this.#failing = true;
-    }
-  }
-
-  #schedule(inMs: number): void {
-    if (this.#stopped) return;
-    this.#timer = setTimeout(() => {
-      this.#round = this.sweep().then(() => this.#schedule(this.#pace.everyMs));
-    }, inMs);
+    const due = await this.#look();
+    if (due?.unanswered_messages) await this.#repeatWakeUps();
+    if (due?.unanswered_sessions)
+      await this.#bring<SessionRef>('unanswered_sessions', unansweredMs, (ref) => this.#temporal.wakeSession(ref));
+    if (due?.unseen_messages) await this.#bring<Named>('unseen_messages', unseenMs, (ref) => this.#restoreMessage(ref));
+    if (due?.unseen_sessions)
+      await this.#bring<SessionRef>('unseen_sessions', unseenMs, (ref) => this.#restoreSession(ref));
   }
 
   async #look(): Promise<Record<Kind, boolean | null> | undefined> {
@@ -160,7 +136,17 @@ export class Sweeper {
     call: (ref: Row) => Promise<void>,
   ): Promise<number> {
     const claimed = await this.#core.db.system((tx: Tx) => tx.query<Row>(claim(WATCHED[kind]), [olderThanMs]));
-    await inTurns(claimed, call);
+    const limit = pLimit({ concurrency: CALLS_AT_ONCE, rejectOnClear: true });
+    let failures = 0;
+    const calls = claimed.map((ref) =>
+      limit(call, ref).catch((error: unknown) => {
+        failures += 1;
+        if (failures === FAILURES_MAX) limit.clearQueue();
+        throw error;
+      }),
+    );
+    const failed = (await Promise.allSettled(calls)).find((result) => result.status === 'rejected');
+    if (failed) throw failed.reason;
     return claimed.length;
   }
 

@@ -6,7 +6,6 @@ import type { DispatchRef } from '../../messages/dispatch/dispatch-ref.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import type { AnswerOrFailure } from '../../messages/dispatch/dispatches.js';
 import { createGateway } from '../../messages/gateway.js';
-import { RpcError } from '../../messages/rpc-error.js';
 import { createMemoryBus } from '../../messages/stream/memory-bus.js';
 import { failByOperator, nextStep } from '../../messages/supervise/next-step.js';
 import { PlatformError } from '../../runtime/errors.js';
@@ -120,7 +119,7 @@ export class PropertyDriver {
     try {
       await ACTIONS[step.action](this, step.target, step.variant);
     } catch (error) {
-      const code = error instanceof PlatformError || error instanceof RpcError ? error.code : undefined;
+      const code = error instanceof PlatformError ? error.code : undefined;
       if (code === undefined || !REFUSALS.has(code)) throw error;
     }
   }

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { rpcErrorOf } from '../../api/send/rpc-error.js';
 import { PUSH_LIMITS, PushNotificationConfig } from '../../contracts/a2a.js';
 import type { Caller } from '../../contracts/auth.js';
 import { lockForPush, putPushConfig } from '../../deliveries/push-config-store.js';
@@ -8,7 +9,6 @@ import { createOutbound, type Outbound } from '../../http/outbound.js';
 import type { AcceptHook } from '../../messages/accept/accept-transaction.js';
 import type { MessageCore } from '../../messages/core.js';
 import { createGateway, type Gateway } from '../../messages/gateway.js';
-import { RpcError } from '../../messages/rpc-error.js';
 import { createMemoryBus } from '../../messages/stream/memory-bus.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
@@ -87,7 +87,7 @@ const cancel = (taskId: string) => gateway.cancel(caller, taskId, 'by the test')
 const codeOf = (work: Promise<unknown>) =>
   work.then(
     () => 0,
-    (error: unknown) => (error instanceof RpcError ? error.rpcCode : Promise.reject(error)),
+    (error: unknown) => rpcErrorOf(error)?.rpcCode ?? Promise.reject(error),
   );
 
 test('a config is set, read and listed without its secrets, which are not readable in the database either', async () => {

@@ -1,7 +1,6 @@
 import type { Accepted } from '../../../messages/accept/accept.js';
 import type { DispatchEnd } from '../../../messages/dispatch/dispatches.js';
 import type { LiveMessage } from '../../../messages/dispatch/fast-path.js';
-import { RpcError } from '../../../messages/rpc-error.js';
 import { PlatformError } from '../../../runtime/errors.js';
 import { allRead, answer } from './agents.js';
 import type { Harness } from './harness.js';
@@ -42,7 +41,6 @@ export class Runner {
     try {
       return await this.#do(action);
     } catch (error) {
-      if (error instanceof RpcError && error.code !== undefined) return error.code;
       if (error instanceof PlatformError && error.statusCode !== 500) return error.code;
       throw error;
     }
