@@ -2,7 +2,7 @@ import type { Logger } from '../runtime/logger.js';
 import { Loop } from '../runtime/loop.js';
 import type { Db } from './pool.js';
 
-const EVERY_MS = 3_600_000;
+const EVERY_MS = 600_000;
 /** Keys deleted in one transaction. */
 const BATCH = 10_000;
 
@@ -12,16 +12,22 @@ const DELETE_EXPIRED = `
       SELECT ctid FROM idempotency_keys WHERE expires_at < now() LIMIT ${BATCH})) RETURNING 1)
   SELECT count(*) AS deleted FROM deleted`;
 
-/** Makes the partitions of the coming months and deletes expired idempotency keys. Any number of processes may do it at once. */
+/** Canceled messages whose workflows have looked at them: by now the agents have heard of it. */
+const DELETE_CANCELED = `
+  DELETE FROM running_messages
+   WHERE state = 'canceled' AND wake_requested_at IS NULL AND supervised_at < now() - interval '10 minutes'`;
+
+/** Makes the partitions of the coming months, and deletes expired idempotency keys and the running rows of canceled messages. Any number of processes may do it at once. */
 export async function maintainTables(db: Db): Promise<void> {
   await db.system((tx) => tx.query('SELECT create_partitions()'));
+  await db.system((tx) => tx.query(DELETE_CANCELED));
   for (let deleted = BATCH; deleted === BATCH; ) {
     const [row] = await db.system((tx) => tx.query<{ deleted: number }>(DELETE_EXPIRED));
     deleted = row?.deleted ?? 0;
   }
 }
 
-/** `maintainTables`, every hour. */
+/** `maintainTables`, every ten minutes. */
 export function createMaintenance(db: Db, log: Logger): Loop {
   return new Loop({ name: 'table maintenance', intervalMs: EVERY_MS, work: () => maintainTables(db), log });
 }

@@ -99,26 +99,9 @@ END $$;
 CREATE FUNCTION choose_best(r routing, only_instance text, only_type text, join_reason text) RETURNS chosen_agent LANGUAGE plpgsql AS $$
 DECLARE
   agent agents;
-  only_one agents;
-  fitting integer := 0;
 BEGIN
-  -- Where one agent is registered for a type there is nothing to compare. The fast path takes this way for most messages.
-  IF r.only_mesh_id IS NOT NULL AND only_instance IS NULL AND r.want_skill_id IS NULL THEN
-    FOR agent IN SELECT * FROM agents a WHERE a.tenant_id = r.tenant_id AND a.agent_type = only_type
-        AND coalesce(a.deregistered_at, 'infinity') = 'infinity' AND a.status IN ('available', 'unknown') LIMIT 2 LOOP
-      fitting := fitting + 1;
-      only_one := agent;
-    END LOOP;
-    IF fitting = 0 THEN
-      RETURN NULL;
-    ELSIF fitting = 1 THEN
-      agent := only_one;
-    END IF;
-  END IF;
   IF r.only_mesh_id IS NOT NULL THEN
-    IF fitting <> 1 THEN
-      SELECT * INTO agent FROM routable_agents(r.tenant_id, only_instance, only_type, r.want_skill_id, NULL) LIMIT 1;
-    END IF;
+    agent := best_candidate(r, only_instance, only_type);
     RETURN CASE WHEN is_local(r, agent) AND claim_room(r, agent) THEN chosen(agent, false, join_reason) END;
   END IF;
   FOR agent IN SELECT * FROM routable_agents(r.tenant_id, only_instance, only_type, r.want_skill_id, r.message_id) LOOP
@@ -133,6 +116,26 @@ BEGIN
     END;
   END LOOP;
   RETURN NULL;
+END $$;
+
+-- The best agent of a kind, with room or without. Where one agent of a type is there, as for most messages, there is nothing to compare.
+CREATE FUNCTION best_candidate(r routing, only_instance text, only_type text) RETURNS agents LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  agent agents;
+  ids text[];
+BEGIN
+  IF only_instance IS NULL AND r.want_skill_id IS NULL THEN
+    SELECT array_agg(few.instance_id) INTO ids FROM (
+      SELECT a.instance_id FROM agents a WHERE a.tenant_id = r.tenant_id AND a.agent_type = only_type
+        AND coalesce(a.deregistered_at, 'infinity') = 'infinity' AND a.status IN ('available', 'unknown') LIMIT 2) AS few;
+    only_instance := CASE WHEN array_length(ids, 1) = 1 THEN ids[1] END;
+    IF ids IS NULL OR only_instance IS NOT NULL THEN
+      SELECT * INTO agent FROM agents a WHERE a.tenant_id = r.tenant_id AND a.instance_id = only_instance;
+      RETURN agent;
+    END IF;
+  END IF;
+  SELECT * INTO agent FROM routable_agents(r.tenant_id, only_instance, only_type, r.want_skill_id, NULL) LIMIT 1;
+  RETURN agent;
 END $$;
 
 -- Whether the mesh node that asks reaches an agent itself, now.

@@ -21,7 +21,7 @@ BEGIN
   END IF;
 END $$;
 
--- Cancels messages: dispatch, question, message and events. Their running rows stay until their workflows have told the agents.
+-- Cancels messages: dispatch, question, message and events. Their running rows stay for their workflows, which tell the agents.
 -- `event_ids`: two for each message, of dispatch.failed and message.canceled. Gives the rows as they were.
 CREATE FUNCTION cancel_messages(of_tenant text, of_messages text[], reason text, event_ids text[]) RETURNS SETOF running_messages
   LANGUAGE plpgsql AS $$

@@ -234,8 +234,8 @@ CREATE INDEX messages_by_error ON messages (error_code, message_id) WHERE error_
 CREATE INDEX messages_by_time ON messages USING brin (created_at) WITH (autosummarize = on);
 
 -- A message that is not over, or that was canceled and whose agent is still to hear of it: everything that finds, routes, leases and wakes
--- messages is here. The row is the message's lock, and is deleted with the message's end, so this table is as small as what is in flight
--- and no search for messages at work reads the past. `state`, `instance_id` and `agent_type` are those of `messages`.
+-- messages is here. The row is the message's lock, and is deleted with the message's end (minutes later when it was canceled), so this
+-- table is as small as what is in flight and no search for messages at work reads the past. `state`, `instance_id` and `agent_type` are those of `messages`.
 CREATE TABLE running_messages (
   tenant_id           text NOT NULL,
   message_id          text COLLATE "C" NOT NULL,
@@ -273,7 +273,9 @@ CREATE INDEX running_slots ON running_messages (tenant_id, instance_id, session_
 CREATE INDEX running_unrouted ON running_messages (tenant_id, created_at) WHERE unrouted_since IS NOT NULL;
 CREATE INDEX running_decided ON running_messages (tenant_id, instance_id) WHERE unrouted_since IS NOT NULL AND resolution IS NOT NULL;
 CREATE INDEX running_to_wake ON running_messages (wake_requested_at) WHERE wake_requested_at IS NOT NULL;
-CREATE INDEX running_supervised ON running_messages (supervised_at) WHERE supervised_at IS NOT NULL;
+CREATE INDEX running_supervised ON running_messages (supervised_at)
+  WHERE supervised_at IS NOT NULL AND state IN ('submitted', 'working', 'input-required');
+CREATE INDEX running_canceled ON running_messages (supervised_at) WHERE state = 'canceled';
 
 -- One attempt to have one agent do a message. States: messages/dispatch/dispatch-states.ts.
 CREATE TABLE dispatches (

@@ -48,12 +48,11 @@ async function doneStep(tx: Tx, ref: MessageRef): Promise<Step | null> {
   return { kind: 'done', state, agent_type, ...stepError(error_code, error_message) };
 }
 
-/** The message is canceled: its agent is still to hear of it, where its node lives. Nothing else needs the running row any more. */
+/**
+ * The message is canceled: its agent is still to hear of it, where its node lives. The running row stays, so that a workflow that asks again
+ * after a crash gets the same step; `maintainTables` deletes it.
+ */
 async function canceledStep(tx: Tx, row: RunningRow): Promise<Step> {
-  await tx.query('DELETE FROM running_messages WHERE tenant_id = $1 AND message_id = $2', [
-    row.tenant_id,
-    row.message_id,
-  ]);
   const [dispatch] = await tx.query<{ dispatch_id: string; mesh_id: string }>(
     `SELECT d.dispatch_id, d.mesh_id FROM dispatches d JOIN mesh_nodes n ON n.mesh_id = d.mesh_id
       WHERE d.tenant_id = $1 AND d.dispatch_id = $2 AND d.state = 'canceled'`,
@@ -216,11 +215,7 @@ export async function nextStep(
 export async function failByOperator(core: MessageCore, ref: MessageRef, error: StoredError): Promise<void> {
   const ended = await core.db.tenant(ref.tenant_id, async (tx) => {
     const row = await lockRunning(tx, ref);
-    if (!row) return null;
-    if (isTerminal(row.state)) {
-      await canceledStep(tx, row);
-      return null;
-    }
+    if (!row || isTerminal(row.state)) return null;
     await failedStep(tx, row, error);
     return { row, woken: await wakeForFreed(tx, ref.tenant_id, slotOf(row)) };
   });

@@ -47,7 +47,7 @@ const WATCHED = {
   unseen_messages: {
     table: 'running_messages',
     mark: 'supervised_at',
-    only: 'true',
+    only: `state IN ('submitted', 'working', 'input-required')`,
   },
   unseen_sessions: { table: 'sessions', mark: 'supervised_at', only: `status = 'active'` },
 } satisfies Record<string, Watched>;
