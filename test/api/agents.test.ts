@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { statusAfterHeartbeat } from '../../agents/agent-health.js';
 import {
   AgentGetByIdResponse,
@@ -11,14 +11,9 @@ import {
 import { SessionInitResponse } from '../../contracts/sessions.js';
 import { GetEventsResponse } from '../../contracts/telemetry.js';
 import { ApiClient } from '../setup/api-client.js';
-import { freshDatabase } from '../setup/database.js';
-import { type ServedApi, serveApi } from './served-api.js';
+import { serveApi } from './served-api.js';
 
-let api: ServedApi;
-beforeAll(async () => {
-  api = await serveApi(await freshDatabase());
-});
-afterAll(() => api.close());
+const api = await serveApi();
 
 let count = 0;
 const fresh = (prefix = 'agent') => `${prefix}-${++count}`;
@@ -47,12 +42,9 @@ async function eventsOf(instance_id: string) {
 
 /** A client whose token speaks for an agent type. */
 async function agentClient(agentType: string): Promise<ApiClient> {
-  const credential = await api.credentialOf(api.tenantId, ['read'], [agentType]);
-  const client = new ApiClient({ devJson: () => ({ base_url: api.baseUrl, ...credential }) }, credential);
-  const answer = await client.raw('/auth/get_token', JSON.stringify({ ...credential, agent_type: agentType }), {
-    'content-type': 'application/json',
-  });
-  client.token = async () => (answer.body as { token: string }).token;
+  const client = new ApiClient({ devJson: () => ({ base_url: api.baseUrl, client_id: '', client_secret: '' }) });
+  const token = await api.tokenOf(['read'], agentType);
+  client.token = async () => token;
   return client;
 }
 

@@ -1,17 +1,12 @@
 import { createServer, request as httpRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { HealthResponse } from '../../contracts/health.js';
 import { OPERATIONS } from '../../contracts/operations.js';
 import { GetEventsResponse } from '../../contracts/telemetry.js';
-import { freshDatabase } from '../setup/database.js';
-import { type ServedApi, serveApi } from './served-api.js';
+import { serveApi } from './served-api.js';
 
-let api: ServedApi;
-beforeAll(async () => {
-  api = await serveApi(await freshDatabase());
-});
-afterAll(() => api.close());
+const api = await serveApi();
 
 test('health is 200 when all is well', async () => {
   const answer = await api.client.get('/health');
@@ -25,14 +20,10 @@ test.each([
   ['mesh', 200],
   ['database', 503],
 ] as const)('health is degraded while only %s is away: %i, and 503 where all has to be ready', async (part, status) => {
-  const degraded = await serveApi(await freshDatabase(), { checks: { [part]: 'down' } });
+  const degraded = await serveApi({ checks: { [part]: 'down' } });
   const body = { status: 'degraded', checks: { [part]: 'down' } };
-  try {
-    expect(await degraded.client.get('/health')).toMatchObject({ status, body });
-    expect(await degraded.client.get('/health?ready=full')).toMatchObject({ status: 503, body });
-  } finally {
-    await degraded.close();
-  }
+  expect(await degraded.client.get('/health')).toMatchObject({ status, body });
+  expect(await degraded.client.get('/health?ready=full')).toMatchObject({ status: 503, body });
 });
 
 test('health where all has to be ready is 200 when all is', async () => {

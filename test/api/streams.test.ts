@@ -1,22 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { StreamEvent, Task } from '../../contracts/a2a.js';
 import type { Artifact } from '../../contracts/parts.js';
 import { createGateway } from '../../messages/gateway.js';
 import type { BusEvent } from '../../messages/stream/bus.js';
-import { freshDatabase } from '../setup/database.js';
 import { assembled, StreamReader } from '../setup/stream-reader.js';
 import { until } from '../setup/until.js';
 import { ASKS, answerMessage, joinOnRecord } from './moving.js';
-import { type ServedApi, serveApi } from './served-api.js';
+import { serveApi } from './served-api.js';
 
-let api: ServedApi;
-beforeAll(async () => {
-  api = await serveApi(await freshDatabase());
-  await joinOnRecord(api, 'worker-1');
-});
-afterAll(() => api.close());
+const api = await serveApi();
+await joinOnRecord(api, 'worker-1');
 
 /** Sends the message and reads its stream. */
 const read = (message: object, lastEventId?: string) =>
