@@ -140,7 +140,7 @@ function mortal(db: Db, life: Life, faults: Faults): Db {
       life.living(async () => {
         const row = await db.batch(statement, call);
         const { verdict, its_message } = row as { verdict?: string; its_message?: string };
-        if (verdict === 'dispatched' && its_message) await faults.at('T1', its_message);
+        if (verdict === 'dispatched' && its_message) await faults.at('accepted', its_message);
         return row as never;
       }),
     close: () => db.close(),
@@ -151,10 +151,10 @@ function mortal(db: Db, life: Life, faults: Faults): Db {
 function breakable(dispatches: Dispatches, life: Life, { faults, accepted }: Context): Dispatches {
   const ending = (messageId: string, work: () => Promise<Closed>, dispatchId: string) =>
     life.living(async () => {
-      await faults.at('ending', messageId);
+      await faults.at('completing', messageId);
       const closed = await life.living(work);
       if (closed.accepted) accepted(dispatchId);
-      await faults.at('ended', messageId);
+      await faults.at('completed', messageId);
       return closed;
     });
   return {
