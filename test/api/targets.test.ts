@@ -161,10 +161,10 @@ describe('a target', () => {
     expect(task.status.state).toBe('failed');
     expect(task.metadata).toMatchObject({ agent_type: 'poet', error: { code: 'TARGET_UNAVAILABLE' } });
     expect((await client.send('hello', options)).id).toBe(task.id);
-    const told = [];
-    for await (const event of client.stream('hello', to({ agent_type: 'poet' }))) told.push(event);
-    expect(told.at(-1)).toMatchObject({ final: true, status: { state: 'failed' } });
-    expect(told.at(0)).toMatchObject({ kind: 'task' });
+    const events = [];
+    for await (const event of client.stream('hello', to({ agent_type: 'poet' }))) events.push(event);
+    expect(events.at(-1)).toMatchObject({ final: true, status: { state: 'failed' } });
+    expect(events.at(0)).toMatchObject({ kind: 'task' });
   });
 
   test('that is not registered leaves a whole record: its events, once each, and nothing for a workflow to do', async () => {
@@ -187,8 +187,8 @@ describe('a target', () => {
       ...to({ agent_type: 'poet' }),
       pushNotificationConfig: { url: 'https://receiver.example/' },
     });
-    const told = await api.database.query('SELECT state FROM push_deliveries WHERE message_id = $1', [task.id]);
-    expect(told).toEqual([{ state: 'failed' }]);
+    const deliveries = await api.database.query('SELECT state FROM push_deliveries WHERE message_id = $1', [task.id]);
+    expect(deliveries).toEqual([{ state: 'failed' }]);
   });
 
   test('of another tenant is none', async () => {

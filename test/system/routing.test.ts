@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { Task } from '../../contracts/a2a.js';
 import { AgentGetByIdResponse, AgentRegisterResponse, DisallowTypeResponse } from '../../contracts/agents.js';
 import { SessionGetByIdResponse, SessionInitResponse, SessionInviteResponse } from '../../contracts/sessions.js';
@@ -81,8 +81,8 @@ describe.each(PATHS)('$way', ({ env }) => {
   beforeAll(async () => {
     shared = await startPlatform({ ...env, QUEUE_WAIT_MS: '1500', OUTBOUND_ALLOW_CIDRS: '127.0.0.0/8' });
     client = shared.platform.client;
+    return shared.dispose;
   });
-  afterAll(() => shared?.dispose());
 
   describe('a message without a session', () => {
     test('goes to the least loaded agent of its type, and of several idle ones to the longest idle', async () => {
