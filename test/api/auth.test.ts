@@ -215,7 +215,8 @@ test('a deleted tenant stops within 5 s', async () => {
   const client = await api.clientOf(tenantId, ['full']);
   const token = await client.token();
   await deleteTenant(api.db, tenantId);
-  await until(async () => (await statusWith(token)) === 401, { timeoutMs: 5_000, what: 'the tenant is refused' });
+  const refused = async () => (await statusWith(token)) === 401;
+  expect(await until(refused, { timeoutMs: 5_000, what: 'the tenant is refused' })).toBe(true);
 });
 
 test('rotation: both secrets work during the overlap, one without it', async () => {

@@ -287,6 +287,7 @@ describe('what an agent may do', () => {
     expect((await call(await tokenFor('baker'), 'message/send', message)).body.result?.id).toBe(first);
     const other = await call(await tokenFor('butcher'), 'message/send', message);
     expect(other.body.error?.data?.code).toBe('IDEMPOTENCY_MISMATCH');
+    expect(first).toMatch(/^msg_/);
     expect(other.text).not.toContain(first);
   });
 

@@ -36,11 +36,13 @@ describe('lock of the data directory', () => {
     const content = { pid: process.pid, startedAt: 'another time', since: '', nonce: 'old' };
     await writeFile(join(place.dir, 'platform.lock'), JSON.stringify(content));
     await (await lockDataDir(place.dir)).release();
+    expect(await readdir(place.dir)).toEqual([]);
   });
 
   test('is free when its content is damaged', async () => {
     await writeFile(join(place.dir, 'platform.lock'), '{"pid":');
     await (await lockDataDir(place.dir)).release();
+    expect(await readdir(place.dir)).toEqual([]);
   });
 
   test('is taken by exactly one of many that find it stale at once', async () => {

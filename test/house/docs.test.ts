@@ -54,11 +54,11 @@ test('docs/api.md has every path of the interface, and no other', () => {
 
 test('the documentation links to files that exist', () => {
   const documents = ['README.md', ...readdirSync(join(root, 'docs')).map((name) => `docs/${name}`)];
-  const broken = documents
+  const targets = documents
     .filter((path) => path.endsWith('.md'))
     .flatMap((path) =>
       [...read(path).matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g)].map((match) => join(dirname(path), match[1] ?? '')),
-    )
-    .filter((target) => !existsSync(join(root, target)));
-  expect(broken).toEqual([]);
+    );
+  expect(targets.length).toBeGreaterThan(20);
+  expect(targets.filter((target) => !existsSync(join(root, target)))).toEqual([]);
 });

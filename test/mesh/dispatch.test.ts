@@ -225,7 +225,8 @@ describe('frames about dispatches', () => {
     await end;
     const { agent } = await there.join('a');
     agent.send('dispatch_result', { result: 'again' }, dispatch.frame.id);
-    await errorOf(agent, 'DISPATCH_ALREADY_TERMINAL');
+    const { in_reply_to } = await errorOf(agent, 'DISPATCH_ALREADY_TERMINAL');
+    expect(in_reply_to).toBe(dispatch.frame.id);
   });
 });
 

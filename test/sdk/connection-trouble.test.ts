@@ -118,6 +118,7 @@ test('a 404 after the first registration is a proxy’s mood: the agent comes ba
   await until(() => lost.length === 2, { what: 'the registration that failed' });
   mesh.refusals.clear();
   await mesh.frame('hello', undefined, 2);
+  expect(mesh.of('hello')).toHaveLength(2);
 });
 
 test('nobody answers: told once, with what to do, and tried again', async () => {

@@ -102,7 +102,7 @@ describe.each(PATHS)('$way', ({ env }) => {
         return ids.find((id) => id === `message:${tenant_id}:${task.id}`);
       });
       const { userMetadata } = (await shared.temporal.workflow.getHandle(found).describe()).raw.executionConfig ?? {};
-      expect(userMetadata?.summary).toBeTruthy();
+      expect(Buffer.from(userMetadata?.summary?.data ?? '').toString()).toContain(`message ${task.id}`);
       const details = await until(() => currentDetails(found));
       expect(details).toMatch(/waits for a human/i);
       await client.ok('/messages/cancel', { message_id: task.id }, MessageCancelResponse);

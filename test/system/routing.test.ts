@@ -102,7 +102,7 @@ describe.each(PATHS)('$way', ({ env }) => {
       await client.untilState(fourth.task.id, 'completed');
       const fifth = await hold(b, to(type));
       fifth.dispatch.result('done');
-      await client.untilState(fifth.task.id, 'completed');
+      expect((await client.untilState(fifth.task.id, 'completed')).instance_id).toBe(`${type}-b`);
     });
 
     test('never goes to a full agent, nor to one that drains', async () => {
