@@ -16,7 +16,7 @@ const reportPath = join(folder, 'report.json');
 const SUBSET = [
   'test/contracts',
   'test/runtime',
-  'test/notify',
+  'test/deliveries',
   'test/db/batcher.test.ts',
   'test/messages/bus-memory.test.ts',
   'test/messages/fingerprint.test.ts',

@@ -1,9 +1,8 @@
-import { createServer, request as httpRequest } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import { HealthResponse } from '../../contracts/health.js';
 import { OPERATIONS } from '../../contracts/operations.js';
 import { GetEventsResponse } from '../../contracts/telemetry.js';
+import { httpServer } from '../runtime/loopback-server.js';
 import { serveApi } from './served-api.js';
 
 const api = await serveApi();
@@ -197,19 +196,6 @@ test('a resolution without a token and without a callback token is 401; so is a 
 
 test('another server pending requests over, as the mesh does on its own address', async () => {
   await api.app.ready();
-  const other = createServer((request, response) => api.app.routing(request, response));
-  await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
-  try {
-    const { port } = other.address() as AddressInfo;
-    const status = await new Promise((resolve, reject) => {
-      const call = httpRequest({ port, host: '127.0.0.1', path: '/send', method: 'POST' }, (response) => {
-        response.resume();
-        resolve(response.statusCode);
-      });
-      call.on('error', reject).end('{}');
-    });
-    expect(status).toBe(401);
-  } finally {
-    await new Promise((resolve) => other.close(resolve));
-  }
+  const other = await httpServer((request, response) => api.app.routing(request, response));
+  expect((await fetch(`${other.url}/send`, { method: 'POST', body: '{}' })).status).toBe(401);
 });
