@@ -83,7 +83,7 @@ describe('redis bus between processes', () => {
     say(cutOff, 'before');
     await until(() => follower.seen.length === 1);
     proxy.shut();
-    say(cutOff, 'lost');
+    say(cutOff, 'lost'); // into a connection whose end it has not seen
     await until(() => log.warn.mock.calls.length > 0);
     proxy.isShut = false;
     await until(() => log.info.mock.calls.length > 0);
