@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const folder = mkdtempSync(join(tmpdir(), 'agent-fleet-test-'));
 const reportPath = join(folder, 'report.json');
-/** What CI runs on other versions of Node: unit tests, both SDKs, and one whole platform with messages on both paths. */
+/** What CI runs on newer versions of Node: unit tests, the SDK, and one whole platform with messages through it. */
 const SUBSET = [
   'test/contracts',
   'test/runtime',

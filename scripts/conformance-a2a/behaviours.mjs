@@ -51,10 +51,10 @@ function echo(parts) {
 }
 
 /** The 1.0 kit sends these while a task waits, and then the one that ends it. */
-const GOES_ON_WAITING = /^TCK history message/;
+const KEEPS_WAITING = /^TCK history message/;
 
 function answerTo(parts) {
-  const waits = parts.some((part) => GOES_ON_WAITING.test(part.text));
+  const waits = parts.some((part) => KEEPS_WAITING.test(part.text));
   return BY_PREFIX[waits ? 'tck-input-required' : 'tck-complete-task'];
 }
 
