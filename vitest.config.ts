@@ -5,6 +5,7 @@ import { configDefaults, defineConfig } from 'vitest/config';
 /** Test files for programs that a bare machine may lack. CI has them all; elsewhere they are left out, and said so. */
 const NEEDS: Record<string, string[]> = {
   'redis-server': [
+    'test/api/rate-limit-redis.test.ts',
     'test/messages/bus-redis.test.ts',
     'test/mesh/tool-nodes.test.ts',
     'test/system/tools-nodes.test.ts',

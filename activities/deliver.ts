@@ -14,7 +14,7 @@ import type { Logger } from '../runtime/logger.js';
 import type { Secrets } from '../runtime/secrets.js';
 import type { DeliveryInput } from '../workflows/definitions.js';
 
-/** An attempt that is due: which, of what, and how long to wait before it. */
+/** The next attempt of a delivery. */
 export interface DueAttempt {
   sequence: number;
   state: string;
@@ -25,20 +25,20 @@ export interface DueAttempt {
 
 /** Local activities of the delivery workflow: one short, idempotent transaction each. */
 export interface DeliveryRecordActivities {
-  /** The oldest state that is still to be told; null when there is none. */
+  /** The next attempt of the oldest unfinished delivery; null when there is none. */
   nextAttempt(input: DeliveryInput): Promise<DueAttempt | null>;
   noteAttempt(input: DeliveryInput, due: DueAttempt, result: AttemptResult): Promise<void>;
-  /** Gives up on all that is still to be told. */
+  /** Drops all unfinished deliveries of the config. */
   dropDeliveries(input: DeliveryInput): Promise<void>;
 }
 
-/** What goes out, on a queue of its own: receivers may take long, and nothing else is to wait for them. */
+/** The outbound requests. They have their own task queue, so that slow receivers delay nothing else. */
 export interface DeliveryActivities {
-  /** Null when there is nothing to tell any more. */
+  /** Makes one attempt; null when the delivery has ended or its config was removed. */
   postNotification(of: OfDelivery): Promise<AttemptResult | null>;
 }
 
-/** What deliveries work with. */
+/** The dependencies of the delivery activities. */
 export interface DeliveryDeps {
   db: Db;
   secrets: Pick<Secrets, 'decrypt'>;
@@ -46,7 +46,7 @@ export interface DeliveryDeps {
   log: Logger;
 }
 
-/** The record of what was told. */
+/** Creates the activities that read and log deliveries. */
 export function createDeliveryRecordActivities({ db, log }: DeliveryDeps): DeliveryRecordActivities {
   return {
     nextAttempt: (input) =>
@@ -60,7 +60,7 @@ export function createDeliveryRecordActivities({ db, log }: DeliveryDeps): Deliv
     noteAttempt: async (input, { sequence, attempt }, result) => {
       const { message_id, config_id } = input;
       const verdict = verdictOf(result, attempt);
-      const end = verdict === 'again' ? null : verdict;
+      const end = verdict === 'retry' ? null : verdict;
       await db.tenant(input.tenant_id, (tx) => logAttempt(tx, { ...input, sequence }, attempt, result, end));
       if (verdict === 'failed')
         log.warn({ message_id, config_id, attempt, ...result }, 'a push notification was given up');
@@ -69,11 +69,11 @@ export function createDeliveryRecordActivities({ db, log }: DeliveryDeps): Deliv
   };
 }
 
-/** Tells receivers. */
+/** Creates the activity that posts notifications. */
 export function createDeliveryActivities({ db, secrets, outbound }: DeliveryDeps): DeliveryActivities {
   return {
     postNotification: async (of) => {
-      // The context is gone after the first await.
+      // Before the first await: afterwards there is no context (runtime/async-context.ts).
       const { cancellationSignal } = Context.current();
       const content = await readPushContent(db, secrets, of);
       return content && attemptPush(outbound, content, cancellationSignal);

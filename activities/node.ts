@@ -1,51 +1,62 @@
 import { Context } from '@temporalio/activity';
-import type { DispatchEnd, Dispatcher, RoutedDispatch } from '../mesh/dispatcher.js';
+import { isTerminal } from '../contracts/messages.js';
 import type { DispatchRef } from '../messages/dispatch/dispatch-ref.js';
+import type { DispatchEnd } from '../messages/dispatch/dispatches.js';
+import type { DispatchRunner } from '../messages/runner/runner.js';
+import type { RoutedDispatch } from '../messages/runner/send-dispatch.js';
+import { type StepError, stepError } from '../messages/supervise/step.js';
 
-/** A dispatch and the kind of agent it goes to. */
-export interface RunDispatchInput extends RoutedDispatch {
-  deployment_mode: 'hosted' | 'connected';
-}
+/**
+ * What a workflow is told about the end of a dispatch; it goes into a history, so it holds no content. `closed`: the record says how;
+ * with `final`, the message ended with it in that state, and failed for the reason in `error`. `not_sent`: nothing went out and nothing
+ * will, so the workflow releases the dispatch and routes the message again.
+ */
+export type DispatchReport =
+  | { kind: 'closed'; final?: string; error?: StepError }
+  | { kind: 'not_sent'; reason: string };
 
 /** What a mesh node does for workflows, on its own queue and on the one for hosted agents. */
 export interface NodeActivities {
-  runDispatch(input: RunDispatchInput): Promise<DispatchEnd>;
+  runDispatch(input: RoutedDispatch): Promise<DispatchReport>;
 }
-
-/** The two ways to reach an agent. */
-export type Dispatchers = Record<RunDispatchInput['deployment_mode'], Dispatcher>;
 
 /** What a node does at once, on its control queue. */
 export interface ControlActivities {
   cancelDispatch(ref: DispatchRef): Promise<void>;
 }
 
-/** The server counts a dispatch's time without a sign of life from its start; a short one needs no sign, and each is a call and a write. */
+/**
+ * The server counts the heartbeat timeout from the start of the activity, so a short dispatch needs no heartbeat. Each heartbeat is a call
+ * and a write.
+ */
 const QUIET_MS = 1_500;
 
-/** Carries out dispatches, heartbeating while the agent works. */
-export function createNodeActivities(dispatchers: Dispatchers): NodeActivities {
+/** The part of an end that workflows need. */
+export function reportOf({ state, message, reason = '' }: DispatchEnd): DispatchReport {
+  if (state === 'not_sent') return { kind: 'not_sent', reason };
+  if (!message || !isTerminal(message.state)) return { kind: 'closed' };
+  return { kind: 'closed', final: message.state, ...stepError(message.error_code, message.error_message) };
+}
+
+/** Runs dispatches, heartbeating while the agent works. */
+export function createNodeActivities(runner: Pick<DispatchRunner, 'run'>): NodeActivities {
   return {
-    runDispatch: ({ deployment_mode, ...ref }) => {
+    runDispatch: async (routed) => {
+      // Before the first await: afterwards there is no context (runtime/async-context.ts).
       const context = Context.current();
       const startedAt = performance.now();
-      return dispatchers[deployment_mode].run(ref, {
+      const end = await runner.run(routed, {
         heartbeat: () => {
           if (performance.now() - startedAt >= QUIET_MS) context.heartbeat();
         },
         signal: context.cancellationSignal,
       });
+      return reportOf(end);
     },
   };
 }
 
-/** Brings CANCELED to the agent that holds a dispatch here, connected or hosted. */
-export function createControlActivities(dispatchers: Dispatchers): ControlActivities {
-  return {
-    cancelDispatch: async (ref) => {
-      await Promise.all(
-        Object.values(dispatchers).map((dispatcher) => dispatcher.cancel(ref, 'The message was canceled.')),
-      );
-    },
-  };
+/** Sends CANCELED to the agent that has a dispatch of this node. */
+export function createControlActivities(runner: Pick<DispatchRunner, 'cancel'>): ControlActivities {
+  return { cancelDispatch: (ref) => runner.cancel(ref, 'The message was canceled.') };
 }

@@ -5,7 +5,7 @@ import type { Dispatches, LossCode } from '../messages/dispatch/dispatches.js';
 import { nextStep } from '../messages/supervise/next-step.js';
 import type { Step } from '../messages/supervise/step.js';
 import { PlatformError } from '../runtime/errors.js';
-import { expireIfIdle, type IdleCheck } from '../sessions/sessions.js';
+import { expireIfIdle, type IdleCheck } from '../sessions/session-end.js';
 import type { MessageInput, SessionInput } from '../workflows/definitions.js';
 
 /** Local activities: one short, idempotent transaction each. */

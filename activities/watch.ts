@@ -1,6 +1,6 @@
 import { Context } from '@temporalio/activity';
 import { fetchAgentCard } from '../agents/agent-card.js';
-import { countFailure, noteReached } from '../agents/agent-failures.js';
+import { countFailure, noteReached } from '../agents/agent-health.js';
 import { type AgentToProbe, agentsToProbe, markSilentAgents, reapAgents } from '../agents/agent-watch.js';
 import type { Db } from '../db/pool.js';
 import type { Outbound } from '../http/outbound.js';
@@ -8,15 +8,15 @@ import { errorMessage, PlatformError } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 import type { Sessions } from '../sessions/sessions.js';
 
-/** The watch over the agents, run by a Temporal Schedule. */
+/** The agent watch, which a Temporal Schedule runs. */
 export interface WatchActivities {
   watchAgents(): Promise<{ probed: number; unhealthy: number; reaped: number }>;
 }
 
-/** Cards asked for at once. */
-const PROBES_AT_ONCE = 16;
+/** The number of concurrent probes. */
+const CONCURRENT_PROBES = 16;
 
-/** What the watch works with. */
+/** The dependencies of the watch. */
 export interface WatchDeps {
   db: Db;
   outbound: Outbound;
@@ -30,29 +30,27 @@ async function probe(deps: WatchDeps, agent: AgentToProbe): Promise<void> {
     await noteReached(deps.db, agent);
   } catch (error) {
     if (error instanceof PlatformError && error.code === 'SERVICE_UNAVAILABLE') throw error;
-    deps.log.info(
-      { instance_id: agent.instance_id, err: errorMessage(error) },
-      'a hosted agent does not show its card',
-    );
+    deps.log.info({ instance_id: agent.instance_id, err: errorMessage(error) }, 'probe of a hosted agent failed');
     await countFailure(deps.db, agent, null);
   }
 }
 
-/** The watch: asks silent hosted agents for their card, marks the silent as unhealthy, reaps the long gone. */
+/** Creates the watch: it probes silent hosted agents, marks silent agents as unhealthy and deregisters agents that have been silent for long. */
 export function createWatchActivities(deps: WatchDeps): WatchActivities {
   return {
     watchAgents: async () => {
+      // Before the first await: afterwards there is no context (runtime/async-context.ts).
       const context = Context.current();
       const queue = await agentsToProbe(deps.db);
       const probed = queue.length;
-      const work = Array.from({ length: Math.min(PROBES_AT_ONCE, probed) }, async () => {
+      const probers = Array.from({ length: Math.min(CONCURRENT_PROBES, probed) }, async () => {
         for (let agent = queue.shift(); agent; agent = queue.shift()) {
           if (context.cancellationSignal.aborted) return;
           context.heartbeat();
           await probe(deps, agent);
         }
       });
-      await Promise.all(work);
+      await Promise.all(probers);
       return {
         probed,
         unhealthy: await markSilentAgents(deps.db),

@@ -1,19 +1,20 @@
 import { jsonProblem, makeWellFormed } from '../contracts/json-guard.js';
 import { LIMITS } from '../contracts/limits.js';
+import type { Tx } from '../db/pool.js';
 import { type Outbound, OutboundError } from '../http/outbound.js';
 import { PlatformError } from '../runtime/errors.js';
 
 const WELL_KNOWN = '/.well-known/agent-card.json';
 const TIMEOUT_MS = 10_000;
 
-/** Where a card may be: below the agent's own address, then at the root of its origin. */
+/** The URLs to try for a card: below the agent's URL, then at the root of its origin. */
 function cardUrls(publicUrl: string): string[] {
   const url = new URL(publicUrl);
   const below = `${url.origin}${url.pathname.replace(/\/+$/, '')}${WELL_KNOWN}`;
   return [...new Set([below, `${url.origin}${WELL_KNOWN}`])];
 }
 
-/** A card in an answer; null where there is none. */
+/** Parses the card in a response; null if it is not a usable card. */
 function readCard(response: { status: number; body: Buffer; truncated: boolean }): Record<string, unknown> | null {
   if (response.status !== 200 || response.truncated) return null;
   try {
@@ -30,33 +31,29 @@ function readCard(response: { status: number; body: Buffer; truncated: boolean }
 
 /**
  * Fetches an agent's card: a JSON object with a name, at most 64 KiB.
- * @throws PlatformError `BAD_REQUEST` for an address that may not be reached, `BAD_GATEWAY` when no card is found
+ * @throws PlatformError `BAD_REQUEST` for a forbidden address, `BAD_GATEWAY` when no card is found
  */
 export async function fetchAgentCard(
   outbound: Pick<Outbound, 'request' | 'checkUrl'>,
   publicUrl: string,
 ): Promise<Record<string, unknown>> {
   checkPublicUrl(outbound, publicUrl);
-  let why = 'there is no agent card';
+  let problem = 'there is no agent card';
   for (const url of cardUrls(publicUrl)) {
     try {
       const headers = { accept: 'application/json' };
-      const response = await outbound.request(url, {
-        headers,
-        timeoutMs: TIMEOUT_MS,
-        maxResponseBytes: LIMITS.cardBytes,
-      });
-      const card = readCard(response);
+      const options = { headers, timeoutMs: TIMEOUT_MS, maxResponseBytes: LIMITS.cardBytes };
+      const card = readCard(await outbound.request(url, options));
       if (card) return card;
     } catch (error) {
       if (!(error instanceof OutboundError)) throw error;
-      why = error.message;
+      problem = error.message;
     }
   }
-  throw new PlatformError('BAD_GATEWAY', `The agent card could not be fetched from the agent's address: ${why}.`);
+  throw new PlatformError('BAD_GATEWAY', `The agent card could not be fetched from the agent's address: ${problem}.`);
 }
 
-/** @throws PlatformError `BAD_REQUEST` for a URL with credentials, or with a literal address that may not be reached */
+/** @throws PlatformError `BAD_REQUEST` for a URL that contains credentials or a forbidden IP address */
 export function checkPublicUrl(outbound: Pick<Outbound, 'checkUrl'>, publicUrl: string): void {
   try {
     outbound.checkUrl(publicUrl);
@@ -64,4 +61,40 @@ export function checkPublicUrl(outbound: Pick<Outbound, 'checkUrl'>, publicUrl: 
     if (!(error instanceof OutboundError)) throw error;
     throw new PlatformError('BAD_REQUEST', `public_url: ${error.message}.`);
   }
+}
+
+/** Limits of the skills on a fleet's card; beyond either, the card lists the first by id. */
+const SKILLS_MAX = 500;
+const SKILLS_BYTES_MAX = 1024 * 1024;
+
+/** The skills that a fleet's agents declare, one entry per id, and when registrations last changed. */
+export interface FleetSkills {
+  skills: Record<string, unknown>[];
+  changed_at: Date | null;
+}
+
+/** Selects only the members that a card has; agents may add any others. */
+const SKILLS = `
+  WITH own AS (
+    SELECT DISTINCT ON (skill ->> 'id') skill ->> 'id' AS id,
+      jsonb_build_object('id', skill -> 'id', 'name', skill -> 'name', 'description', skill -> 'description',
+        'tags', skill -> 'tags', 'examples', skill -> 'examples', 'inputModes', skill -> 'inputModes',
+        'outputModes', skill -> 'outputModes') AS skill
+      FROM agents a
+      CROSS JOIN LATERAL jsonb_array_elements(a.skills ||
+        CASE WHEN jsonb_typeof(a.agent_card -> 'skills') = 'array' THEN a.agent_card -> 'skills' ELSE '[]' END) skill
+     WHERE a.tenant_id = $1 AND a.deregistered_at IS NULL AND jsonb_typeof(skill -> 'id') = 'string' AND skill ->> 'id' <> ''
+     ORDER BY skill ->> 'id', a.instance_id
+     LIMIT ${SKILLS_MAX}),
+  measured AS (SELECT id, skill, sum(octet_length(skill::text)) OVER (ORDER BY id) AS bytes FROM own)
+  SELECT skill FROM measured WHERE bytes <= ${SKILLS_BYTES_MAX} ORDER BY id`;
+
+/** Lists the skills of a tenant's registered agents, from their registrations and their cards. */
+export async function listSkills(tx: Tx, tenantId: string): Promise<FleetSkills> {
+  const rows = await tx.query<{ skill: Record<string, unknown> }>(SKILLS, [tenantId]);
+  const [changed] = await tx.query<{ at: Date | null }>(
+    'SELECT max(greatest(registered_at, deregistered_at)) AS at FROM agents WHERE tenant_id = $1',
+    [tenantId],
+  );
+  return { skills: rows.map(({ skill }) => skill), changed_at: changed?.at ?? null };
 }

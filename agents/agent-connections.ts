@@ -1,15 +1,19 @@
-import type { AgentConnection, AgentInstance, ConnectionStats, ConnectionStatus } from '../contracts/agents.js';
-import { AGENT_STATUSES } from '../contracts/agents.js';
+import {
+  AGENT_STATUSES,
+  type AgentConnection,
+  type AgentInstance,
+  type ConnectionStats,
+  type ConnectionStatus,
+} from '../contracts/agents.js';
 import type { Reader } from '../contracts/permissions.js';
 import type { Db, Tx } from '../db/pool.js';
 import { getAgentFor, INSTANCES } from './agents.js';
-import { dispatchTotals } from './dispatch-totals.js';
 
 const TRANSPORTS = { connected: 'ws', hosted: 'callback' } as const;
 
 /**
- * How the way to an agent stands (decisions.md, Agents). `offline`: no socket, or deregistered. `degraded`: it fails, or gives no sign.
- * Else a socket is `online`; an address is `unknown` until it was heard of, then `healthy`.
+ * The state of the connection to an agent (decisions.md, Agents). `offline`: no socket, or deregistered. `degraded`: recent failures, or no
+ * sign of life. Otherwise a connected agent is `online`, and a hosted one is `unknown` until it was first reached, then `healthy`.
  */
 export function connectionStatus(
   agent: Pick<AgentInstance, 'deployment_mode' | 'status' | 'consecutive_failures'>,
@@ -20,7 +24,7 @@ export function connectionStatus(
   return agent.status === 'unknown' ? 'unknown' : 'healthy';
 }
 
-/** The way to one agent, and how its dispatches fared. @throws PlatformError NOT_FOUND */
+/** Reads the connection to one agent and the results of its dispatches. @throws PlatformError NOT_FOUND */
 export async function getConnection(db: Db, reader: Reader, instanceId: string): Promise<AgentConnection> {
   const tenantId = reader.tenant_id;
   const { agent, since } = await db.tenant(tenantId, async (tx) => {
@@ -43,7 +47,7 @@ export async function getConnection(db: Db, reader: Reader, instanceId: string):
   };
 }
 
-/** How many agents there are of each kind; deregistered ones count as `offline`, as in the list. */
+/** Counts agents by mode, status and transport. Deregistered agents count as `offline`, as in the list. */
 export async function connectionStats(tx: Tx, tenantId: string, agentType?: string): Promise<ConnectionStats> {
   const groups = await tx.query<Pick<AgentInstance, 'deployment_mode' | 'status'> & { count: number }>(
     `SELECT i.deployment_mode, i.status, count(*) AS count
@@ -62,4 +66,87 @@ export async function connectionStats(tx: Tx, tenantId: string, agentType?: stri
     ) as ConnectionStats['by_status'],
     by_transport: { ws: connected, callback: hosted },
   };
+}
+
+/** The results of the dispatches to an instance. */
+export interface DispatchTotals {
+  /** When the newest dispatch was sent. */
+  last_dispatch_at: Date | null;
+  /** Completed dispatches and those that asked for human input. */
+  dispatches_succeeded: number;
+  /** Dispatches that failed or did not reach the instance. Canceled ones count as neither. */
+  dispatches_failed: number;
+  /** The error code of the newest failure. */
+  last_dispatch_error: string | null;
+}
+
+/** Dispatches newer than this are not added to the totals yet: a transaction that began in that time may still commit one. */
+const SETTLED_AFTER = "interval '10 minutes'";
+/** Dispatches added to the totals in one transaction. */
+const STEP = 50_000;
+
+const OF_INSTANCE = 'd.tenant_id = $1 AND d.instance_id = $2';
+const FAILED = `(d.state IN ('failed', 'lost') OR d.state = 'released' AND d.error_code = 'CONNECT_FAILED')`;
+const COUNTS = `
+  count(*) FILTER (WHERE d.state IN ('completed', 'input_required')) AS succeeded, count(*) FILTER (WHERE ${FAILED}) AS failed,
+  (array_agg(d.error_code ORDER BY d.ended_at DESC) FILTER (WHERE ${FAILED}))[1] AS last_error,
+  coalesce(max(d.ended_at) FILTER (WHERE ${FAILED}), '-infinity') AS last_failed_at`;
+/** The error that ended last. A dispatch that began earlier may have ended later, so both sides are compared. */
+const LAST_ERROR = (newer: string): string =>
+  `CASE WHEN ${newer}.last_failed_at > t.last_failed_at THEN ${newer}.last_error ELSE t.last_error END`;
+
+const LOCK = `
+  INSERT INTO dispatch_totals (tenant_id, instance_id) VALUES ($1, $2)
+  ON CONFLICT (tenant_id, instance_id) DO UPDATE SET until = dispatch_totals.until`;
+
+/** Adds the dispatches before the oldest open one to the totals, at most one step of them. */
+const ADD_STEP = `
+  WITH bound AS (
+    SELECT least(now() - ${SETTLED_AFTER},
+             (SELECT min(d.created_at) FROM dispatches d WHERE ${OF_INSTANCE} AND d.state IN ('open', 'sent'))) AS settled,
+           (SELECT d.created_at FROM dispatches d WHERE ${OF_INSTANCE} AND d.created_at >= t.until
+             ORDER BY d.created_at OFFSET $3 LIMIT 1) AS step, t.until AS since
+      FROM dispatch_totals t WHERE t.tenant_id = $1 AND t.instance_id = $2),
+  counted AS (
+    SELECT ${COUNTS} FROM dispatches d, bound
+     WHERE ${OF_INSTANCE} AND d.created_at >= bound.since AND d.created_at < least(bound.settled, bound.step))
+  UPDATE dispatch_totals t SET until = greatest(t.until, least(bound.settled, bound.step)),
+    succeeded = t.succeeded + counted.succeeded, failed = t.failed + counted.failed,
+    last_error = ${LAST_ERROR('counted')}, last_failed_at = greatest(t.last_failed_at, counted.last_failed_at)
+    FROM bound, counted WHERE t.tenant_id = $1 AND t.instance_id = $2
+  RETURNING bound.step < bound.settled AND bound.step > bound.since AS more`;
+
+const READ = `
+  SELECT t.succeeded + recent.succeeded AS dispatches_succeeded, t.failed + recent.failed AS dispatches_failed,
+         ${LAST_ERROR('recent')} AS last_dispatch_error,
+         (SELECT d.sent_at FROM dispatches d WHERE ${OF_INSTANCE} AND d.sent_at IS NOT NULL
+           ORDER BY d.created_at DESC LIMIT 1) AS last_dispatch_at
+    FROM dispatch_totals t
+    CROSS JOIN LATERAL (SELECT ${COUNTS} FROM dispatches d WHERE ${OF_INSTANCE} AND d.created_at >= t.until) recent
+   WHERE t.tenant_id = $1 AND t.instance_id = $2`;
+
+/** Adds one step of dispatches to the totals. @returns whether more are left */
+async function addStep(tx: Tx, tenantId: string, instanceId: string, step: number): Promise<boolean> {
+  await tx.query(LOCK, [tenantId, instanceId]);
+  const [row] = await tx.query<{ more: boolean | null }>(ADD_STEP, [tenantId, instanceId, step]);
+  return row?.more === true;
+}
+
+/**
+ * Counts the dispatches to an instance. A read adds settled dispatches to stored totals, in steps, and counts only newer ones, so that
+ * repeated reads stay cheap and messages write nothing extra while they run.
+ * @param step dispatches added in one transaction, at least 1
+ */
+export async function dispatchTotals(
+  db: Db,
+  tenantId: string,
+  instanceId: string,
+  step = STEP,
+): Promise<DispatchTotals> {
+  while (await db.tenant(tenantId, (tx) => addStep(tx, tenantId, instanceId, step)));
+  const [totals] = await db.tenant(tenantId, (tx) =>
+    tx.query<DispatchTotals & Record<string, unknown>>(READ, [tenantId, instanceId]),
+  );
+  if (!totals) throw new Error('the dispatch totals of an instance are missing');
+  return totals;
 }

@@ -1,15 +1,34 @@
 import type { AgentStatus, HeartbeatPayload } from '../contracts/agents.js';
 import { LIMITS } from '../contracts/limits.js';
-import type { Tx } from '../db/pool.js';
-import { reportSessions } from './agent-reports.js';
-import type { AgentRow } from './agent-row.js';
+import type { Db, Tx } from '../db/pool.js';
+import type { AgentRef, AgentRow } from './agent-row.js';
 import { getAgent, lockRegistered, recordCapacity, recordHealth } from './agents.js';
+
+/** Stores only a report above the counted number: a lower one adds nothing, and would be outdated when the next session ends. */
+const REPORT = `
+  WITH before AS (SELECT sessions FROM agent_reports WHERE tenant_id = $1 AND instance_id = $2)
+  INSERT INTO agent_reports (tenant_id, instance_id, sessions)
+    SELECT $1, $2, CASE WHEN $3 > counted_sessions($1, $2) THEN $3 ELSE 0 END
+    ON CONFLICT (tenant_id, instance_id) DO UPDATE SET sessions = excluded.sessions
+      WHERE agent_reports.sessions <> excluded.sessions
+  RETURNING sessions - coalesce((SELECT sessions FROM before), 0) AS change`;
+
+/**
+ * Stores the number of sessions that an agent reports. Until the next report its load is the larger of the reported and the counted
+ * number. The caller holds the lock of the agent's row.
+ * @returns the change of the stored number
+ */
+export async function reportSessions(tx: Tx, agent: AgentRef, sessions: number): Promise<number> {
+  const values = [agent.tenant_id, agent.instance_id, Math.min(sessions, LIMITS.reportedSessionsMax)];
+  const [row] = await tx.query<{ change: number }>(REPORT, values);
+  return row?.change ?? 0;
+}
 
 type Beat = Pick<HeartbeatPayload, 'status' | 'current_sessions' | 'max_concurrent_sessions' | 'consecutive_failures'>;
 
 /**
- * The status after a heartbeat (decisions.md, Agents). A connected agent without a socket stays offline. Silence on the status ends
- * `unhealthy` unless too many failures in a row caused it, and leaves `busy` and `draining`, which hold until the next report.
+ * The status after a heartbeat (decisions.md, Agents). A connected agent without a socket stays `offline`. A heartbeat without a status
+ * ends `unhealthy` unless too many consecutive failures caused it, and leaves `busy` and `draining`, which hold until the next report.
  */
 export function statusAfterHeartbeat(
   agent: Pick<AgentRow, 'status' | 'deployment_mode' | 'mesh_id' | 'consecutive_failures'>,
@@ -23,32 +42,29 @@ export function statusAfterHeartbeat(
 }
 
 /**
- * The failures in a row after a heartbeat: what it reports, or what was counted. One that had too many and calls itself available starts
- * over; fewer stay, because heartbeats come between the failures of an agent that lives and answers nothing.
+ * The consecutive failures after a heartbeat: the reported number, else the counted one. Reporting `available` resets a count that has
+ * reached the limit; a lower count stays, because an agent that fails every dispatch still sends heartbeats in between.
  */
 function failuresAfter({ consecutive_failures: counted }: Pick<AgentRow, 'consecutive_failures'>, beat: Beat): number {
-  const startsOver = beat.status === 'available' && counted >= LIMITS.consecutiveFailuresUnhealthy;
-  return beat.consecutive_failures ?? (startsOver ? 0 : counted);
+  const resets = beat.status === 'available' && counted >= LIMITS.consecutiveFailuresUnhealthy;
+  return beat.consecutive_failures ?? (resets ? 0 : counted);
 }
 
-/** An agent as far as new work looks at it. */
-type Room = Pick<AgentRow, 'status' | 'max_concurrent_sessions'>;
+/** What decides whether an agent has room for new work, apart from its load. */
+type Capacity = Pick<AgentRow, 'status' | 'max_concurrent_sessions'>;
 
-/**
- * Whether an agent may have room now that it had not before.
- * @param reportedMore by how much the sessions that it reports have changed
- */
-function hasMoreRoom(before: Room, after: Room, reportedMore: number): boolean {
-  const takesWork = ({ status }: Room): boolean => status === 'available' || status === 'unknown';
-  const most = ({ max_concurrent_sessions: max }: Room): number => (max === 0 ? Number.POSITIVE_INFINITY : max);
+/** Whether an agent may have room that it did not have before. @param reportedChange the change of the sessions that it reports */
+function mayHaveMoreRoom(before: Capacity, after: Capacity, reportedChange: number): boolean {
+  const takesWork = ({ status }: Capacity): boolean => status === 'available' || status === 'unknown';
+  const limit = ({ max_concurrent_sessions: max }: Capacity): number => (max === 0 ? Number.POSITIVE_INFINITY : max);
   if (!takesWork(after)) return false;
-  return !takesWork(before) || most(after) > most(before) || reportedMore < 0;
+  return !takesWork(before) || limit(after) > limit(before) || reportedChange < 0;
 }
 
 /**
- * Takes a heartbeat, from `/agents/heartbeat` or a frame, with the events of what it changes.
- * @returns the agent when it may have room that it had not before, so that messages which wait for one can be called; else null
- * @throws PlatformError NOT_FOUND, also for an instance that was reaped; DEREGISTERED for one that is to stay away
+ * Applies a heartbeat, from `/agents/heartbeat` or a frame, and writes the events of what it changes.
+ * @returns the agent if it may have room that it did not have before, so that the caller can wake queued messages; else null
+ * @throws PlatformError NOT_FOUND, also for a reaped instance; DEREGISTERED for one that was deregistered on request
  */
 export async function heartbeat(
   tx: Tx,
@@ -65,10 +81,90 @@ export async function heartbeat(
     [tenantId, instanceId, status, max, failuresAfter(before, beat)],
   );
   const { current_sessions } = beat;
-  const reportedMore = current_sessions === undefined ? 0 : await reportSessions(tx, before, current_sessions);
+  const reportedChange = current_sessions === undefined ? 0 : await reportSessions(tx, before, current_sessions);
   if (status !== before.status) await recordHealth(tx, before, status);
-  if (max !== before.max_concurrent_sessions || reportedMore !== 0) {
+  if (max !== before.max_concurrent_sessions || reportedChange !== 0) {
     await recordCapacity(tx, await getAgent(tx, tenantId, instanceId));
   }
-  return hasMoreRoom(before, { status, max_concurrent_sessions: max }, reportedMore) ? before : null;
+  return mayHaveMoreRoom(before, { status, max_concurrent_sessions: max }, reportedChange) ? before : null;
+}
+
+/** An update of a registered agent that returns its status before and after. */
+function updateHealth({ where = '', set }: { where?: string; set: string }): string {
+  return `
+  WITH before AS (
+    SELECT status FROM agents WHERE tenant_id = $1 AND instance_id = $2 AND deregistered_at IS NULL ${where} FOR UPDATE)
+  UPDATE agents SET ${set} FROM before WHERE tenant_id = $1 AND instance_id = $2
+  RETURNING agent_type, agents.status, before.status AS previous_status`;
+}
+
+/** `$4`, if not null, is the epoch of the connection that failed: failures of a connection that was replaced do not count. */
+const FAILED = updateHealth({
+  where: 'AND ($4::bigint IS NULL OR connection_epoch = $4)',
+  set: `consecutive_failures = consecutive_failures + 1,
+    status = CASE WHEN consecutive_failures + 1 >= $3 AND agents.status IN ('available', 'busy', 'unknown') THEN 'unhealthy'
+                  ELSE agents.status END`,
+});
+
+const RECOVERED = `status = CASE WHEN agents.status IN ('unknown', 'unhealthy') THEN 'available' ELSE agents.status END`;
+
+/** Also renews `last_seen`, at most every $3 milliseconds, for agents that send no heartbeats. */
+const SUCCEEDED = updateHealth({
+  where: `AND (consecutive_failures > 0 OR status IN ('unknown', 'unhealthy')
+           OR last_seen IS NULL OR last_seen < now() - $3 * interval '1 ms')`,
+  set: `consecutive_failures = 0, last_seen = now(), ${RECOVERED}`,
+});
+
+/** Resets the failures of an unhealthy agent only: for any other one, only a dispatch shows whether it works. */
+const REACHED = updateHealth({
+  set: `last_seen = now(), ${RECOVERED},
+    consecutive_failures = CASE WHEN agents.status = 'unhealthy' THEN 0 ELSE consecutive_failures END`,
+});
+
+interface Health {
+  agent_type: string;
+  status: AgentStatus;
+  previous_status: AgentStatus;
+}
+
+async function changeHealth(
+  db: Db,
+  agent: AgentRef,
+  statement: string,
+  values: (number | null)[] = [],
+): Promise<Health | null> {
+  const { tenant_id, instance_id } = agent;
+  return db.tenant(tenant_id, async (tx) => {
+    const [health] = await tx.query<Health & Record<string, string>>(statement, [tenant_id, instance_id, ...values]);
+    if (!health) return null;
+    const { agent_type, status, previous_status } = health;
+    if (status !== previous_status) {
+      await recordHealth(tx, { tenant_id, instance_id, agent_type, status: previous_status }, status);
+    }
+    return health;
+  });
+}
+
+/**
+ * Counts a failure of an agent: a missed deadline, a lost connection, a refused connection, a 5xx. The third consecutive failure makes a
+ * routable agent `unhealthy` (decisions.md, Agents).
+ * @param epoch the epoch of the connection that failed; null when the failure belongs to no connection
+ * @returns whether this failure made the agent `unhealthy`
+ */
+export async function countFailure(db: Db, agent: AgentRef, epoch: number | null): Promise<boolean> {
+  const health = await changeHealth(db, agent, FAILED, [LIMITS.consecutiveFailuresUnhealthy, epoch]);
+  return health?.status === 'unhealthy' && health.previous_status !== 'unhealthy';
+}
+
+/** Resets the consecutive failures; an `unknown` or `unhealthy` agent becomes `available`. Writes only when something changes. */
+export async function countSuccess(db: Db, agent: AgentRef): Promise<void> {
+  await changeHealth(db, agent, SUCCEEDED, [LIMITS.heartbeatIntervalMs]);
+}
+
+/**
+ * Records that a hosted agent can be reached: renews `last_seen`, and an `unknown` or `unhealthy` agent becomes `available`.
+ * @returns the agent's type; null when it is no longer registered
+ */
+export async function noteReached(db: Db, agent: AgentRef): Promise<string | null> {
+  return (await changeHealth(db, agent, REACHED))?.agent_type ?? null;
 }

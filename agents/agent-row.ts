@@ -1,22 +1,52 @@
 import type { AgentStatus, DeploymentMode } from '../contracts/agents.js';
 
-/** `explicit`: somebody asked for it, and the agent stays away until it is started again. `inactivity`: it may register anew by itself. */
-export type DeregistrationCause = 'explicit' | 'inactivity';
-
-/** A row of `agents`, as far as registration and health look at it. */
-export interface AgentRow {
+/** Identifies an agent instance across tenants. */
+export interface AgentRef {
   tenant_id: string;
   instance_id: string;
+}
+
+/** The key of an agent in maps and sets; neither part can contain a line feed. */
+export function agentKeyOf({ tenant_id, instance_id }: AgentRef): string {
+  return `${tenant_id}\n${instance_id}`;
+}
+
+/** `explicit`: deregistered on request; the agent may not reconnect until it registers again. `inactivity`: it may register again by itself. */
+export type DeregistrationCause = 'explicit' | 'inactivity';
+
+/** The columns of `agents` that registration and health use. */
+export interface AgentRow extends AgentRef {
   agent_type: string;
   deployment_mode: DeploymentMode;
-  /** `busy` here is what the agent reported; one that is full reads `busy` as well. */
+  /** `busy` in this column is what the agent reported. The API also shows `busy` for an agent at capacity. */
   status: AgentStatus;
-  /** The node that holds its socket; null without one. */
+  /** The node that holds the agent's socket; null without a socket. */
   mesh_id: string | null;
-  /** Of its newest connection. */
+  /** The epoch of the newest connection. */
   connection_epoch: number;
   max_concurrent_sessions: number;
   consecutive_failures: number;
   deregistered_at: Date | null;
   deregistration_cause: DeregistrationCause | null;
+}
+
+/** Whether an agent was deregistered on request and has not registered since. */
+export function isUnwanted(row: Pick<AgentRow, 'deregistered_at' | 'deregistration_cause'>): boolean {
+  return row.deregistered_at !== null && row.deregistration_cause === 'explicit';
+}
+
+/** An agent that has capacity for new work. */
+export interface AgentWithRoom {
+  agent_type: string;
+  instance_id: string;
+}
+
+/** The agent on which a row holds a slot, as a list of one; an empty list when the row holds none. */
+export function slotOf(row: {
+  holds_slot: boolean;
+  agent_type: string | null;
+  instance_id: string | null;
+}): AgentWithRoom[] {
+  const { holds_slot, agent_type, instance_id } = row;
+  return holds_slot && agent_type !== null && instance_id !== null ? [{ agent_type, instance_id }] : [];
 }

@@ -2,18 +2,18 @@ import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { AgentRow } from './agent-row.js';
 import { lockAgent } from './agents.js';
-import { type Deregistration, deregisterAgent, type ReleaseAgent } from './deregister.js';
+import { type Deregistration, deregisterAgent, type ReleaseAgent } from './registration.js';
 
 const DISALLOWED: Deregistration = { cause: 'explicit', reason: 'the agent type was disallowed' };
 
-/** Names the tenant's decisions about types, for a lock that lasts until the transaction ends. */
+/** The name of the advisory lock on a tenant's decisions about agent types. */
 function lockName(tenantId: string): string {
   return `agent_types:${tenantId}`;
 }
 
 /**
- * Checks that an agent of this type may join, and keeps that decision until the transaction ends (decisions.md, Agents: no list, every
- * type may join).
+ * Checks that agents of a type may join the tenant, and blocks a change of that decision until the transaction ends (decisions.md,
+ * Agents). A tenant without a list admits every type.
  * @throws PlatformError `forbidden`
  */
 export async function requireMayJoin(tx: Tx, tenantId: string, agentType: string): Promise<void> {
@@ -26,14 +26,14 @@ export async function requireMayJoin(tx: Tx, tenantId: string, agentType: string
     throw new PlatformError('forbidden', `Agents of the type ${agentType} may not join this tenant.`);
 }
 
-/** Whose decision about which type. */
+/** A decision of `decided_by` about an agent type. */
 export interface TypeDecision {
   tenant_id: string;
   agent_type: string;
   decided_by: string;
 }
 
-/** Writes a decision down. @returns what held for the type before; null for nothing */
+/** Stores a decision. @returns the previous decision about the type; null if there was none */
 async function decide(tx: Tx, decision: TypeDecision, allowed: boolean): Promise<boolean | null> {
   const { tenant_id, agent_type, decided_by } = decision;
   await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [lockName(tenant_id)]);
@@ -49,15 +49,15 @@ async function decide(tx: Tx, decision: TypeDecision, allowed: boolean): Promise
   return before?.allowed ?? null;
 }
 
-/** Puts a type on the tenant's list; the first one makes the list. @returns whether it was not on it before */
+/** Adds a type to the tenant's list; the first type creates the list. @returns whether the type was not on the list before */
 export async function allowType(tx: Tx, decision: TypeDecision): Promise<{ was_new: boolean }> {
   return { was_new: (await decide(tx, decision, true)) !== true };
 }
 
 /**
- * Keeps a type out from now on and deregisters its instances. Taking the last type off the list leaves no list: the others may join.
- * @param releaseAgent unbinds an instance's sessions in the same transaction
- * @returns whether the type was on the list, and the instances that were deregistered, as they were before
+ * Bars a type and deregisters its instances. Removing the last type from the list removes the list: all other types may join.
+ * @param releaseAgent unbinds an agent's sessions in the same transaction
+ * @returns whether the type was on the list, and the rows of the deregistered instances as they were before
  */
 export async function disallowType(
   tx: Tx,
@@ -73,7 +73,7 @@ export async function disallowType(
   const deregistered: AgentRow[] = [];
   for (const { instance_id } of instances) {
     const row = await lockAgent(tx, tenant_id, instance_id);
-    // It may have left, or become of another type, while its row was waited for.
+    // While this waited for the lock, the instance may have been deregistered or registered as another type.
     if (!row || row.deregistered_at || row.agent_type !== agent_type) continue;
     await deregisterAgent(tx, row, DISALLOWED, releaseAgent);
     deregistered.push(row);

@@ -1,15 +1,15 @@
-import { type FleetSkills, listSkills } from '../agents/skills.js';
+import { type FleetSkills, listSkills } from '../agents/agent-card.js';
 import type { A2aVersion } from '../contracts/a2a.js';
 import type { AgentCard03, AgentCard10, CardSkill } from '../contracts/agent-card.js';
 import type { TokenClaims } from '../contracts/auth.js';
 import type { ApiDeps } from './deps.js';
 
-/** What a card is made of beside the skills. */
+/** What the cards need from the platform. */
 export type CardDeps = Pick<ApiDeps, 'db' | 'baseUrl' | 'version'>;
 
 type Caller = Pick<TokenClaims, 'tenant_id'>;
 
-/** What a card says to those who bring no token: nothing of any tenant's. */
+/** The one skill of the public card, which shows nothing of any tenant. */
 const PLATFORM_SKILL: CardSkill = {
   id: 'fleet.route',
   name: 'Route to the fleet',
@@ -19,7 +19,7 @@ const PLATFORM_SKILL: CardSkill = {
 };
 const MEDIA_TYPES = ['text/plain', 'application/json'];
 const CAPABILITIES = { streaming: true, pushNotifications: true };
-/** Spoken on `/send`, the preferred one first. */
+/** Versions of A2A that `/send` accepts, the preferred one first. */
 const PROTOCOL_VERSIONS = ['1.0', '0.3'];
 const BEARER = { scheme: 'bearer', bearerFormat: 'JWT', description: 'From POST /auth/get_token' };
 
@@ -31,13 +31,13 @@ function texts(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
 }
 
-/** The lists that an agent filled, by their names. */
-function filled(skill: Record<string, unknown>, names: ('examples' | 'inputModes' | 'outputModes')[]) {
+/** Those of the named members that are lists with content. */
+function nonEmptyLists(skill: Record<string, unknown>, names: ('examples' | 'inputModes' | 'outputModes')[]) {
   const lists = names.map((name) => [name, texts(skill[name])] as const);
   return Object.fromEntries(lists.filter(([, list]) => list.length > 0));
 }
 
-/** An agent's own words for a skill, completed where it left out what a card must have. */
+/** A skill as its agent declares it, with defaults for the members that a card requires. */
 function toCardSkill(skill: Record<string, unknown>): CardSkill {
   const id = String(skill.id);
   const name = text(skill.name) ?? id;
@@ -47,11 +47,11 @@ function toCardSkill(skill: Record<string, unknown>): CardSkill {
     name,
     description,
     tags: texts(skill.tags),
-    ...filled(skill, ['examples', 'inputModes', 'outputModes']),
+    ...nonEmptyLists(skill, ['examples', 'inputModes', 'outputModes']),
   };
 }
 
-/** What both versions say in the same words. */
+/** The members that are equal in both versions. */
 function commonFields({ baseUrl, version }: CardDeps, fleet: FleetSkills | null) {
   const url = `${baseUrl()}/send`;
   return {
@@ -101,14 +101,14 @@ export function agentCard(deps: CardDeps, version: A2aVersion, fleet: FleetSkill
   return version === '1.0' ? card10(deps, fleet) : card03(deps, fleet);
 }
 
-/** The skills of the caller's own fleet, as of now. */
+/** The skills of the agents of the caller's tenant. */
 export function fleetOf({ db }: CardDeps, { tenant_id }: Caller): Promise<FleetSkills> {
   return db.tenant(tenant_id, (tx) => listSkills(tx, tenant_id));
 }
 
 /**
- * What `agent/getAuthenticatedExtendedCard` (0.3) and `GetExtendedAgentCard` (1.0) answer: the card with the skills of the caller's
- * fleet, of which the public one says nothing.
+ * The answer to `agent/getAuthenticatedExtendedCard` (0.3) and `GetExtendedAgentCard` (1.0): the card with the skills of the caller's
+ * fleet.
  */
 export async function extendedCard(
   deps: CardDeps,

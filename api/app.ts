@@ -7,10 +7,12 @@ import { answerClientError } from './plugins/client-error.js';
 import { sendError, useErrorContract } from './plugins/error-contract.js';
 import { useJsonBodies } from './plugins/json-body.js';
 import { requestIdOf, useRequestHead } from './plugins/request-head.js';
+import { RateLimit } from './rate-limit.js';
 import { agentRoutes } from './routes/agents.js';
 import { authRoutes } from './routes/auth.js';
 import { cardRoutes } from './routes/card.js';
 import { credentialRoutes } from './routes/credentials.js';
+import { docsRoutes } from './routes/docs.js';
 import { messageRoutes } from './routes/messages.js';
 import { platformRoutes } from './routes/platform.js';
 import { sendRoutes } from './routes/send.js';
@@ -21,7 +23,7 @@ import { toolRoutes } from './routes/tools.js';
 export type { ApiDeps } from './deps.js';
 
 const REQUEST_TIMEOUT_MS = 30_000;
-/** How late a request that is too slow may be noticed, as a share of the timeout. */
+/** So a request that is too slow is noticed at most a sixth of the timeout late. */
 const CHECKS_PER_TIMEOUT = 6;
 const PATH_PARAMETER_MAX = 256;
 
@@ -30,18 +32,18 @@ function createServer(deps: ApiDeps): FastifyInstance {
   return fastify({
     loggerInstance: deps.log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
-    childLoggerFactory: (logger) => logger, // what is logged names its request itself; a child for each request costs 4 µs
+    childLoggerFactory: (logger) => logger, // log lines name their request; a child logger for each request costs 4 µs
     bodyLimit: LIMITS.bodyBytes,
     requestTimeout,
     http: {
       headersTimeout: requestTimeout,
       connectionsCheckingInterval: Math.max(100, Math.floor(requestTimeout / CHECKS_PER_TIMEOUT)),
     },
-    return503OnClosing: false, // while draining every call is turned away in the platform's own form
+    return503OnClosing: false, // while draining, calls get the platform's own error body
     requestIdHeader: false,
     genReqId: requestIdOf,
     trustProxy: deps.config.TRUST_PROXY_CIDRS.length > 0 ? deps.config.TRUST_PROXY_CIDRS : false,
-    // Some A2A clients post to `/` below the card's address.
+    // Some A2A clients add a slash to the URL that the card names.
     routerOptions: { maxParamLength: PATH_PARAMETER_MAX, ignoreTrailingSlash: true },
     clientErrorHandler: answerClientError,
     frameworkErrors: (error, request, reply) => void sendError(request, reply, error),
@@ -49,15 +51,18 @@ function createServer(deps: ApiDeps): FastifyInstance {
 }
 
 /**
- * The HTTP face. It listens where the caller says (`app.listen`); another server hands it requests by `app.routing(req, res)` after
- * `app.ready()`, which is how `/send`, `/sessions/interrupt` and the agent card answer on the mesh address.
+ * Builds the HTTP API. The caller makes it listen. After `app.ready()` another server may pass requests to `app.routing(req, res)`: so
+ * `/send`, `/sessions/interrupt` and the agent card answer on the mesh address too.
  */
 export function buildApi(deps: ApiDeps): FastifyInstance {
   const app = createServer(deps);
   useErrorContract(app);
   useRequestHead(app, deps.draining);
   useJsonBodies(app);
-  useAuthentication(app, deps.authenticator, deps.config.RATE_LIMIT_PER_MINUTE);
+  const { config, redis } = deps;
+  const perMinute = { limit: config.RATE_LIMIT_PER_MINUTE, windowSeconds: 60 };
+  const calls = perMinute.limit > 0 ? new RateLimit({ ...perMinute, name: 'calls', redis }) : null;
+  useAuthentication(app, deps.authenticator, calls);
   authRoutes(app, deps);
   credentialRoutes(app, deps);
   sessionRoutes(app, deps);
@@ -68,5 +73,6 @@ export function buildApi(deps: ApiDeps): FastifyInstance {
   telemetryRoutes(app, deps);
   cardRoutes(app, deps);
   platformRoutes(app, deps);
+  docsRoutes(app, deps);
   return app;
 }

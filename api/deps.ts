@@ -1,3 +1,4 @@
+import type { Redis } from 'ioredis';
 import type { AgentRow } from '../agents/agent-row.js';
 import type { Authenticator } from '../auth/authenticator.js';
 import type { TokenIssuer } from '../auth/tokens.js';
@@ -12,7 +13,7 @@ import type { Secrets } from '../runtime/secrets.js';
 import type { Sessions } from '../sessions/sessions.js';
 import type { ToolCallService } from '../tools/tool-call-service.js';
 
-/** What the HTTP face is made of. */
+/** What the HTTP API needs from the platform. */
 export interface ApiDeps {
   config: Pick<Config, 'SEND_WAIT_MS' | 'RATE_LIMIT_PER_MINUTE' | 'TRUST_PROXY_CIDRS'>;
   db: Db;
@@ -24,18 +25,22 @@ export interface ApiDeps {
   pushConfigs: PushConfigs;
   sessions: Sessions;
   tools: ToolCallService;
-  /** Called when a hosted agent of the tenant can take work, so that messages that wait for one are routed at once. */
+  /** Called when a hosted agent may have room: queued messages are routed at once. */
   agentJoined: (tenantId: string, agent: { agent_type: string; instance_id: string }) => Promise<void>;
-  /** Called after agents were deregistered, with their rows of before: their sockets are to be closed at once. */
+  /** Called after agents were deregistered, with their rows as they were: closes their sockets. */
   agentsDeregistered: (rows: AgentRow[]) => void;
   outbound: Pick<Outbound, 'request' | 'checkUrl'>;
+  /** Counts rate limits over all nodes; null: each process counts by itself. */
+  redis: Redis | null;
   health: () => Promise<HealthResponse>;
   version: string;
-  /** Known once the servers listen, hence functions. Without a slash at the end. */
+  /** Functions, because addresses are known only once the servers listen. Without a trailing slash. */
   baseUrl: () => string;
   meshUrl: () => string;
-  /** Aborted when the process begins to stop: streams end, waiting sends answer with the task as it is. */
+  /** Aborts when the process begins to stop: streams end, and blocking sends answer with the task as it is. */
   draining: AbortSignal;
-  /** For a whole request to arrive, in milliseconds; 30000 by default. */
+  /** Folder of the files of `/docs`; `docs/` beside this file by default. */
+  docsFolder?: string;
+  /** Time for a whole request to arrive; 30000 by default. */
   requestTimeoutMs?: number;
 }

@@ -3,17 +3,17 @@ import type { z } from 'zod';
 import type { Operation } from '../contracts/operation.js';
 import { PlatformError } from '../runtime/errors.js';
 
-/** What a handler is given beside the body. */
-export interface Call {
+/** What a handler gets besides the body. */
+export interface HandlerContext {
   request: FastifyRequest;
   reply: FastifyReply;
 }
 
-/** The first thing that does not fit, naming the field: `page_size: Too big…`. */
+/** The first problem of a body, with the field: `page_size: Too big…`. */
 export function firstProblem(error: z.ZodError): string {
   const issue = error.issues[0];
-  if (!issue) return 'The body does not fit.';
-  // Of a union, the alternative that fits best says more than "Invalid input".
+  if (!issue) return 'The body is not valid.';
+  // The alternative of a union with the fewest problems says more than "Invalid input".
   const closest =
     issue.code === 'invalid_union'
       ? issue.errors.toSorted((one, other) => one.length - other.length)[0]?.[0]
@@ -23,7 +23,7 @@ export function firstProblem(error: z.ZodError): string {
   return path === '' ? message : `${path}: ${message}`;
 }
 
-/** Checks a body by its schema. @throws PlatformError `BAD_REQUEST` naming the field */
+/** @throws PlatformError `BAD_REQUEST` with the field */
 function parseBody<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
   const parsed = schema.safeParse(body === undefined ? {} : body);
   if (parsed.success) return parsed.data;
@@ -31,15 +31,15 @@ function parseBody<Schema extends z.ZodType>(schema: Schema, body: unknown): z.o
 }
 
 /**
- * Mounts an operation that takes and gives JSON: `mount(app, OPERATIONS.x).answer(handler)`. The handler is given the checked
- * body; its answer passes the schema, so nothing that the schema does not name goes out.
+ * Mounts an operation on JSON bodies: `mount(app, OPERATIONS.x).answer(handler)`. The handler gets the parsed body. Its answer is parsed by
+ * the schema of the response, so members that the schema does not name stay inside.
  */
 export function mount<Request extends z.ZodType, Response extends z.ZodType>(
   app: FastifyInstance,
   operation: Operation<Request, Response>,
 ) {
-  // Two calls, so that the compiler knows both schemas when it looks at the handler.
-  const answer = (handler: (body: z.output<Request>, call: Call) => Promise<z.input<Response>>): void => {
+  // Two calls, so that both schemas are known where the compiler infers the types of the handler.
+  const answer = (handler: (body: z.output<Request>, context: HandlerContext) => Promise<z.input<Response>>): void => {
     app.route({
       method: operation.method,
       url: operation.path,
@@ -55,7 +55,7 @@ export function mount<Request extends z.ZodType, Response extends z.ZodType>(
   return { answer };
 }
 
-/** The frame of a list response (decisions.md, Conventions). */
+/** The members that all lists share (decisions.md, Conventions). */
 export function pageFields(query: { page: number; page_size: number }, count: number) {
   const { page, page_size } = query;
   return { ok: true as const, count, page, page_size, total_pages: Math.ceil(count / page_size) };

@@ -1,8 +1,8 @@
 import ipaddr from 'ipaddr.js';
 
 /**
- * What an address counts as: an IPv6 address as its /64, which one host has all of; an IPv4 address, also one mapped into IPv6,
- * as itself. Text that is no address stays as it is.
+ * The network by which an address is limited: the /64 of an IPv6 address, since one host owns all of it; an IPv4 address itself, also
+ * where it is mapped into IPv6. Text that is not an address stays as it is.
  */
 export function networkOf(address: string): string {
   if (!ipaddr.isValid(address)) return address;

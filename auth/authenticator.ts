@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { Caller } from '../contracts/auth.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { Tokens } from './tokens.js';
@@ -5,13 +6,13 @@ import type { Tokens } from './tokens.js';
 /** Turns a bearer token into the caller it stands for. */
 export interface Authenticator {
   /**
-   * @throws PlatformError `unauthorized` for a token that is malformed, expired, or of a credential that was revoked, has
-   * expired or lost its tenant (seen within 5 s); `SERVICE_UNAVAILABLE` while that cannot be told
+   * @throws PlatformError `unauthorized` for a token that is malformed or expired, or whose credential is revoked or expired or belongs to a
+   * deleted tenant (noticed within 5 s); `SERVICE_UNAVAILABLE` while the database is away
    */
   authenticate(bearerToken: string): Promise<Caller>;
 }
 
-/** What a credential's row says now. */
+/** The state of a credential. */
 export interface CredentialStatus {
   tenant_id: string;
   /** False when it was revoked or its tenant deleted. */
@@ -19,22 +20,22 @@ export interface CredentialStatus {
   expires_at: Date | null;
 }
 
-/** From this age on a status is read again. */
+/** A status of this age is read again. */
 const REFRESH_MS = 2_000;
-/** What cannot be read again serves up to this age, counted from the start of its reading. */
+/** A status that cannot be read again is used up to this age. Ages count from the start of the read. */
 const MAX_AGE_MS = 5_000;
-/** Beyond this many credentials the one that was asked for first is forgotten. */
-const MAX_ENTRIES = 10_000;
+/** Credentials whose statuses are kept. */
+const STATUSES_MAX = 10_000;
 
 interface Entry {
   readAtMs: number;
   status: CredentialStatus | null;
 }
 
-/** Statuses of credentials, each read once however many ask at the same time. */
+/** Cached statuses of credentials. Concurrent calls for one credential share a read. */
 class StatusCache {
   readonly #lookup: (credentialId: string) => Promise<CredentialStatus | null>;
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries = new LRUCache<string, Entry>({ max: STATUSES_MAX });
   readonly #reading = new Map<string, Promise<Entry>>();
 
   constructor(lookup: (credentialId: string) => Promise<CredentialStatus | null>) {
@@ -62,9 +63,7 @@ class StatusCache {
   async #readOnce(credentialId: string): Promise<Entry> {
     const readAtMs = performance.now();
     const entry = { readAtMs, status: await this.#lookup(credentialId) };
-    this.#entries.delete(credentialId);
     this.#entries.set(credentialId, entry);
-    if (this.#entries.size > MAX_ENTRIES) this.#entries.delete(this.#entries.keys().next().value ?? credentialId);
     return entry;
   }
 }

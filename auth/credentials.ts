@@ -7,7 +7,7 @@ import { newId } from '../runtime/ids.js';
 import type { Secrets } from '../runtime/secrets.js';
 import type { CredentialStatus } from './authenticator.js';
 
-/** Secrets are 256 random bits; what is stored is their HMAC with a pepper that is not in the database. */
+/** A secret has 256 random bits. The database stores its HMAC; the key of the HMAC is not in the database. */
 const PURPOSE = 'client-secret';
 
 interface CredentialRow {
@@ -22,13 +22,13 @@ interface CredentialRow {
 }
 const COLUMNS = 'credential_id, tenant_id, name, scopes, agent_types, created_at, expires_at, revoked_at';
 
-/** A credential with its secret, which is shown once and stored nowhere. */
+/** A credential with its secret, which is shown once and never stored. */
 export interface IssuedCredential {
   credential: Credential;
   client_secret: string;
 }
 
-/** What a new credential is to be. */
+/** The fields of a new credential. */
 export interface NewCredential {
   name: string;
   scopes: Scope[];
@@ -56,12 +56,12 @@ function newSecret(secrets: Secrets): { clientSecret: string; hash: Buffer } {
   return { clientSecret, hash: secrets.mac(clientSecret, PURPOSE) };
 }
 
-function only(row: CredentialRow | undefined): CredentialRow {
+function found(row: CredentialRow | undefined): CredentialRow {
   if (!row) throw new PlatformError('NOT_FOUND', 'There is no such credential.');
   return row;
 }
 
-/** Makes a credential. A client's id is its credential's. */
+/** Creates a credential. Its id is the client id. */
 export async function createCredential(
   tx: Tx,
   secrets: Secrets,
@@ -82,10 +82,10 @@ export async function createCredential(
       fields.expires_at ?? null,
     ],
   );
-  return { credential: toCredential(only(row)), client_secret: clientSecret };
+  return { credential: toCredential(found(row)), client_secret: clientSecret };
 }
 
-/** A tenant's credentials, newest first, and how many there are. */
+/** A page of a tenant's credentials, newest first; `count` is the total. */
 export async function listCredentials(
   tx: Tx,
   tenantId: string,
@@ -104,7 +104,7 @@ export async function listCredentials(
 
 /**
  * Gives a credential a new secret.
- * @param overlapSeconds how long the secret so far goes on working, up to 30 days; 0 ends it now
+ * @param overlapSeconds how long the old secret still works, up to 30 days; 0 ends it now
  * @throws PlatformError `NOT_FOUND`; `CONFLICT` when it was revoked
  */
 export async function rotateCredential(
@@ -123,18 +123,18 @@ export async function rotateCredential(
       WHERE tenant_id = $1 AND credential_id = $2 RETURNING ${COLUMNS}`,
     [tenantId, credentialId, hash, overlapSeconds],
   );
-  if (only(row).revoked_at) throw new PlatformError('CONFLICT', 'The credential was revoked.');
-  return { credential: toCredential(only(row)), client_secret: clientSecret };
+  if (found(row).revoked_at) throw new PlatformError('CONFLICT', 'The credential was revoked.');
+  return { credential: toCredential(found(row)), client_secret: clientSecret };
 }
 
-/** Ends a credential and, within 5 s, its tokens. Doing it again changes nothing. */
+/** Revokes a credential and, within 5 s, its tokens. Idempotent. */
 export async function revokeCredential(tx: Tx, tenantId: string, credentialId: string): Promise<Credential> {
   const [row] = await tx.query<CredentialRow>(
     `UPDATE credentials SET revoked_at = coalesce(revoked_at, now())
       WHERE tenant_id = $1 AND credential_id = $2 RETURNING ${COLUMNS}`,
     [tenantId, credentialId],
   );
-  return toCredential(only(row));
+  return toCredential(found(row));
 }
 
 interface SecretRow extends CredentialRow {
@@ -152,8 +152,8 @@ const FIND_BY_CLIENT = `
    WHERE c.credential_id = $1`;
 
 /**
- * The credential that a client proves to hold; null when the client is unknown, the secret wrong, or the credential revoked
- * or expired. All of these take the same steps.
+ * The credential of a client with its secret; null for an unknown client, a wrong secret, and a revoked or expired credential. All cases
+ * take the same steps, so that their times tell nothing.
  */
 export async function verifySecret(
   db: Db,
@@ -168,7 +168,7 @@ export async function verifySecret(
   return row?.usable && (current || previous) ? toCredential(row) : null;
 }
 
-/** What a credential's row says now, for the authenticator. */
+/** The state of a credential, for the authenticator. */
 export async function credentialStatus(db: Db, credentialId: string): Promise<CredentialStatus | null> {
   const [row] = await db.system((tx) =>
     tx.query<CredentialStatus & { [column: string]: unknown }>(

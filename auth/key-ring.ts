@@ -2,7 +2,7 @@ import { createPrivateKey, type KeyObject } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { importJWK, type JWK } from 'jose';
 
-/** A signing key as it is stored; `retired` ones still verify. */
+/** A signing key. A `retired` one still verifies. */
 export interface StoredKey {
   kid: string;
   public_jwk: JWK;
@@ -10,7 +10,7 @@ export interface StoredKey {
   retired: boolean;
 }
 
-/** A key that verifies. The same object for as long as the stored key is the same. */
+/** A public key. Stays the same object while the stored key does not change. */
 export type VerifyingKey = Awaited<ReturnType<typeof importJWK>>;
 interface Loaded {
   atMs: number;
@@ -22,7 +22,7 @@ interface Loaded {
 const MAX_AGE_MS = 60_000;
 const RELOAD_PAUSE_MS = 1_000;
 
-/** The signing keys, kept for up to 60 s; an unknown `kid` reloads them, at most once a second. */
+/** The signing keys, cached for 60 s. An unknown `kid` reloads them, at most once a second. */
 export class KeyRing {
   readonly #load: () => Promise<StoredKey[]>;
   #loaded: Loaded | undefined;
@@ -38,13 +38,13 @@ export class KeyRing {
     return (await this.#current(MAX_AGE_MS)).active;
   }
 
-  /** The key that verifies what `kid` signed; undefined when there is none. */
+  /** The key that verifies the signatures of `kid`; undefined where there is none. */
   async verifying(kid: string): Promise<VerifyingKey | undefined> {
     const known = (await this.#current(MAX_AGE_MS)).verifying.get(kid);
     return known ?? (await this.#current(RELOAD_PAUSE_MS)).verifying.get(kid);
   }
 
-  /** The public keys, as `/.well-known/jwks.json` shows them. */
+  /** The public keys for `/.well-known/jwks.json`. */
   async jwks(): Promise<{ keys: JWK[] }> {
     const { keys } = await this.#current(MAX_AGE_MS);
     return { keys: keys.map(({ kid, public_jwk }) => ({ ...public_jwk, kid, use: 'sig', alg: 'EdDSA' })) };

@@ -4,13 +4,12 @@ import type { Secrets } from '../runtime/secrets.js';
 
 const FACT = 'secret_key_check';
 
-/** This process's secret key is not the one that the database was set up with. */
+/** The secret key of this process is not that of the database. */
 export class SecretKeyMismatch extends Error {}
 
 /**
- * Compares this process's secret key with the one that the database's secrets were made with; the first process to come
- * leaves the check value.
- * @throws SecretKeyMismatch when the key is another one: nothing stored could be read and no credential would be recognised
+ * Compares the secret key of this process with that of the database. The first process on a database stores the value to compare with.
+ * @throws SecretKeyMismatch for another key, with which no stored secret can be decrypted and no credential verified
  */
 export async function checkSecretKey(db: Db, secrets: Secrets): Promise<void> {
   const own = secrets.mac('the key of this platform', FACT);

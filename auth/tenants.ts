@@ -6,7 +6,7 @@ import { newId } from '../runtime/ids.js';
 export interface Tenant {
   tenant_id: string;
   name: string;
-  /** The type of agents for messages that name no target. */
+  /** Agent type of messages that name no target. */
   default_agent_type: string | null;
   created_at: string;
   deleted_at: string | null;
@@ -20,7 +20,7 @@ interface TenantRow {
   deleted_at: Date | null;
 }
 
-/** Makes a tenant and writes `tenant.created`. Names need not be unique. */
+/** Creates a tenant and records `tenant.created`. Names need not be unique. */
 export async function createTenant(db: Db, name: string): Promise<{ tenant_id: string; name: string }> {
   const tenant = { tenant_id: newId('ten'), name };
   await db.system(async (tx) => {
@@ -46,18 +46,18 @@ export async function listTenants(db: Db): Promise<Tenant[]> {
   }));
 }
 
-/** @throws PlatformError `NOT_FOUND` when there is no such tenant, or it was deleted */
+/** @throws PlatformError `NOT_FOUND` for an unknown or deleted tenant */
 export async function requireTenant(tx: Tx, tenantId: string): Promise<void> {
   const rows = await tx.query('SELECT 1 FROM tenants WHERE tenant_id = $1 AND deleted_at IS NULL', [tenantId]);
   if (rows.length === 0) throw new PlatformError('NOT_FOUND', `There is no tenant ${tenantId}.`);
 }
 
-/** The type of agents that gets messages which name no target from now on; null: none does. It need not be registered yet. */
+/** Sets the agent type of messages that name no target; null for none. No agent of the type needs to exist. */
 export async function setDefaultType(tx: Tx, tenantId: string, agentType: string | null): Promise<void> {
   await tx.query('UPDATE tenants SET default_agent_type = $2 WHERE tenant_id = $1', [tenantId, agentType]);
 }
 
-/** The same where the tenant has no default yet. */
+/** Sets the default type of a tenant that has none. */
 export async function ensureDefaultType(tx: Tx, tenantId: string, agentType: string): Promise<void> {
   await tx.query('UPDATE tenants SET default_agent_type = $2 WHERE tenant_id = $1 AND default_agent_type IS NULL', [
     tenantId,
@@ -66,8 +66,8 @@ export async function ensureDefaultType(tx: Tx, tenantId: string, agentType: str
 }
 
 /**
- * Marks a tenant as deleted and writes `tenant.deleted`: its credentials and tokens end within 5 s, its rows stay.
- * @throws PlatformError `NOT_FOUND` when there is none, or it was deleted before
+ * Marks a tenant as deleted and records `tenant.deleted`. Its credentials and tokens end within 5 s, its rows stay.
+ * @throws PlatformError `NOT_FOUND` for an unknown or deleted tenant
  */
 export async function deleteTenant(db: Db, tenantId: string): Promise<{ tenant_id: string; name: string }> {
   return db.system(async (tx) => {

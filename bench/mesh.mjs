@@ -1,5 +1,5 @@
 /**
- * What the mesh costs: a frame beside a bare `ws` echo, an idle agent, chunks to many streams, and a node's death (docs/performance.md).
+ * The cost of the mesh: a frame compared with a bare `ws` echo, an idle agent, chunks to many streams, a node failure (docs/performance.md).
  *
  *     npm run bench:mesh -- [--json FILE] [--agents N] [--rows name,name]
  */
@@ -9,32 +9,32 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { migrate } from '../dist/db/migrate.js';
-import { CpuMeter } from './cpu.mjs';
-import { createDatabase, Harness } from './harness.mjs';
-import { quantile } from './measure.mjs';
-import { Streams } from './mesh-streams.mjs';
-import { machineLine, markdownTable } from './report.mjs';
+import { CpuMeter } from './harness/cpu.mjs';
+import { createDatabase, Harness } from './harness/harness.mjs';
+import { quantile } from './harness/measure.mjs';
+import { machineLine, markdownTable } from './harness/report.mjs';
+import { Streams } from './mesh/streams.mjs';
 
 const TENANT = 'ten_00000000-0000-7000-8000-000000000000';
-/** Of a frame's cost: one dispatch at a time, and many. */
+/** Concurrent dispatches when the cost of a frame is measured. */
 const WIDTHS = [1, 64];
 const MEASURE_MS = 2_000;
 const WARM_UP = { width: 64, rampMs: 0, ms: 1_000 };
-/** What runs cold is measured as if it were slow. */
+/** Code that has not been compiled yet would be measured as slow. */
 const WARM_UP_DISPATCHES = 20_000;
 const ROUNDS = 5;
 const FIRST_CHUNKS = 300;
 const STREAMS = 100;
 const CHUNKS = 200;
-const RETURNING = 1_000;
+const RECONNECTING = 1_000;
 const IDLE_WINDOW_MS = 3_000;
-const LOOK_MS = 100;
+const POLL_MS = 100;
 
 const { values: given } = parseArgs({
   options: { json: { type: 'string' }, rows: { type: 'string' }, agents: { type: 'string', default: '5000' } },
 });
 const agentCount = Number(given.agents);
-const say = (text) => process.stdout.write(`${text}\n`);
+const print = (text) => process.stdout.write(`${text}\n`);
 const progress = (text) => process.stderr.write(`[bench] ${text}\n`);
 const median = (values) => quantile(values, 0.5);
 const plain = { authorization: 'Bearer bench', 'x-forwarded-proto': 'https' };
@@ -48,44 +48,44 @@ async function register(context, prefix, count) {
   );
 }
 
-/** A mesh node alone, and how agents come to it. */
+/** Starts a mesh node. @returns the child process, and the connection options of its agents */
 async function meshNode(context, tls) {
-  const node = await context.harness.child('mesh-node.mjs', {
+  const node = await context.harness.child('mesh/node.mjs', {
     databaseUrl: context.databaseUrl,
     tenantId: TENANT,
     tls: tls ? context.tls : undefined,
   });
-  return { node, way: { url: node.ready.url, headers: plain, ca: tls ? context.ca : undefined } };
+  return { node, target: { url: node.ready.url, headers: plain, ca: tls ? context.ca : undefined } };
 }
 
 async function warmUp(child) {
   for (let done = 0; done < WARM_UP_DISPATCHES; ) done += (await child.ask('throughput', WARM_UP)).total;
 }
 
-/** CPU microseconds of one frame, in and out alike, in the process that serves. */
+/** CPU microseconds of the serving process for one frame, averaged over both directions. */
 async function frameCost(child, width) {
   const meter = new CpuMeter({ child: child.pid });
   const before = meter.read().child;
   const { total } = await child.ask('throughput', { width, rampMs: 0, ms: MEASURE_MS });
-  await delay(LOOK_MS);
+  await delay(POLL_MS);
   return ((meter.read().child - before) * 1_000) / (2 * total);
 }
 
-/** Dispatch and result through the mesh beside the same text through a bare `ws` server, in turns. */
+/** Dispatch and result through the mesh, compared with the same text through a bare `ws` server in alternating rounds. */
 async function frames(context, tls) {
   const name = tls ? 'tls' : 'plain';
   progress(`frames, ${name}`);
-  const { node, way } = await meshNode(context, tls);
-  const echo = await context.harness.child('mesh-echo.mjs', { tls: tls ? context.tls : undefined });
-  const agents = await context.harness.child('mesh-agents.mjs');
+  const { node, target } = await meshNode(context, tls);
+  const echo = await context.harness.child('mesh/echo.mjs', { tls: tls ? context.tls : undefined });
+  const agents = await context.harness.child('mesh/agents.mjs');
   await register(context, name, 1);
-  await agents.ask('join', { ...way, prefix: name, count: 1 });
-  await agents.ask('answer', { url: echo.ready.url, ca: way.ca });
+  await agents.ask('join', { ...target, prefix: name, count: 1 });
+  await agents.ask('answer', { url: echo.ready.url, ca: target.ca });
   await node.ask('target', `${name}-0`);
   for (const child of [node, echo]) await warmUp(child);
   const results = [];
   for (const width of WIDTHS) {
-    const { ours, bare } = await inTurns(node, echo, width);
+    const { ours, bare } = await alternate(node, echo, width);
     const unit = `× (${ours.toFixed(1)} / ${bare.toFixed(1)} µs), ${width} at a time`;
     results.push({ name: `frame_${name}_${width}`, is: ours / bare, unit, ...(width === 1 && { goal: 2 }) });
   }
@@ -93,8 +93,8 @@ async function frames(context, tls) {
   return results;
 }
 
-/** Medians of both, measured one after the other so that what else runs on the machine meets both. */
-async function inTurns(node, echo, width) {
+/** Medians of both. The rounds alternate so that other load on the machine affects both alike. */
+async function alternate(node, echo, width) {
   const [ours, bare] = [[], []];
   for (let round = 0; round < ROUNDS; round += 1) {
     ours.push(await frameCost(node, width));
@@ -103,19 +103,19 @@ async function inTurns(node, echo, width) {
   return { ours: median(ours), bare: median(bare) };
 }
 
-/** Resident memory of agents that are connected and silent. */
+/** Resident memory of connected, idle agents. */
 async function idle(context, tls) {
   const name = tls ? 'idle_tls' : 'idle_plain';
   progress(`${agentCount} idle agents, ${tls ? 'tls' : 'plain'}`);
-  const { node, way } = await meshNode(context, tls);
-  const agents = await context.harness.child('mesh-agents.mjs');
+  const { node, target } = await meshNode(context, tls);
+  const agents = await context.harness.child('mesh/agents.mjs');
   await register(context, name, agentCount);
-  // The first hundred warm the node up: code and pools are not an agent's.
+  // The first hundred agents warm the node up: compiled code and pools are not a cost of an agent.
   const warm = Math.min(100, agentCount);
   await register(context, `${name}-warm`, warm);
-  await agents.ask('join', { ...way, prefix: `${name}-warm`, count: warm });
+  await agents.ask('join', { ...target, prefix: `${name}-warm`, count: warm });
   const before = await node.ask('memory');
-  await agents.ask('join', { ...way, prefix: name, count: agentCount });
+  await agents.ask('join', { ...target, prefix: name, count: agentCount });
   await delay(IDLE_WINDOW_MS);
   const after = await node.ask('memory');
   for (const child of [node, agents]) await child.stop();
@@ -124,19 +124,19 @@ async function idle(context, tls) {
   return [{ name, is: kB('residentMiB'), unit, goal: tls ? 45 : 20 }];
 }
 
-/** What one agent streams to many callers of a whole platform. */
+/** Chunks from one agent to many callers, through a whole platform. */
 async function streams(context) {
   progress(`${STREAMS} streams`);
-  const agents = await context.harness.child('mesh-agents.mjs');
+  const agents = await context.harness.child('mesh/agents.mjs');
   const { platform } = context;
   const registered = await platform.post('/agents/register', {
     agent_type: 'streamer',
     instance_id: 'streamer-0',
     max_concurrent_sessions: 0,
   });
-  const way = { url: new URL(registered.connect_url).origin, ca: platform.ca };
+  const target = { url: new URL(registered.connect_url).origin, ca: platform.ca };
   const headers = { authorization: `Bearer ${platform.token}` };
-  await agents.ask('join', { ...way, headers, prefix: 'streamer', count: 1 });
+  await agents.ask('join', { ...target, headers, prefix: 'streamer', count: 1 });
   const callers = new Streams(platform, 'streamer');
   const times = [];
   for (let call = 0; call < FIRST_CHUNKS + 100; call += 1) times.push(await callers.first());
@@ -155,36 +155,40 @@ async function streams(context) {
   ];
 }
 
-/** A node dies with all its agents, which come back to another one; how is an agent served that was there before? */
-async function death(context, backOff) {
+/** Kills a node; its agents reconnect to another one. Measures how that node serves an agent that was connected to it before. */
+async function nodeFailure(context, backOff) {
   const name = backOff ? 'return' : 'return_at_once';
-  progress(`${RETURNING} agents return after a node's death${backOff ? '' : ', without a pause'}`);
+  progress(`${RECONNECTING} agents reconnect after a node failure${backOff ? '' : ', without delay'}`);
   const [first, second] = [await meshNode(context, true), await meshNode(context, true)];
-  const agents = await context.harness.child('mesh-agents.mjs');
-  const resident = await context.harness.child('mesh-agents.mjs');
-  await register(context, name, RETURNING);
+  const agents = await context.harness.child('mesh/agents.mjs');
+  const resident = await context.harness.child('mesh/agents.mjs');
+  await register(context, name, RECONNECTING);
   await register(context, `${name}-resident`, 1);
-  await resident.ask('join', { ...second.way, prefix: `${name}-resident`, count: 1 });
+  await resident.ask('join', { ...second.target, prefix: `${name}-resident`, count: 1 });
   await second.node.ask('target', `${name}-resident-0`);
-  await agents.ask('join', { ...first.way, prefix: name, count: RETURNING, returns: true });
-  await agents.ask('returnTo', { url: second.way.url, backOff });
+  await agents.ask('join', { ...first.target, prefix: name, count: RECONNECTING, reconnects: true });
+  await agents.ask('reconnectTo', { url: second.target.url, backOff });
   await warmUp(second.node);
   await second.node.ask('startProbe');
   const from = performance.timeOrigin + performance.now();
   process.kill(first.node.pid, 'SIGKILL');
-  let returned = await agents.ask('returned');
-  while (returned.count < RETURNING) {
-    await delay(LOOK_MS);
-    returned = await agents.ask('returned');
+  let reconnected = await agents.ask('reconnected');
+  while (reconnected.count < RECONNECTING) {
+    await delay(POLL_MS);
+    reconnected = await agents.ask('reconnected');
   }
   const probe = await second.node.ask('stopProbe');
   const { ready } = await second.node.ask('stats');
   for (const child of [second.node, agents, resident]) await child.stop();
-  const others = `others' dispatches p50 ${probe.p50Ms.toFixed(1)}, p99 ${probe.p99Ms.toFixed(1)} ms, longest stall ${probe.stallMs.toFixed(0)} ms`;
+  const probeLine = `dispatches of another agent p50 ${probe.p50Ms.toFixed(1)}, p99 ${probe.p99Ms.toFixed(1)} ms, longest stall ${probe.stallMs.toFixed(0)} ms`;
   return [
-    { name: `${name}_s`, is: (returned.last - from) / 1_000, unit: `s until the last is back; ${others}` },
-    { name: `${name}_refused`, is: returned.refused, unit: `of ${returned.attempts} attempts` },
-    { name: `${name}_missing`, is: RETURNING + 1 - ready, unit: `of ${RETURNING} agents`, goal: 0 },
+    {
+      name: `${name}_s`,
+      is: (reconnected.last - from) / 1_000,
+      unit: `s until the last has reconnected; ${probeLine}`,
+    },
+    { name: `${name}_refused`, is: reconnected.refused, unit: `of ${reconnected.attempts} attempts` },
+    { name: `${name}_missing`, is: RECONNECTING + 1 - ready, unit: `of ${RECONNECTING} agents`, goal: 0 },
   ];
 }
 
@@ -194,8 +198,8 @@ const ROWS = {
   idle_plain: (context) => idle(context, false),
   idle_tls: (context) => idle(context, true),
   streams,
-  return: (context) => death(context, true),
-  return_at_once: (context) => death(context, false),
+  return: (context) => nodeFailure(context, true),
+  return_at_once: (context) => nodeFailure(context, false),
 };
 
 function verdict({ is, goal }) {
@@ -233,7 +237,7 @@ async function bench(harness) {
     for (const row of rows) progress(`${row.name}: ${row.is.toFixed(2)} ${row.unit}`);
     results.push(...rows);
   }
-  say(`${machine}\n\n${table(results)}`);
+  print(`${machine}\n\n${table(results)}`);
   if (given.json) {
     const figures = results.map((row) => ({ ...row, verdict: verdict(row) }));
     writeFileSync(given.json, `${JSON.stringify({ machine, rows: figures }, null, 2)}\n`);

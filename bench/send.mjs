@@ -1,33 +1,34 @@
 /**
- * What `/send` costs beside its floors, measured in the same run on the same servers (docs/performance.md).
+ * The cost of `/send` compared with its floors, measured in the same run on the same servers (docs/performance.md).
  *
  *     npm run bench:send -- [--json FILE] [--rounds N] [--rows name,name]
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { CpuMeter } from './cpu.mjs';
-import { Harness } from './harness.mjs';
-import { machineLine, ratiosOf, ratioTable, rowTable, summarize } from './report.mjs';
-import { setUp } from './rows.mjs';
+import { CpuMeter } from './harness/cpu.mjs';
+import { Harness } from './harness/harness.mjs';
+import { machineLine } from './harness/report.mjs';
+import { ratiosOf, ratioTable, rowTable, summarize } from './send/report.mjs';
+import { setUp } from './send/rows.mjs';
 
 const ROUNDS = 3;
 const IDLE_MS = 2_000;
-/** How rows are warmed up; how long is in the row's pace. What runs cold is measured as if it were slow. */
+/** The warm-up of a row; its duration is in the row's pace. Code that has not been compiled yet would be measured as slow. */
 const WARM_UP = { width: 16, rampMs: 0 };
 
 const { values: given } = parseArgs({
   options: { json: { type: 'string' }, rounds: { type: 'string' }, rows: { type: 'string' } },
 });
-const say = (text) => process.stdout.write(`${text}\n`);
+const print = (text) => process.stdout.write(`${text}\n`);
 const progress = (text) => process.stderr.write(`[bench] ${text}\n`);
 
-/** CPU milliseconds per message of the caller and of those who work for the row. */
+/** CPU milliseconds per message, of the caller and of the processes that serve the row. */
 function cpuPerMessage(row, before, after, total) {
   const names = ['caller', ...row.processes].filter((name) => name in after);
   return Object.fromEntries(names.map((name) => [name, (after[name] - before[name]) / total]));
 }
 
-/** One round of a row. Its CPU time includes what is left to be done after the answers. */
+/** Measures one round of a row. The CPU time includes the work that follows the answers. */
 async function measureRow(row, meter) {
   const { calls, maxMs, rampMs, ms, leadMs } = row.pace;
   if (leadMs > 0) await row.throughput({ ...WARM_UP, ms: leadMs });
@@ -68,22 +69,22 @@ async function measureAll(rows, meter, count) {
 }
 
 async function measurePhases(rows, meter, count) {
-  await meter.learnIdle(IDLE_MS);
+  await meter.measureIdle(IDLE_MS);
   const rounds = new Map();
   for (const phase of new Set(rows.map(({ pace }) => pace.phase))) {
-    const its = rows.filter(({ pace }) => pace.phase === phase);
-    await warmUp(its, meter);
-    for (const [name, measured] of await measureAll(its, meter, count)) rounds.set(name, measured);
+    const phaseRows = rows.filter(({ pace }) => pace.phase === phase);
+    await warmUp(phaseRows, meter);
+    for (const [name, measured] of await measureAll(phaseRows, meter, count)) rounds.set(name, measured);
   }
   return rounds;
 }
 
-/** @throws when a name is not one of a row */
-function chosen(rows) {
+/** The rows that `--rows` names. @throws Error for an unknown name */
+function selectRows(rows) {
   if (!given.rows) return rows;
   return given.rows.split(',').map((name) => {
-    const row = rows.find((one) => one.name === name);
-    if (!row) throw new Error(`--rows: ${name} is not one of ${rows.map((one) => one.name).join(', ')}`);
+    const row = rows.find((candidate) => candidate.name === name);
+    if (!row) throw new Error(`--rows: ${name} is not one of ${rows.map((known) => known.name).join(', ')}`);
     return row;
   });
 }
@@ -92,13 +93,13 @@ async function bench(harness) {
   const machine = machineLine();
   progress('starting platforms, agents and floors');
   const { rows: all, pids } = await setUp(harness);
-  const rows = chosen(all);
+  const rows = selectRows(all);
   const meter = new CpuMeter(pids);
   const rounds = await measurePhases(rows, meter, Number(given.rounds ?? ROUNDS));
   const summaries = rows.map(({ name }) => summarize(name, rounds.get(name)));
   const figures = summaries.map(({ row }) => row);
   const ratios = ratiosOf(figures);
-  say(`${machine}\n\n${rowTable(summaries)}\n\n${ratioTable(ratios)}`);
+  print(`${machine}\n\n${rowTable(summaries)}\n\n${ratioTable(ratios)}`);
   if (given.json) writeFileSync(given.json, `${JSON.stringify({ rows: figures, ratios }, null, 2)}\n`);
   return 0;
 }

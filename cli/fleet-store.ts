@@ -9,32 +9,33 @@ import { createLogger } from '../runtime/logger.js';
 import { readSecretKey } from '../runtime/secret-key.js';
 import { createSecrets, type Secrets } from '../runtime/secrets.js';
 
-/** A failure that is told to the operator in its own words, without a stack. */
+/** An expected failure: the operator gets only its message, without a stack. */
 export class CliError extends Error {}
 
-/** What the commands work on. */
+/** The database and secrets that the commands use. */
 export interface Store {
   db: Db;
   secrets: Secrets;
 }
 
 const DevJson = z.object({ database_url: z.string() });
+/** Postgres error code. */
 const UNDEFINED_TABLE = '42P01';
 
-/** The database of the platform that runs, or ran, with this data directory. */
+/** The database of the platform that runs with this data directory. */
 async function databaseUrlOf(dataDir: string): Promise<string> {
   const file = join(dataDir, 'dev.json');
   try {
     return DevJson.parse(JSON.parse(await readFile(file, 'utf8'))).database_url;
   } catch (cause) {
     throw new CliError(
-      `There is no running platform to be found (${file} cannot be read). Start it with "npm start", or set DATABASE_URL, or FLEET_DATA_DIR.`,
+      `There is no running platform (${file} cannot be read). Start it with "npm start", or set DATABASE_URL, or FLEET_DATA_DIR.`,
       { cause },
     );
   }
 }
 
-function settingsOf(environment: NodeJS.ProcessEnv): Config {
+function configFrom(environment: NodeJS.ProcessEnv): Config {
   try {
     return readConfig(environment);
   } catch (cause) {
@@ -42,7 +43,7 @@ function settingsOf(environment: NodeJS.ProcessEnv): Config {
   }
 }
 
-/** The secrets of `key`. @throws CliError when it is not the key of this database */
+/** Opens the secrets with `key`. @throws CliError when it is not the key of this database */
 async function openSecrets(db: Db, key: string): Promise<Secrets> {
   const secrets = createSecrets(key);
   await checkSecretKey(db, secrets).catch((error: unknown) => {
@@ -51,7 +52,7 @@ async function openSecrets(db: Db, key: string): Promise<Secrets> {
   return secrets;
 }
 
-function explain(error: unknown): unknown {
+function asCliError(error: unknown): unknown {
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
   if (isDatabaseUnavailable(cause)) {
     return new CliError('The database does not answer. Start the platform with "npm start", or check DATABASE_URL.', {
@@ -59,7 +60,7 @@ function explain(error: unknown): unknown {
     });
   }
   if ((cause as { code?: unknown }).code === UNDEFINED_TABLE) {
-    return new CliError('The database has no tables of this platform yet. Start the platform once; it makes them.', {
+    return new CliError('The database has no tables of this platform yet. Start the platform once to create them.', {
       cause,
     });
   }
@@ -67,24 +68,23 @@ function explain(error: unknown): unknown {
 }
 
 /**
- * Opens the database by `DATABASE_URL` or the data directory's `dev.json`, and checks that the secret key is the one that it was
- * set up with; then does the work.
- * @throws CliError when nothing is running or the key is missing
+ * Runs `work` with the database of `DATABASE_URL` or `dev.json`, after checking the secret key.
+ * @throws CliError when there is no database, or the key is missing or wrong
  */
 export async function withStore<T>(environment: NodeJS.ProcessEnv, work: (store: Store) => Promise<T>): Promise<T> {
-  const config = settingsOf(environment);
+  const config = configFrom(environment);
   const url = config.DATABASE_URL ?? (await databaseUrlOf(config.FLEET_DATA_DIR));
   const key = config.FLEET_SECRET_KEY ?? (await readSecretKey(config.FLEET_DATA_DIR));
   if (key === undefined) {
     throw new CliError(
-      `The platform's secret key is needed: set FLEET_SECRET_KEY, or FLEET_DATA_DIR to where secret.key is.`,
+      `The platform's secret key is required: set FLEET_SECRET_KEY, or FLEET_DATA_DIR to the directory of secret.key.`,
     );
   }
   const db = openDb({ url, max: 2, log: createLogger({ level: 'silent' }) });
   try {
     return await work({ db, secrets: await openSecrets(db, key) });
   } catch (error) {
-    throw explain(error);
+    throw asCliError(error);
   } finally {
     await db.close();
   }

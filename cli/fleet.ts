@@ -1,21 +1,21 @@
 #!/usr/bin/env node
 import { parseArgs } from 'node:util';
 import { errorMessage, PlatformError } from '../runtime/errors.js';
-import { COMMANDS, type Typed } from './fleet-commands.js';
+import { COMMANDS, type CommandInput } from './fleet-commands.js';
 import { CliError, withStore } from './fleet-store.js';
 
 const OK = 0;
 const FAILED = 1;
-const WRONG_USE = 2;
+const USAGE_ERROR = 2;
 
-/** A command line that was not understood. */
+/** An invalid command line. */
 class UsageError extends Error {}
 
 function help(): string {
   const lines = Object.entries(COMMANDS).map(
-    ([name, { usage, summary }]) => `  ${`${name} ${usage}`.trimEnd()}\n      ${summary}`,
+    ([name, { usage = '', summary }]) => `  ${`${name} ${usage}`.trimEnd()}\n      ${summary}`,
   );
-  return `Tenants, credentials and signing keys, over the platform's database.
+  return `Manages tenants, credentials and signing keys in the platform's database.
 
 Usage: npm run --silent fleet -- COMMAND [--json]
 
@@ -24,17 +24,17 @@ ${lines.join('\n')}
   --json   print one JSON object and nothing else
   --help   print this
 
-The database is that of DATABASE_URL, or of the platform that runs with FLEET_DATA_DIR (.fleet). The secret key is
+The database is DATABASE_URL, or that of the platform that runs with FLEET_DATA_DIR (.fleet). The secret key is
 FLEET_SECRET_KEY, or secret.key in that directory.
 `;
 }
 
-/** The command that was typed, with its argument and options. */
-function understand(args: string[]) {
+/** The command, with its argument and options. @throws UsageError */
+function parseCommand(args: string[]) {
   const name = args.slice(0, 2).join(' ');
   const command = COMMANDS[name];
-  if (!command) throw new UsageError(args.length === 0 ? 'A command is needed.' : `There is no command "${name}".`);
-  const strings = Object.fromEntries(command.options.map((option) => [option, { type: 'string' as const }]));
+  if (!command) throw new UsageError(args.length === 0 ? 'A command is required.' : `There is no command "${name}".`);
+  const strings = Object.fromEntries((command.options ?? []).map((option) => [option, { type: 'string' as const }]));
   const parsed = (() => {
     try {
       return parseArgs({
@@ -47,30 +47,30 @@ function understand(args: string[]) {
     }
   })();
   const [argument = '', ...rest] = parsed.positionals;
-  const wanted = command.argument ? argument !== '' : argument === '';
-  if (!wanted || rest.length > 0) throw new UsageError(`Usage: ${name} ${command.usage}`);
-  const { json, ...options } = parsed.values as Typed['options'] & { json?: boolean };
-  return { command, typed: { argument, options }, json: json === true };
+  const hasArgument = command.argument ? argument !== '' : argument === '';
+  if (!hasArgument || rest.length > 0) throw new UsageError(`Usage: ${name} ${command.usage ?? ''}`.trimEnd());
+  const { json, ...options } = parsed.values as CommandInput['options'] & { json?: boolean };
+  return { command, input: { argument, options }, json: json === true };
 }
 
-function cell(value: unknown): string {
+function cellText(value: unknown): string {
   if (value === null) return '-';
   return Array.isArray(value) ? value.join(',') : String(value);
 }
 
-/** For people: a list as one line an entry, anything else as one line a field. */
+/** Plain text: one line for each entry of a list, or for each field of anything else. */
 function plain(result: Record<string, unknown>): string {
   const list = result.tenants ?? result.credentials ?? result.keys;
   if (!Array.isArray(list)) {
     return Object.entries(result)
-      .map(([name, value]) => `${name}: ${cell(value)}`)
+      .map(([name, value]) => `${name}: ${cellText(value)}`)
       .join('\n');
   }
   if (list.length === 0) return 'none';
   return list
     .map((item: object) =>
       Object.entries(item)
-        .map(([name, value]) => `${name}=${cell(value)}`)
+        .map(([name, value]) => `${name}=${cellText(value)}`)
         .join('  '),
     )
     .join('\n');
@@ -82,14 +82,14 @@ async function main(args: string[]): Promise<number> {
     return OK;
   }
   try {
-    const { command, typed, json } = understand(args);
-    const result = await withStore(process.env, (store) => command.run(store, typed));
+    const { command, input, json } = parseCommand(args);
+    const result = await withStore(process.env, (store) => command.run(store, input));
     process.stdout.write(`${json ? JSON.stringify(result) : plain(result)}\n`);
     return OK;
   } catch (error) {
     if (error instanceof UsageError) {
       process.stderr.write(`${error.message}\nTry --help.\n`);
-      return WRONG_USE;
+      return USAGE_ERROR;
     }
     const expected = error instanceof CliError || error instanceof PlatformError;
     process.stderr.write(`${expected ? error.message : ((error as Error).stack ?? errorMessage(error))}\n`);

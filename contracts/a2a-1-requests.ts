@@ -1,13 +1,20 @@
 import { z } from 'zod';
-import { A2aMessage, AcceptedOutputModes, MessageSendParams, TASK_STATES, type TaskState } from './a2a.js';
-import { InlinePushConfig } from './a2a-1-push.js';
+import {
+  A2aMessage,
+  AcceptedOutputModes,
+  MessageSendParams,
+  PushNotificationConfig,
+  TASK_STATES,
+  type TaskPushNotificationConfig,
+  type TaskState,
+} from './a2a.js';
 import { stateTo1, WRAPPED_VALUE } from './a2a-1-results.js';
 import { LIMITS } from './limits.js';
 import type { Part } from './parts.js';
 import { Instant } from './primitives.js';
-import { camelNames, given, isObject, OptionalText, proto } from './proto-json.js';
+import { camelNames, defined, isObject, OptionalText, proto } from './proto-json.js';
 
-/** Requests of A2A 1.0 in ProtoJSON, read into the 0.3 forms that the platform keeps (a2a.md). `tenant` is ignored: the token says it. */
+/** Parses requests of A2A 1.0 in ProtoJSON into their 0.3 forms, which the platform stores (a2a.md). `tenant` is ignored; the token determines it. */
 
 const Metadata = z.record(z.string(), z.unknown());
 
@@ -28,17 +35,17 @@ const Part1 = z
     }),
   )
   .transform((part, context): Part => {
-    // `null` is a value for `data` only.
-    const given = CONTENTS.filter((name) => (name === 'data' ? part.data !== undefined : part[name] != null));
-    const [content] = given;
-    if (given.length !== 1 || content === undefined) {
+    // `null` counts as a value for `data` only.
+    const present = CONTENTS.filter((name) => (name === 'data' ? part.data !== undefined : part[name] != null));
+    const [content] = present;
+    if (present.length !== 1 || content === undefined) {
       context.addIssue(`needs exactly one of ${CONTENTS.join(', ')}`);
       return z.NEVER;
     }
     return partFrom1(content, part);
   });
 
-interface Fields {
+interface PartFields {
   text?: string | null | undefined;
   raw?: string | null | undefined;
   url?: string | null | undefined;
@@ -48,7 +55,7 @@ interface Fields {
   mediaType?: string | null | undefined;
 }
 
-function partFrom1(content: (typeof CONTENTS)[number], part: Fields): Part {
+function partFrom1(content: (typeof CONTENTS)[number], part: PartFields): Part {
   const { filename, mediaType } = part;
   if (content === 'raw' || content === 'url') {
     const bytes = part.raw?.replaceAll('-', '+').replaceAll('_', '/');
@@ -69,9 +76,9 @@ function partFrom1(content: (typeof CONTENTS)[number], part: Fields): Part {
     ...(mediaType && { mediaType }),
     ...(wrapped && { [WRAPPED_VALUE]: true }),
   };
-  const besides = Object.keys(metadata).length > 0 && { metadata };
-  if (content === 'text') return { kind: 'text', text: part.text ?? '', ...besides };
-  return { kind: 'data', data: isObject(part.data) ? part.data : { value: part.data }, ...besides };
+  const withMetadata = Object.keys(metadata).length > 0 && { metadata };
+  if (content === 'text') return { kind: 'text', text: part.text ?? '', ...withMetadata };
+  return { kind: 'data', data: isObject(part.data) ? part.data : { value: part.data }, ...withMetadata };
 }
 
 const Message1 = proto({
@@ -83,9 +90,26 @@ const Message1 = proto({
   referenceTaskIds: A2aMessage.shape.referenceTaskIds,
   extensions: A2aMessage.shape.extensions,
   metadata: Metadata.optional(),
-}).transform((message): A2aMessage => given({ kind: 'message' as const, ...message }));
+}).transform((message): A2aMessage => defined({ kind: 'message' as const, ...message }));
 
 const HistoryLength = z.int().min(0).optional();
+const TaskId = z.string().min(1);
+
+// A push-notification config in 1.0 is flat and has one scheme.
+const { id, url, token, authentication } = PushNotificationConfig.shape;
+const { schemes, credentials } = authentication.unwrap().shape;
+
+const pushConfigFields = {
+  id,
+  url,
+  token,
+  authentication: proto({ scheme: schemes.element, credentials })
+    .transform(({ scheme, ...secret }) => defined({ schemes: [scheme], ...secret }))
+    .optional(),
+};
+
+/** `configuration.taskPushNotificationConfig` of `SendMessage`, for the task of the message. */
+const InlinePushConfig = proto(pushConfigFields).transform((config): PushNotificationConfig => defined(config));
 
 /** `params` of `SendMessage` and `SendStreamingMessage`. */
 export const SendMessageRequest = proto({
@@ -98,16 +122,14 @@ export const SendMessageRequest = proto({
   }).optional(),
   metadata: MessageSendParams.shape.metadata,
 }).transform(({ message, configuration, metadata }): MessageSendParams => {
-  if (!configuration) return given({ message, metadata });
+  if (!configuration) return defined({ message, metadata });
   const { returnImmediately, taskPushNotificationConfig: pushNotificationConfig, ...rest } = configuration;
-  return given({
+  return defined({
     message,
-    configuration: given({ ...rest, blocking: !returnImmediately, pushNotificationConfig }),
+    configuration: defined({ ...rest, blocking: !returnImmediately, pushNotificationConfig }),
     metadata,
   });
 });
-
-const TaskId = z.string().min(1);
 
 /** `params` of `GetTask`. */
 export const GetTaskRequest = proto({ id: TaskId, historyLength: HistoryLength });
@@ -116,9 +138,27 @@ export const TaskIdRequest = proto({ id: TaskId });
 /** `params` of `GetExtendedAgentCard`. */
 export const NoParams = proto({}).optional();
 
+/** `params` of `CreateTaskPushNotificationConfig`. */
+export const CreatePushConfigRequest = proto({ taskId: TaskId, ...pushConfigFields }).transform(
+  ({ taskId, ...config }): TaskPushNotificationConfig => ({ taskId, pushNotificationConfig: defined(config) }),
+);
+
+/** `params` of `GetTaskPushNotificationConfig` and `DeleteTaskPushNotificationConfig`. */
+export const PushConfigRequest = proto({ taskId: TaskId, id: z.string().min(1) }).transform((named) => ({
+  id: named.taskId,
+  pushNotificationConfigId: named.id,
+}));
+
+/** `params` of `ListTaskPushNotificationConfigs`. */
+export const ListPushConfigsRequest = proto({
+  taskId: TaskId,
+  pageSize: z.int().min(0).max(LIMITS.pageSizeMax).optional(),
+  pageToken: OptionalText,
+}).transform(({ taskId, ...page }) => ({ id: taskId, ...defined(page) }));
+
 const STATES = new Map<string, TaskState>(TASK_STATES.map((state) => [stateTo1(state), state]));
 
-/** `params` of `ListTasks`; the page size is 50, at most 100. */
+/** `params` of `ListTasks`. */
 export const ListTasksRequest = proto({
   contextId: OptionalText,
   status: z

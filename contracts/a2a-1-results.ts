@@ -1,12 +1,12 @@
-import type { A2aMessage, StreamEvent, Task, TaskState, TaskStatus } from './a2a.js';
+import type { A2aMessage, StreamEvent, Task, TaskPushNotificationConfig, TaskState, TaskStatus } from './a2a.js';
 import type { Artifact, Part } from './parts.js';
-import { camelCase } from './proto-json.js';
+import { camelCase, defined } from './proto-json.js';
 
-/** The 0.3 forms that the platform keeps, as A2A 1.0 spells them in ProtoJSON (a2a.md). Pure; the reverse is `a2a-1-requests.ts`. */
+/** Converts the 0.3 forms that the platform stores into A2A 1.0 in ProtoJSON (a2a.md). `a2a-1-requests.ts` converts the other way. */
 
 type Json = Record<string, unknown>;
 
-/** Marks a data part whose value is no object: 0.3 wraps it as `{value}`. The mark is the one of the A2A SDKs. */
+/** The metadata key that marks a data part whose value is not an object; 0.3 wraps it as `{value}`. The A2A SDKs use the same key. */
 export const WRAPPED_VALUE = 'data_part_compat';
 
 /** `TASK_STATE_INPUT_REQUIRED` for `input-required`. */
@@ -14,8 +14,8 @@ export function stateTo1(state: TaskState): string {
   return state === 'unknown' ? 'TASK_STATE_UNSPECIFIED' : `TASK_STATE_${state.toUpperCase().replaceAll('-', '_')}`;
 }
 
-/** What 1.0 says of a text or data part beside its content is kept in the part's metadata, of which it is taken again. */
-function besides(metadata: Json | undefined): Json {
+/** The members of a text or data part beside its content: 1.0 has them on the part, the 0.3 form stores them in its metadata. */
+function otherMembers(metadata: Json | undefined): Json {
   if (!metadata) return {};
   const { mediaType, filename, [WRAPPED_VALUE]: _wrapped, ...rest } = metadata;
   return {
@@ -26,10 +26,10 @@ function besides(metadata: Json | undefined): Json {
 }
 
 function partTo1(part: Part): Json {
-  if (part.kind === 'text') return { text: part.text, ...besides(part.metadata) };
+  if (part.kind === 'text') return { text: part.text, ...otherMembers(part.metadata) };
   if (part.kind === 'data') {
     const data = part.metadata?.[WRAPPED_VALUE] === true && 'value' in part.data ? part.data.value : part.data;
-    return { data, ...besides(part.metadata) };
+    return { data, ...otherMembers(part.metadata) };
   }
   const { bytes, uri, name, mimeType } = part.file;
   return {
@@ -40,7 +40,7 @@ function partTo1(part: Part): Json {
   };
 }
 
-/** A message: no `kind`, `ROLE_*`, parts by their content. */
+/** A message without `kind`, with `ROLE_*` and 1.0 parts. */
 export function messageTo1({ kind: _kind, role, parts, ...rest }: A2aMessage): Json {
   return { ...rest, role: role === 'user' ? 'ROLE_USER' : 'ROLE_AGENT', parts: parts.map(partTo1) };
 }
@@ -53,7 +53,7 @@ function statusTo1({ state, message, ...rest }: TaskStatus): Json {
   return { state: stateTo1(state), ...rest, ...(message && { message: messageTo1(message) }) };
 }
 
-/** Keys as 1.0 spells every key; of what the platform itself says about a task. */
+/** Converts all keys to camel case; for the metadata of tasks, which the platform writes. */
 function inCamelCase(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map(inCamelCase);
@@ -64,7 +64,7 @@ function metadataTo1(metadata: Json | undefined): Json {
   return metadata ? { metadata: inCamelCase(metadata) } : {};
 }
 
-/** A task; an empty history is left out. */
+/** A task, without an empty history. */
 export function taskTo1({ kind: _kind, status, artifacts, history, metadata, ...rest }: Task): Json {
   return {
     ...rest,
@@ -75,7 +75,7 @@ export function taskTo1({ kind: _kind, status, artifacts, history, metadata, ...
   };
 }
 
-/** An event of a stream in its envelope: `{task}`, `{statusUpdate}` or `{artifactUpdate}`. */
+/** A stream event in its envelope: `{task}`, `{statusUpdate}` or `{artifactUpdate}`. */
 export function eventTo1(event: StreamEvent): Json {
   switch (event.kind) {
     case 'task':
@@ -91,4 +91,33 @@ export function eventTo1(event: StreamEvent): Json {
     default:
       return event satisfies never;
   }
+}
+
+/** The id of an artifact that the platform created: a UUID of version 7. */
+const PLATFORM_ARTIFACT_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+/** Whether the agent replied with a single message. The status then has that message, and the only artifact has its parts and an id of the platform. */
+function isMessageReply({ status: { state, message }, artifacts = [] }: Task): boolean {
+  const [artifact, ...others] = artifacts;
+  if (state !== 'completed' || !message || !artifact || others.length > 0) return false;
+  return (
+    PLATFORM_ARTIFACT_ID.test(artifact.artifactId) && JSON.stringify(artifact.parts) === JSON.stringify(message.parts)
+  );
+}
+
+/**
+ * The result of `SendMessage`: `{message}` when the agent replied with a message and no task, else `{task}`. The message has the id of the
+ * platform's task, for `GetTask`.
+ */
+export function sendResultTo1(task: Task): Json {
+  const { message } = task.status;
+  if (!message || !isMessageReply(task)) return eventTo1(task);
+  return { message: messageTo1({ ...message, taskId: task.id, contextId: task.contextId }) };
+}
+
+/** A push-notification config of a task. */
+export function pushConfigTo1({ taskId, pushNotificationConfig }: TaskPushNotificationConfig): Json {
+  const { authentication: auth, ...config } = pushNotificationConfig;
+  const [scheme] = auth?.schemes ?? [];
+  return { ...config, taskId, ...(auth && { authentication: defined({ scheme, credentials: auth.credentials }) }) };
 }

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { LIMITS } from './limits.js';
 import { Artifact, Part } from './parts.js';
-import { PushNotificationConfig } from './push.js';
 
 /** The versions of A2A that `/send` speaks, by major and minor. */
 export const A2A_VERSIONS = ['0.3', '1.0'] as const;
@@ -89,24 +88,70 @@ export const RpcRequest = z.object({
   params: z.unknown().optional(),
 });
 
-/** Media types that the caller understands. */
+/** The response of `/send` as `/openapi.json` describes it. */
+export const RpcResponse = z.object({
+  jsonrpc: z.literal('2.0'),
+  id: z.union([z.string(), z.number(), z.null()]),
+  result: Task.optional(),
+  error: z.object({ code: z.int(), message: z.string(), data: z.unknown().optional() }).optional(),
+});
+
+/** Media types that the caller accepts. */
 export const AcceptedOutputModes = z.array(z.string().max(128)).max(64);
 
-/** What `params.metadata` may say about routing and time (decisions.md, Messages; a2a.md). Other members pass through. */
+/** The members of `params.metadata` that the platform uses (decisions.md, Messages; a2a.md). Other members pass through. */
 export const SendMetadata = z.looseObject({
   instance_id: z.string().min(1).max(128).optional(),
   agent_type: z.string().min(1).max(128).optional(),
   skill_id: z.string().min(1).max(256).optional(),
-  /** An instance, or else a type of agents. */
+  /** An instance; if there is none of that id, an agent type. */
   target_agent: z.string().min(1).max(128).optional(),
   deadline_ms: z.int().min(1).max(LIMITS.deadlineMsMax).optional(),
-  /** What the skill is called with; dispatches carry it beside `skill_id`. */
+  /** The arguments of the skill; dispatches have them beside `skill_id`. */
   args: z.record(z.string(), z.unknown()).optional(),
-  /** As `configuration.acceptedOutputModes`, which goes first; it is kept here and told to the agent there. */
+  /** As `configuration.acceptedOutputModes`, which takes precedence. Stored here, sent to the agent there. */
   accepted_output_modes: AcceptedOutputModes.optional(),
 });
 
 export type SendMetadata = z.infer<typeof SendMetadata>;
+
+/** Limits of push-notification configs. */
+export const PUSH_LIMITS = {
+  configsPerTask: 16,
+  urlChars: 2_048,
+  idChars: 128,
+  secretChars: 4_096,
+  schemes: 8,
+} as const;
+
+/** Text that can be sent in an HTTP header unchanged: visible ASCII and spaces. */
+const HeaderText = z
+  .string()
+  .max(PUSH_LIMITS.secretChars)
+  .regex(/^[\x20-\x7e]*$/, 'must be printable ASCII');
+/** RFC 9110, section 11.1: an authentication scheme is a token. */
+const Scheme = z
+  .string()
+  .max(64)
+  .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, 'must be an HTTP authentication scheme');
+
+/**
+ * Where to send notifications about a task, in the form of A2A 0.3. An empty `id`, `token` or `credentials` counts as absent. The platform
+ * uses the first of `schemes`.
+ */
+export const PushNotificationConfig = z.object({
+  id: z
+    .string()
+    .max(PUSH_LIMITS.idChars)
+    .regex(/^[\x20-\x7e]*$/, 'must be printable ASCII')
+    .optional(),
+  url: z.string().min(1).max(PUSH_LIMITS.urlChars),
+  token: HeaderText.optional(),
+  authentication: z
+    .object({ schemes: z.array(Scheme).min(1).max(PUSH_LIMITS.schemes), credentials: HeaderText.optional() })
+    .optional(),
+});
+export type PushNotificationConfig = z.infer<typeof PushNotificationConfig>;
 
 /** `params` of `message/send` and `message/stream` in A2A 0.3. */
 export const MessageSendParams = z.object({
@@ -138,7 +183,7 @@ export const TaskPushNotificationConfig = z.object({
 });
 export type TaskPushNotificationConfig = z.infer<typeof TaskPushNotificationConfig>;
 
-/** `params` of `tasks/pushNotificationConfig/get` in A2A 0.3: without an id, the task's own or oldest one. */
+/** `params` of `tasks/pushNotificationConfig/get` in A2A 0.3; without an id, the config with the task's id or the oldest. */
 export const GetPushConfigParams = z.object({ id: TaskId, pushNotificationConfigId: z.string().nullish() });
 /** `params` of `tasks/pushNotificationConfig/delete` in A2A 0.3. */
 export const DeletePushConfigParams = z.object({ id: TaskId, pushNotificationConfigId: z.string().min(1) });

@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 const Texts = z.array(z.string());
 
-/** What an agent can do, as both versions spell it. */
+/** A skill, the same in both versions of A2A. */
 export const CardSkill = z.object({
   id: z.string(),
   name: z.string(),
@@ -14,7 +14,7 @@ export const CardSkill = z.object({
 });
 export type CardSkill = z.infer<typeof CardSkill>;
 
-/** Where and by which version of A2A the platform is reached; the first one is preferred. */
+/** A URL of the platform and its version of A2A; clients prefer the first. */
 const CardInterface = z.object({ url: z.string(), protocolBinding: z.literal('JSONRPC'), protocolVersion: z.string() });
 
 const COMMON = {
@@ -29,7 +29,7 @@ const COMMON = {
 const CAPABILITIES = { streaming: z.boolean(), pushNotifications: z.boolean() };
 const HTTP_AUTH = { scheme: z.string(), bearerFormat: z.string(), description: z.string() };
 
-/** An A2A 0.3 agent card, with the `supportedInterfaces` of 1.0 beside it, so that readers of either find their way. */
+/** An A2A 0.3 agent card that also has the `supportedInterfaces` of 1.0, so that clients of either version can use it. */
 export const AgentCard03 = z.object({
   protocolVersion: z.literal('0.3.0'),
   ...COMMON,
@@ -43,7 +43,7 @@ export const AgentCard03 = z.object({
 });
 export type AgentCard03 = z.infer<typeof AgentCard03>;
 
-/** An A2A 1.0 agent card as ProtoJSON writes it: a `oneof` is its one member, without a name of its own. */
+/** An A2A 1.0 agent card in ProtoJSON, which writes a `oneof` as its one set member. */
 export const AgentCard10 = z.object({
   ...COMMON,
   capabilities: z.object({ ...CAPABILITIES, extendedAgentCard: z.boolean() }),

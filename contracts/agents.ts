@@ -15,7 +15,7 @@ import {
 
 export const DeploymentMode = z.enum(['hosted', 'connected']);
 export type DeploymentMode = z.infer<typeof DeploymentMode>;
-/** `busy` is derived: full. Routable are `available` and `unknown` (decisions.md, Agents). */
+/** An agent at capacity shows `busy`. `available` and `unknown` agents are routable (decisions.md, Agents). */
 export const AGENT_STATUSES = ['available', 'busy', 'draining', 'unhealthy', 'offline', 'unknown'] as const;
 export const AgentStatus = z.enum(AGENT_STATUSES);
 export type AgentStatus = z.infer<typeof AgentStatus>;
@@ -32,7 +32,7 @@ const Tool = z.union([
 export const Skills = within(LIMITS.skillsBytes, z.array(Skill).max(200));
 export const Tools = within(LIMITS.toolsBytes, z.array(Tool).max(200));
 export const AgentCard = freeObject(LIMITS.cardBytes);
-/** How the mesh proves itself to a hosted agent; `bearer_jwt` is the one method there is. */
+/** How the mesh authenticates to a hosted agent; `bearer_jwt` is the only method. */
 const DispatchAuth = z.object({ type: z.literal('bearer_jwt') });
 
 export const AgentInstance = z.object({
@@ -95,7 +95,7 @@ const heartbeatFields = {
   max_concurrent_sessions: z.int().min(0).max(1_000_000).optional(),
   consecutive_failures: z.int().min(0).max(1_000_000).optional(),
 };
-/** Payload of the `heartbeat` frame; unknown members are ignored there. */
+/** Payload of the `heartbeat` frame; unknown members are ignored. */
 export const HeartbeatPayload = z.object({ instance_id: InstanceId.optional(), ...heartbeatFields });
 export type HeartbeatPayload = z.infer<typeof HeartbeatPayload>;
 const HeartbeatBody = z.strictObject({ instance_id: InstanceId, ...heartbeatFields });
@@ -119,6 +119,7 @@ export const AgentsGetRequest = z.strictObject({
   agent_type: AgentType.optional(),
   deployment_mode: DeploymentMode.optional(),
 });
+export type AgentsGetRequest = z.infer<typeof AgentsGetRequest>;
 export const AgentsGetResponse = z.object({ ...listFields, agents: z.array(AgentInstance) });
 export const AgentDeregisterRequest = z.strictObject({ instance_id: AnyId, reason: z.string().max(1024).optional() });
 export const AgentDeregisterResponse = z.object({ ok: z.literal(true), instance_id: z.string() });
@@ -128,7 +129,7 @@ export type ConnectionStatus = z.infer<typeof ConnectionStatus>;
 const AgentConnection = z.object({
   transport: z.enum(['ws', 'callback']),
   connection_status: ConnectionStatus,
-  /** The node that holds the socket. */
+  /** The node that holds the agent's socket. */
   owner_mesh_id: z.string().nullable(),
   connected_since: Timestamp.nullable(),
   last_dispatch_at: Timestamp.nullable(),
@@ -151,9 +152,9 @@ export type ConnectionStats = z.infer<typeof ConnectionStats>;
 export const ConnectionStatsRequest = z.strictObject({ agent_type: AgentType.optional() });
 export const ConnectionStatsResponse = z.object({ ok: z.literal(true), stats: ConnectionStats });
 
-/** Which type an admin decides about (decisions.md, Agents). */
+/** The agent type to allow or disallow (decisions.md, Agents). */
 export const AgentTypeRequest = z.strictObject({ agent_type: AgentTypeOfAgents });
-/** The type for messages that name no target; null: there is none. */
+/** The agent type for messages without a target; null for none. */
 export const SetDefaultTypeRequest = z.strictObject({ agent_type: AgentTypeOfAgents.nullable() });
 export const SetDefaultTypeResponse = z.object({ ok: z.literal(true), default_agent_type: z.string().nullable() });
 export const AllowTypeResponse = z.object({ ok: z.literal(true), agent_type: z.string(), was_new: z.boolean() });

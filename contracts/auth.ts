@@ -30,6 +30,9 @@ export const GetTokenResponse = z.object({
   scopes: z.array(Scope),
 });
 
+/** The public keys of the platform's tokens. */
+export const Jwks = z.object({ keys: z.array(z.record(z.string(), z.unknown())) });
+
 /** Claims of an access token (specification section 5). `iat` and `exp` in seconds. */
 export const TokenClaims = z.object({
   tenant_id: z.string(),
@@ -58,7 +61,7 @@ export type Credential = z.infer<typeof Credential>;
 export const CredentialCreateRequest = z.strictObject({
   name: z.string().min(1).max(256),
   scopes: z.array(Scope).min(1),
-  /** Which `agent_type` claims its tokens may have; `*` for any, but never `credential`. */
+  /** The `agent_type` claims that its tokens may have; `*` for any, except `credential`. */
   agent_types: z
     .array(z.union([z.literal(ANY_AGENT_TYPE), AgentTypeOfAgents]))
     .max(100)
@@ -66,7 +69,7 @@ export const CredentialCreateRequest = z.strictObject({
   expires_at: Instant.optional(),
 });
 export type CredentialCreateRequest = z.infer<typeof CredentialCreateRequest>;
-/** The secret is shown once. */
+/** The only response that contains the secret. */
 export const CredentialSecretResponse = z.object({
   ok: z.literal(true),
   credential: Credential,
@@ -85,5 +88,5 @@ export const CredentialRotateRequest = z.strictObject({
 export const CredentialRevokeRequest = z.strictObject({ credential_id: AnyId });
 export const CredentialRevokeResponse = z.object({ ok: z.literal(true), credential_id: z.string() });
 
-/** Who calls: the claims of a verified access token. */
+/** The caller of a request: the claims of its verified access token. */
 export type Caller = TokenClaims;

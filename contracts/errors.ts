@@ -1,6 +1,6 @@
 /**
- * Every error code that the HTTP face answers, with its status (specification section 7, decisions.md Conventions).
- * Spelling is exact: `unauthorized` and `forbidden` are lower case, the handshake's `UNAUTHORIZED` is its own.
+ * The error codes of the HTTP API with their statuses (specification section 7, decisions.md Conventions). The spelling is exact:
+ * `unauthorized` and `forbidden` are lower case; `UNAUTHORIZED` is a separate code of the handshake.
  */
 export const HTTP_ERRORS = {
   BAD_REQUEST: 400,
@@ -33,8 +33,22 @@ export const HTTP_ERRORS = {
   DEREGISTERED: 404,
 } as const;
 
-/** A machine-readable error code of the HTTP face. */
-export type ErrorCode = keyof typeof HTTP_ERRORS;
+/**
+ * Codes of errors that only a call of `/send` can meet, which answers them as JSON-RPC errors (api/send/rpc-error.ts). No other route
+ * shows them; the status completes the record.
+ */
+export const SEND_ERRORS = {
+  INVALID_PARAMS: 400,
+  TARGET_REQUIRED: 400,
+  CONTENT_TYPE_NOT_SUPPORTED: 400,
+  TASK_NOT_FOUND: 404,
+  SESSION_NOT_FOUND: 404,
+  PUSH_CONFIG_NOT_FOUND: 404,
+  UNSUPPORTED_OPERATION: 409,
+} as const;
+
+/** The machine-readable code of a `PlatformError`. */
+export type ErrorCode = keyof typeof HTTP_ERRORS | keyof typeof SEND_ERRORS;
 
 /** Codes that end a message or travel in `error` frames (decisions.md, WebSocket). Existing codes never change meaning. */
 export const FRAME_ERROR_CODES = [
@@ -83,7 +97,7 @@ export const CLOSE_CODES = {
   DUPLICATE_HELLO: 4429,
 } as const;
 
-/** JSON-RPC and A2A error numbers (a2a.md) by A2A 1.0's names for their reasons; they ride on HTTP 200. */
+/** JSON-RPC and A2A error numbers (a2a.md) by the names that A2A 1.0 gives them; all have the HTTP status 200. */
 export const RPC_ERRORS = {
   PARSE_ERROR: -32700,
   INVALID_REQUEST: -32600,

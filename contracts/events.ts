@@ -1,6 +1,6 @@
 /**
- * Payloads of the events that this platform writes (specification section 6, decisions.md). The category is the part of
- * the name before the dot.
+ * Payloads of the events that the platform writes (specification section 6, decisions.md). The category of an event is the part of its name
+ * before the dot.
  */
 export interface EventPayloads {
   'agent.registered': { agent_type: string; instance_id: string; tenant_id: string; connect_mode: string };

@@ -25,7 +25,7 @@ export const FRAME_TYPES = [
 ] as const;
 export type FrameType = (typeof FRAME_TYPES)[number];
 
-/** The envelope every frame has (specification section 6). An unknown `type` is answered with `BAD_FRAME`, the socket stays open. */
+/** The envelope of all frames (specification section 6). An unknown `type` gets the error `BAD_FRAME`; the socket stays open. */
 export const FrameEnvelope = z.object({
   v: z.literal(1),
   type: z.string().min(1).max(64),
@@ -67,11 +67,11 @@ export interface WelcomePayload {
   ping_interval_ms: number;
   limits: { max_frame_bytes: number; max_inflight: number };
   server_time: string;
-  /** When the socket will be closed with TOKEN_EXPIRED: connect again before, with a new token and the `resume_token`. */
+  /** When the platform closes the socket with TOKEN_EXPIRED. Reconnect before, with a new token and the `resume_token`. */
   token_expires_at?: string;
 }
 
-/** Body of a dispatch: the payload of the `dispatch` frame and what is posted to a hosted agent. */
+/** The body of a dispatch: the payload of the `dispatch` frame, and the body of the POST to a hosted agent. */
 export interface DispatchPayload {
   jsonrpc: '2.0';
   id: string;
@@ -79,7 +79,7 @@ export interface DispatchPayload {
   params: { message: A2aMessage; metadata?: Record<string, unknown>; configuration?: Record<string, unknown> };
   dispatch_id: string;
   skill_id?: string;
-  /** `params.metadata.args`, where the caller gave it. */
+  /** `params.metadata.args`, if the caller gave it. */
   args?: Record<string, unknown>;
   /** Milliseconds left at the time of sending. */
   deadline_ms: number;
@@ -90,7 +90,7 @@ export interface DispatchPayload {
     tenant_id: string;
     user_id?: string;
     message_id: string;
-    /** The `messageId` that the caller gave the message, up to 256 characters: a name of the caller's, unique for no one else. */
+    /** The `messageId` that the caller gave the message, up to 256 characters; unique only for that caller. */
     client_message_id: string;
     propagation_headers: { traceparent: string; baggage?: string };
   };
@@ -108,7 +108,7 @@ export const DispatchChunkPayload = z.object({
 export type DispatchChunkPayload = z.infer<typeof DispatchChunkPayload>;
 
 const AnyObject = z.record(z.string(), z.unknown());
-/** Text or any object; one that calls itself a task or a message has to be one. */
+/** Text or any object. An object with the `kind` of a task or a message must be a valid one. */
 const AgentResult = z
   .union([z.string(), AnyObject])
   .transform((result, context): Task | A2aMessage | string | Record<string, unknown> => {
@@ -119,7 +119,7 @@ const AgentResult = z
     for (const issue of error?.issues ?? []) context.issues.push({ ...issue, input: result } as z.core.$ZodRawIssue);
     return data ?? z.NEVER;
   });
-/** An agent that keeps no contexts has none to name. */
+/** A task of an agent; agents without contexts give no `contextId`. */
 const AgentTask = Task.extend({ contextId: z.string().default('') });
 
 export const DispatchResultPayload = z.object({
@@ -135,7 +135,7 @@ export const DispatchResultPayload = z.object({
 });
 export type DispatchResultPayload = z.infer<typeof DispatchResultPayload>;
 
-/** An agent may use codes of its own: what is too long of one, and of the message, is cut off where it is read. */
+/** Agents may use codes of their own. Where they are read, long codes and messages are cut. */
 export const ErrorPayload = z.object({
   code: z.string(),
   message: z.string().default(''),
@@ -149,7 +149,7 @@ const CloseRequestPayload = z.object({
   reason: z.string().max(1024).optional(),
 });
 
-/** Payload schemas of the frames an agent may send. Unknown optional members are ignored. */
+/** Payload schemas of the frames that an agent may send. Unknown members are ignored. */
 export const AGENT_FRAME_PAYLOADS = {
   hello: HelloPayload,
   dispatch_ack: DispatchAckPayload,
@@ -165,8 +165,8 @@ export const AGENT_FRAME_PAYLOADS = {
 } as const;
 
 /**
- * Of the frames that carry content of the agent's: the frame's own schema, which is the members of the payload with their JSON types
- * (decisions.md, Dispatch bodies). Content that does not fit its schema above fails what the frame is about, not the socket.
+ * The outer schemas of the frames with agent content: the members of the payload and their JSON types (decisions.md, Dispatch bodies). A
+ * frame that matches this schema but not the one above fails its dispatch or call, not the socket.
  */
 export const CONTENT_FRAME_SHAPES = {
   dispatch_chunk: DispatchChunkPayload.extend({
@@ -184,7 +184,7 @@ export const CONTENT_FRAME_SHAPES = {
 } as const;
 export type ContentFrameType = keyof typeof CONTENT_FRAME_SHAPES;
 
-/** Agent frames that answer another frame and must carry `in_reply_to`. */
+/** Agent frames that reply to another frame and must have `in_reply_to`. */
 export const REPLY_FRAMES: readonly string[] = [
   'dispatch_ack',
   'dispatch_chunk',

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** `ready=full`: anything that is down counts as not ready, Temporal and Redis too. */
+/** `ready=full`: the platform is ready only if every check is ok, Temporal and Redis included. */
 export const HealthQuery = z.object({ ready: z.literal('full').optional().catch(undefined) });
 
 const Check = z.enum(['ok', 'down']);

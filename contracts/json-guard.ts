@@ -1,16 +1,16 @@
 import { LIMITS } from './limits.js';
 
 /**
- * Whether brackets nest deeper than `most`, without parsing: a text of 100,000 brackets must not cost more than reading it. Only
- * strings hide brackets.
+ * Whether brackets nest deeper than `maxDepth`. It does not parse the text, so that a text of 100,000 brackets costs no more than reading it.
+ * Brackets inside strings do not count.
  */
-export function nestsDeeper(text: string, most: number): boolean {
+export function nestsDeeper(text: string, maxDepth: number): boolean {
   let depth = 0;
   for (let at = 0; at < text.length; at++) {
     const char = text.charCodeAt(at);
     if (char === QUOTE) at = endOfString(text, at);
     else if (char === OPEN_BRACKET || char === OPEN_BRACE) {
-      if (++depth > most) return true;
+      if (++depth > maxDepth) return true;
     } else if (char === CLOSE_BRACKET || char === CLOSE_BRACE) depth--;
   }
   return false;
@@ -19,7 +19,7 @@ const [QUOTE, BACKSLASH, OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] =
   char.charCodeAt(0),
 );
 
-/** Where the string that begins at `start` ends; the end of the text when it does not. Hops from quote to quote. */
+/** The index where the string that begins at `start` ends; the end of the text for an unterminated string. */
 function endOfString(text: string, start: number): number {
   let at = text.indexOf('"', start + 1);
   while (at !== -1 && isEscaped(text, at)) at = text.indexOf('"', at + 1);
@@ -33,40 +33,34 @@ function isEscaped(text: string, at: number): boolean {
 }
 
 /**
- * Whether a value parsed from well-formed text may hold what `makeWellFormed` replaces: only an escape brings half of a surrogate
- * pair into it.
+ * Whether a value parsed from well-formed text may contain what `makeWellFormed` replaces: only an escape can produce half of a surrogate
+ * pair.
  */
 export function mayBeIllFormed(text: string): boolean {
   return text.includes('\\u');
 }
 
 /**
- * Whether a value parsed from well-formed text may be one that `jsonProblem` has something against other than its depth: only an escape
- * spells what the text does not show, and every key that reaches a prototype has `proto` in it. One look at the text is cheaper than one
- * at each member.
+ * Whether `jsonProblem` may find a problem other than depth in a value parsed from well-formed text: NUL and ill-formed keys need an escape,
+ * and every key that reaches a prototype contains `proto`. Searching the text is cheaper than visiting each member.
  */
 export function mayBeUnfit(text: string): boolean {
   return text.includes('\\u') || text.includes('proto');
 }
 
 /**
- * What makes a parsed JSON value unfit for the platform, or undefined: nesting deeper than `LIMITS.jsonDepth`, keys that reach
- * an object's prototype, NUL in a key or string (Postgres takes none), a key that is not well-formed Unicode.
- * @param depth how deep the value is in what it is a part of
+ * Why the platform does not accept a parsed JSON value, or undefined: nesting deeper than `LIMITS.jsonDepth`, keys that reach an object's
+ * prototype, NUL in a key or string (Postgres does not store it), a key that is not well-formed Unicode. The depth limit bounds the recursion.
+ * @param depth the depth of the value in its document
  */
-export function jsonProblem(root: unknown, depth = 1): string | undefined {
-  return problemAt(root, depth);
-}
-
-/** The recursion is bounded: it ends where the nesting is too deep. */
-function problemAt(value: unknown, depth: number): string | undefined {
+export function jsonProblem(value: unknown, depth = 1): string | undefined {
   if (typeof value === 'string') return value.includes('\0') ? 'holds a NUL character' : undefined;
   if (typeof value !== 'object' || value === null) return undefined;
   if (depth > LIMITS.jsonDepth) return `is nested deeper than ${LIMITS.jsonDepth}`;
-  if (Array.isArray(value)) return firstProblem(value, (item) => problemAt(item, depth + 1));
+  if (Array.isArray(value)) return firstProblem(value, (item) => jsonProblem(item, depth + 1));
   return firstProblem(Object.keys(value), (key) => {
     const member = (value as Record<string, unknown>)[key];
-    return keyProblem(key, member) ?? problemAt(member, depth + 1);
+    return keyProblem(key, member) ?? jsonProblem(member, depth + 1);
   });
 }
 
@@ -78,7 +72,7 @@ function firstProblem<T>(items: readonly T[], problemOf: (item: T) => string | u
   return undefined;
 }
 
-/** A `constructor` alone is a word like any other; with a `prototype` in it, it reaches further in careless code. */
+/** A `constructor` without a `prototype` in it is an ordinary key. */
 function keyProblem(key: string, member: unknown): string | undefined {
   if (key === '__proto__') return `holds the key ${key}`;
   if (key === 'constructor' && typeof member === 'object' && member !== null && Object.hasOwn(member, 'prototype')) {
@@ -89,8 +83,8 @@ function keyProblem(key: string, member: unknown): string | undefined {
 }
 
 /**
- * Replaces what is left of surrogate pairs in all strings, in place: JSON for the database must be well-formed Unicode.
- * @param root a value that `jsonProblem` has nothing against, so the recursion is bounded
+ * Replaces lone surrogates in all strings, in place: Postgres accepts only well-formed Unicode in JSON.
+ * @param root a value that passed `jsonProblem`, which bounds the recursion
  */
 export function makeWellFormed(root: unknown): void {
   if (typeof root !== 'object' || root === null) return;

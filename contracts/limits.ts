@@ -1,4 +1,4 @@
-/** Limits of the platform, with units in their names (specification section 8, decisions.md Conventions). */
+/** Limits and defaults of the platform (specification section 8, decisions.md Conventions). */
 export const LIMITS = {
   bodyBytes: 1024 * 1024,
   jsonDepth: 32,
@@ -33,7 +33,7 @@ export const LIMITS = {
   chunksAtOncePerDispatch: 20_000,
   chunksPerSecondPerDispatch: 2_000,
   consecutiveFailuresUnhealthy: 3,
-  /** Sessions that an agent may report that it serves. */
+  /** The highest number of sessions that an agent may report. */
   reportedSessionsMax: 1_000_000,
   heartbeatStaleMs: 90_000,
   agentReapMs: 600_000,

@@ -20,7 +20,7 @@ const InputField = z.object({
   options: z.array(z.unknown()).max(200).optional(),
 });
 
-/** What an agent may say when it asks a human (decisions.md, InputRequest). */
+/** The input request of an agent (decisions.md, InputRequest). */
 export const AgentInputRequest = z.object({
   kind: z.enum(['approval', 'form', 'confirmation']).optional(),
   title: z.string().max(512).optional(),
@@ -62,12 +62,12 @@ export const Usage = z.object({
 });
 export type Usage = z.infer<typeof Usage>;
 
-/** A message as `/messages/*` answers it; `task_data` is the whole A2A task. */
+/** A message in the responses of `/messages/*`; `task_data` is the whole A2A task. */
 export const MessageRecord = z.object({
   message_id: z.string(),
   session_id: z.string(),
   tenant_id: z.string(),
-  /** `agent` for a message that an agent sent. */
+  /** `agent` if an agent sent the message. */
   role: z.enum(['user', 'agent']),
   state: MessageState,
   created_at: Timestamp,

@@ -45,23 +45,23 @@ const STATUS_TEXTS: Record<number, string> = {
   503: 'The database or Temporal is away, or the platform is stopping',
 };
 
-/** Names of the schemas that occur in several operations. */
+/** A registry with the names of the shared schemas. */
 function namedSchemas() {
   const registry = z.registry<{ id: string }>();
   for (const [id, schema] of Object.entries(NAMED)) registry.add(schema, { id });
   return registry;
 }
 
-/** Leaves out what zod adds for its own sake: the pattern of a date-time, the bounds of safe integers. */
-function plain(jsonSchema: Json, io: 'input' | 'output'): void {
+/** Removes what zod adds to a JSON Schema: the pattern of a date-time, the bounds of safe integers. */
+function simplify(jsonSchema: Json, io: 'input' | 'output'): void {
   if (jsonSchema.format === 'date-time') delete jsonSchema.pattern;
   if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
   if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
-  // Responses may gain members; a request with an unknown one is refused.
+  // Responses may gain members; requests with unknown members are rejected.
   if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
 }
 
-/** Turns zod schemas into JSON Schemas whose named parts are collected under `components`. */
+/** Converts zod schemas to JSON Schemas and collects the named ones in `components`. */
 class SchemaWriter {
   readonly components: Record<string, Json> = {};
   readonly #registry = namedSchemas();
@@ -71,7 +71,7 @@ class SchemaWriter {
       io,
       metadata: this.#registry,
       unrepresentable: 'any',
-      override: ({ jsonSchema }) => plain(jsonSchema as Json, io),
+      override: ({ jsonSchema }) => simplify(jsonSchema as Json, io),
     });
     const text = JSON.stringify(written).replaceAll('"#/$defs/', '"#/components/schemas/');
     const { $schema: _dialect, $defs, ...root } = JSON.parse(text) as Json & { $defs?: Record<string, Json> };
@@ -91,7 +91,7 @@ function security(access: Operation['access']): Json[] {
 
 function parametersOf({ path, a2aVersions, query }: Operation, writer: SchemaWriter): Json[] {
   const inPath = [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({ name, in: 'path', required: true }));
-  const versions = a2aVersions ? ['header', 'query'].map((place) => ({ name: 'A2A-Version', in: place })) : [];
+  const versions = a2aVersions ? ['header', 'query'].map((location) => ({ name: 'A2A-Version', in: location })) : [];
   const inQuery = Object.entries(query?.shape ?? {}).map(([name, schema]) => ({
     name,
     in: 'query',
@@ -110,11 +110,11 @@ function describe(name: string, operation: Operation, writer: SchemaWriter): Jso
   const answer = { 'application/json': { schema: writer.write(operation.response, 'output') } };
   const stream = operation.path === '/send' && { 'text/event-stream': { schema: { type: 'string' } } };
   const { othersNeed, access } = operation;
-  const whose = `Scope ${access} with a token that stands for the agent's type; any other token needs ${othersNeed}.`;
+  const description = `Scope ${access} with a token that stands for the agent's type; any other token needs ${othersNeed}.`;
   return {
     operationId: name,
     summary: operation.summary,
-    ...(othersNeed && { description: whose }),
+    ...(othersNeed && { description }),
     tags: [operation.tag],
     security: security(othersNeed ?? access),
     ...(operation.experimental && { 'x-experimental': true }),
@@ -132,7 +132,7 @@ function describe(name: string, operation: Operation, writer: SchemaWriter): Jso
 
 /**
  * The OpenAPI 3.1 description of every operation.
- * @param baseUrl what `servers` names
+ * @param baseUrl the URL for `servers`
  */
 export function openApiDocument(baseUrl: string): Json {
   const writer = new SchemaWriter();

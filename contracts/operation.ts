@@ -1,92 +1,71 @@
 import type { z } from 'zod';
 import type { Scope } from './primitives.js';
 
-/**
- * What a token that acts as an agent may do with an operation:
- * `open`: the same as any other token of the scope; `own`: only with what is its own, the rest is not there for it; `forbidden`: nothing.
- */
-export type AgentAccess = 'open' | 'own' | 'forbidden';
-
-/** One operation of the HTTP face: its route, its check and its line in `/openapi.json` all come from here. */
+/** One operation of the HTTP API. Its route, its access checks and its entry in `/openapi.json` derive from it. */
 export interface Operation<Request extends z.ZodType = z.ZodType, Response extends z.ZodType = z.ZodType> {
   method: 'GET' | 'POST';
-  /** Fastify's spelling: `:id` is a parameter. */
+  /** In Fastify's syntax: `:id` is a parameter. */
   path: string;
   summary: string;
   tag: string;
   /**
-   * The lowest scope that may call it. `public`: no token is looked at; `optional`: a token is checked where one is given, and
-   * the operation decides.
+   * The lowest scope that may call it. `public`: tokens are not checked; `optional`: a token is checked if there is one, and the operation
+   * decides.
    */
   access: Scope | 'public' | 'optional';
-  /** What a token that acts as an agent may do with it. */
-  agents: AgentAccess;
-  /** What a token needs that does not stand for the agent's own type; `access` is enough for one that does. */
+  /**
+   * What a token that acts as an agent may do. `open`: the same as any other token of the scope; `own`: only with what belongs to its
+   * agent type, anything else does not exist for it; `forbidden`: nothing.
+   */
+  agents: 'open' | 'own' | 'forbidden';
+  /** The scope that a token needs unless it acts as the agent's own type, for which `access` is enough. */
   othersNeed?: Scope;
-  /** The body; an absent one counts as `{}` where no field is required. Absent for GET. */
+  /** The body; an absent one counts as `{}`. Undefined for GET. */
   request?: Request;
-  /** What may stand behind the `?` of a GET. */
+  /** The query parameters of a GET. */
   query?: z.ZodObject;
   response: Response;
-  /** Statuses beyond 200. */
+  /** The statuses beside 200. */
   statuses: readonly number[];
-  /** An addition to the specification: may change without notice (specification section 9). */
+  /** An extension of the specification, which may change without notice (specification section 9). */
   experimental?: boolean;
-  /** Takes `A2A-Version` as a header or in the query. */
+  /** Accepts `A2A-Version` as a header or a query parameter. */
   a2aVersions?: boolean;
 }
 
-const USUAL = [400, 401, 403, 404, 408, 413, 429, 500, 502, 503] as const;
-const OPEN = [500, 503] as const;
+const POST_STATUSES = [400, 401, 403, 404, 408, 413, 429, 500, 502, 503] as const;
+const GET_STATUSES = [500, 503] as const;
 
-/** What an operation says of itself beside its line. */
+type Access = Pick<Operation, 'access' | 'agents'>;
+export const PUBLIC: Access = { access: 'public', agents: 'open' };
+/** For callers of the tenant with the scope `full`, `admin` or `read`; not for tokens that act as an agent. */
+export const FULL: Access = { access: 'full', agents: 'forbidden' };
+export const ADMIN: Access = { access: 'admin', agents: 'forbidden' };
+export const TENANT: Access = { access: 'read', agents: 'forbidden' };
+/** For all tokens; one that acts as an agent reaches only what belongs to its type. */
+export const OWN: Access = { access: 'read', agents: 'own' };
+
 type Extra = Partial<Pick<Operation, 'statuses' | 'experimental' | 'othersNeed' | 'a2aVersions'>>;
 
-/** A POST; the schemas keep their types. */
-export function operation<Request extends z.ZodType, Response extends z.ZodType>(
+/** A POST operation. `statuses` are added to those of every POST. */
+export function post<Request extends z.ZodType, Response extends z.ZodType>(
   path: string,
   tag: string,
-  access: Operation['access'],
-  agents: AgentAccess,
+  access: Access,
   summary: string,
-  request: Request,
-  response: Response,
-  extra: Extra = {},
+  { statuses = [], ...operation }: { request: Request; response: Response } & Extra,
 ) {
-  const statuses = [...USUAL, ...(extra.statuses ?? [])].sort((one, other) => one - other);
-  return {
-    method: 'POST',
-    path,
-    tag,
-    access,
-    agents,
-    summary,
-    request,
-    response,
-    ...extra,
-    statuses,
-  } satisfies Operation;
+  const all = [...POST_STATUSES, ...statuses].sort((one, other) => one - other);
+  return { method: 'POST', path, tag, ...access, summary, ...operation, statuses: all } satisfies Operation;
 }
 
-/** A GET. */
-export function reading<Response extends z.ZodType>(
+/** A GET operation. `statuses` replace those of other GETs. */
+export function get<const Rest extends Pick<Operation, 'response' | 'query'> & Extra>(
   path: string,
   tag: string,
-  access: Operation['access'],
-  agents: AgentAccess,
+  access: Access,
   summary: string,
-  response: Response,
-  extra: Extra = {},
+  operation: Rest,
 ) {
-  return {
-    method: 'GET',
-    path,
-    tag,
-    access,
-    agents,
-    summary,
-    response,
-    statuses: OPEN,
-    ...extra,
-  } satisfies Operation;
+  return { method: 'GET' as const, path, tag, ...access, summary, statuses: GET_STATUSES, ...operation };
 }

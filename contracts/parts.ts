@@ -37,7 +37,7 @@ export const Artifact = z.object({
 });
 export type Artifact = z.infer<typeof Artifact>;
 
-/** All text of `parts`, joined by line feeds. */
+/** The text of all text parts, joined by line feeds. */
 export function textOf(parts: readonly Part[]): string {
   return parts
     .filter((part) => part.kind === 'text')

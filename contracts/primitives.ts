@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { LIMITS } from './limits.js';
 
-/** Access levels, lowest first; a higher one includes the lower (specification section 5). */
+/** The scopes, the lowest first; a higher one includes the lower ones (specification section 5). */
 const SCOPES = ['read', 'admin', 'full'] as const;
 export const Scope = z.enum(SCOPES);
 export type Scope = z.infer<typeof Scope>;
 
-/** Whether a token that holds `held` may do what needs `needed`. */
+/** Whether the scopes `held` include the scope `needed`. */
 export function scopeIncludes(held: readonly string[], needed: Scope): boolean {
   const rank = SCOPES.indexOf(needed);
   return held.some((scope) => SCOPES.indexOf(scope as Scope) >= rank);
@@ -18,15 +18,15 @@ export const InstanceId = z
 export const AgentType = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/, 'must match [A-Za-z0-9][A-Za-z0-9._:-]{0,127}');
-/** The `agent_type` of a token that stands for no agent (specification section 4). */
+/** The `agent_type` of a token that does not act as an agent (specification section 4). */
 export const NO_AGENT = 'credential';
-/** A type that agents can be of: `credential` would make every token without an agent theirs. */
+/** An agent type that agents can have; an agent of type `credential` would own every token that does not act as an agent. */
 export const AgentTypeOfAgents = AgentType.refine((type) => type !== NO_AGENT, { message: `must not be ${NO_AGENT}` });
-/** An identifier in a request: any short string; an unknown one is 404, not 400. */
+/** An identifier in a request: any short string, since an unknown id gets 404 and not 400. */
 export const AnyId = z.string().min(1).max(200);
 /** ISO 8601 UTC with milliseconds. */
 export const Timestamp = z.iso.datetime();
-/** A moment that a caller names: ISO 8601 with any offset, in the years 1 to 9999. Read as UTC with milliseconds. */
+/** A time in a request: ISO 8601 with any offset, in the years 1 to 9999. Parsed to UTC with milliseconds. */
 export const Instant = z.iso.datetime({ offset: true }).transform((text, context) => {
   const at = new Date(text);
   const year = at.getUTCFullYear();
@@ -35,7 +35,7 @@ export const Instant = z.iso.datetime({ offset: true }).transform((text, context
   return z.NEVER;
 });
 
-/** Bounds what a schema takes to `maxBytes` bytes of JSON. */
+/** Limits the values of a schema to `maxBytes` bytes of JSON. */
 export function within<Schema extends z.ZodType>(maxBytes: number, schema: Schema) {
   return schema.refine((value) => Buffer.byteLength(JSON.stringify(value)) <= maxBytes, {
     message: `must be at most ${maxBytes} bytes`,
@@ -53,7 +53,7 @@ export const pageFields = {
   page_size: z.int().min(1).max(LIMITS.pageSizeMax).default(LIMITS.pageSizeDefault),
 };
 
-/** The fields every list response carries beside its items; `count` is the total. */
+/** The fields of list responses beside the items; `count` is the total. */
 export const listFields = {
   ok: z.literal(true),
   count: z.int(),
@@ -69,5 +69,5 @@ export const ErrorBody = z.object({
   timestamp: Timestamp,
 });
 
-/** In a credential's `agent_types`: every type, but never `credential`. */
+/** In a credential's `agent_types`: any type except `credential`. */
 export const ANY_AGENT_TYPE = '*';

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
-/** Reading ProtoJSON, the JSON of A2A 1.0. */
+/** Helpers to parse ProtoJSON, the JSON of A2A 1.0. */
 
-/** Whether it is a JSON object. */
+/** Whether a value is a JSON object. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
@@ -12,31 +12,31 @@ export function camelCase(key: string): string {
   return key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** ProtoJSON takes the proto's own names (`context_id`) beside `contextId`. */
+/** Converts keys to camel case: ProtoJSON accepts the names of the proto (`context_id`) beside `contextId`. */
 export function camelNames(value: unknown): unknown {
   if (!isObject(value)) return value;
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [camelCase(key), member]));
 }
 
-/** As `camelNames`; a null member is one that was not given. */
+/** As `camelNames`, without null members: in ProtoJSON null means absent. */
 function protoMembers(value: unknown): unknown {
   const named = camelNames(value);
   if (!isObject(named)) return named;
   return Object.fromEntries(Object.entries(named).filter(([, member]) => member !== null));
 }
 
-/** A message of the proto. Unknown members are ignored. */
+/** The schema of a proto message. Unknown members are ignored. */
 export function proto<Shape extends z.ZodRawShape>(shape: Shape) {
   return z.preprocess(protoMembers, z.object(shape));
 }
 
-/** An empty string is proto's way to say nothing. */
+/** Text for which, as in proto, an empty string means absent. */
 export const OptionalText = z
   .string()
   .optional()
   .transform((text) => text || undefined);
 
-/** The members that are there: an absent one is not `undefined`. */
-export function given<T extends object>(value: T): { [Key in keyof T]: Exclude<T[Key], undefined> } {
+/** A copy of an object without its undefined members. */
+export function defined<T extends object>(value: T): { [Key in keyof T]: Exclude<T[Key], undefined> } {
   return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined)) as never;
 }

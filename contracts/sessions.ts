@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { LIMITS } from './limits.js';
 import { AgentType, AnyId, InstanceId, listFields, Metadata, pageFields, Timestamp } from './primitives.js';
 
-/** `paused`: a message waits for a human; `completed`: closed; `expired`: idle (decisions.md, Sessions). */
+/** `paused`: a message waits for human input; `completed`: closed; `expired`: idle for too long (decisions.md, Sessions). */
 const SESSION_STATUSES = ['active', 'paused', 'completed', 'expired'] as const;
 const SessionStatus = z.enum(SESSION_STATUSES);
 export type SessionStatus = z.infer<typeof SessionStatus>;
@@ -49,6 +49,7 @@ export const SessionInitResponse = z.object({
 });
 
 export const SessionsGetRequest = z.strictObject({ ...pageFields, status: SessionStatus.optional() });
+export type SessionsGetRequest = z.infer<typeof SessionsGetRequest>;
 export const SessionsGetResponse = z.object({ ...listFields, sessions: z.array(SessionSummary) });
 export const SessionGetByIdRequest = z.strictObject({ session_id: AnyId });
 export const SessionGetByIdResponse = z.object({ ok: z.literal(true), session: SessionDetails });

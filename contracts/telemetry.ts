@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { AnyId, Instant, listFields, pageFields, Timestamp } from './primitives.js';
 
-/** An event record (decisions.md, Telemetry); `event` is the payload of the specification's table. */
+/** An event record (decisions.md, Telemetry); `event` is the payload in the specification's table. */
 export const EventRecord = z.object({
   event_id: z.string(),
   event_type: z.string(),

@@ -1,10 +1,9 @@
 import { z } from 'zod';
 import { LIMITS } from './limits.js';
-import { operation } from './operation.js';
 import { AgentType, AnyId, InstanceId } from './primitives.js';
 
 const ToolName = z.string().min(1).max(256);
-/** Which agent a call is for; what is given must all hold. It must list the tool whatever is given. */
+/** Selects the agent for a call. The agent must match all given members, and it must list the tool. */
 const ToolTarget = z.object({
   instance_id: InstanceId.optional(),
   agent_type: AgentType.optional(),
@@ -16,14 +15,14 @@ const callFields = {
   arguments: z.record(z.string(), z.unknown()).default({}),
   target: ToolTarget.nullish(),
   /**
-   * The work that the call is part of: a dispatch of the caller's own, or a tool call that it is answering (the `dispatch_id` which
-   * that brought). The call ends with it, and has no more time than it.
+   * What the call is part of: a dispatch of the caller, or a tool call that the caller is answering (the `dispatch_id` of that call). The
+   * call ends with it, and its deadline is no later.
    */
   dispatch_id: AnyId.nullish(),
   session_id: AnyId.nullish(),
-  /** Milliseconds; by default what is left of the work that it is part of, else one minute. */
+  /** Milliseconds; by default the time left in the dispatch or call that it is part of, else one minute. */
   deadline_ms: z.int().min(1).max(LIMITS.deadlineMsMax).nullish(),
-  /** A repeat under the same key within the call's life is answered with the same result. */
+  /** A repeat with the same key before the deadline gets the same result. */
   idempotency_key: AnyId.nullish(),
 };
 
@@ -32,20 +31,20 @@ export const ToolCallPayload = z.object(callFields);
 export type ToolCallPayload = z.infer<typeof ToolCallPayload>;
 
 /**
- * Payload of a `tool_call` frame to an agent. The frame's id is the UUID of `dispatch_id`; the `tool_result`, or the `error` of a tool
- * that failed, carries it in `in_reply_to`, and so does the `error` CANCELED when the answer is not wanted any more.
+ * Payload of a `tool_call` frame to an agent. The frame's id is the UUID in `dispatch_id`. The agent's `tool_result`, or `error` for a failed
+ * tool, has it in `in_reply_to`; so has the `error` CANCELED with which the platform cancels the call.
  */
 export interface ToolDelivery {
   tool: string;
   arguments: Record<string, unknown>;
-  /** `call_…`: this call; to be named in calls that are made on its behalf. */
+  /** `call_…`: the id of this call, for the `dispatch_id` of nested calls. */
   dispatch_id: string;
   session_id?: string;
   /** Milliseconds left at the time of sending. */
   deadline_ms: number;
-  /** As the caller gave it; else the call's own id. */
+  /** The caller's key, else the id of the call. */
   idempotency_key: string;
-  /** Who calls, as the platform knows it. `instance_id` is absent where a token stands for a type only. */
+  /** The caller as the platform authenticated it. `instance_id` is absent if the token stands for a type only. */
   caller: { agent_type: string; instance_id?: string };
 }
 
@@ -55,11 +54,11 @@ const ToolFailure = z.object({
     code: z.string().min(1).max(64),
     message: z.string().max(4096).default(''),
     policy_id: z.string().max(200).optional(),
-    /** Whether the same call may succeed a little later. */
+    /** Whether the same call may succeed later. */
     retryable: z.boolean().default(false),
   }),
 });
-/** Payload of a `tool_result` frame, and the answer of `POST /tools/call` (decisions.md, WebSocket: ToolResult). */
+/** Payload of a `tool_result` frame, and the response of `POST /tools/call` (decisions.md, WebSocket: ToolResult). */
 export const ToolResult = z.discriminatedUnion('ok', [
   z.object({ ok: z.literal(true), result: z.unknown() }),
   ToolFailure,
@@ -70,28 +69,16 @@ export type ToolResult = z.infer<typeof ToolResult>;
 export const ToolCallRequest = z.strictObject({
   ...callFields,
   target: z.strictObject(ToolTarget.shape).nullish(),
-  /** Which of the token's agents calls; told by `dispatch_id` where that is given. */
+  /** The calling agent; not needed with a `dispatch_id`. */
   instance_id: InstanceId.optional(),
 });
 export type ToolCallRequest = z.infer<typeof ToolCallRequest>;
 
-/** Its line among the operations. */
-export const CALL_TOOL = operation(
-  '/tools/call',
-  'Tools',
-  'read',
-  'own',
-  'Call a tool of another agent, or of the platform, on behalf of an agent without a socket',
-  ToolCallRequest,
-  ToolResult,
-  { experimental: true, othersNeed: 'full' },
-);
-
-/** Tools of the platform's own. An agent's tool of the same name is reached by a `target` only. */
+/** The tools of the platform itself. An agent's tool of the same name can be called only with a `target`. */
 export const PLATFORM_TOOLS = ['fleet.get_agents', 'knowledge_base.query'] as const;
 export type PlatformToolName = (typeof PLATFORM_TOOLS)[number];
 
-/** Arguments of `fleet.get_agents`: which available agents to list; what is given must all hold. */
+/** Arguments of `fleet.get_agents`: the available agents to list must match all given members. */
 export const FleetGetAgentsArguments = z.strictObject({
   agent_type: AgentType.optional(),
   skill_id: z.string().min(1).max(256).optional(),

@@ -1,38 +1,54 @@
 import { createHash } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdirSync, readFileSync } from 'node:fs';
 import pg from 'pg';
 import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 
-const FOLDER = new URL('./migrations/', import.meta.url);
+const MIGRATIONS = new URL('./migrations/', import.meta.url);
+const FUNCTIONS = new URL('./functions/', import.meta.url);
 /** Any constant will do; it only has to be the same in every process that migrates. */
 const LOCK = 7_301_846_225;
+/** First migration of databases that were made before the present baseline. */
+const BEFORE_BASELINE = '0001_platform.sql';
+/** Schemas of functions that stay: those of this release and of the one before. */
+const KEPT_SCHEMAS = 2;
 
-const CREATE_TABLE = `
+const CREATE_TABLES = `
   CREATE TABLE IF NOT EXISTS schema_migrations (
     name       text PRIMARY KEY,
     sha256     text NOT NULL,
     applied_at timestamptz NOT NULL DEFAULT now()
+  );
+  CREATE TABLE IF NOT EXISTS function_schemas (
+    name       text PRIMARY KEY,
+    applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
   )`;
 
-interface Migration {
+interface SqlFile {
   name: string;
   sha256: string;
   sql: string;
 }
 
-async function readMigrations(): Promise<Migration[]> {
-  const names = (await readdir(FOLDER)).filter((name) => name.endsWith('.sql')).sort();
-  return Promise.all(
-    names.map(async (name) => {
-      const sql = await readFile(new URL(name, FOLDER), 'utf8');
-      return { name, sql, sha256: createHash('sha256').update(sql).digest('hex') };
-    }),
-  );
+function readSql(folder: URL): SqlFile[] {
+  const names = readdirSync(folder).filter((name) => name.endsWith('.sql'));
+  return names.sort().map((name) => {
+    const sql = readFileSync(new URL(name, folder), 'utf8');
+    return { name, sql, sha256: createHash('sha256').update(sql).digest('hex') };
+  });
 }
 
+const functions = readSql(FUNCTIONS);
+const digest = createHash('sha256').update(functions.map(({ sha256 }) => sha256).join());
+
+/**
+ * The Postgres schema of this build's functions, named by their content, so that two releases run side by side: each calls its own
+ * (architecture.md, decision 13).
+ */
+export const FUNCTION_SCHEMA = `fleet_${digest.digest('hex').slice(0, 12)}`;
+
 /** The migrations that are still to be applied. Throws when an applied one has changed, or would come before an applied one. */
-function pendingOf(migrations: Migration[], applied: Map<string, string>): Migration[] {
+function pendingOf(migrations: SqlFile[], applied: Map<string, string>): SqlFile[] {
   const changed = migrations.find(({ name, sha256 }) => (applied.get(name) ?? sha256) !== sha256);
   if (changed) {
     throw new Error(
@@ -47,26 +63,68 @@ function pendingOf(migrations: Migration[], applied: Map<string, string>): Migra
   return pending;
 }
 
-async function apply(client: pg.Client, { name, sql, sha256 }: Migration): Promise<void> {
+async function inTransaction(client: pg.Client, what: string, statements: [string, unknown[]?][]): Promise<void> {
   try {
     await client.query('BEGIN');
-    await client.query(sql);
-    await client.query('INSERT INTO schema_migrations (name, sha256) VALUES ($1, $2)', [name, sha256]);
+    for (const [sql, values] of statements) await client.query(sql, values);
     await client.query('COMMIT');
   } catch (error) {
-    throw new Error(`migration ${name} failed: ${errorMessage(error)}`, { cause: error });
+    throw new Error(`${what} failed: ${errorMessage(error)}`, { cause: error });
+  }
+}
+
+/** A database of before the baseline is left untouched. */
+async function refuseOld(client: pg.Client): Promise<void> {
+  const { rows } = await client.query("SELECT to_regclass('schema_migrations') IS NOT NULL AS is_there");
+  if (!rows[0].is_there) return;
+  const old = await client.query('SELECT 1 FROM schema_migrations WHERE name = $1', [BEFORE_BASELINE]);
+  if (old.rows.length > 0) {
+    throw new Error(
+      'this database was made by a development version before the first release and cannot be upgraded: use an empty one (without DATABASE_URL, delete the data directory)',
+    );
   }
 }
 
 /**
- * Brings the database to the schema of this build: forward only, each file in a transaction of its own, one process at a
- * time. A database that is ahead of this build is left as it is.
+ * Makes the schema of this build's functions, once: an older build that starts beside a newer one finds its own and applies nothing. One
+ * whose functions were dropped is refused when the tables are newer than it knows.
+ */
+async function applyFunctions(client: pg.Client, isAhead: boolean, log: Pick<Logger, 'info'>): Promise<void> {
+  const { rows } = await client.query('SELECT 1 FROM function_schemas WHERE name = $1', [FUNCTION_SCHEMA]);
+  if (rows.length > 0) return;
+  if (isAhead) {
+    throw new Error('this build is older than the database by more than one release: start a newer build');
+  }
+  const body = functions.map(({ sql }) => sql).join('\n');
+  await inTransaction(client, 'applying the functions', [
+    [`DROP SCHEMA IF EXISTS ${FUNCTION_SCHEMA} CASCADE`],
+    [`CREATE SCHEMA ${FUNCTION_SCHEMA}`],
+    [`GRANT USAGE ON SCHEMA ${FUNCTION_SCHEMA} TO fleet_app, fleet_system`],
+    [`SET LOCAL search_path = ${FUNCTION_SCHEMA}, public, pg_temp; SET LOCAL check_function_bodies = off; ${body}`],
+    ['INSERT INTO function_schemas (name) VALUES ($1)', [FUNCTION_SCHEMA]],
+  ]);
+  log.info({ schema: FUNCTION_SCHEMA }, 'database functions applied');
+  const old = await client.query<{ name: string }>(
+    'SELECT name FROM function_schemas ORDER BY applied_at DESC OFFSET $1',
+    [KEPT_SCHEMAS],
+  );
+  for (const { name } of old.rows) {
+    await inTransaction(client, `dropping ${name}`, [
+      [`DROP SCHEMA IF EXISTS ${pg.escapeIdentifier(name)} CASCADE`],
+      ['DELETE FROM function_schemas WHERE name = $1', [name]],
+    ]);
+  }
+}
+
+/**
+ * Brings the database to the schema of this build: forward only, each file in a transaction of its own, one process at a time. Then its
+ * functions, and the partitions of the coming months. A database that is ahead of this build keeps its tables as they are.
  * @param url a login that may create tables and roles
- * @returns the names of the files applied now
- * @throws Error when a file that was applied has changed, or one fails
+ * @returns the names of the migrations applied now
+ * @throws Error when a file that was applied has changed, one fails, or the database is too old or too new for this build
  */
 export async function migrate(url: string, log: Pick<Logger, 'info' | 'warn'>): Promise<{ applied: string[] }> {
-  const migrations = await readMigrations();
+  const migrations = readSql(MIGRATIONS);
   const client = new pg.Client({
     connectionString: url,
     connectionTimeoutMillis: 10_000,
@@ -76,16 +134,23 @@ export async function migrate(url: string, log: Pick<Logger, 'info' | 'warn'>): 
   await client.connect();
   try {
     await client.query('SELECT pg_advisory_lock($1)', [LOCK]);
-    await client.query(CREATE_TABLE);
+    await refuseOld(client);
+    await client.query(CREATE_TABLES);
     const { rows } = await client.query<{ name: string; sha256: string }>('SELECT name, sha256 FROM schema_migrations');
     const applied = new Map(rows.map((row) => [row.name, row.sha256]));
     const pending = pendingOf(migrations, applied);
     const ahead = [...applied.keys()].filter((name) => !migrations.some((migration) => migration.name === name));
     if (ahead.length > 0) log.warn({ ahead }, 'the database was migrated by a newer build');
-    for (const migration of pending) {
-      await apply(client, migration);
-      log.info({ migration: migration.name }, 'migration applied');
+    for (const { name, sql, sha256 } of pending) {
+      await inTransaction(client, `migration ${name}`, [
+        [sql],
+        ['INSERT INTO schema_migrations (name, sha256) VALUES ($1, $2)', [name, sha256]],
+      ]);
+      log.info({ migration: name }, 'migration applied');
     }
+    await applyFunctions(client, ahead.length > 0, log);
+    await client.query(`SET search_path = ${FUNCTION_SCHEMA}, public`);
+    await client.query('SELECT create_partitions()');
     return { applied: pending.map(({ name }) => name) };
   } finally {
     await client.end(); // the lock belongs to the connection

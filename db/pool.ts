@@ -2,6 +2,7 @@ import pg from 'pg';
 import { errorMessage, PlatformError } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 import { Batcher } from './batcher.js';
+import { FUNCTION_SCHEMA } from './migrate.js';
 import { Execution, type Statement } from './statement.js';
 
 pg.types.setTypeParser(pg.types.builtins.INT8, (text) => Number(text));
@@ -24,7 +25,7 @@ export interface Db {
   /** Runs `work` in one transaction as the application role, which sees the rows of `tenantId` only. */
   tenant<T>(tenantId: string, work: (tx: Tx) => Promise<T>): Promise<T>;
   /**
-   * Runs one statement that is a whole transaction: a function of the migrations that names its tenant and takes its role itself. One
+   * Runs one statement that is a whole transaction: a function of `db/functions/` that names its tenant and takes its role itself. One
    * round trip; the plan is kept under `name`.
    */
   call<Row extends pg.QueryResultRow>(name: string, text: string, values: unknown[]): Promise<Row[]>;
@@ -75,7 +76,7 @@ function createPool(url: string, role: string, max: number, log: Logger): pg.Poo
     connectionString: url,
     max,
     min: Math.min(WARM, max),
-    options: `-c timezone=UTC -c statement_timeout=30000 -c idle_in_transaction_session_timeout=${IDLE_IN_TRANSACTION_MS}`,
+    options: `-c search_path=${FUNCTION_SCHEMA},public -c timezone=UTC -c statement_timeout=30000 -c idle_in_transaction_session_timeout=${IDLE_IN_TRANSACTION_MS}`,
     connectionTimeoutMillis: 5_000,
     idleTimeoutMillis: 30_000,
     keepAlive: true,

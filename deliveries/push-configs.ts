@@ -1,54 +1,53 @@
-import type { A2aVersion } from '../contracts/a2a.js';
+import { type A2aVersion, PUSH_LIMITS, type PushNotificationConfig } from '../contracts/a2a.js';
 import { actsAs, type Reader } from '../contracts/permissions.js';
-import { PUSH_LIMITS, type PushNotificationConfig } from '../contracts/push.js';
 import { ownersOf } from '../db/own.js';
 import type { Db } from '../db/pool.js';
 import { type Outbound, OutboundError } from '../http/outbound.js';
 import type { AcceptHook } from '../messages/accept/accept-transaction.js';
 import { requireSender } from '../messages/read/own.js';
-import { RpcError } from '../messages/rpc-error.js';
+import { PlatformError } from '../runtime/errors.js';
 import type { Secrets } from '../runtime/secrets.js';
 import {
+  addFirstDelivery,
   lockForPush,
-  noteFirstState,
   type PushConfigRow,
   pushConfigsOf,
   putPushConfig,
   removePushConfig,
-} from './push.js';
+  sealPushSecrets,
+} from './push-config-store.js';
 import { dropDeliveries } from './push-deliveries.js';
-import { sealPushSecrets } from './push-secrets.js';
 
-/** A config that was checked, its secrets sealed. Its id is null where the caller gave none. */
+/** A checked config with its secrets encrypted. The id is null when the caller gave none. */
 type PreparedPush = Omit<PushConfigRow, 'config_id'> & { config_id: string | null };
 
-/** A config as it is shown: `id` is always there, `token` and `credentials` never are. */
+/** A config as the API shows it: always with `id`, never with `token` or `credentials`. */
 export type ShownPushConfig = Omit<PushNotificationConfig, 'token'> & { id: string };
 
-/** Which configs of a task, at most 16 in all. */
+/** A page of the configs of a task. */
 export interface PushConfigPage {
-  /** 1 to 100; all when absent. */
+  /** 1 to 100; all configs when absent. */
   pageSize?: number;
-  /** `nextPageToken` of the page before. */
+  /** `nextPageToken` of the previous page. */
   pageToken?: string;
 }
 
 /**
- * `tasks/pushNotificationConfig/{set,get,list,delete}` and their 1.0 names. All: @throws RpcError TASK_NOT_FOUND when there is
- * no such task for the caller; PlatformError forbidden for an agent that serves the task and did not send it.
+ * `tasks/pushNotificationConfig/{set,get,list,delete}` and their 1.0 counterparts. All throw PlatformError PUSH_CONFIG_NOT_FOUND when the caller has no
+ * such task, and forbidden for an agent that serves the task but did not send it.
  */
 export interface PushConfigs {
   /**
-   * Checks a config that comes with a message; what it gives writes the config when the message is accepted.
-   * @throws RpcError INVALID_PARAMS for a URL that is not http(s), has credentials in it or names a forbidden address
+   * Checks a config that comes with a message. The returned hook stores the config in the accept transaction.
+   * @throws PlatformError INVALID_PARAMS for a URL that is not http(s), contains credentials or names a forbidden address
    */
   prepare(config: PushNotificationConfig, version: A2aVersion): AcceptHook;
   /**
-   * Sets a config: from the task's next change of state on it is told of each. One of the same id is replaced; without an id it has the
-   * task's, so that a repeat adds none. A task that has ended takes it too, and nothing comes of it.
-   * @param version of A2A in which it is told
-   * @returns the config as it was given, with its id
-   * @throws RpcError INVALID_PARAMS as `prepare`, and beyond 16 configs of one task
+   * Sets a config: it is notified of each later change of the task's state. It replaces a config of the same id; without an id it gets the
+   * task's id, so that a repeat adds no second one. A task that has ended accepts a config too, but sends it nothing.
+   * @param version the version of A2A for the notifications
+   * @returns the given config with its id
+   * @throws PlatformError INVALID_PARAMS as `prepare`, and beyond 16 configs of one task
    */
   set(
     caller: Reader,
@@ -56,33 +55,33 @@ export interface PushConfigs {
     config: PushNotificationConfig,
     version: A2aVersion,
   ): Promise<PushNotificationConfig & { id: string }>;
-  /** One config: the task's own or the oldest where no id is given, or `default` and none is called so. @throws RpcError TASK_NOT_FOUND when there is none */
+  /** Reads a config. Without an id, or for a `default` that does not exist, the one with the task's id, else the oldest. @throws PlatformError PUSH_CONFIG_NOT_FOUND when there is none */
   get(caller: Reader, taskId: string, id?: string): Promise<ShownPushConfig>;
-  /** The oldest first. `nextPageToken` is empty at the end. @throws RpcError INVALID_PARAMS for an unknown page token */
+  /** Lists configs, the oldest first. `nextPageToken` is empty on the last page. @throws PlatformError INVALID_PARAMS for an unknown page token */
   list(
     caller: Reader,
     taskId: string,
     page?: PushConfigPage,
   ): Promise<{ configs: ShownPushConfig[]; nextPageToken: string }>;
-  /** Removes a config and what was still to be told to it. One that is not there is removed already. */
+  /** Removes a config and drops its unfinished deliveries. Succeeds for a config that does not exist. */
   delete(caller: Reader, taskId: string, id: string): Promise<void>;
 }
 
-/** By which clients of 0.3 ask for the config that they gave no id. */
+/** The id by which clients of A2A 0.3 request the config that they gave no id. */
 const DEFAULT_ID = 'default';
 
-/** The id of a config that was given none. */
+/** The id of a config: the given one, else the task's. */
 function pushConfigId(id: string | null | undefined, taskId: string): string {
   return id || taskId;
 }
 
-function shown(row: PushConfigRow): ShownPushConfig {
+function publicConfig(row: PushConfigRow): ShownPushConfig {
   const authentication = row.schemes.length > 0 && { authentication: { schemes: row.schemes } };
   return { id: row.config_id, url: row.url, ...authentication };
 }
 
-function noTask(): RpcError {
-  return new RpcError('TASK_NOT_FOUND', 'Task not found: there is none of that id.');
+function noTask(): PlatformError {
+  return new PlatformError('PUSH_CONFIG_NOT_FOUND', 'Task not found: there is none of that id.');
 }
 
 function checkedUrl(outbound: Pick<Outbound, 'checkUrl'>, url: string): string {
@@ -91,28 +90,28 @@ function checkedUrl(outbound: Pick<Outbound, 'checkUrl'>, url: string): string {
     return url;
   } catch (error) {
     if (!(error instanceof OutboundError)) throw error;
-    const why = error.code === 'FORBIDDEN_ADDRESS' ? 'must not name a private address' : 'must be an http(s) URL';
-    throw new RpcError('INVALID_PARAMS', `pushNotificationConfig.url: ${why}`);
+    const problem = error.code === 'FORBIDDEN_ADDRESS' ? 'must not name a private address' : 'must be an http(s) URL';
+    throw new PlatformError('INVALID_PARAMS', `pushNotificationConfig.url: ${problem}`);
   }
 }
 
 function pageOf(configs: ShownPushConfig[], { pageSize, pageToken }: PushConfigPage) {
   const before = pageToken ? configs.findIndex(({ id }) => id === pageToken) : -1;
-  if (pageToken && before < 0) throw new RpcError('INVALID_PARAMS', 'pageToken: is not of this list');
+  if (pageToken && before < 0) throw new PlatformError('INVALID_PARAMS', 'pageToken: is not of this list');
   const rest = configs.slice(before + 1);
   const page = rest.slice(0, pageSize || rest.length);
   return { configs: page, nextPageToken: page.length < rest.length ? (page.at(-1)?.id ?? '') : '' };
 }
 
-/** Push-notification configs on Postgres, their secrets encrypted. */
-export function createPushConfigs(means: {
+/** Creates the push-notification configs on Postgres, with encrypted secrets. */
+export function createPushConfigs(deps: {
   db: Db;
   secrets: Pick<Secrets, 'encrypt'>;
   outbound: Pick<Outbound, 'checkUrl'>;
-  /** Called when a config comes up: something may be to tell soon. */
+  /** Called for each new config, because a delivery may be due soon. */
   expect: () => void;
 }): PushConfigs {
-  const { db, secrets, outbound, expect } = means;
+  const { db, secrets, outbound, expect } = deps;
   const read = async (caller: Reader, taskId: string): Promise<PushConfigRow[]> => {
     const { tenant_id } = caller;
     const rows = await db.tenant(tenant_id, async (tx) => {
@@ -135,7 +134,7 @@ export function createPushConfigs(means: {
       return async (tx, message, state) => {
         const config_id = pushConfigId(prepared.config_id, message.message_id);
         await putPushConfig(tx, message, { ...prepared, config_id });
-        if (state !== 'submitted') await noteFirstState(tx, message, config_id, state);
+        if (state !== 'submitted') await addFirstDelivery(tx, message, config_id, state);
       };
     },
     set: async (caller, taskId, config, version) => {
@@ -147,7 +146,7 @@ export function createPushConfigs(means: {
         requireSender(caller, await lockForPush(tx, of));
         const others = (await pushConfigsOf(tx, of))?.filter(({ config_id }) => config_id !== id) ?? [];
         if (others.length >= PUSH_LIMITS.configsPerTask)
-          throw new RpcError('INVALID_PARAMS', `A task has at most ${PUSH_LIMITS.configsPerTask} configurations.`);
+          throw new PlatformError('INVALID_PARAMS', `A task has at most ${PUSH_LIMITS.configsPerTask} configurations.`);
         await putPushConfig(tx, of, { ...prepared, config_id: id });
       });
       return { ...config, id };
@@ -156,10 +155,11 @@ export function createPushConfigs(means: {
       const rows = await read(caller, taskId);
       const named = (name: string) => rows.find(({ config_id }) => config_id === name);
       const found = id && id !== DEFAULT_ID ? named(id) : (named(id || taskId) ?? named(taskId) ?? rows[0]);
-      if (!found) throw new RpcError('TASK_NOT_FOUND', 'The task has no such push notification configuration.');
-      return shown(found);
+      if (!found)
+        throw new PlatformError('PUSH_CONFIG_NOT_FOUND', 'The task has no such push notification configuration.');
+      return publicConfig(found);
     },
-    list: async (caller, taskId, page = {}) => pageOf((await read(caller, taskId)).map(shown), page),
+    list: async (caller, taskId, page = {}) => pageOf((await read(caller, taskId)).map(publicConfig), page),
     delete: async (caller, taskId, id) => {
       const { tenant_id } = caller;
       const of = { tenant_id, message_id: taskId };

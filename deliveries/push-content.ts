@@ -7,20 +7,20 @@ import type { InputRequestRow, MessageRow } from '../messages/read/rows.js';
 import { taskOf } from '../messages/read/task.js';
 import { uuidOf } from '../runtime/ids.js';
 import type { Secrets } from '../runtime/secrets.js';
+import { type PushSecrets, unsealPushSecrets } from './push-config-store.js';
 import type { OfDelivery } from './push-deliveries.js';
-import { type PushSecrets, unsealPushSecrets } from './push-secrets.js';
 
-/** What a config is told, where, and how the receiver knows who tells it. */
+/** The notification to send: its body, URL and secrets. */
 export interface PushContent extends PushSecrets {
   url: string;
   schemes: string[];
   body: unknown;
 }
 
-interface TellRow extends MessageRow, Record<string, unknown> {
+interface DeliveryRow extends MessageRow, Record<string, unknown> {
   d_state: MessageState;
   d_told_at: Date;
-  /** The message is still as it was then. */
+  /** The message has not changed since. */
   d_current: boolean;
   c_url: string;
   c_schemes: string[];
@@ -28,24 +28,29 @@ interface TellRow extends MessageRow, Record<string, unknown> {
   c_version: A2aVersion;
 }
 
-const TELL = `
+const DELIVERY = `
   SELECT m.*, d.state AS d_state, d.told_at AS d_told_at, m.state = d.state AND m.updated_at = d.told_at AS d_current,
          c.url AS c_url, c.schemes AS c_schemes, c.secrets AS c_secrets, c.protocol_version AS c_version
     FROM push_deliveries d JOIN push_configs c USING (tenant_id, message_id, config_id) JOIN messages m USING (tenant_id, message_id)
    WHERE d.tenant_id = $1 AND d.message_id = $2 AND d.config_id = $3 AND d.sequence = $4 AND d.ended_at IS NULL`;
 
-/** The question that the change of this moment asked, whatever has become of it. */
-const ASKED = `
+/** The input request that this change of state created, even if it has been answered since. */
+const INPUT_REQUEST = `
   SELECT r.* FROM input_requests r JOIN push_deliveries d USING (tenant_id, message_id)
    WHERE d.tenant_id = $1 AND d.message_id = $2 AND d.config_id = $3 AND d.sequence = $4 AND r.requested_at = d.told_at`;
 
-async function askedThen(tx: Tx, of: OfDelivery): Promise<InputRequestRow | null> {
-  const [request] = await tx.query<InputRequestRow>(ASKED, [of.tenant_id, of.message_id, of.config_id, of.sequence]);
+async function inputRequestOf(tx: Tx, of: OfDelivery): Promise<InputRequestRow | null> {
+  const [request] = await tx.query<InputRequestRow>(INPUT_REQUEST, [
+    of.tenant_id,
+    of.message_id,
+    of.config_id,
+    of.sequence,
+  ]);
   return request ? readableRequest(request) : null;
 }
 
-/** A message as it was at an earlier change, as far as that is known: what came later is left out. */
-function asItWas(row: TellRow, request: InputRequestRow | null): MessageRow {
+/** A message as it was at an earlier change of state, as far as the record knows; everything newer is left out. */
+function asItWas(row: DeliveryRow, request: InputRequestRow | null): MessageRow {
   const question = request && `${uuidOf(row.message_id)}:${request.request_id}`;
   return {
     ...row,
@@ -59,13 +64,13 @@ function asItWas(row: TellRow, request: InputRequestRow | null): MessageRow {
   };
 }
 
-function taskThen(row: TellRow, request: InputRequestRow | null): Task {
+function taskAt(row: DeliveryRow, request: InputRequestRow | null): Task {
   if (row.d_current || isTerminal(row.d_state)) return taskOf(row, request);
   const { artifacts: _artifacts, history: _history, ...task } = taskOf(asItWas(row, request), request);
   return task;
 }
 
-/** The body of a notification: 0.3 has the task, 1.0 a `StreamResponse`, which is the task only once it has ended. */
+/** The body of a notification: the task in 0.3; in 1.0 a `StreamResponse`, which contains the task only once it is terminal. */
 function bodyOf(task: Task, version: A2aVersion): unknown {
   if (version === '0.3') return task;
   const { id: taskId, contextId, status } = task;
@@ -74,8 +79,8 @@ function bodyOf(task: Task, version: A2aVersion): unknown {
 }
 
 /**
- * Reads what is to be told: the state that the delivery stands for, not what has come of the message since.
- * @returns null when there is nothing to tell any more: it was told, or the config is gone
+ * Reads the notification of a delivery: the task in the state that the delivery is for, not in its current one.
+ * @returns null when the delivery has ended or its config was removed
  */
 export async function readPushContent(
   db: Db,
@@ -84,11 +89,11 @@ export async function readPushContent(
 ): Promise<PushContent | null> {
   return db.tenant(of.tenant_id, async (tx) => {
     const values = [of.tenant_id, of.message_id, of.config_id, of.sequence];
-    const [found] = await tx.query<TellRow>(TELL, values);
+    const [found] = await tx.query<DeliveryRow>(DELIVERY, values);
     if (!found) return null;
     const row = readable(found);
-    const request = row.d_state === 'input-required' ? await askedThen(tx, of) : null;
-    const body = bodyOf(taskThen(row, request), row.c_version);
+    const request = row.d_state === 'input-required' ? await inputRequestOf(tx, of) : null;
+    const body = bodyOf(taskAt(row, request), row.c_version);
     return { url: row.c_url, schemes: row.c_schemes, ...unsealPushSecrets(secrets, row.c_secrets), body };
   });
 }

@@ -1,29 +1,29 @@
 import type { Db, Tx } from '../db/pool.js';
-import type { OfMessage } from './push.js';
+import type { OfMessage } from './push-config-store.js';
 
-/** The config of a message that is told. */
+/** Identifies a push-notification config of a message. */
 export interface OfConfig extends OfMessage {
   config_id: string;
 }
 
-/** One state that a config is to be told of. */
+/** Identifies a delivery: the notification of one config about one state. */
 export interface OfDelivery extends OfConfig {
   sequence: number;
 }
 
-/** What came of one attempt. */
+/** The result of one attempt. */
 export interface AttemptResult {
-  /** Null when no answer came. */
+  /** Null when no response came. */
   status_code: number | null;
-  /** Why there was none, or none that counts: a code of the outbound client. */
+  /** Why there is no valid response: an error code of the outbound client. */
   error: string | null;
   duration_ms: number;
 }
 
-/** How the telling of a state ends: taken, given up, or its config removed. */
+/** How a delivery ends: the receiver accepted it, all attempts failed, or its config was removed. */
 export type DeliveryEnd = 'delivered' | 'failed' | 'dropped';
 
-/** Moving the mark claims it: several nodes share the work, and what one that dies has claimed is called for again. */
+/** Claims deliveries by moving `wake_at`: nodes share the work, and a claim of a node that dies becomes due again. */
 const CLAIM = `
   WITH due AS MATERIALIZED (
     SELECT tenant_id, message_id, config_id, sequence FROM push_deliveries
@@ -35,11 +35,12 @@ const CLAIM = `
   SELECT DISTINCT tenant_id, message_id, config_id, m.session_id FROM claimed JOIN messages m USING (tenant_id, message_id)`;
 
 /**
- * Claims deliveries that are due, the longest due first, and gives the configs they are for.
- * @param againMs when they are due again, should they not have ended by then
+ * Claims due deliveries, the longest due first.
+ * @param againMs after how long a delivery that has not ended is due again
+ * @returns the configs of these deliveries
  */
-export async function claimDue(db: Db, most: number, againMs: number): Promise<(OfConfig & { session_id: string })[]> {
-  return db.system((tx) => tx.query<OfConfig & { session_id: string }>(CLAIM, [most, againMs], 'claim_pushes'));
+export async function claimDue(db: Db, limit: number, againMs: number): Promise<(OfConfig & { session_id: string })[]> {
+  return db.system((tx) => tx.query<OfConfig & { session_id: string }>(CLAIM, [limit, againMs], 'claim_pushes'));
 }
 
 const NEXT = `
@@ -50,20 +51,22 @@ const NEXT = `
    WHERE d.tenant_id = $1 AND d.message_id = $2 AND d.config_id = $3 AND d.ended_at IS NULL
    ORDER BY d.sequence LIMIT 1`;
 
-/** The oldest state that a config is still to be told of, with the attempts made so far. `orphaned`: the config is gone, or the message. */
-export async function nextDelivery(
-  tx: Tx,
-  of: OfConfig,
-): Promise<{ sequence: number; state: string; attempts: number; orphaned: boolean } | null> {
-  const [row] = await tx.query<{ sequence: number; state: string; attempts: number; orphaned: boolean }>(NEXT, [
-    of.tenant_id,
-    of.message_id,
-    of.config_id,
-  ]);
+interface NextDelivery extends Record<string, unknown> {
+  sequence: number;
+  state: string;
+  /** Attempts so far. */
+  attempts: number;
+  /** The config or the message no longer exists. */
+  orphaned: boolean;
+}
+
+/** The oldest unfinished delivery of a config; null when there is none. */
+export async function nextDelivery(tx: Tx, of: OfConfig): Promise<NextDelivery | null> {
+  const [row] = await tx.query<NextDelivery>(NEXT, [of.tenant_id, of.message_id, of.config_id]);
   return row ?? null;
 }
 
-/** Ends whatever a config is still to be told of. */
+/** Drops all unfinished deliveries of a config. */
 export async function dropDeliveries(tx: Tx, of: OfConfig): Promise<void> {
   await tx.query(
     `UPDATE push_deliveries SET outcome = 'dropped', ended_at = now(), wake_at = NULL
@@ -73,9 +76,9 @@ export async function dropDeliveries(tx: Tx, of: OfConfig): Promise<void> {
 }
 
 /**
- * Logs an attempt; said again, it changes nothing.
- * @param attempt its number, from 1
- * @param end null where another attempt follows
+ * Logs an attempt. Idempotent.
+ * @param attempt the number of the attempt, from 1
+ * @param end null when another attempt follows
  */
 export async function logAttempt(
   tx: Tx,
@@ -98,7 +101,7 @@ const PURGE = `
   DELETE FROM push_deliveries WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM push_deliveries WHERE ended_at < now() - $1 * interval '1 day' ORDER BY ended_at LIMIT $2))`;
 
-/** Deletes the log of what ended so many days ago, at most `most` rows of it. */
-export async function purgeDeliveries(db: Db, days: number, most: number): Promise<void> {
-  await db.system((tx) => tx.query(PURGE, [days, most]));
+/** Deletes at most `limit` deliveries that ended more than `days` days ago. */
+export async function purgeDeliveries(db: Db, days: number, limit: number): Promise<void> {
+  await db.system((tx) => tx.query(PURGE, [days, limit]));
 }

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { open, readFile, rename, rm } from 'node:fs/promises';
 
 /**
- * Replaces a file in one step: a reader, or a crash, sees the old content or the new, never a part.
- * @param mode permission bits, applied whatever the umask says
+ * Replaces a file atomically: readers see the old or the new content, also after a crash.
+ * @param mode permission bits, independent of the umask
  */
 export async function writeAtomic(path: string, content: string, mode: number): Promise<void> {
   const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`;
@@ -21,7 +21,7 @@ export async function writeAtomic(path: string, content: string, mode: number): 
   }
 }
 
-/** The text of a file; undefined when there is none. */
+/** The text of a file; undefined when it does not exist. */
 export async function readIfExists(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8');

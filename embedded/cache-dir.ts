@@ -1,7 +1,7 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 
-/** The folder of this user for what is fetched or built once and shared by every checkout. It is not created here. */
+/** The user's cache folder for programs that all checkouts share. This function does not create it. */
 export function userCacheDir(): string {
   const base =
     process.env.XDG_CACHE_HOME ||

@@ -23,30 +23,30 @@ const AUTHORITY_DAYS = 3_650;
 /** Apple's systems refuse server certificates that are valid for longer than 825 days. */
 const SERVER_DAYS = 825;
 const RENEW_DAYS = 30;
-/** Set back, so that a clock that is a little behind accepts a new certificate. */
+/** New certificates are valid from an hour ago, for clients whose clock is behind. */
 const CLOCK_SKEW_MS = 3_600_000;
 const CURVE = { name: 'ECDSA', namedCurve: 'P-256' };
 const SIGNATURE = { name: 'ECDSA', hash: 'SHA-256' };
-const ALWAYS = ['localhost', '127.0.0.1', '::1'];
+const DEFAULT_HOSTS = ['localhost', '127.0.0.1', '::1'];
 
 /** Paths of PEM files. */
 export interface CertificateFiles {
-  /** The local authority: what a client trusts (`ca` in Node, `curl --cacert`). */
+  /** The local authority, which clients trust (`ca` in Node.js, `curl --cacert`). */
   caFile: string;
   certFile: string;
   keyFile: string;
 }
 
-interface Pair {
+interface KeyPair {
   certificate: string;
   key: string;
 }
 
 /**
- * A server certificate for localhost, 127.0.0.1, ::1 and the given hosts, from an authority of this data directory. Both are made when
- * they are missing or damaged; the certificate anew when less than 30 days are left or a host is not in it, the authority only near its
- * own end, because clients hold on to it.
- * @param options.nowMs the time to judge by, in milliseconds since 1970; the clock's when absent
+ * A server certificate for localhost, 127.0.0.1, ::1 and the given hosts, issued by an authority of this data directory. Both are created
+ * when they are missing or damaged. The certificate is replaced when it expires within 30 days or its hosts differ; the authority only
+ * when it could not outlast a new certificate, because clients have installed it.
+ * @param options.nowMs current time in milliseconds since 1970; the system clock by default
  */
 export async function ensureCertificate(options: {
   dataDir: string;
@@ -57,16 +57,16 @@ export async function ensureCertificate(options: {
   const folder = join(options.dataDir, 'tls');
   await mkdir(folder, { recursive: true });
   await chmod(folder, 0o755);
-  const hosts = [...new Set([...ALWAYS, ...(options.hosts ?? [])])];
-  const authority = await stored(
+  const hosts = [...new Set([...DEFAULT_HOSTS, ...(options.hosts ?? [])])];
+  const authority = await loadOrCreate(
     folder,
     'ca',
     (pair) => lasts(pair, SERVER_DAYS + RENEW_DAYS, nowMs),
-    () => makeAuthority(nowMs),
+    () => createAuthority(nowMs),
   );
-  const usable = (pair: Pair) =>
+  const usable = (pair: KeyPair) =>
     lasts(pair, RENEW_DAYS, nowMs) && isIssuedBy(pair, authority) && namesOnly(pair, hosts);
-  await stored(folder, 'server', usable, () => makeServer(authority, hosts, nowMs));
+  await loadOrCreate(folder, 'server', usable, () => createServerCertificate(authority, hosts, nowMs));
   return {
     caFile: certificateFile(folder, 'ca'),
     certFile: certificateFile(folder, 'server'),
@@ -74,22 +74,22 @@ export async function ensureCertificate(options: {
   };
 }
 
-/** The pair on disk when it is whole and the check likes it, else a new one. A crash between the two files is seen as damage. */
-async function stored(
+/** The pair on disk if it is complete and usable, else a new one. After a crash between the two writes the files do not match. */
+async function loadOrCreate(
   folder: string,
   name: string,
-  isUsable: (pair: Pair) => boolean,
-  make: () => Promise<Pair>,
-): Promise<Pair> {
+  isUsable: (pair: KeyPair) => boolean,
+  create: () => Promise<KeyPair>,
+): Promise<KeyPair> {
   const certificate = await readIfExists(certificateFile(folder, name));
   const key = await readIfExists(keyFile(folder, name));
   if (certificate && key && belongTogether({ certificate, key }) && isUsable({ certificate, key })) {
     return { certificate, key };
   }
-  const made = await make();
-  await writeAtomic(keyFile(folder, name), made.key, 0o600);
-  await writeAtomic(certificateFile(folder, name), made.certificate, 0o644);
-  return made;
+  const created = await create();
+  await writeAtomic(keyFile(folder, name), created.key, 0o600);
+  await writeAtomic(certificateFile(folder, name), created.certificate, 0o644);
+  return created;
 }
 
 function certificateFile(folder: string, name: string): string {
@@ -100,25 +100,25 @@ function keyFile(folder: string, name: string): string {
   return join(folder, `${name}-key.pem`);
 }
 
-function belongTogether({ certificate, key }: Pair): boolean {
+function belongTogether({ certificate, key }: KeyPair): boolean {
   try {
     return new NodeCertificate(certificate).checkPrivateKey(createPrivateKey(key));
   } catch {
-    return false; // a file that does not parse is damaged, and is made anew
+    return false; // a file that does not parse is damaged and is replaced
   }
 }
 
-function lasts({ certificate }: Pair, days: number, nowMs: number): boolean {
+function lasts({ certificate }: KeyPair, days: number, nowMs: number): boolean {
   return Date.parse(new NodeCertificate(certificate).validTo) - nowMs > days * DAY_MS;
 }
 
-function isIssuedBy({ certificate }: Pair, authority: Pair): boolean {
+function isIssuedBy({ certificate }: KeyPair, authority: KeyPair): boolean {
   const ca = new NodeCertificate(authority.certificate);
   const server = new NodeCertificate(certificate);
   return server.checkIssued(ca) && server.verify(ca.publicKey);
 }
 
-function namesOnly({ certificate }: Pair, hosts: string[]): boolean {
+function namesOnly({ certificate }: KeyPair, hosts: string[]): boolean {
   const found = new X509Certificate(certificate).getExtension(SubjectAlternativeNameExtension)?.names.items ?? [];
   const wanted = alternativeNames(hosts);
   const key = (name: { type: string; value: string }) => `${name.type}:${name.value}`;
@@ -126,11 +126,11 @@ function namesOnly({ certificate }: Pair, hosts: string[]): boolean {
   return found.length === wanted.length && wanted.every((name) => present.has(key(name)));
 }
 
-async function makeAuthority(nowMs: number): Promise<Pair> {
+async function createAuthority(nowMs: number): Promise<KeyPair> {
   const keys = await newKeys();
   const certificate = await X509CertificateGenerator.createSelfSigned({
     serialNumber: serialNumber(),
-    // Two authorities of one machine must not look alike to a client that holds both.
+    // A unique name, so that a client can tell two authorities of one machine apart.
     name: [{ CN: [`Agent Fleet local authority ${randomBytes(4).toString('hex')}`] }],
     ...validity(AUTHORITY_DAYS, nowMs),
     keys,
@@ -144,7 +144,7 @@ async function makeAuthority(nowMs: number): Promise<Pair> {
   return { certificate: `${certificate.toString('pem')}\n`, key: await toPem(keys.privateKey) };
 }
 
-async function makeServer(authority: Pair, hosts: string[], nowMs: number): Promise<Pair> {
+async function createServerCertificate(authority: KeyPair, hosts: string[], nowMs: number): Promise<KeyPair> {
   const keys = await newKeys();
   const ca = new X509Certificate(authority.certificate);
   const signingKey = await crypto.subtle.importKey('pkcs8', PemConverter.decodeFirst(authority.key), CURVE, false, [
@@ -174,13 +174,13 @@ function alternativeNames(hosts: string[]): { type: 'ip' | 'dns'; value: string 
   return hosts.map((value) => ({ type: isIP(value) ? ('ip' as const) : ('dns' as const), value }));
 }
 
-/** From an hour ago; never more than the given days in all. */
+/** The validity period: starts an hour ago and spans at most `days`. */
 function validity(days: number, nowMs: number): { notBefore: Date; notAfter: Date } {
   const start = nowMs - CLOCK_SKEW_MS;
   return { notBefore: new Date(start), notAfter: new Date(start + days * DAY_MS - 1_000) };
 }
 
-/** Positive and at most 20 bytes, as RFC 5280 4.1.2.2 asks. */
+/** Positive and at most 20 bytes, as RFC 5280 section 4.1.2.2 requires. */
 function serialNumber(): string {
   const bytes = randomBytes(16);
   bytes[0] = ((bytes[0] ?? 0) & 0x3f) | 0x40;

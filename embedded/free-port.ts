@@ -1,6 +1,6 @@
 import { createServer } from 'node:net';
 
-/** Whether this process could listen on the TCP port of 127.0.0.1 at this moment. */
+/** Whether the TCP port of 127.0.0.1 is free at this moment. */
 export function isPortFree(port: number): Promise<boolean> {
   return listenOnce(port).then(
     () => true,
@@ -9,11 +9,11 @@ export function isPortFree(port: number): Promise<boolean> {
 }
 
 /**
- * A TCP port of 127.0.0.1 that is free at this moment: the remembered one when it still is, else one that the system picks.
- * Another program can take it before the caller binds it, so a caller retries with a new one.
+ * A free TCP port of 127.0.0.1: the preferred one if it is free, else one that the system picks. Another program may bind it before the
+ * caller does, so callers retry with a new one.
  */
-export async function freePort(remembered?: number): Promise<number> {
-  if (remembered !== undefined && (await isPortFree(remembered))) return remembered;
+export async function freePort(preferred?: number): Promise<number> {
+  if (preferred !== undefined && (await isPortFree(preferred))) return preferred;
   return listenOnce(0);
 }
 

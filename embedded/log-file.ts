@@ -1,24 +1,24 @@
 import { copyFile, mkdir, open, rename, rm, stat, truncate } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
-/** Bytes after which a log file of an embedded server is set aside as `<name>.1`, so each takes twice this at most. */
+/** Size limit of a log file. A larger one is moved to `<name>.1`, so a log takes at most twice this size. */
 const MAX_LOG_BYTES = 10 * 1024 * 1024;
 
-/** Makes room for a server that is about to start: a file over the bound becomes `<name>.1`. Creates the folder. */
+/** Rotates the log of a server that is about to start: a file over the limit becomes `<name>.1`. Creates the folder. */
 export async function prepareLog(path: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
   if ((await sizeOf(path)) > MAX_LOG_BYTES) await rename(path, `${path}.1`);
 }
 
-/** Bounds the log of a running server, which holds the file open for appending: copied to `<name>.1`, then emptied. */
-export async function boundLog(path: string): Promise<void> {
+/** Rotates the log of a running server, which has the file open for appending: copies it to `<name>.1`, then truncates it. */
+export async function rotateLog(path: string): Promise<void> {
   if ((await sizeOf(path)) <= MAX_LOG_BYTES) return;
   await rm(`${path}.1`, { force: true });
   await copyFile(path, `${path}.1`);
   await truncate(path, 0);
 }
 
-/** The last lines of a log, at most the given number of them and 4 KiB; empty when there is no log. */
+/** The last `count` lines of a log, at most 4 KiB; empty without a log. */
 export async function lastLines(path: string, count: number): Promise<string> {
   const size = await sizeOf(path);
   if (size === 0) return '';

@@ -4,40 +4,46 @@ import { Client } from 'pg';
 import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 import { freePort, isPortFree } from './free-port.js';
-import { boundLog, prepareLog } from './log-file.js';
-import { postgresBinaries } from './postgres-binaries.js';
-import { ensureCluster, writeMemory } from './postgres-cluster.js';
-import { postgresHome } from './postgres-home.js';
-import { adoptPostmaster, launchPostmaster, POSTGRES_STOP, type PostmasterOptions, postgresUrl } from './postmaster.js';
+import { prepareLog, rotateLog } from './log-file.js';
+import { postgresBinaries } from './postgres/binaries.js';
+import { ensureCluster, writeState } from './postgres/cluster.js';
+import { postgresHome } from './postgres/home.js';
+import {
+  adoptPostmaster,
+  launchPostmaster,
+  POSTGRES_STOP,
+  type PostmasterOptions,
+  postgresUrl,
+} from './postgres/postmaster.js';
 import { type Running, Supervisor, terminate } from './supervisor.js';
 
 const DATABASE = 'fleet';
-/** Milliseconds to wait for orphans of a killed postmaster to leave its shared memory. */
+/** Time limit for orphans of a killed postmaster to release its shared memory. */
 const ORPHANS_MS = 20_000;
 
-/** What `startPostgres` needs. One process at a time per data directory: see `lockDataDir`. */
+/** Options of `startPostgres`. Only one process may use a data directory: see `lockDataDir`. */
 export interface PostgresOptions {
   dataDir: string;
   log: Logger;
-  /** Shows a line to the person who started the platform. */
+  /** Prints a line for the person who started the platform. */
   onLine(line: string): void;
-  /** The superuser's password when the cluster is made; made up when absent. Later starts use the stored one. */
+  /** Password of the superuser when the cluster is created; random by default. Later starts use the stored one. */
   superuserPassword?: string;
 }
 
-/** A Postgres that runs and is kept running. */
+/** A running Postgres, which is restarted when it dies. */
 export interface EmbeddedPostgres {
-  /** Connection string of the database `fleet` as its superuser, the login that migrations use. Stays the same while it runs. */
+  /** Connection string of the database `fleet` for the superuser, which runs migrations. Constant across restarts. */
   readonly url: string;
-  /** The postmaster's process id now; another one after a restart. */
+  /** Process id of the current postmaster. */
   readonly pid: number;
-  /** Whether it already ran, left over from a process that was killed. */
+  /** Whether it was already running, left by a platform that was killed. */
   readonly adopted: boolean;
-  /** Fast shutdown; resolves when it has ended. */
+  /** Fast shutdown; resolves when the server has exited. */
   stop(): Promise<void>;
 }
 
-/** Starts the packaged Postgres on the data directory, or adopts the one that still runs there, and keeps it running. */
+/** Starts the packaged Postgres on the data directory, or adopts one that still runs there, and restarts it when it dies. */
 export async function startPostgres({
   dataDir,
   log,
@@ -46,25 +52,25 @@ export async function startPostgres({
 }: PostgresOptions): Promise<EmbeddedPostgres> {
   const home = await postgresHome(dataDir, onLine);
   const binaries = await postgresBinaries(home.identity, onLine);
-  const { directory, memory } = await ensureCluster(dataDir, home, binaries, superuserPassword, onLine);
+  const { directory, state } = await ensureCluster(dataDir, home, binaries, superuserPassword, onLine);
   const logFile = join(dataDir, 'logs', 'postgres.log');
   const options: PostmasterOptions = {
     binaries,
     identity: home.identity,
     directory,
-    password: memory.password,
+    password: state.password,
     logFile,
   };
   const adopted = await adoptPostmaster(options, onLine);
   if (!adopted) await prepareLog(logFile);
-  const { running, port } = adopted ?? (await firstLaunch(options, memory.port));
-  const url = await ready(options, running, port, () => writeMemory(dataDir, { ...memory, port }));
+  const { running, port } = adopted ?? (await firstLaunch(options, state.port));
+  const url = await prepareDatabase(options, running, port, () => writeState(dataDir, { ...state, port }));
   log.info({ pid: running.pid, port, adopted: adopted !== undefined }, 'embedded Postgres is ready');
   const supervisor = new Supervisor(running, {
     name: 'Postgres',
     start: (signal) => launchPostmaster(options, port, signal),
     stopWith: POSTGRES_STOP,
-    housekeeping: () => boundLog(logFile),
+    housekeeping: () => rotateLog(logFile),
     log,
     onLine,
   });
@@ -78,13 +84,13 @@ export async function startPostgres({
   };
 }
 
-/** Tries again with another port when somebody took it meanwhile, and while orphans of a killed postmaster end. */
+/** Retries with another port when the port was taken meanwhile, and while orphans of a killed postmaster exit. */
 async function firstLaunch(
   options: PostmasterOptions,
-  rememberedPort: number | undefined,
+  preferredPort: number | undefined,
 ): Promise<{ running: Running; port: number }> {
   const began = performance.now();
-  let port = await freePort(rememberedPort);
+  let port = await freePort(preferredPort);
   for (let attempt = 1; ; attempt += 1) {
     try {
       return { running: await launchPostmaster(options, port, new AbortController().signal), port };
@@ -98,15 +104,15 @@ async function firstLaunch(
   }
 }
 
-/** The last steps before it is supervised; a failure here stops the server again. */
-async function ready(
+/** Creates the database and saves the port; stops the server on failure. @returns the connection string */
+async function prepareDatabase(
   options: PostmasterOptions,
   running: Running,
   port: number,
-  remember: () => Promise<void>,
+  save: () => Promise<void>,
 ): Promise<string> {
   try {
-    await remember();
+    await save();
     await ensureDatabase(postgresUrl(options.password, port, 'postgres'));
     return postgresUrl(options.password, port, DATABASE);
   } catch (error) {

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** A living process. `startedAt` differs between two processes that had the same pid; compare it for equality only. */
+/** A running process. `startedAt` differs between two processes with the same pid; compare it only for equality. */
 export interface ProcessInfo {
   pid: number;
   startedAt: string;
@@ -12,13 +12,13 @@ export interface ProcessInfo {
   command: string;
 }
 
-/** What runs under a pid now; undefined when nothing does. A zombie has ended and counts as nothing. */
+/** The process with a pid; undefined without one. A zombie counts as ended. */
 export async function processInfo(pid: number): Promise<ProcessInfo | undefined> {
   if (!Number.isSafeInteger(pid) || pid <= 0) return undefined;
   return process.platform === 'linux' ? fromProc(pid) : fromPs(pid);
 }
 
-/** Whether the same process, not merely the same pid, still lives. */
+/** Whether the same process, and not another one with its pid, is still running. */
 export async function isSameProcess(known: Pick<ProcessInfo, 'pid' | 'startedAt'>): Promise<boolean> {
   return (await processInfo(known.pid))?.startedAt === known.startedAt;
 }
@@ -47,11 +47,11 @@ const PS_LINE = /^(\S+)\s+(\w{3}\s+\w{3}\s+\d+\s+[\d:]{8}\s+\d{4})\s+(.*)$/s;
 
 async function fromPs(pid: number): Promise<ProcessInfo | undefined> {
   const args = ['-ww', '-o', 'stat=', '-o', 'lstart=', '-o', 'command=', '-p', String(pid)];
-  const answer = await run('ps', args, { env: { ...process.env, LC_ALL: 'C' } }).catch((error: { code?: unknown }) => {
+  const output = await run('ps', args, { env: { ...process.env, LC_ALL: 'C' } }).catch((error: { code?: unknown }) => {
     if (error.code === 1) return undefined; // ps ends with 1 when no such process exists
     throw error;
   });
-  const match = PS_LINE.exec(answer?.stdout.trim() ?? '');
+  const match = PS_LINE.exec(output?.stdout.trim() ?? '');
   if (!match?.[1] || !match[2] || match[1].startsWith('Z')) return undefined;
   return { pid, startedAt: match[2].replace(/\s+/g, ' '), command: match[3] ?? '' };
 }

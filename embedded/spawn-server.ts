@@ -13,14 +13,14 @@ export interface ServerCommand {
   file: string;
   args: string[];
   env: NodeJS.ProcessEnv;
-  /** Standard output and error are appended to it. A file, not a pipe: the server outlives a killed parent. */
+  /** Receives standard output and error. A file and not a pipe, because the server outlives a killed parent. */
   logFile: string;
   identity?: Identity;
 }
 
 /**
- * Starts a server in a process group of its own, so that Ctrl-C in a terminal does not reach it before the platform has
- * drained. Resolves when the program runs, which does not mean that it answers.
+ * Starts a server in a separate process group, so that Ctrl-C in a terminal does not reach it before the platform has drained. Resolves
+ * when the process runs; it may not answer yet.
  */
 export async function spawnServer(command: ServerCommand): Promise<Running> {
   const log = await open(command.logFile, 'a', 0o600);

@@ -3,21 +3,21 @@ import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 import { isSameProcess, processInfo } from './process-table.js';
 
-/** A server that runs and answers. `ended` settles, with the reason in words, once it has ended. */
+/** A running server. `ended` resolves with the reason when it has exited. */
 export interface Running {
   pid: number;
   ended: Promise<string>;
 }
 
-/** How one embedded server is started again and stopped. */
+/** How to restart and stop one embedded server. */
 export interface Supervised {
-  /** As shown to people, for example `Postgres`. */
+  /** Display name, for example `Postgres`. */
   name: string;
-  /** Starts it on the same address; resolves when it answers. Leaves nothing behind when it rejects or is aborted. */
+  /** Starts the server on the same address; resolves when it answers. Leaves no process when it rejects or is aborted. */
   start(signal: AbortSignal): Promise<Running>;
-  /** Signals to send in turn until it ends, each with the time to wait before the next, in milliseconds. */
+  /** Signals to send in turn until the server exits, each with the time to wait before the next. */
   stopWith: [signal: NodeJS.Signals, graceMs: number][];
-  /** Called about once a minute while it runs. */
+  /** Called once a minute. */
   housekeeping(): Promise<void>;
   log: Logger;
   onLine(line: string): void;
@@ -25,14 +25,14 @@ export interface Supervised {
 
 const FIRST_BACKOFF_MS = 250;
 const MAX_BACKOFF_MS = 10_000;
-/** A server that lived shorter than this before it died is not started again at once. */
+/** A restarted server that dies sooner than this is restarted after a pause. */
 const SHORT_LIFE_MS = 10_000;
 const ADOPTED_POLL_MS = 250;
 const HOUSEKEEPING_MS = 60_000;
 
-/** Keeps a server running until it is stopped: when it dies it is started again, at once, then with growing pauses. */
+/** Restarts a server when it dies: at once, then with growing pauses. */
 export class Supervisor {
-  readonly #program: Supervised;
+  readonly #server: Supervised;
   readonly #stopping = new AbortController();
   #running: Running;
   #restarted = false;
@@ -40,12 +40,12 @@ export class Supervisor {
   readonly #loop: Promise<void>;
   readonly #housekeeping: NodeJS.Timeout;
 
-  constructor(first: Running, program: Supervised) {
-    this.#program = program;
+  constructor(first: Running, server: Supervised) {
+    this.#server = server;
     this.#running = first;
     this.#loop = this.#watch();
     this.#housekeeping = setInterval(() => {
-      program.housekeeping().catch((error: unknown) => program.log.warn({ err: error }, 'housekeeping failed'));
+      server.housekeeping().catch((error: unknown) => server.log.warn({ err: error }, 'housekeeping failed'));
     }, HOUSEKEEPING_MS).unref();
   }
 
@@ -53,24 +53,24 @@ export class Supervisor {
     return this.#running.pid;
   }
 
-  /** Ends the server and resolves when it has ended. Calling it again waits for the same end. */
+  /** Stops the server; resolves when it has exited. A second call waits for the same stop. */
   async stop(): Promise<void> {
     clearInterval(this.#housekeeping);
     if (!this.#stopping.signal.aborted) {
       this.#stopping.abort();
-      await terminate(this.#running, this.#program.stopWith);
+      await terminate(this.#running, this.#server.stopWith);
     }
     await this.#loop;
   }
 
   async #watch(): Promise<void> {
-    const { name, log, onLine } = this.#program;
+    const { name, log, onLine } = this.#server;
     while (!this.#stopping.signal.aborted) {
       const began = performance.now();
       const reason = await this.#running.ended;
       if (this.#stopping.signal.aborted) return;
-      log.warn({ server: name, pid: this.#running.pid, reason }, 'embedded server ended unexpectedly');
-      onLine(`${name} ended unexpectedly (${reason}); starting it again`);
+      log.warn({ server: name, pid: this.#running.pid, reason }, 'embedded server exited unexpectedly');
+      onLine(`${name} exited unexpectedly (${reason}); restarting it`);
       if (performance.now() - began < SHORT_LIFE_MS && this.#restarted) await this.#pause(this.#backoffMs);
       else this.#backoffMs = FIRST_BACKOFF_MS;
       await this.#restart();
@@ -78,7 +78,7 @@ export class Supervisor {
   }
 
   async #restart(): Promise<void> {
-    const { name, log, onLine, start, stopWith } = this.#program;
+    const { name, log, onLine, start, stopWith } = this.#server;
     const signal = this.#stopping.signal;
     const began = performance.now();
     while (!signal.aborted) {
@@ -87,25 +87,25 @@ export class Supervisor {
         this.#restarted = true;
         if (signal.aborted) return await terminate(this.#running, stopWith);
         const tookMs = Math.round(performance.now() - began);
-        log.info({ server: name, pid: this.#running.pid, took_ms: tookMs }, 'embedded server is back');
-        return onLine(`${name} is back after ${(tookMs / 1000).toFixed(1)} s`);
+        log.info({ server: name, pid: this.#running.pid, took_ms: tookMs }, 'embedded server restarted');
+        return onLine(`${name} runs again after ${(tookMs / 1000).toFixed(1)} s`);
       } catch (error) {
         if (signal.aborted) return;
         log.error({ server: name, err: error, retry_in_ms: this.#backoffMs }, 'embedded server did not start');
-        onLine(`${name} did not start; next try in ${this.#backoffMs / 1000} s: ${errorMessage(error)}`);
+        onLine(`${name} did not start; next attempt in ${this.#backoffMs / 1000} s: ${errorMessage(error)}`);
         await this.#pause(this.#backoffMs);
       }
     }
   }
 
-  /** Waits, unless it is being stopped, and makes the next pause twice as long. */
+  /** Waits unless the supervisor stops, and doubles the next pause. */
   async #pause(ms: number): Promise<void> {
     this.#backoffMs = Math.min(ms * 2, MAX_BACKOFF_MS);
-    await sleep(ms, undefined, { signal: this.#stopping.signal }).catch(() => undefined); // only a stop rejects it
+    await sleep(ms, undefined, { signal: this.#stopping.signal }).catch(() => undefined); // aborted by a stop
   }
 }
 
-/** Sends the signals in turn until the server has ended. */
+/** Sends the signals in turn until the server has exited. */
 export async function terminate(running: Running, stopWith: Supervised['stopWith']): Promise<void> {
   let ended = false;
   const end = running.ended.then(() => {
@@ -118,16 +118,16 @@ export async function terminate(running: Running, stopWith: Supervised['stopWith
     await Promise.race([end, sleep(graceMs, undefined, { signal: timer.signal }).catch(() => undefined)]);
     timer.abort();
   }
-  if (!ended) throw new Error(`process ${running.pid} did not end`);
+  if (!ended) throw new Error(`process ${running.pid} did not exit`);
 }
 
-/** A server that another process started: it has no handle here, so its end is seen by looking. */
+/** Adopts a server that another process started. It is not our child, so its end is detected by polling. */
 export async function adopt(pid: number): Promise<Running | undefined> {
   const info = await processInfo(pid);
   if (!info) return undefined;
   const watch = async (): Promise<string> => {
     while (await isSameProcess(info)) await sleep(ADOPTED_POLL_MS, undefined, { ref: false });
-    return 'its process is gone';
+    return 'its process has exited';
   };
   return { pid, ended: watch() };
 }

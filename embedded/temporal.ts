@@ -4,84 +4,84 @@ import type { Logger } from '../runtime/logger.js';
 import { readIfExists, writeAtomic } from './atomic-file.js';
 import { userCacheDir } from './cache-dir.js';
 import { freePort, isPortFree } from './free-port.js';
-import { boundLog, prepareLog } from './log-file.js';
+import { prepareLog, rotateLog } from './log-file.js';
 import { type Running, Supervisor } from './supervisor.js';
-import { temporalBinary } from './temporal-binary.js';
+import { temporalBinary } from './temporal/binary.js';
 import {
   adoptTemporal,
   launchTemporal,
   TEMPORAL_STOP,
   type TemporalPorts,
   type TemporalServerOptions,
-} from './temporal-server.js';
+} from './temporal/server.js';
 
-/** What `startTemporal` needs. One process at a time per data directory: see `lockDataDir`. */
+/** Options of `startTemporal`. Only one process may use a data directory: see `lockDataDir`. */
 export interface TemporalOptions {
   dataDir: string;
   log: Logger;
-  /** Shows a line to the person who started the platform. */
+  /** Prints a line for the person who started the platform. */
   onLine(line: string): void;
-  /** `default` when absent. Made when missing. */
+  /** `default` by default. Created when missing. */
   namespace?: string;
-  /** Where the program is looked for and installed; the user's cache folder when absent. */
+  /** Folder in which the program is searched and installed; the user's cache folder by default. */
   cacheDir?: string;
 }
 
-/** A Temporal dev server that runs and is kept running. */
+/** A running Temporal dev server, which is restarted when it dies. */
 export interface EmbeddedTemporal {
-  /** `127.0.0.1:port` of its gRPC service. Stays the same while it runs. */
+  /** `127.0.0.1:port` of the gRPC service. Constant across restarts. */
   readonly address: string;
   readonly uiUrl: string;
-  /** Its process id now; another one after a restart. */
+  /** Process id of the current server. */
   readonly pid: number;
-  /** Whether it already ran, left over from a process that was killed. */
+  /** Whether it was already running, left by a platform that was killed. */
   readonly adopted: boolean;
-  /** Resolves when it has ended. */
+  /** Resolves when the server has exited. */
   stop(): Promise<void>;
 }
 
-/** What is remembered between starts, in `temporal.json` of the data directory. */
-interface TemporalMemory {
+/** State that is kept between starts, in `temporal.json` of the data directory. */
+interface TemporalState {
   pid: number;
   address: string;
   ui: string;
   started_at: string;
 }
 
-/** Starts a Temporal dev server on the data directory, or adopts the one that still runs there, and keeps it running. */
+/** Starts a Temporal dev server on the data directory, or adopts one that still runs there, and restarts it when it dies. */
 export async function startTemporal(options: TemporalOptions): Promise<EmbeddedTemporal> {
   const { log, onLine, namespace = 'default' } = options;
   await mkdir(options.dataDir, { recursive: true });
   const dataDir = await realpath(options.dataDir);
-  const place = {
+  const files = {
     databaseFile: join(dataDir, 'temporal.db'),
     logFile: join(dataDir, 'logs', 'temporal.log'),
     namespace,
   };
-  const memory = await readMemory(dataDir);
-  const adopted = memory && (await adoptTemporal(place, memory, onLine));
-  // Looked up when it is first needed: an adopted server does not need the program until it dies.
+  const state = await readState(dataDir);
+  const adopted = state && (await adoptTemporal(files, state, onLine));
+  // Found on first use: an adopted server needs no program until it dies.
   const serverOptions = async (): Promise<TemporalServerOptions> => {
     const binary = await temporalBinary({ cacheDir: options.cacheDir ?? userCacheDir(), log, onLine });
-    return { ...place, binary };
+    return { ...files, binary };
   };
-  if (!adopted) await prepareLog(place.logFile);
+  if (!adopted) await prepareLog(files.logFile);
   const { running, ports } =
-    memory && adopted
-      ? { running: adopted, ports: portsOf(memory) }
-      : await firstLaunch(await serverOptions(), memory && portsOf(memory));
-  if (!adopted) await writeMemory(dataDir, running.pid, ports);
-  await keepPrivate(place.databaseFile);
+    state && adopted
+      ? { running: adopted, ports: portsOf(state) }
+      : await firstLaunch(await serverOptions(), state && portsOf(state));
+  if (!adopted) await writeState(dataDir, running.pid, ports);
+  await keepPrivate(files.databaseFile);
   log.info({ pid: running.pid, ...ports, adopted: adopted !== undefined }, 'embedded Temporal is ready');
   const supervisor = new Supervisor(running, {
     name: 'Temporal',
     start: async (signal) => {
-      const again = await launchTemporal(await serverOptions(), ports, signal);
-      await writeMemory(dataDir, again.pid, ports);
-      return again;
+      const restarted = await launchTemporal(await serverOptions(), ports, signal);
+      await writeState(dataDir, restarted.pid, ports);
+      return restarted;
     },
     stopWith: TEMPORAL_STOP,
-    housekeeping: () => boundLog(place.logFile),
+    housekeeping: () => rotateLog(files.logFile),
     log,
     onLine,
   });
@@ -96,7 +96,7 @@ export async function startTemporal(options: TemporalOptions): Promise<EmbeddedT
   };
 }
 
-/** For this user only: histories hold who talks to whom. The server makes its files itself, and would not fill one it finds. */
+/** Makes the database readable only by this user, because histories show who talks to whom. The server does not use a file that was created before. */
 async function keepPrivate(databaseFile: string): Promise<void> {
   for (const file of [databaseFile, `${databaseFile}-wal`, `${databaseFile}-shm`]) {
     await chmod(file, 0o600).catch((error: NodeJS.ErrnoException) => {
@@ -105,12 +105,12 @@ async function keepPrivate(databaseFile: string): Promise<void> {
   }
 }
 
-/** On the remembered ports where they are free; on new ones when somebody takes one of them meanwhile. */
+/** Starts on the preferred ports if they are free, and retries with new ones when a port was taken meanwhile. */
 async function firstLaunch(
   options: TemporalServerOptions,
-  remembered: TemporalPorts | undefined,
+  preferred: TemporalPorts | undefined,
 ): Promise<{ running: Running; ports: TemporalPorts }> {
-  let ports = { port: await freePort(remembered?.port), uiPort: await freePort(remembered?.uiPort) };
+  let ports = { port: await freePort(preferred?.port), uiPort: await freePort(preferred?.uiPort) };
   for (let attempt = 1; ; attempt += 1) {
     try {
       return { running: await launchTemporal(options, ports, new AbortController().signal), ports };
@@ -122,21 +122,21 @@ async function firstLaunch(
   }
 }
 
-async function readMemory(dataDir: string): Promise<TemporalMemory | undefined> {
+async function readState(dataDir: string): Promise<TemporalState | undefined> {
   const text = await readIfExists(join(dataDir, 'temporal.json'));
-  return text === undefined ? undefined : (JSON.parse(text) as TemporalMemory);
+  return text === undefined ? undefined : (JSON.parse(text) as TemporalState);
 }
 
-async function writeMemory(dataDir: string, pid: number, { port, uiPort }: TemporalPorts): Promise<void> {
-  const memory: TemporalMemory = {
+async function writeState(dataDir: string, pid: number, { port, uiPort }: TemporalPorts): Promise<void> {
+  const state: TemporalState = {
     pid,
     address: `127.0.0.1:${port}`,
     ui: `http://127.0.0.1:${uiPort}`,
     started_at: new Date().toISOString(),
   };
-  await writeAtomic(join(dataDir, 'temporal.json'), `${JSON.stringify(memory)}\n`, 0o600);
+  await writeAtomic(join(dataDir, 'temporal.json'), `${JSON.stringify(state)}\n`, 0o600);
 }
 
-function portsOf({ address, ui }: TemporalMemory): TemporalPorts {
+function portsOf({ address, ui }: TemporalState): TemporalPorts {
   return { port: Number(new URL(`tcp://${address}`).port), uiPort: Number(new URL(ui).port) };
 }

@@ -1,6 +1,6 @@
 /**
- * The fleet concierge: a connected agent in a process of its own. Without a model it follows simple rules; with `LLM_URL`,
- * `LLM_API_KEY` and `LLM_MODEL` a model decides about the same tools.
+ * The fleet concierge: a connected agent. It follows simple rules; with `LLM_URL`, `LLM_API_KEY` and `LLM_MODEL` a model decides which of
+ * the same tools to use.
  *
  *     node dist/examples/concierge.js
  */
@@ -9,9 +9,9 @@ import { modelSettings } from './concierge/model.js';
 import { ModelHandler } from './concierge/model-handler.js';
 import { createRuleHandler } from './concierge/rules.js';
 import { createTools } from './concierge/tools.js';
-import { untilToldToStop } from './lifetime.js';
 import { lineLog } from './line-log.js';
 import { findPlatform } from './platform-access.js';
+import { stopSignal } from './stop-signal.js';
 
 const AGENT_TYPE = 'concierge';
 const SKILLS = [
@@ -23,7 +23,7 @@ const SKILLS = [
   { id: 'operate', name: 'Operates (simulated) services, after asking', tags: ['operations'] },
   { id: 'plan', name: 'Plans trips and places orders by a form', tags: ['form'] },
 ];
-/** On the way out, what is running may take this long. */
+/** Time limit for running work when the agent stops. */
 const GRACE_SECONDS = 3;
 
 async function main(stopped: AbortSignal): Promise<void> {
@@ -41,19 +41,19 @@ async function main(stopped: AbortSignal): Promise<void> {
     version: '1.0.0',
     maxConcurrentSessions: 200,
     context: { example: true, model: settings?.model ?? 'none' },
-    drainOnSignals: false, // the end of whoever started this process is one more reason
+    drainOnSignals: false, // `stopSignal` also observes the end of the parent process
     log: lineLog(AGENT_TYPE),
   });
   const handler = model ? (task: AgentTask) => model.handle(task) : createRuleHandler(tools);
   agent.onMessage(handler);
   for (const skill of SKILLS) agent.skill(skill, handler);
-  stopped.addEventListener('abort', () => void agent.close(GRACE_SECONDS).catch(() => undefined)); // `closed` below says why
+  stopped.addEventListener('abort', () => void agent.close(GRACE_SECONDS).catch(() => undefined)); // `closed` below reports the error
   await agent.connect();
   await agent.closed;
   client.close();
 }
 
-const stopped = untilToldToStop();
+const stopped = stopSignal();
 main(stopped).then(
   () => process.exit(0),
   (error: unknown) => {

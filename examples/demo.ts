@@ -1,15 +1,17 @@
 /**
- * `npm run demo`: the specification's typical flow, step by step. Uses the platform that is running; where none is, starts one
- * and stops it at the end. A platform that the demo did not start is never stopped: for the restart it has one beside it.
+ * `npm run demo`: the specification's typical flow, step by step. Uses the running platform, or starts one and stops it at the end. The demo
+ * never stops a platform that it did not start: it shows the restart on a second one.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { OwnPlatform } from './demo/own-platform.js';
+import { DemoPlatform } from './demo/demo-platform.js';
+import { Printer } from './demo/printer.js';
 import {
   agentsReady,
-  askForRisk,
+  askForApproval,
   askLibrarian,
+  type Connection,
   connect,
   openSession,
   resolveMessage,
@@ -19,12 +21,10 @@ import {
   showTemporal,
   showToken,
   streamMessage,
-  type Visit,
 } from './demo/steps.js';
-import { Story } from './demo/story.js';
 import { type DevFile, dataDir, readDevFile } from './platform-access.js';
 
-/** A second platform shares nothing with the first: servers and ports of its own. */
+/** Settings that a second platform must not share with the first: it uses its own servers and ports. */
 const NOT_SHARED = [
   'DATABASE_URL',
   'TEMPORAL_ADDRESS',
@@ -37,26 +37,26 @@ const FREE_PORTS = { FLEET_API_PORT: '0', FLEET_MESH_PORT: '0', FLEET_METRICS_PO
 
 const FAILED = 1;
 
-const story = new Story();
+const printer = new Printer();
 const cleanUps: (() => Promise<void>)[] = [];
 
 async function runningPlatform(directory: string): Promise<DevFile | null> {
   const dev = await readDevFile(directory);
   if (!dev) return null;
-  const health = await fetch(`${dev.base_url}/health`).catch(() => null); // left behind by a platform that was killed
+  const health = await fetch(`${dev.base_url}/health`).catch(() => null); // a killed platform leaves its dev.json
   return health?.ok ? dev : null;
 }
 
-/** Visits a platform; at the end nothing of the visit holds it up. */
-async function enter(dev: DevFile): Promise<Visit> {
-  const place = await connect(dev);
-  cleanUps.unshift(async () => place.client.destroy());
-  await agentsReady(place);
-  return place;
+/** Connects to a platform and waits for its agents. The connection is destroyed at the end of the demo. */
+async function connectWhenReady(dev: DevFile): Promise<Connection> {
+  const connection = await connect(dev);
+  cleanUps.unshift(async () => connection.client.destroy());
+  await agentsReady(connection);
+  return connection;
 }
 
-function ownPlatform(directory: string, environment: NodeJS.ProcessEnv): OwnPlatform {
-  const platform = new OwnPlatform(directory, environment, (line) => story.say(`| ${line}`));
+function createPlatform(directory: string, environment: NodeJS.ProcessEnv): DemoPlatform {
+  const platform = new DemoPlatform(directory, environment, (line) => printer.line(`| ${line}`));
   cleanUps.unshift(async () => {
     await platform.close();
     if (process.exitCode === FAILED) process.stderr.write(`${platform.lastLines.join('\n')}\n`);
@@ -64,63 +64,63 @@ function ownPlatform(directory: string, environment: NodeJS.ProcessEnv): OwnPlat
   return platform;
 }
 
-async function everydaySteps(place: Visit): Promise<{ sessionId: string; messageId: string }> {
-  await showToken(place, story);
-  const sessionId = await openSession(place, story);
-  await sendMessage(place, story, sessionId);
-  await streamMessage(place, story, sessionId);
-  await askLibrarian(place, story);
-  return { sessionId, messageId: await askForRisk(place, story, sessionId) };
+async function runCommonSteps(connection: Connection): Promise<{ sessionId: string; messageId: string }> {
+  await showToken(connection, printer);
+  const sessionId = await openSession(connection, printer);
+  await sendMessage(connection, printer, sessionId);
+  await streamMessage(connection, printer, sessionId);
+  await askLibrarian(connection, printer);
+  return { sessionId, messageId: await askForApproval(connection, printer, sessionId) };
 }
 
-/** Stops the platform while the message waits, starts it again, and finds the message as it was. */
-async function restart(platform: OwnPlatform, place: Visit, messageId: string): Promise<Visit> {
-  story.step('The platform stops while the message waits, and starts again');
-  place.client.close();
+/** Restarts the platform while the message waits, and shows that it still waits. */
+async function restart(platform: DemoPlatform, connection: Connection, messageId: string): Promise<Connection> {
+  printer.step('The platform restarts while the message waits');
+  connection.client.close();
   await platform.stop();
-  story.say('stopped: API, mesh, worker, agents, Temporal and Postgres');
+  printer.line('stopped: API, mesh, worker, agents, Temporal and Postgres');
   const startedAt = Date.now();
-  const again = await enter(await platform.start());
-  story.say(`ready again after ${((Date.now() - startedAt) / 1000).toFixed(1)} s`);
-  await showPending(again, story, messageId);
-  return again;
+  const reconnected = await connectWhenReady(await platform.start());
+  printer.line(`ready again after ${((Date.now() - startedAt) / 1000).toFixed(1)} s`);
+  await showPending(reconnected, printer, messageId);
+  return reconnected;
 }
 
-/** No platform is running: everything happens on one of the demo's own, whose data stay for `npm start`. */
-async function onOwnPlatform(directory: string): Promise<void> {
-  story.title('The agent fleet, step by step');
-  story.say('No platform is running here, so this demo starts one and stops it at the end.');
-  const platform = ownPlatform(directory, { ...process.env, FLEET_EXAMPLES: 'on' });
-  const first = await enter(await platform.start());
-  const { sessionId, messageId } = await everydaySteps(first);
+/** No platform is running: starts one in the data directory. Its data is kept for `npm start`. */
+async function runOnNewPlatform(directory: string): Promise<void> {
+  printer.title('The agent fleet, step by step');
+  printer.line('No platform is running here, so this demo starts one and stops it at the end.');
+  const platform = createPlatform(directory, { ...process.env, FLEET_EXAMPLES: 'on' });
+  const first = await connectWhenReady(await platform.start());
+  const { sessionId, messageId } = await runCommonSteps(first);
   const second = await restart(platform, first, messageId);
-  await resolveMessage(second, story, messageId);
-  await showEvents(second, story, sessionId);
-  showTemporal(second, story, messageId, false);
+  await resolveMessage(second, printer, messageId);
+  await showEvents(second, printer, sessionId);
+  showTemporal(second, printer, messageId, false);
   second.client.close();
 }
 
-/** A platform is running: the flow happens there, and the restart on a second one in a temporary directory. */
-async function besideRunningPlatform(dev: DevFile): Promise<void> {
-  story.title('The agent fleet, step by step');
-  story.say(`On the platform that is running at ${dev.base_url}.`);
-  const place = await enter(dev);
-  const { sessionId, messageId } = await everydaySteps(place);
-  await resolveMessage(place, story, messageId);
-  await showEvents(place, story, sessionId);
-  showTemporal(place, story, messageId, true);
-  place.client.close();
+/** A platform is running: runs the flow there, and the restart on a second one in a temporary directory. */
+async function runOnRunningPlatform(dev: DevFile): Promise<void> {
+  printer.title('The agent fleet, step by step');
+  printer.line(`On the platform that is running at ${dev.base_url}.`);
+  const connection = await connectWhenReady(dev);
+  const { sessionId, messageId } = await runCommonSteps(connection);
+  await resolveMessage(connection, printer, messageId);
+  await showEvents(connection, printer, sessionId);
+  showTemporal(connection, printer, messageId, true);
+  connection.client.close();
 
-  story.title('The same wait, with a restart in the middle');
-  story.say('Your platform is left alone: a second one is started beside it, and removed afterwards.');
+  printer.title('The same question, with a restart before the answer');
+  printer.line('Your platform keeps running: the demo starts a second one and removes it afterwards.');
   const directory = await mkdtemp(join(tmpdir(), 'fleet-demo-'));
   cleanUps.unshift(() => rm(directory, { recursive: true, force: true }));
   const shared = Object.entries(process.env).filter(([name]) => !NOT_SHARED.includes(name));
-  const platform = ownPlatform(directory, { ...Object.fromEntries(shared), ...FREE_PORTS });
-  const first = await enter(await platform.start());
-  const waiting = await askForRisk(first, story, await openSession(first, story));
+  const platform = createPlatform(directory, { ...Object.fromEntries(shared), ...FREE_PORTS });
+  const first = await connectWhenReady(await platform.start());
+  const waiting = await askForApproval(first, printer, await openSession(first, printer));
   const second = await restart(platform, first, waiting);
-  await resolveMessage(second, story, waiting);
+  await resolveMessage(second, printer, waiting);
   second.client.close();
 }
 
@@ -136,9 +136,9 @@ async function finish(exitCode: number): Promise<void> {
 async function main(): Promise<void> {
   const directory = dataDir(process.env);
   const running = await runningPlatform(directory);
-  if (running) await besideRunningPlatform(running);
-  else await onOwnPlatform(directory);
-  story.title('That was the whole flow.');
+  if (running) await runOnRunningPlatform(running);
+  else await runOnNewPlatform(directory);
+  printer.title('The demo is complete.');
 }
 
 process.once('SIGINT', () => void finish(130));

@@ -1,17 +1,17 @@
 /**
- * The librarian: a hosted agent in a process of its own, an A2A server that the mesh posts messages to. It counts, sums
- * up, finds keywords and makes tables of JSON, without a model.
+ * The librarian: a hosted agent, an A2A server that the mesh posts messages to. It counts words, summarizes, finds keywords and makes
+ * tables of JSON, without a model.
  *
  *     node dist/examples/librarian.js
  */
 import { Agent } from '../sdk/index.js';
 import { answer } from './librarian/answer.js';
-import { untilToldToStop } from './lifetime.js';
 import { lineLog } from './line-log.js';
 import { findPlatform } from './platform-access.js';
+import { stopSignal } from './stop-signal.js';
 
 const AGENT_TYPE = 'librarian';
-/** On the way out, what is running may take this long. */
+/** Time limit for running work when the agent stops. */
 const GRACE_SECONDS = 3;
 
 async function main(stopped: AbortSignal): Promise<void> {
@@ -20,10 +20,10 @@ async function main(stopped: AbortSignal): Promise<void> {
     type: AGENT_TYPE,
     instanceId: process.env.EXAMPLE_HOSTED_INSTANCE_ID || 'librarian-1',
     name: 'Librarian',
-    description: 'Counts words, sums texts up, finds keywords and makes tables of JSON.',
+    description: 'Counts words, summarizes texts, finds keywords and makes tables of JSON.',
     version: '1.0.0',
     maxConcurrentSessions: 200,
-    drainOnSignals: false, // the end of whoever started this process is one more reason
+    drainOnSignals: false, // `stopSignal` also observes the end of the parent process
     log: lineLog(AGENT_TYPE),
   });
   agent.onMessage(async function* (task) {
@@ -37,12 +37,12 @@ async function main(stopped: AbortSignal): Promise<void> {
     { id: 'tabulate', name: 'JSON to table', description: 'A Markdown table of JSON', tags: ['json'] },
     (task) => answer(task.parts),
   );
-  stopped.addEventListener('abort', () => void agent.close(GRACE_SECONDS).catch(() => undefined)); // `closed` below says why
+  stopped.addEventListener('abort', () => void agent.close(GRACE_SECONDS).catch(() => undefined)); // `closed` below reports the error
   await agent.serve({ port: Number(process.env.EXAMPLE_HOSTED_PORT || 0) });
   await agent.closed;
 }
 
-const stopped = untilToldToStop();
+const stopped = stopSignal();
 main(stopped).then(
   () => process.exit(0),
   (error: unknown) => {

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Where a platform is and who may call it. */
+/** The platform's address and a credential. */
 export interface PlatformAccess {
   url: string;
   clientId: string;
@@ -11,7 +11,7 @@ export interface PlatformAccess {
   ca?: string;
 }
 
-/** What a running platform writes into its data directory as `dev.json` (decisions.md, Running it). */
+/** `dev.json`, which a running platform writes into its data directory (decisions.md, Running it). */
 export interface DevFile {
   base_url: string;
   mesh_url: string;
@@ -26,12 +26,12 @@ export interface DevFile {
 
 const POLL_MS = 1_000;
 
-/** The data directory: `FLEET_DATA_DIR`, or `.fleet` where this process was started. */
+/** The data directory: `FLEET_DATA_DIR`, or `.fleet` in the working directory. */
 export function dataDir(environment: NodeJS.ProcessEnv): string {
   return resolve(environment.FLEET_DATA_DIR || '.fleet');
 }
 
-/** `dev.json` of a data directory; null while there is none, or while it is being written. */
+/** Reads `dev.json`; null when it is missing or incomplete. */
 export async function readDevFile(directory: string): Promise<DevFile | null> {
   try {
     return JSON.parse(await readFile(join(directory, 'dev.json'), 'utf8')) as DevFile;
@@ -43,8 +43,8 @@ export async function readDevFile(directory: string): Promise<DevFile | null> {
 }
 
 /**
- * An agent's access from `FLEET_BASE_URL`, `FLEET_CLIENT_ID`, `FLEET_CLIENT_SECRET` and `FLEET_CA_FILE`; without them from `dev.json`,
- * which is waited for.
+ * The access of an agent: from `FLEET_BASE_URL`, `FLEET_CLIENT_ID`, `FLEET_CLIENT_SECRET` and `FLEET_CA_FILE`, or else from `dev.json`. Waits
+ * for the file when there is no platform yet.
  */
 export async function findPlatform(environment: NodeJS.ProcessEnv, signal: AbortSignal): Promise<PlatformAccess> {
   const { FLEET_BASE_URL: url, FLEET_CLIENT_ID: clientId, FLEET_CLIENT_SECRET: clientSecret } = environment;
@@ -61,7 +61,7 @@ export async function findPlatform(environment: NodeJS.ProcessEnv, signal: Abort
   }
 }
 
-/** A caller's access, as a running platform wrote it down. */
+/** The access of a caller, from `dev.json`. */
 export async function accessFrom(dev: DevFile): Promise<PlatformAccess> {
   return {
     url: dev.base_url,

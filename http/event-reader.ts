@@ -1,84 +1,64 @@
+import { createParser } from 'eventsource-parser';
 import { LIMITS } from '../contracts/limits.js';
 
-/** Of one stream, comments and blank lines included. */
-const LINES_MAX = 1_000_000;
 /** Of one stream. */
 const EVENTS_MAX = 100_000;
+/** Lines of one stream that are no field of an event; the parser makes an error with a stack trace for each. */
+const UNKNOWN_LINES_MAX = 1_000;
+const TOO_LARGE = 'holds an event larger than 1 MiB';
 
-/**
- * The `data` of server-sent events in a stream of bytes; comments and other fields are passed over. Its work grows with the
- * bytes alone, however they are cut: each is looked at once, and a line is put together when it is complete.
- */
+/** The `data` of server-sent events in a hostile stream of bytes. */
 export class EventReader {
+  /** Why the stream is not to be read any further; undefined while nothing is wrong with it. */
+  problem: string | undefined;
   readonly #decoder = new TextDecoder();
-  /** Of the line that is not complete. */
-  #pieces: string[] = [];
-  /** The lines of data of the event that is not complete. */
-  #data: string[] = [];
-  #piecesChars = 0;
-  #dataChars = 0;
-  #lines = 0;
-  #events = 0;
+  readonly #parser = createParser({
+    maxBufferSize: LIMITS.frameBytes, // in UTF-16 units
+    onEvent: ({ data }) => this.#add(data),
+    onError: ({ type }) => {
+      if (type === 'max-buffer-size-exceeded') this.#refuse(TOO_LARGE);
+      else if (++this.#unknownLines > UNKNOWN_LINES_MAX)
+        this.#refuse(`holds more than ${UNKNOWN_LINES_MAX} lines that are no event stream's`);
+    },
+  });
+  #events: string[] = [];
+  #eventCount = 0;
+  #unknownLines = 0;
   #endedInCr = false;
-
-  /** Why the stream is not to be read any further; undefined while all is well. Sizes are in UTF-16 units. */
-  get problem(): string | undefined {
-    if (this.#piecesChars + this.#dataChars > LIMITS.frameBytes) return 'holds an event larger than 1 MiB';
-    if (this.#lines > LINES_MAX) return `holds more than ${LINES_MAX} lines`;
-    return this.#events > EVENTS_MAX ? `holds more than ${EVENTS_MAX} events` : undefined;
-  }
 
   /** Takes the next bytes and gives the data of the events that they complete, up to where a problem is. */
   read(bytes: Uint8Array): string[] {
-    const lines = this.#decode(bytes).split(/\r\n|\r|\n/);
-    const rest = lines.pop() ?? '';
-    const events: string[] = [];
-    for (const line of lines) {
-      this.#addPiece(line);
-      const data = this.#endLine();
-      if (this.problem !== undefined) return events;
-      if (data !== undefined) events.push(data);
+    this.#events = [];
+    if (this.problem !== undefined) return [];
+    try {
+      this.#parser.feed(this.#decode(bytes));
+    } catch (error) {
+      if (this.problem === undefined) throw error;
     }
-    this.#addPiece(rest);
-    return events;
+    return this.#events;
   }
 
-  /** The next text, without the second half of a line's end whose first half ended the text before. */
+  /**
+   * Lines end in LF alone from here on: the parser takes quadratic time for a chunk of many lines with one CR behind them, and holds back
+   * a line that ends in CR until the next line ends.
+   */
   #decode(bytes: Uint8Array): string {
     const text = this.#decoder.decode(bytes, { stream: true });
-    if (text === '') return text;
-    const halved = this.#endedInCr && text.startsWith('\n');
+    if (text === '' || (!this.#endedInCr && !text.includes('\r'))) return text;
+    const rest = this.#endedInCr && text.startsWith('\n') ? text.slice(1) : text;
     this.#endedInCr = text.endsWith('\r');
-    return halved ? text.slice(1) : text;
+    return rest.replaceAll(/\r\n?/g, '\n');
   }
 
-  #addPiece(piece: string): void {
-    if (piece === '') return;
-    this.#pieces.push(piece);
-    this.#piecesChars += piece.length;
+  #add(data: string): void {
+    if (data.length > LIMITS.frameBytes) this.#refuse(TOO_LARGE);
+    if (++this.#eventCount > EVENTS_MAX) this.#refuse(`holds more than ${EVENTS_MAX} events`);
+    this.#events.push(data);
   }
 
-  /** Gives the data of the event that a blank line completes. */
-  #endLine(): string | undefined {
-    const line = this.#pieces.join('');
-    this.#pieces = [];
-    this.#piecesChars = 0;
-    this.#lines += 1;
-    if (line === '') return this.#endEvent();
-    if (line === 'data' || line.startsWith('data:')) {
-      const value = line.slice(line.startsWith('data: ') ? 6 : 5);
-      this.#data.push(value);
-      this.#dataChars += value.length + 1;
-    }
-    return undefined;
-  }
-
-  #endEvent(): string | undefined {
-    if (this.#data.length === 0) return undefined;
-    const data = this.#data.join('\n');
-    this.#data = [];
-    this.#dataChars = 0;
-    this.#events += 1;
-    return data;
+  /** Stops the parser in the middle of its input. */
+  #refuse(problem: string): never {
+    this.problem = problem;
+    throw new Error(problem);
   }
 }

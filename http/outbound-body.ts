@@ -1,19 +1,19 @@
-/** Bytes that may wait for their reader before the connection is paused. */
-const WAITING_BYTES_MAX = 64 * 1024;
+/** Buffered bytes at which the connection is paused. */
+const BUFFERED_BYTES_MAX = 64 * 1024;
 
-/** What a body asks of the connection that it comes over. */
+/** Control over the connection of a body. */
 interface Flow {
   pause(): void;
   resume(): void;
-  /** The reader has left: nothing where the answer is complete. */
+  /** Called when the reader leaves before the end. */
   drop(): void;
 }
 
-/** The body of an answer on its way from the connection to its one reader. An error takes the place of all that still waits. */
+/** The buffer between a connection and the one reader of a response body. A failure discards what is buffered. */
 export class OutboundBody {
   readonly #flow: Flow;
-  #waiting: Buffer[] = [];
-  #waitingBytes = 0;
+  #buffered: Buffer[] = [];
+  #bufferedBytes = 0;
   #ended = false;
   #failure: unknown;
   #wake: () => void = () => undefined;
@@ -23,9 +23,9 @@ export class OutboundBody {
   }
 
   push(chunk: Buffer): void {
-    this.#waiting.push(chunk);
-    this.#waitingBytes += chunk.length;
-    if (this.#waitingBytes >= WAITING_BYTES_MAX) this.#flow.pause();
+    this.#buffered.push(chunk);
+    this.#bufferedBytes += chunk.length;
+    if (this.#bufferedBytes >= BUFFERED_BYTES_MAX) this.#flow.pause();
     this.#wake();
   }
 
@@ -34,15 +34,15 @@ export class OutboundBody {
     this.#wake();
   }
 
-  /** The first failure counts; none does once all has come. */
+  /** Only the first failure counts, and none after the end. */
   fail(error: unknown): void {
     if (this.#ended) return;
     this.#failure ??= error;
-    this.#waiting = [];
+    this.#buffered = [];
     this.#wake();
   }
 
-  /** To be read once; leaving it before its end drops the connection. Throws what the body failed with. */
+  /** Readable once. Leaving the loop early drops the connection. Throws the failure. */
   async *read(): AsyncGenerator<Buffer> {
     try {
       for (;;) {
@@ -50,25 +50,25 @@ export class OutboundBody {
         const chunks = this.#take();
         if (chunks.length > 0) yield chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks);
         else if (this.#ended) return;
-        else await this.#change();
+        else await this.#changed();
       }
     } finally {
       if (!this.#ended) this.#flow.drop();
     }
   }
 
-  #change(): Promise<void> {
+  #changed(): Promise<void> {
     return new Promise((resolve) => {
       this.#wake = resolve;
     });
   }
 
   #take(): Buffer[] {
-    const chunks = this.#waiting;
-    const wasFull = this.#waitingBytes >= WAITING_BYTES_MAX;
-    this.#waiting = [];
-    this.#waitingBytes = 0;
-    if (wasFull) this.#flow.resume(); // last: it may push at once
+    const chunks = this.#buffered;
+    const wasFull = this.#bufferedBytes >= BUFFERED_BYTES_MAX;
+    this.#buffered = [];
+    this.#bufferedBytes = 0;
+    if (wasFull) this.#flow.resume(); // last, because it may call push() synchronously
     return chunks;
   }
 }

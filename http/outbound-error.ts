@@ -3,9 +3,9 @@
  * - `BAD_URL`: not an absolute http(s) URL, credentials in it, or a method, header or body HTTP does not allow
  * - `FORBIDDEN_ADDRESS`: the target, or one address its name resolves to, is not public and not opened
  * - `CONNECT_FAILED`: name resolution, TCP or TLS failed
- * - `TIMEOUT`: a limit of the caller, or the connect limit, passed
- * - `REDIRECT`: the answer was 3xx; its target was not requested
- * - `TOO_LARGE`: a streamed answer passed the caller's limit
+ * - `TIMEOUT`: a timeout of the caller, or that of connecting
+ * - `REDIRECT`: the answer was 3xx, which is not followed
+ * - `TOO_LARGE`: a streamed answer is larger than the caller's limit
  * - `ABORTED`: the caller's signal or `cancel()`, or the client was closed
  * - `BROKEN`: the connection or its HTTP framing broke after the request was sent
  */
@@ -30,12 +30,12 @@ const MESSAGES: Record<OutboundErrorCode, string> = {
   BROKEN: 'the connection broke before the answer was complete',
 };
 
-/** A failed outbound exchange. The message is constant per code: it never shows what a name resolved to. */
+/** A failed outbound exchange. The message is constant for a code, so it never shows the address of a name. */
 export class OutboundError extends Error {
   readonly code: OutboundErrorCode;
-  /** False only when no byte of the request can have left; only then is another target safe to try. */
+  /** False only when no byte of the request can have been sent: only then may it be sent to another target. */
   readonly requestSent: boolean;
-  /** The HTTP status, where the failure came after the response headers. */
+  /** Present where the failure came after the response headers. */
   readonly status: number | undefined;
 
   constructor(
@@ -61,7 +61,7 @@ const UNDICI_CODES: Partial<Record<string, OutboundErrorCode>> = {
   UND_ERR_REQ_CONTENT_LENGTH_MISMATCH: 'BAD_URL',
 };
 
-/** The code for anything the guard, undici or a socket threw. Whatever is unknown counts by whether bytes left. */
+/** The code for an error of the guard, undici or a socket. For unknown errors it depends on whether the request was sent. */
 export function outboundErrorCode(error: unknown, requestSent: boolean): OutboundErrorCode {
   if (error instanceof OutboundError) return error.code;
   const known = UNDICI_CODES[(error as { code?: string } | null)?.code ?? ''];

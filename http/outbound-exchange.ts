@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici';
 import { OutboundBody } from './outbound-body.js';
 import { OutboundError, type OutboundErrorCode, outboundErrorCode } from './outbound-error.js';
 
-/** What a caller says about the request itself. */
+/** The request of an exchange. */
 export interface RequestParts {
   /** `GET` by default. */
   method?: string;
@@ -11,46 +11,45 @@ export interface RequestParts {
   body?: string | Buffer;
 }
 
-/** The head of an answer. */
-interface Head {
+/** Status and headers of a response. */
+interface ResponseHead {
   status: number;
   headers: IncomingHttpHeaders;
 }
 
 /**
- * One request and its answer: the deadline, the caller's signal, whether the request was sent, and the error that
- * follows from these. `settle()` must be called once it is over. It speaks to undici's `dispatch`: `request()` with its streams,
- * an interceptor and a signal for each call measured twice the CPU.
+ * One request and its response: the deadline, the caller's signal, whether the request was sent, and the error that results. Callers
+ * call `settle()` at the end. Uses undici's `dispatch`: `request()` with streams, an interceptor and a signal takes twice the CPU.
  */
-export class Exchange {
+export class OutboundExchange {
   #sent = false;
   #status: number | undefined;
-  #cutBy: 'TIMEOUT' | 'ABORTED' | undefined;
+  #canceledBy: 'TIMEOUT' | 'ABORTED' | undefined;
   #deadline: NodeJS.Timeout | undefined;
   #controller: Dispatcher.DispatchController | undefined;
-  #refuseHead: (error: unknown) => void = () => undefined;
+  #rejectHead: (error: unknown) => void = () => undefined;
   readonly #body = new OutboundBody({
     pause: () => this.#controller?.pause(),
     resume: () => this.#controller?.resume(),
     drop: () => this.#controller?.abort(this.error('ABORTED')),
   });
   readonly #callerSignal: AbortSignal | undefined;
-  readonly #onCallerAbort = (): void => this.cut('ABORTED');
+  readonly #onCallerAbort = (): void => this.cancel('ABORTED');
 
   /** @param timeoutMs from now until `clearDeadline()` or `settle()` */
   constructor(timeoutMs: number, callerSignal?: AbortSignal) {
     this.#callerSignal = callerSignal;
-    this.#deadline = setTimeout(() => this.cut('TIMEOUT'), timeoutMs);
-    if (callerSignal?.aborted) this.cut('ABORTED');
+    this.#deadline = setTimeout(() => this.cancel('TIMEOUT'), timeoutMs);
+    if (callerSignal?.aborted) this.cancel('ABORTED');
     callerSignal?.addEventListener('abort', this.#onCallerAbort, { once: true });
   }
 
   /** Sends the request and waits for the response headers. A 3xx fails with REDIRECT. */
-  open(agent: Dispatcher, url: URL, parts: RequestParts, bodyTimeoutMs: number): Promise<Head> {
+  open(agent: Dispatcher, url: URL, parts: RequestParts, bodyTimeoutMs: number): Promise<ResponseHead> {
     return new Promise((resolve, reject) => {
-      if (this.#cutBy) return reject(this.error(this.#cutBy));
+      if (this.#canceledBy) return reject(this.error(this.#canceledBy));
       if (parts.method === 'CONNECT') return reject(this.error('BAD_URL')); // a tunnel, not an exchange
-      this.#refuseHead = reject;
+      this.#rejectHead = reject;
       const options = {
         origin: url.origin,
         path: url.pathname + url.search,
@@ -64,52 +63,52 @@ export class Exchange {
     });
   }
 
-  /** The body, to be read once; leaving it before its end drops the connection. Throws anything: see `explain`. */
+  /** The body, readable once. Leaving the loop early drops the connection. Throws anything: see `explain`. */
   body(): AsyncGenerator<Buffer> {
     return this.#body.read();
   }
 
-  /** Ends the exchange early. A request that still waits for its connection is never sent. The first cut names the error. */
-  cut(code: 'TIMEOUT' | 'ABORTED'): void {
-    this.#cutBy ??= code;
-    this.#fail(this.error(this.#cutBy));
+  /** Ends the exchange. A request that still waits for its connection is never sent. The code of the first call counts. */
+  cancel(code: 'TIMEOUT' | 'ABORTED'): void {
+    this.#canceledBy ??= code;
+    this.#fail(this.error(this.#canceledBy));
   }
 
-  /** Lifts the time limit, for a body that may go on for as long as it likes. */
+  /** Removes the deadline, for a body of unlimited duration. */
   clearDeadline(): void {
     clearTimeout(this.#deadline);
   }
 
-  /** Releases the timer and the caller's signal. */
+  /** Removes the timer and the listener on the caller's signal. */
   settle(): void {
     this.clearDeadline();
     this.#callerSignal?.removeEventListener('abort', this.#onCallerAbort);
   }
 
-  /** An error of this exchange, carrying whether the request was sent and the status seen. */
+  /** An error with the state of this exchange. */
   error(code: OutboundErrorCode, cause?: unknown): OutboundError {
     return new OutboundError(code, { requestSent: this.#sent, status: this.#status, cause });
   }
 
-  /** The caller's view of anything that was thrown during the exchange. */
+  /** The error to throw for anything that was thrown during the exchange. */
   explain(thrown: unknown): OutboundError {
     if (thrown instanceof OutboundError && thrown.requestSent) return thrown;
-    return this.error(this.#cutBy ?? outboundErrorCode(thrown, this.#sent), thrown);
+    return this.error(this.#canceledBy ?? outboundErrorCode(thrown, this.#sent), thrown);
   }
 
-  /** undici hears an abort only once it has a connection, so whoever waits does not wait for that. */
+  /** Rejects at once: undici handles an abort only once it has a connection. */
   #fail(error: unknown): void {
-    this.#refuseHead(error);
+    this.#rejectHead(error);
     this.#body.fail(error);
     this.#controller?.abort(error as Error);
   }
 
-  #handler(onHead: (head: Head) => void): Dispatcher.DispatchHandler {
+  #handler(onHead: (head: ResponseHead) => void): Dispatcher.DispatchHandler {
     return {
       onRequestStart: (controller) => {
-        // The moment before the first byte is written. A second one is refused: undici may requeue a request.
+        // Called right before the first byte is written. A second call is refused: undici may requeue a request.
         if (this.#sent) return controller.abort(this.error('BROKEN'));
-        if (this.#cutBy) return controller.abort(this.error(this.#cutBy));
+        if (this.#canceledBy) return controller.abort(this.error(this.#canceledBy));
         this.#sent = true;
         this.#controller = controller;
       },

@@ -4,15 +4,15 @@ import ipaddr from 'ipaddr.js';
 import { buildConnector } from 'undici';
 import { OutboundError } from './outbound-error.js';
 
-/** Resolves a host name to all of its addresses, asked once for each new connection. */
+/** Resolves a host name to all its addresses. Called once for each new connection. */
 export type ResolveHost = (hostname: string) => Promise<LookupAddress[]>;
 
 type Range = [ipaddr.IPv4 | ipaddr.IPv6, number];
 
-/** All of IPv6 that is assigned for public use. Outside it ipaddr.js calls some addresses unicast, `::7f00:1` among them. */
+/** The public part of IPv6. ipaddr.js calls some addresses outside it unicast, `::7f00:1` among them. */
 const PUBLIC_IPV6 = ipaddr.IPv6.parseCIDR('2000::/3');
 
-/** A CIDR range; one inside `::ffff:0:0/96` becomes the IPv4 range it maps, as addresses do. */
+/** A CIDR range. One inside `::ffff:0:0/96` becomes the IPv4 range that it maps, as addresses do. */
 function parseRange(cidr: string): Range {
   if (!ipaddr.isValidCIDR(cidr)) throw new TypeError(`not a CIDR range: ${JSON.stringify(cidr)}`);
   const [base, bits] = ipaddr.parseCIDR(cidr);
@@ -25,29 +25,31 @@ function isPublic(address: ipaddr.IPv4 | ipaddr.IPv6): boolean {
   return assigned && address.range() === 'unicast';
 }
 
-/** Decides which addresses outbound requests may reach: public unicast ones, and those in the opened ranges. */
+/** Decides which addresses outbound requests may reach: public unicast addresses and the allowed ranges. */
 export class AddressGuard {
-  readonly #opened: Range[];
+  readonly #allowedRanges: Range[];
   readonly #onRefused: (host: string, address: string) => void;
 
   /**
-   * @param allowCidrs opened ranges; throws a TypeError for anything that is not a CIDR range
-   * @param onRefused told of each refusal
+   * @param onRefused called for each refused address
+   * @throws TypeError when `allowCidrs` has something else than CIDR ranges
    */
   constructor(allowCidrs: readonly string[], onRefused: (host: string, address: string) => void) {
-    this.#opened = allowCidrs.map(parseRange);
+    this.#allowedRanges = allowCidrs.map(parseRange);
     this.#onRefused = onRefused;
   }
 
-  /** Whether an address may be reached. IPv4-mapped IPv6 counts as IPv4; text that is no address is refused. */
+  /** Whether an address may be reached. IPv4-mapped IPv6 counts as IPv4; text that is not an address is refused. */
   allows(text: string): boolean {
     if (isIP(text) === 0 || !ipaddr.isValid(text)) return false;
     const address = ipaddr.process(text);
-    const opened = this.#opened.some(([base, bits]) => base.kind() === address.kind() && address.match(base, bits));
-    return opened || isPublic(address);
+    const allowed = this.#allowedRanges.some(
+      ([base, bits]) => base.kind() === address.kind() && address.match(base, bits),
+    );
+    return allowed || isPublic(address);
   }
 
-  /** Throws FORBIDDEN_ADDRESS unless every one of `addresses`, and at least one, may be reached. */
+  /** @throws OutboundError FORBIDDEN_ADDRESS unless there is an address and all of them may be reached */
   check(host: string, addresses: readonly string[]): void {
     const refused = addresses.length === 0 ? '' : addresses.find((address) => !this.allows(address));
     if (refused === undefined) return;
@@ -56,8 +58,8 @@ export class AddressGuard {
   }
 
   /**
-   * Parses the URL of a request. Throws BAD_URL unless it is http(s) without credentials, FORBIDDEN_ADDRESS for a literal
-   * address that may not be reached (the parser has by then turned `2130706433` or `0x7f.1` into `127.0.0.1`).
+   * Parses the URL of a request, which turns `2130706433` and `0x7f.1` into `127.0.0.1`.
+   * @throws OutboundError BAD_URL unless it is http(s) without credentials, FORBIDDEN_ADDRESS for a literal address that may not be reached
    */
   checkUrl(text: string): URL {
     if (!URL.canParse(text)) throw new OutboundError('BAD_URL');
@@ -70,7 +72,7 @@ export class AddressGuard {
   }
 }
 
-/** The socket's name resolution: what is checked here is what the socket connects to, there is no second look. */
+/** The name resolution of sockets: they connect to the very addresses that are checked here. */
 function guardedLookup(guard: AddressGuard, resolveHost: ResolveHost): LookupFunction {
   const resolveChecked = async (hostname: string): Promise<LookupAddress[]> => {
     const found = await resolveHost(hostname);
@@ -90,8 +92,8 @@ function guardedLookup(guard: AddressGuard, resolveHost: ResolveHost): LookupFun
 }
 
 /**
- * An undici connector that opens no connection the guard refuses. `connect.lookup` alone would not do: Node skips it for
- * literal addresses. The peer is checked once more when the socket is open, before HTTP is spoken on it.
+ * An undici connector that opens only connections that the guard allows. `connect.lookup` alone does not suffice, since Node skips it for
+ * literal addresses. The peer is checked again when the socket is open, before HTTP is sent.
  */
 export function guardedConnector(
   guard: AddressGuard,
@@ -109,7 +111,7 @@ export function guardedConnector(
     connect(target, (...[error, socket]) => {
       if (error) return callback(error, null);
       try {
-        // The peer reset it already: undici would open another one, and again, for as long as the peer does that.
+        // The peer has reset the connection. Without an error undici would open others for as long as the peer does that.
         if (socket.remoteAddress === undefined) throw new OutboundError('CONNECT_FAILED');
         guard.check(target.hostname, [socket.remoteAddress]);
       } catch (refusal) {

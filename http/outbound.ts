@@ -2,21 +2,21 @@ import { lookup as systemLookup } from 'node:dns/promises';
 import type { IncomingHttpHeaders } from 'node:http';
 import { Agent, type Dispatcher } from 'undici';
 import type { Logger } from '../runtime/logger.js';
-import { Exchange, type RequestParts } from './outbound-exchange.js';
+import { OutboundExchange, type RequestParts } from './outbound-exchange.js';
 import { AddressGuard, guardedConnector, type ResolveHost } from './outbound-guard.js';
 
-export { OutboundError, type OutboundErrorCode } from './outbound-error.js';
+export { OutboundError } from './outbound-error.js';
 
 const DEFAULT_MAX_RESPONSE_BYTES = 50 * 1024;
 const DEFAULT_CONNECT_TIMEOUT_MS = 5_000;
-/** Shorter than what servers keep idle connections for: a request on one that the peer is closing counts as sent. */
+/** Shorter than that of common servers: a request on a connection that the peer is closing would count as sent. */
 const KEEP_ALIVE_MS = 1_000;
 
 export interface OutboundOptions {
-  /** Ranges opened besides public unicast addresses (`OUTBOUND_ALLOW_CIDRS`); IPv4 and IPv6 are opened separately. */
+  /** Ranges that are allowed besides public unicast addresses (`OUTBOUND_ALLOW_CIDRS`), for IPv4 and IPv6 separately. */
   allowCidrs: readonly string[];
   log?: Pick<Logger, 'warn'>;
-  /** Name resolution, the system's by default. For split-horizon DNS and tests; its answers are checked all the same. */
+  /** Name resolution, that of the system by default. Its answers are checked too. */
   lookup?: ResolveHost;
   /** For DNS, TCP and TLS together, in milliseconds; 5000 by default. */
   connectTimeoutMs?: number;
@@ -25,7 +25,7 @@ export interface OutboundOptions {
 export interface OutboundRequestOptions extends RequestParts {
   /** For the whole exchange, from the call to the last byte of the body, in milliseconds. */
   timeoutMs: number;
-  /** Of the body; 51200 (50 KB) by default. What is beyond is not read and the connection is dropped. */
+  /** Of the body; 51200 (50 KB) by default. The rest is not read, and the connection is dropped. */
   maxResponseBytes?: number;
   signal?: AbortSignal;
 }
@@ -52,27 +52,27 @@ export interface OutboundStreamOptions extends RequestParts {
 export interface OutboundStream {
   status: number;
   headers: Record<string, string>;
-  /** To be read once, to its end or until `cancel()`: the connection is held until then. Throws OutboundError. */
+  /** Readable once. Holds the connection until its end or `cancel()`. Throws OutboundError. */
   body: AsyncIterable<Buffer>;
-  /** Drops the connection; a reader of the body gets ABORTED. */
+  /** Drops the connection; reading the body throws ABORTED. */
   cancel(): void;
 }
 
 /**
- * The one HTTP client for requests to where users point us (security.md, Outbound requests). It reaches public unicast
- * addresses and the opened ranges only, verifies TLS, follows no redirect and never sends a request twice.
+ * The HTTP client for addresses that users give (security.md, Outbound requests). It reaches only public unicast addresses and the allowed
+ * ranges, verifies TLS, follows no redirect and never sends a request twice.
  */
 export interface Outbound {
-  /** One exchange with the answer in memory. Rejects with OutboundError only. */
+  /** Reads the response into memory. Rejects only with OutboundError. */
   request(url: string, options: OutboundRequestOptions): Promise<OutboundResponse>;
-  /** One exchange whose body is read as it comes; resolves at the response headers. Rejects with OutboundError only. */
+  /** Resolves at the response headers; the body is a stream. Rejects only with OutboundError. */
   stream(url: string, options: OutboundStreamOptions): Promise<OutboundStream>;
   /**
    * Throws OutboundError BAD_URL (not http or https, or with credentials) or FORBIDDEN_ADDRESS (a literal address that may
    * not be reached). Names are not resolved here: they are checked at each connection.
    */
   checkUrl(url: string): void;
-  /** Aborts what is in flight (ABORTED) and closes all connections. */
+  /** Aborts all exchanges (ABORTED) and closes all connections. */
   close(): Promise<void>;
 }
 
@@ -93,12 +93,12 @@ async function readCapped(
   for await (const chunk of body) {
     chunks.push(chunk.subarray(0, maxBytes - size));
     size += chunk.length;
-    if (size > maxBytes) break; // leaving the loop destroys the body and its connection
+    if (size > maxBytes) break; // drops the connection
   }
   return { body: Buffer.concat(chunks), truncated: size > maxBytes };
 }
 
-async function* readStream(exchange: Exchange, maxBytes: number): AsyncGenerator<Buffer> {
+async function* readStream(exchange: OutboundExchange, maxBytes: number): AsyncGenerator<Buffer> {
   let size = 0;
   try {
     for await (const chunk of exchange.body()) {
@@ -114,7 +114,7 @@ async function* readStream(exchange: Exchange, maxBytes: number): AsyncGenerator
 }
 
 async function requestWith(agent: Dispatcher, url: URL, options: OutboundRequestOptions): Promise<OutboundResponse> {
-  const exchange = new Exchange(options.timeoutMs, options.signal);
+  const exchange = new OutboundExchange(options.timeoutMs, options.signal);
   try {
     const { status, headers } = await exchange.open(agent, url, options, 0);
     const read = await readCapped(exchange.body(), options.maxResponseBytes ?? DEFAULT_MAX_RESPONSE_BYTES);
@@ -127,7 +127,7 @@ async function requestWith(agent: Dispatcher, url: URL, options: OutboundRequest
 }
 
 async function streamWith(agent: Dispatcher, url: URL, options: OutboundStreamOptions): Promise<OutboundStream> {
-  const exchange = new Exchange(options.headersTimeoutMs, options.signal);
+  const exchange = new OutboundExchange(options.headersTimeoutMs, options.signal);
   try {
     const { status, headers } = await exchange.open(agent, url, options, options.idleTimeoutMs ?? 0);
     exchange.clearDeadline();
@@ -136,7 +136,7 @@ async function streamWith(agent: Dispatcher, url: URL, options: OutboundStreamOp
       headers: flatten(headers),
       body: readStream(exchange, options.maxResponseBytes ?? Number.POSITIVE_INFINITY),
       cancel: () => {
-        exchange.cut('ABORTED');
+        exchange.cancel('ABORTED');
         exchange.settle();
       },
     };
@@ -146,7 +146,7 @@ async function streamWith(agent: Dispatcher, url: URL, options: OutboundStreamOp
   }
 }
 
-/** Creates the client; one for each process. Throws a TypeError when `allowCidrs` holds something else than CIDR ranges. */
+/** Creates the client, one for each process. @throws TypeError when `allowCidrs` has something else than CIDR ranges */
 export function createOutbound(options: OutboundOptions): Outbound {
   const guard = new AddressGuard(options.allowCidrs, (host, address) =>
     options.log?.warn({ host, address }, 'outbound address refused'),

@@ -1,25 +1,28 @@
-import { slotOf } from '../agents/agent-room.js';
+import { slotOf } from '../agents/agent-row.js';
 import { isTerminal } from '../contracts/messages.js';
 import { isOwnMessage, type Reader } from '../contracts/permissions.js';
 import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
-import type { CanceledMessage, Cancellation, SessionDeps } from '../sessions/session-deps.js';
-import type { SessionRef } from '../sessions/session-ref.js';
+import { newId } from '../runtime/ids.js';
+import type { CanceledMessage, Cancellation, SessionDeps, SessionRef } from '../sessions/session-deps.js';
 import type { MessageCore, MessageRef } from './core.js';
 import { logEnd } from './dispatch/end-log.js';
-import { closeDispatch, finishCanceled, openDispatchOf, withdrawRequest } from './dispatch/finish.js';
-import { callForFreed } from './dispatch/wake-queued.js';
-import { readMessage } from './read/read.js';
-import type { MessageRow } from './read/rows.js';
+import { wakeForFreed } from './dispatch/wake-queued.js';
+import { lockRunning, readMessage } from './read/read.js';
 
-/** Cancels a message whose row is locked and not terminal: dispatch, open request, row and events. */
-async function cancelLocked(tx: Tx, row: MessageRow, reason: string): Promise<CanceledMessage> {
-  const dispatch = await openDispatchOf(tx, row);
-  if (dispatch) await closeDispatch(tx, row, dispatch, 'canceled', 'CANCELED');
-  await withdrawRequest(tx, row);
-  await finishCanceled(tx, row, reason);
-  const { tenant_id, message_id, session_id, agent_type, instance_id, current_dispatch_id, holds_slot } = row;
-  return { tenant_id, message_id, session_id, agent_type, instance_id, current_dispatch_id, holds_slot };
+/** Cancels messages whose locks are held and that are not over. @returns them as they were */
+async function cancelLocked(
+  tx: Tx,
+  tenantId: string,
+  messageIds: string[],
+  reason: string,
+): Promise<CanceledMessage[]> {
+  const eventIds = messageIds.flatMap(() => [newId('evt'), newId('evt')]);
+  return tx.query<CanceledMessage & Record<string, unknown>>(
+    `SELECT tenant_id, message_id, session_id, agent_type, instance_id, current_dispatch_id, holds_slot
+       FROM cancel_messages($1, $2, $3, $4)`,
+    [tenantId, messageIds, reason, eventIds],
+  );
 }
 
 /** Tells watchers, workflows and the log what was canceled, and wakes who was called. To be called after the commit. */
@@ -44,28 +47,29 @@ export async function cancelMessage(
   reason: string,
   reader: Reader | null = null,
 ): Promise<void> {
-  const cancellation = await core.db.tenant(ref.tenant_id, async (tx) => {
-    const found = await readMessage(tx, ref.tenant_id, ref.message_id, true);
+  const { tenant_id, message_id } = ref;
+  const cancellation = await core.db.tenant(tenant_id, async (tx) => {
+    const running = await lockRunning(tx, ref);
+    const found = await readMessage(tx, tenant_id, message_id);
     if (!found || (reader && !isOwnMessage(reader, found.row)))
       throw new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
-    if (isTerminal(found.row.state))
+    if (!running || isTerminal(found.row.state))
       throw new PlatformError('ALREADY_TERMINAL', `The message is already ${found.row.state}.`);
-    const canceled = await cancelLocked(tx, found.row, reason);
-    return { canceled: [canceled], called: await callForFreed(tx, ref.tenant_id, slotOf(canceled)) };
+    const canceled = await cancelLocked(tx, tenant_id, [message_id], reason);
+    return { canceled, called: await wakeForFreed(tx, tenant_id, canceled.flatMap(slotOf)) };
   });
   announceCanceled(core, cancellation);
 }
 
 /** Cancels all that a session has in flight, in the caller's transaction. @returns the messages that were canceled */
 async function cancelSessionMessages(tx: Tx, session: SessionRef, reason: string): Promise<CanceledMessage[]> {
-  const rows = await tx.query<MessageRow>(
-    `SELECT * FROM messages WHERE tenant_id = $1 AND session_id = $2 AND state IN ('submitted', 'working', 'input-required')
+  const rows = await tx.query<{ message_id: string }>(
+    `SELECT message_id FROM running_messages WHERE tenant_id = $1 AND session_id = $2 AND state IN ('submitted', 'working', 'input-required')
       ORDER BY message_id FOR UPDATE`,
     [session.tenant_id, session.session_id],
   );
-  const canceled: CanceledMessage[] = [];
-  for (const row of rows) canceled.push(await cancelLocked(tx, row, reason));
-  return canceled;
+  const messageIds = rows.map(({ message_id }) => message_id);
+  return messageIds.length === 0 ? [] : cancelLocked(tx, session.tenant_id, messageIds, reason);
 }
 
 /** What sessions need, out of what messages work with. */
@@ -75,7 +79,7 @@ export function sessionDeps(core: MessageCore): SessionDeps {
     log: core.log,
     messages: {
       cancelAll: cancelSessionMessages,
-      wakeForFreed: callForFreed,
+      wakeForFreed: wakeForFreed,
       announce: (cancellation) => announceCanceled(core, cancellation),
     },
     wakeSession: (ref) => core.workflowStarter.session(ref),

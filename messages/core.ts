@@ -1,6 +1,6 @@
 import type { Db } from '../db/pool.js';
 import type { Logger } from '../runtime/logger.js';
-import type { SessionRef } from '../sessions/session-ref.js';
+import type { SessionRef } from '../sessions/session-deps.js';
 import type { ChunkBus } from './stream/bus.js';
 
 /** A message, named. */
@@ -34,5 +34,7 @@ export interface MessageCore {
     tenantMaxInFlight: number;
     /** Messages of one tenant that may wait for input; 429 beyond. */
     tenantMaxWaiting: number;
+    /** For how long a `messageId` names the same message; after it, it is new. */
+    idempotencyHours: number;
   };
 }

@@ -19,7 +19,7 @@ import { findTask, listTasks, type TaskPage, type TaskQuery } from './read/task-
 import { type StreamItem, type StreamOptions, streamTask } from './stream/stream.js';
 import { type JustAccepted, type TaskWait, waitForTask } from './stream/watch.js';
 
-/** What the API does with messages. Errors: PlatformError, and RpcError where only `/send` can meet it. */
+/** What the API does with messages. Errors: PlatformError. */
 export interface Gateway {
   accept(caller: Caller, params: MessageSendParams, context: AcceptContext): Promise<Accepted>;
   /** A message that names a `taskId`: answers what its agent asked. */
@@ -32,9 +32,9 @@ export interface Gateway {
     options: StreamOptions,
     live?: LiveMessage | null,
   ): AsyncIterable<StreamItem>;
-  /** The task of a message. @throws RpcError TASK_NOT_FOUND */
+  /** The task of a message. @throws PlatformError TASK_NOT_FOUND */
   task(reader: Reader, taskId: string, options?: { historyLength?: number | undefined }): Promise<Task>;
-  /** @throws RpcError INVALID_PARAMS for a page token that is none */
+  /** @throws PlatformError INVALID_PARAMS for a page token that is none */
   tasks(reader: Reader, query: TaskQuery): Promise<TaskPage>;
   cancel(caller: Caller, messageId: string, reason: string): Promise<void>;
   resolve(caller: Caller | null, messageId: string, body: ResolveRequest): Promise<Resolved>;

@@ -7,17 +7,17 @@ import type { Db } from '../db/pool.js';
 import type { Logger } from '../runtime/logger.js';
 
 export const EXAMPLES = ['concierge', 'librarian'];
-/** The example that gets messages which name no target. */
+/** The example that receives messages without a target. */
 export const DEFAULT_EXAMPLE = 'concierge';
-/** What an example agent is given of this process's environment: never its keys or addresses. */
+/** Environment variables that an example agent inherits: no keys, and no addresses of the platform's servers. */
 const SHARED = /^(PATH|HOME|LANG|TZ|NODE_EXTRA_CA_CERTS|LLM_|EXAMPLE_|(HTTPS?|NO)_PROXY$)/i;
 const RESTART_MIN_MS = 1_000;
 const RESTART_MAX_MS = 30_000;
 const STOP_MS = 5_000;
-const REGISTERED_MS_MAX = 10_000;
-const REGISTERED_PAUSE_MS = 50;
+const REGISTERED_TIMEOUT_MS = 10_000;
+const REGISTERED_POLL_MS = 50;
 
-/** The example agents: processes of their own, joined as any user's agent would be, and begun again when they end. */
+/** An example agent in a child process. It connects like any other agent, and is restarted when it exits. */
 class Example {
   #child: ChildProcess | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -34,7 +34,7 @@ class Example {
   start(): void {
     const program = fileURLToPath(new URL(`../examples/${this.name}.js`, import.meta.url));
     const output = openSync(this.logFile, 'a', 0o600);
-    // Its standard input is a pipe from here: when this process dies, the pipe closes and the agent ends.
+    // The agent's standard input is a pipe: it closes when this process dies, and the agent exits.
     const child = spawn(process.execPath, [program], {
       env: this.environment,
       stdio: ['pipe', output, output],
@@ -51,8 +51,8 @@ class Example {
       if (this.#stopped) return;
       if (Date.now() - startedAt > RESTART_MAX_MS) this.#waitMs = RESTART_MIN_MS;
       this.log.warn(
-        { example: this.name, code, signal, again_in_ms: this.#waitMs },
-        'an example agent ended; it is started again',
+        { example: this.name, code, signal, restart_in_ms: this.#waitMs },
+        'an example agent exited and will be restarted',
       );
       this.#timer = setTimeout(() => this.start(), this.#waitMs);
       this.#waitMs = Math.min(RESTART_MAX_MS, this.#waitMs * 2);
@@ -72,7 +72,7 @@ class Example {
   }
 }
 
-/** Starts the example agents with what they need to join. @returns what stops them */
+/** Starts the example agents with the given environment. */
 export function startExamples(options: { dataDir: string; environment: Record<string, string>; log: Logger }): {
   stop(): Promise<void>;
 } {
@@ -89,15 +89,15 @@ export function startExamples(options: { dataDir: string; environment: Record<st
   };
 }
 
-/** Waits until the example agents are registered, so that a first message finds them; ten seconds at most. */
+/** Waits up to ten seconds until the example agents are registered, so that a first message reaches them. */
 export async function untilRegistered(db: Db, tenantId: string): Promise<void> {
-  const deadline = Date.now() + REGISTERED_MS_MAX;
-  const count = () =>
+  const deadline = Date.now() + REGISTERED_TIMEOUT_MS;
+  const registered = () =>
     db.tenant(tenantId, (tx) =>
       tx.query(
         'SELECT DISTINCT agent_type FROM agents WHERE tenant_id = $1 AND agent_type = ANY ($2) AND deregistered_at IS NULL',
         [tenantId, EXAMPLES],
       ),
     );
-  while (Date.now() < deadline && (await count()).length < EXAMPLES.length) await delay(REGISTERED_PAUSE_MS);
+  while (Date.now() < deadline && (await registered()).length < EXAMPLES.length) await delay(REGISTERED_POLL_MS);
 }

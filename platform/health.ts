@@ -3,19 +3,18 @@ import type { Db } from '../db/pool.js';
 import type { TemporalLink } from '../messages/supervise/temporal-link.js';
 
 const CHECK_MS = 3_000;
-/** A mesh node that has not renewed for this long does not count. */
+/** A mesh node that has not renewed its row for this long counts as down. */
 const NODE_FRESH_MS = 15_000;
 
-async function within(work: Promise<boolean>): Promise<'ok' | 'down'> {
+async function check(work: Promise<boolean>): Promise<'ok' | 'down'> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<boolean>((resolve) => {
+  const timeout = new Promise<boolean>((resolve) => {
     timer = setTimeout(() => resolve(false), CHECK_MS);
   });
   try {
-    return (await Promise.race([work, late])) ? 'ok' : 'down';
+    return (await Promise.race([work, timeout])) ? 'ok' : 'down';
   } catch {
-    // Any failure of a check is its answer.
-    return 'down';
+    return 'down'; // any error of a check means down
   } finally {
     clearTimeout(timer);
   }
@@ -30,7 +29,7 @@ async function liveNodes(db: Db): Promise<number> {
   return row?.nodes ?? 0;
 }
 
-/** The checks of `GET /health`: `degraded` when anything is down; the route says which of them makes it 503. */
+/** The checks of `GET /health`: `degraded` when any is down. The route decides which of them answer 503. */
 export function createHealth(options: {
   db: Db;
   temporal: TemporalLink;
@@ -41,10 +40,10 @@ export function createHealth(options: {
   return async () => {
     const nodes = liveNodes(db);
     const [database, mesh, cluster, cache] = await Promise.all([
-      within(nodes.then(() => true)),
-      within(nodes.then((count) => count > 0)),
-      within(temporal.isReachable()),
-      redis ? within(redis()) : Promise.resolve(undefined),
+      check(nodes.then(() => true)),
+      check(nodes.then((count) => count > 0)),
+      check(temporal.isReachable()),
+      redis ? check(redis()) : Promise.resolve(undefined),
     ]);
     const checks = { database, temporal: cluster, mesh, ...(cache && { redis: cache }) };
     return { status: Object.values(checks).includes('down') ? 'degraded' : 'ok', version, checks };

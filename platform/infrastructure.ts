@@ -2,46 +2,51 @@ import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { ensureCertificate } from '../embedded/certificate.js';
-import { lockDataDir } from '../embedded/data-dir-lock.js';
+import { lockDataDir } from '../embedded/lock-file.js';
 import { startPostgres } from '../embedded/postgres.js';
 import { startTemporal } from '../embedded/temporal.js';
 import type { Config } from '../runtime/config.js';
 import type { Logger } from '../runtime/logger.js';
 import { loadOrCreateSecretKey } from '../runtime/secret-key.js';
 
-/** How to reach a Temporal cluster, for the client and the worker alike. */
+/** Connection options for a Temporal cluster, for the client and the worker. */
 export type TemporalTarget = ReturnType<typeof loadClientConnectConfig>['connectionOptions'] & { address: string };
 
-/** What the platform stands on. Given addresses replace the embedded servers. */
+/** The servers and keys that the platform uses. Configured addresses replace the embedded servers. */
 export interface Infrastructure {
   databaseUrl: string;
   temporal: TemporalTarget;
   temporalUiUrl: string | null;
   secretKey: string;
-  /** Present where the mesh role runs. */
+  /** Set when the mesh role runs in this process. */
   tls: { cert: string; key: string; caFile: string | null } | null;
 }
 
-/** Shows a line to the person who started the platform. */
-export type Say = (line: string) => void;
-
-interface Means {
+interface InfrastructureOptions {
   config: Config;
   log: Logger;
-  say: Say;
-  /** Called for each server as soon as it runs, with what stops it. */
+  /** Prints a line for the person who started the platform. */
+  print: (line: string) => void;
+  /** Called with a stop function as soon as each server runs. */
   onStop: (stop: () => Promise<void>) => void;
+  /** Whether the mesh role runs in this process. */
+  wantsTls: boolean;
 }
 
-async function database({ config, log, say, onStop }: Means): Promise<string> {
+async function openPostgres({ config, log, print, onStop }: InfrastructureOptions): Promise<string> {
   if (config.DATABASE_URL) return config.DATABASE_URL;
-  const postgres = await startPostgres({ dataDir: config.FLEET_DATA_DIR, log, onLine: say });
+  const postgres = await startPostgres({ dataDir: config.FLEET_DATA_DIR, log, onLine: print });
   onStop(() => postgres.stop());
-  say(postgres.adopted ? 'Postgres: adopted the one that still ran' : 'Postgres: started');
+  print(postgres.adopted ? 'Postgres: adopted the running server' : 'Postgres: started');
   return postgres.url;
 }
 
-async function cluster({ config, log, say, onStop }: Means): Promise<{ target: TemporalTarget; ui: string | null }> {
+async function openTemporal({
+  config,
+  log,
+  print,
+  onStop,
+}: InfrastructureOptions): Promise<{ target: TemporalTarget; ui: string | null }> {
   if (config.TEMPORAL_ADDRESS) {
     const { connectionOptions } = loadClientConnectConfig();
     return { target: { ...connectionOptions, address: config.TEMPORAL_ADDRESS }, ui: config.TEMPORAL_UI_URL ?? null };
@@ -49,18 +54,18 @@ async function cluster({ config, log, say, onStop }: Means): Promise<{ target: T
   const temporal = await startTemporal({
     dataDir: config.FLEET_DATA_DIR,
     log,
-    onLine: say,
+    onLine: print,
     namespace: config.TEMPORAL_NAMESPACE,
   });
   onStop(() => temporal.stop());
-  say(temporal.adopted ? 'Temporal: adopted the server that still ran' : 'Temporal: started');
+  print(temporal.adopted ? 'Temporal: adopted the running server' : 'Temporal: started');
   return { target: { address: temporal.address }, ui: temporal.uiUrl };
 }
 
-async function certificate(config: Config): Promise<NonNullable<Infrastructure['tls']>> {
-  const given = config.FLEET_TLS_CERT && config.FLEET_TLS_KEY;
+async function loadCertificate(config: Config): Promise<NonNullable<Infrastructure['tls']>> {
+  const isConfigured = config.FLEET_TLS_CERT && config.FLEET_TLS_KEY;
   const hosts = [config.FLEET_HOST, ...(config.FLEET_MESH_URL ? [new URL(config.FLEET_MESH_URL).hostname] : [])];
-  const files = given
+  const files = isConfigured
     ? { certFile: config.FLEET_TLS_CERT ?? '', keyFile: config.FLEET_TLS_KEY ?? '', caFile: null }
     : await ensureCertificate({ dataDir: config.FLEET_DATA_DIR, hosts });
   const [cert, key] = await Promise.all([readFile(files.certFile, 'utf8'), readFile(files.keyFile, 'utf8')]);
@@ -68,11 +73,10 @@ async function certificate(config: Config): Promise<NonNullable<Infrastructure['
 }
 
 /**
- * Brings up what the platform stands on: data directory, secret key, certificate, Postgres and Temporal. Whatever runs when this fails
- * or is interrupted has been given to `onStop`.
- * @param options.wantsTls whether the mesh role runs here
+ * Opens the data directory, secret key, certificate, Postgres and Temporal. Everything that is running when this fails or is interrupted
+ * has been passed to `onStop`.
  */
-export async function openInfrastructure(options: Means & { wantsTls: boolean }): Promise<Infrastructure> {
+export async function openInfrastructure(options: InfrastructureOptions): Promise<Infrastructure> {
   const { config } = options;
   await mkdir(join(config.FLEET_DATA_DIR, 'logs'), { recursive: true, mode: 0o700 });
   if (!config.DATABASE_URL || !config.TEMPORAL_ADDRESS) {
@@ -80,9 +84,9 @@ export async function openInfrastructure(options: Means & { wantsTls: boolean })
     options.onStop(async () => lock.release());
   }
   const secretKey = config.FLEET_SECRET_KEY ?? (await loadOrCreateSecretKey(config.FLEET_DATA_DIR));
-  const tls = options.wantsTls ? await certificate(config) : null;
-  // One after the other: both want the whole of a small machine when they start for the first time.
-  const databaseUrl = await database(options);
-  const { target, ui } = await cluster(options);
+  const tls = options.wantsTls ? await loadCertificate(config) : null;
+  // In sequence: the first start of each one uses all cores of a small machine.
+  const databaseUrl = await openPostgres(options);
+  const { target, ui } = await openTemporal(options);
   return { databaseUrl, temporal: target, temporalUiUrl: ui, secretKey, tls };
 }

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ensureDefaultType } from '../auth/tenants.js';
-import { boundLog } from '../embedded/log-file.js';
+import { rotateLog } from '../embedded/log-file.js';
 import { type Config, readConfig } from '../runtime/config.js';
 import { errorMessage } from '../runtime/errors.js';
 import { createLogger, type Logger } from '../runtime/logger.js';
@@ -15,147 +15,131 @@ import {
   ensureFirstCredential,
   type StoredCredential,
 } from './seed.js';
+import { StopList } from './stop-list.js';
 import { removeDevFile, welcome, writeDevFile } from './welcome.js';
 import { installTemporalRuntime } from './workers.js';
 
 const DEVELOPMENT_GRACE_MS = 10_000;
 const PRODUCTION_GRACE_MS = 30_000;
-/** How long a stop waits for a step of the start: making a database takes less, installing a server is given up on. */
+/** How long a stop waits for the current step of the start. Long enough to create a database; a longer installation is abandoned. */
 const START_STEP_MS = 20_000;
-
-/** How often the log file's size is looked at. */
 const LOG_CHECK_MS = 30_000;
 
-const say = (line: string) => process.stdout.write(`${line}\n`);
+const print = (line: string) => process.stdout.write(`${line}\n`);
 
-/** The process: what was started, in the order in which it is stopped again. */
-class Process {
-  readonly #undo: (() => Promise<void>)[] = [];
+/** The platform process: starts the platform, and stops it once. */
+class PlatformProcess {
+  readonly #stops = new StopList();
   #starting: Promise<void> = Promise.resolve();
   #stopping: Promise<void> | undefined;
 
   constructor(private readonly log: Logger) {}
 
-  /** Runs the start; a stop meanwhile waits for the step under way, so that nothing it starts is left behind. */
+  /** Runs the start. A stop meanwhile waits for the current step, so that it also stops what the step starts. */
   start(work: () => Promise<void>): Promise<void> {
     this.#starting = work();
     return this.#starting;
   }
 
-  onStop(step: () => Promise<void>): void {
-    this.#undo.unshift(step);
+  onStop(stop: () => Promise<void>): void {
+    this.#stops.add(stop);
   }
 
-  /** Stops everything once; a second call waits for the first. */
+  /** Stops everything; a second call waits for the same stop. */
   stop(): Promise<void> {
-    this.#stopping ??= this.#undoAll();
+    this.#stopping ??= this.#stopAll();
     return this.#stopping;
   }
 
-  get stopping(): boolean {
+  get isStopping(): boolean {
     return this.#stopping !== undefined;
   }
 
-  async #undoAll(): Promise<void> {
+  async #stopAll(): Promise<void> {
     await Promise.race([this.#starting.catch(() => undefined), delay(START_STEP_MS, undefined, { ref: false })]);
-    for (let step = this.#undo.shift(); step; step = this.#undo.shift()) {
-      await step().catch((error: unknown) =>
-        this.log.error({ err: errorMessage(error) }, 'a part did not stop cleanly'),
-      );
-    }
+    await this.#stops.stop(0, this.log);
   }
 }
 
-/** The example agents of `npm start`; nothing when they are switched off. */
+/** Everything that the steps of a start share. */
+interface StartContext {
+  config: Config;
+  run: RunOptions;
+  log: Logger;
+  logFile: string | null;
+  self: PlatformProcess;
+}
+
+/** Starts the example agents of `npm start`, unless they are switched off. */
 async function runExamples(
-  config: Config,
-  platform: Platform,
+  { config, log }: StartContext,
+  { services, baseUrl }: Platform,
   infrastructure: Infrastructure,
-  credential: StoredCredential,
-  log: Logger,
+  tenantId: string,
 ): Promise<{ stop(): Promise<void> } | undefined> {
-  if (config.FLEET_EXAMPLES === 'off' || !platform.baseUrl) return undefined;
-  const { services } = platform;
-  const { tenant_id } = credential;
-  const own = await ensureExampleCredential(services, config.FLEET_DATA_DIR, tenant_id, EXAMPLES);
-  await services.db.tenant(tenant_id, (tx) => ensureDefaultType(tx, tenant_id, DEFAULT_EXAMPLE));
+  if (config.FLEET_EXAMPLES === 'off' || !baseUrl) return undefined;
+  const credential = await ensureExampleCredential(services, config.FLEET_DATA_DIR, tenantId, EXAMPLES);
+  await services.db.tenant(tenantId, (tx) => ensureDefaultType(tx, tenantId, DEFAULT_EXAMPLE));
   const environment = {
-    FLEET_BASE_URL: platform.baseUrl,
-    FLEET_CLIENT_ID: own.client_id,
-    FLEET_CLIENT_SECRET: own.client_secret,
+    FLEET_BASE_URL: baseUrl,
+    FLEET_CLIENT_ID: credential.client_id,
+    FLEET_CLIENT_SECRET: credential.client_secret,
     ...(infrastructure.tls?.caFile && { FLEET_CA_FILE: infrastructure.tls.caFile }),
   };
-  say(`Example agents: started (${EXAMPLES.join(', ')})`);
+  print(`Example agents: started (${EXAMPLES.join(', ')})`);
   return startExamples({ dataDir: config.FLEET_DATA_DIR, environment, log });
 }
 
-/** Writes `dev.json`, the sign that everything is ready, and says where everything is. */
-async function greet(
-  config: Config,
+/** Writes `dev.json`, which tells other programs that the platform is ready, and prints the addresses. */
+async function announceReady(
+  { config, logFile, self }: StartContext,
   platform: Platform,
   infrastructure: Infrastructure,
-  credential: StoredCredential,
-  logFile: string | null,
-  self: Process,
+  first: StoredCredential,
 ): Promise<void> {
-  const { services } = platform;
-  const agents = await ensureAgentCredential(services, config.FLEET_DATA_DIR, credential.tenant_id);
-  const credentials = { first: credential, agents };
-  const devFile = await writeDevFile(config.FLEET_DATA_DIR, platform, infrastructure, credentials);
+  const agents = await ensureAgentCredential(platform.services, config.FLEET_DATA_DIR, first.tenant_id);
+  const devFile = await writeDevFile(config.FLEET_DATA_DIR, platform, infrastructure, { first, agents });
   self.onStop(() => removeDevFile(config.FLEET_DATA_DIR));
-  say(welcome(platform, infrastructure, devFile, logFile));
-  say('Ctrl-C drains and stops everything that was started here.');
+  print(welcome(platform, infrastructure, devFile, logFile));
+  print('Ctrl-C gives running work up to 10 s to finish, then stops everything that was started here.');
 }
 
-async function run(
-  config: Config,
-  options: RunOptions,
-  log: Logger,
-  logFile: string | null,
-  self: Process,
-): Promise<void> {
+async function startAll(context: StartContext): Promise<void> {
+  const { config, run, log, self } = context;
   const startedAt = Date.now();
-  if (options.development) await removeDevFile(config.FLEET_DATA_DIR);
+  if (run.development) await removeDevFile(config.FLEET_DATA_DIR);
   const onStop = (stop: () => Promise<void>) => self.onStop(stop);
-  const infrastructure = await openInfrastructure({ config, log, say, onStop, wantsTls: options.roles.has('mesh') });
-  if (self.stopping) return;
-  // After the platform, so that what the agents are doing may finish while it drains.
+  const infrastructure = await openInfrastructure({ config, log, print, onStop, wantsTls: run.roles.has('mesh') });
+  if (self.isStopping) return;
+  // The examples stop after the platform, so that they can finish their work while it drains.
   let examples: { stop(): Promise<void> } | undefined;
   onStop(async () => examples?.stop());
-  const platform = await startPlatform({ config, run: options, infrastructure, log });
-  self.onStop(() => platform.stop(options.development ? DEVELOPMENT_GRACE_MS : PRODUCTION_GRACE_MS));
-  if (self.stopping) return;
-  if (options.development) {
+  const platform = await startPlatform({ config, run, infrastructure, log });
+  onStop(() => platform.stop(run.development ? DEVELOPMENT_GRACE_MS : PRODUCTION_GRACE_MS));
+  if (self.isStopping) return;
+  const { baseUrl, meshUrl } = platform;
+  if (run.development) {
     const credential = await ensureFirstCredential(platform.services, config.FLEET_DATA_DIR);
-    examples = await runExamples(config, platform, infrastructure, credential, log);
+    examples = await runExamples(context, platform, infrastructure, credential.tenant_id);
     if (examples) await untilRegistered(platform.services.db, credential.tenant_id);
-    await greet(config, platform, infrastructure, credential, logFile, self);
+    await announceReady(context, platform, infrastructure, credential);
   } else {
-    say(
-      `Ready: ${[...options.roles].join(', ')}; API ${platform.baseUrl ?? 'elsewhere'}, mesh ${platform.meshUrl ?? 'elsewhere'}`,
-    );
+    print(`Ready: ${[...run.roles].join(', ')}; API ${baseUrl ?? 'elsewhere'}, mesh ${meshUrl ?? 'elsewhere'}`);
   }
-  log.info(
-    {
-      roles: [...options.roles],
-      ready_in_ms: Date.now() - startedAt,
-      base_url: platform.baseUrl,
-      mesh_url: platform.meshUrl,
-    },
-    'ready',
-  );
+  const ready_in_ms = Date.now() - startedAt;
+  log.info({ roles: [...run.roles], ready_in_ms, base_url: baseUrl, mesh_url: meshUrl }, 'ready');
 }
 
-function stopOnSignals(self: Process, log: Logger): void {
+function stopOnSignals(self: PlatformProcess, log: Logger): void {
   const onSignal = (signal: NodeJS.Signals) => {
-    if (self.stopping) {
-      say('Stopping already: what is in flight may finish first. (After a kill -9, the next start puts things right.)');
+    if (self.isStopping) {
+      print('Already stopping; running work may still finish. (After a kill -9, the next start recovers.)');
       return;
     }
-    say(`${signal}: draining and stopping`);
+    print(`${signal}: draining and stopping`);
     log.info({ signal }, 'stopping');
     void self.stop().then(() => {
-      say('Stopped.');
+      print('Stopped.');
       process.exit(0);
     });
   };
@@ -163,29 +147,24 @@ function stopOnSignals(self: Process, log: Logger): void {
   process.on('SIGTERM', onSignal);
 }
 
-/** Keeps the log from filling the disk: past its bound it is set aside as `<name>.1` and begun anew. */
-function boundInTime(logFile: string, log: Logger): void {
-  const look = () =>
-    boundLog(logFile).catch((error: unknown) => log.warn({ err: errorMessage(error) }, 'the log could not be bounded'));
-  setInterval(() => void look(), LOG_CHECK_MS).unref();
-}
-
 async function start(args: readonly string[]): Promise<void> {
   process.setSourceMapsEnabled(true);
-  const options = readArguments(args);
+  const run = readArguments(args);
   const config = readConfig(process.env);
   const ownsServers = !config.DATABASE_URL || !config.TEMPORAL_ADDRESS;
-  const logFile = ownsServers || options.development ? join(config.FLEET_DATA_DIR, 'logs', 'platform.log') : null;
+  const logFile = ownsServers || run.development ? join(config.FLEET_DATA_DIR, 'logs', 'platform.log') : null;
   const log = createLogger({ level: config.FLEET_LOG_LEVEL, ...(logFile && { file: logFile }) });
   installTemporalRuntime(log);
-  const self = new Process(log);
-  if (logFile) boundInTime(logFile, log);
-  process.on('unhandledRejection', (reason) =>
-    log.error({ err: errorMessage(reason) }, 'a promise was rejected and nobody listened'),
-  );
+  const self = new PlatformProcess(log);
+  if (logFile) {
+    const rotate = () =>
+      rotateLog(logFile).catch((error: unknown) => log.warn({ err: errorMessage(error) }, 'log rotation failed'));
+    setInterval(() => void rotate(), LOG_CHECK_MS).unref();
+  }
+  process.on('unhandledRejection', (reason) => log.error({ err: errorMessage(reason) }, 'unhandled rejection'));
   stopOnSignals(self, log);
   try {
-    await self.start(() => run(config, options, log, logFile, self));
+    await self.start(() => startAll({ config, run, log, logFile, self }));
   } catch (error) {
     log.fatal({ err: error instanceof Error ? error.stack : String(error) }, 'the platform did not start');
     await self.stop();
@@ -193,7 +172,7 @@ async function start(args: readonly string[]): Promise<void> {
   }
 }
 
-/** Runs the platform until it is stopped by a signal; what goes wrong at the start is said in one line, with exit code 1. */
+/** Runs the platform until a signal stops it. When the start fails, prints the error in one line and exits with 1. */
 export function main(args: readonly string[]): void {
   start(args).catch((error: unknown) => {
     process.stderr.write(`\nThe platform did not start: ${errorMessage(error)}\n`);

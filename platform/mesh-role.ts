@@ -1,9 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createHostedDispatcher } from '../mesh/hosted/hosted.js';
-import { createLocalMesh } from '../mesh/local.js';
-import { Reservations } from '../mesh/reservations.js';
+import { HostedTransport } from '../mesh/hosted/hosted-transport.js';
 import { createMeshServer } from '../mesh/server/server.js';
-import type { LocalMesh } from '../messages/dispatch/local-mesh.js';
+import { DispatchRunner } from '../messages/runner/runner.js';
 import type { Infrastructure } from './infrastructure.js';
 import type { Services } from './services.js';
 import type { RunningTools } from './tools.js';
@@ -12,17 +10,15 @@ import { type RunningWorker, runNodeWorkers, type WorkerDeps } from './workers.j
 /** The mesh role, listening. */
 export interface RunningMesh {
   port: number;
-  meshId: string;
-  /** This node as the fast path sees it. */
-  local: LocalMesh;
-  /** Lets what is in flight finish for `graceMs`, tells the agents to go, then stops. */
+  runner: DispatchRunner;
+  /** Gives running dispatches up to `graceMs` to finish, asks the agents to disconnect, then stops. */
   stop(graceMs: number): Promise<void>;
 }
 
 /**
- * Starts the mesh role: WebSocket server, dispatchers and this node's Temporal workers.
+ * Starts the mesh role: WebSocket server, dispatch runner and this node's Temporal workers.
  * @param options.meshId new at every boot
- * @param options.handler answers the API paths that the mesh address also serves
+ * @param options.handler serves the API paths that the mesh address answers too
  */
 export async function startMesh(options: {
   services: Services;
@@ -35,40 +31,22 @@ export async function startMesh(options: {
   const { services, infrastructure, workerDeps, meshId, tools, handler } = options;
   const { config, db, log, bus, dispatches, authenticator, outbound, tokens } = services;
   if (!infrastructure.tls) throw new Error('The mesh role needs a certificate.');
-  const reservations = new Reservations();
-  const server = createMeshServer({
-    config,
-    db,
-    log,
-    bus,
-    dispatches,
-    authenticator,
-    tls: infrastructure.tls,
-    meshId,
-    tools: tools.calls,
-    handler,
-    reservations,
-  });
-  const hosted = createHostedDispatcher({ dispatches, bus, outbound, tokens, db, log, meshId, reservations });
+  const runner = new DispatchRunner({ dispatches, bus, db, log, meshId });
+  const shared = { db, log, bus, dispatches };
+  const { tls } = infrastructure;
+  const server = createMeshServer({ ...shared, config, runner, authenticator, tls, tools: tools.calls, handler });
+  const hosted = new HostedTransport({ ...shared, outbound, tokens, closing: runner.closing });
   tools.serveDeregistered((agent) => server.closeDeregistered(agent));
   const { port } = await server.listen();
-  const workers: RunningWorker = await runNodeWorkers(workerDeps, meshId, { connected: server.dispatcher, hosted });
-  const local = createLocalMesh({
-    meshId,
-    reservations,
-    connected: server.dispatcher,
-    hosted,
-    isDraining: () => server.isDraining,
-  });
+  runner.start({ connected: server.transport, hosted });
+  const workers: RunningWorker = await runNodeWorkers(workerDeps, runner);
   return {
     port,
-    meshId,
-    local,
+    runner,
     stop: async (graceMs) => {
-      // No new dispatches from here on; those in flight end within the grace, and the workers with them.
+      // The workers take nothing new from here on, and stop when the dispatches that run have ended.
       const idle = workers.stop();
-      await Promise.all([server.drain(graceMs), hosted.close(graceMs)]);
-      // Ends what is left, so that the workers have nothing to wait for.
+      await Promise.all([server.drain(graceMs), runner.drain(graceMs)]);
       await server.close();
       await idle;
     },

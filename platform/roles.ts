@@ -1,20 +1,20 @@
-/** The parts of the platform that one process may run (decisions.md, Running it). */
+/** The roles that one process may run (decisions.md, Running it). */
 export const ROLES = ['api', 'mesh', 'worker'] as const;
 export type Role = (typeof ROLES)[number];
 
-/** What the command line asks for. */
+/** The parsed command line. */
 export interface RunOptions {
   roles: ReadonlySet<Role>;
   /**
-   * No `--roles` were given: this is `npm start`, which makes a first credential, runs the example agents and lets outbound requests
-   * reach this machine.
+   * No `--roles` given, as with `npm start`: the process creates a first credential, runs the example agents and allows outbound requests to
+   * this machine.
    */
   development: boolean;
 }
 
 /**
  * Reads `--roles api,mesh,worker`.
- * @throws Error naming what does not fit
+ * @throws Error for invalid arguments
  */
 export function readArguments(args: readonly string[]): RunOptions {
   if (args.length === 0) return { roles: new Set(ROLES), development: true };

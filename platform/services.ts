@@ -27,12 +27,12 @@ import type { RunOptions } from './roles.js';
 
 const LOOPBACK = ['127.0.0.0/8', '::1/128'];
 
-/** Agents on this machine are reachable where only this machine can register them. */
+/** Whether only this machine can reach the API. Then agents on this machine may be registered by their loopback address. */
 function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
-/** What every role of the platform stands on. */
+/** Shared services of all roles. */
 export interface Services {
   config: Config;
   log: Logger;
@@ -49,13 +49,13 @@ export interface Services {
   dispatches: Dispatches;
   sessions: Sessions;
   pushConfigs: PushConfigs;
-  /** Runs with the worker role only. */
+  /** Started only by the worker role. */
   pushRelay: PushRelay;
-  /** Closes what this opened, last first. */
+  /** Closes everything that `createServices` opened, last first. */
   close(): Promise<void>;
 }
 
-/** The version in package.json, which the build puts beside the code. */
+/** The version in package.json, which the build copies to `dist/`. */
 function readVersion(): string {
   const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
     version: string;
@@ -66,7 +66,7 @@ function readVersion(): string {
 function createBus(config: Config, options: RunOptions, log: Logger): ChunkBus {
   if (config.REDIS_URL) return createRedisBus({ url: config.REDIS_URL, log });
   if (options.roles.size < 3)
-    throw new Error('Roles that are split over processes need REDIS_URL: it carries output between them.');
+    throw new Error('Roles in separate processes need REDIS_URL, which carries output between them.');
   return createMemoryBus({ log });
 }
 
@@ -89,8 +89,8 @@ async function openDatabase(
 }
 
 /**
- * Opens what every role stands on: migrated database, keys, Temporal client, bus, and the functions of `messages/`.
- * @param options.baseUrl known once the API listens; the issuer of tokens
+ * Opens the shared services: migrated database, keys, Temporal client, bus, and the functions of `messages/`.
+ * @param options.baseUrl issuer of the tokens; known once the API listens
  */
 export async function createServices(options: {
   config: Config;
@@ -113,13 +113,13 @@ export async function createServices(options: {
     inputExpiryMs: config.INPUT_EXPIRY_MS,
     tenantMaxInFlight: config.TENANT_MAX_IN_FLIGHT,
     tenantMaxWaiting: config.TENANT_MAX_WAITING,
+    idempotencyHours: config.IDEMPOTENCY_TTL_HOURS,
   };
   const core: MessageCore = { db, bus, log, workflowStarter, limits };
   const tokens = createTokens({ loadKeys: () => loadSigningKeys(db, secrets), issuer: baseUrl });
   const authenticator = createAuthenticator({ tokens, lookup: (credentialId) => credentialStatus(db, credentialId) });
-  const open = run.development && isLoopback(config.FLEET_HOST) ? LOOPBACK : [];
-  const allowCidrs = [...config.OUTBOUND_ALLOW_CIDRS, ...open];
-  const outbound = createOutbound({ allowCidrs, log });
+  const loopback = run.development && isLoopback(config.FLEET_HOST) ? LOOPBACK : [];
+  const outbound = createOutbound({ allowCidrs: [...config.OUTBOUND_ALLOW_CIDRS, ...loopback], log });
   const pushRelay = new PushRelay(db, log, temporal);
   return {
     config,

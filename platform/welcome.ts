@@ -5,14 +5,14 @@ import type { Infrastructure } from './infrastructure.js';
 import type { Platform } from './platform.js';
 import type { StoredCredential } from './seed.js';
 
-const fileIn = (dataDir: string) => join(dataDir, 'dev.json');
+const devFilePath = (dataDir: string) => join(dataDir, 'dev.json');
 
-/** Takes the platform's address card away: from here on it is not ready. */
+/** Removes `dev.json`: without it the platform counts as not ready. */
 export async function removeDevFile(dataDir: string): Promise<void> {
-  await rm(fileIn(dataDir), { force: true });
+  await rm(devFilePath(dataDir), { force: true });
 }
 
-/** Writes `dev.json` (mode 0600), the sign that everything is ready (decisions.md, Running it). @returns its path */
+/** Writes `dev.json` (mode 0600), which tells other programs that the platform is ready (decisions.md, Running it). @returns its path */
 export async function writeDevFile(
   dataDir: string,
   platform: Platform,
@@ -20,7 +20,7 @@ export async function writeDevFile(
   credentials: { first: StoredCredential; agents: StoredCredential },
 ): Promise<string> {
   const { first, agents } = credentials;
-  const card = {
+  const content = {
     base_url: platform.baseUrl,
     mesh_url: platform.meshUrl,
     temporal_ui_url: infrastructure.temporalUiUrl,
@@ -33,11 +33,11 @@ export async function writeDevFile(
     agent_client_secret: agents.client_secret,
     tenant_id: first.tenant_id,
   };
-  await writeAtomic(fileIn(dataDir), `${JSON.stringify(card, null, 2)}\n`, 0o600);
-  return fileIn(dataDir);
+  await writeAtomic(devFilePath(dataDir), `${JSON.stringify(content, null, 2)}\n`, 0o600);
+  return devFilePath(dataDir);
 }
 
-/** A line that talks to an agent when it is pasted into a shell. The credential goes from the file to curl's input, never onto a screen. */
+/** A shell command that sends a message to an agent. The credential goes from the file to curl's standard input, not onto the screen. */
 function curlLine(devFile: string, baseUrl: string): string {
   const json = `-H 'Content-Type: application/json'`;
   const login = `node -p 'const {client_id,client_secret}=require("${devFile}");JSON.stringify({client_id,client_secret})'`;
@@ -48,7 +48,7 @@ function curlLine(devFile: string, baseUrl: string): string {
   return `curl -s ${baseUrl}/send -H "Authorization: Bearer $(${token})" ${json} -d '${body}'`;
 }
 
-/** What the person who started the platform reads. */
+/** The text that `npm start` prints when the platform is ready. */
 export function welcome(
   platform: Platform,
   infrastructure: Infrastructure,

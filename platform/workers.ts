@@ -10,42 +10,43 @@ import {
   type WorkerOptions,
 } from '@temporalio/worker';
 import { createDeliveryActivities, createDeliveryRecordActivities, type DeliveryDeps } from '../activities/deliver.js';
-import { createControlActivities, createNodeActivities, type Dispatchers } from '../activities/node.js';
+import { createControlActivities, createNodeActivities } from '../activities/node.js';
 import { createRecordActivities } from '../activities/record.js';
 import { createWatchActivities, type WatchDeps } from '../activities/watch.js';
 import type { MessageCore } from '../messages/core.js';
 import type { Dispatches } from '../messages/dispatch/dispatches.js';
+import type { DispatchRunner } from '../messages/runner/runner.js';
 import type { TemporalLink } from '../messages/supervise/temporal-link.js';
-import { BriefContext } from '../runtime/brief-context.js';
+import { AsyncContext } from '../runtime/async-context.js';
 import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 import { controlQueue, DELIVERY_QUEUE, FLEET_QUEUE, HOSTED_QUEUE, nodeQueue } from '../workflows/definitions.js';
 
 const RESTART_MS = 1_000;
-/** Dispatches that one node carries at once; each waits, it does not compute. */
+/** Concurrent dispatches of one node; a dispatch mostly waits. */
 const DISPATCH_SLOTS = 2_000;
 const HOSTED_SLOTS = 500;
 const CONTROL_SLOTS = 50;
-/** Push notifications on their way at once; one waits for 10 s at most. */
+/** Concurrent push notifications; each takes at most 10 s. */
 const DELIVERY_SLOTS = 200;
-/** Well below the heartbeat timeout of 10 s, so that a pause of some seconds on either side costs nobody a message. */
+/** Far below the heartbeat timeout of 10 s, so that a pause of several seconds on either side does not fail a message. */
 const HEARTBEAT_THROTTLE_MS = 2_000;
-/** Longer than any drain: activities end by themselves when their dispatches do. */
+/** Longer than any drain: activities end when their dispatches do. */
 const DISPATCH_GRACE = '40s';
-/** What the fleet worker does takes milliseconds, the watch over the agents aside, which begins again anywhere. */
+/** Activities of the fleet worker take milliseconds, except the agent watch, which any worker can restart. */
 const FLEET_GRACE = '5s';
 const SHUTDOWN_FORCE = '60s';
 /**
- * A step of a workflow that runs out of the SDK's 5 s takes the whole process with it ("async hook stack has become corrupted"), and after a
- * pause of the process each one under way has: so it never does. The SDK takes this option but does not list it.
+ * Raises the SDK's 5 s limit for a workflow task to a day. Exceeding it crashes the process ("async hook stack has become corrupted"), and after a
+ * pause of the process every running task exceeds it. The SDK accepts this option, but its types do not list it.
  */
-const PATIENT_SANDBOX = { isolateExecutionTimeout: '1 day' };
+const SANDBOX_LIMIT = { isolateExecutionTimeout: '1 day' };
 
 /**
- * An activity here asks for its context before it first waits, if at all; from then on nobody needs the storages that the SDK keeps it
- * and its client's in, and every promise of the process is the cheaper for that (runtime/brief-context.ts).
+ * Disables the storages in which the SDK keeps the contexts of activities and of its client as soon as an activity first awaits: from then
+ * on `Context.current()` throws (runtime/async-context.ts says why).
  */
-const contextAtOnce =
+const releaseContextEarly =
   ({ callContextStorage }: NativeConnection): ActivityInterceptorsFactory =>
   () => ({
     inbound: {
@@ -53,34 +54,34 @@ const contextAtOnce =
         try {
           return next(input);
         } finally {
-          asyncLocalStorage.disable();
-          BriefContext.of(callContextStorage).letGo();
+          AsyncContext.of(asyncLocalStorage).release();
+          AsyncContext.of(callContextStorage).release();
         }
       },
     },
   });
 
-/** A worker that is made again when it fails. */
+/** A worker that is recreated when it fails. */
 export interface RunningWorker {
   stop(): Promise<void>;
 }
 
-/** What every worker of this process shares. */
+/** Shared dependencies of all workers of this process. */
 export interface WorkerDeps {
   connection: NativeConnection;
   namespace: string;
   log: Logger;
 }
 
-/** What the SDK warns of at every start of a worker that is for activities only, as the mesh's are. */
-const EXPECTED = /^No workflows registered/;
+/** The SDK's warning at each start of an activity-only worker, such as those of the mesh. */
+const EXPECTED_WARNING = /^No workflows registered/;
 
-/** Sends the Temporal SDK's own log to the platform's. Once per process. */
+/** Forwards the log of the Temporal SDK to the platform's log. Called once per process. */
 export function installTemporalRuntime(log: Logger): void {
   const levels = { TRACE: 'trace', DEBUG: 'debug', INFO: 'info', WARN: 'warn', ERROR: 'error' } as const;
   Runtime.install({
     logger: new DefaultLogger('WARN', ({ level, message, meta }) => {
-      log[EXPECTED.test(message) ? 'debug' : levels[level]](
+      log[EXPECTED_WARNING.test(message) ? 'debug' : levels[level]](
         { component: 'temporal', ...(meta?.error instanceof Error && { err: meta.error.message }) },
         message,
       );
@@ -89,12 +90,12 @@ export function installTemporalRuntime(log: Logger): void {
   });
 }
 
-/** Connects the workers of this process. @throws when the cluster cannot be reached */
+/** Connects the workers of this process. @throws Error when the cluster cannot be reached */
 export function connectWorkers(options: NativeConnectionOptions): Promise<NativeConnection> {
   return NativeConnection.connect(options);
 }
 
-/** Runs a worker until it is stopped. The SDK waits for a server that is away; what it gives up on is begun again here. */
+/** Runs a worker until it is stopped. The SDK reconnects by itself; a worker that it gives up on is recreated here. */
 async function keepRunning(
   workerDeps: WorkerDeps,
   options: Omit<WorkerOptions, 'connection' | 'namespace'>,
@@ -102,26 +103,26 @@ async function keepRunning(
   const { connection, namespace, log } = workerDeps;
   const fields = { task_queue: options.taskQueue };
   let stopped = false;
-  const make = () =>
+  const create = () =>
     Worker.create({
       ...options,
-      interceptors: { activity: [contextAtOnce(connection)] },
+      interceptors: { activity: [releaseContextEarly(connection)] },
       shutdownForceTime: SHUTDOWN_FORCE,
       connection,
       namespace,
     });
-  const makeAgain = async (): Promise<Worker | null> => {
+  const recreate = async (): Promise<Worker | null> => {
     while (!stopped) {
       await new Promise((resolve) => setTimeout(resolve, RESTART_MS));
       try {
-        if (!stopped) return await make();
+        if (!stopped) return await create();
       } catch (error) {
-        log.warn({ ...fields, err: errorMessage(error) }, 'a Temporal worker cannot start yet');
+        log.warn({ ...fields, err: errorMessage(error) }, 'a Temporal worker could not start; retrying');
       }
     }
     return null;
   };
-  let worker: Worker | null = await make();
+  let worker: Worker | null = await create();
   const loop = async () => {
     while (worker) {
       try {
@@ -129,9 +130,9 @@ async function keepRunning(
         if (stopped) worker.shutdown();
         await running;
       } catch (error) {
-        log.error({ ...fields, err: errorMessage(error) }, 'a Temporal worker failed; it is started again');
+        log.error({ ...fields, err: errorMessage(error) }, 'a Temporal worker failed and is restarted');
       }
-      worker = await makeAgain();
+      worker = await recreate();
     }
   };
   const done = loop();
@@ -145,8 +146,8 @@ async function keepRunning(
 }
 
 /**
- * The worker role: all workflows, the record's local activities, the watch and what is told to receivers. `temporal` starts workflows over its connection, so that
- * their first task comes with the answer to the start.
+ * The worker role: all workflows, the local activities that write to the database, the agent watch and push deliveries. `temporal` starts
+ * workflows over this worker's connection, so that the answer to the start includes their first task.
  */
 export async function runFleetWorker(
   workerDeps: WorkerDeps,
@@ -160,10 +161,10 @@ export async function runFleetWorker(
 ): Promise<RunningWorker> {
   const worker = await keepRunning(workerDeps, {
     taskQueue: FLEET_QUEUE,
-    // After a crash, workflows that were cached in the dead process wait this long for it.
+    // After a crash, workflows that the dead process had cached wait this long for it.
     stickyQueueScheduleToStartTimeout: '2s',
     shutdownGraceTime: FLEET_GRACE,
-    ...PATIENT_SANDBOX,
+    ...SANDBOX_LIMIT,
     workflowBundle: { codePath: fileURLToPath(new URL('../workflows.bundle.js', import.meta.url)) },
     activities: {
       ...createRecordActivities(deps.core, deps.dispatches),
@@ -188,21 +189,17 @@ export async function runFleetWorker(
   };
 }
 
-/** The mesh role's workers: this node's dispatches, its control queue, and its share of the hosted agents. */
-export async function runNodeWorkers(
-  workerDeps: WorkerDeps,
-  meshId: string,
-  dispatchers: Dispatchers,
-): Promise<RunningWorker> {
+/** The workers of the mesh role: dispatches of this node, its control queue, and a share of the dispatches to hosted agents. */
+export async function runNodeWorkers(workerDeps: WorkerDeps, runner: DispatchRunner): Promise<RunningWorker> {
   const dispatching = {
-    activities: createNodeActivities(dispatchers),
+    activities: createNodeActivities(runner),
     maxHeartbeatThrottleInterval: HEARTBEAT_THROTTLE_MS,
     shutdownGraceTime: DISPATCH_GRACE,
   };
   const workers = await Promise.all([
     keepRunning(workerDeps, {
       ...dispatching,
-      taskQueue: nodeQueue(meshId),
+      taskQueue: nodeQueue(runner.meshId),
       maxConcurrentActivityTaskExecutions: DISPATCH_SLOTS,
     }),
     keepRunning(workerDeps, {
@@ -211,8 +208,8 @@ export async function runNodeWorkers(
       maxConcurrentActivityTaskExecutions: HOSTED_SLOTS,
     }),
     keepRunning(workerDeps, {
-      taskQueue: controlQueue(meshId),
-      activities: createControlActivities(dispatchers),
+      taskQueue: controlQueue(runner.meshId),
+      activities: createControlActivities(runner),
       shutdownGraceTime: FLEET_GRACE,
       maxConcurrentActivityTaskExecutions: CONTROL_SLOTS,
     }),

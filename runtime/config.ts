@@ -15,7 +15,7 @@ const url = (protocols: RegExp) => z.url({ protocol: protocols }).optional();
 const milliseconds = (fallback: number) => z.coerce.number().int().min(1).max(86_400_000).default(fallback);
 const onOff = (fallback: 'on' | 'off') => z.enum(['on', 'off']).default(fallback);
 
-/** Every setting there is; `.env.example` documents each one and a test compares the two. */
+/** All settings. `.env.example` documents each of them, and a test compares the two. */
 export const Settings = z.object({
   FLEET_DATA_DIR: z.string().min(1).default('.fleet'),
   FLEET_HOST: z.string().min(1).default('127.0.0.1'),
@@ -50,15 +50,16 @@ export const Settings = z.object({
   INPUT_EXPIRY_MS: milliseconds(86_400_000),
   TENANT_MAX_IN_FLIGHT: z.coerce.number().int().min(1).max(1_000_000).default(2_000),
   TENANT_MAX_WAITING: z.coerce.number().int().min(1).max(10_000_000).default(100_000),
+  IDEMPOTENCY_TTL_HOURS: z.coerce.number().int().min(1).max(87_600).default(168),
   RATE_LIMIT_PER_MINUTE: z.coerce.number().int().min(0).default(0),
 });
 
-/** The process's settings, parsed once at the start. */
+/** The settings of the process, parsed once at the start. */
 export type Config = z.infer<typeof Settings>;
 
 /**
  * Reads the settings from the environment. An empty variable counts as absent.
- * @throws an Error that names every variable that does not fit
+ * @throws an Error that names every variable with an invalid value
  */
 export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const given = Object.fromEntries(
@@ -67,7 +68,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
   const parsed = Settings.safeParse(given);
   if (!parsed.success) {
     const problems = parsed.error.issues.map((issue) => `  ${issue.path.join('.')}: ${issue.message}`);
-    throw new Error(`The settings do not fit:\n${problems.join('\n')}`);
+    throw new Error(`The settings are not valid:\n${problems.join('\n')}`);
   }
   return { ...parsed.data, FLEET_DATA_DIR: resolve(parsed.data.FLEET_DATA_DIR) };
 }

@@ -1,6 +1,8 @@
-import { type ErrorCode, HTTP_ERRORS } from '../contracts/errors.js';
+import { type ErrorCode, HTTP_ERRORS, SEND_ERRORS } from '../contracts/errors.js';
 
-/** An error with a stable code of the HTTP face. The status follows from the code; the message is shown to the caller. */
+const STATUSES: Record<ErrorCode, number> = { ...HTTP_ERRORS, ...SEND_ERRORS };
+
+/** An error with a stable code, from which its HTTP status follows. The message is shown to the caller. */
 export class PlatformError extends Error {
   readonly code: ErrorCode;
   readonly statusCode: number;
@@ -11,7 +13,7 @@ export class PlatformError extends Error {
     super(message, { cause: options.cause });
     this.name = 'PlatformError';
     this.code = code;
-    this.statusCode = HTTP_ERRORS[code];
+    this.statusCode = STATUSES[code];
     this.headers = options.headers ?? {};
   }
 }

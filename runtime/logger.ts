@@ -20,7 +20,7 @@ const REDACTED = [
 ];
 
 /**
- * The process's logger: one JSON object a line. Tokens and secrets are redacted by name.
+ * The logger of the process: one JSON object per line. Tokens and secrets are redacted by the names of their fields.
  * @param options.level pino level, `info` by default; `silent` writes nothing
  * @param options.file a path to append to; standard error when absent
  */

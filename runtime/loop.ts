@@ -1,47 +1,74 @@
 import { errorMessage } from './errors.js';
 import type { Logger } from './logger.js';
 
-/** Work that is repeated with a pause between its end and its next start. A failure is logged and the next turn tries again. */
+/** How a loop works. */
+export interface LoopOptions {
+  /** In the log. */
+  name: string;
+  /** Between the end of a turn and the start of the next, unless `work` says otherwise. */
+  intervalMs: number;
+  /** One turn. May resolve to the milliseconds until the next one. */
+  work: () => Promise<number> | Promise<void>;
+  log: Pick<Logger, 'info' | 'warn'>;
+  /** The first turn starts at once; after `intervalMs` by default. */
+  immediate?: boolean;
+}
+
+/** Repeats work with pauses, one turn at a time. Failures do not end it: the log says when turns begin to fail and when they work again. */
 export class Loop {
-  readonly #intervalMs: number;
-  readonly #work: () => Promise<void>;
-  readonly #log: Logger;
-  readonly #name: string;
+  readonly #options: LoopOptions;
   #timer: NodeJS.Timeout | undefined;
   #turn: Promise<void> = Promise.resolve();
   #stopped = true;
+  #inTurn = false;
+  #woken = false;
+  #failing = false;
 
-  constructor(options: { name: string; intervalMs: number; work: () => Promise<void>; log: Logger }) {
-    this.#name = options.name;
-    this.#intervalMs = options.intervalMs;
-    this.#work = options.work;
-    this.#log = options.log;
+  constructor(options: LoopOptions) {
+    this.#options = options;
   }
 
   start(): void {
     this.#stopped = false;
-    this.#schedule();
+    this.#schedule(this.#options.immediate ? 0 : this.#options.intervalMs);
   }
 
-  /** Resolves when the present turn has ended; there is no other. */
+  /** Ends the pause. During a turn, the next one follows without a pause. */
+  wake(): void {
+    if (this.#inTurn) this.#woken = true;
+    else this.#schedule(0);
+  }
+
+  /** Starts no further turn; resolves when the one under way has ended. */
   async stop(): Promise<void> {
     this.#stopped = true;
     clearTimeout(this.#timer);
     await this.#turn;
   }
 
-  #schedule(): void {
+  #schedule(inMs: number): void {
     if (this.#stopped) return;
+    clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
-      this.#turn = this.#run().finally(() => this.#schedule());
-    }, this.#intervalMs);
+      this.#turn = this.#run();
+    }, inMs);
   }
 
   async #run(): Promise<void> {
+    const { name, intervalMs, work, log } = this.#options;
+    let pauseMs = intervalMs;
+    this.#inTurn = true;
+    this.#woken = false;
     try {
-      await this.#work();
+      pauseMs = (await work()) ?? intervalMs;
+      if (this.#failing) log.info({ loop: name }, 'a background loop works again');
+      this.#failing = false;
     } catch (error) {
-      this.#log.warn({ err: errorMessage(error), loop: this.#name }, 'mesh loop failed, will try again');
+      if (!this.#failing)
+        log.warn({ err: errorMessage(error), loop: name }, 'a background loop fails; it keeps trying');
+      this.#failing = true;
     }
+    this.#inTurn = false;
+    this.#schedule(this.#woken ? 0 : pauseMs);
   }
 }

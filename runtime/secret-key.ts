@@ -17,8 +17,7 @@ export async function readSecretKey(dataDir: string): Promise<string | undefined
 }
 
 /**
- * The key in the data directory, made there (mode 0600) when it is not there yet. Of two processes that do this at once both
- * get the same key.
+ * Reads the key in the data directory, or creates it there (mode 0600). Two processes that do this at once get the same key.
  */
 export async function loadOrCreateSecretKey(dataDir: string): Promise<string> {
   const existing = await readSecretKey(dataDir);
@@ -29,7 +28,7 @@ export async function loadOrCreateSecretKey(dataDir: string): Promise<string> {
     await using file = await open(temporary, 'wx', 0o600);
     await file.writeFile(`${randomBytes(32).toString('base64')}\n`);
     await file.sync();
-    // A link, unlike a rename, never replaces the key of a process that was first.
+    // A link, unlike a rename, never replaces a key that another process created first.
     await link(temporary, keyFile(dataDir)).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'EEXIST') throw error;
     });
@@ -37,6 +36,6 @@ export async function loadOrCreateSecretKey(dataDir: string): Promise<string> {
     await rm(temporary, { force: true });
   }
   const key = await readSecretKey(dataDir);
-  if (key === undefined) throw new Error(`${keyFile(dataDir)} was removed while it was being made`);
+  if (key === undefined) throw new Error(`${keyFile(dataDir)} was removed while it was being created`);
   return key;
 }

@@ -1,10 +1,10 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 
-/** What derives from `FLEET_SECRET_KEY`. A purpose is a constant name; each has keys of its own, so nothing made for one fits another. */
+/** Encryption and MACs with keys derived from `FLEET_SECRET_KEY`. A purpose is a constant name; each purpose has keys of its own. */
 export interface Secrets {
   /** AES-256-GCM. */
   encrypt(plain: Buffer | string, purpose: string): Buffer;
-  /** @throws Error when the text was altered, or made with another key or for another purpose */
+  /** @throws Error for altered bytes, and for those of another key or purpose */
   decrypt(sealed: Buffer, purpose: string): Buffer;
   /** HMAC-SHA256: 32 bytes. */
   mac(text: string, purpose: string): Buffer;
@@ -13,11 +13,11 @@ export interface Secrets {
 const VERSION = 1;
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
-const HEAD_BYTES = 1 + IV_BYTES + TAG_BYTES;
+const HEADER_BYTES = 1 + IV_BYTES + TAG_BYTES;
 
 /**
  * @param keyBase64 32 bytes in base64
- * @throws Error when it is not
+ * @throws Error for anything else
  */
 export function createSecrets(keyBase64: string): Secrets {
   const key = Buffer.from(keyBase64, 'base64');
@@ -45,8 +45,8 @@ function seal(key: Buffer, plain: Buffer | string): Buffer {
 }
 
 function unseal(key: Buffer, sealed: Buffer): Buffer {
-  if (sealed.length < HEAD_BYTES || sealed[0] !== VERSION) throw new Error('not an encrypted value of this platform');
+  if (sealed.length < HEADER_BYTES || sealed[0] !== VERSION) throw new Error('not an encrypted value of this platform');
   const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(1, 1 + IV_BYTES), { authTagLength: TAG_BYTES });
-  decipher.setAuthTag(sealed.subarray(1 + IV_BYTES, HEAD_BYTES));
-  return Buffer.concat([decipher.update(sealed.subarray(HEAD_BYTES)), decipher.final()]);
+  decipher.setAuthTag(sealed.subarray(1 + IV_BYTES, HEADER_BYTES));
+  return Buffer.concat([decipher.update(sealed.subarray(HEADER_BYTES)), decipher.final()]);
 }

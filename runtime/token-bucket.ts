@@ -1,5 +1,6 @@
 /**
- * How often something may be done: so many times at once, then so many times a second (a token bucket). Its clock is monotonic.
+ * Limits a rate: `burst` tokens at once, refilled at `perSecond`. The clock is monotonic. Our own, because rate-limiter-flexible counts fixed
+ * windows and returns a promise for each frame.
  */
 export class TokenBucket {
   readonly #burst: number;
@@ -13,7 +14,7 @@ export class TokenBucket {
     this.#left = bounds.burst;
   }
 
-  /** Takes one. @returns false when there is none: then nothing was taken */
+  /** Takes a token. @returns false where none is left */
   take(): boolean {
     const nowMs = performance.now();
     this.#left = Math.min(this.#burst, this.#left + ((nowMs - this.#atMs) * this.#perSecond) / 1_000);

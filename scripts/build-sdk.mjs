@@ -1,4 +1,4 @@
-/** Builds the package in sdk/: JavaScript and declarations of what its index reaches, and the licence, in sdk/dist/. */
+/** Builds the package in sdk/: JavaScript and declarations of everything that its index imports, and the licence, in sdk/dist/. */
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -3,12 +3,16 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 import * as esbuild from 'esbuild';
+import swaggerUiFolder from 'swagger-ui-dist/absolute-path.js';
 import { withPrepareLock } from './mutex.mjs';
 import { fingerprint, listSources } from './sources.mjs';
 
+/** What the page of `/docs` is made of, and its licences: the platform serves them itself. */
+const SWAGGER_UI = ['swagger-ui-bundle.js', 'swagger-ui-bundle.js.LICENSE.txt', 'swagger-ui.css'];
+
 /**
- * Builds `dist/`: every TypeScript file on its own, the SQL and static files beside them, and the workflow bundle.
- * All of it is made in `dist.tmp/` and swapped in at the end, so a build that is cut short leaves the last one whole.
+ * Builds `dist/`: each TypeScript file, the SQL and static files, and the workflow bundle. Builds into `dist.tmp/` and swaps it in at the end, so
+ * that an interrupted build keeps the previous one.
  * @param {string} root the checkout
  */
 export async function build(root) {
@@ -19,6 +23,7 @@ export async function build(root) {
   mkdirSync(staging);
   await transpile(root, compiled, staging);
   for (const file of [...copied, 'package.json']) copyInto(root, file, staging);
+  for (const file of SWAGGER_UI) cpSync(join(swaggerUiFolder(), file), join(staging, 'api', 'docs', file));
   await bundleWorkflows(staging, join(root, 'dist'));
   writeFileSync(join(staging, '.stamp'), stamp);
   swap(root, staging);
@@ -39,7 +44,7 @@ async function transpile(root, files, outdir) {
   });
 }
 
-/** Bundled ahead, so that a worker starts without webpack. Stack traces name the files where they end up, in `dist/`. */
+/** Bundles the workflows, so that a worker starts without webpack. Stack traces name files in `dist/`, not in the staging folder. */
 async function bundleWorkflows(staging, dist) {
   const workflowsPath = join(staging, 'workflows', 'index.js');
   if (!existsSync(workflowsPath)) return;
@@ -73,8 +78,8 @@ function swap(root, staging) {
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const root = dirname(dirname(fileURLToPath(import.meta.url)));
-  const say = (line) => process.stderr.write(`[build] ${line}\n`);
+  const print = (line) => process.stderr.write(`[build] ${line}\n`);
   const started = Date.now();
-  await withPrepareLock(root, () => build(root), say);
-  say(`dist/ built in ${((Date.now() - started) / 1000).toFixed(1)} s`);
+  await withPrepareLock(root, () => build(root), print);
+  print(`dist/ built in ${((Date.now() - started) / 1000).toFixed(1)} s`);
 }

@@ -1,4 +1,4 @@
-/** Everything that can be said of the code without running it: each check, then one line for each. */
+/** Runs all static checks, then prints one line for each. */
 import { spawnSync } from 'node:child_process';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';

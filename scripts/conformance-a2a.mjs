@@ -1,40 +1,40 @@
 /**
- * `npm run conformance:a2a -- FOLDER [pytest arguments]`: the public A2A conformance kit (a2aproject/a2a-tck, branch 0.3.x or 1.0-dev,
- * whichever the folder holds) against a platform of its own with a hosted agent behind it. Needs python3, 3.11 or newer. The exit code is
- * 1 when a test fails that must pass, 2 when the kit could not be run.
+ * `npm run conformance:a2a -- FOLDER [pytest arguments]`: runs the public A2A conformance kit in FOLDER (a2aproject/a2a-tck, branch 0.3.x or
+ * 1.0-dev) against a new platform with a hosted agent. Needs Python 3.11 or newer. Exits with 1 when a required test fails, with 2 when the
+ * kit could not be run.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { Platform } from '../bench/platform.mjs';
+import { Platform } from '../bench/harness/platform.mjs';
 import { startAgent } from './conformance-a2a/agent.mjs';
 import { kitIn, pythonFor, runCategory } from './conformance-a2a/kit.mjs';
 import { hasFailed, reportOf } from './conformance-a2a/report.mjs';
 
 const CACHE = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'agent-fleet');
 
-/** Starts the agent and the platform, and brings them together. What was started is in `parts`, also when this fails. */
-async function startGround(dataDir, parts) {
+/** Starts the agent and the platform, and registers the agent. Adds a stop function for each to `stops`, also when this fails. */
+async function startPlatform(dataDir, stops) {
   const agent = await startAgent();
-  parts.push(() => agent.close());
+  stops.push(() => agent.close());
   const platform = new Platform(dataDir, { FLEET_LOG_LEVEL: 'warn' });
-  parts.push(() => platform.stop());
+  stops.push(() => platform.stop());
   await platform.ready();
   const hosted = { agent_type: 'conformance', instance_id: 'conformance-1', public_url: agent.url };
   await platform.post('/agents/register', { ...hosted, max_concurrent_sessions: 0 });
   return { baseUrl: platform.dev.base_url, token: platform.token };
 }
 
-async function main([folderGiven, ...extra], signal) {
-  if (!folderGiven) throw new Error('Usage: npm run conformance:a2a -- FOLDER [pytest arguments]');
-  const folder = resolve(folderGiven);
+async function main([folderArgument, ...extra], signal) {
+  if (!folderArgument) throw new Error('Usage: npm run conformance:a2a -- FOLDER [pytest arguments]');
+  const folder = resolve(folderArgument);
   const kit = kitIn(folder);
   const python = await pythonFor(folder, CACHE, signal);
   const dataDir = mkdtempSync(join(tmpdir(), 'a2a-conformance-'));
-  const parts = [() => rmSync(dataDir, { recursive: true, force: true })];
+  const stops = [() => rmSync(dataDir, { recursive: true, force: true })];
   try {
     console.log(`${kit.name}: starting a platform …`);
-    const platform = await startGround(dataDir, parts);
+    const platform = await startPlatform(dataDir, stops);
     const runs = [];
     for (const category of kit.categories) {
       signal.throwIfAborted();
@@ -46,7 +46,7 @@ async function main([folderGiven, ...extra], signal) {
     console.log(reportOf(runs));
     return hasFailed(runs) ? 1 : 0;
   } finally {
-    for (const stop of parts.reverse()) await stop();
+    for (const stop of stops.reverse()) await stop();
   }
 }
 

@@ -1,7 +1,7 @@
 /**
- * Keeps `package-lock.json` installable everywhere. npm leaves out the packages of other platforms that the registry in
- * use cannot serve (a mirror, say), and `npm ci` then refuses the lock on every machine. This adds them back from what
- * their parents ask for, by exact version; npm takes their integrity from the registry where one of them is installed.
+ * Keeps `package-lock.json` installable everywhere. npm leaves out packages of other systems that the current registry (for example a mirror)
+ * cannot serve, and `npm ci` then refuses the lock file on every machine. This script adds them from the exact versions that their parents
+ * require; npm takes their integrity from the registry that installs them.
  *
  *     node scripts/lockfile.mjs           after `npm install <package>`: completes the file
  *     node scripts/lockfile.mjs --check   lists what is missing or names a registry, and fails
@@ -42,7 +42,7 @@ function complete() {
   console.log(`package-lock.json: ${missing.length} packages of other platforms added`);
 }
 
-/** Optional dependencies, asked for by exact version, that have no entry of their own. */
+/** Optional dependencies with an exact version that have no entry. */
 function missingOptionals(packages) {
   const found = [];
   for (const [key, entry] of Object.entries(packages)) {
@@ -54,7 +54,7 @@ function missingOptionals(packages) {
   return found;
 }
 
-/** `@swc/core-linux-arm-gnueabihf` → the `os`, `cpu` and `libc` that its package.json names, in the order npm writes. */
+/** The entry of a package such as `@swc/core-linux-arm-gnueabihf`: `os`, `cpu` and `libc` from its name, in npm's order. */
 function lockEntry(name, version, dev) {
   const words = name.split('/').at(-1).split('-');
   const os = words.find((word) => OS.includes(word));

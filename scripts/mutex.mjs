@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const POLL_MS = 200;
-/** The holder touches its lock this often … */
+/** How often the holder touches its lock. */
 const TOUCH_MS = 5_000;
-/** … and a lock that nobody touched for this long is abandoned, whatever became of its process id. */
+/** A lock that was not touched for this long is abandoned, even if its process id exists. */
 const ABANDONED_MS = 60_000;
 
 /**
@@ -14,15 +14,15 @@ const ABANDONED_MS = 60_000;
  * @template T
  * @param {string} root the checkout
  * @param {() => Promise<T>} work
- * @param {(line: string) => void} say where "waiting" is reported
+ * @param {(line: string) => void} print receives a line when the lock is held by another process
  * @returns {Promise<T>}
  */
-export async function withPrepareLock(root, work, say) {
+export async function withPrepareLock(root, work, print) {
   const path = join(root, '.prepare.lock');
   const owner = `${process.pid} ${hostname()}\n`;
   for (let waiting = false; !tryCreate(path, owner); waiting = true) {
     if (!waiting)
-      say(`waiting for another command that prepares this checkout (process ${readOwner(path).split(' ')[0]})`);
+      print(`waiting for another command that prepares this checkout (process ${readOwner(path).split(' ')[0]})`);
     breakIfAbandoned(path);
     await sleep(POLL_MS);
   }
@@ -45,7 +45,7 @@ function tryCreate(path, owner) {
   }
 }
 
-/** Moves an abandoned lock aside; should it have changed hands in that instant, the new holder gets it back. */
+/** Moves an abandoned lock aside. If another process took the lock in the same moment, it is put back. */
 function breakIfAbandoned(path) {
   const owner = readOwner(path);
   if (owner === '' || !isAbandoned(path, owner)) return;
@@ -75,7 +75,7 @@ function isAlive(pid) {
   }
 }
 
-/** The lock's content, or '' when there is none. */
+/** The content of the lock; '' without one. */
 function readOwner(path) {
   try {
     return readFileSync(path, 'utf8');

@@ -1,6 +1,6 @@
 /**
- * Runs before `start`, `demo`, `fleet`, `test` and `check`: the locked dependencies and `dist/`, each only when missing
- * or stale. Plain Node without dependencies; everything it prints goes to standard error.
+ * Runs before `start`, `demo`, `fleet`, `test` and `check`: installs the locked dependencies and builds `dist/`, each only when missing or
+ * stale. Has no dependencies itself, and prints to standard error.
  */
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -11,11 +11,11 @@ import { withPrepareLock } from './mutex.mjs';
 import { isBuilt } from './sources.mjs';
 
 const MIN_NODE = [20, 19];
-const STILL_WORKING_MS = 10_000;
+const PROGRESS_MS = 10_000;
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const stampPath = join(root, 'node_modules', '.agent-fleet-lock');
 
-function say(line) {
+function print(line) {
   process.stderr.write(`[prepare] ${line}\n`);
 }
 
@@ -23,27 +23,27 @@ function checkNode() {
   const [major, minor] = process.versions.node.split('.').map(Number);
   if (major > MIN_NODE[0] || (major === MIN_NODE[0] && minor >= MIN_NODE[1])) return;
   throw new Error(
-    `Node ${MIN_NODE.join('.')} or newer is needed; this is ${process.versions.node} (${process.execPath})`,
+    `Node ${MIN_NODE.join('.')} or newer is required; this is ${process.versions.node} (${process.execPath})`,
   );
 }
 
-/** What `node_modules` must have been installed from: the lock file, on this platform. */
-function wantedStamp() {
+/** Digest of what `node_modules` depends on: the lock file and this system. */
+function expectedStamp() {
   const lock = readFileSync(join(root, 'package-lock.json'));
   return createHash('sha256').update(lock).update(`${process.platform} ${process.arch}`).digest('hex');
 }
 
 function isInstalled() {
-  return existsSync(stampPath) && readFileSync(stampPath, 'utf8') === wantedStamp();
+  return existsSync(stampPath) && readFileSync(stampPath, 'utf8') === expectedStamp();
 }
 
-/** True when `npm ci` or `npm install`, run by hand, has left exactly what the lock file asks for. */
+/** Whether `node_modules` matches the lock file, for example after `npm ci` by hand. */
 function treeMatchesLock() {
   const installedPath = join(root, 'node_modules', '.package-lock.json');
   if (!existsSync(installedPath)) return false;
-  const wanted = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')).packages;
+  const locked = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')).packages;
   const installed = JSON.parse(readFileSync(installedPath, 'utf8')).packages;
-  return Object.entries(wanted).every(([path, entry]) => {
+  return Object.entries(locked).every(([path, entry]) => {
     if (path === '') return true;
     const found = installed[path];
     if (!found) return mayBeAbsent(entry);
@@ -51,17 +51,17 @@ function treeMatchesLock() {
   });
 }
 
-/** npm leaves optional packages of other systems out, and what only those need. */
+/** Whether npm may leave the package out: an optional package of another system, or a dependency of one. */
 function mayBeAbsent(entry) {
   const excludes = (list, value) => Array.isArray(list) && !list.includes(value);
   const namesNoPlatform = !entry.os && !entry.cpu;
-  const isForAnother = excludes(entry.os, process.platform) || excludes(entry.cpu, process.arch) || 'libc' in entry;
-  return entry.optional === true && (namesNoPlatform || isForAnother);
+  const isForOtherSystem = excludes(entry.os, process.platform) || excludes(entry.cpu, process.arch) || 'libc' in entry;
+  return entry.optional === true && (namesNoPlatform || isForOtherSystem);
 }
 
 async function install() {
   if (!treeMatchesLock()) {
-    say('installing the locked dependencies (npm ci) …');
+    print('installing the locked dependencies (npm ci) …');
     const args = [
       'ci',
       '--no-audit',
@@ -77,22 +77,22 @@ async function install() {
       isNpm ? run(process.execPath, [npm, ...args]) : run('npm', args),
     );
   }
-  writeFileSync(stampPath, wantedStamp());
+  writeFileSync(stampPath, expectedStamp());
 }
 
 async function compile() {
-  say('building dist/ …');
+  print('building dist/ …');
   await timed('dist/ built', 'the build', async () => {
     const { build } = await import('./build.mjs');
     await build(root);
   });
 }
 
-/** Runs one step; says every ten seconds that it still runs, and at the end how long it took. */
+/** Runs one step. Prints progress every ten seconds, and the duration at the end. */
 async function timed(done, what, step) {
   const started = Date.now();
   const seconds = () => ((Date.now() - started) / 1000).toFixed(1);
-  const timer = setInterval(() => say(`… ${what} still runs (${seconds()} s)`), STILL_WORKING_MS);
+  const timer = setInterval(() => print(`… ${what} still runs (${seconds()} s)`), PROGRESS_MS);
   try {
     await step();
   } catch (error) {
@@ -100,7 +100,7 @@ async function timed(done, what, step) {
   } finally {
     clearInterval(timer);
   }
-  say(`${done} in ${seconds()} s`);
+  print(`${done} in ${seconds()} s`);
 }
 
 function run(command, args) {
@@ -109,7 +109,7 @@ function run(command, args) {
     child.once('error', reject);
     child.once('exit', (code, signal) => {
       if (code === 0) resolve();
-      else reject(new Error(`${command} ended with ${signal ?? code}; the lines above say why`));
+      else reject(new Error(`${command} ended with ${signal ?? code}; see the lines above`));
     });
   });
 }
@@ -123,11 +123,11 @@ async function prepare() {
       if (!isInstalled()) await install();
       if (!isBuilt(root)) await compile();
     },
-    say,
+    print,
   );
 }
 
 prepare().catch((error) => {
-  say(error.message);
+  print(error.message);
   process.exitCode = 1;
 });

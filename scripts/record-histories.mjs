@@ -1,6 +1,6 @@
 /**
- * Records `test/histories/*.json` again, from a platform that it starts for this. To be run when the workflows were changed on
- * purpose and no running workflow has to survive the change:
+ * Records `test/histories/*.json` again, on a new platform. Run it after an intended change of the workflows that no running workflow has to
+ * survive:
  *
  *     npm run record-histories
  */
@@ -11,7 +11,7 @@ import * as esbuild from 'esbuild';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const setup = join(root, 'test', 'setup');
-/** Two folders below the root, like the sources that find `dist/` by their own place. */
+/** Two folders below the root, like the sources that locate `dist/` relative to their own path. */
 const compiled = join(setup, '.record-histories.mjs');
 
 await esbuild.build({

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 
-/** Folders at the root that never reach `dist/`. Names that start with a dot do not either. */
+/** Root folders that are not part of `dist/`; names that start with a dot are excluded as well. */
 const OUTSIDE = new Set([
   'node_modules',
   'dist',
@@ -14,13 +14,13 @@ const OUTSIDE = new Set([
   'coverage',
   'scripts',
 ]);
-/** Files copied to `dist/` as they are; `.ts` is transpiled. */
-const COPIED = new Set(['.sql', '.html', '.css', '.svg']);
-/** What else decides how `dist/` comes out. */
+/** Extensions of files that are copied to `dist/`; `.ts` files are transpiled. */
+const COPIED = new Set(['.sql', '.html', '.css', '.js', '.svg']);
+/** Other files that affect the build. */
 const SETTINGS = ['package.json', 'package-lock.json', 'tsconfig.json', 'scripts/build.mjs', 'scripts/sources.mjs'];
 
 /**
- * The files that `dist/` is made of, as paths relative to `root`, sorted.
+ * The sources of `dist/`, as sorted paths relative to `root`.
  * @param {string} root the checkout
  * @returns {{ compiled: string[], copied: string[] }}
  */
@@ -39,7 +39,7 @@ export function listSources(root) {
 }
 
 /**
- * A digest of every file that decides what is in `dist/`. Contents, not times: switching branches back costs no build.
+ * A digest of all files that affect `dist/`. Uses contents and not times, so that switching branches back needs no build.
  * @param {string} root the checkout
  */
 export function fingerprint(root) {
@@ -53,7 +53,7 @@ export function fingerprint(root) {
 }
 
 /**
- * True when `dist/` was built from the sources as they are now.
+ * Whether `dist/` was built from the current sources.
  * @param {string} root the checkout
  */
 export function isBuilt(root) {

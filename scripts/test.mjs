@@ -1,7 +1,6 @@
 /**
- * Runs the tests and ends with one plain line, `N passed, N failed`. Arguments go to vitest:
- * `npm test -- test/api`; `--subset` stands for the files in SUBSET. A file that does not load, a set-up that fails and
- * a run without tests count as failed.
+ * Runs the tests and ends with one line, `N passed, N failed`. Arguments are passed to vitest: `npm test -- test/api`; `--subset` stands
+ * for the files in SUBSET. A file that does not load, a failed set-up and a run without tests count as failed.
  */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -45,12 +44,12 @@ function subset() {
   return SUBSET;
 }
 
-/** Resolves with vitest's exit code; a signal to this process is passed on, and vitest decides when to end. */
+/** Resolves with vitest's exit code. Signals to this process are forwarded; vitest decides when to exit. */
 function runVitest(args) {
   const vitest = join(root, 'node_modules', 'vitest', 'vitest.mjs');
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${reportPath}`];
   const child = spawn(process.execPath, [vitest, 'run', ...reporters, ...args], { cwd: root, stdio: 'inherit' });
-  process.on('SIGINT', () => {}); // the terminal has sent it to vitest as well
+  process.on('SIGINT', () => {}); // the terminal sends it to vitest as well
   process.on('SIGTERM', () => child.kill('SIGTERM'));
   return new Promise((resolve, reject) => {
     child.once('error', reject);
@@ -66,7 +65,7 @@ function count(exitCode) {
   return { passed: report.numPassedTests, failed: failedOutsideTests ? 1 : failed };
 }
 
-/** Vitest writes no report when it does not get as far as running files. */
+/** Reads vitest's report. Vitest writes none when it fails before it runs any file. */
 function readReport() {
   try {
     return JSON.parse(readFileSync(reportPath, 'utf8'));

@@ -1,42 +1,45 @@
+import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { requireApiUrl, requireCertificates } from './access-checks.js';
 
-/** Gives a valid access token; asked again when the last one nears its end, or was refused. */
+/** Returns a valid access token. Called again when the last token is about to expire, or was refused. */
 export type TokenProvider = () => string | Promise<string>;
 
 /**
- * Where a platform is and who calls it. What is left out comes from the environment: `FLEET_BASE_URL`, `FLEET_TOKEN`, or
- * `FLEET_CLIENT_ID` and `FLEET_CLIENT_SECRET`, and `FLEET_CA_FILE`. Where no address is given at all, the platform that `npm start`
- * runs is taken: the one that wrote `dev.json` into `FLEET_DATA_DIR` (`.fleet`). An agent takes the credential for agents from there.
+ * The platform's address and the caller's credential. Missing options come from the environment: `FLEET_BASE_URL`, `FLEET_TOKEN`, or
+ * `FLEET_CLIENT_ID` and `FLEET_CLIENT_SECRET`, and `FLEET_CA_FILE`. Without any address the SDK uses the local platform that `npm start`
+ * runs, as described by `dev.json` in `FLEET_DATA_DIR` (`.fleet` by default). An agent uses the agent credential of that file.
  */
 export interface AccessOptions {
-  /** Where the platform's API is, for example `http://127.0.0.1:8080`. */
+  /** Address of the platform's API, for example `http://127.0.0.1:8080`. */
   url?: string;
   clientId?: string;
   clientSecret?: string;
-  /** In place of a client's id and secret: an access token, or what gives one. A token that ends is not renewed. */
+  /** Replaces `clientId` and `clientSecret`: an access token, or a function that returns one. A fixed token is not renewed when it expires. */
   token?: string | TokenProvider;
-  /** Certificate authority in PEM, trusted beside the usual ones. */
+  /** Certificate authority in PEM, trusted in addition to the default ones. */
   ca?: string;
 }
 
-/** Access with nothing left out. */
+/** `AccessOptions` with every missing option resolved. */
 export interface Access {
   url: string;
   credentials: { clientId: string; clientSecret: string } | { token: string | TokenProvider };
   ca?: string;
 }
 
-/** Who calls: the tenant's own programs, or an agent. */
+/** Selects the credential of a local platform: the one for callers, or the one for agents. */
 export type Role = 'caller' | 'agent';
+
+const EXAMPLE = 'for example http://127.0.0.1:8080';
+const PEM_BLOCK = /-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Completes what was given from the environment.
- * @param role decides which credential of a local platform is taken
- * @throws Error that names what is missing, or cannot be used
+ * Resolves missing options from the environment.
+ * @param role selects the credential of a local platform
+ * @throws Error that names the missing or invalid option
  */
 export function resolveAccess(
   options: AccessOptions,
@@ -66,7 +69,7 @@ function credentialsOf(options: AccessOptions, environment: Environment): Access
   );
 }
 
-/** A local platform's own credential goes to that platform only, never to an address that came from elsewhere. */
+/** Takes both the address and the credential from `dev.json`, so that a local credential is never sent to another address. */
 function localAccess(options: AccessOptions, role: Role, environment: Environment): Access {
   const file = join(resolve(environment.FLEET_DATA_DIR || '.fleet'), 'dev.json');
   let dev: Record<string, string | null>;
@@ -92,4 +95,30 @@ function certificate(options: AccessOptions, file: string | undefined): { ca?: s
   } catch (cause) {
     throw new Error(`The certificate authority ${file} (FLEET_CA_FILE) cannot be read.`, { cause });
   }
+}
+
+/** @throws Error unless `url` is an http:// or https:// address */
+function requireApiUrl(url: string): void {
+  const { protocol } = URL.canParse(url) ? new URL(url) : { protocol: '' };
+  if (protocol === 'http:' || protocol === 'https:') return;
+  const isMesh = protocol === 'ws:' || protocol === 'wss:';
+  const remedy = isMesh ? 'That is the address of a mesh; give the API’s' : 'Give one with http:// or https://';
+  throw new Error(`${url} is not the address of an API. ${remedy} (\`url\` or FLEET_BASE_URL), ${EXAMPLE}.`);
+}
+
+/** @throws Error unless `pem` holds at least one certificate and every certificate in it can be parsed */
+function requireCertificates(pem: string): void {
+  const blocks = pem.match(PEM_BLOCK) ?? [];
+  try {
+    for (const block of blocks) new X509Certificate(block);
+    if (blocks.length > 0) return;
+  } catch (cause) {
+    throw invalidCertificates(cause);
+  }
+  throw invalidCertificates();
+}
+
+function invalidCertificates(cause?: unknown): Error {
+  const message = 'The certificate authority (`ca` or FLEET_CA_FILE) is not one or more certificates in PEM.';
+  return new Error(message, { cause });
 }

@@ -1,9 +1,9 @@
 const STEPS_MS = [1_000, 2_000, 4_000, 8_000, 16_000, 30_000];
 const JITTER = 0.25;
-/** A platform that asks for longer waits is asked again after this long. */
-const LEAST_MS_MAX = 300_000;
+/** Upper limit for the wait that the platform asks for. */
+const RETRY_AFTER_MS_MAX = 300_000;
 
-/** Waits between reconnects: 1, 2, 4, 8, 16, then 30 s, each ±25 % (specification section 6). */
+/** Waits between reconnect attempts: 1, 2, 4, 8, 16, then 30 s, each ±25 % (specification section 6). */
 export class Backoff {
   readonly #random: () => number;
   #failures = 0;
@@ -15,17 +15,17 @@ export class Backoff {
 
   /**
    * The next wait in milliseconds.
-   * @param leastMs what the platform asked for (`Retry-After`); up to 25 % are added, so that not all come back at once
+   * @param retryAfterMs the wait that the platform asked for (`Retry-After`); up to 25 % are added so that clients do not all return at once
    */
-  next(leastMs = 0): number {
+  next(retryAfterMs = 0): number {
     const step = STEPS_MS[Math.min(this.#failures, STEPS_MS.length - 1)] ?? 0;
     this.#failures += 1;
     const random = this.#random();
-    const asked = Math.min(leastMs, LEAST_MS_MAX) * (1 + random * JITTER);
+    const asked = Math.min(retryAfterMs, RETRY_AFTER_MS_MAX) * (1 + random * JITTER);
     return Math.round(Math.max(step * (1 - JITTER + random * 2 * JITTER), asked));
   }
 
-  /** After a success the next failure waits 1 s again. */
+  /** Called after a success: the next failure waits 1 s again. */
   reset(): void {
     this.#failures = 0;
   }

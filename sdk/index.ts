@@ -6,7 +6,12 @@ export type { SessionDetails, SessionSummary } from '../contracts/sessions.js';
 export type { AccessOptions, TokenProvider } from './access.js';
 export { Agent, type ReportedStatus } from './agent/agent.js';
 export { AgentError, AgentStoppedError } from './agent/agent-error.js';
-export type { AgentOptions, ConnectOptions } from './agent/agent-options.js';
+export type { AgentOptions, ConnectionEvents, ConnectOptions } from './agent/agent-options.js';
+export { ApiError, isTransient, UnreachableError } from './client/errors.js';
+export { FleetClient, type FleetClientOptions } from './client/fleet-client.js';
+export type { WaitOptions } from './client/messages.js';
+export type { AnswerSchema, CallOptions, PostOptions } from './client/platform-api.js';
+export type { SendOptions } from './client/rpc.js';
 export type {
   AgentTask,
   Answer,
@@ -18,16 +23,10 @@ export type {
   Question,
   TaskResolution,
   TaskResult,
-} from './agent/agent-task.js';
-export type { ConnectionEvents } from './agent/connection-events.js';
-export type { MessageHandler, SkillHandler, SkillOptions } from './agent/handlers.js';
-export type { CallTool, CallToolOptions } from './agent/tool-caller.js';
-export { ToolError } from './agent/tool-error.js';
-export type { ToolCall, ToolHandler } from './agent/tool-handlers.js';
-export { ApiError, isTransient, UnreachableError } from './client/errors.js';
-export { FleetClient, type FleetClientOptions } from './client/fleet-client.js';
-export type { WaitOptions } from './client/messages.js';
-export type { AnswerSchema, CallOptions, PostOptions } from './client/platform-api.js';
-export type { SendOptions } from './client/rpc.js';
+} from './handlers/agent-task.js';
+export type { MessageHandler, SkillHandler, SkillOptions } from './handlers/handlers.js';
 export type { ServeOptions } from './hosted/hosted-agent.js';
 export { type AgentLog, SILENT_LOG } from './log.js';
+export type { CallTool, CallToolOptions } from './tools/tool-caller.js';
+export { ToolError } from './tools/tool-error.js';
+export type { ToolCall, ToolHandler } from './tools/tool-handlers.js';

@@ -1,6 +1,6 @@
 import { Console } from 'node:console';
 
-/** A logger in the manner of pino. */
+/** The logger interface; a pino logger fits. */
 export interface AgentLog {
   debug(fields: object, text: string): void;
   info(fields: object, text: string): void;
@@ -8,20 +8,20 @@ export interface AgentLog {
   error(fields: object, text: string): void;
 }
 
-/** Says nothing. */
+/** A logger that discards everything. */
 export const SILENT_LOG: AgentLog = { debug() {}, info() {}, warn() {}, error() {} };
 
-/** Control characters: what a line shows may come from elsewhere. */
+/** Control characters are removed: logged values may come from other programs. */
 const CONTROL = /\p{Cc}+/gu;
 
-/** Warnings and errors on standard error, a line each; what is used when no log is given. @param name what each line begins with */
+/** The default logger: one line on standard error for each warning and error. @param name prefix of each line */
 export function stderrLog(name: string): AgentLog {
-  const stderr = new Console(process.stderr); // unlike a bare write it outlives a reader that is gone
+  const stderr = new Console(process.stderr); // a Console ignores write errors, for example when the reader has closed the pipe
   const write = (fields: object, text: string) => {
     const { error, ...rest } = fields as Record<string, unknown>;
-    const facts = Object.entries(rest).filter(([, value]) => value !== undefined && value !== '');
-    const shown = facts.map(([key, value]) => `${key}=${String(value)}`).join(' ');
-    const line = `${name}: ${text}${error ? `: ${String(error)}` : ''}${shown && ` (${shown})`}`;
+    const shownFields = Object.entries(rest).filter(([, value]) => value !== undefined && value !== '');
+    const suffix = shownFields.map(([key, value]) => `${key}=${String(value)}`).join(' ');
+    const line = `${name}: ${text}${error ? `: ${String(error)}` : ''}${suffix && ` (${suffix})`}`;
     stderr.error('%s', line.replace(CONTROL, ' '));
   };
   return { debug() {}, info() {}, warn: write, error: write };

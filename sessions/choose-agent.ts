@@ -1,12 +1,6 @@
-import { type Candidate, candidates, claimBest } from '../agents/candidates.js';
+import { type Candidate, chooseBest, isRoutable, type NamedAgent } from '../agents/candidates.js';
 import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
-
-/** The agent that a caller names for a session: an instance, a type, or both. */
-export interface NamedAgent {
-  instance_id?: string | undefined;
-  agent_type?: string | undefined;
-}
 
 async function checkKnown(tx: Tx, tenantId: string, instanceId: string, agentType: string | undefined): Promise<void> {
   const [known] = await tx.query<{ agent_type: string }>(
@@ -20,16 +14,16 @@ async function checkKnown(tx: Tx, tenantId: string, instanceId: string, agentTyp
 }
 
 /**
- * The agent for a session that a caller opens or invites to, its room reserved until the transaction ends: the named instance, else the
- * least loaded of the type.
- * @throws PlatformError NOT_FOUND (no such instance), BAD_REQUEST (of another type), SERVICE_UNAVAILABLE (not routable),
+ * Chooses the agent for `/sessions/init` and `/sessions/invite`: the requested instance, else the least loaded one of the type. Its capacity
+ * stays locked until the transaction ends.
+ * @throws PlatformError NOT_FOUND (no such instance), BAD_REQUEST (instance of another type), SERVICE_UNAVAILABLE (not routable),
  * AGENT_AT_CAPACITY
  */
 export async function chooseAgent(tx: Tx, tenantId: string, named: NamedAgent): Promise<Candidate> {
   if (named.instance_id !== undefined) await checkKnown(tx, tenantId, named.instance_id, named.agent_type);
-  const found = await candidates(tx, tenantId, named);
-  if (found.length === 0) throw new PlatformError('SERVICE_UNAVAILABLE', 'No such agent can take a session now.');
-  const agent = await claimBest(tx, tenantId, found);
-  if (!agent) throw new PlatformError('AGENT_AT_CAPACITY', 'The agent serves as many sessions as it may.');
-  return agent;
+  const agent = await chooseBest(tx, tenantId, named);
+  if (agent) return agent;
+  if (await isRoutable(tx, tenantId, named))
+    throw new PlatformError('AGENT_AT_CAPACITY', 'The agent serves as many sessions as it may.');
+  throw new PlatformError('SERVICE_UNAVAILABLE', 'No such agent can take a session now.');
 }

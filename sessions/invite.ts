@@ -1,4 +1,4 @@
-import { candidates } from '../agents/candidates.js';
+import { isRoutable } from '../agents/candidates.js';
 import type { Caller } from '../contracts/auth.js';
 import type { SessionAgent, SessionInviteRequest } from '../contracts/sessions.js';
 import type { Tx } from '../db/pool.js';
@@ -6,11 +6,11 @@ import { PlatformError } from '../runtime/errors.js';
 import { chooseAgent } from './choose-agent.js';
 import { agentOfType, joinSession } from './session-agents.js';
 import type { SessionDeps } from './session-deps.js';
-import { countMoved, isOwn, type LockedSession, lockSession } from './session-end.js';
+import { countMoved, isOwn, type LockedSession, lockSession, requireActive } from './session-end.js';
 
 /**
- * Makes an agent the one that the session has for its type. A session without an agent of its own is bound to it, and one from
- * `/sessions/init` then counts on it.
+ * Makes an agent the session's agent of its type. If the session binds to that type, it is bound to the agent, and a session from
+ * `/sessions/init` then counts towards the agent's load.
  */
 async function join(
   tx: Tx,
@@ -34,11 +34,11 @@ async function invite(tx: Tx, session: LockedSession, body: SessionInviteRequest
   const { agent_type } = body;
   const present = await agentOfType(tx, session, agent_type);
   const named = { instance_id: present?.instance_id, agent_type };
-  const stays = present !== null && (await candidates(tx, session.tenant_id, named)).length > 0;
+  const stays = present !== null && (await isRoutable(tx, session.tenant_id, named));
   if (stays && body.instance_id !== undefined && body.instance_id !== present.instance_id) {
     throw new PlatformError('CONFLICT', 'The session has another agent of that type already.');
   }
-  // A deregistration unbound the session, and its agent came back.
+  // A deregistration unbound the session, and the agent has registered again since.
   const returns = session.instance_id === null && isOwn(session, agent_type);
   if (stays && !returns) return present;
   const agent = await chooseAgent(tx, session.tenant_id, stays ? named : { instance_id: body.instance_id, agent_type });
@@ -46,8 +46,9 @@ async function invite(tx: Tx, session: LockedSession, body: SessionInviteRequest
 }
 
 /**
- * Adds an agent to a session (`/sessions/invite`): the one that it has for the type already, else the named instance, else the least
- * loaded. One that is gone is replaced. An invited agent that the session is not bound to counts only while it works.
+ * Adds an agent to a session (`/sessions/invite`): the agent of that type that it already has, else the requested instance, else the least
+ * loaded one. An agent that is no longer routable is replaced. A session that is not bound to the invited agent counts towards its load only
+ * while the agent runs a message of it.
  * @throws PlatformError NOT_FOUND (session, instance), SESSION_CLOSED, BAD_REQUEST (instance of another type), CONFLICT (the session has
  * another instance of the type), SERVICE_UNAVAILABLE (not routable), AGENT_AT_CAPACITY
  */
@@ -58,9 +59,7 @@ export async function inviteAgent(
 ): Promise<SessionAgent> {
   return db.tenant(caller.tenant_id, async (tx) => {
     const session = await lockSession(tx, caller.tenant_id, body.session_id);
-    if (!session) throw new PlatformError('NOT_FOUND', 'There is no session of that session_id.');
-    if (session.status !== 'active')
-      throw new PlatformError('SESSION_CLOSED', `The session is already ${session.status}.`);
+    requireActive(session);
     return invite(tx, session, body);
   });
 }

@@ -1,9 +1,14 @@
-import type { AgentWithRoom } from '../agents/agent-room.js';
+import type { AgentWithRoom } from '../agents/agent-row.js';
 import type { Db, Tx } from '../db/pool.js';
 import type { Logger } from '../runtime/logger.js';
-import type { SessionRef } from './session-ref.js';
 
-/** A message that was canceled with its session, and what it was when it was. */
+/** Identifies a session across tenants. */
+export interface SessionRef {
+  tenant_id: string;
+  session_id: string;
+}
+
+/** A message that was canceled with its session, as it was before. */
 export interface CanceledMessage extends SessionRef {
   message_id: string;
   agent_type: string | null;
@@ -12,23 +17,23 @@ export interface CanceledMessage extends SessionRef {
   holds_slot: boolean;
 }
 
-/** What was canceled at once, and the queued messages that are to be woken because they may have the room now. */
+/** The canceled messages, and the queued messages to wake because the freed slots may be theirs. */
 export interface Cancellation {
   canceled: CanceledMessage[];
   called: (SessionRef & { message_id: string })[];
 }
 
-/** What sessions ask of the messages in them. */
+/** The operations on messages that sessions need; `messages/` implements them. */
 export interface SessionMessages {
-  /** Cancels all that a session has in flight, in the caller's transaction. @returns the messages that were canceled */
+  /** Cancels all messages in flight in a session, in the caller's transaction. @returns the canceled messages */
   cancelAll(tx: Tx, session: SessionRef, reason: string): Promise<CanceledMessage[]>;
-  /** Marks one queued message for each agent on which a slot became free. @returns whom to wake after the commit */
+  /** Marks one queued message for each agent with a freed slot. @returns the messages to wake after the commit */
   wakeForFreed(tx: Tx, tenantId: string, agents: AgentWithRoom[]): Promise<Cancellation['called']>;
-  /** After the commit: tells watchers, workflows and the log what was canceled, and wakes the queued messages. */
+  /** After the commit: notifies streams, workflows and the log of the canceled messages, and wakes the queued ones. */
   announce(cancellation: Cancellation): void;
 }
 
-/** What the functions of `sessions/` work with. */
+/** The dependencies of the functions in `sessions/`. */
 export interface SessionDeps {
   db: Db;
   log: Logger;

@@ -1,35 +1,34 @@
-import { slotOf } from '../agents/agent-room.js';
+import { slotOf } from '../agents/agent-row.js';
 import { getAgent, recordCapacity } from '../agents/agents.js';
 import type { Reader } from '../contracts/permissions.js';
 import { recordEvent } from '../db/events.js';
 import { isForeignSession } from '../db/own.js';
 import type { Tx } from '../db/pool.js';
-import type { Cancellation, SessionMessages } from './session-deps.js';
+import { PlatformError } from '../runtime/errors.js';
+import type { Cancellation, SessionDeps, SessionMessages, SessionRef } from './session-deps.js';
 
-/** Writes `agent.capacity_changed` with the count as it is now (an explicit session joined or left). */
-export async function countAgain(tx: Tx, tenantId: string, instanceId: string): Promise<void> {
+/** Writes `agent.capacity_changed` with the agent's current load, after an explicit session was bound to it or unbound. */
+export async function recordLoad(tx: Tx, tenantId: string, instanceId: string): Promise<void> {
   await recordCapacity(tx, await getAgent(tx, tenantId, instanceId));
 }
 
-/** A session, as far as it counts on an agent. */
+/** The columns of a session that decide on which agent it counts. */
 type Counted = Pick<LockedSession, 'tenant_id' | 'explicit' | 'instance_id' | 'agent_type'>;
 
-/** Whether an agent of this type is the session's own, which it is bound to, and not one that joined beside it. */
+/** Whether the session binds to agents of this type; agents of other types only join it. */
 export function isOwn(session: Pick<Counted, 'agent_type'>, agentType: string): boolean {
   return session.agent_type === null || session.agent_type === agentType;
 }
 
-/** Writes `agent.capacity_changed` of both agents when a session from `/sessions/init` is bound to another one than before. */
+/** Writes `agent.capacity_changed` of both agents when a session from `/sessions/init` moves to another agent. */
 export async function countMoved(tx: Tx, before: Counted, instanceId: string): Promise<void> {
   if (!before.explicit || before.instance_id === instanceId) return;
-  if (before.instance_id !== null) await countAgain(tx, before.tenant_id, before.instance_id);
-  await countAgain(tx, before.tenant_id, instanceId);
+  if (before.instance_id !== null) await recordLoad(tx, before.tenant_id, before.instance_id);
+  await recordLoad(tx, before.tenant_id, instanceId);
 }
 
-/** A session row, locked against sends. */
-export interface LockedSession {
-  tenant_id: string;
-  session_id: string;
+/** A session row, locked so that no message is accepted into the session meanwhile. */
+export interface LockedSession extends SessionRef {
   status: 'active' | 'completed' | 'expired';
   explicit: boolean;
   instance_id: string | null;
@@ -38,7 +37,7 @@ export interface LockedSession {
   idle_timeout_seconds: number;
 }
 
-/** Locks a session; null when the tenant has none of that id. */
+/** Locks a session; null when the tenant has no session of that id. */
 export async function lockSession(tx: Tx, tenantId: string, sessionId: string): Promise<LockedSession | null> {
   const [session] = await tx.query<LockedSession>(
     `SELECT tenant_id, session_id, status, explicit, instance_id, agent_type, created_at, idle_timeout_seconds FROM sessions
@@ -48,15 +47,22 @@ export async function lockSession(tx: Tx, tenantId: string, sessionId: string): 
   return session ?? null;
 }
 
-/** As `lockSession`; null also for a session that is not the reader's to see. */
+/** As `lockSession`; null also for a session that the reader may not see. */
 export async function lockOwnSession(tx: Tx, reader: Reader, sessionId: string): Promise<LockedSession | null> {
   const session = await lockSession(tx, reader.tenant_id, sessionId);
   return session && !(await isForeignSession(tx, reader, sessionId)) ? session : null;
 }
 
+/** @throws PlatformError NOT_FOUND without a session, SESSION_CLOSED for one that has ended */
+export function requireActive(session: LockedSession | null): asserts session is LockedSession {
+  if (!session) throw new PlatformError('NOT_FOUND', 'There is no session of that session_id.');
+  if (session.status !== 'active')
+    throw new PlatformError('SESSION_CLOSED', `The session is already ${session.status}.`);
+}
+
 /**
- * Ends a locked, active session: what is in flight is canceled, `session.closed` is written, and who waits for its slots is called.
- * @returns what is to be announced after the commit
+ * Ends a locked, active session: cancels its messages in flight, writes `session.closed` and marks the queued messages that may use its slots.
+ * @returns what to announce after the commit
  */
 export async function endSession(
   tx: Tx,
@@ -78,7 +84,49 @@ export async function endSession(
     duration_ms: Math.max(0, ended?.duration_ms ?? 0),
   });
   const { agent_type, instance_id } = session;
-  if (session.explicit && instance_id !== null) await countAgain(tx, session.tenant_id, instance_id);
+  if (session.explicit && instance_id !== null) await recordLoad(tx, session.tenant_id, instance_id);
   const freed = [...canceled.flatMap(slotOf), ...slotOf({ holds_slot: session.explicit, agent_type, instance_id })];
   return { canceled, called: await messages.wakeForFreed(tx, session.tenant_id, freed) };
+}
+
+/** Whether a session has ended; if not, when its workflow checks again. `check_in_ms` null: the session has no idle timeout. */
+export type IdleCheck = { ended: true; status: string } | { ended: false; check_in_ms: number | null };
+
+/** Ends a session whose idle timeout has passed. A session with a message that is not terminal does not expire (architecture.md, decision 6). */
+export async function expireIfIdle(deps: SessionDeps, ref: SessionRef): Promise<IdleCheck> {
+  let ended: Cancellation = { canceled: [], called: [] };
+  const check = await deps.db.tenant<IdleCheck>(ref.tenant_id, async (tx) => {
+    const session = await lockSession(tx, ref.tenant_id, ref.session_id);
+    if (!session) return { ended: true, status: 'unknown' };
+    await tx.query(
+      'UPDATE sessions SET supervised_at = now(), wake_requested_at = NULL WHERE tenant_id = $1 AND session_id = $2',
+      [ref.tenant_id, ref.session_id],
+    );
+    if (session.status !== 'active') return { ended: true, status: session.status };
+    if (session.idle_timeout_seconds === 0) return { ended: false, check_in_ms: null };
+    const checkIn = async (forMs: number): Promise<IdleCheck> => {
+      await tx.query(
+        `UPDATE sessions SET supervised_at = now() + $3 * interval '1 ms' WHERE tenant_id = $1 AND session_id = $2`,
+        [ref.tenant_id, ref.session_id, forMs],
+      );
+      return { ended: false, check_in_ms: forMs };
+    };
+    const [activity] = await tx.query<{ in_flight: number; left_ms: number }>(
+      `SELECT count(*) FILTER (WHERE state IN ('submitted', 'working', 'input-required')) AS in_flight,
+              (extract(epoch FROM greatest(coalesce(max(updated_at), $3), $3) - now()) * 1000)::bigint + $4 AS left_ms
+         FROM messages WHERE tenant_id = $1 AND session_id = $2`,
+      [ref.tenant_id, ref.session_id, session.created_at, session.idle_timeout_seconds * 1_000],
+    );
+    const timeoutMs = session.idle_timeout_seconds * 1_000;
+    if ((activity?.in_flight ?? 0) > 0) return checkIn(timeoutMs);
+    if ((activity?.left_ms ?? 0) > 0) return checkIn(Math.max(1, activity?.left_ms ?? 1));
+    ended = await endSession(tx, deps.messages, session, 'expired', 'idle');
+    await tx.query('UPDATE sessions SET wake_requested_at = NULL WHERE tenant_id = $1 AND session_id = $2', [
+      ref.tenant_id,
+      ref.session_id,
+    ]);
+    return { ended: true, status: 'expired' };
+  });
+  deps.messages.announce(ended);
+  return check;
 }

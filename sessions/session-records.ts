@@ -1,25 +1,19 @@
 import { actsAs, type Reader } from '../contracts/permissions.js';
-import type { SessionDetails, SessionSummary } from '../contracts/sessions.js';
+import type { SessionDetails, SessionSummary, SessionsGetRequest } from '../contracts/sessions.js';
 import { ownSessions } from '../db/own.js';
 import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { agentsOf } from './session-agents.js';
 
-/** A session as it is read: `status` is `paused` while one of its messages waits for a human; turns and tokens are counted. */
-interface SessionReadRow {
-  session_id: string;
-  tenant_id: string;
-  user_id: string | null;
-  status: SessionSummary['status'];
-  total_turns: number;
-  total_tokens: number;
+type SessionReadRow = Omit<SessionSummary, 'created_at' | 'ended_at'> & {
   created_at: Date;
   ended_at: Date | null;
   metadata: Record<string, unknown>;
-}
+};
 
+/** `paused` is derived: a message of the session waits for human input. */
 const STATUS = `CASE WHEN s.status = 'active' AND EXISTS (
-    SELECT 1 FROM messages w WHERE w.tenant_id = s.tenant_id AND w.session_id = s.session_id AND w.state = 'input-required')
+    SELECT 1 FROM running_messages w WHERE w.tenant_id = s.tenant_id AND w.session_id = s.session_id AND w.state = 'input-required')
   THEN 'paused' ELSE s.status END`;
 
 const COLUMNS = `s.session_id, s.tenant_id, s.user_id, s.created_at, s.ended_at, s.metadata, ${STATUS} AS status,
@@ -30,20 +24,11 @@ const TOTALS = `LEFT JOIN LATERAL (
            coalesce(sum((m.usage->>'input_tokens')::bigint + (m.usage->>'output_tokens')::bigint), 0)::bigint AS total_tokens
       FROM messages m WHERE m.tenant_id = s.tenant_id AND m.session_id = s.session_id) t ON true`;
 
-function summaryOf(row: SessionReadRow): SessionSummary {
-  return {
-    session_id: row.session_id,
-    tenant_id: row.tenant_id,
-    user_id: row.user_id,
-    status: row.status,
-    total_turns: row.total_turns,
-    total_tokens: row.total_tokens,
-    created_at: row.created_at.toISOString(),
-    ended_at: row.ended_at?.toISOString() ?? null,
-  };
+function summaryOf({ metadata: _metadata, created_at, ended_at, ...row }: SessionReadRow): SessionSummary {
+  return { ...row, created_at: created_at.toISOString(), ended_at: ended_at?.toISOString() ?? null };
 }
 
-/** @param own the agent type that reads; null for the tenant */
+/** @param own the agent type whose sessions may be read; null for all of the tenant */
 async function readRow(tx: Tx, tenantId: string, sessionId: string, own: string | null): Promise<SessionReadRow> {
   const [row] = await tx.query<SessionReadRow>(
     `SELECT ${COLUMNS} FROM sessions s ${TOTALS} WHERE s.tenant_id = $1 AND s.session_id = $2 AND ${ownSessions('s', '$3')}`,
@@ -53,12 +38,12 @@ async function readRow(tx: Tx, tenantId: string, sessionId: string, own: string 
   return row;
 }
 
-/** The summary of one session. @throws PlatformError NOT_FOUND */
+/** Reads the summary of one session. @throws PlatformError NOT_FOUND */
 export async function readSummary(tx: Tx, tenantId: string, sessionId: string): Promise<SessionSummary> {
   return summaryOf(await readRow(tx, tenantId, sessionId, null));
 }
 
-/** One session with its metadata and agents (`/sessions/get_by_id`). @throws PlatformError NOT_FOUND */
+/** Reads one session with its metadata and agents (`/sessions/get_by_id`). @throws PlatformError NOT_FOUND */
 export async function readDetails(db: Db, reader: Reader, sessionId: string): Promise<SessionDetails> {
   return db.tenant(reader.tenant_id, async (tx) => {
     const row = await readRow(tx, reader.tenant_id, sessionId, actsAs(reader));
@@ -67,11 +52,11 @@ export async function readDetails(db: Db, reader: Reader, sessionId: string): Pr
   });
 }
 
-/** A page of the sessions that a reader sees, newest first; `count` is the total. */
+/** Lists a page of the sessions that a reader may see, newest first; `count` is the total. */
 export async function listSessions(
   db: Db,
   reader: Reader,
-  query: { page: number; page_size: number; status?: string },
+  query: SessionsGetRequest,
 ): Promise<{ count: number; sessions: SessionSummary[] }> {
   const filter = `s.tenant_id = $1 AND ($2::text IS NULL OR ${STATUS} = $2) AND ${ownSessions('s', '$3')}`;
   const values = [reader.tenant_id, query.status ?? null, actsAs(reader)];

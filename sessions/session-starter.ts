@@ -1,34 +1,34 @@
-import { errorMessage } from '../runtime/errors.js';
-import type { SessionDeps } from './session-deps.js';
-import type { SessionRef } from './session-ref.js';
-import { expireIfIdle } from './sessions.js';
+import { Loop } from '../runtime/loop.js';
+import type { SessionDeps, SessionRef } from './session-deps.js';
+import { expireIfIdle } from './session-end.js';
 
-/** Starts or wakes the workflow of a session; resolves when Temporal has acknowledged it. */
+/** The part of the Temporal client that the starter needs. */
 export interface SessionWorkflows {
+  /** Starts or wakes the workflow of a session; resolves when Temporal has acknowledged it. */
   wakeSession(ref: SessionRef): Promise<void>;
 }
 
-/** How the starter paces itself. */
+/** How fast the starter works. */
 export interface StarterPace {
-  /** A session rests this long, in milliseconds, before its workflow is started, and again before that is repeated. */
+  /** Milliseconds after a session opens until its workflow is started, and again until the start is repeated. */
   afterMs: number;
-  /** The pause after each, in times of what it took: the share of the machine that this may have is 1 in so many. */
+  /** The pause after each start, as a multiple of the time it took, so that starting takes a small share of the machine. */
   pauseTimes: number;
   pauseMaxMs: number;
-  /** Milliseconds until the next look when nobody waits, and between two while the process has other work. */
+  /** Milliseconds until the next start when no session waits or while the process is busy. */
   idleMs: number;
-  /** From this share of its time on, 0 to 1, the process has other work. */
+  /** The event-loop utilization, 0 to 1, from which on the process counts as busy. */
   busyFrom: number;
 }
 
 const PACE: StarterPace = { afterMs: 10_000, pauseTimes: 20, pauseMaxMs: 1_000, idleMs: 5_000, busyFrom: 0.25 };
 
 interface WaitingSession extends SessionRef {
-  /** It needs no workflow any more: it is past its idle time, or has ended. */
+  /** Its idle timeout has passed or it has ended, so it needs no workflow. */
   over: boolean;
 }
 
-/** Moving the mark claims it, so that several nodes share the work and one that dies leaves it to be repeated. */
+/** Claims a session by moving `wake_requested_at`: nodes share the work, and a claim of a node that dies becomes due again. */
 const CLAIM_OLDEST = `
   WITH picked AS MATERIALIZED (
     SELECT tenant_id, session_id FROM sessions
@@ -40,66 +40,47 @@ const CLAIM_OLDEST = `
     OR t.idle_timeout_seconds > 0 AND t.created_at < now() - t.idle_timeout_seconds * interval '1 s') AS over`;
 
 /**
- * Starts the workflows of sessions that a `/send` without context opened: operators see them, and they end the session when it idles,
- * which is far off. So they begin by and by, one at a time, with pauses in which everything else has the machine. At thousands of
- * messages a second they wait until the load drops; what is over by then is ended here, without a workflow.
+ * Starts the workflows of sessions that a `/send` without context opened, in the background. These workflows show the session to operators
+ * and end it when it idles, so nothing waits for them: they start one at a time, with pauses. Under high load they wait, and a session that
+ * idles out meanwhile is ended here without a workflow.
  */
 export class SessionStarter {
   readonly #deps: SessionDeps;
   readonly #temporal: SessionWorkflows;
   readonly #pace: StarterPace;
-  #timer: NodeJS.Timeout | undefined;
-  #turn: Promise<void> = Promise.resolve();
-  #stopped = false;
-  #failing = false;
+  readonly #loop: Loop;
   #used = performance.eventLoopUtilization();
 
   constructor(deps: SessionDeps, temporal: SessionWorkflows, pace: Partial<StarterPace> = {}) {
     this.#deps = deps;
     this.#temporal = temporal;
     this.#pace = { ...PACE, ...pace };
+    const loop = { name: 'session starter', intervalMs: this.#pace.idleMs, immediate: true, log: deps.log };
+    this.#loop = new Loop({ ...loop, work: () => this.#next() });
   }
 
   start(): void {
-    this.#schedule(0);
+    this.#loop.start();
   }
 
   /** Ends after the turn under way. */
-  async stop(): Promise<void> {
-    this.#stopped = true;
-    clearTimeout(this.#timer);
-    await this.#turn;
+  stop(): Promise<void> {
+    return this.#loop.stop();
   }
 
-  #schedule(inMs: number): void {
-    if (this.#stopped) return;
-    this.#timer = setTimeout(() => {
-      this.#turn = this.#next().then((pauseMs) => this.#schedule(pauseMs));
-    }, inMs);
-  }
-
-  /** @returns the pause after it, in milliseconds */
+  /** Starts one workflow. @returns the pause until the next one, in milliseconds */
   async #next(): Promise<number> {
     const { pauseTimes, pauseMaxMs, idleMs, busyFrom } = this.#pace;
     const used = performance.eventLoopUtilization();
     const isBusy = performance.eventLoopUtilization(used, this.#used).utilization >= busyFrom;
     this.#used = used;
-    const from = performance.now();
-    try {
-      const found = await this.#bringOldest();
-      if (this.#failing) this.#deps.log.info('workflows of sessions start again');
-      this.#failing = false;
-      return found && !isBusy ? Math.min(pauseMaxMs, (performance.now() - from) * pauseTimes) : idleMs;
-    } catch (error) {
-      if (!this.#failing)
-        this.#deps.log.warn({ err: errorMessage(error) }, 'workflows of sessions cannot be started; it goes on trying');
-      this.#failing = true;
-      return idleMs;
-    }
+    const startedAt = performance.now();
+    const found = await this.#startOldest();
+    return found && !isBusy ? Math.min(pauseMaxMs, (performance.now() - startedAt) * pauseTimes) : idleMs;
   }
 
-  /** @returns whether one waited */
-  async #bringOldest(): Promise<boolean> {
+  /** @returns whether a session was due */
+  async #startOldest(): Promise<boolean> {
     const [session] = await this.#deps.db.system((tx) => tx.query<WaitingSession>(CLAIM_OLDEST, [this.#pace.afterMs]));
     if (!session) return false;
     const { tenant_id, session_id, over } = session;

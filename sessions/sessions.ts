@@ -1,14 +1,8 @@
-import { slotOf } from '../agents/agent-room.js';
+import { slotOf } from '../agents/agent-row.js';
 import type { Candidate } from '../agents/candidates.js';
 import type { Caller } from '../contracts/auth.js';
 import type { Reader } from '../contracts/permissions.js';
-import type {
-  SessionAgent,
-  SessionDetails,
-  SessionInitRequest,
-  SessionInviteRequest,
-  SessionSummary,
-} from '../contracts/sessions.js';
+import type { SessionInitRequest, SessionInviteRequest, SessionsGetRequest } from '../contracts/sessions.js';
 import { recordEvent } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
@@ -16,31 +10,9 @@ import { newId } from '../runtime/ids.js';
 import { chooseAgent } from './choose-agent.js';
 import { inviteAgent } from './invite.js';
 import { joinSession } from './session-agents.js';
-import type { Cancellation, SessionDeps } from './session-deps.js';
-import { countAgain, endSession, lockOwnSession, lockSession } from './session-end.js';
+import type { SessionDeps } from './session-deps.js';
+import { endSession, lockOwnSession, recordLoad, requireActive } from './session-end.js';
 import { listSessions, readDetails, readSummary } from './session-records.js';
-
-/** What the API does with sessions. */
-export interface Sessions {
-  /** @throws PlatformError NOT_FOUND, AGENT_AT_CAPACITY, SERVICE_UNAVAILABLE (not routable) */
-  init(
-    caller: Caller,
-    body: SessionInitRequest,
-  ): Promise<{ session: SessionSummary; instance_id: string | null; agent_type: string | null }>;
-  /** Adds an agent. @throws PlatformError as `inviteAgent` */
-  invite(caller: Caller, body: SessionInviteRequest): Promise<SessionAgent>;
-  /** @throws PlatformError NOT_FOUND, SESSION_CLOSED */
-  close(caller: Caller, sessionId: string, reason?: string): Promise<void>;
-  /** Cancels what is in flight; the sessions stay usable. Those that have ended do not count. @throws PlatformError NOT_FOUND when none of them exists */
-  interrupt(caller: Caller, ids: string[]): Promise<{ requested: number; interrupted: number; session_ids: string[] }>;
-  list(
-    reader: Reader,
-    query: { page: number; page_size: number; status?: string },
-  ): Promise<{ count: number; sessions: SessionSummary[] }>;
-  get(reader: Reader, sessionId: string): Promise<SessionDetails>;
-  /** Unbinds the sessions of an instance that is deregistered, in the caller's transaction. */
-  releaseAgent(tx: Tx, tenantId: string, instanceId: string): Promise<void>;
-}
 
 async function insertSession(
   tx: Tx,
@@ -71,13 +43,14 @@ async function insertSession(
   });
   if (agent) {
     await joinSession(tx, { tenant_id: caller.tenant_id, session_id: sessionId }, agent, 'init');
-    await countAgain(tx, caller.tenant_id, agent.instance_id);
+    await recordLoad(tx, caller.tenant_id, agent.instance_id);
   }
   return sessionId;
 }
 
+/** Opens a session. @throws PlatformError as `chooseAgent` */
 async function initSession(deps: SessionDeps, caller: Caller, body: SessionInitRequest) {
-  const made = await deps.db.tenant(caller.tenant_id, async (tx) => {
+  const opened = await deps.db.tenant(caller.tenant_id, async (tx) => {
     const named = body.instance_id !== undefined || body.agent_type !== undefined;
     const agent = named ? await chooseAgent(tx, caller.tenant_id, body) : null;
     const sessionId = await insertSession(tx, caller, body, agent);
@@ -88,22 +61,22 @@ async function initSession(deps: SessionDeps, caller: Caller, body: SessionInitR
       agent_type: agent?.agent_type ?? body.agent_type ?? null,
     };
   });
-  deps.wakeSession({ tenant_id: caller.tenant_id, session_id: made.session.session_id });
-  return made;
+  deps.wakeSession({ tenant_id: caller.tenant_id, session_id: opened.session.session_id });
+  return opened;
 }
 
+/** @throws PlatformError NOT_FOUND, SESSION_CLOSED */
 async function closeSession(deps: SessionDeps, caller: Caller, sessionId: string, reason: string): Promise<void> {
   const cancellation = await deps.db.tenant(caller.tenant_id, async (tx) => {
     const session = await lockOwnSession(tx, caller, sessionId);
-    if (!session) throw new PlatformError('NOT_FOUND', 'There is no session of that session_id.');
-    if (session.status !== 'active')
-      throw new PlatformError('SESSION_CLOSED', `The session is already ${session.status}.`);
+    requireActive(session);
     return endSession(tx, deps.messages, session, 'completed', reason);
   });
   deps.messages.announce(cancellation);
   deps.wakeSession({ tenant_id: caller.tenant_id, session_id: sessionId });
 }
 
+/** Cancels the messages in flight; the sessions stay usable. Ended sessions are skipped. @throws PlatformError NOT_FOUND when none of the ids exists */
 async function interruptSessions(deps: SessionDeps, caller: Caller, ids: string[]) {
   const unique = [...new Set(ids)];
   const interrupted: string[] = [];
@@ -124,16 +97,18 @@ async function interruptSessions(deps: SessionDeps, caller: Caller, ids: string[
   return { requested: unique.length, interrupted: interrupted.length, session_ids: interrupted };
 }
 
-/** Binds the functions of sessions to what they work with. */
-export function createSessions(deps: SessionDeps): Sessions {
+/** Binds the operations on sessions to their dependencies. */
+export function createSessions(deps: SessionDeps) {
   return {
-    init: (caller, body) => initSession(deps, caller, body),
-    invite: (caller, body) => inviteAgent(deps, caller, body),
-    close: (caller, sessionId, reason) => closeSession(deps, caller, sessionId, reason ?? 'closed by the caller'),
-    interrupt: (caller, ids) => interruptSessions(deps, caller, ids),
-    list: (reader, query) => listSessions(deps.db, reader, query),
-    get: (reader, sessionId) => readDetails(deps.db, reader, sessionId),
-    releaseAgent: async (tx, tenantId, instanceId) => {
+    init: (caller: Caller, body: SessionInitRequest) => initSession(deps, caller, body),
+    invite: (caller: Caller, body: SessionInviteRequest) => inviteAgent(deps, caller, body),
+    close: (caller: Caller, sessionId: string, reason?: string) =>
+      closeSession(deps, caller, sessionId, reason ?? 'closed by the caller'),
+    interrupt: (caller: Caller, ids: string[]) => interruptSessions(deps, caller, ids),
+    list: (reader: Reader, query: SessionsGetRequest) => listSessions(deps.db, reader, query),
+    get: (reader: Reader, sessionId: string) => readDetails(deps.db, reader, sessionId),
+    /** Unbinds the sessions of a deregistered instance, in the caller's transaction. */
+    releaseAgent: async (tx: Tx, tenantId: string, instanceId: string): Promise<void> => {
       await tx.query(
         `UPDATE sessions SET instance_id = NULL WHERE tenant_id = $1 AND instance_id = $2 AND status = 'active'`,
         [tenantId, instanceId],
@@ -142,50 +117,5 @@ export function createSessions(deps: SessionDeps): Sessions {
   };
 }
 
-/** When a session's workflow looks at it again, or that it has ended. */
-export type IdleCheck = { ended: true; status: string } | { ended: false; check_in_ms: number | null };
-
-/**
- * Ends a session that was idle for its time. One with a message that is not terminal never expires (architecture.md, decision 13).
- * `check_in_ms` null: it never expires by idleness.
- */
-export async function expireIfIdle(
-  deps: SessionDeps,
-  ref: { tenant_id: string; session_id: string },
-): Promise<IdleCheck> {
-  let ended: Cancellation = { canceled: [], called: [] };
-  const check = await deps.db.tenant<IdleCheck>(ref.tenant_id, async (tx) => {
-    const session = await lockSession(tx, ref.tenant_id, ref.session_id);
-    if (!session) return { ended: true, status: 'unknown' };
-    await tx.query(
-      'UPDATE sessions SET supervised_at = now(), wake_requested_at = NULL WHERE tenant_id = $1 AND session_id = $2',
-      [ref.tenant_id, ref.session_id],
-    );
-    if (session.status !== 'active') return { ended: true, status: session.status };
-    if (session.idle_timeout_seconds === 0) return { ended: false, check_in_ms: null };
-    const sleep = async (forMs: number): Promise<IdleCheck> => {
-      await tx.query(
-        `UPDATE sessions SET supervised_at = now() + $3 * interval '1 ms' WHERE tenant_id = $1 AND session_id = $2`,
-        [ref.tenant_id, ref.session_id, forMs],
-      );
-      return { ended: false, check_in_ms: forMs };
-    };
-    const [activity] = await tx.query<{ in_flight: number; left_ms: number }>(
-      `SELECT count(*) FILTER (WHERE state IN ('submitted', 'working', 'input-required')) AS in_flight,
-              (extract(epoch FROM greatest(coalesce(max(updated_at), $3), $3) - now()) * 1000)::bigint + $4 AS left_ms
-         FROM messages WHERE tenant_id = $1 AND session_id = $2`,
-      [ref.tenant_id, ref.session_id, session.created_at, session.idle_timeout_seconds * 1_000],
-    );
-    const timeoutMs = session.idle_timeout_seconds * 1_000;
-    if ((activity?.in_flight ?? 0) > 0) return sleep(timeoutMs);
-    if ((activity?.left_ms ?? 0) > 0) return sleep(Math.max(1, activity?.left_ms ?? 1));
-    ended = await endSession(tx, deps.messages, session, 'expired', 'idle');
-    await tx.query('UPDATE sessions SET wake_requested_at = NULL WHERE tenant_id = $1 AND session_id = $2', [
-      ref.tenant_id,
-      ref.session_id,
-    ]);
-    return { ended: true, status: 'expired' };
-  });
-  deps.messages.announce(ended);
-  return check;
-}
+/** The operations of the API on sessions. */
+export type Sessions = ReturnType<typeof createSessions>;

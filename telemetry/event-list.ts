@@ -1,9 +1,10 @@
 import type { EventRecord } from '../contracts/telemetry.js';
 import type { Tx } from '../db/pool.js';
 
+/** Which events to list. */
 export interface EventFilter {
   session_id?: string;
-  /** Its own events, and those of its dispatches. */
+  /** Includes the events of its dispatches. */
   message_id?: string;
   instance_id?: string;
   category?: string;
@@ -21,7 +22,7 @@ interface EventRow extends Omit<EventRecord, 'timestamp' | 'trace_id' | 'type' |
   payload: Record<string, unknown>;
 }
 
-/** Found among the events of the message's session, which an index has. An event of a dispatch names that only. */
+/** Reads the events of the message's session, for which there is an index. Events of a dispatch name the dispatch only. */
 const OF_MESSAGE = `(session_id = (SELECT m.session_id FROM messages m WHERE m.tenant_id = $1 AND m.message_id = $9)
     AND (payload ->> 'message_id' = $9
          OR EXISTS (SELECT 1 FROM dispatches d WHERE d.tenant_id = $1 AND d.dispatch_id = payload ->> 'dispatch_id' AND d.message_id = $9)))`;
@@ -54,7 +55,7 @@ export async function listEvents(
   const values = [tenantId, ...filters.map((value) => value ?? null)];
   const [total] = await tx.query<{ count: number }>(`SELECT count(*) AS count FROM events WHERE ${FILTER}`, values);
   const rows = await tx.query<EventRow>(
-    `SELECT ${COLUMNS} FROM events WHERE ${FILTER} ORDER BY occurred_at DESC, event_id DESC LIMIT $10 OFFSET $11`,
+    `SELECT ${COLUMNS} FROM events WHERE ${FILTER} ORDER BY event_id DESC LIMIT $10 OFFSET $11`,
     [...values, query.page_size, (query.page - 1) * query.page_size],
   );
   return { count: total?.count ?? 0, events: rows.map(toRecord) };

@@ -1,39 +1,39 @@
 import { createHash } from 'node:crypto';
 import type { ToolCallPayload, ToolResult } from '../contracts/tools.js';
-import type { CallEnding } from './tool-deadline.js';
+import type { CallCancellation } from './call-context.js';
 import { type Outcome, refusal } from './tool-result.js';
 
-const KEPT_BYTES_MAX = 32 * 1024 * 1024;
-const KEPT_MAX = 10_000;
-/** What an entry costs beside its result. */
+const BYTES_MAX = 32 * 1024 * 1024;
+const ENTRIES_MAX = 10_000;
+/** The size of an entry without its result, estimated. */
 const ENTRY_BYTES = 512;
 
 interface Entry {
   digest: string;
   outcome: Promise<Outcome>;
-  /** 0 until it has ended. */
+  /** 0 while the call runs. */
   bytes: number;
   endsAtMs: number;
-  forget?: NodeJS.Timeout;
+  expiry?: NodeJS.Timeout;
 }
 
 /**
- * The calls that came with an `idempotency_key`, while they run and until their deadline: a repeat gets the same result. What did not
- * reach its target is not kept, so a repeat tries again. Bounded: the oldest that have ended give way.
+ * The calls with an `idempotency_key`, kept until their deadline: a repeat gets the same result. A call that did not reach its target is not
+ * kept, so a repeat tries again. At the limits, the call that ended first is evicted.
  */
 export class IdempotencyCache {
   readonly #entries = new Map<string, Entry>();
-  readonly #kept = new Set<string>();
-  #keptBytes = 0;
+  readonly #ended = new Set<string>();
+  #endedBytes = 0;
 
   /**
-   * Runs the call, unless one of the same key runs or has run.
-   * @param ending what ends this call; one that only waits for another's result ends alone
+   * Runs a call unless one of the same key runs or has run; a repeat waits for that one's result.
+   * @param cancellation cancels this call; for a repeat, only the waiting
    */
   async once(
     callerKey: string,
     payload: ToolCallPayload,
-    ending: CallEnding,
+    cancellation: CallCancellation,
     run: () => Promise<Outcome>,
   ): Promise<ToolResult> {
     if (!payload.idempotency_key) return (await run()).result;
@@ -43,12 +43,12 @@ export class IdempotencyCache {
     if (known && known.digest !== digest) {
       return refusal('IDEMPOTENCY_MISMATCH', 'Another call was made under this idempotency_key.');
     }
-    if (known) return (await ending.before(known.outcome)).result;
-    const entry: Entry = { digest, outcome: run(), bytes: 0, endsAtMs: ending.endsAtMs };
+    if (known) return (await cancellation.race(known.outcome)).result;
+    const entry: Entry = { digest, outcome: run(), bytes: 0, endsAtMs: cancellation.endsAtMs };
     this.#entries.set(name, entry);
     try {
       const outcome = await entry.outcome;
-      this.#ended(name, entry, outcome);
+      this.#keep(name, entry, outcome);
       return outcome.result;
     } catch (error) {
       this.#entries.delete(name);
@@ -56,29 +56,29 @@ export class IdempotencyCache {
     }
   }
 
-  #ended(name: string, entry: Entry, { sent, result }: Outcome): void {
-    const lifeMs = entry.endsAtMs - performance.now();
-    if (!sent || lifeMs <= 0) {
+  #keep(name: string, entry: Entry, { sent, result }: Outcome): void {
+    const lifetimeMs = entry.endsAtMs - performance.now();
+    if (!sent || lifetimeMs <= 0) {
       this.#entries.delete(name);
       return;
     }
     entry.bytes = ENTRY_BYTES + Buffer.byteLength(JSON.stringify(result));
-    this.#keptBytes += entry.bytes;
-    this.#kept.add(name);
-    entry.forget = setTimeout(() => this.#forget(name), lifeMs).unref();
-    while (this.#kept.size > KEPT_MAX || this.#keptBytes > KEPT_BYTES_MAX) {
-      const [oldest] = this.#kept;
+    this.#endedBytes += entry.bytes;
+    this.#ended.add(name);
+    entry.expiry = setTimeout(() => this.#delete(name), lifetimeMs).unref();
+    while (this.#ended.size > ENTRIES_MAX || this.#endedBytes > BYTES_MAX) {
+      const [oldest] = this.#ended;
       if (oldest === undefined) return;
-      this.#forget(oldest);
+      this.#delete(oldest);
     }
   }
 
-  #forget(name: string): void {
+  #delete(name: string): void {
     const entry = this.#entries.get(name);
     this.#entries.delete(name);
-    this.#kept.delete(name);
-    clearTimeout(entry?.forget);
-    this.#keptBytes -= entry?.bytes ?? 0;
+    this.#ended.delete(name);
+    clearTimeout(entry?.expiry);
+    this.#endedBytes -= entry?.bytes ?? 0;
   }
 }
 

@@ -1,55 +1,55 @@
 import { setMaxListeners } from 'node:events';
-import { agentKeyOf } from '../agents/agent-key.js';
+import { LRUCache } from 'lru-cache';
+import { agentKeyOf } from '../agents/agent-row.js';
 import { uuidOf } from '../runtime/ids.js';
-import { LruMap } from '../runtime/lru-map.js';
-import type { PlacedCall } from './tool-link.js';
+import type { CallParent, Chain } from './call-context.js';
+import type { RoutedCall } from './tool-link.js';
 import type { Outcome } from './tool-result.js';
-import type { Chain, Work } from './tool-work.js';
 
-/** Ended calls that are remembered, so that a late result is told from one of a call that never was. */
+/** The number of ended calls to remember, so that a late result differs from one for an unknown call. */
 const ENDED_REMEMBERED = 5_000;
 
 /** A call that an agent is answering. */
 export interface PendingCall {
-  readonly call: PlacedCall;
+  readonly call: RoutedCall;
   readonly agentKey: string;
-  /** Resolves with the first outcome. */
+  /** Resolves to the outcome of the first `settle`. */
   readonly done: Promise<Outcome>;
-  /** What calls made on its behalf are part of. */
-  readonly work: Work;
-  /** Ends it. Only the first outcome counts. */
+  /** This call as the parent of calls that the agent makes to answer it. */
+  readonly asParent: CallParent;
+  /** Ends the call. Only the first outcome counts. */
   settle(outcome: Outcome): void;
 }
 
-/** The calls that agents are answering for this node, by the UUID in their ids; results are accepted once. */
+/** The calls of this node that agents are answering, by the UUID in their ids. Each accepts one result. */
 export class PendingCalls {
   readonly #byUuid = new Map<string, PendingCall>();
   readonly #byAgent = new Map<string, Set<PendingCall>>();
-  /** UUID → agent. */
-  readonly #ended = new LruMap<string>(ENDED_REMEMBERED);
+  /** The agent of each recently ended call, by UUID. */
+  readonly #ended = new LRUCache<string, string>({ max: ENDED_REMEMBERED });
   readonly #idle = new Set<(agentKey: string) => void>();
 
   get size(): number {
     return this.#byUuid.size;
   }
 
-  /** @param listener called when an agent has ended the last call that it was answering */
+  /** @param listener called when the last call that an agent was answering ends */
   onAgentIdle(listener: (agentKey: string) => void): void {
     this.#idle.add(listener);
   }
 
-  /** Takes note that an agent is about to get a call. */
-  hold(call: PlacedCall): PendingCall {
+  /** Adds a call before it is sent to its agent. */
+  add(call: RoutedCall): PendingCall {
     const ended = new AbortController();
-    setMaxListeners(0, ended.signal); // every call made on its behalf listens
+    setMaxListeners(0, ended.signal); // each nested call adds a listener
     let resolve: (outcome: Outcome) => void = () => undefined;
-    const hand: PendingCall = {
+    const pending: PendingCall = {
       call,
       agentKey: agentKeyOf({ tenant_id: call.tenant_id, instance_id: call.target.instance_id }),
       done: new Promise((settled) => {
         resolve = settled;
       }),
-      work: {
+      asParent: {
         chain: call.chain,
         endsAtMs: performance.now() + call.deadline_ms,
         ended: ended.signal,
@@ -60,50 +60,51 @@ export class PendingCalls {
         if (ended.signal.aborted) return;
         resolve(outcome);
         ended.abort();
-        this.#remove(hand);
+        this.#remove(pending);
       },
     };
-    this.#byUuid.set(uuidOf(call.call_id), hand);
-    this.#byAgent.set(hand.agentKey, (this.#byAgent.get(hand.agentKey) ?? new Set()).add(hand));
-    return hand;
+    this.#byUuid.set(uuidOf(call.call_id), pending);
+    this.#byAgent.set(pending.agentKey, (this.#byAgent.get(pending.agentKey) ?? new Set()).add(pending));
+    return pending;
   }
 
-  /** The call of that UUID, while an agent is answering it. */
+  /** The pending call of a UUID. */
   find(uuid: string): PendingCall | undefined {
     return this.#byUuid.get(uuid);
   }
 
-  /** The call of that UUID, when that agent is answering it. */
+  /** The pending call of a UUID if the given agent is answering it. */
   get(uuid: string, agentKey: string): PendingCall | undefined {
-    const hand = this.#byUuid.get(uuid);
-    return hand?.agentKey === agentKey ? hand : undefined;
+    const pending = this.#byUuid.get(uuid);
+    return pending?.agentKey === agentKey ? pending : undefined;
   }
 
   countOf(agentKey: string): number {
     return this.#byAgent.get(agentKey)?.size ?? 0;
   }
 
-  /** The longest chain that the agent is part of: a call that does not say what it belongs to may belong to that. */
-  deepest(agentKey: string): Chain {
-    let deepest: Chain = [];
+  /** The longest chain of the calls that an agent is answering: a call without a parent may be part of that one. */
+  longestChain(agentKey: string): Chain {
+    let longest: Chain = [];
     for (const { call } of this.#byAgent.get(agentKey) ?? [])
-      if (call.chain.length > deepest.length) deepest = call.chain;
-    return deepest;
+      if (call.chain.length > longest.length) longest = call.chain;
+    return longest;
   }
 
-  /** Whether the call was that agent's and has ended lately. */
-  endedLately(uuid: string, agentKey: string): boolean {
+  /** Whether a call of that agent has ended recently. */
+  endedRecently(uuid: string, agentKey: string): boolean {
     return this.#ended.get(uuid) === agentKey;
   }
 
-  #remove(hand: PendingCall): void {
-    const uuid = uuidOf(hand.call.call_id);
+  #remove(pending: PendingCall): void {
+    const { agentKey } = pending;
+    const uuid = uuidOf(pending.call.call_id);
     this.#byUuid.delete(uuid);
-    this.#ended.note(uuid, hand.agentKey);
-    const ofAgent = this.#byAgent.get(hand.agentKey);
-    ofAgent?.delete(hand);
+    this.#ended.set(uuid, agentKey);
+    const ofAgent = this.#byAgent.get(agentKey);
+    ofAgent?.delete(pending);
     if (ofAgent?.size !== 0) return;
-    this.#byAgent.delete(hand.agentKey);
-    for (const listener of this.#idle) listener(hand.agentKey);
+    this.#byAgent.delete(agentKey);
+    for (const listener of this.#idle) listener(agentKey);
   }
 }

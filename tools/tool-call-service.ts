@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { agentKeyOf } from '../agents/agent-key.js';
+import { agentKeyOf } from '../agents/agent-row.js';
 import type { Caller } from '../contracts/auth.js';
 import { actsAs, isOwnType, mayActFor } from '../contracts/permissions.js';
 import type { ToolCallRequest, ToolResult } from '../contracts/tools.js';
@@ -10,24 +10,25 @@ import { errorMessage, PlatformError } from '../runtime/errors.js';
 import { newId, uuidOf } from '../runtime/ids.js';
 import type { Logger } from '../runtime/logger.js';
 import { traceparentOf } from '../runtime/trace-context.js';
+import type { CallParent, ToolCaller } from './call-context.js';
 import type { ToolCalls } from './tool-calls.js';
-import { type NodeLink, readNamed } from './tool-link.js';
+import { type NodeLink, parseHostedCallId } from './tool-link.js';
 import { refusal } from './tool-result.js';
 import { type CallingDispatch, findCallingDispatch, typeOfAgent } from './tool-targets.js';
-import type { ToolCaller, Work } from './tool-work.js';
 
-/** Where agents without a socket call tools: `POST /tools/call`. */
+/** The tool calls of agents without a socket: `POST /tools/call`. */
 export interface ToolCallService {
   /**
-   * Answers a call; a refused one too.
-   * @param around.signal aborted when the caller is gone
+   * Makes a call; a refusal is a result too.
+   * @param context.signal aborted when the caller disconnects
    * @throws PlatformError `forbidden` when the token may not act for the agent, NOT_FOUND for an unknown `instance_id`
    */
-  call(
-    caller: Caller,
-    body: ToolCallRequest,
-    around: { traceparent?: string; signal: AbortSignal },
-  ): Promise<ToolResult>;
+  call(caller: Caller, body: ToolCallRequest, context: CallContext): Promise<ToolResult>;
+}
+
+interface CallContext {
+  traceparent?: string;
+  signal: AbortSignal;
 }
 
 interface ToolCallServiceOptions {
@@ -41,47 +42,47 @@ interface ToolCallServiceOptions {
   bus: Pick<ChunkBus, 'subscribe'>;
 }
 
-/** Makes the door, to which other nodes bring what belongs here. */
+/** Creates the service; it also makes the calls that other nodes forward to this node. */
 export function createToolCallService(options: ToolCallServiceOptions): ToolCallService {
   const { link, nodeId } = options;
-  const here = callHere(options);
   link.serveForwarded(async ({ token, body, traceparent }, signal) => {
-    return { sent: true, result: await here.call(token, body, { traceparent, signal }) };
+    return { sent: true, result: await callLocally(options, token, body, { traceparent, signal }) };
   });
   return {
-    call: async (token, body, around) => {
-      const named = readNamed(body.dispatch_id ?? '');
-      if (!named || named.node === nodeId) return here.call(token, body, around);
-      const { traceparent, signal } = around;
+    call: async (token, body, context) => {
+      const parentCall = parseHostedCallId(body.dispatch_id ?? '');
+      if (!parentCall || parentCall.node === nodeId) return callLocally(options, token, body, context);
+      const { traceparent, signal } = context;
       const forwarded = { call_id: newId('call'), token, body, ...(traceparent !== undefined && { traceparent }) };
-      return (await link.forward(named.node, forwarded, signal)).result;
+      return (await link.forward(parentCall.node, forwarded, signal)).result;
     },
   };
 }
 
-function callHere(options: ToolCallServiceOptions): ToolCallService {
-  return {
-    call: async (token, { instance_id, ...payload }, { traceparent, signal }) => {
-      const { tenant_id } = token;
-      const work = payload.dispatch_id ? await findWork(options, token, payload.dispatch_id, instance_id) : undefined;
-      if (payload.dispatch_id && !work) {
-        return refusal('UNKNOWN_DISPATCH', 'dispatch_id names nothing that the agent is doing.');
-      }
-      try {
-        const caller = work ? callerOf(tenant_id, work.agent) : await whoCalls(options, token, instance_id);
-        return await options.calls.call({ caller, payload, work: work?.work, traceparent, signal });
-      } finally {
-        work?.leave();
-      }
-    },
-  };
+async function callLocally(
+  options: ToolCallServiceOptions,
+  token: Caller,
+  { instance_id, ...payload }: ToolCallRequest,
+  { traceparent, signal }: CallContext,
+): Promise<ToolResult> {
+  const { tenant_id } = token;
+  const found = payload.dispatch_id ? await findParent(options, token, payload.dispatch_id, instance_id) : undefined;
+  if (payload.dispatch_id && !found) {
+    return refusal('UNKNOWN_DISPATCH', 'dispatch_id names no dispatch or tool call that the agent is answering.');
+  }
+  try {
+    const caller = found ? callerOf(tenant_id, found.agent) : await resolveCaller(options, token, instance_id);
+    return await options.calls.call({ caller, payload, parent: found?.parent, traceparent, signal });
+  } finally {
+    found?.release();
+  }
 }
 
-interface FoundWork {
-  work: Work;
+interface FoundParent {
+  parent: CallParent;
   agent: { instance_id: string; agent_type: string };
-  /** The call that looked for it has ended. */
-  leave(): void;
+  /** Stops watching the parent; called when the call has ended. */
+  release(): void;
 }
 
 function checkActsFor(token: Caller, agentType: string): void {
@@ -89,12 +90,12 @@ function checkActsFor(token: Caller, agentType: string): void {
   throw new PlatformError('forbidden', `This needs the scope full, or a token of the agent type ${agentType}.`);
 }
 
-function callerOf(tenant_id: string, agent: FoundWork['agent']): ToolCaller {
+function callerOf(tenant_id: string, agent: FoundParent['agent']): ToolCaller {
   return { tenant_id, ...agent, key: agentKeyOf({ tenant_id, instance_id: agent.instance_id }) };
 }
 
-/** The agent that the token stands for: the instance that it names, or one of its type that stays unnamed. */
-async function whoCalls(
+/** The calling agent: the given instance, or an unnamed instance of the token's type. */
+async function resolveCaller(
   { db }: ToolCallServiceOptions,
   token: Caller,
   instanceId: string | undefined,
@@ -111,46 +112,47 @@ async function whoCalls(
   return callerOf(tenant_id, { instance_id: instanceId, agent_type: type });
 }
 
-async function findWork(
+/** Finds the parent that a `dispatch_id` names; undefined when it does not run or is not the caller's. */
+async function findParent(
   options: ToolCallServiceOptions,
   token: Caller,
   id: string,
   instanceId: string | undefined,
-): Promise<FoundWork | undefined> {
+): Promise<FoundParent | undefined> {
   const { tenant_id } = token;
-  const call_id = readNamed(id)?.call_id ?? id;
-  const hand = options.calls.pending.find(uuidOf(call_id));
-  const isHand = hand?.call.call_id === call_id && hand.call.tenant_id === tenant_id;
-  const dispatch = isHand ? null : await options.db.tenant(tenant_id, (tx) => findCallingDispatch(tx, tenant_id, id));
-  const agent = isHand ? hand.call.target : dispatch;
+  const call_id = parseHostedCallId(id)?.call_id ?? id;
+  const pending = options.calls.pending.find(uuidOf(call_id));
+  const isCall = pending?.call.call_id === call_id && pending.call.tenant_id === tenant_id;
+  const dispatch = isCall ? null : await options.db.tenant(tenant_id, (tx) => findCallingDispatch(tx, tenant_id, id));
+  const agent = isCall ? pending.call.target : dispatch;
   if (!agent || !isOwnType(token, agent.agent_type)) return undefined;
   if (instanceId !== undefined && instanceId !== agent.instance_id) return undefined;
   checkActsFor(token, agent.agent_type);
   const { instance_id, agent_type } = agent;
   const found = { agent: { instance_id, agent_type } };
-  if (isHand) return { ...found, work: hand.work, leave: () => undefined };
-  return dispatch ? { ...found, ...follow(options, tenant_id, id, dispatch) } : undefined;
+  if (isCall) return { ...found, parent: pending.asParent, release: () => undefined };
+  return dispatch ? { ...found, ...watchDispatch(options, tenant_id, id, dispatch) } : undefined;
 }
 
-/** Follows a dispatch that may run anywhere, so that its calls end with it: the bus says when to look. */
-function follow(
+/** Watches a dispatch that may run on any node, so that its calls end with it. The bus announces changes; the database decides. */
+function watchDispatch(
   { bus, dispatches, log }: ToolCallServiceOptions,
   tenant_id: string,
   dispatch_id: string,
   dispatch: CallingDispatch,
-): Pick<FoundWork, 'work' | 'leave'> {
+): Pick<FoundParent, 'parent' | 'release'> {
   const { message_id, session_id, ms_left, trace_id } = dispatch;
   const ended = new AbortController();
   setMaxListeners(0, ended.signal);
-  const look = async (): Promise<void> => {
+  const check = async (): Promise<void> => {
     const closed = await dispatches.closedAmong([{ tenant_id, message_id, dispatch_id }]);
     if (closed.length > 0) ended.abort();
   };
-  const leave = bus.subscribe(tenant_id, message_id, 0, ({ event }) => {
+  const release = bus.subscribe(tenant_id, message_id, 0, ({ event }) => {
     if (event.kind !== 'changed' || ended.signal.aborted) return;
-    look().catch((error) => log.warn({ err: errorMessage(error), dispatch_id }, 'calling dispatch not looked up'));
+    check().catch((error) => log.warn({ err: errorMessage(error), dispatch_id }, 'calling dispatch could not be read'));
   });
   const traceparent = traceparentOf(trace_id, uuidOf(dispatch_id));
   const endsAtMs = performance.now() + ms_left;
-  return { work: { chain: [], endsAtMs, ended: ended.signal, session_id, traceparent }, leave };
+  return { parent: { chain: [], endsAtMs, ended: ended.signal, session_id, traceparent }, release };
 }

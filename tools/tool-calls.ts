@@ -1,69 +1,67 @@
-import { agentKeyOf } from '../agents/agent-key.js';
+import pLimit from 'p-limit';
+import { agentKeyOf } from '../agents/agent-row.js';
 import { LIMITS } from '../contracts/limits.js';
-import type { ToolCallPayload, ToolResult } from '../contracts/tools.js';
+import type { PlatformToolName, ToolCallPayload, ToolResult } from '../contracts/tools.js';
 import type { Db } from '../db/pool.js';
 import { newId, uuidOf } from '../runtime/ids.js';
 import type { Logger } from '../runtime/logger.js';
-import { Semaphore } from '../runtime/semaphore.js';
 import { traceFrom, traceparentOf } from '../runtime/trace-context.js';
+import { CallCancellation, type CallParent, type Chain, type ToolCaller } from './call-context.js';
 import { IdempotencyCache } from './idempotency-cache.js';
 import { PendingCalls } from './pending-calls.js';
-import type { PlatformTools } from './platform-tools.js';
-import { Admission } from './tool-admission.js';
-import { CallEnding } from './tool-deadline.js';
-import { authorize, isLoop } from './tool-gate.js';
-import { type Deliver, NOBODY, type NodeLink, type PlacedCall } from './tool-link.js';
-import { type Outcome, refusal, resultOfThrown, unsent } from './tool-result.js';
+import { isPlatformTool, type PlatformTools, runPlatformTool } from './platform-tools.js';
+import { Admission, authorize, isLoop } from './tool-admission.js';
+import { type Deliver, NODE_UNREACHABLE, type NodeLink, type RoutedCall } from './tool-link.js';
+import { type Outcome, refusal, resultOfError, unsent } from './tool-result.js';
 import { findToolTargets, type ToolCandidate, type ToolTargets } from './tool-targets.js';
-import type { Chain, ToolCaller, Work } from './tool-work.js';
 
-/** Agents are looked for by so many calls at once; the rest of the database's connections is left to messages. */
-const LOOKUPS_AT_ONCE = 6;
-/** How many agents are tried where the first could not be reached. */
+/** Concurrent lookups of target agents; the other database connections are left to messages. */
+const CONCURRENT_LOOKUPS = 6;
+/** The number of agents to try if the first ones cannot be reached. */
 const TRIES_MAX = 3;
 
 export interface ToolCallsOptions {
   db: Db;
   log: Logger;
   link: NodeLink;
-  /** The way to hosted agents. */
+  /** Sends calls to hosted agents. */
   hosted: Deliver;
   platform: PlatformTools;
 }
 
-/** A call as it came. */
+/** A tool call as it was received. */
 export interface ToolRequest {
   caller: ToolCaller;
   payload: ToolCallPayload;
-  /** What it is part of, where it says so: `payload.dispatch_id`, found open and the caller's own. */
-  work: Work | undefined;
-  /** The trace context that came with it. */
+  /** The parent that `payload.dispatch_id` names; it runs and belongs to the caller. */
+  parent: CallParent | undefined;
+  /** The trace context of the request. */
   traceparent?: string;
-  /** Aborted when the caller is gone, or withdraws it. */
+  /** Aborted when the caller disconnects or withdraws the call. */
   signal: AbortSignal;
 }
 
-/** Routes tool calls: finds the agent, brings the call there by whatever way leads there, and the result back. */
+/** Routes tool calls: finds an agent, sends it the call over its transport, and returns the result. */
 export class ToolCalls {
-  /** What agents are answering for this node. */
+  /** The calls of this node that agents are answering. */
   readonly pending = new PendingCalls();
   readonly #options: ToolCallsOptions;
   readonly #admission = new Admission();
   readonly #idempotency = new IdempotencyCache();
-  readonly #lookups = new Semaphore(LOOKUPS_AT_ONCE);
-  /** Calls that are with an agent, as far as this node has sent them. */
-  readonly #towards = new Map<string, number>();
+  readonly #lookupLimit = pLimit(CONCURRENT_LOOKUPS);
+  /** The number of calls in flight from this node to each agent. */
+  readonly #inFlight = new Map<string, number>();
 
   constructor(options: ToolCallsOptions) {
     this.#options = options;
   }
 
-  /** Calls for agents whose sockets are here go to `deliver` from now on. */
+  /** Sets the handler of calls to agents whose sockets this node holds. */
   serve(deliver: Deliver): void {
     this.#options.link.serve(deliver);
   }
 
-  /** Answers a call. Never rejects. */
+  /** Makes a call. Never rejects. */
   async call(request: ToolRequest): Promise<ToolResult> {
     const bytes = Buffer.byteLength(JSON.stringify(request.payload.arguments));
     if (bytes > LIMITS.toolArgumentsBytes) {
@@ -71,74 +69,77 @@ export class ToolCalls {
     }
     const leave = this.#admission.enter(request.caller.key, bytes);
     if (!leave) return refusal('RATE_LIMITED', 'Too many calls are in flight. Wait for a result.');
-    const ending = new CallEnding(endOf(request), request.signal, request.work);
+    const cancellation = new CallCancellation(deadlineOf(request), request.signal, request.parent);
     try {
       const { caller, payload } = request;
-      return await this.#idempotency.once(caller.key, payload, ending, () => this.#run(request, ending));
+      return await this.#idempotency.once(caller.key, payload, cancellation, () => this.#run(request, cancellation));
     } catch (error) {
-      this.#options.log.warn({ err: error, tenant_id: request.caller.tenant_id }, 'tool call failed inside the mesh');
-      return resultOfThrown(error);
+      this.#options.log.warn({ err: error, tenant_id: request.caller.tenant_id }, 'tool call failed in the platform');
+      return resultOfError(error);
     } finally {
-      ending.dispose();
+      cancellation.dispose();
       leave();
     }
   }
 
-  async #run(request: ToolRequest, ending: CallEnding): Promise<Outcome> {
-    const { caller, payload, work } = request;
-    const chain = work?.chain ?? this.#chainOf(caller);
-    const { platform } = this.#options;
-    if (!hasTarget(payload) && platform.owns(payload.tool)) return this.#runOwn(request, chain, ending);
+  async #run(request: ToolRequest, cancellation: CallCancellation): Promise<Outcome> {
+    const { caller, payload, parent } = request;
+    const chain = parent?.chain ?? this.#chainOf(caller);
+    const { tool } = payload;
+    if (!hasTarget(payload) && isPlatformTool(tool)) return this.#runPlatformTool(tool, request, chain, cancellation);
     const targets = await this.#find(request);
     const [first] = targets.candidates;
-    if (!first || !targets.session_known) return whyNone(payload, targets);
-    let outcome = NOBODY;
-    for (const candidate of this.#ranked(targets.candidates, payload.tool, chain, caller.tenant_id)) {
-      const verdict = authorize({ caller, tool: payload.tool, arguments: payload.arguments, target: candidate, chain });
+    if (!first || !targets.session_known) return noTarget(payload, targets);
+    let outcome = NODE_UNREACHABLE;
+    for (const candidate of this.#ranked(targets.candidates, tool, chain, caller.tenant_id)) {
+      const verdict = authorize({ tool, target: candidate, chain });
       if (!verdict.allowed) return unsent(verdict.code, verdict.message);
-      if (ending.signal.aborted) return ending.unsent();
-      const placed = place(request, candidate, chain, ending.endsAtMs);
-      outcome = await ending.before(this.#deliver(candidate, placed, ending.signal));
+      if (cancellation.signal.aborted) return cancellation.unsent();
+      const routed = routeTo(candidate, request, chain, cancellation.endsAtMs);
+      outcome = await cancellation.race(this.#deliver(candidate, routed, cancellation.signal));
       if (outcome.sent) return outcome;
     }
     return outcome;
   }
 
-  async #runOwn(request: ToolRequest, chain: Chain, ending: CallEnding): Promise<Outcome> {
-    const { caller, payload, work } = request;
-    const { platform } = this.#options;
-    if (!platform.owns(payload.tool)) return unsent('TOOL_NOT_FOUND', 'The platform has no such tool.');
-    const verdict = authorize({ caller, tool: payload.tool, arguments: payload.arguments, target: null, chain });
+  async #runPlatformTool(
+    tool: PlatformToolName,
+    { caller: { tenant_id }, payload, parent }: ToolRequest,
+    chain: Chain,
+    cancellation: CallCancellation,
+  ): Promise<Outcome> {
+    const verdict = authorize({ tool, target: null, chain });
     if (!verdict.allowed) return unsent(verdict.code, verdict.message);
-    const session_id = work?.session_id ?? payload.session_id ?? undefined;
-    const run = platform.run(payload.tool, {
-      tenant_id: caller.tenant_id,
+    const session_id = parent?.session_id ?? payload.session_id ?? undefined;
+    const call = {
+      tenant_id,
       arguments: payload.arguments,
-      ...(session_id !== undefined && { session_id }),
-      signal: ending.signal,
-    });
-    return ending.before(run.then((result) => ({ sent: true, result: { ok: true, result } })));
+      ...(session_id && { session_id }),
+      signal: cancellation.signal,
+    };
+    const run = runPlatformTool(this.#options.platform, tool, call);
+    return cancellation.race(run.then((result) => ({ sent: true, result: { ok: true, result } })));
   }
 
-  /** A caller that names no work may be on any that it has: the deepest counts, so that silence does not get around the depth. */
+  /** A call without a parent counts as part of the longest chain that the caller is answering, so that omitting it does not evade the depth limit. */
   #chainOf({ tenant_id, instance_id }: ToolCaller): Chain {
-    return instance_id === undefined ? [] : this.pending.deepest(agentKeyOf({ tenant_id, instance_id }));
+    return instance_id === undefined ? [] : this.pending.longestChain(agentKeyOf({ tenant_id, instance_id }));
   }
 
-  #find({ caller, payload, work }: ToolRequest): Promise<ToolTargets> {
-    // That of the work is known; one that only the caller names is looked for.
-    const session_id = work?.session_id === undefined ? payload.session_id : undefined;
+  #find({ caller, payload, parent }: ToolRequest): Promise<ToolTargets> {
+    // The parent's session is known to exist; one that only the caller names is looked up.
+    const session_id = parent?.session_id === undefined ? payload.session_id : undefined;
     const wanted = { tool: payload.tool, target: payload.target, session_id };
-    return this.#lookups.run(() =>
+    return this.#lookupLimit(() =>
       this.#options.db.tenant(caller.tenant_id, (tx) => findToolTargets(tx, caller, wanted)),
     );
   }
 
-  /** Those that are waiting for this very tool already come last, then those that are full; then the load counts, calls included. */
+  /** The candidates to try, the best first: by load, calls in flight included; those at capacity after these, those in a loop with this call last. */
   #ranked(candidates: ToolCandidate[], tool: string, chain: Chain, tenant_id: string): ToolCandidate[] {
-    const rank = ({ instance_id, load, busy, max_concurrent_sessions: room }: ToolCandidate): number[] => {
-      const calls = this.#towards.get(agentKeyOf({ tenant_id, instance_id })) ?? 0;
-      return [Number(isLoop(chain, tool, instance_id)), Number(busy || (room > 0 && load >= room)), load + calls];
+    const rank = ({ instance_id, load, busy, max_concurrent_sessions: limit }: ToolCandidate): number[] => {
+      const calls = this.#inFlight.get(agentKeyOf({ tenant_id, instance_id })) ?? 0;
+      return [Number(isLoop(chain, tool, instance_id)), Number(busy || (limit > 0 && load >= limit)), load + calls];
     };
     return candidates
       .map((candidate) => ({ candidate, rank: rank(candidate) }))
@@ -147,51 +148,53 @@ export class ToolCalls {
       .map(({ candidate }) => candidate);
   }
 
-  async #deliver(candidate: ToolCandidate, placed: PlacedCall, signal: AbortSignal): Promise<Outcome> {
-    const { tenant_id, target } = placed;
+  async #deliver(candidate: ToolCandidate, routed: RoutedCall, signal: AbortSignal): Promise<Outcome> {
+    const { tenant_id, target } = routed;
     const agentKey = agentKeyOf({ tenant_id, instance_id: target.instance_id });
-    this.#towards.set(agentKey, (this.#towards.get(agentKey) ?? 0) + 1);
+    this.#inFlight.set(agentKey, (this.#inFlight.get(agentKey) ?? 0) + 1);
     try {
-      if (candidate.deployment_mode === 'hosted') return await this.#toHosted(agentKey, placed, signal);
-      return candidate.mesh_id === null ? NOBODY : await this.#options.link.call(candidate.mesh_id, placed, signal);
+      if (candidate.deployment_mode === 'hosted') return await this.#toHosted(agentKey, routed, signal);
+      return candidate.mesh_id === null
+        ? NODE_UNREACHABLE
+        : await this.#options.link.call(candidate.mesh_id, routed, signal);
     } finally {
-      const left = (this.#towards.get(agentKey) ?? 1) - 1;
-      if (left > 0) this.#towards.set(agentKey, left);
-      else this.#towards.delete(agentKey);
+      const left = (this.#inFlight.get(agentKey) ?? 1) - 1;
+      if (left > 0) this.#inFlight.set(agentKey, left);
+      else this.#inFlight.delete(agentKey);
     }
   }
 
-  async #toHosted(agentKey: string, placed: PlacedCall, signal: AbortSignal): Promise<Outcome> {
-    if (this.pending.countOf(agentKey) >= LIMITS.pendingToolCallsPerAgent) return busy();
-    const hand = this.pending.hold(placed);
+  async #toHosted(agentKey: string, routed: RoutedCall, signal: AbortSignal): Promise<Outcome> {
+    if (this.pending.countOf(agentKey) >= LIMITS.pendingToolCallsPerAgent) return agentBusy();
+    const pending = this.pending.add(routed);
     try {
-      const outcome = await this.#options.hosted(placed, signal);
-      hand.settle(outcome);
+      const outcome = await this.#options.hosted(routed, signal);
+      pending.settle(outcome);
       return outcome;
     } catch (error) {
-      hand.settle({ sent: true, result: resultOfThrown(error) });
+      pending.settle({ sent: true, result: resultOfError(error) });
       throw error;
     }
   }
 }
 
-/** An agent that has as many calls in hand as it may. */
-export function busy(): Outcome {
-  return unsent('AGENT_BUSY', 'The agent has too much in hand. Call again later.');
+/** The outcome when an agent has reached its limit of pending calls. */
+export function agentBusy(): Outcome {
+  return unsent('AGENT_BUSY', 'The agent is answering too many calls. Call again later.');
 }
 
-function endOf({ payload, work }: ToolRequest): number {
-  const nowMs = performance.now();
-  const askedMs = payload.deadline_ms ?? (work ? LIMITS.deadlineMsMax : LIMITS.toolDeadlineMsDefault);
-  return Math.min(nowMs + askedMs, work?.endsAtMs ?? Number.POSITIVE_INFINITY);
+/** The deadline of a call, on `performance.now()`. */
+function deadlineOf({ payload, parent }: ToolRequest): number {
+  const requestedMs = payload.deadline_ms ?? (parent ? LIMITS.deadlineMsMax : LIMITS.toolDeadlineMsDefault);
+  return Math.min(performance.now() + requestedMs, parent?.endsAtMs ?? Number.POSITIVE_INFINITY);
 }
 
-function place(request: ToolRequest, candidate: ToolCandidate, chain: Chain, endsAtMs: number): PlacedCall {
-  const { caller, payload, work } = request;
+function routeTo(candidate: ToolCandidate, request: ToolRequest, chain: Chain, endsAtMs: number): RoutedCall {
+  const { caller, payload, parent } = request;
   const call_id = newId('call');
   const { instance_id, agent_type, deployment_mode } = candidate;
-  const session_id = work?.session_id ?? payload.session_id ?? undefined;
-  const { trace_id } = traceFrom(request.traceparent ?? work?.traceparent);
+  const session_id = parent?.session_id ?? payload.session_id ?? undefined;
+  const { trace_id } = traceFrom(request.traceparent ?? parent?.traceparent);
   return {
     call_id,
     tenant_id: caller.tenant_id,
@@ -214,12 +217,12 @@ function hasTarget({ target }: ToolCallPayload): boolean {
   return (target?.instance_id ?? target?.agent_type ?? target?.skill_id) !== undefined;
 }
 
-function whyNone(payload: ToolCallPayload, targets: ToolTargets): Outcome {
+function noTarget(payload: ToolCallPayload, targets: ToolTargets): Outcome {
   if (!targets.session_known) return unsent('NOT_FOUND', 'There is no session of that session_id.');
-  if (hasTarget(payload) && targets.fitting === 0) {
-    return unsent('TARGET_UNAVAILABLE', 'No registered agent fits the target.');
+  if (hasTarget(payload) && targets.matching === 0) {
+    return unsent('TARGET_UNAVAILABLE', 'No registered agent matches the target.');
   }
-  if (targets.offering === 0) return unsent('TOOL_NOT_FOUND', 'No agent that fits lists this tool.');
+  if (targets.offering === 0) return unsent('TOOL_NOT_FOUND', 'No matching agent lists this tool.');
   return unsent('TARGET_UNAVAILABLE', 'No agent that lists this tool is available now.');
 }
 

@@ -3,12 +3,11 @@ import { TokenClaims } from '../contracts/auth.js';
 import { ToolCallRequest } from '../contracts/tools.js';
 import { type Outcome, unsent } from './tool-result.js';
 
-/** A call on its way to the agent that was chosen for it; plain JSON. */
-export const PlacedCall = z.object({
+/** A call to the agent that was chosen for it. Plain JSON: it crosses nodes. */
+export const RoutedCall = z.object({
   /** `call_…` */
   call_id: z.string(),
   tenant_id: z.string(),
-  /** The agent that it is for. */
   target: z.object({
     instance_id: z.string(),
     agent_type: z.string(),
@@ -18,21 +17,21 @@ export const PlacedCall = z.object({
   arguments: z.record(z.string(), z.unknown()),
   caller: z.object({ agent_type: z.string(), instance_id: z.string().optional() }),
   session_id: z.string().optional(),
-  /** Milliseconds left when it was placed. */
+  /** Milliseconds left when the call was routed. */
   deadline_ms: z.number(),
   idempotency_key: z.string(),
-  /** With this call as the last. */
+  /** The last link is this call. */
   chain: z.array(z.object({ instance_id: z.string(), tool: z.string() })),
   traceparent: z.string(),
 });
-export type PlacedCall = z.infer<typeof PlacedCall>;
+export type RoutedCall = z.infer<typeof RoutedCall>;
 
-/** Brings a call to an agent and its answer back. An aborted signal ends it: the agent is told, the answer is not wanted any more. */
-export type Deliver = (call: PlacedCall, signal: AbortSignal) => Promise<Outcome>;
+/** Sends a call to an agent and returns the outcome. Aborting the signal cancels the call and notifies the agent. */
+export type Deliver = (call: RoutedCall, signal: AbortSignal) => Promise<Outcome>;
 
-/** A call that came to one node by HTTP, and is part of what an agent does for another: that one knows the chain. Plain JSON. */
+/** A call that came by HTTP to one node and is part of a pending call of another node, which knows the chain. Plain JSON. */
 export const ForwardedCall = z.object({
-  /** `call_…`, of the forwarding only. */
+  /** `call_…`; identifies the forwarding only. */
   call_id: z.string(),
   token: TokenClaims,
   body: ToolCallRequest,
@@ -40,47 +39,50 @@ export const ForwardedCall = z.object({
 });
 export type ForwardedCall = z.infer<typeof ForwardedCall>;
 
-/** Makes a forwarded call where it belongs. */
+/** Makes a forwarded call on this node. */
 export type Forward = (call: ForwardedCall, signal: AbortSignal) => Promise<Outcome>;
 
-/** A deregistered instance, and its newest connection at that moment: a later one is welcome. Plain JSON. */
+/** A deregistered instance and the epoch of its newest connection then; newer connections stay open. Plain JSON. */
 export const DeregisteredAgent = z.object({ tenant_id: z.string(), instance_id: z.string(), epoch: z.number() });
 export type DeregisteredAgent = z.infer<typeof DeregisteredAgent>;
 
-/** Closes the agent's connection, if this node has it. */
+/** Closes the agent's connection if this node holds it. */
 export type CloseDeregistered = (agent: DeregisteredAgent) => void;
 
-/** The way to the nodes that hold agents' sockets. A call reaches a node once at most. */
+/** Transport of tool calls between nodes. A call is made on a node at most once. */
 export interface NodeLink {
   /**
-   * Has a node bring a call to its agent. Never rejects; a node that is gone, before or meanwhile, is TARGET_UNAVAILABLE. The caller
-   * sees to the deadline and gives up by the signal.
+   * Sends a call to the node that holds the agent's socket. Never rejects: if the node is dead, or dies meanwhile, the outcome is
+   * TARGET_UNAVAILABLE. The caller enforces the deadline and cancels by the signal.
    */
-  call(nodeId: string, call: PlacedCall, signal: AbortSignal): Promise<Outcome>;
-  /** As `call`, with a call that is to be made by that node. */
+  call(nodeId: string, call: RoutedCall, signal: AbortSignal): Promise<Outcome>;
+  /** As `call`, for a call that the other node is to make. */
   forward(nodeId: string, call: ForwardedCall, signal: AbortSignal): Promise<Outcome>;
-  /** Has a node close a deregistered agent's socket. Best effort: the node finds out by itself a little later. */
+  /** Asks a node to close a deregistered agent's socket. Best effort: the node's reconciliation closes it otherwise. */
   deregistered(nodeId: string, agent: DeregisteredAgent): void;
-  /** Calls for this node's agents go to `deliver` from now on. */
+  /** Sets the handler of calls to this node's agents. */
   serve(deliver: Deliver): void;
-  /** Calls that this node is to make go to `forward` from now on. */
+  /** Sets the handler of calls that this node is to make. */
   serveForwarded(forward: Forward): void;
-  /** What is said of this node's agents goes to `close` from now on. */
+  /** Sets the handler of deregistrations of this node's agents. */
   serveDeregistered(close: CloseDeregistered): void;
-  /** Ends what is under way. */
+  /** Ends the calls in flight. */
   close(): Promise<void>;
 }
 
-/** Where nobody can be reached. */
-export const NOBODY: Outcome = unsent('TARGET_UNAVAILABLE', 'The node that holds the agent cannot be reached.');
+/** The outcome when the target node cannot be reached. */
+export const NODE_UNREACHABLE: Outcome = unsent(
+  'TARGET_UNAVAILABLE',
+  'The node that holds the agent cannot be reached.',
+);
 
-/** The link of a process that is the only one. */
+/** The link of a single process. */
 export function createLocalLink(nodeId: string): NodeLink {
   let deliver: Deliver | undefined;
   let close: CloseDeregistered | undefined;
   return {
-    call: async (node, call, signal) => (node === nodeId && deliver ? deliver(call, signal) : NOBODY),
-    forward: async () => NOBODY,
+    call: async (node, call, signal) => (node === nodeId && deliver ? deliver(call, signal) : NODE_UNREACHABLE),
+    forward: async () => NODE_UNREACHABLE,
     serve: (handler) => {
       deliver = handler;
     },
@@ -98,13 +100,13 @@ export function createLocalLink(nodeId: string): NodeLink {
   };
 }
 
-/** The id by which a hosted agent knows a call: its own calls may come to another node, and have to find back. */
-export function namedAt(callId: string, nodeId: string): string {
+/** The id of a call for a hosted agent. It names the node, because the agent's nested calls may arrive at any node. */
+export function hostedCallId(callId: string, nodeId: string): string {
   return `${callId}.${nodeId}`;
 }
 
-/** What such an id says; undefined when it is none. */
-export function readNamed(id: string): { call_id: string; node: string } | undefined {
+/** Parses such an id; undefined if it is not one. */
+export function parseHostedCallId(id: string): { call_id: string; node: string } | undefined {
   const [, call_id, node] = /^(call_[0-9a-f-]{36})\.(\w[\w-]{0,63})$/.exec(id) ?? [];
   return call_id !== undefined && node !== undefined ? { call_id, node } : undefined;
 }

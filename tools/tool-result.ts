@@ -4,51 +4,51 @@ import { LIMITS } from '../contracts/limits.js';
 import type { ToolResult } from '../contracts/tools.js';
 import { PlatformError } from '../runtime/errors.js';
 
-/** Why the platform refuses a tool call, or ends it. */
+/** The codes with which the platform refuses or ends a tool call. */
 export type ToolErrorCode = FrameErrorCode | ErrorCode;
 
-/** Only codes that the same call may not meet a little later, and behind which nothing was done. */
+/** Codes of calls that did nothing and that may succeed when they are repeated a little later. */
 const RETRYABLE: ReadonlySet<ToolErrorCode> = new Set<ToolErrorCode>([
   'RATE_LIMITED',
   'AGENT_BUSY',
   'TARGET_UNAVAILABLE',
 ]);
 
-/** A result that says why there is none. */
+/** A failed result with an error of the platform. */
 export function refusal(code: ToolErrorCode, message: string, retryable = RETRYABLE.has(code)): ToolResult {
   return { ok: false, error: { code, message, retryable } };
 }
 
-/** What became of a call. Nothing of one that was not `sent` has reached an agent or a tool, nor will. */
+/** The outcome of a call. A call with `sent: false` has not reached an agent or a tool and will not. */
 export interface Outcome {
   sent: boolean;
   result: ToolResult;
 }
 
-/** A call that went nowhere. */
+/** The outcome of a call that reached no agent or tool. */
 export function unsent(code: ToolErrorCode, message: string, retryable?: boolean): Outcome {
   return { sent: false, result: refusal(code, message, retryable) };
 }
 
-/** The result of a call that a defect or an absent database ended. */
-export function resultOfThrown(error: unknown): ToolResult {
+/** The result of a call that a thrown error ended. */
+export function resultOfError(error: unknown): ToolResult {
   if (!(error instanceof PlatformError)) return refusal('INTERNAL', 'The platform failed while it handled the call.');
   return refusal(error.code, error.message, error.code === 'SERVICE_UNAVAILABLE');
 }
 
-/** Of an agent's own error code and message. */
+/** Limits of an agent's own error code and message. */
 const CODE_CHARS = 64;
 const MESSAGE_CHARS = 4_096;
 
-/** The result of a call whose agent reports an error: in its own words, as far as a result has room for them. */
+/** The result of a call whose agent reports an error: the agent's code and message, cut to their limits. */
 export function failureOf({ code, message, retryable }: ErrorPayload): ToolResult {
-  const said = code.slice(0, CODE_CHARS).toWellFormed() || 'HANDLER_ERROR';
-  const why = message.slice(0, MESSAGE_CHARS).toWellFormed();
-  return { ok: false, error: { code: said, message: why || said, retryable } };
+  const errorCode = code.slice(0, CODE_CHARS).toWellFormed() || 'HANDLER_ERROR';
+  const text = message.slice(0, MESSAGE_CHARS).toWellFormed();
+  return { ok: false, error: { code: errorCode, message: text || errorCode, retryable } };
 }
 
-/** An agent's result as callers are given it: bounded, and only the platform says which policy decided. */
-export function sized(payload: ToolResult): ToolResult {
+/** An agent's result for the caller: limited in size, and without a `policy_id`, which only the platform may set. */
+export function boundedResult(payload: ToolResult): ToolResult {
   if (Buffer.byteLength(JSON.stringify(payload)) > LIMITS.toolResultBytes) {
     return refusal('HANDLER_ERROR', `The tool's result has more than ${LIMITS.toolResultBytes} bytes.`);
   }

@@ -3,33 +3,33 @@ import type { FleetGetAgentsArguments } from '../contracts/tools.js';
 import { ownSessions } from '../db/own.js';
 import type { Tx } from '../db/pool.js';
 
-/** How many agents that offer a tool are compared by their load. */
+/** The number of agents that offer a tool whose load is compared. */
 const COMPARED_MAX = 100;
 const CANDIDATES_MAX = 20;
 
-/** An agent that a tool call can go to. */
+/** An agent that can take a tool call. */
 export interface ToolCandidate {
   instance_id: string;
   agent_type: string;
   deployment_mode: 'hosted' | 'connected';
-  /** The node that holds its socket; null for a hosted one. */
+  /** The node that holds the agent's socket; null for a hosted agent. */
   mesh_id: string | null;
   max_concurrent_sessions: number;
-  /** It reports that it takes no more. */
+  /** The agent reports that it accepts no more work. */
   busy: boolean;
-  /** Sessions that it serves. */
+  /** The sessions that it serves. */
   load: number;
 }
 
-/** Which agents a tool call can go to, and why none where there is none. */
+/** The agents that can take a tool call, and the counts that explain an empty list. */
 export interface ToolTargets {
-  /** Registered agents that fit the target. */
-  fitting: number;
-  /** Those of them that list the tool. */
+  /** Registered agents that match the target. */
+  matching: number;
+  /** Matching agents that list the tool. */
   offering: number;
-  /** False when a session was named that is not there for the caller. */
+  /** False when the call names a session that does not exist for the caller. */
   session_known: boolean;
-  /** Those that can take the call now: least loaded first, ties to the longest idle. */
+  /** Agents that can take the call now: the least loaded first, then the longest idle. */
   candidates: ToolCandidate[];
 }
 
@@ -38,17 +38,17 @@ const OFFERS = (name: string) =>
 const HAS_SKILL = (id: string) =>
   `(a.skills @> jsonb_build_array(jsonb_build_object('id', ${id}::text))
     OR a.agent_card -> 'skills' @> jsonb_build_array(jsonb_build_object('id', ${id}::text)))`;
-/** One that reports busy can be called, last of all: a tool call waits for nobody. */
+/** Busy agents are included, as the last choice: a tool call does not wait for a free agent. */
 const AVAILABLE = `(a.status IN ('available', 'unknown', 'busy') AND (a.deployment_mode = 'hosted' OR a.mesh_id IS NOT NULL))`;
 
 const TARGETS = `
-  WITH fitting AS MATERIALIZED (
+  WITH matching AS MATERIALIZED (
     SELECT a.instance_id, a.agent_type, a.deployment_mode, a.mesh_id, a.max_concurrent_sessions, a.status = 'busy' AS busy, ${AVAILABLE} AS available,
            ${OFFERS('$2')} AS offers
       FROM agents a
      WHERE a.tenant_id = $1 AND a.deregistered_at IS NULL AND ($3::text IS NULL OR a.instance_id = $3)
        AND ($4::text IS NULL OR a.agent_type = $4) AND ($5::text IS NULL OR ${HAS_SKILL('$5')})),
-  compared AS MATERIALIZED (SELECT * FROM fitting WHERE available AND offers ORDER BY busy, random() LIMIT ${COMPARED_MAX}),
+  compared AS MATERIALIZED (SELECT * FROM matching WHERE available AND offers ORDER BY busy, random() LIMIT ${COMPARED_MAX}),
   best AS (
     SELECT c.instance_id, c.agent_type, c.deployment_mode, c.mesh_id, c.max_concurrent_sessions, c.busy, serving.load, last.created_at
       FROM compared c
@@ -57,13 +57,13 @@ const TARGETS = `
                           ORDER BY d.created_at DESC LIMIT 1) last ON true
      ORDER BY c.busy, serving.load, last.created_at NULLS FIRST, c.instance_id
      LIMIT ${CANDIDATES_MAX})
-  SELECT (SELECT count(*) FROM fitting) AS fitting, (SELECT count(*) FROM fitting WHERE offers) AS offering,
+  SELECT (SELECT count(*) FROM matching) AS matching, (SELECT count(*) FROM matching WHERE offers) AS offering,
          $6::text IS NULL OR EXISTS (SELECT 1 FROM sessions s WHERE s.tenant_id = $1 AND s.session_id = $6
            AND ${ownSessions('s', '$7')}) AS session_known,
          (SELECT coalesce(jsonb_agg(to_jsonb(best) - 'created_at' ORDER BY busy, load, created_at NULLS FIRST, instance_id), '[]')
             FROM best) AS candidates`;
 
-/** Finds the agents of the caller's tenant that a tool call can go to. What of `target` is given must all hold. */
+/** Finds the agents of the caller's tenant that can take a tool call. An agent must match all members of `target`. */
 export async function findToolTargets(
   tx: Tx,
   caller: Reader,
@@ -87,10 +87,10 @@ export async function findToolTargets(
     ],
     'tool_targets',
   );
-  return found ?? { fitting: 0, offering: 0, session_known: true, candidates: [] };
+  return found ?? { matching: 0, offering: 0, session_known: true, candidates: [] };
 }
 
-/** Where a hosted agent is and what it speaks; null when it is not registered as one any more. */
+/** The URL and the card of a hosted agent; null when the instance is not registered as hosted. */
 export async function findHosted(
   tx: Tx,
   tenantId: string,
@@ -129,7 +129,7 @@ const LISTED = `
                 OVER (ORDER BY agent_type, instance_id) AS bytes FROM listed ORDER BY agent_type, instance_id LIMIT ${LISTED_MAX})
   SELECT * FROM measured WHERE bytes <= ${LISTED_BYTES_MAX} ORDER BY agent_type, instance_id`;
 
-/** The available agents of a tenant, the first 100 of them and at most 256 KiB of skills and tools; `count` is the total. */
+/** Lists the available agents of a tenant: at most 100, with at most 256 KiB of skills and tools. `count` is the total. */
 export async function listToolAgents(
   tx: Tx,
   tenantId: string,
@@ -144,7 +144,7 @@ export async function listToolAgents(
   return { count: rows[0]?.total ?? 0, agents: rows.map(({ total: _total, bytes: _bytes, ...agent }) => agent) };
 }
 
-/** An open dispatch whose agent calls a tool by HTTP. */
+/** A running dispatch whose agent calls a tool by HTTP. */
 export interface CallingDispatch {
   message_id: string;
   session_id: string;
@@ -154,7 +154,7 @@ export interface CallingDispatch {
   trace_id: string;
 }
 
-/** The dispatch while it is open and sent; null otherwise. */
+/** Reads a dispatch that was sent and has not ended; null otherwise. */
 export async function findCallingDispatch(
   tx: Tx,
   tenantId: string,
@@ -164,13 +164,13 @@ export async function findCallingDispatch(
     `SELECT d.message_id, d.session_id, d.instance_id, d.agent_type, m.trace_id,
             (extract(epoch FROM d.deadline_at - now()) * 1000)::float8 AS ms_left
        FROM dispatches d JOIN messages m USING (tenant_id, message_id)
-      WHERE d.tenant_id = $1 AND d.dispatch_id = $2 AND d.state = 'open' AND d.sent_at IS NOT NULL`,
+      WHERE d.tenant_id = $1 AND d.dispatch_id = $2 AND d.state = 'sent'`,
     [tenantId, dispatchId],
   );
   return row ?? null;
 }
 
-/** The type of a registered agent; null when there is none of that instance. */
+/** The type of a registered agent; null when the instance is not registered. */
 export async function typeOfAgent(tx: Tx, tenantId: string, instanceId: string): Promise<string | null> {
   const [row] = await tx.query<{ agent_type: string }>(
     'SELECT agent_type FROM agents WHERE tenant_id = $1 AND instance_id = $2 AND deregistered_at IS NULL',

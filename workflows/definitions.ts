@@ -1,21 +1,21 @@
 /**
- * Names, inputs and task queues of the workflows. `messages/` starts and signals them by these; nothing here runs in a sandbox.
+ * Names, inputs and task queues of the workflows. Both the workflow sandbox and the processes that start workflows import this file, so it
+ * uses no Node.js API.
  */
 
 /** The task queue of all workflows and of the activities that any worker may run. */
 export const FLEET_QUEUE = 'fleet';
-/** Activities that any mesh node may run: dispatches to hosted agents. */
+/** The task queue of dispatches to hosted agents; any mesh node may run them. */
 export const HOSTED_QUEUE = 'mesh';
-
-/** Push notifications on their way to receivers, which may take long. */
+/** The task queue of push notifications, whose receivers may be slow. */
 export const DELIVERY_QUEUE = 'delivery';
 
-/** The queue of one mesh node: dispatches to agents whose socket it holds. */
+/** The task queue of one mesh node: dispatches to the agents whose sockets it holds. */
 export function nodeQueue(meshId: string): string {
   return `mesh:${meshId}`;
 }
 
-/** A node's second queue, which never fills with slow agents: cancels. */
+/** A node's task queue for cancellations, apart from its dispatches, which slow agents may hold up. */
 export function controlQueue(meshId: string): string {
   return `mesh:${meshId}:control`;
 }
@@ -41,7 +41,7 @@ export interface DeliveryInput {
   session_id: string;
 }
 
-/** Signal to all three: look at the row again. */
+/** The signal to these three workflows: the row has changed. */
 export const WAKE_SIGNAL = 'wake';
 
 export function messageWorkflowId(ref: { tenant_id: string; message_id: string }): string {
@@ -56,5 +56,5 @@ export function sessionWorkflowId(ref: { tenant_id: string; session_id: string }
   return `session:${ref.tenant_id}:${ref.session_id}`;
 }
 
-/** The Temporal Schedule that keeps watch over the agents, and the workflow it starts. */
+/** The Temporal Schedule of the agent watch. */
 export const AGENT_WATCH = { scheduleId: 'fleet-agent-watch', everySeconds: 30 } as const;

@@ -14,34 +14,34 @@ import { show } from './visibility.js';
 
 const wake = defineSignal(WAKE_SIGNAL);
 
-/** What the loop and the signal handler share. */
+/** State shared by the loop and the signal handler. */
 class Wakeups {
-  /** There may be more to tell. */
+  /** There may be a new delivery. */
   woken = false;
 }
 
-async function tell(input: DeliveryInput, due: DueAttempt): Promise<void> {
+async function attempt(input: DeliveryInput, due: DueAttempt): Promise<void> {
   const { tenant_id, message_id, config_id } = input;
-  show('delivering', null, `Tells \`${config_id}\` that the message is ${due.state}, attempt ${due.attempt}.`);
+  show('delivering', null, `Notifies \`${config_id}\` that the message is ${due.state}, attempt ${due.attempt}.`);
   if (due.wait_ms > 0) await sleep(due.wait_ms, { summary: `before attempt ${due.attempt}` });
   const { postNotification } = receiver(`${due.state}, attempt ${due.attempt}`);
   const result = await postNotification({ tenant_id, message_id, config_id, sequence: due.sequence });
   if (result) await deliveryRecord.noteAttempt(input, due, result);
 }
 
-async function tellAll(input: DeliveryInput, wakeups: Wakeups): Promise<void> {
+async function deliverAll(input: DeliveryInput, wakeups: Wakeups): Promise<void> {
   for (;;) {
     wakeups.woken = false;
     const due = await deliveryRecord.nextAttempt(input);
-    if (due) await tell(input, due);
+    if (due) await attempt(input, due);
     else if (!wakeups.woken) return;
     if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof delivery>(input);
   }
 }
 
 /**
- * Tells one push-notification config of one message what there is to tell, in order, and ends. Postgres says what that is and what was
- * tried, so that it may be lost and made again. An operator's cancel in the Temporal UI gives up on what is still to be told.
+ * Makes the deliveries of one push-notification config of one message, in order, and ends. Deliveries and attempts are in Postgres, so the
+ * workflow can be recreated. An operator's cancel in the Temporal UI drops the unfinished deliveries.
  */
 export async function delivery(input: DeliveryInput): Promise<void> {
   const wakeups = new Wakeups();
@@ -49,8 +49,8 @@ export async function delivery(input: DeliveryInput): Promise<void> {
     wakeups.woken = true;
   });
   try {
-    await tellAll(input, wakeups);
-    show('delivered', null, 'All that there was to tell was told, or given up.');
+    await deliverAll(input, wakeups);
+    show('delivered', null, 'All deliveries have ended.');
   } catch (error) {
     if (!isCancellation(error)) throw error;
     await CancellationScope.nonCancellable(() => deliveryRecord.dropDeliveries(input));

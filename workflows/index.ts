@@ -1,4 +1,8 @@
-export { agentWatch } from './agent-watch.js';
+import { watch } from './stubs.js';
+
 export { delivery } from './delivery.js';
 export { message } from './message.js';
 export { session } from './session.js';
+
+/** One round of the agent watch; see `createWatchActivities`. */
+export const agentWatch = (): Promise<{ probed: number; unhealthy: number; reaped: number }> => watch.watchAgents();

@@ -19,38 +19,38 @@ type DispatchStep = Extract<Step, { kind: 'dispatch' }>;
 
 const wake = defineSignal(WAKE_SIGNAL);
 
-/** What the loop and the signal handler share. */
+/** State shared by the loop and the signal handler. */
 class Wakeups {
-  /** Somebody changed the row. */
+  /** The row may have changed. */
   woken = false;
-  /** The agent has been told that the message is canceled. */
+  /** The cancellation was sent to the agent. */
   cancelSent = false;
-  /** Dispatches in a row of which nothing went out. */
+  /** Consecutive dispatches that sent nothing. */
   misses = 0;
 }
 
 const PAUSE_MIN_MS = 250;
 const PAUSE_MAX_MS = 5_000;
 
-/** How long to wait before the message is routed again, so that an agent that takes nothing is not asked without end. */
+/** The pause before the message is routed again; it grows while agents accept nothing. */
 function pauseMs(misses: number): number {
   return Math.min(PAUSE_MAX_MS, PAUSE_MIN_MS * 2 ** Math.min(10, misses - 1));
 }
 
-/** How a dispatch ended of which the node gave no report: out of time, or the node is gone (or never took it). */
+/** The error code of a dispatch without a report from its node: the deadline passed, or the node died or never took the task. */
 function lossOf(error: unknown): 'DEADLINE_EXCEEDED' | 'AGENT_DISCONNECTED' {
   const cause = error instanceof ActivityFailure ? error.cause : undefined;
   const outOfTime = cause instanceof TimeoutFailure && cause.timeoutType === TimeoutType.START_TO_CLOSE;
   return outOfTime ? 'DEADLINE_EXCEEDED' : 'AGENT_DISCONNECTED';
 }
 
-/** How the message ended: its final state and, where it failed, why. */
+/** The end of a message: its final state and, if it failed, the error. */
 interface End {
   state: string;
   error?: StepError;
 }
 
-/** What a dispatch came to. `missed`: nothing went out, and nothing will. `final`: the message ended with it. */
+/** The result of a dispatch. `missed`: it sent nothing and will send nothing. `final`: the message ended with it. */
 interface Carried {
   missed: boolean;
   final: End | null;
@@ -86,19 +86,19 @@ async function runStep(input: MessageInput, step: DispatchStep): Promise<Carried
 
 type CancelStep = Extract<Step, { kind: 'deliver_cancel' }>;
 
-/** Tells the agent once, whichever look at the message finds it canceled first. */
+/** Sends the cancellation to the agent, once. */
 async function deliverCancel(input: MessageInput, step: CancelStep, wakeups: Wakeups): Promise<void> {
   if (wakeups.cancelSent) return;
   wakeups.cancelSent = true;
   try {
     await controlOf(step.mesh_id).cancelDispatch({ ...input, dispatch_id: step.dispatch_id });
   } catch (error) {
-    // The node is gone, and its agents' sockets with it; a living one finds the closed dispatch by its own reconciliation.
+    // The node is dead, and so are its agents' sockets; a live node finds the canceled dispatch by its reconciliation.
     if (!(error instanceof ActivityFailure)) throw error;
   }
 }
 
-/** Carries a dispatch out; a wake-up meanwhile means that the row may be canceled, which the agent hears at once. */
+/** Runs a dispatch. A wake-up meanwhile may mean that the message was canceled; the agent then gets the cancellation at once. */
 async function superviseDispatch(input: MessageInput, step: DispatchStep, wakeups: Wakeups): Promise<Carried> {
   let over = false;
   const running = runStep(input, step).finally(() => {
@@ -115,7 +115,7 @@ async function superviseDispatch(input: MessageInput, step: DispatchStep, wakeup
   }
 }
 
-/** @returns how the message ended where it ended with the dispatch */
+/** @returns the end of the message if it ended with the dispatch, else null */
 async function dispatch(input: MessageInput, step: DispatchStep, wakeups: Wakeups): Promise<End | null> {
   show(
     'working',
@@ -129,7 +129,7 @@ async function dispatch(input: MessageInput, step: DispatchStep, wakeups: Wakeup
   return final;
 }
 
-/** @returns how the message ended once it has */
+/** Takes the next step. @returns the end of the message once it has ended, else null */
 async function follow(input: MessageInput, step: Step | null, wakeups: Wakeups): Promise<End | null> {
   if (!step) return { state: 'unknown' };
   switch (step.kind) {
@@ -139,7 +139,7 @@ async function follow(input: MessageInput, step: Step | null, wakeups: Wakeups):
       return end;
     }
     case 'deliver_cancel':
-      show('canceled', step.agent_type, 'The message is canceled; its agent is being told.');
+      show('canceled', step.agent_type, 'The message is canceled; the cancellation is being sent to its agent.');
       await deliverCancel(input, step, wakeups);
       return { state: 'canceled' };
     case 'dispatch':
@@ -178,8 +178,8 @@ async function supervise(input: MessageInput, wakeups: Wakeups): Promise<End> {
 }
 
 /**
- * Supervises one message until it ends: it follows what Postgres decides (`nextStep`) and holds no state of its own, so that it may be
- * lost and made again. An operator's cancel in the Temporal UI cancels the message.
+ * Supervises one message until it ends: it takes the steps that Postgres decides (`nextStep`) and holds no state of its own, so it can be
+ * recreated. An operator's cancel in the Temporal UI cancels the message.
  */
 export async function message(input: MessageInput): Promise<End> {
   const wakeups = new Wakeups();

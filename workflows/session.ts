@@ -6,8 +6,8 @@ import { show } from './visibility.js';
 const wake = defineSignal(WAKE_SIGNAL);
 
 /**
- * Lives as long as a session: sleeps, then reads its last activity from Postgres and sleeps again, or ends it as `expired`. Messages do
- * not signal it; closing does.
+ * Runs as long as a session: sleeps, then reads the session's last activity from Postgres and sleeps again or ends the session as
+ * `expired`. Closing the session signals the workflow; messages do not.
  */
 export async function session(input: SessionInput): Promise<{ status: string }> {
   let woken = false;
@@ -26,11 +26,8 @@ export async function session(input: SessionInput): Promise<{ status: string }> 
       show('active', null, 'The session is open until it is closed.');
       await condition(() => woken);
     } else {
-      show(
-        'active',
-        null,
-        `The session is open; looked at again in ${Math.ceil(check.check_in_ms / 1_000)} s whether it is idle.`,
-      );
+      const seconds = Math.ceil(check.check_in_ms / 1_000);
+      show('active', null, `The session is open; the next check for idleness is in ${seconds} s.`);
       await condition(() => woken, check.check_in_ms);
     }
     if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof session>(input);

@@ -1,16 +1,16 @@
 import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
 import { setCurrentDetails, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
 
-/** The search attributes of every workflow (architecture.md, decision 8). */
+/** The search attributes of the workflows (architecture.md, decision 10). */
 const FLEET_TENANT = defineSearchAttributeKey('FleetTenant', SearchAttributeType.KEYWORD);
 const FLEET_AGENT_TYPE = defineSearchAttributeKey('FleetAgentType', SearchAttributeType.KEYWORD);
 const FLEET_STATE = defineSearchAttributeKey('FleetState', SearchAttributeType.KEYWORD);
 const FLEET_ERROR = defineSearchAttributeKey('FleetError', SearchAttributeType.KEYWORD);
 
 /**
- * Shows an operator the state, the agent's type, what is waited for and the code of a failure. Only what is new is written: each
- * write is work of its own for the cluster's visibility store. A cluster without the search attributes gets the details only: their presence at the start says
- * which it is.
+ * Shows the state, the agent type, what the workflow waits for and the code of a failure in the Temporal UI. Search attributes are written
+ * only when they change, because each write costs the cluster's visibility store. On a cluster without these attributes, which the starter
+ * then did not set, only the details are written.
  */
 export function show(state: string, agentType: string | null, details: string, errorCode?: string): void {
   setCurrentDetails(details);
@@ -21,6 +21,6 @@ export function show(state: string, agentType: string | null, details: string, e
     ...(agentType === null ? [] : [{ key: FLEET_AGENT_TYPE, value: agentType }]),
     ...(errorCode === undefined ? [] : [{ key: FLEET_ERROR, value: errorCode }]),
   ];
-  const news = wanted.filter(({ key, value }) => shown.get(key) !== value);
-  if (news.length > 0) upsertSearchAttributes(news);
+  const changed = wanted.filter(({ key, value }) => shown.get(key) !== value);
+  if (changed.length > 0) upsertSearchAttributes(changed);
 }

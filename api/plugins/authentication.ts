@@ -4,24 +4,21 @@ import type { Caller } from '../../contracts/auth.js';
 import type { Operation } from '../../contracts/operation.js';
 import { callRefusal } from '../../contracts/permissions.js';
 import { PlatformError } from '../../runtime/errors.js';
-import { WindowCounter } from '../window-counter.js';
+import type { RateLimit } from '../rate-limit.js';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Who calls; null where the route asks for no token. */
+    /** Null where the route requires no token. */
     caller: Caller | null;
   }
   interface FastifyContextConfig {
     access?: Operation['access'];
-    /** Nothing where it is not said. */
+    /** What agents may do there; nothing by default. */
     agents?: Operation['agents'];
-    /** The body is JSON-RPC: what is not JSON is answered by the route. */
+    /** The body is JSON-RPC: the route answers bodies that are not JSON. */
     rpc?: boolean;
   }
 }
-
-const TENANTS_MAX = 10_000;
-const MINUTE_MS = 60_000;
 
 /** The access token of a request; undefined without one. @throws PlatformError `unauthorized` for a malformed header */
 export function bearerToken(request: FastifyRequest): string | undefined {
@@ -33,11 +30,10 @@ export function bearerToken(request: FastifyRequest): string | undefined {
 }
 
 /**
- * Checks the token before anything of the body is read: 401, then 403 by what the operation asks for, then 429 by the tenant's rate.
- * @param perMinute calls a tenant may make in a minute; 0 for any number
+ * Checks each request before its body is read: the token (401), what the operation requires (403), the rate of the tenant (429).
+ * @param calls limits the calls of each tenant; null for any number
  */
-export function useAuthentication(app: FastifyInstance, authenticator: Authenticator, perMinute: number): void {
-  const calls = new WindowCounter({ windowMs: MINUTE_MS, limit: perMinute, maxKeys: TENANTS_MAX });
+export function useAuthentication(app: FastifyInstance, authenticator: Authenticator, calls: RateLimit | null): void {
   app.decorateRequest('caller', null);
   app.addHook('onRequest', async (request) => {
     const { access = 'public', agents = 'forbidden' } = request.routeOptions.config;
@@ -50,15 +46,13 @@ export function useAuthentication(app: FastifyInstance, authenticator: Authentic
     const caller = await authenticator.authenticate(token);
     const refusal = callRefusal({ access, agents }, caller);
     if (refusal !== null) throw new PlatformError('forbidden', refusal);
-    if (perMinute > 0) {
-      calls.check(caller.tenant_id, 'The tenant has used up its calls of this minute.');
-      calls.add(caller.tenant_id);
-    }
+    calls?.check(caller.tenant_id, 'The tenant has used up its calls of this minute.');
+    calls?.add(caller.tenant_id);
     request.caller = caller;
   });
 }
 
-/** The caller of a route that asks for a token. */
+/** The caller of a route that requires a token. */
 export function callerOf(request: FastifyRequest): Caller {
   if (!request.caller) throw new PlatformError('unauthorized', 'An access token is needed.');
   return request.caller;

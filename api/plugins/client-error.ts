@@ -19,14 +19,14 @@ function refusalOf(code: string | undefined): Refusal {
 }
 
 /**
- * Answers what Node's HTTP parser refuses (both Content-Length and Transfer-Encoding, too large or broken headers, a body that is
- * too slow) in the one error form, and closes the connection.
+ * Answers requests that Node's HTTP parser refuses (both Content-Length and Transfer-Encoding, headers that are too large or broken, a body
+ * that is too slow) with the error body of the API, and closes the connection.
  */
 export function answerClientError(error: Error & { code?: string }, socket: Socket): void {
   const refusal = refusalOf(error.code);
-  // A response that has begun cannot be taken back; a reset connection takes none.
-  const begun = (socket as { _httpMessage?: ServerResponse })._httpMessage?.headersSent === true;
-  if (error.code === 'ECONNRESET' || !socket.writable || begun) {
+  // A response that has begun cannot be replaced, and a reset connection cannot carry one.
+  const hasBegun = (socket as { _httpMessage?: ServerResponse })._httpMessage?.headersSent === true;
+  if (error.code === 'ECONNRESET' || !socket.writable || hasBegun) {
     socket.destroy();
     return;
   }

@@ -4,7 +4,7 @@ import type { ErrorCode } from '../../contracts/errors.js';
 import { isDatabaseUnavailable } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
 
-/** Framework errors by status; every other 4xx is a request that does not fit. */
+/** Codes of framework errors by status; `BAD_REQUEST` for every other 4xx. */
 const CODES_BY_STATUS: Partial<Record<number, ErrorCode>> = {
   404: 'NOT_FOUND',
   408: 'REQUEST_TIMEOUT',
@@ -16,7 +16,7 @@ const FRAMEWORK_MESSAGES: Record<string, string> = {
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'The body is not as long as Content-Length says.',
   FST_ERR_BAD_URL: 'The path is not a valid URL path.',
 };
-/** gRPC `UNAVAILABLE` and `DEADLINE_EXCEEDED`: how Temporal's absence shows. */
+/** gRPC `UNAVAILABLE` and `DEADLINE_EXCEEDED`: Temporal cannot be reached. */
 const GRPC_UNAVAILABLE = new Set<unknown>([14, 4]);
 
 /** The body of every error (specification section 7). */
@@ -34,11 +34,11 @@ function isTemporalUnavailable(error: unknown): boolean {
 function fromFramework(error: FastifyError): PlatformError | undefined {
   const status = error.statusCode;
   if (!error.code?.startsWith('FST_') || status === undefined || status >= 500) return undefined;
-  const message = FRAMEWORK_MESSAGES[error.code] ?? STATUS_CODES[status] ?? 'The request does not fit.';
+  const message = FRAMEWORK_MESSAGES[error.code] ?? STATUS_CODES[status] ?? 'The request is not valid.';
   return new PlatformError(CODES_BY_STATUS[status] ?? 'BAD_REQUEST', message);
 }
 
-/** The error that a caller is shown for anything thrown; what is unexpected becomes `INTERNAL_ERROR` without its details. */
+/** The error to show for anything thrown. An unexpected one becomes `INTERNAL_ERROR` without its details. */
 export function toPlatformError(error: unknown): PlatformError {
   if (error instanceof PlatformError) return error;
   if (isDatabaseUnavailable(error) || isTemporalUnavailable(error)) {
@@ -50,16 +50,16 @@ export function toPlatformError(error: unknown): PlatformError {
   return known ?? new PlatformError('INTERNAL_ERROR', 'An unexpected error occurred.', { cause: error });
 }
 
-/** Logs what an operator must look at: unexpected errors, and parts that are away. */
+/** Logs unexpected errors, and servers that cannot be reached. */
 export function logFailure(request: FastifyRequest, shown: PlatformError): void {
-  if (request.raw.destroyed && !request.raw.complete) return; // the caller went away in the middle of its request
+  if (request.raw.destroyed && !request.raw.complete) return; // the caller left before its request was complete
   const err = shown.cause ?? shown;
   if (shown.code === 'INTERNAL_ERROR')
     request.log.error({ err, request_id: request.id, url: request.routeOptions.url }, 'request failed');
   else if (shown.statusCode >= 500) request.log.warn({ err, request_id: request.id }, 'request could not be served');
 }
 
-/** Sends an error in its one form. */
+/** Answers with the error body of the API. */
 export function sendError(request: FastifyRequest, reply: FastifyReply, error: unknown): FastifyReply {
   const shown = toPlatformError(error);
   logFailure(request, shown);
@@ -74,8 +74,8 @@ export function sendError(request: FastifyRequest, reply: FastifyReply, error: u
     .send(errorBody(shown.code, shown.message, request.id));
 }
 
-/** Methods by route, to tell a wrong method from an unknown path. */
-class RouteBook {
+/** The methods of each route: tells a wrong method from an unknown path. */
+class RouteMethods {
   readonly #routes: { pattern: RegExp; method: string }[] = [];
 
   add(path: string, method: string): void {
@@ -88,15 +88,15 @@ class RouteBook {
   }
 }
 
-/** Gives every failure the one error body: thrown errors, unknown routes (404) and wrong methods (405 with `Allow`). */
+/** Answers thrown errors, unknown paths (404) and wrong methods (405 with `Allow`) with one error body. */
 export function useErrorContract(app: FastifyInstance): void {
-  const book = new RouteBook();
+  const routes = new RouteMethods();
   app.addHook('onRoute', ({ url, method }) => {
-    for (const one of [method].flat()) book.add(url, one);
+    for (const one of [method].flat()) routes.add(url, one);
   });
   app.setErrorHandler((error, request, reply) => sendError(request, reply, error));
   app.setNotFoundHandler((request, reply) => {
-    const methods = book.methodsOf(request.url.split('?', 1)[0] ?? '');
+    const methods = routes.methodsOf(request.url.split('?', 1)[0] ?? '');
     if (methods.length === 0) throw new PlatformError('NOT_FOUND', 'There is no such path.');
     const allow = [...methods, 'OPTIONS'].join(', ');
     if (request.method === 'OPTIONS') return reply.code(204).header('allow', allow).send();

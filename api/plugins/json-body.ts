@@ -3,14 +3,14 @@ import { jsonProblem, makeWellFormed, mayBeIllFormed, mayBeUnfit, nestsDeeper } 
 import { LIMITS } from '../../contracts/limits.js';
 import { PlatformError } from '../../runtime/errors.js';
 
-/** Stands in for the body of a JSON-RPC request that is not JSON: that is answered with -32700, not with a status. */
+/** The body of a JSON-RPC request that is not JSON: the route answers -32700 instead of a status. */
 export const NOT_JSON = Symbol('not JSON');
-/** As `NOT_JSON` for one of another content type, which each version of A2A answers in its own way. */
+/** The body of a JSON-RPC request of another content type, which the versions of A2A answer differently. */
 export const OTHER_TYPE = Symbol('another content type');
 
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
-/** @throws PlatformError `BAD_REQUEST`; SyntaxError and TypeError for what is not JSON in UTF-8 */
+/** @throws PlatformError `BAD_REQUEST`; SyntaxError or TypeError for bytes that are not JSON in UTF-8 */
 function parse(bytes: Buffer): unknown {
   const text = decoder.decode(bytes);
   if (nestsDeeper(text, LIMITS.jsonDepth)) {
@@ -37,12 +37,12 @@ function parseBody(request: FastifyRequest, bytes: Buffer): unknown {
 
 /** @throws PlatformError `BAD_REQUEST` */
 function otherType(request: FastifyRequest): unknown {
-  if (request.is404) return undefined; // what is wrong with it first is where it went
+  if (request.is404) return undefined; // 404 comes first
   if (request.routeOptions.config.rpc === true) return OTHER_TYPE;
   throw new PlatformError('BAD_REQUEST', 'The Content-Type must be application/json.');
 }
 
-/** Reads bodies: `application/json` only, in UTF-8, within the limits on size and depth. */
+/** Reads bodies of `application/json` in UTF-8, within the limits on size and depth. */
 export function useJsonBodies(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   const read = (types: string, parser: (request: FastifyRequest, bytes: Buffer) => unknown) =>

@@ -4,17 +4,17 @@ import type { FastifyInstance } from 'fastify';
 import { OPERATIONS } from '../../contracts/operations.js';
 import { PlatformError } from '../../runtime/errors.js';
 
-const SANE_ID = /^[\x21-\x7e]{1,128}$/;
+const VALID_REQUEST_ID = /^[\x21-\x7e]{1,128}$/;
 
-/** The caller's `X-Request-Id` where it is at most 128 printable characters; a new one otherwise. */
+/** The caller's `X-Request-Id` where it has at most 128 printable characters; a new id otherwise. */
 export function requestIdOf(request: IncomingMessage): string {
   const given = request.headers['x-request-id'];
-  return typeof given === 'string' && SANE_ID.test(given) ? given : randomUUID();
+  return typeof given === 'string' && VALID_REQUEST_ID.test(given) ? given : randomUUID();
 }
 
 /**
- * Echoes the request's id, notes each answer in the log, and turns calls away while the process stops. The hooks take a callback: a
- * promise for each costs more than what they do.
+ * Returns the id of each request, logs each answer at level `debug`, and refuses calls while the process stops. The hooks take callbacks,
+ * because promises would cost more than the hooks do.
  */
 export function useRequestHead(app: FastifyInstance, draining: AbortSignal): void {
   app.addHook('onRequest', (request, reply, done) => {

@@ -4,8 +4,8 @@ import { connectionStats, getConnection } from '../../agents/agent-connections.j
 import { heartbeat } from '../../agents/agent-health.js';
 import type { AgentRow } from '../../agents/agent-row.js';
 import { allowType, disallowType, requireMayJoin } from '../../agents/agent-types.js';
-import { getAgentFor, listAgents, lockAgent, registerAgent, unknownInstance } from '../../agents/agents.js';
-import { type Deregistration, deregisterAgent } from '../../agents/deregister.js';
+import { getAgentFor, listAgents, lockAgent, unknownInstance } from '../../agents/agents.js';
+import { type Deregistration, deregisterAgent, registerAgent } from '../../agents/registration.js';
 import { setDefaultType } from '../../auth/tenants.js';
 import type { AgentRegisterRequest, DeploymentMode } from '../../contracts/agents.js';
 import type { Caller } from '../../contracts/auth.js';
@@ -33,7 +33,7 @@ function checkActsFor(caller: Caller, agentType: string, { othersNeed = 'full' }
   throw new PlatformError('forbidden', `This needs the scope ${othersNeed}, or a token for the agent type.`);
 }
 
-/** Reads and locks the agent of a request that only it, or whoever administers it, may make. @throws PlatformError NOT_FOUND, forbidden */
+/** Locks the agent of a request that only the agent itself or an administrator may make. @throws PlatformError NOT_FOUND, forbidden */
 async function lockForCaller(tx: Tx, caller: Caller, instanceId: string, operation: Operation): Promise<AgentRow> {
   const row = await lockAgent(tx, caller.tenant_id, instanceId);
   if (!row || !isOwnType(caller, row.agent_type)) throw unknownInstance();
@@ -41,7 +41,7 @@ async function lockForCaller(tx: Tx, caller: Caller, instanceId: string, operati
   return row;
 }
 
-/** A URL means hosted where no mode is given. */
+/** Without a mode, a URL means `hosted`. */
 function modeOf(body: AgentRegisterRequest): DeploymentMode {
   const url = body.public_url ?? body.url;
   const mode = body.deployment_mode ?? (url === undefined ? 'connected' : 'hosted');
@@ -51,7 +51,7 @@ function modeOf(body: AgentRegisterRequest): DeploymentMode {
   return mode;
 }
 
-/** The card of a registration: the given one, else a hosted agent's own. */
+/** The card of a registration: the one in the body, or the one that a hosted agent serves. */
 async function cardOf(deps: Deps, body: AgentRegisterRequest, mode: DeploymentMode) {
   const url = body.public_url ?? body.url;
   if (url !== undefined) checkPublicUrl(deps.outbound, url);
@@ -68,7 +68,7 @@ async function register(deps: Deps, caller: Caller, body: AgentRegisterRequest) 
   checkActsFor(caller, body.agent_type, OPERATIONS.registerAgent);
   const { tenant_id } = caller;
   const deployment_mode = modeOf(body);
-  // Asked again when it is written; here, so that nothing is fetched for who may not join.
+  // Checked again in the transaction below; here, so that no card is fetched for an agent that may not join.
   await deps.db.tenant(tenant_id, (tx) => requireMayJoin(tx, tenant_id, body.agent_type));
   const card = await cardOf(deps, body, deployment_mode);
   const may_change_type = actsAs(caller) === null && scopeIncludes(caller.scopes, 'full');

@@ -6,20 +6,21 @@ import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
 import { mount } from '../mount.js';
 import { networkOf } from '../network.js';
-import { WindowCounter } from '../window-counter.js';
+import { RateLimit } from '../rate-limit.js';
 
-const GUESSES = { windowMs: 60_000, limit: 10, maxKeys: 10_000 };
+/** Failed logins of one address or one client (decisions.md, Conventions). */
+const GUESSES = { limit: 10, windowSeconds: 60 };
 
-/** Whole seconds that a token may live: what was asked for, or what the credential has left. */
-function lifetimeSeconds(askedSeconds: number, expiresAt: string | null): number {
-  if (expiresAt === null) return askedSeconds;
-  return Math.min(askedSeconds, Math.floor((Date.parse(expiresAt) - Date.now()) / 1_000));
+/** Whole seconds that a token may live: as requested, but not beyond the end of its credential. */
+function lifetimeSeconds(requestedSeconds: number, expiresAt: string | null): number {
+  if (expiresAt === null) return requestedSeconds;
+  return Math.min(requestedSeconds, Math.floor((Date.parse(expiresAt) - Date.now()) / 1_000));
 }
 
 /** Tokens and the keys that verify them (specification section 5). */
-export function authRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'db' | 'secrets' | 'tokens'>): void {
-  const byAddress = new WindowCounter(GUESSES);
-  const byClient = new WindowCounter(GUESSES);
+export function authRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'db' | 'secrets' | 'tokens' | 'redis'>): void {
+  const byAddress = new RateLimit({ ...GUESSES, name: 'guesses-by-address', redis: deps.redis });
+  const byClient = new RateLimit({ ...GUESSES, name: 'guesses-by-client', redis: deps.redis });
 
   mount(app, OPERATIONS.getToken).answer(async (body, { request }) => {
     const network = networkOf(request.ip);
@@ -27,9 +28,10 @@ export function authRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'db' | 'sec
       byAddress.check(network, 'Too many failed attempts from this address.');
       byClient.check(body.client_id, 'Too many failed attempts for this client.');
     };
+    await Promise.all([byAddress.learn(network), byClient.learn(body.client_id)]);
     checkGuesses();
     const credential = await verifySecret(deps.db, deps.secrets, body);
-    checkGuesses(); // again: of guesses made at once, those beyond the limit must not learn whether they were right
+    checkGuesses(); // again: a guess beyond the limit must not learn whether it was right, also when all were made at once
     const expires_in = lifetimeSeconds(body.expires_in, credential?.expires_at ?? null);
     if (!credential || expires_in < 1) {
       byAddress.add(network);

@@ -7,29 +7,29 @@ import { namedVersion } from '../send/rpc.js';
 
 const MAX_AGE_SECONDS = 60;
 
-/** Whoever asks in another version than 1.x, or in none, gets the card that names every version. */
-function versionOf(named: string): A2aVersion {
+/** Callers that name no version, or another than 1.x, get the card of 0.3, which names all versions. */
+function cardVersion(named: string): A2aVersion {
   return /^1\.\d+(?:\.\d+)?$/.test(named) ? '1.0' : '0.3';
 }
 
-/** Whether the caller holds this very body (RFC 9110, 13.1.2). */
-function isKnown(ifNoneMatch: string | undefined, etag: string): boolean {
-  const known = (ifNoneMatch ?? '').split(',').map((tag) => tag.trim().replace(/^W\//, ''));
-  return known.includes(etag) || known.includes('*');
+/** Whether `If-None-Match` names the entity tag (RFC 9110, 13.1.2). */
+function matchesEtag(ifNoneMatch: string | undefined, etag: string): boolean {
+  const tags = (ifNoneMatch ?? '').split(',').map((tag) => tag.trim().replace(/^W\//, ''));
+  return tags.includes(etag) || tags.includes('*');
 }
 
 function latest(one: Date, other: Date | null | undefined): Date {
   return other && other > one ? other : one;
 }
 
-/** The agent card (a2a.md): public without a token; with one, the skills of the caller's fleet. */
+/** The agent card (a2a.md). With a token it lists the skills of the caller's fleet. */
 export function cardRoutes(app: FastifyInstance, deps: CardDeps): void {
   const startedAt = new Date();
   const { path, access, agents } = OPERATIONS.agentCard;
 
   app.get(path, { config: { access, agents } }, async (request, reply) => {
     const fleet = request.caller ? await fleetOf(deps, request.caller) : null;
-    const body = JSON.stringify(agentCard(deps, versionOf(namedVersion(request)), fleet));
+    const body = JSON.stringify(agentCard(deps, cardVersion(namedVersion(request)), fleet));
     const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 27)}"`;
     reply.headers({
       etag,
@@ -37,7 +37,7 @@ export function cardRoutes(app: FastifyInstance, deps: CardDeps): void {
       'last-modified': latest(startedAt, fleet?.changed_at).toUTCString(),
       vary: 'A2A-Version, Authorization',
     });
-    if (isKnown(request.headers['if-none-match'], etag)) return reply.code(304).send();
+    if (matchesEtag(request.headers['if-none-match'], etag)) return reply.code(304).send();
     return reply.type('application/json; charset=utf-8').send(body);
   });
 }

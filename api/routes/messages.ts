@@ -8,19 +8,19 @@ import { callerOf } from '../plugins/authentication.js';
 
 const CANCELED_BY_CALLER = 'canceled by the caller';
 
-/** Whether a body carries what stands in for a token. */
+/** Whether a body has a callback token, which replaces an access token. */
 function hasCallbackToken(body: unknown): boolean {
   return ResolveRequest.shape.callback_token
     .unwrap()
     .safeParse((body as { callback_token?: unknown } | null | undefined)?.callback_token).success;
 }
 
-/** Whether a path parameter can be an id at all: the path, unlike a body, may hold anything. */
+/** Whether a path parameter may be an id: no schema checks paths. */
 function isMessageId(text: string): boolean {
   return /^[\x21-\x7e]{1,200}$/.test(text);
 }
 
-/** Messages, scope `read`; a resolution may come without a token (decisions.md, Messages). */
+/** Messages, scope `read`; a resolution may come with a callback token instead (decisions.md, Messages). */
 export function messageRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'gateway'>): void {
   const { gateway } = deps;
 

@@ -1,21 +1,15 @@
-import { readFileSync } from 'node:fs';
 import type { FastifyInstance } from 'fastify';
 import { openApiDocument } from '../../contracts/openapi.js';
 import { OPERATIONS } from '../../contracts/operations.js';
 import type { ApiDeps } from '../deps.js';
 import { mount } from '../mount.js';
 
-const DOCS_PAGE = readFileSync(new URL('../docs.html', import.meta.url), 'utf8');
-/** The page carries its own script and style and asks this address only. */
-const DOCS_POLICY =
-  "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; base-uri 'none'; frame-ancestors 'none'";
-
-/** Health and the description of the interface. */
+/** Health, and the OpenAPI document. */
 export function platformRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'health' | 'baseUrl'>): void {
   mount(app, OPERATIONS.health).answer(async (_body, { request, reply }) => {
     const { ready } = OPERATIONS.health.query.parse(request.query);
     const health = await deps.health();
-    // Without Temporal or Redis quick messages are still answered and the others accepted: taking every node out would stop both.
+    // 200 without Temporal or Redis: the nodes still answer short messages and accept the others, so they stay in the load balancer.
     if (health.checks.database === 'down' || (ready === 'full' && health.status !== 'ok')) reply.code(503);
     return health;
   });
@@ -24,11 +18,4 @@ export function platformRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'health
     reply.header('cache-control', 'no-cache');
     return openApiDocument(deps.baseUrl());
   });
-
-  app.get('/docs', async (_request, reply) =>
-    reply
-      .headers({ 'content-security-policy': DOCS_POLICY, 'cache-control': 'no-cache' })
-      .type('text/html; charset=utf-8')
-      .send(DOCS_PAGE),
-  );
 }

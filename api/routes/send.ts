@@ -2,14 +2,14 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { A2aVersion, RpcId } from '../../contracts/a2a.js';
 import { OPERATIONS } from '../../contracts/operations.js';
 import type { AcceptContext } from '../../messages/accept/draft.js';
-import { RpcError } from '../../messages/rpc-error.js';
 import type { ApiDeps } from '../deps.js';
 import { bearerToken, callerOf } from '../plugins/authentication.js';
 import { logFailure, toPlatformError } from '../plugins/error-contract.js';
-import { EventStream, lifetimeOf } from '../send/event-stream.js';
+import { EventStream, responseSignal } from '../send/event-stream.js';
 import type { CallContext, WireItem } from '../send/method.js';
 import { createMethods, type MethodDeps } from '../send/methods.js';
-import { namedVersion, readCall, rpcFailure, rpcIdOf, rpcResult, versionOf } from '../send/rpc.js';
+import { namedVersion, readCall, rpcFailure, rpcIdOf, rpcResult, supportedVersion } from '../send/rpc.js';
+import { RpcError, rpcErrorOf } from '../send/rpc-error.js';
 import { TokenWatch } from '../send/token-watch.js';
 
 type Deps = MethodDeps & Pick<ApiDeps, 'draining' | 'authenticator'>;
@@ -25,25 +25,26 @@ function traceOf(request: FastifyRequest): Omit<AcceptContext, 'method'> {
 }
 
 /**
- * What goes to the caller as a JSON-RPC error. The rest keeps its HTTP status: a bound that was reached, a part that is away.
- * @throws PlatformError
+ * The JSON-RPC error for anything thrown.
+ * @throws PlatformError for what keeps its HTTP status: a limit that is reached, a server that is away
  */
 function asRpcError(request: FastifyRequest, error: unknown): RpcError {
-  if (error instanceof RpcError) return error;
+  const answer = rpcErrorOf(error);
+  if (answer) return answer;
   const shown = toPlatformError(error);
   if (shown.code !== 'INTERNAL_ERROR') throw shown;
   logFailure(request, shown);
   return new RpcError('INTERNAL', `An unexpected error occurred. Request ${request.id}.`);
 }
 
-const TOKEN_ENDED = new RpcError(
+const TOKEN_EXPIRED = new RpcError(
   'INTERNAL',
   'The access token has ended, and the stream with it. The task goes on: follow it with a new token.',
   'unauthorized',
 );
 
-/** Sends the events as they come, each a whole JSON-RPC response. One more says so where the token ended before they did. */
-async function pour(
+/** Sends events as they come, each a whole JSON-RPC response; an error as the last one where the token ends first. */
+async function sendEvents(
   request: FastifyRequest,
   reply: FastifyReply,
   id: RpcId,
@@ -57,25 +58,26 @@ async function pour(
     for await (const { cursor, event } of events) await stream.send(rpcResult(id, event), cursor, signal);
   } catch (error) {
     if (signal.aborted) return;
-    const shown = error instanceof RpcError ? error : new RpcError('INTERNAL', 'The stream broke. The task goes on.');
-    if (shown !== error) logFailure(request, toPlatformError(error));
+    const known = rpcErrorOf(error);
+    if (!known) logFailure(request, toPlatformError(error));
+    const shown = known ?? new RpcError('INTERNAL', 'The stream broke. The task goes on.');
     await stream.send(rpcFailure(id, shown, version), null, signal);
   } finally {
-    stream.end(tokenEnded.aborted ? rpcFailure(id, TOKEN_ENDED, version) : undefined);
+    stream.end(tokenEnded.aborted ? rpcFailure(id, TOKEN_EXPIRED, version) : undefined);
   }
 }
 
-/** Clients of 0.3 read the answer of a streaming method as a stream, also one that is only an error; those of 1.0 do not. */
+/** Clients of 0.3 read every answer to a streaming method as a stream, errors included; clients of 1.0 do not. */
 function wantsStream({ headers: { accept = '' } }: FastifyRequest, version: A2aVersion): boolean {
   return version === '0.3' && accept.includes('text/event-stream');
 }
 
-/** A stream that ends with an error before its first event. */
-function refusal(error: RpcError): AsyncIterable<never> {
+/** A stream that fails before its first event. */
+function failedStream(error: RpcError): AsyncIterable<never> {
   return { [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(error) }) };
 }
 
-/** `/send`: A2A 0.3 and 1.0 over JSON-RPC, by `A2A-Version` (a2a.md). JSON-RPC errors ride on HTTP 200. */
+/** `/send`: A2A 0.3 and 1.0 over JSON-RPC, by `A2A-Version` (a2a.md). JSON-RPC errors have HTTP status 200. */
 export function sendRoutes(app: FastifyInstance, deps: Deps): void {
   const { path, access, agents } = OPERATIONS.send;
   const methodOf = createMethods(deps);
@@ -95,7 +97,7 @@ export function sendRoutes(app: FastifyInstance, deps: Deps): void {
       trace: traceOf(request),
       ...(typeof lastEventId === 'string' && { lastEventId }),
       bodyBytes: Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY),
-      signal: () => (signal ??= lifetimeOf(reply.raw, deps.draining, tokenEnded)),
+      signal: () => (signal ??= responseSignal(reply.raw, deps.draining, tokenEnded)),
     };
   };
 
@@ -106,17 +108,18 @@ export function sendRoutes(app: FastifyInstance, deps: Deps): void {
     const context = contextOf(request, reply, version, tokenEnd.signal);
     if (method.kind === 'answer') return rpcResult(id, await method.call(params, context));
     const events = await method.call(params, context).catch((error: unknown) => {
-      if (error instanceof RpcError && wantsStream(request, version)) return refusal(error);
+      const known = wantsStream(request, version) ? rpcErrorOf(error) : undefined;
+      if (known) return failedStream(known);
       throw error;
     });
     reply.hijack();
     const leave = tokens.watch(bearerToken(request) ?? '', () => tokenEnd.abort());
-    await pour(request, reply, id, events, context, tokenEnd.signal).finally(leave);
+    await sendEvents(request, reply, id, events, context, tokenEnd.signal).finally(leave);
     return reply;
   };
 
   app.post(path, { config: { access, agents, rpc: true } }, async (request, reply) => {
-    const version = versionOf(namedVersion(request));
+    const version = supportedVersion(namedVersion(request));
     reply.header('cache-control', 'no-store');
     try {
       if (version === null) throw new RpcError('VERSION_NOT_SUPPORTED', 'This platform speaks A2A 0.3 and 1.0.');

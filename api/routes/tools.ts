@@ -3,17 +3,17 @@ import { OPERATIONS } from '../../contracts/operations.js';
 import type { ApiDeps } from '../deps.js';
 import { mount } from '../mount.js';
 import { callerOf } from '../plugins/authentication.js';
-import { lifetimeOf } from '../send/event-stream.js';
+import { responseSignal } from '../send/event-stream.js';
 
 type Deps = Pick<ApiDeps, 'tools' | 'draining'>;
 
-/** Tool calls of agents without a socket (decisions.md, WebSocket: Extension for hosted agents). */
+/** Tool calls of hosted agents (decisions.md, WebSocket: Extension for hosted agents). */
 export function toolRoutes(app: FastifyInstance, deps: Deps): void {
   mount(app, OPERATIONS.callTool).answer((body, { request, reply }) => {
     const { traceparent } = request.headers;
     return deps.tools.call(callerOf(request), body, {
       ...(typeof traceparent === 'string' && { traceparent }),
-      signal: lifetimeOf(reply.raw, deps.draining),
+      signal: responseSignal(reply.raw, deps.draining),
     });
   });
 }

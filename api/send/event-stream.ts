@@ -2,25 +2,24 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 
 const HEARTBEAT_MS = 15_000;
-const BLOCKED_MS_MAX = 60_000;
+const STALLED_MS_MAX = 60_000;
 
 /**
- * A response of server-sent events: whole events only, at the reader's pace, with a comment every 15 s. A reader who takes nothing
- * for 60 s is cut off.
+ * A response of server-sent events, with backpressure and a comment every 15 s. A reader that reads nothing for 60 s is disconnected.
  */
 export class EventStream {
   readonly #raw: ServerResponse;
   readonly #heartbeat: NodeJS.Timeout;
-  readonly #blockedMsMax: number;
+  readonly #stalledMsMax: number;
 
-  /** Sends the head. The caller's framework must have let go of the response. */
-  constructor(raw: ServerResponse, requestId: string, blockedMsMax = BLOCKED_MS_MAX) {
+  /** Sends the headers. Fastify must not handle the response any more (`reply.hijack()`). */
+  constructor(raw: ServerResponse, requestId: string, stalledMsMax = STALLED_MS_MAX) {
     this.#raw = raw;
-    this.#blockedMsMax = blockedMsMax;
+    this.#stalledMsMax = stalledMsMax;
     raw.writeHead(200, {
       'content-type': 'text/event-stream; charset=utf-8',
       'cache-control': 'no-store',
-      'x-accel-buffering': 'no', // asks proxies to pass events on as they come
+      'x-accel-buffering': 'no', // tells proxies not to buffer
       'x-request-id': requestId,
     });
     raw.flushHeaders();
@@ -32,12 +31,12 @@ export class EventStream {
 
   /**
    * Sends one event; resolves when the reader has room for the next. Rejects with AbortError when `signal` aborts first.
-   * @param id what the reader gives as `Last-Event-ID` to go on after this event; null leaves it at the event before
+   * @param id the `Last-Event-ID` with which a reader continues after this event; null keeps that of the event before
    */
   async send(data: unknown, id: string | null, signal: AbortSignal): Promise<void> {
     const event = `${id === null ? '' : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`;
     if (this.#raw.write(event)) return;
-    const cutOff = setTimeout(() => this.#raw.destroy(), this.#blockedMsMax);
+    const cutOff = setTimeout(() => this.#raw.destroy(), this.#stalledMsMax);
     try {
       await once(this.#raw, 'drain', { signal });
     } finally {
@@ -45,27 +44,27 @@ export class EventStream {
     }
   }
 
-  /** Ends the stream, with one more event where one is given. A reader who does not take the rest is cut off. */
+  /** Ends the stream, with a last event where one is given. A reader that does not read the rest is disconnected. */
   end(last?: unknown): void {
     clearInterval(this.#heartbeat);
     this.#raw.end(last === undefined ? undefined : `data: ${JSON.stringify(last)}\n\n`);
-    const cutOff = setTimeout(() => this.#raw.destroy(), this.#blockedMsMax).unref();
+    const cutOff = setTimeout(() => this.#raw.destroy(), this.#stalledMsMax).unref();
     this.#raw.once('close', () => clearTimeout(cutOff));
   }
 }
 
-/** Given, because a reason that is made at each abort is an error with a stack: 25 µs. */
-const OVER = new DOMException('The response is over.', 'AbortError');
+/** One reason for all aborts: a new one is an error with a stack trace, 25 µs. */
+const RESPONSE_ENDED = new DOMException('The response is over.', 'AbortError');
 
 /**
- * A signal that aborts when the reader of a response goes before it is complete, or one of the causes does (the process drains); whichever
- * is first. It holds on to nothing once the response is closed.
+ * A signal that aborts when the reader of a response leaves before it is complete, or when one of the causes aborts (the process drains). It
+ * removes its listeners when the response closes.
  */
-export function lifetimeOf(raw: ServerResponse, ...causes: AbortSignal[]): AbortSignal {
+export function responseSignal(raw: ServerResponse, ...causes: AbortSignal[]): AbortSignal {
   const lifetime = new AbortController();
-  const end = () => lifetime.abort(OVER);
+  const end = () => lifetime.abort(RESPONSE_ENDED);
   if (raw.destroyed || causes.some(({ aborted }) => aborted)) {
-    end(); // a response that is destroyed does not close again
+    end(); // a destroyed response emits no further `close`
     return lifetime.signal;
   }
   for (const cause of causes) cause.addEventListener('abort', end, { once: true });

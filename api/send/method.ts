@@ -2,97 +2,97 @@ import type { z } from 'zod';
 import type { A2aVersion, StreamEvent } from '../../contracts/a2a.js';
 import type { Caller } from '../../contracts/auth.js';
 import type { AcceptContext } from '../../messages/accept/draft.js';
-import { RpcError } from '../../messages/rpc-error.js';
 import type { StreamItem } from '../../messages/stream/stream.js';
 import { firstProblem } from '../mount.js';
+import { RpcError } from './rpc-error.js';
 
-/** Who calls a method of `/send`, and how. */
+/** The call of a method of `/send`. */
 export interface CallContext {
   version: A2aVersion;
   caller: Caller;
   trace: Omit<AcceptContext, 'method'>;
-  /** The cursor after which a stream is to go on. */
+  /** The cursor after which a stream continues. */
   lastEventId?: string;
-  /** Of the request's body; infinite when it is not known. */
+  /** Size of the request body; infinite where it is unknown. */
   bodyBytes: number;
-  /** Aborts when the caller leaves or the process drains; made when it is asked for. */
+  /** Aborts when the caller leaves or the process drains. Created on the first call. */
   signal: () => AbortSignal;
 }
 
-/** How one version of A2A spells a method: its name, its params, and its result (of a stream, each event). */
-interface Spelling<Params, Result> {
+/** A method in one version of A2A: its name, its params, and its result (of a stream, each event). */
+interface MethodVersion<Params, Result> {
   name: string;
   params: z.ZodType<Params>;
   result: (result: Result) => unknown;
 }
-type Spellings<Params, Result> = Partial<Record<A2aVersion, Spelling<Params, Result>>>;
+type MethodVersions<Params, Result> = Partial<Record<A2aVersion, MethodVersion<Params, Result>>>;
 
-/** An event of a stream as it goes out, and the cursor by which a reader goes on after it. */
+/** An event of a stream in its wire form, and the cursor with which a reader continues after it. */
 export interface WireItem {
   cursor: string;
   event: unknown;
 }
 
-/** A method in one version, from wire to wire. Errors: RpcError, and PlatformError for what keeps its HTTP status. */
+/** A method on wire forms: it parses its params and writes its result. Rejects with RpcError or PlatformError. */
 export type Method =
   | { kind: 'answer'; call: (params: unknown, context: CallContext) => Promise<unknown> }
-  /** Nothing is streamed before the call has resolved: until then it may still be refused. */
+  /** The call resolves before the first event; until then it may still reject. */
   | { kind: 'stream'; call: (params: unknown, context: CallContext) => Promise<AsyncIterable<WireItem>> };
 
-/** A line of the method table. */
+/** An entry of the method table. */
 export interface NamedMethod {
   version: A2aVersion;
   name: string;
   method: Method;
 }
 
-function read<Params>(schema: z.ZodType<Params>, params: unknown): Params {
+function parseParams<Params>(schema: z.ZodType<Params>, params: unknown): Params {
   const parsed = schema.safeParse(params);
   if (parsed.success) return parsed.data;
   throw new RpcError('INVALID_PARAMS', `params.${firstProblem(parsed.error)}`);
 }
 
 function named<Params, Result>(
-  spellings: Spellings<Params, Result>,
-  method: (spelling: Spelling<Params, Result>) => Method,
+  versions: MethodVersions<Params, Result>,
+  method: (version: MethodVersion<Params, Result>) => Method,
 ): NamedMethod[] {
-  return (Object.entries(spellings) as [A2aVersion, Spelling<Params, Result>][]).map(([version, spelling]) => ({
+  return (Object.entries(versions) as [A2aVersion, MethodVersion<Params, Result>][]).map(([version, inVersion]) => ({
     version,
-    name: spelling.name,
-    method: method(spelling),
+    name: inVersion.name,
+    method: method(inVersion),
   }));
 }
 
 /** A method that answers once. */
 export function answering<Params, Result>(
   answer: (params: Params, context: CallContext) => Promise<Result>,
-  spellings: Spellings<Params, Result>,
+  versions: MethodVersions<Params, Result>,
 ): NamedMethod[] {
-  return named(spellings, ({ params: schema, result }) => ({
+  return named(versions, ({ params: schema, result }) => ({
     kind: 'answer',
-    call: async (params, context) => result(await answer(read(schema, params), context)),
+    call: async (params, context) => result(await answer(parseParams(schema, params), context)),
   }));
 }
 
 /** A method that answers with a stream of events. */
 export function streaming<Params>(
   open: (params: Params, context: CallContext) => Promise<AsyncIterable<StreamItem>>,
-  spellings: Spellings<Params, StreamEvent>,
+  versions: MethodVersions<Params, StreamEvent>,
 ): NamedMethod[] {
-  return named(spellings, ({ params: schema, result }) => ({
+  return named(versions, ({ params: schema, result }) => ({
     kind: 'stream',
-    call: async (params, context) => written(await open(read(schema, params), context), result),
+    call: async (params, context) => toWireItems(await open(parseParams(schema, params), context), result),
   }));
 }
 
-async function* written(
+async function* toWireItems(
   items: AsyncIterable<StreamItem>,
   write: (event: StreamEvent) => unknown,
 ): AsyncGenerator<WireItem> {
   for await (const { cursor, event } of items) yield { cursor, event: write(event) };
 }
 
-/** How a caller follows a stream. */
-export function followedBy({ signal, lastEventId }: CallContext): { signal: AbortSignal; after?: string } {
+/** Until when, and from where, a caller reads a stream. */
+export function streamOptions({ signal, lastEventId }: CallContext): { signal: AbortSignal; after?: string } {
   return { signal: signal(), ...(lastEventId !== undefined && { after: lastEventId }) };
 }

@@ -4,7 +4,7 @@ import type { PushConfigPage } from '../../deliveries/push-configs.js';
 import type { ApiDeps } from '../deps.js';
 import type { CallContext } from './method.js';
 
-/** The methods about who is told of a task's changes, in whichever version. */
+/** The methods for push notification configurations, for all versions. */
 export function createPushMethods({ pushConfigs }: Pick<ApiDeps, 'pushConfigs'>) {
   return {
     async set(

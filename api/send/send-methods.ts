@@ -1,5 +1,6 @@
 import type { MessageSendParams, Task } from '../../contracts/a2a.js';
 import type { Caller } from '../../contracts/auth.js';
+import { LIMITS } from '../../contracts/limits.js';
 import { anyAnswerRefusal } from '../../contracts/permissions.js';
 import type { AcceptContext } from '../../messages/accept/draft.js';
 import type { LiveMessage } from '../../messages/dispatch/fast-path.js';
@@ -7,58 +8,79 @@ import { newest } from '../../messages/read/task.js';
 import type { StreamItem } from '../../messages/stream/stream.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
-import { type CallContext, followedBy } from './method.js';
-import { checkSendParams } from './send-params.js';
+import { type CallContext, streamOptions } from './method.js';
+import { RpcError } from './rpc-error.js';
 
-interface Taken {
+/** JSON that is parsed and written again grows by this factor at most: `1e20,` has five bytes and becomes 22. */
+const GROWTH_MAX = 5;
+
+interface AcceptedMessage {
   message_id: string;
-  /** It was on the record before. */
+  /** It was accepted before. */
   duplicate: boolean;
-  /** It has ended as it was accepted. */
+  /** It ended while it was accepted. */
   ended: boolean;
   live: LiveMessage | null;
 }
 
-/** The stream, its task with so many messages of its history at most. */
+/**
+ * Checks what the schema does not: the role, and the sizes.
+ * @param bodyBytes of the whole request: a part cannot be larger
+ * @throws RpcError `INVALID_PARAMS`
+ */
+export function checkSendParams({ message, metadata }: MessageSendParams, bodyBytes = Number.POSITIVE_INFINITY): void {
+  if (message.role !== 'user') throw new RpcError('INVALID_PARAMS', 'params.message.role: must be user');
+  if (message.parts.length === 0) throw new RpcError('INVALID_PARAMS', 'params.message.parts: must not be empty');
+  const checkBytes = (path: string, value: unknown, limit: number): void => {
+    if (bodyBytes * GROWTH_MAX <= limit || value === undefined) return;
+    if (Buffer.byteLength(JSON.stringify(value)) <= limit) return;
+    throw new RpcError('INVALID_PARAMS', `${path}: must be at most ${limit} bytes of JSON`);
+  };
+  checkBytes('params.message.parts', message.parts, LIMITS.messagePartsBytes);
+  checkBytes('params.message.metadata', message.metadata, LIMITS.metadataBytes);
+  checkBytes('params.metadata', metadata, LIMITS.metadataBytes);
+}
+
+/** The stream, with at most so many messages in the history of its task. */
 async function* withHistory(items: AsyncIterable<StreamItem>, length: number): AsyncGenerator<StreamItem> {
   for await (const { cursor, event } of items) {
     yield { cursor, event: event.kind === 'task' ? { ...event, history: newest(event.history ?? [], length) } : event };
   }
 }
 
-/** A message to a task answers what a human was asked, which no agent does. @throws PlatformError forbidden */
+/** A message to a task answers a question to a human, which agents may not do. @throws PlatformError forbidden */
 function checkAnswers(caller: Caller): void {
   const refusal = anyAnswerRefusal(caller);
   if (refusal !== null) throw new PlatformError('forbidden', refusal);
 }
 
-/** `message/send` and `message/stream`, in whichever version. */
+/** The methods that send a message, for all versions. */
 export function createSendMethods({
   gateway,
   config,
   pushConfigs,
 }: Pick<ApiDeps, 'gateway' | 'config' | 'pushConfigs'>) {
-  /** Puts the message on the record, or takes it as the answer to what an agent asked. */
-  async function take(
+  /** Accepts the message, or claims it as the answer to an agent's question. */
+  async function accept(
     params: MessageSendParams,
     { caller, version, trace, bodyBytes }: CallContext,
     method: AcceptContext['method'],
-  ): Promise<Taken> {
+  ): Promise<AcceptedMessage> {
     checkSendParams(params, bodyBytes);
     const { taskId } = params.message;
-    const wanted = params.configuration?.pushNotificationConfig;
+    const pushConfig = params.configuration?.pushNotificationConfig;
     if (taskId === undefined) {
-      const push = wanted && { push: pushConfigs.prepare(wanted, version) };
+      const push = pushConfig && { push: pushConfigs.prepare(pushConfig, version) };
       return gateway.accept(caller, params, { method, ...trace, ...push });
     }
     checkAnswers(caller);
-    if (wanted) await pushConfigs.set(caller, taskId, wanted, version);
+    if (pushConfig) await pushConfigs.set(caller, taskId, pushConfig, version);
     return { ...(await gateway.followUp(caller, params)), duplicate: true, ended: false, live: null };
   }
 
   return {
     async send(params: MessageSendParams, context: CallContext): Promise<Task> {
-      const taken = await take(params, context, 'message/send');
+      const message = await accept(params, context, 'message/send');
       const { blocking = true, historyLength } = params.configuration ?? {};
       const wait = {
         waitMs: config.SEND_WAIT_MS,
@@ -66,13 +88,13 @@ export function createSendMethods({
         blocking,
         ...(historyLength !== undefined && { historyLength }),
       };
-      const accepted = taken.duplicate || taken.ended ? null : taken;
-      return gateway.waitForTask(context.caller.tenant_id, taken.message_id, wait, accepted);
+      const accepted = message.duplicate || message.ended ? null : message;
+      return gateway.waitForTask(context.caller.tenant_id, message.message_id, wait, accepted);
     },
 
     async stream(params: MessageSendParams, context: CallContext): Promise<AsyncIterable<StreamItem>> {
-      const { message_id, live } = await take(params, context, 'message/stream');
-      const items = gateway.stream(context.caller.tenant_id, message_id, followedBy(context), live);
+      const { message_id, live } = await accept(params, context, 'message/stream');
+      const items = gateway.stream(context.caller.tenant_id, message_id, streamOptions(context), live);
       const historyLength = params.configuration?.historyLength;
       return historyLength === undefined ? items : withHistory(items, historyLength);
     },

@@ -2,13 +2,13 @@ import type { Task } from '../../contracts/a2a.js';
 import type { ListTasksRequest } from '../../contracts/a2a-1-requests.js';
 import { isTerminal } from '../../contracts/messages.js';
 import type { TaskPage } from '../../messages/read/task-list.js';
-import { RpcError } from '../../messages/rpc-error.js';
 import type { StreamItem } from '../../messages/stream/stream.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
-import { type CallContext, followedBy } from './method.js';
+import { type CallContext, streamOptions } from './method.js';
+import { RpcError } from './rpc-error.js';
 
-/** What `/messages/cancel` refuses, in A2A's words. */
+/** The errors of `/messages/cancel` as errors of A2A. */
 function asCancelError(error: unknown): unknown {
   if (!(error instanceof PlatformError)) return error;
   if (error.code === 'NOT_FOUND')
@@ -17,7 +17,7 @@ function asCancelError(error: unknown): unknown {
   return error;
 }
 
-/** The methods about tasks that are on the record, in whichever version. */
+/** The methods for existing tasks, for all versions. */
 export function createTaskMethods({ gateway }: Pick<ApiDeps, 'gateway'>) {
   return {
     get: (params: { id: string; historyLength?: number | undefined }, { caller }: CallContext): Promise<Task> =>
@@ -33,16 +33,16 @@ export function createTaskMethods({ gateway }: Pick<ApiDeps, 'gateway'>) {
     },
 
     /**
-     * Follows a task. One that has ended is told as it is in 0.3 and refused in 1.0, where a task that waits for a human is followed
-     * to its end.
+     * Streams a task. In 0.3 the stream ends where the task rests, and a terminal task is sent as it is. In 1.0 the stream goes on to the
+     * terminal state, and a terminal task is refused.
      */
     async subscribe({ id }: { id: string }, context: CallContext): Promise<AsyncIterable<StreamItem>> {
       const { status } = await gateway.task(context.caller, id, { historyLength: 0 });
       const untilTerminal = context.version === '1.0';
-      // Who goes on after an event has not been told of the end.
+      // A reader that continues after an event may not have seen the terminal state.
       if (untilTerminal && context.lastEventId === undefined && isTerminal(status.state))
         throw new RpcError('UNSUPPORTED_OPERATION', `The task is already ${status.state}.`, 'ALREADY_TERMINAL');
-      return gateway.stream(context.caller.tenant_id, id, { ...followedBy(context), untilTerminal });
+      return gateway.stream(context.caller.tenant_id, id, { ...streamOptions(context), untilTerminal });
     },
   };
 }

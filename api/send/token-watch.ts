@@ -2,13 +2,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Authenticator } from '../../auth/authenticator.js';
 import { PlatformError } from '../../runtime/errors.js';
 
-/** How often a token is looked at. With the 2 s for which the authenticator keeps what it read, a revocation shows within 5 s. */
-const LOOK_MS = 1_000;
+/** Between two checks of a token. The authenticator caches for 2 s, so a revocation takes effect within 5 s. */
+const CHECK_MS = 1_000;
 
-/** Tells streams when their token ends: it expired, or its credential was revoked or has lost its tenant. */
+/** Watches the tokens of open streams: a token ends when it expires, or when its credential or tenant is revoked or deleted. */
 export class TokenWatch {
   readonly #authenticator: Authenticator;
-  /** What is called at the end of each token that somebody streams with. */
+  /** Callbacks by token. */
   readonly #watchers = new Map<string, Set<() => void>>();
 
   constructor(authenticator: Authenticator) {
@@ -17,7 +17,7 @@ export class TokenWatch {
 
   /**
    * @param onEnd called once, when the token has ended
-   * @returns ends the watch
+   * @returns stops the watch
    */
   watch(token: string, onEnd: () => void): () => void {
     const watchers = this.#watchers.get(token) ?? this.#begin(token);
@@ -33,17 +33,17 @@ export class TokenWatch {
   }
 
   async #follow(token: string, watchers: Set<() => void>): Promise<void> {
-    let stands = true;
+    let isValid = true;
     do {
-      await delay(LOOK_MS, undefined, { ref: false });
-      stands = watchers.size === 0 || (await this.#stands(token));
-    } while (stands && watchers.size > 0);
+      await delay(CHECK_MS, undefined, { ref: false });
+      isValid = watchers.size === 0 || (await this.#isValid(token));
+    } while (isValid && watchers.size > 0);
     this.#watchers.delete(token);
-    if (!stands) for (const onEnd of watchers) onEnd();
+    if (!isValid) for (const onEnd of watchers) onEnd();
   }
 
-  /** While that cannot be told, it stands: streams outlive the database. */
-  async #stands(token: string): Promise<boolean> {
+  /** A token counts as valid while the database is away: streams outlast an outage. */
+  async #isValid(token: string): Promise<boolean> {
     try {
       await this.#authenticator.authenticate(token);
       return true;

@@ -1,4 +1,4 @@
-/** What was wrong with an expression, for whoever wrote it. */
+/** An invalid expression; the message is for its author. */
 export class ArithmeticError extends Error {
   constructor(message: string) {
     super(message);
@@ -22,7 +22,7 @@ const FUNCTIONS: Record<string, { arity: number; apply: (...values: number[]) =>
 const CONSTANTS: Record<string, number> = { pi: Math.PI, e: Math.E };
 
 /**
- * The value of an arithmetic expression: `+ - * / % ^ ( )`, functions, `pi`, `e`, and `15% of 80`. Nothing is ever run as code.
+ * The value of an arithmetic expression: `+ - * / % ^ ( )`, functions, `pi`, `e`, and `15% of 80`. Nothing is executed as code.
  * @throws ArithmeticError for anything else, for more than 500 characters, and for values that are not finite
  */
 export function evaluate(expression: string): number {
@@ -52,7 +52,7 @@ function tokenize(text: string): string[] {
   return tokens;
 }
 
-/** Recursive descent, one method per level of precedence; `depth` bounds the recursion. */
+/** A recursive descent parser, one method for each level of precedence; `depth` limits the recursion. */
 class Parser {
   readonly #tokens: string[];
   #at = 0;
@@ -92,7 +92,7 @@ class Parser {
     return value;
   }
 
-  /** A sign binds less tightly than a power: -2^2 is -4. */
+  /** A sign binds less tightly than a power: `-2^2` is -4. */
   #signed(depth: number): number {
     if (depth > DEPTH_MAX) throw new ArithmeticError('the expression is nested too deeply');
     if (this.#take('-')) return -this.#signed(depth + 1);
@@ -100,7 +100,7 @@ class Parser {
     return this.#power(depth);
   }
 
-  /** To the right: 2^3^2 is 2^9. */
+  /** Right-associative: `2^3^2` is 2^9. */
   #power(depth: number): number {
     const base = this.#atom(depth);
     return this.#take('^') || this.#take('**') ? base ** this.#signed(depth + 1) : base;

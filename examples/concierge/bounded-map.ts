@@ -1,4 +1,4 @@
-/** A map that forgets what was set the longest ago when it is full. */
+/** A map with a maximum size: when it is full, the entry that was set first is removed. */
 export class BoundedMap<V> {
   readonly #entries = new Map<string, V>();
   readonly #max: number;

@@ -10,8 +10,8 @@ const Fleet = z.object({
 });
 
 /**
- * Reports which agents are there, from the platform's own tool, and what the concierge has done, from its API: an agent sees the sessions
- * and messages that it serves.
+ * Reports the available agents, from the platform's tool, and the concierge's sessions and messages, from the API: an agent sees those that
+ * it serves.
  */
 export function createFleetReport(client: FleetClient): ConciergeTool {
   return {

@@ -2,7 +2,7 @@ import { type Arguments, type ConciergeTool, textArgument } from './tool.js';
 
 const NO_ARGUMENTS = { type: 'object', properties: {} };
 
-/** Asks with a form and makes a plan for a trip from what was filled in. */
+/** Asks with a form and plans a trip with its values. */
 export const planTrip: ConciergeTool = {
   name: 'plan_trip',
   description: 'Plans a trip. A human fills in a form with the destination, the nights and the budget first.',
@@ -25,7 +25,7 @@ export const planTrip: ConciergeTool = {
   run: async (_args, _task, data) => itinerary(data),
 };
 
-/** Asks with a form and confirms a make-believe order. */
+/** Asks with a form and confirms a simulated order. */
 export const placeOrder: ConciergeTool = {
   name: 'place_order',
   description:

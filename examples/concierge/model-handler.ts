@@ -2,8 +2,7 @@ import type { Usage } from '../../contracts/messages.js';
 import type { AgentTask, TaskResult } from '../../sdk/index.js';
 import { BoundedMap } from './bounded-map.js';
 import { type ChatMessage, complete, type ModelSettings, type ToolCall } from './model.js';
-import { refusalText } from './resolution.js';
-import type { Arguments, ConciergeTool } from './tool.js';
+import { type Arguments, type ConciergeTool, refusalText } from './tool.js';
 
 const ROUNDS_MAX = 8;
 const SESSIONS_MAX = 1_000;
@@ -12,21 +11,21 @@ const INSTRUCTIONS =
   'You are the concierge of a fleet of AI agents. Answer briefly. Use the tools for arithmetic, for the state of the fleet ' +
   'and for services. Tools that need a human ask by themselves: call them without asking first.';
 
-/** A conversation in the middle of a message: what was said, and the tool calls that are still to be made. */
+/** The state of a conversation while a message is handled: the messages so far, and the tool calls to make. */
 interface Progress {
   messages: ChatMessage[];
   calls: ToolCall[];
   usage: Usage;
 }
 
-/** The same concierge with a model that decides: it streams the model's text and makes the tool calls it asks for. */
+/** The handler with a model: streams the model's text and makes the tool calls that it requests. */
 export class ModelHandler {
   readonly #settings: ModelSettings;
   readonly #tools: ConciergeTool[];
-  /** What was said before, by session. */
+  /** Earlier messages, by session. */
   readonly #sessions = new BoundedMap<ChatMessage[]>(SESSIONS_MAX);
   /** Conversations that wait for a human, by message. */
-  readonly #asked = new BoundedMap<Progress>(SESSIONS_MAX);
+  readonly #waiting = new BoundedMap<Progress>(SESSIONS_MAX);
 
   constructor(settings: ModelSettings, tools: ConciergeTool[]) {
     this.#settings = settings;
@@ -41,27 +40,27 @@ export class ModelHandler {
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
       const question = await this.#runCalls(task, progress);
       if (question) return question;
-      if (await this.#think(task, progress)) return this.#finish(task, progress);
+      if (await this.#complete(task, progress)) return this.#finish(task, progress);
     }
     return { state: 'failed', message: `the model made more than ${ROUNDS_MAX} rounds of tool calls` };
   }
 
   #begin(task: AgentTask): Progress | null {
-    if (task.resolution) return this.#asked.get(task.messageId) ?? null;
+    if (task.resolution) return this.#waiting.get(task.messageId) ?? null;
     const before = this.#sessions.get(task.sessionId) ?? [];
     const usage = { input_tokens: 0, output_tokens: 0, model: this.#settings.model };
     return { messages: [...before, { role: 'user', content: task.text }], calls: [], usage };
   }
 
-  /** Makes the calls that are due. @returns the question of the first one that needs a human who has not answered yet */
+  /** Makes the pending tool calls. @returns the question of the first call that needs a human answer */
   async #runCalls(task: AgentTask, progress: Progress): Promise<TaskResult | null> {
-    let answered = this.#asked.get(task.messageId) === progress ? task.resolution : undefined;
-    this.#asked.delete(task.messageId);
+    let answered = this.#waiting.get(task.messageId) === progress ? task.resolution : undefined;
+    this.#waiting.delete(task.messageId);
     for (let call = progress.calls[0]; call; call = progress.calls[0]) {
       const tool = this.#tools.find((candidate) => candidate.name === call?.name);
       const args = parseArguments(call.arguments);
       if (tool?.question && !answered) {
-        this.#asked.set(task.messageId, progress);
+        this.#waiting.set(task.messageId, progress);
         const usage = progress.usage;
         progress.usage = { ...usage, input_tokens: 0, output_tokens: 0 };
         return { ...task.ask(tool.question(args)), usage };
@@ -94,8 +93,8 @@ export class ModelHandler {
     return tool.run(args, task, data);
   }
 
-  /** One completion. @returns whether the model is done */
-  async #think(task: AgentTask, progress: Progress): Promise<boolean> {
+  /** Runs one completion. @returns whether the model requested no more tool calls */
+  async #complete(task: AgentTask, progress: Progress): Promise<boolean> {
     const messages: ChatMessage[] = [{ role: 'system', content: INSTRUCTIONS }, ...progress.messages];
     const { text, toolCalls, inputTokens, outputTokens } = await complete(this.#settings, messages, this.#tools, {
       signal: task.signal,
@@ -114,19 +113,19 @@ export class ModelHandler {
   }
 }
 
-/** The newest turns, beginning with a user's, so that no tool result stands without its call. */
+/** The newest messages, starting with one of the user, so that no tool result is without its call. */
 function lastTurns(messages: ChatMessage[]): ChatMessage[] {
   const recent = messages.slice(-TURNS_MAX);
   const first = recent.findIndex((message) => message.role === 'user');
   return first < 0 ? [] : recent.slice(first);
 }
 
-/** A model may write anything; what is not an object of arguments is none. */
+/** Parses the arguments that a model wrote; anything but an object is treated as no arguments. */
 function parseArguments(text: string): Arguments {
   try {
     const value: unknown = JSON.parse(text || '{}');
     return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Arguments) : {};
   } catch {
-    return {}; // the tool says what it lacks, and the model reads it
+    return {}; // the tool reports missing arguments to the model
   }
 }

@@ -33,7 +33,7 @@ export interface ModelAnswer {
   outputTokens: number;
 }
 
-/** The model could not be reached or did not answer as agreed. */
+/** The model could not be reached, or its answer was invalid. */
 class ModelError extends Error {
   constructor(message: string, cause?: unknown) {
     super(message, { cause });
@@ -68,15 +68,15 @@ const Chunk = z.object({
 type Chunk = z.infer<typeof Chunk>;
 type ToolDelta = NonNullable<NonNullable<NonNullable<Chunk['choices']>[number]['delta']>['tool_calls']>[number];
 
-/** Settings from `LLM_URL`, `LLM_API_KEY` and `LLM_MODEL`; null without an address. */
+/** Settings from `LLM_URL`, `LLM_API_KEY` and `LLM_MODEL`; null without `LLM_URL`. */
 export function modelSettings(environment: NodeJS.ProcessEnv): ModelSettings | null {
   const { LLM_URL: url, LLM_API_KEY: apiKey, LLM_MODEL: model } = environment;
   return url ? { url, model: model || 'gpt-4o-mini', ...(apiKey && { apiKey }) } : null;
 }
 
 /**
- * One streamed chat completion.
- * @param onText gets the text piece by piece
+ * Runs one streamed chat completion.
+ * @param options.onText called with each chunk of text
  * @throws ModelError
  */
 export async function complete(
@@ -99,14 +99,14 @@ export async function complete(
   return { ...answer, toolCalls: answer.toolCalls.filter((call) => call.name !== '') };
 }
 
-/** A call comes in pieces that name its place. */
-function mergeCall(calls: ToolCall[], { index, id, function: piece }: ToolDelta): void {
+/** Merges a delta into the call with its index. */
+function mergeCall(calls: ToolCall[], { index, id, function: delta }: ToolDelta): void {
   while (calls.length <= index) calls.push({ id: `call_${calls.length}`, name: '', arguments: '' });
   const call = calls[index];
   if (!call) return;
   call.id = id || call.id;
-  call.name += piece?.name ?? '';
-  call.arguments += piece?.arguments ?? '';
+  call.name += delta?.name ?? '';
+  call.arguments += delta?.arguments ?? '';
 }
 
 async function* chunks(

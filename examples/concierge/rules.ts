@@ -1,8 +1,7 @@
 import type { AgentTask, TaskResult } from '../../sdk/index.js';
 import { ArithmeticError, evaluate } from './arithmetic.js';
-import { refusalText } from './resolution.js';
-import { speak } from './speak.js';
-import type { Arguments, ConciergeTool } from './tool.js';
+import { streamWords } from './stream-words.js';
+import { type Arguments, type ConciergeTool, refusalText } from './tool.js';
 
 export interface Intent {
   tool: string;
@@ -21,7 +20,7 @@ const OPERATION =
 const WAIT = /\bwait\s+(?:for\s+)?(\d+(?:\.\d+)?)\s*(m|min|minutes?)?\b/i;
 const QUESTION = /^\s*(?:what(?:'s| is)|how much is|compute|calculate|=)\s+(.+?)\s*[?=.!]*\s*$/is;
 
-/** What a message asks for, by simple rules; null where none fits. The same text always gives the same intent. */
+/** The intent of a message, by fixed rules; null when no rule matches. */
 export function intentOf(text: string): Intent | null {
   const operation = OPERATION.exec(text);
   if (operation) {
@@ -41,7 +40,7 @@ export function intentOf(text: string): Intent | null {
   return /\b(status|report|fleet|agents?)\b/i.test(text) ? { tool: 'fleet_status', args: {} } : null;
 }
 
-/** What follows "what is" where it has a digit, or the whole text where it is an expression. */
+/** The text after "what is" if it has a digit, or the whole text if it is an expression. */
 function expressionIn(text: string): string | null {
   const asked = QUESTION.exec(text)?.[1];
   if (asked !== undefined) return /\d|\bpi\b/.test(asked) ? asked : null;
@@ -54,14 +53,14 @@ function expressionIn(text: string): string | null {
   }
 }
 
-/** The handler that needs no model. It keeps nothing between messages, so it may be restarted while a human decides. */
+/** The handler without a model. It keeps no state between messages, so the process may restart while a human decides. */
 export function createRuleHandler(tools: ConciergeTool[]) {
   return async (task: AgentTask): Promise<TaskResult> => {
     const intent = intentOf(task.text);
     const tool = tools.find((candidate) => candidate.name === intent?.tool);
-    if (!intent || !tool) return speak(task, HELP);
+    if (!intent || !tool) return streamWords(task, HELP);
     if (tool.question && !task.resolution) return task.ask(tool.question(intent.args));
-    if (task.resolution && !task.resolution.accepted) return speak(task, refusalText(task.resolution));
-    return speak(task, await tool.run(intent.args, task, task.resolution?.data ?? {}));
+    if (task.resolution && !task.resolution.accepted) return streamWords(task, refusalText(task.resolution));
+    return streamWords(task, await tool.run(intent.args, task, task.resolution?.data ?? {}));
   };
 }

@@ -8,8 +8,7 @@ interface Service {
 const ACTIONS = ['restart', 'deploy', 'delete'];
 
 /**
- * A small make-believe data centre, kept in this process's memory: what happens to it is visible in its state, and nothing
- * real is ever touched.
+ * A simulated data centre in the memory of this process. Operations change only its state.
  */
 export function createServiceTools(): ConciergeTool[] {
   const services = new Map<string, Service>([

@@ -19,7 +19,7 @@ export const calculate: ConciergeTool = {
   },
 };
 
-/** Takes its time, saying so every second: a task to cancel, to interrupt, or to look at in the Temporal UI. */
+/** Waits and reports the remaining time every second: a long task to cancel, to interrupt, or to watch in the Temporal UI. */
 export const wait: ConciergeTool = {
   name: 'wait',
   description: 'Waits for a number of seconds, up to an hour.',

@@ -1,22 +1,27 @@
-import type { AgentTask, Question } from '../../sdk/index.js';
+import type { AgentTask, Question, TaskResolution } from '../../sdk/index.js';
 
-/** What a tool is given: checked by itself, because a model or a human wrote it. */
+/** Arguments of a tool. A model or a human wrote them, so each tool validates its own. */
 export type Arguments = Record<string, unknown>;
 
-/** Something the concierge can do, whether a rule or a model asked for it. */
+/** A tool of the concierge, called by the rules or by the model. */
 export interface ConciergeTool {
   name: string;
   description: string;
   /** JSON Schema of the arguments. */
   parameters: Record<string, unknown>;
-  /** What a human is asked before it runs; a tool without it runs at once. */
+  /** The question to a human before the tool runs; a tool without one runs at once. */
   question?(args: Arguments): Question;
-  /** @param data what the human filled in, for a tool that asked with a form */
+  /** @param data values of the form, for a tool that asks with one */
   run(args: Arguments, task: AgentTask, data: Arguments): Promise<string>;
 }
 
-/** An argument as text; empty where there is none. */
+/** An argument as text; empty when it is missing. */
 export function textArgument(args: Arguments, name: string): string {
   const value = args[name];
   return typeof value === 'string' || typeof value === 'number' ? String(value) : '';
+}
+
+/** The answer when a human refused. */
+export function refusalText({ comment }: TaskResolution): string {
+  return `As you wish: I did nothing.${comment ? ` (You said: ${comment})` : ''}`;
 }

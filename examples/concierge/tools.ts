@@ -5,7 +5,7 @@ import { createServiceTools } from './service-tools.js';
 import { calculate, wait } from './simple-tools.js';
 import type { ConciergeTool } from './tool.js';
 
-/** Everything the concierge can do. */
+/** All tools of the concierge. */
 export function createTools(client: FleetClient): ConciergeTool[] {
   return [calculate, createFleetReport(client), ...createServiceTools(), planTrip, placeOrder, wait];
 }

@@ -5,24 +5,24 @@ import { textOf } from '../../contracts/parts.js';
 import { GetEventsResponse } from '../../contracts/telemetry.js';
 import { FleetClient } from '../../sdk/index.js';
 import { accessFrom, type DevFile } from '../platform-access.js';
-import type { Story } from './story.js';
+import type { Printer } from './printer.js';
 
 const AGENT_TIMEOUT_MS = 60_000;
 const POLL_MS = 200;
 
-/** A platform as the demo uses it. */
-export interface Visit {
+/** A connection to a platform. */
+export interface Connection {
   dev: DevFile;
   client: FleetClient;
 }
 
-/** A visit to the platform that `dev` describes. */
-export async function connect(dev: DevFile): Promise<Visit> {
+/** Connects to the platform that `dev` describes. */
+export async function connect(dev: DevFile): Promise<Connection> {
   return { dev, client: new FleetClient(await accessFrom(dev)) };
 }
 
 /** Waits until the platform's example agents have joined. */
-export async function agentsReady({ client }: Visit): Promise<void> {
+export async function agentsReady({ client }: Connection): Promise<void> {
   for (const agent_type of ['concierge', 'librarian']) await agentReady(client, agent_type);
 }
 
@@ -36,99 +36,98 @@ async function agentReady(client: FleetClient, agent_type: string): Promise<void
   }
 }
 
-export async function showToken({ client, dev }: Visit, story: Story): Promise<void> {
-  story.step('A token for the first credential', `POST ${dev.base_url}/auth/get_token`);
+export async function showToken({ client, dev }: Connection, printer: Printer): Promise<void> {
+  printer.step('A token for the first credential', `POST ${dev.base_url}/auth/get_token`);
   const [, payload = ''] = (await client.token()).split('.');
   const claims = JSON.parse(Buffer.from(payload, 'base64url').toString()) as {
     scopes: string[];
     iat: number;
     exp: number;
   };
-  story.say(`scopes ${claims.scopes.join(', ')}, valid for ${(claims.exp - claims.iat) / 3_600} h`);
+  printer.line(`scopes ${claims.scopes.join(', ')}, valid for ${(claims.exp - claims.iat) / 3_600} h`);
 }
 
 /** @returns the session's id */
-export async function openSession({ client }: Visit, story: Story): Promise<string> {
-  story.step(
+export async function openSession({ client }: Connection, printer: Printer): Promise<string> {
+  printer.step(
     'A session with the concierge, an agent connected by WebSocket',
     'POST /sessions/init {"agent_type": "concierge"}',
   );
   const session = await client.sessions.init({ agent_type: 'concierge' });
-  story.say(`${session.session_id}, with ${session.instance_id}`);
+  printer.line(`${session.session_id}, with ${session.instance_id}`);
   return session.session_id;
 }
 
-export async function sendMessage({ client }: Visit, story: Story, contextId: string): Promise<void> {
+export async function sendMessage({ client }: Connection, printer: Printer, contextId: string): Promise<void> {
   const text = 'What is 12 * (3 + 4)?';
-  story.step(`A message: "${text}"`, 'POST /send, method message/send');
-  story.quote(answerOf(await client.send(text, { contextId })));
+  printer.step(`A message: "${text}"`, 'POST /send, method message/send');
+  printer.quote(answerOf(await client.send(text, { contextId })));
 }
 
-export async function streamMessage({ client }: Visit, story: Story, contextId: string): Promise<void> {
-  story.step('A streamed answer: "status"', 'POST /send, method message/stream');
-  let pieces = 0;
+export async function streamMessage({ client }: Connection, printer: Printer, contextId: string): Promise<void> {
+  printer.step('A streamed answer: "status"', 'POST /send, method message/stream');
+  let chunks = 0;
   for await (const event of client.stream('status', { contextId })) {
     if (event.kind !== 'artifact-update') continue;
-    story.piece(textOf(event.artifact.parts), pieces === 0);
-    pieces += 1;
+    printer.chunk(textOf(event.artifact.parts), chunks === 0);
+    chunks += 1;
   }
-  story.endPieces();
-  story.say(`(in ${pieces} pieces, as server-sent events)`);
+  printer.endChunks();
+  printer.line(`(in ${chunks} chunks, as server-sent events)`);
 }
 
-export async function askLibrarian({ client }: Visit, story: Story): Promise<void> {
-  story.step(
-    'Another agent: the librarian, an A2A server that the mesh posts to',
-    'POST /send, metadata {"agent_type": "librarian"}',
-  );
+export async function askLibrarian({ client }: Connection, printer: Printer): Promise<void> {
+  printer.step('Another agent: the librarian, a hosted A2A server', 'POST /send, metadata {"agent_type": "librarian"}');
   const text = 'table: [{"agent": "concierge", "mode": "connected"}, {"agent": "librarian", "mode": "hosted"}]';
-  story.quote(answerOf(await client.send(text, { metadata: { agent_type: 'librarian' } })));
+  printer.quote(answerOf(await client.send(text, { metadata: { agent_type: 'librarian' } })));
 }
 
-/** @returns the message that now waits for a human */
-export async function askForRisk({ client }: Visit, story: Story, contextId: string): Promise<string> {
+/** @returns the id of the message that waits for a human */
+export async function askForApproval({ client }: Connection, printer: Printer, contextId: string): Promise<string> {
   const text = 'Restart the billing service';
-  story.step(`A message that needs a human: "${text}"`, 'POST /send, method message/send');
+  printer.step(`A message that needs a human: "${text}"`, 'POST /send, method message/send');
   const task = await client.send(text, { contextId });
   const question = textOf(task.status.message?.parts ?? []);
-  story.say(`${task.id} is ${task.status.state}`);
-  story.quote(question);
+  printer.line(`${task.id} is ${task.status.state}`);
+  printer.quote(question);
   return task.id;
 }
 
-/** Shows that a message still waits. */
-export async function showPending({ client }: Visit, story: Story, messageId: string): Promise<void> {
+/** Shows that a message still waits for an answer. */
+export async function showPending({ client }: Connection, printer: Printer, messageId: string): Promise<void> {
   const pending = await client.messages.pending();
   const found = pending.messages.find((message) => message.message_id === messageId);
-  if (!found) throw new Error(`message ${messageId} does not wait any more`);
-  story.say(`POST /messages/pending: "${found.input_request?.title}" still waits for an answer`);
+  if (!found) throw new Error(`message ${messageId} is not waiting any more`);
+  printer.line(`POST /messages/pending: "${found.input_request?.title}" still waits for an answer`);
 }
 
-export async function resolveMessage({ client }: Visit, story: Story, messageId: string): Promise<void> {
-  story.step('The answer of a human', `POST /messages/${messageId}/resolve {"resolution": "confirmed"}`);
+export async function resolveMessage({ client }: Connection, printer: Printer, messageId: string): Promise<void> {
+  printer.step('The answer of a human', `POST /messages/${messageId}/resolve {"resolution": "confirmed"}`);
   const { new_state } = await client.approvals.resolve(messageId, 'confirmed');
-  story.say(`accepted; the message is ${new_state}`);
+  printer.line(`accepted; the message is ${new_state}`);
   const message = await client.messages.waitFor(messageId, { until: 'terminal' });
-  story.say(`${message.state} after ${((message.duration_ms ?? 0) / 1000).toFixed(1)} s, the wait included`);
-  story.quote(message.assistant_output || (message.error_message ?? ''));
+  printer.line(`${message.state} after ${((message.duration_ms ?? 0) / 1000).toFixed(1)} s, the wait included`);
+  printer.quote(message.assistant_output || (message.error_message ?? ''));
   if (message.state !== 'completed') throw new Error(`message ${messageId} ended as ${message.state}`);
 }
 
-export async function showEvents({ client }: Visit, story: Story, session_id: string): Promise<void> {
-  story.step('What the platform recorded', 'POST /telemetry/get_events, POST /sessions/close');
+export async function showEvents({ client }: Connection, printer: Printer, session_id: string): Promise<void> {
+  printer.step('The recorded events', 'POST /telemetry/get_events, POST /sessions/close');
   await client.sessions.close(session_id);
   const { events } = await client.post('/telemetry/get_events', { session_id, page_size: 100 }, GetEventsResponse);
-  for (const event of events.reverse()) story.say(`${event.timestamp.slice(11, 23)}  ${event.event_type}`);
+  for (const event of events.reverse()) printer.line(`${event.timestamp.slice(11, 23)}  ${event.event_type}`);
 }
 
-/** @param staysUp whether the platform still runs when the demo has ended */
-export function showTemporal({ dev }: Visit, story: Story, messageId: string, staysUp: boolean): void {
+/** @param staysUp whether the platform keeps running after the demo */
+export function showTemporal({ dev }: Connection, printer: Printer, messageId: string, staysUp: boolean): void {
   if (!dev.temporal_ui_url) return;
   const workflow = `message:${dev.tenant_id}:${messageId}`;
-  story.step('The message as a durable workflow, in the Temporal UI');
-  if (staysUp) story.say(`${dev.temporal_ui_url}/namespaces/default/workflows/${encodeURIComponent(workflow)}`);
+  printer.step('The message as a durable workflow, in the Temporal UI');
+  if (staysUp) printer.line(`${dev.temporal_ui_url}/namespaces/default/workflows/${encodeURIComponent(workflow)}`);
   else
-    story.say(`What the demo made stays: \`npm start\` prints the UI's address; there it is the workflow\n${workflow}`);
+    printer.line(
+      `The data of the demo is kept: \`npm start\` prints the address of the UI, which shows the workflow\n${workflow}`,
+    );
 }
 
 function answerOf(task: Task): string {

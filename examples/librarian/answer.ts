@@ -5,16 +5,16 @@ import { countText, keywordsOf, summarize } from './text-analysis.js';
 const SUMMARY_SENTENCES = 3;
 const KEYWORDS = 8;
 const COMMAND = /^\s*(summari[sz]e|summary|count|keywords|table)\b[\s:,-]*(?:this|the following|of)?[\s:]*/i;
-const HELP = `I am the fleet's librarian. Give me a text and I count, find its keywords and sum it up; give me JSON and I make a table.
+const HELP = `I am the fleet's librarian. Give me a text and I count its words, find its keywords and summarize it; give me JSON and I make a table.
 "summarize: …", "count: …", "keywords: …" and "table: …" do one of them.`;
 
-/** The librarian's answer, in sections that may be sent one by one. The last may be data. */
+/** The librarian's answer, in sections that can be streamed. The last one may be data. */
 export function answer(parts: readonly Part[]): Part[] {
   const data = parts.find((part) => part.kind === 'data');
   if (data) return [text(jsonTable(data.data) ?? 'There is nothing in that data.')];
-  const given = textOf(parts);
-  const command = COMMAND.exec(given)?.[1]?.toLowerCase() ?? '';
-  const subject = given.replace(COMMAND, '').trim();
+  const message = textOf(parts);
+  const command = COMMAND.exec(message)?.[1]?.toLowerCase() ?? '';
+  const subject = message.replace(COMMAND, '').trim();
   if (subject === '' || (command === '' && /^(help|hello|hi)\W*$/i.test(subject))) return [text(HELP)];
   const parsed = parseJson(subject);
   if (parsed !== undefined) return [text(jsonTable(parsed) ?? 'I make tables of objects and of lists of objects.')];
@@ -51,6 +51,6 @@ function parseJson(subject: string): unknown {
   try {
     return JSON.parse(subject) as unknown;
   } catch {
-    return undefined; // a text that begins with a bracket
+    return undefined; // a text that starts with a bracket
   }
 }

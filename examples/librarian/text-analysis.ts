@@ -7,7 +7,7 @@ export interface TextCounts {
 }
 
 const WORDS_PER_MINUTE = 220;
-/** Words that say nothing about what a text is about. */
+/** Frequent words that are not keywords. */
 const STOP_WORDS = new Set(
   (
     'a about after all also an and any are as at be because been before but by can could did do does for from had has have he her ' +
@@ -16,7 +16,7 @@ const STOP_WORDS = new Set(
   ).split(' '),
 );
 
-/** Counts of a text, in any script that Unicode knows words and sentences of. */
+/** Counts of a text in any script that `Intl.Segmenter` supports. */
 export function countText(text: string): TextCounts {
   const words = wordsOf(text).length;
   return {
@@ -28,7 +28,7 @@ export function countText(text: string): TextCounts {
   };
 }
 
-/** The most frequent words that mean something, the most frequent first. */
+/** The most frequent words without stop words, most frequent first. */
 export function keywordsOf(text: string, count: number): { word: string; count: number }[] {
   return [...frequencies(text)]
     .sort(([wordA, a], [wordB, b]) => b - a || wordA.localeCompare(wordB))
@@ -36,18 +36,18 @@ export function keywordsOf(text: string, count: number): { word: string; count: 
     .map(([word, times]) => ({ word, count: times }));
 }
 
-/** The sentences that hold most of the text's frequent words, in the order of the text. */
+/** The sentences with most of the text's frequent words, in the order of the text. */
 export function summarize(text: string, sentenceCount: number): string {
   const sentences = sentencesOf(text);
   const weights = frequencies(text);
-  const scored = sentences.map((sentence, place) => {
+  const scored = sentences.map((sentence, position) => {
     const words = wordsOf(sentence);
     const weight = words.reduce((sum, word) => sum + (weights.get(word) ?? 0), 0);
-    return { sentence, place, score: weight / Math.sqrt(words.length || 1) + (place === 0 ? 1 : 0) };
+    return { sentence, position, score: weight / Math.sqrt(words.length || 1) + (position === 0 ? 1 : 0) };
   });
-  const best = scored.sort((a, b) => b.score - a.score || a.place - b.place).slice(0, sentenceCount);
+  const best = scored.sort((a, b) => b.score - a.score || a.position - b.position).slice(0, sentenceCount);
   return best
-    .sort((a, b) => a.place - b.place)
+    .sort((a, b) => a.position - b.position)
     .map(({ sentence }) => sentence)
     .join(' ');
 }

@@ -2,17 +2,15 @@ import type { A2aMessage, Task } from '../../contracts/a2a.js';
 import type { DispatchResultPayload } from '../../contracts/frames.js';
 import { AgentInputRequest } from '../../contracts/messages.js';
 import { type Artifact, type Part, textOf } from '../../contracts/parts.js';
-import type { AgentResult } from '../../messages/dispatch/dispatches.js';
+import type { AnswerOrFailure } from '../../messages/dispatch/dispatches.js';
 import { uuidOf } from '../../runtime/ids.js';
 import { describe, unfitAnswer } from '../connection/frames.js';
 
-/** Longest id of an agent's own task or context that is kept. */
+/** Length of an agent's own task or context id, beyond which it is not stored. */
 const REMOTE_ID_CHARS = 512;
 
-type OutcomeState = AgentResult['state'];
-
-/** What the states of an agent's own task mean here (decisions.md, Messages). Unfinished states are failures of the agent. */
-const STATE_OF_TASK: Record<Task['status']['state'], OutcomeState> = {
+/** Results for the states of an agent's own task (decisions.md, Messages). A final answer with an unfinished task is a failure. */
+const STATE_OF_TASK: Record<Task['status']['state'], AnswerOrFailure['state']> = {
   completed: 'completed',
   'input-required': 'input-required',
   'auth-required': 'input-required',
@@ -25,18 +23,22 @@ const STATE_OF_TASK: Record<Task['status']['state'], OutcomeState> = {
 };
 
 /**
- * Reads an agent's answer, connected or hosted, into the one form that the messages know. `status.state` overrides the state
- * of a task. The streamed artifacts are kept unless a task brings its own, which then are the whole answer.
- * @param streamed what came in chunks before the result; bare parts are in the artifact named by the dispatch's UUID
- * @param dispatchId names the artifacts that the agent left unnamed
+ * The result of an agent's answer, connected or hosted. `status.state` overrides the state of a task. Streamed artifacts are kept unless a
+ * task brings its own, which then replace them.
+ * @param streamed artifacts that came in chunks; bare parts are in the artifact whose id is the dispatch's UUID
+ * @param dispatchId names artifacts without an id
  */
-export function toAgentResult(payload: DispatchResultPayload, streamed: Artifact[], dispatchId: string): AgentResult {
+export function toAgentResult(
+  payload: DispatchResultPayload,
+  streamed: Artifact[],
+  dispatchId: string,
+): AnswerOrFailure {
   const { result, status, usage } = payload;
   const task = isTask(result) ? result : undefined;
   const message = isMessage(result) ? result : task?.status.message;
-  const said = status?.state ?? (task ? STATE_OF_TASK[task.status.state] : 'completed');
-  const asked = said === 'input-required' ? questionIn(status, message) : {};
-  const state = asked.problem ? 'failed' : said;
+  const stated = status?.state ?? (task ? STATE_OF_TASK[task.status.state] : 'completed');
+  const asked = stated === 'input-required' ? questionIn(status, message) : {};
+  const state = asked.problem ? 'failed' : stated;
   const failure = asked.problem ? unfitAnswer(asked.problem) : failureText(result, task, message);
   return {
     state,
@@ -50,14 +52,14 @@ export function toAgentResult(payload: DispatchResultPayload, streamed: Artifact
   };
 }
 
-/** Whether it is an id of the agent's own that is kept. */
+/** Whether an agent's own id is stored. */
 function isId(id: string): boolean {
   return id !== '' && id.length <= REMOTE_ID_CHARS;
 }
 
 type Result = DispatchResultPayload['result'];
 
-/** Only what is one calls itself so: `DispatchResultPayload` sees to it. */
+/** `DispatchResultPayload` guarantees that only a task has this `kind`. */
 function isTask(result: Result): result is Task {
   return typeof result === 'object' && result.kind === 'task';
 }
@@ -81,7 +83,7 @@ function partsOf(result: string | Record<string, unknown>): Part[] {
   return Object.keys(result).length === 0 ? [] : [{ kind: 'data', data: result }];
 }
 
-/** Whether the final text is what was already streamed. */
+/** Whether the final text repeats what was streamed. */
 function repeats(parts: Part[], streamed: Artifact[]): boolean {
   const text = textOf(parts);
   return text !== '' && streamed.some((artifact) => textOf(artifact.parts) === text);
@@ -92,7 +94,7 @@ interface Asked {
   problem?: string;
 }
 
-/** The question that the status holds, or else a data part `{input_request: …}` of the message. */
+/** The question in the status, or else in a data part `{input_request: …}` of the message. */
 function questionIn(status: DispatchResultPayload['status'], message: A2aMessage | undefined): Asked {
   if (status?.input_request) return { request: status.input_request };
   for (const part of message?.parts ?? []) {

@@ -5,13 +5,10 @@ import { LIMITS } from '../../contracts/limits.js';
 import type { Artifact, Part } from '../../contracts/parts.js';
 import type { BusEvent } from '../../messages/stream/bus.js';
 
-/** More than any model streams, a token in each chunk, also after a resume that sends many again. */
+/** More than any model streams with one token per chunk, and enough for a resume that repeats chunks. */
 export const CHUNK_PACE = { burst: LIMITS.chunksAtOncePerDispatch, perSecond: LIMITS.chunksPerSecondPerDispatch };
 
-/**
- * What became of a chunk. `gap`: one before it is missing. `overflow`: the output is larger than what is kept. `flood`: too many came
- * too quickly.
- */
+/** Whether a chunk was taken. `gap`: an earlier one is missing. `overflow`: the output is too large. `flood`: the rate is too high. */
 export type ChunkVerdict =
   | { kind: 'taken'; events: BusEvent[] }
   | { kind: 'repeat' }
@@ -19,7 +16,7 @@ export type ChunkVerdict =
   | { kind: 'overflow' }
   | { kind: 'flood' };
 
-/** Why a chunk ends its dispatch; undefined where it does not. @param due the number that was next, after the verdict */
+/** Why a chunk fails its dispatch; undefined when it does not. @param due the number that is expected next */
 export function whyRefused(
   verdict: ChunkVerdict,
   seq: number,
@@ -40,19 +37,19 @@ export function whyRefused(
   }
 }
 
-/** Of a status that is told on. */
+/** Length of a status text that is published. */
 export const STATUS_TEXT_CHARS = 4_096;
 
 interface KeptArtifact {
   artifact: Artifact;
-  /** Of JSON that came for it. */
+  /** Bytes of JSON that came for it. */
   bytes: number;
 }
 
 /**
- * The output of one dispatch as it streams in: chunks in order and without gaps, merged into growing artifacts, so that a
- * thousand small chunks cost one part. At most `LIMITS.chunkBytesBufferedPerDispatch` bytes of JSON, with
- * names and metadata, and `LIMITS.chunksBufferedPerDispatch` artifacts are kept; what was told of the status counts too.
+ * The streamed output of one dispatch: chunks in order and without gaps, merged into growing artifacts, so that a thousand small chunks
+ * become one part. It holds at most `LIMITS.chunkBytesBufferedPerDispatch` bytes of JSON (names, metadata and status texts included) and
+ * `LIMITS.chunksBufferedPerDispatch` artifacts.
  */
 export class ChunkLog {
   readonly #ownArtifactId: string;
@@ -70,7 +67,7 @@ export class ChunkLog {
     return this.#nextSeq;
   }
 
-  /** Takes the next chunk; the events are for whoever watches the message. */
+  /** Takes the next chunk; the events are for followers of the message. */
   push(chunk: DispatchChunkPayload): ChunkVerdict {
     if (chunk.seq < this.#nextSeq) return { kind: 'repeat' };
     if (chunk.seq > this.#nextSeq) return { kind: 'gap' };
@@ -86,8 +83,8 @@ export class ChunkLog {
   }
 
   /**
-   * Everything that came, in order of first appearance, as copies. A chunk may end inside a surrogate pair; what is left of
-   * one in the end is replaced, anywhere, as JSON for the database must be well-formed.
+   * Copies of all artifacts in the order of their first chunks. A chunk may end inside a surrogate pair; half pairs that remain are
+   * replaced, because JSON for the database must be well-formed.
    */
   artifacts(): Artifact[] {
     if (this.#kept.size === 0) return [];
@@ -105,15 +102,15 @@ export class ChunkLog {
       this.#bytes -= before?.bytes ?? 0;
       this.#kept.set(artifactId, kept);
     }
-    // What a continuation says about the artifact is not kept, but watchers are told.
+    // Fields of a continuation beside its parts are not stored, but followers get them.
     const added = bytesOf(continues ? about : { artifactId, ...about }) + appendParts(kept.artifact.parts, parts);
     kept.bytes += added;
     this.#bytes += added;
     return { kind: 'artifact', artifact, append: continues, last_chunk: last };
   }
 
-  #status(said: string): BusEvent {
-    const text = said.slice(0, STATUS_TEXT_CHARS).toWellFormed();
+  #status(given: string): BusEvent {
+    const text = given.slice(0, STATUS_TEXT_CHARS).toWellFormed();
     this.#bytes += bytesOf(text);
     return { kind: 'status_text', text };
   }
@@ -127,7 +124,7 @@ function bytesOf(value: unknown): number {
   return Buffer.byteLength(JSON.stringify(value));
 }
 
-/** Plain text that follows plain text continues it. Gives the bytes of JSON that were added. */
+/** Appends parts; plain text continues preceding plain text. @returns bytes of JSON added */
 function appendParts(stored: Part[], added: Part[]): number {
   let bytes = 0;
   for (const part of added) {

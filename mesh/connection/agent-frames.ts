@@ -4,7 +4,7 @@ import type { ErrorPayload } from '../../contracts/frames.js';
 import { refusal } from '../../tools/tool-result.js';
 import type { Connection, Protocol } from './connection.js';
 import type { MeshContext } from './context.js';
-import { type DispatchFrame, handleDispatchFrame, openDispatch, tooMany } from './dispatch-frames.js';
+import { answerRateLimited, type DispatchFrame, handleDispatchFrame, openDispatch } from './dispatch-frames.js';
 import {
   type AgentFrame,
   answerTo,
@@ -19,11 +19,11 @@ import { answerHello } from './hello.js';
 
 /**
  * Handles one text message of an agent (specification section 6).
- * @returns what the next one has to wait for; most wait for nothing, and then no promise is made
+ * @returns what the next message has to wait for; usually nothing
  */
 function handleText(context: MeshContext, connection: Connection, text: string): Promise<void> | undefined {
   const inbound = parseFrame(text);
-  connection.showLife();
+  connection.noteFrame();
   if (inbound.kind === 'bad') {
     refuse(context, connection, inbound);
     return undefined;
@@ -48,10 +48,10 @@ function handleFrame(context: MeshContext, connection: Connection, frame: AgentF
   if (frame.type === 'error' && frame.reply_to !== '' && context.tools.failed(connection, frame)) return undefined;
   return isOfDispatch(frame)
     ? handleDispatchFrame(context, connection, frame)
-    : handleOther(context, connection, frame);
+    : handleConnectionFrame(context, connection, frame);
 }
 
-/** Bad content fails what it is about: the dispatch, the call that it answers, or the call that it makes. */
+/** Invalid content fails what the frame is about: its dispatch, the call that it answers, or the call that it makes. */
 function handleUnfit(context: MeshContext, connection: Connection, frame: UnfitFrame): Promise<void> | undefined {
   const { id, reply_to, traceparent, problem } = frame;
   switch (frame.type) {
@@ -73,7 +73,7 @@ function handleUnfit(context: MeshContext, connection: Connection, frame: UnfitF
   }
 }
 
-/** Fails what the frame names before the socket closes, so that a resume never sees it again (decisions.md, Dispatch bodies). */
+/** Fails the dispatch or call that a bad frame names before its socket closes, so that a resume does not repeat it (decisions.md, Dispatch bodies). */
 function refuse(context: MeshContext, connection: Connection, { id, reply_to, problem }: BadFrame): void {
   if (connection.isLive && reply_to !== '') failNamed(context, connection, reply_to, problem);
   connection.socket.fail('BAD_FRAME', problem, CLOSE_CODES.PROTOCOL_ERROR, id);
@@ -93,7 +93,7 @@ function isOfDispatch(frame: AgentFrame): frame is DispatchFrame {
   return frame.type === 'error' || frame.type.startsWith('dispatch_');
 }
 
-async function handleOther(
+async function handleConnectionFrame(
   context: MeshContext,
   connection: Connection,
   frame: Exclude<AgentFrame, DispatchFrame>,
@@ -105,10 +105,10 @@ async function handleOther(
     case 'ping':
       return void socket.send(encodeFrame('pong', { nonce: frame.payload.nonce }, answerTo(frame)));
     case 'pong':
-      return connection.ponged();
+      return connection.pongReceived();
     case 'heartbeat':
-      if (!connection.lookups.take()) return tooMany(connection, answerTo(frame));
-      return takeHeartbeat(context, connection, frame.payload, frame.id);
+      if (!connection.lookups.take()) return answerRateLimited(connection, answerTo(frame));
+      return handleHeartbeat(context, connection, frame.payload, frame.id);
     case 'close_request':
       return connection.drain(frame.payload.grace_seconds * 1_000);
     case 'tool_call':
@@ -120,33 +120,33 @@ async function handleOther(
   }
 }
 
-function takeHeartbeat(context: MeshContext, connection: Connection, beat: HeartbeatPayload, frameId: string): void {
+function handleHeartbeat(context: MeshContext, connection: Connection, beat: HeartbeatPayload, frameId: string): void {
   if (beat.instance_id !== undefined && beat.instance_id !== connection.instance_id) {
     const message = 'heartbeat names another instance than the address.';
     connection.socket.fail('INSTANCE_ID_MISMATCH', message, CLOSE_CODES.INSTANCE_ID_MISMATCH, frameId);
     return;
   }
-  // Not waited for: with the database away, results behind it must still be taken.
-  const drains = connection.state === 'DRAINING' ? { status: 'draining' as const } : {};
+  // Not awaited: while the database is away, results that follow are still taken.
+  const draining = connection.state === 'DRAINING' ? { status: 'draining' as const } : {};
   void context.statuses.write(connection, {
-    beat: { ...beat, ...sessionsBeyond(context, connection, beat), ...drains },
+    beat: { ...beat, ...sessionsBeyond(context, connection, beat), ...draining },
   });
 }
 
 /**
- * Sessions that the agent reports beyond the work that this node knows of, none otherwise. Looked at here, in the order of the frames: by
- * the time that the report is written, a dispatch that it counts may have ended.
+ * The sessions that the agent reports when they are more than the dispatches that run here, else 0. Compared before anything is awaited:
+ * when the report is written, a dispatch that it counts may have ended.
  */
 function sessionsBeyond(
-  { inflight }: MeshContext,
+  { runner }: MeshContext,
   { agentKey }: Connection,
   { current_sessions: reported }: HeartbeatPayload,
 ): Pick<HeartbeatPayload, 'current_sessions'> {
   if (reported === undefined) return {};
-  return { current_sessions: reported > inflight.countOf(agentKey) ? reported : 0 };
+  return { current_sessions: reported > runner.countOf(agentKey) ? reported : 0 };
 }
 
-/** The subprotocol `service.v1` as the mesh speaks it. */
+/** Handles the frames of the subprotocol `service.v1`. */
 export function agentProtocol(context: MeshContext): Protocol {
   return { onText: (connection, text) => handleText(context, connection, text) };
 }

@@ -2,54 +2,54 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { LIMITS } from '../../contracts/limits.js';
 import type { FrameSocket } from './frame-socket.js';
 
-/** How often the socket of a slow reader is looked at again, in milliseconds. */
+/** How often the socket of a slow reader is checked, in milliseconds. */
 const CONGESTION_POLL_MS = 25;
-/** Answers that wait for a socket with room, refusals included. */
-const WAITING_MAX = 4 * LIMITS.toolCallsInFlightPerCaller;
-/** A whole set of the largest results, and half as much for what comes meanwhile. */
-const WAITING_BYTES_MAX = 1.5 * LIMITS.toolCallsInFlightPerCaller * LIMITS.toolResultBytes;
+/** Queued answers, refusals included. */
+const QUEUED_MAX = 4 * LIMITS.toolCallsInFlightPerCaller;
+/** The largest result for every call that a caller may have in flight, and half as much again. */
+const QUEUED_BYTES_MAX = 1.5 * LIMITS.toolCallsInFlightPerCaller * LIMITS.toolResultBytes;
 
 /**
- * Sends answers one after the other, each when the socket has room: many at once are no reason to call the reader slow. Bounded: a
- * reader for whom more has to wait is closed with BACKPRESSURE.
+ * Sends answers one after the other, each when the socket has room, so that many answers at once do not count as a slow reader. Beyond
+ * its limits it closes the socket with BACKPRESSURE.
  */
 export class AnswerQueue {
   readonly #socket: () => FrameSocket;
-  readonly #waiting: string[] = [];
+  readonly #queued: string[] = [];
   #bytes = 0;
 
-  /** @param socket the present one */
+  /** @param socket the agent's current one */
   constructor(socket: () => FrameSocket) {
     this.#socket = socket;
   }
 
   push(frame: string): void {
     const socket = this.#socket();
-    if (this.#waiting.length === 0 && !socket.isCongested) {
+    if (this.#queued.length === 0 && !socket.isCongested) {
       socket.send(frame);
       return;
     }
-    this.#waiting.push(frame);
+    this.#queued.push(frame);
     this.#bytes += Buffer.byteLength(frame);
-    if (this.#waiting.length > WAITING_MAX || this.#bytes > WAITING_BYTES_MAX) socket.overflow();
-    else if (this.#waiting.length === 1) void this.#drain();
+    if (this.#queued.length > QUEUED_MAX || this.#bytes > QUEUED_BYTES_MAX) socket.overflow();
+    else if (this.#queued.length === 1) void this.#drain();
   }
 
-  /** The socket is gone. */
+  /** Drops what is queued: the socket is gone. */
   clear(): void {
-    this.#waiting.length = 0;
+    this.#queued.length = 0;
     this.#bytes = 0;
   }
 
   async #drain(): Promise<void> {
-    for (let frame = this.#waiting[0]; frame !== undefined; frame = this.#waiting[0]) {
+    for (let frame = this.#queued[0]; frame !== undefined; frame = this.#queued[0]) {
       const socket = this.#socket();
       if (socket.isCongested) {
         await delay(CONGESTION_POLL_MS);
         continue;
       }
       socket.send(frame);
-      this.#waiting.shift();
+      this.#queued.shift();
       this.#bytes -= Buffer.byteLength(frame);
     }
   }

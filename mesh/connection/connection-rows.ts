@@ -1,40 +1,41 @@
-import { heartbeat } from '../../agents/agent-health.js';
-import { reportSessions } from '../../agents/agent-reports.js';
-import type { AgentRow } from '../../agents/agent-row.js';
+import { heartbeat, reportSessions } from '../../agents/agent-health.js';
+import { type AgentRow, isUnwanted } from '../../agents/agent-row.js';
 import { getAgent, lockAgent, recordCapacity, recordHealth } from '../../agents/agents.js';
-import { isUnwanted } from '../../agents/deregister.js';
 import type { AgentStatus, HeartbeatPayload } from '../../contracts/agents.js';
 import type { HelloPayload } from '../../contracts/frames.js';
 import type { Tx } from '../../db/pool.js';
+import { moveDispatches, type OpenDispatchRef, openDispatches } from '../../messages/dispatch/agent-dispatches.js';
 
-/** One connection of an agent: a newer one has a higher epoch (architecture.md, decision 5). */
+/** One connection of an agent; a newer one has a higher epoch (architecture.md, decision 4). */
 export interface ConnectionRef {
   tenant_id: string;
   instance_id: string;
   epoch: number;
 }
 
-/** Names an open dispatch; the same fields as `DispatchRef` of messages/. */
-export interface OpenRef {
+/** The agent that opened a socket, as the handshake authenticated it. */
+export interface AuthenticatedAgent {
   tenant_id: string;
-  message_id: string;
-  dispatch_id: string;
-  /** The node that sent it. */
-  mesh_id: string | null;
+  instance_id: string;
+  agent_type: string;
+  credential_id: string;
+  token: string;
+  /** When the token expires, in seconds since 1970. */
+  token_exp: number;
 }
 
 /**
- * What the handshake knows of an instance. `unwanted`: somebody deregistered it, and it is to stay away. `elsewhere`: only another tenant
- * has one of that name.
+ * What the handshake knows about an instance. `deregistered`: by a request, so it may not connect. `of_other_tenant`: only another tenant
+ * has an instance of that name.
  */
 export type InstanceLookup =
-  | { found: true; agent_type: string; deployment_mode: string; may_join: boolean; unwanted: boolean }
-  | { found: false; elsewhere: boolean };
+  | { found: true; agent_type: string; deployment_mode: string; may_join: boolean; deregistered: boolean }
+  | { found: false; of_other_tenant: boolean };
 
-/** As `isUnwanted`, of an agent's row `a`. */
-const UNWANTED = `(a.deregistered_at IS NOT NULL AND a.deregistration_cause IS NOT DISTINCT FROM 'explicit')`;
+/** `isUnwanted` in SQL, for an agent's row `a`. */
+const DEREGISTERED = `(a.deregistered_at IS NOT NULL AND a.deregistration_cause IS NOT DISTINCT FROM 'explicit')`;
 
-/** Looks an instance up across tenants. Needs a system transaction. */
+/** Finds an instance in all tenants. Needs a system transaction. */
 export async function findInstance(tx: Tx, tenantId: string, instanceId: string): Promise<InstanceLookup> {
   const [row] = await tx.query<{
     own: boolean;
@@ -42,20 +43,20 @@ export async function findInstance(tx: Tx, tenantId: string, instanceId: string)
     deployment_mode: string;
     may_join: boolean;
     registered: boolean;
-    unwanted: boolean;
+    deregistered: boolean;
   }>(
     `SELECT tenant_id = $1 AS own, agent_type, deployment_mode, type_may_join(tenant_id, agent_type) AS may_join,
-            deregistered_at IS NULL AS registered, ${UNWANTED} AS unwanted
+            deregistered_at IS NULL AS registered, ${DEREGISTERED} AS deregistered
        FROM agents a WHERE instance_id = $2 AND (tenant_id = $1 OR deregistered_at IS NULL) ORDER BY own DESC LIMIT 1`,
     [tenantId, instanceId],
   );
-  if (!row?.own) return { found: false, elsewhere: row !== undefined };
-  const { agent_type, deployment_mode, may_join, unwanted } = row;
-  if (!row.registered && !unwanted) return { found: false, elsewhere: false };
-  return { found: true, agent_type, deployment_mode, may_join, unwanted };
+  if (!row?.own) return { found: false, of_other_tenant: row !== undefined };
+  const { agent_type, deployment_mode, may_join, deregistered } = row;
+  if (!row.registered && !deregistered) return { found: false, of_other_tenant: false };
+  return { found: true, agent_type, deployment_mode, may_join, deregistered };
 }
 
-/** What opening a connection needs to know. `resumes` is the epoch of the connection that it continues. */
+/** A connection that is being opened. `resumes`: the epoch of the connection that it continues. */
 export interface OpeningConnection {
   tenant_id: string;
   instance_id: string;
@@ -65,21 +66,20 @@ export interface OpeningConnection {
 }
 
 /**
- * Makes this the instance's newest connection: raises the epoch, so that an older one is fenced off, takes over what `hello`
- * says, and makes the agent routable. A connection that resumes re-stamps the open dispatches of the one before.
- * @returns the new epoch and the dispatches open at that moment (for one that resumes: those re-stamped); or why there is no
- * connection: `deregistered` when it is to stay away, `unknown` when it is to register anew, or `kept_out` when its type may not join any
- * more
+ * Makes this the instance's newest connection: raises the epoch, which fences off older connections, stores what `hello` says, and makes
+ * the agent routable. A connection that resumes moves the open dispatches of the one before to its epoch.
+ * @returns the new epoch and the dispatches that are open (with `resumes`: that were moved); or why there is no connection:
+ * `deregistered` by a request, `unknown` when the instance has to register again, `not_admitted` when its type may no longer join
  */
 export async function openConnection(
   tx: Tx,
   opening: OpeningConnection,
-): Promise<{ epoch: number; open: OpenRef[] } | 'deregistered' | 'unknown' | 'kept_out'> {
+): Promise<{ epoch: number; open: OpenDispatchRef[] } | 'deregistered' | 'unknown' | 'not_admitted'> {
   const { tenant_id, instance_id, hello } = opening;
   const before = await lockAgent(tx, tenant_id, instance_id);
   if (before && isUnwanted(before)) return 'deregistered';
   if (!before || before.deregistered_at || before.deployment_mode !== 'connected') return 'unknown';
-  const [after] = await tx.query<{ connection_epoch: number; max_concurrent_sessions: number }>(TAKE_OVER, [
+  const [after] = await tx.query<{ connection_epoch: number; max_concurrent_sessions: number }>(OPEN_CONNECTION, [
     tenant_id,
     instance_id,
     opening.mesh_id,
@@ -89,48 +89,41 @@ export async function openConnection(
     jsonOrNull(hello.skills),
     jsonOrNull(hello.tools),
   ]);
-  if (!after) return 'kept_out';
+  if (!after) return 'not_admitted';
   await reportSessions(tx, opening, hello.current_sessions ?? 0);
   if (before.status !== 'available') await recordHealth(tx, before, 'available');
   if (before.max_concurrent_sessions !== after.max_concurrent_sessions) {
     await recordCapacity(tx, await getAgent(tx, tenant_id, instance_id));
   }
-  const open = await tx.query<OpenRef>(opening.resumes === null ? OPEN_DISPATCHES : RESTAMP_DISPATCHES, [
-    tenant_id,
-    instance_id,
-    ...(opening.resumes === null ? [] : [opening.resumes, after.connection_epoch]),
-  ]);
-  return { epoch: after.connection_epoch, open };
+  const { connection_epoch: epoch } = after;
+  const { resumes } = opening;
+  const open = await (resumes === null ? openDispatches(tx, opening) : moveDispatches(tx, opening, resumes, epoch));
+  return { epoch, open };
 }
 
-const TAKE_OVER = `
+const OPEN_CONNECTION = `
   UPDATE agents SET connection_epoch = connection_epoch + 1, mesh_id = $3, connected_at = now(), last_seen = now(),
     status = 'available', consecutive_failures = 0,
     max_concurrent_sessions = coalesce($4, max_concurrent_sessions), agent_version = coalesce($5, agent_version),
     agent_card = coalesce($6, agent_card), skills = coalesce($7, skills), tools = coalesce($8, tools)
   WHERE tenant_id = $1 AND instance_id = $2 AND type_may_join(tenant_id, agent_type)
   RETURNING connection_epoch, max_concurrent_sessions`;
-const OPEN_DISPATCHES = `
-  SELECT tenant_id, message_id, dispatch_id, mesh_id FROM dispatches WHERE tenant_id = $1 AND instance_id = $2 AND state = 'open'`;
-const RESTAMP_DISPATCHES = `
-  UPDATE dispatches SET epoch = $4 WHERE tenant_id = $1 AND instance_id = $2 AND state = 'open' AND epoch = $3
-  RETURNING tenant_id, message_id, dispatch_id, mesh_id`;
 
 function jsonOrNull(value: unknown): string | null {
   return value === undefined ? null : JSON.stringify(value);
 }
 
-/** What a heartbeat frame says, and what became of the connection. */
+/** What a heartbeat reports, and the connection's new status. */
 export interface ConnectionChange {
   beat?: HeartbeatPayload;
-  /** `offline` also takes the agent off its node, so that routing skips it. */
+  /** `offline` also clears the agent's node, so that routing skips it. */
   status?: Extract<AgentStatus, 'draining' | 'offline'>;
 }
 
 /**
- * Changes the row of a connected agent, with the events of it. When a newer connection exists nothing happens; when the agent is
- * deregistered, at most its node is taken away.
- * @returns the agent when it may have room that it had not before; else null
+ * Changes the row of a connected agent and writes the events of that. Changes nothing when a newer connection exists, and at most the
+ * node when the agent is deregistered.
+ * @returns the agent when it may have got room; else null
  */
 export async function changeConnection(
   tx: Tx,
@@ -145,10 +138,10 @@ export async function changeConnection(
   );
   if (!fence) return null;
   const beats = change.beat !== undefined && fence.registered;
-  const roomy = beats ? await heartbeat(tx, tenant_id, instance_id, change.beat ?? {}) : null;
+  const withRoom = beats ? await heartbeat(tx, tenant_id, instance_id, change.beat ?? {}) : null;
   if (change.status && (fence.registered || change.status === 'offline'))
     await setStatus(tx, connection, change.status);
-  return change.status ? null : roomy;
+  return change.status ? null : withRoom;
 }
 
 async function setStatus(tx: Tx, connection: ConnectionRef, status: 'draining' | 'offline'): Promise<void> {
@@ -163,21 +156,6 @@ async function setStatus(tx: Tx, connection: ConnectionRef, status: 'draining' |
   if (before && before.status !== status) await recordHealth(tx, before, status);
 }
 
-/** How these dispatches of an instance stand, by id; what it never had is missing. */
-export async function dispatchStates(
-  tx: Tx,
-  agent: { tenant_id: string; instance_id: string },
-  dispatchIds: readonly string[],
-): Promise<Map<string, string>> {
-  // By the key alone: an agent may have had more dispatches than are asked for.
-  const rows = await tx.query<{ dispatch_id: string; instance_id: string; state: string }>(
-    'SELECT dispatch_id, instance_id, state FROM dispatches WHERE tenant_id = $1 AND dispatch_id = ANY ($2)',
-    [agent.tenant_id, dispatchIds],
-  );
-  const own = rows.filter((row) => row.instance_id === agent.instance_id);
-  return new Map(own.map((row) => [row.dispatch_id, row.state]));
-}
-
 const AS_TABLE = 'unnest($1::text[], $2::text[], $3::bigint[]) AS live (tenant_id, instance_id, epoch)';
 
 function asColumns(connections: readonly ConnectionRef[]): [string[], string[], number[]] {
@@ -188,7 +166,7 @@ function asColumns(connections: readonly ConnectionRef[]): [string[], string[], 
   ];
 }
 
-/** Notes a sign of life of each of these connections, in one statement. Needs a system transaction. */
+/** Sets `last_seen` of these connections' agents in one statement. Needs a system transaction. */
 export async function touchConnections(tx: Tx, connections: readonly ConnectionRef[]): Promise<void> {
   await tx.query(
     `UPDATE agents a SET last_seen = now() FROM ${AS_TABLE}
@@ -197,7 +175,7 @@ export async function touchConnections(tx: Tx, connections: readonly ConnectionR
   );
 }
 
-/** A connection that the database no longer knows as the agent's own: a newer one, a deregistration, or taken for dead (reaped, too). */
+/** A connection that is no longer its agent's: there is a newer one, or the agent was deregistered, or it was presumed dead or reaped. */
 export interface OutdatedConnection extends ConnectionRef {
   reason: 'replaced' | 'deregistered' | 'presumed_dead';
 }
@@ -209,7 +187,7 @@ export async function outdatedConnections(
   connections: readonly ConnectionRef[],
 ): Promise<OutdatedConnection[]> {
   return tx.query<OutdatedConnection & Record<string, unknown>>(
-    `SELECT live.*, CASE WHEN ${UNWANTED} THEN 'deregistered' WHEN a.connection_epoch <> live.epoch
+    `SELECT live.*, CASE WHEN ${DEREGISTERED} THEN 'deregistered' WHEN a.connection_epoch <> live.epoch
                     THEN 'replaced' ELSE 'presumed_dead' END AS reason
        FROM ${AS_TABLE} JOIN agents a USING (tenant_id, instance_id)
       WHERE a.deregistered_at IS NOT NULL OR a.connection_epoch <> live.epoch OR a.mesh_id IS DISTINCT FROM $4`,

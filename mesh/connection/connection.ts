@@ -1,187 +1,173 @@
 import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
-import { agentKeyOf } from '../../agents/agent-key.js';
+import { agentKeyOf } from '../../agents/agent-row.js';
 import { CLOSE_CODES } from '../../contracts/errors.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { newId } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
 import { TokenBucket } from '../../runtime/token-bucket.js';
-import type { ConnectionRef } from './connection-rows.js';
+import type { AuthenticatedAgent, ConnectionRef } from './connection-rows.js';
 import { FrameSocket } from './frame-socket.js';
 import { encodeFrame } from './frames.js';
-import { afterPings } from './ping-schedule.js';
-import { hashOfResumeToken, newResumeToken, resumeTokenFits } from './resume-token.js';
-import { CLOSE_REASONS, type ConnectionEvent, type ConnectionState, next, type Step } from './states.js';
+import { ResumeTokens } from './resume-tokens.js';
+import {
+  afterPings,
+  CLOSE_REASONS,
+  type ConnectionEvent,
+  type ConnectionState,
+  next,
+  type Transition,
+} from './states.js';
 import type { StatusWriter } from './status-writer.js';
 import type { MeshTimings } from './timings.js';
-import type { Upgraded } from './upgraded.js';
 
-/** Frames of one agent that cost the platform a look into the database: more than a reconnect that holds as many dispatches as it may needs at once. */
+/** Limit of an agent's frames that cost a query. A reconnect with as many dispatches as an agent may have stays below the burst. */
 const LOOKUPS = { burst: 2 * LIMITS.dispatchesInFlightPerConnection, perSecond: 20 };
 
-/** What the frames of an agent mean. */
+/** Handles the frames of an agent. */
 export interface Protocol {
-  /** Called for each text message in order, one at a time. @returns what the next one has to wait for */
+  /** Called for each text message in order, one at a time. @returns what the next message has to wait for */
   onText(connection: Connection, text: string): Promise<void> | undefined;
 }
 
-/** What a connection works with: what its end means to others on the node. */
+/** What a connection works with on its node. */
 export interface ConnectionDeps {
   log: Logger;
   timings: MeshTimings;
-  /** How long a lost agent's work is kept for it, in milliseconds. */
+  /** How long the dispatches of a lost agent wait for it to resume, in milliseconds. */
   resumeWindowMs: number;
   statuses: Pick<StatusWriter, 'write'>;
   registry: { get(agentKey: string): Connection | undefined; remove(connection: Connection): void };
-  inflight: { countOf(agentKey: string): number; failAllAsLost(agentKey: string): Promise<void> };
+  runner: { countOf(agentKey: string): number; agentLost(agentKey: string): Promise<void> };
   tools: {
     countOf(agentKey: string): number;
     socketLost(connection: Connection): void;
-    takenOver(before: Connection, connection: Connection): void;
+    moveCalls(from: Connection, to: Connection): void;
   };
 }
 
-/** A connected agent on this node: its socket, and where it stands in the table of states. */
+/** The connection of an agent to this node: its socket and its state (states.ts). */
 export class Connection implements ConnectionRef {
   readonly connectionId = newId('con');
   readonly tenant_id: string;
   readonly agent_type: string;
   readonly instance_id: string;
   readonly agentKey: string;
-  readonly upgraded: Upgraded;
+  readonly agent: AuthenticatedAgent;
   readonly socket: FrameSocket;
-  /** 0 until the database knows the connection. */
+  /** 0 until the connection is in the database. */
   epoch = 0;
   /** A frame came since this was last reset. */
-  showedLife = false;
-  /** When an error that the agent reported was last logged, in milliseconds of `performance.now()`. */
-  errorNotedAtMs = Number.NEGATIVE_INFINITY;
-  /** Of frames that cost a look into the database; beyond it they are answered RATE_LIMITED. */
+  receivedFrame = false;
+  /** When an error that the agent reported was last logged, on `performance.now()`. */
+  errorLoggedAtMs = Number.NEGATIVE_INFINITY;
+  /** Limits frames that cost a query; further ones are answered with RATE_LIMITED. */
   readonly lookups = new TokenBucket(LOOKUPS);
+  readonly resumeTokens = new ResumeTokens();
   #state: ConnectionState = 'UPGRADED';
-  #resumeHash: Buffer | undefined;
-  /** Of the token that this connection resumed with: the agent has no other until it has read `welcome`. */
-  #earlierResumeHash: Buffer | undefined;
   #isDeregistered = false;
   #unansweredPings = 0;
   #graceMs = LIMITS.closeGraceSecondsDefault * 1_000;
-  /** The timer of the present state: hello, grace or resume window. */
+  /** Timer of the current state: hello, grace or resume window. */
   #stateTimer: NodeJS.Timeout | undefined;
-  /** Runs to the next ping, or from the last one to the moment at which the agent counts as dead. */
+  /** Runs until the next ping is due, or until the agent counts as dead. */
   #pingTimer: NodeJS.Timeout | undefined;
   readonly #expiry: NodeJS.Timeout;
   readonly #deps: ConnectionDeps;
 
-  constructor(ws: WebSocket, wire: Duplex, upgraded: Upgraded, deps: ConnectionDeps, protocol: Protocol) {
-    this.upgraded = upgraded;
-    this.tenant_id = upgraded.tenant_id;
-    this.agent_type = upgraded.agent_type;
-    this.instance_id = upgraded.instance_id;
-    this.agentKey = agentKeyOf(upgraded);
+  constructor(ws: WebSocket, wire: Duplex, agent: AuthenticatedAgent, deps: ConnectionDeps, protocol: Protocol) {
+    this.agent = agent;
+    this.tenant_id = agent.tenant_id;
+    this.agent_type = agent.agent_type;
+    this.instance_id = agent.instance_id;
+    this.agentKey = agentKeyOf(agent);
     this.#deps = deps;
-    const log = deps.log.child({ tenant_id: upgraded.tenant_id, instance_id: upgraded.instance_id });
+    const log = deps.log.child({ tenant_id: agent.tenant_id, instance_id: agent.instance_id });
     const handlers = {
       onText: (text: string) => protocol.onText(this, text),
-      onCaughtUp: () => this.ponged(),
+      onReadingResumed: () => this.pongReceived(),
       onLost: () => {
         deps.tools.socketLost(this);
-        this.happen('socket_lost');
+        this.transition('socket_lost');
       },
     };
     this.socket = new FrameSocket(ws, wire, handlers, deps.timings, log);
-    this.#stateTimer = setTimeout(() => this.happen('hello_timeout'), deps.timings.helloTimeoutMs);
-    this.#expiry = setTimeout(() => this.expireToken(), Math.max(0, upgraded.token_exp * 1_000 - Date.now()));
+    this.#stateTimer = setTimeout(() => this.transition('hello_timeout'), deps.timings.helloTimeoutMs);
+    this.#expiry = setTimeout(() => this.expireToken(), Math.max(0, agent.token_exp * 1_000 - Date.now()));
   }
 
   get state(): ConnectionState {
     return this.#state;
   }
 
-  /** Whether frames about dispatches can go out. */
+  /** Whether frames about dispatches can be sent. */
   get isLive(): boolean {
     return this.#state === 'READY' || this.#state === 'DRAINING';
   }
 
-  /**
-   * Makes the token that a later socket can continue this connection with.
-   * @param earlier the token that this connection resumed with, which works until a frame shows that `welcome` has arrived
-   */
-  issueResumeToken(earlier: string | undefined): string {
-    const { token, hash } = newResumeToken();
-    this.#resumeHash = hash;
-    this.#earlierResumeHash = earlier === undefined ? undefined : hashOfResumeToken(earlier);
-    return token;
+  /** A frame came, so the agent has read `welcome`. */
+  noteFrame(): void {
+    this.receivedFrame = true;
+    if (this.isLive) this.resumeTokens.forgetEarlier();
   }
 
-  /** Whether a hello with this token continues this connection. */
-  isResumedBy(token: string | null | undefined): boolean {
-    const hashes = [this.#resumeHash, this.#earlierResumeHash];
-    return typeof token === 'string' && hashes.some((hash) => hash !== undefined && resumeTokenFits(token, hash));
-  }
-
-  /** A frame came. */
-  showLife(): void {
-    this.showedLife = true;
-    if (this.isLive) this.#earlierResumeHash = undefined;
-  }
-
-  /** The work of this connection goes on in `newer`: no more timers, and an old socket is told so. */
-  handOver(newer: Connection): void {
-    this.#deps.tools.takenOver(this, newer);
+  /** Another connection resumes this one: its calls continue there, and its socket is closed. */
+  resumedBy(newer: Connection): void {
+    this.#deps.tools.moveCalls(this, newer);
     this.#state = 'CLOSED';
     this.#stopTimers();
     this.#deps.registry.remove(this);
     this.socket.fail('REPLACED', 'A newer connection of this instance has taken over.', CLOSE_CODES.REPLACED);
   }
 
-  /** A pong came: the pings so far are answered. */
-  ponged(): void {
+  /** A pong answers all pings so far. */
+  pongReceived(): void {
     this.#unansweredPings = 0;
     this.#scheduleNextPing();
   }
 
-  /** Ends the socket because its token no longer stands; the agent may resume with a new one. */
+  /** Closes the socket because its token is no longer valid; the agent may resume with a new one. */
   expireToken(): void {
     this.socket.fail('TOKEN_EXPIRED', 'The access token has expired or was revoked.', CLOSE_CODES.TOKEN_EXPIRED);
   }
 
-  /** The agent or the platform wants to end: no new dispatches; closed when nothing is in flight, or after the grace. */
+  /** Takes no new dispatches, and closes when nothing is in flight or after the grace. */
   drain(graceMs: number): void {
     this.#graceMs = graceMs;
-    this.happen('close_request');
+    this.transition('close_request');
   }
 
-  /** As `drain`, asked for by the platform. */
+  /** As `drain`, at the request of the platform. */
   requestClose(graceMs: number, reason: string): void {
     if (this.#state === 'READY')
       this.socket.send(encodeFrame('close_request', { grace_seconds: Math.ceil(graceMs / 1_000), reason }));
     this.drain(graceMs);
   }
 
-  /** The instance was deregistered: it may finish what it has, and its socket then closes with DEREGISTERED. */
+  /** The instance was deregistered: it may finish what is in flight, then its socket closes with DEREGISTERED. */
   deregistered(): void {
     this.#isDeregistered = true;
-    if (this.#state === 'SUSPENDED') this.happen('window_over');
+    if (this.#state === 'SUSPENDED') this.transition('window_over');
     else this.requestClose(LIMITS.closeGraceSecondsDefault * 1_000, 'The instance was deregistered.');
   }
 
-  /** Nothing of this agent is in flight any more. */
+  /** Nothing of this agent is in flight. */
   becameIdle(): void {
-    if (this.#state === 'DRAINING' && this.#isIdle()) this.happen('drained');
+    if (this.#state === 'DRAINING' && this.#isIdle()) this.transition('drained');
   }
 
   #isIdle(): boolean {
-    return this.#deps.inflight.countOf(this.agentKey) + this.#deps.tools.countOf(this.agentKey) === 0;
+    return this.#deps.runner.countOf(this.agentKey) + this.#deps.tools.countOf(this.agentKey) === 0;
   }
 
-  /** Takes one step in the table of states, and does what belongs to it. */
-  happen(event: ConnectionEvent): void {
+  /** Changes to the next state of the table, and does what belongs to it. */
+  transition(event: ConnectionEvent): void {
     const step = next(this.#state, event);
     if (step.state === this.#state) return;
     this.#state = step.state;
     clearTimeout(this.#stateTimer);
     if (step.close !== undefined) this.#closeSocket(step.close);
-    this.#entered(step);
+    this.#onEntered(step);
   }
 
   #closeSocket(code: number): void {
@@ -191,7 +177,7 @@ export class Connection implements ConnectionRef {
     else this.socket.close(final, '');
   }
 
-  #entered(step: Step): void {
+  #onEntered(step: Transition): void {
     const { resumeWindowMs, statuses, log } = this.#deps;
     const about = { instance_id: this.instance_id, connection_id: this.connectionId, state: step.state };
     const gone = step.state === 'SUSPENDED' || step.state === 'CLOSED';
@@ -200,22 +186,22 @@ export class Connection implements ConnectionRef {
     if (step.state === 'READY') this.#scheduleNextPing();
     if (step.state === 'DRAINING') {
       void statuses.write(this, { status: 'draining' });
-      this.#stateTimer = setTimeout(() => this.happen('grace_over'), this.#graceMs);
-      if (this.#isIdle()) this.happen('drained');
+      this.#stateTimer = setTimeout(() => this.transition('grace_over'), this.#graceMs);
+      if (this.#isIdle()) this.transition('drained');
     }
     if (step.state === 'SUSPENDED') {
       this.#stopTimers();
-      // Off the routes at once; what it was doing is kept for the window.
+      // Routing skips it at once. Its dispatches wait for the resume window.
       void statuses.write(this, { status: 'offline' });
-      this.#stateTimer = setTimeout(() => this.happen('window_over'), resumeWindowMs);
+      this.#stateTimer = setTimeout(() => this.transition('window_over'), resumeWindowMs);
     }
-    if (step.state === 'CLOSED') this.#closed(step);
+    if (step.state === 'CLOSED') this.#onClosed(step);
   }
 
-  #closed(step: Step): void {
-    const { statuses, inflight, registry } = this.#deps;
+  #onClosed(step: Transition): void {
+    const { statuses, runner, registry } = this.#deps;
     this.#stopTimers();
-    if (step.failInFlight && registry.get(this.agentKey) === this) void inflight.failAllAsLost(this.agentKey);
+    if (step.failInFlight && registry.get(this.agentKey) === this) void runner.agentLost(this.agentKey);
     registry.remove(this);
     if (this.epoch > 0) void statuses.write(this, { status: 'offline' });
   }
@@ -233,10 +219,10 @@ export class Connection implements ConnectionRef {
     this.#scheduleNextPing();
   }
 
-  /** An answer may wait in an inbox that is still being worked on: that is not the agent's silence. */
+  /** While reading is paused, an answer may be among the messages that are not handled yet. */
   #missed(): void {
-    if (this.socket.isBehind) this.#scheduleNextPing();
-    else this.happen('pings_missed');
+    if (this.socket.isPaused) this.#scheduleNextPing();
+    else this.transition('pings_missed');
   }
 
   #stopTimers(): void {

@@ -1,9 +1,9 @@
+import type { LimitFunction } from 'p-limit';
 import type { Db } from '../../db/pool.js';
 import type { Dispatches } from '../../messages/dispatch/dispatches.js';
+import type { DispatchRunner } from '../../messages/runner/runner.js';
 import type { Logger } from '../../runtime/logger.js';
-import type { Semaphore } from '../../runtime/semaphore.js';
-import type { InflightTable } from '../connected/inflight-table.js';
-import type { Reservations } from '../reservations.js';
+import type { SentDispatches } from '../connected/sent-dispatches.js';
 import type { Registry } from './registry.js';
 import type { StatusWriter } from './status-writer.js';
 import type { MeshTimings } from './timings.js';
@@ -13,18 +13,18 @@ import type { AgentTools } from './tool-frames.js';
 export interface MeshContext {
   db: Db;
   log: Logger;
-  dispatches: Dispatches;
+  dispatches: Pick<Dispatches, 'agentJoined'>;
+  runner: DispatchRunner;
   meshId: string;
   timings: MeshTimings;
-  /** How long a lost agent's work is kept for it, in milliseconds. */
+  /** How long the dispatches of a lost agent wait for it to resume, in milliseconds. */
   resumeWindowMs: number;
   registry: Registry;
-  reservations: Reservations;
-  inflight: InflightTable;
+  sent: SentDispatches;
   tools: AgentTools;
   statuses: StatusWriter;
-  /** Agents that are being entered into the database as connected. */
-  registrations: Semaphore;
-  /** Milliseconds that are left to agents once the node shuts down, when only those that resume are welcomed; null before. */
+  /** Limits the connections that are written to the database at once. */
+  registrationLimit: LimitFunction;
+  /** Milliseconds that agents have left while the node shuts down and only takes agents that resume; null before. */
   drainLeftMs(): number | null;
 }

@@ -1,32 +1,32 @@
 import type { FrameErrorCode } from '../../contracts/errors.js';
 import type { ErrorPayload } from '../../contracts/frames.js';
+import { dispatchStates } from '../../messages/dispatch/agent-dispatches.js';
 import { errorMessage } from '../../runtime/errors.js';
-import type { InflightDispatch } from '../connected/inflight-dispatch.js';
+import type { SentDispatch } from '../connected/sent-dispatch.js';
 import type { Connection } from './connection.js';
-import { dispatchStates } from './connection-rows.js';
 import type { MeshContext } from './context.js';
 import { type AgentFrame, errorFrame, type FrameContext, type UnfitFrame } from './frames.js';
 
-/** A frame that says something about a dispatch; an `error` only perhaps. */
+/** A frame about a dispatch; an `error` may be about something else. */
 export type DispatchFrame = Extract<
   AgentFrame,
   { type: 'dispatch_ack' | 'dispatch_chunk' | 'dispatch_result' | 'error' }
 >;
 
-/** A piece of an answer, or an answer, whose content does not fit. */
+/** A chunk or a result whose content does not fit. */
 type UnfitAnswer = UnfitFrame<'dispatch_chunk' | 'dispatch_result'>;
 
-/** Between two errors of one connection that are logged, in milliseconds. */
-const ERROR_PAUSE_MS = 10_000;
-/** Of an agent's error code in the log. */
+/** Pause between two errors of one connection that are logged. */
+const ERROR_LOG_PAUSE_MS = 10_000;
+/** Length of an agent's error code in the log. */
 const ERROR_CODE_CHARS = 64;
-/** Of an agent's error message in the log. */
+/** Length of an agent's error message in the log. */
 const ERROR_MESSAGE_CHARS = 200;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
- * Handles a frame about a dispatch. One about a dispatch that does not run here is answered with the reason.
- * @returns what the next frame has to wait for
+ * Handles a frame about a dispatch. A frame about a dispatch that is not open here is answered with the reason.
+ * @returns what the next frame has to wait for; usually nothing
  */
 export function handleDispatchFrame(
   context: MeshContext,
@@ -35,39 +35,39 @@ export function handleDispatchFrame(
 ): Promise<void> | undefined {
   const { reply_to, traceparent } = frame;
   if (frame.type === 'error' && reply_to === '') {
-    noteError(context, connection, frame.payload);
+    logAgentError(context, connection, frame.payload);
     return undefined;
   }
   const dispatch = openDispatch(context, connection, reply_to);
-  if (!dispatch) return answerUnopened(context, connection, { reply_to, ...(traceparent && { traceparent }) });
+  if (!dispatch) return answerNotOpen(context, connection, { reply_to, ...(traceparent && { traceparent }) });
   if (traceparent) {
-    const { dispatch_id } = dispatch.ref;
+    const { dispatch_id } = dispatch.open;
     context.log.debug({ dispatch_id, type: frame.type, traceparent }, 'agent names its trace');
   }
   if ('problem' in frame) dispatch.unfit(frame.problem);
-  else take(dispatch, frame);
+  else handleOpen(dispatch, frame);
   return undefined;
 }
 
-/** The dispatch of that frame, while this connection's agent has it and its end is not yet being written. */
+/** The dispatch of a frame, while this connection's agent has it and its result has not come. */
 export function openDispatch(
-  { inflight }: Pick<MeshContext, 'inflight'>,
+  { sent }: Pick<MeshContext, 'sent'>,
   { agentKey }: Connection,
   frameId: string,
-): InflightDispatch | undefined {
-  const dispatch = inflight.get(frameId);
+): SentDispatch | undefined {
+  const dispatch = sent.get(frameId);
   return dispatch?.isOpen && dispatch.agentKey === agentKey ? dispatch : undefined;
 }
 
-function take(dispatch: InflightDispatch, frame: DispatchFrame): void {
+function handleOpen(dispatch: SentDispatch, frame: DispatchFrame): void {
   switch (frame.type) {
     case 'dispatch_ack':
-      break; // does not extend the deadline
+      break; // an acknowledgement does not extend the deadline
     case 'dispatch_chunk':
       dispatch.chunk(frame.payload);
       break;
     case 'dispatch_result':
-      dispatch.result(frame.payload);
+      dispatch.answer(frame.payload);
       break;
     case 'error':
       dispatch.agentFailed(frame.payload);
@@ -77,48 +77,48 @@ function take(dispatch: InflightDispatch, frame: DispatchFrame): void {
   }
 }
 
-/** An error of the agent's own, which it may report as often as it likes. */
-function noteError({ log }: MeshContext, connection: Connection, { code, message }: ErrorPayload): void {
+/** Logs an error that is about no dispatch, at most one in `ERROR_LOG_PAUSE_MS`. */
+function logAgentError({ log }: MeshContext, connection: Connection, { code, message }: ErrorPayload): void {
   const nowMs = performance.now();
-  if (nowMs - connection.errorNotedAtMs < ERROR_PAUSE_MS) return;
-  connection.errorNotedAtMs = nowMs;
+  if (nowMs - connection.errorLoggedAtMs < ERROR_LOG_PAUSE_MS) return;
+  connection.errorLoggedAtMs = nowMs;
   const about = {
     tenant_id: connection.tenant_id,
     instance_id: connection.instance_id,
     code: code.slice(0, ERROR_CODE_CHARS),
   };
   log.info(about, 'agent reported an error');
-  log.debug({ ...about, message: message.slice(0, ERROR_MESSAGE_CHARS) }, 'what the agent said of it');
+  log.debug({ ...about, message: message.slice(0, ERROR_MESSAGE_CHARS) }, 'error message of an agent');
 }
 
-/** The agent sends more frames that need a look into the database than it may; this one was not looked at. */
-export function tooMany(connection: Connection, answering: FrameContext): void {
+/** The agent sends too many frames that cost a query; this one was ignored. */
+export function answerRateLimited(connection: Connection, answering: FrameContext): void {
   answer(connection, answering, ['RATE_LIMITED', 'Too many frames of this kind. Send it again later.']);
 }
 
-/** Tells the agent why nothing of that dispatch is wanted: it has ended, or is none of the agent's. */
-async function answerUnopened(
+/** Tells the agent why a frame is ignored: its dispatch has ended, or is not this instance's. */
+async function answerNotOpen(
   context: MeshContext,
   connection: Connection,
   about: FrameContext & { reply_to: string },
 ): Promise<void> {
-  const { inflight } = context;
+  const { sent } = context;
   const frameId = about.reply_to;
-  if (inflight.endedLately(frameId, connection.agentKey)) return answer(connection, about, ended('closed'));
-  if (!connection.lookups.take()) return tooMany(connection, about);
-  const [state] = await states(context, connection, [frameId]);
-  if (typeof state === 'string' && state !== 'open') inflight.noteEnded(frameId, connection.agentKey);
-  answer(connection, about, reasonOf(state));
+  if (sent.endedLately(frameId, connection.agentKey)) return answer(connection, about, ended('closed'));
+  if (!connection.lookups.take()) return answerRateLimited(connection, about);
+  const [found] = await states(context, connection, [frameId]);
+  if (found?.isOpen === false) sent.noteEnded(frameId, connection.agentKey);
+  answer(connection, about, reasonOf(found));
 }
 
-/** Tells an agent that comes back with open dispatches how they ended meanwhile: CANCELED, or otherwise. */
-export async function answerHeld(context: MeshContext, connection: Connection, frameIds: string[]): Promise<void> {
+/** Tells an agent that resumes how dispatches that it still has have ended: CANCELED, or otherwise. */
+export async function answerEnded(context: MeshContext, connection: Connection, frameIds: string[]): Promise<void> {
   if (frameIds.length === 0) return;
   const found = await states(context, connection, frameIds);
   for (const [index, frameId] of frameIds.entries()) {
-    const state = found[index];
     const canceled: Reason = ['CANCELED', 'The message was canceled.'];
-    answer(connection, { reply_to: frameId }, state === 'canceled' ? canceled : reasonOf(state));
+    const reason = found[index]?.state === 'canceled' ? canceled : reasonOf(found[index]);
+    answer(connection, { reply_to: frameId }, reason);
   }
 }
 
@@ -127,31 +127,26 @@ function answer(connection: Connection, { reply_to, traceparent }: FrameContext,
 }
 
 type Reason = [code: FrameErrorCode, message: string];
+/** Undefined when the dispatch is not this instance's, null when the database cannot be asked. */
+type FoundState = { state: string; isOpen: boolean } | null | undefined;
 
-/** States of dispatches, in the order asked for: undefined for none of this instance, null where the database does not tell. */
-async function states(
-  context: MeshContext,
-  connection: Connection,
-  frameIds: string[],
-): Promise<(string | null | undefined)[]> {
-  const { tenant_id, instance_id } = connection;
+/** States of dispatches by frame. */
+async function states({ db, log }: MeshContext, agent: Connection, frameIds: string[]): Promise<FoundState[]> {
   const wellFormed = frameIds.filter((frameId) => UUID.test(frameId)).map((frameId) => `dsp_${frameId}`);
   if (wellFormed.length === 0) return frameIds.map(() => undefined);
   try {
-    const found = await context.db.tenant(tenant_id, (tx) =>
-      dispatchStates(tx, { tenant_id, instance_id }, wellFormed),
-    );
+    const found = await db.tenant(agent.tenant_id, (tx) => dispatchStates(tx, agent, wellFormed));
     return frameIds.map((frameId) => found.get(`dsp_${frameId}`));
   } catch (error) {
-    context.log.warn({ err: errorMessage(error) }, 'dispatches could not be looked up');
+    log.warn({ err: errorMessage(error) }, 'dispatches could not be looked up');
     return frameIds.map(() => null);
   }
 }
 
-function reasonOf(state: string | null | undefined): Reason {
-  if (state === undefined) return ['UNKNOWN_DISPATCH', 'This instance has no such dispatch.'];
-  if (state === null) return ['INTERNAL', 'The dispatch could not be looked up.'];
-  return ended(state);
+function reasonOf(found: FoundState): Reason {
+  if (found === undefined) return ['UNKNOWN_DISPATCH', 'This instance has no such dispatch.'];
+  if (found === null) return ['INTERNAL', 'The dispatch could not be looked up.'];
+  return ended(found.state);
 }
 
 function ended(state: string): Reason {

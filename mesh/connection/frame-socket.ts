@@ -10,25 +10,25 @@ import type { MeshTimings } from './timings.js';
 
 const INBOX_FRAMES_MAX = 64;
 const INBOX_BYTES_MAX = 2 * 1024 * 1024;
-/** Frames that are handled before other sockets get a turn. */
+/** Frames that are handled before other sockets are served. */
 const FRAMES_PER_TURN = 64;
-/** Frames of one turn leave in one write, up to so many bytes: so they never count as a reader that is slow. */
-const GATHERED_BYTES_MAX = 64 * 1024;
-/** How often a congested socket is looked at, in milliseconds. */
+/** Frames of one turn of the event loop go out in one write, up to this size, so that they do not count as a slow reader. */
+const CORKED_BYTES_MAX = 64 * 1024;
+/** How often a congested socket is checked, in milliseconds. */
 const CONGESTION_POLL_MS = 250;
 
 export interface FrameSocketHandlers {
-  /** Called for one text message at a time, in order. @returns what the next one has to wait for */
+  /** Called for one text message at a time, in order. @returns what the next message has to wait for */
   onText(text: string): Promise<void> | undefined;
-  /** Called when reading goes on after the inbox was full: answers that were due may come only now. */
-  onCaughtUp(): void;
-  /** Called once, when the socket is gone or about to go: nothing is sent or received any more. */
+  /** Called when reading resumes after the inbox was full: a due pong may be read only now. */
+  onReadingResumed(): void;
+  /** Called once, when the socket is closed or closing: nothing is sent or received after that. */
   onLost(code: number): void;
 }
 
 /**
- * A WebSocket with its bounds. Inbound: one message at a time; the socket is paused while the inbox is full, and a flood leaves turns
- * to other sockets. Outbound: no new work over 256 KiB of buffer; closed with BACKPRESSURE at 1 MiB or when it stays congested for
+ * A WebSocket with limits. Inbound: one message at a time; reading pauses while the inbox is full, and other sockets are served between
+ * many messages. Outbound: no new work over 256 KiB of buffer; closed with BACKPRESSURE at 1 MiB or when it stays congested for
  * `blockedMaxMs`.
  */
 export class FrameSocket {
@@ -40,12 +40,12 @@ export class FrameSocket {
   readonly #inbox: Buffer[] = [];
   #inboxBytes = 0;
   #handling = false;
-  #gathering = false;
+  #corked = false;
   #lost = false;
   #congestedSinceMs: number | undefined;
   #congestion: NodeJS.Timeout | undefined;
 
-  /** @param wire the socket that `ws` writes to */
+  /** @param wire the TCP or TLS socket that `ws` writes to */
   constructor(ws: WebSocket, wire: Duplex, handlers: FrameSocketHandlers, timings: MeshTimings, log: Logger) {
     this.#ws = ws;
     this.#wire = wire;
@@ -53,35 +53,35 @@ export class FrameSocket {
     this.#timings = timings;
     this.#log = log;
     ws.on('message', (data: Buffer, isBinary: boolean) => this.#receive(data, isBinary));
-    ws.on('ping', () => this.#watchBuffer()); // each was answered with a pong that has to go out
+    ws.on('ping', () => this.#watchBuffer()); // ws answers each with a pong, which is buffered too
     ws.on('error', (error) => log.info({ err: errorMessage(error) }, 'agent socket failed'));
     ws.on('close', (code) => {
       clearInterval(this.#congestion);
-      this.#lose(code);
+      this.#markLost(code);
     });
   }
 
-  /** Whether so much waits to go out that no new work should be added. */
+  /** Whether so much is buffered that no new work should be sent. */
   get isCongested(): boolean {
     return !this.#lost && this.#ws.bufferedAmount >= LIMITS.bufferedBytesSoft;
   }
 
-  /** Whether so much has come in that nothing more is read for now. */
-  get isBehind(): boolean {
+  /** Whether reading is paused because the inbox is full. */
+  get isPaused(): boolean {
     return this.#ws.isPaused;
   }
 
   /** @returns false when the socket is closed or closing; nothing was sent then */
   send(frame: string): boolean {
     if (this.#lost || this.#ws.readyState !== WebSocket.OPEN) return false;
-    this.#gather();
+    this.#cork();
     this.#ws.send(frame);
-    if (this.#ws.bufferedAmount >= GATHERED_BYTES_MAX) this.#letGo();
+    if (this.#ws.bufferedAmount >= CORKED_BYTES_MAX) this.#uncork();
     this.#watchBuffer();
     return true;
   }
 
-  /** Says why in an `error` frame and closes. */
+  /** Sends an `error` frame and closes. */
   fail(code: FrameErrorCode, message: string, closeCode: number, replyTo?: string): void {
     if (this.#lost) return;
     if (this.#ws.readyState === WebSocket.OPEN) this.#ws.send(errorFrame(code, message, replyTo));
@@ -91,11 +91,11 @@ export class FrameSocket {
   close(code: number, reason: string): void {
     if (this.#lost) return;
     this.#ws.close(code, reason);
-    this.#ws.resume(); // the peer's closing frame must be read even when the inbox was full
-    this.#lose(code);
+    this.#ws.resume(); // the peer's close frame must be read even when the inbox was full
+    this.#markLost(code);
   }
 
-  /** More waits to go out than may: the reader is too slow. */
+  /** Closes with BACKPRESSURE: the reader is too slow. */
   overflow(): void {
     if (this.#lost) return;
     clearInterval(this.#congestion);
@@ -103,27 +103,27 @@ export class FrameSocket {
     this.fail('BACKPRESSURE', 'The socket is not being read.', CLOSE_CODES.BACKPRESSURE);
   }
 
-  /** Destroys it without a closing handshake. */
+  /** Destroys it without a close handshake. */
   terminate(): void {
     this.#ws.terminate();
-    this.#lose(CLOSE_CODES.GOING_AWAY);
+    this.#markLost(CLOSE_CODES.GOING_AWAY);
   }
 
-  /** What is sent before this turn of the event loop ends waits for the rest of it. */
-  #gather(): void {
-    if (this.#gathering) return;
-    this.#gathering = true;
+  /** Collects what is sent in this turn of the event loop. */
+  #cork(): void {
+    if (this.#corked) return;
+    this.#corked = true;
     this.#wire.cork();
-    process.nextTick(() => this.#letGo());
+    process.nextTick(() => this.#uncork());
   }
 
-  #letGo(): void {
-    if (!this.#gathering) return;
-    this.#gathering = false;
+  #uncork(): void {
+    if (!this.#corked) return;
+    this.#corked = false;
     this.#wire.uncork();
   }
 
-  #lose(code: number): void {
+  #markLost(code: number): void {
     if (this.#lost) return;
     this.#lost = true;
     this.#inbox.length = 0;
@@ -154,18 +154,18 @@ export class FrameSocket {
         this.#log.error({ err: error }, 'frame handler failed');
         this.fail('INTERNAL', 'The frame could not be handled.', CLOSE_CODES.INTERNAL);
       }
-      this.#readOn();
+      this.#resumeReading();
       handled += 1;
       if (handled % FRAMES_PER_TURN === 0) await nextTurn();
     }
     this.#handling = false;
   }
 
-  #readOn(): void {
+  #resumeReading(): void {
     if (!this.#ws.isPaused || this.#inbox.length >= INBOX_FRAMES_MAX / 2 || this.#inboxBytes >= INBOX_BYTES_MAX / 2)
       return;
     this.#ws.resume();
-    this.#handlers.onCaughtUp();
+    this.#handlers.onReadingResumed();
   }
 
   #watchBuffer(): void {

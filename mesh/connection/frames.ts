@@ -18,41 +18,41 @@ import { uuidv7 } from '../../runtime/ids.js';
 
 type Payloads = { [Type in keyof typeof AGENT_FRAME_PAYLOADS]: z.infer<(typeof AGENT_FRAME_PAYLOADS)[Type]> };
 
-/** What a frame from an agent says beside its payload. */
+/** The fields of a frame from an agent beside its payload. */
 interface FrameHead {
   id: string;
-  /** The frame that this one answers; '' where it answers none. */
+  /** The frame that this one answers; '' when it answers none. */
   reply_to: string;
-  /** Its trace context as a W3C header, where the envelope has a whole and valid one. */
+  /** Trace context as a W3C header, when the envelope has a complete and valid one. */
   traceparent?: string;
 }
 
-/** A frame from an agent, checked. */
+/** A validated frame from an agent. */
 export type AgentFrame = {
   [Type in keyof Payloads]: FrameHead & { type: Type; payload: Payloads[Type] };
 }[keyof Payloads];
 
-/** A frame whose schema holds, but not its content: `problem` names the member (decisions.md, Dispatch bodies). */
+/** A frame whose envelope fits its schema, but not its content: `problem` names the member (decisions.md, Dispatch bodies). */
 export type UnfitFrame<Type extends ContentFrameType = ContentFrameType> = {
   [Each in Type]: FrameHead & { type: Each; problem: string };
 }[Type];
 
-/** A text message that is no frame. `reply_to` is what it would answer, where that can be read. */
+/** A text message that is not a valid frame. `reply_to` is the frame that it answers, when that can be read. */
 export interface BadFrame {
   id?: string;
   reply_to: string;
   problem: string;
 }
 
-/** What a text message turned out to be. `bad` closes the socket, `unfit` and `unknown` do not (specification section 6). */
-export type Inbound =
+/** A parsed text message. `bad` closes the socket, `unfit` and `unknown` do not (specification section 6). */
+export type ParsedFrame =
   | { kind: 'frame'; frame: AgentFrame }
   | { kind: 'unfit'; frame: UnfitFrame }
   | { kind: 'unknown'; id: string; type: string; traceparent?: string }
   | (BadFrame & { kind: 'bad' });
 
-/** Parses and checks one text message. Never throws. */
-export function parseFrame(text: string): Inbound {
+/** Parses and validates one text message. Never throws. */
+export function parseFrame(text: string): ParsedFrame {
   let json: unknown;
   try {
     json = JSON.parse(text);
@@ -73,11 +73,11 @@ export function parseFrame(text: string): Inbound {
   return parsePayload(envelope.data, unfit);
 }
 
-function parsePayload({ type, payload, ...envelope }: FrameEnvelope, unfit: string | undefined): Inbound {
+function parsePayload({ type, payload, ...envelope }: FrameEnvelope, unfit: string | undefined): ParsedFrame {
   const head = headOf(envelope);
   const { traceparent } = head;
   if (!isKnown(type)) return { kind: 'unknown', id: head.id, type, ...(traceparent && { traceparent }) };
-  const bad = (problem: string): Inbound => ({ kind: 'bad', ...head, problem });
+  const bad = (problem: string): ParsedFrame => ({ kind: 'bad', ...head, problem });
   if (REPLY_FRAMES.includes(type) && head.reply_to === '') return bad(`${type} needs in_reply_to.`);
   if (type === 'welcome' || type === 'dispatch') return bad(`An agent does not send ${type}.`);
   if (unfit && !carriesContent(type)) return bad(unfit);
@@ -96,7 +96,7 @@ function headOf(envelope: Omit<FrameEnvelope, 'type' | 'payload'>): FrameHead {
   return { id: envelope.id, reply_to: envelope.in_reply_to ?? '', ...(traceparent && { traceparent }) };
 }
 
-/** What in a payload is not fit to be kept; its member is named. */
+/** Why a payload cannot be stored; it names the member. */
 function problemIn(payload: Record<string, unknown>): string | undefined {
   for (const [name, member] of Object.entries(payload)) {
     const problem = jsonProblem(member, PAYLOAD_DEPTH + 1);
@@ -105,7 +105,7 @@ function problemIn(payload: Record<string, unknown>): string | undefined {
   const problem = jsonProblem(payload, PAYLOAD_DEPTH);
   return problem && `payload ${problem}`;
 }
-/** How deep in a frame its payload is. */
+/** Nesting depth of the payload in a frame. */
 const PAYLOAD_DEPTH = 2;
 
 function replyToOf(json: unknown): string {
@@ -129,7 +129,7 @@ function isKnown(type: string): type is FrameType {
   return (FRAME_TYPES as readonly string[]).includes(type);
 }
 
-/** What does not fit, the member's name first. */
+/** The first problem of a schema, with the member's name first. */
 export function describe(error: z.ZodError | undefined, prefix = ''): string {
   const first = error?.issues[0];
   return `${prefix}${first?.path.join('.') || 'frame'}: ${first?.message ?? 'does not fit'}`.slice(0, 500);
@@ -146,7 +146,7 @@ interface MeshPayloads {
   close_request: { grace_seconds: number; reason?: string };
 }
 
-/** What a frame carries beside its payload. `id` is given for a dispatch only: a replay keeps it. */
+/** The fields of a frame of the mesh beside its payload. Only a dispatch has a given `id`, which a replay keeps. */
 export interface FrameContext {
   id?: string;
   reply_to?: string;
@@ -154,17 +154,17 @@ export interface FrameContext {
   traceparent?: string;
 }
 
-/** What an answer to a frame carries: the frame's own trace goes on in it. */
+/** The context of an answer to a frame; it continues the frame's trace. */
 export function answerTo({ id, traceparent }: Pick<FrameHead, 'id' | 'traceparent'>): FrameContext {
   return { reply_to: id, ...(traceparent && { traceparent }) };
 }
 
-/** Why an agent's answer counts as its failure, as callers read it. */
+/** Error message, as callers read it, of an answer that does not fit. */
 export function unfitAnswer(problem: string): string {
   return `The agent's answer does not fit: ${problem}`;
 }
 
-/** A frame of the mesh as text. */
+/** Encodes a frame of the mesh. */
 export function encodeFrame<Type extends keyof MeshPayloads>(
   type: Type,
   payload: MeshPayloads[Type],
@@ -184,8 +184,8 @@ export function encodeFrame<Type extends keyof MeshPayloads>(
 }
 
 /**
- * An `error` frame. Only codes that a later try may clear are `retryable`.
- * @param traceparent of the work, or of the frame, that it is about
+ * Encodes an `error` frame. Only codes that a later attempt may not meet are `retryable`.
+ * @param traceparent of the work or the frame that it is about
  */
 export function errorFrame(code: FrameErrorCode, message: string, replyTo?: string, traceparent?: string): string {
   return encodeFrame('error', { code, message, retryable: RETRYABLE.has(code) }, { reply_to: replyTo, traceparent });

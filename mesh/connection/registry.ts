@@ -1,10 +1,10 @@
 import type { Connection } from './connection.js';
 
-/** The newest connection of each agent on this node, suspended ones too; each agent's hellos are answered one at a time. */
+/** The newest connection of each agent on this node, suspended ones included. It answers an agent's hellos one at a time. */
 export class Registry {
   readonly #current = new Map<string, Connection>();
   readonly #hellos = new Map<string, Promise<void>>();
-  readonly #fences = new Map<string, Promise<void>>();
+  readonly #epochChanges = new Map<string, Promise<void>>();
 
   get(agentKey: string): Connection | undefined {
     return this.#current.get(agentKey);
@@ -24,34 +24,34 @@ export class Registry {
   }
 
   /** Whether a hello of this agent is being answered. */
-  isGreeting(agentKey: string): boolean {
+  isConnecting(agentKey: string): boolean {
     return this.#hellos.has(agentKey);
   }
 
   /** Resolves when no hello of this agent is being answered. */
-  async welcomed(agentKey: string): Promise<void> {
+  async helloSettled(agentKey: string): Promise<void> {
     await this.#hellos.get(agentKey);
   }
 
   /** Resolves when this agent's epoch is not being raised. */
-  async fenced(agentKey: string): Promise<void> {
-    await this.#fences.get(agentKey);
+  async epochSettled(agentKey: string): Promise<void> {
+    await this.#epochChanges.get(agentKey);
   }
 
-  /** Runs the raising of the agent's epoch, which `fenced` waits for. */
-  async fence<T>(agentKey: string, work: () => Promise<T>): Promise<T> {
+  /** Raises the agent's epoch; `epochSettled` waits for it. */
+  async raiseEpoch<T>(agentKey: string, work: () => Promise<T>): Promise<T> {
     const raising = work();
     const settled = raising.then(noResult, noResult);
-    this.#fences.set(agentKey, settled);
+    this.#epochChanges.set(agentKey, settled);
     try {
       return await raising;
     } finally {
-      this.#fences.delete(agentKey);
+      this.#epochChanges.delete(agentKey);
     }
   }
 
-  /** Answers a hello after those of the same agent that came before. */
-  async oneHello<T>(agentKey: string, work: () => Promise<T>): Promise<T> {
+  /** Answers a hello after the earlier hellos of the same agent. */
+  async serializeHello<T>(agentKey: string, work: () => Promise<T>): Promise<T> {
     const mine = (this.#hellos.get(agentKey) ?? Promise.resolve()).then(work);
     const settled = mine.then(noResult, noResult);
     this.#hellos.set(agentKey, settled);

@@ -1,10 +1,10 @@
 import { CLOSE_CODES, type FrameErrorCode } from '../../contracts/errors.js';
+import { LIMITS } from '../../contracts/limits.js';
 
-/** States of a connected agent's connection (specification section 3). SUSPENDED: the socket is gone, its work is kept. */
+/** States of an agent's connection (specification section 3). SUSPENDED: the socket is gone, its dispatches wait for a resume. */
 export const CONNECTION_STATES = ['UPGRADED', 'AWAIT_WELCOME', 'READY', 'DRAINING', 'SUSPENDED', 'CLOSED'] as const;
 export type ConnectionState = (typeof CONNECTION_STATES)[number];
 
-/** What can happen to a connection. */
 export const CONNECTION_EVENTS = [
   'hello',
   'hello_timeout',
@@ -21,8 +21,8 @@ export const CONNECTION_EVENTS = [
 ] as const;
 export type ConnectionEvent = (typeof CONNECTION_EVENTS)[number];
 
-/** The next state, and what has to happen on the way there. */
-export interface Step {
+/** The next state, and what belongs to the transition. */
+export interface Transition {
   state: ConnectionState;
   /** Close the socket with this code. */
   close?: number;
@@ -30,7 +30,7 @@ export interface Step {
   failInFlight?: true;
 }
 
-const TABLE: Record<ConnectionState, Partial<Record<ConnectionEvent, Step>>> = {
+const TABLE: Record<ConnectionState, Partial<Record<ConnectionEvent, Transition>>> = {
   UPGRADED: {
     hello: { state: 'AWAIT_WELCOME' },
     hello_timeout: { state: 'CLOSED', close: CLOSE_CODES.HELLO_TIMEOUT },
@@ -58,7 +58,7 @@ const TABLE: Record<ConnectionState, Partial<Record<ConnectionEvent, Step>>> = {
     replaced: { state: 'CLOSED', close: CLOSE_CODES.REPLACED, failInFlight: true },
   },
   SUSPENDED: {
-    // The work goes on: the socket that brought the token is READY in place of this one.
+    // The connection that brought the token is READY in place of this one.
     resumed: { state: 'READY' },
     window_over: { state: 'CLOSED', failInFlight: true },
     hello_without_match: { state: 'CLOSED', failInFlight: true },
@@ -67,14 +67,26 @@ const TABLE: Record<ConnectionState, Partial<Record<ConnectionEvent, Step>>> = {
   CLOSED: {},
 };
 
-/** The table of the connection's states. An event that means nothing in `state` changes nothing. */
-export function next(state: ConnectionState, event: ConnectionEvent): Step {
+/** The state after an event. An event without an entry in the table changes nothing. */
+export function next(state: ConnectionState, event: ConnectionEvent): Transition {
   return TABLE[state][event] ?? { state };
 }
 
-/** Which closings are explained by an `error` frame. */
+/** The `error` frames that explain close codes. */
 export const CLOSE_REASONS: Record<number, [FrameErrorCode, string]> = {
   [CLOSE_CODES.HELLO_TIMEOUT]: ['HELLO_TIMEOUT', 'No hello came in time.'],
   [CLOSE_CODES.REPLACED]: ['REPLACED', 'A newer connection of this instance has taken over.'],
   [CLOSE_CODES.DEREGISTERED]: ['DEREGISTERED', 'The instance was deregistered.'],
 };
+
+/** Waits in ping intervals, three in all. The last ping goes out early, so that it has time to be answered too. */
+const PING_WAITS = [1, 1, 2 / 3, 1 / 3];
+
+/**
+ * What follows when so many pings in a row have no answer (specification section 6: three missed pings, about 90 s).
+ * @returns `ping`: another ping is due in `inMs` milliseconds; `dead`: the agent then counts as gone
+ */
+export function afterPings(unanswered: number, pingIntervalMs: number): { inMs: number; then: 'ping' | 'dead' } {
+  const then = unanswered < LIMITS.missedPingsMax ? 'ping' : 'dead';
+  return { inMs: (PING_WAITS[unanswered] ?? 0) * pingIntervalMs, then };
+}

@@ -1,12 +1,11 @@
-import { agentKeyOf } from '../../agents/agent-key.js';
-import type { AgentWithRoom } from '../../agents/agent-room.js';
+import pLimit from 'p-limit';
+import { type AgentWithRoom, agentKeyOf } from '../../agents/agent-row.js';
 import type { Db } from '../../db/pool.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
-import { Semaphore } from '../../runtime/semaphore.js';
 import { type ConnectionChange, type ConnectionRef, changeConnection } from './connection-rows.js';
 
-/** Agents whose rows are written at once: when a thousand sockets are lost in one moment, others need the database too. */
+/** Agents whose rows are written at once: when a thousand sockets are lost together, other work needs the database too. */
 const AT_ONCE = 4;
 
 interface Pending {
@@ -15,29 +14,29 @@ interface Pending {
 }
 
 /**
- * Writes what agents report and what happens to their connections to the agents' rows: one write at a time per agent, later news merged into what still
- * waits. What could not be written is kept for `retry`; a newer connection's row is never touched (the epoch fences it).
+ * Writes heartbeats and changes of connections to the agents' rows: one write at a time per agent, with later changes merged into the
+ * pending one. A change that could not be written is kept for `retry`. The epoch fences off the row of a newer connection.
  */
 export class StatusWriter {
   readonly #pending = new Map<string, Pending>();
   readonly #writing = new Map<string, Promise<void>>();
-  readonly #turns = new Semaphore(AT_ONCE);
+  readonly #limit = pLimit(AT_ONCE);
   readonly #db: Db;
   readonly #log: Logger;
   readonly #onRoom: (tenantId: string, agent: AgentWithRoom) => Promise<void>;
 
-  /** @param onRoom called after an agent reported that it may have room */
+  /** @param onRoom called when an agent may have got room */
   constructor(db: Db, log: Logger, onRoom: (tenantId: string, agent: AgentWithRoom) => Promise<void>) {
     this.#db = db;
     this.#log = log;
     this.#onRoom = onRoom;
   }
 
-  /** Resolves when it is written, or kept because the database did not take it. */
+  /** Resolves when the change is written or kept for `retry`. */
   write(connection: ConnectionRef, change: ConnectionChange): Promise<void> {
     const key = agentKeyOf(connection);
     const waiting = this.#pending.get(key);
-    if (waiting && waiting.connection.epoch > connection.epoch) return this.#flush(key); // fenced off anyway
+    if (waiting && waiting.connection.epoch > connection.epoch) return this.#flush(key); // the epoch fences it off anyway
     const before = waiting?.connection.epoch === connection.epoch ? waiting.change : {};
     const beat = before.beat || change.beat ? { ...before.beat, ...change.beat } : undefined;
     const { tenant_id, instance_id, epoch } = connection;
@@ -45,7 +44,7 @@ export class StatusWriter {
     return this.#flush(key);
   }
 
-  /** Tries again what is kept, until nothing of it can be written. */
+  /** Writes what is kept; stops when nothing can be written. */
   async retry(): Promise<void> {
     const keys = [...this.#pending.keys()];
     for (let start = 0; start < keys.length; start += AT_ONCE) {
@@ -65,10 +64,10 @@ export class StatusWriter {
     for (let next = this.#pending.get(key); next !== undefined; next = this.#pending.get(key)) {
       const { connection, change } = next;
       try {
-        const roomy = await this.#turns.run(() =>
+        const withRoom = await this.#limit(() =>
           this.#db.tenant(connection.tenant_id, (tx) => changeConnection(tx, connection, change)),
         );
-        if (roomy) this.#wakeQueued(connection.tenant_id, roomy);
+        if (withRoom) this.#wakeQueued(connection.tenant_id, withRoom);
       } catch (error) {
         this.#log.warn(
           { err: errorMessage(error), instance_id: connection.instance_id },
@@ -80,10 +79,10 @@ export class StatusWriter {
     }
   }
 
-  /** Not waited for: messages that wait look again by themselves, only later. */
+  /** Not awaited: queued messages look for an agent by themselves, only later. */
   #wakeQueued(tenantId: string, agent: AgentWithRoom): void {
     this.#onRoom(tenantId, agent).catch((error: unknown) =>
-      this.#log.warn({ err: errorMessage(error) }, 'messages that wait for an agent could not be called'),
+      this.#log.warn({ err: errorMessage(error) }, 'queued messages could not be woken'),
     );
   }
 }

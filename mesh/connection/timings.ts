@@ -1,21 +1,19 @@
 import { LIMITS } from '../../contracts/limits.js';
 
-/** The mesh's clocks, in milliseconds. Tests pass shorter ones. */
+/** Intervals and time limits of the mesh, in milliseconds. Tests pass shorter ones. */
 export interface MeshTimings {
   helloTimeoutMs: number;
   pingIntervalMs: number;
-  /** A socket whose buffer stays over the soft bound this long is closed. */
+  /** A socket whose buffer stays over the soft limit this long is closed. */
   blockedMaxMs: number;
-  /** How long a closing handshake may take before the socket is destroyed. */
+  /** How long a close handshake may take before the socket is destroyed. */
   closeTimeoutMs: number;
-  /** Renewal of the node's row, and comparison of memory with the database. */
+  /** How often the node's row is renewed, and connections are compared with the database. */
   reconcileMs: number;
-  /** How often living agents' `last_seen` is written. */
-  signOfLifeMs: number;
+  /** How often `last_seen` of living agents is written. */
+  lastSeenMs: number;
   /** A node that has not renewed for this long is dead. */
   deadNodeMs: number;
-  /** How often waiting dispatches report to who waits for them. */
-  heartbeatMs: number;
 }
 
 export const DEFAULT_TIMINGS: MeshTimings = {
@@ -24,7 +22,6 @@ export const DEFAULT_TIMINGS: MeshTimings = {
   blockedMaxMs: LIMITS.blockedMsMax,
   closeTimeoutMs: 5_000,
   reconcileMs: 2_000,
-  signOfLifeMs: 10_000,
+  lastSeenMs: 10_000,
   deadNodeMs: 15_000,
-  heartbeatMs: 2_000,
 };

@@ -3,9 +3,8 @@ import { A2aMessage, ArtifactUpdate, StatusUpdate, Task } from '../../contracts/
 import { DispatchResultPayload } from '../../contracts/frames.js';
 import { jsonProblem, makeWellFormed } from '../../contracts/json-guard.js';
 import { Usage } from '../../contracts/messages.js';
-import type { Artifact } from '../../contracts/parts.js';
-import { textOf } from '../../contracts/parts.js';
-import type { AgentResult } from '../../messages/dispatch/dispatches.js';
+import { type Artifact, textOf } from '../../contracts/parts.js';
+import type { AnswerOrFailure } from '../../messages/dispatch/dispatches.js';
 import { toAgentResult } from '../connected/agent-result.js';
 import { fromEitherVersion } from './version-1.js';
 
@@ -13,12 +12,12 @@ import { fromEitherVersion } from './version-1.js';
 export type HostedAnswer =
   | { kind: 'task'; task: Task; usage?: Usage }
   | { kind: 'update'; update: StatusUpdate | ArtifactUpdate; usage?: Usage }
-  /** A message, text or any other object: the whole answer. */
+  /** A message, a text or any other object: the complete answer. */
   | { kind: 'result'; payload: DispatchResultPayload }
-  /** An event of a kind that is not known here. */
+  /** An event of an unknown kind. */
   | { kind: 'other' }
   | { kind: 'error'; code: number; message: string }
-  | { kind: 'garbage'; problem: string };
+  | { kind: 'invalid'; problem: string };
 
 const RpcFailure = z.object({
   error: z.object({ code: z.number(), message: z.string().default('') }),
@@ -30,20 +29,20 @@ export function readAnswer(text: string): HostedAnswer {
   try {
     json = JSON.parse(text);
   } catch {
-    return { kind: 'garbage', problem: 'is not JSON' };
+    return { kind: 'invalid', problem: 'is not JSON' };
   }
   const unfit = jsonProblem(json);
-  if (unfit) return { kind: 'garbage', problem: unfit };
+  if (unfit) return { kind: 'invalid', problem: unfit };
   const body = json as { error?: unknown; result?: unknown; status?: unknown; usage?: unknown } | null;
   const failure = isAbsent(body?.error) ? undefined : RpcFailure.safeParse(body).data;
   if (failure) return { kind: 'error', ...failure.error };
-  if (body === null || isAbsent(body.result)) return { kind: 'garbage', problem: 'has neither result nor error' };
+  if (body === null || isAbsent(body.result)) return { kind: 'invalid', problem: 'has neither result nor error' };
   return readResult(fromEitherVersion(body.result), body);
 }
 
 function readResult(result: unknown, body: { status?: unknown; usage?: unknown }): HostedAnswer {
   const own = isAbsent(body.usage) ? undefined : Usage.safeParse(body.usage);
-  if (own?.error) return { kind: 'garbage', problem: problemOf(own.error, 'usage') };
+  if (own?.error) return { kind: 'invalid', problem: problemOf(own.error, 'usage') };
   const usage = own?.data ?? usageIn((result as { metadata?: { usage?: unknown } }).metadata?.usage);
   const kind = (result as { kind?: unknown }).kind;
   if (kind === 'task') return checked(Task, result, (task) => ({ kind: 'task', task, ...(usage && { usage }) }));
@@ -55,7 +54,7 @@ function readResult(result: unknown, body: { status?: unknown; usage?: unknown }
   return finalResult(result, body.status, usage);
 }
 
-/** `status` beside the result counts where it says a state; elsewhere it is some other member of the agent's own. */
+/** `status` beside the result counts when it has a `state`; otherwise it is a member of the agent's own. */
 function finalResult(result: unknown, status: unknown, usage: Usage | undefined): HostedAnswer {
   const given = typeof status === 'object' && status !== null && 'state' in status ? status : undefined;
   return checked(DispatchResultPayload, { result, status: given, usage }, (payload) => ({ kind: 'result', payload }));
@@ -64,7 +63,7 @@ function finalResult(result: unknown, status: unknown, usage: Usage | undefined)
 function checked<T>(schema: z.ZodType<T>, value: unknown, found: (value: T) => HostedAnswer): HostedAnswer {
   const parsed = schema.safeParse(value);
   if (parsed.success) return found(parsed.data);
-  return { kind: 'garbage', problem: problemOf(parsed.error) };
+  return { kind: 'invalid', problem: problemOf(parsed.error) };
 }
 
 function problemOf({ issues: [issue] }: z.ZodError, within?: string): string {
@@ -72,35 +71,35 @@ function problemOf({ issues: [issue] }: z.ZodError, within?: string): string {
   return `does not fit A2A at ${path.join('.') || 'result'}`.slice(0, 300);
 }
 
-/** Asked before a schema is: one that refuses costs 8 µs, for the error that it makes. */
+/** Checked before a schema is, because a schema that refuses takes 8 µs to create its error. */
 function isAbsent(value: unknown): boolean {
   return value === undefined || value === null;
 }
 
-/** An A2A server's metadata is its own: what in it is no usage as the platform counts it is no mistake. */
+/** An A2A server's metadata is its own: a `usage` in it that does not fit the platform's schema is ignored. */
 function usageIn(value: unknown): Usage | undefined {
   return isAbsent(value) ? undefined : Usage.safeParse(value).data;
 }
 
-/** Whether an agent's task in this state needs no more waiting: ended, or waiting for somebody. */
+/** Whether an agent's task in this state has ended or waits for input. */
 export function isSettled(state: Task['status']['state']): boolean {
   return state !== 'submitted' && state !== 'working' && state !== 'unknown';
 }
 
-/** Whether an agent's task in this state waits for somebody. */
+/** Whether an agent's task in this state waits for input. */
 export function isWaiting(state: Task['status']['state']): boolean {
   return state === 'input-required' || state === 'auth-required';
 }
 
 /**
- * The outcome of a final answer. A task that waits without saying how it wants to be answered asks for free text.
+ * The result of a final answer. A task that waits for input without an `input_request` asks for free text.
  * @param streamed artifacts that came before it
  */
-export function outcomeOf(payload: DispatchResultPayload, streamed: Artifact[], dispatchId: string): AgentResult {
+export function resultOf(payload: DispatchResultPayload, streamed: Artifact[], dispatchId: string): AnswerOrFailure {
   makeWellFormed(payload);
-  const outcome = toAgentResult(payload, streamed, dispatchId);
-  if (outcome.state !== 'input-required') return outcome;
-  const prompt = outcome.status_message ? textOf(outcome.status_message.parts) : '';
+  const result = toAgentResult(payload, streamed, dispatchId);
+  if (result.state !== 'input-required') return result;
+  const prompt = result.status_message ? textOf(result.status_message.parts) : '';
   const freeText = { kind: 'form' as const, ...(prompt !== '' && { prompt: prompt.slice(0, 16_384) }) };
-  return { ...outcome, input_request: outcome.input_request ?? freeText };
+  return { ...result, input_request: result.input_request ?? freeText };
 }

@@ -1,17 +1,18 @@
 import type { TokenIssuer } from '../../auth/tokens.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { Outbound, OutboundStream } from '../../http/outbound.js';
-import type { OpenDispatch } from '../../messages/dispatch/dispatches.js';
+import { errorMessage } from '../../runtime/errors.js';
+import type { Logger } from '../../runtime/logger.js';
 import { type HostedAnswer, readAnswer } from './answer.js';
-import { dispatchBody, hostedHeaders, taskBody } from './request.js';
+import { dispatchBody, type HostedRequest, hostedHeaders, taskBody } from './request.js';
 
-/** Of a JSON answer; a longer one is not read. */
+/** Limit of a JSON answer; a longer one is not read. */
 export const ANSWER_BYTES_MAX = 2 * 1024 * 1024;
-/** Of a whole stream with the JSON around its small pieces. */
+/** Limit of a whole stream, with the JSON around its small pieces. */
 const STREAM_BYTES_MAX = 64 * 1024 * 1024;
 const ASK_TIMEOUT_MS = 10_000;
 
-/** An answer of the agent's web server that holds no A2A answer: 4xx or 5xx. */
+/** The agent answered HTTP 4xx or 5xx instead of an A2A answer. */
 export class HttpRefusal extends Error {
   constructor(readonly status: number) {
     super(`The agent answered HTTP ${status}.`);
@@ -19,14 +20,14 @@ export class HttpRefusal extends Error {
   }
 }
 
-/** The HTTP side of one dispatch to a hosted agent. Everything rejects with OutboundError, HttpRefusal or the token's error. */
+/** The HTTP requests of one dispatch to a hosted agent. They reject with OutboundError, HttpRefusal or the error of signing. */
 export class HostedCall {
-  readonly open: OpenDispatch;
+  readonly open: HostedRequest;
   readonly #outbound: Pick<Outbound, 'request' | 'stream'>;
   readonly #tokens: Pick<TokenIssuer, 'issueDispatchToken'>;
 
   constructor(
-    open: OpenDispatch,
+    open: HostedRequest,
     outbound: Pick<Outbound, 'request' | 'stream'>,
     tokens: Pick<TokenIssuer, 'issueDispatchToken'>,
   ) {
@@ -35,13 +36,13 @@ export class HostedCall {
     this.#tokens = tokens;
   }
 
-  /** A fresh proof for the agent: each lives for `LIMITS.hostedTokenSeconds`. */
+  /** Signs a token for the agent; it is valid for `LIMITS.hostedTokenSeconds`. */
   token(): Promise<string> {
     const { tenant_id, instance_id, dispatch_id } = this.open;
     return this.#tokens.issueDispatchToken({ tenant_id, instance_id, dispatch_id });
   }
 
-  /** Posts the dispatch and resolves at the answer's headers. The caller's signal is the deadline. */
+  /** Posts the dispatch and resolves at the answer's headers. The signal is the deadline. */
   async send(token: string, signal: AbortSignal): Promise<OutboundStream> {
     const answer = await this.#outbound.stream(this.open.public_url ?? '', {
       method: 'POST',
@@ -56,7 +57,7 @@ export class HostedCall {
     throw new HttpRefusal(answer.status);
   }
 
-  /** Asks about the agent's own task, or to cancel it. */
+  /** Asks for the agent's own task, or asks to cancel it. */
   async ask(method: 'get' | 'cancel', taskId: string, signal?: AbortSignal): Promise<HostedAnswer> {
     const answer = await this.#outbound.request(this.open.public_url ?? '', {
       method: 'POST',
@@ -67,6 +68,17 @@ export class HostedCall {
       signal,
     });
     if (answer.status >= 400) throw new HttpRefusal(answer.status);
-    return answer.truncated ? { kind: 'garbage', problem: 'is larger than 2 MiB' } : readAnswer(answer.body.toString());
+    return answer.truncated ? { kind: 'invalid', problem: 'is larger than 2 MiB' } : readAnswer(answer.body.toString());
+  }
+
+  /** Asks the agent to cancel its task, best effort: its answer is ignored either way. Never rejects. */
+  async cancel(taskId: string | undefined, log: Pick<Logger, 'info'>): Promise<void> {
+    if (taskId === undefined) return;
+    try {
+      await this.ask('cancel', taskId);
+    } catch (error) {
+      const { dispatch_id, instance_id } = this.open;
+      log.info({ err: errorMessage(error), dispatch_id, instance_id }, 'hosted agent could not be asked to cancel');
+    }
   }
 }

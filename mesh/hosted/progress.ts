@@ -5,27 +5,28 @@ import type { BusEvent } from '../../messages/stream/bus.js';
 import { ChunkLog, STATUS_TEXT_CHARS } from '../connected/chunks.js';
 import { type HostedAnswer, isSettled, isWaiting } from './answer.js';
 
-/** What an answer meant. `final`: nothing more is to be waited for. */
-export type Heard =
+/** What an answer means for the task. `more`: it is not final. */
+export type TaskUpdate =
   | { kind: 'more' }
   | { kind: 'final'; payload: DispatchResultPayload }
   | { kind: 'refused'; code: number; message: string }
-  | { kind: 'unfit'; problem: string };
+  | { kind: 'invalid'; problem: string };
 
 /** Where an answer came from. */
 type AnswerSource = 'answer' | 'stream' | 'poll';
 
-const MORE: Heard = { kind: 'more' };
+const MORE: TaskUpdate = { kind: 'more' };
 
-/** What a hosted agent has said about its task so far, told on to whoever watches the message. */
+/** What a hosted agent has reported about its task so far. It publishes that to followers of the message. */
 export class HostedProgress {
-  /** The agent's own task; undefined until it named one. */
+  /** Id of the agent's own task; undefined until the agent names one. */
   taskId: string | undefined;
   readonly #chunks: ChunkLog;
   readonly #publish: (event: BusEvent) => void;
   #contextId = '';
   #statusText = '';
-  #atStreamEnd: DispatchResultPayload | undefined;
+  /** A task that waits for input, when it was the stream's last event. */
+  #waitingTask: DispatchResultPayload | undefined;
 
   constructor(ownArtifactId: string, publish: (event: BusEvent) => void) {
     this.#chunks = new ChunkLog(ownArtifactId);
@@ -37,57 +38,57 @@ export class HostedProgress {
     return this.#chunks.artifacts();
   }
 
-  /** Takes the next answer. A polled task repeats what is known: its artifacts are taken when it is final. */
-  take(answer: HostedAnswer, source: AnswerSource): Heard {
-    if (answer.kind !== 'other') this.#atStreamEnd = undefined;
+  /** Takes the next answer. A polled task repeats what is known, so its artifacts are taken only when it is final. */
+  take(answer: HostedAnswer, source: AnswerSource): TaskUpdate {
+    if (answer.kind !== 'other') this.#waitingTask = undefined;
     if (answer.kind === 'error') return { ...answer, kind: 'refused' };
-    if (answer.kind === 'garbage') return { kind: 'unfit', problem: answer.problem };
+    if (answer.kind === 'invalid') return { kind: 'invalid', problem: answer.problem };
     if (answer.kind === 'result') return { kind: 'final', payload: answer.payload };
     if (answer.kind === 'task') return this.#takeTask(answer.task, answer.usage, source);
     return answer.kind === 'update' ? this.#takeUpdate(answer.update, answer.usage) : MORE;
   }
 
-  /** A stream has ended: what its last event said is final when that was a task that waits. */
-  streamEnded(): Heard {
-    return this.#atStreamEnd ? { kind: 'final', payload: this.#atStreamEnd } : MORE;
+  /** The stream has ended: a last event with a task that waits for input is final. */
+  streamEnded(): TaskUpdate {
+    return this.#waitingTask ? { kind: 'final', payload: this.#waitingTask } : MORE;
   }
 
-  #takeTask(task: Task, usage: DispatchResultPayload['usage'], source: AnswerSource): Heard {
-    this.#name(task.id, task.contextId);
+  #takeTask(task: Task, usage: DispatchResultPayload['usage'], source: AnswerSource): TaskUpdate {
+    this.#setIds(task.id, task.contextId);
     if (isSettled(task.status.state)) {
       const payload: DispatchResultPayload = { result: task, ...(usage && { usage }) };
       if (source !== 'stream' || !isWaiting(task.status.state)) return { kind: 'final', payload };
-      // The stream of a follow-up begins with the task as the question left it.
-      this.#atStreamEnd = payload;
+      // The stream of a follow-up begins with the task as the question left it, so only the last event counts.
+      this.#waitingTask = payload;
       return MORE;
     }
-    this.#tellStatus(task.status);
+    this.#publishStatus(task.status);
     for (const artifact of source === 'poll' ? [] : (task.artifacts ?? [])) {
       if (!this.#store({ artifact, append: false })) return FULL;
     }
     return MORE;
   }
 
-  #takeUpdate(update: StatusUpdate | ArtifactUpdate, usage: DispatchResultPayload['usage']): Heard {
-    this.#name(update.taskId, update.contextId);
+  #takeUpdate(update: StatusUpdate | ArtifactUpdate, usage: DispatchResultPayload['usage']): TaskUpdate {
+    this.#setIds(update.taskId, update.contextId);
     if (update.kind === 'artifact-update') {
       const { artifact, append, lastChunk } = update;
       return this.#store({ artifact, append: append ?? false, last_chunk: lastChunk }) ? MORE : FULL;
     }
     if (!isSettled(update.status.state)) {
-      this.#tellStatus(update.status);
+      this.#publishStatus(update.status);
       return MORE;
     }
     const task: Task = { kind: 'task', id: update.taskId, contextId: this.#contextId, status: update.status };
     return { kind: 'final', payload: { result: task, ...(usage && { usage }) } };
   }
 
-  #name(taskId: string, contextId: string): void {
+  #setIds(taskId: string, contextId: string): void {
     this.taskId = taskId;
     if (contextId !== '') this.#contextId = contextId;
   }
 
-  #tellStatus({ message }: Task['status']): void {
+  #publishStatus({ message }: Task['status']): void {
     const text = textOf(message?.parts ?? [])
       .slice(0, STATUS_TEXT_CHARS)
       .toWellFormed();
@@ -96,7 +97,7 @@ export class HostedProgress {
     this.#publish({ kind: 'status_text', text });
   }
 
-  /** Whether there was room for it. */
+  /** @returns whether there was room for it */
   #store(chunk: { artifact: Artifact; append: boolean; last_chunk?: boolean }): boolean {
     const verdict = this.#chunks.push({ seq: this.#chunks.count, ...chunk });
     if (verdict.kind !== 'taken') return false;
@@ -105,4 +106,4 @@ export class HostedProgress {
   }
 }
 
-const FULL: Heard = { kind: 'unfit', problem: 'is larger than what is kept (1 MiB of streamed artifacts)' };
+const FULL: TaskUpdate = { kind: 'invalid', problem: 'is larger than what is kept (1 MiB of streamed artifacts)' };

@@ -4,6 +4,20 @@ import type { Part } from '../../contracts/parts.js';
 import type { OpenDispatch } from '../../messages/dispatch/dispatches.js';
 import type { Resolution } from '../../messages/read/rows.js';
 
+/** What a request to a hosted agent is built from: a dispatch, or a tool call in the same form. */
+export type HostedRequest = Pick<
+  OpenDispatch,
+  | 'tenant_id'
+  | 'instance_id'
+  | 'dispatch_id'
+  | 'session_id'
+  | 'public_url'
+  | 'agent_card'
+  | 'remote_task_id'
+  | 'remote_context_id'
+  | 'payload'
+>;
+
 type Card = Record<string, unknown>;
 
 interface CardInterface {
@@ -11,11 +25,11 @@ interface CardInterface {
   protocolBinding?: unknown;
 }
 
-/** 1.0 where the card names it for JSON-RPC and no 0.3 beside it; 0.3 is understood by agents of both. */
+/** 1.0 when the card names it for JSON-RPC without 0.3; agents of both versions understand 0.3. */
 export function versionOf(card: Card): A2aVersion {
   const interfaces: (CardInterface | null)[] = Array.isArray(card.supportedInterfaces) ? card.supportedInterfaces : [];
-  const spoken = interfaces.filter((one) => (one?.protocolBinding ?? 'JSONRPC') === 'JSONRPC');
-  const named = [card.protocolVersion, ...spoken.map((one) => one?.protocolVersion)];
+  const jsonRpc = interfaces.filter((one) => (one?.protocolBinding ?? 'JSONRPC') === 'JSONRPC');
+  const named = [card.protocolVersion, ...jsonRpc.map((one) => one?.protocolVersion)];
   const versions = named.filter((version) => typeof version === 'string');
   const speaks = (major: string): boolean =>
     versions.some((version) => version === major || version.startsWith(`${major}.`));
@@ -27,7 +41,7 @@ export function canStream(card: Card): boolean {
   return (card.capabilities as { streaming?: unknown } | null | undefined)?.streaming === true;
 }
 
-/** A human's answer as an A2A server reads it: the fields of a form, or the word; then whatever else was said. */
+/** A human's answer as parts for an A2A server: the fields of a form, or the word of the decision; then the comment. */
 function answerParts({ resolution, data, comment }: Resolution): Part[] {
   const fields = Object.keys(data ?? {});
   const onlyText = fields.length === 1 && typeof data?.text === 'string' ? data.text : undefined;
@@ -39,10 +53,10 @@ function answerParts({ resolution, data, comment }: Resolution): Part[] {
 }
 
 /**
- * The message as this agent gets it. Where its own task asked something, the message goes on with that task and its parts
- * are the human's answer: the agent has the question's message already.
+ * The message as this agent gets it. When the agent's own task asked a question, the message continues that task, and its parts are the
+ * human's answer: the agent already has the message that led to the question.
  */
-function messageFor(open: OpenDispatch): A2aMessage {
+function messageFor(open: HostedRequest): A2aMessage {
   const { taskId: _ours, contextId: _session, ...message } = open.payload.params.message;
   const contextId = open.remote_context_id || open.session_id;
   const resolution = open.payload.params.metadata?.resolution as Resolution | undefined;
@@ -59,8 +73,8 @@ const METHODS = {
   '1.0': { send: 'SendMessage', stream: 'SendStreamingMessage', get: 'GetTask', cancel: 'CancelTask' },
 } as const;
 
-/** The body of the dispatch's POST: JSON-RPC that any A2A server understands, and the dispatch's own members beside it. */
-export function dispatchBody(open: OpenDispatch): Record<string, unknown> {
+/** The body of the dispatch's POST: JSON-RPC that every A2A server understands, with the dispatch's own members beside it. */
+export function dispatchBody(open: HostedRequest): Record<string, unknown> {
   const version = versionOf(open.agent_card);
   const stream = canStream(open.agent_card);
   const message = messageFor(open);
@@ -77,8 +91,8 @@ export function dispatchBody(open: OpenDispatch): Record<string, unknown> {
   };
 }
 
-/** The body of a request about the agent's own task; its history is not wanted. */
-export function taskBody(open: OpenDispatch, method: 'get' | 'cancel', taskId: string): Record<string, unknown> {
+/** The body of a request about the agent's own task, without its history. */
+export function taskBody(open: HostedRequest, method: 'get' | 'cancel', taskId: string): Record<string, unknown> {
   return {
     jsonrpc: '2.0',
     id: `${open.payload.id}:${method}`,
@@ -87,11 +101,11 @@ export function taskBody(open: OpenDispatch, method: 'get' | 'cancel', taskId: s
   };
 }
 
-/** Header values that HTTP allows; anything else is left out rather than making the request impossible. */
+/** Header values that HTTP allows; a header with another value is left out, because the request would fail. */
 const HEADER_VALUE = /^[\x20-\x7e]+$/;
 
 /** Headers of every request to a hosted agent. */
-export function hostedHeaders(open: OpenDispatch, token: string): Record<string, string> {
+export function hostedHeaders(open: HostedRequest, token: string): Record<string, string> {
   const { traceparent, baggage } = open.payload.session_context.propagation_headers;
   return {
     authorization: `Bearer ${token}`,

@@ -4,32 +4,30 @@ import { type Part, textOf } from '../../contracts/parts.js';
 import { ToolResult } from '../../contracts/tools.js';
 import type { Db } from '../../db/pool.js';
 import type { Outbound } from '../../http/outbound.js';
-import type { AgentResult, OpenDispatch } from '../../messages/dispatch/dispatches.js';
-import { errorMessage } from '../../runtime/errors.js';
+import type { AgentResult, AnswerOrFailure } from '../../messages/dispatch/dispatches.js';
 import { uuidOf } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
-import { type Deliver, namedAt, type PlacedCall } from '../../tools/tool-link.js';
-import { type Outcome, refusal, sized, unsent } from '../../tools/tool-result.js';
+import { type Deliver, hostedCallId, type RoutedCall } from '../../tools/tool-link.js';
+import { boundedResult, failureOf, type Outcome, refusal, unsent } from '../../tools/tool-result.js';
 import { findHosted } from '../../tools/tool-targets.js';
+import { awaitResult, POLL_PACE } from './await-result.js';
 import { HostedCall } from './call.js';
-import type { Conclusion } from './conclusion.js';
-import { exchange, POLL_PACE } from './exchange.js';
 import { HostedProgress } from './progress.js';
+import type { HostedRequest } from './request.js';
 
-/** What carries tool calls to hosted agents. */
 export interface HostedToolsOptions {
   db: Db;
   log: Logger;
-  /** This node, which the ids that agents see name: their own calls on behalf of a call find back to it. */
+  /** This node. The ids that agents see name it, so that calls on behalf of a call are forwarded to it. */
   nodeId: string;
   outbound: Pick<Outbound, 'request' | 'stream'>;
   tokens: Pick<TokenIssuer, 'issueDispatchToken'>;
 }
 
 /**
- * Brings tool calls to hosted agents in the form that every A2A server understands: a message with one data part
- * `{tool, arguments}` and the call in its metadata (`tool_call`); `dispatch_id` beside `jsonrpc` is the call's id. A data part of the
- * answer is the result, else its text.
+ * Sends tool calls to hosted agents in a form that every A2A server understands: a message with one data part `{tool, arguments}` and the
+ * call in its metadata (`tool_call`); `dispatch_id` beside `jsonrpc` is the call's id. The result is a data part of the answer, else its
+ * text.
  */
 export function createHostedTools(options: HostedToolsOptions): Deliver {
   const { db, outbound, tokens, nodeId } = options;
@@ -37,7 +35,7 @@ export function createHostedTools(options: HostedToolsOptions): Deliver {
     const { tenant_id, target } = placed;
     const agent = await db.tenant(tenant_id, (tx) => findHosted(tx, tenant_id, target.instance_id));
     if (!agent) return unsent('TARGET_UNAVAILABLE', 'The agent is not registered any more.');
-    const call = new HostedCall(asDispatch(placed, agent, namedAt(placed.call_id, nodeId)), outbound, tokens);
+    const call = new HostedCall(asDispatch(placed, agent, hostedCallId(placed.call_id, nodeId)), outbound, tokens);
     const token = await call.token();
     if (signal.aborted) return unsent('CANCELED', 'The call was withdrawn.');
     return ask(call, uuidOf(placed.call_id), token, signal, options.log);
@@ -47,34 +45,26 @@ export function createHostedTools(options: HostedToolsOptions): Deliver {
 async function ask(call: HostedCall, uuid: string, token: string, signal: AbortSignal, log: Logger): Promise<Outcome> {
   const progress = new HostedProgress(uuid, () => undefined);
   try {
-    return outcomeOf(await exchange(token, { call, progress, signal, pace: POLL_PACE }));
+    return outcomeOf(await awaitResult(token, { call, progress, signal, pace: POLL_PACE }));
   } catch (error) {
     if (!signal.aborted) throw error;
-    void sayCanceled(call, progress.taskId, log);
+    void call.cancel(progress.taskId, log);
     return { sent: true, result: refusal('CANCELED', 'The call was withdrawn.') };
   }
 }
 
-/** Best effort: the agent's answer is not taken any more, whether it hears of that or not. */
-async function sayCanceled(call: HostedCall, taskId: string | undefined, log: Logger): Promise<void> {
-  if (taskId === undefined) return;
-  try {
-    await call.ask('cancel', taskId);
-  } catch (error) {
-    const { instance_id, dispatch_id } = call.open;
-    log.info({ err: errorMessage(error), instance_id, call_id: dispatch_id }, 'hosted agent not told to cancel a call');
+function outcomeOf(result: AgentResult): Outcome {
+  if (result.state === 'not_sent') return unsent('TARGET_UNAVAILABLE', 'The agent could not be reached.');
+  if (result.state === 'lost') return { sent: true, result: refusal('AGENT_DISCONNECTED', 'The agent was lost.') };
+  return { sent: true, result: boundedResult(toolResultOf(result)) };
+}
+
+/** The tool result in an A2A answer: its one data part (a ToolResult counts as it is), else its text, else its parts. */
+function toolResultOf({ state, error, artifacts = [], status_message }: AnswerOrFailure): ToolResult {
+  if (state === 'failed') {
+    const { code, message } = error ?? { code: 'HANDLER_ERROR', message: 'The agent reported a failure.' };
+    return failureOf({ code, message, retryable: false });
   }
-}
-
-function outcomeOf(conclusion: Conclusion): Outcome {
-  if (conclusion.kind === 'not_sent') return unsent('TARGET_UNAVAILABLE', 'The agent could not be reached.');
-  if (conclusion.kind === 'failed') return { sent: true, result: refusal(conclusion.code, conclusion.message) };
-  return { sent: true, result: sized(resultOf(conclusion.outcome)) };
-}
-
-/** The result in an A2A answer: what its one data part says (a ToolResult counts as it is), else its text, else its parts. */
-function resultOf({ state, error, artifacts, status_message }: AgentResult): ToolResult {
-  if (state === 'failed') return refusal('HANDLER_ERROR', error?.message ?? 'The agent reported a failure.');
   if (state === 'input-required')
     return refusal('HANDLER_ERROR', 'The agent asks for input, which a tool call cannot give.');
   const produced = artifacts.flatMap((artifact) => artifact.parts);
@@ -87,10 +77,10 @@ function resultOf({ state, error, artifacts, status_message }: AgentResult): Too
 }
 
 function asDispatch(
-  placed: PlacedCall,
+  placed: RoutedCall,
   agent: { public_url: string; agent_card: Record<string, unknown> },
   dispatch_id: string,
-): OpenDispatch {
+): HostedRequest {
   const { call_id, tenant_id, target, tool, arguments: given, caller, deadline_ms, idempotency_key } = placed;
   const session_id = placed.session_id ?? call_id;
   const tool_call = { tool, dispatch_id, caller, deadline_ms, idempotency_key };
@@ -103,22 +93,13 @@ function asDispatch(
   };
   return {
     tenant_id,
-    message_id: call_id,
     dispatch_id,
     session_id,
     instance_id: target.instance_id,
-    agent_type: target.agent_type,
-    deployment_mode: 'hosted',
     public_url: agent.public_url,
     agent_card: agent.agent_card,
-    epoch: 0,
-    attempt: 1,
-    mesh_id: null,
-    sent_at: null,
-    deadline_at: null,
     remote_task_id: null,
     remote_context_id: null,
-    produced: { artifacts: [], usage: null },
     payload: {
       jsonrpc: '2.0',
       id: uuidOf(call_id),

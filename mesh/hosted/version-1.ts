@@ -6,7 +6,7 @@ function isObject(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Without the members that are null: servers write what is absent so, too. */
+/** Without the members that are null, which some servers write for absent ones. */
 function present(value: Json): Json {
   return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== null));
 }
@@ -63,7 +63,7 @@ function statusFrom(value: unknown): unknown {
   return { ...present(value), state: stateFrom(value.state), message: message && messageFrom(message) };
 }
 
-/** The history is what we sent and what the status says; nothing of it is kept. */
+/** Drops the history, which repeats what the platform sent and what the status says. */
 function taskFrom({ history: _history, ...given }: Json): Json {
   const task = present(given);
   const artifacts = Array.isArray(task.artifacts) ? task.artifacts.map(artifactFrom) : undefined;
@@ -87,8 +87,8 @@ function updateFrom(given: Json): Json {
 const ENVELOPES = ['task', 'message', 'statusUpdate', 'artifactUpdate'] as const;
 
 /**
- * An answer of either version in 0.3 spelling: 1.0's envelopes, enum names and parts are translated, a missing `kind` is
- * told from the members. Nothing is checked; what is no A2A object comes back as it is.
+ * An answer of either version in 0.3 spelling: it translates 1.0's envelopes, enum names and parts, and derives a missing `kind` from the
+ * members. It validates nothing; a value that is not an A2A object is returned as it is.
  */
 export function fromEitherVersion(value: unknown): unknown {
   if (!isObject(value)) return value;

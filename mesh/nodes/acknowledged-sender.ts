@@ -1,67 +1,67 @@
-import type { AcknowledgedLetter } from './node-message.js';
+import type { AcknowledgedMessage } from './node-message.js';
 
-/** How often a message that nobody acknowledged is sent again, in milliseconds. */
+/** Pause before a message without an acknowledgement is sent again, in milliseconds. */
 const REPEAT_MS = 250;
 
-/** `acknowledged`: the node has it. `nobody`: it reached no node. `unknown`: it may have, but no acknowledgement came. */
-export type Sent = 'acknowledged' | 'nobody' | 'unknown';
+/** `acknowledged`: the node has the message. `unreachable`: it reached no node. `unknown`: it may have, without an acknowledgement. */
+export type SendResult = 'acknowledged' | 'unreachable' | 'unknown';
 
-/** When the sending of a message ends although nobody acknowledged it. */
-export interface SendingLimits {
-  /** Aborted when the message is not wanted any more; it is sent once at least. */
-  over?: AbortSignal;
-  /** In milliseconds; absent: only `over` ends it. */
+/** When a message without an acknowledgement is no longer sent. */
+export interface SendLimits {
+  /** Aborted when the message is no longer needed; it is sent at least once. */
+  signal?: AbortSignal;
+  /** Absent: only `signal` ends it. */
   giveUpMs?: number;
-  /** Sends it again also while nobody listens at the node's channel, as during its reconnect. */
-  insist: boolean;
+  /** Sends it again while no node listens at the channel too, as during a reconnect. */
+  retryUnreachable: boolean;
 }
 
 interface Sending {
   acknowledged: boolean;
-  /** Ends the pause between two tries. */
+  /** Ends the pause between two attempts. */
   wake: () => void;
 }
 
-/** Sends letters at least once: each again and again until the other node acknowledges it. */
+/** Sends messages at least once: each again and again until the other node acknowledges it. */
 export class AcknowledgedSender {
-  readonly #publish: (node: string, message: AcknowledgedLetter) => Promise<number | undefined>;
+  readonly #publish: (node: string, message: AcknowledgedMessage) => Promise<number | undefined>;
   readonly #sendings = new Map<string, Sending>();
   #closed = false;
 
-  /** @param publish gives how many listen at the node's channel; undefined when that is not known. Never rejects */
-  constructor(publish: (node: string, message: AcknowledgedLetter) => Promise<number | undefined>) {
+  /** @param publish resolves with the number of listeners at the node's channel, or undefined when that is unknown. Never rejects */
+  constructor(publish: (node: string, message: AcknowledgedMessage) => Promise<number | undefined>) {
     this.#publish = publish;
   }
 
-  /** How many letters are not acknowledged yet. */
+  /** How many messages are not acknowledged yet. */
   get size(): number {
     return this.#sendings.size;
   }
 
   /** Never rejects. */
-  async send(node: string, message: AcknowledgedLetter, limits: SendingLimits): Promise<Sent> {
+  async send(node: string, message: AcknowledgedMessage, limits: SendLimits): Promise<SendResult> {
     const name = nameOf(message.kind, message.call_id);
     const sending: Sending = { acknowledged: false, wake: () => undefined };
     const wake = (): void => sending.wake();
     this.#sendings.set(name, sending);
-    limits.over?.addEventListener('abort', wake);
+    limits.signal?.addEventListener('abort', wake);
     try {
       return await this.#repeat(node, message, limits, sending);
     } finally {
-      limits.over?.removeEventListener('abort', wake);
+      limits.signal?.removeEventListener('abort', wake);
       this.#sendings.delete(name);
     }
   }
 
   /** The other node has the message. */
-  acknowledged(of: AcknowledgedLetter['kind'], callId: string): void {
+  acknowledged(of: AcknowledgedMessage['kind'], callId: string): void {
     const sending = this.#sendings.get(nameOf(of, callId));
     if (!sending) return;
     sending.acknowledged = true;
     sending.wake();
   }
 
-  /** Nothing is sent a second time any more. */
+  /** Sends nothing again. */
   close(): void {
     this.#closed = true;
     for (const { wake } of this.#sendings.values()) wake();
@@ -69,20 +69,20 @@ export class AcknowledgedSender {
 
   async #repeat(
     node: string,
-    message: AcknowledgedLetter,
-    { over, giveUpMs = Number.POSITIVE_INFINITY, insist }: SendingLimits,
+    message: AcknowledgedMessage,
+    { signal, giveUpMs = Number.POSITIVE_INFINITY, retryUnreachable }: SendLimits,
     sending: Sending,
-  ): Promise<Sent> {
+  ): Promise<SendResult> {
     const endsAtMs = performance.now() + giveUpMs;
-    const isOver = (): boolean => this.#closed || over?.aborted === true || performance.now() >= endsAtMs;
+    const isOver = (): boolean => this.#closed || signal?.aborted === true || performance.now() >= endsAtMs;
     let mayHaveArrived = false;
     for (;;) {
       mayHaveArrived = (await this.#publish(node, message)) !== 0 || mayHaveArrived;
       if (sending.acknowledged) return 'acknowledged';
-      if (!mayHaveArrived && !insist) return 'nobody';
+      if (!mayHaveArrived && !retryUnreachable) return 'unreachable';
       if (!isOver()) await pause(sending);
       if (sending.acknowledged) return 'acknowledged';
-      if (isOver()) return mayHaveArrived ? 'unknown' : 'nobody';
+      if (isOver()) return mayHaveArrived ? 'unknown' : 'unreachable';
     }
   }
 }
@@ -97,6 +97,6 @@ function pause(sending: Sending): Promise<void> {
   });
 }
 
-function nameOf(kind: AcknowledgedLetter['kind'], callId: string): string {
+function nameOf(kind: AcknowledgedMessage['kind'], callId: string): string {
   return `${kind} ${callId}`;
 }

@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { ToolResult } from '../../contracts/tools.js';
-import { DeregisteredAgent, ForwardedCall, PlacedCall } from '../../tools/tool-link.js';
+import { DeregisteredAgent, ForwardedCall, RoutedCall } from '../../tools/tool-link.js';
 
-/** What is sent again until the other node acknowledges it. */
+/** Kinds of messages that are sent again until the other node acknowledges them. */
 const ACKNOWLEDGED = ['call', 'forward', 'withdraw', 'outcome'] as const;
 
-/** What goes from node to node. `from` is where the acknowledgement and the result belong. */
+/** A message between nodes. `from` is the node that the acknowledgement and the result go to. */
 const NodeMessage = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('call'), from: z.string(), call_id: z.string(), call: PlacedCall }),
+  z.object({ kind: z.literal('call'), from: z.string(), call_id: z.string(), call: RoutedCall }),
   z.object({ kind: z.literal('forward'), from: z.string(), call_id: z.string(), call: ForwardedCall }),
   z.object({ kind: z.literal('withdraw'), from: z.string(), call_id: z.string() }),
   z.object({
@@ -21,10 +21,10 @@ const NodeMessage = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('deregistered'), agent: DeregisteredAgent }),
 ]);
 export type NodeMessage = z.infer<typeof NodeMessage>;
-export type AcknowledgedLetter = Extract<NodeMessage, { kind: (typeof ACKNOWLEDGED)[number] }>;
+export type AcknowledgedMessage = Extract<NodeMessage, { kind: (typeof ACKNOWLEDGED)[number] }>;
 
-/** Reads a message; undefined for what is none. */
-export function readNodeMessage(text: string): NodeMessage | undefined {
+/** Parses a message; undefined when it is not valid. */
+export function parseNodeMessage(text: string): NodeMessage | undefined {
   try {
     return NodeMessage.safeParse(JSON.parse(text)).data;
   } catch {

@@ -10,7 +10,7 @@ export interface RedisChannelOptions {
   log: Pick<Logger, 'info' | 'warn' | 'error'>;
 }
 
-/** A node's own channel in Redis, on which it listens, and the way to those of other nodes. */
+/** Listens on the node's own Redis channel, and publishes to those of other nodes. */
 export class RedisChannel {
   readonly #name: string;
   readonly #log: RedisChannelOptions['log'];
@@ -19,7 +19,7 @@ export class RedisChannel {
   #away = false;
   #closed = false;
 
-  /** @param onText called for each message that came */
+  /** @param onText called for each message */
   constructor({ url, nodeId, log }: RedisChannelOptions, onText: (text: string) => void) {
     this.#name = nameOf(nodeId);
     this.#log = log;
@@ -37,12 +37,12 @@ export class RedisChannel {
     this.#listener.on('message', (_channel: string, text: string) => onText(text));
   }
 
-  /** Whether messages go out now. */
+  /** Whether messages can be published. */
   get isReady(): boolean {
     return !this.#closed && this.#commands.status === 'ready';
   }
 
-  /** Never rejects. @returns how many listen there: none, or the node's one; undefined when the message may or may not have gone out */
+  /** Never rejects. @returns how many listeners got it (0 or 1); undefined when that is unknown */
   async publish(nodeId: string, text: string): Promise<number | undefined> {
     try {
       return await this.#commands.publish(nameOf(nodeId), text);
@@ -52,7 +52,7 @@ export class RedisChannel {
     }
   }
 
-  /** Which of the nodes listen; undefined when Redis cannot say. */
+  /** Which of the nodes listen; undefined when Redis cannot be asked. */
   async listening(nodeIds: string[]): Promise<Set<string> | undefined> {
     try {
       const counted = await this.#commands.pubsub('NUMSUB', ...nodeIds.map(nameOf));
@@ -63,7 +63,7 @@ export class RedisChannel {
     }
   }
 
-  /** Ends both connections; what was published before goes out first. */
+  /** Closes both connections after what was published has gone out. */
   async close(): Promise<void> {
     this.#listener.disconnect();
     const quits = this.isReady;
@@ -82,7 +82,7 @@ export class RedisChannel {
     );
   }
 
-  /** One line for each time that Redis goes away; calls end by their deadlines at the latest. */
+  /** Logs one line each time that Redis becomes unavailable. Calls end at their deadlines at the latest. */
   #noteAway(error: unknown): void {
     if (this.#away || this.#closed) return;
     this.#away = true;
@@ -90,7 +90,7 @@ export class RedisChannel {
   }
 }
 
-/** Not the name that nodes listened at which acknowledged nothing: a call that is repeated to one of those might run twice. */
+/** Older nodes, which acknowledge nothing and might run a repeated call twice, listen on channels of another name. */
 function nameOf(nodeId: string): string {
   return `fleet:nodes:${nodeId}`;
 }

@@ -1,31 +1,31 @@
+import { LRUCache } from 'lru-cache';
 import { LIMITS } from '../../contracts/limits.js';
 import { errorMessage } from '../../runtime/errors.js';
-import { LruMap } from '../../runtime/lru-map.js';
 import {
   type CloseDeregistered,
   type Deliver,
   type DeregisteredAgent,
   type Forward,
   type ForwardedCall,
-  NOBODY,
+  NODE_UNREACHABLE,
   type NodeLink,
-  type PlacedCall,
+  type RoutedCall,
 } from '../../tools/tool-link.js';
-import { type Outcome, refusal, resultOfThrown, unsent } from '../../tools/tool-result.js';
+import { type Outcome, refusal, resultOfError, unsent } from '../../tools/tool-result.js';
 import { AcknowledgedSender } from './acknowledged-sender.js';
-import { type AcknowledgedLetter, type NodeMessage, readNodeMessage } from './node-message.js';
+import { type AcknowledgedMessage, type NodeMessage, parseNodeMessage } from './node-message.js';
 import { RedisChannel, type RedisChannelOptions } from './redis-channel.js';
 
-/** How often the nodes with which something is under way are looked after, in milliseconds. */
-const WATCH_MS = 1_000;
-/** A node that does not listen this many times in a row is gone; once may be its reconnect. */
+/** How often the nodes of open calls are checked, in milliseconds. */
+const CHECK_MS = 1_000;
+/** A node that does not listen in this many checks in a row is gone; once may be its reconnect. */
 const MISSES_MAX = 2;
-/** A node that acknowledges nothing for this long is lost, in milliseconds. */
+/** A node that acknowledges nothing for this long is gone. */
 const SILENT_MS_MAX = 10_000;
-/** Calls that are over and are remembered, so that a late repeat of one does not run it again. */
-const OVER_REMEMBERED = 10_000;
+/** Ended calls that are remembered, so that a late repeat does not run again. */
+const ENDED_MAX = 10_000;
 
-/** Letters that are sent again at the same time, withdrawals included. */
+/** Messages without an acknowledgement, withdrawals included. */
 const UNACKNOWLEDGED_MAX = 2 * LIMITS.toolCallsInFlightPerNode;
 
 type Request = Extract<NodeMessage, { kind: 'call' | 'forward' }>;
@@ -36,12 +36,12 @@ interface Waiting {
 }
 
 interface Serving {
-  /** Who asked. */
+  /** The node that asked. */
   node: string;
   withdrawn: AbortController;
 }
 
-/** Maybe done, maybe not: nobody is left to say. */
+/** The outcome is unknown. */
 const LOST: Outcome = {
   sent: true,
   result: refusal('TARGET_UNAVAILABLE', 'The node that holds the agent was lost while the call was there.', false),
@@ -55,14 +55,14 @@ class RedisLink implements NodeLink {
   readonly #waiting = new Map<string, Waiting>();
   readonly #serving = new Map<string, Serving>();
   /** Calls of other nodes that ran here, or were withdrawn before they came. */
-  readonly #over = new LruMap<true>(OVER_REMEMBERED);
-  /** Times in a row that a node did not listen. */
+  readonly #ended = new LRUCache<string, true>({ max: ENDED_MAX });
+  /** Checks in a row in which a node did not listen. */
   readonly #misses = new Map<string, number>();
-  readonly #watch: NodeJS.Timeout;
+  readonly #checks: NodeJS.Timeout;
   #deliver: Deliver | undefined;
   #forward: Forward | undefined;
   #closeDeregistered: CloseDeregistered | undefined;
-  #watching = false;
+  #checking = false;
   #closed = false;
 
   constructor(options: RedisChannelOptions) {
@@ -70,11 +70,11 @@ class RedisLink implements NodeLink {
     this.#log = options.log;
     this.#channel = new RedisChannel(options, (text) => this.#receive(text));
     this.#sender = new AcknowledgedSender((node, message) => this.#post(node, message));
-    this.#watch = setInterval(() => void this.#lookAfterNodes(), WATCH_MS).unref();
+    this.#checks = setInterval(() => void this.#checkNodes(), CHECK_MS).unref();
   }
 
-  async call(nodeId: string, call: PlacedCall, signal: AbortSignal): Promise<Outcome> {
-    if (nodeId === this.#nodeId) return this.#deliver ? this.#deliver(call, signal) : NOBODY;
+  async call(nodeId: string, call: RoutedCall, signal: AbortSignal): Promise<Outcome> {
+    if (nodeId === this.#nodeId) return this.#deliver ? this.#deliver(call, signal) : NODE_UNREACHABLE;
     return this.#ask(nodeId, { kind: 'call', from: this.#nodeId, call_id: call.call_id, call }, signal);
   }
 
@@ -89,9 +89,9 @@ class RedisLink implements NodeLink {
 
   async #ask(nodeId: string, message: Request, signal: AbortSignal): Promise<Outcome> {
     const { call_id } = message;
-    if (!this.#channel.isReady) return NOBODY;
+    if (!this.#channel.isReady) return NODE_UNREACHABLE;
     if (signal.aborted) return unsent('CANCELED', 'The call was withdrawn.');
-    const over = new AbortController();
+    const done = new AbortController();
     let settle: (outcome: Outcome) => void = () => undefined;
     const settled = new Promise<Outcome>((resolve) => {
       settle = resolve;
@@ -103,16 +103,16 @@ class RedisLink implements NodeLink {
     this.#waiting.set(call_id, { node: nodeId, settle });
     signal.addEventListener('abort', withdraw, { once: true });
     void this.#sender
-      .send(nodeId, message, { over: over.signal, giveUpMs: SILENT_MS_MAX, insist: false })
+      .send(nodeId, message, { signal: done.signal, giveUpMs: SILENT_MS_MAX, retryUnreachable: false })
       .then((sent) => {
-        if (sent === 'acknowledged' || over.signal.aborted) return;
-        settle(sent === 'nobody' ? NOBODY : LOST);
+        if (sent === 'acknowledged' || done.signal.aborted) return;
+        settle(sent === 'unreachable' ? NODE_UNREACHABLE : LOST);
         if (sent === 'unknown') this.#withdraw(nodeId, call_id);
       });
     try {
       return await settled;
     } finally {
-      over.abort();
+      done.abort();
       signal.removeEventListener('abort', withdraw);
       this.#waiting.delete(call_id);
     }
@@ -120,9 +120,9 @@ class RedisLink implements NodeLink {
 
   #withdraw(nodeId: string, call_id: string): void {
     const message = { kind: 'withdraw', from: this.#nodeId, call_id } as const;
-    // Whoever withdraws may call again: beyond the bound a withdrawal is sent once, and the callee's own deadline ends the call.
+    // Beyond the limit a withdrawal is sent once: the caller may call again meanwhile, and the callee's deadline ends the call.
     const giveUpMs = this.#sender.size < UNACKNOWLEDGED_MAX ? SILENT_MS_MAX : 0;
-    void this.#sender.send(nodeId, message, { giveUpMs, insist: true });
+    void this.#sender.send(nodeId, message, { giveUpMs, retryUnreachable: true });
   }
 
   serve(deliver: Deliver): void {
@@ -140,7 +140,7 @@ class RedisLink implements NodeLink {
   async close(): Promise<void> {
     this.#closed = true;
     this.#sender.close();
-    clearInterval(this.#watch);
+    clearInterval(this.#checks);
     for (const { withdrawn } of this.#serving.values()) withdrawn.abort();
     for (const { settle } of this.#waiting.values()) settle(LOST);
     await this.#channel.close();
@@ -151,24 +151,24 @@ class RedisLink implements NodeLink {
   }
 
   #receive(text: string): void {
-    const message = readNodeMessage(text);
-    if (!message) this.#log.error({}, 'message of another node does not fit');
+    const message = parseNodeMessage(text);
+    if (!message) this.#log.error({}, 'message of another node is not valid');
     else if (message.kind === 'acknowledged') this.#sender.acknowledged(message.of, message.call_id);
     else if (message.kind === 'deregistered') this.#closeDeregistered?.(message.agent);
-    else this.#take(message);
+    else this.#handle(message);
   }
 
-  /** Acknowledges a message, however often it comes, and acts on it once. */
-  #take(message: AcknowledgedLetter): void {
+  /** Acknowledges each copy of a message, and handles it once. */
+  #handle(message: AcknowledgedMessage): void {
     const { kind, from, call_id } = message;
     void this.#post(from, { kind: 'acknowledged', of: kind, call_id });
     if (kind === 'outcome') this.#waiting.get(call_id)?.settle({ sent: message.sent, result: message.result });
-    else if (kind === 'withdraw') this.#withdrawn(call_id);
-    else if (!this.#serving.has(call_id) && !this.#over.get(call_id)) void this.#serve(message);
+    else if (kind === 'withdraw') this.#abort(call_id);
+    else if (!this.#serving.has(call_id) && !this.#ended.get(call_id)) void this.#serve(message);
   }
 
-  #withdrawn(call_id: string): void {
-    this.#over.note(call_id, true);
+  #abort(call_id: string): void {
+    this.#ended.set(call_id, true);
     this.#serving.get(call_id)?.withdrawn.abort();
   }
 
@@ -178,34 +178,34 @@ class RedisLink implements NodeLink {
     this.#serving.set(call_id, { node: from, withdrawn });
     const outcome = await this.#work(message, withdrawn.signal);
     const answer = { kind: 'outcome', from: this.#nodeId, call_id, ...outcome } as const;
-    await this.#sender.send(from, answer, { over: withdrawn.signal, insist: true });
-    this.#over.note(call_id, true);
+    await this.#sender.send(from, answer, { signal: withdrawn.signal, retryUnreachable: true });
+    this.#ended.set(call_id, true);
     this.#serving.delete(call_id);
   }
 
   async #work(message: Request, signal: AbortSignal): Promise<Outcome> {
-    if (this.#closed) return NOBODY;
+    if (this.#closed) return NODE_UNREACHABLE;
     try {
       const working =
         message.kind === 'call' ? this.#deliver?.(message.call, signal) : this.#forward?.(message.call, signal);
-      return (await working) ?? NOBODY;
+      return (await working) ?? NODE_UNREACHABLE;
     } catch (error) {
       this.#log.warn(
         { err: errorMessage(error), call_id: message.call.call_id },
         'tool call of another node failed here',
       );
-      return { sent: true, result: resultOfThrown(error) };
+      return { sent: true, result: resultOfError(error) };
     }
   }
 
-  /** Ends what is under way with nodes that do not listen any more: what they had is lost, what they wanted is wanted no more. */
-  async #lookAfterNodes(): Promise<void> {
+  /** Ends the calls of nodes that no longer listen: what they were asked is lost, what they asked is withdrawn. */
+  async #checkNodes(): Promise<void> {
     const nodes = new Set([...this.#waiting.values(), ...this.#serving.values()].map(({ node }) => node));
     for (const node of this.#misses.keys()) if (!nodes.has(node)) this.#misses.delete(node);
-    if (this.#watching || nodes.size === 0 || !this.#channel.isReady) return;
-    this.#watching = true;
+    if (this.#checking || nodes.size === 0 || !this.#channel.isReady) return;
+    this.#checking = true;
     const listening = await this.#channel.listening([...nodes]);
-    this.#watching = false;
+    this.#checking = false;
     if (listening) for (const node of nodes) this.#note(node, listening.has(node));
   }
 
@@ -220,8 +220,8 @@ class RedisLink implements NodeLink {
 
 /**
  * The link of one process among several: each node listens on a channel of its own. A call is published there, and its outcome on the
- * caller's, until the other acknowledges it; a call that comes again is not made again. A node that no longer listens is noticed within
- * three seconds.
+ * caller's channel, until the other node acknowledges it. A repeated call does not run again. A node that no longer listens is noticed
+ * within three seconds.
  */
 export function createRedisLink(options: RedisChannelOptions): NodeLink {
   return new RedisLink(options);

@@ -1,64 +1,73 @@
-import { Semaphore } from '../../runtime/semaphore.js';
-import { AgentHealth } from '../connected/agent-health.js';
-import { InflightTable } from '../connected/inflight-table.js';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import pLimit from 'p-limit';
+import type { Authenticator } from '../../auth/authenticator.js';
+import type { Db } from '../../db/pool.js';
+import type { Dispatches } from '../../messages/dispatch/dispatches.js';
+import type { DispatchRunner } from '../../messages/runner/runner.js';
+import type { ChunkBus } from '../../messages/stream/bus.js';
+import type { Config } from '../../runtime/config.js';
+import type { Logger } from '../../runtime/logger.js';
+import type { ToolCalls } from '../../tools/tool-calls.js';
+import { SentDispatches } from '../connected/sent-dispatches.js';
 import type { MeshContext } from '../connection/context.js';
 import { Registry } from '../connection/registry.js';
 import { StatusWriter } from '../connection/status-writer.js';
-import { DEFAULT_TIMINGS } from '../connection/timings.js';
+import { DEFAULT_TIMINGS, type MeshTimings } from '../connection/timings.js';
 import { AgentTools } from '../connection/tool-frames.js';
-import { Reservations } from '../reservations.js';
-import type { MeshServerOptions } from './options.js';
 
-/** Agents that are entered into the database as connected at once; the rest of its connections is left to messages. */
+/** What a mesh node is made with. */
+export interface MeshServerOptions {
+  config: Pick<Config, 'FLEET_HOST' | 'FLEET_MESH_PORT' | 'RESUME_WINDOW_MS' | 'TRUST_PROXY_CIDRS'>;
+  db: Db;
+  log: Logger;
+  bus: ChunkBus;
+  dispatches: Pick<Dispatches, 'agentJoined'>;
+  /** Runs the dispatches; its `meshId` names this node. */
+  runner: DispatchRunner;
+  authenticator: Authenticator;
+  /** Certificate and key in PEM; undefined behind a proxy that ends TLS. */
+  tls: { cert: string | Buffer; key: string | Buffer } | undefined;
+  /** Serves the paths of the HTTP API that answer on the mesh address too. */
+  handler?: (request: IncomingMessage, response: ServerResponse) => void;
+  /** The tool calls of this process; its link has the same node id. */
+  tools: ToolCalls;
+  timings?: Partial<MeshTimings>;
+}
+
+/** Agents that are entered into the database as connected at once; the other database connections are left to messages. */
 const REGISTRATIONS_AT_ONCE = 8;
 
-/** What the parts need to know of the node's end. */
-export interface Life {
-  closing: AbortSignal;
+/** How a mesh node ends. */
+export interface Shutdown {
   drainLeftMs(): number | null;
-  /** Called when an agent has nothing in flight any more. */
+  /** Called when nothing of an agent runs here any more. */
   onIdle(): void;
 }
 
-/** Makes the parts of a mesh node and puts them together. */
-export function buildContext(options: MeshServerOptions, life: Life): MeshContext {
-  const { db, log, bus, dispatches, meshId, config } = options;
+/** Creates the parts of a mesh node. */
+export function buildContext(options: MeshServerOptions, shutdown: Shutdown): MeshContext {
+  const { db, log, dispatches, runner, config, tools } = options;
   const registry = new Registry();
-  const around = {
-    dispatches,
-    bus,
-    log,
-    meshId,
-    health: new AgentHealth(db, log),
-    closing: life.closing,
-    send: (agentKey: string, frame: string) => {
-      const connection = registry.get(agentKey);
-      return connection?.isLive === true && connection.socket.send(frame);
-    },
-    fenced: (agentKey: string) => registry.fenced(agentKey),
-  };
+  const sent = new SentDispatches();
   const onAgentIdle = (agentKey: string): void => {
     registry.get(agentKey)?.becameIdle();
-    life.onIdle();
+    shutdown.onIdle();
   };
-  const inflight = new InflightTable(around, onAgentIdle);
-  options.tools.pending.onAgentIdle(onAgentIdle);
-  const timings = { ...DEFAULT_TIMINGS, ...options.timings };
-  const statuses = new StatusWriter(db, log, (tenantId, agent) => dispatches.agentJoined(tenantId, agent));
-  const reservations = options.reservations ?? new Reservations();
+  runner.onAgentIdle(onAgentIdle);
+  tools.pending.onAgentIdle(onAgentIdle);
   return {
     db,
     log,
     dispatches,
-    meshId,
-    timings,
+    runner,
+    meshId: runner.meshId,
+    timings: { ...DEFAULT_TIMINGS, ...options.timings },
     resumeWindowMs: config.RESUME_WINDOW_MS,
     registry,
-    reservations,
-    inflight,
-    tools: new AgentTools({ registry, inflight, calls: options.tools }),
-    statuses,
-    registrations: new Semaphore(REGISTRATIONS_AT_ONCE),
-    drainLeftMs: life.drainLeftMs,
+    sent,
+    tools: new AgentTools({ registry, sent, calls: tools }),
+    statuses: new StatusWriter(db, log, (tenantId, agent) => dispatches.agentJoined(tenantId, agent)),
+    registrationLimit: pLimit(REGISTRATIONS_AT_ONCE),
+    drainLeftMs: shutdown.drainLeftMs,
   };
 }

@@ -17,21 +17,21 @@ import type { Duplex } from 'node:stream';
 import { needsUpgrade } from './handshake.js';
 import { answerClientError, refuseUpgrade, respondWithError } from './http-answer.js';
 
-/** The first byte of a TLS connection: a handshake record. */
+/** First byte of a TLS connection: a handshake record. */
 const TLS_HANDSHAKE = 0x16;
-/** A client that says nothing for this long is not waited for, in milliseconds. */
+/** A client that sends nothing for this long is disconnected. */
 const FIRST_BYTE_MS = 10_000;
-/** Silence of a client between the first byte and the end of the TLS handshake, in milliseconds. */
+/** Time between the first byte and the end of the TLS handshake. */
 const HANDSHAKE_MS = 15_000;
 const HEADERS_MS = 15_000;
 const REQUEST_MS = 60_000;
-/** Connections that the system keeps until they are accepted: as many agents as come back at once after a node's death. */
+/** Connections that the system queues until they are accepted: agents of a dead node reconnect all at once. */
 const BACKLOG = 4_096;
-/** TLS handshakes that are begun before other work gets a turn: each takes a millisecond or two of CPU. */
+/** TLS handshakes that are started in one turn of the event loop: each takes a millisecond or two of CPU. */
 const HANDSHAKES_PER_TURN = 4;
 
 export interface FrontOptions {
-  /** Certificate and key in PEM; without them every connection is plain, as behind a proxy that ends TLS. */
+  /** Certificate and key in PEM; undefined behind a proxy that ends TLS. */
   tls: { cert: string | Buffer; key: string | Buffer } | undefined;
   /** 15,000 by default. */
   handshakeTimeoutMs?: number;
@@ -42,16 +42,16 @@ export interface FrontOptions {
 }
 
 /**
- * One port for TLS and plain HTTP, told apart by the first byte. Plain HTTP is answered with 426, unless a trusted proxy says
- * that it came over TLS.
+ * One port for TLS and plain HTTP, which the first byte distinguishes. Plain HTTP is answered with 426, unless a trusted proxy says that it
+ * came over TLS.
  */
 export class Front {
   readonly #tcp: Server;
   readonly #secure: HttpServer | undefined;
   readonly #plain: HttpServer;
   readonly #sockets = new Set<Socket>();
-  /** Connections whose TLS handshake has not begun, in the order in which they came. */
-  readonly #toSecure: Socket[] = [];
+  /** Connections that wait for their TLS handshake, oldest first. */
+  readonly #awaitingTls: Socket[] = [];
 
   constructor(options: FrontOptions) {
     const trusted = parseCidrs(options.trustProxyCidrs);
@@ -77,10 +77,10 @@ export class Front {
       );
       this.#secure.on('upgrade', options.onUpgrade);
       this.#secure.on('clientError', answerClientError);
-      // The answer to a client whose handshake failed would wait for the handshake.
+      // An answer to a client whose handshake failed would wait for the handshake.
       this.#secure.on('tlsClientError', (_error, socket) => socket.destroy());
     }
-    // These two get their connections from the port below; without this event they would not enforce their time limits.
+    // These servers get their connections from `#tcp`; without this event they would not enforce their time limits.
     this.#plain.emit('listening');
     this.#secure?.emit('listening');
     this.#tcp = createTcpServer((socket) => this.#accept(socket));
@@ -107,14 +107,14 @@ export class Front {
   #accept(socket: Socket): void {
     this.#sockets.add(socket);
     socket.once('close', () => this.#sockets.delete(socket));
-    socket.on('error', () => socket.destroy()); // resets are the client's business
+    socket.on('error', () => socket.destroy()); // resets need no log line
     const silence = setTimeout(() => socket.destroy(), FIRST_BYTE_MS);
     socket.once('close', () => clearTimeout(silence));
     socket.once('data', (chunk) => {
       clearTimeout(silence);
       socket.pause();
       socket.unshift(chunk);
-      if (this.#secure && chunk[0] === TLS_HANDSHAKE) this.#secureLater(socket);
+      if (this.#secure && chunk[0] === TLS_HANDSHAKE) this.#queueTls(socket);
       else {
         this.#plain.emit('connection', socket);
         socket.resume();
@@ -122,17 +122,17 @@ export class Front {
     });
   }
 
-  /** A thousand handshakes at once must not keep the agents that are there waiting. */
-  #secureLater(socket: Socket): void {
-    this.#toSecure.push(socket);
-    if (this.#toSecure.length === 1) setImmediate(() => this.#secureSome());
+  /** A thousand handshakes at once must not delay the agents that are connected. */
+  #queueTls(socket: Socket): void {
+    this.#awaitingTls.push(socket);
+    if (this.#awaitingTls.length === 1) setImmediate(() => this.#startTls());
   }
 
-  #secureSome(): void {
-    for (const socket of this.#toSecure.splice(0, HANDSHAKES_PER_TURN)) {
+  #startTls(): void {
+    for (const socket of this.#awaitingTls.splice(0, HANDSHAKES_PER_TURN)) {
       if (!socket.destroyed) this.#secure?.emit('connection', socket);
     }
-    if (this.#toSecure.length > 0) setImmediate(() => this.#secureSome());
+    if (this.#awaitingTls.length > 0) setImmediate(() => this.#startTls());
   }
 }
 

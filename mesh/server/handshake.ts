@@ -5,26 +5,25 @@ import { SUBPROTOCOL } from '../../contracts/frames.js';
 import { isOwnType, mayActFor } from '../../contracts/permissions.js';
 import { InstanceId } from '../../contracts/primitives.js';
 import { PlatformError } from '../../runtime/errors.js';
-import type { InstanceLookup } from '../connection/connection-rows.js';
-import type { Upgraded } from '../connection/upgraded.js';
+import type { AuthenticatedAgent, InstanceLookup } from '../connection/connection-rows.js';
 
 export const CONNECT_PATH = '/agents/connect';
 
-/** What the handshake asks. */
+/** What the handshake works with. */
 export interface HandshakeDeps {
   authenticator: Authenticator;
   findInstance(tenantId: string, instanceId: string): Promise<InstanceLookup>;
-  /** Whether an agent may not connect, because the node shuts down and holds nothing of it. */
+  /** Whether an agent may not connect, because the node shuts down and runs no dispatch to it. */
   isClosedTo(agent: { tenant_id: string; instance_id: string }): boolean;
 }
 
 const WEBSOCKET_KEY = /^[A-Za-z0-9+/]{22}==$/;
 
 /**
- * Checks an upgrade request, in the order that decisions.md (WebSocket) gives; that it came over TLS was checked before.
+ * Checks an upgrade request in the order of decisions.md (WebSocket). The caller has checked that it came over TLS.
  * @throws PlatformError with the status and code of the refusal
  */
-export async function checkHandshake(request: IncomingMessage, deps: HandshakeDeps): Promise<Upgraded> {
+export async function checkHandshake(request: IncomingMessage, deps: HandshakeDeps): Promise<AuthenticatedAgent> {
   const [path, query] = (request.url ?? '').split('?', 2);
   if (path !== CONNECT_PATH) throw new PlatformError('NOT_FOUND', 'There is nothing here.');
   requireWebSocket(request);
@@ -59,7 +58,7 @@ function requireWebSocket(request: IncomingMessage): void {
   }
 }
 
-/** The answer to a request that should have been a WebSocket over TLS. */
+/** The error for a request that should be a WebSocket over TLS. */
 export function needsUpgrade(): PlatformError {
   const message = 'Connect with a WebSocket over TLS (wss).';
   return new PlatformError('UPGRADE_REQUIRED', message, { headers: { upgrade: 'TLS/1.2, websocket' } });
@@ -89,7 +88,7 @@ async function authenticate(authenticator: Authenticator, token: string) {
   }
 }
 
-/** Whoever may register the instance may connect as it: the token is the same (specification section 4). */
+/** A token that may register the instance may also connect as it (specification section 4). */
 function requireMayServe(caller: Caller, agentType: string): void {
   if (mayActFor(caller, agentType, 'full')) return;
   throw new PlatformError('forbidden', `Connecting needs the scope full, or a token of the agent type ${agentType}.`);
@@ -100,13 +99,13 @@ async function requireInstance(deps: HandshakeDeps, caller: Caller, instanceId: 
   const wellFormed = InstanceId.safeParse(instanceId).success;
   const instance: InstanceLookup = wellFormed
     ? await deps.findInstance(caller.tenant_id, instanceId)
-    : { found: false, elsewhere: false };
-  if (!instance.found && instance.elsewhere) {
+    : { found: false, of_other_tenant: false };
+  if (!instance.found && instance.of_other_tenant) {
     throw new PlatformError('TENANT_MISMATCH', 'The instance belongs to another tenant than the token.');
   }
   if (!instance.found || !isOwnType(caller, instance.agent_type))
     throw new PlatformError('INSTANCE_NOT_FOUND', 'Register the instance before it connects.');
-  if (instance.unwanted) throw new PlatformError('DEREGISTERED', 'The instance was deregistered.');
+  if (instance.deregistered) throw new PlatformError('DEREGISTERED', 'The instance was deregistered.');
   if (instance.deployment_mode !== 'connected') {
     throw new PlatformError('DEPLOYMENT_MODE_MISMATCH', `The instance is registered as ${instance.deployment_mode}.`);
   }

@@ -11,7 +11,7 @@ interface Answer {
   body: string;
 }
 
-/** The error body of the HTTP face (decisions.md, Conventions). Anything but a PlatformError is an INTERNAL_ERROR without details. */
+/** The error body of the HTTP API (decisions.md, Conventions). Any other error than a PlatformError is an INTERNAL_ERROR without details. */
 function answerFor(request: Pick<IncomingMessage, 'headers'>, error: unknown): Answer {
   const known =
     error instanceof PlatformError ? error : new PlatformError('INTERNAL_ERROR', 'An unexpected error occurred.');
@@ -35,7 +35,7 @@ export function respondWithError(request: IncomingMessage, response: ServerRespo
   response.writeHead(status, headers).end(body);
 }
 
-/** Answers what is not HTTP, or not HTTP that may be read, and closes the connection. */
+/** Answers what is not valid HTTP, and closes the connection. */
 export function answerClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();

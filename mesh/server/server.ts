@@ -1,38 +1,36 @@
-import { setMaxListeners } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import pLimit from 'p-limit';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { agentKeyOf } from '../../agents/agent-key.js';
+import { agentKeyOf } from '../../agents/agent-row.js';
 import { SUBPROTOCOL } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
+import type { Transport } from '../../messages/runner/transport.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { Loop } from '../../runtime/loop.js';
-import { Semaphore } from '../../runtime/semaphore.js';
-import { withinMs } from '../../runtime/time-limit.js';
+import { settledWithin } from '../../runtime/settled-within.js';
 import type { DeregisteredAgent } from '../../tools/tool-link.js';
-import { createConnectedDispatcher } from '../connected/connected.js';
+import { ConnectedTransport } from '../connected/connected-transport.js';
 import { agentProtocol } from '../connection/agent-frames.js';
 import { Connection } from '../connection/connection.js';
 import { findInstance, type InstanceLookup } from '../connection/connection-rows.js';
 import type { MeshContext } from '../connection/context.js';
 import { SHUTTING_DOWN } from '../connection/hello.js';
 import type { MeshTimings } from '../connection/timings.js';
-import type { Dispatcher } from '../dispatcher.js';
 import { MeshNode } from '../nodes/node.js';
 import { Reconciler } from '../nodes/reconciler.js';
-import { buildContext } from './build-context.js';
+import { buildContext, type MeshServerOptions } from './build-context.js';
 import { Front } from './front.js';
 import { CONNECT_PATH, checkHandshake, needsUpgrade } from './handshake.js';
 import { refuseUpgrade, respondWithError } from './http-answer.js';
-import type { MeshServerOptions } from './options.js';
 
-/** Paths of the HTTP face that answer on the mesh address too (decisions.md, Running it). */
+/** Paths of the HTTP API that the mesh address serves too (decisions.md, Running it). */
 const SHARED_PATHS = new Set(['/send', '/sessions/interrupt', '/.well-known/agent-card.json']);
-/** What is still being written when the grace is over gets this long, in milliseconds. */
+/** Time for writes that are in progress when the grace is over. */
 const LAST_WRITES_MS = 5_000;
-/** Instances that handshakes look up at once: fewer than the platform role has database connections, as the node's own renewal needs one. */
+/** Instances that handshakes look up at once: fewer than the pool has connections, because the node's renewal needs one. */
 const LOOKUPS_AT_ONCE = 3;
-/** Handshakes that wait for that; more are sent away. */
+/** Handshakes that wait for a look-up; further ones are refused with 503. */
 const HANDSHAKES_WAITING_MAX = 10_000;
 
 export interface MeshStats {
@@ -42,57 +40,53 @@ export interface MeshStats {
   inflight: number;
 }
 
-/** A mesh node: the port that connected agents come to, and the dispatcher that reaches them. */
+/** A mesh node: the port that agents connect to, and the transport that reaches them. */
 export interface MeshServer {
   /** Registers the node and listens. */
   listen(): Promise<{ port: number }>;
   /**
-   * Ends in order: no new agents and dispatches, `close_request` to all, and what is in flight after `graceMs` fails with
-   * AGENT_DISCONNECTED. Resolves when every agent is gone.
+   * Takes no new agents and sends `close_request` to all; dispatches that are in flight after `graceMs` fail with AGENT_DISCONNECTED.
+   * Resolves when nothing is in flight.
    */
   drain(graceMs: number): Promise<void>;
-  /** Drains without grace what is still there, closes the port and takes the node out. */
+  /** Drains without grace, closes the port and removes the node. */
   close(): Promise<void>;
-  dispatcher: Dispatcher;
-  /** Ends the connection that the agent had when it was deregistered, if it is here. */
+  /** Carries dispatches to the agents that are connected here. */
+  readonly transport: Transport;
+  /** Closes the connection that the agent had when it was deregistered, when it is on this node. */
   closeDeregistered(agent: DeregisteredAgent): void;
   stats(): MeshStats;
-  /** Whether it takes no new work any more. */
-  readonly isDraining: boolean;
 }
 
-/** Makes a mesh node. Nothing happens before `listen`. */
+/** Creates a mesh node, which starts with `listen`. */
 export function createMeshServer(options: MeshServerOptions): MeshServer {
   return new Mesh(options);
 }
 
 class Mesh implements MeshServer {
-  readonly dispatcher: Dispatcher;
+  readonly transport: Transport;
   readonly #options: MeshServerOptions;
   readonly #context: MeshContext;
   readonly #sockets: WebSocketServer;
   readonly #front: Front;
   readonly #node: MeshNode;
   readonly #reconcile: Loop;
-  readonly #closing = new AbortController();
-  readonly #lookups = new Semaphore(LOOKUPS_AT_ONCE);
-  /** When agents have to be done, on `performance.now()`; null until the node shuts down. */
+  readonly #lookupLimit = pLimit(LOOKUPS_AT_ONCE);
+  /** When the grace ends, on `performance.now()`; null until the node shuts down. */
   #drainEndsAtMs: number | null = null;
   #idle: () => void = () => undefined;
 
   constructor(options: MeshServerOptions) {
     this.#options = options;
-    const { db, log, config, meshId } = options;
-    setMaxListeners(0, this.#closing.signal); // every write that waits for the database listens
+    const { db, log, config, runner } = options;
     const context = buildContext(options, {
-      closing: this.#closing.signal,
       drainLeftMs: () => this.#drainLeftMs,
       onIdle: () => this.#idle(),
     });
     const { timings, registry } = context;
     this.#context = context;
-    this.dispatcher = createConnectedDispatcher(context);
-    this.#node = new MeshNode({ db, log, meshId, registry, timings });
+    this.transport = new ConnectedTransport(context, options.bus);
+    this.#node = new MeshNode({ db, log, meshId: runner.meshId, registry, timings });
     const reconciler = new Reconciler(context, options.authenticator);
     this.#reconcile = new Loop({
       name: 'reconcile',
@@ -109,45 +103,41 @@ class Mesh implements MeshServer {
     });
   }
 
-  get isDraining(): boolean {
-    return this.#drainEndsAtMs !== null;
-  }
-
   get #drainLeftMs(): number | null {
     return this.#drainEndsAtMs === null ? null : Math.max(0, this.#drainEndsAtMs - performance.now());
   }
 
   async listen(): Promise<{ port: number }> {
-    const { config, log, meshId } = this.#options;
+    const { config, log, runner } = this.#options;
     await this.#node.start();
     this.#reconcile.start();
     const port = await this.#front.listen(config.FLEET_HOST, config.FLEET_MESH_PORT);
-    log.info({ mesh_id: meshId, port }, 'mesh listens');
+    log.info({ mesh_id: runner.meshId, port }, 'mesh listens');
     return { port };
   }
 
   async drain(graceMs: number): Promise<void> {
     this.#drainEndsAtMs = performance.now() + graceMs;
-    const { registry, inflight, statuses } = this.#context;
+    const { registry, runner, statuses } = this.#context;
     for (const connection of registry.all()) {
-      // One whose socket broke may come back for what it was doing.
-      const waits = graceMs > 0 && inflight.countOf(connection.agentKey) > 0;
+      // An agent whose socket broke may resume within the grace.
+      const mayResume = graceMs > 0 && runner.countOf(connection.agentKey) > 0;
       if (connection.state !== 'SUSPENDED') connection.requestClose(graceMs, SHUTTING_DOWN);
-      else if (!waits) connection.happen('window_over');
+      else if (!mayResume) connection.transition('window_over');
     }
     const idle = new Promise<void>((resolve) => {
-      this.#idle = () => inflight.size + this.#options.tools.pending.size === 0 && resolve();
+      this.#idle = () => runner.size + this.#options.tools.pending.size === 0 && resolve();
       this.#idle();
     });
-    const graceOver = setTimeout(() => this.#giveUpSuspended(), graceMs);
-    await withinMs(idle, graceMs + LAST_WRITES_MS);
+    const graceOver = setTimeout(() => this.#closeSuspended(), graceMs);
+    await settledWithin(idle, graceMs + LAST_WRITES_MS);
     clearTimeout(graceOver);
-    await withinMs(statuses.retry(), LAST_WRITES_MS);
+    await settledWithin(statuses.retry(), LAST_WRITES_MS);
   }
 
-  #giveUpSuspended(): void {
+  #closeSuspended(): void {
     for (const connection of this.#context.registry.all())
-      if (connection.state === 'SUSPENDED') connection.happen('window_over');
+      if (connection.state === 'SUSPENDED') connection.transition('window_over');
   }
 
   async close(): Promise<void> {
@@ -155,8 +145,7 @@ class Mesh implements MeshServer {
     await this.#reconcile.stop();
     for (const socket of this.#sockets.clients) socket.terminate();
     await this.#front.close();
-    await withinMs(this.#context.statuses.retry(), LAST_WRITES_MS);
-    this.#closing.abort(new Error('the mesh is closed'));
+    await settledWithin(this.#context.statuses.retry(), LAST_WRITES_MS);
     await this.#node.stop();
   }
 
@@ -168,7 +157,7 @@ class Mesh implements MeshServer {
   stats(): MeshStats {
     const states = this.#context.registry.all().map((connection) => connection.state);
     const count = (wanted: string) => states.filter((state) => state === wanted).length;
-    const inflight = this.#context.inflight.size;
+    const inflight = this.#context.runner.size;
     return { ready: count('READY'), draining: count('DRAINING'), suspended: count('SUSPENDED'), inflight };
   }
 
@@ -183,14 +172,15 @@ class Mesh implements MeshServer {
     const { log, authenticator } = this.#options;
     socket.on('error', () => socket.destroy());
     try {
-      const upgraded = await checkHandshake(request, {
+      const agent = await checkHandshake(request, {
         authenticator,
         findInstance: (tenantId, instanceId) => this.#findInstance(tenantId, instanceId),
-        isClosedTo: (agent) => this.isDraining && this.#context.inflight.countOf(agentKeyOf(agent)) === 0,
+        isClosedTo: (instance) =>
+          this.#drainEndsAtMs !== null && this.#context.runner.countOf(agentKeyOf(instance)) === 0,
       });
       if (socket.destroyed) return;
       this.#sockets.handleUpgrade(request, socket, head, (ws: WebSocket) => {
-        new Connection(ws, socket, upgraded, this.#context, agentProtocol(this.#context));
+        new Connection(ws, socket, agent, this.#context, agentProtocol(this.#context));
       });
     } catch (error) {
       if (!(error instanceof PlatformError)) log.error({ err: error }, 'handshake failed');
@@ -199,11 +189,11 @@ class Mesh implements MeshServer {
   }
 
   async #findInstance(tenantId: string, instanceId: string): Promise<InstanceLookup> {
-    if (this.#lookups.waiting >= HANDSHAKES_WAITING_MAX) {
+    if (this.#lookupLimit.pendingCount >= HANDSHAKES_WAITING_MAX) {
       const headers = { 'retry-after': '5' };
       throw new PlatformError('SERVICE_UNAVAILABLE', 'Too many agents connect at once. Connect again.', { headers });
     }
-    return this.#lookups.run(() => this.#options.db.system((tx) => findInstance(tx, tenantId, instanceId)));
+    return this.#lookupLimit(() => this.#options.db.system((tx) => findInstance(tx, tenantId, instanceId)));
   }
 }
 

@@ -3,12 +3,12 @@ import type { Db, Tx } from '../../db/pool.js';
 import { type Statement, timeOf } from '../../db/statement.js';
 import { newId } from '../../runtime/ids.js';
 import type { MessageRef } from '../core.js';
-import type { MessageRow } from '../read/rows.js';
+import type { MessageRow, RunningRow } from '../read/rows.js';
 
 /** Writes what belongs to a message in the transaction that accepts it. @param state with which the message was written */
 export type AcceptHook = (tx: Tx, message: MessageRef, state: MessageState) => Promise<void>;
 
-/** What T1 is given of a message that is not on the record yet. */
+/** What the accept transaction is given of a message: an `accept_call` (db/functions/accept_messages.sql) but for bounds and dispatch. */
 export type NewMessage = Pick<
   MessageRow,
   | 'tenant_id'
@@ -16,45 +16,47 @@ export type NewMessage = Pick<
   | 'session_id'
   | 'credential_id'
   | 'sender_agent_type'
-  | 'requested_context'
   | 'client_message_id'
-  | 'content_hash'
   | 'method'
   | 'parts'
   | 'metadata'
-  | 'user_input'
-  | 'want_instance_id'
   | 'want_agent_type'
-  | 'want_skill_id'
   | 'trace_id'
   | 'parent_span_id'
   | 'baggage'
   | 'deadline_ms'
-> & {
-  /** Who opens the session where none is named, and after how long it idles out. */
-  created_by: string;
-  idle_timeout_seconds: number;
-  /** Writes who is told of its changes. */
-  push?: AcceptHook;
-};
+> &
+  Pick<RunningRow, 'want_instance_id' | 'want_skill_id'> & {
+    /** The contextId that the caller sent, '' for none. */
+    requested_context: string;
+    content_hash: Buffer;
+    /** Who opens the session where none is named, and after how long it idles out. */
+    created_by: string;
+    idle_timeout_seconds: number;
+    /** Writes the push-notification config that came with the message. */
+    push?: AcceptHook;
+  };
 
-/** A dispatch that T1 may open: its id, and the node that would send it. */
+/** A dispatch that the accept transaction may open: its id, and the node that would send it. */
 export interface Offer {
   dispatch_id: string;
   mesh_id: string;
 }
 
-/** What T1 counts of a tenant's messages. */
-export interface CountTo {
-  /** The bound of those in flight; 0 when they need not be counted. */
-  in_flight: number;
-  /** The bound of those that wait for input; 0 when they need not be counted. */
-  waiting: number;
-  /** So many wait, as is known, that none is accepted. */
-  too_many_wait: boolean;
+/** How far the accept transaction counts a tenant's messages. */
+export interface CountLimits {
+  /** Bound of those in flight; 0 when they need not be counted. */
+  in_flight_limit: number;
+  /** Bound of those that wait for input; 0 when they need not be counted. */
+  waiting_limit: number;
+  /** That bound is known to be reached: nothing is accepted. */
+  waiting_full: boolean;
 }
 
-/** What T1 found: see `accept_message` in the migrations. */
+/** No counting. */
+export const UNCOUNTED: CountLimits = { in_flight_limit: 0, waiting_limit: 0, waiting_full: false };
+
+/** An `accept_result` (db/functions/accept_messages.sql). */
 export interface AcceptRow {
   verdict:
     | 'dispatched'
@@ -63,22 +65,22 @@ export interface AcceptRow {
     | 'repeat'
     | 'mismatch'
     | 'full'
-    | 'full_waiting'
+    | 'waiting_full'
     | 'no_session'
     | 'session_closed'
     | 'target_required'
     | 'target_unknown';
-  its_message: string;
-  its_session: string;
+  message_id: string;
+  session_id: string;
   /** This and what follows is set for `dispatched` only, but for the counts, and the type of `target_unknown`. */
-  at: Date;
-  its_instance: string;
-  its_type: string;
-  its_mode: 'hosted' | 'connected';
-  its_epoch: number;
-  its_url: string | null;
-  its_card: Record<string, unknown> | null;
-  its_user: string | null;
+  accepted_at: Date;
+  instance_id: string;
+  agent_type: string;
+  deployment_mode: 'hosted' | 'connected';
+  connection_epoch: number;
+  public_url: string | null;
+  agent_card: Record<string, unknown> | null;
+  user_id: string | null;
   /** The tenant's messages in flight, where they were counted, whatever the verdict. */
   in_flight: number | null;
   /** Those that wait for input, likewise. */
@@ -87,106 +89,63 @@ export interface AcceptRow {
 
 const ACCEPT: Statement<AcceptRow> = {
   name: 'accept_messages',
-  text: `SELECT verdict, its_message, its_session, at, its_instance, its_type, its_mode, its_epoch, its_url, its_card, its_user, in_flight,
-      waiting
-    FROM accept_messages($1, $2)`,
-  row: ([
-    verdict,
-    message,
-    session,
-    at,
-    instance,
-    type,
-    mode,
-    epoch,
-    url = null,
-    card,
-    user = null,
-    inFlight = null,
-    waiting = null,
-  ]) => ({
+  text: `SELECT verdict, message_id, session_id, accepted_at, instance_id, agent_type, deployment_mode, connection_epoch, public_url,
+      agent_card, user_id, in_flight, waiting FROM accept_messages($1, $2)`,
+  row: ([verdict, message, session, at, instance, type, mode, epoch, url, card, user, inFlight, waiting]) => ({
     verdict: verdict as AcceptRow['verdict'],
-    its_message: message ?? '',
-    its_session: session ?? '',
-    at: timeOf(at),
-    its_instance: instance ?? '',
-    its_type: type ?? '',
-    its_mode: mode as AcceptRow['its_mode'],
-    its_epoch: Number(epoch),
-    its_url: url,
-    its_card: card ? JSON.parse(card) : null,
-    its_user: user,
-    in_flight: inFlight === null ? null : Number(inFlight),
-    waiting: waiting === null ? null : Number(waiting),
+    message_id: message ?? '',
+    session_id: session ?? '',
+    accepted_at: timeOf(at),
+    instance_id: instance ?? '',
+    agent_type: type ?? '',
+    deployment_mode: mode as AcceptRow['deployment_mode'],
+    connection_epoch: Number(epoch),
+    public_url: url ?? null,
+    agent_card: card ? JSON.parse(card) : null,
+    user_id: user ?? null,
+    in_flight: inFlight ? Number(inFlight) : null,
+    waiting: waiting ? Number(waiting) : null,
   }),
 };
 
-/** A `message_call` of the migrations. */
-function acceptCall(draft: NewMessage, countTo: CountTo, offer: Offer | null, unavailable: string | null): object {
-  return {
-    tenant_id: draft.tenant_id,
-    message_id: draft.message_id,
-    session_id: draft.session_id,
-    context: draft.requested_context,
-    credential: draft.credential_id,
-    sender_type: draft.sender_agent_type,
-    client_message: draft.client_message_id,
-    hash: `\\x${draft.content_hash.toString('hex')}`,
-    method: draft.method,
-    parts: draft.parts,
-    metadata: draft.metadata,
-    user_input: draft.user_input,
-    want_instance: draft.want_instance_id,
-    want_type: draft.want_agent_type,
-    want_skill: draft.want_skill_id,
-    trace: draft.trace_id,
-    parent_span: draft.parent_span_id,
-    baggage: draft.baggage,
-    deadline_ms: draft.deadline_ms,
-    creator: draft.created_by,
-    idle_seconds: draft.idle_timeout_seconds,
-    most: countTo.in_flight,
-    most_waiting: countTo.waiting,
-    too_many_wait: countTo.too_many_wait,
-    unavailable,
-    new_dispatch: offer?.dispatch_id,
-    at_mesh: offer?.mesh_id,
-    event_ids: [newId('evt'), newId('evt'), newId('evt'), newId('evt')],
-  };
-}
-
-/** The state with which T1 has put a message on the record. */
+/** The state with which a message is put on the record. */
 const STATE_OF = { accepted: 'submitted', dispatched: 'working', unavailable: 'failed' } as const;
 
 function isNew(row: AcceptRow): row is AcceptRow & { verdict: keyof typeof STATE_OF } {
   return row.verdict in STATE_OF;
 }
 
-/** T1 with the push-notification config that came with the message, in one transaction of several round trips. */
-async function acceptWithPush(db: Db, draft: NewMessage, push: AcceptHook, call: object): Promise<AcceptRow> {
-  return db.tenant(draft.tenant_id, async (tx) => {
+/** The accept transaction with the push-notification config that came with the message: several round trips. */
+async function acceptWithPush(db: Db, message: NewMessage, push: AcceptHook, call: object): Promise<AcceptRow> {
+  return db.tenant(message.tenant_id, async (tx) => {
     const values = [JSON.stringify([call]), true];
     const [row] = await tx.query<AcceptRow & Record<string, unknown>>(ACCEPT.text, values, ACCEPT.name);
     if (!row) throw new Error('accept_messages gave no row');
     if (!isNew(row)) return row;
-    await push(tx, { tenant_id: draft.tenant_id, message_id: row.its_message }, STATE_OF[row.verdict]);
+    await push(tx, { tenant_id: message.tenant_id, message_id: row.message_id }, STATE_OF[row.verdict]);
     return row;
   });
 }
 
 /**
- * T1: puts a message on the record and opens its dispatch where that is easy, in one round trip (architecture.md, decision 11).
- * @param offer null: the message is accepted only
- * @param unavailable the text with which the message fails if its target is not registered; null: the verdict then is `target_unknown`
+ * The accept transaction: puts a message on the record and opens its dispatch where the fast path may, in one round trip.
+ * @param options.offer null: the message takes the workflow path
+ * @param options.unavailableText with which the message fails if its target is not registered; absent: the verdict then is `target_unknown`
  */
 export async function acceptInOne(
   db: Db,
-  draft: NewMessage,
-  countTo: CountTo,
-  offer: Offer | null,
-  unavailable: string | null = null,
+  message: NewMessage,
+  options: { limits: CountLimits; offer: Offer | null; idempotencyHours: number; unavailableText?: string },
 ): Promise<AcceptRow> {
-  const call = acceptCall(draft, countTo, offer, unavailable);
-  if (draft.push) return acceptWithPush(db, draft, draft.push, call);
-  return db.batch(ACCEPT, call);
+  const { push, ...columns } = message;
+  const call = {
+    ...columns,
+    content_hash: `\\x${message.content_hash.toString('hex')}`,
+    ...options.limits,
+    ...options.offer,
+    idempotency_hours: options.idempotencyHours,
+    unavailable_text: options.unavailableText,
+    event_ids: [newId('evt'), newId('evt'), newId('evt'), newId('evt')],
+  };
+  return push ? acceptWithPush(db, message, push, call) : db.batch(ACCEPT, call);
 }

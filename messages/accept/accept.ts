@@ -4,8 +4,7 @@ import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore } from '../core.js';
 import { logEnd } from '../dispatch/end-log.js';
 import type { FastPath, LiveMessage } from '../dispatch/fast-path.js';
-import { RpcError } from '../rpc-error.js';
-import { type AcceptRow, acceptInOne, type CountTo, type NewMessage } from './accept-transaction.js';
+import { type AcceptRow, acceptInOne, type CountLimits, type NewMessage, UNCOUNTED } from './accept-transaction.js';
 import { type AcceptContext, draftOf } from './draft.js';
 import type { InFlightLimit } from './in-flight-limit.js';
 import { targetRequiredText, targetUnknownText } from './targets.js';
@@ -37,27 +36,23 @@ export interface Acceptance {
 async function refuse({ core, inFlight, waiting }: Acceptance, draft: NewMessage, verdict: AcceptRow['verdict']) {
   switch (verdict) {
     case 'mismatch':
-      throw new RpcError(
-        'INVALID_PARAMS',
-        'This messageId was already sent with other content.',
-        'IDEMPOTENCY_MISMATCH',
-      );
+      throw new PlatformError('IDEMPOTENCY_MISMATCH', 'This messageId was already sent with other content.');
     case 'no_session':
-      throw new RpcError('INVALID_PARAMS', 'There is no session of that contextId.', 'NOT_FOUND');
+      throw new PlatformError('SESSION_NOT_FOUND', 'There is no session of that contextId.');
     case 'session_closed':
-      throw new RpcError('UNSUPPORTED_OPERATION', 'The session has ended.', 'SESSION_CLOSED');
+      throw new PlatformError('SESSION_CLOSED', 'The session has ended.');
     case 'target_required':
-      throw new RpcError('INVALID_PARAMS', await targetRequiredText(core.db, draft.tenant_id), 'TARGET_REQUIRED');
+      throw new PlatformError('TARGET_REQUIRED', await targetRequiredText(core.db, draft.tenant_id));
     case 'full':
       throw new PlatformError(
         'RATE_LIMITED',
-        `The tenant has ${inFlight.most} messages in flight, which is its bound. Try again.`,
+        `The tenant has ${inFlight.limit} messages in flight, which is its bound. Try again.`,
         { headers: { 'Retry-After': '1' } },
       );
-    case 'full_waiting':
+    case 'waiting_full':
       throw new PlatformError(
         'RATE_LIMITED',
-        `The tenant has ${waiting.most} messages that wait for input, which is its bound. Answer or cancel some (/messages/pending).`,
+        `The tenant has ${waiting.limit} messages that wait for input, which is its bound. Answer or cancel some (/messages/pending).`,
         { headers: { 'Retry-After': String(waiting.retryAfterSeconds) } },
       );
     case 'target_unknown': // The message is put on the record as failed; see `placeOnRecord`.
@@ -86,16 +81,17 @@ function logUnavailable(
 async function placeOnRecord(
   { core, fastPath }: Acceptance,
   draft: NewMessage,
-  countTo: CountTo,
+  limits: CountLimits,
 ): Promise<{ row: AcceptRow; live: LiveMessage | null }> {
-  const sent = (await fastPath?.send(draft, countTo)) ?? {
-    row: await acceptInOne(core.db, draft, countTo, null),
+  const { idempotencyHours } = core.limits;
+  const sent = (await fastPath?.send(draft, limits)) ?? {
+    row: await acceptInOne(core.db, draft, { limits, offer: null, idempotencyHours }),
     live: null,
   };
   if (sent.row.verdict !== 'target_unknown') return sent;
-  const text = await targetUnknownText(core.db, draft, sent.row.its_type || null);
+  const unavailableText = await targetUnknownText(core.db, draft, sent.row.agent_type || null);
   const { in_flight, waiting } = sent.row;
-  const row = await acceptInOne(core.db, draft, { in_flight: 0, waiting: 0, too_many_wait: false }, null, text);
+  const row = await acceptInOne(core.db, draft, { limits: UNCOUNTED, offer: null, idempotencyHours, unavailableText });
   return { row: { ...row, in_flight, waiting }, live: null };
 }
 
@@ -103,8 +99,7 @@ async function placeOnRecord(
  * Puts a message on the record: row, session where none is named, and events in one transaction. Then it takes the fast path where it
  * can, else its workflow is woken. The workflow of a session that was opened here starts later, by the sweeper: it has nothing to do
  * before the session idles. A repeat of the same messageId from the same credential in the same context gives the same message.
- * @throws RpcError INVALID_PARAMS (IDEMPOTENCY_MISMATCH, NOT_FOUND, TARGET_REQUIRED), UNSUPPORTED_OPERATION (SESSION_CLOSED)
- * @throws PlatformError RATE_LIMITED beyond the tenant's bounds of messages in flight and of those that wait for input
+ * @throws PlatformError IDEMPOTENCY_MISMATCH, SESSION_NOT_FOUND, TARGET_REQUIRED, SESSION_CLOSED; RATE_LIMITED beyond the tenant's bounds of messages in flight and of those that wait for input
  */
 export async function acceptMessage(
   acceptance: Acceptance,
@@ -118,11 +113,15 @@ export async function acceptMessage(
   const countingWaiting = waiting.begin(draft.tenant_id);
   let row: AcceptRow | null = null;
   try {
-    const countTo = { in_flight: counting.most, waiting: countingWaiting.most, too_many_wait: countingWaiting.full };
-    const placed = await placeOnRecord(acceptance, draft, countTo);
+    const limits = {
+      in_flight_limit: counting.limit,
+      waiting_limit: countingWaiting.limit,
+      waiting_full: countingWaiting.full,
+    };
+    const placed = await placeOnRecord(acceptance, draft, limits);
     row = placed.row;
     await refuse(acceptance, draft, row.verdict);
-    const ids = { message_id: row.its_message, session_id: row.its_session };
+    const ids = { message_id: row.message_id, session_id: row.session_id };
     if (row.verdict === 'accepted')
       core.workflowStarter.message({ tenant_id: draft.tenant_id, ...ids }, { fresh: true });
     const { verdict } = row;

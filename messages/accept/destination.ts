@@ -8,7 +8,7 @@ import { findTarget, targetNamed } from './target-agent.js';
 /**
  * What a message says beyond its session about where it may go: its `target_agent` is looked up, its media types are compared with what
  * agents declare. Most messages say nothing of the kind, and cost nothing here.
- * @throws RpcError CONTENT_TYPE_NOT_SUPPORTED
+ * @throws PlatformError CONTENT_TYPE_NOT_SUPPORTED
  */
 export async function withDestination(
   db: Db,

@@ -1,13 +1,12 @@
 import { type MessageSendParams, SendMetadata } from '../../contracts/a2a.js';
 import type { Caller } from '../../contracts/auth.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { textOf } from '../../contracts/parts.js';
 import { actsAs } from '../../contracts/permissions.js';
+import { PlatformError } from '../../runtime/errors.js';
 import { newId } from '../../runtime/ids.js';
 import { traceFrom } from '../../runtime/trace-context.js';
-import type { MessageRow } from '../read/rows.js';
-import { RpcError } from '../rpc-error.js';
-import type { AcceptHook, NewMessage } from './accept-transaction.js';
+import type { DispatchDetails, MessageRow } from '../read/rows.js';
+import type { AcceptHook, AcceptRow, NewMessage, Offer } from './accept-transaction.js';
 import { fingerprint } from './fingerprint.js';
 import type { Target } from './target-agent.js';
 
@@ -34,12 +33,15 @@ function metadataOf({ message, metadata, configuration }: MessageSendParams): Se
   const checked = SendMetadata.safeParse(together);
   if (checked.success) return checked.data;
   const issue = checked.error.issues[0];
-  throw new RpcError('INVALID_PARAMS', `metadata.${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'does not fit'}`);
+  throw new PlatformError(
+    'INVALID_PARAMS',
+    `metadata.${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'does not fit'}`,
+  );
 }
 
 /**
  * A message as it would be put on the record, its identifiers new.
- * @throws RpcError INVALID_PARAMS when its metadata does not say properly where it is to go
+ * @throws PlatformError INVALID_PARAMS when its metadata does not say properly where it is to go
  */
 export function draftOf(caller: Caller, params: MessageSendParams, context: AcceptContext): NewMessage {
   const { message } = params;
@@ -60,7 +62,6 @@ export function draftOf(caller: Caller, params: MessageSendParams, context: Acce
     method: context.method,
     parts: message.parts,
     metadata,
-    user_input: textOf(message.parts),
     want_instance_id: instance_id ?? null,
     want_agent_type: agent_type ?? null,
     want_skill_id: skill_id ?? null,
@@ -74,52 +75,76 @@ export function draftOf(caller: Caller, params: MessageSendParams, context: Acce
   };
 }
 
-/** The row of a message that T1 has just written, without reading it. */
-export function writtenRow(draft: NewMessage, at: Date, dispatch: DispatchedTo): MessageRow {
+/** The row of a message that the accept transaction has just dispatched, without reading it. */
+export function dispatchedRow(draft: NewMessage, accepted: AcceptRow): MessageRow {
+  const { session_id, instance_id, agent_type, accepted_at: at } = accepted;
   // Written out: copying so many members costs ten times as much.
   return {
     tenant_id: draft.tenant_id,
     message_id: draft.message_id,
-    session_id: dispatch.session_id,
+    session_id,
     credential_id: draft.credential_id,
     sender_agent_type: draft.sender_agent_type,
-    requested_context: draft.requested_context,
     client_message_id: draft.client_message_id,
-    content_hash: draft.content_hash,
     method: draft.method,
     parts: draft.parts,
     metadata: draft.metadata,
-    user_input: draft.user_input,
-    want_instance_id: draft.want_instance_id,
     want_agent_type: draft.want_agent_type,
-    want_skill_id: draft.want_skill_id,
-    instance_id: dispatch.instance_id,
-    agent_type: dispatch.agent_type,
-    current_dispatch_id: dispatch.current_dispatch_id,
     trace_id: draft.trace_id,
     parent_span_id: draft.parent_span_id,
     baggage: draft.baggage,
     deadline_ms: draft.deadline_ms,
+    created_at: at,
     state: 'working',
+    instance_id,
+    agent_type,
     turns: [],
     artifacts: [],
     status_message: null,
-    assistant_output: '',
     usage: null,
     error_code: null,
     error_message: null,
-    attempts: 1,
-    resolution: null,
-    remote_task_id: null,
-    remote_context_id: null,
-    holds_slot: true,
-    suspends_session: false,
-    unrouted_since: null,
-    created_at: at,
     updated_at: at,
     started_at: at,
     completed_at: null,
   };
 }
 
-type DispatchedTo = Pick<MessageRow, 'session_id' | 'instance_id' | 'agent_type' | 'current_dispatch_id'>;
+/** The same for its dispatch, which the accept transaction wrote as sent by this node. */
+export function dispatchedDetails(
+  draft: NewMessage,
+  accepted: AcceptRow,
+  { dispatch_id, mesh_id }: Offer,
+): DispatchDetails {
+  const { session_id, accepted_at: at } = accepted;
+  return {
+    tenant_id: draft.tenant_id,
+    dispatch_id,
+    message_id: draft.message_id,
+    session_id,
+    instance_id: accepted.instance_id,
+    agent_type: accepted.agent_type,
+    deployment_mode: accepted.deployment_mode,
+    mesh_id,
+    epoch: accepted.connection_epoch,
+    attempt: 1,
+    skill_id: draft.want_skill_id,
+    sent_at: at,
+    deadline_at: new Date(at.getTime() + draft.deadline_ms),
+    method: draft.method,
+    parts: draft.parts,
+    metadata: draft.metadata,
+    client_message_id: draft.client_message_id,
+    trace_id: draft.trace_id,
+    baggage: draft.baggage,
+    deadline_ms: draft.deadline_ms,
+    artifacts: [],
+    usage: null,
+    resolution: null,
+    remote_task_id: null,
+    remote_context_id: null,
+    user_id: accepted.user_id,
+    public_url: accepted.public_url,
+    agent_card: accepted.agent_card,
+  };
+}

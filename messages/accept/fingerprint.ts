@@ -1,20 +1,20 @@
 import { createHash } from 'node:crypto';
+import canonicalize from 'canonicalize';
 
-/** The value with the members of its objects in order, as JSON repeats them. */
-function canonical(value: unknown): unknown {
-  if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) return value.map(canonical);
-  const ordered: Record<string, unknown> = {};
-  for (const key of Object.keys(value).sort()) ordered[key] = canonical((value as Record<string, unknown>)[key]);
-  return ordered;
+/** JSON has no infinity, but `JSON.parse('1e999')` gives one: it counts as null, which is what is stored. */
+function canonicalJson(value: unknown): string {
+  try {
+    return canonicalize(value) ?? '';
+  } catch {
+    return canonicalize(JSON.parse(JSON.stringify(value))) ?? '';
+  }
 }
 
 /**
- * SHA-256 of a JSON value, independent of the order of its members: tells a repeat from other content under one messageId.
- * @param value has passed `jsonProblem`: bounded in depth, without a key `__proto__`
+ * SHA-256 of a JSON value in canonical form (RFC 8785): the order of members does not count. It tells a repeat from other content under
+ * one `messageId`.
+ * @param value has passed `jsonProblem` and `makeWellFormed`: `canonicalize` recurses without a limit and refuses lone surrogates
  */
 export function fingerprint(value: unknown): Buffer {
-  return createHash('sha256')
-    .update(JSON.stringify(canonical(value)))
-    .digest();
+  return createHash('sha256').update(canonicalJson(value)).digest();
 }

@@ -17,7 +17,7 @@ interface Tenant {
 /** One message that is being accepted. */
 export interface Counting {
   /** What T1 is to count to; 0 when it need not. */
-  readonly most: number;
+  readonly limit: number;
   /** @param inFlight what T1 has counted; null where it has not, or failed. To be called once, whatever became of T1. */
   done(inFlight: number | null): void;
 }
@@ -29,11 +29,11 @@ export interface Counting {
  */
 export class InFlightLimit {
   /** Messages of a tenant in flight. */
-  readonly most: number;
+  readonly limit: number;
   readonly #tenants = new Map<string, Tenant>();
 
-  constructor(most: number) {
-    this.most = most;
+  constructor(limit: number) {
+    this.limit = limit;
   }
 
   /** Begins the accepting of a message. */
@@ -41,12 +41,12 @@ export class InFlightLimit {
     const tenant = this.#of(tenantId);
     const askedAtMs = performance.now();
     if (tenant.spare <= 0 || askedAtMs - tenant.countedAtMs > FRESH_MS) {
-      return { most: this.most, done: (inFlight) => this.#learn(tenant, askedAtMs, inFlight) };
+      return { limit: this.limit, done: (inFlight) => this.#learn(tenant, askedAtMs, inFlight) };
     }
     tenant.spare -= 1;
     tenant.underWay += 1;
     return {
-      most: 0,
+      limit: 0,
       done: () => {
         tenant.underWay -= 1;
       },
@@ -56,7 +56,7 @@ export class InFlightLimit {
   #learn(tenant: Tenant, askedAtMs: number, inFlight: number | null): void {
     if (inFlight === null || askedAtMs < tenant.countedAtMs) return;
     tenant.countedAtMs = askedAtMs;
-    tenant.spare = Math.floor((this.most - inFlight) * SHARE) - tenant.underWay;
+    tenant.spare = Math.floor((this.limit - inFlight) * SHARE) - tenant.underWay;
   }
 
   #of(tenantId: string): Tenant {

@@ -1,7 +1,7 @@
 import type { MessageSendParams } from '../../contracts/a2a.js';
 import type { Caller } from '../../contracts/auth.js';
 import type { Db, Tx } from '../../db/pool.js';
-import { RpcError } from '../rpc-error.js';
+import { PlatformError } from '../../runtime/errors.js';
 
 /** Media types that a message is made of, and that its answer may be made of. Empty: any. */
 export interface MediaTypes {
@@ -54,8 +54,8 @@ async function declarations(tx: Tx, tenantId: string, to: { instance_id: string 
 /** Whether the message is on the record already: what was taken once is not refused when it is repeated. */
 async function isOnRecord(tx: Tx, caller: Caller, { message }: MessageSendParams): Promise<boolean> {
   const found = await tx.query(
-    `SELECT 1 FROM messages
-      WHERE client_message_id = $1 AND credential_id = $2 AND requested_context = $3 AND tenant_id = $4`,
+    `SELECT 1 FROM idempotency_keys WHERE client_message_id = $1 AND credential_id = $2 AND requested_context = $3
+        AND tenant_id = $4 AND expires_at > now()`,
     [message.messageId, caller.credential_id, message.contextId ?? '', caller.tenant_id],
   );
   return found.length > 0;
@@ -63,7 +63,7 @@ async function isOnRecord(tx: Tx, caller: Caller, { message }: MessageSendParams
 
 /**
  * Refuses a message whose media types suit no agent that it may go to. Without any such agent nothing is refused: one may come.
- * @throws RpcError CONTENT_TYPE_NOT_SUPPORTED
+ * @throws PlatformError CONTENT_TYPE_NOT_SUPPORTED
  */
 export async function checkMediaTypes(
   db: Db,
@@ -82,5 +82,8 @@ export async function checkMediaTypes(
     return free || declared.some((modes) => fits(modes, wanted)) || isOnRecord(tx, caller, params);
   });
   if (!suits)
-    throw new RpcError('CONTENT_TYPE_NOT_SUPPORTED', 'No agent takes these content types and gives the accepted ones.');
+    throw new PlatformError(
+      'CONTENT_TYPE_NOT_SUPPORTED',
+      'No agent takes these content types and gives the accepted ones.',
+    );
 }

@@ -3,8 +3,8 @@ import type { Caller } from '../../contracts/auth.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { actsAs } from '../../contracts/permissions.js';
 import { recordEvent } from '../../db/events.js';
+import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore } from '../core.js';
-import { RpcError } from '../rpc-error.js';
 import { type Acceptance, type Accepted, acceptMessage } from './accept.js';
 import type { AcceptContext } from './draft.js';
 
@@ -41,7 +41,7 @@ export async function acceptInContext(
     return await acceptMessage(acceptance, caller, params, context);
   } catch (error) {
     const { contextId } = params.message;
-    const isNew = error instanceof RpcError && error.code === 'NOT_FOUND';
+    const isNew = error instanceof PlatformError && error.code === 'SESSION_NOT_FOUND';
     if (!isNew || contextId === undefined || !NAMED_BY_CALLER.test(contextId)) throw error;
     await openNamed(acceptance.core, caller, contextId);
     return acceptMessage(acceptance, caller, params, context);

@@ -1,6 +1,6 @@
 import type { Db, Tx } from '../../db/pool.js';
-import type { SessionBinding } from '../dispatch/route.js';
-import type { MessageRow } from '../read/rows.js';
+import type { SessionBinding } from '../dispatch/session-binding.js';
+import type { RunningRow } from '../read/rows.js';
 import type { NewMessage } from './accept-transaction.js';
 import { type Names, type Registered, requiredText, type TargetNames, unknownText, waitedText } from './target-text.js';
 
@@ -66,7 +66,7 @@ export function targetUnknownText(db: Db, draft: NewMessage, type: string | null
 }
 
 /** Whom a message on the record is for: the agent that has it, else what it asks for and its session has. */
-function targetOf(row: MessageRow, session: Pick<SessionBinding, 'agent_type' | 'instance_id'>): TargetNames {
+function targetOf(row: RunningRow, session: Pick<SessionBinding, 'agent_type' | 'instance_id'>): TargetNames {
   const agent_type = row.agent_type ?? row.want_agent_type ?? session.agent_type;
   const bound = row.instance_id ?? (agent_type === session.agent_type ? session.instance_id : null);
   if (bound !== null && bound !== row.want_instance_id)
@@ -77,7 +77,7 @@ function targetOf(row: MessageRow, session: Pick<SessionBinding, 'agent_type' | 
 /** Why nobody took a message in time. */
 export async function targetWaitedText(
   tx: Tx,
-  row: MessageRow,
+  row: RunningRow,
   session: Pick<SessionBinding, 'agent_type' | 'instance_id'>,
   waitedMs: number,
 ): Promise<string> {

@@ -12,7 +12,7 @@ interface Tenant {
 /** What T1 does about the messages that wait for input. */
 export interface WaitingCount {
   /** What T1 is to count to; 0 when it need not. */
-  readonly most: number;
+  readonly limit: number;
   /** So many waited at the newest count that no message is accepted. */
   readonly full: boolean;
   /** @param waiting what T1 has counted; null where it has not, or failed. To be called once, whatever became of T1. */
@@ -25,30 +25,31 @@ export interface WaitingCount {
  */
 export class WaitingBound {
   /** Messages of a tenant that wait for input. */
-  readonly most: number;
+  readonly limit: number;
   /** For who was refused, in seconds: until they are counted again. */
   readonly retryAfterSeconds = FRESH_MS / 1_000;
   readonly #tenants = new Map<string, Tenant>();
 
-  constructor(most: number) {
-    this.most = most;
+  constructor(limit: number) {
+    this.limit = limit;
   }
 
   /** Begins the accepting of a message. */
   begin(tenantId: string): WaitingCount {
     const askedAtMs = performance.now();
     const known = this.#tenants.get(tenantId);
-    if (known && askedAtMs - known.countedAtMs <= FRESH_MS) return { most: 0, full: known.full, done: () => undefined };
+    if (known && askedAtMs - known.countedAtMs <= FRESH_MS)
+      return { limit: 0, full: known.full, done: () => undefined };
     if (!known && this.#tenants.size >= TENANTS_MAX) this.#tenants.clear();
     // Others that come meanwhile go by what was known.
     const tenant = { countedAtMs: askedAtMs, full: known?.full ?? false };
     this.#tenants.set(tenantId, tenant);
     return {
-      most: this.most,
+      limit: this.limit,
       full: false,
       done: (waiting) => {
         if (waiting === null) tenant.countedAtMs = Number.NEGATIVE_INFINITY;
-        else tenant.full = waiting >= this.most;
+        else tenant.full = waiting >= this.limit;
       },
     };
   }

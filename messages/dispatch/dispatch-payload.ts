@@ -3,80 +3,67 @@ import type { DispatchPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { uuidOf } from '../../runtime/ids.js';
 import { traceparentOf } from '../../runtime/trace-context.js';
-import type { DispatchRow, MessageRow } from '../read/rows.js';
+import type { DispatchDetails } from '../read/rows.js';
 import { userMessage } from '../read/task.js';
 import type { OpenDispatch } from './dispatches.js';
 
-/** What the agent and session rows add to a dispatch. */
-export interface DispatchContext {
-  user_id: string | null;
-  public_url: string | null;
-  agent_card: Record<string, unknown>;
-}
-
-/** Rows from before `args` had a meaning may have anything there. */
 const Args = SendMetadata.shape.args.unwrap();
 
-function payloadOf(message: MessageRow, dispatch: DispatchRow, around: DispatchContext, now: Date): DispatchPayload {
-  const uuid = uuidOf(dispatch.dispatch_id);
-  const left = dispatch.deadline_at ? dispatch.deadline_at.getTime() - now.getTime() : message.deadline_ms;
-  const { accepted_output_modes: acceptedOutputModes, ...said } = message.metadata;
-  const args = Args.safeParse(said.args);
-  const metadata = { ...said, ...(message.resolution && { resolution: message.resolution }) };
+function payloadOf(details: DispatchDetails, now: Date): DispatchPayload {
+  const uuid = uuidOf(details.dispatch_id);
+  const leftMs = details.deadline_at ? details.deadline_at.getTime() - now.getTime() : details.deadline_ms;
+  const { accepted_output_modes: acceptedOutputModes, ...sent } = details.metadata;
+  const args = Args.safeParse(sent.args);
+  const metadata = { ...sent, ...(details.resolution && { resolution: details.resolution }) };
   return {
     jsonrpc: '2.0',
     id: uuid,
-    method: message.method,
+    method: details.method,
     params: {
-      message: { ...userMessage(message), messageId: message.message_id },
+      message: { ...userMessage(details), messageId: details.message_id },
       ...(Array.isArray(acceptedOutputModes) && { configuration: { acceptedOutputModes } }),
       ...(Object.keys(metadata).length > 0 && { metadata }),
     },
-    dispatch_id: dispatch.dispatch_id,
-    ...(dispatch.skill_id !== null && { skill_id: dispatch.skill_id }),
+    dispatch_id: details.dispatch_id,
+    ...(details.skill_id !== null && { skill_id: details.skill_id }),
     ...(args.success && { args: args.data }),
-    deadline_ms: Math.min(LIMITS.deadlineMsMax, Math.max(1, left)),
-    attempt: dispatch.attempt,
-    idempotency_key: dispatch.dispatch_id,
+    deadline_ms: Math.min(LIMITS.deadlineMsMax, Math.max(1, leftMs)),
+    attempt: details.attempt,
+    idempotency_key: details.dispatch_id,
     session_context: {
-      session_id: message.session_id,
-      tenant_id: message.tenant_id,
-      ...(around.user_id !== null && { user_id: around.user_id }),
-      message_id: message.message_id,
-      client_message_id: message.client_message_id,
+      session_id: details.session_id,
+      tenant_id: details.tenant_id,
+      ...(details.user_id !== null && { user_id: details.user_id }),
+      message_id: details.message_id,
+      client_message_id: details.client_message_id,
       propagation_headers: {
-        traceparent: traceparentOf(message.trace_id, uuid),
-        ...(message.baggage !== null && { baggage: message.baggage }),
+        traceparent: traceparentOf(details.trace_id, uuid),
+        ...(details.baggage !== null && { baggage: details.baggage }),
       },
     },
   };
 }
 
-/** A dispatch ready to be sent, from its rows. */
-export function openDispatchFrom(
-  message: MessageRow,
-  dispatch: DispatchRow,
-  around: DispatchContext,
-  now: Date = new Date(),
-): OpenDispatch {
+/** A dispatch ready to be sent. @param now on the clock of `details.deadline_at` */
+export function openDispatchFrom(details: DispatchDetails, now: Date = new Date()): OpenDispatch {
   return {
-    tenant_id: dispatch.tenant_id,
-    message_id: dispatch.message_id,
-    dispatch_id: dispatch.dispatch_id,
-    session_id: dispatch.session_id,
-    instance_id: dispatch.instance_id,
-    agent_type: dispatch.agent_type,
-    deployment_mode: dispatch.deployment_mode,
-    public_url: around.public_url,
-    agent_card: around.agent_card,
-    epoch: dispatch.epoch,
-    attempt: dispatch.attempt,
-    mesh_id: dispatch.mesh_id,
-    sent_at: dispatch.sent_at,
-    deadline_at: dispatch.deadline_at,
-    remote_task_id: message.remote_task_id,
-    remote_context_id: message.remote_context_id,
-    produced: { artifacts: message.artifacts, usage: message.usage },
-    payload: payloadOf(message, dispatch, around, now),
+    tenant_id: details.tenant_id,
+    message_id: details.message_id,
+    dispatch_id: details.dispatch_id,
+    session_id: details.session_id,
+    instance_id: details.instance_id,
+    agent_type: details.agent_type,
+    deployment_mode: details.deployment_mode,
+    public_url: details.public_url,
+    agent_card: details.agent_card ?? {},
+    epoch: details.epoch,
+    attempt: details.attempt,
+    mesh_id: details.mesh_id,
+    sent_at: details.sent_at,
+    deadline_at: details.deadline_at,
+    remote_task_id: details.remote_task_id,
+    remote_context_id: details.remote_context_id,
+    produced: { artifacts: details.artifacts, usage: details.usage },
+    payload: payloadOf(details, now),
   };
 }

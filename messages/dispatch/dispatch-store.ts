@@ -1,202 +1,200 @@
-import type { AgentWithRoom } from '../../agents/agent-room.js';
-import { recordEvent } from '../../db/events.js';
-import type { Tx } from '../../db/pool.js';
-import type { SessionRef } from '../../sessions/session-ref.js';
+import type { AgentWithRoom } from '../../agents/agent-row.js';
+import { type Statement, timeOf } from '../../db/statement.js';
+import { newId } from '../../runtime/ids.js';
+import type { SessionRef } from '../../sessions/session-deps.js';
 import type { MessageCore, MessageRef } from '../core.js';
-import type { DispatchRow } from '../read/rows.js';
+import { readable } from '../read/readable.js';
+import type { DispatchDetails } from '../read/rows.js';
 import type { BusEvent } from '../stream/bus.js';
-import { applyQuestion, endingOf, withUsableForm } from './apply-result.js';
+import { askCall, boundedError, errorOf, outputAfter, type StoredError, withUsableForm } from './apply-result.js';
 import { openDispatchFrom } from './dispatch-payload.js';
 import type { DispatchRef } from './dispatch-ref.js';
-import type { AgentResult, Closed, Dispatches, LossCode, OpenDispatch, Produced } from './dispatches.js';
+import type { AnswerOrFailure, DispatchEnd, Dispatches, LossCode, OpenDispatch } from './dispatches.js';
 import { logEnd } from './end-log.js';
-import { bounded, closeDispatch, eventPlace } from './finish.js';
-import { type LockedDispatch, lockOpen, writeSent } from './open-dispatch.js';
-import { type Ending, endInOne, type MessageEnd } from './transactions.js';
 import { wakeQueued } from './wake-queued.js';
 
 type StoreCore = Pick<MessageCore, 'db' | 'bus' | 'limits' | 'log' | 'workflowStarter'>;
+type EndingDispatch = Parameters<Dispatches['end']>[0];
+type QueuedMessage = MessageRef & SessionRef;
+type DetailsRow = DispatchDetails & { owner_alive: boolean } & Record<string, unknown>;
 
-/** Waiting messages that are called when an agent joins; each dispatch that ends calls one more. */
+/** Waiting messages that are woken when an agent joins; each dispatch that ends wakes one more. */
 const WOKEN_FOR_AN_AGENT = 20;
-/**
- * A mesh node that has not renewed for this long is dead, should no other node have said so before: those remove its row after 15 s, and
- * know a pause of the whole machine from a death (mesh/node.ts).
- */
-const NODE_DEAD_MS = 60_000;
-const NOT_CLOSED: Closed = { accepted: false, end: null };
+/** What `end_dispatch` raises to undo itself: the dispatch is not sent, or of another epoch. */
+const NOT_SENT = 'FL001';
+const LOSS_TEXT: Record<LossCode, string> = {
+  DEADLINE_EXCEEDED: 'The agent did not answer in time.',
+  AGENT_DISCONNECTED: 'The connection to the agent was lost.',
+};
 
-async function find(core: StoreCore, ref: DispatchRef): Promise<OpenDispatch | null> {
-  return core.db.tenant(ref.tenant_id, async (tx) => {
-    const open = await lockOpen(tx, ref);
-    return open && openDispatchFrom(open.row, open.dispatch, open.around);
-  });
+interface EndRow {
+  ended_at: Date | null;
+  session_id: string;
+  instance_id: string;
+  agent_type: string;
+  woken: QueuedMessage[];
 }
 
-async function markSent(
-  core: StoreCore,
-  ref: DispatchRef,
-  owner: { mesh_id: string; epoch: number },
-): Promise<OpenDispatch | null> {
-  const sent = await core.db.tenant(ref.tenant_id, async (tx) => {
-    const open = await lockOpen(tx, ref);
-    if (!open || open.dispatch.sent_at !== null || open.newestEpoch !== owner.epoch) return null;
-    const dispatch = await writeSent(tx, open, owner);
-    await recordEvent(tx, eventPlace(open.row), 'dispatch.sent', {
-      dispatch_id: dispatch.dispatch_id,
-      instance_id: dispatch.instance_id,
-      skill_id: dispatch.skill_id,
-      session_id: dispatch.session_id,
+/** The complete transaction (db/functions/end_dispatches.sql). */
+const END: Statement<EndRow> = {
+  name: 'end_dispatches',
+  text: 'SELECT ended_at, session_id, instance_id, agent_type, woken FROM end_dispatches($1, $2)',
+  row: ([endedAt, session, instance, type, woken]) => ({
+    ended_at: endedAt ? timeOf(endedAt) : null,
+    session_id: session ?? '',
+    instance_id: instance ?? '',
+    agent_type: type ?? '',
+    woken: woken ? JSON.parse(woken) : [],
+  }),
+};
+
+class DispatchStore {
+  readonly #core: StoreCore;
+
+  constructor(core: StoreCore) {
+    this.#core = core;
+  }
+
+  async find(ref: DispatchRef): Promise<OpenDispatch | null> {
+    const row = await this.#details(ref);
+    return row && openDispatchFrom(row);
+  }
+
+  async markSent(ref: DispatchRef, owner: { mesh_id: string; epoch: number }): Promise<OpenDispatch | null> {
+    const [row] = await this.#core.db.call<DetailsRow>(
+      'send_dispatch',
+      'SELECT * FROM send_dispatch($1, $2, $3, $4, $5, $6)',
+      [ref.tenant_id, ref.message_id, ref.dispatch_id, owner.mesh_id, owner.epoch, newId('evt')],
+    );
+    if (!row) return null;
+    this.#core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed', under_way: true });
+    return openDispatchFrom(readable(row));
+  }
+
+  async end(dispatch: EndingDispatch, result: AnswerOrFailure, epoch: number | null): Promise<DispatchEnd | null> {
+    const usable = withUsableForm(result);
+    if (usable.state === 'input-required') return this.#ask(dispatch, usable, epoch);
+    const output = outputAfter(dispatch.produced, usable);
+    return this.#complete(dispatch, epoch, usable.state, usable.state === 'failed' ? errorOf(usable) : null, output);
+  }
+
+  async release(ref: DispatchRef, reason: string, options: { nothingSent?: boolean } = {}): Promise<boolean> {
+    const [row] = await this.#core.db.call<{ released: boolean }>(
+      'release_dispatch',
+      'SELECT release_dispatch($1, $2, $3, $4, $5, $6) AS released',
+      [ref.tenant_id, ref.message_id, ref.dispatch_id, reason, options.nothingSent === true, newId('evt')],
+    );
+    return row?.released === true;
+  }
+
+  async failAsLost(
+    ref: DispatchRef,
+    code: LossCode,
+    options: { unlessOwnerLives?: boolean } = {},
+  ): Promise<DispatchEnd | null> {
+    const row = await this.#details(ref);
+    if (!row) return null;
+    if (row.sent_at === null) {
+      await this.release(ref, 'OWNER_LOST');
+      return null;
+    }
+    if (options.unlessOwnerLives && row.owner_alive) return null;
+    return this.#complete(ref, null, 'lost', { code, message: LOSS_TEXT[code] }, null);
+  }
+
+  async closedAmong(refs: DispatchRef[]): Promise<{ dispatch_id: string; state: string }[]> {
+    if (refs.length === 0) return [];
+    return this.#core.db.system((tx) =>
+      tx.query<{ dispatch_id: string; state: string }>(
+        `SELECT d.dispatch_id, d.state FROM unnest($1::text[], $2::text[]) AS ref (tenant_id, dispatch_id)
+           JOIN dispatches d USING (tenant_id, dispatch_id) WHERE d.state NOT IN ('open', 'sent')`,
+        [refs.map((ref) => ref.tenant_id), refs.map((ref) => ref.dispatch_id)],
+      ),
+    );
+  }
+
+  async agentJoined(tenantId: string, agent: AgentWithRoom): Promise<void> {
+    const woken = await this.#core.db.tenant(tenantId, (tx) => wakeQueued(tx, tenantId, agent, WOKEN_FOR_AN_AGENT));
+    for (const message of woken) this.#core.workflowStarter.message(message);
+  }
+
+  async #details(ref: DispatchRef): Promise<DetailsRow | null> {
+    const [row] = await this.#core.db.call<DetailsRow>('find_dispatch', 'SELECT * FROM find_dispatch($1, $2)', [
+      ref.tenant_id,
+      ref.dispatch_id,
+    ]);
+    return row ? readable(row) : null;
+  }
+
+  /** Ends a dispatch and its message in one round trip. */
+  async #complete(
+    ref: DispatchRef,
+    epoch: number | null,
+    state: 'completed' | 'failed' | 'lost',
+    failure: StoredError | null,
+    output: ReturnType<typeof outputAfter>,
+  ): Promise<DispatchEnd | null> {
+    const error = failure && boundedError(failure);
+    const ended = await this.#callEnd({
+      tenant_id: ref.tenant_id,
+      message_id: ref.message_id,
+      dispatch_id: ref.dispatch_id,
+      epoch,
+      state,
+      error_code: error?.code,
+      error_message: error?.message,
+      ...output,
+      event_ids: [newId('evt'), newId('evt')],
     });
-    return openDispatchFrom(open.row, dispatch, open.around);
-  });
-  if (sent) core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed', under_way: true });
-  return sent;
-}
+    if (!ended?.ended_at) return null;
+    const { ended_at: at, woken, ...agent } = ended;
+    const { tenant_id, message_id, dispatch_id } = ref;
+    const message_state = state === 'completed' ? 'completed' : 'failed';
+    this.#announce(ref, woken, { kind: 'changed' });
+    const ids = { tenant_id, message_id, dispatch_id, ...agent };
+    logEnd(this.#core.log, { ...ids, state: message_state, code: error?.code });
+    const failed = { error_code: error?.code ?? null, error_message: error?.message ?? null };
+    return { state, message: { state: message_state, ...failed, ...output, updated_at: at, completed_at: at } };
+  }
 
-/** Ends a dispatch and its message in one round trip. */
-async function end(core: StoreCore, ref: DispatchRef, epoch: number | null, ending: Ending): Promise<Closed> {
-  const ended = await endInOne(core.db, ref, epoch, ending);
-  if (!ended) return NOT_CLOSED;
-  announce(core, ref, ended.called, { kind: 'changed' });
-  logEnd(core.log, { ...ref, ...ended.served, state: ending.state, code: ending.error?.code });
-  return { accepted: true, end: ended.end };
-}
+  async #callEnd(call: object): Promise<EndRow | undefined> {
+    try {
+      return await this.#core.db.batch(END, call);
+    } catch (error) {
+      if ((error as { code?: unknown }).code === NOT_SENT) return undefined;
+      throw error;
+    }
+  }
 
-function announce(core: StoreCore, ref: DispatchRef, called: (MessageRef & SessionRef)[], event: BusEvent): void {
-  for (const waiting of called) core.workflowStarter.message(waiting);
-  core.bus.publish(ref.tenant_id, ref.message_id, event);
-}
+  /** The agent asks a human: its dispatch ends, and the message waits. */
+  async #ask(dispatch: EndingDispatch, result: AnswerOrFailure, epoch: number | null): Promise<DispatchEnd | null> {
+    const call = askCall(dispatch, result, epoch, this.#core.limits.inputExpiryMs);
+    const [row] = await this.#core.db.call<{ asked: boolean; woken: QueuedMessage[] | null }>(
+      'ask_input',
+      'SELECT asked, woken FROM ask_input($1)',
+      [JSON.stringify(call)],
+    );
+    if (!row?.asked) return null;
+    this.#announce(dispatch, row.woken ?? [], { kind: 'changed', recorded: true });
+    return { state: 'input_required', message: null };
+  }
 
-/** The agent asks a human: its dispatch ends, and the message waits. */
-async function ask(core: StoreCore, ref: DispatchRef, epoch: number, outcome: AgentResult): Promise<Closed> {
-  const called = await core.db.tenant(ref.tenant_id, async (tx) => {
-    const open = await lockOpen(tx, ref);
-    if (!open || open.dispatch.epoch !== epoch) return null;
-    await closeDispatch(tx, open.row, open.dispatch, 'input-required', null);
-    await applyQuestion(tx, open.row, outcome, core.limits.inputExpiryMs);
-    return wakeQueued(tx, ref.tenant_id, open.dispatch, 1);
-  });
-  if (!called) return NOT_CLOSED;
-  announce(core, ref, called, { kind: 'changed', recorded: true });
-  return { accepted: true, end: null };
-}
-
-function accept(
-  core: StoreCore,
-  ref: DispatchRef & { produced: Produced },
-  epoch: number,
-  given: AgentResult,
-): Promise<Closed> {
-  const outcome = withUsableForm(given);
-  if (outcome.state === 'input-required') return ask(core, ref, epoch, outcome);
-  return end(core, ref, epoch, endingOf(ref.produced, outcome));
-}
-
-function fail(
-  core: StoreCore,
-  ref: DispatchRef,
-  error: { code: string; message: string },
-  epoch?: number,
-): Promise<Closed> {
-  return end(core, ref, epoch ?? null, { state: 'failed', error: bounded(error) });
-}
-
-async function voidOpen(
-  tx: Tx,
-  { row, dispatch }: Pick<LockedDispatch, 'row' | 'dispatch'>,
-  reason: string,
-): Promise<void> {
-  await tx.query(
-    `UPDATE dispatches SET state = 'void', ended_at = now(), error_code = $3 WHERE tenant_id = $1 AND dispatch_id = $2`,
-    [dispatch.tenant_id, dispatch.dispatch_id, reason],
-  );
-  await tx.query(
-    `UPDATE messages SET current_dispatch_id = NULL, holds_slot = false, unrouted_since = coalesce(unrouted_since, now()),
-       suspends_session = resolution IS NOT NULL, updated_at = now()
-     WHERE tenant_id = $1 AND message_id = $2`,
-    [row.tenant_id, row.message_id],
-  );
-  if (dispatch.sent_at !== null) {
-    await recordEvent(tx, { ...eventPlace(row), severity: 'warning' }, 'dispatch.failed', {
-      dispatch_id: dispatch.dispatch_id,
-      instance_id: dispatch.instance_id,
-      error: reason,
-      duration_ms: 0,
-    });
+  #announce(ref: DispatchRef, woken: QueuedMessage[], event: BusEvent): void {
+    for (const message of woken) this.#core.workflowStarter.message(message);
+    this.#core.bus.publish(ref.tenant_id, ref.message_id, event);
   }
 }
 
-async function release(
-  core: StoreCore,
-  ref: DispatchRef,
-  reason: string,
-  options: { nothingSent?: boolean } = {},
-): Promise<boolean> {
-  return core.db.tenant(ref.tenant_id, async (tx) => {
-    const open = await lockOpen(tx, ref);
-    if (!open || (open.dispatch.sent_at !== null && !options.nothingSent)) return false;
-    await voidOpen(tx, open, reason);
-    return true;
-  });
-}
-
-/** A node that renewed itself lately still has what it sent, whatever Temporal thinks of the activity: it is to be adopted. */
-async function ownerLives(tx: Tx, dispatch: DispatchRow): Promise<boolean> {
-  const fresh = await tx.query(
-    `SELECT 1 FROM mesh_nodes WHERE mesh_id = $1 AND renewed_at > now() - $2 * interval '1 ms'`,
-    [dispatch.mesh_id, NODE_DEAD_MS],
-  );
-  return fresh.length > 0;
-}
-
-async function failAsLost(
-  core: StoreCore,
-  ref: DispatchRef,
-  code: LossCode,
-  options: { unlessOwnerLives?: boolean } = {},
-): Promise<MessageEnd | null> {
-  const sent = await core.db.tenant(ref.tenant_id, async (tx) => {
-    const open = await lockOpen(tx, ref);
-    if (!open) return false;
-    if (open.dispatch.sent_at === null) {
-      await voidOpen(tx, open, 'OWNER_LOST');
-      return false;
-    }
-    return !(options.unlessOwnerLives && (await ownerLives(tx, open.dispatch)));
-  });
-  if (!sent) return null;
-  const message =
-    code === 'DEADLINE_EXCEEDED' ? 'The agent did not answer in time.' : 'The connection to the agent was lost.';
-  return (await fail(core, ref, { code, message })).end;
-}
-
-async function closedAmong(core: StoreCore, refs: DispatchRef[]): Promise<{ dispatch_id: string; state: string }[]> {
-  if (refs.length === 0) return [];
-  return core.db.system((tx) =>
-    tx.query<{ dispatch_id: string; state: string }>(
-      `SELECT d.dispatch_id, d.state FROM unnest($1::text[], $2::text[]) AS ref (tenant_id, dispatch_id)
-         JOIN dispatches d USING (tenant_id, dispatch_id) WHERE d.state <> 'open'`,
-      [refs.map((ref) => ref.tenant_id), refs.map((ref) => ref.dispatch_id)],
-    ),
-  );
-}
-
-async function agentJoined(core: StoreCore, tenantId: string, agent: AgentWithRoom): Promise<void> {
-  const called = await core.db.tenant(tenantId, (tx) => wakeQueued(tx, tenantId, agent, WOKEN_FOR_AN_AGENT));
-  for (const waiting of called) core.workflowStarter.message(waiting);
-}
-
-/** The transactions of a dispatch's life on Postgres (architecture.md, decision 5). */
+/** The transactions of a dispatch's life on Postgres, one SQL function each (dispatch-states.ts). */
 export function createDispatches(core: StoreCore): Dispatches {
+  const store = new DispatchStore(core);
   return {
-    find: (ref) => find(core, ref),
-    markSent: (ref, owner) => markSent(core, ref, owner),
-    accept: (ref, epoch, outcome) => accept(core, ref, epoch, outcome),
-    fail: (ref, error, epoch) => fail(core, ref, error, epoch),
-    release: (ref, reason, options) => release(core, ref, reason, options),
-    failAsLost: (ref, code, options) => failAsLost(core, ref, code, options),
-    closedAmong: (refs) => closedAmong(core, refs),
-    agentJoined: (tenantId, agent) => agentJoined(core, tenantId, agent),
+    find: (ref) => store.find(ref),
+    markSent: (ref, owner) => store.markSent(ref, owner),
+    end: (dispatch, result, epoch) => store.end(dispatch, result, epoch),
+    release: (ref, reason, options) => store.release(ref, reason, options),
+    failAsLost: (ref, code, options) => store.failAsLost(ref, code, options),
+    closedAmong: (refs) => store.closedAmong(refs),
+    agentJoined: (tenantId, agent) => store.agentJoined(tenantId, agent),
   };
 }

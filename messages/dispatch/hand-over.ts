@@ -1,7 +1,8 @@
 import type { Db } from '../../db/pool.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
-import type { SessionRef } from '../../sessions/session-ref.js';
+import { Loop } from '../../runtime/loop.js';
+import type { SessionRef } from '../../sessions/session-deps.js';
 import type { MessageRef } from '../core.js';
 
 /** A message that is not over this long after its dispatch gets its workflow, in milliseconds. */
@@ -22,7 +23,7 @@ interface Waiting {
 }
 
 const RENEW = `
-  UPDATE messages m SET wake_requested_at = now() FROM unnest($1::text[], $2::text[]) AS mine (tenant_id, message_id)
+  UPDATE running_messages m SET wake_requested_at = now() FROM unnest($1::text[], $2::text[]) AS mine (tenant_id, message_id)
    WHERE m.tenant_id = mine.tenant_id AND m.message_id = mine.message_id AND m.lease_epoch = 0 AND m.wake_requested_at IS NOT NULL
      AND m.state = 'working'`;
 
@@ -40,13 +41,14 @@ export class HandOver {
   readonly #options: HandOverOptions;
   /** By message; those that are due first come first. */
   readonly #waiting = new Map<string, Waiting>();
-  readonly #timer: NodeJS.Timeout;
-  #turn: Promise<void> | null = null;
+  readonly #loop: Loop;
   #failing = false;
 
   constructor(options: HandOverOptions) {
     this.#options = options;
-    this.#timer = setInterval(() => this.#tick(), TICK_MS).unref();
+    const { log } = options;
+    this.#loop = new Loop({ name: 'hand-over', intervalMs: TICK_MS, work: () => this.#start(this.#due()), log });
+    this.#loop.start();
   }
 
   add(ref: Ref): void {
@@ -62,18 +64,8 @@ export class HandOver {
     this.#waiting.delete(ref.message_id);
   }
 
-  async stop(): Promise<void> {
-    clearInterval(this.#timer);
-    await this.#turn;
-  }
-
-  #tick(): void {
-    if (this.#turn !== null) return;
-    const due = this.#due();
-    if (due.length === 0) return;
-    this.#turn = this.#start(due).finally(() => {
-      this.#turn = null;
-    });
+  stop(): Promise<void> {
+    return this.#loop.stop();
   }
 
   #due(): Waiting[] {
@@ -87,6 +79,7 @@ export class HandOver {
   }
 
   async #start(due: Waiting[]): Promise<void> {
+    if (due.length === 0) return;
     const results = await Promise.allSettled(due.map(({ ref }) => this.#options.supervise(ref)));
     const failure = results.find((result) => result.status === 'rejected');
     due.forEach((waiting, index) => {

@@ -1,6 +1,6 @@
-import type { AgentWithRoom } from '../../agents/agent-room.js';
+import type { AgentWithRoom } from '../../agents/agent-row.js';
 import type { Tx } from '../../db/pool.js';
-import type { SessionRef } from '../../sessions/session-ref.js';
+import type { SessionRef } from '../../sessions/session-deps.js';
 import type { MessageRef } from '../core.js';
 
 /**
@@ -11,27 +11,27 @@ export async function wakeQueued(
   tx: Tx,
   tenantId: string,
   agent: AgentWithRoom,
-  most: number,
+  atMost: number,
 ): Promise<(MessageRef & SessionRef)[]> {
-  const [row] = await tx.query<{ called: (MessageRef & SessionRef)[] | null }>(
-    'SELECT call_waiting($1, $2, $3, $4) AS called',
-    [tenantId, agent.agent_type, agent.instance_id, most],
+  const [row] = await tx.query<{ woken: (MessageRef & SessionRef)[] | null }>(
+    'SELECT wake_queued_messages($1, $2, $3, $4) AS woken',
+    [tenantId, agent.agent_type, agent.instance_id, atMost],
   );
-  return row?.called ?? [];
+  return row?.woken ?? [];
 }
 
 /**
  * As `wakeQueued`, of each agent that one session of a tenant has left: one message for each, as it frees one slot there.
  * @param agents may name one several times
  */
-export async function callForFreed(
+export async function wakeForFreed(
   tx: Tx,
   tenantId: string,
   agents: AgentWithRoom[],
 ): Promise<(MessageRef & SessionRef)[]> {
-  const called: (MessageRef & SessionRef)[] = [];
+  const woken: (MessageRef & SessionRef)[] = [];
   for (const agent of new Map(agents.map((freed) => [freed.instance_id, freed])).values()) {
-    called.push(...(await wakeQueued(tx, tenantId, agent, 1)));
+    woken.push(...(await wakeQueued(tx, tenantId, agent, 1)));
   }
-  return called;
+  return woken;
 }

@@ -2,13 +2,11 @@ import type { A2aMessage } from '../../contracts/a2a.js';
 import type { Caller } from '../../contracts/auth.js';
 import { isTerminal, type MessageState, type ResolveRequest } from '../../contracts/messages.js';
 import { answerRefusal } from '../../contracts/permissions.js';
-import { recordEvent } from '../../db/events.js';
 import type { Tx } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { newId } from '../../runtime/ids.js';
 import type { MessageCore, MessageRef } from '../core.js';
-import { eventPlace } from '../dispatch/finish.js';
-import { readMessage } from '../read/read.js';
+import { lockRunning, readMessage } from '../read/read.js';
 import type { InputRequestRow, MessageRow, Resolution } from '../read/rows.js';
 import { userMessage } from '../read/task.js';
 import { formProblem } from './form.js';
@@ -33,52 +31,29 @@ async function nothingOpen(tx: Tx, row: MessageRow): Promise<PlatformError> {
 }
 
 /**
- * Takes an open request that `check` accepts, with the message's lock held: request, audit row, message and event. The message is
- * `working` afterwards; its workflow brings the answer to the agent in a new dispatch.
+ * Records the answer to an open request, with the message's lock held: request, audit row, message and event. The message is `working`
+ * afterwards; its workflow brings the answer to the agent in a new dispatch.
  */
 export async function claimRequest(
   tx: Tx,
   row: MessageRow,
   request: InputRequestRow,
-  answer: { decision: Decision; principal: string; comment?: string; turn: A2aMessage },
+  given: { decision: Decision; principal: string; comment?: string; turn: A2aMessage },
 ): Promise<void> {
-  const { decision, principal, comment, turn } = answer;
-  const resolution: Resolution = {
-    request_id: request.request_id,
-    resolution: decision.word,
-    ...(decision.data && { data: decision.data }),
+  const { decision, principal, comment, turn } = given;
+  const { request_id } = request;
+  const { word: resolution, data } = decision;
+  const answer: Resolution = {
+    request_id,
+    resolution,
+    ...(data && { data }),
     ...(comment !== undefined && { comment }),
   };
-  await tx.query(
-    `UPDATE input_requests SET state = 'resolved', ended_at = now() WHERE tenant_id = $1 AND request_id = $2`,
-    [row.tenant_id, request.request_id],
-  );
-  await tx.query(
-    `INSERT INTO input_decisions (tenant_id, decision_id, request_id, principal, resolution, data, comment)
-     VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-    [
-      row.tenant_id,
-      newId('apv'),
-      request.request_id,
-      principal,
-      JSON.stringify(decision.word),
-      decision.data ? JSON.stringify(decision.data) : null,
-      comment ?? null,
-    ],
-  );
-  await tx.query(
-    `UPDATE messages SET state = 'working', resolution = $3, turns = turns || $4::jsonb, status_message = NULL,
-       current_dispatch_id = NULL, unrouted_since = NULL, wake_requested_at = now(), updated_at = now()
-     WHERE tenant_id = $1 AND message_id = $2`,
-    [row.tenant_id, row.message_id, JSON.stringify(resolution), JSON.stringify([turn])],
-  );
-  await recordEvent(tx, eventPlace(row), 'message.resolved', {
-    message_id: row.message_id,
-    session_id: row.session_id,
-    request_id: request.request_id,
-    resolution: decision.word,
-    resolved_by: principal,
-  });
+  const { tenant_id, message_id } = row;
+  const ids = { tenant_id, message_id, request_id, decision_id: newId('apv'), event_id: newId('evt') };
+  await tx.query('SELECT resolve_input($1)', [
+    JSON.stringify({ ...ids, principal, resolution, data, comment, answer, turn }),
+  ]);
 }
 
 function decisionFor(request: InputRequestRow, body: ResolveRequest): Decision {
@@ -140,7 +115,8 @@ export async function resolveMessage(
   if (!caller) throw new PlatformError('unauthorized', 'The callback_token is not valid.');
   const ref: MessageRef = { tenant_id: caller.tenant_id, message_id: messageId };
   const session_id = await core.db.tenant(ref.tenant_id, async (tx) => {
-    const found = await readMessage(tx, ref.tenant_id, messageId, true);
+    await lockRunning(tx, ref);
+    const found = await readMessage(tx, ref.tenant_id, messageId);
     if (!found) throw new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
     const { row, request } = found;
     if (isTerminal(row.state) || !request) throw await nothingOpen(tx, row);

@@ -4,7 +4,7 @@ import { ownMessages } from '../../db/own.js';
 import type { Db, Tx } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { readable, readableRequest } from './readable.js';
-import type { InputRequestRow, MessageRow } from './rows.js';
+import type { InputRequestRow, MessageRow, RunningRow } from './rows.js';
 import { recordOf } from './task.js';
 
 /** A message with the request that is open on it, if one is. */
@@ -27,18 +27,22 @@ export async function openRequests(
   return new Map(rows.map((row) => [row.message_id, readableRequest(row)]));
 }
 
-/** Reads one message; null when the tenant has none of that id. `lock` holds the row until the transaction ends. */
-export async function readMessage(
-  tx: Tx,
-  tenantId: string,
-  messageId: string,
-  lock = false,
-): Promise<MessageWithRequest | null> {
-  const [row] = await tx.query<MessageRow>(
-    `SELECT * FROM messages WHERE tenant_id = $1 AND message_id = $2${lock ? ' FOR UPDATE' : ''}`,
-    [tenantId, messageId],
-  );
+/** Reads one message; null when the tenant has none of that id. */
+export async function readMessage(tx: Tx, tenantId: string, messageId: string): Promise<MessageWithRequest | null> {
+  const [row] = await tx.query<MessageRow>('SELECT * FROM messages WHERE tenant_id = $1 AND message_id = $2', [
+    tenantId,
+    messageId,
+  ]);
   return row ? withRequest(tx, readable(row)) : null;
+}
+
+/** Locks a message that is not over until the transaction ends; null when it is over, or there is none. */
+export async function lockRunning(tx: Tx, ref: { tenant_id: string; message_id: string }): Promise<RunningRow | null> {
+  const [row] = await tx.query<RunningRow & Record<string, unknown>>(
+    'SELECT * FROM running_messages WHERE tenant_id = $1 AND message_id = $2 FOR UPDATE',
+    [ref.tenant_id, ref.message_id],
+  );
+  return row ?? null;
 }
 
 /** As `readMessage` in a transaction of its own, which mostly is one round trip. */
@@ -66,7 +70,7 @@ export async function findOwnMessage(db: Db, reader: Reader, messageId: string):
 }
 
 /** A message's row with the request that is open on it, if one is. */
-export async function withRequest(tx: Tx, row: MessageRow): Promise<MessageWithRequest> {
+async function withRequest(tx: Tx, row: MessageRow): Promise<MessageWithRequest> {
   const { tenant_id, message_id } = row;
   const requests = row.state === 'input-required' ? await openRequests(tx, tenant_id, [message_id]) : new Map();
   return { row, request: requests.get(message_id) ?? null };

@@ -2,38 +2,42 @@ import { z } from 'zod';
 import { A2aMessage } from '../../contracts/a2a.js';
 import { AgentInputRequest, Usage } from '../../contracts/messages.js';
 import { Artifact, Part } from '../../contracts/parts.js';
-import type { InputRequestRow, MessageRow } from './rows.js';
+import type { InputRequestRow } from './rows.js';
 
-/** The columns of a message that hold A2A content as JSON. */
-type Content = Pick<MessageRow, 'parts' | 'turns' | 'artifacts' | 'status_message' | 'usage'>;
+const Content = z
+  .object({
+    parts: z.array(Part),
+    turns: z.array(A2aMessage),
+    artifacts: z.array(Artifact),
+    status_message: A2aMessage.nullable(),
+    usage: Usage.nullable(),
+  })
+  .partial();
 
-const Content = z.object({
-  parts: z.array(Part),
-  turns: z.array(A2aMessage),
-  artifacts: z.array(Artifact),
-  status_message: A2aMessage.nullable(),
-  usage: Usage.nullable(),
-});
 const Form = z.object({
   schema: AgentInputRequest.shape.schema.unwrap().nullable(),
   fields: AgentInputRequest.shape.fields.unwrap().nullable(),
   arguments: AgentInputRequest.shape.arguments.unwrap().nullable(),
 });
 
+/** What of each content column still fits. */
+const FITTING = {
+  parts: (value: unknown) => partsIn(value),
+  turns: (value: unknown) => fitting(value, messageIn),
+  artifacts: (value: unknown) => fitting(value, artifactIn),
+  status_message: (value: unknown) => messageIn(value),
+  usage: (value: unknown) => Usage.safeParse(value).data ?? null,
+};
+
 /**
- * A message's row as readers may rely on it. What is in the database was checked when it was written, but by the schemas of that day:
- * what of it does not fit those of today is left out, so that one bad row never keeps the others of a page from their reader.
+ * The row of a message, or of a dispatch with its message, as readers may rely on it. Content was checked by the schemas of the day on
+ * which it was written: what does not fit today's is left out, so that one bad row never breaks a page.
  */
-export function readable<Row extends Content>(row: Row): Row {
+export function readable<Row extends object>(row: Row): Row {
   if (Content.safeParse(row).success) return row;
-  return {
-    ...row,
-    parts: partsIn(row.parts),
-    turns: fitting(row.turns, messageIn),
-    artifacts: fitting(row.artifacts, artifactIn),
-    status_message: messageIn(row.status_message),
-    usage: Usage.safeParse(row.usage).data ?? null,
-  };
+  const columns = Object.entries(FITTING).filter(([name]) => name in row);
+  const content = columns.map(([name, read]) => [name, read((row as Record<string, unknown>)[name])]);
+  return { ...row, ...Object.fromEntries(content) };
 }
 
 /** As `readable`, of a question to a human. */

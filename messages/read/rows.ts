@@ -2,7 +2,7 @@ import type { A2aMessage } from '../../contracts/a2a.js';
 import type { MessageState, Usage } from '../../contracts/messages.js';
 import type { Artifact, Part } from '../../contracts/parts.js';
 
-/** A row of `messages`. */
+/** A row of `messages`: what was sent and what became of it. */
 export interface MessageRow {
   tenant_id: string;
   message_id: string;
@@ -10,42 +10,45 @@ export interface MessageRow {
   credential_id: string;
   /** The type of the agent that sent it; null: a credential that stands for no agent. */
   sender_agent_type: string | null;
-  requested_context: string;
   client_message_id: string;
-  content_hash: Buffer;
-  state: MessageState;
   method: 'message/send' | 'message/stream';
   parts: Part[];
   metadata: Record<string, unknown>;
+  want_agent_type: string | null;
+  trace_id: string;
+  parent_span_id: string | null;
+  baggage: string | null;
+  deadline_ms: number;
+  created_at: Date;
+  state: MessageState;
+  instance_id: string | null;
+  agent_type: string | null;
   turns: A2aMessage[];
-  user_input: string;
+  artifacts: Artifact[];
+  status_message: A2aMessage | null;
+  usage: Usage | null;
+  error_code: string | null;
+  error_message: string | null;
+  updated_at: Date;
+  started_at: Date | null;
+  completed_at: Date | null;
+}
+
+/** A row of `running_messages`: routing, slot and lease of a message that is not over. */
+export interface RunningRow {
+  tenant_id: string;
+  message_id: string;
+  session_id: string;
+  state: MessageState;
   want_instance_id: string | null;
   want_agent_type: string | null;
   want_skill_id: string | null;
   instance_id: string | null;
   agent_type: string | null;
-  artifacts: Artifact[];
-  status_message: A2aMessage | null;
-  assistant_output: string;
-  trace_id: string;
-  parent_span_id: string | null;
-  baggage: string | null;
-  usage: Usage | null;
-  error_code: string | null;
-  error_message: string | null;
-  deadline_ms: number;
-  attempts: number;
   current_dispatch_id: string | null;
-  resolution: Resolution | null;
-  remote_task_id: string | null;
-  remote_context_id: string | null;
   holds_slot: boolean;
-  suspends_session: boolean;
+  resolution: Resolution | null;
   unrouted_since: Date | null;
-  created_at: Date;
-  updated_at: Date;
-  started_at: Date | null;
-  completed_at: Date | null;
 }
 
 /** The answer of a human, as the next dispatch carries it in `params.metadata.resolution`. */
@@ -76,8 +79,21 @@ export interface InputRequestRow {
   ended_at: Date | null;
 }
 
-/** A row of `dispatches`. */
-export interface DispatchRow {
+/** A row of the view `dispatch_details`: a dispatch and what belongs to it. */
+export interface DispatchDetails
+  extends Pick<
+      MessageRow,
+      | 'method'
+      | 'parts'
+      | 'metadata'
+      | 'client_message_id'
+      | 'trace_id'
+      | 'baggage'
+      | 'deadline_ms'
+      | 'artifacts'
+      | 'usage'
+    >,
+    Pick<RunningRow, 'resolution'> {
   tenant_id: string;
   dispatch_id: string;
   message_id: string;
@@ -88,11 +104,13 @@ export interface DispatchRow {
   mesh_id: string | null;
   epoch: number;
   attempt: number;
-  state: 'open' | 'completed' | 'input-required' | 'failed' | 'canceled' | 'void';
   skill_id: string | null;
-  created_at: Date;
   sent_at: Date | null;
   deadline_at: Date | null;
-  ended_at: Date | null;
-  error_code: string | null;
+  /** The agent's own ids when it is an A2A server that was asked before. */
+  remote_task_id: string | null;
+  remote_context_id: string | null;
+  user_id: string | null;
+  public_url: string | null;
+  agent_card: Record<string, unknown> | null;
 }

@@ -3,7 +3,7 @@ import type { Task } from '../../contracts/a2a.js';
 import { actsAs, type Reader } from '../../contracts/permissions.js';
 import { ownMessages } from '../../db/own.js';
 import type { Db } from '../../db/pool.js';
-import { RpcError } from '../rpc-error.js';
+import { PlatformError } from '../../runtime/errors.js';
 import { findOwnMessage, openRequests } from './read.js';
 import { readable } from './readable.js';
 import { type TaskRow, taskOf } from './task.js';
@@ -32,7 +32,7 @@ export interface TaskPage {
 
 /**
  * The A2A task of a message.
- * @throws RpcError TASK_NOT_FOUND when there is none of that id for the reader
+ * @throws PlatformError TASK_NOT_FOUND when there is none of that id for the reader
  */
 export async function findTask(
   db: Db,
@@ -41,7 +41,7 @@ export async function findTask(
   options: { historyLength?: number | undefined } = {},
 ): Promise<Task> {
   const found = await findOwnMessage(db, reader, taskId);
-  if (!found) throw new RpcError('TASK_NOT_FOUND', 'Task not found: there is none of that id.', 'NOT_FOUND');
+  if (!found) throw new PlatformError('TASK_NOT_FOUND', 'Task not found: there is none of that id.');
   return taskOf(found.row, found.request, options);
 }
 
@@ -53,7 +53,7 @@ function readToken(token: string): Place {
   try {
     return Place.parse(JSON.parse(Buffer.from(token, 'base64url').toString()));
   } catch {
-    throw new RpcError('INVALID_PARAMS', 'params.pageToken: is not the token of a page');
+    throw new PlatformError('INVALID_PARAMS', 'params.pageToken: is not the token of a page');
   }
 }
 
@@ -74,7 +74,7 @@ const PAGE = `SELECT ${COLUMNS} FROM messages m WHERE ${FILTER}
 
 /**
  * A page of the tasks that a reader sees. Tasks that change between two pages move to the front and are not seen again.
- * @throws RpcError INVALID_PARAMS for a page token that is none
+ * @throws PlatformError INVALID_PARAMS for a page token that is none
  */
 export async function listTasks(db: Db, reader: Reader, query: TaskQuery): Promise<TaskPage> {
   const place = query.pageToken === undefined ? null : readToken(query.pageToken);

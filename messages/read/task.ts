@@ -1,6 +1,6 @@
 import type { A2aMessage, Task } from '../../contracts/a2a.js';
 import type { InputRequest, MessageRecord } from '../../contracts/messages.js';
-import type { Part } from '../../contracts/parts.js';
+import { type Part, textOf } from '../../contracts/parts.js';
 import { uuidOf } from '../../runtime/ids.js';
 import type { InputRequestRow, MessageRow } from './rows.js';
 
@@ -49,7 +49,9 @@ export function agentMessage(
 }
 
 /** The message as its sender wrote it. */
-export function userMessage(row: TaskRow): A2aMessage {
+export function userMessage(
+  row: Pick<TaskRow, 'client_message_id' | 'parts' | 'message_id' | 'session_id'>,
+): A2aMessage {
   return {
     kind: 'message',
     messageId: row.client_message_id,
@@ -129,6 +131,12 @@ export function taskOf(
   };
 }
 
+/** The text that the agent answered: that of its artifacts, else what it said with its status. */
+function outputText({ artifacts, status_message }: Pick<MessageRow, 'artifacts' | 'status_message'>): string {
+  const texts = artifacts.map(({ parts }) => textOf(parts)).filter((text) => text !== '');
+  return texts.join('\n') || textOf(status_message?.parts ?? []);
+}
+
 /** The message record of `/messages/*` (decisions.md, Messages). */
 export function recordOf(row: MessageRow, request: InputRequestRow | null): MessageRecord {
   const times = {
@@ -142,6 +150,8 @@ export function recordOf(row: MessageRow, request: InputRequestRow | null): Mess
     row.error_code === null
       ? {}
       : { error: { code: row.error_code, message: row.error_message ?? '' }, error_message: row.error_message ?? '' };
+  const input = textOf(row.parts);
+  const output = outputText(row);
   return {
     message_id: row.message_id,
     session_id: row.session_id,
@@ -151,9 +161,9 @@ export function recordOf(row: MessageRow, request: InputRequestRow | null): Mess
     created_at: row.created_at.toISOString(),
     updated_at: row.updated_at.toISOString(),
     ...times,
-    user_input: row.user_input,
-    assistant_output: row.assistant_output,
-    preview: (row.assistant_output || row.user_input).slice(0, PREVIEW_CHARS).toWellFormed(),
+    user_input: input,
+    assistant_output: output,
+    preview: (output || input).slice(0, PREVIEW_CHARS).toWellFormed(),
     parts: row.parts,
     artifacts: row.artifacts,
     attachments: row.parts.filter((part) => part.kind === 'file'),

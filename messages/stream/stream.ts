@@ -2,8 +2,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ArtifactUpdate, StatusUpdate, StreamEvent, Task } from '../../contracts/a2a.js';
 import { isTerminal } from '../../contracts/messages.js';
 import type { MessageRef } from '../core.js';
+import type { DispatchEnd } from '../dispatch/dispatches.js';
 import type { LiveMessage } from '../dispatch/fast-path.js';
-import type { MessageEnd } from '../dispatch/transactions.js';
 import type { MessageWithRequest } from '../read/read.js';
 import type { MessageRow } from '../read/rows.js';
 import { agentMessage, taskOf } from '../read/task.js';
@@ -109,9 +109,9 @@ function* tellEvents(place: StreamFollower, current: MessageWithRequest, events:
  * @param live null where it does not
  */
 function lookerAt(core: WatchCore, ref: MessageRef, live: LiveMessage | null, signal: AbortSignal) {
-  let end: MessageEnd | null | undefined;
+  let end: DispatchEnd['message'] | undefined;
   void live?.ended.then((ended) => {
-    end = ended;
+    end = ended.message;
   });
   return async (): Promise<MessageWithRequest> => {
     if (live && end === undefined) await nextTurn(); // it is told of before its own process has taken note

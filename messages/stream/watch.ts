@@ -72,7 +72,7 @@ export interface JustAccepted {
  */
 async function liveTask(live: LiveMessage, options: TaskWait): Promise<Task | null> {
   if (!options.blocking) return taskOf(live.row, null, options);
-  const end = await settledWithin(live.ended, Math.min(options.waitMs, LIVE_MS));
+  const end = (await settledWithin(live.ended, Math.min(options.waitMs, LIVE_MS)))?.message;
   return end && isTerminal(end.state) ? taskOf({ ...live.row, ...end }, null, options) : null;
 }
 

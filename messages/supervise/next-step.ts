@@ -1,46 +1,71 @@
-import { slotOf } from '../../agents/agent-room.js';
+import { slotOf } from '../../agents/agent-row.js';
 import { isTerminal } from '../../contracts/messages.js';
 import type { Tx } from '../../db/pool.js';
 import { newId } from '../../runtime/ids.js';
 import { countMoved, isOwn } from '../../sessions/session-end.js';
 import { targetWaitedText } from '../accept/targets.js';
 import type { MessageCore, MessageRef } from '../core.js';
+import { boundedError, type StoredError } from '../dispatch/apply-result.js';
 import { logEnd } from '../dispatch/end-log.js';
-import { closeDispatch, finishFailed, openDispatchOf, withdrawRequest } from '../dispatch/finish.js';
-import { type Route, routeMessage, type SessionBinding } from '../dispatch/route.js';
-import { callForFreed } from '../dispatch/wake-queued.js';
-import { type MessageWithRequest, readMessage, withRequest } from '../read/read.js';
-import type { DispatchRow, InputRequestRow, MessageRow } from '../read/rows.js';
+import type { SessionBinding } from '../dispatch/session-binding.js';
+import { wakeForFreed } from '../dispatch/wake-queued.js';
+import { lockRunning, openRequests } from '../read/read.js';
+import type { DispatchDetails, InputRequestRow, MessageRow, RunningRow } from '../read/rows.js';
 import { type RouteWait, routeWait } from './route-wait.js';
 import { retryDelayMs, type Step, stepError } from './step.js';
 
 /** So many times the wait a message is still given to an agent that is free, when what took its time was the platform itself. */
 const LATE_FACTOR = 10;
 
-/** The step of a message that has ended. */
-function doneStep(row: Pick<MessageRow, 'state' | 'agent_type' | 'error_code' | 'error_message'>): Step {
+/** A dispatch as the step names it. */
+type StepDispatch = Pick<
+  DispatchDetails,
+  'dispatch_id' | 'instance_id' | 'agent_type' | 'mesh_id' | 'deployment_mode' | 'attempt'
+> & { left_ms: number };
+
+/** Ends a locked message as failed. @param requestState what becomes of the question that is open on it */
+async function failedStep(
+  tx: Tx,
+  row: RunningRow,
+  error: StoredError,
+  requestState: 'expired' | 'withdrawn' = 'withdrawn',
+): Promise<Step> {
+  const { code, message } = boundedError(error);
+  const eventIds = [newId('evt'), newId('evt')];
+  const values = [row.tenant_id, row.message_id, code, message, requestState, eventIds];
+  await tx.query('SELECT fail_message($1, $2, $3, $4, $5, $6)', values);
+  return { kind: 'done', state: 'failed', agent_type: row.agent_type, ...stepError(code, message) };
+}
+
+/** The step of a message that has ended, or null when the tenant has no such message. */
+async function doneStep(tx: Tx, ref: MessageRef): Promise<Step | null> {
+  const [row] = await tx.query<Pick<MessageRow, 'state' | 'agent_type' | 'error_code' | 'error_message'>>(
+    'SELECT state, agent_type, error_code, error_message FROM messages WHERE tenant_id = $1 AND message_id = $2',
+    [ref.tenant_id, ref.message_id],
+  );
+  if (!row) return null;
   const { state, agent_type, error_code, error_message } = row;
   return { kind: 'done', state, agent_type, ...stepError(error_code, error_message) };
 }
 
-/** Ends a locked message as failed. */
-async function failedStep(tx: Tx, row: MessageRow, error: { code: string; message: string }): Promise<Step> {
-  await finishFailed(tx, row, error);
-  return doneStep({ ...row, state: 'failed', error_code: error.code, error_message: error.message });
-}
-
-async function afterEnd(tx: Tx, row: MessageRow): Promise<Step> {
-  const done = doneStep(row);
-  if (row.state !== 'canceled' || row.current_dispatch_id === null) return done;
+/** The message is canceled: its agent is still to hear of it, where its node lives. Nothing else needs the running row any more. */
+async function canceledStep(tx: Tx, row: RunningRow): Promise<Step> {
+  await tx.query('DELETE FROM running_messages WHERE tenant_id = $1 AND message_id = $2', [
+    row.tenant_id,
+    row.message_id,
+  ]);
   const [dispatch] = await tx.query<{ dispatch_id: string; mesh_id: string }>(
     `SELECT d.dispatch_id, d.mesh_id FROM dispatches d JOIN mesh_nodes n ON n.mesh_id = d.mesh_id
       WHERE d.tenant_id = $1 AND d.dispatch_id = $2 AND d.state = 'canceled'`,
     [row.tenant_id, row.current_dispatch_id],
   );
-  return dispatch ? { kind: 'deliver_cancel', ...dispatch, agent_type: row.agent_type } : done;
+  const { agent_type } = row;
+  return dispatch
+    ? { kind: 'deliver_cancel', ...dispatch, agent_type }
+    : { kind: 'done', state: 'canceled', agent_type };
 }
 
-async function awaitInput(tx: Tx, row: MessageRow, request: InputRequestRow, now: Date): Promise<Step> {
+async function awaitInput(tx: Tx, row: RunningRow, request: InputRequestRow, now: Date): Promise<Step> {
   const leftMs = request.expires_at.getTime() - now.getTime();
   if (leftMs > 0) {
     return {
@@ -54,20 +79,16 @@ async function awaitInput(tx: Tx, row: MessageRow, request: InputRequestRow, now
       expires_ms: leftMs,
     };
   }
-  await tx.query(
-    `UPDATE input_requests SET state = 'expired', ended_at = now() WHERE tenant_id = $1 AND request_id = $2`,
-    [row.tenant_id, request.request_id],
-  );
-  return failedStep(tx, row, { code: 'APPROVAL_EXPIRED', message: 'Nobody answered in time.' });
+  return failedStep(tx, row, { code: 'APPROVAL_EXPIRED', message: 'Nobody answered in time.' }, 'expired');
 }
 
-async function giveUp(tx: Tx, row: MessageRow, session: SessionBinding, waitedMs: number): Promise<Step> {
+async function giveUp(tx: Tx, row: RunningRow, session: SessionBinding, waitedMs: number): Promise<Step> {
   const message = await targetWaitedText(tx, row, session, waitedMs);
   return failedStep(tx, row, { code: 'TARGET_UNAVAILABLE', message });
 }
 
-async function noAgent(tx: Tx, row: MessageRow, { since, waitedMs, leftMs }: RouteWait): Promise<Step> {
-  await tx.query('UPDATE messages SET unrouted_since = $3 WHERE tenant_id = $1 AND message_id = $2', [
+async function noAgent(tx: Tx, row: RunningRow, { since, waitedMs, leftMs }: RouteWait): Promise<Step> {
+  await tx.query('UPDATE running_messages SET unrouted_since = $3 WHERE tenant_id = $1 AND message_id = $2', [
     row.tenant_id,
     row.message_id,
     since,
@@ -80,93 +101,67 @@ async function noAgent(tx: Tx, row: MessageRow, { since, waitedMs, leftMs }: Rou
   };
 }
 
-/** Binds the session where the route says so, and opens the dispatch: one statement. */
-const OPEN = `
-  WITH joined AS (
-    INSERT INTO session_agents (tenant_id, session_id, agent_type, instance_id, join_reason)
-    SELECT $1, $4, $6, $5, $12 WHERE $12::text IS NOT NULL
-    ON CONFLICT (tenant_id, session_id, instance_id)
-      DO UPDATE SET agent_type = excluded.agent_type, joined_at = excluded.joined_at, join_reason = excluded.join_reason),
-  bound AS (
-    UPDATE sessions SET instance_id = $5, agent_type = $6
-     WHERE tenant_id = $1 AND session_id = $4 AND $12::text IS NOT NULL AND coalesce(agent_type, $6) = $6),
-  taken AS (
-    UPDATE messages SET current_dispatch_id = $3, attempts = attempts + 1, instance_id = $5, agent_type = $6, holds_slot = true,
-      remote_task_id = CASE WHEN instance_id = $5 THEN remote_task_id END,
-      remote_context_id = CASE WHEN instance_id = $5 THEN remote_context_id END
-     WHERE tenant_id = $1 AND message_id = $2)
-  INSERT INTO dispatches (tenant_id, dispatch_id, message_id, session_id, instance_id, agent_type, deployment_mode, mesh_id,
-    epoch, attempt, state, skill_id)
-  VALUES ($1, $3, $2, $4, $5, $6, $7, $8, $9, $10, 'open', $11) RETURNING *`;
-
-async function openDispatch(tx: Tx, row: MessageRow, session: SessionBinding, route: Route): Promise<DispatchRow> {
-  const { agent } = route;
-  const [dispatch] = await tx.query<DispatchRow>(
-    OPEN,
-    [
-      row.tenant_id,
-      row.message_id,
-      newId('dsp'),
-      row.session_id,
-      agent.instance_id,
-      agent.agent_type,
-      agent.deployment_mode,
-      agent.mesh_id,
-      agent.connection_epoch,
-      row.attempts + 1,
-      row.want_skill_id,
-      route.join_reason,
-    ],
+/** Routes the message and opens its dispatch; null when no agent is free. */
+async function openDispatch(
+  tx: Tx,
+  row: RunningRow,
+  session: SessionBinding,
+  onlyReachable: boolean,
+): Promise<StepDispatch | null> {
+  const [opened] = await tx.query<{ dispatch: StepDispatch; join_reason: string | null }>(
+    'SELECT dispatch, join_reason FROM open_dispatch($1, $2, $3, $4)',
+    [row.tenant_id, row.message_id, newId('dsp'), onlyReachable],
     'open_dispatch',
   );
-  if (!dispatch) throw new Error('the dispatch was not written');
-  if (!session.explicit) return dispatch;
-  if (route.join_reason !== null && isOwn(session, agent.agent_type)) {
-    await countMoved(tx, { ...session, tenant_id: row.tenant_id }, agent.instance_id);
-  }
-  // Room was claimed for the session on its own agent: it is counted there again.
-  await tx.query(
-    `UPDATE messages SET suspends_session = false WHERE tenant_id = $1 AND session_id = $2 AND suspends_session
-        AND EXISTS (SELECT 1 FROM sessions s WHERE s.tenant_id = $1 AND s.session_id = $2 AND s.instance_id = $3)`,
-    [row.tenant_id, row.session_id, dispatch.instance_id],
-  );
+  if (!opened) return null;
+  const { dispatch, join_reason } = opened;
+  if (join_reason !== null && isOwn(session, dispatch.agent_type))
+    await countMoved(tx, { ...session, tenant_id: row.tenant_id }, dispatch.instance_id);
   return dispatch;
 }
 
-function dispatchStep(row: MessageRow, dispatch: DispatchRow, now: Date): Step {
-  const leftMs = dispatch.deadline_at ? dispatch.deadline_at.getTime() - now.getTime() : row.deadline_ms;
-  return {
-    kind: 'dispatch',
-    dispatch_id: dispatch.dispatch_id,
-    instance_id: dispatch.instance_id,
-    agent_type: dispatch.agent_type,
-    mesh_id: dispatch.mesh_id,
-    deployment_mode: dispatch.deployment_mode,
-    attempt: dispatch.attempt,
-    deadline_ms: Math.max(1, leftMs),
-  };
+/** The dispatch of a message that is open or sent. */
+async function findOpen(tx: Tx, row: RunningRow): Promise<StepDispatch | null> {
+  const [open] = await tx.query<StepDispatch & Record<string, unknown>>(
+    `SELECT dispatch_id, instance_id, agent_type, mesh_id, deployment_mode, attempt,
+            (extract(epoch FROM deadline_at - now()) * 1000)::integer AS left_ms
+       FROM dispatches WHERE tenant_id = $1 AND dispatch_id = $2 AND state IN ('open', 'sent')`,
+    [row.tenant_id, row.current_dispatch_id],
+    'find_open_dispatch',
+  );
+  return open ?? null;
 }
 
-async function decide(
-  tx: Tx,
-  found: MessageWithRequest,
-  session: SessionBinding,
-  queueWaitMs: number,
-  now: Date,
-): Promise<Step> {
-  const { row, request } = found;
-  if (isTerminal(row.state)) return afterEnd(tx, row);
-  if (request) return awaitInput(tx, row, request, now);
-  const open = await openDispatchOf(tx, row);
-  if (open) return dispatchStep(row, open, now);
+async function dispatchStep(tx: Tx, row: RunningRow, dispatch: StepDispatch): Promise<Step> {
+  const { dispatch_id, instance_id, agent_type, mesh_id, deployment_mode, attempt, left_ms } = dispatch;
+  const deadline_ms = Math.max(1, left_ms ?? (await deadlineOf(tx, row)));
+  return { kind: 'dispatch', dispatch_id, instance_id, agent_type, mesh_id, deployment_mode, attempt, deadline_ms };
+}
+
+async function deadlineOf(tx: Tx, row: MessageRef): Promise<number> {
+  const [message] = await tx.query<{ deadline_ms: number }>(
+    'SELECT deadline_ms FROM messages WHERE tenant_id = $1 AND message_id = $2',
+    [row.tenant_id, row.message_id],
+  );
+  return message?.deadline_ms ?? 0;
+}
+
+/** Decides for a running message whose lock is held. */
+async function decide(tx: Tx, row: RunningRow, session: SessionBinding, queueWaitMs: number, now: Date): Promise<Step> {
+  if (isTerminal(row.state)) return canceledStep(tx, row);
+  if (row.state === 'input-required') {
+    const request = (await openRequests(tx, row.tenant_id, [row.message_id])).get(row.message_id);
+    if (request) return awaitInput(tx, row, request, now);
+  }
+  const open = row.current_dispatch_id === null ? null : await findOpen(tx, row);
+  if (open) return dispatchStep(tx, row, open);
   const wait = await routeWait(tx, row, queueWaitMs, now);
   const { leftMs, waitedMs } = wait;
   if (waitedMs >= (waitedMs + leftMs) * LATE_FACTOR) return giveUp(tx, row, session, waitedMs);
-  const route = await routeMessage(tx, row, session);
   // Time that went by in a queue or with a node that died is no reason to fail what an agent can take now.
-  if (leftMs <= 0 && (!route || route.agent.unreachable)) return giveUp(tx, row, session, waitedMs);
-  if (!route) return noAgent(tx, row, wait);
-  return dispatchStep(row, await openDispatch(tx, row, session, route), now);
+  const opened = await openDispatch(tx, row, session, leftMs <= 0);
+  if (opened) return dispatchStep(tx, row, opened);
+  return leftMs <= 0 ? giveUp(tx, row, session, waitedMs) : noAgent(tx, row, wait);
 }
 
 async function lockSession(tx: Tx, ref: MessageRef): Promise<SessionBinding | null> {
@@ -179,20 +174,20 @@ async function lockSession(tx: Tx, ref: MessageRef): Promise<SessionBinding | nu
   return session ?? null;
 }
 
-/** Locks and reads a message, and says that its workflow has it: whoever held a lease on it holds it no more. */
-async function takeOver(tx: Tx, ref: MessageRef): Promise<MessageWithRequest | null> {
-  const [row] = await tx.query<MessageRow & Record<string, unknown>>(
-    `UPDATE messages SET supervised_at = now(), wake_requested_at = NULL, lease_epoch = lease_epoch + 1
+/** Locks a message for its workflow: whoever held a lease on it holds it no more. Null when it is over. */
+async function takeOver(tx: Tx, ref: MessageRef): Promise<RunningRow | null> {
+  const [row] = await tx.query<RunningRow & Record<string, unknown>>(
+    `UPDATE running_messages SET supervised_at = now(), wake_requested_at = NULL, lease_epoch = lease_epoch + 1
       WHERE tenant_id = $1 AND message_id = $2 RETURNING *`,
     [ref.tenant_id, ref.message_id],
     'take_over',
   );
-  return row ? withRequest(tx, row) : null;
+  return row ?? null;
 }
 
 /**
  * Looks at a message and decides what its workflow does next, opening a dispatch or ending the message where that is due. Postgres
- * decides and the workflow follows: asked again after any crash, it gives the same step. It also says that the workflow woke.
+ * decides and the workflow follows: asked again after any crash, it gives the same step. It also records that the workflow woke.
  * @returns null when the tenant has no such message
  */
 export async function nextStep(
@@ -200,12 +195,15 @@ export async function nextStep(
   ref: MessageRef,
   now: () => Date = () => new Date(),
 ): Promise<Step | null> {
-  const [step, ended] = await core.db.tenant(ref.tenant_id, async (tx) => {
+  const { step, ended } = await core.db.tenant(ref.tenant_id, async (tx) => {
     const session = await lockSession(tx, ref);
-    const found = session && (await takeOver(tx, ref));
-    if (!session || !found) return [null, null];
-    const next = await decide(tx, found, session, core.limits.queueWaitMs, now());
-    return [next, next.kind === 'done' && !isTerminal(found.row.state) ? { ...found.row, ...next } : null];
+    const row = session && (await takeOver(tx, ref));
+    if (!session || !row) return { step: await doneStep(tx, ref), ended: null };
+    const decided = await decide(tx, row, session, core.limits.queueWaitMs, now());
+    return {
+      step: decided,
+      ended: decided.kind === 'done' && decided.state === 'failed' ? { ...row, ...decided } : null,
+    };
   });
   if (ended) {
     core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed' });
@@ -214,24 +212,21 @@ export async function nextStep(
   return step;
 }
 
-/** Ends a message whose workflow an operator terminated in the Temporal UI, or canceled there. */
-export async function failByOperator(
-  core: MessageCore,
-  ref: MessageRef,
-  error: { code: string; message: string },
-): Promise<void> {
+/** Fails a message whose workflow an operator terminated in the Temporal UI, or canceled there. */
+export async function failByOperator(core: MessageCore, ref: MessageRef, error: StoredError): Promise<void> {
   const ended = await core.db.tenant(ref.tenant_id, async (tx) => {
-    const found = await readMessage(tx, ref.tenant_id, ref.message_id, true);
-    if (!found || isTerminal(found.row.state)) return null;
-    const dispatch = await openDispatchOf(tx, found.row);
-    if (dispatch) await closeDispatch(tx, found.row, dispatch, 'failed', error.code);
-    await withdrawRequest(tx, found.row);
-    await finishFailed(tx, found.row, error);
-    return { row: found.row, called: await callForFreed(tx, ref.tenant_id, slotOf(found.row)) };
+    const row = await lockRunning(tx, ref);
+    if (!row) return null;
+    if (isTerminal(row.state)) {
+      await canceledStep(tx, row);
+      return null;
+    }
+    await failedStep(tx, row, error);
+    return { row, woken: await wakeForFreed(tx, ref.tenant_id, slotOf(row)) };
   });
   if (!ended) return;
-  const { row, called } = ended;
+  const { row, woken } = ended;
   core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed' });
   logEnd(core.log, { ...row, state: 'failed', dispatch_id: row.current_dispatch_id, code: error.code });
-  for (const waiting of called) core.workflowStarter.message(waiting);
+  for (const message of woken) core.workflowStarter.message(message);
 }

@@ -1,6 +1,7 @@
+import pLimit from 'p-limit';
 import type { Tx } from '../../db/pool.js';
-import { errorMessage } from '../../runtime/errors.js';
-import type { SessionRef } from '../../sessions/session-ref.js';
+import { Loop } from '../../runtime/loop.js';
+import type { SessionRef } from '../../sessions/session-deps.js';
 import type { MessageCore, MessageRef } from '../core.js';
 import { failByOperator } from './next-step.js';
 import type { TemporalLink } from './temporal-link.js';
@@ -17,13 +18,16 @@ export interface SweeperPace {
 
 const PACE: SweeperPace = { everyMs: 1_000, unansweredMs: 10_000, unseenMs: 60_000 };
 const BATCH = 200;
+/** So few that the sweeper never crowds out the callers. */
 const CALLS_AT_ONCE = 10;
+/** After so many failures in a batch the rest of it is left until it is due again: each call may take its whole time limit. */
+const FAILURES_MAX = 10;
 
 type Named = MessageRef & SessionRef;
 
 /** A kind of row that may need its workflow, and the mark by which it is found and claimed. */
 interface Watched {
-  table: 'messages' | 'sessions';
+  table: 'running_messages' | 'sessions';
   mark: 'wake_requested_at' | 'supervised_at';
   only: string;
   /** What is written with the mark. */
@@ -33,7 +37,7 @@ interface Watched {
 const WATCHED = {
   // Whoever takes a message over fences its owner (architecture.md, decision 11).
   unanswered_messages: {
-    table: 'messages',
+    table: 'running_messages',
     mark: 'wake_requested_at',
     only: 'true',
     also: ', lease_epoch = lease_epoch + 1',
@@ -41,9 +45,9 @@ const WATCHED = {
   // Workflows of implicit sessions start in the background (sessions/session-starter.ts).
   unanswered_sessions: { table: 'sessions', mark: 'wake_requested_at', only: 'explicit' },
   unseen_messages: {
-    table: 'messages',
+    table: 'running_messages',
     mark: 'supervised_at',
-    only: `state IN ('submitted', 'working', 'input-required')`,
+    only: 'true',
   },
   unseen_sessions: { table: 'sessions', mark: 'supervised_at', only: `status = 'active'` },
 } satisfies Record<string, Watched>;
@@ -67,23 +71,14 @@ const LOOK = `
  * row would claim more than the batch.
  */
 function claim({ table, mark, only, also = '' }: Watched): string {
-  const key = table === 'messages' ? 'message_id' : 'session_id';
-  const named = table === 'messages' ? 'tenant_id, message_id, session_id' : 'tenant_id, session_id';
+  const key = table === 'running_messages' ? 'message_id' : 'session_id';
+  const named = table === 'running_messages' ? 'tenant_id, message_id, session_id' : 'tenant_id, session_id';
   return `
     WITH picked AS MATERIALIZED (
       SELECT tenant_id, ${key} FROM ${table} WHERE ${mark} < now() - $1 * interval '1 ms' AND ${only}
        ORDER BY ${mark} LIMIT ${BATCH} FOR UPDATE SKIP LOCKED)
     UPDATE ${table} t SET ${mark} = now()${also} FROM picked WHERE t.tenant_id = picked.tenant_id AND t.${key} = picked.${key}
     RETURNING ${named.replaceAll(/(\w+)/g, 't.$1')}`;
-}
-
-/** Calls for each of `items`, a few at a time, so that the sweeper never crowds out the callers. */
-async function inTurns<T>(items: T[], call: (item: T) => Promise<void>): Promise<void> {
-  const queue = [...items];
-  const work = async () => {
-    for (let item = queue.shift(); item !== undefined; item = queue.shift()) await call(item);
-  };
-  await Promise.all(Array.from({ length: CALLS_AT_ONCE }, work));
 }
 
 /**
@@ -94,55 +89,36 @@ export class Sweeper {
   readonly #core: MessageCore;
   readonly #temporal: TemporalLink;
   readonly #pace: SweeperPace;
-  #timer: NodeJS.Timeout | undefined;
-  #round: Promise<void> = Promise.resolve();
-  #stopped = false;
-  #failing = false;
+  readonly #loop: Loop;
 
   constructor(core: MessageCore, temporal: TemporalLink, pace: Partial<SweeperPace> = {}) {
     this.#core = core;
     this.#temporal = temporal;
     this.#pace = { ...PACE, ...pace };
+    // The first round starts at once, so that what a crash left behind moves on.
+    const loop = { name: 'sweeper', intervalMs: this.#pace.everyMs, immediate: true, log: core.log };
+    this.#loop = new Loop({ ...loop, work: () => this.sweep() });
   }
 
-  /** Begins with a round at once, so that what a crash left behind moves on. */
   start(): void {
-    this.#schedule(0);
+    this.#loop.start();
   }
 
   /** Ends after the round under way. */
-  async stop(): Promise<void> {
-    this.#stopped = true;
-    clearTimeout(this.#timer);
-    await this.#round;
+  stop(): Promise<void> {
+    return this.#loop.stop();
   }
 
-  /** One round; says in one line when rounds begin to fail and when they work again. */
+  /** One round. Rejects when the database or Temporal is away; what it did not do is due again later. */
   async sweep(): Promise<void> {
     const { unansweredMs, unseenMs } = this.#pace;
-    try {
-      const due = await this.#look();
-      if (due?.unanswered_messages) await this.#repeatWakeUps();
-      if (due?.unanswered_sessions)
-        await this.#bring<SessionRef>('unanswered_sessions', unansweredMs, (ref) => this.#temporal.wakeSession(ref));
-      if (due?.unseen_messages)
-        await this.#bring<Named>('unseen_messages', unseenMs, (ref) => this.#restoreMessage(ref));
-      if (due?.unseen_sessions)
-        await this.#bring<SessionRef>('unseen_sessions', unseenMs, (ref) => this.#restoreSession(ref));
-      if (this.#failing) this.#core.log.info('the sweeper works again');
-      this.#failing = false;
-    } catch (error) {
-      if (!this.#failing)
-        this.#core.log.warn({ err: errorMessage(error) }, 'the sweeper cannot work; it goes on trying');
-      this.#failing = true;
-    }
-  }
-
-  #schedule(inMs: number): void {
-    if (this.#stopped) return;
-    this.#timer = setTimeout(() => {
-      this.#round = this.sweep().then(() => this.#schedule(this.#pace.everyMs));
-    }, inMs);
+    const due = await this.#look();
+    if (due?.unanswered_messages) await this.#repeatWakeUps();
+    if (due?.unanswered_sessions)
+      await this.#bring<SessionRef>('unanswered_sessions', unansweredMs, (ref) => this.#temporal.wakeSession(ref));
+    if (due?.unseen_messages) await this.#bring<Named>('unseen_messages', unseenMs, (ref) => this.#restoreMessage(ref));
+    if (due?.unseen_sessions)
+      await this.#bring<SessionRef>('unseen_sessions', unseenMs, (ref) => this.#restoreSession(ref));
   }
 
   async #look(): Promise<Record<Kind, boolean | null> | undefined> {
@@ -160,7 +136,17 @@ export class Sweeper {
     call: (ref: Row) => Promise<void>,
   ): Promise<number> {
     const claimed = await this.#core.db.system((tx: Tx) => tx.query<Row>(claim(WATCHED[kind]), [olderThanMs]));
-    await inTurns(claimed, call);
+    const limit = pLimit({ concurrency: CALLS_AT_ONCE, rejectOnClear: true });
+    let failures = 0;
+    const calls = claimed.map((ref) =>
+      limit(call, ref).catch((error: unknown) => {
+        failures += 1;
+        if (failures === FAILURES_MAX) limit.clearQueue();
+        throw error;
+      }),
+    );
+    const failed = (await Promise.allSettled(calls)).find((result) => result.status === 'rejected');
+    if (failed) throw failed.reason;
     return claimed.length;
   }
 

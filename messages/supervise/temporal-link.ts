@@ -8,7 +8,7 @@ import {
   type WorkflowExecutionStatusName,
   WorkflowNotFoundError,
 } from '@temporalio/client';
-import { BriefContext } from '../../runtime/brief-context.js';
+import { AsyncContext } from '../../runtime/async-context.js';
 import type { Logger } from '../../runtime/logger.js';
 import {
   AGENT_WATCH,
@@ -61,14 +61,14 @@ function fateOf(status: WorkflowExecutionStatusName): WorkflowFate {
 /** A connection with what calls over it need. */
 interface Line {
   client: Client;
-  context: BriefContext;
+  context: AsyncContext;
 }
 
 /** A connection of either kind of the SDK's. */
 export type SharedConnection = ConnectionLike & Pick<Connection, 'callContextStorage'>;
 
 function lineOver(connection: SharedConnection, namespace: string): Line {
-  return { client: new Client({ connection, namespace }), context: BriefContext.of(connection.callContextStorage) };
+  return { client: new Client({ connection, namespace }), context: AsyncContext.of(connection.callContextStorage) };
 }
 
 class Link implements TemporalLink {
@@ -166,7 +166,7 @@ class Link implements TemporalLink {
   }
 
   #over<T>({ client, context }: Line, timeoutMs: number, work: (client: Client) => Promise<T>): Promise<T> {
-    return context.during(() => client.connection.withDeadline(Date.now() + timeoutMs, () => work(client)));
+    return context.run(() => client.connection.withDeadline(Date.now() + timeoutMs, () => work(client)));
   }
 
   #startOf<Input extends MessageInput | SessionInput | DeliveryInput>(
@@ -208,6 +208,6 @@ export async function connectTemporal(options: {
 }): Promise<TemporalLink> {
   const connection = await Connection.connect(options.connection);
   const visible = await ensureSearchAttributes(connection, options.namespace, options.log);
-  BriefContext.of(connection.callContextStorage).letGo(); // connecting has used it
+  AsyncContext.of(connection.callContextStorage).release(); // connecting has used it
   return new Link(connection, options.namespace, visible);
 }

@@ -1,4 +1,4 @@
-/** The hosted agent behind the platform while a kit runs: it does what the kits' scenarios ask of a system under test. */
+/** The hosted agent for the conformance kits: it behaves as their scenarios expect from a system under test. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -8,30 +8,30 @@ function card(url) {
   return {
     protocolVersion: '0.3.0',
     name: 'conformance',
-    description: 'Does what a conformance test asks for.',
+    description: 'Behaves as a conformance test expects.',
     url,
     version: '1.0.0',
     capabilities: { streaming: true },
-    defaultInputModes: ['*/*'], // the kit sends a file of a type of its own, and wants it taken
+    defaultInputModes: ['*/*'], // the kit sends a file of an unusual media type
     defaultOutputModes: ['text/plain'],
     skills: [{ id: 'conformance', name: 'Conformance', description: 'Answers the tests of a kit.', tags: ['test'] }],
   };
 }
 
-/** One dispatch as server-sent events of A2A 0.3, each step when its time has come. Ends early when the platform hangs up. */
+/** Answers one dispatch with server-sent events of A2A 0.3, step by step. Stops when the platform disconnects. */
 class Answer {
   #response;
   #id;
-  #names;
+  #ids;
 
   constructor(response, { id, params: { message }, session_context }) {
     this.#response = response;
     this.#id = id;
-    this.#names = { taskId: message.taskId ?? `task-${session_context.message_id}`, contextId: message.contextId };
+    this.#ids = { taskId: message.taskId ?? `task-${session_context.message_id}`, contextId: message.contextId };
     response.writeHead(200, { 'content-type': 'text/event-stream' });
   }
 
-  async play(steps) {
+  async run(steps) {
     for (const step of steps) {
       if (this.#response.destroyed) return;
       if (step.waitMs) await delay(step.waitMs);
@@ -41,13 +41,13 @@ class Answer {
   }
 
   #event({ state, message, artifact, append, lastChunk, reply }) {
-    if (reply) return { kind: 'message', messageId: `reply-${this.#names.taskId}`, role: 'agent', parts: reply };
-    if (artifact) return { kind: 'artifact-update', ...this.#names, artifact, append, lastChunk };
-    const said = message && {
-      message: { kind: 'message', messageId: `said-${this.#names.taskId}`, role: 'agent', parts: message },
+    if (reply) return { kind: 'message', messageId: `reply-${this.#ids.taskId}`, role: 'agent', parts: reply };
+    if (artifact) return { kind: 'artifact-update', ...this.#ids, artifact, append, lastChunk };
+    const statusMessage = message && {
+      message: { kind: 'message', messageId: `status-${this.#ids.taskId}`, role: 'agent', parts: message },
     };
     const final = state !== 'working';
-    return { kind: 'status-update', ...this.#names, status: { state, ...said }, final };
+    return { kind: 'status-update', ...this.#ids, status: { state, ...statusMessage }, final };
   }
 
   #send(result) {
@@ -57,12 +57,12 @@ class Answer {
 
 function handle(body, response) {
   if (body.method !== 'message/stream') {
-    // It keeps no task: one that is asked for is gone, one that is to be canceled ended when its stream was let go.
+    // The agent keeps no tasks: a canceled task ends when the platform closes its stream.
     response.writeHead(200, { 'content-type': 'application/json' });
     response.end(JSON.stringify({ jsonrpc: '2.0', id: body.id, error: { code: -32001, message: 'Task not found' } }));
     return;
   }
-  void new Answer(response, body).play(behaviourFor(body));
+  void new Answer(response, body).run(behaviourFor(body));
 }
 
 /**

@@ -1,21 +1,21 @@
-/** What the agent does with a message, by the beginning of the `messageId` that the kit gave it. */
+/** How the agent answers a message, by the prefix of the kit's `messageId`. */
 
-const text = (words) => ({ kind: 'text', text: words });
+const text = (content) => ({ kind: 'text', text: content });
 const artifact = (...parts) => ({ artifact: { artifactId: 'output', parts } });
 const WORKING = { state: 'working' };
 const COMPLETED = { state: 'completed' };
 const FILE = { name: 'output.txt', mimeType: 'text/plain' };
-/** What an ordinary message takes. */
+/** Duration of an ordinary answer. */
 const WORK_MS = 500;
-/** Twice the time that the kits wait for an event by default. */
+/** Twice the default time that the kits wait for an event. */
 const LONG_MS = 5_000;
 
 const RESUBSCRIBED = 'test-resubscribe-message-id';
 
-const chunk = (words, more) => ({ ...artifact(text(words)), ...more });
+const chunk = (content, flags) => ({ ...artifact(text(content)), ...flags });
 const oneArtifact = (...parts) => [WORKING, artifact(...parts), COMPLETED];
 
-/** The longest beginning that fits counts. */
+/** The longest matching prefix applies. */
 const BY_PREFIX = {
   'tck-complete-task': [{ state: 'completed', message: [text('Hello from TCK')] }],
   'tck-artifact-text': oneArtifact(text('Generated text content')),
@@ -40,17 +40,14 @@ const BY_PREFIX = {
   [RESUBSCRIBED]: [WORKING, { waitMs: LONG_MS }, COMPLETED],
 };
 
-/**
- * A while of work, so that a test may find the task at it, and an echo. The 0.3 kit goes on with such a task, or cancels it: it waits
- * for more.
- */
+/** Works for a while, so that a test can observe the working task, then echoes and waits for input: the 0.3 kit continues or cancels such tasks. */
 function echo(parts) {
-  const words = parts.map((part) => part.text ?? part.kind).join(' ');
-  const said = { state: 'input-required', message: [text('What else?')] };
-  return [WORKING, { waitMs: WORK_MS }, artifact(text(`You said: ${words}`)), said];
+  const content = parts.map((part) => part.text ?? part.kind).join(' ');
+  const question = { state: 'input-required', message: [text('What else?')] };
+  return [WORKING, { waitMs: WORK_MS }, artifact(text(`You said: ${content}`)), question];
 }
 
-/** The 1.0 kit sends these while a task waits, and then the one that ends it. */
+/** The 1.0 kit sends these messages to a waiting task, and then one that ends it. */
 const KEEPS_WAITING = /^TCK history message/;
 
 function answerTo(parts) {
@@ -62,10 +59,10 @@ function answerTo(parts) {
  * The steps of the answer to one dispatch.
  * @param {{ params: { message: { taskId?: string, parts: object[] } }, session_context: { client_message_id: string } }} dispatch
  */
-export function behaviourFor({ params: { message }, session_context: { client_message_id: given } }) {
-  if (!given.startsWith('tck-') && !given.startsWith(RESUBSCRIBED)) return echo(message.parts);
+export function behaviourFor({ params: { message }, session_context: { client_message_id: messageId } }) {
+  if (!messageId.startsWith('tck-') && !messageId.startsWith(RESUBSCRIBED)) return echo(message.parts);
   if (message.taskId !== undefined) return answerTo(message.parts);
-  const prefixes = Object.keys(BY_PREFIX).filter((prefix) => given.startsWith(prefix));
-  const [longest = 'tck-complete-task'] = prefixes.sort((one, other) => other.length - one.length);
+  const prefixes = Object.keys(BY_PREFIX).filter((prefix) => messageId.startsWith(prefix));
+  const [longest = 'tck-complete-task'] = prefixes.sort((a, b) => b.length - a.length);
   return BY_PREFIX[longest];
 }

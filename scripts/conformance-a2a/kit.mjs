@@ -1,4 +1,4 @@
-/** The public kits: which of the two a folder holds, its Python, and how its tests are run. */
+/** The public kits: detects the kit in a folder, prepares its Python, and runs its tests. */
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -7,11 +7,11 @@ import { fileURLToPath } from 'node:url';
 
 const PLUGIN = 'kit_access';
 const PLUGIN_FOLDER = fileURLToPath(new URL('.', import.meta.url));
-/** Prints the requirements of the project in the working directory. */
+/** Python code that prints the requirements of the project in the working directory. */
 const REQUIREMENTS =
   'import tomllib; print("\\n".join(tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"]))';
 
-/** `required`: a failure in it fails the run. The kits' own runners sort their tests like this. */
+/** The test categories of each kit, as its own runner has them. A failure in a `required` category fails the run. */
 const KITS = [
   {
     name: 'A2A 0.3',
@@ -35,8 +35,8 @@ const KITS = [
 ];
 
 /**
- * Tells which kit a folder holds from what is in it.
- * @throws Error where it holds neither
+ * Detects the kit in a folder.
+ * @throws Error when there is none
  */
 export function kitIn(folder) {
   const kit = KITS.find(({ marks }) => marks.every((mark) => existsSync(join(folder, mark))));
@@ -44,7 +44,7 @@ export function kitIn(folder) {
   return kit;
 }
 
-/** Runs a program to its end. @throws Error with what it wrote, where it fails */
+/** Runs a program. @throws Error with its output when it fails */
 function run(command, args, options = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], ...options });
@@ -60,36 +60,36 @@ function run(command, args, options = {}) {
 }
 
 /**
- * The Python with what the kit needs, made once for each list of requirements.
- * @param {string} folder the kit
- * @param {string} cacheDir made when missing
+ * A virtual environment with the kit's requirements, created once for each list of requirements.
+ * @param {string} folder of the kit
+ * @param {string} cacheDir created when missing
  * @param {AbortSignal} signal
  */
 export async function pythonFor(folder, cacheDir, signal) {
   const listed = await run('python3', ['-c', REQUIREMENTS], { cwd: folder, signal });
-  const more = join(folder, 'requirements.txt');
-  const requirements = listed + (existsSync(more) ? readFileSync(more, 'utf8') : '');
+  const requirementsFile = join(folder, 'requirements.txt');
+  const requirements = listed + (existsSync(requirementsFile) ? readFileSync(requirementsFile, 'utf8') : '');
   const digest = createHash('sha256').update(requirements).digest('hex').slice(0, 16);
   const home = join(cacheDir, `a2a-kit-${digest}`);
   const python = join(home, 'bin', 'python');
-  const whole = join(home, 'whole');
-  if (existsSync(whole)) return python;
-  console.log(`installing what the kit needs below ${home} …`);
+  const complete = join(home, 'complete');
+  if (existsSync(complete)) return python;
+  console.log(`installing the kit's requirements in ${home} …`);
   rmSync(home, { recursive: true, force: true });
   mkdirSync(home, { recursive: true });
   await run('python3', ['-m', 'venv', home], { signal });
   const list = join(home, 'requirements.txt');
   writeFileSync(list, requirements);
   await run(python, ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '-r', list], { signal });
-  writeFileSync(`${whole}.new`, '');
-  renameSync(`${whole}.new`, whole);
+  writeFileSync(`${complete}.new`, '');
+  renameSync(`${complete}.new`, complete);
   return python;
 }
 
 /**
- * Runs one category; its progress goes to this process's output.
- * @returns {Promise<{ test: string, outcome: string, reason: string }[]>} how each test ended
- * @throws Error where pytest itself fails
+ * Runs one category; pytest writes its progress to standard output.
+ * @returns {Promise<{ test: string, outcome: string, reason: string }[]>} the outcome of each test
+ * @throws Error when pytest itself fails
  */
 export async function runCategory({ kit, category, folder, python, platform, resultsFile, extra, signal }) {
   mkdirSync(dirname(resultsFile), { recursive: true });
@@ -119,13 +119,13 @@ export async function runCategory({ kit, category, folder, python, platform, res
     env,
     stdio: ['ignore', 'inherit', 'inherit'],
     signal,
-    detached: true, // Ctrl-C is this script's to pass on
+    detached: true, // on Ctrl-C this script stops pytest by its signal
   });
   const [code] = await new Promise((resolve, reject) => {
     child.once('error', reject);
     child.once('close', (...ended) => resolve(ended));
   });
-  // 0 and 1: the tests ran; 5: none was chosen.
+  // 0 and 1: the tests ran; 5: no test was selected.
   if (![0, 1, 5].includes(code)) throw new Error(`pytest ended with ${code} in the category ${category.name}`);
   return readFileSync(resultsFile, 'utf8')
     .split('\n')

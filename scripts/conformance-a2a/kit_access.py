@@ -1,9 +1,8 @@
-"""A pytest plugin for the public A2A kits, which cannot be told a token, call different messages by one messageId, and in the 1.0 branch
-ask for the card in no version.
+"""A pytest plugin for the public A2A kits. The kits cannot send a token, reuse a messageId for different messages, and request the agent card
+without a version in the 1.0 branch.
 
-It adds the token to each request that goes to the platform and brings none, except in tests that are about its absence; it gives each
-message an id of its own, since to this platform one that comes again is a repeat; and it writes how each test ended, one JSON object a
-line.
+The plugin adds the token to each request to the platform that has none, except in tests about a missing token. It makes each messageId unique,
+because the platform treats a repeated id as a retry. It writes the outcome of each test, as one JSON object per line.
 
 Environment: CONFORMANCE_BASE_URL, CONFORMANCE_TOKEN, CONFORMANCE_RESULTS (a file), CONFORMANCE_CARD_VERSION (may be empty).
 """
@@ -50,7 +49,7 @@ def before(original):
 
 
 def with_own_id(body):
-    """A JSON-RPC call whose message is called by no other's name; anything else as it is."""
+    """Makes the messageId of a JSON-RPC call unique; returns anything else unchanged."""
     try:
         name = body["params"]["message"]["messageId"]
     except (KeyError, TypeError):
@@ -77,13 +76,13 @@ for client in (httpx.Client, httpx.AsyncClient):
 try:
     import requests
 except ImportError:
-    pass  # the 1.0 branch has httpx alone
+    pass  # the 1.0 branch uses only httpx
 else:
     requests.Session.send = before(requests.Session.send)
 
 
 def pytest_runtest_call(item):
-    """From here on, after the fixtures, the test itself runs."""
+    """Called when the test itself starts, after its fixtures."""
     running["test"] = item.name
 
 

@@ -1,4 +1,4 @@
-/** What the tests of a kit came to, as a table and the names of those that did not pass. */
+/** The results of a kit: a table, and the tests that did not pass. */
 
 const OUTCOMES = ['passed', 'failed', 'skipped', 'xfailed'];
 
@@ -15,7 +15,7 @@ function firstLine(reason) {
   return reason.split('\n')[0].slice(0, 160);
 }
 
-/** Tests under the reason that they share. */
+/** Test names, grouped by their reason. */
 function byReason(results) {
   const reasons = [...new Set(results.map(({ reason }) => firstLine(reason)))];
   return reasons.flatMap((reason) => [
@@ -38,7 +38,7 @@ export function reportOf(runs) {
   return lines.join('\n');
 }
 
-/** Whether a test failed where none may. */
+/** Whether a test of a required category failed. */
 export function hasFailed(runs) {
   return runs.some(({ category, results }) => category.required && count(results, 'failed') > 0);
 }

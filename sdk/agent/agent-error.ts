@@ -1,6 +1,6 @@
-/** What keeps an agent from its work, with what to do about it. */
+/** An error that keeps an agent from working. The message says what to do about it. */
 export class AgentError extends Error {
-  /** `UNREACHABLE`, `UNTRUSTED_CERTIFICATE`, …, or the platform's own code, for example `RATE_LIMITED`. */
+  /** `UNREACHABLE`, `UNTRUSTED_CERTIFICATE`, …, or the platform's code, for example `RATE_LIMITED`. */
   readonly code: string;
 
   constructor(code: string, message: string, options?: ErrorOptions) {
@@ -10,9 +10,9 @@ export class AgentError extends Error {
   }
 }
 
-/** The agent stopped for good: refused or deregistered by the platform, or replaced by another process with its `instance_id`. */
+/** The agent stopped permanently: the platform refused or deregistered it, or another process with the same `instance_id` replaced it. */
 export class AgentStoppedError extends AgentError {
-  /** @param code the platform's, for example `REPLACED`, `DEREGISTERED`, `forbidden` or `DEPLOYMENT_MODE_MISMATCH` */
+  /** @param code the platform's code, for example `REPLACED`, `DEREGISTERED`, `forbidden` or `DEPLOYMENT_MODE_MISMATCH` */
   constructor(code: string, message: string, options?: ErrorOptions) {
     super(code, message, options);
     this.name = 'AgentStoppedError';

@@ -3,38 +3,47 @@ import type { AgentLog } from '../log.js';
 import type { AgentError } from './agent-error.js';
 
 export interface AgentOptions extends AccessOptions {
-  /** What the agent is; several instances of a type share the work. */
+  /** The agent type. Instances of the same type share its messages. */
   type: string;
-  /** Unique in the tenant; a second process with the same one takes its place. Chosen by the platform when absent. */
+  /** Unique in the tenant; a second process with the same id replaces the first. The platform chooses one by default. */
   instanceId?: string;
-  /** For people; the type by default. */
+  /** Display name; the type by default. */
   name?: string;
   description?: string;
-  /** The agent's own version. */
+  /** The agent's version. */
   version?: string;
-  /** Members for its A2A agent card, beside those that are known: name, description, version, skills. With `defaultInputModes` the
-   * platform sends it files of these media types only; it gets all kinds otherwise. */
+  /**
+   * Members of the A2A agent card in addition to name, description, version and skills. With `defaultInputModes` the platform sends only
+   * files of these media types; it sends every type by default.
+   */
   card?: Record<string, unknown>;
-  /** 10 by default, 0 is unlimited. */
+  /** How many sessions the agent serves at the same time; 10 by default, 0 is unlimited. */
   maxConcurrentSessions?: number;
-  /** Free-form facts about this instance. */
+  /** Free-form metadata about this instance. */
   context?: Record<string, unknown>;
-  /** On SIGTERM and SIGINT: takes no new work, finishes what runs, leaves, and lets the process end. On by default. */
+  /** Drains the agent on SIGTERM and SIGINT: it accepts no new work, finishes running work, disconnects and lets the process exit. `true` by default. */
   drainOnSignals?: boolean;
-  /** Warnings and errors on standard error by default; `SILENT_LOG` says nothing. */
+  /** Logs warnings and errors to standard error by default; `SILENT_LOG` discards everything. */
   log?: AgentLog;
   /**
-   * Learns what the log says of the connection: each new kind of trouble once, with what to do about it, and as `AgentStoppedError`
-   * what ends the agent after it has joined.
+   * Called with each connection problem that is logged, once for each kind, and with the `AgentStoppedError` that stops the agent after it
+   * has connected.
    */
   onError?(error: AgentError): unknown;
-  /** How long the mesh may take for the handshake, and again for its `welcome`, before the connection is tried again; 15,000 by default. */
+  /** Time limit for the handshake, and again for the `welcome` frame; then the agent reconnects. 15,000 by default. */
   handshakeTimeoutMs?: number;
 }
 
 export interface ConnectOptions {
-  /** Gives up; `connect()` rejects with the signal's reason. Without effect once the agent is connected. */
+  /** Stops connecting; `connect()` rejects with the signal's reason. Has no effect once the agent is connected. */
   signal?: AbortSignal;
-  /** Gives up after this long; `connect()` rejects with code `CONNECT_TIMEOUT` and the last trouble. Tries for ever by default. */
+  /** Stops connecting after this time; `connect()` rejects with code `CONNECT_TIMEOUT` and the last problem. No limit by default. */
   timeoutMs?: number;
+}
+
+/** Events of an agent's connection, for `agent.on(…)`. */
+export interface ConnectionEvents {
+  connected: { instanceId: string; meshId: string; resumed: boolean };
+  /** The connection was lost, or could not be made. `code` is the platform's; empty when it gave none. */
+  disconnected: { code: string; message: string; retryInMs: number };
 }

@@ -1,26 +1,25 @@
 import type { z } from 'zod';
 import { PlatformApi } from '../client/platform-api.js';
+import { ConnectedAgent } from '../connected/connected-agent.js';
+import { ConnectedToolCalls } from '../connected/connected-tool-calls.js';
+import { Registration } from '../connected/registration.js';
+import type { AgentTask } from '../handlers/agent-task.js';
+import { Handlers, type MessageHandler, type SkillHandler, type SkillOptions } from '../handlers/handlers.js';
 import { HostedAgent, type ServeOptions } from '../hosted/hosted-agent.js';
 import { stderrLog } from '../log.js';
+import { type CallTool, callToolBy, type ToolCaller } from '../tools/tool-caller.js';
+import { type ToolHandler, ToolHandlers } from '../tools/tool-handlers.js';
 import { AgentError, AgentStoppedError } from './agent-error.js';
-import type { AgentOptions, ConnectOptions } from './agent-options.js';
-import type { AgentTask } from './agent-task.js';
-import { ConnectedAgent } from './connected-agent.js';
-import type { ConnectionEvents } from './connection-events.js';
+import type { AgentOptions, ConnectionEvents, ConnectOptions } from './agent-options.js';
+import { AgentProfile } from './agent-profile.js';
 import { drainOnSignals } from './drain-on-signals.js';
-import { Handlers, type MessageHandler, type SkillHandler, type SkillOptions } from './handlers.js';
-import { AgentProfile } from './profile.js';
-import { Registration } from './registration.js';
-import { type CallTool, callToolBy, type ToolCaller } from './tool-caller.js';
-import { type ToolHandler, ToolHandlers } from './tool-handlers.js';
-import { ToolTraffic } from './tool-traffic.js';
-import { TroubleReporter } from './trouble-reporter.js';
+import { ErrorReporter } from './error-reporter.js';
 
-/** What an agent reports about itself; `busy` is for an agent that wants nothing more for a while. */
+/** The status that an agent reports; a `busy` agent gets no new work until it is `available` again. */
 export type ReportedStatus = 'available' | 'busy' | 'draining' | 'unhealthy';
 
-/** An agent that is in the fleet, in either way. */
-interface Joined {
+/** A connected or hosted agent that has been started. */
+interface RunningAgent {
   readonly instanceId: string;
   readonly closed: Promise<void>;
   readonly tools: ToolCaller;
@@ -30,41 +29,41 @@ interface Joined {
 
 type Listeners = { [Name in keyof ConnectionEvents]: ((detail: ConnectionEvents[Name]) => unknown)[] };
 
-/** An agent: what it answers, and how it joins the fleet. Give the handlers first, then `connect()` or `serve()`. */
+/** An agent. Register the handlers first, then call `connect()` or `serve()`. */
 export class Agent {
   readonly #options: AgentOptions;
   readonly #handlers = new Handlers();
   readonly #toolHandlers = new ToolHandlers();
   readonly #listeners: Listeners = { connected: [], disconnected: [] };
-  #joined: Joined | null = null;
-  /** Somebody has asked for `closed`: what ends the agent is theirs to know. */
-  #isWatched = false;
+  #running: RunningAgent | null = null;
+  /** Whether the program has read `closed`, and so handles the end of the agent itself. */
+  #isClosedObserved = false;
 
   constructor(options: AgentOptions) {
     this.#options = options;
   }
 
-  /** As given, or as the platform chose it; empty before the first registration. */
+  /** The configured id, or the one that the platform chose; empty before the first registration. */
   get instanceId(): string {
-    return this.#joined?.instanceId || (this.#options.instanceId ?? '');
+    return this.#running?.instanceId || (this.#options.instanceId ?? '');
   }
 
   /**
-   * Settles when the agent is over: after `close()`, or with `AgentStoppedError` when it was refused, deregistered or replaced. Where
-   * nobody has asked for it, such an end sets the exit code of the process to 1.
+   * Resolves after `close()`; rejects with `AgentStoppedError` when the agent was refused, deregistered or replaced. If the program never
+   * reads this property, such a stop sets the exit code of the process to 1.
    */
   get closed(): Promise<void> {
-    this.#isWatched = this.#joined !== null;
-    return this.#joined?.closed ?? Promise.resolve();
+    this.#isClosedObserved = this.#running !== null;
+    return this.#running?.closed ?? Promise.resolve();
   }
 
-  /** Answers messages for which there is no skill of its own. */
+  /** Sets the handler for messages that no skill handler takes. */
   onMessage(handler: MessageHandler): this {
     this.#handlers.onMessage(handler);
     return this;
   }
 
-  /** Answers messages to a skill (`skill_id`), which the agent card names. */
+  /** Adds a handler for messages to a skill (`skill_id`); the agent card lists the skill. */
   skill(id: string, handler: MessageHandler): this;
   skill<Schema extends z.ZodType>(skill: SkillOptions<Schema>, handler: SkillHandler<z.output<Schema>>): this;
   skill<Schema extends z.ZodType>(skill: string | SkillOptions<Schema>, handler: SkillHandler<z.output<Schema>>): this {
@@ -73,23 +72,23 @@ export class Agent {
   }
 
   /**
-   * Answers calls of a tool, by other agents and by the platform. The schema reads the arguments, and its description
-   * (`z.object({…}).describe('…')`) is the tool's.
+   * Adds a tool that other agents and the platform can call. The schema parses the arguments; its description
+   * (`z.object({…}).describe('…')`) becomes the description of the tool.
    */
   tool<Schema extends z.ZodType>(name: string, schema: Schema, handler: ToolHandler<z.output<Schema>>): this {
     this.#toolHandlers.add(name, schema, handler);
     return this;
   }
 
-  /** Calls a tool on the agent's own behalf; within a task use `task.callTool`, which ends with the task. */
+  /** Calls a tool outside any task. Within a task use `task.callTool`, which is aborted with the task. */
   get callTool(): CallTool {
-    if (!this.#joined) throw new Error('the agent has not joined yet');
-    return callToolBy(this.#joined.tools);
+    if (!this.#running) throw new Error('the agent has not joined yet');
+    return callToolBy(this.#running.tools);
   }
 
   /**
-   * Learns when the connection is there, and when it is not (again) and the next attempt comes. What a listener throws is logged, and
-   * given to `onError`.
+   * Adds a listener for connection events: `connected`, and `disconnected` with the time of the next attempt. An error that a listener
+   * throws is logged and passed to `onError`.
    */
   on<Name extends keyof ConnectionEvents>(name: Name, listener: (detail: ConnectionEvents[Name]) => unknown): this {
     this.#listeners[name].push(listener);
@@ -97,64 +96,64 @@ export class Agent {
   }
 
   /**
-   * Registers and opens a WebSocket to the mesh, which is kept until `close()`: it comes back after 1, 2, 4, 8, 16, then 30 s
-   * (±25 %), and resumes what was in flight. Settles at the first `welcome`; what may pass (nobody answers, a certificate is not
-   * trusted) is logged, and tried again.
-   * @throws AgentStoppedError when the platform refuses the agent, or the time is over
-   * @throws Error when an address or a credential is missing, or cannot be used
+   * Registers the agent and keeps a WebSocket to the mesh open until `close()`. A lost connection is reopened after 1, 2, 4, 8, 16, then
+   * 30 s (±25 %), and in-flight messages resume. Resolves at the first `welcome`. Temporary problems (nothing answers, an untrusted
+   * certificate) are logged and retried.
+   * @throws AgentStoppedError when the platform refuses the agent, or `timeoutMs` is over
+   * @throws Error when the address or the credential is missing or invalid
    */
   async connect(options: ConnectOptions = {}): Promise<void> {
     options.signal?.throwIfAborted();
-    const { api, profile, runTask, toolHandlers, log, troubles } = this.#parts();
+    const { api, profile, runTask, toolHandlers, log, errorReporter } = this.#createDeps();
     const connected = new ConnectedAgent({
       registration: new Registration(api, profile),
       runTask,
-      tools: new ToolTraffic(toolHandlers, log),
+      tools: new ConnectedToolCalls(toolHandlers, log),
       maxConcurrentSessions: profile.maxConcurrentSessions,
       handshakeTimeoutMs: this.#options.handshakeTimeoutMs,
       log,
-      troubles,
+      errorReporter,
       emit: (name, detail) => {
-        for (const listener of this.#listeners[name]) void callListener(name, () => listener(detail), troubles);
+        for (const listener of this.#listeners[name]) void callListener(name, () => listener(detail), errorReporter);
       },
     });
-    this.#joinAs(connected, api);
-    await readyWithin(connected, options, troubles);
-    this.#reportEnd(connected, troubles);
+    this.#start(connected, api);
+    await waitUntilReady(connected, options, errorReporter);
+    this.#reportStop(connected, errorReporter);
   }
 
   /**
-   * Listens for the platform, which posts messages here: an A2A server with its agent card. Takes only what carries the platform's
-   * own token for this instance. Registers, and stays registered, until `close()`.
-   * @returns where it is reached
+   * Runs the agent as an A2A server that the platform posts messages to, with its agent card. Accepts only requests with the platform's
+   * token for this instance. Registers the agent and keeps it registered until `close()`.
+   * @returns the address at which the platform reaches the agent
    * @throws AgentStoppedError when the platform refuses the agent
-   * @throws Error when an address or a credential is missing, or the port is taken
+   * @throws Error when an address or a credential is missing, or the port is in use
    */
   async serve(options: ServeOptions = {}): Promise<string> {
-    const parts = this.#parts();
-    const hosted = new HostedAgent(parts, options);
-    this.#joinAs(hosted, parts.api);
+    const deps = this.#createDeps();
+    const hosted = new HostedAgent(deps, options);
+    this.#start(hosted, deps.api);
     const url = await hosted.start();
-    this.#reportEnd(hosted, parts.troubles);
+    this.#reportStop(hosted, deps.errorReporter);
     return url;
   }
 
-  /** Tells the platform at once, and with every heartbeat. */
+  /** Reports a status to the platform, at once and with every heartbeat. */
   reportStatus(status: ReportedStatus): void {
-    this.#joined?.reportStatus(status);
+    this.#running?.reportStatus(status);
   }
 
   /**
-   * Takes no new work, finishes what is running, and leaves.
-   * @param graceSeconds how long running work may take (30 by default); after that it fails with `AGENT_DISCONNECTED`
-   * @throws AgentStoppedError when the agent had been refused or replaced before
+   * Accepts no new work, finishes running work, and disconnects.
+   * @param graceSeconds time limit for running work (30 by default); work that takes longer fails with `AGENT_DISCONNECTED`
+   * @throws AgentStoppedError when the agent was refused or replaced before
    */
   async close(graceSeconds?: number): Promise<void> {
-    await this.#joined?.close(graceSeconds);
+    await this.#running?.close(graceSeconds);
   }
 
-  #parts() {
-    if (this.#joined) throw new Error('the agent has joined already');
+  #createDeps() {
+    if (this.#running) throw new Error('the agent has joined already');
     const log = this.#options.log ?? stderrLog(`agent ${this.#options.type}`);
     return {
       api: new PlatformApi(this.#options, this.#options.type, 'agent'),
@@ -162,47 +161,47 @@ export class Agent {
       runTask: (task: AgentTask) => this.#handlers.run(task),
       toolHandlers: this.#toolHandlers,
       log,
-      troubles: new TroubleReporter(log, this.#options.onError),
+      errorReporter: new ErrorReporter(log, this.#options.onError),
     };
   }
 
-  #joinAs(joined: Joined, api: PlatformApi): void {
-    this.#joined = joined;
+  #start(running: RunningAgent, api: PlatformApi): void {
+    this.#running = running;
     const ignoreSignals = this.#options.drainOnSignals === false ? null : drainOnSignals(() => this.close());
     const release = () => {
       ignoreSignals?.();
-      api.destroy(); // nobody waits for what is still under way
+      api.destroy(); // no caller waits for its remaining requests
     };
-    joined.closed.then(release, release);
+    running.closed.then(release, release);
   }
 
-  /** From here on no other promise of ours says why the agent has stopped. */
-  #reportEnd(joined: Joined, troubles: TroubleReporter): void {
-    joined.closed.catch((reason: unknown) => {
-      troubles.stopped(reason);
-      if (!this.#isWatched) process.exitCode ??= 1;
+  /** After the start, `closed` is the only promise that rejects when the agent stops: report the reason here as well. */
+  #reportStop(running: RunningAgent, errorReporter: ErrorReporter): void {
+    running.closed.catch((reason: unknown) => {
+      errorReporter.stopped(reason);
+      if (!this.#isClosedObserved) process.exitCode ??= 1;
     });
   }
 }
 
-async function callListener(name: string, call: () => unknown, troubles: TroubleReporter): Promise<void> {
+async function callListener(name: string, call: () => unknown, errorReporter: ErrorReporter): Promise<void> {
   try {
     await call();
   } catch (cause) {
     const message = `a listener of '${name}' threw: ${cause instanceof Error ? cause.message : String(cause)}`;
-    troubles.warn(new AgentError('LISTENER_FAILED', message, { cause }), name);
+    errorReporter.warn(new AgentError('LISTENER_FAILED', message, { cause }), name);
   }
 }
 
-/** Waits for the first `welcome`, but not beyond the caller's patience. */
-async function readyWithin(
+/** Waits for the first `welcome`, within the caller's signal and timeout. */
+async function waitUntilReady(
   connected: ConnectedAgent,
   { signal, timeoutMs }: ConnectOptions,
-  troubles: TroubleReporter,
+  errorReporter: ErrorReporter,
 ): Promise<void> {
   const onTimeout = () => {
-    const why = troubles.last ? `: ${troubles.last.message}` : '';
-    connected.stop(new AgentStoppedError('CONNECT_TIMEOUT', `not connected within ${timeoutMs} ms${why}`));
+    const detail = errorReporter.last ? `: ${errorReporter.last.message}` : '';
+    connected.stop(new AgentStoppedError('CONNECT_TIMEOUT', `not connected within ${timeoutMs} ms${detail}`));
   };
   const onAbort = () => connected.stop(signal?.reason);
   const timer = timeoutMs === undefined ? undefined : setTimeout(onTimeout, timeoutMs);

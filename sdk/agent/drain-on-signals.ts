@@ -1,12 +1,12 @@
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 
-/** How the agents of this process leave, one entry each. */
+/** The drain function of each agent in this process. */
 const drains = new Set<() => Promise<void>>();
 
 /**
- * At the first SIGTERM or SIGINT: drains all agents of the process, then lets the signal do what it would have done; a second one
- * does so at once. Where the process has listeners of its own, ending it is theirs.
- * @returns what takes the agent out
+ * On the first SIGTERM or SIGINT, drains all agents of the process and then raises the signal again; a second signal ends the process at
+ * once. When the process has listeners of its own for the signal, they decide when it exits.
+ * @returns a function that removes the agent
  */
 export function drainOnSignals(drain: () => Promise<void>): () => void {
   if (drains.size === 0) for (const signal of SIGNALS) process.on(signal, drainAll);
@@ -23,8 +23,8 @@ function ignoreSignals(): void {
 
 async function drainAll(signal: NodeJS.Signals): Promise<void> {
   const all = [...drains];
-  drains.clear(); // an agent that joins from now on listens again
+  drains.clear(); // an agent that starts from now on installs the listeners again
   ignoreSignals();
-  await Promise.allSettled(all.map((drain) => drain())); // why a drain failed is told to whoever watches the agent
+  await Promise.allSettled(all.map((drain) => drain())); // `closed` of the agent reports why a drain failed
   if (process.listenerCount(signal) === 0) process.kill(process.pid, signal);
 }

@@ -1,14 +1,14 @@
-/** The platform answered with an error body (specification section 7), or with a JSON-RPC error. */
+/** An error answer of the platform: an HTTP error (specification section 7) or a JSON-RPC error. */
 export class ApiError extends Error {
   /** HTTP status; 200 for a JSON-RPC error. */
   readonly status: number;
-  /** Machine-readable code, for example `NOT_FOUND`; for a JSON-RPC error its `data` code, or the number as text. */
+  /** Machine-readable code, for example `NOT_FOUND`; for a JSON-RPC error the code in its `data`, or its number as text. */
   readonly code: string;
-  /** For the operator's log search; empty when the answer had none. */
+  /** Request id, for a search in the platform's log; empty when the answer had none. */
   readonly requestId: string;
-  /** JSON-RPC error number; undefined outside of `/send`. */
+  /** Number of a JSON-RPC error; undefined for HTTP errors. */
   readonly rpcCode: number | undefined;
-  /** How long the platform asks to wait before a repeat; undefined when it does not say. */
+  /** The wait that the platform asks for before a retry (`Retry-After`); undefined without one. */
   readonly retryAfterMs: number | undefined;
 
   constructor(
@@ -25,7 +25,7 @@ export class ApiError extends Error {
   }
 }
 
-/** No answer came: the platform is down, unreachable, or the connection broke. Whether the request took effect is unknown. */
+/** The platform did not answer: it is down or unreachable, or the connection broke. Whether the request took effect is unknown. */
 export class UnreachableError extends Error {
   constructor(url: string, cause: unknown) {
     super(`no answer from ${url}: ${innermostMessage(cause)}`, { cause });
@@ -33,13 +33,13 @@ export class UnreachableError extends Error {
   }
 }
 
-/** Whether the same request may succeed later: no answer, 408, 429, 502, 503 or 504. */
+/** Whether a retry may succeed: no answer, or status 408, 429, 502, 503 or 504. */
 export function isTransient(error: unknown): boolean {
   if (error instanceof UnreachableError) return true;
   return error instanceof ApiError && [408, 429, 502, 503, 504].includes(error.status);
 }
 
-/** How long the platform asks to wait before a repeat; undefined where it does not say. */
+/** The wait that the platform asks for before a retry; undefined without one. */
 export function retryAfterMs(error: unknown): number | undefined {
   return error instanceof ApiError ? error.retryAfterMs : undefined;
 }

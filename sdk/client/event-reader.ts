@@ -1,6 +1,6 @@
 /** One server-sent event. */
 export interface ServerSentEvent {
-  /** The last `id` that the stream named, in this event or before; empty when it named none. */
+  /** The last `id` of the stream, from this event or an earlier one; empty without one. */
   id: string;
   data: string;
 }
@@ -8,8 +8,8 @@ export interface ServerSentEvent {
 const EVENT_CHARS_MAX = 8 * 1024 * 1024;
 
 /**
- * Reads server-sent events (WHATWG HTML, section 9.2). Comments and unknown fields are skipped; an event that the end of the
- * stream cuts off is dropped.
+ * Reads server-sent events (WHATWG HTML, section 9.2). Comments and unknown fields are skipped; an incomplete event at the
+ * end of the stream is dropped.
  * @throws Error for an event of more than 8 Mi characters
  */
 export async function* readEvents(body: AsyncIterable<Uint8Array>): AsyncGenerator<ServerSentEvent> {
@@ -29,13 +29,13 @@ export async function* readEvents(body: AsyncIterable<Uint8Array>): AsyncGenerat
   }
 }
 
-/** Lines without their ends: CR LF, LF or CR. */
+/** Lines without their terminator: CR LF, LF or CR. */
 async function* readLines(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let rest = '';
   for await (const bytes of body) {
     rest += decoder.decode(bytes, { stream: true });
-    // A CR at the very end may be half of a CR LF: it stays until more is there.
+    // A CR at the end may be half of a CR LF: keep it until more bytes arrive.
     const held = rest.endsWith('\r') ? '\r' : '';
     const lines = rest.slice(0, rest.length - held.length).split(/\r\n|\n|\r/);
     rest = (lines.pop() ?? '') + held;

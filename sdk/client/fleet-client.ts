@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type StreamEvent, Task } from '../../contracts/a2a.js';
 import type { Part } from '../../contracts/parts.js';
 import type { AccessOptions } from '../access.js';
-import { Approvals } from './approvals.js';
-import { Messages } from './messages.js';
+import { Approvals, Messages } from './messages.js';
 import { type AnswerSchema, type CallOptions, PlatformApi, type PostOptions, withRetries } from './platform-api.js';
 import { resumedStream, type StreamPosition } from './resumed-stream.js';
 import { messageParams, rpcRequest, rpcResult, type SendOptions, streamEvents } from './rpc.js';
@@ -15,14 +14,14 @@ export interface FleetClientOptions extends AccessOptions {
   agentType?: string;
 }
 
-/** Four missed keep-alive comments: the connection is dead, however open it looks. */
+/** Four missed keep-alive comments: the connection is lost. */
 const STREAM_SILENCE_MS = 60_000;
-const AS_IT_IS: AnswerSchema<JsonObject> = { parse: (value) => value as JsonObject };
+const UNCHECKED: AnswerSchema<JsonObject> = { parse: (value) => value as JsonObject };
 
 /**
- * A caller of the platform. Tokens are cached, renewed before they end, and once more after a 401. Requests that a repeat does not do
- * twice are repeated up to three times when the platform is away. Everything throws `ApiError`, `UnreachableError`, or the reason
- * of the caller's own signal.
+ * A client of the platform's API. Tokens are cached and renewed before they expire, and once after a 401. Idempotent requests are retried
+ * up to three times when the platform is unavailable. Every method throws `ApiError`, `UnreachableError`, or the reason of the caller's
+ * signal.
  */
 export class FleetClient {
   readonly sessions: Sessions;
@@ -38,21 +37,21 @@ export class FleetClient {
     this.approvals = new Approvals(this.#api);
   }
 
-  /** An access token that has not ended. */
+  /** A valid access token. */
   token(): Promise<string> {
     return this.#api.tokens.get();
   }
 
-  /** Any operation of the interface: POSTs `body` to `path`; with a schema the answer is checked. Not repeated unless told to. */
+  /** Calls any API operation: POSTs `body` to `path`. A schema validates the answer. Retried only with `options.retry`. */
   post(path: string, body?: unknown): Promise<JsonObject>;
   post<T>(path: string, body: unknown, schema: AnswerSchema<T>, options?: PostOptions): Promise<T>;
   async post<T>(path: string, body: unknown = {}, schema?: AnswerSchema<T>, options: PostOptions = {}) {
-    return schema ? this.#api.post(path, body, schema, options) : this.#api.post(path, body, AS_IT_IS, options);
+    return schema ? this.#api.post(path, body, schema, options) : this.#api.post(path, body, UNCHECKED, options);
   }
 
   /**
-   * A2A `message/send`: the task at its end, when it waits for a human, or after the platform's `SEND_WAIT_MS`. A repeat after a
-   * failure has the same `messageId`, so that the message is there once.
+   * A2A `message/send`: returns the task when it ends, when it waits for a human, or after the platform's `SEND_WAIT_MS`. A retry has the
+   * same `messageId`, so the message is accepted only once.
    */
   async send(input: string | Part[], options: SendOptions = {}): Promise<Task> {
     const params = messageParams(input, options.messageId ?? randomUUID(), options);
@@ -60,26 +59,26 @@ export class FleetClient {
   }
 
   /**
-   * A2A `message/stream`: first the task, then its updates; ends at a final state or when it waits for a human. A connection that
-   * breaks is opened again after the last event, without a gap or a repeat; where the platform does not keep that event any more,
-   * the whole task comes once again in its place.
+   * A2A `message/stream`: yields the task, then its updates, and ends at a final state or when the task waits for a human. A broken
+   * connection is reopened after the last event, without a gap or a repeat. When the platform no longer retains that event, the stream
+   * continues with the whole task.
    */
   stream(input: string | Part[], options: SendOptions = {}): AsyncGenerator<StreamEvent> {
     const params = messageParams(input, options.messageId ?? randomUUID(), options);
     return this.#follow({ taskId: '', lastEventId: '' }, params, options);
   }
 
-  /** Follows a task that was sent before: A2A `tasks/resubscribe`, resumed like `stream`. */
+  /** A2A `tasks/resubscribe`: streams the updates of an existing task, and reopens broken connections like `stream`. */
   resubscribe(taskId: string, options: CallOptions & { lastEventId?: string } = {}): AsyncGenerator<StreamEvent> {
     return this.#follow({ taskId, lastEventId: options.lastEventId ?? '' }, {}, options);
   }
 
-  /** Takes no new call; connections end when what is in flight has been answered. */
+  /** Accepts no new calls, and closes the connections when in-flight calls have been answered. */
   close(): void {
     this.#api.close();
   }
 
-  /** Cuts its connections; what is in flight fails with `UnreachableError`. */
+  /** Closes the connections at once; in-flight calls fail with `UnreachableError`. */
   destroy(): void {
     this.#api.destroy();
   }
@@ -89,7 +88,7 @@ export class FleetClient {
     return resumedStream(open, from, options.signal);
   }
 
-  /** The message itself until its task is known: sent again it is the same task, and the stream begins at its first event. */
+  /** Repeats the message until its task id is known: the same message returns the same task, and the stream starts at its first event. */
   async #open({ taskId, lastEventId }: StreamPosition, message: JsonObject, options: SendOptions) {
     const body = taskId ? rpcRequest('tasks/resubscribe', { id: taskId }) : rpcRequest('message/stream', message);
     const answer = await this.#api.open('/send', {

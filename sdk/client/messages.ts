@@ -8,14 +8,16 @@ import {
   MessagesGetResponse,
   type MessagesPendingRequest,
   MessagesPendingResponse,
+  type ResolveRequest,
+  ResolveResponse,
 } from '../../contracts/messages.js';
 import { ApiError, isTransient } from './errors.js';
 import { type CallOptions, type PlatformApi, pause } from './platform-api.js';
 
 export interface WaitOptions extends CallOptions {
-  /** `terminal`: completed, failed or canceled. `settled` (default): those, or waiting for a human. */
+  /** `terminal`: completed, failed or canceled. `settled` (default): also `input-required`. */
   until?: 'terminal' | 'settled';
-  /** Gives up after this long; 600,000 by default. */
+  /** Time limit in milliseconds; 600,000 by default. */
   timeoutMs?: number;
 }
 
@@ -44,12 +46,12 @@ export class Messages {
     return answer.message;
   }
 
-  /** Messages that wait for a human, of one session or of all. */
+  /** Messages that wait for a human, in one session or in all. */
   pending(request: Partial<z.infer<typeof MessagesPendingRequest>> = {}, options: CallOptions = {}) {
     return this.#api.post('/messages/pending', request, MessagesPendingResponse, { ...options, retry: true });
   }
 
-  /** Cancels a message. One that is over already: `ApiError` with `ALREADY_TERMINAL`. */
+  /** Cancels a message. @throws ApiError with `ALREADY_TERMINAL` when it has ended */
   cancel(messageId: string, options: CallOptions & { reason?: string } = {}) {
     const { reason, ...rest } = options;
     const body = { message_id: messageId, ...(reason !== undefined && { reason }) };
@@ -57,8 +59,8 @@ export class Messages {
   }
 
   /**
-   * Asks for the message until it has settled; survives a platform that is away for a while.
-   * @throws ApiError with code `REQUEST_TIMEOUT` when it has not settled in time
+   * Polls the message until it has settled; temporary failures of the platform are retried.
+   * @throws ApiError with code `REQUEST_TIMEOUT` when it has not settled within `timeoutMs`
    */
   async waitFor(messageId: string, options: WaitOptions = {}): Promise<MessageRecord> {
     const { until = 'settled', timeoutMs = 600_000, signal } = options;
@@ -78,5 +80,24 @@ export class Messages {
       }
       await pause(waitMs, signal);
     }
+  }
+}
+
+/** Answers of humans to waiting messages, which `messages.pending()` lists. */
+export class Approvals {
+  readonly #api: PlatformApi;
+
+  constructor(api: PlatformApi) {
+    this.#api = api;
+  }
+
+  /**
+   * Answers the question of a message.
+   * @param answer `approved`, `rejected`, `confirmed`, `declined`, `submitted`, or a whole request with `data`, `comment` or `request_id`
+   * @throws ApiError with `ALREADY_RESOLVED` when the question was answered before; the call is therefore not retried
+   */
+  resolve(messageId: string, answer: string | ResolveRequest, options: CallOptions = {}) {
+    const body = typeof answer === 'string' ? { resolution: answer } : answer;
+    return this.#api.post(`/messages/${encodeURIComponent(messageId)}/resolve`, body, ResolveResponse, options);
   }
 }

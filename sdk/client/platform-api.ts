@@ -4,21 +4,21 @@ import { ApiError, isTransient, retryAfterMs } from './errors.js';
 import { TokenSource } from './token-source.js';
 import { type Answer, type JsonObject, type RequestOptions, readJson, Transport } from './transport.js';
 
-/** Anything that checks an answer, for example a zod schema. */
+/** Validates an answer; a zod schema fits. */
 export interface AnswerSchema<T> {
   parse(value: unknown): T;
 }
 
 export interface CallOptions {
-  /** Ends the call; it rejects with the signal's reason. Whether the request took effect is unknown then. */
+  /** Aborts the call, which rejects with the signal's reason. Whether the request took effect is then unknown. */
   signal?: AbortSignal;
 }
 
 export interface PostOptions extends CallOptions {
-  /** Repeats the request when it failed in a way that may pass. Only for requests that a repeat does not do twice. */
+  /** Retries the request after a temporary failure. Only for idempotent requests. */
   retry?: boolean;
   headers?: Record<string, string>;
-  /** How long the platform may be silent before the connection counts as lost; 300,000 by default. */
+  /** Time limit without any byte from the platform, in milliseconds; 300,000 by default. */
   silenceMs?: number;
 }
 
@@ -26,7 +26,7 @@ const RETRIES = 3;
 const RETRY_FIRST_MS = 200;
 const RETRY_AFTER_MS_MAX = 30_000;
 
-/** The platform's interface to one credential: gets tokens, renews them before they end and once more after a 401. */
+/** Authenticated API requests with one credential. Tokens are renewed before they expire, and once after a 401. */
 export class PlatformApi {
   readonly tokens: TokenSource;
   readonly ca: string | undefined;
@@ -34,7 +34,7 @@ export class PlatformApi {
 
   /**
    * @param agentType the token's `agent_type` claim
-   * @param role decides which credential of a local platform is taken
+   * @param role selects the credential of a local platform
    */
   constructor(options: AccessOptions, agentType?: string, role: Role = 'caller') {
     const access = resolveAccess(options, role);
@@ -47,14 +47,14 @@ export class PlatformApi {
     return this.#transport.baseUrl;
   }
 
-  /** POSTs `body` and checks the answer. @throws ApiError | UnreachableError | the signal's reason */
+  /** POSTs `body` and validates the answer. @throws ApiError | UnreachableError | the signal's reason */
   async post<T>(path: string, body: unknown, schema: AnswerSchema<T>, options: PostOptions = {}): Promise<T> {
     const { retry = false, ...rest } = options;
     const once = async () => schema.parse(await this.#json(path, { body, ...rest }));
     return retry ? withRetries(once, options.signal) : once();
   }
 
-  /** As `post`, at the answer's head: its body is the caller's to read. Never repeated, but for a token that was refused. */
+  /** POSTs and resolves at the headers of the answer; the caller reads the body. Repeated only once, when the token was refused. */
   async open(path: string, options: RequestOptions): Promise<Answer> {
     const bearer = await this.tokens.get();
     try {
@@ -66,12 +66,12 @@ export class PlatformApi {
     }
   }
 
-  /** Takes no new request; connections end when what is in flight has been answered. */
+  /** Accepts no new requests, and closes the connections when in-flight requests have been answered. */
   close(): void {
     this.#transport.close();
   }
 
-  /** Cuts its connections; what is in flight fails with `UnreachableError`. */
+  /** Closes the connections at once; in-flight requests fail with `UnreachableError`. */
   destroy(): void {
     this.#transport.destroy();
   }
@@ -94,12 +94,12 @@ export async function withRetries<T>(attempt: () => Promise<T>, signal?: AbortSi
 }
 
 function retryWaitMs(error: unknown, failures: number): number {
-  const asked = retryAfterMs(error);
-  if (asked !== undefined) return Math.min(asked, RETRY_AFTER_MS_MAX);
+  const retryAfter = retryAfterMs(error);
+  if (retryAfter !== undefined) return Math.min(retryAfter, RETRY_AFTER_MS_MAX);
   return RETRY_FIRST_MS * 2 ** failures * (0.75 + Math.random() / 2);
 }
 
-/** Waits. @throws the signal's reason once it is aborted */
+/** Waits for `waitMs`. @throws the signal's reason once it is aborted */
 export async function pause(waitMs: number, signal?: AbortSignal): Promise<void> {
   await delay(waitMs, undefined, { signal }).catch((error: unknown) => {
     throw signal?.aborted ? signal.reason : error;

@@ -5,26 +5,26 @@ import { ApiError, isTransient, UnreachableError } from './errors.js';
 import { pause } from './platform-api.js';
 import type { NumberedEvent } from './rpc.js';
 
-/** Where a stream stands: what a new connection continues after. */
+/** The position of a stream, after which a new connection continues. */
 export interface StreamPosition {
   /** Empty before the first event. */
   taskId: string;
-  /** Empty where the stream named none. */
+  /** Empty when the stream has no event ids. */
   lastEventId: string;
 }
 
-/** Opens a stream that begins after `position`; resolves when it is open. */
+/** Opens a stream that continues after `position`; resolves when it is open. */
 export type OpenStream = (position: StreamPosition) => Promise<AsyncIterable<NumberedEvent>>;
 
-/** Longest time without an event or an open connection before a stream is given up. */
-const GIVE_UP_MS = 120_000;
-/** A connection that was open for so long counts as the platform's presence, also where nothing was told: it says so every 15 s. */
-const PRESENCE_MS = 15_000;
+/** Time without an event or a stable connection after which the stream fails. */
+const RECONNECT_TIMEOUT_MS = 120_000;
+/** A connection that was open for longer proves that the platform is up, even without events: it sends a keep-alive every 15 s. */
+const STABLE_MS = 15_000;
 
 /**
- * Follows a task over as many connections as it takes, to its final event.
- * @param firstPosition where to begin: an empty one, or where an earlier stream stopped
- * @throws ApiError for what a repeat does not change; UnreachableError after two minutes without the platform
+ * Streams a task to its final event, over as many connections as necessary.
+ * @param firstPosition the start of the stream: empty, or the end of an earlier stream
+ * @throws ApiError for a permanent failure; UnreachableError after two minutes without the platform
  */
 export async function* resumedStream(
   open: OpenStream,
@@ -33,7 +33,7 @@ export async function* resumedStream(
 ): AsyncGenerator<StreamEvent> {
   const position = { ...firstPosition };
   const backoff = new Backoff();
-  for (let heardAtMs = Date.now(); ; ) {
+  for (let lastSeenAtMs = Date.now(); ; ) {
     let failure: unknown = new UnreachableError('/send', new Error('the stream ended before its task'));
     let settled = false;
     let openedAtMs = Number.POSITIVE_INFINITY;
@@ -41,7 +41,7 @@ export async function* resumedStream(
       const events = await open(position);
       openedAtMs = Date.now();
       for await (const { id, event } of events) {
-        heardAtMs = Date.now();
+        lastSeenAtMs = Date.now();
         backoff.reset();
         if (id !== '') position.lastEventId = id;
         position.taskId = taskIdOf(event) || position.taskId;
@@ -51,14 +51,14 @@ export async function* resumedStream(
       }
       if (settled) return;
     } catch (error) {
-      if (signal?.aborted || !mayPass(error)) throw error;
+      if (signal?.aborted || !isRetryable(error)) throw error;
       failure = error;
     }
-    if (Date.now() - openedAtMs > PRESENCE_MS) {
-      heardAtMs = Date.now();
+    if (Date.now() - openedAtMs > STABLE_MS) {
+      lastSeenAtMs = Date.now();
       backoff.reset();
     }
-    if (Date.now() - heardAtMs > GIVE_UP_MS) throw failure;
+    if (Date.now() - lastSeenAtMs > RECONNECT_TIMEOUT_MS) throw failure;
     await pause(backoff.next(), signal);
   }
 }
@@ -67,13 +67,13 @@ function taskIdOf(event: StreamEvent): string {
   return event.kind === 'task' ? event.id : event.taskId;
 }
 
-/** A stream that ends after it is whole: the task is over, or waits for somebody. */
+/** Whether a stream may end after this event: the task has ended, or waits for a human. */
 function isSettled(event: StreamEvent): boolean {
   if (event.kind === 'task') return !['submitted', 'working', 'unknown'].includes(event.status.state);
   return event.kind === 'status-update' && event.final;
 }
 
-/** The stream broke, and the task goes on: -32603 says so in the middle of a stream. */
-function mayPass(error: unknown): boolean {
+/** Whether the task continues although the stream broke; in the middle of a stream, -32603 means so too. */
+function isRetryable(error: unknown): boolean {
   return isTransient(error) || (error instanceof ApiError && error.rpcCode === RPC_ERRORS.INTERNAL);
 }

@@ -6,15 +6,15 @@ import { readEvents } from './event-reader.js';
 import { type Answer, type JsonObject, readJson } from './transport.js';
 
 export interface SendOptions {
-  /** The session; without it one is opened. */
+  /** The session; a new one is opened by default. */
   contextId?: string;
-  /** A task in `input-required` that this message answers. */
+  /** The `input-required` task that this message answers. */
   taskId?: string;
-  /** Routing and time: `instance_id`, `agent_type`, `skill_id` with its `args`, `deadline_ms`. */
+  /** Routing and deadline: `instance_id`, `agent_type`, `skill_id` with its `args`, `deadline_ms`. */
   metadata?: JsonObject;
-  /** Idempotency key, chosen here when absent; the same one again returns the same task. */
+  /** Idempotency key: the same key returns the same task. A random one by default. */
   messageId?: string;
-  /** `false` answers at once with the task as it is. */
+  /** `false` returns the task at once, in its current state. */
   blocking?: boolean;
   /** W3C trace context of the caller. */
   traceparent?: string;
@@ -44,7 +44,7 @@ export function messageParams(input: string | Part[], messageId: string, options
 
 /**
  * The `result` of a JSON-RPC response.
- * @throws ApiError when it carries an `error`
+ * @throws ApiError when the response is an error
  */
 export function rpcResult(response: JsonObject): unknown {
   const error = response.error as { code?: number; message?: string; data?: unknown } | undefined;
@@ -52,7 +52,7 @@ export function rpcResult(response: JsonObject): unknown {
   throw new ApiError(error.message ?? 'JSON-RPC error', { status: 200, code: codeOf(error), rpcCode: error.code });
 }
 
-/** The platform's own code travels in `error.data`, as a member or in a list. */
+/** The platform's code, which is in `error.data`: directly, or in the first item of a list. */
 function codeOf(error: { code?: number; data?: unknown }): string {
   const data: unknown = Array.isArray(error.data) ? error.data[0] : error.data;
   if (typeof data === 'string') return data;
@@ -61,14 +61,14 @@ function codeOf(error: { code?: number; data?: unknown }): string {
   return typeof reason === 'string' ? reason : String(error.code ?? 'RPC_ERROR');
 }
 
-/** An event and the id that a resume continues after; empty where the stream names none. */
+/** An event with its id, after which a resume continues; empty when the stream has no ids. */
 export interface NumberedEvent {
   id: string;
   event: StreamEvent;
 }
 
 /**
- * The events of a streamed answer. A JSON answer in place of a stream is an error, or a single event.
+ * The events of a streamed answer. A JSON answer instead of a stream is an error or a single event.
  * @throws ApiError for a JSON-RPC error
  * @throws UnreachableError when the connection breaks before the stream's end
  */

@@ -21,7 +21,7 @@ export class Sessions {
     this.#api = api;
   }
 
-  /** Opens a session; with neither instance nor type the first message is routed. Not repeated: each opens another one. */
+  /** Opens a session. Without an instance or type the first message is routed. Not retried, because each call opens another session. */
   init(request: Partial<SessionInitRequest> = {}, options: CallOptions = {}) {
     return this.#api.post('/sessions/init', request, SessionInitResponse, options);
   }
@@ -40,20 +40,20 @@ export class Sessions {
     return answer.session;
   }
 
-  /** Ends a session; work in flight is canceled. Again: `ApiError` with `SESSION_CLOSED`. */
+  /** Closes a session and cancels its in-flight work. @throws ApiError with `SESSION_CLOSED` when it is closed already */
   close(sessionId: string, options: CallOptions & { reason?: string } = {}) {
     const { reason, ...rest } = options;
     const body = { session_id: sessionId, ...(reason !== undefined && { reason }) };
     return this.#api.post('/sessions/close', body, SessionCloseResponse, rest);
   }
 
-  /** Cancels what is in flight; the sessions stay usable. */
+  /** Cancels the in-flight work of sessions, which stay open. */
   interrupt(sessionIds: string | string[], options: CallOptions = {}) {
     const body = { ids: [sessionIds].flat() };
     return this.#api.post('/sessions/interrupt', body, SessionsInterruptResponse, options);
   }
 
-  /** Adds an agent to a session: this instance, or the least loaded one of the type. */
+  /** Adds an agent to a session: the given instance, or the least loaded one of the given type. */
   async invite(
     sessionId: string,
     agent: Omit<z.input<typeof SessionInviteRequest>, 'session_id'>,

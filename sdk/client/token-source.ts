@@ -4,68 +4,68 @@ import { ApiError } from './errors.js';
 import type { Transport } from './transport.js';
 
 const REFRESH_EARLY_MS = 60_000;
-/** How long the platform may be silent about a token: whoever needs one waits for the same request. */
+/** Time limit without any byte from the platform, for a token request. All callers wait for the same request. */
 const SILENCE_MS = 60_000;
 
-/** An access token and when to replace it, in milliseconds since the epoch; never is `Infinity`. */
-interface Held {
+/** An access token, and when to renew it in milliseconds since the epoch; `Infinity` for never. */
+interface CachedToken {
   token: string;
   renewAtMs: number;
 }
 
-/** Holds an access token and gets the next one before it ends. */
+/** Caches an access token and gets a new one before it expires. */
 export class TokenSource {
-  readonly #fetch: () => Promise<Held>;
-  #held: Held | null = null;
-  #pending: Promise<Held> | null = null;
+  readonly #fetch: () => Promise<CachedToken>;
+  #cached: CachedToken | null = null;
+  #pending: Promise<CachedToken> | null = null;
 
   /** @param agentType the token's `agent_type` claim, for a client's id and secret; the platform's default is `credential` */
   constructor(transport: Transport, credentials: Access['credentials'], agentType?: string) {
-    if ('clientId' in credentials) this.#fetch = () => exchange(transport, credentials, agentType);
-    else this.#fetch = givenToken(credentials.token);
+    if ('clientId' in credentials) this.#fetch = () => requestToken(transport, credentials, agentType);
+    else this.#fetch = configuredToken(credentials.token);
   }
 
-  /** When the token in hand should be replaced: a minute, or a fifth of its life, before its end. */
+  /** When to renew the current token: a minute before it expires, or a fifth of its lifetime if that is shorter. */
   get renewAtMs(): number {
-    return this.#held?.renewAtMs ?? 0;
+    return this.#cached?.renewAtMs ?? 0;
   }
 
-  /** A valid token. Callers at the same time share one request. @throws ApiError | UnreachableError */
+  /** A valid token. Concurrent callers share one request. @throws ApiError | UnreachableError */
   async get(): Promise<string> {
-    if (this.#held && Date.now() < this.#held.renewAtMs) return this.#held.token;
+    if (this.#cached && Date.now() < this.#cached.renewAtMs) return this.#cached.token;
     this.#pending ??= this.#fetch().finally(() => {
       this.#pending = null;
     });
-    this.#held = await this.#pending;
-    return this.#held.token;
+    this.#cached = await this.#pending;
+    return this.#cached.token;
   }
 
-  /** Forgets `token` after a 401, unless a newer one took its place. */
+  /** Drops `token` after a 401, unless a newer one has replaced it. */
   invalidate(token: string): void {
-    if (this.#held?.token === token) this.#held = null;
+    if (this.#cached?.token === token) this.#cached = null;
   }
 }
 
-async function exchange(
+async function requestToken(
   transport: Transport,
   { clientId, clientSecret }: { clientId: string; clientSecret: string },
   agentType: string | undefined,
-): Promise<Held> {
+): Promise<CachedToken> {
   const body = { client_id: clientId, client_secret: clientSecret, ...(agentType && { agent_type: agentType }) };
   const answer = GetTokenResponse.parse(await transport.json('/auth/get_token', { body, silenceMs: SILENCE_MS }));
   return { token: answer.token, renewAtMs: renewAt(answer.expires_in * 1000) };
 }
 
-/** A token that was given once is asked for once: when it is refused there is no other. */
-function givenToken(given: string | TokenProvider): () => Promise<Held> {
-  let asked = false;
+/** A token from the options: a function is called for each new token; a fixed token that was refused has no replacement. */
+function configuredToken(given: string | TokenProvider): () => Promise<CachedToken> {
+  let used = false;
   return async () => {
     if (typeof given === 'function') {
       const token = await given();
       return { token, renewAtMs: renewAt(lifetimeMs(token)) };
     }
-    if (asked) throw new ApiError('the access token was refused', { status: 401, code: 'unauthorized' });
-    asked = true;
+    if (used) throw new ApiError('the access token was refused', { status: 401, code: 'unauthorized' });
+    used = true;
     return { token: given, renewAtMs: Number.POSITIVE_INFINITY };
   };
 }
@@ -74,12 +74,12 @@ function renewAt(lifeMs: number): number {
   return Date.now() + lifeMs - Math.min(REFRESH_EARLY_MS, lifeMs / 5);
 }
 
-/** What is left of a JWT's life by its `exp`; without end for one that does not say. */
+/** The remaining lifetime of a JWT by its `exp`; `Infinity` without one. */
 function lifetimeMs(token: string): number {
   try {
     const claims = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as { exp?: unknown };
     return typeof claims.exp === 'number' ? claims.exp * 1000 - Date.now() : Number.POSITIVE_INFINITY;
   } catch {
-    return Number.POSITIVE_INFINITY; // not a JWT of ours: the platform says when it is over
+    return Number.POSITIVE_INFINITY; // not a JWT: the platform answers 401 when it has expired
   }
 }

@@ -1,6 +1,6 @@
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
-import { trusting } from '../trust.js';
+import { secureContextFor } from '../tls.js';
 import { ApiError, UnreachableError } from './errors.js';
 
 export type JsonObject = Record<string, unknown>;
@@ -11,27 +11,27 @@ export interface RequestOptions {
   body?: unknown;
   headers?: Record<string, string>;
   signal?: AbortSignal;
-  /** How long the platform may be silent before the connection counts as lost; 300,000 by default. */
+  /** Time limit without any byte from the platform, in milliseconds; 300,000 by default. */
   silenceMs?: number;
 }
 
-/** An answer whose body has not been read yet. */
+/** An HTTP answer whose body has not been read yet. */
 export interface Answer {
   url: string;
   status: number;
   /** Lower-case names. */
   headers: Record<string, string | string[] | undefined>;
   body: AsyncIterable<Uint8Array>;
-  /** Lets go of a body that is not wanted to its end. */
+  /** Closes the connection without reading the rest of the body. */
   discard(): void;
 }
 
-/** Beyond `SEND_WAIT_MS`, in which `message/send` says nothing. */
+/** Longer than `SEND_WAIT_MS`, during which `message/send` sends nothing. */
 const SILENCE_MS = 300_000;
 const JSON_BYTES_MAX = 32 * 1024 * 1024;
 const ERROR_BYTES_MAX = 64 * 1024;
 
-/** HTTP to one platform: joins paths, trusts its certificate authority, turns error answers into `ApiError`. Follows no redirects. */
+/** HTTP requests to one platform. Trusts its certificate authority, throws error answers as `ApiError`, and follows no redirects. */
 export class Transport {
   readonly baseUrl: string;
   readonly #agent: HttpAgent;
@@ -39,19 +39,19 @@ export class Transport {
   readonly #inFlight = new Set<() => void>();
   #isClosed = false;
 
-  /** @param ca certificate authority in PEM, trusted beside the usual ones */
+  /** @param ca certificate authority in PEM, trusted in addition to the default ones */
   constructor(baseUrl: string, ca?: string) {
     this.baseUrl = baseUrl.replace(/\/+$/, '');
     const isTls = new URL(this.baseUrl).protocol === 'https:';
-    const trust = ca === undefined ? {} : { secureContext: trusting(ca) };
-    this.#agent = isTls ? new HttpsAgent({ keepAlive: true, ...trust }) : new HttpAgent({ keepAlive: true });
+    const tls = ca === undefined ? {} : { secureContext: secureContextFor(ca) };
+    this.#agent = isTls ? new HttpsAgent({ keepAlive: true, ...tls }) : new HttpAgent({ keepAlive: true });
     this.#request = isTls ? httpsRequest : httpRequest;
   }
 
   /**
-   * Resolves at the answer's head.
+   * Sends a request; resolves at the headers of the answer.
    * @throws ApiError for a status other than 2xx
-   * @throws UnreachableError when no answer came
+   * @throws UnreachableError when there is no answer
    * @throws the signal's reason once it is aborted
    */
   async request(path: string, options: RequestOptions = {}): Promise<Answer> {
@@ -71,18 +71,18 @@ export class Transport {
     return answer;
   }
 
-  /** As `request`, with the answer read as a JSON object. */
+  /** Like `request`, and reads the answer as a JSON object. */
   async json(path: string, options: RequestOptions = {}): Promise<JsonObject> {
     return readJson(await this.request(path, options));
   }
 
-  /** Takes no new request; connections end when what is in flight has been answered. */
+  /** Accepts no new requests, and closes the connections when in-flight requests have been answered. */
   close(): void {
     this.#isClosed = true;
     if (this.#inFlight.size === 0) this.#agent.destroy();
   }
 
-  /** Cuts its connections; what is in flight fails with `UnreachableError`. */
+  /** Closes the connections at once; in-flight requests fail with `UnreachableError`. */
   destroy(): void {
     this.#isClosed = true;
     for (const cut of this.#inFlight) cut();
@@ -123,7 +123,7 @@ async function* bodyOf(response: IncomingMessage, url: string, signal?: AbortSig
   }
 }
 
-/** Reads an answer as a JSON object. @throws UnreachableError when the connection breaks, or a proxy answered in another form */
+/** Reads an answer as a JSON object. @throws UnreachableError when the connection breaks, or the answer is not JSON */
 export async function readJson(answer: Answer): Promise<JsonObject> {
   const text = await readText(answer, JSON_BYTES_MAX);
   try {
@@ -145,7 +145,7 @@ async function readText(answer: Answer, bytesMax: number): Promise<string> {
 }
 
 async function apiError(answer: Answer): Promise<ApiError> {
-  const body = parseObject(await readText(answer, ERROR_BYTES_MAX).catch(() => '')); // the status alone says enough
+  const body = parseObject(await readText(answer, ERROR_BYTES_MAX).catch(() => '')); // a body that cannot be read is ignored: the status is known
   const retryAfter = Number(answer.headers['retry-after']);
   return new ApiError(textOr(body.error, `HTTP ${answer.status}`), {
     status: answer.status,
@@ -160,7 +160,7 @@ function parseObject(text: string): JsonObject {
     const value: unknown = JSON.parse(text);
     return typeof value === 'object' && value !== null ? (value as JsonObject) : {};
   } catch {
-    return {}; // a proxy's page: the status says enough
+    return {}; // not JSON, for example a proxy's page: only the status is known
   }
 }
 

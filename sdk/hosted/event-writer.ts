@@ -2,12 +2,12 @@ import type { ServerResponse } from 'node:http';
 
 const KEEP_ALIVE_MS = 15_000;
 
-/** A response of server-sent events, with a comment every 15 s. What is written for a reader who is gone is dropped. */
+/** A response of server-sent events, with a keep-alive comment every 15 s. Events after a disconnect are dropped. */
 export class EventWriter {
   readonly #response: ServerResponse;
   readonly #keepAlive: NodeJS.Timeout;
 
-  /** Sends the head. */
+  /** Sends the response headers. */
   constructor(response: ServerResponse) {
     this.#response = response;
     response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });
@@ -18,16 +18,16 @@ export class EventWriter {
     response.once('close', () => clearInterval(this.#keepAlive));
   }
 
-  /** Settles when the reader has room for more, or is gone. */
+  /** Resolves when the connection accepts more, or is closed. */
   async write(body: object): Promise<void> {
     const response = this.#response;
     if (response.destroyed || response.write(`data: ${JSON.stringify(body)}\n\n`)) return;
     await new Promise<void>((resolve) => {
-      const go = () => {
-        response.off('drain', go).off('close', go);
+      const onReady = () => {
+        response.off('drain', onReady).off('close', onReady);
         resolve();
       };
-      response.on('drain', go).on('close', go);
+      response.on('drain', onReady).on('close', onReady);
     });
   }
 

@@ -4,14 +4,14 @@ import { type AddressInfo, Server as NetServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { HeartbeatPayload } from '../../contracts/agents.js';
 import { LIMITS } from '../../contracts/limits.js';
-import type { AgentProfile } from '../agent/profile.js';
-import type { RunTask } from '../agent/run-dispatch.js';
-import type { ToolCaller } from '../agent/tool-caller.js';
-import type { ToolHandlers } from '../agent/tool-handlers.js';
-import type { TroubleReporter } from '../agent/trouble-reporter.js';
+import type { AgentProfile } from '../agent/agent-profile.js';
+import type { ErrorReporter } from '../agent/error-reporter.js';
+import { settledWithin } from '../bounded-wait.js';
 import type { PlatformApi } from '../client/platform-api.js';
+import type { RunTask } from '../handlers/run-dispatch.js';
 import type { AgentLog } from '../log.js';
-import { settledWithin } from '../time-limit.js';
+import type { ToolCaller } from '../tools/tool-caller.js';
+import type { ToolHandlers } from '../tools/tool-handlers.js';
 import { HostedTasks } from './hosted-tasks.js';
 import { createHostedServer } from './http-server.js';
 import { Membership } from './membership.js';
@@ -20,36 +20,36 @@ import { answerRpc, type Reply } from './rpc-server.js';
 import { TokenVerifier } from './token-verifier.js';
 
 export interface ServeOptions {
-  /** A free one by default. */
+  /** Port to listen on; a free one by default. */
   port?: number;
-  /** `127.0.0.1` by default. */
+  /** Address to listen on; `127.0.0.1` by default. */
   host?: string;
-  /** Where the platform reaches this server; `http://{host}:{port}/` by default. */
+  /** Address at which the platform reaches this server; `http://{host}:{port}/` by default. */
   publicUrl?: string;
-  /** Already registered, by whoever else: the agent does not register itself, and sends no heartbeats. */
+  /** For an instance that is registered by another program: the agent does not register itself and sends no heartbeats. */
   registered?: { tenantId: string; instanceId: string };
 }
 
-export interface HostedAgentParts {
+export interface HostedAgentDeps {
   api: PlatformApi;
   profile: AgentProfile;
   runTask: RunTask;
   toolHandlers: ToolHandlers;
   log: AgentLog;
-  troubles: TroubleReporter;
+  errorReporter: ErrorReporter;
 }
 
-/** An agent that the mesh posts its work to. */
+/** A hosted agent: an HTTP server that the mesh posts dispatches to. */
 export class HostedAgent {
   readonly tools: ToolCaller;
-  /** Settles after `close()`; rejects with `AgentStoppedError` when the platform refused the agent. */
+  /** Resolves after `close()`; rejects with `AgentStoppedError` when the platform refused the agent. */
   readonly closed: Promise<void>;
-  readonly #parts: HostedAgentParts;
+  readonly #deps: HostedAgentDeps;
   readonly #options: ServeOptions;
   readonly #tasks: HostedTasks;
   readonly #server: Server;
   readonly #serverClosed: Promise<void>;
-  /** Answers to the platform that have not left yet. */
+  /** Answers that have not been sent completely yet. */
   readonly #answering = new Set<Promise<void>>();
   readonly #closing = new AbortController();
   readonly #verifier: TokenVerifier;
@@ -58,57 +58,57 @@ export class HostedAgent {
   #publicUrl = '';
   #onClosed: (reason?: Error) => void = () => undefined;
 
-  constructor(parts: HostedAgentParts, options: ServeOptions) {
-    this.#parts = parts;
+  constructor(deps: HostedAgentDeps, options: ServeOptions) {
+    this.#deps = deps;
     this.#options = options;
-    this.tools = new PostedToolCalls(parts.api, () => this.instanceId);
-    this.#tasks = new HostedTasks({ ...parts, tools: this.tools });
-    this.#verifier = new TokenVerifier(parts.api.ca, parts.log);
+    this.tools = new PostedToolCalls(deps.api, () => this.instanceId);
+    this.#tasks = new HostedTasks({ ...deps, tools: this.tools });
+    this.#verifier = new TokenVerifier(deps.api.ca, deps.log);
     this.#server = createHostedServer({
-      card: () => parts.profile.card(this.#publicUrl),
+      card: () => deps.profile.card(this.#publicUrl),
       verify: (authorization) => this.#verifier.verify(authorization),
       isDraining: () => this.#closing.signal.aborted,
       answer: (body, reply) => this.#answer(body, reply),
-      onFailure: (error) => parts.log.error({ error: String(error) }, 'a request failed'),
+      onFailure: (error) => deps.log.error({ error: String(error) }, 'a request failed'),
     });
     this.#serverClosed = new Promise((resolve) => void this.#server.once('close', resolve));
     this.closed = new Promise((resolve, reject) => {
       this.#onClosed = (reason) => (reason ? reject(reason) : resolve());
     });
-    this.closed.catch(() => undefined); // whoever awaits `serve()` alone learns it there
+    this.closed.catch(() => undefined); // a program that awaits only `serve()` gets the error there
   }
 
   get instanceId(): string {
     return this.#membership?.instanceId ?? this.#options.registered?.instanceId ?? '';
   }
 
-  /** Listens, and registers. @returns where the platform reaches it. @throws AgentStoppedError when the platform refuses it */
+  /** Listens and registers. @returns the public address. @throws AgentStoppedError when the platform refuses the agent */
   async start(): Promise<string> {
     const { port = 0, host = '127.0.0.1', publicUrl, registered } = this.#options;
     await once(this.#server.listen(port, host), 'listening').catch((error: Error) => {
       this.#stop(error);
       throw error;
     });
-    const place = host.includes(':') ? `[${host}]` : host;
-    this.#publicUrl = publicUrl ?? `http://${place}:${(this.#server.address() as AddressInfo).port}/`;
+    const urlHost = host.includes(':') ? `[${host}]` : host;
+    this.#publicUrl = publicUrl ?? `http://${urlHost}:${(this.#server.address() as AddressInfo).port}/`;
     if (registered) {
-      const jwks_url = `${this.#parts.api.baseUrl}/.well-known/jwks.json`;
+      const jwks_url = `${this.#deps.api.baseUrl}/.well-known/jwks.json`;
       const { tenantId: tenant_id, instanceId: instance_id } = registered;
       this.#verifier.trust({ jwks_url, tenant_id, instance_id });
     } else await Promise.race([this.#join(), this.closed]);
     return this.#publicUrl;
   }
 
-  /** Tells the platform at once, and with every heartbeat. An agent that is on its way out stays `draining`. */
+  /** Reports a status at once and with every heartbeat. A closing agent stays `draining`. */
   reportStatus(status: NonNullable<HeartbeatPayload['status']>): void {
     if (this.#closing.signal.aborted) return;
     this.#status = status;
-    this.#membership?.tell();
+    this.#membership?.heartbeatNow();
   }
 
   /**
-   * Says that it wants nothing new, finishes what runs and what was on its way, and stops listening. Nothing that the platform sends
-   * meets a closing socket: it counts a request that broke as sent, and its message as lost.
+   * Reports `draining`, finishes running and arriving dispatches, then stops listening. The server keeps accepting requests meanwhile: the
+   * platform counts a broken request as sent, and its message as lost.
    */
   async close(graceSeconds: number = LIMITS.closeGraceSecondsDefault): Promise<void> {
     if (!this.#closing.signal.aborted) {
@@ -116,9 +116,9 @@ export class HostedAgent {
       this.#status = 'draining';
       const graceMs = graceSeconds * 1000;
       const endsAtMs = performance.now() + graceMs;
-      await settledWithin(this.#sayDraining(), Math.max(graceMs, TELL_MS));
+      await settledWithin(this.#reportDraining(), Math.max(graceMs, DRAINING_REPORT_MS));
       await settledWithin(this.#drained(this.#membership ? ROUTED_MS : 0), Math.max(0, endsAtMs - performance.now()));
-      // `http.Server.close()` would cut a connection that is open and whose request is still to come.
+      // `http.Server.close()` would also close idle connections on which a request may be arriving.
       NetServer.prototype.close.call(this.#server);
       await settledWithin(this.#drained(ACCEPTED_MS), Math.max(0, endsAtMs - performance.now()));
       this.#stop();
@@ -127,37 +127,37 @@ export class HostedAgent {
   }
 
   async #answer(body: string, reply: Reply): Promise<void> {
-    const left = reply.left.then(() => void this.#answering.delete(left));
-    this.#answering.add(left);
+    const sent = reply.closed.then(() => void this.#answering.delete(sent));
+    this.#answering.add(sent);
     await answerRpc(this.#tasks, body, reply);
   }
 
-  /** A platform that does not hear of it finds out by itself. */
-  async #sayDraining(): Promise<void> {
-    await this.#membership?.leave().catch((error: unknown) => {
-      this.#parts.log.warn({ error: String(error) }, 'the platform was not told that the agent stops');
+  /** A failure is only logged: the platform then notices the end by missed heartbeats. */
+  async #reportDraining(): Promise<void> {
+    await this.#membership?.lastHeartbeat().catch((error: unknown) => {
+      this.#deps.log.warn({ error: String(error) }, 'the draining status could not be reported');
     });
   }
 
-  /** Settles when nothing runs and nothing has come for `quietMs`. */
+  /** Resolves when no dispatch runs and none has arrived for `quietMs`. */
   async #drained(quietMs: number): Promise<void> {
     for (let seen = -1; seen !== this.#tasks.startedCount; ) {
       await Promise.all([this.#tasks.idle(), ...this.#answering]);
       seen = this.#tasks.startedCount;
-      await delay(this.#tasks.owesOutcome ? POLLED_MS : quietMs, undefined, { ref: false });
+      await delay(this.#tasks.hasUncollectedResult ? POLLED_MS : quietMs, undefined, { ref: false });
     }
   }
 
-  /** Settles at the first registration. */
+  /** Resolves at the first registration. */
   #join(): Promise<void> {
     return new Promise((resolve) => {
       const membership = new Membership({
-        ...this.#parts,
+        ...this.#deps,
         publicUrl: this.#publicUrl,
         heartbeat: () => ({
           status: this.#status,
           current_sessions: this.#tasks.sessionCount,
-          max_concurrent_sessions: this.#parts.profile.maxConcurrentSessions,
+          max_concurrent_sessions: this.#deps.profile.maxConcurrentSessions,
         }),
         onRegistered: (platform) => {
           this.#verifier.trust(platform);
@@ -165,13 +165,13 @@ export class HostedAgent {
         },
       });
       this.#membership = membership;
-      membership.stay(this.#closing.signal).catch((reason: Error) => this.#refused(reason));
+      membership.run(this.#closing.signal).catch((reason: Error) => this.#refused(reason));
     });
   }
 
-  /** Finishes what runs; nothing new comes to an agent that is not registered. */
+  /** Finishes running dispatches; the platform sends none to an agent that is not registered. */
   async #refused(reason: Error): Promise<void> {
-    if (this.#closing.signal.aborted) return; // `close()` ends it
+    if (this.#closing.signal.aborted) return; // `close()` stops the agent
     this.#closing.abort();
     await settledWithin(this.#drained(0), LIMITS.closeGraceSecondsDefault * 1000);
     this.#stop(reason);
@@ -187,13 +187,13 @@ export class HostedAgent {
   }
 }
 
-/** For the platform to hear that the agent stops, where there is no grace. */
-const TELL_MS = 1_000;
-/** For what was routed here before the platform knew; longer than it keeps a connection that is idle. */
+/** Time limit for the last heartbeat when the grace period is shorter. */
+const DRAINING_REPORT_MS = 1_000;
+/** Wait for dispatches that were routed before the platform knew; longer than it keeps an idle connection. */
 const ROUTED_MS = 1_500;
-/** For the requests of connections that were opened last. */
+/** Wait for requests on connections that were accepted last. */
 const ACCEPTED_MS = 250;
-/** Longer than the platform pauses between two looks at a task whose connection broke. */
+/** Longer than the interval at which the platform polls a task whose connection broke. */
 const POLLED_MS = 6_000;
-/** For the last bytes of an answer to leave. */
+/** Wait for the last bytes of answers to be sent. */
 const CUT_MS = 1_000;

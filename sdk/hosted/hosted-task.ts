@@ -2,95 +2,95 @@ import type { Task } from '../../contracts/a2a.js';
 import type { DispatchPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { ToolDelivery } from '../../contracts/tools.js';
-import { readToolDelivery } from '../agent/frames.js';
-import { type Outcome, outcomeOfError } from '../agent/outcome.js';
-import { type HandlerRun, type RunDeps, runDispatch } from '../agent/run-dispatch.js';
-import { type ChunkContent, TaskOutput } from '../agent/task-output.js';
-import type { ToolHandlers } from '../agent/tool-handlers.js';
-import { unlessAborted } from '../unless-aborted.js';
+import { unlessAborted } from '../bounded-wait.js';
+import { readToolDelivery } from '../connected/frames.js';
+import { errorFrameOf, type ResultFrame } from '../handlers/result-frame.js';
+import { type HandlerRun, type RunDeps, runDispatch } from '../handlers/run-dispatch.js';
+import { type ChunkContent, TaskOutput } from '../handlers/task-output.js';
+import type { ToolHandlers } from '../tools/tool-handlers.js';
 
-/** What runs tasks and tool calls. */
-export interface HostedWork extends RunDeps {
+/** Dependencies of hosted tasks. */
+export interface HostedTaskDeps extends RunDeps {
   toolHandlers: ToolHandlers;
 }
 
-/** Takes a chunk; settles when there is room for the next. */
+/** Receives a chunk; resolves when the connection accepts more. */
 export type ChunkListener = (content: ChunkContent) => Promise<void>;
 
-/** One dispatch to a hosted agent, from its request to its outcome. It goes on when its request's connection breaks. */
+/** One dispatch to a hosted agent. It continues when the connection of its request breaks. */
 export class HostedTask {
   readonly dispatch: DispatchPayload;
-  /** Settles with the outcome; never rejects. */
-  readonly done: Promise<Outcome>;
+  /** Resolves with the result; never rejects. */
+  readonly done: Promise<ResultFrame>;
   readonly #controller = new AbortController();
   readonly #output: TaskOutput;
   #listener: ChunkListener | null = null;
-  #outcome: Outcome | null = null;
-  #isOwed = false;
+  #result: ResultFrame | null = null;
+  #isUncollected = false;
 
-  /** @param listener hears the chunks from the first on */
-  constructor(dispatch: DispatchPayload, work: HostedWork, listener: ChunkListener | null) {
+  /** @param listener receives all chunks */
+  constructor(dispatch: DispatchPayload, deps: HostedTaskDeps, listener: ChunkListener | null) {
     this.dispatch = dispatch;
     this.#listener = listener;
-    this.#output = new TaskOutput(dispatch.id, (content) => this.#tell(content));
-    this.done = this.#run(work);
+    this.#output = new TaskOutput(dispatch.id, (content) => this.#emitChunk(content));
+    this.done = this.#run(deps);
   }
 
   get isOver(): boolean {
-    return this.#outcome !== null;
+    return this.#result !== null;
   }
 
-  /** Nobody has taken the outcome yet, and somebody may come for it. */
-  get isOwed(): boolean {
-    return this.#isOwed;
+  /** Whether the connection broke before the result was sent, so that the platform may still poll for it. */
+  get isUncollected(): boolean {
+    return this.#isUncollected;
   }
 
-  /** Nobody reads the chunks any more; the answer is kept. */
-  unheard(): void {
+  /** Called when the connection breaks: chunks are dropped from here on, the result is kept. */
+  detach(): void {
     this.#listener = null;
-    this.#isOwed = true;
+    this.#isUncollected = true;
   }
 
-  /** Ends it; the handler's signal aborts with an error whose message is `code`. */
+  /** Ends the task; the handler's signal aborts with an error whose message is `code`. */
   abort(code: string): void {
     this.#controller.abort(new Error(code));
   }
 
-  /** The A2A task as it is now. */
+  /** The A2A task in its current state. */
   snapshot(): Task {
-    if (this.#outcome) this.#isOwed = false;
-    return this.#outcome ? taskOfOutcome(this.#outcome, this.dispatch) : taskIn('working', this.dispatch);
+    if (this.#result) this.#isUncollected = false;
+    return this.#result ? taskOfResult(this.#result, this.dispatch) : taskIn('working', this.dispatch);
   }
 
-  async #run(deps: HostedWork): Promise<Outcome> {
+  async #run(deps: HostedTaskDeps): Promise<ResultFrame> {
     const { signal } = this.#controller;
-    const inTimeMs = Math.min(this.dispatch.deadline_ms, LIMITS.deadlineMsMax);
-    const deadline = setTimeout(() => this.abort('DEADLINE_EXCEEDED'), inTimeMs);
+    const deadlineMs = Math.min(this.dispatch.deadline_ms, LIMITS.deadlineMsMax);
+    const deadline = setTimeout(() => this.abort('DEADLINE_EXCEEDED'), deadlineMs);
     const call = toolCallIn(this.dispatch);
     const runTask = call ? () => this.#answerCall(call, deps) : deps.runTask;
     const run = runDispatch({ dispatch: this.dispatch, output: this.#output, signal }, { ...deps, runTask });
     try {
-      this.#outcome = await unlessAborted(run, signal); // a handler that does not hear is not waited for
+      this.#result = await unlessAborted(run, signal); // does not wait for a handler that ignores its signal
     } catch (error) {
-      this.#outcome = outcomeOfError(error);
+      this.#result = errorFrameOf(error);
     }
     clearTimeout(deadline);
-    return this.#outcome;
+    return this.#result;
   }
 
-  /** A tool's result is one data part, as the platform reads it. */
-  #answerCall(call: ToolDelivery, { toolHandlers, tools, log }: HostedWork): HandlerRun {
+  /** Runs a tool call. The platform expects its result as one data part. */
+  #answerCall(call: ToolDelivery, { toolHandlers, tools, log }: HostedTaskDeps): HandlerRun {
     const { traceparent } = this.dispatch.session_context.propagation_headers;
     const answer = toolHandlers.run(call, { traceparent, signal: this.#controller.signal, tools, log });
     return { handler: `tool ${call.tool}`, result: answer.then((data) => [{ kind: 'data', data }]) };
   }
 
-  async #tell(content: ChunkContent): Promise<void> {
+  async #emitChunk(content: ChunkContent): Promise<void> {
     if (!this.#controller.signal.aborted) await this.#listener?.(content);
   }
 }
 
-/** A tool call comes as a message with one data part; what it is about is in the metadata. */
+/** The tool call in a dispatch; null without one. Its arguments are in a data part, everything else is in the metadata. */
 function toolCallIn({ params, session_context }: DispatchPayload): ToolDelivery | null {
   const call = params.metadata?.tool_call as Record<string, unknown> | undefined;
   if (!call) return null;
@@ -98,14 +98,14 @@ function toolCallIn({ params, session_context }: DispatchPayload): ToolDelivery 
   return readToolDelivery({ ...call, arguments: data?.arguments, session_id: session_context.session_id });
 }
 
-/** The A2A task of an outcome; `usage` is in its metadata. */
-export function taskOfOutcome(outcome: Outcome, dispatch: DispatchPayload): Task {
-  if (outcome.type === 'error') return taskIn('failed', dispatch, outcome.payload.message);
-  const { result, usage } = outcome.payload;
+/** The A2A task of a result; `usage` is in its metadata. */
+export function taskOfResult(resultFrame: ResultFrame, dispatch: DispatchPayload): Task {
+  if (resultFrame.type === 'error') return taskIn('failed', dispatch, resultFrame.payload.message);
+  const { result, usage } = resultFrame.payload;
   return { ...(result as Task), id: dispatch.dispatch_id, ...(usage && { metadata: { usage } }) };
 }
 
-/** The A2A task of a dispatch in a state, with a word from the agent. */
+/** The A2A task of a dispatch in a state, with an optional status text. */
 export function taskIn(state: Task['status']['state'], dispatch: DispatchPayload, text?: string): Task {
   const id = dispatch.dispatch_id;
   const contextId = dispatch.session_context.session_id;

@@ -1,22 +1,22 @@
 import type { DispatchPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { type ChunkListener, HostedTask, type HostedWork } from './hosted-task.js';
+import { type ChunkListener, HostedTask, type HostedTaskDeps } from './hosted-task.js';
 
-/** Tasks that have ended are kept for a platform whose connection broke before it had the answer; at most this many. */
+/** Limit on ended tasks that are kept, because the platform polls for a result when its connection broke. */
 const ENDED_MAX = 64;
 
 /** All dispatches of a hosted agent, by `dispatch_id`. */
 export class HostedTasks {
-  readonly #work: HostedWork;
+  readonly #deps: HostedTaskDeps;
   readonly #tasks = new Map<string, HostedTask>();
   #idle: (() => void)[] = [];
   #startedCount = 0;
 
-  constructor(work: HostedWork) {
-    this.#work = work;
+  constructor(deps: HostedTaskDeps) {
+    this.#deps = deps;
   }
 
-  /** Different sessions that are being worked for. */
+  /** Number of different sessions with running tasks. */
   get sessionCount(): number {
     return new Set(this.#running().map((task) => task.dispatch.session_context.session_id)).size;
   }
@@ -25,14 +25,14 @@ export class HostedTasks {
     return this.#running().length >= LIMITS.dispatchesInFlightPerConnection;
   }
 
-  /** How many there have been. */
+  /** Number of tasks started so far. */
   get startedCount(): number {
     return this.#startedCount;
   }
 
-  /** Whether the outcome of a task whose connection broke is still to be asked for. */
-  get owesOutcome(): boolean {
-    return [...this.#tasks.values()].some((task) => task.isOver && task.isOwed);
+  /** Whether the platform may still poll for the result of a task whose connection broke. */
+  get hasUncollectedResult(): boolean {
+    return [...this.#tasks.values()].some((task) => task.isOver && task.isUncollected);
   }
 
   get(taskId: string): HostedTask | undefined {
@@ -40,14 +40,14 @@ export class HostedTasks {
   }
 
   start(dispatch: DispatchPayload, listener: ChunkListener | null): HostedTask {
-    const task = new HostedTask(dispatch, this.#work, listener);
+    const task = new HostedTask(dispatch, this.#deps, listener);
     this.#tasks.set(dispatch.dispatch_id, task);
     this.#startedCount += 1;
     void task.done.then(() => this.#ended());
     return task;
   }
 
-  /** Settles when nothing runs. */
+  /** Resolves when no task runs. */
   async idle(): Promise<void> {
     if (this.#running().length > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }

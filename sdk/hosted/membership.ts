@@ -1,119 +1,119 @@
 import { AgentRegisterResponse, type HeartbeatPayload, OkResponse } from '../../contracts/agents.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { SILENCE_MS, tellingWhenLate } from '../agent/late-answer.js';
-import type { AgentProfile } from '../agent/profile.js';
+import type { AgentProfile } from '../agent/agent-profile.js';
+import { describeError, isUnknownAgent } from '../agent/describe-error.js';
+import type { ErrorReporter } from '../agent/error-reporter.js';
+import { SILENCE_MS, warnWhenSlow } from '../agent/slow-response.js';
 import { stopReasonOfError } from '../agent/stop-reason.js';
-import { isUnknownHere, troubleOfError } from '../agent/trouble.js';
-import type { TroubleReporter } from '../agent/trouble-reporter.js';
 import { Backoff } from '../backoff.js';
 import { retryAfterMs } from '../client/errors.js';
 import { type PlatformApi, pause } from '../client/platform-api.js';
 import type { AgentLog } from '../log.js';
 import type { TrustedPlatform } from './platform-token.js';
 
-export interface MembershipParts {
+export interface MembershipOptions {
   api: PlatformApi;
   profile: AgentProfile;
   publicUrl: string;
   log: AgentLog;
-  troubles: TroubleReporter;
-  /** What a heartbeat says. */
+  errorReporter: ErrorReporter;
+  /** The fields of a heartbeat. */
   heartbeat(): Omit<HeartbeatPayload, 'instance_id'>;
-  /** Learns which tokens to trust, before the first dispatch. */
+  /** Called after each registration with the tokens to trust. */
   onRegistered(platform: TrustedPlatform): void;
 }
 
 /**
- * Keeps a hosted agent in the fleet: registers, then a heartbeat every 30 s and at every change. It registers again only when the platform
- * says that it does not know the agent: one that somebody deregistered stays away.
+ * Keeps a hosted agent registered: registers it, then sends a heartbeat every 30 s and at every change of status. Registers again only when
+ * the platform does not know the agent; a deregistered agent is not registered again.
  */
 export class Membership {
-  readonly #parts: MembershipParts;
+  readonly #options: MembershipOptions;
   readonly #backoff = new Backoff();
   #instanceId: string | undefined;
   #hasJoined = false;
   #wake = new AbortController();
-  #staying: Promise<void> = Promise.resolve();
+  #loop: Promise<void> = Promise.resolve();
 
-  constructor(parts: MembershipParts) {
-    this.#parts = parts;
-    this.#instanceId = parts.profile.instanceId;
+  constructor(options: MembershipOptions) {
+    this.#options = options;
+    this.#instanceId = options.profile.instanceId;
   }
 
   get instanceId(): string {
     return this.#instanceId ?? '';
   }
 
-  /** The next heartbeat is due now. */
-  tell(): void {
+  /** Sends the next heartbeat now. */
+  heartbeatNow(): void {
     this.#wake.abort();
     this.#wake = new AbortController();
   }
 
   /**
-   * Stays a member until `signal` aborts.
-   * @throws AgentStoppedError when the platform refuses the agent, or it was deregistered
+   * Keeps the agent registered until `signal` aborts.
+   * @throws AgentStoppedError when the platform refuses or has deregistered the agent
    */
-  stay(signal: AbortSignal): Promise<void> {
-    this.#staying = this.#beatUntil(signal);
-    return this.#staying;
+  run(signal: AbortSignal): Promise<void> {
+    this.#loop = this.#heartbeatUntil(signal);
+    return this.#loop;
   }
 
   /**
-   * The last heartbeat, after `stay` was told to end: not beside one that is under way and says something else.
+   * Sends the last heartbeat, after `run` has ended: a concurrent one could report another status.
    * @throws ApiError | UnreachableError
    */
-  async leave(): Promise<void> {
-    await this.#staying;
-    if (this.instanceId !== '') await this.#beat();
+  async lastHeartbeat(): Promise<void> {
+    await this.#loop;
+    if (this.instanceId !== '') await this.#heartbeat();
   }
 
-  async #beat(): Promise<void> {
-    const body = { instance_id: this.instanceId, ...this.#parts.heartbeat() };
-    await this.#parts.api.post('/agents/heartbeat', body, OkResponse, { silenceMs: SILENCE_MS });
+  async #heartbeat(): Promise<void> {
+    const body = { instance_id: this.instanceId, ...this.#options.heartbeat() };
+    await this.#options.api.post('/agents/heartbeat', body, OkResponse, { silenceMs: SILENCE_MS });
   }
 
-  async #beatUntil(signal: AbortSignal): Promise<void> {
-    const { api, troubles } = this.#parts;
+  async #heartbeatUntil(signal: AbortSignal): Promise<void> {
+    const { api, errorReporter } = this.#options;
     const { baseUrl: url } = api;
     while (!signal.aborted) {
       const wake = this.#wake.signal;
       let waitMs: number = LIMITS.heartbeatIntervalMs;
       try {
-        await tellingWhenLate(this.#stayKnown(), url, (trouble) => troubles.warn(trouble, url));
+        await warnWhenSlow(this.#ensureRegistered(), url, (error) => errorReporter.warn(error, url));
         this.#backoff.reset();
       } catch (error) {
         const reason = stopReasonOfError(error, { url, hasJoined: this.#hasJoined });
         if (reason) throw reason;
-        troubles.warn(troubleOfError(error, url), url);
+        errorReporter.warn(describeError(error, url), url);
         waitMs = this.#backoff.next(retryAfterMs(error));
       }
-      await pause(waitMs, AbortSignal.any([signal, wake])).catch(() => undefined); // the loop's condition sees it
+      await pause(waitMs, AbortSignal.any([signal, wake])).catch(() => undefined); // the loop checks the signal
     }
   }
 
-  /** A heartbeat; and a registration where the platform does not know the agent, or not any more. */
-  async #stayKnown(): Promise<void> {
+  /** Sends a heartbeat; registers the agent first when the platform does not know it. */
+  async #ensureRegistered(): Promise<void> {
     if (this.#hasJoined && (await this.#isKnown())) {
-      this.#parts.troubles.reset();
+      this.#options.errorReporter.reset();
       return;
     }
     await this.#register();
-    await this.#beat();
+    await this.#heartbeat();
   }
 
   async #isKnown(): Promise<boolean> {
     try {
-      await this.#beat();
+      await this.#heartbeat();
       return true;
     } catch (error) {
-      if (isUnknownHere(error)) return false;
+      if (isUnknownAgent(error)) return false;
       throw error;
     }
   }
 
   async #register(): Promise<void> {
-    const { api, profile, publicUrl, log, onRegistered } = this.#parts;
+    const { api, profile, publicUrl, log, onRegistered } = this.#options;
     const where = { deployment_mode: 'hosted', public_url: publicUrl, agent_card: profile.card(publicUrl) };
     const body = { ...profile.registration(), ...where, instance_id: this.#instanceId };
     const answer = await api.post('/agents/register', body, AgentRegisterResponse, { silenceMs: SILENCE_MS });

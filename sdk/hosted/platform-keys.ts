@@ -2,10 +2,10 @@ import { createRemoteJWKSet, customFetch, type JWTVerifyGetKey } from 'jose';
 import { withRetries } from '../client/platform-api.js';
 import { readJson, Transport } from '../client/transport.js';
 
-/** For a key that is not known yet: keys are rotated, and strangers must not make the agent ask without end. */
+/** Minimum interval between two fetches for unknown keys: keys are rotated, but strangers must not cause requests at will. */
 const COOLDOWN_MS = 1_000;
 
-/** The platform's keys could not be fetched, whatever token was to be checked. */
+/** The platform's keys could not be fetched. */
 export class KeysUnavailableError extends Error {
   constructor(cause: unknown) {
     super(cause instanceof Error ? cause.message : String(cause), { cause });
@@ -13,12 +13,12 @@ export class KeysUnavailableError extends Error {
   }
 }
 
-/** The platform's public keys, fetched when first needed and again for an unknown key. */
+/** The platform's public keys, fetched on first use and again for an unknown key. */
 export class PlatformKeys {
   readonly get: JWTVerifyGetKey;
   readonly #transport: Transport;
 
-  /** @param ca certificate authority in PEM, trusted beside the usual ones */
+  /** @param ca certificate authority in PEM, trusted in addition to the default ones */
   constructor(jwksUrl: string, ca: string | undefined) {
     const url = new URL(jwksUrl);
     this.#transport = new Transport(url.origin, ca);
@@ -33,11 +33,11 @@ export class PlatformKeys {
   }
 
   async #fetch(url: URL, signal: AbortSignal): Promise<Response> {
-    const ask = async () => {
+    const fetchKeys = async () => {
       return readJson(await this.#transport.request(url.pathname + url.search, { method: 'GET', signal }));
     };
     try {
-      return Response.json(await withRetries(ask, signal));
+      return Response.json(await withRetries(fetchKeys, signal));
     } catch (error) {
       throw new KeysUnavailableError(error);
     }

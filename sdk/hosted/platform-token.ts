@@ -4,15 +4,15 @@ import { KeysUnavailableError } from './platform-keys.js';
 const ALGORITHMS = ['EdDSA', 'Ed25519'];
 const CLOCK_TOLERANCE_SECONDS = 5;
 
-/** Which tokens a hosted agent trusts; its registration answers it. */
+/** The tokens that a hosted agent trusts, from the answer to its registration. */
 export interface TrustedPlatform {
-  /** Where the platform's public keys are. */
+  /** Address of the platform's public keys. */
   jwks_url: string;
   instance_id: string;
   tenant_id: string;
 }
 
-/** Why a token was refused, in words for whoever operates the agent. */
+/** Why a token was refused, for the agent's log. */
 export const TOKEN_REFUSALS = {
   missing: "a request without a token was refused: only the platform posts here, callers use the platform's /send",
   malformed: 'a request was refused: its bearer token is not one of the platform',
@@ -27,9 +27,9 @@ export const TOKEN_REFUSALS = {
 export type TokenRefusal = keyof typeof TOKEN_REFUSALS;
 
 /**
- * Checks the 60 s token that the mesh sends with every dispatch: signed by a key of the platform, meant for this instance of
- * this tenant. The audience alone does not say so: another tenant may have an instance of the same name.
- * @returns why it is refused and the error that says so; null for a valid token
+ * Checks the 60 s token that the mesh sends with every dispatch: it must be signed by the platform for this instance and this tenant.
+ * The audience alone is not enough, because another tenant may have an instance with the same id.
+ * @returns the reason of a refusal, with the error text; null for a valid token
  */
 export async function refusalOf(
   authorization: string | undefined,

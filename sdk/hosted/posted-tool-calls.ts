@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { LIMITS } from '../../contracts/limits.js';
 import { type ToolCallPayload, ToolResult } from '../../contracts/tools.js';
-import type { ToolCaller } from '../agent/tool-caller.js';
-import { failureOf, ToolError } from '../agent/tool-error.js';
 import { isTransient } from '../client/errors.js';
 import type { PlatformApi } from '../client/platform-api.js';
+import type { ToolCaller } from '../tools/tool-caller.js';
+import { failureOf, ToolError } from '../tools/tool-error.js';
 
-/** Beyond a call's own deadline, for its answer to arrive. */
-const SLACK_MS = 10_000;
+/** Added to a call's deadline, for its answer to arrive. */
+const ANSWER_MARGIN_MS = 10_000;
 
-/** Tool calls of an agent without a socket: `POST /tools/call` (decisions.md, WebSocket). */
+/** Tool calls of a hosted agent, by `POST /tools/call` (decisions.md, WebSocket). */
 export class PostedToolCalls implements ToolCaller {
   readonly #api: PlatformApi;
   readonly #instanceId: () => string;
@@ -19,17 +19,17 @@ export class PostedToolCalls implements ToolCaller {
     this.#instanceId = instanceId;
   }
 
-  async call(given: ToolCallPayload, traceparent: string, signal: AbortSignal | undefined): Promise<ToolResult> {
-    const idempotency_key = given.idempotency_key ?? randomUUID();
-    const body = { ...given, idempotency_key, instance_id: this.#instanceId() };
+  async call(payload: ToolCallPayload, traceparent: string, signal: AbortSignal | undefined): Promise<ToolResult> {
+    const idempotency_key = payload.idempotency_key ?? randomUUID();
+    const body = { ...payload, idempotency_key, instance_id: this.#instanceId() };
     const options = {
-      silenceMs: (given.deadline_ms ?? LIMITS.deadlineMsMax) + SLACK_MS,
+      silenceMs: (payload.deadline_ms ?? LIMITS.deadlineMsMax) + ANSWER_MARGIN_MS,
       ...(traceparent !== '' && { headers: { traceparent } }),
       ...(signal && { signal }),
     };
     try {
       let answer = await this.#api.post('/tools/call', body, ToolResult, options);
-      // A call that waits for a human is asked for again under its key.
+      // The call waits for a human: repeat it with the same key until it is decided.
       while (!answer.ok && answer.error.code === 'APPROVAL_PENDING') {
         answer = await this.#api.post('/tools/call', body, ToolResult, options);
       }

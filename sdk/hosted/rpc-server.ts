@@ -1,25 +1,25 @@
 import { type RpcId, RpcRequest } from '../../contracts/a2a.js';
 import { RPC_ERRORS } from '../../contracts/errors.js';
 import type { DispatchPayload } from '../../contracts/frames.js';
-import { readDispatch } from '../agent/frames.js';
-import type { Outcome } from '../agent/outcome.js';
-import type { ChunkContent } from '../agent/task-output.js';
+import { readDispatch } from '../connected/frames.js';
+import type { ResultFrame } from '../handlers/result-frame.js';
+import type { ChunkContent } from '../handlers/task-output.js';
 import type { EventWriter } from './event-writer.js';
-import { taskIn, taskOfOutcome } from './hosted-task.js';
+import { taskIn, taskOfResult } from './hosted-task.js';
 import type { HostedTasks } from './hosted-tasks.js';
 
-/** Where the answer to one request goes: one JSON body, or a stream of events. */
+/** The response to one request: a JSON body, or a stream of events. */
 export interface Reply {
   json(body: object): void;
-  /** Begins a stream. */
+  /** Starts a stream. */
   stream(): EventWriter;
-  /** Aborts when the caller is gone before the answer was complete. */
-  readonly gone: AbortSignal;
-  /** Settles when the answer has left, or the caller is gone. */
-  readonly left: Promise<void>;
+  /** Aborted when the caller disconnects before the answer is complete. */
+  readonly disconnected: AbortSignal;
+  /** Resolves when the answer was sent, or the caller has disconnected. */
+  readonly closed: Promise<void>;
 }
 
-/** Answers one JSON-RPC request of A2A 0.3; errors of the request ride on HTTP 200. */
+/** Answers one JSON-RPC request of A2A 0.3; JSON-RPC errors are sent with HTTP 200. */
 export async function answerRpc(tasks: HostedTasks, text: string, reply: Reply): Promise<void> {
   const parsed = parseJson(text);
   const request = RpcRequest.safeParse(parsed);
@@ -35,67 +35,67 @@ export async function answerRpc(tasks: HostedTasks, text: string, reply: Reply):
   else await sendStreamed(tasks, dispatch, id, reply);
 }
 
-/** The answer as one body. Who is gone cannot ask for it later: the task has not been named yet. */
+/** Answers with one body. A disconnected caller cannot poll for the task, because it has not received the task id; so the task is canceled. */
 async function sendOnce(tasks: HostedTasks, dispatch: DispatchPayload, id: RpcId, reply: Reply): Promise<void> {
   const task = tasks.get(dispatch.dispatch_id) ?? tasks.start(dispatch, null);
-  const onGone = () => task.abort('CANCELED');
-  reply.gone.addEventListener('abort', onGone, { once: true });
-  const outcome = await task.done;
-  reply.gone.removeEventListener('abort', onGone);
-  reply.json(finalAnswer(outcome, dispatch, id));
+  const onDisconnect = () => task.abort('CANCELED');
+  reply.disconnected.addEventListener('abort', onDisconnect, { once: true });
+  const resultFrame = await task.done;
+  reply.disconnected.removeEventListener('abort', onDisconnect);
+  reply.json(finalAnswer(resultFrame, dispatch, id));
 }
 
-/** The task, its chunks as they come, and its end. Who is gone may ask for the task: it goes on. */
+/** Streams the task, its chunks and its end. After a disconnect the task continues, and the caller may poll for it. */
 async function sendStreamed(tasks: HostedTasks, dispatch: DispatchPayload, id: RpcId, reply: Reply): Promise<void> {
   const events = reply.stream();
   const result = (value: object) => events.write({ jsonrpc: '2.0', id, result: value });
   await result(taskIn('working', dispatch));
-  const known = tasks.get(dispatch.dispatch_id);
-  const task = known ?? tasks.start(dispatch, (content) => result(updateOf(content, dispatch)));
-  reply.gone.addEventListener('abort', () => task.unheard(), { once: true });
-  const outcome = await task.done;
-  await events.write(finalAnswer(outcome, dispatch, id));
-  if (!isQuestion(outcome)) await result(finalUpdate(outcome, dispatch));
+  const existing = tasks.get(dispatch.dispatch_id);
+  const task = existing ?? tasks.start(dispatch, (content) => result(updateOf(content, dispatch)));
+  reply.disconnected.addEventListener('abort', () => task.detach(), { once: true });
+  const resultFrame = await task.done;
+  await events.write(finalAnswer(resultFrame, dispatch, id));
+  if (!isQuestion(resultFrame)) await result(finalUpdate(resultFrame, dispatch));
   events.end();
 }
 
-/** About a task that came before: what it is now, or its end. */
+/** Answers `tasks/get` and `tasks/cancel`. */
 function answerAbout(tasks: HostedTasks, method: string, id: RpcId, params: unknown): object {
   if (method !== 'tasks/get' && method !== 'tasks/cancel') {
     return failure(id, 'METHOD_NOT_FOUND', `there is no method ${method.slice(0, 64)}`);
   }
   const { id: taskId } = (params ?? {}) as { id?: unknown };
   const task = typeof taskId === 'string' ? tasks.get(taskId) : undefined;
-  if (!task) return failure(id, 'TASK_NOT_FOUND', 'there is no such task, or no longer');
+  if (!task) return failure(id, 'TASK_NOT_FOUND', 'there is no such task');
   if (method === 'tasks/get') return { jsonrpc: '2.0', id, result: task.snapshot() };
-  if (task.isOver) return failure(id, 'TASK_NOT_CANCELABLE', 'the task is over');
+  if (task.isOver) return failure(id, 'TASK_NOT_CANCELABLE', 'the task has ended');
   task.abort('CANCELED');
   return { jsonrpc: '2.0', id, result: taskIn('canceled', task.dispatch) };
 }
 
 /**
- * The whole outcome. A question is an empty result with `status` beside it, as in a `dispatch_result`: the platform then sends the
- * original message again with the human's answer in its metadata, and nothing has to be remembered here.
+ * The final answer. A question is an empty result with `status` next to it, as in a `dispatch_result`: the platform then sends the
+ * original message again with the human's answer in its metadata, so the agent keeps no state.
  */
-function finalAnswer(outcome: Outcome, dispatch: DispatchPayload, id: RpcId): object {
-  if (!isQuestion(outcome)) return { jsonrpc: '2.0', id, result: taskOfOutcome(outcome, dispatch) };
-  const { status, usage } = outcome.payload;
+function finalAnswer(resultFrame: ResultFrame, dispatch: DispatchPayload, id: RpcId): object {
+  if (!isQuestion(resultFrame)) return { jsonrpc: '2.0', id, result: taskOfResult(resultFrame, dispatch) };
+  const { status, usage } = resultFrame.payload;
   return { jsonrpc: '2.0', id, result: '', status, ...(usage && { usage }) };
 }
 
-function isQuestion(outcome: Outcome): outcome is Extract<Outcome, { type: 'dispatch_result' }> {
-  return outcome.type === 'dispatch_result' && outcome.payload.status?.state === 'input-required';
+function isQuestion(resultFrame: ResultFrame): resultFrame is Extract<ResultFrame, { type: 'dispatch_result' }> {
+  return resultFrame.type === 'dispatch_result' && resultFrame.payload.status?.state === 'input-required';
 }
 
 function updateOf({ artifact, append, status_text }: ChunkContent, dispatch: DispatchPayload): object {
-  const place = { taskId: dispatch.dispatch_id, contextId: dispatch.session_context.session_id };
-  if (artifact) return { kind: 'artifact-update', ...place, artifact, append: append === true };
+  const ids = { taskId: dispatch.dispatch_id, contextId: dispatch.session_context.session_id };
+  if (artifact) return { kind: 'artifact-update', ...ids, artifact, append: append === true };
   const { status } = taskIn('working', dispatch, status_text ?? '');
-  return { kind: 'status-update', ...place, status, final: false };
+  return { kind: 'status-update', ...ids, status, final: false };
 }
 
-function finalUpdate(outcome: Outcome, dispatch: DispatchPayload): object {
-  const { id: taskId, contextId, status } = taskOfOutcome(outcome, dispatch);
+function finalUpdate(resultFrame: ResultFrame, dispatch: DispatchPayload): object {
+  const { id: taskId, contextId, status } = taskOfResult(resultFrame, dispatch);
   return { kind: 'status-update', taskId, contextId, status, final: true };
 }
 

@@ -4,44 +4,44 @@ import type { AgentLog } from '../log.js';
 import { PlatformKeys } from './platform-keys.js';
 import { refusalOf, TOKEN_REFUSALS, type TokenRefusal, type TrustedPlatform } from './platform-token.js';
 
-/** How long a request waits for the registration's answer; shorter than a request may take to arrive. */
+/** How long a request waits for the registration; less than the time limit for a request. */
 const REGISTRATION_WAIT_MS = 20_000;
 const WAITING_MAX = LIMITS.dispatchesInFlightPerConnection;
 
-/** `not_ready`: nothing is known against the token, but it cannot be checked now. */
+/** `not_ready`: the token cannot be checked now. */
 export type Verdict = 'trusted' | 'refused' | 'not_ready';
 
 /**
- * Decides whose requests a hosted agent answers. The platform routes to an agent as soon as its registration is committed, which is
- * before the agent has the answer: such a request waits for it. Why a token was refused is logged once for each reason.
+ * Decides which requests a hosted agent answers. The platform may send a dispatch before the agent has received the answer to its
+ * registration; such a request waits for it. Each reason of a refusal is logged once.
  */
 export class TokenVerifier {
   readonly #ca: string | undefined;
   readonly #log: AgentLog;
-  readonly #known: Promise<void>;
+  readonly #registered: Promise<void>;
   readonly #reported = new Set<TokenRefusal>();
-  #onKnown: () => void = () => undefined;
+  #onRegistered: () => void = () => undefined;
   #trusted: { platform: TrustedPlatform; keys: PlatformKeys } | null = null;
   #waiting = 0;
 
   constructor(ca: string | undefined, log: AgentLog) {
     this.#ca = ca;
     this.#log = log;
-    this.#known = new Promise((resolve) => {
-      this.#onKnown = resolve;
+    this.#registered = new Promise((resolve) => {
+      this.#onRegistered = resolve;
     });
   }
 
-  /** From now on tokens of this platform for this instance count. */
+  /** Accepts tokens of this platform for this instance from now on. */
   trust(platform: TrustedPlatform): void {
     this.#trusted?.keys.close();
     this.#trusted = { platform, keys: new PlatformKeys(platform.jwks_url, this.#ca) };
     this.#reported.clear();
-    this.#onKnown();
+    this.#onRegistered();
   }
 
   async verify(authorization: string | undefined): Promise<Verdict> {
-    if (!this.#trusted) await this.#registration();
+    if (!this.#trusted) await this.#waitForRegistration();
     if (!this.#trusted) return 'not_ready';
     const { platform, keys } = this.#trusted;
     const refusal = await refusalOf(authorization, platform, keys.get);
@@ -50,17 +50,17 @@ export class TokenVerifier {
     return refusal.reason === 'keys_unavailable' ? 'not_ready' : 'refused';
   }
 
-  /** Whoever waits for a registration is told that there is none. */
+  /** Requests that wait for a registration get `not_ready`. */
   close(): void {
     this.#trusted?.keys.close();
-    this.#onKnown();
+    this.#onRegistered();
   }
 
-  async #registration(): Promise<void> {
+  async #waitForRegistration(): Promise<void> {
     if (this.#waiting >= WAITING_MAX) return;
     this.#waiting += 1;
     const timer = new AbortController();
-    await Promise.race([this.#known, delay(REGISTRATION_WAIT_MS, undefined, { signal: timer.signal })]);
+    await Promise.race([this.#registered, delay(REGISTRATION_WAIT_MS, undefined, { signal: timer.signal })]);
     timer.abort();
     this.#waiting -= 1;
   }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { A2aMessage, Task, TaskState } from '../../contracts/a2a.js';
-import { sendResultTo1 } from '../../contracts/a2a-1-reply.js';
+import { sendResultTo1 } from '../../contracts/a2a-1-results.js';
 
 import type { DispatchResultPayload } from '../../contracts/frames.js';
 import type { Artifact, Part } from '../../contracts/parts.js';

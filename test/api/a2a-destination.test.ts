@@ -27,7 +27,7 @@ async function send(change: object, messageChange: object = {}) {
 describe('target_agent', () => {
   async function wants(id: string | undefined) {
     const [row] = await api.database.query(
-      'SELECT want_instance_id, want_agent_type FROM messages WHERE message_id = $1',
+      'SELECT want_instance_id, want_agent_type FROM running_messages WHERE message_id = $1',
       [id],
     );
     return row;

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { connectionStatus } from '../../agents/agent-connections.js';
-import { dispatchTotals } from '../../agents/dispatch-totals.js';
+import { connectionStatus, dispatchTotals } from '../../agents/agent-connections.js';
 import {
   type AgentConnection,
   AgentConnectionResponse,
@@ -39,7 +38,7 @@ async function dispatched(instance_id: string, past: Past[]): Promise<void> {
       `INSERT INTO dispatches (tenant_id, dispatch_id, message_id, session_id, instance_id, agent_type, deployment_mode, epoch, attempt,
          state, error_code, created_at, sent_at, ended_at)
        SELECT $1, $2, 'msg_1', 'ses_1', $3, 'x', 'hosted', 0, 1, $4, $5, at, CASE WHEN $6 THEN at END,
-              CASE WHEN $4 <> 'open' THEN at END FROM (SELECT now() - $7 * interval '1 minute' AS at) moment`,
+              CASE WHEN $4 <> 'sent' THEN at END FROM (SELECT now() - $7 * interval '1 minute' AS at) moment`,
       [api.tenantId, newId('dsp'), instance_id, state, error, sent, minutesAgo],
     );
   }
@@ -96,13 +95,13 @@ test('dispatches are counted, old ones once, and those that are over later as we
   await dispatched(instance_id, [
     { state: 'completed', minutesAgo: 300 },
     { state: 'failed', error: 'HANDLER_ERROR', minutesAgo: 200 },
-    { state: 'open', minutesAgo: 100 },
+    { state: 'sent', minutesAgo: 100 },
     { state: 'completed', minutesAgo: 50 },
-    { state: 'input-required', minutesAgo: 2 },
-    { state: 'void', error: 'CONNECT_FAILED', minutesAgo: 1.9 },
-    { state: 'void', error: 'NOT_CONNECTED', sent: false, minutesAgo: 1.8 },
+    { state: 'input_required', minutesAgo: 2 },
+    { state: 'released', error: 'CONNECT_FAILED', minutesAgo: 1.9 },
+    { state: 'released', error: 'NOT_CONNECTED', sent: false, minutesAgo: 1.8 },
     { state: 'canceled', error: 'CANCELED', minutesAgo: 1 },
-    { state: 'void', error: 'OWNER_LOST', sent: false, minutesAgo: 0.5 },
+    { state: 'released', error: 'OWNER_LOST', sent: false, minutesAgo: 0.5 },
   ]);
   const expected = { dispatches_succeeded: 3, dispatches_failed: 2, last_dispatch_error: 'CONNECT_FAILED' };
   const first = await connection(instance_id);
@@ -111,7 +110,7 @@ test('dispatches are counted, old ones once, and those that are over later as we
   expect(await connection(instance_id)).toEqual(first);
 
   await api.database.query(
-    `UPDATE dispatches SET state = 'failed', error_code = 'AGENT_DISCONNECTED', ended_at = now() WHERE instance_id = $1 AND state = 'open'`,
+    `UPDATE dispatches SET state = 'failed', error_code = 'AGENT_DISCONNECTED', ended_at = now() WHERE instance_id = $1 AND state = 'sent'`,
     [instance_id],
   );
   await dispatched(instance_id, [{ state: 'completed', minutesAgo: 0 }]);

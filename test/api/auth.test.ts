@@ -79,7 +79,10 @@ test.each([
   expect(answer.status).toBe(status);
   if (status === 403) {
     const { code, error } = ErrorBody.parse(answer.body);
-    expect([code, error]).toEqual(['forbidden', expect.stringContaining(agentTypes.join(', '))]);
+    expect([code, error]).toEqual([
+      'forbidden',
+      expect.stringContaining(agentTypes[0] === '*' ? 'any agent type' : agentTypes.join(', ')),
+    ]);
   }
 });
 

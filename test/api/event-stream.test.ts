@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { EventStream, lifetimeOf } from '../../api/send/event-stream.js';
+import { EventStream, responseSignal } from '../../api/send/event-stream.js';
 
 const server = createServer();
 beforeAll(async () => {
@@ -26,7 +26,7 @@ test('a stream begun after its reader has left is over at once', async () => {
   const { raw, reader } = await asked();
   reader.destroy();
   await once(raw, 'close');
-  const signal = lifetimeOf(raw, new AbortController().signal);
+  const signal = responseSignal(raw, new AbortController().signal);
   expect(signal.aborted).toBe(true);
   const stream = new EventStream(raw, 'late');
   await expect(stream.send({}, 'e1', signal)).rejects.toThrow(/abort/i);
@@ -36,7 +36,10 @@ test('a stream begun after its reader has left is over at once', async () => {
 test('a stream lives until its reader leaves, or the process drains', async () => {
   const [left, drained] = [await asked(), await asked()];
   const draining = new AbortController();
-  const signals = [lifetimeOf(left.raw, new AbortController().signal), lifetimeOf(drained.raw, draining.signal)];
+  const signals = [
+    responseSignal(left.raw, new AbortController().signal),
+    responseSignal(drained.raw, draining.signal),
+  ];
   expect(signals.map(({ aborted }) => aborted)).toEqual([false, false]);
   left.reader.destroy();
   await once(left.raw, 'close');
@@ -47,7 +50,7 @@ test('a stream lives until its reader leaves, or the process drains', async () =
 
 test('a reader who takes nothing for too long is cut off', async () => {
   const { raw } = await asked();
-  const signal = lifetimeOf(raw, new AbortController().signal);
+  const signal = responseSignal(raw, new AbortController().signal);
   const stream = new EventStream(raw, 'blocked', 50);
   const sending = (async () => {
     for (;;) await stream.send('x'.repeat(100_000), 'e1', signal);

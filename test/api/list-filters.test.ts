@@ -35,7 +35,7 @@ async function runStep(agentType: string, error: { code: string; message: string
   const sent = await dispatches.markSent(ref, { mesh_id: 'mesh_1', epoch: 0 });
   if (!sent) throw new Error('not sent');
   const state = error ? 'failed' : 'completed';
-  await dispatches.accept(sent, 0, { state, artifacts: [], ...(error && { error }) });
+  await dispatches.end(sent, { state, artifacts: [], ...(error && { error }) }, 0);
   return ref;
 }
 
@@ -103,15 +103,15 @@ async function statisticsWritten(): Promise<void> {
 
 test('messages of an instance or an error, and events of a message, are found by an index, among many messages that are not', async () => {
   await api.database.query(
-    `INSERT INTO messages (tenant_id, message_id, session_id, credential_id, requested_context, client_message_id, content_hash, state,
-       method, parts, user_input, trace_id, deadline_ms, agent_type, instance_id)
-     SELECT $1, 'msg_0' || n, 'ses_0', 'c', '', 'm' || n, '', 'completed', 'message/send', '[]', '', 't', 1, 'other', 'other-1'
+    `INSERT INTO messages (tenant_id, message_id, session_id, credential_id, client_message_id, state, method, parts, trace_id,
+       deadline_ms, agent_type, instance_id)
+     SELECT $1, 'msg_00' || n, 'ses_0', 'c', 'm' || n, 'completed', 'message/send', '[]', 't', 1, 'other', 'other-1'
        FROM generate_series(1, 20000) n`,
     [tenant_id],
   );
   await api.database.query(
     `INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, payload)
-     SELECT $1, 'evt_0' || n, 'dispatch.sent', 'dispatch', 'platform', 'info', 'ses_0', '{"instance_id": "other-1"}'
+     SELECT $1, 'evt_00' || n, 'dispatch.sent', 'dispatch', 'platform', 'info', 'ses_0', '{"instance_id": "other-1"}'
        FROM generate_series(1, 20000) n`,
     [tenant_id],
   );

@@ -1,5 +1,5 @@
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
-import type { AgentResult } from '../../messages/dispatch/dispatches.js';
+import type { AnswerOrFailure } from '../../messages/dispatch/dispatches.js';
 import { nextStep } from '../../messages/supervise/next-step.js';
 import { insertAgent } from '../setup/core.js';
 import type { ServedApi } from './served-api.js';
@@ -14,11 +14,11 @@ export async function joinOnRecord(api: ServedApi, instanceId: string, tenantId 
 }
 
 /** Brings a message to its agent and the agent's answer back: what a worker and a mesh node do. */
-export async function answerMessage(api: ServedApi, messageId: string, outcome: AgentResult): Promise<void> {
+export async function answerMessage(api: ServedApi, messageId: string, outcome: AnswerOrFailure): Promise<void> {
   const ref = { tenant_id: api.tenantId, message_id: messageId };
   await nextStep(api.core, ref);
   const [dispatch] = await api.database.query<{ dispatch_id: string; epoch: number }>(
-    `SELECT dispatch_id, epoch::int FROM dispatches WHERE message_id = $1 AND state = 'open'`,
+    `SELECT dispatch_id, epoch::int FROM dispatches WHERE message_id = $1 AND state IN ('open', 'sent')`,
     [messageId],
   );
   if (!dispatch) throw new Error(`message ${messageId} has no open dispatch`);
@@ -26,14 +26,14 @@ export async function answerMessage(api: ServedApi, messageId: string, outcome: 
   const named = { ...ref, dispatch_id: dispatch.dispatch_id };
   const sent = await dispatches.markSent(named, { mesh_id: MESH, epoch: dispatch.epoch });
   if (!sent) throw new Error(`message ${messageId} could not be sent`);
-  await dispatches.accept(sent, dispatch.epoch, outcome);
+  await dispatches.end(sent, outcome, dispatch.epoch);
 }
 
-export const COMPLETED: AgentResult = {
+export const COMPLETED: AnswerOrFailure = {
   state: 'completed',
   artifacts: [{ artifactId: 'a', parts: [{ kind: 'text', text: 'done' }] }],
 };
-export const ASKS: AgentResult = {
+export const ASKS: AnswerOrFailure = {
   state: 'input-required',
   artifacts: [],
   input_request: { kind: 'confirmation', title: 'Really?', prompt: 'Shall I go on?' },

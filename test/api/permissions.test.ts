@@ -24,7 +24,10 @@ const claims = { agent_type: 'credential', scopes: ['full' as const], sub: 'c', 
 tokens.expired = await api.tokens.issueAccessToken({ ...claims, tenant_id: api.tenantId }, -1);
 tokens.none = null;
 /** A tenant has room for so many messages in flight only. */
-afterEach(() => api.database.query("UPDATE messages SET state = 'canceled'"));
+afterEach(async () => {
+  await api.database.query("UPDATE messages SET state = 'canceled'");
+  await api.database.query('DELETE FROM running_messages');
+});
 
 const params = (text = 'hi', change: object = {}) => ({
   message: { kind: 'message', messageId: randomUUID(), role: 'user', parts: [{ kind: 'text', text }], ...change },

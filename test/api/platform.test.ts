@@ -143,11 +143,31 @@ test('what speaks both versions of A2A takes the version as a header and in the 
   expect(versioned.map(([path]) => path)).toEqual(['/send', '/.well-known/agent-card.json']);
 });
 
-test('the documentation is one page that loads nothing from elsewhere', async () => {
-  const page = await api.client.get('/docs');
-  expect(page.headers.get('content-type')).toContain('text/html');
-  expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
-  expect(String(page.body)).not.toMatch(/https?:\/\//);
+test.each([
+  ['/docs', 'text/html', 'id="reference"'],
+  ['/docs/init.js', 'text/javascript', 'SwaggerUIBundle'],
+  ['/docs/swagger-ui-bundle.js', 'text/javascript', 'SwaggerUIBundle'],
+  ['/docs/swagger-ui.css', 'text/css', '.swagger-ui'],
+])(
+  'the reference of the interface has %s, of its type and under a policy that allows no other origin',
+  async (path, type, part) => {
+    const { status, headers, body } = await api.client.get(path);
+    expect(status).toBe(200);
+    expect(headers.get('content-type')).toBe(`${type}; charset=utf-8`);
+    expect(headers.get('x-content-type-options')).toBe('nosniff');
+    expect(headers.get('content-security-policy')).toMatch(/^default-src 'none'; script-src 'self'; style-src 'self'/);
+    expect(headers.get('content-security-policy')).not.toMatch(/unsafe|https?:|\*/);
+    expect(String(body)).toContain(part);
+  },
+);
+
+test('the page of the reference loads its own files only and has no inline code', async () => {
+  const page = String((await api.client.get('/docs')).body);
+  const loaded = [...page.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1]);
+  expect(loaded).toEqual(['data:,', 'docs/swagger-ui.css', 'docs/swagger-ui-bundle.js', 'docs/init.js']);
+  expect(page).not.toMatch(/<style|<script>|\son\w+=|style=/);
+  const slash = await api.client.get('/docs/');
+  expect([slash.status, slash.headers.get('location')]).toEqual([302, '../docs']);
 });
 
 test('events are filtered by what is asked for, newest first', async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { checkSendParams } from '../../api/send/send-params.js';
+import { checkSendParams } from '../../api/send/send-methods.js';
 import { MessageSendParams } from '../../contracts/a2a.js';
 
 function paramsWith(members: object): string {

@@ -1,4 +1,6 @@
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import type { Redis } from 'ioredis';
 import { buildApi } from '../../api/app.js';
 import { createAuthenticator } from '../../auth/authenticator.js';
 import { createCredential, credentialStatus } from '../../auth/credentials.js';
@@ -31,6 +33,7 @@ export interface ServedApiOptions {
   sendWaitMs?: number;
   ratePerMinute?: number;
   trustProxyCidrs?: string[];
+  redis?: Redis;
   tenantMaxInFlight?: number;
   tenantMaxWaiting?: number;
   /** What `/health` finds; all is well where nothing is said. */
@@ -78,6 +81,8 @@ export async function serveApi(options: ServedApiOptions = {}) {
       link: createLocalLink('alone'),
       nodeId: 'alone',
     }),
+    redis: options.redis ?? null,
+    docsFolder: join(import.meta.dirname, '..', '..', 'dist', 'api', 'docs'),
     agentJoined: async () => undefined,
     agentsDeregistered: () => undefined,
     outbound,

@@ -38,6 +38,8 @@ describe('which agent_type a token of a credential may have', () => {
     const credential = { scopes: ['read' as const], agent_types: ['painter', 'plumber'] };
     expect(tokenRefusal(credential, 'credential')).toContain('painter, plumber');
     expect(tokenRefusal(credential, 'baker')).toContain('painter, plumber');
+    const anyType = { scopes: ['read' as const], agent_types: ['*'] };
+    expect(tokenRefusal(anyType, 'credential')).toContain('It may ask for: any agent type.');
   });
 });
 

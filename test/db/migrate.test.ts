@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { checkSecretKey, SecretKeyMismatch } from '../../auth/secret-check.js';
-import { migrate } from '../../db/migrate.js';
+import { maintainTables } from '../../db/maintenance.js';
+import { FUNCTION_SCHEMA, migrate } from '../../db/migrate.js';
 import { openDb } from '../../db/pool.js';
 import { createLogger } from '../../runtime/logger.js';
 import { createSecrets } from '../../runtime/secrets.js';
@@ -11,6 +12,7 @@ const database = await freshDatabase();
 
 async function emptied(): Promise<void> {
   await database.query('DROP SCHEMA public CASCADE');
+  await database.query(`DROP SCHEMA IF EXISTS ${FUNCTION_SCHEMA}, fleet_before, fleet_oldest CASCADE`);
   await database.query('CREATE SCHEMA public');
   await database.query('GRANT USAGE ON SCHEMA public TO PUBLIC');
 }
@@ -29,14 +31,14 @@ test('of several processes that migrate at once one does it', async () => {
 });
 
 test('a file that was changed after it was applied is refused by name', async () => {
-  await database.query("UPDATE schema_migrations SET sha256 = 'x' WHERE name = '0001_platform.sql'");
-  await expect(migrate(database.url, log)).rejects.toThrow(/0001_platform\.sql was changed after it was applied/);
+  await database.query("UPDATE schema_migrations SET sha256 = 'x' WHERE name = '0001_baseline.sql'");
+  await expect(migrate(database.url, log)).rejects.toThrow(/0001_baseline\.sql was changed after it was applied/);
 });
 
 test('a file that fails leaves nothing behind', async () => {
   await emptied();
   await database.query('CREATE TABLE events (wrong int)');
-  await expect(migrate(database.url, log)).rejects.toThrow(/migration 0001_platform\.sql failed: .*events/);
+  await expect(migrate(database.url, log)).rejects.toThrow(/migration 0001_baseline\.sql failed: .*events/);
   expect(await database.query('SELECT name FROM schema_migrations')).toEqual([]);
   expect(await database.query("SELECT 1 FROM pg_tables WHERE tablename = 'tenants'")).toEqual([]);
 });
@@ -46,6 +48,74 @@ test('a database that is ahead of this build is used as it is', async () => {
   await migrate(database.url, log);
   await database.query("INSERT INTO schema_migrations (name, sha256) VALUES ('9999_later.sql', 'x')");
   expect(await migrate(database.url, log)).toEqual({ applied: [] });
+});
+
+test('a database of before the baseline is refused untouched', async () => {
+  await emptied();
+  await database.query('CREATE TABLE schema_migrations (name text PRIMARY KEY, sha256 text NOT NULL)');
+  await database.query("INSERT INTO schema_migrations VALUES ('0001_platform.sql', 'x')");
+  await expect(migrate(database.url, log)).rejects.toThrow(/development version .* use an empty one/);
+  expect(await database.query("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")).toEqual([
+    { tablename: 'schema_migrations' },
+  ]);
+});
+
+test('two releases have their functions side by side, and those of the release before last go', async () => {
+  await emptied();
+  await migrate(database.url, log);
+  const releases = ['fleet_oldest', 'fleet_before'];
+  for (const [index, name] of releases.entries()) {
+    await database.query(`CREATE SCHEMA ${name}`);
+    await database.query("INSERT INTO function_schemas VALUES ($1, now() + $2 * interval '1 s')", [name, index - 10]);
+  }
+  const schemas = () =>
+    database.query<{ name: string }>(
+      "SELECT nspname AS name FROM pg_namespace WHERE nspname LIKE 'fleet\\_%' ORDER BY nspname",
+    );
+  await migrate(database.url, log);
+  expect((await schemas()).map(({ name }) => name)).toEqual([FUNCTION_SCHEMA, ...releases].sort());
+  await database.query(`DROP SCHEMA ${FUNCTION_SCHEMA} CASCADE`);
+  await database.query('DELETE FROM function_schemas WHERE name = $1', [FUNCTION_SCHEMA]);
+  await migrate(database.url, log);
+  expect((await schemas()).map(({ name }) => name)).toEqual([FUNCTION_SCHEMA, 'fleet_before'].sort());
+});
+
+test('an older build whose functions are gone is refused', async () => {
+  await emptied();
+  await migrate(database.url, log);
+  await database.query("INSERT INTO schema_migrations (name, sha256) VALUES ('9999_later.sql', 'x')");
+  await database.query(`DROP SCHEMA ${FUNCTION_SCHEMA} CASCADE`);
+  await database.query('DELETE FROM function_schemas');
+  await expect(migrate(database.url, log)).rejects.toThrow(/start a newer build/);
+  await emptied();
+  await migrate(database.url, log);
+});
+
+test('partitions are there for the coming months and are attached without a gap', async () => {
+  const bounds = await database.query<{ bound: string }>(
+    `SELECT pg_get_expr(relpartbound, oid) AS bound FROM pg_class WHERE relispartition AND relkind = 'r' AND relname LIKE 'messages_%' ORDER BY relname`,
+  );
+  const edges = bounds.map(({ bound }) => /FROM \((.*)\) TO \((.*)\)/.exec(bound));
+  expect(edges.length).toBe(3);
+  expect(edges[0]?.[1]).toBe('MINVALUE');
+  expect(edges.slice(1).map((edge) => edge?.[1])).toEqual(edges.slice(0, -1).map((edge) => edge?.[2]));
+  await database.query('SELECT create_partitions(4)');
+  const more = await database.query(
+    "SELECT 1 FROM pg_class WHERE relispartition AND relkind = 'r' AND relname LIKE 'events_%'",
+  );
+  expect(more.length).toBe(5);
+});
+
+test('maintenance deletes expired idempotency keys and keeps the others', async () => {
+  await emptied();
+  await migrate(database.url, log);
+  await database.query(`INSERT INTO idempotency_keys SELECT 'ten_1', 'cred_1', '', 'm' || n, '', 'msg_1', 'ses_1',
+    now() + CASE WHEN n <= 12000 THEN interval '-1 s' ELSE interval '1 h' END FROM generate_series(1, 12100) AS n`);
+  const db = openDb({ url: database.url, log });
+  await maintainTables(db);
+  await db.close();
+  const left = await database.query('SELECT count(*)::int AS n FROM idempotency_keys');
+  expect(left).toEqual([{ n: 100 }]);
 });
 
 test('a node whose key does not fit the database refuses to start', async () => {

@@ -16,12 +16,12 @@ test.each([
   [302, 'REDIRECT', 1, 'failed'],
   [null, 'BAD_URL', 1, 'failed'],
   [null, 'FORBIDDEN_ADDRESS', 1, 'failed'],
-  [500, null, 1, 'again'],
-  [503, null, 2, 'again'],
+  [500, null, 1, 'retry'],
+  [503, null, 2, 'retry'],
   [503, null, 3, 'failed'],
-  [null, 'TIMEOUT', 1, 'again'],
-  [null, 'CONNECT_FAILED', 2, 'again'],
-  [null, 'BROKEN', 2, 'again'],
+  [null, 'TIMEOUT', 1, 'retry'],
+  [null, 'CONNECT_FAILED', 2, 'retry'],
+  [null, 'BROKEN', 2, 'retry'],
   [null, 'CONNECT_FAILED', 3, 'failed'],
 ] as const)('status %s, error %s in attempt %d: %s', (status, error, attempt, verdict) => {
   expect(verdictOf(result(status, error), attempt)).toBe(verdict);

@@ -11,13 +11,13 @@ import { type CertificateFiles, ensureCertificate } from '../../embedded/certifi
 import { scratch } from './host.js';
 
 const run = promisify(execFile);
-let place: Awaited<ReturnType<typeof scratch>>;
+let folder: Awaited<ReturnType<typeof scratch>>;
 
 beforeEach(async () => {
-  place = await scratch();
+  folder = await scratch();
 });
 
-afterEach(() => place.remove());
+afterEach(() => folder.remove());
 
 async function serve<T>(files: CertificateFiles, use: (port: number) => Promise<T>): Promise<T> {
   const server = createServer(
@@ -47,7 +47,7 @@ const fingerprint = async (path: string) => new X509Certificate(await readFile(p
 
 describe('local certificate', () => {
   test('is accepted by Node and curl for every name in it, and by nobody who does not trust the authority', async () => {
-    const files = await ensureCertificate({ dataDir: place.dir, hosts: ['fleet.example.test'] });
+    const files = await ensureCertificate({ dataDir: folder.dir, hosts: ['fleet.example.test'] });
     const ca = await readFile(files.caFile);
     await serve(files, async (port) => {
       expect(await handshake(port, ca, 'localhost')).toBe(true);
@@ -72,7 +72,7 @@ describe('local certificate', () => {
   });
 
   test('is valid for 825 days at most, with the authority above it, and keeps its key private', async () => {
-    const { caFile, certFile, keyFile } = await ensureCertificate({ dataDir: place.dir });
+    const { caFile, certFile, keyFile } = await ensureCertificate({ dataDir: folder.dir });
     const leaf = new X509Certificate(await readFile(certFile));
     const days = (Date.parse(leaf.validTo) - Date.parse(leaf.validFrom)) / 86_400_000;
     expect(days).toBeLessThanOrEqual(825);
@@ -86,31 +86,31 @@ describe('local certificate', () => {
   });
 
   test('stays the same until the hosts change, and the authority stays even then', async () => {
-    const first = await ensureCertificate({ dataDir: place.dir, hosts: ['::1', 'a.test'] });
+    const first = await ensureCertificate({ dataDir: folder.dir, hosts: ['::1', 'a.test'] });
     const [ca, leaf] = [await fingerprint(first.caFile), await fingerprint(first.certFile)];
-    await ensureCertificate({ dataDir: place.dir, hosts: ['a.test'] });
+    await ensureCertificate({ dataDir: folder.dir, hosts: ['a.test'] });
     expect(await fingerprint(first.certFile)).toBe(leaf);
-    await ensureCertificate({ dataDir: place.dir, hosts: ['b.test'] });
+    await ensureCertificate({ dataDir: folder.dir, hosts: ['b.test'] });
     expect(await fingerprint(first.certFile)).not.toBe(leaf);
     expect(await fingerprint(first.caFile)).toBe(ca);
   });
 
   test('is renewed when less than 30 days are left, by the same authority', async () => {
     const day = 86_400_000;
-    const made = await ensureCertificate({ dataDir: place.dir, nowMs: Date.now() - 796 * day });
+    const made = await ensureCertificate({ dataDir: folder.dir, nowMs: Date.now() - 796 * day });
     const [ca, leaf] = [await fingerprint(made.caFile), await fingerprint(made.certFile)];
-    await ensureCertificate({ dataDir: place.dir, nowMs: Date.now() - 2 * day });
+    await ensureCertificate({ dataDir: folder.dir, nowMs: Date.now() - 2 * day });
     expect(await fingerprint(made.certFile)).toBe(leaf);
-    await ensureCertificate({ dataDir: place.dir });
+    await ensureCertificate({ dataDir: folder.dir });
     expect(await fingerprint(made.certFile)).not.toBe(leaf);
     expect(await fingerprint(made.caFile)).toBe(ca);
   });
 
   test.each(['cut short', 'of another certificate'])('is made anew when its key is %s', async (damage) => {
-    const first = await ensureCertificate({ dataDir: place.dir });
+    const first = await ensureCertificate({ dataDir: folder.dir });
     if (damage === 'cut short') await truncate(first.keyFile, 20);
     else await writeFile(first.keyFile, await readFile(first.caFile.replace('ca.pem', 'ca-key.pem')));
-    const second = await ensureCertificate({ dataDir: place.dir });
+    const second = await ensureCertificate({ dataDir: folder.dir });
     await serve(second, async (port) => {
       expect(await handshake(port, await readFile(second.caFile), 'localhost')).toBe(true);
     });

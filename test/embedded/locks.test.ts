@@ -3,21 +3,20 @@ import { once } from 'node:events';
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { lockDataDir } from '../../embedded/data-dir-lock.js';
-import { tryLock, waitForLock } from '../../embedded/lock-file.js';
+import { lockDataDir, tryLock, waitForLock } from '../../embedded/lock-file.js';
 import { processInfo } from '../../embedded/process-table.js';
 import { inOwnProcess, scratch } from './host.js';
 
-let place: Awaited<ReturnType<typeof scratch>>;
+let folder: Awaited<ReturnType<typeof scratch>>;
 
 beforeEach(async () => {
-  place = await scratch();
+  folder = await scratch();
 });
 
-afterEach(() => place.remove());
+afterEach(() => folder.remove());
 
 const HOLDER = `
-  import { lockDataDir } from './embedded/data-dir-lock.js';
+  import { lockDataDir } from './embedded/lock-file.js';
   await lockDataDir(process.argv[2] ?? '');
   console.log(process.pid);
   setInterval(() => undefined, 1000);
@@ -25,35 +24,35 @@ const HOLDER = `
 
 describe('lock of the data directory', () => {
   test('names the process that holds it, and is free once that process was killed', async () => {
-    const other = await inOwnProcess(HOLDER, place.dir);
-    await expect(lockDataDir(place.dir)).rejects.toThrow(`in use by process ${other.line}`);
+    const other = await inOwnProcess(HOLDER, folder.dir);
+    await expect(lockDataDir(folder.dir)).rejects.toThrow(`in use by process ${other.line}`);
     await other.kill();
-    await (await lockDataDir(place.dir)).release();
-    expect(await readdir(place.dir)).toEqual([]);
+    await (await lockDataDir(folder.dir)).release();
+    expect(await readdir(folder.dir)).toEqual([]);
   });
 
   test('is free when its pid belongs to another program by now', async () => {
     const content = { pid: process.pid, startedAt: 'another time', since: '', nonce: 'old' };
-    await writeFile(join(place.dir, 'platform.lock'), JSON.stringify(content));
-    await (await lockDataDir(place.dir)).release();
-    expect(await readdir(place.dir)).toEqual([]);
+    await writeFile(join(folder.dir, 'platform.lock'), JSON.stringify(content));
+    await (await lockDataDir(folder.dir)).release();
+    expect(await readdir(folder.dir)).toEqual([]);
   });
 
   test('is free when its content is damaged', async () => {
-    await writeFile(join(place.dir, 'platform.lock'), '{"pid":');
-    await (await lockDataDir(place.dir)).release();
-    expect(await readdir(place.dir)).toEqual([]);
+    await writeFile(join(folder.dir, 'platform.lock'), '{"pid":');
+    await (await lockDataDir(folder.dir)).release();
+    expect(await readdir(folder.dir)).toEqual([]);
   });
 
   test('is taken by exactly one of many that find it stale at once', async () => {
-    const path = join(place.dir, 'x.lock');
+    const path = join(folder.dir, 'x.lock');
     await writeFile(path, JSON.stringify({ pid: 2 ** 30, startedAt: '1', since: '', nonce: 'old' }));
     const answers = await Promise.all(Array.from({ length: 20 }, () => tryLock(path)));
     expect(answers.filter((answer) => 'release' in answer)).toHaveLength(1);
   });
 
   test('passes from one waiter to the next', async () => {
-    const path = join(place.dir, 'x.lock');
+    const path = join(folder.dir, 'x.lock');
     let inside = 0;
     let most = 0;
     const work = async () => {

@@ -9,23 +9,23 @@ import { type EmbeddedPostgres, startPostgres } from '../../embedded/postgres.js
 import { processInfo } from '../../embedded/process-table.js';
 import { eventually, inOwnProcess, scratch, silent } from './host.js';
 
-let place: Awaited<ReturnType<typeof scratch>>;
+let folder: Awaited<ReturnType<typeof scratch>>;
 let server: EmbeddedPostgres | undefined;
 let lines: string[] = [];
 
 beforeEach(async () => {
-  place = await scratch();
+  folder = await scratch();
   lines = [];
 });
 
 afterEach(async () => {
   await server?.stop();
   server = undefined;
-  await place.remove();
+  await folder.remove();
 });
 
 async function start(): Promise<EmbeddedPostgres> {
-  server = await startPostgres({ dataDir: place.dir, log: silent, onLine: (line) => lines.push(line) });
+  server = await startPostgres({ dataDir: folder.dir, log: silent, onLine: (line) => lines.push(line) });
   return server;
 }
 
@@ -57,7 +57,7 @@ describe('embedded Postgres', () => {
     await query(first.url, 'create table kept as select 42 as n');
     expect(await query(first.url, 'show server_encoding')).toBe('UTF8');
     expect(first.url).toMatch(/^postgres:\/\/postgres:.+@127\.0\.0\.1:\d+\/fleet$/);
-    expect((await stat(join(place.dir, 'postgres.json'))).mode & 0o777).toBe(0o600);
+    expect((await stat(join(folder.dir, 'postgres.json'))).mode & 0o777).toBe(0o600);
     await first.stop();
     expect(await processInfo(first.pid)).toBeUndefined();
     const second = await start();
@@ -78,7 +78,7 @@ describe('embedded Postgres', () => {
     process.kill(before, 'SIGKILL');
     await eventually(async () => (running.pid === before ? undefined : true));
     expect(await queryWhenBack(running.url, 'select n from kept')).toBe(42);
-    expect(lines).toContain('Postgres ended unexpectedly (signal SIGKILL); starting it again');
+    expect(lines).toContain('Postgres exited unexpectedly (signal SIGKILL); restarting it');
   });
 
   it('is adopted by the next process after the first one was killed, then watched and stopped by it', async () => {
@@ -89,7 +89,7 @@ describe('embedded Postgres', () => {
       const { url, pid } = await startPostgres({ dataDir: process.argv[2] ?? '', log, onLine: () => undefined });
       console.log(JSON.stringify({ url, pid }));
     `;
-    const other = await inOwnProcess(module, place.dir);
+    const other = await inOwnProcess(module, folder.dir);
     await other.kill();
     const left = JSON.parse(other.line) as { url: string; pid: number };
     const running = await start();
@@ -104,19 +104,19 @@ describe('embedded Postgres', () => {
 
   it('an adopted postmaster is stopped', async () => {
     const first = await start();
-    const second = await startPostgres({ dataDir: place.dir, log: silent, onLine: () => undefined });
+    const second = await startPostgres({ dataDir: folder.dir, log: silent, onLine: () => undefined });
     expect(second).toMatchObject({ adopted: true, pid: first.pid });
     await Promise.all([first.stop(), second.stop()]);
     expect(await processInfo(first.pid)).toBeUndefined();
   });
 
   it('throws away a half-made database', async () => {
-    const half = join(place.dir, 'postgres', 'initdb-interrupted', 'data');
+    const half = join(folder.dir, 'postgres', 'initdb-interrupted', 'data');
     await mkdir(half, { recursive: true });
     await writeFile(join(half, 'PG_VERSION'), '18\n');
     const running = await start();
     expect(await query(running.url, 'select 1')).toBe(1);
-    expect(await readdir(join(place.dir, 'postgres'))).toEqual(['data']);
+    expect(await readdir(join(folder.dir, 'postgres'))).toEqual(['data']);
   });
 
   it.each(['another program', 'a process that has ended'])('starts over a lock file that names %s', async (holder) => {
@@ -128,7 +128,7 @@ describe('embedded Postgres', () => {
       bystander.kill('SIGKILL');
       await once(bystander, 'exit');
     }
-    const directory = join(place.dir, 'postgres', 'data');
+    const directory = join(folder.dir, 'postgres', 'data');
     const content = [bystander.pid, directory, 1_700_000_000, new URL(first.url).port, '', '127.0.0.1', '1 1', 'ready'];
     await writeFile(join(directory, 'postmaster.pid'), `${content.join('\n')}\n`);
     const second = await start();
@@ -139,7 +139,7 @@ describe('embedded Postgres', () => {
 
   it('starts over a lock file that was cut short', async () => {
     await (await start()).stop();
-    await writeFile(join(place.dir, 'postgres', 'data', 'postmaster.pid'), '');
+    await writeFile(join(folder.dir, 'postgres', 'data', 'postmaster.pid'), '');
     expect(await query((await start()).url, 'select 1')).toBe(1);
   });
 
@@ -157,22 +157,22 @@ describe('embedded Postgres', () => {
   it('says what is missing when the password file is gone', async () => {
     await (await start()).stop();
     server = undefined;
-    await rm(join(place.dir, 'postgres.json'));
+    await rm(join(folder.dir, 'postgres.json'));
     await expect(start()).rejects.toThrow(/postgres\.json, which holds the password/);
   });
 
   it('several starts at once do not disturb each other', async () => {
-    const places = await Promise.all([scratch(), scratch()]);
+    const folders = await Promise.all([scratch(), scratch()]);
     const servers = await Promise.all(
-      places.map(({ dir }) => startPostgres({ dataDir: dir, log: silent, onLine: () => undefined })),
+      folders.map(({ dir }) => startPostgres({ dataDir: dir, log: silent, onLine: () => undefined })),
     );
     for (const each of servers) expect(await query(each.url, 'select 1')).toBe(1);
     await Promise.all(servers.map((each) => each.stop()));
-    await Promise.all(places.map((each) => each.remove()));
+    await Promise.all(folders.map((each) => each.remove()));
   });
 
   it('its log names what happened', async () => {
     await start();
-    expect(await readFile(join(place.dir, 'logs', 'postgres.log'), 'utf8')).toContain('ready to accept connections');
+    expect(await readFile(join(folder.dir, 'logs', 'postgres.log'), 'utf8')).toContain('ready to accept connections');
   });
 });

@@ -4,27 +4,27 @@ import { Client, Connection } from '@temporalio/client';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { userCacheDir } from '../../embedded/cache-dir.js';
 import { processInfo } from '../../embedded/process-table.js';
+import { temporalBinary } from '../../embedded/temporal/binary.js';
 import { type EmbeddedTemporal, startTemporal } from '../../embedded/temporal.js';
-import { temporalBinary } from '../../embedded/temporal-binary.js';
 import { eventually, inOwnProcess, scratch, silent } from './host.js';
 
-let place: Awaited<ReturnType<typeof scratch>>;
+let folder: Awaited<ReturnType<typeof scratch>>;
 let server: EmbeddedTemporal | undefined;
 let lines: string[] = [];
 
 beforeEach(async () => {
-  place = await scratch();
+  folder = await scratch();
   lines = [];
 });
 
 afterEach(async () => {
   await server?.stop();
   server = undefined;
-  await place.remove();
+  await folder.remove();
 });
 
 async function start(): Promise<EmbeddedTemporal> {
-  server = await startTemporal({ dataDir: place.dir, log: silent, onLine: (line) => lines.push(line) });
+  server = await startTemporal({ dataDir: folder.dir, log: silent, onLine: (line) => lines.push(line) });
   return server;
 }
 
@@ -46,13 +46,13 @@ async function leftOver(): Promise<{ address: string; pid: number }> {
     const { address, pid } = await startTemporal({ dataDir: process.argv[2] ?? '', log, onLine: () => undefined });
     console.log(JSON.stringify({ address, pid }));
   `;
-  const other = await inOwnProcess(module, place.dir);
+  const other = await inOwnProcess(module, folder.dir);
   await other.kill();
   return JSON.parse(other.line) as { address: string; pid: number };
 }
 
 const startWaiting = (client: Client) =>
-  client.workflow.start('nobodyRunsThis', { taskQueue: 'none', workflowId: 'kept', args: [] });
+  client.workflow.start('workflowWithoutWorker', { taskQueue: 'none', workflowId: 'kept', args: [] });
 
 const describeWaiting = (client: Client) => client.workflow.getHandle('kept').describe();
 
@@ -81,7 +81,7 @@ describe('embedded Temporal', () => {
     process.kill(before, 'SIGKILL');
     await eventually(async () => (running.pid === before ? undefined : true));
     expect((await withClient(running.address, describeWaiting)).status.name).toBe('RUNNING');
-    expect(lines).toContain('Temporal ended unexpectedly (signal SIGKILL); starting it again');
+    expect(lines).toContain('Temporal exited unexpectedly (signal SIGKILL); restarting it');
   });
 
   test('is adopted by the next process after the first one was killed, then watched and stopped by it', async () => {
@@ -90,7 +90,7 @@ describe('embedded Temporal', () => {
     expect(running).toMatchObject({ ...left, adopted: true });
     process.kill(left.pid, 'SIGKILL');
     await eventually(async () => (running.pid === left.pid ? undefined : true));
-    const remembered = JSON.parse(await readFile(join(place.dir, 'temporal.json'), 'utf8')) as { pid: number };
+    const remembered = JSON.parse(await readFile(join(folder.dir, 'temporal.json'), 'utf8')) as { pid: number };
     expect(remembered.pid).toBe(running.pid);
     await running.stop();
     expect(await processInfo(running.pid)).toBeUndefined();
@@ -101,20 +101,22 @@ describe('embedded Temporal', () => {
     process.kill(left.pid, 'SIGSTOP');
     const running = await start();
     expect(running.adopted).toBe(false);
-    expect(lines.join('\n')).toContain(`Temporal (process ${left.pid}) was left over and is of no use`);
+    expect(lines.join('\n')).toContain(
+      `Temporal (process ${left.pid}) is left over from an earlier run and cannot be used`,
+    );
     expect(await processInfo(left.pid)).toBeUndefined();
   });
 
   test('is not mistaken for another process that has its pid by now', async () => {
     await writeFile(
-      join(place.dir, 'temporal.json'),
+      join(folder.dir, 'temporal.json'),
       JSON.stringify({ pid: process.pid, address: '127.0.0.1:1', ui: 'http://127.0.0.1:2', started_at: '' }),
     );
     expect((await start()).adopted).toBe(false);
   });
 
   test('passes over a program that does not run', async () => {
-    const broken = join(place.dir, 'temporal');
+    const broken = join(folder.dir, 'temporal');
     await writeFile(broken, '#!/bin/sh\nexit 3\n');
     await chmod(broken, 0o755);
     process.env.TEMPORAL_CLI_PATH = broken;
@@ -124,6 +126,6 @@ describe('embedded Temporal', () => {
     } finally {
       delete process.env.TEMPORAL_CLI_PATH;
     }
-    expect(lines[0]).toContain(`${broken} does not run; passing over it`);
+    expect(lines[0]).toContain(`${broken} does not run; skipping it`);
   });
 });

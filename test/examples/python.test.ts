@@ -20,7 +20,7 @@ let proxy: TcpProxy;
 let python: string;
 let client: FleetClient;
 let agent: ChildProcess;
-let said = '';
+let output = '';
 
 /** Runs a step of the set-up; what it says is shown, and a failure says which step it was. */
 async function step(name: string, command: string, args: string[]): Promise<void> {
@@ -64,7 +64,7 @@ function spawnAgent(env: Record<string, string>, onText: (text: string) => void)
 function start(): void {
   const { base_url, agent_client_id, agent_client_secret, ca_file } = shared.platform.devJson();
   const credential = { FLEET_CLIENT_ID: agent_client_id, FLEET_CLIENT_SECRET: agent_client_secret };
-  agent = spawnAgent({ FLEET_BASE_URL: base_url, ...credential, FLEET_CA_FILE: ca_file }, (text) => (said += text));
+  agent = spawnAgent({ FLEET_BASE_URL: base_url, ...credential, FLEET_CA_FILE: ca_file }, (text) => (output += text));
 }
 
 /** An agent of a test's own, with what it prints. */
@@ -97,11 +97,11 @@ test('it comes back after a cut and resumes what it was doing', async () => {
     if (count === 2) proxy.cut();
   });
   expect(counted.join('')).toBe('1 2 3 4 5 6 7 8 ');
-  expect(said).toContain('resumed: True');
+  expect(output).toContain('resumed: True');
 });
 
 test('it comes back over a slow connection without a gap in its chunks', async () => {
-  said = '';
+  output = '';
   const counted = await pieces('count 60 every 100', (count) => {
     if (count !== 2) return;
     proxy.latencyMs = 400; // the welcome arrives some chunks after the hello
@@ -110,7 +110,7 @@ test('it comes back over a slow connection without a gap in its chunks', async (
     proxy.latencyMs = 0;
   });
   expect(counted.join('')).toBe(Array.from({ length: 60 }, (_, index) => `${index + 1} `).join(''));
-  expect(said).toContain('resumed: True');
+  expect(output).toContain('resumed: True');
 });
 
 test('it hears that a message was canceled', async () => {
@@ -119,7 +119,7 @@ test('it hears that a message was canceled', async () => {
     what: 'the message at work',
   });
   await client.messages.cancel(task.id);
-  await until(() => said.includes('is not wanted any more'), { what: 'the word from the agent' });
+  await until(() => output.includes('was aborted'), { what: 'the log line of the agent' });
   expect((await client.messages.getById(task.id)).state).toBe('canceled');
 });
 
@@ -162,7 +162,7 @@ test('it stays away once it is deregistered', async () => {
   const exited = once(agent, 'exit');
   await client.post('/agents/deregister', { instance_id: 'python-counter-1' });
   expect(await exited).toEqual([1, null]);
-  expect(said).toContain('the instance was deregistered');
+  expect(output).toContain('the instance was deregistered');
 });
 
 test('it stays away, too, when it is deregistered between two connections', async () => {
@@ -170,11 +170,11 @@ test('it stays away, too, when it is deregistered between two connections', asyn
   await client.send('hello', toCounter);
   const exited = once(agent, 'exit');
   proxy.isShut = true;
-  said = '';
+  output = '';
   proxy.cut();
-  await until(() => said.includes('not connected'), { what: 'a lost connection' });
+  await until(() => output.includes('not connected'), { what: 'a lost connection' });
   await client.post('/agents/deregister', { instance_id: 'python-counter-1' });
   proxy.isShut = false;
   expect(await exited).toEqual([1, null]);
-  expect(said).toContain('the instance was deregistered');
+  expect(output).toContain('the instance was deregistered');
 });

@@ -52,13 +52,39 @@ test('docs/api.md has every path of the interface, and no other', () => {
   );
 });
 
-test('the documentation links to files that exist', () => {
-  const documents = ['README.md', ...readdirSync(join(root, 'docs')).map((name) => `docs/${name}`)];
-  const targets = documents
+/** The anchors that GitHub gives to the headings of a document. */
+function anchorsOf(document: string): string[] {
+  const headings = document.replace(/^```[\s\S]*?^```$/gm, '').matchAll(/^#+ (.*)$/gm);
+  return [...headings].map(([, text = '']) =>
+    text
+      .toLowerCase()
+      .replace(/[^\w\- ]/g, '')
+      .replaceAll(' ', '-'),
+  );
+}
+
+test('the documentation links to files and headings that exist', () => {
+  const documents = ['README.md', 'sdk/README.md', ...readdirSync(join(root, 'docs')).map((name) => `docs/${name}`)];
+  const links = documents
     .filter((path) => path.endsWith('.md'))
     .flatMap((path) =>
-      [...read(path).matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g)].map((match) => join(dirname(path), match[1] ?? '')),
+      [...read(path).matchAll(/\]\(([^)#:]*)(?:#([^)]*))?\)/g)].map(([link, file = '', anchor]) => ({
+        link: `${path}: ${link}`,
+        target: file === '' ? path : join(dirname(path), file),
+        anchor,
+      })),
     );
-  expect(targets.length).toBeGreaterThan(20);
-  expect(targets.filter((target) => !existsSync(join(root, target)))).toEqual([]);
+  expect(links.length).toBeGreaterThan(20);
+  const broken = links.filter(({ target, anchor }) => {
+    if (!existsSync(join(root, target))) return true;
+    return anchor !== undefined && !anchorsOf(read(target)).includes(anchor);
+  });
+  expect(broken.map(({ link }) => link)).toEqual([]);
+});
+
+test('docs/development.md says where to find files that exist', () => {
+  const [, section = ''] = /^## Where to find things\n([\s\S]*?)^## /m.exec(read('docs/development.md')) ?? [];
+  const paths = [...section.matchAll(/`([^`]+)`/g)].map((match) => match[1] ?? '');
+  expect(paths.length).toBeGreaterThan(10);
+  expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([]);
 });

@@ -31,7 +31,17 @@ test('source files are named after what they are for, in kebab case', () => {
 const RETIRED = [
   ...['waker', 'turnstile', 'gatherer', 'letterbox', 'farewell', 'shortWay', 'longWay', 'goesOn', 'mayGoOut'],
   ...['neverOpened', 'layFoundation', 'tellAfresh', 'keptBeside', 'toolDoor', 'callsInHand', 'roomyAgent'],
-  ...['callWaiting', 'takeBack', 'giveBack', 'carryOut'],
+  ...[
+    'callWaiting',
+    'takeBack',
+    'giveBack',
+    'carryOut',
+    'troubleOf',
+    'troubleReporter',
+    'tellingWhenLate',
+    'untilToldToStop',
+  ],
+  ...['sayGoodbye', 'isNobodyThere', 'nobodyFor', 'fastPathDoor', 'patientSandbox', 'patienceMs'],
 ];
 /** Plain words that say nothing in a name of the platform or its tests. */
 const NOT_IN_NAMES = [

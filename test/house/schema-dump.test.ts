@@ -20,7 +20,16 @@ test('the migrations make what db/schema.sql says (refresh it with `npm run db:d
 test('every table with a tenant has forced row-level security', async () => {
   const open = await database.query(`
     SELECT c.relname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'tenant_id'
-     WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')
+     WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
        AND NOT (c.relrowsecurity AND c.relforcerowsecurity)`);
   expect(open).toEqual([]);
+});
+
+test('no role of the application reaches a partition past the policies of its table', async () => {
+  const open = await database.query(`
+    SELECT c.relname FROM pg_class c CROSS JOIN LATERAL aclexplode(c.relacl) g JOIN pg_roles r ON r.oid = g.grantee
+     WHERE c.relispartition AND c.relkind = 'r' AND r.rolname LIKE 'fleet%'`);
+  expect(open).toEqual([]);
+  const partitions = await database.query("SELECT 1 FROM pg_class WHERE relispartition AND relkind = 'r'");
+  expect(partitions.length).toBeGreaterThan(0);
 });

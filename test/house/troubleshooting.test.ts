@@ -39,13 +39,18 @@ function quotedMessages(page: string): string[] {
   return symptoms.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map((match) => match[1] ?? ''));
 }
 
-test('every message that docs/troubleshooting.md explains is one that the source gives', () => {
+const readDocument = (name: string): string => readFileSync(join(root, 'docs', name), 'utf8');
+
+test('every message that the documentation explains is one that the source gives', () => {
   // Texts that are too long for a line of source are put together from two.
   const source = FOLDERS.flatMap(sourcesBelow)
     .join('\n')
     .replace(/' \+\s*'/g, '')
     .replaceAll("\\'", "'");
-  const quoted = quotedMessages(readFileSync(join(root, 'docs', 'troubleshooting.md'), 'utf8'));
+  const [, alerts = ''] = /^Lines that deserve an alert:\n([\s\S]*?)^## /m.exec(readDocument('operations.md')) ?? [];
+  const fromOperations = quotedMessages(alerts);
+  expect(fromOperations.length).toBeGreaterThan(5);
+  const quoted = [...quotedMessages(readDocument('troubleshooting.md')), ...fromOperations];
   expect(quoted.length).toBeGreaterThan(50);
   const pieces = quoted.flatMap((message) => message.split('…').map((piece) => piece.trim()));
   const unknown = pieces.filter((piece) => piece.length >= PIECE_CHARS_MIN && !source.includes(piece));

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
-import type { BenchAgent } from './fixture-agent.js';
+import type { FixtureAgent } from './fixture-agent.js';
 import { MeshFixture, type MeshNodeUnderTest } from './mesh-fixture.js';
 
 let database: FreshDatabase;
@@ -22,7 +22,7 @@ const health = async () => {
 const told = async () => (await fixture.events('agent.health_changed')).map(({ status }) => status);
 
 /** Lets a dispatch's deadline pass while the agent stays connected. */
-async function deadline(node: MeshNodeUnderTest, agent: BenchAgent): Promise<void> {
+async function deadline(node: MeshNodeUnderTest, agent: FixtureAgent): Promise<void> {
   const { ref, end } = await node.send(agent, 'hello', { deadline_ms: 50 });
   expect(await end).toMatchObject({ kind: 'closed', final: 'failed', error: { code: 'DEADLINE_EXCEEDED' } });
   expect((await fixture.message(ref)).error?.code).toBe('DEADLINE_EXCEEDED');

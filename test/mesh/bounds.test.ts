@@ -7,7 +7,7 @@ import { createLogger } from '../../runtime/logger.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { TcpProxy } from '../setup/tcp-proxy.js';
 import { until } from '../setup/until.js';
-import { type BenchAgent, errorOf } from './fixture-agent.js';
+import { errorOf, type FixtureAgent } from './fixture-agent.js';
 import { MeshFixture } from './mesh-fixture.js';
 
 let database: FreshDatabase;
@@ -23,7 +23,7 @@ beforeEach(async () => {
 });
 afterAll(() => database.drop());
 
-const errors = (agent: BenchAgent, code: string) =>
+const errors = (agent: FixtureAgent, code: string) =>
   agent.received.filter((frame) => frame.type === 'error' && frame.payload.code === code);
 
 /** Nobody can look a dispatch up until the test lets go. */
@@ -79,6 +79,7 @@ describe('an agent that sends too much', () => {
     dispatch.result('hi');
     await end;
     expect((await fixture.message(ref)).state).toBe('completed');
+    await until(() => errors(agent, 'RATE_LIMITED').length + errors(agent, 'UNKNOWN_DISPATCH').length === ids.length);
     const limited = errors(agent, 'RATE_LIMITED');
     const unknown = errors(agent, 'UNKNOWN_DISPATCH');
     expect(unknown.length).toBeGreaterThanOrEqual(512);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest';
 import type { DeregistrationCause } from '../../agents/agent-row.js';
 import { lockAgent } from '../../agents/agents.js';
-import { deregisterAgent } from '../../agents/deregister.js';
+import { deregisterAgent } from '../../agents/registration.js';
 import { createRedisLink } from '../../mesh/nodes/tool-link-redis.js';
 import { sessionDeps } from '../../messages/cancel.js';
 import { newId } from '../../runtime/ids.js';

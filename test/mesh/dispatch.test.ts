@@ -162,12 +162,12 @@ describe('a dispatch', () => {
     expect((await errorOf(agent, 'DISPATCH_ALREADY_TERMINAL')).in_reply_to).toBe(dispatch.frame.id);
   });
 
-  it('is canceled at once, by the dispatcher or by looking', async () => {
+  it('is canceled at once, by an order or by comparison with the record', async () => {
     const node = await fixture.node();
     const { agent } = await node.join('a');
     const told = await node.send(agent);
     await fixture.cancel(told.ref);
-    await node.dispatcher.cancel(told.ref, 'changed my mind');
+    await node.runner.cancel(told.ref, 'changed my mind');
     expect((await errorOf(agent, 'CANCELED')).in_reply_to).toBe(told.dispatch.frame.id);
     expect(await told.end).toMatchObject(closed);
     const found = await node.send(agent);
@@ -183,7 +183,7 @@ describe('a dispatch', () => {
     const node = await fixture.node();
     await node.join('a');
     const ref = await fixture.open();
-    await node.dispatcher.cancel(ref, 'why not');
+    await node.runner.cancel(ref, 'why not');
     expect((await fixture.message(ref)).state).toBe('submitted');
   });
 

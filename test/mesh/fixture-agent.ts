@@ -4,7 +4,7 @@ import { uuidOf } from '../../runtime/ids.js';
 import { type Dispatched, dispatched, type Frame, RawAgent } from '../setup/agent.js';
 
 /** A raw agent with the manners of a bad network. */
-export class BenchAgent extends RawAgent {
+export class FixtureAgent extends RawAgent {
   readonly #ws: WebSocket;
   readonly #mute: boolean;
 

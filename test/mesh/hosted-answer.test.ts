@@ -1,17 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import { isSettled, outcomeOf, readAnswer } from '../../mesh/hosted/answer.js';
+import { isSettled, readAnswer, resultOf } from '../../mesh/hosted/answer.js';
 import { HostedProgress } from '../../mesh/hosted/progress.js';
-import type { AgentResult } from '../../messages/dispatch/dispatches.js';
+import type { AnswerOrFailure } from '../../messages/dispatch/dispatches.js';
 
 const DISPATCH_ID = 'dsp_0198c7a4-0000-7000-8000-000000000001';
 const UUID = '0198c7a4-0000-7000-8000-000000000001';
 
 /** The outcome of a final JSON answer, as it goes to the database. */
-function outcomeOfJson(body: unknown): AgentResult {
+function outcomeOfJson(body: unknown): AnswerOrFailure {
   const answer = readAnswer(JSON.stringify(body));
-  if (answer.kind === 'result') return outcomeOf(answer.payload, [], DISPATCH_ID);
+  if (answer.kind === 'result') return resultOf(answer.payload, [], DISPATCH_ID);
   if (answer.kind === 'task') {
-    return outcomeOf({ result: answer.task, ...(answer.usage && { usage: answer.usage }) }, [], DISPATCH_ID);
+    return resultOf({ result: answer.task, ...(answer.usage && { usage: answer.usage }) }, [], DISPATCH_ID);
   }
   throw new Error(`not final: ${JSON.stringify(answer)}`);
 }
@@ -240,8 +240,8 @@ describe('the outcome of a final answer', () => {
   it.each(OUTCOMES)('%s', (_name, body, expected) => {
     const outcome = outcomeOfJson(body);
     expect(outcome).toMatchObject(expected);
-    expect(outcome.remote_task_id).toBe((expected as AgentResult).remote_task_id);
-    expect(outcome.remote_context_id).toBe((expected as AgentResult).remote_context_id);
+    expect(outcome.remote_task_id).toBe((expected as AnswerOrFailure).remote_task_id);
+    expect(outcome.remote_context_id).toBe((expected as AnswerOrFailure).remote_context_id);
   });
 
   it('keeps no id that is longer than an id is', () => {
@@ -276,7 +276,7 @@ const GARBAGE: [name: string, text: string, problem: string][] = [
 
 describe('an answer that is none', () => {
   it.each(GARBAGE)('%s', (_name, body, problem) => {
-    expect(readAnswer(body)).toEqual({ kind: 'garbage', problem });
+    expect(readAnswer(body)).toEqual({ kind: 'invalid', problem });
   });
 });
 
@@ -316,8 +316,8 @@ describe('other answers', () => {
       final: true,
     };
     const answer = readAnswer(JSON.stringify(rpc({ ...status, metadata: { usage } })));
-    const heard = new HostedProgress(UUID, () => undefined).take(answer, 'stream');
-    expect(heard).toMatchObject({ kind: 'final', payload: { usage } });
+    const update = new HostedProgress(UUID, () => undefined).take(answer, 'stream');
+    expect(update).toMatchObject({ kind: 'final', payload: { usage } });
   });
 
   it('passes over events of a later version', () => {

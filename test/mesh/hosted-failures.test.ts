@@ -5,7 +5,7 @@ import { until } from '../setup/until.js';
 import { artifactUpdate, message, type Script, task } from './hosted-agent.js';
 import { CLOSED, hostedSetup, runContext, STREAMING } from './hosted-fixture.js';
 
-const { fixture, outcomeOf, benchAt } = hostedSetup(freshDatabase);
+const { fixture, outcomeOf, fixtureAt } = hostedSetup(freshDatabase);
 
 const FAILURES: [name: string, script: Script, card: object, code: string, text: RegExp, failures: number][] = [
   [
@@ -139,15 +139,15 @@ describe('failures of a hosted agent', () => {
   });
 
   it('takes the dispatch back when nobody listens, so that it is routed again; three times make the agent unhealthy', async () => {
-    const made = await benchAt(`http://127.0.0.1:${await freePort()}/`);
-    const dispatcher = made.dispatcher();
+    const made = await fixtureAt(`http://127.0.0.1:${await freePort()}/`);
+    const runner = made.runner();
     let ref = await made.open();
     const refused = { kind: 'not_sent', reason: 'CONNECT_FAILED' };
-    expect(await dispatcher.run(ref, runContext())).toEqual(refused);
-    expect(await made.dispatchState(ref)).toBe('void');
+    expect(await runner.run(ref, runContext())).toEqual(refused);
+    expect(await made.dispatchState(ref)).toBe('released');
     for (let n = 0; n < 2; n += 1) {
       ref = await made.reopen(ref.message_id);
-      expect(await dispatcher.run(ref, runContext())).toEqual(refused);
+      expect(await runner.run(ref, runContext())).toEqual(refused);
     }
     expect(await made.agent()).toEqual({ status: 'unhealthy', consecutive_failures: 3 });
     expect((await made.events('agent.health_changed')).map(({ payload }) => payload.status)).toEqual(['unhealthy']);
@@ -156,17 +156,17 @@ describe('failures of a hosted agent', () => {
 
   it('an agent whose connections broke is routed to again as soon as one opens', async () => {
     const { fixture: made } = await fixture({ 'message/send': (reply) => reply.break() });
-    const dispatcher = made.dispatcher();
-    for (let n = 0; n < 3; n += 1) await dispatcher.run(await made.open(), runContext());
+    const runner = made.runner();
+    for (let n = 0; n < 3; n += 1) await runner.run(await made.open(), runContext());
     await until(async () => (await made.agent())?.status === 'available');
     const told = (await made.events('agent.health_changed')).map(({ payload }) => payload.status);
     expect(told).toEqual(['unhealthy', 'available']);
   });
 
   it('takes the dispatch back when the address is not allowed', async () => {
-    const made = await benchAt('http://10.1.2.3/');
+    const made = await fixtureAt('http://10.1.2.3/');
     const ref = await made.open();
-    expect(await made.dispatcher().run(ref, runContext())).toEqual({ kind: 'not_sent', reason: 'CONNECT_FAILED' });
+    expect(await made.runner().run(ref, runContext())).toEqual({ kind: 'not_sent', reason: 'CONNECT_FAILED' });
   });
 
   it('forgets earlier failures at the next answer', async () => {
@@ -178,10 +178,10 @@ describe('failures of a hosted agent', () => {
         else reply.result(message('hi'));
       },
     });
-    const dispatcher = made.dispatcher();
-    await dispatcher.run(await made.open(), runContext());
+    const runner = made.runner();
+    await runner.run(await made.open(), runContext());
     expect(await made.agent()).toEqual({ status: 'unknown', consecutive_failures: 1 });
-    await dispatcher.run(await made.open(), runContext());
+    await runner.run(await made.open(), runContext());
     expect(await made.agent()).toEqual({ status: 'available', consecutive_failures: 0 });
   });
 });

@@ -1,11 +1,15 @@
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
+import { type DispatchReport, reportOf } from '../../activities/node.js';
 import type { Caller } from '../../contracts/auth.js';
 import { createOutbound } from '../../http/outbound.js';
-import { createHostedDispatcher, type HostedOptions } from '../../mesh/hosted/hosted.js';
+import { HostedTransport, type HostedTransportOptions } from '../../mesh/hosted/hosted-transport.js';
 import type { MessageCore } from '../../messages/core.js';
 import type { DispatchRef } from '../../messages/dispatch/dispatch-ref.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
+import type { Dispatches } from '../../messages/dispatch/dispatches.js';
 import { createGateway } from '../../messages/gateway.js';
+import { DispatchRunner } from '../../messages/runner/runner.js';
+import type { WaitContext } from '../../messages/runner/running-dispatches.js';
 import type { PlacedEvent } from '../../messages/stream/bus.js';
 import { createMemoryBus } from '../../messages/stream/memory-bus.js';
 import { nextStep } from '../../messages/supervise/next-step.js';
@@ -23,7 +27,7 @@ interface AgentRow {
   consecutive_failures: number;
 }
 
-/** One tenant with one hosted agent, the functions of `messages/` on a real database, and the dispatcher under test. */
+/** One tenant with one hosted agent, the functions of `messages/` on a real database, and the hosted transport under test. */
 export class HostedFixture {
   readonly database: FreshDatabase;
   readonly core: MessageCore;
@@ -39,7 +43,13 @@ export class HostedFixture {
       bus: createMemoryBus({ log }),
       log,
       workflowStarter: { message: () => undefined, session: () => undefined },
-      limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000, tenantMaxWaiting: 1_000 },
+      limits: {
+        queueWaitMs: 60_000,
+        inputExpiryMs: 3_600_000,
+        tenantMaxInFlight: 1_000,
+        tenantMaxWaiting: 1_000,
+        idempotencyHours: 168,
+      },
     };
     onTestFinished(() => this.core.bus.close());
     this.gateway = createGateway(this.core);
@@ -89,26 +99,27 @@ export class HostedFixture {
     return { tenant_id: this.tenantId, message_id, dispatch_id: step.dispatch_id };
   }
 
-  /** A dispatcher of its own node; closed with the test. */
-  dispatcher(options: Partial<HostedOptions> = {}): ReturnType<typeof createHostedDispatcher> {
+  /** The runner of a node of its own, for hosted agents; closed with the test. */
+  runner(options: Partial<HostedTransportOptions> & { dispatches?: Dispatches } = {}): HostedRunner {
     const outbound = createOutbound({ allowCidrs: ['127.0.0.0/8'] });
-    const dispatcher = createHostedDispatcher({
-      dispatches: this.dispatches,
-      bus: this.core.bus,
+    const { bus, db } = this.core;
+    const { dispatches = this.dispatches, ...others } = options;
+    const shared = { dispatches, bus, db, log };
+    const runner = new DispatchRunner({ ...shared, meshId: MESH, heartbeatMs: 20, reconcileMs: 50 });
+    const hosted = new HostedTransport({
+      ...shared,
       outbound,
       tokens: { issueDispatchToken: async ({ instance_id }) => `jwt-for-${instance_id}` },
-      db: this.core.db,
-      log,
-      meshId: MESH,
-      timings: { heartbeatMs: 20, reconcileMs: 50 },
+      closing: runner.closing,
       pace: { firstMs: 10, maxMs: 20 },
-      ...options,
+      ...others,
     });
+    runner.start({ hosted });
     onTestFinished(async () => {
-      await dispatcher.close(0);
+      await runner.drain(0);
       await outbound.close();
     });
-    return dispatcher;
+    return new HostedRunner(runner);
   }
 
   /** Everything that watchers of a message are told, from the start. */
@@ -145,6 +156,27 @@ export class HostedFixture {
   }
 }
 
+/** A runner as the activities of a node use it. */
+class HostedRunner {
+  readonly #runner: DispatchRunner;
+
+  constructor(runner: DispatchRunner) {
+    this.#runner = runner;
+  }
+
+  async run(ref: DispatchRef, context: WaitContext): Promise<DispatchReport> {
+    return reportOf(await this.#runner.run({ ...ref, deployment_mode: 'hosted' }, context));
+  }
+
+  cancel(ref: DispatchRef, reason: string): Promise<void> {
+    return this.#runner.cancel(ref, reason);
+  }
+
+  close(graceMs: number): Promise<void> {
+    return this.#runner.drain(graceMs);
+  }
+}
+
 /** What an activity hands in, with its heartbeats counted. */
 export function runContext(signal: AbortSignal = new AbortController().signal) {
   const context = {
@@ -169,7 +201,7 @@ export function hostedSetup(open: () => Promise<FreshDatabase>) {
   afterAll(() => database?.drop());
 
   /** A fixture whose agent is at this address. */
-  const benchAt = async (publicUrl: string, card: object = {}): Promise<HostedFixture> => {
+  const fixtureAt = async (publicUrl: string, card: object = {}): Promise<HostedFixture> => {
     const fixture = new HostedFixture(database);
     await fixture.register(publicUrl, card);
     return fixture;
@@ -179,16 +211,16 @@ export function hostedSetup(open: () => Promise<FreshDatabase>) {
     card: object = {},
   ): Promise<{ fixture: HostedFixture; agent: HostedAgentServer }> => {
     const agent = await hostedAgent(script);
-    return { fixture: await benchAt(`${agent.url}/a2a`, card), agent };
+    return { fixture: await fixtureAt(`${agent.url}/a2a`, card), agent };
   };
   /** Sends one message to an agent with this script and gives what became of it. */
   const outcomeOf = async (script: Script, card: object = {}, metadata: Record<string, unknown> = {}) => {
     const made = await fixture(script, card);
     const ref = await made.fixture.open('hello', metadata);
-    const end = await made.fixture.dispatcher().run(ref, runContext());
+    const end = await made.fixture.runner().run(ref, runContext());
     return { ...made, ref, end, record: await made.fixture.get(ref.message_id) };
   };
-  return { benchAt, fixture, outcomeOf };
+  return { fixtureAt, fixture, outcomeOf };
 }
 
 /** The card of an agent that answers `message/stream`. */

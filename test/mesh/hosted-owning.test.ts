@@ -16,15 +16,15 @@ describe('owning a hosted dispatch', () => {
         reply.result(message('hi'));
       },
     });
-    const dispatcher = made.dispatcher();
+    const runner = made.runner();
     const ref = await made.open();
     const leaving = new AbortController();
-    const first = dispatcher.run(ref, runContext(leaving.signal));
+    const first = runner.run(ref, runContext(leaving.signal));
     await until(() => agent.received.length === 1);
     leaving.abort(new Error('activity timed out'));
     await expect(first).rejects.toThrow('activity timed out');
     const context = runContext();
-    const second = dispatcher.run(ref, context);
+    const second = runner.run(ref, context);
     await until(() => context.heartbeats > 3);
     open();
     expect(await second).toMatchObject(CLOSED);
@@ -36,7 +36,7 @@ describe('owning a hosted dispatch', () => {
     const { fixture: made, agent } = await fixture({ 'message/send': (reply) => reply.result(message('hi')) });
     const ref = await made.open();
     await made.dispatches.markSent(ref, { mesh_id: 'mesh_gone', epoch: 0 });
-    expect(await made.dispatcher().run(ref, runContext())).toMatchObject(CLOSED);
+    expect(await made.runner().run(ref, runContext())).toMatchObject(CLOSED);
     expect(await made.get(ref.message_id)).toMatchObject({ state: 'failed', error: { code: 'AGENT_DISCONNECTED' } });
     expect(agent.received).toEqual([]);
   });
@@ -45,7 +45,7 @@ describe('owning a hosted dispatch', () => {
     const { fixture: made, agent } = await fixture({});
     const ref = await made.open();
     await made.gateway.cancel(made.caller, ref.message_id, 'changed my mind');
-    expect(await made.dispatcher().run(ref, runContext())).toMatchObject(CLOSED);
+    expect(await made.runner().run(ref, runContext())).toMatchObject(CLOSED);
     expect(agent.received).toEqual([]);
   });
 
@@ -57,13 +57,13 @@ describe('owning a hosted dispatch', () => {
       },
       STREAMING,
     );
-    const dispatcher = made.dispatcher();
+    const runner = made.runner();
     const ref = await made.open();
     const seen = made.watch(ref.message_id);
-    const run = dispatcher.run(ref, runContext());
+    const run = runner.run(ref, runContext());
     await until(() => seen.some((event) => event.kind === 'status_text'));
     await made.gateway.cancel(made.caller, ref.message_id, 'enough');
-    await dispatcher.cancel(ref, 'enough');
+    await runner.cancel(ref, 'enough');
     expect(await run).toMatchObject(CLOSED);
     expect(agent.methods()).toEqual(['message/stream', 'tasks/cancel']);
     expect(agent.received[1]?.body.params).toMatchObject({ id: 'remote-1' });
@@ -73,7 +73,7 @@ describe('owning a hosted dispatch', () => {
   it('stops what was canceled in the database only', async () => {
     const { fixture: made, agent } = await fixture({ 'message/send': () => undefined });
     const ref = await made.open();
-    const run = made.dispatcher().run(ref, runContext());
+    const run = made.runner().run(ref, runContext());
     await until(() => agent.received.length === 1);
     await made.gateway.cancel(made.caller, ref.message_id, 'enough');
     expect(await run).toMatchObject(CLOSED);
@@ -84,14 +84,14 @@ describe('owning a hosted dispatch', () => {
     let outages = 3;
     const dispatches: typeof made.dispatches = {
       ...made.dispatches,
-      accept: (...given) => {
+      end: (...given) => {
         outages -= 1;
         if (outages >= 0) throw new PlatformError('SERVICE_UNAVAILABLE', 'away');
-        return made.dispatches.accept(...given);
+        return made.dispatches.end(...given);
       },
     };
     const ref = await made.open();
-    expect(await made.dispatcher({ dispatches }).run(ref, runContext())).toMatchObject(CLOSED);
+    expect(await made.runner({ dispatches }).run(ref, runContext())).toMatchObject(CLOSED);
     expect(await made.get(ref.message_id)).toMatchObject({ state: 'completed', assistant_output: 'kept' });
   });
 
@@ -99,7 +99,7 @@ describe('owning a hosted dispatch', () => {
     const { fixture: made, agent } = await fixture({});
     const ref = await made.open();
     const tokens = { issueDispatchToken: () => Promise.reject(new Error('no key')) };
-    await expect(made.dispatcher({ tokens }).run(ref, runContext())).rejects.toThrow('no key');
+    await expect(made.runner({ tokens }).run(ref, runContext())).rejects.toThrow('no key');
     expect(agent.received).toEqual([]);
     expect((await made.dispatches.find(ref))?.sent_at).toBeNull();
   });
@@ -112,12 +112,12 @@ describe('owning a hosted dispatch', () => {
         reply.result(message('hi'));
       },
     });
-    const dispatcher = made.dispatcher();
+    const runner = made.runner();
     const ref = await made.open();
-    const run = dispatcher.run(ref, runContext());
+    const run = runner.run(ref, runContext());
     await until(() => agent.received.length === 1);
-    const closing = dispatcher.close(60_000);
-    expect(await dispatcher.run(await made.open(), runContext())).toEqual({ kind: 'not_sent', reason: 'CLOSING' });
+    const closing = runner.close(60_000);
+    expect(await runner.run(await made.open(), runContext())).toEqual({ kind: 'not_sent', reason: 'CLOSING' });
     open();
     await closing;
     expect(await run).toMatchObject(CLOSED);
@@ -126,11 +126,11 @@ describe('owning a hosted dispatch', () => {
 
   it('ends as lost what is still in flight when its time to close is over', async () => {
     const { fixture: made, agent } = await fixture({ 'message/send': () => undefined });
-    const dispatcher = made.dispatcher();
+    const runner = made.runner();
     const ref = await made.open();
-    const run = dispatcher.run(ref, runContext());
+    const run = runner.run(ref, runContext());
     await until(() => agent.received.length === 1);
-    await dispatcher.close(1);
+    await runner.close(1);
     expect(await run).toMatchObject(CLOSED);
     expect(await made.get(ref.message_id)).toMatchObject({ state: 'failed', error: { code: 'AGENT_DISCONNECTED' } });
   });

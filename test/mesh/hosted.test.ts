@@ -67,7 +67,7 @@ describe('answers of a hosted agent', () => {
     );
     const ref = await made.open();
     const seen = made.watch(ref.message_id);
-    const run = made.dispatcher().run(ref, runContext());
+    const run = made.runner().run(ref, runContext());
     await until(() => seen.some((event) => event.kind === 'artifact'));
     open();
     expect(await run).toMatchObject(CLOSED);
@@ -93,7 +93,7 @@ describe('answers of a hosted agent', () => {
     );
     const ref = await made.open();
     const seen = made.watch(ref.message_id);
-    expect(await made.dispatcher().run(ref, runContext())).toMatchObject(CLOSED);
+    expect(await made.runner().run(ref, runContext())).toMatchObject(CLOSED);
     expect(seen.filter((event) => event.kind === 'status_text')).toEqual([
       { kind: 'status_text', text: `${'x'.repeat(4_095)}\ufffd` },
     ]);
@@ -154,13 +154,13 @@ describe('answers of a hosted agent', () => {
         else reply.result(message(`${asked.taskId}: ${asked.parts[0]?.text}`));
       },
     });
-    const dispatcher = made.fixture.dispatcher();
+    const runner = made.fixture.runner();
     const first = await made.fixture.open();
-    await dispatcher.run(first, runContext());
+    await runner.run(first, runContext());
     const waiting = await made.fixture.get(first.message_id);
     expect(waiting).toMatchObject({ state: 'input-required', input_request: { kind: 'form', prompt: 'Where?' } });
     await made.fixture.gateway.resolve(made.fixture.caller, first.message_id, { resolution: { text: 'Rome' } });
-    await dispatcher.run(await made.fixture.reopen(first.message_id), runContext());
+    await runner.run(await made.fixture.reopen(first.message_id), runContext());
     expect(await made.fixture.get(first.message_id)).toMatchObject({
       state: 'completed',
       assistant_output: 'remote-1: Rome',
@@ -185,12 +185,12 @@ describe('answers of a hosted agent', () => {
       },
       STREAMING,
     );
-    const dispatcher = made.fixture.dispatcher();
+    const runner = made.fixture.runner();
     const first = await made.fixture.open();
-    await dispatcher.run(first, runContext());
+    await runner.run(first, runContext());
     expect(await made.fixture.get(first.message_id)).toMatchObject({ state: 'input-required' });
     await made.fixture.gateway.resolve(made.fixture.caller, first.message_id, { resolution: { text: 'Rome' } });
-    await dispatcher.run(await made.fixture.reopen(first.message_id), runContext());
+    await runner.run(await made.fixture.reopen(first.message_id), runContext());
     expect(await made.fixture.get(first.message_id)).toMatchObject({
       state: 'completed',
       assistant_output: 'Rome it is',

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { connect, type TLSSocket } from 'node:tls';
 import { onTestFinished } from 'vitest';
 import { WebSocket } from 'ws';
+import { type DispatchReport, reportOf } from '../../activities/node.js';
 import { type Authenticator, createAuthenticator } from '../../auth/authenticator.js';
 import { createCredential, credentialStatus } from '../../auth/credentials.js';
 import { loadSigningKeys } from '../../auth/signing-keys.js';
@@ -10,14 +11,15 @@ import type { Caller } from '../../contracts/auth.js';
 import type { Db } from '../../db/pool.js';
 import { createOutbound } from '../../http/outbound.js';
 import type { MeshTimings } from '../../mesh/connection/timings.js';
-import type { DispatchEnd, Dispatcher } from '../../mesh/dispatcher.js';
-import type { MeshServerOptions } from '../../mesh/server/options.js';
+import type { MeshServerOptions } from '../../mesh/server/build-context.js';
 import { createMeshServer, type MeshServer } from '../../mesh/server/server.js';
 import { cancelMessage } from '../../messages/cancel.js';
 import type { MessageCore } from '../../messages/core.js';
 import type { DispatchRef } from '../../messages/dispatch/dispatch-ref.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
+import type { Dispatches } from '../../messages/dispatch/dispatches.js';
 import { createGateway } from '../../messages/gateway.js';
+import { DispatchRunner } from '../../messages/runner/runner.js';
 import type { PlacedEvent } from '../../messages/stream/bus.js';
 import { createMemoryBus } from '../../messages/stream/memory-bus.js';
 import { nextStep } from '../../messages/supervise/next-step.js';
@@ -30,7 +32,7 @@ import { createLocalLink, type NodeLink } from '../../tools/tool-link.js';
 import { localCertificate } from '../sdk/certificate.js';
 import type { FreshDatabase } from '../setup/database.js';
 import { toolCalls } from '../setup/tools.js';
-import { BenchAgent, receive } from './fixture-agent.js';
+import { FixtureAgent, receive } from './fixture-agent.js';
 
 const log = createLogger({ level: process.env.MESH_TEST_LOG ?? 'silent' });
 const secrets = createSecrets(randomBytes(32).toString('base64'));
@@ -55,7 +57,13 @@ export class MeshFixture {
       bus: createMemoryBus({ log }),
       log,
       workflowStarter: { message: () => undefined, session: () => undefined },
-      limits: { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000, tenantMaxWaiting: 1_000 },
+      limits: {
+        queueWaitMs: 60_000,
+        inputExpiryMs: 3_600_000,
+        tenantMaxInFlight: 1_000,
+        tenantMaxWaiting: 1_000,
+        idempotencyHours: 168,
+      },
     };
     this.gateway = createGateway(this.core);
     this.dispatches = createDispatches(this.core);
@@ -90,26 +98,33 @@ export class MeshFixture {
 
   /** A node of its own; closed with the test. */
   async node(
-    options: Partial<Omit<MeshServerOptions, 'config' | 'timings'>> & NodeSettings = {},
+    options: Partial<Omit<MeshServerOptions, 'config' | 'timings' | 'dispatches' | 'runner'>> & NodeSettings = {},
   ): Promise<MeshNodeUnderTest> {
-    const { timings, environment, ...rest } = options;
-    const meshId = options.meshId ?? newId('mesh');
+    const { timings, environment, meshId = newId('mesh'), db = this.core.db, ...rest } = options;
+    const { dispatches = this.dispatches, ...others } = rest;
+    const { bus } = this.core;
+    const pace = { heartbeatMs: 50, reconcileMs: timings?.reconcileMs ?? 50 };
+    const runner = new DispatchRunner({ dispatches, bus, db, log, meshId, ...pace });
     const server = createMeshServer({
       config: readConfig({ FLEET_MESH_PORT: '0', RESUME_WINDOW_MS: '60000', ...environment }),
-      db: this.core.db,
+      db,
       log,
-      bus: this.core.bus,
-      dispatches: this.dispatches,
+      bus,
+      dispatches,
+      runner,
       authenticator: this.authenticator,
       tls: { cert: certificate.cert, key: certificate.key },
-      meshId,
-      timings: { reconcileMs: 50, heartbeatMs: 50, ...timings },
+      timings: { reconcileMs: 50, ...timings },
       tools: this.tools(createLocalLink(meshId)),
-      ...rest,
+      ...others,
     });
     const { port } = await server.listen();
-    onTestFinished(() => server.close());
-    return new MeshNodeUnderTest(this, server, meshId, port);
+    runner.start({ connected: server.transport });
+    onTestFinished(async () => {
+      await server.close();
+      await runner.drain(0);
+    });
+    return new MeshNodeUnderTest(this, server, runner, port);
   }
 
   /** The tool calls of a node; what it requests from hosted agents ends with the test. */
@@ -176,6 +191,8 @@ export class MeshFixture {
 interface NodeSettings {
   timings?: Partial<MeshTimings>;
   environment?: Record<string, string>;
+  meshId?: string;
+  dispatches?: Dispatches;
 }
 
 interface SocketOptions {
@@ -188,26 +205,24 @@ interface SocketOptions {
 export class MeshNodeUnderTest {
   readonly fixture: MeshFixture;
   readonly server: MeshServer;
+  readonly runner: DispatchRunner;
   readonly meshId: string;
   readonly port: number;
 
-  constructor(fixture: MeshFixture, server: MeshServer, meshId: string, port: number) {
+  constructor(fixture: MeshFixture, server: MeshServer, runner: DispatchRunner, port: number) {
     this.fixture = fixture;
     this.server = server;
-    this.meshId = meshId;
+    this.runner = runner;
+    this.meshId = runner.meshId;
     this.port = port;
   }
 
-  get dispatcher(): Dispatcher {
-    return this.server.dispatcher;
-  }
-
   /** An open socket that has not said hello. */
-  async socket(instanceId: string, options: SocketOptions = {}): Promise<BenchAgent> {
+  async socket(instanceId: string, options: SocketOptions = {}): Promise<FixtureAgent> {
     const token = options.token ?? (await this.fixture.token());
     const url = `wss://127.0.0.1:${this.port}/agents/connect?instance_id=${instanceId}`;
     const ws = new WebSocket(url, 'service.v1', { ca: certificate.ca, headers: { authorization: `Bearer ${token}` } });
-    const agent = new BenchAgent(ws, instanceId, options.mute ?? false);
+    const agent = new FixtureAgent(ws, instanceId, options.mute ?? false);
     onTestFinished(() => agent.kill());
     await new Promise<void>((resolve, reject) => {
       ws.once('open', () => resolve());
@@ -235,14 +250,15 @@ export class MeshNodeUnderTest {
   }
 
   /** Runs a dispatch; ends at the latest with the test. */
-  run(ref: DispatchRef, signal = untilTestEnds()): Promise<DispatchEnd> {
-    const end = this.dispatcher.run(ref, { heartbeat: () => undefined, signal });
+  run(ref: DispatchRef & { instance_id?: string }, signal = untilTestEnds()): Promise<DispatchReport> {
+    const routed = { ...ref, deployment_mode: 'connected' } as const;
+    const end = this.runner.run(routed, { heartbeat: () => undefined, signal }).then(reportOf);
     end.catch(() => undefined); // a test that does not look at the end aborts it
     return end;
   }
 
   /** Opens a dispatch, runs it, and waits until the agent has it. */
-  async send(agent: BenchAgent, text = 'hello', metadata: Record<string, unknown> = {}) {
+  async send(agent: FixtureAgent, text = 'hello', metadata: Record<string, unknown> = {}) {
     const ref = await this.fixture.open(text, metadata);
     const end = this.run(ref);
     return { ref, end, dispatch: await receive(agent, ref) };

@@ -75,7 +75,7 @@ describe('a node', () => {
   });
 
   it('writes down which of its agents live', async () => {
-    const node = await fixture.node({ timings: { signOfLifeMs: 10, pingIntervalMs: 20 } });
+    const node = await fixture.node({ timings: { lastSeenMs: 10, pingIntervalMs: 20 } });
     await node.join('a');
     await database.query("UPDATE agents SET last_seen = now() - interval '1 h' WHERE tenant_id = $1", [
       fixture.tenantId,

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { LIMITS } from '../../contracts/limits.js';
-import { afterPings } from '../../mesh/connection/ping-schedule.js';
+import { afterPings } from '../../mesh/connection/states.js';
 
 it('pings a silent agent three times and takes it for dead 90 s after its last answer', () => {
   const seen: [string, number][] = [];

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
-import { type BenchAgent, receive } from './fixture-agent.js';
+import { type FixtureAgent, receive } from './fixture-agent.js';
 import { MeshFixture } from './mesh-fixture.js';
 
 /** Agents of the node that dies; more with `MESH_RETURNING`. */
@@ -45,7 +45,7 @@ it('takes all agents of a dead node back at once: none is lost, nor a session, a
   const { agent: resident } = await next.join('resident');
   const indexes = Array.from({ length: AGENTS }, (_, index) => index);
   const token = await fixture.token();
-  const agents: BenchAgent[] = [];
+  const agents: FixtureAgent[] = [];
   for (let from = 0; from < AGENTS; from += 50) {
     const some = indexes.slice(from, from + 50);
     agents.push(

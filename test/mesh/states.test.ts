@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { CONNECTION_EVENTS, CONNECTION_STATES, next, type Step } from '../../mesh/connection/states.js';
+import { CONNECTION_EVENTS, CONNECTION_STATES, next, type Transition } from '../../mesh/connection/states.js';
 
 /** The table that agents' authors are given: state, event, next state, close code, whether what is in flight fails. */
 const ROW = /^\| `(\w+)` \| `(\w+)`[^|]* \| `(\w+)` \| (\d*) ?\| (fails)? ?\|$/gm;
@@ -11,7 +11,7 @@ const rows = [...document.matchAll(ROW)].map(([, state = '', event = '', after, 
     state: after,
     ...(close && { close: Number(close) }),
     ...(fails && { failInFlight: true }),
-  } as Step,
+  } as Transition,
 }));
 
 describe('the states of a connection', () => {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { LIMITS } from '../../contracts/limits.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
-import { type BenchAgent, errorOf } from './fixture-agent.js';
+import { errorOf, type FixtureAgent } from './fixture-agent.js';
 import { MeshFixture, type MeshNodeUnderTest } from './mesh-fixture.js';
 import { callTool, refusedWith, resultOf, take } from './tool-fixture.js';
 
@@ -85,7 +85,7 @@ describe('an agent that takes over its own socket', () => {
 
 describe('a caller that does not read', () => {
   /** Calls and calls, without reading, until `done`. */
-  const callUntil = (agent: BenchAgent, done: () => boolean) =>
+  const callUntil = (agent: FixtureAgent, done: () => boolean) =>
     until(() => {
       for (let count = 0; count < 1_000; count += 1) callTool(agent, { tool: 'nobody' });
       return done();

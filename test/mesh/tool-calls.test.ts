@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { LIMITS } from '../../contracts/limits.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
-import { type BenchAgent, errorOf } from './fixture-agent.js';
+import { errorOf, type FixtureAgent } from './fixture-agent.js';
 import { MeshFixture, type MeshNodeUnderTest } from './mesh-fixture.js';
 import { ask, callTool, failing, refusedWith, resultOf, take } from './tool-fixture.js';
 
@@ -19,7 +19,7 @@ beforeEach(async () => {
 });
 afterAll(() => database.drop());
 
-async function join(instanceId: string, tools: unknown[] = []): Promise<BenchAgent> {
+async function join(instanceId: string, tools: unknown[] = []): Promise<FixtureAgent> {
   await fixture.register(instanceId);
   return (await node.join(instanceId, { tools })).agent;
 }

@@ -2,14 +2,14 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { freePort } from '../../embedded/free-port.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
-import type { BenchAgent } from './fixture-agent.js';
+import type { FixtureAgent } from './fixture-agent.js';
 import { artifact, type HostedAgentServer, hostedAgent, message, type Script, task } from './hosted-agent.js';
 import { MeshFixture } from './mesh-fixture.js';
 import { ask, callTool, refusedWith, resultOf } from './tool-fixture.js';
 
 let database: FreshDatabase;
 let fixture: MeshFixture;
-let a: BenchAgent;
+let a: FixtureAgent;
 
 beforeAll(async () => {
   database = await freshDatabase();

@@ -7,7 +7,7 @@ import { redisServer } from '../messages/redis-server.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { TcpProxy } from '../setup/tcp-proxy.js';
 import { until } from '../setup/until.js';
-import type { BenchAgent } from './fixture-agent.js';
+import type { FixtureAgent } from './fixture-agent.js';
 import { MeshFixture, type MeshNodeUnderTest } from './mesh-fixture.js';
 import { ask, callTool, refusedWith, resultOf, take } from './tool-fixture.js';
 
@@ -48,7 +48,7 @@ async function linkedNode(redisUrl: string): Promise<LinkedNode> {
   };
 }
 
-async function join({ node }: LinkedNode, instanceId: string, ...tools: string[]): Promise<BenchAgent> {
+async function join({ node }: LinkedNode, instanceId: string, ...tools: string[]): Promise<FixtureAgent> {
   await fixture.register(instanceId);
   return (await node.join(instanceId, { tools })).agent;
 }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { LIMITS } from '../../contracts/limits.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
-import { type BenchAgent, errorOf } from './fixture-agent.js';
+import { errorOf, type FixtureAgent } from './fixture-agent.js';
 import { MeshFixture, type MeshNodeUnderTest } from './mesh-fixture.js';
 import { ask, callTool, refusedWith, resultOf, type TakenCall, take } from './tool-fixture.js';
 
@@ -19,13 +19,13 @@ beforeEach(async () => {
 });
 afterAll(() => database.drop());
 
-async function join(instanceId: string, ...tools: string[]): Promise<BenchAgent> {
+async function join(instanceId: string, ...tools: string[]): Promise<FixtureAgent> {
   await fixture.register(instanceId);
   return (await node.join(instanceId, { tools })).agent;
 }
 
 /** An agent with a dispatch in hand, and the id that its calls name. */
-async function working(agent: BenchAgent, metadata: Record<string, unknown> = {}) {
+async function working(agent: FixtureAgent, metadata: Record<string, unknown> = {}) {
   const { ref, dispatch } = await node.send(agent, 'work', { instance_id: agent.instanceId, ...metadata });
   return { ref, dispatch, dispatch_id: ref.dispatch_id };
 }
@@ -91,7 +91,7 @@ describe('a call made on behalf of a dispatch', () => {
 
 describe('a chain of calls', () => {
   /** One agent calls the next; each says what its call is part of, or not. @returns the last call that got through, and its agent */
-  async function chain(depth: number, named: boolean): Promise<{ last: BenchAgent; call: TakenCall }> {
+  async function chain(depth: number, named: boolean): Promise<{ last: FixtureAgent; call: TakenCall }> {
     let caller = await join('a0');
     let call: TakenCall | undefined;
     for (let index = 1; index <= depth; index++) {

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
 import { lockAgent } from '../../agents/agents.js';
-import { deregisterAgent } from '../../agents/deregister.js';
+import { deregisterAgent } from '../../agents/registration.js';
 import type { Caller } from '../../contracts/auth.js';
 import { sessionDeps } from '../../messages/cancel.js';
 import type { MessageRef } from '../../messages/core.js';
@@ -9,7 +9,8 @@ import { createGateway } from '../../messages/gateway.js';
 import { failByOperator, nextStep } from '../../messages/supervise/next-step.js';
 import type { Step } from '../../messages/supervise/step.js';
 import { newId } from '../../runtime/ids.js';
-import { createSessions, expireIfIdle } from '../../sessions/sessions.js';
+import { expireIfIdle } from '../../sessions/session-end.js';
+import { createSessions } from '../../sessions/sessions.js';
 import { callerOf, insertAgent, insertTenant, messageCore } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
 
@@ -73,7 +74,7 @@ async function answer(ref: MessageRef, state: 'completed' | 'input-required'): P
   const sent = await dispatches.markSent(dispatch, { mesh_id: 'mesh_1', epoch: 0 });
   if (!sent) throw new Error('not sent');
   const input = state === 'input-required' ? { input_request: { title: 'Go on?' } } : {};
-  expect(await dispatches.accept(sent, 0, { state, artifacts: [], ...input })).toMatchObject({ accepted: true });
+  expect(await dispatches.end(sent, { state, artifacts: [], ...input }, 0)).not.toBeNull();
 }
 
 test('a session whose question is withdrawn does not push its agent over its bound', async () => {

@@ -2,7 +2,8 @@ import { expect, test } from 'vitest';
 import { openDb } from '../../db/pool.js';
 import { acceptInOne } from '../../messages/accept/accept-transaction.js';
 import { draftOf } from '../../messages/accept/draft.js';
-import { endInOne } from '../../messages/dispatch/transactions.js';
+import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
+import { createMemoryBus } from '../../messages/stream/memory-bus.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
 import { callerOf, insertAgent, insertTenant } from '../setup/core.js';
@@ -13,7 +14,16 @@ import { waitingMessages } from '../setup/waiting-messages.js';
 const MESSAGES = 400;
 /** Rows that T1 and T2 of one message may read together by one index; a scan of its tenant would read hundreds. */
 const ROWS_MOST = 10;
-const TABLES = ['messages', 'dispatches', 'sessions', 'session_agents', 'events', 'agents'];
+const TABLES = [
+  'messages%',
+  'running_messages',
+  'dispatches%',
+  'sessions',
+  'session_agents',
+  'events%',
+  'agents',
+  'idempotency_keys',
+];
 const TENANT = newId('ten');
 const CALLER = callerOf(TENANT);
 const database = await freshDatabase();
@@ -31,7 +41,7 @@ await insertAgent(database, AGENT);
 async function rowsRead(): Promise<Record<string, number>> {
   const rows = await database.query<{ name: string; read: string }>(
     `SELECT indexrelname AS name, idx_tup_fetch AS read FROM pg_stat_user_indexes WHERE idx_tup_fetch > 0
-        AND relname = ANY ($1)`,
+        AND relname LIKE ANY ($1)`,
     [TABLES],
   );
   return Object.fromEntries(rows.map(({ name, read }) => [name, Number(read) / MESSAGES]));
@@ -41,23 +51,31 @@ async function rowsRead(): Promise<Record<string, number>> {
 async function rowsOf(metadata: { agent_type?: string }): Promise<Record<string, number>> {
   await database.query('SELECT pg_stat_reset()');
   const db = openDb({ url: database.url, max: 2, log: createLogger({ level: 'silent' }) });
+  const log = createLogger({ level: 'silent' });
+  const dispatches = createDispatches({
+    db,
+    log,
+    bus: createMemoryBus({ log }),
+    workflowStarter: { message: () => undefined, session: () => undefined },
+    limits: { queueWaitMs: 0, inputExpiryMs: 0, tenantMaxInFlight: 100, tenantMaxWaiting: 100, idempotencyHours: 1 },
+  });
   const message = { kind: 'message', role: 'user', parts: [{ kind: 'text', text: 'hello' }] } as const;
   for (let sent = 0; sent < MESSAGES; sent += 1) {
     const params = { message: { ...message, messageId: newId('msg'), parts: [...message.parts] }, metadata };
     const draft = draftOf(CALLER, params, { method: 'message/send' });
     const dispatch_id = newId('dsp');
-    const row = await acceptInOne(
-      db,
-      draft,
-      { in_flight: 100, waiting: 0, too_many_wait: false },
-      { dispatch_id, mesh_id: 'mesh_1' },
-    );
+    const row = await acceptInOne(db, draft, {
+      limits: { in_flight_limit: 100, waiting_limit: 0, waiting_full: false },
+      offer: { dispatch_id, mesh_id: 'mesh_1' },
+      idempotencyHours: 1,
+    });
     expect(row.verdict).toBe('dispatched');
-    const ref = { tenant_id: TENANT, message_id: row.its_message, dispatch_id };
-    expect(await endInOne(db, ref, 1, { state: 'completed', error: null })).not.toBeNull();
+    const { message_id, session_id } = row;
+    const sent = { tenant_id: TENANT, message_id, dispatch_id, session_id, produced: { artifacts: [], usage: null } };
+    expect(await dispatches.end(sent, { state: 'completed' }, 1)).not.toBeNull();
   }
   await db.close(); // which writes their statistics
-  return until(async () => ((await rowsRead()).messages_pkey ? rowsRead() : undefined), {
+  return until(async () => ((await rowsRead()).running_messages_pkey ? rowsRead() : undefined), {
     what: 'the statistics',
   });
 }

@@ -3,12 +3,12 @@ import { sessionDeps } from '../../messages/cancel.js';
 import type { MessageCore } from '../../messages/core.js';
 import type { DispatchRef } from '../../messages/dispatch/dispatch-ref.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
-import type { AgentResult } from '../../messages/dispatch/dispatches.js';
+import type { AnswerOrFailure } from '../../messages/dispatch/dispatches.js';
 import { createGateway } from '../../messages/gateway.js';
-import { RpcError } from '../../messages/rpc-error.js';
 import { failByOperator, nextStep } from '../../messages/supervise/next-step.js';
 import { PlatformError } from '../../runtime/errors.js';
-import { createSessions, expireIfIdle } from '../../sessions/sessions.js';
+import { expireIfIdle } from '../../sessions/session-end.js';
+import { createSessions } from '../../sessions/sessions.js';
 import { callerOf, insertAgent, insertTenant, messageCore } from '../setup/core.js';
 import type { FreshDatabase } from '../setup/database.js';
 
@@ -37,10 +37,11 @@ const REFUSALS = new Set([
 ]);
 
 interface StoredDispatch extends DispatchRef {
+  session_id: string;
   epoch: number;
 }
 
-const answer = (state: AgentResult['state']): AgentResult => ({
+const answer = (state: AnswerOrFailure['state']): AnswerOrFailure => ({
   state,
   artifacts: [{ artifactId: 'a', parts: [{ kind: 'text', text: 'answer' }] }],
   ...(state === 'input-required' && { input_request: { kind: 'confirmation', title: 'Go on?' } }),
@@ -73,6 +74,8 @@ export class PropertyDriver {
       'input_requests',
       'dispatches',
       'messages',
+      'running_messages',
+      'idempotency_keys',
       'session_agents',
       'sessions',
       'events',
@@ -89,7 +92,7 @@ export class PropertyDriver {
     try {
       await ACTIONS[step.action](this, step.target, step.variant);
     } catch (error) {
-      const code = error instanceof PlatformError || error instanceof RpcError ? error.code : undefined;
+      const code = error instanceof PlatformError ? error.code : undefined;
       if (code === undefined || !REFUSALS.has(code)) throw error;
     }
   }
@@ -107,7 +110,7 @@ export class PropertyDriver {
 
   messages(): Promise<{ message_id: string; state: string; ended: string }[]> {
     return this.database.query(
-      `SELECT message_id, state, concat(state, completed_at, error_code, assistant_output) AS ended FROM messages ORDER BY message_id DESC`,
+      `SELECT message_id, state, concat(state, completed_at, error_code, artifacts) AS ended FROM messages ORDER BY message_id DESC`,
     );
   }
 
@@ -133,8 +136,8 @@ export class PropertyDriver {
   /** Any dispatch there ever was, those that agents work on first: late answers come too. */
   async dispatch(target: number): Promise<StoredDispatch | undefined> {
     const all = await this.database.query<StoredDispatch>(
-      `SELECT tenant_id, message_id, dispatch_id, epoch FROM dispatches
-        ORDER BY state = 'open' AND sent_at IS NOT NULL DESC, state = 'open' DESC, dispatch_id DESC`,
+      `SELECT tenant_id, message_id, dispatch_id, session_id, epoch FROM dispatches
+        ORDER BY state = 'sent' DESC, state = 'open' DESC, dispatch_id DESC`,
     );
     return all[target % all.length];
   }
@@ -160,12 +163,12 @@ const onDispatch =
     const dispatch = await driver.dispatch(target);
     if (dispatch) await work(driver, dispatch, variant);
   };
-const takeAnswer = (state: AgentResult['state']) =>
+const takeAnswer = (state: AnswerOrFailure['state']) =>
   onDispatch(async (driver, dispatch, variant) => {
     const epoch = variant === 0 ? dispatch.epoch - 1 : dispatch.epoch;
     const produced = (await driver.dispatches.find(dispatch))?.produced ?? { artifacts: [], usage: null };
-    const closed = await driver.dispatches.accept({ ...dispatch, produced }, epoch, answer(state));
-    driver.count(`accepted ${dispatch.dispatch_id}`, closed.accepted);
+    const end = await driver.dispatches.end({ ...dispatch, produced }, answer(state), epoch);
+    driver.count(`accepted ${dispatch.dispatch_id}`, end !== null);
   });
 
 /** Everything that can happen to messages and sessions. */
@@ -224,8 +227,10 @@ export const ACTIONS = {
   ask: takeAnswer('input-required'),
   answerFailed: takeAnswer('failed'),
   fail: onDispatch(async (driver, dispatch) => {
-    const closed = await driver.dispatches.fail(dispatch, { code: 'DEADLINE_EXCEEDED', message: 'late' });
-    driver.count(`accepted ${dispatch.dispatch_id}`, closed.accepted);
+    const error = { code: 'DEADLINE_EXCEEDED', message: 'late' };
+    const produced = { artifacts: [], usage: null };
+    const end = await driver.dispatches.end({ ...dispatch, produced }, { state: 'failed', error }, null);
+    driver.count(`accepted ${dispatch.dispatch_id}`, end !== null);
   }),
   release: onDispatch(async (driver, dispatch) => {
     driver.count(`taken back ${dispatch.dispatch_id}`, await driver.dispatches.release(dispatch, 'ROUTE_LOST'));

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { PUSH_LIMITS, PushNotificationConfig } from '../../contracts/push.js';
-import { lockForPush, putPushConfig } from '../../deliveries/push.js';
+import { rpcErrorOf } from '../../api/send/rpc-error.js';
+import { PUSH_LIMITS, PushNotificationConfig } from '../../contracts/a2a.js';
+import { lockForPush, putPushConfig } from '../../deliveries/push-config-store.js';
 import { createPushConfigs } from '../../deliveries/push-configs.js';
 import { createOutbound } from '../../http/outbound.js';
 import type { AcceptHook } from '../../messages/accept/accept-transaction.js';
 import { createGateway } from '../../messages/gateway.js';
-import { RpcError } from '../../messages/rpc-error.js';
 import { newId } from '../../runtime/ids.js';
 import { createSecrets } from '../../runtime/secrets.js';
 import { cleanUp } from '../setup/clean-up.js';
@@ -44,7 +44,7 @@ const cancel = (taskId: string) => gateway.cancel(caller, taskId, 'by the test')
 const codeOf = (work: Promise<unknown>) =>
   work.then(
     () => 0,
-    (error: unknown) => (error instanceof RpcError ? error.rpcCode : Promise.reject(error)),
+    (error: unknown) => rpcErrorOf(error)?.rpcCode ?? Promise.reject(error),
   );
 
 test('a config is set, read and listed without its secrets, which are not readable in the database either', async () => {

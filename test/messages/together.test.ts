@@ -1,9 +1,9 @@
 import { beforeEach, expect, test } from 'vitest';
-import { acceptInOne } from '../../messages/accept/accept-transaction.js';
+import { acceptInOne, UNCOUNTED } from '../../messages/accept/accept-transaction.js';
 import { draftOf } from '../../messages/accept/draft.js';
-import { endInOne } from '../../messages/dispatch/transactions.js';
+import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import { newId } from '../../runtime/ids.js';
-import { callerOf, insertAgent, insertTenant } from '../setup/core.js';
+import { callerOf, insertAgent, insertTenant, messageCore } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
 import { RowLock } from '../setup/row-lock.js';
 import { until } from '../setup/until.js';
@@ -13,6 +13,7 @@ const TENANTS = [newId('ten'), newId('ten')] as const;
 
 const database = await freshDatabase();
 const db = database.db();
+const dispatches = createDispatches(messageCore(db));
 for (const tenant of TENANTS) await insertTenant(database, tenant);
 let instance: string;
 beforeEach(async () => {
@@ -31,19 +32,20 @@ async function accept(messageId: string, options: { tenant?: string; text?: stri
   };
   const draft = draftOf(callerOf(tenant), params, { method: 'message/send' });
   const dispatch_id = newId('dsp');
-  const row = await acceptInOne(
-    db,
-    draft,
-    { in_flight: 0, waiting: 0, too_many_wait: false },
-    { dispatch_id, mesh_id: 'mesh_1' },
-  );
-  return { row, ref: { tenant_id: tenant, message_id: row.its_message, dispatch_id }, draft };
+  const row = await acceptInOne(db, draft, {
+    limits: UNCOUNTED,
+    offer: { dispatch_id, mesh_id: 'mesh_1' },
+    idempotencyHours: 1,
+  });
+  const { message_id, session_id } = row;
+  const produced = { artifacts: [], usage: null };
+  return { row, ref: { tenant_id: tenant, message_id, dispatch_id, session_id, produced }, draft };
 }
 
 /** Transactions that wrote for `work`. */
 async function transactionsOf(work: () => Promise<unknown>): Promise<number> {
   const count = async () => {
-    const [found] = await database.query<{ n: string }>('SELECT count(DISTINCT xact_id) AS n FROM events');
+    const [found] = await database.query<{ n: string }>('SELECT count(DISTINCT xmin::text) AS n FROM events');
     return Number(found?.n);
   };
   const before = await count();
@@ -59,26 +61,24 @@ test('messages that come at once share transactions, and each gets its own answe
     sent = await Promise.all(names(MANY).map((name, place) => accept(name, { tenant: TENANTS[place % 2] as string })));
   });
   expect(sent.map(({ row }) => row.verdict)).toEqual(sent.map(() => 'dispatched'));
-  expect(sent.map(({ row }) => row.its_message)).toEqual(sent.map(({ draft }) => draft.message_id));
+  expect(sent.map(({ row }) => row.message_id)).toEqual(sent.map(({ draft }) => draft.message_id));
   expect(accepting).toBeLessThan(MANY / 4);
   const ending = await transactionsOf(async () => {
     const ends = await Promise.all(
       sent.map(({ ref }, place) => {
-        const output = { artifacts: [], usage: null, assistant_output: `answer ${place}`, status_message: null };
-        return endInOne(db, ref, 1, { state: 'completed', error: null, output });
+        const parts = [{ kind: 'text' as const, text: `answer ${place}` }];
+        return dispatches.end(ref, { state: 'completed', artifacts: [{ artifactId: 'a', parts }] }, 1);
       }),
     );
-    expect(ends.map((found) => found?.end.state)).toEqual(ends.map(() => 'completed'));
+    expect(ends.map((found) => found?.state)).toEqual(ends.map(() => 'completed'));
   });
   expect(ending).toBeLessThan(MANY / 4);
-  const rows = await database.query<{ message_id: string; tenant_id: string; assistant_output: string }>(
-    'SELECT message_id, tenant_id, assistant_output FROM messages WHERE instance_id = $1',
+  const rows = await database.query<{ message_id: string; tenant_id: string; answer: string }>(
+    `SELECT message_id, tenant_id, artifacts #>> '{0,parts,0,text}' AS answer FROM messages WHERE instance_id = $1`,
     [instance],
   );
   const written = new Map(rows.map((row) => [row.message_id, row]));
-  expect(sent.map(({ ref }) => written.get(ref.message_id)?.assistant_output)).toEqual(
-    sent.map((_, place) => `answer ${place}`),
-  );
+  expect(sent.map(({ ref }) => written.get(ref.message_id)?.answer)).toEqual(sent.map((_, place) => `answer ${place}`));
   expect(sent.map(({ ref }) => written.get(ref.message_id)?.tenant_id)).toEqual(sent.map(({ ref }) => ref.tenant_id));
 });
 
@@ -89,7 +89,7 @@ test('a repeat beside its first is the same message, other content is refused', 
     accept(instance, { text: 'other' }),
   ]);
   expect([first, repeat, other].map(({ row }) => row.verdict)).toEqual(['dispatched', 'repeat', 'mismatch']);
-  expect(repeat?.row.its_message).toBe(first?.row.its_message);
+  expect(repeat?.row.message_id).toBe(first?.row.message_id);
 });
 
 test('one that the database cannot take fails alone', async () => {
@@ -102,17 +102,15 @@ test('one that the database cannot take fails alone', async () => {
 test('an end of another epoch is refused alone', async () => {
   const sent = await Promise.all(names(8).map((name) => accept(name)));
   const ends = await Promise.all(
-    sent.map(({ ref }, place) => endInOne(db, ref, place === 3 ? 2 : 1, { state: 'completed', error: null })),
+    sent.map(({ ref }, place) => dispatches.end(ref, { state: 'completed' }, place === 3 ? 2 : 1)),
   );
-  expect(ends.map((found) => found?.end.state)).toEqual(
-    ends.map((_, place) => (place === 3 ? undefined : 'completed')),
-  );
+  expect(ends.map((found) => found?.state)).toEqual(ends.map((_, place) => (place === 3 ? undefined : 'completed')));
 });
 
 test('who waits for a lock holds nobody up', async () => {
   const { row } = await accept(`${instance}-first`);
-  const lock = await RowLock.on(database.url, 'SELECT 1 FROM sessions WHERE session_id = $1', [row.its_session]);
-  const locked = names(3).map((name) => accept(`${name}-locked`, { contextId: row.its_session }));
+  const lock = await RowLock.on(database.url, 'SELECT 1 FROM sessions WHERE session_id = $1', [row.session_id]);
+  const locked = names(3).map((name) => accept(`${name}-locked`, { contextId: row.session_id }));
   const others = await Promise.all(names(20).map((name) => accept(name)));
   expect(others.map((found) => found.row.verdict)).toEqual(others.map(() => 'dispatched'));
   await until(() => lock.waiters(), { what: 'somebody who waits for the lock' });
@@ -121,38 +119,15 @@ test('who waits for a lock holds nobody up', async () => {
   expect((await Promise.all(locked)).map((found) => found.row.verdict)).toEqual(locked.map(() => 'dispatched'));
 });
 
-test('a process of the version before, which says less, is given its message accepted as ever', async () => {
-  const call = {
-    tenant_id: TENANTS[0],
-    message_id: newId('msg'),
-    session_id: newId('ses'),
-    context: '',
-    credential: 'cred_1',
-    client_message: `${instance}-old`,
-    hash: '\\x00',
-    method: 'message/send',
-    parts: [],
-    metadata: {},
-    user_input: '',
-    want_type: 'unheard of',
-    trace: '0',
-    deadline_ms: 1_000,
-    creator: 'tester',
-    idle_seconds: 60,
-    most: 10_000,
-    event_ids: [newId('evt'), newId('evt'), newId('evt')],
-  };
-  const accepted = (change: object) =>
-    database.query('SELECT verdict FROM accept_messages($1, true)', [JSON.stringify([{ ...call, ...change }])]);
-  expect(await accepted({})).toEqual([{ verdict: 'accepted' }]);
-  expect(await accepted({})).toEqual([{ verdict: 'repeat' }]);
-  const unnamed = {
-    message_id: newId('msg'),
-    session_id: newId('ses'),
-    client_message: `${instance}-unnamed`,
-    want_type: null,
-  };
-  expect(await accepted({ ...unnamed, event_ids: call.event_ids.map(() => newId('evt')) })).toEqual([
-    { verdict: 'accepted' },
+test('a messageId is new once its time is over', async () => {
+  const first = await accept(instance);
+  await database.query("UPDATE idempotency_keys SET expires_at = now() - interval '1 s' WHERE client_message_id = $1", [
+    instance,
   ]);
+  const second = await accept(instance, { text: 'other' });
+  expect([first, second].map(({ row }) => row.verdict)).toEqual(['dispatched', 'dispatched']);
+  expect((await accept(instance, { text: 'other' })).row).toMatchObject({
+    verdict: 'repeat',
+    message_id: second.row.message_id,
+  });
 });

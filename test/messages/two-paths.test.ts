@@ -31,11 +31,11 @@ async function expectExecutedOnce({ accepted, inbox, lapsed }: Harness): Promise
     [fixture.tenantId],
   );
   const delivered = new Set(deliveries.map(({ dispatch_id }) => dispatch_id));
-  expect(rows.filter(({ dispatch_id, state }) => state === 'void' && delivered.has(dispatch_id))).toEqual([]);
+  expect(rows.filter(({ dispatch_id, state }) => state === 'released' && delivered.has(dispatch_id))).toEqual([]);
   const late = rows.filter(({ message_id, attempt }) => attempt === 1 && lapsed.includes(message_id));
   expect(late.filter(({ dispatch_id }) => delivered.has(dispatch_id))).toEqual([]);
   // A question ends its dispatch too; what it asks for is carried out by the next one.
-  const final = rows.filter(({ dispatch_id, state }) => accepted.includes(dispatch_id) && state !== 'input-required');
+  const final = rows.filter(({ dispatch_id, state }) => accepted.includes(dispatch_id) && state !== 'input_required');
   const messages = final.map(({ message_id }) => message_id);
   expect(messages).toEqual([...new Set(messages)]);
 }
@@ -43,7 +43,7 @@ async function expectExecutedOnce({ accepted, inbox, lapsed }: Harness): Promise
 /** The ends that callers were given by the fast path are those on the record. */
 async function expectEndsOnRecord(runScript: Runner): Promise<void> {
   const rows = await database.query<{ message_id: string }>(
-    `SELECT message_id, state, error_code, error_message, assistant_output, artifacts, status_message, usage, updated_at,
+    `SELECT message_id, state, error_code, error_message, artifacts, status_message, usage, updated_at,
             completed_at FROM messages WHERE tenant_id = $1`,
     [fixture.tenantId],
   );

@@ -2,7 +2,6 @@ import { decodeProtectedHeader, exportJWK, generateKeyPair, importJWK, jwtVerify
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { StoredKey } from '../../auth/key-ring.js';
 import { createTokens } from '../../auth/tokens.js';
-import { VerifiedTokens } from '../../auth/verified-tokens.js';
 
 const CLAIMS = {
   tenant_id: 'ten_1',
@@ -95,18 +94,6 @@ test('callers cannot change what other callers of the same token are', async () 
   const claims = await tokens.verifyAccessToken(token);
   expect(() => claims.scopes.push('full')).toThrow(TypeError);
   expect(() => Object.assign(claims, { tenant_id: 'ten_2' })).toThrow(TypeError);
-});
-
-test('the token that was used longest ago is forgotten first', () => {
-  const verified = new VerifiedTokens<string>(2);
-  const exp = Math.floor(Date.now() / 1_000) + 60;
-  const keep = (token: string) =>
-    verified.keep(token, { kid: 'one', key: token, claims: { ...CLAIMS, scopes: ['read'], iat: 0, exp } });
-  keep('first');
-  keep('second');
-  expect(verified.find('first')?.key).toBe('first');
-  keep('third');
-  expect(['first', 'second', 'third'].map((token) => verified.find(token)?.key)).toEqual(['first', undefined, 'third']);
 });
 
 test('a dispatch token is a JWT that anybody with the public key can verify', async () => {

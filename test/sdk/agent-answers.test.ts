@@ -41,8 +41,8 @@ const yields = (...pieces: unknown[]) =>
 
 /** A handler whose answer has nothing to do with the types, as one in JavaScript may be, and what its caller is told. */
 const BAD_ANSWERS: [name: string, handler: (task: AgentTask) => unknown, message: RegExp][] = [
-  ['nothing as a piece', yields('begun', undefined), /^onMessage: a piece of the answer is undefined; give text/],
-  ['a number as a piece', yields(1), /^onMessage: a piece of the answer is 1; give text/],
+  ['nothing as a piece', yields('begun', undefined), /^onMessage: a chunk of the answer is undefined; send text/],
+  ['a number as a piece', yields(1), /^onMessage: a chunk of the answer is 1; send text/],
   [
     'a piece of another shape',
     yields({ type: 'text' }),
@@ -88,18 +88,18 @@ const BAD_ANSWERS: [name: string, handler: (task: AgentTask) => unknown, message
   [
     'a code that is too long',
     () => ({ state: 'failed', code: 'E'.repeat(65), message: 'sold out' }),
-    /^onMessage: code: 'E+.* is none; a code has 1 to 64 characters\. The failure itself: sold out$/,
+    /^onMessage: code: 'E+.* is not valid; a code has 1 to 64 characters\. The failure was: sold out$/,
   ],
   ['a status that is no text', (task) => task.status(7 as never), /^onMessage: status: .*a status is text/],
   ['bytes', () => new Blob(['x']).stream(), /^onMessage: parts\.0/],
-  ['a bad piece that nobody awaits', (task) => void task.stream(7 as never), /^onMessage: a piece of the answer is 7/],
+  ['a bad piece that nobody awaits', (task) => void task.stream(7 as never), /^onMessage: a chunk of the answer is 7/],
   [
     'a source with a bad piece that nobody awaits',
     async (task) => {
       void task.stream(yields('a', null)() as never);
       await new Promise(setImmediate);
     },
-    /^onMessage: a piece of the answer is null/,
+    /^onMessage: a chunk of the answer is null/,
   ],
 ];
 

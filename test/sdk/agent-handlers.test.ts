@@ -45,8 +45,8 @@ test('an async generator streams what it yields, and what it returns is its end'
       if (task.text === 'ask') return task.ask({ kind: 'approval', title: 'More?', prompt: 'Shall I go on?' });
     }),
   );
-  const told = mesh.dispatch('tell');
-  const result = (await mesh.frame('dispatch_result', told)).payload;
+  const dispatchId = mesh.dispatch('tell');
+  const result = (await mesh.frame('dispatch_result', dispatchId)).payload;
   expect(result).toMatchObject({
     chunk_count: 3,
     status: { state: 'completed' },
@@ -243,17 +243,17 @@ test('a tool call is withdrawn with its task and by its own signal, and fails wi
 });
 
 test('tells when it is connected and when it is not', async () => {
-  const told: unknown[] = [];
+  const events: unknown[] = [];
   const { mesh } = await joined((agent) =>
     agent
-      .on('connected', (detail) => told.push(detail))
-      .on('disconnected', ({ retryInMs }) => told.push(retryInMs > 0)),
+      .on('connected', (detail) => events.push(detail))
+      .on('disconnected', ({ retryInMs }) => events.push(retryInMs > 0)),
   );
   mesh.sockets[0]?.terminate();
   await mesh.frame('hello', undefined, 2);
-  await vi.waitFor(() => expect(told).toHaveLength(3));
+  await vi.waitFor(() => expect(events).toHaveLength(3));
   const connected = { instanceId: 'shop-1', meshId: 'mesh_1', resumed: false };
-  expect(told).toEqual([connected, true, connected]);
+  expect(events).toEqual([connected, true, connected]);
 });
 
 test('a token in place of a credential is used as it is, and the agent stops when it is refused', async () => {
@@ -269,7 +269,7 @@ test('a token in place of a credential is used as it is, and the agent stops whe
 test('on SIGTERM it finishes what runs, and the process ends', async () => {
   const mesh = await MeshServer.start();
   const environment = { ...process.env, FLEET_BASE_URL: mesh.baseUrl, FLEET_TOKEN: 'given-1', TEST_CA: mesh.ca };
-  const child = spawn(process.execPath, [new URL('./lone-agents.mjs', import.meta.url).pathname], {
+  const child = spawn(process.execPath, [new URL('./agent-process.mjs', import.meta.url).pathname], {
     env: environment,
     stdio: ['ignore', 'inherit', 'inherit'],
   });

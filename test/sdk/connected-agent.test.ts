@@ -254,11 +254,11 @@ test('close finishes what is running, and what crossed the request, then leaves 
 
 test('a dispatch that comes before an idle agent has left is not lost', async () => {
   const { mesh, agent } = await connect(async () => 'done');
-  mesh.isMarking = true;
+  mesh.keepsIdleOpen = true;
   const closed = agent.close();
   await mesh.frame('close_request');
   const late = mesh.dispatch('late');
-  mesh.isMarking = false;
+  mesh.keepsIdleOpen = false;
   expect((await resultOf(mesh, late)).status?.state).toBe('completed');
   await closed;
 });

@@ -20,13 +20,13 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-interface Outcome {
+interface CliResult {
   code: number;
   stdout: string;
   stderr: string;
 }
 
-function fleet(args: string[], env: Record<string, string> = {}): Promise<Outcome> {
+function fleet(args: string[], env: Record<string, string> = {}): Promise<CliResult> {
   const options = { env: { PATH: process.env.PATH, FLEET_DATA_DIR: dataDir, ...env } };
   return new Promise((resolve) => {
     execFile(process.execPath, [CLI, ...args], options, (error, stdout, stderr) => {
@@ -132,11 +132,11 @@ test('--help explains and ends well', async () => {
 });
 
 test.each([
-  ['nothing', [], 2, 'A command is needed'],
+  ['nothing', [], 2, 'A command is required'],
   ['an unknown command', ['tenants', 'paint'], 2, 'no command "tenants paint"'],
   ['no name', ['tenants', 'create'], 2, 'tenants create NAME'],
   ['an unknown option', ['tenants', 'list', '--wild'], 2, 'Unknown option'],
-  ['a missing option', ['credentials', 'list'], 1, '--tenant is needed'],
+  ['a missing option', ['credentials', 'list'], 1, '--tenant is required'],
   ['an unknown tenant', ['credentials', 'list', '--tenant', 'ten_x'], 1, 'no tenant ten_x'],
   [
     'a scope that does not exist',
@@ -160,13 +160,13 @@ test.each([
   [
     'the key is missing',
     { DATABASE_URL: 'postgresql://x@127.0.0.1:1/x', FLEET_DATA_DIR: '/nonexistent' },
-    'secret key is needed',
+    'secret key is required',
   ],
   ['a setting does not fit', { FLEET_API_PORT: 'many' }, 'FLEET_API_PORT'],
 ])('%s: it says so, without a stack', async (_what, env, message) => {
-  const outcome = await fleet(['tenants', 'list', '--json'], env);
-  expect(outcome).toEqual({ code: 1, stdout: '', stderr: expect.stringContaining(message) });
-  expect(outcome.stderr).not.toMatch(/^\s+at /m);
+  const result = await fleet(['tenants', 'list', '--json'], env);
+  expect(result).toEqual({ code: 1, stdout: '', stderr: expect.stringContaining(message) });
+  expect(result.stderr).not.toMatch(/^\s+at /m);
 });
 
 test('secret.key is made once, for its owner only', async () => {

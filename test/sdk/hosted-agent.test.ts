@@ -53,20 +53,29 @@ async function serving(
   answer?: (call: Call) => object,
   options: Partial<AgentOptions> = {},
 ) {
-  const around = await platform(answer);
-  const agent = new Agent({ url: around.url, token: 'agents-own', type: 'shop', drainOnSignals: false, ...options });
+  const fakePlatform = await platform(answer);
+  const agent = new Agent({
+    url: fakePlatform.url,
+    token: 'agents-own',
+    type: 'shop',
+    drainOnSignals: false,
+    ...options,
+  });
   prepare(agent);
   const url = await agent.serve({ registered: { tenantId: 'ten_1', instanceId: 'shop-1' } });
   onTestFinished(() => agent.close(0));
   const post = async (body: unknown, bearer?: string, signal?: AbortSignal) =>
     fetch(url, {
       method: 'POST',
-      headers: { 'content-type': 'application/json', authorization: `Bearer ${bearer ?? (await around.token())}` },
+      headers: {
+        'content-type': 'application/json',
+        authorization: `Bearer ${bearer ?? (await fakePlatform.token())}`,
+      },
       body: typeof body === 'string' ? body : JSON.stringify(body),
       ...(signal && { signal }),
     });
   const ask = async (body: unknown) => (await (await post(body)).json()) as RpcAnswer;
-  return { ...around, agent, agentUrl: url, post, ask };
+  return { ...fakePlatform, agent, agentUrl: url, post, ask };
 }
 
 const PLACE = { session_id: 'ses_1', tenant_id: 'ten_1', message_id: 'msg_1' };
@@ -230,8 +239,8 @@ test('an answer or a tool result that cannot be sent fails its task, and says wh
   const number = await ask(dispatch('message/send', 'number'));
   expect(number.result).toMatchObject(failed(/^onMessage: the answer is 7; return text/));
   const story = { ...dispatch('message/stream', ''), dispatch_id: 'dsp_2', skill_id: 'story' };
-  const told = (await eventsOf(await post(story))).map(({ result }) => result);
-  expect(told.at(-2)).toMatchObject(failed(/^skill story: parts\.0\.kind: /));
+  const results = (await eventsOf(await post(story))).map(({ result }) => result);
+  expect(results.at(-2)).toMatchObject(failed(/^skill story: parts\.0\.kind: /));
   const tool_call = { tool: 'price', dispatch_id: 'call_1', caller: { agent_type: 'clerk' }, deadline_ms: 1_000 };
   const call = dispatch('message/send', '', {
     metadata: { tool_call },

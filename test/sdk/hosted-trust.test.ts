@@ -20,15 +20,15 @@ async function platform(options: { tls?: { cert: string; key: string }; onCall?:
   const { publicKey, privateKey } = await generateKeyPair('EdDSA', { crv: 'Ed25519' });
   const jwk = { ...(await exportJWK(publicKey)), kid: 'k1', alg: 'EdDSA', use: 'sig' };
   const refusals = new Map<string, { status: number; body: Body }>();
-  const around = { url: '', keys: { keys: [jwk] } as object, calls: [] as Call[], refusals };
+  const fakePlatform = { url: '', keys: { keys: [jwk] } as object, calls: [] as Call[], refusals };
   const reply = async (request: IncomingMessage) => {
-    if (request.method === 'GET') return around.keys;
+    if (request.method === 'GET') return fakePlatform.keys;
     let text = '';
     for await (const chunk of request) text += String(chunk);
     const call = { path: request.url ?? '', body: JSON.parse(text) as Body };
-    around.calls.push(call);
+    fakePlatform.calls.push(call);
     await options.onCall?.(call);
-    return call.path === '/agents/register' ? registered(around.url, call.body) : { ok: true };
+    return call.path === '/agents/register' ? registered(fakePlatform.url, call.body) : { ok: true };
   };
   const listener = (request: IncomingMessage, response: ServerResponse) =>
     void reply(request).then((body) => {
@@ -41,7 +41,7 @@ async function platform(options: { tls?: { cert: string; key: string }; onCall?:
     server.close();
     server.closeAllConnections();
   });
-  around.url = `http${options.tls ? 's' : ''}://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  fakePlatform.url = `http${options.tls ? 's' : ''}://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const token = (claims: { audience?: string; expires?: string; tenant?: string; key?: typeof privateKey } = {}) =>
     new SignJWT({ tenant_id: claims.tenant ?? 'ten_1' })
       .setProtectedHeader({ alg: 'EdDSA', kid: 'k1' })
@@ -49,7 +49,7 @@ async function platform(options: { tls?: { cert: string; key: string }; onCall?:
       .setIssuedAt()
       .setExpirationTime(claims.expires ?? '60s')
       .sign(claims.key ?? privateKey);
-  return Object.assign(around, { token });
+  return Object.assign(fakePlatform, { token });
 }
 
 function registered(url: string, body: Body) {
@@ -96,11 +96,11 @@ function agentOf(
 async function post(url: string, bearer: string | null, method = 'message/send', dispatchId = 'dsp_1') {
   const message = { kind: 'message', messageId: 'm1', role: 'user', parts: [{ kind: 'text', text: 'tea' }] };
   const trace = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
-  const place = { session_id: 'ses_1', tenant_id: 'ten_1', message_id: 'msg_1' };
+  const ids = { session_id: 'ses_1', tenant_id: 'ten_1', message_id: 'msg_1' };
   const body = {
     ...{ jsonrpc: '2.0', id: 'frame-1', method, params: { message }, dispatch_id: dispatchId, deadline_ms: 10_000 },
     ...{ attempt: 1, idempotency_key: dispatchId },
-    session_context: { ...place, propagation_headers: { traceparent: trace } },
+    session_context: { ...ids, propagation_headers: { traceparent: trace } },
   };
   const headers = { 'content-type': 'application/json', ...(bearer !== null && { authorization: `Bearer ${bearer}` }) };
   return fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
@@ -112,57 +112,58 @@ async function stateOf(response: Response): Promise<string> {
 
 test('fetches the keys of a platform whose certificate is of an authority of its own', async () => {
   const { ca, cert, key } = await localCertificate();
-  const around = await platform({ tls: { cert, key } });
-  const { agent } = agentOf(around.url, { ca });
+  const fakePlatform = await platform({ tls: { cert, key } });
+  const { agent } = agentOf(fakePlatform.url, { ca });
   const url = await agent.serve();
-  const response = await post(url, await around.token());
+  const response = await post(url, await fakePlatform.token());
   expect(response.status).toBe(200);
   expect(await stateOf(response)).toBe('completed');
 });
 
 test('a request that comes before the answer to the registration waits for it', async () => {
   let answer: Promise<Response> | undefined;
-  const around = await platform({
+  const fakePlatform = await platform({
     onCall: async ({ path, body }) => {
-      if (path === '/agents/register') answer = around.token().then((token) => post(String(body.public_url), token));
+      if (path === '/agents/register')
+        answer = fakePlatform.token().then((token) => post(String(body.public_url), token));
       // The agent's own server answers this, so the post has been accepted by then.
       if (path === '/agents/register') await fetch(new URL('/.well-known/agent-card.json', String(body.public_url)));
     },
   });
-  const { agent } = agentOf(around.url);
+  const { agent } = agentOf(fakePlatform.url);
   await agent.serve();
   expect((await answer)?.status).toBe(200);
 });
 
 test('says once for each reason why it refuses tokens, and what to do', async () => {
-  const around = await platform();
+  const fakePlatform = await platform();
   const stranger = (await generateKeyPair('EdDSA', { crv: 'Ed25519' })).privateKey;
-  const { agent, warnings } = agentOf(around.url);
+  const { agent, warnings } = agentOf(fakePlatform.url);
   const url = await agent.serve();
   const bad: [string, string | null][] = [
     ['missing', null],
     ['malformed', 'x.y.z'],
-    ['unknown_key', await around.token({ key: stranger })],
-    ['expired', await around.token({ expires: '-1 minute' })],
-    ['other_agent', await around.token({ audience: 'shop-2' })],
+    ['unknown_key', await fakePlatform.token({ key: stranger })],
+    ['expired', await fakePlatform.token({ expires: '-1 minute' })],
+    ['other_agent', await fakePlatform.token({ audience: 'shop-2' })],
   ];
   for (const [, token] of [...bad, ...bad]) expect((await post(url, token)).status).toBe(401);
-  expect((await post(url, await around.token({ tenant: 'ten_2' }))).status).toBe(401);
+  expect((await post(url, await fakePlatform.token({ tenant: 'ten_2' }))).status).toBe(401);
   expect(warnings.map(({ fields }) => fields.reason)).toEqual(bad.map(([reason]) => reason));
   expect(warnings.find(({ fields }) => fields.reason === 'expired')?.text).toContain('clocks');
 });
 
 test('without the keys it is not ready, says why, and is once they are there', async () => {
-  const around = await platform();
-  const { keys } = around;
-  around.keys = { page: 'not found' };
-  const { agent, warnings } = agentOf(around.url);
+  const fakePlatform = await platform();
+  const { keys } = fakePlatform;
+  fakePlatform.keys = { page: 'not found' };
+  const { agent, warnings } = agentOf(fakePlatform.url);
   const url = await agent.serve();
-  expect((await post(url, await around.token())).status).toBe(503);
+  expect((await post(url, await fakePlatform.token())).status).toBe(503);
   expect(warnings).toMatchObject([{ fields: { reason: 'keys_unavailable' } }]);
   expect(warnings[0]?.text).toContain('FLEET_CA_FILE');
-  around.keys = keys;
-  expect((await post(url, await around.token())).status).toBe(200);
+  fakePlatform.keys = keys;
+  expect((await post(url, await fakePlatform.token())).status).toBe(200);
 });
 
 test('a heartbeat that is under way when the agent stops does not come after the one that says so', async () => {
@@ -173,7 +174,7 @@ test('a heartbeat that is under way when the agent stops does not come after the
   let beats = 0;
   const { promise: begun, resolve: onBegun } = withResolvers();
   const ended: unknown[] = [];
-  const around = await platform({
+  const fakePlatform = await platform({
     onCall: async ({ path, body }) => {
       if (path !== '/agents/heartbeat') return;
       beats += 1;
@@ -184,13 +185,13 @@ test('a heartbeat that is under way when the agent stops does not come after the
       ended.push(body.status);
     },
   });
-  const { agent } = agentOf(around.url);
+  const { agent } = agentOf(fakePlatform.url);
   await agent.serve();
   agent.reportStatus('busy');
   await begun;
   const closed = agent.close();
   // A heartbeat beside the one that is held would be here before these.
-  for (let trip = 0; trip < 5; trip += 1) await fetch(around.url);
+  for (let trip = 0; trip < 5; trip += 1) await fetch(fakePlatform.url);
   release();
   await closed;
   expect(ended).toEqual(['available', 'busy', 'draining']);
@@ -201,25 +202,25 @@ const DEREGISTERED = { status: 404, body: { error: 'The instance was deregistere
 test('a hosted agent that was deregistered finishes what it has and stays away', async () => {
   const { promise: begun, resolve: onBegun } = withResolvers();
   const { promise: finished, resolve: finish } = withResolvers();
-  const around = await platform();
-  const { agent, warnings } = agentOf(around.url, {}, async () => {
+  const fakePlatform = await platform();
+  const { agent, warnings } = agentOf(fakePlatform.url, {}, async () => {
     onBegun();
     await finished;
     return 'done';
   });
   const url = await agent.serve();
   const { closed } = agent;
-  const answer = post(url, await around.token());
+  const answer = post(url, await fakePlatform.token());
   await begun;
-  const beats = () => around.calls.filter(({ path }) => path === '/agents/heartbeat').length;
+  const beats = () => fakePlatform.calls.filter(({ path }) => path === '/agents/heartbeat').length;
   const before = beats();
-  around.refusals.set('/agents/heartbeat', DEREGISTERED);
+  fakePlatform.refusals.set('/agents/heartbeat', DEREGISTERED);
   agent.reportStatus('busy');
   await until(() => beats() > before, { what: 'a refused heartbeat' });
   finish();
   expect(await stateOf(await answer)).toBe('completed');
   await expect(closed).rejects.toMatchObject({ name: 'AgentStoppedError', code: 'DEREGISTERED' });
-  expect(around.calls.filter(({ path }) => path === '/agents/register')).toHaveLength(1);
+  expect(fakePlatform.calls.filter(({ path }) => path === '/agents/register')).toHaveLength(1);
   expect(warnings).toEqual([]);
 });
 
@@ -237,14 +238,14 @@ test('a platform that takes the registration of a hosted agent and does not answ
 
 test('what the platform had sent before it knew that the agent stops is answered', async () => {
   const late: Promise<Response>[] = [];
-  const around = await platform({
+  const fakePlatform = await platform({
     onCall: async ({ body }) => {
       if (body.status !== 'draining') return;
       // Routed before, and on its way while the agent has the answer to this heartbeat already.
-      late.push(delay(300).then(async () => post(url, await around.token())));
+      late.push(delay(300).then(async () => post(url, await fakePlatform.token())));
     },
   });
-  const { agent } = agentOf(around.url);
+  const { agent } = agentOf(fakePlatform.url);
   const url = await agent.serve();
   await agent.close();
   expect(late).toHaveLength(1);
@@ -253,23 +254,23 @@ test('what the platform had sent before it knew that the agent stops is answered
 });
 
 test('an outcome whose connection broke is kept until it was asked for', async () => {
-  const around = await platform();
+  const fakePlatform = await platform();
   const { promise: begun, resolve: onBegun } = withResolvers();
   const { promise: finished, resolve: finish } = withResolvers();
-  const { agent } = agentOf(around.url, {}, async function* () {
+  const { agent } = agentOf(fakePlatform.url, {}, async function* () {
     yield 'half ';
     onBegun();
     await finished;
     yield 'whole';
   });
   const url = await agent.serve();
-  const response = await post(url, await around.token(), 'message/stream');
+  const response = await post(url, await fakePlatform.token(), 'message/stream');
   await begun;
   await response.body?.cancel();
   const closed = agent.close();
   finish();
   const ask = async () => {
-    const headers = { authorization: `Bearer ${await around.token()}` };
+    const headers = { authorization: `Bearer ${await fakePlatform.token()}` };
     const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tasks/get', params: { id: 'dsp_1' } });
     return fetch(url, { method: 'POST', headers, body });
   };
@@ -280,9 +281,9 @@ test('an outcome whose connection broke is kept until it was asked for', async (
 }, 30_000);
 
 test('a port that is taken rejects, and the agent is over', async () => {
-  const around = await platform();
-  const { agent } = agentOf(around.url);
-  const port = Number(new URL(around.url).port);
+  const fakePlatform = await platform();
+  const { agent } = agentOf(fakePlatform.url);
+  const port = Number(new URL(fakePlatform.url).port);
   await expect(agent.serve({ port })).rejects.toMatchObject({ code: 'EADDRINUSE' });
   await expect(agent.closed).rejects.toMatchObject({ code: 'EADDRINUSE' });
 });

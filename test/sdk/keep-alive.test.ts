@@ -1,5 +1,5 @@
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
-import { KeepAlive } from '../../sdk/agent/keep-alive.js';
+import { KeepAlive } from '../../sdk/connected/keep-alive.js';
 
 const SECOND = 1_000;
 
@@ -26,7 +26,7 @@ test('a peer that answers none of three pings is dead after about 90 seconds', (
 test('a sign of life after the third ping is in time', () => {
   const { alive, seen } = keepAlive();
   vi.advanceTimersByTime(95 * SECOND);
-  alive.heard();
+  alive.frameReceived();
   vi.advanceTimersByTime(90 * SECOND);
   expect(seen).not.toContain('dead');
   vi.advanceTimersByTime(10 * SECOND);

@@ -8,7 +8,7 @@ import { type WebSocket, WebSocketServer } from 'ws';
 import { AGENT_FRAME_PAYLOADS, FrameEnvelope } from '../../contracts/frames.js';
 import { localCertificate } from './certificate.js';
 
-/** What the server answers to `hello`, beside the constant members. */
+/** Members of `welcome` that a test can set. */
 export type WelcomeChoice = { resumed?: boolean; heartbeat_interval_ms?: number; ping_interval_ms?: number };
 
 export interface Refusal {
@@ -17,7 +17,7 @@ export interface Refusal {
   headers?: Record<string, string>;
 }
 
-/** An upgrade's refusal, as it goes over the wire. */
+/** The HTTP text of a refused upgrade. */
 export function refusedUpgrade({ status, body, headers = {} }: Refusal): string {
   const lines = Object.entries({ 'content-type': 'application/json', ...headers });
   const head = [`HTTP/1.1 ${status} Refused`, ...lines.map(([name, value]) => `${name}: ${value}`)].join('\r\n');
@@ -25,8 +25,8 @@ export function refusedUpgrade({ status, body, headers = {} }: Refusal): string 
 }
 
 /**
- * A platform as an agent sees it: token, registration, and a TLS WebSocket whose frames the test writes and reads. It checks
- * every frame of the agent with the contracts.
+ * A fake platform for agents: token, registration, and a TLS WebSocket whose frames the test writes and reads. It validates every frame of
+ * the agent with the contracts.
  */
 export class MeshServer {
   baseUrl = '';
@@ -41,19 +41,19 @@ export class MeshServer {
   /** Bearer tokens that the upgrade refuses with 401. */
   readonly refusedTokens = new Set<string>();
   tokenLifetimeSeconds = 3_600;
-  /** Answers of the API that are not the usual ones, by path. */
+  /** Error answers of the API, by path. */
   readonly refusals = new Map<string, Refusal>();
-  /** Takes a handshake from the server where it answers true. */
+  /** Handles an upgrade instead of the server when it returns true. */
   onUpgrade: (socket: Duplex) => boolean = () => false;
-  /** Says nothing after the upgrade. */
+  /** Sends nothing after the upgrade. */
   isMute = false;
-  /** Dispatches without an end, by their frames, with the instance that has them. */
+  /** The instance of each open dispatch, by frame id. */
   readonly #open = new Map<string, string>();
   readonly #instances = new WeakMap<WebSocket, string>();
-  /** Instances that asked to leave. */
+  /** Instances that sent `close_request`. */
   readonly #closing = new Set<string>();
-  /** A dispatch is on its way out: a socket is not closed as idle. */
-  isMarking = false;
+  /** Keeps idle sockets open, as if a dispatch were about to be sent. */
+  keepsIdleOpen = false;
   #tokens = 0;
   #meshPort = 0;
 
@@ -160,16 +160,16 @@ export class MeshServer {
       AGENT_FRAME_PAYLOADS[frame.type as keyof typeof AGENT_FRAME_PAYLOADS].parse(frame.payload);
       this.frames.push(frame);
       if (this.isMute) return;
-      if (frame.type === 'hello') this.#sayWelcome();
+      if (frame.type === 'hello') this.#sendWelcome();
       if (frame.type === 'ping') this.send('pong', {}, { inReplyTo: frame.id });
       if (frame.type === 'close_request') this.#closing.add(instance);
       if (frame.type === 'dispatch_result' || frame.type === 'error') this.#open.delete(frame.in_reply_to ?? '');
-      const isIdle = !this.isMarking && ![...this.#open.values()].includes(instance);
+      const isIdle = !this.keepsIdleOpen && ![...this.#open.values()].includes(instance);
       if (this.#closing.has(instance) && isIdle) socket.close(1000);
     });
   }
 
-  #sayWelcome(): void {
+  #sendWelcome(): void {
     this.send('welcome', {
       connection_id: randomUUID(),
       mesh_id: 'mesh_1',

@@ -15,7 +15,13 @@ export function messageCore(
   const log = createLogger({ level: 'silent' });
   const bus = createMemoryBus({ log });
   cleanUp(() => bus.close());
-  const limits = { queueWaitMs: 60_000, inputExpiryMs: 3_600_000, tenantMaxInFlight: 1_000, tenantMaxWaiting: 1_000 };
+  const limits = {
+    queueWaitMs: 60_000,
+    inputExpiryMs: 3_600_000,
+    tenantMaxInFlight: 1_000,
+    tenantMaxWaiting: 1_000,
+    idempotencyHours: 168,
+  };
   const workflowStarter = { message: () => undefined, session: () => undefined };
   return { db, bus, log, workflowStarter, ...changes, limits: { ...limits, ...changes.limits } };
 }

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { inject } from 'vitest';
+import { FUNCTION_SCHEMA } from '../../db/migrate.js';
 import { type Db, openDb } from '../../db/pool.js';
 import { createLogger } from '../../runtime/logger.js';
 import { cleanUp } from './clean-up.js';
@@ -37,7 +38,8 @@ export async function freshDatabase(): Promise<FreshDatabase> {
   });
   const url = new URL(inject('postgresUrl'));
   url.pathname = name;
-  const owner = new pg.Pool({ connectionString: url.href, max: 2 });
+  const options = `-c search_path=${FUNCTION_SCHEMA},public`;
+  const owner = new pg.Pool({ connectionString: url.href, max: 2, options });
   owner.on('error', () => undefined); // the server may be stopped by the test itself
   let opened: Db | undefined;
   let dropped: Promise<void> | undefined;

@@ -70,7 +70,7 @@ export class MessageSteps {
     await until(() => this.#held.size === held.length, { what: 'the dispatches' });
     await until(async () => (await sessions.waiters()) >= accepting.length, { what: 'accepts that wait' });
     const messageIds = storing.map((text) => this.#held.get(text)?.payload.session_context.message_id);
-    const messages = await this.#lock('SELECT 1 FROM messages WHERE message_id = ANY ($1)', messageIds);
+    const messages = await this.#lock('SELECT 1 FROM running_messages WHERE message_id = ANY ($1)', messageIds);
     this.answer('storing');
     await until(async () => (await messages.waiters()) >= storing.length, { what: 'results that wait' });
   }

@@ -21,7 +21,7 @@ const ALWAYS: Rule[] = [
     sql: `SELECT message_id AS id FROM messages
        WHERE state NOT IN ('submitted', 'working', 'input-required', 'completed', 'failed', 'canceled')
       UNION ALL SELECT dispatch_id FROM dispatches
-       WHERE state NOT IN ('open', 'completed', 'input-required', 'failed', 'canceled', 'void')
+       WHERE state NOT IN ('open', 'sent', 'completed', 'failed', 'input_required', 'canceled', 'lost', 'released')
       UNION ALL SELECT session_id FROM sessions WHERE status NOT IN ('active', 'completed', 'expired')
       UNION ALL SELECT event_id FROM events WHERE severity NOT IN ('info', 'warning', 'critical')`,
   },
@@ -58,15 +58,22 @@ const ALWAYS: Rule[] = [
   },
   {
     what: 'a message has one open dispatch at most, and it is the current one',
-    sql: `SELECT m.message_id AS id FROM messages m JOIN dispatches d USING (tenant_id, message_id)
-      WHERE d.state = 'open' GROUP BY m.tenant_id, m.message_id, m.current_dispatch_id
-      HAVING count(*) > 1 OR bool_or(d.dispatch_id IS DISTINCT FROM m.current_dispatch_id)`,
+    sql: `SELECT d.message_id AS id FROM dispatches d LEFT JOIN running_messages r USING (tenant_id, message_id)
+      WHERE d.state IN ('open', 'sent') GROUP BY d.tenant_id, d.message_id, r.current_dispatch_id
+      HAVING count(*) > 1 OR bool_or(d.dispatch_id IS DISTINCT FROM r.current_dispatch_id)`,
+  },
+  {
+    what: 'a message is running exactly while it is not over, in the same state; one that is canceled may be for a while',
+    sql: `SELECT coalesce(m.message_id, r.message_id) AS id FROM messages m FULL JOIN running_messages r USING (tenant_id, message_id)
+      WHERE m.state IS NULL OR r.state IS DISTINCT FROM m.state AND NOT (r.state IS NULL AND m.state IN ${TERMINAL})
+        OR r.state IN ('completed', 'failed') OR (r.session_id, r.instance_id, r.agent_type, r.want_agent_type)
+             IS DISTINCT FROM (m.session_id, m.instance_id, m.agent_type, m.want_agent_type) AND r.state IS NOT NULL`,
   },
   {
     what: 'a dispatch is reported as ended once at most, and only after it was sent',
     sql: `SELECT d.dispatch_id AS id FROM dispatches d
       JOIN events e ON e.payload->>'dispatch_id' = d.dispatch_id AND e.event_type IN ('dispatch.success', 'dispatch.failed')
-      GROUP BY d.dispatch_id, d.sent_at, d.state HAVING count(*) > 1 OR d.sent_at IS NULL OR d.state = 'open'`,
+      GROUP BY d.dispatch_id, d.sent_at, d.state HAVING count(*) > 1 OR d.sent_at IS NULL OR d.state IN ('open', 'sent')`,
   },
   {
     what: 'a dispatch is reported as sent exactly when it was',
@@ -88,9 +95,10 @@ const ALWAYS: Rule[] = [
   {
     what: 'a message that has ended holds nothing',
     sql: `SELECT m.message_id AS id FROM messages m LEFT JOIN dispatches d
-        ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id AND d.state = 'open'
+        ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id AND d.state IN ('open', 'sent')
+      LEFT JOIN running_messages r ON r.tenant_id = m.tenant_id AND r.message_id = m.message_id
       WHERE m.state IN ${TERMINAL}
-        AND (m.holds_slot OR m.completed_at IS NULL OR d.dispatch_id IS NOT NULL)`,
+        AND (r.holds_slot OR m.completed_at IS NULL OR d.dispatch_id IS NOT NULL)`,
   },
   {
     what: 'a session that has ended has nothing in flight and says when it ended, once',
@@ -108,7 +116,7 @@ const ALWAYS: Rule[] = [
 /** What holds once every message has ended and every session of `/sessions/init` is closed. */
 const AT_REST: Rule[] = [
   { what: 'every message has ended', sql: `SELECT message_id AS id FROM messages WHERE state NOT IN ${TERMINAL}` },
-  { what: 'no dispatch is open', sql: `SELECT dispatch_id AS id FROM dispatches WHERE state = 'open'` },
+  { what: 'no dispatch is open', sql: `SELECT dispatch_id AS id FROM dispatches WHERE state IN ('open', 'sent')` },
   {
     what: 'no agent is counted as serving a session',
     sql: `SELECT instance_id AS id FROM agents WHERE counted_sessions(tenant_id, instance_id) <> 0`,

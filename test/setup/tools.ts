@@ -3,7 +3,7 @@ import type { Db } from '../../db/pool.js';
 import type { Outbound } from '../../http/outbound.js';
 import { createHostedTools } from '../../mesh/hosted/tool-calls.js';
 import { createLogger } from '../../runtime/logger.js';
-import { fleetGetAgents, PlatformTools } from '../../tools/platform-tools.js';
+import { fleetGetAgents } from '../../tools/platform-tools.js';
 import { ToolCalls } from '../../tools/tool-calls.js';
 import { createLocalLink, type NodeLink } from '../../tools/tool-link.js';
 
@@ -17,6 +17,6 @@ export function toolCalls(deps: { db: Db; outbound: Outbound; tokens: TokenIssue
     log,
     link,
     hosted: createHostedTools({ db, log, nodeId: 'alone', outbound, tokens }),
-    platform: new PlatformTools().register('fleet.get_agents', fleetGetAgents(db)),
+    platform: { 'fleet.get_agents': fleetGetAgents(db) },
   });
 }

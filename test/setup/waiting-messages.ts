@@ -3,10 +3,12 @@ import type { FreshDatabase } from './database.js';
 /** Puts so many messages on a tenant's record that wait for input. */
 export async function waitingMessages(database: FreshDatabase, tenantId: string, count: number): Promise<void> {
   await database.query(
-    `INSERT INTO messages (tenant_id, message_id, session_id, credential_id, requested_context, client_message_id, content_hash, state,
-       method, parts, user_input, trace_id, deadline_ms)
-     SELECT $1, 'msg_waiting_' || n, 'ses_waiting_' || n, 'cred_waiting', '', 'waiting-' || n, '\\x00', 'input-required', 'message/send', '[]',
-            '', '0', 1000 FROM generate_series(1, $2::int) AS n`,
+    `WITH waiting AS (
+       INSERT INTO messages (tenant_id, message_id, session_id, credential_id, client_message_id, state, method, parts, trace_id, deadline_ms)
+       SELECT $1, 'msg_00000000-waiting-' || n, 'ses_waiting_' || n, 'cred_waiting', 'waiting-' || n, 'input-required', 'message/send', '[]',
+              '0', 1000 FROM generate_series(1, $2::int) AS n RETURNING *)
+     INSERT INTO running_messages (tenant_id, message_id, session_id, state)
+     SELECT tenant_id, message_id, session_id, state FROM waiting`,
     [tenantId, count],
   );
 }

@@ -73,7 +73,7 @@ describe.each(PATHS)('$way', ({ env }) => {
       await until(async () => (await agentRow(`${type}-a`)).status === 'busy');
       const waiting = await client.send('hello', { metadata: { instance_id: `${type}-a` }, blocking: false });
       await until(async () => {
-        const [row] = await shared.database.query('SELECT unrouted_since FROM messages WHERE message_id = $1', [
+        const [row] = await shared.database.query('SELECT unrouted_since FROM running_messages WHERE message_id = $1', [
           waiting.id,
         ]);
         return row?.unrouted_since;
@@ -141,7 +141,7 @@ describe.each(PATHS)('$way', ({ env }) => {
     const waiting = await client.send('waiting', { ...to(type), blocking: false });
     await client.ok(`/messages/${asking.id}/resolve`, { resolution: 'confirmed' }, ResolveResponse);
     const isUnrouted = async (id: string) =>
-      (await shared.database.query('SELECT unrouted_since FROM messages WHERE message_id = $1', [id]))[0]
+      (await shared.database.query('SELECT unrouted_since FROM running_messages WHERE message_id = $1', [id]))[0]
         ?.unrouted_since;
     for (const { id } of [waiting, asking]) await until(() => isUnrouted(id));
     dispatch.result('done');

@@ -40,7 +40,7 @@ async function handedOver(messageId: string): Promise<void> {
 /** Whether the row says that a workflow is wanted. */
 async function wantsWorkflow(messageId: string): Promise<boolean> {
   const [row] = await shared.database.query<{ wanted: boolean }>(
-    'SELECT wake_requested_at IS NOT NULL AS wanted FROM messages WHERE message_id = $1',
+    'SELECT wake_requested_at IS NOT NULL AS wanted FROM running_messages WHERE message_id = $1',
     [messageId],
   );
   return row?.wanted ?? false;

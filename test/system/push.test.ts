@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { type A2aVersion, Task } from '../../contracts/a2a.js';
+import { type A2aVersion, type PushNotificationConfig, Task } from '../../contracts/a2a.js';
 import { MessageCancelResponse, ResolveResponse } from '../../contracts/messages.js';
-import type { PushNotificationConfig } from '../../contracts/push.js';
 import { createPushConfigs, type PushConfigs } from '../../deliveries/push-configs.js';
 import { createOutbound } from '../../http/outbound.js';
 import { createSecrets } from '../../runtime/secrets.js';
@@ -214,7 +213,7 @@ describe.each(PATHS)('push notifications, $way', ({ env }) => {
       deliveryWorkflowId({ ...tenant(), message_id: id, config_id: 'a' }),
     );
     const shows = await handle.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
-    expect(shows.currentDetails).toMatch(/^Tells `a` that the message is completed, attempt \d\.$/);
+    expect(shows.currentDetails).toMatch(/^Notifies `a` that the message is completed, attempt \d\.$/);
     await handle.cancel();
     expect(await untilOver(id)).toMatchObject([{ outcome: 'dropped' }]);
   });

@@ -38,19 +38,20 @@ async function count(from: string): Promise<number> {
 
 interface Recorded {
   message_id: string;
-  user_input: string;
+  text: string;
   state: string;
   error_code: string | null;
-  assistant_output: string;
+  answer: string | null;
 }
 
 /** The messages of these steps, by text. */
 async function messages(): Promise<Map<string, Recorded>> {
   const rows = await shared.database.query<Recorded & Record<string, unknown>>(
-    'SELECT message_id, user_input, state, error_code, assistant_output FROM messages WHERE user_input = ANY ($1)',
+    `SELECT message_id, parts -> 0 ->> 'text' AS text, state, error_code, artifacts #>> '{0,parts,0,text}' AS answer FROM messages
+      WHERE parts -> 0 ->> 'text' = ANY ($1)`,
     [steps.texts(...STEPS)],
   );
-  return new Map(rows.map((row) => [row.user_input, row]));
+  return new Map(rows.map((row) => [row.text, row]));
 }
 
 async function notEnded(): Promise<Recorded[]> {
@@ -129,7 +130,7 @@ async function expectOnce(): Promise<void> {
   expect(await leftovers(shared.database)).toEqual([]);
 }
 
-const outcome = ({ state, error_code, assistant_output }: Recorded) => error_code ?? `${state}: ${assistant_output}`;
+const outcome = ({ state, error_code, answer }: Recorded) => error_code ?? `${state}: ${answer}`;
 
 function expectCompleted(recorded: Map<string, Recorded>, texts: readonly string[]): void {
   const outcomes = texts.map((text) => outcome(recorded.get(text) as Recorded));

@@ -1,5 +1,5 @@
 import { uuidv7 } from '../../../runtime/ids.js';
-import type { BenchAgent } from '../../mesh/fixture-agent.js';
+import type { FixtureAgent } from '../../mesh/fixture-agent.js';
 import type { MeshFixture } from '../../mesh/mesh-fixture.js';
 import { type Dispatched, dispatched } from '../../setup/agent.js';
 import { gate, until } from '../../setup/until.js';
@@ -10,7 +10,7 @@ import type { ANSWERS } from './script.js';
 export interface Delivery {
   message_id: string;
   dispatch_id: string;
-  socket: BenchAgent;
+  socket: FixtureAgent;
   dispatch: Dispatched;
 }
 
@@ -21,7 +21,7 @@ export class Inbox {
   readonly deliveries: Delivery[] = [];
   readonly #arrivals = new Map<string, Gate>();
 
-  take(socket: BenchAgent, dispatch: Dispatched): void {
+  take(socket: FixtureAgent, dispatch: Dispatched): void {
     const { dispatch_id, session_context } = dispatch.payload;
     this.deliveries.push({ message_id: session_context.message_id, dispatch_id, socket, dispatch });
     this.#arrival(dispatch_id).open();
@@ -47,7 +47,7 @@ export class Inbox {
 /** An instance that comes, goes and comes back, over real sockets. */
 export class FleetAgent {
   readonly name: string;
-  socket: BenchAgent | null = null;
+  socket: FixtureAgent | null = null;
   readonly #fixture: MeshFixture;
   readonly #inbox: Inbox;
   #resumeToken: string | undefined;
@@ -94,7 +94,7 @@ export function answer({ dispatch }: Delivery, how: (typeof ANSWERS)[number], te
 }
 
 /** Resolves when the platform has read all that was sent on this socket so far, or the socket is gone. */
-export async function allRead(socket: BenchAgent): Promise<void> {
+export async function allRead(socket: FixtureAgent): Promise<void> {
   const id = uuidv7();
   socket.send('dispatch_result', { result: 'of a dispatch that nobody knows' }, id);
   const refused = socket.next((frame) => frame.type === 'error' && frame.in_reply_to === id).then(() => undefined);

@@ -1,11 +1,9 @@
 import type { Db } from '../../../db/pool.js';
 import { DEFAULT_TIMINGS } from '../../../mesh/connection/timings.js';
-import { createLocalMesh } from '../../../mesh/local.js';
-import { removeNode, sweepDeadNodes } from '../../../mesh/nodes/mesh-nodes.js';
-import { Reservations } from '../../../mesh/reservations.js';
+import { removeNode, sweepDeadNodes } from '../../../mesh/nodes/node.js';
 import type { MessageCore, WorkflowStarter } from '../../../messages/core.js';
 import { createDispatches } from '../../../messages/dispatch/dispatch-store.js';
-import type { Closed, Dispatches } from '../../../messages/dispatch/dispatches.js';
+import type { DispatchEnd, Dispatches } from '../../../messages/dispatch/dispatches.js';
 import { FastPath } from '../../../messages/dispatch/fast-path.js';
 import { createGateway, type Gateway } from '../../../messages/gateway.js';
 import type { MeshFixture, MeshNodeUnderTest } from '../../mesh/mesh-fixture.js';
@@ -35,22 +33,15 @@ export class PlatformProcess {
   readonly #life: Life;
 
   private constructor(context: Context, life: Life, node: MeshNodeUnderTest, parts: Parts, short: boolean) {
-    const { core, dispatches, reservations } = parts;
+    const { core, dispatches } = parts;
     this.#context = context;
     this.#life = life;
     this.node = node;
     this.death = life.death;
-    const mesh = createLocalMesh({
-      meshId: node.meshId,
-      reservations,
-      connected: node.dispatcher,
-      hosted: node.dispatcher, // there is no hosted agent
-      isDraining: () => node.server.isDraining,
-    });
     this.#fastPath = new FastPath({
       core,
       dispatches,
-      mesh,
+      runner: node.runner,
       supervise: async (ref) => {
         life.check();
         context.workflowStarter.message(ref);
@@ -71,10 +62,9 @@ export class PlatformProcess {
     const parts = {
       core,
       dispatches: breakable(createDispatches(core), life, context),
-      reservations: new Reservations(),
     };
     const { reconcileMs } = DEFAULT_TIMINGS;
-    const node = await fixture.node({ ...parts, db, timings: { reconcileMs } });
+    const node = await fixture.node({ dispatches: parts.dispatches, db, timings: { reconcileMs } });
     return new PlatformProcess(context, life, node, parts, short);
   }
 
@@ -104,7 +94,6 @@ export class PlatformProcess {
 interface Parts {
   core: MessageCore;
   dispatches: Dispatches;
-  reservations: Reservations;
 }
 
 class Life {
@@ -139,8 +128,8 @@ function mortal(db: Db, life: Life, faults: Faults): Db {
     batch: (statement, call) =>
       life.living(async () => {
         const row = await db.batch(statement, call);
-        const { verdict, its_message } = row as { verdict?: string; its_message?: string };
-        if (verdict === 'dispatched' && its_message) await faults.at('accepted', its_message);
+        const { verdict, message_id } = row as { verdict?: string; message_id?: string };
+        if (verdict === 'dispatched' && message_id) await faults.at('accepted', message_id);
         return row as never;
       }),
     close: () => db.close(),
@@ -149,13 +138,13 @@ function mortal(db: Db, life: Life, faults: Faults): Db {
 
 /** The transactions of a dispatch's life, with the points at which something goes wrong around them. */
 function breakable(dispatches: Dispatches, life: Life, { faults, accepted }: Context): Dispatches {
-  const ending = (messageId: string, work: () => Promise<Closed>, dispatchId: string) =>
+  const ending = (messageId: string, work: () => Promise<DispatchEnd | null>, dispatchId: string) =>
     life.living(async () => {
       await faults.at('completing', messageId);
-      const closed = await life.living(work);
-      if (closed.accepted) accepted(dispatchId);
+      const end = await life.living(work);
+      if (end) accepted(dispatchId);
       await faults.at('completed', messageId);
-      return closed;
+      return end;
     });
   return {
     ...dispatches,
@@ -165,8 +154,6 @@ function breakable(dispatches: Dispatches, life: Life, { faults, accepted }: Con
         if (sent) await faults.at('marked', ref.message_id);
         return sent;
       }),
-    accept: (open, epoch, outcome) =>
-      ending(open.message_id, () => dispatches.accept(open, epoch, outcome), open.dispatch_id),
-    fail: (ref, error, epoch) => ending(ref.message_id, () => dispatches.fail(ref, error, epoch), ref.dispatch_id),
+    end: (open, result, epoch) => ending(open.message_id, () => dispatches.end(open, result, epoch), open.dispatch_id),
   };
 }

@@ -3,7 +3,7 @@ import type { FreshDatabase } from '../../setup/database.js';
 /**
  * Everything that lasts. Not compared:
  * - times, and what serves only to get a message moved (leases, wake-ups);
- * - dispatches that were taken back (`void`), with their events and their share in `attempts`: nothing of them reached an agent, which the
+ * - dispatches that were taken back (`released`), with their events and their share in `attempts`: nothing of them reached an agent, which the
  *   script checks. How many there are is the one difference between the paths. The fast path opens a dispatch in T1, as sent, so it takes
  *   one back where the workflow path had not opened any yet (the answer of T1 was lost) or had none that was marked (no events);
  * - `mesh_id` and `epoch` of dispatches, which name processes and connections;
@@ -11,14 +11,17 @@ import type { FreshDatabase } from '../../setup/database.js';
  */
 const RECORD = {
   messages: `
-    SELECT message_id, session_id, client_message_id, requested_context, state, method, parts, metadata, turns, user_input, want_agent_type,
-           instance_id, agent_type, artifacts, status_message, assistant_output, usage, error_code, error_message, deadline_ms, resolution,
-           remote_task_id, holds_slot, suspends_session, unrouted_since IS NULL AS routed, completed_at IS NULL AS going_on,
-           started_at IS NOT NULL AND EXISTS (SELECT 1 FROM dispatches d WHERE d.message_id = m.message_id AND d.state <> 'void') AS started,
-           attempts - (SELECT count(*) FROM dispatches d WHERE d.message_id = m.message_id AND d.state = 'void') AS attempts
-      FROM messages m WHERE tenant_id = $1 ORDER BY created_at`,
+    SELECT m.message_id, m.session_id, m.client_message_id, m.state, m.method, m.parts, m.metadata, m.turns, m.want_agent_type,
+           m.instance_id, m.agent_type, m.artifacts, m.status_message, m.usage, m.error_code, m.error_message, m.deadline_ms, r.resolution,
+           r.remote_task_id, r.holds_slot, r.unrouted_since IS NULL AS routed, m.completed_at IS NULL AS going_on,
+           m.started_at IS NOT NULL AND EXISTS (SELECT 1 FROM dispatches d WHERE d.message_id = m.message_id AND d.state <> 'released') AS started,
+           r.attempts - (SELECT count(*) FROM dispatches d WHERE d.message_id = m.message_id AND d.state = 'released') AS attempts
+      FROM messages m LEFT JOIN running_messages r USING (tenant_id, message_id) WHERE tenant_id = $1 ORDER BY m.created_at`,
+  idempotency_keys: `
+    SELECT k.message_id, k.client_message_id, k.requested_context FROM idempotency_keys k JOIN messages m USING (tenant_id, message_id)
+     WHERE tenant_id = $1 ORDER BY m.created_at`,
   sessions: `
-    SELECT session_id, explicit, agent_type, instance_id, status, created_by, idle_timeout_seconds, ended_reason, ended_at IS NULL AS going_on
+    SELECT session_id, explicit, suspended, agent_type, instance_id, status, created_by, idle_timeout_seconds, ended_reason, ended_at IS NULL AS going_on
       FROM sessions WHERE tenant_id = $1 ORDER BY created_at`,
   session_agents: `
     SELECT session_id, j.agent_type, j.instance_id, j.join_reason FROM session_agents j JOIN sessions s USING (tenant_id, session_id)
@@ -27,7 +30,7 @@ const RECORD = {
     SELECT d.dispatch_id, message_id, d.session_id, d.instance_id, d.agent_type, d.deployment_mode, d.skill_id, d.state, d.error_code,
            d.sent_at IS NOT NULL AS sent
       FROM dispatches d JOIN messages m USING (tenant_id, message_id)
-     WHERE tenant_id = $1 AND d.state <> 'void' ORDER BY m.created_at, d.created_at`,
+     WHERE tenant_id = $1 AND d.state <> 'released' ORDER BY m.created_at, d.created_at`,
   input_requests: `
     SELECT r.request_id, message_id, r.session_id, r.kind, r.source, r.title, r.prompt, r.state
       FROM input_requests r JOIN messages m USING (tenant_id, message_id) WHERE tenant_id = $1 ORDER BY m.created_at, r.requested_at`,
@@ -37,7 +40,7 @@ const RECORD = {
     SELECT e.event_type, e.category, e.source, e.severity, e.session_id, e.payload - 'duration_ms' AS payload,
            coalesce(e.payload->>'message_id', d.message_id) AS of_message
       FROM events e LEFT JOIN dispatches d ON d.tenant_id = e.tenant_id AND d.dispatch_id = e.payload->>'dispatch_id'
-     WHERE e.tenant_id = $1 AND e.session_id <> '' AND coalesce(d.state, '') <> 'void'
+     WHERE e.tenant_id = $1 AND e.session_id <> '' AND coalesce(d.state, '') <> 'released'
      ORDER BY e.occurred_at,
        -- Events of one transaction have one time; T1 writes two that the workflow path writes one after the other.
        CASE e.event_type WHEN 'message.received' THEN 0 WHEN 'dispatch.sent' THEN 1 WHEN 'dispatch.failed' THEN 2

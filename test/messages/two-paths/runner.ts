@@ -1,7 +1,6 @@
 import type { Accepted } from '../../../messages/accept/accept.js';
+import type { DispatchEnd } from '../../../messages/dispatch/dispatches.js';
 import type { LiveMessage } from '../../../messages/dispatch/fast-path.js';
-import type { MessageEnd } from '../../../messages/dispatch/transactions.js';
-import { RpcError } from '../../../messages/rpc-error.js';
 import { PlatformError } from '../../../runtime/errors.js';
 import { allRead, answer } from './agents.js';
 import type { Harness } from './harness.js';
@@ -16,7 +15,7 @@ export class Runner {
   /** Action by action. */
   readonly answers: string[] = [];
   /** The ends that callers were given by the fast path, by message. */
-  readonly ends = new Map<string, MessageEnd>();
+  readonly ends = new Map<string, NonNullable<DispatchEnd['message']>>();
   readonly #harness: Harness;
   /** In the order of their coming. */
   readonly #messageIds: string[] = [];
@@ -42,7 +41,6 @@ export class Runner {
     try {
       return await this.#do(action);
     } catch (error) {
-      if (error instanceof RpcError && error.code !== undefined) return error.code;
       if (error instanceof PlatformError && error.statusCode !== 500) return error.code;
       throw error;
     }
@@ -115,10 +113,10 @@ export class Runner {
     }
   }
 
-  #follow({ row, ended }: LiveMessage, process: PlatformProcess): void {
-    const noted = ended.then((end) => end && process.alive && this.ends.set(row.message_id, end));
+  #follow({ row, dispatch_id, ended }: LiveMessage, process: PlatformProcess): void {
+    const noted = ended.then(({ message }) => message && process.alive && this.ends.set(row.message_id, message));
     const over = Promise.race([noted, process.death]);
-    this.#harness.inFlight.add(row.current_dispatch_id ?? '', 'owner', over);
+    this.#harness.inFlight.add(dispatch_id, 'owner', over);
   }
 
   async #answer(action: Named<'answer'>): Promise<string> {

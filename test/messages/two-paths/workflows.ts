@@ -52,7 +52,9 @@ export class Workflows {
   /** A round of the sweeper long after: leases have run out, and wake-ups that nobody answered are repeated. */
   async sweep(): Promise<void> {
     await this.#context.core.db.system((tx) =>
-      tx.query(`UPDATE messages SET wake_requested_at = now() - interval '1 h' WHERE wake_requested_at IS NOT NULL`),
+      tx.query(
+        `UPDATE running_messages SET wake_requested_at = now() - interval '1 h' WHERE wake_requested_at IS NOT NULL`,
+      ),
     );
     await this.#sweeper.sweep();
   }
@@ -79,7 +81,7 @@ export class Workflows {
     if (step.kind === 'dispatch') await this.#dispatch(ref, step);
     if (step.kind === 'deliver_cancel') {
       const { dispatch_id, mesh_id } = step;
-      const holder = this.#context.processOf(mesh_id)?.node.dispatcher;
+      const holder = this.#context.processOf(mesh_id)?.node.runner;
       await holder?.cancel({ ...ref, dispatch_id }, 'The message was canceled.');
     }
   }
@@ -109,7 +111,7 @@ export class Workflows {
       const process = this.#context.processOf(step.mesh_id);
       if (!process) throw new DeadProcess('nobody serves the queue of that node');
       const routed = { ...ref, instance_id: step.instance_id };
-      const running = process.node.dispatcher.run(routed, { heartbeat: () => undefined, signal });
+      const running = process.node.run(routed, signal);
       const end = await Promise.race([running, process.death]);
       if (end.kind === 'not_sent') await this.#record.release(ref, end.reason);
       else final = end.final;

@@ -1,0 +1,159 @@
+import type { AgentInstance, AgentRegisterRequest, AgentStatus, DeploymentMode } from '../contracts/agents.js';
+import { recordEvent } from '../db/events.js';
+import type { Tx } from '../db/pool.js';
+import { PlatformError } from '../runtime/errors.js';
+import { uuidv7 } from '../runtime/ids.js';
+import { reportSessions } from './agent-health.js';
+import type { AgentRow, DeregistrationCause } from './agent-row.js';
+import { getAgent, lockAgent, recordCapacity, recordHealth } from './agents.js';
+
+/** A registration request with its card fetched and its deployment mode decided. */
+export interface Registration {
+  tenant_id: string;
+  /** The credential of the caller's token. */
+  credential_id: string;
+  body: AgentRegisterRequest;
+  deployment_mode: DeploymentMode;
+  agent_card: Record<string, unknown>;
+  /** Whether the card was just fetched from the agent itself, which proves that a hosted agent is reachable. */
+  reached: boolean;
+  /** Whether the caller may take an instance over from another agent type (scope `full`). */
+  may_change_type: boolean;
+}
+
+/** The status after a registration: a connected agent with a live socket keeps its status, a hosted one depends on whether it was reached. */
+function registeredStatus(registration: Registration, existing: AgentRow | undefined): AgentStatus {
+  if (registration.deployment_mode === 'hosted') return registration.reached ? 'available' : 'unknown';
+  return existing?.mesh_id ? existing.status : 'offline';
+}
+
+const UPSERT = `
+  INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, public_url, status, max_concurrent_sessions,
+    agent_version, provider_organization, provider_url, agent_card, skills, tools, context, credential_id, last_seen)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, now())
+  ON CONFLICT (tenant_id, instance_id) DO UPDATE SET agent_type = $3, public_url = $5, status = $6,
+    max_concurrent_sessions = $7, agent_version = $8, provider_organization = $9, provider_url = $10, agent_card = $11,
+    skills = $12, tools = $13, context = $14, credential_id = $15, last_seen = now(), consecutive_failures = 0, deregistered_at = NULL,
+    deregistration_cause = NULL,
+    registered_at = CASE WHEN agents.deregistered_at IS NULL AND agents.agent_type = $3 THEN agents.registered_at
+      ELSE now() END`;
+
+/** A value from an agent card if it is a string of at most `maxLength` characters, else null. */
+function cardText(value: unknown, maxLength: number): string | null {
+  return typeof value === 'string' && value.length <= maxLength ? value : null;
+}
+
+async function upsert(tx: Tx, instanceId: string, status: AgentStatus, registration: Registration): Promise<void> {
+  const { body, agent_card: card } = registration;
+  const provider = (typeof card.provider === 'object' && card.provider !== null ? card.provider : {}) as Record<
+    string,
+    unknown
+  >;
+  await tx.query(UPSERT, [
+    registration.tenant_id,
+    instanceId,
+    body.agent_type,
+    registration.deployment_mode,
+    body.public_url ?? body.url ?? null,
+    status,
+    body.max_concurrent_sessions,
+    body.agent_version ?? cardText(card.version, 128),
+    body.provider_organization ?? cardText(provider.organization, 256),
+    body.provider_url ?? cardText(provider.url, 2048),
+    JSON.stringify(card),
+    JSON.stringify(body.skills ?? []),
+    JSON.stringify(body.tools ?? []),
+    JSON.stringify(body.context ?? {}),
+    registration.credential_id,
+  ]);
+}
+
+async function recordRegistration(
+  tx: Tx,
+  agent: AgentInstance,
+  existing: AgentRow | undefined,
+  status: AgentStatus,
+): Promise<void> {
+  const { tenant_id, agent_type, instance_id, deployment_mode: connect_mode } = agent;
+  await recordEvent(tx, { tenant_id }, 'agent.registered', { agent_type, instance_id, tenant_id, connect_mode });
+  if (!existing || existing.deregistered_at) return;
+  if (existing.max_concurrent_sessions !== agent.max_concurrent_sessions) await recordCapacity(tx, agent);
+  if (existing.status !== status) await recordHealth(tx, { ...existing, agent_type }, status);
+}
+
+/**
+ * Registers an agent, or registers it again: writes the row, `agent.registered` and the events of what changed. Instance ids are unique
+ * per tenant; a deregistered instance becomes registered again. An instance that changes its type is first deregistered as its old type,
+ * because its sessions need an agent of that type.
+ * @param releaseAgent unbinds the agent's sessions in the same transaction
+ * @throws PlatformError `DEPLOYMENT_MODE_MISMATCH` when the instance has the other mode; `forbidden` when it has another type and the
+ * caller may not change that
+ */
+export async function registerAgent(
+  tx: Tx,
+  registration: Registration,
+  releaseAgent: ReleaseAgent,
+): Promise<AgentInstance> {
+  const { tenant_id, body } = registration;
+  const instanceId = body.instance_id ?? `inst_${uuidv7()}`;
+  // Two first registrations of one instance id have no row to lock yet.
+  await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`register:${tenant_id}:${instanceId}`]);
+  const existing = await lockAgent(tx, tenant_id, instanceId);
+  if (existing && existing.deployment_mode !== registration.deployment_mode) {
+    const message = `The instance is registered as ${existing.deployment_mode}.`;
+    throw new PlatformError('DEPLOYMENT_MODE_MISMATCH', message);
+  }
+  if (existing && existing.agent_type !== body.agent_type && !registration.may_change_type) {
+    throw new PlatformError('forbidden', 'The instance belongs to another agent type.');
+  }
+  const sameType = existing?.agent_type === body.agent_type ? existing : undefined;
+  if (existing && !sameType) await leaveType(tx, existing, 'registered as another type', releaseAgent);
+  const status = registeredStatus(registration, existing);
+  if (registration.deployment_mode === 'hosted') await reportSessions(tx, { tenant_id, instance_id: instanceId }, 0);
+  await upsert(tx, instanceId, status, registration);
+  const agent = await getAgent(tx, tenant_id, instanceId);
+  await recordRegistration(tx, agent, sameType, status);
+  return agent;
+}
+
+/** Unbinds the sessions of an instance that is deregistered, in the same transaction. */
+export type ReleaseAgent = (tx: Tx, tenantId: string, instanceId: string) => Promise<void>;
+
+/** Why an agent is deregistered. */
+export interface Deregistration {
+  cause: DeregistrationCause;
+  /** The `reason` of the event `agent.deregistered`. */
+  reason: string;
+}
+
+/** The row of the agent to deregister; locked. */
+type LeavingAgent = Pick<AgentRow, 'tenant_id' | 'instance_id' | 'agent_type' | 'deregistered_at'>;
+
+/**
+ * Deregisters an agent: it gets no new work, its sessions are unbound, its socket is no longer used, and `agent.deregistered` is written.
+ * Repeating it changes nothing, except that an explicit deregistration overrides an earlier one for inactivity.
+ * @param releaseAgent unbinds the agent's sessions in the same transaction
+ */
+export async function deregisterAgent(
+  tx: Tx,
+  row: LeavingAgent,
+  { cause, reason }: Deregistration,
+  releaseAgent: ReleaseAgent,
+): Promise<void> {
+  if (row.deregistered_at && cause === 'inactivity') return;
+  await tx.query(
+    `UPDATE agents SET status = 'offline', mesh_id = NULL, connected_at = NULL, deregistration_cause = $3,
+       deregistered_at = coalesce(deregistered_at, now())
+      WHERE tenant_id = $1 AND instance_id = $2`,
+    [row.tenant_id, row.instance_id, cause],
+  );
+  await leaveType(tx, row, reason, releaseAgent);
+}
+
+/** Unbinds the sessions of an agent and writes `agent.deregistered` for its type. The row and the socket stay. */
+async function leaveType(tx: Tx, row: LeavingAgent, reason: string, releaseAgent: ReleaseAgent): Promise<void> {
+  if (row.deregistered_at) return;
+  const { tenant_id, instance_id, agent_type } = row;
+  await releaseAgent(tx, tenant_id, instance_id);
+  await recordEvent(tx, { tenant_id }, 'agent.deregistered', { agent_type, instance_id, reason });
+}

@@ -1,0 +1,141 @@
+/** Starts what a benchmark runs against and stops it in reverse order, also on failure and Ctrl-C. */
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Connection } from '@temporalio/client';
+import { msToTs } from '@temporalio/common/lib/time.js';
+import pg from 'pg';
+import { Child } from './child-process.mjs';
+import { Platform } from './platform.mjs';
+
+const NAMESPACE_WAIT_MS = 20_000;
+
+/** The processes and servers of one benchmark run. */
+export class Harness {
+  #stops = [];
+  #stopping;
+
+  /** Runs `work` with a harness, then stops the harness. @returns the exit code */
+  static async run(work) {
+    const harness = new Harness();
+    const interrupted = (signal) => {
+      process.stderr.write(`\n${signal}: stopping\n`);
+      void harness.stop().then(() => process.exit(130));
+    };
+    process.on('SIGINT', interrupted);
+    process.on('SIGTERM', interrupted);
+    try {
+      return await work(harness);
+    } catch (error) {
+      if (!harness.#stopping) process.stderr.write(`${error.stack}\n`);
+      return 1;
+    } finally {
+      await harness.stop();
+    }
+  }
+
+  constructor() {
+    this.folder = mkdtempSync(join(tmpdir(), 'fleet-bench-'));
+    chmodSync(this.folder, 0o755); // Postgres may run as another user and must reach its files
+    this.onStop(async () => rmSync(this.folder, { recursive: true, force: true }));
+  }
+
+  onStop(stop) {
+    this.#stops.push(stop);
+  }
+
+  stop() {
+    this.#stopping ??= this.#stopAll();
+    return this.#stopping;
+  }
+
+  async platform(name, env) {
+    const platform = new Platform(join(this.folder, name), env);
+    this.onStop(() => platform.stop());
+    await platform.ready();
+    return platform;
+  }
+
+  async child(file, options) {
+    const child = await Child.start(file, options);
+    this.onStop(() => child.stop());
+    return child;
+  }
+
+  /** A connected and a hosted echo agent, each in its own process. */
+  async agents(platform) {
+    const tls = (name) => readFileSync(join(platform.dataDir, 'tls', name), 'utf8');
+    const connected = await this.child('harness/echo-connected.mjs', {
+      cert: tls('server.pem'),
+      key: tls('server-key.pem'),
+    });
+    const hosted = await this.child('harness/echo-hosted.mjs');
+    return { connected, hosted };
+  }
+
+  async #stopAll() {
+    for (let stop = this.#stops.pop(); stop; stop = this.#stops.pop()) {
+      await stop().catch((error) => process.stderr.write(`not stopped cleanly: ${error.message}\n`));
+    }
+  }
+}
+
+/** Registers both agents with a platform as `echo` and `echo-hosted`, with unlimited sessions. */
+export async function joinAgents(platform, { connected, hosted }) {
+  const base = { max_concurrent_sessions: 0 };
+  const instanceId = 'echo-1';
+  const registered = await platform.post('/agents/register', { ...base, agent_type: 'echo', instance_id: instanceId });
+  const url = new URL(registered.connect_url);
+  url.searchParams.set('instance_id', instanceId);
+  await connected.ask('join', { url: url.href, token: platform.token, ca: platform.ca, instanceId });
+  await platform.post('/agents/register', { ...base, agent_type: 'echo-hosted', url: hosted.ready.url });
+}
+
+/** Creates a database on the server. @returns its connection string */
+export async function createDatabase(serverUrl, name) {
+  const client = new pg.Client({ connectionString: serverUrl });
+  await client.connect();
+  try {
+    await client.query(`CREATE DATABASE ${name}`);
+  } finally {
+    await client.end();
+  }
+  const url = new URL(serverUrl);
+  url.pathname = `/${name}`;
+  return url.href;
+}
+
+/** Creates namespaces on the Temporal server; workers of one take no tasks from another. */
+export async function createNamespaces(address, names) {
+  const connection = await Connection.connect({ address });
+  try {
+    for (const namespace of names) {
+      const workflowExecutionRetentionPeriod = msToTs('1 day');
+      await connection.workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod });
+      await waitForNamespace(connection, namespace);
+    }
+  } finally {
+    await connection.close();
+  }
+}
+
+async function waitForNamespace(connection, namespace) {
+  const until = performance.now() + NAMESPACE_WAIT_MS;
+  for (;;) {
+    try {
+      await connection.workflowService.listOpenWorkflowExecutions({ namespace });
+      return;
+    } catch (error) {
+      if (performance.now() > until) throw error;
+      await delay(100);
+    }
+  }
+}
+
+/** The process ids of the embedded servers of a platform. */
+export function serverPids({ dataDir }) {
+  const [postmaster] = readFileSync(join(dataDir, 'postgres', 'data', 'postmaster.pid'), 'utf8').split('\n');
+  const temporal = JSON.parse(readFileSync(join(dataDir, 'temporal.json'), 'utf8'));
+  return { postgres: Number(postmaster), temporal: temporal.pid };
+}

@@ -1,0 +1,151 @@
+/** Several nodes of one platform behind faulty proxies. The first owns the servers and keeps running; the others are ended and restarted. */
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { freePort } from '../../dist/embedded/free-port.js';
+import { Platform } from '../harness/platform.mjs';
+import { FaultyProxy } from './faulty-proxy.mjs';
+
+const ROLES = ['--roles', 'api,mesh,worker'];
+/** Heap limit of a node, so that uncollected garbage does not count as growth and a leak ends the process. */
+const HEAP_MIB = 256;
+
+/** Starts a Redis server without persistence. @returns its address */
+async function startRedis(harness) {
+  const port = await freePort();
+  const args = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
+  const child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'inherit'], detached: true });
+  harness.onStop(async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, 'exit');
+    child.kill('SIGKILL');
+    await ended;
+  });
+  await new Promise((resolve, reject) => {
+    child.once('error', reject); // not installed: Debian's package is redis-server
+    child.stdout.on('data', (text) => String(text).includes('Ready to accept') && resolve());
+  });
+  return `redis://127.0.0.1:${port}`;
+}
+
+class Node {
+  /** The mesh ids of this node, one for each process it has had, and how each process but the current one was ended. */
+  meshIds = [];
+  ends = [];
+  #harness;
+  #name;
+  #env;
+
+  constructor(harness, name) {
+    this.#harness = harness;
+    this.#name = name;
+  }
+
+  /** Reserves ports that stay the same across restarts, and starts the proxies through which callers and agents reach them. */
+  async prepare(env) {
+    const [apiPort, meshPort] = [await freePort(), await freePort()];
+    this.api = await FaultyProxy.start(apiPort);
+    this.mesh = await FaultyProxy.start(meshPort);
+    this.#harness.onStop(async () => {
+      this.api.close();
+      this.mesh.close();
+    });
+    this.url = `http://127.0.0.1:${this.api.port}`;
+    this.#env = {
+      ...env,
+      NODE_OPTIONS: `--max-old-space-size=${HEAP_MIB}`,
+      FLEET_API_PORT: String(apiPort),
+      FLEET_MESH_PORT: String(meshPort),
+      FLEET_METRICS_PORT: '0',
+      FLEET_BASE_URL: this.url,
+      FLEET_MESH_URL: `https://127.0.0.1:${this.mesh.port}`,
+    };
+  }
+
+  /** Starts the node with its own embedded servers. */
+  async startFirst() {
+    this.platform = await this.#harness.platform(this.#name, this.#env);
+  }
+
+  /** Starts the node on the servers of the first node. */
+  async start(env) {
+    this.#env = { ...this.#env, ...env };
+    this.platform = new Platform(join(this.#harness.folder, this.#name), this.#env, ROLES);
+    const { platform } = this;
+    this.#harness.onStop(() => platform.stop());
+    await platform.readyLine();
+  }
+
+  connected(meshId) {
+    if (this.meshIds.at(-1) !== meshId) this.meshIds.push(meshId);
+  }
+
+  /** Whether an agent has connected to the current process. */
+  get hasAgents() {
+    return this.meshIds.length > this.ends.length;
+  }
+
+  /** @param {'kill' | 'stop'} method */
+  async restart(method) {
+    this.ends.push(method);
+    await this.platform[method]();
+    await this.start({});
+  }
+}
+
+export class Cluster {
+  nodes = [];
+  #turn = 0;
+
+  static async start(harness, count) {
+    const cluster = new Cluster();
+    const shared = { REDIS_URL: await startRedis(harness), FLEET_SECRET_KEY: randomBytes(32).toString('base64') };
+    for (let index = 0; index < count; index += 1) {
+      const node = new Node(harness, `node-${index}`);
+      await node.prepare(shared);
+      cluster.nodes.push(node);
+    }
+    const [first, ...others] = cluster.nodes;
+    await first.startFirst();
+    const { dataDir, dev } = first.platform;
+    const tls = (name) => join(dataDir, 'tls', name);
+    const servers = {
+      DATABASE_URL: dev.database_url,
+      TEMPORAL_ADDRESS: dev.temporal_address,
+      FLEET_TLS_CERT: tls('server.pem'),
+      FLEET_TLS_KEY: tls('server-key.pem'),
+    };
+    for (const node of others) await node.start(servers);
+    cluster.dev = dev;
+    cluster.ca = readFileSync(dev.ca_file, 'utf8');
+    return cluster;
+  }
+
+  /** Access options of agents and callers, one entry for each node. */
+  get accessOptions() {
+    const { client_id: clientId, client_secret: clientSecret } = this.dev;
+    return this.nodes.map(({ url }) => ({ url, clientId, clientSecret, ca: this.ca }));
+  }
+
+  get proxies() {
+    return this.nodes.flatMap(({ api, mesh }) => [api, mesh]);
+  }
+
+  /** Restarts the next node in turn, alternating between kill and stop. @returns the method, or null when the node has no agents yet */
+  async restartNext() {
+    const others = this.nodes.slice(1);
+    const node = others[this.#turn % others.length];
+    if (!node?.hasAgents) return null;
+    const method = Math.floor(this.#turn / others.length) % 2 === 0 ? 'kill' : 'stop';
+    this.#turn += 1;
+    await node.restart(method);
+    return method;
+  }
+
+  /** Ids of the mesh nodes that were killed: their in-flight dispatches may be lost. */
+  get killedMeshIds() {
+    return this.nodes.flatMap(({ meshIds, ends }) => meshIds.filter((_, index) => ends[index] === 'kill'));
+  }
+}

@@ -1,0 +1,213 @@
+-- The accept transaction: puts messages on the record and, on the fast path, opens their dispatches as sent, in one statement and one round
+-- trip. Several callers may share it: what fails one call undoes all, and the process then makes each call by itself.
+--
+-- One call, in this order: bounds of the tenant; the session, locked so that closing waits for the message; the target; routing, where the
+-- process offers a dispatch; then one statement that writes idempotency key, message, session, dispatch and events. A messageId that is on
+-- the record already is found by its key, at any of these steps, and nothing is written.
+
+-- `in_flight_limit`, `waiting_limit`: bounds to count to; 0: not to be counted. `waiting_full`: the process knows that the second is reached.
+-- `unavailable_text`: the error of a message whose target is not registered, which is then put on the record as failed; NULL: refused.
+-- `dispatch_id`, `mesh_id`: the dispatch that the node may open; NULL: the workflow path. `event_ids`: of session.created,
+-- message.received, dispatch.sent and message.error.
+CREATE TYPE accept_call AS (
+  tenant_id text, message_id text, session_id text, requested_context text, credential_id text, sender_agent_type text,
+  client_message_id text, content_hash bytea, method text, parts jsonb, metadata jsonb, want_instance_id text, want_agent_type text,
+  want_skill_id text, trace_id text, parent_span_id text, baggage text, deadline_ms integer, created_by text, idle_timeout_seconds integer,
+  idempotency_hours integer, in_flight_limit integer, waiting_limit integer, waiting_full boolean, unavailable_text text, dispatch_id text,
+  mesh_id text, event_ids text[]
+);
+
+-- `verdict`: dispatched | accepted | unavailable | repeat | mismatch | full | waiting_full | no_session | session_closed | target_required |
+-- target_unknown (`agent_type` is the type that was looked for). From `instance_id` on for `dispatched`; the counts where they were taken.
+CREATE TYPE accept_result AS (
+  verdict text, message_id text, session_id text, accepted_at timestamptz, instance_id text, agent_type text, deployment_mode text,
+  connection_epoch bigint, public_url text, agent_card jsonb, user_id text, in_flight integer, waiting integer
+);
+
+-- The result of a call that writes nothing: 'repeat' or 'mismatch' when the messageId is on the record, else `verdict`.
+CREATE FUNCTION not_accepted(c accept_call, result accept_result, otherwise text) RETURNS accept_result LANGUAGE plpgsql AS $$
+BEGIN
+  SELECT k.message_id, k.session_id, CASE WHEN k.content_hash = c.content_hash THEN 'repeat' ELSE 'mismatch' END
+    INTO result.message_id, result.session_id, result.verdict FROM idempotency_keys k
+   WHERE k.tenant_id = c.tenant_id AND k.credential_id = c.credential_id AND k.requested_context = c.requested_context
+     AND k.client_message_id = c.client_message_id AND k.expires_at > now();
+  result.verdict := coalesce(result.verdict, otherwise);
+  RETURN result;
+END $$;
+
+-- Messages of a tenant at work, counted up to `at_most` of each state: a plan for both states at once takes the key, and reads all.
+CREATE FUNCTION count_in_flight(of_tenant text, at_most integer) RETURNS integer LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN (SELECT count(*) FROM (
+      SELECT 1 FROM running_messages r WHERE r.tenant_id = of_tenant AND r.state = 'working' LIMIT at_most) AS working)
+    + (SELECT count(*) FROM (
+      SELECT 1 FROM running_messages r WHERE r.tenant_id = of_tenant AND r.state = 'submitted' LIMIT at_most) AS submitted);
+END $$;
+
+-- Messages of a tenant that wait for input, counted up to `at_most`.
+CREATE FUNCTION count_waiting(of_tenant text, at_most integer) RETURNS integer LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN (SELECT count(*) FROM (
+    SELECT 1 FROM running_messages r WHERE r.tenant_id = of_tenant AND r.state = 'input-required' LIMIT at_most) AS waiting);
+END $$;
+
+CREATE FUNCTION accept_message(c accept_call) RETURNS accept_result LANGUAGE plpgsql AS $$
+DECLARE
+  result accept_result;
+  session record;
+  in_session boolean := c.requested_context <> '';
+  want_type text := c.want_agent_type;
+  is_bound boolean := false;
+  agent chosen_agent;
+  failed boolean := false;
+  dispatched boolean;
+BEGIN
+  IF c.waiting_full THEN
+    RETURN not_accepted(c, result, 'waiting_full');
+  END IF;
+  IF c.in_flight_limit > 0 THEN
+    result.in_flight := count_in_flight(c.tenant_id, c.in_flight_limit);
+    IF result.in_flight >= c.in_flight_limit THEN
+      RETURN not_accepted(c, result, 'full');
+    END IF;
+  END IF;
+  IF c.waiting_limit > 0 THEN
+    result.waiting := count_waiting(c.tenant_id, c.waiting_limit);
+    IF result.waiting >= c.waiting_limit THEN
+      RETURN not_accepted(c, result, 'waiting_full');
+    END IF;
+  END IF;
+
+  result.message_id := c.message_id;
+  result.session_id := c.session_id;
+  result.accepted_at := now();
+  IF in_session THEN
+    SELECT s.status, s.explicit, s.suspended, s.instance_id, s.agent_type, s.user_id INTO session FROM sessions s
+     WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context FOR SHARE;
+    IF NOT FOUND OR session.status <> 'active' THEN
+      RETURN not_accepted(c, result, CASE WHEN session.status IS NULL THEN 'no_session' ELSE 'session_closed' END);
+    END IF;
+    result.user_id := session.user_id;
+    want_type := coalesce(want_type, session.agent_type);
+  END IF;
+  IF coalesce(want_type, c.want_instance_id, c.want_skill_id) IS NULL THEN
+    IF in_session THEN
+      -- No agent has joined the session yet: it will be one of the type that its first message waits for.
+      SELECT r.want_agent_type INTO want_type FROM running_messages r
+       WHERE r.tenant_id = c.tenant_id AND r.session_id = c.requested_context AND r.state IN ('submitted', 'working', 'input-required')
+         AND r.want_agent_type IS NOT NULL ORDER BY r.created_at, r.message_id LIMIT 1;
+    END IF;
+    want_type := coalesce(want_type, default_target(c.tenant_id));
+    IF want_type IS NULL THEN
+      RETURN not_accepted(c, result, 'target_required');
+    END IF;
+  END IF;
+
+  IF c.dispatch_id IS NOT NULL THEN
+    IF in_session THEN
+      agent := choose_agent((c.tenant_id, NULL, c.session_id, session.explicit, session.suspended, session.instance_id, session.agent_type,
+        NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, false, c.mesh_id)::routing);
+    ELSE
+      agent := choose_agent((c.tenant_id, NULL, NULL, false, false, NULL, NULL,
+        NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, false, c.mesh_id)::routing);
+    END IF;
+  END IF;
+  dispatched := agent.instance_id IS NOT NULL;
+  IF NOT dispatched THEN
+    -- The session's agent of the type goes before a wanted instance or skill. Messages wait only for what is registered.
+    IF in_session THEN
+      is_bound := session.agent_type = want_type OR EXISTS (SELECT 1 FROM session_agents j
+        WHERE j.tenant_id = c.tenant_id AND j.session_id = c.requested_context AND j.agent_type = want_type);
+    END IF;
+    IF NOT target_registered(c.tenant_id, CASE WHEN is_bound IS NOT TRUE THEN c.want_instance_id END, want_type,
+        CASE WHEN is_bound IS NOT TRUE THEN c.want_skill_id END) THEN
+      IF c.unavailable_text IS NULL THEN
+        result := not_accepted(c, result, 'target_unknown');
+        result.agent_type := want_type;
+        RETURN result;
+      END IF;
+      failed := true;
+    END IF;
+  END IF;
+  result.verdict := CASE WHEN failed THEN 'unavailable' WHEN dispatched THEN 'dispatched' ELSE 'accepted' END;
+  result.instance_id := agent.instance_id;
+  result.agent_type := agent.agent_type;
+  result.deployment_mode := agent.deployment_mode;
+  result.connection_epoch := agent.connection_epoch;
+  result.public_url := agent.public_url;
+  result.agent_card := agent.agent_card;
+
+  WITH key AS (
+    INSERT INTO idempotency_keys AS k (tenant_id, credential_id, requested_context, client_message_id, content_hash, message_id, session_id,
+        expires_at)
+      VALUES (c.tenant_id, c.credential_id, c.requested_context, c.client_message_id, c.content_hash, c.message_id, c.session_id,
+        now() + c.idempotency_hours * interval '1 hour')
+      ON CONFLICT (client_message_id, credential_id, requested_context, tenant_id) DO UPDATE SET content_hash = excluded.content_hash,
+        message_id = excluded.message_id, session_id = excluded.session_id, expires_at = excluded.expires_at WHERE k.expires_at <= now()
+      RETURNING 1),
+  accepted AS (
+    INSERT INTO messages (tenant_id, message_id, session_id, credential_id, sender_agent_type, client_message_id, method, parts, metadata,
+        want_agent_type, trace_id, parent_span_id, baggage, deadline_ms, state, instance_id, agent_type, error_code, error_message, started_at,
+        completed_at)
+      SELECT c.tenant_id, c.message_id, c.session_id, c.credential_id, c.sender_agent_type, c.client_message_id, c.method, c.parts, c.metadata,
+        want_type, c.trace_id, c.parent_span_id, c.baggage, c.deadline_ms,
+        CASE WHEN failed THEN 'failed' WHEN dispatched THEN 'working' ELSE 'submitted' END, agent.instance_id, agent.agent_type,
+        CASE WHEN failed THEN 'TARGET_UNAVAILABLE' END, CASE WHEN failed THEN c.unavailable_text END, CASE WHEN dispatched THEN now() END,
+        CASE WHEN failed THEN now() END
+        FROM key),
+  running AS (
+    INSERT INTO running_messages (tenant_id, message_id, session_id, state, want_instance_id, want_agent_type, want_skill_id, instance_id,
+        agent_type, attempts, current_dispatch_id, holds_slot, wake_requested_at)
+      SELECT c.tenant_id, c.message_id, c.session_id, CASE WHEN dispatched THEN 'working' ELSE 'submitted' END, c.want_instance_id, want_type,
+        c.want_skill_id, agent.instance_id, agent.agent_type, dispatched::integer, CASE WHEN dispatched THEN c.dispatch_id END, dispatched, now()
+        FROM key WHERE NOT failed),
+  opened AS (
+    INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_by, wake_requested_at, instance_id,
+        agent_type)
+      SELECT c.tenant_id, c.session_id, false, 'active', c.idle_timeout_seconds, c.created_by, now(), agent.instance_id, agent.agent_type
+        FROM key WHERE NOT in_session),
+  joined AS (
+    INSERT INTO session_agents (tenant_id, session_id, agent_type, instance_id, join_reason)
+      SELECT c.tenant_id, c.session_id, agent.agent_type, agent.instance_id, 'routed' FROM key WHERE NOT in_session AND dispatched),
+  sent AS (
+    INSERT INTO dispatches (tenant_id, dispatch_id, message_id, session_id, instance_id, agent_type, deployment_mode, mesh_id, epoch, attempt,
+        state, skill_id, sent_at, deadline_at)
+      SELECT c.tenant_id, c.dispatch_id, c.message_id, c.session_id, agent.instance_id, agent.agent_type, agent.deployment_mode, c.mesh_id,
+        agent.connection_epoch, 1, 'sent', c.want_skill_id, now(), now() + c.deadline_ms * interval '1 ms'
+        FROM key WHERE dispatched)
+  INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
+    SELECT c.tenant_id, c.event_ids[event.place], event.type, event.category, 'platform', event.severity, c.session_id, c.trace_id,
+           CASE event.place
+             WHEN 1 THEN jsonb_build_object('session_id', c.session_id, 'tenant_id', c.tenant_id, 'created_by', c.created_by)
+             WHEN 2 THEN jsonb_build_object('message_id', c.message_id, 'session_id', c.session_id, 'role',
+               CASE WHEN c.sender_agent_type IS NULL THEN 'user' ELSE 'agent' END)
+             WHEN 3 THEN jsonb_build_object('dispatch_id', c.dispatch_id, 'instance_id', agent.instance_id, 'skill_id', c.want_skill_id,
+               'session_id', c.session_id)
+             ELSE jsonb_build_object('message_id', c.message_id, 'session_id', c.session_id, 'error', 'TARGET_UNAVAILABLE')
+           END
+      FROM key, (VALUES (1, 'session.created', 'session', 'info', NOT in_session), (2, 'message.received', 'message', 'info', true),
+        (3, 'dispatch.sent', 'dispatch', 'info', dispatched), (4, 'message.error', 'message', 'warning', failed))
+        AS event (place, type, category, severity, happened)
+     WHERE event.happened;
+  IF NOT FOUND THEN
+    -- Nothing was written here. What was sent before is committed, or was written by this same statement.
+    RETURN not_accepted(c, result, NULL);
+  END IF;
+  RETURN result;
+END $$;
+
+CREATE FUNCTION accept_messages(calls jsonb, wait_for_locks boolean) RETURNS SETOF accept_result LANGUAGE plpgsql
+  SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  c accept_call;
+  tenant text := '';
+  pace text := limit_lock_wait(wait_for_locks);
+BEGIN
+  FOR place IN 0 .. jsonb_array_length(calls) - 1 LOOP
+    c := jsonb_populate_record(NULL::accept_call, calls -> place);
+    IF c.tenant_id <> tenant THEN
+      tenant := act_for_tenant(c.tenant_id);
+    END IF;
+    RETURN NEXT accept_message(c);
+  END LOOP;
+END $$;

@@ -1,0 +1,190 @@
+-- Routing: which agent takes a message (specification, A2A; decisions.md, Agents). The only definition, for the accept transaction and for
+-- the workflow path.
+
+-- What routing knows of a message and its session. `served_*`: the agent that the message was dispatched to before. `only_mesh_id`: the fast
+-- path of that mesh node asks: it wants an agent that it reaches itself, and nothing that needs the session's lock.
+CREATE TYPE routing AS (
+  tenant_id text, message_id text, session_id text, session_explicit boolean, session_suspended boolean, session_instance_id text,
+  session_agent_type text, served_instance_id text, served_agent_type text, want_instance_id text, want_agent_type text,
+  want_skill_id text, has_decision boolean, only_mesh_id text
+);
+
+-- The agent, its room reserved until the transaction ends. `join_reason`: how the session is bound by it, 'routed' or 'failover'; NULL: it
+-- was bound before. `unreachable`: no connection to it opened for this message.
+CREATE TYPE chosen_agent AS (
+  instance_id text, agent_type text, deployment_mode text, mesh_id text, connection_epoch bigint, public_url text, agent_card jsonb,
+  unreachable boolean, join_reason text
+);
+
+-- Whether an agent could be given a dispatch now.
+CREATE FUNCTION is_routable(agent agents) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  RETURN agent.deregistered_at IS NULL AND agent.status IN ('available', 'unknown', 'busy')
+    AND (agent.deployment_mode = 'hosted' OR agent.mesh_id IS NOT NULL);
+END $$;
+
+-- Whether no connection to an instance opened for a message.
+CREATE FUNCTION was_unreachable(of_tenant text, for_message text, of_instance text) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN for_message IS NOT NULL AND EXISTS (SELECT 1 FROM dispatches d WHERE d.tenant_id = of_tenant AND d.message_id = for_message
+    AND d.instance_id = of_instance AND d.state = 'released' AND d.error_code = 'CONNECT_FAILED');
+END $$;
+
+-- Agents that could take what is wanted, the best first: those with room before full and busy ones, those that were unreachable for the
+-- message last, then the least loaded, ties to the longest idle.
+CREATE FUNCTION routable_agents(of_tenant text, only_instance text, only_type text, only_skill text, for_message text) RETURNS SETOF agents
+  LANGUAGE plpgsql STABLE SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN QUERY
+    SELECT a.* FROM agents a
+      CROSS JOIN LATERAL (SELECT agent_load(a.tenant_id, a.instance_id) AS load) serving
+      LEFT JOIN LATERAL (SELECT d.created_at FROM dispatches d WHERE d.tenant_id = a.tenant_id AND d.instance_id = a.instance_id
+                          ORDER BY d.created_at DESC LIMIT 1) last ON true
+     WHERE a.tenant_id = of_tenant AND is_routable(a)
+       AND (only_instance IS NULL OR a.instance_id = only_instance) AND (only_type IS NULL OR a.agent_type = only_type)
+       AND has_skill(a, only_skill)
+     ORDER BY (a.status = 'busy' OR a.max_concurrent_sessions > 0 AND serving.load >= a.max_concurrent_sessions),
+              was_unreachable(a.tenant_id, for_message, a.instance_id), serving.load, last.created_at NULLS FIRST, a.instance_id
+     LIMIT 50;
+END $$;
+
+-- Whether the session of a message is counted on an instance already, so that one more of its messages takes no further room.
+CREATE FUNCTION session_holds_slot(r routing, of_instance text) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN r.session_explicit AND r.session_instance_id = of_instance AND NOT r.session_suspended
+    OR EXISTS (SELECT 1 FROM running_messages m WHERE m.tenant_id = r.tenant_id AND m.instance_id = of_instance
+                  AND m.session_id = r.session_id AND m.holds_slot);
+END $$;
+
+-- Reserves room on an instance until the transaction ends. Whoever binds a session to it holds its lock, so that two at once cannot pass
+-- the bound. Gives whether there is room.
+CREATE FUNCTION claim_room(r routing, agent agents) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  room integer := agent.max_concurrent_sessions;
+BEGIN
+  IF room = 0 AND agent.status <> 'busy' THEN
+    RETURN true;
+  END IF;
+  IF room > 0 THEN
+    -- A full agent is not worth the lock.
+    IF r.session_id IS NULL AND agent_load(r.tenant_id, agent.instance_id) >= room THEN
+      RETURN false;
+    END IF;
+    PERFORM lock_room(r.tenant_id, agent.instance_id);
+  END IF;
+  IF r.session_id IS NOT NULL AND session_holds_slot(r, agent.instance_id) THEN
+    RETURN true;
+  END IF;
+  IF agent.status = 'busy' THEN
+    RETURN false;
+  END IF;
+  -- A new message on the fast path goes behind those that wait for this agent.
+  IF r.only_mesh_id IS NOT NULL AND EXISTS (SELECT 1 FROM running_messages m
+       WHERE m.tenant_id = r.tenant_id AND m.unrouted_since IS NOT NULL AND NOT m.holds_slot
+         AND coalesce(m.agent_type, m.want_agent_type, agent.agent_type) = agent.agent_type
+         AND coalesce(m.want_instance_id, agent.instance_id) = agent.instance_id) THEN
+    RETURN false;
+  END IF;
+  RETURN agent_load(r.tenant_id, agent.instance_id)
+    + CASE WHEN r.has_decision THEN 0 ELSE waiting_decisions(r.tenant_id, agent.instance_id) END < room;
+END $$;
+
+CREATE FUNCTION chosen(agent agents, unreachable boolean, join_reason text) RETURNS chosen_agent LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  RETURN (agent.instance_id, agent.agent_type, agent.deployment_mode, agent.mesh_id, agent.connection_epoch, agent.public_url,
+    CASE WHEN agent.deployment_mode = 'hosted' THEN agent.agent_card END, unreachable, join_reason);
+END $$;
+
+-- The best agent of a kind, its room reserved; NULL when all are full or none fits.
+CREATE FUNCTION choose_best(r routing, only_instance text, only_type text, join_reason text) RETURNS chosen_agent LANGUAGE plpgsql AS $$
+DECLARE
+  agent agents;
+  only_one agents;
+  fitting integer := 0;
+BEGIN
+  -- Where one agent is registered for a type there is nothing to compare. The fast path takes this way for most messages.
+  IF r.only_mesh_id IS NOT NULL AND only_instance IS NULL AND r.want_skill_id IS NULL THEN
+    FOR agent IN SELECT * FROM agents a WHERE a.tenant_id = r.tenant_id AND a.agent_type = only_type
+        AND coalesce(a.deregistered_at, 'infinity') = 'infinity' AND a.status IN ('available', 'unknown') LIMIT 2 LOOP
+      fitting := fitting + 1;
+      only_one := agent;
+    END LOOP;
+    IF fitting = 0 THEN
+      RETURN NULL;
+    ELSIF fitting = 1 THEN
+      agent := only_one;
+    END IF;
+  END IF;
+  IF r.only_mesh_id IS NOT NULL THEN
+    IF fitting <> 1 THEN
+      SELECT * INTO agent FROM routable_agents(r.tenant_id, only_instance, only_type, r.want_skill_id, NULL) LIMIT 1;
+    END IF;
+    RETURN CASE WHEN is_local(r, agent) AND claim_room(r, agent) THEN chosen(agent, false, join_reason) END;
+  END IF;
+  FOR agent IN SELECT * FROM routable_agents(r.tenant_id, only_instance, only_type, r.want_skill_id, r.message_id) LOOP
+    -- The lock of one without room is given up before the next is asked, so that two callers never wait for each other.
+    BEGIN
+      IF claim_room(r, agent) THEN
+        RETURN chosen(agent, was_unreachable(r.tenant_id, r.message_id, agent.instance_id), join_reason);
+      END IF;
+      RAISE EXCEPTION USING ERRCODE = 'FL002';
+    EXCEPTION WHEN SQLSTATE 'FL002' THEN
+      NULL;
+    END;
+  END LOOP;
+  RETURN NULL;
+END $$;
+
+-- Whether the mesh node that asks reaches an agent itself, now.
+CREATE FUNCTION is_local(r routing, agent agents) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  RETURN agent.instance_id IS NOT NULL AND is_routable(agent)
+    AND (r.only_mesh_id IS NULL OR agent.deployment_mode = 'hosted' OR agent.mesh_id = r.only_mesh_id);
+END $$;
+
+-- The agent of a message: the one that has served it, else its session's for the type, else what it asks for, the least loaded. A bound
+-- instance that is gone, or that cannot be reached, is replaced by another of its type that has the skill; one that the message names is
+-- waited for. NULL: none is free now.
+CREATE FUNCTION choose_agent(r routing) RETURNS chosen_agent LANGUAGE plpgsql AS $$
+DECLARE
+  bound_instance text := r.served_instance_id;
+  bound_type text := r.served_agent_type;
+  is_named boolean;
+  agent agents;
+  other chosen_agent;
+  unreachable boolean;
+BEGIN
+  IF bound_instance IS NULL AND r.session_id IS NOT NULL THEN
+    bound_type := coalesce(r.want_agent_type, r.session_agent_type);
+    IF r.session_agent_type = bound_type AND r.session_instance_id IS NOT NULL THEN
+      bound_instance := r.session_instance_id;
+    ELSE
+      SELECT j.instance_id INTO bound_instance FROM session_agents j
+       WHERE j.tenant_id = r.tenant_id AND j.session_id = r.session_id AND j.agent_type = bound_type ORDER BY j.joined_at DESC LIMIT 1;
+    END IF;
+    -- Whoever joins a session needs its lock.
+    IF r.only_mesh_id IS NOT NULL AND (bound_instance IS NULL OR r.session_suspended OR r.session_instance_id IS NULL) THEN
+      RETURN NULL;
+    END IF;
+  END IF;
+  IF bound_instance IS NULL THEN
+    RETURN choose_best(r, r.want_instance_id, coalesce(r.want_agent_type, r.session_agent_type), 'routed');
+  END IF;
+
+  is_named := coalesce(r.want_instance_id = bound_instance, false);
+  SELECT * INTO agent FROM agents a WHERE a.tenant_id = r.tenant_id AND a.instance_id = bound_instance;
+  unreachable := was_unreachable(r.tenant_id, r.message_id, bound_instance);
+  IF is_local(r, agent) AND agent.agent_type = bound_type AND (is_named OR NOT unreachable) THEN
+    -- Deregistration unbinds a session; an instance that came back is bound again.
+    RETURN CASE WHEN claim_room(r, agent) THEN
+      chosen(agent, unreachable, CASE WHEN r.session_explicit AND r.session_instance_id IS NULL THEN 'failover' END) END;
+  END IF;
+  IF is_named OR r.only_mesh_id IS NOT NULL THEN
+    RETURN NULL;
+  END IF;
+  other := choose_best(r, NULL, bound_type, 'failover');
+  IF other.instance_id = bound_instance THEN
+    other.join_reason := NULL;
+  END IF;
+  RETURN other;
+END $$;

@@ -1,0 +1,61 @@
+-- What ends a message without its agent's result: a cancel (open | sent → canceled) and a failure. The caller holds the messages' locks and
+-- knows that they are not over.
+
+-- Takes back the question that is open on a message, if one is.
+CREATE FUNCTION close_request(of_tenant text, of_message text, new_state text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  UPDATE input_requests q SET state = new_state, ended_at = now()
+   WHERE q.tenant_id = of_tenant AND q.message_id = of_message AND q.state = 'pending';
+END $$;
+
+-- Ends the open dispatch of a message, if there is one.
+CREATE FUNCTION close_dispatch(r running_messages, new_state text, error text, event_id text, trace_id text) RETURNS void
+  LANGUAGE plpgsql AS $$
+DECLARE
+  d dispatches;
+BEGIN
+  UPDATE dispatches x SET state = new_state, error_code = error, ended_at = now()
+   WHERE x.tenant_id = r.tenant_id AND x.dispatch_id = r.current_dispatch_id AND x.state IN ('open', 'sent') RETURNING * INTO d;
+  IF FOUND THEN
+    PERFORM record_dispatch_end(event_id, d, trace_id);
+  END IF;
+END $$;
+
+-- Cancels messages: dispatch, question, message and events. Their running rows stay until their workflows have told the agents.
+-- `event_ids`: two for each message, of dispatch.failed and message.canceled. Gives the rows as they were.
+CREATE FUNCTION cancel_messages(of_tenant text, of_messages text[], reason text, event_ids text[]) RETURNS SETOF running_messages
+  LANGUAGE plpgsql AS $$
+DECLARE
+  r running_messages;
+  message record;
+BEGIN
+  FOR place IN 1 .. coalesce(array_length(of_messages, 1), 0) LOOP
+    SELECT * INTO r FROM running_messages x WHERE x.tenant_id = of_tenant AND x.message_id = of_messages[place];
+    UPDATE messages m SET state = 'canceled', completed_at = now(), updated_at = now()
+     WHERE m.tenant_id = of_tenant AND m.message_id = r.message_id RETURNING m.trace_id INTO message;
+    PERFORM close_dispatch(r, 'canceled', 'CANCELED', event_ids[2 * place - 1], message.trace_id);
+    PERFORM close_request(of_tenant, r.message_id, 'withdrawn');
+    UPDATE running_messages x SET state = 'canceled', holds_slot = false, resolution = NULL, unrouted_since = NULL, wake_requested_at = now()
+     WHERE x.tenant_id = of_tenant AND x.message_id = r.message_id;
+    PERFORM record_event(of_tenant, event_ids[2 * place], 'message.canceled', 'info', r.session_id, message.trace_id,
+      jsonb_build_object('message_id', r.message_id, 'session_id', r.session_id, 'reason', reason));
+    RETURN NEXT r;
+  END LOOP;
+END $$;
+
+-- Fails a message that no agent's result ends: nobody took it, nobody answered in time, an operator ended its workflow. `request_state`:
+-- what becomes of an open question. `event_ids`: of dispatch.failed and message.error.
+CREATE FUNCTION fail_message(of_tenant text, of_message text, error text, error_text text, request_state text, event_ids text[])
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  r running_messages;
+  message record;
+BEGIN
+  DELETE FROM running_messages x WHERE x.tenant_id = of_tenant AND x.message_id = of_message RETURNING * INTO r;
+  UPDATE messages m SET state = 'failed', error_code = error, error_message = error_text, completed_at = now(), updated_at = now()
+   WHERE m.tenant_id = of_tenant AND m.message_id = of_message RETURNING m.trace_id INTO message;
+  PERFORM close_dispatch(r, 'failed', error, event_ids[1], message.trace_id);
+  PERFORM close_request(of_tenant, of_message, request_state);
+  PERFORM record_event(of_tenant, event_ids[2], 'message.error', 'warning', r.session_id, message.trace_id,
+    jsonb_build_object('message_id', of_message, 'session_id', r.session_id, 'error', error));
+END $$;

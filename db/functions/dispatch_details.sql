@@ -1,0 +1,38 @@
+-- A dispatch with its message, its session, its agent and its owner: all that is needed to send it. `owner_alive`: the mesh node that has
+-- it renewed itself lately. The other nodes remove the row of a dead one after 15 s and know a pause of the whole machine from a death
+-- (mesh/nodes/node.ts); where there is no other node, 60 s count.
+CREATE VIEW dispatch_details WITH (security_invoker = true) AS
+  SELECT d.*, d.state IN ('open', 'sent') AND r.current_dispatch_id = d.dispatch_id AS is_open,
+         m.method, m.parts, m.metadata, m.client_message_id, m.trace_id, m.baggage, m.deadline_ms, m.artifacts, m.usage,
+         r.resolution, r.remote_task_id, r.remote_context_id, s.user_id, a.public_url, a.agent_card, a.connection_epoch,
+         coalesce(n.renewed_at > now() - interval '60 seconds', false) AS owner_alive
+    FROM dispatches d
+    JOIN messages m ON m.tenant_id = d.tenant_id AND m.message_id = d.message_id
+    JOIN sessions s ON s.tenant_id = d.tenant_id AND s.session_id = d.session_id
+    LEFT JOIN running_messages r ON r.tenant_id = d.tenant_id AND r.message_id = d.message_id
+    LEFT JOIN agents a ON a.tenant_id = d.tenant_id AND a.instance_id = d.instance_id
+    LEFT JOIN mesh_nodes n ON n.mesh_id = d.mesh_id;
+GRANT SELECT ON dispatch_details TO fleet_app, fleet_system;
+
+-- A dispatch while it is open or sent and its message's current one; no row otherwise.
+CREATE FUNCTION find_dispatch(of_tenant text, of_dispatch text) RETURNS SETOF dispatch_details LANGUAGE plpgsql AS $$
+DECLARE
+  tenant text := act_for_tenant(of_tenant);
+BEGIN
+  RETURN QUERY SELECT * FROM dispatch_details d WHERE d.tenant_id = of_tenant AND d.dispatch_id = of_dispatch AND d.is_open;
+END $$;
+
+-- Locks a message and reads its open dispatch, in this order, which every transition keeps: the message's row is the lock of both.
+-- NULL: the dispatch is not open, or is not the message's current one.
+CREATE FUNCTION lock_dispatch(of_tenant text, of_message text, of_dispatch text) RETURNS dispatches LANGUAGE plpgsql AS $$
+DECLARE
+  d dispatches;
+BEGIN
+  PERFORM 1 FROM running_messages r
+    WHERE r.tenant_id = of_tenant AND r.message_id = of_message AND r.current_dispatch_id = of_dispatch FOR UPDATE;
+  IF FOUND THEN
+    SELECT * INTO d FROM dispatches x
+     WHERE x.tenant_id = of_tenant AND x.dispatch_id = of_dispatch AND x.state IN ('open', 'sent') FOR UPDATE;
+  END IF;
+  RETURN d;
+END $$;

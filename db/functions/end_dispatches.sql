@@ -1,0 +1,78 @@
+-- The complete transaction: sent → completed, failed or lost. Ends dispatches and their messages with them, in one statement and one round
+-- trip; several callers may share it, as in accept_messages.
+--
+-- One call: the message's running row goes (which is its lock, and fails where the dispatch is not its current one); the dispatch ends,
+-- where its epoch still is that of the connection that brought the result; the message gets result or error; then the events, and one
+-- message that waits for an agent like this one is woken.
+
+-- `state` of the dispatch. `epoch` NULL: it does not matter. `artifacts` NULL: the agent brought no output, and what is there stays.
+-- `event_ids`: of the dispatch's event and the message's.
+CREATE TYPE dispatch_end_call AS (
+  tenant_id text, message_id text, dispatch_id text, epoch bigint, state text, error_code text, error_message text, artifacts jsonb,
+  usage jsonb, status_message jsonb, event_ids text[]
+);
+
+-- `ended_at` NULL: the dispatch was not the message's current one, and nothing was written. `woken`: messages whose workflows the process
+-- wakes after the commit.
+CREATE TYPE dispatch_end_result AS (ended_at timestamptz, session_id text, instance_id text, agent_type text, woken jsonb);
+
+CREATE FUNCTION end_dispatch(c dispatch_end_call) RETURNS dispatch_end_result LANGUAGE plpgsql AS $$
+DECLARE
+  result dispatch_end_result;
+  message record;
+  dispatch record;
+  failed boolean := c.state <> 'completed';
+  severity text := CASE WHEN failed THEN 'warning' ELSE 'info' END;
+  error jsonb := CASE WHEN failed THEN jsonb_build_object('error', c.error_code) ELSE '{}' END;
+BEGIN
+  -- coalesce, here and below: no index but the keys fits these conditions.
+  DELETE FROM running_messages r
+   WHERE r.tenant_id = c.tenant_id AND r.message_id = c.message_id AND coalesce(r.current_dispatch_id, '') = c.dispatch_id
+     AND coalesce(r.state, '') IN ('submitted', 'working', 'input-required');
+  IF NOT FOUND THEN
+    RETURN result;
+  END IF;
+  UPDATE dispatches d SET state = c.state, error_code = c.error_code, ended_at = now()
+   WHERE d.tenant_id = c.tenant_id AND d.dispatch_id = c.dispatch_id AND coalesce(d.state, '') = 'sent'
+     AND (c.epoch IS NULL OR d.epoch = c.epoch)
+   RETURNING d.instance_id, d.agent_type, d.sent_at INTO dispatch;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'the dispatch is not sent, or of another epoch' USING ERRCODE = 'FL001';
+  END IF;
+  UPDATE messages m SET state = CASE WHEN failed THEN 'failed' ELSE 'completed' END, artifacts = coalesce(c.artifacts, m.artifacts),
+      usage = coalesce(c.usage, m.usage), status_message = CASE WHEN c.artifacts IS NULL THEN m.status_message ELSE c.status_message END,
+      error_code = c.error_code, error_message = c.error_message, completed_at = now(), updated_at = now()
+   WHERE m.tenant_id = c.tenant_id AND m.message_id = c.message_id
+   RETURNING m.session_id, m.trace_id, m.created_at INTO message;
+  result.ended_at := now();
+  result.session_id := message.session_id;
+  result.instance_id := dispatch.instance_id;
+  result.agent_type := dispatch.agent_type;
+  INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
+    VALUES (c.tenant_id, c.event_ids[1], CASE WHEN failed THEN 'dispatch.failed' ELSE 'dispatch.success' END, 'dispatch', 'platform', severity,
+      message.session_id, message.trace_id, error || jsonb_build_object('dispatch_id', c.dispatch_id,
+        'instance_id', dispatch.instance_id, 'duration_ms', milliseconds_between(dispatch.sent_at, now()))),
+    (c.tenant_id, c.event_ids[2], CASE WHEN failed THEN 'message.error' ELSE 'message.completed' END, 'message', 'platform', severity,
+      message.session_id, message.trace_id,
+      CASE WHEN failed THEN error
+           ELSE jsonb_build_object('role', 'agent', 'duration_ms', milliseconds_between(message.created_at, now())) END
+        || jsonb_build_object('message_id', c.message_id, 'session_id', message.session_id));
+  result.woken := wake_queued_messages(c.tenant_id, dispatch.agent_type, dispatch.instance_id, 1);
+  RETURN result;
+END $$;
+
+CREATE FUNCTION end_dispatches(calls jsonb, wait_for_locks boolean) RETURNS SETOF dispatch_end_result LANGUAGE plpgsql
+  SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  c dispatch_end_call;
+  tenant text := '';
+  pace text := limit_lock_wait(wait_for_locks);
+BEGIN
+  FOR place IN 0 .. jsonb_array_length(calls) - 1 LOOP
+    c := jsonb_populate_record(NULL::dispatch_end_call, calls -> place);
+    IF c.tenant_id <> tenant THEN
+      tenant := act_for_tenant(c.tenant_id);
+    END IF;
+    RETURN NEXT end_dispatch(c);
+  END LOOP;
+END $$;

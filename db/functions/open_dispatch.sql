@@ -1,0 +1,46 @@
+-- Routes a message on the workflow path and opens its dispatch (→ open): the session is bound where routing says so, and counts again where
+-- it was suspended. The caller holds the locks of session and message. `only_reachable`: an agent to which no connection opened for this
+-- message will not do. Gives the dispatch and how the session was bound; no row when no agent is free.
+CREATE FUNCTION open_dispatch(of_tenant text, of_message text, new_dispatch text, only_reachable boolean)
+RETURNS TABLE (dispatch jsonb, join_reason text) LANGUAGE plpgsql AS $$
+DECLARE
+  r running_messages;
+  s sessions;
+  d dispatches;
+  agent chosen_agent;
+BEGIN
+  SELECT * INTO r FROM running_messages x WHERE x.tenant_id = of_tenant AND x.message_id = of_message;
+  SELECT * INTO s FROM sessions x WHERE x.tenant_id = of_tenant AND x.session_id = r.session_id;
+  agent := choose_agent((of_tenant, of_message, r.session_id, s.explicit, s.suspended, s.instance_id, s.agent_type, r.instance_id, r.agent_type,
+    r.want_instance_id, r.want_agent_type, r.want_skill_id, r.resolution IS NOT NULL, NULL)::routing);
+  IF agent.instance_id IS NULL OR only_reachable AND agent.unreachable THEN
+    RETURN;
+  END IF;
+  IF agent.join_reason IS NOT NULL THEN
+    INSERT INTO session_agents AS j (tenant_id, session_id, agent_type, instance_id, join_reason)
+      VALUES (of_tenant, r.session_id, agent.agent_type, agent.instance_id, agent.join_reason)
+      ON CONFLICT (tenant_id, session_id, instance_id)
+        DO UPDATE SET agent_type = excluded.agent_type, joined_at = excluded.joined_at, join_reason = excluded.join_reason;
+    IF coalesce(s.agent_type, agent.agent_type) = agent.agent_type THEN
+      s.instance_id := agent.instance_id;
+      UPDATE sessions x SET instance_id = agent.instance_id, agent_type = agent.agent_type
+       WHERE x.tenant_id = of_tenant AND x.session_id = r.session_id;
+    END IF;
+  END IF;
+  -- Room was claimed for the session on its own agent: it is counted there again.
+  IF s.suspended AND s.instance_id = agent.instance_id THEN
+    UPDATE sessions x SET suspended = false WHERE x.tenant_id = of_tenant AND x.session_id = r.session_id;
+  END IF;
+  UPDATE running_messages x SET current_dispatch_id = new_dispatch, attempts = x.attempts + 1, instance_id = agent.instance_id,
+      agent_type = agent.agent_type, holds_slot = true,
+      remote_task_id = CASE WHEN x.instance_id = agent.instance_id THEN x.remote_task_id END,
+      remote_context_id = CASE WHEN x.instance_id = agent.instance_id THEN x.remote_context_id END
+   WHERE x.tenant_id = of_tenant AND x.message_id = of_message;
+  UPDATE messages m SET instance_id = agent.instance_id, agent_type = agent.agent_type
+   WHERE m.tenant_id = of_tenant AND m.message_id = of_message;
+  INSERT INTO dispatches (tenant_id, dispatch_id, message_id, session_id, instance_id, agent_type, deployment_mode, mesh_id, epoch, attempt,
+      state, skill_id)
+    VALUES (of_tenant, new_dispatch, of_message, r.session_id, agent.instance_id, agent.agent_type, agent.deployment_mode, agent.mesh_id,
+      agent.connection_epoch, r.attempts + 1, 'open', r.want_skill_id) RETURNING * INTO d;
+  RETURN QUERY SELECT to_jsonb(d), agent.join_reason;
+END $$;

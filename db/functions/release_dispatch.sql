@@ -1,0 +1,28 @@
+-- open | sent → released: nothing went out, on the word of the dispatch's owner, and the message is routed again. One that is marked as
+-- sent is released only with `nothing_sent`. Gives whether it was released.
+CREATE FUNCTION release_dispatch(of_tenant text, of_message text, of_dispatch text, reason text, nothing_sent boolean, event_id text)
+RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  tenant text := act_for_tenant(of_tenant);
+  d dispatches;
+  message record;
+BEGIN
+  -- The session first, as wherever a transaction locks both.
+  PERFORM 1 FROM sessions s WHERE s.tenant_id = of_tenant AND s.session_id = (SELECT r.session_id FROM running_messages r
+    WHERE r.tenant_id = of_tenant AND r.message_id = of_message AND r.resolution IS NOT NULL) FOR NO KEY UPDATE;
+  d := lock_dispatch(of_tenant, of_message, of_dispatch);
+  IF d.state IS NULL OR d.state = 'sent' AND NOT nothing_sent THEN
+    RETURN false;
+  END IF;
+  UPDATE dispatches x SET state = 'released', ended_at = now(), error_code = reason
+   WHERE x.tenant_id = of_tenant AND x.dispatch_id = of_dispatch RETURNING * INTO d;
+  UPDATE running_messages r SET current_dispatch_id = NULL, holds_slot = false, unrouted_since = coalesce(r.unrouted_since, now())
+   WHERE r.tenant_id = of_tenant AND r.message_id = of_message RETURNING r.resolution INTO message;
+  IF message.resolution IS NOT NULL THEN
+    UPDATE sessions s SET suspended = true WHERE s.tenant_id = of_tenant AND s.session_id = d.session_id;
+  END IF;
+  UPDATE messages m SET updated_at = now() WHERE m.tenant_id = of_tenant AND m.message_id = of_message RETURNING m.trace_id INTO message;
+  d.ended_at := d.sent_at; -- it never ran
+  PERFORM record_dispatch_end(event_id, d, message.trace_id);
+  RETURN true;
+END $$;

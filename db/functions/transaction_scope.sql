@@ -1,0 +1,38 @@
+-- From here on the transaction acts as the application and sees one tenant. It returns the tenant so that it can be called by an
+-- assignment, which is cheaper than a query.
+CREATE FUNCTION act_for_tenant(of_tenant text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  role text := set_config('role', 'fleet_app', true);
+BEGIN
+  RETURN set_config('app.tenant_id', of_tenant, true);
+END $$;
+
+-- A statement of several callers must not wait for a lock that one of them needs: without `wait_for_locks` it fails after 100 ms.
+CREATE FUNCTION limit_lock_wait(wait_for_locks boolean) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN CASE WHEN wait_for_locks THEN '' ELSE set_config('lock_timeout', '100ms', true) END;
+END $$;
+
+CREATE FUNCTION milliseconds_between(earlier timestamptz, later timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  AS $$ SELECT greatest(0, (extract(epoch FROM later - earlier) * 1000)::bigint) $$;
+
+-- Writes an event of the platform.
+CREATE FUNCTION record_event(of_tenant text, event_id text, event_type text, severity text, session_id text, trace_id text, payload jsonb)
+RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
+    VALUES (of_tenant, event_id, event_type, split_part(event_type, '.', 1), 'platform', severity, session_id, trace_id, payload);
+END $$;
+
+-- Writes dispatch.success or dispatch.failed of a dispatch that has just ended; one that was never sent has no event.
+CREATE FUNCTION record_dispatch_end(event_id text, d dispatches, trace_id text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  failed boolean := d.error_code IS NOT NULL;
+BEGIN
+  IF d.sent_at IS NOT NULL THEN
+    PERFORM record_event(d.tenant_id, event_id, CASE WHEN failed THEN 'dispatch.failed' ELSE 'dispatch.success' END,
+      CASE WHEN failed THEN 'warning' ELSE 'info' END, d.session_id, trace_id,
+      jsonb_strip_nulls(jsonb_build_object('dispatch_id', d.dispatch_id, 'instance_id', d.instance_id, 'error', d.error_code,
+        'duration_ms', milliseconds_between(d.sent_at, d.ended_at))));
+  END IF;
+END $$;

@@ -1,0 +1,105 @@
+import type { A2aVersion } from '../contracts/a2a.js';
+import type { MessageOwners } from '../contracts/permissions.js';
+import type { Tx } from '../db/pool.js';
+import type { Secrets } from '../runtime/secrets.js';
+
+/** Identifies a message across tenants. */
+export interface OfMessage {
+  tenant_id: string;
+  message_id: string;
+}
+
+/** The columns of a row of `push_configs`. */
+export interface PushConfigRow {
+  config_id: string;
+  url: string;
+  schemes: string[];
+  /** `{token?, credentials?}`, encrypted. */
+  secrets: Buffer | null;
+  protocol_version: A2aVersion;
+}
+
+const COLUMNS = 'config_id, url, schemes, secrets, protocol_version';
+
+/**
+ * Locks a message to change its configs: its state cannot change before the transaction ends.
+ * @returns the owners of the message; null when the tenant has no such message
+ */
+export async function lockForPush(tx: Tx, of: OfMessage): Promise<MessageOwners | null> {
+  await tx.query('SELECT 1 FROM running_messages WHERE tenant_id = $1 AND message_id = $2 FOR UPDATE', [
+    of.tenant_id,
+    of.message_id,
+  ]);
+  const [row] = await tx.query<MessageOwners & Record<string, unknown>>(
+    'SELECT agent_type, sender_agent_type FROM messages WHERE tenant_id = $1 AND message_id = $2',
+    [of.tenant_id, of.message_id],
+  );
+  return row ?? null;
+}
+
+/** Stores a config; replaces one of the same id. The caller holds the lock of the message. */
+export async function putPushConfig(tx: Tx, of: OfMessage, config: PushConfigRow): Promise<void> {
+  await tx.query(
+    `WITH marked AS (UPDATE messages SET notifies = true WHERE tenant_id = $1 AND message_id = $2 AND NOT notifies)
+     INSERT INTO push_configs (tenant_id, message_id, ${COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7)
+       ON CONFLICT (tenant_id, message_id, config_id) DO UPDATE SET url = excluded.url, schemes = excluded.schemes,
+         secrets = excluded.secrets, protocol_version = excluded.protocol_version`,
+    [
+      of.tenant_id,
+      of.message_id,
+      config.config_id,
+      config.url,
+      config.schemes,
+      config.secrets,
+      config.protocol_version,
+    ],
+  );
+}
+
+/** Adds the delivery for a message's first state. A trigger adds the deliveries for later ones. */
+export async function addFirstDelivery(tx: Tx, of: OfMessage, configId: string, state: string): Promise<void> {
+  await tx.query('INSERT INTO push_deliveries (tenant_id, message_id, config_id, state) VALUES ($1, $2, $3, $4)', [
+    of.tenant_id,
+    of.message_id,
+    configId,
+    state,
+  ]);
+}
+
+/** Lists the configs of a message, the oldest first; null when the tenant has no such message. */
+export async function pushConfigsOf(tx: Tx, of: OfMessage): Promise<PushConfigRow[] | null> {
+  const rows = await tx.query<PushConfigRow & { config_id: string | null } & Record<string, unknown>>(
+    `SELECT ${COLUMNS} FROM messages m LEFT JOIN push_configs c USING (tenant_id, message_id)
+      WHERE m.tenant_id = $1 AND m.message_id = $2 ORDER BY c.created_at, c.config_id`,
+    [of.tenant_id, of.message_id],
+  );
+  return rows.length === 0 ? null : rows.filter(({ config_id }) => config_id !== null);
+}
+
+/** Removes a config if it exists. */
+export async function removePushConfig(tx: Tx, of: OfMessage, configId: string): Promise<void> {
+  await tx.query('DELETE FROM push_configs WHERE tenant_id = $1 AND message_id = $2 AND config_id = $3', [
+    of.tenant_id,
+    of.message_id,
+    configId,
+  ]);
+}
+
+/** The secrets by which a receiver recognizes the platform. */
+export interface PushSecrets {
+  token?: string | undefined;
+  credentials?: string | undefined;
+}
+
+const PURPOSE = 'push-notifications';
+
+/** Encrypts the secrets; null when there are none. */
+export function sealPushSecrets(secrets: Pick<Secrets, 'encrypt'>, plain: PushSecrets): Buffer | null {
+  if (!plain.token && !plain.credentials) return null;
+  return secrets.encrypt(JSON.stringify(plain), PURPOSE);
+}
+
+/** @throws Error when the data was altered or encrypted with another key */
+export function unsealPushSecrets(secrets: Pick<Secrets, 'decrypt'>, sealed: Buffer | null): PushSecrets {
+  return sealed === null ? {} : (JSON.parse(secrets.decrypt(sealed, PURPOSE).toString()) as PushSecrets);
+}

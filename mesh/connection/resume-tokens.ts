@@ -1,0 +1,31 @@
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+
+/** The tokens that let an agent resume a connection. Only their hashes are kept, and only in this process. */
+export class ResumeTokens {
+  #hash: Buffer | undefined;
+  /** Hash of the token that the connection itself resumed with: the agent has no other until it has read `welcome`. */
+  #earlierHash: Buffer | undefined;
+
+  /** @param earlier the token that the connection resumed with; it stays valid until `forgetEarlier` */
+  issue(earlier: string | undefined): string {
+    const token = randomBytes(32).toString('base64url');
+    this.#hash = hashOf(token);
+    this.#earlierHash = earlier === undefined ? undefined : hashOf(earlier);
+    return token;
+  }
+
+  /** The agent has the new token. */
+  forgetEarlier(): void {
+    this.#earlierHash = undefined;
+  }
+
+  /** Whether a hello with this token resumes the connection. */
+  accept(token: string | null | undefined): boolean {
+    if (typeof token !== 'string') return false;
+    return [this.#hash, this.#earlierHash].some((hash) => hash !== undefined && timingSafeEqual(hashOf(token), hash));
+  }
+}
+
+function hashOf(token: string): Buffer {
+  return createHash('sha256').update(token).digest();
+}

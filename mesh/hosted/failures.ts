@@ -1,0 +1,48 @@
+import type { FrameErrorCode } from '../../contracts/errors.js';
+import { OutboundError } from '../../http/outbound.js';
+import type { AgentResult } from '../../messages/dispatch/dispatches.js';
+import { HttpRefusal } from './call.js';
+
+/** A failed dispatch. @param health given when it counts as a failure of the agent (connection refused or reset, 5xx, timeout) */
+export function failed(code: FrameErrorCode, message: string, health?: 'failing'): AgentResult {
+  return { state: 'failed', error: { code, message }, ...(health && { health }) };
+}
+
+/** The outcome of the agent's task is unknown: its connection ended early, or it cannot be asked. */
+export function unknownOutcome(message: string): AgentResult {
+  return failed('AGENT_DISCONNECTED', message, 'failing');
+}
+
+/** The answer is not a valid A2A answer. */
+export function invalidAnswer(problem: string): AgentResult {
+  return failed('HANDLER_ERROR', `The agent's answer ${problem}.`);
+}
+
+/** A JSON-RPC error is an answer: the agent works and reports a failure. */
+export function rpcError(code: number, message: string): AgentResult {
+  const text = `${message.slice(0, 4_000) || 'The agent reported an error.'} (JSON-RPC ${code})`.toWellFormed();
+  return { state: 'failed', artifacts: [], error: { code: 'HANDLER_ERROR', message: text }, health: 'well' };
+}
+
+/** The result for an error that a request to the agent threw; undefined for an error that is not the agent's. */
+export function resultOfError(error: unknown): AgentResult | undefined {
+  if (error instanceof HttpRefusal) return fromStatus(error.status);
+  return error instanceof OutboundError ? fromOutbound(error) : undefined;
+}
+
+function fromStatus(status: number): AgentResult {
+  if (status === 401 || status === 403) {
+    return failed('HANDLER_ERROR', `The agent refused the platform's token (HTTP ${status}).`);
+  }
+  return failed('HANDLER_ERROR', `The agent answered HTTP ${status}.`, status >= 500 ? 'failing' : undefined);
+}
+
+function fromOutbound(error: OutboundError): AgentResult {
+  // Routing knows this reason: such an instance comes last for the message.
+  if (!error.requestSent) return { state: 'not_sent', reason: 'CONNECT_FAILED', health: 'failing', cause: error.code };
+  if (error.code === 'REDIRECT')
+    return failed('HANDLER_ERROR', 'The agent answered with a redirect, which is not followed.');
+  if (error.code === 'TOO_LARGE') return invalidAnswer('is larger than a stream may be');
+  if (error.code === 'TIMEOUT') return failed('DEADLINE_EXCEEDED', 'The agent did not answer in time.', 'failing');
+  return unknownOutcome('The connection to the agent broke before its answer was complete.');
+}

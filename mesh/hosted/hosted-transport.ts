@@ -1,0 +1,90 @@
+import type { TokenIssuer } from '../../auth/tokens.js';
+import type { Db } from '../../db/pool.js';
+import type { Outbound } from '../../http/outbound.js';
+import type { AgentResult, Dispatches, OpenDispatch } from '../../messages/dispatch/dispatches.js';
+import type { Destination, Transport } from '../../messages/runner/transport.js';
+import type { ChunkBus } from '../../messages/stream/bus.js';
+import { uuidOf } from '../../runtime/ids.js';
+import type { Logger } from '../../runtime/logger.js';
+import { awaitResult, POLL_PACE, type PollPace } from './await-result.js';
+import { HostedCall } from './call.js';
+import { failed } from './failures.js';
+import { HostedProgress } from './progress.js';
+import { HostedRecovery } from './recovery.js';
+
+export interface HostedTransportOptions {
+  db: Db;
+  dispatches: Pick<Dispatches, 'agentJoined'>;
+  bus: Pick<ChunkBus, 'publish'>;
+  outbound: Pick<Outbound, 'request' | 'stream'>;
+  tokens: Pick<TokenIssuer, 'issueDispatchToken'>;
+  log: Logger;
+  /** Aborted when the process ends. */
+  closing: AbortSignal;
+  /** How often an unfinished task of an agent is asked for. */
+  pace?: PollPace;
+}
+
+/** Carries dispatches to hosted agents over HTTP (decisions.md, Agents: Hosted dispatch). */
+export class HostedTransport implements Transport {
+  readonly #options: HostedTransportOptions;
+  readonly #recovery: HostedRecovery;
+  /** Requests that cancel the tasks of aborted dispatches, by dispatch. */
+  readonly #cancels = new Map<string, Promise<void>>();
+
+  constructor(options: HostedTransportOptions) {
+    this.#options = options;
+    this.#recovery = new HostedRecovery(options);
+  }
+
+  reach({ epoch }: Destination): { epoch: number } | { refusal: string } {
+    return epoch === null ? { refusal: 'UNKNOWN_EPOCH' } : { epoch };
+  }
+
+  /** Signs the agent's proof of who asks; each lives for `LIMITS.hostedTokenSeconds`. */
+  sign({ tenant_id, instance_id, dispatch_id }: Pick<OpenDispatch, 'tenant_id' | 'instance_id' | 'dispatch_id'>) {
+    return this.#options.tokens.issueDispatchToken({ tenant_id, instance_id, dispatch_id });
+  }
+
+  async send(open: OpenDispatch, signal: AbortSignal, token = ''): Promise<AgentResult> {
+    const { outbound, tokens, bus, log, pace = POLL_PACE } = this.#options;
+    const { dispatch_id, instance_id } = open;
+    const call = new HostedCall(open, outbound, tokens);
+    const publish = bus.publish.bind(bus, open.tenant_id, open.message_id);
+    const progress = new HostedProgress(uuidOf(dispatch_id), publish);
+    const stop = new AbortController();
+    const abort = (): void => stop.abort();
+    signal.addEventListener('abort', abort, { once: true });
+    const deadline = setTimeout(abort, open.payload.deadline_ms);
+    try {
+      const result = await awaitResult(token, { call, progress, signal: stop.signal, pace });
+      if (result.state === 'not_sent')
+        log.info({ dispatch_id, instance_id, cause: result.cause }, 'hosted agent cannot be reached');
+      return result;
+    } catch (error) {
+      if (!stop.signal.aborted) throw error;
+      this.#cancel(call, progress.taskId);
+      if (signal.aborted) return { state: 'lost' };
+      return failed('DEADLINE_EXCEEDED', 'The agent did not answer in time.', 'failing');
+    } finally {
+      clearTimeout(deadline);
+      signal.removeEventListener('abort', abort);
+    }
+  }
+
+  async cancelSent(dispatchId: string): Promise<void> {
+    await this.#cancels.get(dispatchId);
+  }
+
+  /** An agent that answers 5xx is left to the periodic check; a connection that opens disproves a broken one. */
+  becameUnhealthy(open: OpenDispatch, result: AgentResult): void {
+    const disconnected = result.state === 'failed' && result.error?.code === 'AGENT_DISCONNECTED';
+    if (disconnected || result.state === 'not_sent') this.#recovery.begin(open);
+  }
+
+  #cancel(call: HostedCall, taskId: string | undefined): void {
+    const { dispatch_id } = call.open;
+    const sent = call.cancel(taskId, this.#options.log).finally(() => this.#cancels.delete(dispatch_id));
+    this.#cancels.set(dispatch_id, sent);
+  }
+}

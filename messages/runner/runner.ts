@@ -1,0 +1,225 @@
+import { setMaxListeners } from 'node:events';
+import { agentKeyOf } from '../../agents/agent-row.js';
+import type { Db } from '../../db/pool.js';
+import { errorMessage } from '../../runtime/errors.js';
+import type { Logger } from '../../runtime/logger.js';
+import { Loop } from '../../runtime/loop.js';
+import { settledWithin } from '../../runtime/settled-within.js';
+import type { OpenDispatchRef } from '../dispatch/agent-dispatches.js';
+import type { DispatchRef } from '../dispatch/dispatch-ref.js';
+import type { DispatchEnd, Dispatches, OpenDispatch } from '../dispatch/dispatches.js';
+import type { ChunkBus } from '../stream/bus.js';
+import { AgentHealth } from './agent-health.js';
+import { notSent, ResultRecorder } from './record-result.js';
+import { Reservations, RunningDispatch, RunningDispatches, type WaitContext, waitFor } from './running-dispatches.js';
+import { DispatchSender, type RoutedDispatch } from './send-dispatch.js';
+import type { Transport } from './transport.js';
+
+/** What is still being written when the grace is over gets this long, in milliseconds. */
+const LAST_WRITES_MS = 5_000;
+/** Dispatches compared with the record in one statement. */
+const RECONCILE_BATCH = 1_000;
+
+type DeploymentMode = OpenDispatch['deployment_mode'];
+
+export interface RunnerOptions {
+  dispatches: Dispatches;
+  bus: Pick<ChunkBus, 'publish'>;
+  db: Db;
+  log: Logger;
+  /** This node; new at every boot. */
+  meshId: string;
+  /** How often `run` reports that a dispatch is still running. */
+  heartbeatMs?: number;
+  /** How often running dispatches are compared with the record. */
+  reconcileMs?: number;
+}
+
+/**
+ * Runs every dispatch of this process, on the fast path and on the workflow path: marks it as sent, has its transport send it and records
+ * its end. A dispatch runs once, however often it is asked for.
+ */
+export class DispatchRunner {
+  readonly meshId: string;
+  readonly #options: RunnerOptions;
+  readonly #running = new RunningDispatches();
+  readonly #reservations = new Reservations();
+  readonly #recorder: ResultRecorder;
+  readonly #sender: DispatchSender;
+  readonly #reconciliation: Loop;
+  readonly #closing = new AbortController();
+  #transports: Partial<Record<DeploymentMode, Transport>> = {};
+  #draining = false;
+  #onAgentIdle: (agentKey: string) => void = () => undefined;
+
+  constructor(options: RunnerOptions) {
+    const { db, log, meshId, reconcileMs = 2_000 } = options;
+    this.#options = options;
+    this.meshId = meshId;
+    setMaxListeners(0, this.#closing.signal); // every write that waits for the database listens
+    this.#recorder = new ResultRecorder({
+      ...options,
+      health: new AgentHealth(db, log),
+      closing: this.#closing.signal,
+    });
+    this.#sender = new DispatchSender({ ...options, recorder: this.#recorder, running: this.#running });
+    const work = (): Promise<void> => this.#reconcile();
+    this.#reconciliation = new Loop({ name: 'dispatches', intervalMs: reconcileMs, work, log });
+  }
+
+  /** Begins to compare with the record. Dispatches of a mode need its transport. */
+  start(transports: Partial<Record<DeploymentMode, Transport>>): void {
+    this.#transports = transports;
+    this.#reconciliation.start();
+  }
+
+  /** Aborted when the process ends. */
+  get closing(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  /** How many dispatches run. */
+  get size(): number {
+    return this.#running.size;
+  }
+
+  /** How many dispatches to this agent run. */
+  countOf(agentKey: string): number {
+    return this.#running.countOf(agentKey);
+  }
+
+  /** @param listener called when a dispatch has ended and no other of its agent runs */
+  onAgentIdle(listener: (agentKey: string) => void): void {
+    this.#onAgentIdle = listener;
+  }
+
+  /**
+   * Reserves a dispatch of the fast path before its accept transaction commits. @returns false when nothing new is taken; else
+   * `releaseReservation` is to be called after `send`.
+   */
+  reserve(dispatchId: string): boolean {
+    if (!this.#draining) this.#reservations.add(dispatchId);
+    return !this.#draining;
+  }
+
+  releaseReservation(dispatchId: string): void {
+    this.#reservations.release(dispatchId);
+  }
+
+  /**
+   * Sends a dispatch of the fast path, which the accept transaction has recorded as sent.
+   * @param leaseValid asked right before the first byte; false: the dispatch is released
+   * @returns null when it cannot be sent from here: then nothing has been, and nothing will. The promise never rejects
+   */
+  send(open: OpenDispatch, leaseValid: () => boolean): Promise<DispatchEnd> | null {
+    const transport = this.#transports[open.deployment_mode];
+    const reached = transport?.reach(open);
+    if (this.#draining || !transport || !reached || !('epoch' in reached)) return null;
+    // A connection of another epoch is one that the accept transaction did not see.
+    if (reached.epoch !== open.epoch || !leaseValid()) return null;
+    const running = this.#add(open, transport);
+    this.#running.assign(running, agentKeyOf(open), open.epoch);
+    running.begin(this.#sender.sendMarked(running, open, leaseValid));
+    return running.done;
+  }
+
+  /**
+   * Runs a dispatch of the workflow path, or waits for the end of one that runs here already. While the database is away it waits.
+   * @param context.heartbeat called at the start and every `heartbeatMs`
+   * @param context.signal ends the wait only (the promise rejects with its reason); the dispatch goes on
+   */
+  async run(routed: RoutedDispatch, context: WaitContext): Promise<DispatchEnd> {
+    await this.#reservations.settled(routed.dispatch_id);
+    let running = this.#running.get(routed.dispatch_id);
+    if (!running) {
+      const transport = this.#transports[routed.deployment_mode];
+      if (this.#draining || !transport) return notSent('CLOSING');
+      running = this.#add(routed, transport);
+      running.begin(this.#sender.markAndSend(running, routed));
+    }
+    return waitFor(running.done, context, this.#options.heartbeatMs ?? 2_000);
+  }
+
+  /** The dispatch was canceled on the record: tells its agent and ends it, so that `run` resolves. Does nothing when it is unknown here. */
+  async cancel(ref: DispatchRef, reason: string): Promise<void> {
+    await this.#reservations.settled(ref.dispatch_id);
+    const running = this.#running.get(ref.dispatch_id);
+    if (!running) return;
+    stopClosed(running, 'canceled', reason);
+    await Promise.allSettled([running.done]);
+    await running.transport.cancelSent?.(ref.dispatch_id);
+  }
+
+  /** Resolves when no dispatch of the agent is being marked as sent or recorded. Those that wait for the agent are not waited for. */
+  async writesSettled(agentKey: string): Promise<void> {
+    const running = this.#running.ofAgent(agentKey);
+    await Promise.all(running.map((dispatch) => dispatch.started()));
+    await Promise.allSettled(running.filter(({ phase }) => phase !== 'sending').map(({ done }) => done));
+  }
+
+  /** The agent resumed: its dispatches go on under the new epoch. */
+  agentResumed(agentKey: string, epoch: number): void {
+    for (const running of this.#running.ofAgent(agentKey)) running.epoch = epoch;
+  }
+
+  /** The agent is gone: its dispatches fail, or are released when nothing was sent. Resolves when that is on the record. */
+  async agentLost(agentKey: string): Promise<void> {
+    const lost = this.#running.ofAgent(agentKey);
+    for (const running of lost) running.stop('lost');
+    await Promise.allSettled(lost.map(({ done }) => done));
+  }
+
+  /** As `agentLost`, when a new connection of the agent does not continue the one before. @param open its open dispatches on the record */
+  async agentReplaced(agentKey: string, open: OpenDispatchRef[]): Promise<void> {
+    // What was being committed here runs now, or was released.
+    await Promise.all(open.map((ref) => this.#reservations.settled(ref.dispatch_id)));
+    await this.agentLost(agentKey);
+    await Promise.all(open.map((ref) => this.#recorder.disown(ref)));
+  }
+
+  /** Takes nothing new, waits up to `graceMs` for what runs, ends the rest as lost, and resolves when all ends are recorded. */
+  async drain(graceMs: number): Promise<void> {
+    this.#draining = true;
+    const running = this.#running.all();
+    const ended = Promise.allSettled(running.map(({ done }) => done));
+    await settledWithin(ended, graceMs);
+    for (const dispatch of running) dispatch.stop('closing');
+    await settledWithin(ended, LAST_WRITES_MS);
+    this.#closing.abort(new Error('the process is closing'));
+    await ended;
+    await Promise.all(running.map(({ ref, transport }) => transport.cancelSent?.(ref.dispatch_id)));
+    await this.#reconciliation.stop();
+  }
+
+  #add(ref: DispatchRef, transport: Transport): RunningDispatch {
+    const running = this.#running.add(new RunningDispatch(ref, transport));
+    const remove = (): void => {
+      this.#running.remove(running);
+      if (this.#running.countOf(running.agentKey) === 0) this.#onAgentIdle(running.agentKey);
+    };
+    running.done.then(remove, (error) => {
+      remove();
+      // Nothing may wait for it any more, so the failure is logged here.
+      this.#options.log.error({ err: errorMessage(error), dispatch_id: ref.dispatch_id }, 'dispatch could not be sent');
+    });
+    return running;
+  }
+
+  /** Stops what was closed elsewhere: an agent must not go on working because an order to cancel was lost. */
+  async #reconcile(): Promise<void> {
+    const sending = this.#running.all().filter(({ phase }) => phase === 'sending');
+    for (let start = 0; start < sending.length; start += RECONCILE_BATCH) {
+      const refs = sending.slice(start, start + RECONCILE_BATCH).map(({ ref }) => ref);
+      for (const { dispatch_id, state } of await this.#options.dispatches.closedAmong(refs)) {
+        const running = this.#running.get(dispatch_id);
+        if (running) stopClosed(running, state, '');
+      }
+    }
+  }
+}
+
+function stopClosed(running: RunningDispatch, state: string, reason: string): void {
+  const { open, transport } = running;
+  if (open && running.phase === 'sending') transport.notifyClosed?.(open, state, reason);
+  running.stop('closed');
+}

@@ -1,0 +1,177 @@
+import type { DispatchRef } from '../dispatch/dispatch-ref.js';
+import type { DispatchEnd, OpenDispatch } from '../dispatch/dispatches.js';
+import type { Transport } from './transport.js';
+
+type Phase = 'starting' | 'sending' | 'recording';
+/** Why a dispatch was stopped: it is closed on the record, its agent is gone, or the process is closing. */
+type StopReason = 'closed' | 'lost' | 'closing';
+
+/** A dispatch that runs in this process, from before it is marked as sent until its end is on the record. */
+export class RunningDispatch {
+  readonly ref: DispatchRef;
+  readonly transport: Transport;
+  /** Settles with its end. Rejects only when nothing was sent. */
+  readonly done: Promise<DispatchEnd>;
+  /** '' until it is counted on its agent. */
+  agentKey = '';
+  /** Epoch of the connection that it runs under; a resume raises it. */
+  epoch = 0;
+  /** What is sent; undefined while `starting`. */
+  open: OpenDispatch | undefined;
+  #phase: Phase = 'starting';
+  #stopped: StopReason | undefined;
+  #settle: (end: Promise<DispatchEnd>) => void = () => undefined;
+  #started: Promise<void> | undefined;
+  #resolveStarted: () => void = () => undefined;
+  readonly #abort = new AbortController();
+
+  constructor({ tenant_id, message_id, dispatch_id }: DispatchRef, transport: Transport) {
+    this.ref = { tenant_id, message_id, dispatch_id };
+    this.transport = transport;
+    this.done = new Promise((resolve) => {
+      this.#settle = resolve;
+    });
+  }
+
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  get phase(): Phase {
+    return this.#phase;
+  }
+
+  get stopped(): StopReason | undefined {
+    return this.#stopped;
+  }
+
+  begin(work: Promise<DispatchEnd>): void {
+    this.#settle(work);
+  }
+
+  enter(phase: 'sending' | 'recording'): void {
+    this.#phase = phase;
+    this.#resolveStarted();
+  }
+
+  /** Resolves when it is being sent or has ended. */
+  async started(): Promise<void> {
+    if (this.#phase !== 'starting') return;
+    this.#started ??= new Promise((resolve) => {
+      this.#resolveStarted = resolve;
+      this.done.then(
+        () => resolve(),
+        () => resolve(),
+      );
+    });
+    await this.#started;
+  }
+
+  /** The first reason counts, and none once the result is being recorded. */
+  stop(reason: StopReason): void {
+    if (this.#phase === 'recording' || this.#stopped) return;
+    this.#stopped = reason;
+    this.#abort.abort();
+  }
+}
+
+/** The dispatches that run in this process, by id and by agent. */
+export class RunningDispatches {
+  readonly #byId = new Map<string, RunningDispatch>();
+  readonly #byAgent = new Map<string, Set<RunningDispatch>>();
+
+  get size(): number {
+    return this.#byId.size;
+  }
+
+  get(dispatchId: string): RunningDispatch | undefined {
+    return this.#byId.get(dispatchId);
+  }
+
+  all(): RunningDispatch[] {
+    return [...this.#byId.values()];
+  }
+
+  ofAgent(agentKey: string): RunningDispatch[] {
+    return [...(this.#byAgent.get(agentKey) ?? [])];
+  }
+
+  countOf(agentKey: string): number {
+    return this.#byAgent.get(agentKey)?.size ?? 0;
+  }
+
+  add(running: RunningDispatch): RunningDispatch {
+    this.#byId.set(running.ref.dispatch_id, running);
+    return running;
+  }
+
+  /** Counts a dispatch on its agent. */
+  assign(running: RunningDispatch, agentKey: string, epoch: number): void {
+    Object.assign(running, { agentKey, epoch });
+    this.#byAgent.set(agentKey, (this.#byAgent.get(agentKey) ?? new Set()).add(running));
+  }
+
+  remove(running: RunningDispatch): void {
+    this.#byId.delete(running.ref.dispatch_id);
+    const ofAgent = this.#byAgent.get(running.agentKey);
+    ofAgent?.delete(running);
+    if (ofAgent?.size === 0) this.#byAgent.delete(running.agentKey);
+  }
+}
+
+/** What waits for the end of a dispatch. `signal` ends the wait, not the dispatch. */
+export interface WaitContext {
+  heartbeat(): void;
+  signal: AbortSignal;
+}
+
+/** Waits for an end with a heartbeat at the start and every `heartbeatMs`. @throws the reason of `signal` once it is aborted */
+export async function waitFor(
+  end: Promise<DispatchEnd>,
+  { heartbeat, signal }: WaitContext,
+  heartbeatMs: number,
+): Promise<DispatchEnd> {
+  signal.throwIfAborted();
+  heartbeat();
+  const timer = setInterval(heartbeat, heartbeatMs);
+  let leave: () => void = () => undefined;
+  const left = new Promise<never>((_, reject) => {
+    leave = () => reject(signal.reason);
+    signal.addEventListener('abort', leave, { once: true });
+  });
+  try {
+    return await Promise.race([end, left]);
+  } finally {
+    clearInterval(timer);
+    signal.removeEventListener('abort', leave);
+  }
+}
+
+/**
+ * Dispatches that the accept transaction is committing here. They are known in this process before the database knows them, so that
+ * nothing that asks for one takes it for a dispatch that was never sent.
+ */
+export class Reservations {
+  readonly #open = new Map<string, { settled?: Promise<void>; settle?: () => void }>();
+
+  add(dispatchId: string): void {
+    this.#open.set(dispatchId, {});
+  }
+
+  /** The dispatch runs here now, or will not. */
+  release(dispatchId: string): void {
+    const reservation = this.#open.get(dispatchId);
+    this.#open.delete(dispatchId);
+    reservation?.settle?.();
+  }
+
+  /** Resolves when the dispatch is not being committed here. */
+  async settled(dispatchId: string): Promise<void> {
+    const reservation = this.#open.get(dispatchId);
+    if (!reservation) return;
+    reservation.settled ??= new Promise((resolve) => {
+      reservation.settle = resolve;
+    });
+    await reservation.settled;
+  }
+}

@@ -1,0 +1,32 @@
+import type { AgentResult, OpenDispatch } from '../dispatch/dispatches.js';
+
+/** An agent of a dispatch. `epoch` as the record has it; null where the record was not asked. */
+export interface Destination {
+  tenant_id: string;
+  instance_id: string;
+  epoch: number | null;
+}
+
+/** Carries dispatches to agents and results back. It never writes the state of a message or dispatch. */
+export interface Transport {
+  /** Resolves when no connection of the agent is being opened. */
+  connecting?(agent: Destination): Promise<void>;
+  /** The epoch to send under, or why nothing can be sent to the agent now. */
+  reach(agent: Destination): { epoch: number } | { refusal: string };
+  /** Signs the token of a dispatch's request, before the dispatch is marked as sent. */
+  sign?(dispatch: Pick<OpenDispatch, 'tenant_id' | 'instance_id' | 'dispatch_id'>): Promise<string>;
+  /**
+   * Sends a dispatch and waits for its result; chunks go to the bus meanwhile.
+   * @param signal ends the wait: the result is then `lost`, or `not_sent` when nothing went out
+   * @param token from `sign`
+   */
+  send(dispatch: OpenDispatch, signal: AbortSignal, token?: string): Promise<AgentResult>;
+  /** Resolves when the agent's epoch is not being raised. */
+  epochSettled?(agent: Destination): Promise<void>;
+  /** Tells the agent that its dispatch is closed on the record: CANCELED, or DISPATCH_ALREADY_TERMINAL with the state. */
+  notifyClosed?(dispatch: OpenDispatch, state: string, reason: string): void;
+  /** Resolves when the request that cancels an aborted dispatch has been answered or has failed. */
+  cancelSent?(dispatchId: string): Promise<void>;
+  /** Called when a result of the dispatch made its agent `unhealthy`. */
+  becameUnhealthy?(dispatch: OpenDispatch, result: AgentResult): void;
+}

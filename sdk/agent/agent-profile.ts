@@ -1,0 +1,67 @@
+import type { z } from 'zod';
+import type { AgentRegisterRequest } from '../../contracts/agents.js';
+import type { HelloPayload } from '../../contracts/frames.js';
+import { LIMITS } from '../../contracts/limits.js';
+import type { Handlers } from '../handlers/handlers.js';
+import type { ToolHandlers } from '../tools/tool-handlers.js';
+import { SDK_VERSION } from '../version.js';
+import type { AgentOptions } from './agent-options.js';
+
+/** The agent accepts any part; the first two entries are for clients that do not understand wildcards. */
+const INPUT_MODES = ['text/plain', 'application/json', '*/*'];
+
+/** The agent's description of itself, shared by connected and hosted agents. */
+export class AgentProfile {
+  readonly sdkVersion = `agent-fleet-sdk/${SDK_VERSION}`;
+  readonly #options: AgentOptions;
+  readonly #handlers: Handlers;
+  readonly #tools: ToolHandlers;
+
+  constructor(options: AgentOptions, handlers: Handlers, tools: ToolHandlers) {
+    this.#options = options;
+    this.#handlers = handlers;
+    this.#tools = tools;
+  }
+
+  get instanceId(): string | undefined {
+    return this.#options.instanceId;
+  }
+
+  get maxConcurrentSessions(): number {
+    return this.#options.maxConcurrentSessions ?? LIMITS.maxConcurrentSessionsDefault;
+  }
+
+  /** An A2A 0.3 agent card. @param url address of the agent; absent for a connected agent */
+  card(url?: string): Record<string, unknown> {
+    const { type, name = type, description = '', version = '0.0.0', card } = this.#options;
+    return {
+      protocolVersion: '0.3.0',
+      name,
+      description,
+      version,
+      ...(url !== undefined && { url, preferredTransport: 'JSONRPC' }),
+      capabilities: { streaming: true, pushNotifications: false },
+      defaultInputModes: INPUT_MODES,
+      defaultOutputModes: ['text/plain', 'application/json'],
+      skills: this.#handlers.skills,
+      ...card,
+    };
+  }
+
+  /** The fields that `hello` and a registration share. */
+  sharedFields(): Omit<HelloPayload, 'instance_id'> {
+    return {
+      agent_type: this.#options.type,
+      agent_version: this.#options.version,
+      agent_card: this.card(),
+      skills: this.#handlers.skills,
+      tools: this.#tools.tools,
+      max_concurrent_sessions: this.maxConcurrentSessions,
+    };
+  }
+
+  /** Body of `/agents/register`, without deployment mode and address. */
+  registration(): z.input<typeof AgentRegisterRequest> {
+    return { ...this.sharedFields(), agent_type: this.#options.type, context: this.#options.context };
+  }
+}

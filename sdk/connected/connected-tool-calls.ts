@@ -1,0 +1,117 @@
+import type { FrameEnvelope } from '../../contracts/frames.js';
+import { LIMITS } from '../../contracts/limits.js';
+import { type ToolCallPayload, ToolResult } from '../../contracts/tools.js';
+import type { AgentLog } from '../log.js';
+import type { ToolCaller } from '../tools/tool-caller.js';
+import { failureOf, ToolError } from '../tools/tool-error.js';
+import type { ToolHandlers } from '../tools/tool-handlers.js';
+import { frameId, readToolDelivery, traceparentOf } from './frames.js';
+import type { MeshConnection } from './mesh-connection.js';
+
+const connectionLost = () => new ToolError('AGENT_DISCONNECTED', 'the connection to the mesh was lost');
+const notConnected = () =>
+  new ToolError('AGENT_DISCONNECTED', 'there is no connection to the mesh', { retryable: true });
+const BUSY = new ToolError('AGENT_BUSY', 'no more calls now', { retryable: true });
+
+/** The tool calls of a connected agent, outgoing and incoming. They end with their connection. */
+export class ConnectedToolCalls implements ToolCaller {
+  readonly #handlers: ToolHandlers;
+  readonly #log: AgentLog;
+  /** Incoming calls that are being answered, by frame id. */
+  readonly #incoming = new Map<string, AbortController>();
+  /** Outgoing calls that wait for a result, by frame id. */
+  readonly #outgoing = new Map<string, (answer: ToolResult) => void>();
+  #connection: MeshConnection | null = null;
+  #onIncomingDone: (() => void)[] = [];
+  #onAllDone: (() => void)[] = [];
+
+  constructor(handlers: ToolHandlers, log: AgentLog) {
+    this.#handlers = handlers;
+    this.#log = log;
+  }
+
+  /** Sets the connection, or null when it is lost. All calls of the previous connection fail. */
+  attach(connection: MeshConnection | null): void {
+    this.#connection = connection;
+    for (const run of this.#incoming.values()) run.abort(connectionLost());
+    this.#incoming.clear();
+    for (const settle of [...this.#outgoing.values()]) settle(failureOf(connectionLost()));
+    this.#resolveWaiters();
+  }
+
+  /** Resolves when no incoming call is being answered. */
+  async idle(): Promise<void> {
+    if (this.#incoming.size > 0) await new Promise<void>((resolve) => this.#onIncomingDone.push(resolve));
+  }
+
+  /** Resolves when no incoming call is being answered and no outgoing call waits for a result. */
+  async allSettled(): Promise<void> {
+    if (this.#incoming.size + this.#outgoing.size > 0)
+      await new Promise<void>((resolve) => this.#onAllDone.push(resolve));
+  }
+
+  async call(payload: ToolCallPayload, traceparent: string, signal: AbortSignal | undefined): Promise<ToolResult> {
+    const connection = this.#connection;
+    if (!connection) return failureOf(notConnected());
+    const id = frameId();
+    const cancel = () => {
+      connection.send('error', { code: 'CANCELED', message: 'withdrawn', retryable: false }, { inReplyTo: id });
+      this.#outgoing.get(id)?.(failureOf(new ToolError('CANCELED', 'withdrawn')));
+    };
+    const answer = new Promise<ToolResult>((resolve) => this.#outgoing.set(id, resolve));
+    signal?.addEventListener('abort', cancel, { once: true });
+    try {
+      connection.send('tool_call', payload, { id, traceparent });
+      const result = await answer;
+      signal?.throwIfAborted();
+      return result;
+    } finally {
+      this.#outgoing.delete(id);
+      signal?.removeEventListener('abort', cancel);
+      this.#resolveWaiters();
+    }
+  }
+
+  /** Handles a `tool_call` frame. @param refuse whether the agent or the mesh is shutting down */
+  receiveCall(frame: FrameEnvelope, refuse: boolean): void {
+    const connection = this.#connection;
+    if (!connection || this.#incoming.has(frame.id)) return;
+    const delivery = readToolDelivery(frame.payload);
+    const answer = (result: ToolResult) => connection.send('tool_result', result, { inReplyTo: frame.id });
+    const isFull = this.#incoming.size >= LIMITS.pendingToolCallsPerAgent;
+    if (!delivery || refuse || isFull) {
+      answer(failureOf(delivery ? BUSY : new ToolError('BAD_REQUEST', 'not a tool call of service.v1')));
+      return;
+    }
+    const run = new AbortController();
+    this.#incoming.set(frame.id, run);
+    const deps = { traceparent: traceparentOf(frame), signal: run.signal, tools: this, log: this.#log };
+    void this.#handlers.run(delivery, deps).then((result) => {
+      if (this.#incoming.get(frame.id) !== run) return;
+      this.#incoming.delete(frame.id);
+      answer(result);
+      this.#resolveWaiters();
+    });
+  }
+
+  /** Handles a `tool_result` frame. */
+  receiveResult(frame: FrameEnvelope): void {
+    const settle = this.#outgoing.get(frame.in_reply_to ?? '');
+    const result = ToolResult.safeParse(frame.payload);
+    settle?.(result.success ? result.data : failureOf(new ToolError('INTERNAL', 'not a result of service.v1')));
+  }
+
+  /** Handles an `error` frame about a call: it was canceled, exceeded its deadline, or was refused by the mesh. */
+  receiveError(callFrameId: string, code: string, message: string): void {
+    this.#outgoing.get(callFrameId)?.(failureOf(new ToolError(code, message)));
+    this.#incoming.get(callFrameId)?.abort(new ToolError(code, message));
+    this.#incoming.delete(callFrameId);
+    this.#resolveWaiters();
+  }
+
+  #resolveWaiters(): void {
+    if (this.#incoming.size > 0) return;
+    for (const resolve of this.#onIncomingDone.splice(0)) resolve();
+    if (this.#outgoing.size === 0) for (const resolve of this.#onAllDone.splice(0)) resolve();
+  }
+}

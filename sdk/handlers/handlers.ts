@@ -1,0 +1,94 @@
+import { z } from 'zod';
+import type { Skills } from '../../contracts/agents.js';
+import type { AgentTask, Answer, Failed, Output, OutputSource } from './agent-task.js';
+import { chunksOf, isSource } from './output-source.js';
+import type { HandlerRun } from './run-dispatch.js';
+
+/** Answers a message. An error that it throws fails the message with `HANDLER_ERROR`. */
+export type MessageHandler = (task: AgentTask) => Answer;
+/** Answers a message to a skill. `input` is the caller's `args`, or else the message's first data part, parsed by the skill's schema. */
+export type SkillHandler<Input> = (task: AgentTask, input: Input) => Answer;
+
+/** A skill, as the agent card lists it. */
+export interface SkillOptions<Schema extends z.ZodType = z.ZodType> {
+  id: string;
+  /** The id by default. */
+  name?: string;
+  description?: string;
+  tags?: string[];
+  examples?: string[];
+  /** Parses the caller's `args`, or else the message's first data part, or else `{}`. Invalid input fails the message with `INVALID_DISPATCH`. */
+  input?: Schema;
+}
+
+type RunHandler = (task: AgentTask) => Answer;
+
+/** The handlers of an agent: one for messages, and one for each skill. */
+export class Handlers {
+  readonly skills: z.infer<typeof Skills> = [];
+  readonly #bySkill = new Map<string, RunHandler>();
+  #onMessage: RunHandler | null = null;
+
+  onMessage(handler: MessageHandler): void {
+    if (this.#onMessage) throw new Error('onMessage is already set');
+    this.#onMessage = handler;
+  }
+
+  addSkill<Schema extends z.ZodType>(skill: SkillOptions<Schema>, handler: SkillHandler<z.output<Schema>>): void {
+    const { input, ...card } = skill;
+    if (this.#bySkill.has(skill.id)) throw new Error(`the skill ${skill.id} is already defined`);
+    this.skills.push({ name: skill.id, description: '', tags: [], ...card });
+    this.#bySkill.set(skill.id, (task) => {
+      const parsed = (input ?? z.unknown()).safeParse(inputOf(task));
+      if (parsed.success) return handler(task, parsed.data as z.output<Schema>);
+      return { state: 'failed', code: 'INVALID_DISPATCH', message: z.prettifyError(parsed.error) };
+    });
+  }
+
+  /** Runs the handler of a task; the chunks of a source are streamed. */
+  run(task: AgentTask): HandlerRun {
+    const skillHandler = task.skillId === undefined ? undefined : this.#bySkill.get(task.skillId);
+    const handler = skillHandler ?? this.#onMessage ?? (() => noHandler(task));
+    return { handler: skillHandler ? `skill ${task.skillId}` : 'onMessage', result: resultOf(handler, task) };
+  }
+}
+
+async function resultOf(handler: RunHandler, task: AgentTask): Promise<unknown> {
+  const answer = await handler(task);
+  return isSource(answer) ? streamAll(answer, task) : answer;
+}
+
+function noHandler({ skillId }: AgentTask): Failed {
+  const message =
+    skillId === undefined ? 'this agent accepts no messages without a skill' : `this agent has no skill ${skillId}`;
+  return { state: 'failed', code: 'INVALID_DISPATCH', message };
+}
+
+function inputOf(task: AgentTask): unknown {
+  return task.args ?? task.parts.find((part) => part.kind === 'data')?.data ?? {};
+}
+
+/** Streams the chunks of a source. When the task is aborted the source is closed too; a generator ends at its next `yield`. */
+async function streamAll(source: OutputSource, task: AgentTask): Promise<unknown> {
+  const chunks = chunksOf(source)[Symbol.asyncIterator]();
+  let rejectNext: (reason: unknown) => void = () => undefined;
+  const onAbort = () => rejectNext(task.signal.reason);
+  task.signal.addEventListener('abort', onAbort, { once: true });
+  const next = () =>
+    new Promise<IteratorResult<Output, unknown>>((resolve, reject) => {
+      rejectNext = reject;
+      chunks.next().then(resolve, reject);
+    });
+  try {
+    for (let step = await next(); ; step = await next()) {
+      if (step.done) return step.value;
+      task.signal.throwIfAborted();
+      await task.stream(step.value);
+    }
+  } catch (error) {
+    void chunks.return?.(undefined).catch(() => undefined); // the generator's own clean-up; the failure is thrown below
+    throw error;
+  } finally {
+    task.signal.removeEventListener('abort', onAbort);
+  }
+}

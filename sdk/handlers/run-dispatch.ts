@@ -1,0 +1,100 @@
+import type { DispatchPayload } from '../../contracts/frames.js';
+import { textOf } from '../../contracts/parts.js';
+import type { AgentLog } from '../log.js';
+import { callToolBy, type ToolCaller } from '../tools/tool-caller.js';
+import type { AgentTask, TaskResolution } from './agent-task.js';
+import { errorFrameOf, type ResultFrame, resultFrameOf } from './result-frame.js';
+import { errorText, UnsendableError } from './sendable.js';
+import type { TaskOutput } from './task-output.js';
+
+/** A running handler. */
+export interface HandlerRun {
+  /** The handler's name in logs and errors: `onMessage`, `skill refund`, `tool price`. */
+  handler: string;
+  /** The handler's result. The types ask for a `TaskResult`, but a JavaScript program may return anything. */
+  result: Promise<unknown>;
+}
+
+/** Starts the handler of a task. */
+export type RunTask = (task: AgentTask) => HandlerRun;
+
+/** Dependencies of `runDispatch`. */
+export interface RunDeps {
+  runTask: RunTask;
+  /** Makes the tool calls of the handlers. */
+  tools: ToolCaller;
+  log: AgentLog;
+}
+
+interface DispatchInput {
+  dispatch: DispatchPayload;
+  output: TaskOutput;
+  signal: AbortSignal;
+}
+
+/**
+ * Runs the handler of a dispatch. Never rejects: an error that the handler throws, and an answer that cannot be sent, fail this dispatch
+ * only.
+ */
+export async function runDispatch(input: DispatchInput, { runTask, tools, log }: RunDeps): Promise<ResultFrame> {
+  const { dispatch, output, signal } = input;
+  const fields = { handler: '', dispatch_id: dispatch.dispatch_id };
+  try {
+    const { handler, result } = runTask(taskOf(dispatch, output, tools, signal));
+    fields.handler = handler;
+    const answer = await result;
+    if (output.failure !== null) throw output.failure;
+    return resultFrameOf(answer, output.artifact, dispatch, (problem) =>
+      log.warn({ ...fields, problem }, 'invalid usage is left out'),
+    );
+  } catch (error) {
+    if (!signal.aborted) logFailure(log, fields, error);
+    return errorFrameOf(error instanceof UnsendableError ? `${fields.handler}: ${error.message}` : error);
+  }
+}
+
+/** Logs an error that a handler threw, with its stack. */
+export function logFailure(log: AgentLog, fields: { handler: string; dispatch_id: string }, error: unknown): void {
+  const stack = error instanceof Error ? error.stack : undefined;
+  log.error({ ...fields, error: errorText(error), ...(stack && { stack }) }, 'handler failed');
+}
+
+/** The task that the handler of a dispatch receives. */
+function taskOf(dispatch: DispatchPayload, output: TaskOutput, tools: ToolCaller, signal: AbortSignal): AgentTask {
+  const { params, session_context: context, dispatch_id, skill_id, args, attempt, deadline_ms } = dispatch;
+  const traceparent = context.propagation_headers?.traceparent ?? '';
+  return {
+    text: textOf(params.message.parts),
+    parts: params.message.parts,
+    metadata: params.metadata ?? {},
+    sessionId: context.session_id,
+    messageId: context.message_id,
+    dispatchId: dispatch_id,
+    skillId: skill_id,
+    args,
+    attempt,
+    resolution: readResolution(params.metadata?.resolution),
+    deadlineMs: deadline_ms,
+    traceparent,
+    signal,
+    stream: (chunk) => output.stream(chunk),
+    status: (text) => output.status(text),
+    callTool: callToolBy(tools, { dispatchId: dispatch_id, traceparent, signal }),
+    ask: (question) => ({ state: 'input-required', question }),
+  };
+}
+
+/** The resolutions that count as agreement, of the five that the platform sends. */
+const ACCEPTED: readonly unknown[] = ['approved', 'confirmed', 'submitted'];
+
+function readResolution(value: unknown): TaskResolution | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const { request_id, resolution, data, comment } = value as {
+    request_id: string;
+    resolution: string;
+    data?: Record<string, unknown>;
+    comment?: string;
+  };
+  const accepted = ACCEPTED.includes(resolution);
+  return { requestId: request_id, resolution, accepted, ...(data && { data }), ...(comment && { comment }) };
+}

@@ -1,0 +1,87 @@
+import { z } from 'zod';
+import { LIMITS } from '../../contracts/limits.js';
+import { ToolCallPayload, type ToolResult } from '../../contracts/tools.js';
+import { type Field, sendable, shown, UnsendableError } from '../handlers/sendable.js';
+import { ToolError, unwrapped } from './tool-error.js';
+
+export interface CallToolOptions {
+  /** The agent to call; it must match every given member. By default the only available agent that lists the tool, or the platform's tool. */
+  target?: { instanceId?: string; agentType?: string; skillId?: string };
+  /** Time limit in milliseconds; by default the remaining time of the task. */
+  deadlineMs?: number;
+  /** A repeat with the same key, while the call is kept, returns the same result without a second call. */
+  idempotencyKey?: string;
+  /** Cancels the call. */
+  signal?: AbortSignal;
+}
+
+/**
+ * Calls a tool of another agent, or of the platform.
+ * @throws ToolError when the call fails or is denied, when no agent offers the tool, and when the arguments cannot be sent (`BAD_REQUEST`,
+ *   `PAYLOAD_TOO_LARGE`); the signal's reason once it is aborted
+ */
+export type CallTool = (tool: string, args?: Record<string, unknown>, options?: CallToolOptions) => Promise<unknown>;
+
+/** Sends tool calls: as frames of a connected agent, or as requests of a hosted one. */
+export interface ToolCaller {
+  /** @throws the signal's reason once it is aborted */
+  call(payload: ToolCallPayload, traceparent: string, signal: AbortSignal | undefined): Promise<ToolResult>;
+}
+
+/** The dispatch or tool call that calls are part of; they are aborted with it. */
+interface CallContext {
+  /** Id of the dispatch, or of the tool call that is being answered. */
+  dispatchId: string;
+  traceparent: string;
+  signal: AbortSignal;
+}
+
+/** `callTool` for one task or tool call; without `context`, for the agent itself. */
+export function callToolBy(caller: ToolCaller, context?: CallContext): CallTool {
+  return async (tool, args = {}, { target, deadlineMs, idempotencyKey, signal } = {}) => {
+    const signals = [context?.signal, signal].filter((candidate) => candidate !== undefined);
+    const ended = signals.length > 0 ? AbortSignal.any(signals) : undefined;
+    ended?.throwIfAborted();
+    const payload = sendableCall({
+      tool,
+      arguments: args,
+      ...(target && { target: wireTarget(target) }),
+      ...(context && { dispatch_id: context.dispatchId }),
+      ...(deadlineMs !== undefined && { deadline_ms: deadlineMs }),
+      ...(idempotencyKey !== undefined && { idempotency_key: idempotencyKey }),
+    });
+    return unwrapped(await caller.call(payload, context?.traceparent ?? '', ended));
+  };
+}
+
+const ARGUMENTS: Field = {
+  name: 'arguments',
+  schema: z.record(z.string(), z.unknown()),
+  depth: 3,
+  maxBytes: LIMITS.toolArgumentsBytes,
+  remedy: 'arguments are an object that JSON can represent',
+};
+const CALL: Field = {
+  name: 'call',
+  schema: ToolCallPayload.omit({ arguments: true }),
+  depth: 2,
+  remedy: 'see CallToolOptions',
+};
+
+/** @throws ToolError when the mesh would refuse the call */
+function sendableCall({ arguments: args, ...call }: ToolCallPayload): ToolCallPayload {
+  try {
+    return { ...sendable(call, CALL), arguments: sendable(args, ARGUMENTS) };
+  } catch (error) {
+    if (!(error instanceof UnsendableError)) throw error;
+    throw new ToolError(error.code, `callTool(${shown(call.tool)}): ${error.message}`);
+  }
+}
+
+function wireTarget({ instanceId, agentType, skillId }: NonNullable<CallToolOptions['target']>) {
+  return {
+    ...(instanceId !== undefined && { instance_id: instanceId }),
+    ...(agentType !== undefined && { agent_type: agentType }),
+    ...(skillId !== undefined && { skill_id: skillId }),
+  };
+}

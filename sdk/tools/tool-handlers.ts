@@ -1,0 +1,101 @@
+import { z } from 'zod';
+import type { Tools } from '../../contracts/agents.js';
+import { LIMITS } from '../../contracts/limits.js';
+import type { ToolDelivery, ToolResult } from '../../contracts/tools.js';
+import { logFailure } from '../handlers/run-dispatch.js';
+import { type Field, sendable } from '../handlers/sendable.js';
+import type { AgentLog } from '../log.js';
+import { type CallTool, callToolBy, type ToolCaller } from './tool-caller.js';
+import { failureOf, ToolError } from './tool-error.js';
+
+/** A call to one of this agent's tools. */
+export interface ToolCall {
+  readonly tool: string;
+  readonly callId: string;
+  /** The session that the caller is working on; undefined outside a session. */
+  readonly sessionId: string | undefined;
+  /** The caller, as authenticated by the platform. */
+  readonly caller: { agentType: string; instanceId: string | undefined };
+  /** A repeat of the same call has the same key. */
+  readonly idempotencyKey: string;
+  /** Milliseconds that were left for the answer when the call arrived. */
+  readonly deadlineMs: number;
+  /** W3C trace context; empty when the call had none. */
+  readonly traceparent: string;
+  /** Aborted when the call is canceled, exceeds its deadline or is lost with the connection. */
+  readonly signal: AbortSignal;
+  /** Calls another tool as part of this call. */
+  readonly callTool: CallTool;
+}
+
+/** Answers calls to a tool with any JSON value. The caller receives a thrown `ToolError` with its code, and any other error as `HANDLER_ERROR`. */
+export type ToolHandler<Args> = (args: Args, call: ToolCall) => unknown;
+
+type RunTool = (args: unknown, call: ToolCall) => unknown;
+
+/** Dependencies of a tool call. */
+export interface ToolCallDeps {
+  /** W3C trace context; empty when the call had none. */
+  traceparent: string;
+  signal: AbortSignal;
+  /** Makes the tool calls of the handler. */
+  tools: ToolCaller;
+  log: AgentLog;
+}
+
+const RESULT: Field = {
+  name: 'the result',
+  schema: z.unknown(),
+  depth: 3,
+  maxBytes: LIMITS.toolResultBytes,
+  remedy: 'return a JSON value, or nothing',
+};
+
+/** The tools of an agent. */
+export class ToolHandlers {
+  /** The tools as registrations and `hello` list them. */
+  readonly tools: z.infer<typeof Tools> = [];
+  readonly #byName = new Map<string, RunTool>();
+
+  /** @param schema parses the arguments; its description becomes the tool's */
+  add<Schema extends z.ZodType>(name: string, schema: Schema, handler: ToolHandler<z.output<Schema>>): void {
+    if (this.#byName.has(name)) throw new Error(`the tool ${name} is already defined`);
+    const { $schema: _dialect, description, ...input_schema } = z.toJSONSchema(schema, { io: 'input' });
+    this.tools.push({ name, ...(description !== undefined && { description }), input_schema });
+    this.#byName.set(name, (args, call) => {
+      const parsed = schema.safeParse(args);
+      if (!parsed.success) throw new ToolError('BAD_REQUEST', z.prettifyError(parsed.error));
+      return handler(parsed.data, call);
+    });
+  }
+
+  /** Answers one call; never rejects. */
+  async run(delivery: ToolDelivery, deps: ToolCallDeps): Promise<ToolResult> {
+    const runTool = this.#byName.get(delivery.tool);
+    if (!runTool) return failureOf(new ToolError('TOOL_NOT_FOUND', 'this agent has no such tool'));
+    const handler = `tool ${delivery.tool}`;
+    try {
+      const result = await runTool(delivery.arguments, toolCallOf(delivery, deps));
+      return { ok: true, result: sendable(result ?? null, RESULT) };
+    } catch (error) {
+      const isExpected = error instanceof ToolError || deps.signal.aborted;
+      if (!isExpected) logFailure(deps.log, { handler, dispatch_id: delivery.dispatch_id }, error);
+      return failureOf(error, handler);
+    }
+  }
+}
+
+function toolCallOf(delivery: ToolDelivery, { traceparent, signal, tools }: ToolCallDeps): ToolCall {
+  const { tool, dispatch_id: callId, session_id, deadline_ms, idempotency_key, caller } = delivery;
+  return {
+    tool,
+    callId,
+    sessionId: session_id,
+    caller: { agentType: caller.agent_type, instanceId: caller.instance_id },
+    idempotencyKey: idempotency_key,
+    deadlineMs: deadline_ms,
+    traceparent,
+    signal,
+    callTool: callToolBy(tools, { dispatchId: callId, traceparent, signal }),
+  };
+}
