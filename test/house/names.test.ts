@@ -45,7 +45,7 @@ const RETIRED = [
 ];
 /** Plain words that say nothing in a name of the platform or its tests. */
 const NOT_IN_NAMES = [
-  ...['abandon', 'around', 'bell', 'conclusion', 'door', 'easy', 'feed', 'foundation', 'heard', 'hop', 'its', 'landed'],
+  ...['abandon', 'around', 'bell', 'conclusion', 'door', 'easy', 'foundation', 'heard', 'hop', 'its', 'landed'],
   ...['news', 'patient', 'rung', 'surroundings', 'told'],
 ];
 /** The SDK, the examples and the tools beside the platform have names of their own. */

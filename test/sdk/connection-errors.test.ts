@@ -6,14 +6,14 @@ import { Agent, type AgentOptions, type ConnectionEvents } from '../../sdk/index
 import { until } from '../setup/until.js';
 import { MeshServer } from './mesh-server.js';
 
-interface Told {
+interface Warning {
   code: string;
   error: string;
 }
 
 /** An agent that has not joined yet, with what it warned of, in its log and by `onError`. */
 function agentWith(options: Partial<AgentOptions>) {
-  const warnings: Told[] = [];
+  const warnings: Warning[] = [];
   const errors: string[] = [];
   const lost: ConnectionEvents['disconnected'][] = [];
   const agent = new Agent({
@@ -22,7 +22,7 @@ function agentWith(options: Partial<AgentOptions>) {
     type: 'shop',
     instanceId: 'shop-1',
     drainOnSignals: false,
-    log: { debug() {}, info() {}, warn: (fields) => void warnings.push(fields as Told), error() {} },
+    log: { debug() {}, info() {}, warn: (fields) => void warnings.push(fields as Warning), error() {} },
     onError: (error) => void errors.push(error.message),
     ...options,
   });
