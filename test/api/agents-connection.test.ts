@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { connectionStatus, dispatchTotals } from '../../agents/agent-connections.js';
 import {
   type AgentConnection,
@@ -8,14 +8,9 @@ import {
 } from '../../contracts/agents.js';
 import { SessionInitResponse } from '../../contracts/sessions.js';
 import { newId } from '../../runtime/ids.js';
-import { freshDatabase } from '../setup/database.js';
-import { type ServedApi, serveApi } from './served-api.js';
+import { serveApi } from './served-api.js';
 
-let api: ServedApi;
-beforeAll(async () => {
-  api = await serveApi(await freshDatabase());
-});
-afterAll(() => api.close());
+const api = await serveApi();
 
 let count = 0;
 const fresh = (prefix = 'agent') => `${prefix}-${++count}`;

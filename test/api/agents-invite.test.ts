@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { AgentGetByIdResponse, AgentRegisterResponse } from '../../contracts/agents.js';
 import {
   type SessionAgent,
@@ -8,14 +8,9 @@ import {
   SessionInviteResponse,
 } from '../../contracts/sessions.js';
 import { GetEventsResponse } from '../../contracts/telemetry.js';
-import { freshDatabase } from '../setup/database.js';
-import { type ServedApi, serveApi } from './served-api.js';
+import { serveApi } from './served-api.js';
 
-let api: ServedApi;
-beforeAll(async () => {
-  api = await serveApi(await freshDatabase());
-});
-afterAll(() => api.close());
+const api = await serveApi();
 
 let count = 0;
 const freshType = () => `type-${++count}`;

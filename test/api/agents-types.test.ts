@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import {
   AgentGetByIdResponse,
   AgentRegisterResponse,
@@ -9,14 +9,9 @@ import {
 import { SessionGetByIdResponse, SessionInitResponse } from '../../contracts/sessions.js';
 import { GetEventsResponse } from '../../contracts/telemetry.js';
 import type { ApiClient } from '../setup/api-client.js';
-import { freshDatabase } from '../setup/database.js';
-import { type ServedApi, serveApi } from './served-api.js';
+import { serveApi } from './served-api.js';
 
-let api: ServedApi;
-beforeAll(async () => {
-  api = await serveApi(await freshDatabase());
-});
-afterAll(() => api.close());
+const api = await serveApi();
 
 /** A tenant of the test's own: a list holds for all of its tenant. */
 async function tenant(): Promise<{ id: string; client: ApiClient }> {

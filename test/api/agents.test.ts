@@ -1,6 +1,5 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { statusAfterHeartbeat } from '../../agents/agent-health.js';
 import {
   AgentGetByIdResponse,
@@ -10,15 +9,11 @@ import {
 } from '../../contracts/agents.js';
 import { SessionInitResponse } from '../../contracts/sessions.js';
 import { GetEventsResponse } from '../../contracts/telemetry.js';
+import { httpServer, type LoopbackServer } from '../runtime/loopback-server.js';
 import { ApiClient } from '../setup/api-client.js';
-import { freshDatabase } from '../setup/database.js';
-import { type ServedApi, serveApi } from './served-api.js';
+import { serveApi } from './served-api.js';
 
-let api: ServedApi;
-beforeAll(async () => {
-  api = await serveApi(await freshDatabase());
-});
-afterAll(() => api.close());
+const api = await serveApi();
 
 let count = 0;
 const fresh = (prefix = 'agent') => `${prefix}-${++count}`;
@@ -47,12 +42,9 @@ async function eventsOf(instance_id: string) {
 
 /** A client whose token speaks for an agent type. */
 async function agentClient(agentType: string): Promise<ApiClient> {
-  const credential = await api.credentialOf(api.tenantId, ['read'], [agentType]);
-  const client = new ApiClient({ devJson: () => ({ base_url: api.baseUrl, ...credential }) }, credential);
-  const answer = await client.raw('/auth/get_token', JSON.stringify({ ...credential, agent_type: agentType }), {
-    'content-type': 'application/json',
-  });
-  client.token = async () => (answer.body as { token: string }).token;
+  const client = new ApiClient({ devJson: () => ({ base_url: api.baseUrl, client_id: '', client_secret: '' }) });
+  const token = await api.tokenOf(['read'], agentType);
+  client.token = async () => token;
   return client;
 }
 
@@ -357,18 +349,10 @@ test('an instance that is registered as another type leaves its sessions, and ke
 describe('hosted agents', () => {
   const card = { name: 'Painter', version: '9', provider: { organization: 'Paint', url: 'https://paint.example' } };
   let answer: (request: IncomingMessage, response: ServerResponse) => void;
-  let asked: string[];
-  const server = createServer((request, response) => {
-    asked.push(request.url ?? '');
-    answer(request, response);
-  });
-  const url = (path: string) => `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`;
+  let server: LoopbackServer;
+  const url = (path: string) => `${server.url}${path}`;
   beforeEach(async () => {
-    asked = [];
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  });
-  afterEach(async () => {
-    await new Promise((resolve) => server.close(resolve));
+    server = await httpServer((request, response) => answer(request, response));
   });
   const json = (value: unknown) => (_request: IncomingMessage, response: ServerResponse) => {
     response
@@ -379,10 +363,10 @@ describe('hosted agents', () => {
   test('the card is fetched from below the address; the agent is available at once', async () => {
     answer = json(card);
     const { agent, connect_url, deployment_mode } = await register({ agent_type: 'painter', url: url('/a2a/') });
-    expect({ connect_url, deployment_mode, asked }).toEqual({
+    expect({ connect_url, deployment_mode, requests: server.requests }).toEqual({
       connect_url: null,
       deployment_mode: 'hosted',
-      asked: ['/a2a/.well-known/agent-card.json'],
+      requests: ['GET /a2a/.well-known/agent-card.json'],
     });
     expect(agent).toMatchObject({
       status: 'available',
@@ -398,12 +382,12 @@ describe('hosted agents', () => {
     answer = (request, response) =>
       request.url?.startsWith('/a2a') ? response.writeHead(404).end() : json(card)(request, response);
     await register({ agent_type: 'painter', public_url: url('/a2a') });
-    expect(asked).toEqual(['/a2a/.well-known/agent-card.json', '/.well-known/agent-card.json']);
+    expect(server.requests).toEqual(['GET /a2a/.well-known/agent-card.json', 'GET /.well-known/agent-card.json']);
   });
 
   test('a card that is given is not fetched; the agent is unknown until it is heard of', async () => {
     const { agent } = await register({ agent_type: 'painter', public_url: url('/'), agent_card: card });
-    expect({ status: agent.status, asked }).toEqual({ status: 'unknown', asked: [] });
+    expect({ status: agent.status, requests: server.requests }).toEqual({ status: 'unknown', requests: [] });
   });
 
   test.each([

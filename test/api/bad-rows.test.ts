@@ -1,17 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { MessageRecord } from '../../contracts/messages.js';
-import { freshDatabase } from '../setup/database.js';
 import { StreamReader } from '../setup/stream-reader.js';
 import { ASKS, answerMessage, COMPLETED, joinOnRecord } from './moving.js';
-import { type ServedApi, serveApi } from './served-api.js';
+import { serveApi } from './served-api.js';
 
-let api: ServedApi;
-beforeAll(async () => {
-  api = await serveApi(await freshDatabase());
-  await joinOnRecord(api, 'worker-1');
-});
-afterAll(() => api.close());
+const api = await serveApi();
+await joinOnRecord(api, 'worker-1');
 
 const post = async (path: string, body: object) => {
   const answer = await api.client.post(path, body);
@@ -21,10 +16,9 @@ const post = async (path: string, body: object) => {
 
 /** A call of `/send` in that version. */
 async function rpc(method: string, params: object, version: string): Promise<Record<string, unknown>> {
-  const headers = { ...(await api.client.headers()), 'a2a-version': version };
-  const answer = await api.client.raw('/send', JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }), headers);
-  expect(answer).toMatchObject({ status: 200, body: { result: expect.anything() } });
-  return (answer.body as { result: Record<string, unknown> }).result;
+  const answer = await api.client.call(method, params, version);
+  expect(answer).toMatchObject({ status: 200, result: expect.any(Object) });
+  return answer.result as Record<string, unknown>;
 }
 
 /** Content that no schema of today lets in. */

@@ -1,18 +1,13 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freshDatabase } from '../setup/database.js';
+import { expect, test } from 'vitest';
 import { waitingMessages } from '../setup/waiting-messages.js';
 import { ASKS, answerMessage, joinOnRecord } from './moving.js';
-import { type ServedApi, serveApi } from './served-api.js';
+import { serveApi } from './served-api.js';
 
 const IN_FLIGHT = 4;
 const WAITING = 20;
 
-let api: ServedApi;
-beforeAll(async () => {
-  api = await serveApi(await freshDatabase(), { tenantMaxInFlight: IN_FLIGHT, tenantMaxWaiting: WAITING });
-  await joinOnRecord(api, 'worker-1');
-});
-afterAll(() => api.close());
+const api = await serveApi({ tenantMaxInFlight: IN_FLIGHT, tenantMaxWaiting: WAITING });
+await joinOnRecord(api, 'worker-1');
 
 test('messages that wait for input leave the bound of messages in flight alone', async () => {
   const asked: string[] = [];

@@ -1,19 +1,14 @@
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Operation } from '../../contracts/operation.js';
 import { OPERATIONS } from '../../contracts/operations.js';
 import { ErrorBody } from '../../contracts/primitives.js';
 import type { Answer } from '../setup/api-client.js';
-import { freshDatabase } from '../setup/database.js';
 import { joinOnRecord } from './moving.js';
-import { type ServedApi, serveApi } from './served-api.js';
+import { serveApi } from './served-api.js';
 
-let api: ServedApi;
-beforeAll(async () => {
-  api = await serveApi(await freshDatabase(), { requestTimeoutMs: 600, sendWaitMs: 1_500 });
-});
-afterAll(() => api.close());
+const api = await serveApi({ requestTimeoutMs: 600, sendWaitMs: 1_500 });
 
 const OPERATION_LIST = Object.values<Operation>(OPERATIONS);
 const POSTS = OPERATION_LIST.filter(({ method }) => method === 'POST').map(({ path }) => path.replace(':id', 'msg_x'));

@@ -1,6 +1,7 @@
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import type { AnswerOrFailure } from '../../messages/dispatch/dispatches.js';
 import { nextStep } from '../../messages/supervise/next-step.js';
+import { insertAgent } from '../setup/core.js';
 import type { ServedApi } from './served-api.js';
 
 const MESH = 'mesh_test';
@@ -8,11 +9,8 @@ const MESH = 'mesh_test';
 /** An agent with a socket, as far as the record knows. */
 export async function joinOnRecord(api: ServedApi, instanceId: string, tenantId = api.tenantId): Promise<void> {
   await api.database.query('INSERT INTO mesh_nodes (mesh_id) VALUES ($1) ON CONFLICT DO NOTHING', [MESH]);
-  await api.database.query(
-    `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, status, mesh_id, connection_epoch, max_concurrent_sessions)
-     VALUES ($1, $2, 'worker', 'connected', 'available', $3, 1, 0)`,
-    [tenantId, instanceId, MESH],
-  );
+  const agent = { instance_id: instanceId, mesh_id: MESH, connection_epoch: 1 };
+  await insertAgent(api.database, { tenant_id: tenantId, ...agent });
 }
 
 /** Brings a message to its agent and the agent's answer back: what a worker and a mesh node do. */

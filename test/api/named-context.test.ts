@@ -1,15 +1,10 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { SessionGetByIdResponse } from '../../contracts/sessions.js';
-import { freshDatabase } from '../setup/database.js';
 import { joinOnRecord } from './moving.js';
-import { type ServedApi, serveApi } from './served-api.js';
+import { serveApi } from './served-api.js';
 
-let api: ServedApi;
-beforeAll(async () => {
-  api = await serveApi(await freshDatabase());
-  await joinOnRecord(api, 'worker-1');
-});
-afterAll(() => api.close());
+const api = await serveApi();
+await joinOnRecord(api, 'worker-1');
 
 const NAME = 'conversation-7:b';
 const taskIn = async (contextId: string, client = api.client) => {

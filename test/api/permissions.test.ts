@@ -1,48 +1,33 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { GetTokenResponse } from '../../contracts/auth.js';
+import { afterEach, describe, expect, test } from 'vitest';
 import type { Operation } from '../../contracts/operation.js';
 import { OPERATIONS } from '../../contracts/operations.js';
 import type { Scope } from '../../contracts/primitives.js';
-import { freshDatabase } from '../setup/database.js';
 import { ASKS, answerMessage, joinOnRecord } from './moving.js';
-import { type ServedApi, serveApi } from './served-api.js';
+import { serveApi } from './served-api.js';
 
 type Name = keyof typeof OPERATIONS;
 /** What a call comes to: `empty` is a list without anything in it, `missing` a 404 or A2A's TASK_NOT_FOUND. */
 type Outcome = 'allowed' | 'empty' | 'missing' | 'forbidden' | 'unauthorized';
 
-let api: ServedApi;
-let elsewhere: string;
+const api = await serveApi();
+await joinOnRecord(api, 'worker-1');
+const elsewhere = await api.otherTenant();
 const tokens: Record<string, string | null> = {};
-
-beforeAll(async () => {
-  api = await serveApi(await freshDatabase());
-  await joinOnRecord(api, 'worker-1');
-  elsewhere = await api.otherTenant();
-  for (const scope of ['read', 'admin', 'full'] as const) {
-    tokens[scope] = await tokenOf([scope]);
-    tokens[`own ${scope}`] = await tokenOf([scope], 'worker');
-    tokens[`foreign ${scope}`] = await tokenOf([scope], 'painter');
-  }
-  tokens['other tenant'] = await tokenOf(['full'], undefined, elsewhere);
-  const claims = { agent_type: 'credential', scopes: ['full' as const], sub: 'c', credential_id: 'c' };
-  tokens.expired = await api.tokens.issueAccessToken({ ...claims, tenant_id: api.tenantId }, -1);
-  tokens.none = null;
-});
-afterAll(() => api.close());
+for (const scope of ['read', 'admin', 'full'] as const) {
+  tokens[scope] = await api.tokenOf([scope]);
+  tokens[`own ${scope}`] = await api.tokenOf([scope], 'worker');
+  tokens[`foreign ${scope}`] = await api.tokenOf([scope], 'painter');
+}
+tokens['other tenant'] = await api.tokenOf(['full'], undefined, elsewhere);
+const claims = { agent_type: 'credential', scopes: ['full' as const], sub: 'c', credential_id: 'c' };
+tokens.expired = await api.tokens.issueAccessToken({ ...claims, tenant_id: api.tenantId }, -1);
+tokens.none = null;
 /** A tenant has room for so many messages in flight only. */
 afterEach(async () => {
   await api.database.query("UPDATE messages SET state = 'canceled'");
   await api.database.query('DELETE FROM running_messages');
 });
-
-async function tokenOf(scopes: Scope[], agent_type?: string, tenantId = api.tenantId): Promise<string> {
-  const credential = await api.credentialOf(tenantId, scopes, agent_type ? [agent_type] : []);
-  const body = JSON.stringify({ ...credential, ...(agent_type && { agent_type }) });
-  const answer = await api.client.raw('/auth/get_token', body, { 'content-type': 'application/json' });
-  return GetTokenResponse.parse(answer.body).token;
-}
 
 const params = (text = 'hi', change: object = {}) => ({
   message: { kind: 'message', messageId: randomUUID(), role: 'user', parts: [{ kind: 'text', text }], ...change },
@@ -299,17 +284,13 @@ describe('what an agent may do', () => {
 
   test("agents that share a credential do not get each other's tasks by their messageId", async () => {
     const shared = await api.credentialOf(api.tenantId, ['read'], ['*']);
-    const tokenFor = async (agent_type: string) => {
-      const answer = await api.client.raw('/auth/get_token', JSON.stringify({ ...shared, agent_type }), {
-        'content-type': 'application/json',
-      });
-      return GetTokenResponse.parse(answer.body).token;
-    };
+    const tokenFor = (agentType: string) => api.tokenAs(shared, agentType);
     const message = params('once', { messageId: 'shared-1' });
     const first = (await call(await tokenFor('baker'), 'message/send', message)).body.result?.id;
     expect((await call(await tokenFor('baker'), 'message/send', message)).body.result?.id).toBe(first);
     const other = await call(await tokenFor('butcher'), 'message/send', message);
     expect(other.body.error?.data?.code).toBe('IDEMPOTENCY_MISMATCH');
+    expect(first).toMatch(/^msg_/);
     expect(other.text).not.toContain(first);
   });
 
@@ -337,15 +318,12 @@ describe('the credential that an instance was registered with', () => {
   /** A message that an instance of this credential asks about, and the credential's token that acts for the tenant. */
   async function askedBy(scopes: Scope[]): Promise<{ id: string; token: string }> {
     const credential = await api.credentialOf(api.tenantId, scopes, ['worker']);
-    const tokenAs = async (agent_type: string) => {
-      const answer = await api.client.raw('/auth/get_token', JSON.stringify({ ...credential, agent_type }), {
-        'content-type': 'application/json',
-      });
-      return GetTokenResponse.parse(answer.body).token;
-    };
     const instance_id = `asker-${++names}`;
     const registration = JSON.stringify({ instance_id, agent_type: 'worker' });
-    const headers = { 'content-type': 'application/json', authorization: `Bearer ${await tokenAs('worker')}` };
+    const headers = {
+      'content-type': 'application/json',
+      authorization: `Bearer ${await api.tokenAs(credential, 'worker')}`,
+    };
     expect((await api.client.raw('/agents/register', registration, headers)).status).toBe(200);
     await api.database.query(
       "UPDATE agents SET status = 'available', mesh_id = 'mesh_test', connection_epoch = 1 WHERE instance_id = $1",
@@ -353,7 +331,7 @@ describe('the credential that an instance was registered with', () => {
     );
     const task = await api.client.send('hi', { metadata: { instance_id }, blocking: false });
     await answerMessage(api, task.id, ASKS);
-    return { id: task.id, token: await tokenAs('credential') };
+    return { id: task.id, token: await api.tokenAs(credential, 'credential') };
   }
 
   test.each([

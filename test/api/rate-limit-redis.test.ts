@@ -1,7 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { connectRateLimits, RateLimit } from '../../api/rate-limit.js';
 import { redisServer } from '../messages/redis-server.js';
-import { freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
 import { type ServedApi, serveApi } from './served-api.js';
 
@@ -63,8 +62,7 @@ test('while Redis is away each process limits by itself, and all do together whe
 
 test('ten wrong guesses at one node are the limit at another', async () => {
   const { server, clients } = await twoNodes();
-  const apis = await Promise.all(clients.map(async (redis) => serveApi(await freshDatabase(), { redis })));
-  onTestFinished(async () => void (await Promise.all(apis.map((api) => api.close()))));
+  const apis = await Promise.all(clients.map((redis) => serveApi({ redis })));
   const [one, other] = apis as [ServedApi, ServedApi];
   const body = JSON.stringify({ client_id: 'cred_x', client_secret: 'guess', agent_type: 'credential' });
   const guess = async ({ client }: ServedApi) =>

@@ -7,23 +7,24 @@ import { createCredential, credentialStatus } from '../../auth/credentials.js';
 import { loadSigningKeys } from '../../auth/signing-keys.js';
 import { createTenant } from '../../auth/tenants.js';
 import { createTokens } from '../../auth/tokens.js';
+import { GetTokenResponse } from '../../contracts/auth.js';
 import type { HealthResponse } from '../../contracts/health.js';
 import type { Scope } from '../../contracts/primitives.js';
 import { createPushConfigs } from '../../deliveries/push-configs.js';
 import { createOutbound } from '../../http/outbound.js';
 import { sessionDeps } from '../../messages/cancel.js';
-import type { MessageCore } from '../../messages/core.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import { createGateway } from '../../messages/gateway.js';
-import { createMemoryBus } from '../../messages/stream/memory-bus.js';
-import { createLogger } from '../../runtime/logger.js';
 import { createSecrets } from '../../runtime/secrets.js';
 import { createSessions } from '../../sessions/sessions.js';
 import { createToolCallService } from '../../tools/tool-call-service.js';
 import { createLocalLink } from '../../tools/tool-link.js';
 import { ApiClient } from '../setup/api-client.js';
-import type { FreshDatabase } from '../setup/database.js';
+import { cleanUp } from '../setup/clean-up.js';
+import { messageCore } from '../setup/core.js';
+import { freshDatabase } from '../setup/database.js';
 import { toolCalls } from '../setup/tools.js';
+import { until } from '../setup/until.js';
 
 const KEY = Buffer.alloc(32, 7).toString('base64');
 
@@ -42,30 +43,20 @@ export interface ServedApiOptions {
 export type ServedApi = Awaited<ReturnType<typeof serveApi>>;
 
 /**
- * The HTTP face on a port of its own, over the test file's database, which is dropped with it. There is no worker: messages that are accepted stay as they are until
- * the test moves them by `core`.
+ * The HTTP face on a port and a database of its own, closed after the running test or the file. There is no worker: messages that are
+ * accepted stay as they are until the test moves them by `core`.
  */
-export async function serveApi(database: FreshDatabase, options: ServedApiOptions = {}) {
+export async function serveApi(options: ServedApiOptions = {}) {
+  const database = await freshDatabase();
   const db = database.db();
-  const log = createLogger({ level: 'silent' });
   const secrets = createSecrets(KEY);
   const tokens = createTokens({ loadKeys: () => loadSigningKeys(db, secrets) });
   const outbound = createOutbound({ allowCidrs: ['127.0.0.0/8'] });
+  cleanUp(() => outbound.close());
   const draining = new AbortController();
-  const bus = createMemoryBus({ log });
-  const core: MessageCore = {
-    db,
-    bus,
-    log,
-    workflowStarter: { message: () => undefined, session: () => undefined },
-    limits: {
-      queueWaitMs: 30_000,
-      inputExpiryMs: 86_400_000,
-      tenantMaxInFlight: options.tenantMaxInFlight ?? 50,
-      tenantMaxWaiting: options.tenantMaxWaiting ?? 1_000,
-      idempotencyHours: 168,
-    },
-  };
+  const { tenantMaxInFlight = 50, tenantMaxWaiting } = options;
+  const core = messageCore(db, { limits: { tenantMaxInFlight, ...(tenantMaxWaiting && { tenantMaxWaiting }) } });
+  const { bus, log } = core;
   let baseUrl = '';
   const app = buildApi({
     config: {
@@ -105,6 +96,10 @@ export async function serveApi(database: FreshDatabase, options: ServedApiOption
     draining: draining.signal,
     ...(options.requestTimeoutMs !== undefined && { requestTimeoutMs: options.requestTimeoutMs }),
   });
+  cleanUp(() => {
+    draining.abort();
+    return app.close();
+  });
   await app.listen({ host: '127.0.0.1', port: 0 });
   const { port } = app.server.address() as AddressInfo;
   baseUrl = `http://127.0.0.1:${port}`;
@@ -118,7 +113,20 @@ export async function serveApi(database: FreshDatabase, options: ServedApiOption
     const credential = await credentialOf(tenantId, scopes, agentTypes);
     return new ApiClient({ devJson: () => ({ base_url: baseUrl, ...credential }) }, credential);
   };
+  /** A token of this credential, which stands for an agent of the type where one is given. */
+  const tokenAs = async (credential: { client_id: string; client_secret: string }, agent_type?: string) => {
+    const body = JSON.stringify({ ...credential, agent_type });
+    const answer = await client.raw('/auth/get_token', body, { 'content-type': 'application/json' });
+    return GetTokenResponse.parse(answer.body).token;
+  };
+  const newestMessage = async () => {
+    const [row] = await database.query<{ message_id: string }>(
+      'SELECT message_id FROM messages ORDER BY message_id DESC LIMIT 1',
+    );
+    return row?.message_id ?? '';
+  };
   const tenant = await createTenant(db, 'one');
+  const client = await clientOf(tenant.tenant_id, ['full']);
   return {
     app,
     core,
@@ -131,16 +139,18 @@ export async function serveApi(database: FreshDatabase, options: ServedApiOption
     baseUrl,
     tenantId: tenant.tenant_id,
     /** Scope `full` of the first tenant. */
-    client: await clientOf(tenant.tenant_id, ['full']),
+    client,
     credentialOf,
     clientOf,
-    otherTenant: async () => (await createTenant(db, 'two')).tenant_id,
-    close: async () => {
-      draining.abort();
-      await app.close();
-      await outbound.close();
-      await bus.close();
-      await database.drop();
+    tokenAs,
+    /** A token of a new credential, which stands for an agent of the type where one is given. */
+    tokenOf: async (scopes: Scope[], agentType?: string, tenantId = tenant.tenant_id) =>
+      tokenAs(await credentialOf(tenantId, scopes, agentType ? [agentType] : []), agentType),
+    /** Looks at the newest message; the function that it gives waits for a newer one. */
+    nextMessage: async () => {
+      const before = await newestMessage();
+      return () => until(async () => (await newestMessage()) !== before && newestMessage());
     },
+    otherTenant: async () => (await createTenant(db, 'two')).tenant_id,
   };
 }

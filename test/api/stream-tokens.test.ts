@@ -1,19 +1,14 @@
 import { decodeJwt } from 'jose';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { StreamEvent, Task } from '../../contracts/a2a.js';
 import { FleetClient } from '../../sdk/index.js';
-import { freshDatabase } from '../setup/database.js';
 import { StreamReader } from '../setup/stream-reader.js';
 import { until, within } from '../setup/until.js';
 import { answerMessage, COMPLETED, joinOnRecord } from './moving.js';
-import { type ServedApi, serveApi } from './served-api.js';
+import { serveApi } from './served-api.js';
 
-let api: ServedApi;
-beforeAll(async () => {
-  api = await serveApi(await freshDatabase());
-  await joinOnRecord(api, 'worker-1');
-});
-afterAll(() => api.close());
+const api = await serveApi();
+await joinOnRecord(api, 'worker-1');
 
 const METADATA = { agent_type: 'worker' };
 

@@ -1,22 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { StreamEvent, Task } from '../../contracts/a2a.js';
 import type { Artifact } from '../../contracts/parts.js';
 import { createGateway } from '../../messages/gateway.js';
 import type { BusEvent } from '../../messages/stream/bus.js';
-import { freshDatabase } from '../setup/database.js';
 import { assembled, StreamReader } from '../setup/stream-reader.js';
 import { until } from '../setup/until.js';
 import { ASKS, answerMessage, joinOnRecord } from './moving.js';
-import { type ServedApi, serveApi } from './served-api.js';
+import { serveApi } from './served-api.js';
 
-let api: ServedApi;
-beforeAll(async () => {
-  api = await serveApi(await freshDatabase());
-  await joinOnRecord(api, 'worker-1');
-});
-afterAll(() => api.close());
+const api = await serveApi();
+await joinOnRecord(api, 'worker-1');
 
 /** Sends the message and reads its stream. */
 const read = (message: object, lastEventId?: string) =>
@@ -31,7 +26,7 @@ const newMessage = (change: object = {}) => ({
 });
 
 /** A message with somebody who reads its stream, and what an agent says. */
-async function told(message: { messageId: string } = newMessage()) {
+async function streamed(message: { messageId: string } = newMessage()) {
   const reader = read(message);
   await reader.has(1);
   const { id } = reader.events[0] as Task;
@@ -61,7 +56,7 @@ async function expectResumable(message: object, { seen, events }: StreamReader):
 
 describe('a reader that comes back with Last-Event-ID', () => {
   test('is told exactly what it missed, wherever it left, while the message runs and after its end', async () => {
-    const { message, reader, id, say, chunk } = await told();
+    const { message, reader, id, say, chunk } = await streamed();
     chunk('a', 'one ', false);
     chunk('a', 'two ', true);
     say({ kind: 'status_text', text: 'thinking' });
@@ -80,7 +75,7 @@ describe('a reader that comes back with Last-Event-ID', () => {
   });
 
   test('gets artifacts that came with the result once, also between two of them', async () => {
-    const { message, reader, id, chunk } = await told();
+    const { message, reader, id, chunk } = await streamed();
     chunk('streamed', 'all', false);
     await reader.has(2);
     await answerMessage(
@@ -97,7 +92,7 @@ describe('a reader that comes back with Last-Event-ID', () => {
   });
 
   test('gets the task first, and what it lacks whole at the end, when too much was said meanwhile', async () => {
-    const { message, reader, id, chunk } = await told();
+    const { message, reader, id, chunk } = await streamed();
     chunk('a', '0 ', false);
     await reader.has(2);
     await reader.leave();
@@ -121,7 +116,7 @@ describe('a reader that comes back with Last-Event-ID', () => {
   test.each(['', 'nonsense', '7', `${'x'.repeat(2_000)}`, 'abcdefgh.12.w'])(
     'begins anew with an id that is none of this stream: %.20s',
     async (lastEventId) => {
-      const { message, reader } = await told();
+      const { message, reader } = await streamed();
       const again = read(message, lastEventId);
       await again.has(1);
       expect(again.seen[0]).toEqual(reader.seen[0]);
@@ -130,8 +125,8 @@ describe('a reader that comes back with Last-Event-ID', () => {
   );
 
   test('of another message begins anew', async () => {
-    const one = await told();
-    const other = await told();
+    const one = await streamed();
+    const other = await streamed();
     one.chunk('a', 'text', false);
     await one.reader.has(2);
     const again = read(other.message, one.reader.seen[1]?.id);
@@ -143,7 +138,7 @@ describe('a reader that comes back with Last-Event-ID', () => {
 
 describe('a message that asks a human', () => {
   test('ends the stream; the next one tells nothing that came before, and repeats nothing', async () => {
-    const { message, reader, id, chunk } = await told();
+    const { message, reader, id, chunk } = await streamed();
     chunk('a', 'before', false);
     await reader.has(2);
     await answerMessage(api, id, { ...ASKS, artifacts: [textArtifact('a', 'before')] });
@@ -155,7 +150,7 @@ describe('a message that asks a human', () => {
     expect(idle.seen).toEqual([]);
 
     const answer = newMessage({ taskId: id, parts: [{ kind: 'text', text: 'approved' }] });
-    const next = await told(answer);
+    const next = await streamed(answer);
     next.chunk('b', 'after', false);
     await next.reader.has(2);
     const resumed = read(message, asked?.id);
@@ -171,10 +166,10 @@ describe('a message that asks a human', () => {
   });
 
   test('shows an artifact that a later dispatch replaces as it then is', async () => {
-    const { reader, id } = await told();
+    const { reader, id } = await streamed();
     await answerMessage(api, id, { ...ASKS, artifacts: [textArtifact('draft', 'first')] });
     await reader.done;
-    const next = await told(newMessage({ taskId: id, parts: [{ kind: 'text', text: 'approved' }] }));
+    const next = await streamed(newMessage({ taskId: id, parts: [{ kind: 'text', text: 'approved' }] }));
     await answerMessage(api, id, outcome(textArtifact('draft', 'second')));
     await next.reader.done;
     expect(assembled(next.reader.events).get('draft')).toBe('second');
@@ -182,7 +177,7 @@ describe('a message that asks a human', () => {
 });
 
 test('a result that differs from what was streamed replaces it', async () => {
-  const { reader, id, chunk } = await told();
+  const { reader, id, chunk } = await streamed();
   chunk('a', 'half of', false);
   await reader.has(2);
   await answerMessage(api, id, outcome(textArtifact('a', 'half of it')));
@@ -191,7 +186,7 @@ test('a result that differs from what was streamed replaces it', async () => {
 });
 
 test('a stream outlives connections to the database that break while it looks at its message', async () => {
-  const { reader, id, chunk } = await told();
+  const { reader, id, chunk } = await streamed();
   chunk('a', 'begun ', false);
   await reader.has(2);
   const blocker = new pg.Client({ connectionString: api.database.url });
@@ -216,7 +211,7 @@ test('a stream outlives connections to the database that break while it looks at
 });
 
 test('a reader that lags misses output beyond a bound, has every artifact whole in the end, and holds up nobody', async () => {
-  const { reader, id, chunk } = await told();
+  const { reader, id, chunk } = await streamed();
   const lagging: StreamEvent[] = [];
   const stream = createGateway(api.core).stream(api.tenantId, id, { signal: new AbortController().signal });
   const slow = stream[Symbol.asyncIterator]();

@@ -1,30 +1,24 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { Task } from '../../contracts/a2a.js';
 import { SetDefaultTypeResponse } from '../../contracts/agents.js';
 import { SessionInitResponse } from '../../contracts/sessions.js';
 import { GetEventsResponse } from '../../contracts/telemetry.js';
 import type { ApiClient, SendOptions } from '../setup/api-client.js';
-import { freshDatabase } from '../setup/database.js';
-import { type ServedApi, serveApi } from './served-api.js';
+import { insertAgent } from '../setup/core.js';
+import { serveApi } from './served-api.js';
 
-let api: ServedApi;
 let tenant: string;
 let client: ApiClient;
-beforeAll(async () => {
-  api = await serveApi(await freshDatabase());
-});
-afterAll(() => api.close());
+const api = await serveApi();
 
 /** A tenant of its own with agents on the record, as `instance: [type, status]`. */
 async function fleet(agents: Record<string, [type: string, status: string]>, skills: Record<string, string[]> = {}) {
   tenant = await api.otherTenant();
   client = await api.clientOf(tenant, ['admin']);
   for (const [instance, [type, status]] of Object.entries(agents)) {
-    await api.database.query(
-      `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, status, max_concurrent_sessions, skills)
-       VALUES ($1, $2, $3, 'connected', $4, 0, $5)`,
-      [tenant, instance, type, status, JSON.stringify((skills[instance] ?? []).map((id) => ({ id })))],
-    );
+    const skillList = JSON.stringify((skills[instance] ?? []).map((id) => ({ id })));
+    const agent = { instance_id: instance, agent_type: type, status, skills: skillList };
+    await insertAgent(api.database, { tenant_id: tenant, ...agent });
   }
 }
 
@@ -167,10 +161,10 @@ describe('a target', () => {
     expect(task.status.state).toBe('failed');
     expect(task.metadata).toMatchObject({ agent_type: 'poet', error: { code: 'TARGET_UNAVAILABLE' } });
     expect((await client.send('hello', options)).id).toBe(task.id);
-    const told = [];
-    for await (const event of client.stream('hello', to({ agent_type: 'poet' }))) told.push(event);
-    expect(told.at(-1)).toMatchObject({ final: true, status: { state: 'failed' } });
-    expect(told.at(0)).toMatchObject({ kind: 'task' });
+    const events = [];
+    for await (const event of client.stream('hello', to({ agent_type: 'poet' }))) events.push(event);
+    expect(events.at(-1)).toMatchObject({ final: true, status: { state: 'failed' } });
+    expect(events.at(0)).toMatchObject({ kind: 'task' });
   });
 
   test('that is not registered leaves a whole record: its events, once each, and nothing for a workflow to do', async () => {
@@ -194,8 +188,8 @@ describe('a target', () => {
       ...to({ agent_type: 'poet' }),
       pushNotificationConfig: { url: 'https://receiver.example/' },
     });
-    const told = await api.database.query('SELECT state FROM push_deliveries WHERE message_id = $1', [task.id]);
-    expect(told).toEqual([{ state: 'failed' }]);
+    const deliveries = await api.database.query('SELECT state FROM push_deliveries WHERE message_id = $1', [task.id]);
+    expect(deliveries).toEqual([{ state: 'failed' }]);
   });
 
   test('of another tenant is none', async () => {

@@ -1,64 +1,36 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { MockActivityEnvironment } from '@temporalio/testing';
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { createWatchActivities } from '../../activities/watch.js';
 import { createOutbound } from '../../http/outbound.js';
 import { sessionDeps } from '../../messages/cancel.js';
-import type { MessageCore } from '../../messages/core.js';
-import { createMemoryBus } from '../../messages/stream/memory-bus.js';
-import { newId } from '../../runtime/ids.js';
-import { createLogger } from '../../runtime/logger.js';
 import { createSessions } from '../../sessions/sessions.js';
-import { type FreshDatabase, freshDatabase } from '../setup/database.js';
+import { httpServer } from '../runtime/loopback-server.js';
+import { cleanUp } from '../setup/clean-up.js';
+import { insertAgent, insertTenant, messageCore } from '../setup/core.js';
+import { freshDatabase } from '../setup/database.js';
 
-const log = createLogger({ level: 'silent' });
+const database = await freshDatabase();
 const outbound = createOutbound({ allowCidrs: ['127.0.0.0/8'] });
-const bus = createMemoryBus({ log });
-let database: FreshDatabase;
+cleanUp(() => outbound.close());
+const core = messageCore(database.db());
 let tenant: string;
-
-beforeAll(async () => {
-  database = await freshDatabase();
-});
-afterAll(async () => {
-  await bus.close();
-  await outbound.close();
-  await database.drop();
-});
 beforeEach(async () => {
   await database.query('DELETE FROM mesh_nodes');
   await database.query('DELETE FROM agents');
-  tenant = newId('ten');
-  await database.query(`INSERT INTO tenants (tenant_id, name) VALUES ($1, 'test')`, [tenant]);
+  tenant = await insertTenant(database);
 });
 
 /** One round, as the Temporal Schedule runs it. */
 async function round(): Promise<{ probed: number; unhealthy: number; reaped: number }> {
-  const workflowStarter = { message: () => undefined, session: () => undefined };
-  const limits = {
-    queueWaitMs: 1_000,
-    inputExpiryMs: 1_000,
-    tenantMaxInFlight: 10,
-    tenantMaxWaiting: 1_000,
-    idempotencyHours: 168,
-  };
-  const core: MessageCore = { db: database.db(), bus, log, workflowStarter, limits };
-  const { watchAgents } = createWatchActivities({
-    db: core.db,
-    outbound,
-    sessions: createSessions(sessionDeps(core)),
-    log,
-  });
+  const sessions = createSessions(sessionDeps(core));
+  const { watchAgents } = createWatchActivities({ db: core.db, outbound, sessions, log: core.log });
   return new MockActivityEnvironment().run(watchAgents);
 }
 
-async function agent(instance: string, silentSeconds: number, url: string | null = null): Promise<void> {
-  await database.query(
-    `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, public_url, status, max_concurrent_sessions, last_seen, mesh_id)
-     VALUES ($1, $2, 'x', $3, $4, 'available', 1, now() - $5 * interval '1 second', $6)`,
-    [tenant, instance, url ? 'hosted' : 'connected', url, silentSeconds, url ? null : 'mesh_1'],
-  );
+async function agent(instance_id: string, silentSeconds: number, public_url: string | null = null): Promise<void> {
+  const last_seen = new Date(Date.now() - silentSeconds * 1_000);
+  const row = { tenant_id: tenant, instance_id, max_concurrent_sessions: 1, last_seen, public_url };
+  await insertAgent(database, { ...row, mesh_id: public_url ? null : 'mesh_1' });
 }
 
 async function nodeUpFor(seconds: number): Promise<void> {
@@ -86,12 +58,10 @@ async function seen(instance: string): Promise<{ status: string; deregistered: b
 
 /** A hosted agent's server; `up` decides whether it shows its card. */
 async function cardServer(up: boolean): Promise<string> {
-  const server = createServer((_request, response) => {
+  const server = await httpServer((_request, response) => {
     response.writeHead(up ? 200 : 503, { 'content-type': 'application/json' }).end(JSON.stringify({ name: 'agent' }));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => void server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  return `${server.url}/`;
 }
 
 test('an agent without a sign of life for 90 s becomes unhealthy, one that gave a sign does not', async () => {

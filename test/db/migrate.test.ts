@@ -1,18 +1,14 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { checkSecretKey, SecretKeyMismatch } from '../../auth/secret-check.js';
 import { maintainTables } from '../../db/maintenance.js';
 import { FUNCTION_SCHEMA, migrate } from '../../db/migrate.js';
 import { openDb } from '../../db/pool.js';
 import { createLogger } from '../../runtime/logger.js';
 import { createSecrets } from '../../runtime/secrets.js';
-import { type FreshDatabase, freshDatabase } from '../setup/database.js';
+import { freshDatabase } from '../setup/database.js';
 
 const log = createLogger({ level: 'silent' });
-let database: FreshDatabase;
-beforeAll(async () => {
-  database = await freshDatabase();
-});
-afterAll(() => database.drop());
+const database = await freshDatabase();
 
 async function emptied(): Promise<void> {
   await database.query('DROP SCHEMA public CASCADE');

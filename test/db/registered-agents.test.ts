@@ -1,23 +1,17 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { newId } from '../../runtime/ids.js';
-import { type FreshDatabase, freshDatabase } from '../setup/database.js';
+import { expect, test } from 'vitest';
+import { insertAgent, insertTenant } from '../setup/core.js';
+import { freshDatabase } from '../setup/database.js';
 
-const TENANT = newId('ten');
 const DEREGISTERED = 5_000;
-let database: FreshDatabase;
-
-beforeAll(async () => {
-  database = await freshDatabase();
-  await database.query(`INSERT INTO tenants (tenant_id, name) VALUES ($1, 'test')`, [TENANT]);
-  const agents = `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, status, max_concurrent_sessions, deregistered_at)`;
-  await database.query(
-    `${agents} SELECT $1, 'gone-' || n, 'x', 'connected', 'offline', 1, now() FROM generate_series(1, $2::int) n`,
-    [TENANT, DEREGISTERED],
-  );
-  await database.query(`${agents} VALUES ($1, 'here', 'x', 'connected', 'available', 1, NULL)`, [TENANT]);
-  await database.query('ANALYZE agents');
-});
-afterAll(() => database.drop());
+const database = await freshDatabase();
+const TENANT = await insertTenant(database);
+await database.query(
+  `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, status, max_concurrent_sessions, deregistered_at)
+   SELECT $1, 'gone-' || n, 'x', 'connected', 'offline', 1, now() FROM generate_series(1, $2::int) n`,
+  [TENANT, DEREGISTERED],
+);
+await insertAgent(database, { tenant_id: TENANT, instance_id: 'here', agent_type: 'x', max_concurrent_sessions: 1 });
+await database.query('ANALYZE agents');
 
 /** Pages that a call reads, on a plan such as T1 has. */
 async function pagesRead(call: string): Promise<number> {

@@ -1,13 +1,14 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Db, openDb } from '../../db/pool.js';
+import { expect, test } from 'vitest';
+import { openDb } from '../../db/pool.js';
 import type { Statement } from '../../db/statement.js';
 import { createLogger } from '../../runtime/logger.js';
-import { type FreshDatabase, freshDatabase } from '../setup/database.js';
+import { cleanUp } from '../setup/clean-up.js';
+import { freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
 
 /** Gives each call back; one with `fail` raises, one with `sleep` takes that many seconds first. */
 const ECHO = `
-  CREATE OR REPLACE FUNCTION echo_calls(calls jsonb, patient boolean) RETURNS SETOF jsonb LANGUAGE plpgsql AS $$
+  CREATE OR REPLACE FUNCTION echo_calls(calls jsonb, wait_for_locks boolean) RETURNS SETOF jsonb LANGUAGE plpgsql AS $$
   DECLARE
     one jsonb;
   BEGIN
@@ -25,17 +26,10 @@ const statement = (name: string, text: string): Statement<unknown> => ({
 });
 const echo = statement('echo_calls', 'SELECT * FROM echo_calls($1, $2)');
 
-let database: FreshDatabase;
-let db: Db;
-beforeAll(async () => {
-  database = await freshDatabase();
-  await database.query(ECHO);
-  db = openDb({ url: database.url, max: 2, log: createLogger({ level: 'silent' }) });
-});
-afterAll(async () => {
-  await db.close();
-  await database.drop();
-});
+const database = await freshDatabase();
+await database.query(ECHO);
+const db = openDb({ url: database.url, max: 2, log: createLogger({ level: 'silent' }) });
+cleanUp(() => db.close());
 
 test('calls that come together each get their own row, and one that fails fails alone', async () => {
   const calls = Array.from({ length: 40 }, (_, place) => (place === 7 ? { place, fail: true } : { place }));
@@ -65,7 +59,7 @@ test('a connection that is lost in the middle is SERVICE_UNAVAILABLE, and the ne
 test('a function whose columns a newer version has changed is planned again', async () => {
   expect(await db.batch(echo, { before: 1 })).toEqual({ before: 1 });
   await database.query(`DROP FUNCTION echo_calls;
-    CREATE FUNCTION echo_calls(calls jsonb, patient boolean, OUT one jsonb, OUT more integer) RETURNS SETOF record
+    CREATE FUNCTION echo_calls(calls jsonb, wait_for_locks boolean, OUT one jsonb, OUT more integer) RETURNS SETOF record
       LANGUAGE sql AS $$ SELECT item, 1 FROM jsonb_array_elements(calls) AS item $$`);
   expect(await Promise.all([1, 2, 3].map((call) => db.batch(echo, { call })))).toEqual([
     { call: 1 },

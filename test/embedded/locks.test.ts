@@ -35,11 +35,13 @@ describe('lock of the data directory', () => {
     const content = { pid: process.pid, startedAt: 'another time', since: '', nonce: 'old' };
     await writeFile(join(folder.dir, 'platform.lock'), JSON.stringify(content));
     await (await lockDataDir(folder.dir)).release();
+    expect(await readdir(folder.dir)).toEqual([]);
   });
 
   test('is free when its content is damaged', async () => {
     await writeFile(join(folder.dir, 'platform.lock'), '{"pid":');
     await (await lockDataDir(folder.dir)).release();
+    expect(await readdir(folder.dir)).toEqual([]);
   });
 
   test('is taken by exactly one of many that find it stale at once', async () => {

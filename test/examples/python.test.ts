@@ -8,15 +8,15 @@ import { freePort } from '../../embedded/free-port.js';
 import { FleetClient, type Task } from '../../sdk/index.js';
 import { httpServer } from '../runtime/loopback-server.js';
 import { MeshServer } from '../sdk/mesh-server.js';
-import { type CuttingProxy, startCuttingProxy } from '../setup/cutting-proxy.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform.js';
+import { TcpProxy } from '../setup/tcp-proxy.js';
 
 import { until } from '../setup/until.js';
 
 const source = join(import.meta.dirname, '..', '..', 'examples', 'python');
 const toCounter = { metadata: { agent_type: 'python-counter' } };
 let shared: SharedPlatform;
-let proxy: CuttingProxy;
+let proxy: TcpProxy;
 let python: string;
 let client: FleetClient;
 let agent: ChildProcess;
@@ -36,7 +36,7 @@ beforeAll(async () => {
   const install = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check'];
   await step('installing websockets', python, [...install, '-r', join(source, 'requirements.txt')]);
   const meshPort = await freePort();
-  proxy = await startCuttingProxy(() => meshPort);
+  proxy = await TcpProxy.to(() => meshPort);
   shared = await startPlatform({
     FLEET_MESH_PORT: String(meshPort),
     FLEET_MESH_URL: `https://127.0.0.1:${proxy.port}`,
@@ -120,6 +120,7 @@ test('it hears that a message was canceled', async () => {
   });
   await client.messages.cancel(task.id);
   await until(() => output.includes('was aborted'), { what: 'the log line of the agent' });
+  expect((await client.messages.getById(task.id)).state).toBe('canceled');
 });
 
 test('on SIGTERM it finishes what it is doing and leaves', async () => {

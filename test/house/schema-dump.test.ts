@@ -2,17 +2,13 @@ import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type FreshDatabase, freshDatabase } from '../setup/database.js';
+import { expect, test } from 'vitest';
+import { freshDatabase } from '../setup/database.js';
 
 const SCRIPT = fileURLToPath(new URL('../../scripts/dump-schema.mjs', import.meta.url));
 const COMMITTED = new URL('../../db/schema.sql', import.meta.url);
 
-let database: FreshDatabase;
-beforeAll(async () => {
-  database = await freshDatabase();
-});
-afterAll(() => database.drop());
+const database = await freshDatabase();
 
 test('the migrations make what db/schema.sql says (refresh it with `npm run db:dump`)', async () => {
   const { stdout } = await promisify(execFile)(process.execPath, [SCRIPT, '--print'], {

@@ -19,7 +19,7 @@ const health = async () => {
   const { status, consecutive_failures } = await fixture.agent('a');
   return [status, consecutive_failures];
 };
-const told = async () => (await fixture.events('agent.health_changed')).map(({ status }) => status);
+const statuses = async () => (await fixture.events('agent.health_changed')).map(({ status }) => status);
 
 /** Lets a dispatch's deadline pass while the agent stays connected. */
 async function deadline(node: MeshNodeUnderTest, agent: FixtureAgent): Promise<void> {
@@ -39,7 +39,7 @@ describe('failures of a connected agent', () => {
     expect(await health()).toEqual(['available', 2]);
     await deadline(node, agent);
     expect(await health()).toEqual(['unhealthy', 3]);
-    expect(await told()).toEqual(['available', 'unhealthy']);
+    expect(await statuses()).toEqual(['available', 'unhealthy']);
     await expect(fixture.open()).rejects.toThrow('wait_agent');
   });
 
@@ -71,7 +71,7 @@ describe('failures of a connected agent', () => {
     second.dispatch.error('HANDLER_ERROR', 'no luck');
     await second.end;
     await until(async () => (await health())[1] === 0);
-    expect(await told()).toEqual(['available']);
+    expect(await statuses()).toEqual(['available']);
   });
 
   it('an agent that is lost with its work has failed; one that came back starts over', async () => {

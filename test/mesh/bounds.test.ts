@@ -5,8 +5,8 @@ import { openDb } from '../../db/pool.js';
 import { uuidv7 } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
+import { TcpProxy } from '../setup/tcp-proxy.js';
 import { until } from '../setup/until.js';
-import { DatabasePath } from './database-path.js';
 import { errorOf, type FixtureAgent } from './fixture-agent.js';
 import { MeshFixture } from './mesh-fixture.js';
 
@@ -101,6 +101,7 @@ describe('an agent that sends too much', () => {
     const { agent } = await there.join('a');
     for (let seq = 0; seq < 1_000; seq += 1) agent.send('dispatch_chunk', { seq }, dispatch.frame.id);
     await until(() => errors(agent, 'DISPATCH_ALREADY_TERMINAL').length === 1_000);
+    expect(agent.isOpen).toBe(true);
   });
 });
 
@@ -152,21 +153,18 @@ describe('an agent that does not read', () => {
 
 describe('a hello that cannot be answered', () => {
   it('is told INTERNAL and closed with 1011; the next one is answered', async () => {
-    const path = await DatabasePath.to(database.url);
-    const db = openDb({ url: path.url, log: createLogger({ level: 'silent' }) });
-    onTestFinished(async () => {
-      await db.close();
-      await path.close();
-    });
+    const path = await TcpProxy.to(database.url);
+    const db = openDb({ url: path.urlOf(database.url), log: createLogger({ level: 'silent' }) });
+    onTestFinished(() => db.close());
     const cutOff = await new MeshFixture(database, db).reset();
     await cutOff.register('a');
     const node = await cutOff.node();
     const agent = await node.socket('a');
-    path.cut();
+    path.shut();
     agent.send('hello', { instance_id: 'a' });
     expect((await errorOf(agent, 'INTERNAL')).payload).toMatchObject({ retryable: true });
     expect((await agent.closed).code).toBe(1011);
-    path.mend();
+    path.isShut = false;
     await until(async () => (await node.join('a')).welcome.resumed === false);
   });
 });

@@ -85,10 +85,10 @@ describe('a dispatch', () => {
     dispatch.result('', { chunk_count: 4 });
     await end;
     expect((await fixture.message(ref)).assistant_output).toBe('one two');
-    const told = seen
+    const updates = seen
       .filter((event) => event.kind !== 'changed')
       .map((event) => ('text' in event ? event.text : event.kind === 'artifact' && event.append));
-    expect(told).toEqual([false, 'nearly there', true, true]);
+    expect(updates).toEqual([false, 'nearly there', true, true]);
   });
 
   it('is not lost over half a surrogate pair in what it streamed', async () => {
@@ -165,11 +165,11 @@ describe('a dispatch', () => {
   it('is canceled at once, by an order or by comparison with the record', async () => {
     const node = await fixture.node();
     const { agent } = await node.join('a');
-    const told = await node.send(agent);
-    await fixture.cancel(told.ref);
-    await node.runner.cancel(told.ref, 'changed my mind');
-    expect((await errorOf(agent, 'CANCELED')).in_reply_to).toBe(told.dispatch.frame.id);
-    expect(await told.end).toMatchObject(closed);
+    const canceled = await node.send(agent);
+    await fixture.cancel(canceled.ref);
+    await node.runner.cancel(canceled.ref, 'changed my mind');
+    expect((await errorOf(agent, 'CANCELED')).in_reply_to).toBe(canceled.dispatch.frame.id);
+    expect(await canceled.end).toMatchObject(closed);
     const found = await node.send(agent);
     await fixture.cancel(found.ref);
     expect((await errorOf(agent, 'CANCELED')).in_reply_to).toBe(found.dispatch.frame.id);
@@ -225,7 +225,8 @@ describe('frames about dispatches', () => {
     await end;
     const { agent } = await there.join('a');
     agent.send('dispatch_result', { result: 'again' }, dispatch.frame.id);
-    await errorOf(agent, 'DISPATCH_ALREADY_TERMINAL');
+    const { in_reply_to } = await errorOf(agent, 'DISPATCH_ALREADY_TERMINAL');
+    expect(in_reply_to).toBe(dispatch.frame.id);
   });
 });
 

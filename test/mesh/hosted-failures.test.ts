@@ -159,8 +159,8 @@ describe('failures of a hosted agent', () => {
     const runner = made.runner();
     for (let n = 0; n < 3; n += 1) await runner.run(await made.open(), runContext());
     await until(async () => (await made.agent())?.status === 'available');
-    const told = (await made.events('agent.health_changed')).map(({ payload }) => payload.status);
-    expect(told).toEqual(['unhealthy', 'available']);
+    const statuses = (await made.events('agent.health_changed')).map(({ payload }) => payload.status);
+    expect(statuses).toEqual(['unhealthy', 'available']);
   });
 
   it('takes the dispatch back when the address is not allowed', async () => {

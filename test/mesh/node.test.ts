@@ -2,8 +2,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished }
 import { openDb } from '../../db/pool.js';
 import { createLogger } from '../../runtime/logger.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
+import { TcpProxy } from '../setup/tcp-proxy.js';
 import { until } from '../setup/until.js';
-import { DatabasePath } from './database-path.js';
 import { receive } from './fixture-agent.js';
 import { MeshFixture } from './mesh-fixture.js';
 
@@ -80,7 +80,8 @@ describe('a node', () => {
     await database.query("UPDATE agents SET last_seen = now() - interval '1 h' WHERE tenant_id = $1", [
       fixture.tenantId,
     ]);
-    await until(async () => ((await fixture.agent('a')).last_seen as Date).getTime() > Date.now() - 60_000);
+    const isFresh = async () => ((await fixture.agent('a')).last_seen as Date).getTime() > Date.now() - 60_000;
+    expect(await until(isFresh)).toBe(true);
   });
 });
 
@@ -141,19 +142,16 @@ describe('a node that shuts down', () => {
 
 describe('while the database is away', () => {
   it('sockets stay, a result is kept, and everything goes on afterwards', async () => {
-    const path = await DatabasePath.to(database.url);
-    const db = openDb({ url: path.url, log: createLogger({ level: 'silent' }) });
-    onTestFinished(async () => {
-      await db.close();
-      await path.close();
-    });
+    const path = await TcpProxy.to(database.url);
+    const db = openDb({ url: path.urlOf(database.url), log: createLogger({ level: 'silent' }) });
+    onTestFinished(() => db.close());
     const cutOff = await new MeshFixture(database, db).reset();
     await cutOff.register('a');
     const node = await cutOff.node({ timings: { deadNodeMs: 200, pingIntervalMs: 50 } });
     const { agent } = await node.join('a');
     const { ref, end, dispatch } = await node.send(agent);
     const unsent = await cutOff.open();
-    path.cut();
+    path.shut();
     dispatch.chunk(0, 'hi');
     dispatch.result('');
     agent.send('heartbeat', { max_concurrent_sessions: 5 });
@@ -164,7 +162,7 @@ describe('while the database is away', () => {
     expect(agent.isOpen).toBe(true);
     const [row] = await database.query('SELECT state FROM messages WHERE message_id = $1', [ref.message_id]);
     expect(row).toEqual({ state: 'working' });
-    path.mend();
+    path.isShut = false;
     expect(await end).toMatchObject({ kind: 'closed' });
     expect(await cutOff.message(ref)).toMatchObject({ state: 'completed', assistant_output: 'hi' });
     (await receive(agent, unsent)).result('too');
@@ -175,20 +173,17 @@ describe('while the database is away', () => {
   });
 
   it('an agent that left is off the routes as soon as that can be written', async () => {
-    const path = await DatabasePath.to(database.url);
-    const db = openDb({ url: path.url, log: createLogger({ level: 'silent' }) });
-    onTestFinished(async () => {
-      await db.close();
-      await path.close();
-    });
+    const path = await TcpProxy.to(database.url);
+    const db = openDb({ url: path.urlOf(database.url), log: createLogger({ level: 'silent' }) });
+    onTestFinished(() => db.close());
     const cutOff = await new MeshFixture(database, db).reset();
     await cutOff.register('a');
     const node = await cutOff.node();
     const { agent } = await node.join('a');
-    path.cut();
+    path.shut();
     agent.kill();
     await until(() => node.server.stats().suspended === 1);
-    path.mend();
-    await until(async () => (await cutOff.agent('a')).status === 'offline');
+    path.isShut = false;
+    expect(await until(async () => (await cutOff.agent('a')).status === 'offline')).toBe(true);
   });
 });

@@ -7,7 +7,7 @@ import { MeshFixture, type MeshNodeUnderTest } from './mesh-fixture.js';
 import { callTool, refusedWith, resultOf, take } from './tool-fixture.js';
 
 /** The slowness of a reader is not what these tests wait for. */
-const PATIENT = { timings: { blockedMaxMs: 3_600_000 } };
+const NEVER_BLOCKED = { timings: { blockedMaxMs: 3_600_000 } };
 
 let database: FreshDatabase;
 let fixture: MeshFixture;
@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
   await fixture.reset();
-  node = await fixture.node(PATIENT);
+  node = await fixture.node(NEVER_BLOCKED);
 });
 afterAll(() => database.drop());
 

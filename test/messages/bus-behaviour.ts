@@ -134,7 +134,10 @@ export function describeBus(name: string, open: () => Promise<ChunkBus>): void {
       const foreign = collect(opened, { tenant: 'ten_2' });
       opened.publish(TENANT, MESSAGE, text('mine'));
       expect((await settled(opened)).map(({ event }) => event)).toEqual([text('mine')]);
-      expect([...other.seen, ...foreign.seen]).toEqual([]);
+      opened.publish(TENANT, 'msg_2', text('other'));
+      opened.publish('ten_2', MESSAGE, text('foreign'));
+      await until(() => other.seen.length > 0 && foreign.seen.length > 0);
+      expect([other.events(), foreign.events()]).toEqual([[text('other')], [text('foreign')]]);
     });
 
     it('tells every follower of a message', async () => {

@@ -1,9 +1,8 @@
-import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { Redis } from 'ioredis';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { ChunkBus, PlacedEvent } from '../../messages/stream/bus.js';
 import { createRedisBus } from '../../messages/stream/redis-bus.js';
+import { TcpProxy } from '../setup/tcp-proxy.js';
 import { until } from '../setup/until.js';
 import { describeBus } from './bus-behaviour.js';
 import { redisServer } from './redis-server.js';
@@ -29,28 +28,6 @@ function follow(bus: ChunkBus, after = 0) {
 }
 
 const say = (bus: ChunkBus, text: string): void => bus.publish(TENANT, MESSAGE, { kind: 'status_text', text });
-
-/** A way to Redis that can be cut, while Redis itself runs on. */
-async function breakableWay(url: string) {
-  const sockets = new Set<Socket>();
-  const server = createServer((socket) => {
-    const onward = connect(Number(new URL(url).port), '127.0.0.1');
-    for (const end of [socket, onward]) sockets.add(end.on('error', () => undefined)); // one end's loss is the other's
-    socket.pipe(onward).pipe(socket);
-  });
-  const open = async (port: number) => once(server.listen(port, '127.0.0.1'), 'listening');
-  await open(0);
-  const { port } = server.address() as AddressInfo;
-  const close = async () => {
-    const closed = once(server, 'close');
-    server.close();
-    for (const socket of sockets) socket.destroy();
-    sockets.clear();
-    await closed;
-  };
-  onTestFinished(() => (server.listening ? close() : undefined));
-  return { url: `redis://127.0.0.1:${port}`, close, open: () => open(port) };
-}
 
 describeBus('redis', async () => createRedisBus({ url: (await redisServer()).url, log: recordingLog() }));
 
@@ -78,6 +55,7 @@ describe('redis bus between processes', () => {
     await until(async () => (await probe.exists(`fleet:chunks:${TENANT}:${MESSAGE}`)) === 0);
     say(bus, 'later');
     await until(() => follower.texts().includes('later'));
+    expect(follower.texts()).toEqual(['0', '1', '2', '3', '4', 'later']);
   });
 
   it('drops what is published while Redis is away, says so once, and goes on when it is back', async () => {
@@ -98,16 +76,16 @@ describe('redis bus between processes', () => {
 
   it('tells followers of a gap where a publisher could not reach Redis, which has kept the rest', async () => {
     const { url } = await redisServer();
-    const way = await breakableWay(url);
-    const { bus: cutOff, log } = redisBus(way.url);
+    const proxy = await TcpProxy.to(url);
+    const { bus: cutOff, log } = redisBus(proxy.urlOf(url));
     const { bus } = redisBus(url);
     const follower = follow(bus);
     say(cutOff, 'before');
     await until(() => follower.seen.length === 1);
-    await way.close();
-    say(cutOff, 'lost');
+    proxy.shut();
+    say(cutOff, 'lost'); // into a connection whose end it has not seen
     await until(() => log.warn.mock.calls.length > 0);
-    await way.open();
+    proxy.isShut = false;
     await until(() => log.info.mock.calls.length > 0);
     say(cutOff, 'after');
     await until(() => follower.texts().includes('after'));
@@ -125,5 +103,6 @@ describe('redis bus between processes', () => {
     await until(() => log.info.mock.calls.length > 0);
     say(bus, 'hello');
     await until(() => follower.texts().includes('hello'));
+    expect(follower.texts()).toEqual(['hello']);
   });
 });

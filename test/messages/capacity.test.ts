@@ -1,75 +1,36 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { lockAgent } from '../../agents/agents.js';
 import { deregisterAgent } from '../../agents/registration.js';
 import type { Caller } from '../../contracts/auth.js';
 import { sessionDeps } from '../../messages/cancel.js';
-import type { MessageCore, MessageRef } from '../../messages/core.js';
+import type { MessageRef } from '../../messages/core.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
-import type { Dispatches } from '../../messages/dispatch/dispatches.js';
-import { createGateway, type Gateway } from '../../messages/gateway.js';
-import { createMemoryBus } from '../../messages/stream/memory-bus.js';
+import { createGateway } from '../../messages/gateway.js';
 import { failByOperator, nextStep } from '../../messages/supervise/next-step.js';
 import type { Step } from '../../messages/supervise/step.js';
 import { newId } from '../../runtime/ids.js';
-import { createLogger } from '../../runtime/logger.js';
 import { expireIfIdle } from '../../sessions/session-end.js';
-import { createSessions, type Sessions } from '../../sessions/sessions.js';
-import { type FreshDatabase, freshDatabase } from '../setup/database.js';
+import { createSessions } from '../../sessions/sessions.js';
+import { callerOf, insertAgent, insertTenant, messageCore } from '../setup/core.js';
+import { freshDatabase } from '../setup/database.js';
 
-const log = createLogger({ level: 'silent' });
-const bus = createMemoryBus({ log });
-let database: FreshDatabase;
-let core: MessageCore;
-let sessions: Sessions;
-let gateway: Gateway;
-let dispatches: Dispatches;
+const database = await freshDatabase();
 let caller: Caller;
 let called: string[];
-
-beforeAll(async () => {
-  database = await freshDatabase();
+const core = messageCore(database.db(), {
+  workflowStarter: { message: ({ message_id }) => called.push(message_id), session: () => undefined },
 });
-afterAll(async () => {
-  await bus.close();
-  await database.drop();
-});
+const sessions = createSessions(sessionDeps(core));
+const gateway = createGateway(core);
+const dispatches = createDispatches(core);
 beforeEach(async () => {
   called = [];
-  core = {
-    db: database.db(),
-    bus,
-    log,
-    workflowStarter: { message: ({ message_id }) => called.push(message_id), session: () => undefined },
-    limits: {
-      queueWaitMs: 60_000,
-      inputExpiryMs: 3_600_000,
-      tenantMaxInFlight: 1_000,
-      tenantMaxWaiting: 1_000,
-      idempotencyHours: 168,
-    },
-  };
-  sessions = createSessions(sessionDeps(core));
-  gateway = createGateway(core);
-  dispatches = createDispatches(core);
-  const tenant_id = newId('ten');
-  caller = {
-    tenant_id,
-    credential_id: 'cred_1',
-    sub: 'cred_1',
-    agent_type: 'credential',
-    scopes: ['full'],
-    iat: 0,
-    exp: 0,
-  };
-  await database.query(`INSERT INTO tenants (tenant_id, name) VALUES ($1, 'test')`, [tenant_id]);
+  caller = callerOf(await insertTenant(database));
 });
 
-async function agent(type: string, max: number, instance = type): Promise<void> {
-  await database.query(
-    `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, public_url, status, max_concurrent_sessions)
-     VALUES ($1, $4, $2, 'hosted', 'http://192.0.2.1/', 'available', $3)`,
-    [caller.tenant_id, type, max, instance],
-  );
+function agent(agent_type: string, max_concurrent_sessions: number, instance_id = agent_type): Promise<void> {
+  const row = { tenant_id: caller.tenant_id, instance_id, agent_type, max_concurrent_sessions };
+  return insertAgent(database, { ...row, public_url: 'http://192.0.2.1/' });
 }
 
 async function load(instance: string): Promise<number> {
@@ -185,19 +146,13 @@ test('the decision of a session that lost its slot waits for the lifetime of its
 });
 
 test('a decision for another instance is left alone, unless that one is gone', async () => {
-  const two = async (name: string) =>
-    database.query(
-      `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, public_url, status, max_concurrent_sessions)
-       VALUES ($1, $2, 'pair', 'hosted', 'http://192.0.2.1/', 'available', 1)`,
-      [caller.tenant_id, name],
-    );
-  await two('a');
+  await agent('pair', 1, 'a');
   const asking = await send(await open('pair'));
   await answer(asking, 'input-required');
   await open('pair');
   await gateway.resolve(caller, asking.message_id, { resolution: 'confirmed' });
   expect(await kind(asking)).toBe('wait_agent');
-  await two('b');
+  await agent('pair', 1, 'b');
   called = [];
   await dispatches.agentJoined(caller.tenant_id, { agent_type: 'pair', instance_id: 'b' });
   expect(called).toEqual([]);

@@ -1,5 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Caller } from '../../contracts/auth.js';
+import { expect, test } from 'vitest';
 import { openDb } from '../../db/pool.js';
 import { acceptInOne } from '../../messages/accept/accept-transaction.js';
 import { draftOf } from '../../messages/accept/draft.js';
@@ -7,7 +6,8 @@ import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import { createMemoryBus } from '../../messages/stream/memory-bus.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
-import { type FreshDatabase, freshDatabase } from '../setup/database.js';
+import { callerOf, insertAgent, insertTenant } from '../setup/core.js';
+import { freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
 import { waitingMessages } from '../setup/waiting-messages.js';
 
@@ -25,27 +25,17 @@ const TABLES = [
   'idempotency_keys',
 ];
 const TENANT = newId('ten');
-const CALLER: Caller = {
+const CALLER = callerOf(TENANT);
+const database = await freshDatabase();
+await insertTenant(database, TENANT);
+const AGENT = {
   tenant_id: TENANT,
-  credential_id: 'cred_1',
-  agent_type: 'credential',
-  scopes: ['full'],
-  sub: 'tester',
-  iat: 0,
-  exp: 0,
+  instance_id: 'a',
+  mesh_id: 'mesh_1',
+  connection_epoch: 1,
+  max_concurrent_sessions: 5,
 };
-
-let database: FreshDatabase;
-beforeAll(async () => {
-  database = await freshDatabase();
-  await database.query("INSERT INTO tenants (tenant_id, name) VALUES ($1, 'test')", [TENANT]);
-  await database.query(
-    `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, status, mesh_id, connection_epoch, max_concurrent_sessions)
-     VALUES ($1, 'a', 'worker', 'connected', 'available', 'mesh_1', 1, 5)`,
-    [TENANT],
-  );
-});
-afterAll(() => database?.drop());
+await insertAgent(database, AGENT);
 
 /** Rows that one message's T1 and T2 read by each index since the last reset. Dead ones do not count: how many there are is chance. */
 async function rowsRead(): Promise<Record<string, number>> {

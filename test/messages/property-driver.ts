@@ -1,4 +1,3 @@
-import type { Caller } from '../../contracts/auth.js';
 import { isTerminal } from '../../contracts/messages.js';
 import { sessionDeps } from '../../messages/cancel.js';
 import type { MessageCore } from '../../messages/core.js';
@@ -6,25 +5,16 @@ import type { DispatchRef } from '../../messages/dispatch/dispatch-ref.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import type { AnswerOrFailure } from '../../messages/dispatch/dispatches.js';
 import { createGateway } from '../../messages/gateway.js';
-import { createMemoryBus } from '../../messages/stream/memory-bus.js';
 import { failByOperator, nextStep } from '../../messages/supervise/next-step.js';
 import { PlatformError } from '../../runtime/errors.js';
-import { createLogger } from '../../runtime/logger.js';
 import { expireIfIdle } from '../../sessions/session-end.js';
 import { createSessions } from '../../sessions/sessions.js';
+import { callerOf, insertAgent, insertTenant, messageCore } from '../setup/core.js';
 import type { FreshDatabase } from '../setup/database.js';
 
 export const TENANT = 'ten_00000000-0000-7000-8000-000000000001';
 const AGENTS = ['alpha', 'beta'];
-const CALLER: Caller = {
-  tenant_id: TENANT,
-  agent_type: 'credential',
-  scopes: ['full'],
-  sub: 'tester',
-  iat: 0,
-  exp: 0,
-  credential_id: 'cred_test',
-};
+const CALLER = callerOf(TENANT);
 const MESH = 'mesh_test';
 const IN_A_DAY = () => new Date(Date.now() + 90_000_000);
 
@@ -70,20 +60,7 @@ export class PropertyDriver {
 
   constructor(database: FreshDatabase) {
     this.database = database;
-    const log = createLogger({ level: 'silent' });
-    this.core = {
-      db: database.db(),
-      bus: createMemoryBus({ log }),
-      log,
-      workflowStarter: { message: () => undefined, session: () => undefined },
-      limits: {
-        queueWaitMs: 60_000,
-        inputExpiryMs: 3_600_000,
-        tenantMaxInFlight: 1_000,
-        tenantMaxWaiting: 1_000,
-        idempotencyHours: 168,
-      },
-    };
+    this.core = messageCore(database.db());
     this.gateway = createGateway(this.core);
     this.sessions = createSessions(sessionDeps(this.core));
     this.dispatches = createDispatches(this.core);
@@ -103,16 +80,12 @@ export class PropertyDriver {
       'sessions',
       'events',
     ];
-    for (const table of [...tables, 'agents', 'mesh_nodes']) await this.database.query(`DELETE FROM ${table}`);
-    await this.database.query("INSERT INTO tenants (tenant_id, name) VALUES ($1, 'test') ON CONFLICT DO NOTHING", [
-      TENANT,
-    ]);
+    for (const table of [...tables, 'agents', 'mesh_nodes', 'tenants'])
+      await this.database.query(`DELETE FROM ${table}`);
+    await insertTenant(this.database, TENANT);
     await this.database.query('INSERT INTO mesh_nodes (mesh_id) VALUES ($1)', [MESH]);
-    await this.database.query(
-      `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, status, mesh_id, connection_epoch, max_concurrent_sessions)
-       SELECT $1, name, 'worker', 'connected', 'available', $2, 1, 2 FROM unnest($3::text[]) AS name`,
-      [TENANT, MESH, AGENTS],
-    );
+    const here = { mesh_id: MESH, connection_epoch: 1, max_concurrent_sessions: 2 };
+    for (const instance_id of AGENTS) await insertAgent(this.database, { tenant_id: TENANT, instance_id, ...here });
   }
 
   async run(step: PropertyStep): Promise<void> {
@@ -233,7 +206,7 @@ export const ACTIONS = {
     await nextStep(driver.core, { tenant_id: TENANT, message_id });
   }),
   /** A day later: questions have run out, and so has the wait for an agent. */
-  advanceLate: onMessage(async (driver, message_id) => {
+  nextStepLate: onMessage(async (driver, message_id) => {
     await nextStep(driver.core, { tenant_id: TENANT, message_id }, IN_A_DAY);
   }),
   /** A dispatch is opened and sent, as a node does it. */

@@ -1,72 +1,29 @@
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { rpcErrorOf } from '../../api/send/rpc-error.js';
 import { PUSH_LIMITS, PushNotificationConfig } from '../../contracts/a2a.js';
-import type { Caller } from '../../contracts/auth.js';
 import { lockForPush, putPushConfig } from '../../deliveries/push-config-store.js';
-import { createPushConfigs, type PushConfigs } from '../../deliveries/push-configs.js';
-import { createOutbound, type Outbound } from '../../http/outbound.js';
+import { createPushConfigs } from '../../deliveries/push-configs.js';
+import { createOutbound } from '../../http/outbound.js';
 import type { AcceptHook } from '../../messages/accept/accept-transaction.js';
-import type { MessageCore } from '../../messages/core.js';
-import { createGateway, type Gateway } from '../../messages/gateway.js';
-import { createMemoryBus } from '../../messages/stream/memory-bus.js';
+import { createGateway } from '../../messages/gateway.js';
 import { newId } from '../../runtime/ids.js';
-import { createLogger } from '../../runtime/logger.js';
 import { createSecrets } from '../../runtime/secrets.js';
-import { type FreshDatabase, freshDatabase } from '../setup/database.js';
+import { cleanUp } from '../setup/clean-up.js';
+import { callerOf, insertAgent, insertTenant, messageCore } from '../setup/core.js';
+import { freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
 
-const log = createLogger({ level: 'silent' });
-const bus = createMemoryBus({ log });
 const URL_1 = 'https://receiver.example/one';
-let database: FreshDatabase;
-let outbound: Outbound;
-let configs: PushConfigs;
-let gateway: Gateway;
-let caller: Caller;
-
-beforeAll(async () => {
-  database = await freshDatabase();
-  const db = database.db();
-  outbound = createOutbound({ allowCidrs: [] });
-  const secrets = createSecrets(randomBytes(32).toString('base64'));
-  configs = createPushConfigs({ db, outbound, secrets, expect: () => undefined });
-  const core: MessageCore = {
-    db,
-    bus,
-    log,
-    workflowStarter: { message: () => undefined, session: () => undefined },
-    limits: {
-      queueWaitMs: 60_000,
-      inputExpiryMs: 3_600_000,
-      tenantMaxInFlight: 1_000,
-      tenantMaxWaiting: 1_000,
-      idempotencyHours: 168,
-    },
-  };
-  gateway = createGateway(core);
-  const tenant_id = newId('ten');
-  caller = {
-    tenant_id,
-    credential_id: 'cred_1',
-    sub: 'cred_1',
-    agent_type: 'credential',
-    scopes: ['full'],
-    iat: 0,
-    exp: 0,
-  };
-  await database.query(`INSERT INTO tenants (tenant_id, name) VALUES ($1, 'test')`, [tenant_id]);
-  await database.query(
-    `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, status, max_concurrent_sessions)
-     VALUES ($1, 'worker-1', 'worker', 'connected', 'offline', 0)`,
-    [tenant_id],
-  );
-});
-afterAll(async () => {
-  await outbound.close();
-  await bus.close();
-  await database.drop();
-});
+const database = await freshDatabase();
+const db = database.db();
+const outbound = createOutbound({ allowCidrs: [] });
+cleanUp(() => outbound.close());
+const secrets = createSecrets(randomBytes(32).toString('base64'));
+const configs = createPushConfigs({ db, outbound, secrets, expect: () => undefined });
+const gateway = createGateway(messageCore(db));
+const caller = callerOf(await insertTenant(database));
+await insertAgent(database, { tenant_id: caller.tenant_id, instance_id: 'worker-1', status: 'offline' });
 
 async function task(push?: AcceptHook, messageId: string = newId('req')): Promise<string> {
   const parts = [{ kind: 'text' as const, text: 'hello' }];
@@ -210,7 +167,7 @@ test('a change of state waits for a config that is being set, and is told to it'
   const id = await task();
   const of = { tenant_id: caller.tenant_id, message_id: id };
   const config = { config_id: 'a', url: URL_1, schemes: [], secrets: null, protocol_version: '0.3' as const };
-  const ending = await database.db().tenant(caller.tenant_id, async (tx) => {
+  const ending = await db.tenant(caller.tenant_id, async (tx) => {
     await lockForPush(tx, of);
     await putPushConfig(tx, of, config);
     const canceled = cancel(id);

@@ -1,52 +1,22 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import type { Caller } from '../../contracts/auth.js';
-import type { MessageCore, MessageRef } from '../../messages/core.js';
+import type { MessageRef } from '../../messages/core.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import { createGateway } from '../../messages/gateway.js';
-import { createMemoryBus } from '../../messages/stream/memory-bus.js';
 import { nextStep } from '../../messages/supervise/next-step.js';
 import type { Step } from '../../messages/supervise/step.js';
 import { newId } from '../../runtime/ids.js';
-import { createLogger } from '../../runtime/logger.js';
-import { type FreshDatabase, freshDatabase } from '../setup/database.js';
+import { callerOf, insertAgent, insertTenant, messageCore } from '../setup/core.js';
+import { freshDatabase } from '../setup/database.js';
 
 const QUEUE_WAIT_MS = 30_000;
-const log = createLogger({ level: 'silent' });
-const bus = createMemoryBus({ log });
-let database: FreshDatabase;
-let core: MessageCore;
+const database = await freshDatabase();
+const core = messageCore(database.db(), { limits: { queueWaitMs: QUEUE_WAIT_MS } });
 let caller: Caller;
-
-beforeAll(async () => {
-  database = await freshDatabase();
-});
-afterAll(async () => {
-  await bus.close();
-  await database.drop();
-});
 beforeEach(async () => {
-  core = {
-    db: database.db(),
-    bus,
-    log,
-    workflowStarter: { message: () => undefined, session: () => undefined },
-    limits: {
-      queueWaitMs: QUEUE_WAIT_MS,
-      inputExpiryMs: 3_600_000,
-      tenantMaxInFlight: 1_000,
-      tenantMaxWaiting: 1_000,
-      idempotencyHours: 168,
-    },
-  };
-  const tenant_id = newId('ten');
-  const claims = { credential_id: 'cred_1', sub: 'cred_1', agent_type: 'credential', iat: 0, exp: 0 };
-  caller = { ...claims, tenant_id, scopes: ['full'] };
-  await database.query(`INSERT INTO tenants (tenant_id, name) VALUES ($1, 'test')`, [tenant_id]);
-  await database.query(
-    `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, public_url, status, max_concurrent_sessions)
-     VALUES ($1, 'x-1', 'x', 'hosted', 'http://192.0.2.1/', 'available', 10)`,
-    [tenant_id],
-  );
+  caller = callerOf(await insertTenant(database));
+  const agent = { instance_id: 'x-1', agent_type: 'x', public_url: 'http://192.0.2.1/' };
+  await insertAgent(database, { tenant_id: caller.tenant_id, ...agent });
 });
 
 async function send(): Promise<MessageRef> {

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { onTestFinished } from 'vitest';
 import { freePort } from '../../embedded/free-port.js';
+import { cleanUp } from '../setup/clean-up.js';
 
 /** A Redis of one test, on a port of its own, with nothing on disk. */
 export interface RedisServer {
@@ -33,15 +33,8 @@ async function spawnRedis(port: number): Promise<ChildProcess> {
   return child;
 }
 
-/** Starts redis-server for the running test and ends it afterwards. */
+/** Starts redis-server for the running test or the file, and ends it afterwards. */
 export async function redisServer(): Promise<RedisServer> {
-  const server = await startRedis();
-  onTestFinished(() => server.kill());
-  return server;
-}
-
-/** Starts redis-server; the caller ends it. */
-export async function startRedis(): Promise<RedisServer> {
   const port = await freePort();
   let child = await spawnRedis(port);
   const kill = async (): Promise<void> => {
@@ -50,6 +43,7 @@ export async function startRedis(): Promise<RedisServer> {
     child.kill('SIGKILL');
     await ended;
   };
+  cleanUp(kill);
   return {
     url: `redis://127.0.0.1:${port}`,
     kill,

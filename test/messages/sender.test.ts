@@ -1,15 +1,9 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type ServedApi, serveApi } from '../api/served-api.js';
-import { freshDatabase } from '../setup/database.js';
+import { expect, test } from 'vitest';
+import { joinOnRecord } from '../api/moving.js';
+import { serveApi } from '../api/served-api.js';
 
-let api: ServedApi;
-beforeAll(async () => {
-  api = await serveApi(await freshDatabase());
-  const agent = { instance_id: 'worker-1', agent_type: 'worker', deployment_mode: 'connected' };
-  const answer = await api.client.post('/agents/register', agent);
-  expect(answer.status).toBe(200);
-});
-afterAll(() => api.close());
+const api = await serveApi();
+await joinOnRecord(api, 'worker-1');
 
 /** The columns of a message that was sent with this token. */
 async function sentWith(token: string) {
@@ -30,10 +24,9 @@ async function sentWith(token: string) {
 }
 
 test('the record says which agent sent a message, by the claim of its token', async () => {
-  const credential = await api.credentialOf(api.tenantId, ['read'], ['planner']);
-  const body = JSON.stringify({ ...credential, agent_type: 'planner' });
-  const answer = await api.client.raw('/auth/get_token', body, { 'content-type': 'application/json' });
-  const token = (answer.body as { token: string }).token;
-  expect(await sentWith(token)).toEqual({ sender_agent_type: 'planner', role: 'agent' });
+  expect(await sentWith(await api.tokenOf(['read'], 'planner'))).toEqual({
+    sender_agent_type: 'planner',
+    role: 'agent',
+  });
   expect(await sentWith(await api.client.token())).toEqual({ sender_agent_type: null, role: 'user' });
 });

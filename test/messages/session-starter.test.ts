@@ -1,23 +1,11 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { sessionDeps } from '../../messages/cancel.js';
-import type { MessageCore } from '../../messages/core.js';
-import { createMemoryBus } from '../../messages/stream/memory-bus.js';
 import { newId } from '../../runtime/ids.js';
-import { createLogger } from '../../runtime/logger.js';
 import { SessionStarter } from '../../sessions/session-starter.js';
+import { cleanUp } from '../setup/clean-up.js';
+import { insertTenant, messageCore } from '../setup/core.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
-
-const log = createLogger({ level: 'silent' });
-const bus = createMemoryBus({ log });
-const workflowStarter = { message: () => undefined, session: () => undefined };
-const limits = {
-  queueWaitMs: 60_000,
-  inputExpiryMs: 3_600_000,
-  tenantMaxInFlight: 1_000,
-  tenantMaxWaiting: 1_000,
-  idempotencyHours: 168,
-};
 
 let database: FreshDatabase;
 let tenantId: string;
@@ -28,9 +16,7 @@ let starter: SessionStarter;
 
 beforeEach(async () => {
   database = await freshDatabase();
-  const core: MessageCore = { db: database.db(), bus, log, workflowStarter, limits };
-  tenantId = newId('ten');
-  await database.query(`INSERT INTO tenants (tenant_id, name) VALUES ($1, 'test')`, [tenantId]);
+  tenantId = await insertTenant(database);
   [woken, underWay, mostUnderWay] = [[], 0, 0];
   const wakeSession = async ({ session_id }: { session_id: string }) => {
     underWay += 1;
@@ -40,15 +26,9 @@ beforeEach(async () => {
     woken.push(session_id);
     underWay -= 1;
   };
-  starter = new SessionStarter(
-    sessionDeps(core),
-    { wakeSession },
-    { afterMs: 10_000, pauseTimes: 1, pauseMaxMs: 5, idleMs: 10 },
-  );
-});
-afterEach(async () => {
-  await starter.stop();
-  await database.drop();
+  const timings = { afterMs: 10_000, pauseTimes: 1, pauseMaxMs: 5, idleMs: 10 };
+  starter = new SessionStarter(sessionDeps(messageCore(database.db())), { wakeSession }, timings);
+  cleanUp(() => starter.stop());
 });
 
 /** A session that was opened so many seconds ago and whose workflow was asked for then. */

@@ -1,61 +1,26 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import type { Caller } from '../../contracts/auth.js';
-import { type Db, openDb } from '../../db/pool.js';
+import { beforeEach, expect, test } from 'vitest';
 import { acceptInOne, UNCOUNTED } from '../../messages/accept/accept-transaction.js';
 import { draftOf } from '../../messages/accept/draft.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
-import type { Dispatches } from '../../messages/dispatch/dispatches.js';
-import { createMemoryBus } from '../../messages/stream/memory-bus.js';
 import { newId } from '../../runtime/ids.js';
-import { createLogger } from '../../runtime/logger.js';
-import { type FreshDatabase, freshDatabase } from '../setup/database.js';
+import { callerOf, insertAgent, insertTenant, messageCore } from '../setup/core.js';
+import { freshDatabase } from '../setup/database.js';
 import { RowLock } from '../setup/row-lock.js';
 import { until } from '../setup/until.js';
 
 const MANY = 100;
 const TENANTS = [newId('ten'), newId('ten')] as const;
 
-let database: FreshDatabase;
-let db: Db;
-let dispatches: Dispatches;
+const database = await freshDatabase();
+const db = database.db();
+const dispatches = createDispatches(messageCore(db));
+for (const tenant of TENANTS) await insertTenant(database, tenant);
 let instance: string;
-beforeAll(async () => {
-  database = await freshDatabase();
-  const log = createLogger({ level: 'silent' });
-  db = openDb({ url: database.url, log });
-  dispatches = createDispatches({
-    db,
-    log,
-    bus: createMemoryBus({ log }),
-    workflowStarter: { message: () => undefined, session: () => undefined },
-    limits: { queueWaitMs: 0, inputExpiryMs: 0, tenantMaxInFlight: 1, tenantMaxWaiting: 1, idempotencyHours: 1 },
-  });
-  await database.query("INSERT INTO tenants (tenant_id, name) SELECT t, 'test' FROM unnest($1::text[]) t", [TENANTS]);
-});
-afterAll(async () => {
-  await db?.close();
-  await database?.drop();
-});
 beforeEach(async () => {
   instance = newId('con');
-  await database.query(
-    `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, status, mesh_id, connection_epoch, max_concurrent_sessions)
-     SELECT t, $2, 'worker', 'connected', 'available', 'mesh_1', 1, 0 FROM unnest($1::text[]) t`,
-    [TENANTS, instance],
-  );
+  const agent = { instance_id: instance, mesh_id: 'mesh_1', connection_epoch: 1 };
+  for (const tenant_id of TENANTS) await insertAgent(database, { tenant_id, ...agent });
 });
-
-function callerOf(tenant_id: string): Caller {
-  return {
-    tenant_id,
-    credential_id: 'cred_1',
-    agent_type: 'credential',
-    scopes: ['full'],
-    sub: 'tester',
-    iat: 0,
-    exp: 0,
-  };
-}
 
 /** T1 of one message. */
 async function accept(messageId: string, options: { tenant?: string; text?: string; contextId?: string } = {}) {

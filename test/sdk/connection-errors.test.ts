@@ -6,14 +6,14 @@ import { Agent, type AgentOptions, type ConnectionEvents } from '../../sdk/index
 import { until } from '../setup/until.js';
 import { MeshServer } from './mesh-server.js';
 
-interface Told {
+interface Warning {
   code: string;
   error: string;
 }
 
 /** An agent that has not joined yet, with what it warned of, in its log and by `onError`. */
 function agentWith(options: Partial<AgentOptions>) {
-  const warnings: Told[] = [];
+  const warnings: Warning[] = [];
   const errors: string[] = [];
   const lost: ConnectionEvents['disconnected'][] = [];
   const agent = new Agent({
@@ -22,7 +22,7 @@ function agentWith(options: Partial<AgentOptions>) {
     type: 'shop',
     instanceId: 'shop-1',
     drainOnSignals: false,
-    log: { debug() {}, info() {}, warn: (fields) => void warnings.push(fields as Told), error() {} },
+    log: { debug() {}, info() {}, warn: (fields) => void warnings.push(fields as Warning), error() {} },
     onError: (error) => void errors.push(error.message),
     ...options,
   });
@@ -118,6 +118,7 @@ test('a 404 after the first registration is a proxy’s mood: the agent comes ba
   await until(() => lost.length === 2, { what: 'the registration that failed' });
   mesh.refusals.clear();
   await mesh.frame('hello', undefined, 2);
+  expect(mesh.of('hello')).toHaveLength(2);
 });
 
 test('nobody answers: told once, with what to do, and tried again', async () => {

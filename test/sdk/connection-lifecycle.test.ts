@@ -303,6 +303,7 @@ test('an onError that throws does not end the agent', async () => {
   await agent.connect();
   mesh.sockets[0]?.terminate();
   await mesh.frame('hello', undefined, 2);
+  expect(mesh.of('hello')).toHaveLength(2);
 });
 
 async function spawnAgents(mesh: MeshServer, types: string) {

@@ -4,16 +4,16 @@ import { reapAgents } from '../../agents/agent-watch.js';
 import { textOf } from '../../contracts/parts.js';
 import { freePort } from '../../embedded/free-port.js';
 import { Agent, type AgentOptions, FleetClient } from '../../sdk/index.js';
-import { type CuttingProxy, startCuttingProxy } from '../setup/cutting-proxy.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform.js';
+import { TcpProxy } from '../setup/tcp-proxy.js';
 import { gate, until } from '../setup/until.js';
 
 let shared: SharedPlatform;
-let proxy: CuttingProxy;
+let proxy: TcpProxy;
 
 beforeAll(async () => {
   const meshPort = await freePort();
-  proxy = await startCuttingProxy(() => meshPort);
+  proxy = await TcpProxy.to(() => meshPort);
   const FLEET_MESH_URL = `https://127.0.0.1:${proxy.port}`;
   shared = await startPlatform({ FLEET_MESH_PORT: String(meshPort), FLEET_MESH_URL });
 });

@@ -44,4 +44,5 @@ test('a platform that has forgotten a hosted agent is told of it again, also whe
   platform.refusals.clear();
   agent.reportStatus('available');
   await until(() => platform.requests.at(-1)?.body.status === 'available', { what: 'a heartbeat' });
+  expect(platform.requests.at(-1)?.path).toBe('/agents/heartbeat');
 });

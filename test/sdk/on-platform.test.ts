@@ -13,8 +13,8 @@ import {
   type ToolError,
   z,
 } from '../../sdk/index.js';
-import { startCuttingProxy } from '../setup/cutting-proxy.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform.js';
+import { TcpProxy } from '../setup/tcp-proxy.js';
 import { until } from '../setup/until.js';
 
 const run = promisify(execFile);
@@ -154,8 +154,7 @@ test('a stream whose connection is cut goes on where it was, without a gap or a 
     }
   });
   await agent.connect();
-  const proxy = await startCuttingProxy(() => Number(new URL(access().url).port));
-  onTestFinished(() => proxy.close());
+  const proxy = await TcpProxy.to(access().url);
   const client = caller(`http://127.0.0.1:${proxy.port}`);
   const events: StreamEvent[] = [];
   let cuts = 0;
@@ -217,7 +216,7 @@ test('sessions: opened, listed, read, joined by another agent, interrupted and c
   await agentOf('guest')
     .onMessage((task) => task.text)
     .connect();
-  const { sessions, ...client } = caller();
+  const { sessions } = caller();
   const { session_id } = await sessions.init({ agent_type: 'host', user_id: 'ann' });
   expect((await sessions.get({ status: 'active' })).sessions.map((each) => each.session_id)).toContain(session_id);
   expect((await sessions.invite(session_id, { agent_type: 'guest' })).instance_id).toBe('guest-1');
@@ -230,7 +229,6 @@ test('sessions: opened, listed, read, joined by another agent, interrupted and c
     code: 'SESSION_CLOSED',
     status: 409,
   });
-  expect(client).toBeDefined();
 });
 
 test('a call ends with its signal', async () => {

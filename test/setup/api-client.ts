@@ -98,6 +98,13 @@ export class ApiClient {
     return answer.status === 200 ? '200' : `${answer.status} ${ErrorBody.parse(answer.body).code}`;
   }
 
+  /** One JSON-RPC call of `/send`, in this version of A2A; the default is what no header says. */
+  async call(method: string, params: unknown, version?: string): Promise<RpcAnswer> {
+    const headers = { ...(await this.headers()), ...(version !== undefined && { 'a2a-version': version }) };
+    const answer = await this.raw('/send', JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }), headers);
+    return { ...answer, ...(answer.body as Pick<RpcAnswer, 'result' | 'error'>) };
+  }
+
   /** `message/send` with one text part. */
   async rpc(text: string, options: SendOptions = {}): Promise<RpcAnswer> {
     const response = await fetch(new URL('/send', this.baseUrl), {

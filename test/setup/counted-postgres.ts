@@ -1,4 +1,4 @@
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { TcpProxy } from './tcp-proxy.js';
 
 /** One statement as it went over the wire. */
 export interface Statement {
@@ -67,54 +67,31 @@ class FrontendReader {
   }
 }
 
-/** A way to a database that writes down every statement that passes. */
+/** A proxy of a database that notes every statement that passes. */
 export class CountedPostgres {
-  /** The database's URL by this way. */
+  /** The database's URL by way of the proxy. */
   readonly url: string;
-  readonly #close: () => Promise<void>;
-  #statements: Statement[] = [];
+  readonly close: () => void;
+  readonly #statements: Statement[];
 
-  private constructor(url: string, close: () => Promise<void>) {
+  private constructor(url: string, statements: Statement[], close: () => void) {
     this.url = url;
-    this.#close = close;
+    this.#statements = statements;
+    this.close = close;
   }
 
   static async to(databaseUrl: string): Promise<CountedPostgres> {
-    const target = new URL(databaseUrl);
-    const sockets = new Set<Socket>();
-    const server = createServer((near) => {
-      const far = connect(Number(target.port), target.hostname);
-      const reader = new FrontendReader((statement) => counted.#statements.push(statement));
-      for (const [socket, other] of [[near, far] as const, [far, near] as const]) {
-        sockets.add(socket);
-        socket.setNoDelay();
-        socket.on('error', () => other.destroy());
-        socket.once('close', () => {
-          sockets.delete(socket);
-          other.destroy();
-        });
-        socket.pipe(other);
-      }
-      near.on('data', (chunk: Buffer) => reader.read(chunk));
-    });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const url = new URL(databaseUrl);
-    url.host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const counted: CountedPostgres = new CountedPostgres(url.href, async () => {
-      for (const socket of sockets) socket.destroy();
-      await new Promise<void>((resolve) => server.close(() => resolve()));
-    });
-    return counted;
+    const statements: Statement[] = [];
+    const reader = () => {
+      const frontend = new FrontendReader((statement) => statements.push(statement));
+      return (chunk: Buffer) => frontend.read(chunk);
+    };
+    const proxy = await TcpProxy.to(databaseUrl, { reader });
+    return new CountedPostgres(proxy.urlOf(databaseUrl), statements, () => proxy.close());
   }
 
   /** What passed since the last call. */
   take(): Statement[] {
-    const taken = this.#statements;
-    this.#statements = [];
-    return taken;
-  }
-
-  close(): Promise<void> {
-    return this.#close();
+    return this.#statements.splice(0);
   }
 }

@@ -4,6 +4,7 @@ import { inject } from 'vitest';
 import { FUNCTION_SCHEMA } from '../../db/migrate.js';
 import { type Db, openDb } from '../../db/pool.js';
 import { createLogger } from '../../runtime/logger.js';
+import { cleanUp } from './clean-up.js';
 
 /** Any number, the same for all files: two copies of one template cannot be made at once. */
 const COPY_LOCK = 74_032_117;
@@ -12,8 +13,9 @@ export interface FreshDatabase {
   url: string;
   /** Queries as the owner, who sees every tenant. */
   query<Row extends pg.QueryResultRow>(text: string, values?: unknown[]): Promise<Row[]>;
-  /** The platform's own door to it, opened once. */
+  /** The platform's own pool on it, opened once. */
   db(): Db;
+  /** Done after the test or the file, where nobody has done it before. */
   drop(): Promise<void>;
 }
 
@@ -27,7 +29,7 @@ async function asAdmin(work: (client: pg.Client) => Promise<void>): Promise<void
   }
 }
 
-/** A database of this file's own, migrated. Call `drop` when done; whoever is still connected is disconnected. */
+/** A migrated database of the running test's or the file's own, dropped after it; whoever is still connected is disconnected. */
 export async function freshDatabase(): Promise<FreshDatabase> {
   const name = `fleet_${randomBytes(6).toString('hex')}`;
   await asAdmin(async (client) => {
@@ -40,7 +42,15 @@ export async function freshDatabase(): Promise<FreshDatabase> {
   const owner = new pg.Pool({ connectionString: url.href, max: 2, options });
   owner.on('error', () => undefined); // the server may be stopped by the test itself
   let opened: Db | undefined;
-  return {
+  let dropped: Promise<void> | undefined;
+  const drop = async () => {
+    await opened?.close();
+    await owner.end();
+    await asAdmin(async (client) => {
+      await client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+    });
+  };
+  const database: FreshDatabase = {
     url: url.href,
     query: async <Row extends pg.QueryResultRow>(text: string, values?: unknown[]) =>
       (await owner.query<Row>(text, values)).rows,
@@ -48,12 +58,11 @@ export async function freshDatabase(): Promise<FreshDatabase> {
       opened ??= openDb({ url: url.href, log: createLogger({ level: 'error' }) });
       return opened;
     },
-    drop: async () => {
-      await opened?.close();
-      await owner.end();
-      await asAdmin(async (client) => {
-        await client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
-      });
+    drop: () => {
+      dropped ??= drop();
+      return dropped;
     },
   };
+  cleanUp(database.drop);
+  return database;
 }

@@ -95,15 +95,15 @@ export class MessageSteps {
     for (const session_id of this.#sessions.values()) await client.post('/sessions/close', { session_id });
   }
 
-  /** What the caller was told; one that was asked to try again has done so, with the same messageId. */
-  async told(text: string): Promise<RpcAnswer> {
+  /** The caller's answer; one that was asked to try again has done so, with the same messageId. */
+  async answerTo(text: string): Promise<RpcAnswer> {
     const caller = this.#callers.get(text);
     if (!caller) throw new Error(`nobody sent ${text}`);
     const answer = await caller.answer;
     return answer.status === HTTP_ERRORS.SERVICE_UNAVAILABLE ? this.#client.rpc(text, caller.options) : answer;
   }
 
-  /** Sends and goes on; the answer is awaited by `told`. */
+  /** Sends and goes on; `answerTo` awaits the answer. */
   #send(text: string, where: Pick<SendOptions, 'contextId' | 'metadata'>): void {
     const options = { ...where, messageId: randomUUID() };
     const answer = this.#client.rpc(text, options);

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { inject } from 'vitest';
+import { cleanUp } from './clean-up.js';
 import { type FreshDatabase, freshDatabase } from './database.js';
 import { TestPlatform } from './platform-process.js';
 import { contradictions } from './record-checker.js';
@@ -42,7 +43,10 @@ export interface PlatformDeps {
   wayTo?: (databaseUrl: string) => Promise<string>;
 }
 
-/** A platform of this file's own on the run's servers: its own database, its own Temporal namespace. */
+/**
+ * A platform of the running test's or the file's own on the run's servers, with its own database and Temporal namespace. It is disposed
+ * of afterwards, except where `beforeAll` starts it: what that returns is done after its tests.
+ */
 export async function startPlatform(
   env: Record<string, string> = {},
   { prepare, wayTo }: PlatformDeps = {},
@@ -72,7 +76,8 @@ export async function startPlatform(
     return added;
   };
   const platform = add();
-  const dispose = async () => {
+  let disposed: Promise<void> | undefined;
+  const disposeOnce = async () => {
     try {
       for (const running of processes.reverse()) await running.stop();
       const found = await contradictions(database);
@@ -82,13 +87,12 @@ export async function startPlatform(
       await database.drop();
     }
   };
-  try {
-    await platform.start();
-  } catch (error) {
-    await connection.close();
-    await database.drop();
-    throw error;
-  }
+  const dispose = () => {
+    disposed ??= disposeOnce();
+    return disposed;
+  };
+  cleanUp(dispose);
+  await platform.start();
   const { client_id, client_secret } = platform.devJson();
   const startPeer = (peer?: PeerOptions) => add({ client_id, client_secret }, peer).start();
   return { platform, database, temporal: new Client({ connection, namespace }), startPeer, dispose };

@@ -10,8 +10,8 @@ import { createLocalLink, type NodeLink } from '../../tools/tool-link.js';
 const log = createLogger({ level: process.env.MESH_TEST_LOG ?? 'silent' });
 
 /** The tool calls of one process, put together as the platform does. */
-export function toolCalls(around: { db: Db; outbound: Outbound; tokens: TokenIssuer; link?: NodeLink }): ToolCalls {
-  const { db, outbound, tokens, link = createLocalLink('alone') } = around;
+export function toolCalls(deps: { db: Db; outbound: Outbound; tokens: TokenIssuer; link?: NodeLink }): ToolCalls {
+  const { db, outbound, tokens, link = createLocalLink('alone') } = deps;
   return new ToolCalls({
     db,
     log,

@@ -1,15 +1,11 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { GetTokenResponse } from '../../contracts/auth.js';
-import { type SharedPlatform, startPlatform } from '../setup/platform.js';
+import { startPlatform } from '../setup/platform.js';
 import { until } from '../setup/until.js';
 
-let shared: SharedPlatform;
-beforeAll(async () => {
-  shared = await startPlatform({ FLEET_EXAMPLES: 'on' });
-}, 120_000);
-afterAll(() => shared?.dispose());
+const shared = await startPlatform({ FLEET_EXAMPLES: 'on' });
 
 test('dev.json has a credential for agents: of any type, and for nothing else', async () => {
   const { platform } = shared;

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { AgentGetByIdResponse, AgentRegisterResponse } from '../../contracts/agents.js';
 import { MessagesGetResponse, ResolveResponse } from '../../contracts/messages.js';
 import { SessionInitResponse } from '../../contracts/sessions.js';
@@ -27,8 +27,8 @@ describe.each(PATHS)('$way', ({ env }) => {
   beforeAll(async () => {
     shared = await startPlatform({ ...env, OUTBOUND_ALLOW_CIDRS: '127.0.0.0/8', QUEUE_WAIT_MS: '12000' });
     client = shared.platform.client;
+    return shared.dispose;
   });
-  afterAll(() => shared?.dispose());
 
   describe('a hosted agent that refuses connections', () => {
     const answer = { kind: 'message', messageId: 'm1', role: 'agent', parts: [{ kind: 'text', text: 'back' }] };

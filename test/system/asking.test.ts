@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { Task } from '../../contracts/a2a.js';
 import { HealthResponse } from '../../contracts/health.js';
 import { MessageCancelResponse, MessagesPendingResponse, ResolveResponse } from '../../contracts/messages.js';
@@ -20,8 +20,8 @@ describe.each(PATHS)('$way', ({ env }) => {
   beforeAll(async () => {
     shared = await startPlatform(env);
     client = shared.platform.client;
+    return shared.dispose;
   });
-  afterAll(() => shared?.dispose());
 
   describe('asking a human', () => {
     const askOnce = (dispatch: ReturnType<typeof dispatched>) => {
@@ -102,7 +102,7 @@ describe.each(PATHS)('$way', ({ env }) => {
         return ids.find((id) => id === `message:${tenant_id}:${task.id}`);
       });
       const { userMetadata } = (await shared.temporal.workflow.getHandle(found).describe()).raw.executionConfig ?? {};
-      expect(userMetadata?.summary).toBeTruthy();
+      expect(Buffer.from(userMetadata?.summary?.data ?? '').toString()).toContain(`message ${task.id}`);
       const details = await until(() => currentDetails(found));
       expect(details).toMatch(/waits for a human/i);
       await client.ok('/messages/cancel', { message_id: task.id }, MessageCancelResponse);

@@ -77,6 +77,12 @@ function tally(statements: Statement[]): string {
   return [...counts].map(([line, count]) => `${count} x ${line}`).join('\n');
 }
 
+/** At most so many for each send; two at least, or they were not seen: it is accepted and completed. */
+function expectRoundTrips(statements: Statement[], most: number): void {
+  expect(statements.length / SENDS, tally(statements)).toBeLessThanOrEqual(most);
+  expect(statements.length / SENDS, tally(statements)).toBeGreaterThanOrEqual(2);
+}
+
 describe.each(COSTS)('$way, one send', ({ roundTrips, streamRoundTrips, temporalCalls, kinds, ...way }) => {
   let sessionId: string;
   beforeAll(async () => {
@@ -110,7 +116,7 @@ describe.each(COSTS)('$way, one send', ({ roundTrips, streamRoundTrips, temporal
     postgres.take();
     const tasks = await sendAll(way, optionsFor(kind));
     const statements = postgres.take().filter(({ application }) => application === 'fleet_app');
-    expect(statements.length / SENDS, tally(statements)).toBeLessThanOrEqual(roundTrips);
+    expectRoundTrips(statements, roundTrips);
     // A workflow closes after its message has ended.
     const calls = () => tasks.map(({ id }) => temporal.about(id));
     await until(() => calls().every((made) => made.length >= temporalCalls.length), { what: 'the last call' });
@@ -120,13 +126,13 @@ describe.each(COSTS)('$way, one send', ({ roundTrips, streamRoundTrips, temporal
   test('of a stream takes its round trips, no more', async () => {
     const { client } = shared.platform;
     const all = async () => {
-      const told = [];
-      for await (const event of client.stream('hello', { contextId: sessionId })) told.push(event);
-      return told;
+      const events = [];
+      for await (const event of client.stream('hello', { contextId: sessionId })) events.push(event);
+      return events;
     };
     postgres.take();
     for (let sent = 0; sent < SENDS; sent += 1) expect((await all()).at(-1)).toMatchObject({ final: true });
     const statements = postgres.take().filter(({ application }) => application === 'fleet_app');
-    expect(statements.length / SENDS, tally(statements)).toBeLessThanOrEqual(streamRoundTrips);
+    expectRoundTrips(statements, streamRoundTrips);
   });
 });

@@ -1,22 +1,16 @@
 import { WorkflowNotFoundError } from '@temporalio/client';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Task } from '../../contracts/a2a.js';
 import { MessageCancelResponse, ResolveResponse } from '../../contracts/messages.js';
 import { messageWorkflowId } from '../../workflows/definitions.js';
 import { type Behaviour, type Dispatched, dispatched, echo, type RawAgent } from '../setup/agent.js';
-import type { ApiClient } from '../setup/api-client.js';
 import { joinAgent, openSocket, registerAgent } from '../setup/fleet.js';
 import { FAST_PATH } from '../setup/paths.js';
-import { type SharedPlatform, startPlatform } from '../setup/platform.js';
+import { startPlatform } from '../setup/platform.js';
 import { until } from '../setup/until.js';
 
-let shared: SharedPlatform;
-let client: ApiClient;
-beforeAll(async () => {
-  shared = await startPlatform({ ...FAST_PATH.env, RESUME_WINDOW_MS: '4000' });
-  client = shared.platform.client;
-});
-afterAll(() => shared?.dispose());
+const shared = await startPlatform({ ...FAST_PATH.env, RESUME_WINDOW_MS: '4000' });
+const { client } = shared.platform;
 
 const join = (agentType: string, behaviour?: Behaviour): Promise<RawAgent> =>
   joinAgent(shared.platform, { instanceId: `${agentType}-1`, agentType }, behaviour);

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { Task } from '../../contracts/a2a.js';
 import { AgentGetByIdResponse, SetDefaultTypeResponse } from '../../contracts/agents.js';
 import { MessageCancelResponse } from '../../contracts/messages.js';
@@ -40,8 +40,8 @@ describe.each(PATHS)('$way', ({ env }) => {
     });
     client = shared.platform.client;
     await joinAgent(shared.platform, { instanceId: 'echo-1', agentType: 'echo', maxConcurrentSessions: 0 }, echo);
+    return shared.dispose;
   });
-  afterAll(() => shared?.dispose());
 
   describe('sending', () => {
     test('a message in a session comes back completed with the agent’s answer', async () => {
@@ -255,6 +255,7 @@ describe.each(PATHS)('$way', ({ env }) => {
       });
       expect(refused.body).toMatchObject({ code: 'RATE_LIMITED' });
       expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+      expect(held.length).toBeGreaterThan(1);
       expect(held.length).toBeLessThanOrEqual(MAX_IN_FLIGHT);
       for (const id of held) await client.ok('/messages/cancel', { message_id: id }, MessageCancelResponse);
       expect((await client.send('again', { metadata: to('echo') })).status.state).toBe('completed');

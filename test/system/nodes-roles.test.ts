@@ -1,17 +1,21 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Task } from '../../contracts/a2a.js';
 import { AgentRegisterResponse } from '../../contracts/agents.js';
-import { type RedisServer, startRedis } from '../messages/redis-server.js';
+import { redisServer } from '../messages/redis-server.js';
 import { connectRaw, dispatched, echo, type RawAgent, serve } from '../setup/agent.js';
-import { type SharedPlatform, startPlatform } from '../setup/platform.js';
+import { startPlatform } from '../setup/platform.js';
 import type { TestPlatform } from '../setup/platform-process.js';
 import { assembled, StreamReader } from '../setup/stream-reader.js';
 
-let redis: RedisServer;
-let shared: SharedPlatform;
-let apis: TestPlatform[];
-let meshes: TestPlatform[];
-let worker: TestPlatform;
+const redis = await redisServer();
+const shared = await startPlatform({ REDIS_URL: redis.url, QUEUE_WAIT_MS: '60000' });
+await shared.platform.stop(); // it made the credential; from here on roles run apart
+const mesh = await shared.startPeer({ roles: 'mesh' });
+const otherMesh = await shared.startPeer({ roles: 'mesh' });
+const env = { FLEET_MESH_URL: mesh.devJson().mesh_url };
+let worker = await shared.startPeer({ roles: 'worker' });
+const api = await shared.startPeer({ roles: 'api', env });
+const otherApi = await shared.startPeer({ roles: 'api', env });
 
 const TYPE = 'worker';
 const params = (text: string) => ({
@@ -20,34 +24,18 @@ const params = (text: string) => ({
 });
 
 /** Registers by an API node and connects to a mesh node. */
-async function join(api: TestPlatform, mesh: TestPlatform): Promise<RawAgent> {
+async function join(byApi: TestPlatform, toMesh: TestPlatform): Promise<RawAgent> {
   const body = { instance_id: 'worker-1', agent_type: TYPE, deployment_mode: 'connected' };
-  const { connect_url } = await api.client.ok('/agents/register', body, AgentRegisterResponse);
-  expect(new URL(connect_url ?? '').host).toBe(new URL(meshes[0]?.devJson().mesh_url ?? '').host);
-  const { mesh_url, ca_file } = mesh.devJson();
-  const token = await api.client.token();
+  const { connect_url } = await byApi.client.ok('/agents/register', body, AgentRegisterResponse);
+  expect(new URL(connect_url ?? '').host).toBe(new URL(env.FLEET_MESH_URL).host);
+  const { mesh_url, ca_file } = toMesh.devJson();
+  const token = await byApi.client.token();
   const agent = await connectRaw({ meshUrl: mesh_url, caFile: ca_file, token, instanceId: 'worker-1' });
   await agent.hello();
   return agent;
 }
 
-beforeAll(async () => {
-  redis = await startRedis();
-  shared = await startPlatform({ REDIS_URL: redis.url, QUEUE_WAIT_MS: '60000' });
-  await shared.platform.stop(); // it made the credential; from here on roles run apart
-  meshes = [await shared.startPeer({ roles: 'mesh' }), await shared.startPeer({ roles: 'mesh' })];
-  const env = { FLEET_MESH_URL: meshes[0]?.devJson().mesh_url ?? '' };
-  worker = await shared.startPeer({ roles: 'worker' });
-  apis = [await shared.startPeer({ roles: 'api', env }), await shared.startPeer({ roles: 'api', env })];
-}, 300_000);
-afterAll(async () => {
-  await shared?.dispose();
-  await redis?.kill();
-}, 240_000);
-
 test('roles that run apart send, stream and outlive each other', async () => {
-  const [api, otherApi] = apis as [TestPlatform, TestPlatform];
-  const [mesh, otherMesh] = meshes as [TestPlatform, TestPlatform];
   const agent = await join(api, otherMesh);
   const stream = new StreamReader(api.client, 'message/stream', params('stream'));
   const dispatch = dispatched(agent, await agent.nextOfType('dispatch', 60_000));

@@ -1,21 +1,20 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Task } from '../../contracts/a2a.js';
 import { AgentRegisterResponse } from '../../contracts/agents.js';
 import { MessageCancelResponse } from '../../contracts/messages.js';
-import { type RedisServer, startRedis } from '../messages/redis-server.js';
+import { redisServer } from '../messages/redis-server.js';
 import { type Behaviour, type Dispatched, dispatched, echo, type RawAgent, serve } from '../setup/agent.js';
 import { joinAgent } from '../setup/fleet.js';
-import { type SharedPlatform, startPlatform } from '../setup/platform.js';
+import { startPlatform } from '../setup/platform.js';
 import type { TestPlatform } from '../setup/platform-process.js';
 import { assembled, StreamReader } from '../setup/stream-reader.js';
 import { until } from '../setup/until.js';
 
-let redis: RedisServer;
-let shared: SharedPlatform;
+const redis = await redisServer();
+const shared = await startPlatform({ REDIS_URL: redis.url, QUEUE_WAIT_MS: '60000' });
 /** Three nodes with every role; a test that kills one starts it again. */
-let a: TestPlatform;
-let b: TestPlatform;
-let c: TestPlatform;
+const a = shared.platform;
+const [b, c] = await Promise.all([shared.startPeer(), shared.startPeer()]);
 
 const to = (agentType: string) => ({ metadata: { agent_type: agentType } });
 const messageTo = (agentType: string) => ({
@@ -42,19 +41,8 @@ class Speaker {
   }
 }
 
-beforeAll(async () => {
-  redis = await startRedis();
-  shared = await startPlatform({ REDIS_URL: redis.url, QUEUE_WAIT_MS: '60000' });
-  a = shared.platform;
-  [b, c] = await Promise.all([shared.startPeer(), shared.startPeer()]);
-}, 240_000);
-afterAll(async () => {
-  await shared?.dispose();
-  await redis?.kill();
-}, 240_000);
-
 describe('an agent on one node, its callers on others', () => {
-  test('is sent to, streams, and is told of a cancel', async () => {
+  test('is sent to, streams, and hears of a cancel', async () => {
     const agent = await join(b, 'remote');
     const streaming = new Speaker(agent);
     const stream = new StreamReader(a.client, 'message/stream', messageTo('remote'));
@@ -69,8 +57,8 @@ describe('an agent on one node, its callers on others', () => {
     const task = await c.client.send('to be canceled', { ...to('remote'), blocking: false });
     const frame = await agent.nextOfType('dispatch');
     await a.client.ok('/messages/cancel', { message_id: task.id }, MessageCancelResponse);
-    const told = await agent.nextOfType('error');
-    expect([told.in_reply_to, told.payload.code]).toEqual([frame.id, 'CANCELED']);
+    const canceled = await agent.nextOfType('error');
+    expect([canceled.in_reply_to, canceled.payload.code]).toEqual([frame.id, 'CANCELED']);
     serve(agent, echo);
     expect((await a.client.send('hello', to('remote'))).status.state).toBe('completed');
     agent.close();
@@ -163,8 +151,8 @@ test('without Redis sends end, streams tell the end from the record, and with it
   expect((await a.client.send('hello', to('steady'))).status.state).toBe('completed');
   expect([a.ended, b.ended, c.ended]).toEqual([undefined, undefined, undefined]);
   await redis.start();
-  const told = async () => ((await a.client.get('/health')).body as { checks: { redis: string } }).checks.redis;
-  await until(async () => (await told()) === 'ok');
+  const redisState = async () => ((await a.client.get('/health')).body as { checks: { redis: string } }).checks.redis;
+  await until(async () => (await redisState()) === 'ok');
   const again = await join(b, 'back');
   const next = new Speaker(again);
   const after = new StreamReader(c.client, 'message/stream', messageTo('back'));

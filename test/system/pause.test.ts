@@ -12,7 +12,7 @@ let platform: TestPlatform;
 let agent: JournalingAgent;
 /** Dispatches that the agent is still on; each call answers one. */
 const held: (() => void)[] = [];
-const patient: Behaviour = (dispatch) => void held.push(() => dispatch.result(`done: ${dispatch.text}`));
+const holding: Behaviour = (dispatch) => void held.push(() => dispatch.result(`done: ${dispatch.text}`));
 
 async function send(text: string): Promise<string> {
   const task = await platform.client.send(text, { metadata: { agent_type: 'patient' }, blocking: false });
@@ -41,7 +41,7 @@ describe.each(PATHS)('$way', ({ env }) => {
     held.length = 0;
     platform = await startBarePlatform(env);
     const options = { instanceId: 'patient-1', agentType: 'patient', maxConcurrentSessions: 0 };
-    agent = await new JournalingAgent(platform, options, patient).start();
+    agent = await new JournalingAgent(platform, options, holding).start();
   });
   afterAll(async () => {
     await agent?.stop();
@@ -65,6 +65,6 @@ describe.each(PATHS)('$way', ({ env }) => {
     }
     for (const answer of held) answer();
     for (const id of ids) await until(async () => (await platform.client.message(id)).state === 'completed');
-    expect(new Set(agent.journal.map((entry) => entry.message_id)).size).toBe(agent.journal.length);
+    expect(agent.journal.map((entry) => entry.message_id).sort()).toEqual(ids.sort());
   }, 120_000);
 });

@@ -1,26 +1,22 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Connection } from '@temporalio/client';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { AGENT_WATCH, messageWorkflowId } from '../../workflows/definitions.js';
 import { echo } from '../setup/agent.js';
 import { joinAgent } from '../setup/fleet.js';
 import { WORKFLOW_PATH } from '../setup/paths.js';
-import { type SharedPlatform, startPlatform } from '../setup/platform.js';
+import { startPlatform } from '../setup/platform.js';
 import { until } from '../setup/until.js';
 
 const KEYWORD = 2;
 /** As many as a namespace on a SQL store may have. */
 const ALL_KEYWORDS = Object.fromEntries(Array.from({ length: 10 }, (_, n) => [`Taken${n}`, KEYWORD]));
 
-let shared: SharedPlatform;
-beforeAll(async () => {
-  const prepare = async (connection: Connection, namespace: string) => {
-    await connection.operatorService.addSearchAttributes({ namespace, searchAttributes: ALL_KEYWORDS });
-  };
-  shared = await startPlatform({ ...WORKFLOW_PATH.env, FLEET_LOG_LEVEL: 'info' }, { prepare });
-});
-afterAll(() => shared?.dispose());
+const prepare = async (connection: Connection, namespace: string) => {
+  await connection.operatorService.addSearchAttributes({ namespace, searchAttributes: ALL_KEYWORDS });
+};
+const shared = await startPlatform({ ...WORKFLOW_PATH.env, FLEET_LOG_LEVEL: 'info' }, { prepare });
 
 test('a cluster that refuses the search attributes is used without them, with one clear line', async () => {
   const { platform, temporal } = shared;

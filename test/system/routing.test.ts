@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { Task } from '../../contracts/a2a.js';
 import { AgentGetByIdResponse, AgentRegisterResponse, DisallowTypeResponse } from '../../contracts/agents.js';
 import { SessionGetByIdResponse, SessionInitResponse, SessionInviteResponse } from '../../contracts/sessions.js';
 import { GetEventsResponse } from '../../contracts/telemetry.js';
+import { freePort } from '../../embedded/free-port.js';
+import { httpServer } from '../runtime/loopback-server.js';
 import { type Behaviour, type Dispatched, dispatched, echo, type RawAgent, silent } from '../setup/agent.js';
 import type { ApiClient, SendOptions } from '../setup/api-client.js';
 import { joinAgent } from '../setup/fleet.js';
@@ -81,8 +81,8 @@ describe.each(PATHS)('$way', ({ env }) => {
   beforeAll(async () => {
     shared = await startPlatform({ ...env, QUEUE_WAIT_MS: '1500', OUTBOUND_ALLOW_CIDRS: '127.0.0.0/8' });
     client = shared.platform.client;
+    return shared.dispose;
   });
-  afterAll(() => shared?.dispose());
 
   describe('a message without a session', () => {
     test('goes to the least loaded agent of its type, and of several idle ones to the longest idle', async () => {
@@ -102,7 +102,7 @@ describe.each(PATHS)('$way', ({ env }) => {
       await client.untilState(fourth.task.id, 'completed');
       const fifth = await hold(b, to(type));
       fifth.dispatch.result('done');
-      await client.untilState(fifth.task.id, 'completed');
+      expect((await client.untilState(fifth.task.id, 'completed')).instance_id).toBe(`${type}-b`);
     });
 
     test('never goes to a full agent, nor to one that drains', async () => {
@@ -257,24 +257,11 @@ describe.each(PATHS)('$way', ({ env }) => {
 
     /** Registers a hosted agent where this status is answered to all, or nobody listens. */
     async function hosted(agentType: string, name: string, status: number | null): Promise<() => number> {
-      let asked = 0;
-      const server = createServer((_request, response) => {
-        asked += 1;
-        response.writeHead(status ?? 500).end();
-      });
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-      const { port } = server.address() as AddressInfo;
-      const close = () => new Promise((resolve) => server.close(resolve));
-      if (status === null) await close();
-      else onTestFinished(() => void close());
-      const body = {
-        instance_id: `${agentType}-${name}`,
-        agent_type: agentType,
-        public_url: `http://127.0.0.1:${port}/`,
-        agent_card: card,
-      };
+      const server = await httpServer((_request, response) => response.writeHead(status ?? 500).end());
+      const public_url = status === null ? `http://127.0.0.1:${await freePort()}/` : `${server.url}/`;
+      const body = { instance_id: `${agentType}-${name}`, agent_type: agentType, public_url, agent_card: card };
       await client.ok('/agents/register', body, AgentRegisterResponse);
-      return () => asked;
+      return () => server.requests.length;
     }
 
     test('that cannot be reached is passed over, and the session stays with the next', async () => {

@@ -107,9 +107,9 @@ async function expectAllEnded(): Promise<Map<string, Recorded>> {
 }
 
 /** Each caller got its task, in a state that the record has not taken back. */
-async function expectCallersTold(recorded: Map<string, Recorded>): Promise<void> {
+async function expectCallersAnswered(recorded: Map<string, Recorded>): Promise<void> {
   for (const text of steps.texts(...STEPS)) {
-    const answer = await steps.told(text);
+    const answer = await steps.answerTo(text);
     expect([text, answer.status, answer.error]).toEqual([text, 200, undefined]);
     const task = Task.parse(answer.result);
     const { message_id, state } = recorded.get(text) as Recorded;
@@ -171,7 +171,7 @@ describe.each(PATHS)('$way, a process that stands still', ({ env }) => {
     steps.answer('late');
     const recorded = await expectAllEnded();
     expectCompleted(recorded, steps.texts(...STEPS));
-    await expectCallersTold(recorded);
+    await expectCallersAnswered(recorded);
     await expectOnce();
   }, 240_000);
 
@@ -186,7 +186,7 @@ describe.each(PATHS)('$way, a process that stands still', ({ env }) => {
     const recorded = await expectAllEnded();
     expectCompleted(recorded, steps.texts('accepting', 'storing', 'unread'));
     expectCompletedOrLost(recorded, steps.texts('early', 'late'));
-    await expectCallersTold(recorded);
+    await expectCallersAnswered(recorded);
     await expectOnce();
   }, 300_000);
 
@@ -206,7 +206,7 @@ describe.each(PATHS)('$way, a process that stands still', ({ env }) => {
     for (const [text, before] of ended) expect(recorded.get(text)).toEqual(before);
     expectCompleted(recorded, steps.texts('storing', 'unread'));
     expectCompletedOrLost(recorded, steps.texts('accepting', 'early', 'late'));
-    await expectCallersTold(recorded);
+    await expectCallersAnswered(recorded);
     await expectOnce();
   }, 300_000);
 });

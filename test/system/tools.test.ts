@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { AgentRegisterResponse } from '../../contracts/agents.js';
 import { CredentialSecretResponse, GetTokenResponse } from '../../contracts/auth.js';
 import { MessageCancelResponse } from '../../contracts/messages.js';
@@ -9,29 +9,27 @@ import { ask, refusedWith, take } from '../mesh/tool-fixture.js';
 import { type RawAgent, serve } from '../setup/agent.js';
 import type { Answer } from '../setup/api-client.js';
 import { openSocket } from '../setup/fleet.js';
-import { type SharedPlatform, startPlatform } from '../setup/platform.js';
+import { startPlatform } from '../setup/platform.js';
 import { gate, until } from '../setup/until.js';
 
-let shared: SharedPlatform;
+const shared = await startPlatform();
+const { client } = shared.platform;
 /** A token that stands for agents of the type `travel`. */
-let token: string;
+const token = await travelToken();
 let helper: RawAgent;
 let helperId: string;
 
-beforeAll(async () => {
-  shared = await startPlatform();
-  const { client } = shared.platform;
+async function travelToken(): Promise<string> {
   const body = { name: 'travel', scopes: ['read'], agent_types: ['travel'] };
   const { credential, client_secret } = await client.ok('/credentials/create', body, CredentialSecretResponse);
   const asked = { client_id: credential.client_id, client_secret, agent_type: 'travel' };
-  token = (await client.ok('/auth/get_token', asked, GetTokenResponse)).token;
-});
-afterAll(() => shared?.dispose());
+  return (await client.ok('/auth/get_token', asked, GetTokenResponse)).token;
+}
 
 beforeEach(async () => {
   helperId = `helper-${randomUUID().slice(0, 8)}`;
   const body = { instance_id: helperId, agent_type: 'helper', deployment_mode: 'connected' };
-  await shared.platform.client.ok('/agents/register', body, AgentRegisterResponse);
+  await client.ok('/agents/register', body, AgentRegisterResponse);
   helper = await openSocket(shared.platform, helperId);
   await helper.hello({ tools: ['look_up'] });
 });
@@ -41,7 +39,7 @@ const ok = (result: unknown) => ({ ok: true, result });
 /** `POST /tools/call` as the hosted agent makes it. */
 async function post(body: object, bearer = token, signal?: AbortSignal): Promise<Answer> {
   const headers = { 'content-type': 'application/json', authorization: `Bearer ${bearer}` };
-  const url = new URL('/tools/call', shared.platform.client.baseUrl);
+  const url = new URL('/tools/call', client.baseUrl);
   const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body), signal: signal ?? null });
   return { status: response.status, headers: response.headers, body: await response.json() };
 }
@@ -68,7 +66,7 @@ async function hosted(instanceId: string): Promise<{ server: HostedAgentServer; 
     agent_card: {},
     tools: ['book'],
   };
-  await shared.platform.client.ok('/agents/register', body, AgentRegisterResponse);
+  await client.ok('/agents/register', body, AgentRegisterResponse);
   return { server, answer: () => held.open() };
 }
 
@@ -106,7 +104,7 @@ describe('a hosted agent', () => {
   });
 
   test('is told by status what is wrong with the request', async () => {
-    const full = await shared.platform.client.token();
+    const full = await client.token();
     const codeOf = async (body: object, bearer?: string) => {
       const answer = await post(body, bearer);
       return `${answer.status} ${(answer.body as { code?: string }).code}`;
@@ -118,7 +116,6 @@ describe('a hosted agent', () => {
     expect(await codeOf({ tool: 't', instance_id: helperId })).toBe('404 NOT_FOUND');
     expect(await codeOf({ tool: 't', instance_id: 'nobody' })).toBe('404 NOT_FOUND');
     expect((await post({ tool: 't', instance_id: helperId }, full)).status).toBe(200);
-    const { client } = shared.platform;
     const fields = { name: 'reader', scopes: ['read'] };
     const { credential, client_secret } = await client.ok('/credentials/create', fields, CredentialSecretResponse);
     const asked = { client_id: credential.client_id, client_secret };
@@ -127,7 +124,6 @@ describe('a hosted agent', () => {
   });
 
   test('calls on behalf of its dispatch, until that is canceled', async () => {
-    const { client } = shared.platform;
     const { server, answer } = await hosted('t-1');
     const task = await client.send('work', { metadata: { instance_id: 't-1', deadline_ms: 30_000 }, blocking: false });
     const request = await until(() => server.received[0]);
@@ -172,7 +168,6 @@ describe('a hosted agent', () => {
 });
 
 test('an agent calls another while it answers a message', async () => {
-  const { client } = shared.platform;
   const body = { instance_id: 'asker-1', agent_type: 'asker', deployment_mode: 'connected' };
   await client.ok('/agents/register', body, AgentRegisterResponse);
   const asker = await openSocket(shared.platform, 'asker-1');

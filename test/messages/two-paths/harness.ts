@@ -4,7 +4,7 @@ import { createSessions } from '../../../sessions/sessions.js';
 import type { MeshFixture } from '../../mesh/mesh-fixture.js';
 import { FleetAgent, Inbox } from './agents.js';
 import { Faults } from './faults.js';
-import { Flights } from './flights.js';
+import { InFlight } from './in-flight.js';
 import { PlatformProcess } from './process.js';
 import { AGENTS, type AgentName } from './script.js';
 import { Workflows } from './workflows.js';
@@ -13,7 +13,7 @@ import { Workflows } from './workflows.js';
 export class Harness {
   readonly fixture: MeshFixture;
   readonly faults = new Faults();
-  readonly flights = new Flights();
+  readonly inFlight = new InFlight();
   readonly inbox = new Inbox();
   readonly workflows: Workflows;
   readonly agents: Record<AgentName, FleetAgent>;
@@ -44,7 +44,7 @@ export class Harness {
       tenantId: fixture.tenantId,
       inbox: this.inbox,
       faults: this.faults,
-      flights: this.flights,
+      inFlight: this.inFlight,
       processOf: (meshId) => this.#processes.find(({ node, alive }) => alive && node.meshId === meshId),
       signal: this.#over.signal,
     });

@@ -6,13 +6,13 @@ import type { Point } from './faults.js';
 import type { Harness } from './harness.js';
 import type { AgentName, AnswerFault, SendFault } from './script.js';
 
-/** A fault: where it faults, and what it does to whom. It may throw what the interrupted work is to fail with. */
-interface Strike {
+/** A fault: the points at which it happens, and what it does to whom. It may throw what the interrupted work is to fail with. */
+interface FaultPlan {
   points: readonly Point[];
-  strike(harness: Harness, struck: Struck): Promise<unknown>;
+  inject(harness: Harness, target: FaultTarget): Promise<unknown>;
 }
 
-interface Struck {
+interface FaultTarget {
   messageId: string;
   point: Point;
   /** That the dispatch goes to, or that answers. */
@@ -26,7 +26,7 @@ async function answerLost(): Promise<void> {
   throw new PlatformError('SERVICE_UNAVAILABLE', 'The answer of the database was lost.');
 }
 
-function cancel(harness: Harness, { messageId }: Struck): Promise<void> {
+function cancel(harness: Harness, { messageId }: FaultTarget): Promise<void> {
   return harness.gateway.cancel(harness.fixture.caller, messageId, 'changed my mind');
 }
 
@@ -35,7 +35,7 @@ async function sessionOf(harness: Harness, messageId: string): Promise<string> {
 }
 
 /** The wall clock of this process jumps beyond the lease, as on a machine that was suspended. */
-async function sleepThroughLease(harness: Harness, { messageId, point }: Struck): Promise<void> {
+async function sleepThroughLease(harness: Harness, { messageId, point }: FaultTarget): Promise<void> {
   if (point === 'accepted') harness.lapsed.push(messageId);
   const now = Date.now.bind(Date);
   const clock = vi.spyOn(Date, 'now').mockImplementation(() => now() + LEASE_MS + 1);
@@ -43,20 +43,20 @@ async function sleepThroughLease(harness: Harness, { messageId, point }: Struck)
 }
 
 /** The workflow looks at the message, and has the time to do something wrong. What it does waits for the owner, so it is not waited for. */
-async function takeOver(harness: Harness, { messageId }: Struck): Promise<void> {
+async function takeOver(harness: Harness, { messageId }: FaultTarget): Promise<void> {
   await harness.workflows.look(messageId);
   for (let turn = 0; turn < 5; turn += 1) await sessionOf(harness, messageId);
 }
 
-async function sleepAndLose(harness: Harness, struck: Struck): Promise<void> {
-  await sleepThroughLease(harness, struck);
+async function sleepAndLose(harness: Harness, target: FaultTarget): Promise<void> {
+  await sleepThroughLease(harness, target);
   await harness.workflows.sweep();
-  await takeOver(harness, struck);
+  await takeOver(harness, target);
 }
 
 /** The hello is read while the process commits the dispatch; its welcome waits for that. */
-async function reconnect(harness: Harness, struck: Struck): Promise<void> {
-  const agent = harness.agents[struck.agent];
+async function reconnect(harness: Harness, target: FaultTarget): Promise<void> {
+  const agent = harness.agents[target.agent];
   const before = agent.socket;
   if (!before) return;
   const welcomed = agent.connect(harness.process);
@@ -76,62 +76,62 @@ async function outlive(harness: Harness): Promise<void> {
     for (const delivery of deliveries.filter(({ socket }) => sockets.includes(socket) && socket.isOpen)) {
       answer(delivery, 'completed', 'from the past');
       await allRead(delivery.socket);
-      await harness.flights.landed(delivery.dispatch_id);
+      await harness.inFlight.ended(delivery.dispatch_id);
     }
     for (const socket of sockets) socket.kill();
     await old.kill();
   });
 }
 
-export const SEND_FAULTS: Record<SendFault, Strike> = {
-  dies: { points: OPENED, strike: (harness) => harness.die() },
+export const SEND_FAULTS: Record<SendFault, FaultPlan> = {
+  dies: { points: OPENED, inject: (harness) => harness.die() },
   'answer lost': {
     points: OPENED,
     // The message is found again once its lease has run out.
-    strike: (harness) => {
+    inject: (harness) => {
       harness.afterwards(() => harness.workflows.sweep());
       return answerLost();
     },
   },
-  canceled: { points: OPENED, strike: cancel },
+  canceled: { points: OPENED, inject: cancel },
   interrupted: {
     points: OPENED,
-    strike: async (harness, { messageId }) =>
+    inject: async (harness, { messageId }) =>
       harness.sessions.interrupt(harness.fixture.caller, [await sessionOf(harness, messageId)]),
   },
   'session closed': {
     points: OPENED,
-    strike: async (harness, { messageId }) =>
+    inject: async (harness, { messageId }) =>
       harness.sessions.close(harness.fixture.caller, await sessionOf(harness, messageId)),
   },
   // A hello waits for a dispatch that is being marked, so the workflow path has it one step earlier.
   'agent reconnects': {
     points: ['accepted', 'scheduled'],
-    strike: reconnect,
+    inject: reconnect,
   },
-  'taken over': { points: OPENED, strike: takeOver },
-  slow: { points: OPENED, strike: sleepThroughLease },
-  'slow and taken over': { points: OPENED, strike: sleepAndLose },
-  outlived: { points: OPENED, strike: outlive },
+  'taken over': { points: OPENED, inject: takeOver },
+  slow: { points: OPENED, inject: sleepThroughLease },
+  'slow and taken over': { points: OPENED, inject: sleepAndLose },
+  outlived: { points: OPENED, inject: outlive },
   'slow and outlived': {
     points: OPENED,
-    strike: async (harness, struck) => {
-      await sleepThroughLease(harness, struck);
+    inject: async (harness, target) => {
+      await sleepThroughLease(harness, target);
       await outlive(harness);
     },
   },
 };
 
-export const ANSWER_FAULTS: Record<AnswerFault, Strike> = {
-  dies: { points: ['ending'], strike: (harness) => harness.die() },
-  'dies after': { points: ['ended'], strike: (harness) => harness.die() },
-  'answer lost': { points: ['ended'], strike: answerLost },
-  canceled: { points: ['ending'], strike: cancel },
-  'taken over': { points: ['ending'], strike: takeOver },
+export const ANSWER_FAULTS: Record<AnswerFault, FaultPlan> = {
+  dies: { points: ['completing'], inject: (harness) => harness.die() },
+  'dies after': { points: ['completed'], inject: (harness) => harness.die() },
+  'answer lost': { points: ['completed'], inject: answerLost },
+  canceled: { points: ['completing'], inject: cancel },
+  'taken over': { points: ['completing'], inject: takeOver },
   // It is welcomed when the answer under way is on the record.
   'agent resumes': {
-    points: ['ending'],
-    strike: async (harness, { agent }) => {
+    points: ['completing'],
+    inject: async (harness, { agent }) => {
       const welcomed = harness.agents[agent].connect(harness.process, true);
       harness.afterwards(() => welcomed);
     },

@@ -140,10 +140,10 @@ function mortal(db: Db, life: Life, faults: Faults): Db {
 function breakable(dispatches: Dispatches, life: Life, { faults, accepted }: Context): Dispatches {
   const ending = (messageId: string, work: () => Promise<DispatchEnd | null>, dispatchId: string) =>
     life.living(async () => {
-      await faults.at('ending', messageId);
+      await faults.at('completing', messageId);
       const end = await life.living(work);
       if (end) accepted(dispatchId);
-      await faults.at('ended', messageId);
+      await faults.at('completed', messageId);
       return end;
     });
   return {

@@ -10,12 +10,12 @@ import type { Action, AgentName } from './script.js';
 
 type Named<Name extends Action['do']> = Extract<Action, { do: Name }>;
 
-/** Does the actions of a script, one after the other, and takes down what callers hear. */
+/** Does the actions of a script, one after the other, and notes what callers are answered. */
 export class Runner {
   /** Action by action. */
-  readonly heard: string[] = [];
-  /** What callers were told whose message took the fast path to its end. */
-  readonly told = new Map<string, NonNullable<DispatchEnd['message']>>();
+  readonly answers: string[] = [];
+  /** The ends that callers were given by the fast path, by message. */
+  readonly ends = new Map<string, NonNullable<DispatchEnd['message']>>();
   readonly #harness: Harness;
   /** In the order of their coming. */
   readonly #messageIds: string[] = [];
@@ -30,7 +30,7 @@ export class Runner {
     const { faults } = this.#harness;
     await this.#harness.open();
     for (const action of script) {
-      this.heard.push(`${action.do}: ${await this.#try(action)}`);
+      this.answers.push(`${action.do}: ${await this.#try(action)}`);
       await this.#harness.settle();
       faults.disarm();
     }
@@ -80,9 +80,9 @@ export class Runner {
   async #send(action: Named<'send'>): Promise<string> {
     const { faults } = this.#harness;
     if (action.fault) {
-      const { points, strike } = SEND_FAULTS[action.fault];
+      const { points, inject } = SEND_FAULTS[action.fault];
       const { agent } = action;
-      faults.arm(points, (messageId, point) => strike(this.#harness, { messageId, point, agent }));
+      faults.arm(points, (messageId, point) => inject(this.#harness, { messageId, point, agent }));
     }
     const first = await this.#accept(action);
     await this.#harness.settle();
@@ -114,23 +114,23 @@ export class Runner {
   }
 
   #follow({ row, dispatch_id, ended }: LiveMessage, process: PlatformProcess): void {
-    const told = ended.then(({ message }) => message && process.alive && this.told.set(row.message_id, message));
-    const over = Promise.race([told, process.death]);
-    this.#harness.flights.add(dispatch_id, 'owner', over);
+    const noted = ended.then(({ message }) => message && process.alive && this.ends.set(row.message_id, message));
+    const over = Promise.race([noted, process.death]);
+    this.#harness.inFlight.add(dispatch_id, 'owner', over);
   }
 
   async #answer(action: Named<'answer'>): Promise<string> {
-    const { inbox, faults, flights } = this.#harness;
+    const { inbox, faults, inFlight } = this.#harness;
     const open = inbox.open(pick(this.#messageIds, action.message));
     const delivery = action.late ? open[0] : open.at(-1);
     if (!delivery) return 'nothing';
     if (action.fault) {
-      const { points, strike } = ANSWER_FAULTS[action.fault];
+      const { points, inject } = ANSWER_FAULTS[action.fault];
       const agent = delivery.socket.instanceId as AgentName;
-      faults.arm(points, (messageId, point) => strike(this.#harness, { messageId, point, agent }));
+      faults.arm(points, (messageId, point) => inject(this.#harness, { messageId, point, agent }));
     }
     answer(delivery, action.how, 'the answer');
-    await flights.landed(delivery.dispatch_id);
+    await inFlight.ended(delivery.dispatch_id);
     await allRead(delivery.socket);
     return 'done';
   }

@@ -7,7 +7,7 @@ import { Sweeper } from '../../../messages/supervise/sweeper.js';
 import type { TemporalLink } from '../../../messages/supervise/temporal-link.js';
 import type { Inbox } from './agents.js';
 import type { Faults } from './faults.js';
-import type { Flights } from './flights.js';
+import type { InFlight } from './in-flight.js';
 import { DeadProcess, type PlatformProcess } from './process.js';
 
 /** More looks than this in one go are a loop. */
@@ -16,12 +16,12 @@ const LOOKS_MAX = 200;
 type DispatchStep = Extract<Step, { kind: 'dispatch' }>;
 
 /** What the workflows see of the world. */
-export interface WorkflowsAround {
+export interface WorkflowsContext {
   core: MessageCore;
   tenantId: string;
   inbox: Inbox;
   faults: Faults;
-  flights: Flights;
+  inFlight: InFlight;
   /** Who serves the queue of a node. */
   processOf(meshId: string | null): PlatformProcess | undefined;
   /** Aborted when the script is over. */
@@ -33,16 +33,16 @@ export interface WorkflowsAround {
  * time and when the script says so, so that on both paths things happen in the same order. The pauses of the loop are left out.
  */
 export class Workflows {
-  readonly #around: WorkflowsAround;
+  readonly #context: WorkflowsContext;
   readonly #record: RecordActivities;
   readonly #sweeper: Sweeper;
   readonly #woken = new Set<string>();
   readonly #waiting = new Set<string>();
 
-  constructor(around: WorkflowsAround) {
-    this.#around = around;
-    this.#record = createRecordActivities(around.core, createDispatches(around.core));
-    this.#sweeper = new Sweeper(around.core, this.#cluster());
+  constructor(context: WorkflowsContext) {
+    this.#context = context;
+    this.#record = createRecordActivities(context.core, createDispatches(context.core));
+    this.#sweeper = new Sweeper(context.core, this.#cluster());
   }
 
   wake(messageId: string): void {
@@ -51,7 +51,7 @@ export class Workflows {
 
   /** A round of the sweeper long after: leases have run out, and wake-ups that nobody answered are repeated. */
   async sweep(): Promise<void> {
-    await this.#around.core.db.system((tx) =>
+    await this.#context.core.db.system((tx) =>
       tx.query(
         `UPDATE running_messages SET wake_requested_at = now() - interval '1 h' WHERE wake_requested_at IS NOT NULL`,
       ),
@@ -62,7 +62,7 @@ export class Workflows {
   /** Goes on until everything waits for somebody outside: an agent, a human, a free slot. */
   async settle(): Promise<void> {
     for (let looks = 0; looks < LOOKS_MAX; looks += 1) {
-      await this.#around.flights.quiet(this.#around.inbox);
+      await this.#context.inFlight.quiet(this.#context.inbox);
       const [next] = [...this.#woken].sort();
       if (next !== undefined) await this.look(next);
       else if (!(await this.#lookForAgents())) return;
@@ -74,14 +74,14 @@ export class Workflows {
   async look(messageId: string): Promise<void> {
     this.#woken.delete(messageId);
     this.#waiting.delete(messageId);
-    const ref = { tenant_id: this.#around.tenantId, message_id: messageId };
+    const ref = { tenant_id: this.#context.tenantId, message_id: messageId };
     const step = await this.#record.nextStep({ ...ref, session_id: '' });
     if (!step) throw new Error('a workflow runs for a message that is not there');
     if (step.kind === 'wait_agent') this.#waiting.add(messageId);
     if (step.kind === 'dispatch') await this.#dispatch(ref, step);
     if (step.kind === 'deliver_cancel') {
       const { dispatch_id, mesh_id } = step;
-      const holder = this.#around.processOf(mesh_id)?.node.runner;
+      const holder = this.#context.processOf(mesh_id)?.node.runner;
       await holder?.cancel({ ...ref, dispatch_id }, 'The message was canceled.');
     }
   }
@@ -96,19 +96,19 @@ export class Workflows {
   }
 
   async #dispatch(ref: MessageRef, step: DispatchStep): Promise<void> {
-    const { flights, faults } = this.#around;
-    if (flights.isSupervised(step.dispatch_id)) return;
+    const { inFlight, faults } = this.#context;
+    if (inFlight.isSupervised(step.dispatch_id)) return;
     await faults.at('scheduled', ref.message_id);
     const done = this.#runStep({ ...ref, dispatch_id: step.dispatch_id }, step);
-    flights.add(step.dispatch_id, 'workflow', done);
+    inFlight.add(step.dispatch_id, 'workflow', done);
   }
 
   /** As in the workflow: a node that gives no report is gone or never took it, and a final end needs no further look. */
   async #runStep(ref: DispatchRef, step: DispatchStep): Promise<void> {
-    const { signal } = this.#around;
+    const { signal } = this.#context;
     let final: string | undefined;
     try {
-      const process = this.#around.processOf(step.mesh_id);
+      const process = this.#context.processOf(step.mesh_id);
       if (!process) throw new DeadProcess('nobody serves the queue of that node');
       const routed = { ...ref, instance_id: step.instance_id };
       const running = process.node.run(routed, signal);

@@ -1,0 +1,50 @@
+import type { Caller } from '../../contracts/auth.js';
+import type { Db } from '../../db/pool.js';
+import type { MessageCore } from '../../messages/core.js';
+import { createMemoryBus } from '../../messages/stream/memory-bus.js';
+import { newId } from '../../runtime/ids.js';
+import { createLogger } from '../../runtime/logger.js';
+import { cleanUp } from './clean-up.js';
+import type { FreshDatabase } from './database.js';
+
+/** What the domains share, on a test's database. No workflow is started, and no limit is met by chance. */
+export function messageCore(
+  db: Db,
+  changes: Omit<Partial<MessageCore>, 'limits'> & { limits?: Partial<MessageCore['limits']> } = {},
+): MessageCore {
+  const log = createLogger({ level: 'silent' });
+  const bus = createMemoryBus({ log });
+  cleanUp(() => bus.close());
+  const limits = {
+    queueWaitMs: 60_000,
+    inputExpiryMs: 3_600_000,
+    tenantMaxInFlight: 1_000,
+    tenantMaxWaiting: 1_000,
+    idempotencyHours: 168,
+  };
+  const workflowStarter = { message: () => undefined, session: () => undefined };
+  return { db, bus, log, workflowStarter, ...changes, limits: { ...limits, ...changes.limits } };
+}
+
+/** Who calls with a credential of this tenant. */
+export function callerOf(tenantId: string): Caller {
+  const claims = { credential_id: 'cred_1', sub: 'cred_1', agent_type: 'credential', iat: 0, exp: 0 };
+  return { ...claims, tenant_id: tenantId, scopes: ['full'] };
+}
+
+/** Puts a tenant on the record. @returns its id */
+export async function insertTenant(database: FreshDatabase, tenantId = newId('ten')): Promise<string> {
+  await database.query("INSERT INTO tenants (tenant_id, name) VALUES ($1, 'test')", [tenantId]);
+  return tenantId;
+}
+
+/** Puts an agent on the record: a connected one without a bound on its sessions, where its columns say nothing else. */
+export async function insertAgent(
+  database: FreshDatabase,
+  agent: { tenant_id: string; instance_id: string; [column: string]: unknown },
+): Promise<void> {
+  const defaults = { agent_type: 'worker', status: 'available', max_concurrent_sessions: 0 };
+  const row = { ...defaults, deployment_mode: agent.public_url ? 'hosted' : 'connected', ...agent };
+  const places = Object.keys(row).map((_, index) => `$${index + 1}`);
+  await database.query(`INSERT INTO agents (${Object.keys(row)}) VALUES (${places})`, Object.values(row));
+}

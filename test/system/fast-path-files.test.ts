@@ -1,0 +1,43 @@
+import { relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, onTestFinished, test } from 'vitest';
+import { SessionInitResponse } from '../../contracts/sessions.js';
+import { echo } from '../setup/agent.js';
+import { CallCounts } from '../setup/call-counts.js';
+import { joinAgent } from '../setup/fleet.js';
+import { FAST_PATH } from '../setup/paths.js';
+import { startPlatform } from '../setup/platform.js';
+
+const DIST = fileURLToPath(new URL('../../dist/', import.meta.url));
+/** A reader follows one message through at most this many files. */
+const FILES_MAX = 25;
+/** Constants and schemas are not counted, nor what runs before the route does: parsing the request and its token. */
+const NOT_COUNTED = /^(contracts|auth|api\/plugins)\/|^api\/app\.js$/;
+/** What a request calls is called this often or more; what a timer of the same moment calls is called less often. */
+const SENDS = 20;
+
+test(`one message on the fast path runs through at most ${FILES_MAX} files`, async () => {
+  const shared = await startPlatform({ ...FAST_PATH.env, NODE_OPTIONS: '--inspect=127.0.0.1:0' });
+  onTestFinished(shared.dispose);
+  const { client } = shared.platform;
+  await joinAgent(shared.platform, { instanceId: 'echo-1', agentType: 'echo', maxConcurrentSessions: 0 }, echo);
+  const { session_id } = await client.ok('/sessions/init', { instance_id: 'echo-1' }, SessionInitResponse);
+  const sendAll = async () => {
+    for (let sent = 0; sent < SENDS; sent += 1) {
+      const { status } = await client.send(`hello ${sent}`, { contextId: session_id });
+      expect(status.state).toBe('completed');
+    }
+  };
+  const counts = await CallCounts.of(shared.platform.log());
+  onTestFinished(() => counts.close());
+  await sendAll();
+  await counts.take(SENDS);
+  await sendAll();
+  const files = [...(await counts.take(SENDS))].flatMap(([url, functions]) => {
+    const path = url.startsWith('file:') ? relative(DIST, fileURLToPath(url)) : '..';
+    return path.startsWith('..') || NOT_COUNTED.test(path) ? [] : [`${path}: ${functions.join(', ')}`];
+  });
+  const list = files.sort().join('\n');
+  expect(list).toMatch(/^messages\/.*acceptMessage/m);
+  expect(files.length, `functions that each request calls, by file:\n${list}\n`).toBeLessThanOrEqual(FILES_MAX);
+});
