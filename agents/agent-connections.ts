@@ -103,7 +103,9 @@ const LOCK = `
 const ADD_STEP = `
   WITH bound AS (
     SELECT least(now() - ${SETTLED_AFTER},
-             (SELECT min(d.created_at) FROM dispatches d WHERE ${OF_INSTANCE} AND d.state IN ('open', 'sent'))) AS settled,
+             (SELECT min(d.created_at) FROM running_messages r JOIN dispatches d
+                  ON d.tenant_id = r.tenant_id AND d.dispatch_id = r.current_dispatch_id
+               WHERE r.tenant_id = $1 AND r.instance_id = $2 AND r.holds_slot AND d.state IN ('open', 'sent'))) AS settled,
            (SELECT d.created_at FROM dispatches d WHERE ${OF_INSTANCE} AND d.created_at >= t.until
              ORDER BY d.created_at OFFSET $3 LIMIT 1) AS step, t.until AS since
       FROM dispatch_totals t WHERE t.tenant_id = $1 AND t.instance_id = $2),

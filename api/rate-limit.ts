@@ -15,7 +15,7 @@ const SILENT_MS_MAX = 5_000;
 /** A connection to Redis for the counts of all nodes. `messages/stream` logs when Redis cannot be reached. */
 export function connectRateLimits(url: string): Redis {
   const redis = new Redis(url, {
-    maxRetriesPerRequest: 1,
+    maxRetriesPerRequest: 0,
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     socketTimeout: SILENT_MS_MAX,

@@ -7,7 +7,7 @@ const CHARACTERS_MAX = 1024 * 1024;
 /** Of more calls than this, half go at once: while the database works on those, the process works on what became of the others. */
 const TOGETHER_MAX = 8;
 /** Milliseconds after which a statement is no longer waited for: its connection may be dead, and what comes next has another. */
-const PATIENCE_MS = 1_000;
+const WAIT_MS = 1_000;
 
 interface Waiting<Row> {
   json: string;
@@ -22,7 +22,7 @@ interface Waiting<Row> {
  * and those that wait go by themselves: they find out about a database that is away at once, not one batch after the other.
  */
 export class Batcher<Row> {
-  readonly #run: (calls: string, patient: boolean) => Promise<Row[]>;
+  readonly #run: (calls: string, waitForLocks: boolean) => Promise<Row[]>;
   readonly #isUndone: (error: unknown) => boolean;
   #waiting: Waiting<Row>[] = [];
   #busy = false;
@@ -30,10 +30,10 @@ export class Batcher<Row> {
   #sharing = false;
 
   /**
-   * @param run gives a row for each call of a JSON array, in its order; all of them or none are done. `patient`: it may wait for locks
+   * @param run gives a row for each call of a JSON array, in its order; all of them or none are done. `waitForLocks`: whether it may wait for locks
    * @param isUndone whether an error says that nothing was done
    */
-  constructor(run: (calls: string, patient: boolean) => Promise<Row[]>, isUndone: (error: unknown) => boolean) {
+  constructor(run: (calls: string, waitForLocks: boolean) => Promise<Row[]>, isUndone: (error: unknown) => boolean) {
     this.#run = run;
     this.#isUndone = isUndone;
   }
@@ -53,7 +53,7 @@ export class Batcher<Row> {
     while (this.#waiting.length > 0) {
       const calls = this.#take();
       this.#sharing = calls.length > 1;
-      await settledWithin(this.#together(calls), PATIENCE_MS);
+      await settledWithin(this.#together(calls), WAIT_MS);
       if (this.#waiting.length > 0) await nextTurn();
     }
     this.#busy = false;

@@ -184,8 +184,8 @@ export function openDb(options: { url: string; max?: number; log: Logger }): Db 
   const batcherOf = (statement: Statement<unknown>) => {
     const found = batchers.get(statement.name);
     if (found) return found;
-    const run = (calls: string, patient: boolean) =>
-      retried(() => callOnce(app, (client) => execute(client, statement, [calls, String(patient)])));
+    const run = (calls: string, waitForLocks: boolean) =>
+      retried(() => callOnce(app, (client) => execute(client, statement, [calls, String(waitForLocks)])));
     const made = new Batcher<unknown>(run, isUndone);
     batchers.set(statement.name, made);
     return made;

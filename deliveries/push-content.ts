@@ -19,7 +19,7 @@ export interface PushContent extends PushSecrets {
 
 interface DeliveryRow extends MessageRow, Record<string, unknown> {
   d_state: MessageState;
-  d_told_at: Date;
+  d_changed_at: Date;
   /** The message has not changed since. */
   d_current: boolean;
   c_url: string;
@@ -29,7 +29,7 @@ interface DeliveryRow extends MessageRow, Record<string, unknown> {
 }
 
 const DELIVERY = `
-  SELECT m.*, d.state AS d_state, d.told_at AS d_told_at, m.state = d.state AND m.updated_at = d.told_at AS d_current,
+  SELECT m.*, d.state AS d_state, d.changed_at AS d_changed_at, m.state = d.state AND m.updated_at = d.changed_at AS d_current,
          c.url AS c_url, c.schemes AS c_schemes, c.secrets AS c_secrets, c.protocol_version AS c_version
     FROM push_deliveries d JOIN push_configs c USING (tenant_id, message_id, config_id) JOIN messages m USING (tenant_id, message_id)
    WHERE d.tenant_id = $1 AND d.message_id = $2 AND d.config_id = $3 AND d.sequence = $4 AND d.ended_at IS NULL`;
@@ -37,7 +37,7 @@ const DELIVERY = `
 /** The input request that this change of state created, even if it has been answered since. */
 const INPUT_REQUEST = `
   SELECT r.* FROM input_requests r JOIN push_deliveries d USING (tenant_id, message_id)
-   WHERE d.tenant_id = $1 AND d.message_id = $2 AND d.config_id = $3 AND d.sequence = $4 AND r.requested_at = d.told_at`;
+   WHERE d.tenant_id = $1 AND d.message_id = $2 AND d.config_id = $3 AND d.sequence = $4 AND r.requested_at = d.changed_at`;
 
 async function inputRequestOf(tx: Tx, of: OfDelivery): Promise<InputRequestRow | null> {
   const [request] = await tx.query<InputRequestRow>(INPUT_REQUEST, [
@@ -55,7 +55,7 @@ function asItWas(row: DeliveryRow, request: InputRequestRow | null): MessageRow 
   return {
     ...row,
     state: row.d_state,
-    updated_at: row.d_told_at,
+    updated_at: row.d_changed_at,
     status_message: row.turns.find(({ messageId }) => messageId === question) ?? null,
     artifacts: [],
     usage: null,

@@ -105,11 +105,11 @@ BEGIN
 
   IF c.dispatch_id IS NOT NULL THEN
     IF in_session THEN
-      agent := choose_agent((c.tenant_id, NULL, c.session_id, session.explicit, session.suspended, session.instance_id, session.agent_type,
-        NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, false, c.mesh_id)::routing);
+      agent := choose_agent((c.tenant_id, c.session_id, session.explicit, session.suspended, session.instance_id, session.agent_type,
+        NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, false, c.mesh_id)::routing);
     ELSE
-      agent := choose_agent((c.tenant_id, NULL, NULL, false, false, NULL, NULL,
-        NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, false, c.mesh_id)::routing);
+      agent := choose_agent((c.tenant_id, NULL, false, false, NULL, NULL,
+        NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, false, c.mesh_id)::routing);
     END IF;
   END IF;
   dispatched := agent.instance_id IS NOT NULL;

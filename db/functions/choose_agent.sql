@@ -1,12 +1,12 @@
 -- Routing: which agent takes a message (specification, A2A; decisions.md, Agents). The only definition, for the accept transaction and for
 -- the workflow path.
 
--- What routing knows of a message and its session. `served_*`: the agent that the message was dispatched to before. `only_mesh_id`: the fast
+-- What routing knows of a message and its session; `session_id` NULL: the message opens one. `served_*`: the agent that the message was dispatched to before. `only_mesh_id`: the fast
 -- path of that mesh node asks: it wants an agent that it reaches itself, and nothing that needs the session's lock.
 CREATE TYPE routing AS (
-  tenant_id text, message_id text, session_id text, session_explicit boolean, session_suspended boolean, session_instance_id text,
+  tenant_id text, session_id text, session_explicit boolean, session_suspended boolean, session_instance_id text,
   session_agent_type text, served_instance_id text, served_agent_type text, want_instance_id text, want_agent_type text,
-  want_skill_id text, has_decision boolean, only_mesh_id text
+  want_skill_id text, unreachable_ids text[], has_decision boolean, only_mesh_id text
 );
 
 -- The agent, its room reserved until the transaction ends. `join_reason`: how the session is bound by it, 'routed' or 'failover'; NULL: it
@@ -23,16 +23,9 @@ BEGIN
     AND (agent.deployment_mode = 'hosted' OR agent.mesh_id IS NOT NULL);
 END $$;
 
--- Whether no connection to an instance opened for a message.
-CREATE FUNCTION was_unreachable(of_tenant text, for_message text, of_instance text) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
-BEGIN
-  RETURN for_message IS NOT NULL AND EXISTS (SELECT 1 FROM dispatches d WHERE d.tenant_id = of_tenant AND d.message_id = for_message
-    AND d.instance_id = of_instance AND d.state = 'released' AND d.error_code = 'CONNECT_FAILED');
-END $$;
-
 -- Agents that could take what is wanted, the best first: those with room before full and busy ones, those that were unreachable for the
 -- message last, then the least loaded, ties to the longest idle.
-CREATE FUNCTION routable_agents(of_tenant text, only_instance text, only_type text, only_skill text, for_message text) RETURNS SETOF agents
+CREATE FUNCTION routable_agents(of_tenant text, only_instance text, only_type text, only_skill text, unreachable_ids text[]) RETURNS SETOF agents
   LANGUAGE plpgsql STABLE SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
   RETURN QUERY
@@ -44,7 +37,7 @@ BEGIN
        AND (only_instance IS NULL OR a.instance_id = only_instance) AND (only_type IS NULL OR a.agent_type = only_type)
        AND has_skill(a, only_skill)
      ORDER BY (a.status = 'busy' OR a.max_concurrent_sessions > 0 AND serving.load >= a.max_concurrent_sessions),
-              was_unreachable(a.tenant_id, for_message, a.instance_id), serving.load, last.created_at NULLS FIRST, a.instance_id
+              a.instance_id = ANY (unreachable_ids), serving.load, last.created_at NULLS FIRST, a.instance_id
      LIMIT 50;
 END $$;
 
@@ -104,11 +97,11 @@ BEGIN
     agent := best_candidate(r, only_instance, only_type);
     RETURN CASE WHEN is_local(r, agent) AND claim_room(r, agent) THEN chosen(agent, false, join_reason) END;
   END IF;
-  FOR agent IN SELECT * FROM routable_agents(r.tenant_id, only_instance, only_type, r.want_skill_id, r.message_id) LOOP
+  FOR agent IN SELECT * FROM routable_agents(r.tenant_id, only_instance, only_type, r.want_skill_id, coalesce(r.unreachable_ids, '{}')) LOOP
     -- The lock of one without room is given up before the next is asked, so that two callers never wait for each other.
     BEGIN
       IF claim_room(r, agent) THEN
-        RETURN chosen(agent, was_unreachable(r.tenant_id, r.message_id, agent.instance_id), join_reason);
+        RETURN chosen(agent, coalesce(agent.instance_id = ANY (r.unreachable_ids), false), join_reason);
       END IF;
       RAISE EXCEPTION USING ERRCODE = 'FL002';
     EXCEPTION WHEN SQLSTATE 'FL002' THEN
@@ -122,19 +115,17 @@ END $$;
 CREATE FUNCTION best_candidate(r routing, only_instance text, only_type text) RETURNS agents LANGUAGE plpgsql STABLE AS $$
 DECLARE
   agent agents;
-  ids text[];
+  fitting record;
 BEGIN
   IF only_instance IS NULL AND r.want_skill_id IS NULL THEN
-    SELECT array_agg(few.instance_id) INTO ids FROM (
-      SELECT a.instance_id FROM agents a WHERE a.tenant_id = r.tenant_id AND a.agent_type = only_type
+    SELECT few AS only_one, count(*) OVER () AS found INTO fitting FROM (
+      SELECT a.* FROM agents a WHERE a.tenant_id = r.tenant_id AND a.agent_type = only_type
         AND coalesce(a.deregistered_at, 'infinity') = 'infinity' AND a.status IN ('available', 'unknown') LIMIT 2) AS few;
-    only_instance := CASE WHEN array_length(ids, 1) = 1 THEN ids[1] END;
-    IF ids IS NULL OR only_instance IS NOT NULL THEN
-      SELECT * INTO agent FROM agents a WHERE a.tenant_id = r.tenant_id AND a.instance_id = only_instance;
-      RETURN agent;
+    IF coalesce(fitting.found, 0) < 2 THEN
+      RETURN fitting.only_one;
     END IF;
   END IF;
-  SELECT * INTO agent FROM routable_agents(r.tenant_id, only_instance, only_type, r.want_skill_id, NULL) LIMIT 1;
+  SELECT * INTO agent FROM routable_agents(r.tenant_id, only_instance, only_type, r.want_skill_id, '{}') LIMIT 1;
   RETURN agent;
 END $$;
 
@@ -176,7 +167,7 @@ BEGIN
 
   is_named := coalesce(r.want_instance_id = bound_instance, false);
   SELECT * INTO agent FROM agents a WHERE a.tenant_id = r.tenant_id AND a.instance_id = bound_instance;
-  unreachable := was_unreachable(r.tenant_id, r.message_id, bound_instance);
+  unreachable := coalesce(bound_instance = ANY (r.unreachable_ids), false);
   IF is_local(r, agent) AND agent.agent_type = bound_type AND (is_named OR NOT unreachable) THEN
     -- Deregistration unbinds a session; an instance that came back is bound again.
     RETURN CASE WHEN claim_room(r, agent) THEN

@@ -257,6 +257,8 @@ CREATE TABLE running_messages (
   remote_task_id      text,
   remote_context_id   text,
   unrouted_since      timestamptz,
+  -- Agents to which no connection opened for this message: routing takes them last.
+  unreachable_ids     text[] NOT NULL DEFAULT '{}',
   -- Set when the message's workflow must look at the row; it clears it. On the fast path the lease of the process that has the message.
   wake_requested_at   timestamptz,
   supervised_at       timestamptz,
@@ -277,7 +279,8 @@ CREATE INDEX running_supervised ON running_messages (supervised_at)
   WHERE supervised_at IS NOT NULL AND state IN ('submitted', 'working', 'input-required');
 CREATE INDEX running_canceled ON running_messages (supervised_at) WHERE state = 'canceled';
 
--- One attempt to have one agent do a message. States: messages/dispatch/dispatch-states.ts.
+-- One attempt to have one agent do a message. States: messages/dispatch/dispatch-states.ts. No index has a column that changes, so that the
+-- end of a dispatch writes none; open ones are found by running_messages.
 CREATE TABLE dispatches (
   tenant_id       text NOT NULL,
   dispatch_id     text COLLATE "C" NOT NULL,
@@ -300,8 +303,6 @@ CREATE TABLE dispatches (
   PRIMARY KEY (tenant_id, dispatch_id)
 ) PARTITION BY RANGE (dispatch_id);
 CREATE INDEX dispatches_newest ON dispatches (instance_id, tenant_id, created_at DESC);
-CREATE INDEX dispatches_open ON dispatches (tenant_id, instance_id, dispatch_id) WHERE state IN ('open', 'sent');
-CREATE INDEX dispatches_unreachable ON dispatches (tenant_id, message_id) WHERE state = 'released' AND error_code = 'CONNECT_FAILED';
 
 CREATE TABLE input_requests (
   tenant_id    text NOT NULL,
@@ -378,7 +379,7 @@ CREATE TABLE push_deliveries (
   sequence   bigint GENERATED ALWAYS AS IDENTITY,
   state      text NOT NULL,
   -- The moment of the change: updated_at of the message as it was then.
-  told_at    timestamptz NOT NULL DEFAULT now(),
+  changed_at    timestamptz NOT NULL DEFAULT now(),
   -- When the relay starts or wakes its workflow (again); NULL once it has ended.
   wake_at    timestamptz DEFAULT now(),
   -- [{at, status_code, error, duration_ms, success}], the oldest first.

@@ -24,7 +24,7 @@ export class RedisChannel {
     this.#name = nameOf(nodeId);
     this.#log = log;
     const common: RedisOptions = {
-      maxRetriesPerRequest: 1,
+      maxRetriesPerRequest: 0,
       enableOfflineQueue: false,
       autoResendUnfulfilledCommands: false,
       autoResubscribe: false,

@@ -12,13 +12,15 @@ export interface OpenDispatchRef extends DispatchRef, Record<string, unknown> {
   mesh_id: string | null;
 }
 
+const OPEN = `
+  FROM running_messages r
+ WHERE r.tenant_id = $1 AND r.instance_id = $2 AND r.holds_slot
+   AND d.tenant_id = r.tenant_id AND d.dispatch_id = r.current_dispatch_id AND d.state IN ('open', 'sent')`;
+const COLUMNS = 'd.tenant_id, d.message_id, d.dispatch_id, d.mesh_id';
+
 /** The dispatches of an agent that have not ended. */
 export function openDispatches(tx: Tx, { tenant_id, instance_id }: AgentRef): Promise<OpenDispatchRef[]> {
-  return tx.query(
-    `SELECT tenant_id, message_id, dispatch_id, mesh_id FROM dispatches
-      WHERE tenant_id = $1 AND instance_id = $2 AND state IN ('open', 'sent')`,
-    [tenant_id, instance_id],
-  );
+  return tx.query(`SELECT ${COLUMNS} ${OPEN.replace('FROM', 'FROM dispatches d,')}`, [tenant_id, instance_id]);
 }
 
 /** Moves an agent's open dispatches from one epoch to that of the connection that resumes it. @returns those that were moved */
@@ -28,11 +30,12 @@ export function moveDispatches(
   from: number,
   to: number,
 ): Promise<OpenDispatchRef[]> {
-  return tx.query(
-    `UPDATE dispatches SET epoch = $4 WHERE tenant_id = $1 AND instance_id = $2 AND state IN ('open', 'sent') AND epoch = $3
-      RETURNING tenant_id, message_id, dispatch_id, mesh_id`,
-    [tenant_id, instance_id, from, to],
-  );
+  return tx.query(`UPDATE dispatches d SET epoch = $4 ${OPEN} AND d.epoch = $3 RETURNING ${COLUMNS}`, [
+    tenant_id,
+    instance_id,
+    from,
+    to,
+  ]);
 }
 
 /** States of an agent's dispatches by id. A dispatch that it never had is missing; one that has not ended is `isOpen`. */

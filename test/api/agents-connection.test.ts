@@ -34,13 +34,20 @@ interface Past {
 /** Dispatches that an instance had, as they are on the record. */
 async function dispatched(instance_id: string, past: Past[]): Promise<void> {
   for (const { state, error = null, sent = true, minutesAgo } of past) {
+    const dispatch_id = newId('dsp');
     await api.database.query(
       `INSERT INTO dispatches (tenant_id, dispatch_id, message_id, session_id, instance_id, agent_type, deployment_mode, epoch, attempt,
          state, error_code, created_at, sent_at, ended_at)
        SELECT $1, $2, 'msg_1', 'ses_1', $3, 'x', 'hosted', 0, 1, $4, $5, at, CASE WHEN $6 THEN at END,
               CASE WHEN $4 <> 'sent' THEN at END FROM (SELECT now() - $7 * interval '1 minute' AS at) moment`,
-      [api.tenantId, newId('dsp'), instance_id, state, error, sent, minutesAgo],
+      [api.tenantId, dispatch_id, instance_id, state, error, sent, minutesAgo],
     );
+    if (state === 'sent')
+      await api.database.query(
+        `INSERT INTO running_messages (tenant_id, message_id, session_id, state, instance_id, current_dispatch_id, holds_slot)
+         VALUES ($1, $2, 'ses_1', 'working', $3, $4, true)`,
+        [api.tenantId, newId('msg'), instance_id, dispatch_id],
+      );
   }
 }
 

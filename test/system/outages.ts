@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Task } from '../../contracts/a2a.js';
 import { HTTP_ERRORS } from '../../contracts/errors.js';
 import { ErrorBody } from '../../contracts/primitives.js';
+import { FUNCTION_SCHEMA } from '../../db/migrate.js';
 import type { Behaviour } from '../setup/agent.js';
 import { JournalingAgent } from '../setup/fleet.js';
 import type { MessagePath } from '../setup/paths.js';
@@ -46,7 +47,10 @@ const slow: Behaviour = (dispatch) => {
 };
 
 async function withDatabase<T>(work: (reader: RecordReader) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString: platform.devJson().database_url });
+  const client = new pg.Client({
+    connectionString: platform.devJson().database_url,
+    options: `-c search_path=${FUNCTION_SCHEMA},public`,
+  });
   await client.connect();
   try {
     return await work({ query: async (text, values) => (await client.query(text, values)).rows });
