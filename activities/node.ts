@@ -1,7 +1,6 @@
 import { Context } from '@temporalio/activity';
 import { isTerminal } from '../contracts/messages.js';
-import type { DispatchRef } from '../messages/dispatch/dispatch-ref.js';
-import type { DispatchEnd } from '../messages/dispatch/dispatches.js';
+import type { DispatchEnd, DispatchRef } from '../messages/dispatch/dispatches.js';
 import type { DispatchRunner } from '../messages/runner/runner.js';
 import type { RoutedDispatch } from '../messages/runner/send-dispatch.js';
 import { type StepError, stepError } from '../messages/supervise/step.js';

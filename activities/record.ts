@@ -1,7 +1,6 @@
 import { cancelMessage, sessionDeps } from '../messages/cancel.js';
 import type { MessageCore } from '../messages/core.js';
-import type { DispatchRef } from '../messages/dispatch/dispatch-ref.js';
-import type { Dispatches, LossCode } from '../messages/dispatch/dispatches.js';
+import type { Dispatches, DispatchRef, LossCode } from '../messages/dispatch/dispatches.js';
 import { nextStep } from '../messages/supervise/next-step.js';
 import type { Step } from '../messages/supervise/step.js';
 import { PlatformError } from '../runtime/errors.js';

@@ -3,7 +3,7 @@ import { Loop } from '../runtime/loop.js';
 import type { Db } from './pool.js';
 
 const EVERY_MS = 600_000;
-/** Keys deleted in one transaction. */
+/** Expired keys that one transaction deletes. */
 const BATCH = 10_000;
 
 const DELETE_EXPIRED = `
@@ -12,12 +12,15 @@ const DELETE_EXPIRED = `
       SELECT ctid FROM idempotency_keys WHERE expires_at < now() LIMIT ${BATCH})) RETURNING 1)
   SELECT count(*) AS deleted FROM deleted`;
 
-/** Canceled messages whose workflows have looked at them: by now the agents have heard of it. */
+/** Canceled messages whose workflows read the row ten minutes ago or earlier: their agents have been notified. */
 const DELETE_CANCELED = `
   DELETE FROM running_messages
    WHERE state = 'canceled' AND wake_requested_at IS NULL AND supervised_at < now() - interval '10 minutes'`;
 
-/** Makes the partitions of the coming months, and deletes expired idempotency keys and the running rows of canceled messages. Any number of processes may do it at once. */
+/**
+ * Creates the partitions of the coming months, and deletes expired idempotency keys and the running rows of canceled messages. Processes
+ * may run it concurrently.
+ */
 export async function maintainTables(db: Db): Promise<void> {
   await db.system((tx) => tx.query('SELECT create_partitions()'));
   await db.system((tx) => tx.query(DELETE_CANCELED));
@@ -27,7 +30,7 @@ export async function maintainTables(db: Db): Promise<void> {
   }
 }
 
-/** `maintainTables`, every ten minutes. */
+/** Runs `maintainTables` every ten minutes. */
 export function createMaintenance(db: Db, log: Logger): Loop {
   return new Loop({ name: 'table maintenance', intervalMs: EVERY_MS, work: () => maintainTables(db), log });
 }

@@ -6,11 +6,11 @@ import type { Logger } from '../runtime/logger.js';
 
 const MIGRATIONS = new URL('./migrations/', import.meta.url);
 const FUNCTIONS = new URL('./functions/', import.meta.url);
-/** Any constant will do; it only has to be the same in every process that migrates. */
+/** The key of the advisory lock of all processes that migrate. */
 const LOCK = 7_301_846_225;
-/** First migration of databases that were made before the present baseline. */
+/** The first migration of a database that is older than the baseline. */
 const BEFORE_BASELINE = '0001_platform.sql';
-/** Schemas of functions that stay: those of this release and of the one before. */
+/** Function schemas that are kept: of this release and of the one before. */
 const KEPT_SCHEMAS = 2;
 
 const CREATE_TABLES = `
@@ -41,13 +41,10 @@ function readSql(folder: URL): SqlFile[] {
 const functions = readSql(FUNCTIONS);
 const digest = createHash('sha256').update(functions.map(({ sha256 }) => sha256).join());
 
-/**
- * The Postgres schema of this build's functions, named by their content, so that two releases run side by side: each calls its own
- * (architecture.md, decision 13).
- */
+/** The Postgres schema of this build's functions. It is named by their content, so that two releases can run side by side. */
 export const FUNCTION_SCHEMA = `fleet_${digest.digest('hex').slice(0, 12)}`;
 
-/** The migrations that are still to be applied. Throws when an applied one has changed, or would come before an applied one. */
+/** The migrations that are not applied yet. Throws when an applied one has changed, or a new one sorts before an applied one. */
 function pendingOf(migrations: SqlFile[], applied: Map<string, string>): SqlFile[] {
   const changed = migrations.find(({ name, sha256 }) => (applied.get(name) ?? sha256) !== sha256);
   if (changed) {
@@ -73,7 +70,7 @@ async function inTransaction(client: pg.Client, what: string, statements: [strin
   }
 }
 
-/** A database of before the baseline is left untouched. */
+/** Refuses a database that is older than the baseline, without a change to it. */
 async function refuseOld(client: pg.Client): Promise<void> {
   const { rows } = await client.query("SELECT to_regclass('schema_migrations') IS NOT NULL AS is_there");
   if (!rows[0].is_there) return;
@@ -86,8 +83,8 @@ async function refuseOld(client: pg.Client): Promise<void> {
 }
 
 /**
- * Makes the schema of this build's functions, once: an older build that starts beside a newer one finds its own and applies nothing. One
- * whose functions were dropped is refused when the tables are newer than it knows.
+ * Creates the schema of this build's functions, once. An older build that starts beside a newer one finds its own schema; if that was
+ * dropped and the tables are newer, the build is refused.
  */
 async function applyFunctions(client: pg.Client, isAhead: boolean, log: Pick<Logger, 'info'>): Promise<void> {
   const { rows } = await client.query('SELECT 1 FROM function_schemas WHERE name = $1', [FUNCTION_SCHEMA]);
@@ -117,8 +114,8 @@ async function applyFunctions(client: pg.Client, isAhead: boolean, log: Pick<Log
 }
 
 /**
- * Brings the database to the schema of this build: forward only, each file in a transaction of its own, one process at a time. Then its
- * functions, and the partitions of the coming months. A database that is ahead of this build keeps its tables as they are.
+ * Applies the missing migrations, each in its own transaction, then this build's functions and the partitions of the coming months. One
+ * process does so at a time. The tables of a database that is newer than this build stay as they are.
  * @param url a login that may create tables and roles
  * @returns the names of the migrations applied now
  * @throws Error when a file that was applied has changed, one fails, or the database is too old or too new for this build

@@ -7,12 +7,9 @@ import { Execution, type Statement } from './statement.js';
 
 pg.types.setTypeParser(pg.types.builtins.INT8, (text) => Number(text));
 
-/** One open transaction. */
+/** An open transaction. */
 export interface Tx {
-  /**
-   * Gives the rows.
-   * @param name of a statement that many transactions run: each connection parses and plans it once
-   */
+  /** @param name makes it a prepared statement, which each connection parses and plans once */
   query<Row extends pg.QueryResultRow = pg.QueryResultRow>(
     text: string,
     values?: unknown[],
@@ -20,27 +17,27 @@ export interface Tx {
   ): Promise<Row[]>;
 }
 
-/** The database: every access is a transaction that says on whose behalf it runs. */
+/** The database. Every access is a transaction for one tenant or for the platform. */
 export interface Db {
-  /** Runs `work` in one transaction as the application role, which sees the rows of `tenantId` only. */
+  /** Runs `work` in a transaction as the application role, which sees the rows of `tenantId` only. */
   tenant<T>(tenantId: string, work: (tx: Tx) => Promise<T>): Promise<T>;
   /**
-   * Runs one statement that is a whole transaction: a function of `db/functions/` that names its tenant and takes its role itself. One
-   * round trip; the plan is kept under `name`.
+   * Runs one statement as a whole transaction, in one round trip. Its function in `db/functions/` sets role and tenant itself.
+   * @param name each connection prepares the statement once under this name
    */
   call<Row extends pg.QueryResultRow>(name: string, text: string, values: unknown[]): Promise<Row[]>;
   /**
-   * As `call`, for a function that takes a JSON array of calls, and whether it may wait for locks, and gives a row for each in its order.
-   * Calls that come while others are under way share a round trip and a transaction (batcher.ts); one never fails with another.
+   * As `call`, for a function that takes a JSON array of calls and whether it may wait for locks, and returns a row for each call.
+   * Concurrent calls share a round trip and a transaction (batcher.ts); the failure of one does not fail the others.
    */
   batch<Row>(statement: Statement<Row>, call: object): Promise<Row>;
-  /** Runs `work` in one transaction as the platform role, which sees every tenant: sign-in, sweeper, health. */
+  /** Runs `work` in a transaction as the platform role, which sees every tenant: for sign-in, sweeper and health. */
   system<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
 const TENANT_ID = /^ten_[0-9a-f-]{36}$/;
-/** SQLSTATE classes and codes that say the server is not there, not that the statement is wrong. */
+/** SQLSTATE classes and codes for a server that is away. */
 const UNAVAILABLE = /^(08|57P0[1-5]|53300|25P03)/;
 const SOCKET_CODES = new Set([
   'ECONNREFUSED',
@@ -52,7 +49,7 @@ const SOCKET_CODES = new Set([
   'EHOSTUNREACH',
 ]);
 
-/** Whether `error` says that the database cannot be reached or has just gone away. */
+/** Whether `error` means that the database cannot be reached. */
 export function isDatabaseUnavailable(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code;
   if (typeof code === 'string' && (UNAVAILABLE.test(code) || SOCKET_CODES.has(code))) return true;
@@ -65,17 +62,17 @@ function unavailable(cause: unknown): PlatformError {
   return new PlatformError('SERVICE_UNAVAILABLE', 'The database cannot be reached. Try again.', { cause });
 }
 
-/** A process that stands still in a transaction keeps its locks from the others no longer than this. */
+/** A process that hangs in a transaction holds its locks at most this long. */
 const IDLE_IN_TRANSACTION_MS = 10_000;
 
-/** Connections that stay open however long nobody uses them: the first T1 of a new one takes 15 ms, to connect takes 5. */
-const WARM = 2;
+/** Idle connections that stay open: on a new one the first accept transaction takes 15 ms, and connecting 5 ms. */
+const IDLE_MIN = 2;
 
 function createPool(url: string, role: string, max: number, log: Logger): pg.Pool {
   const pool = new pg.Pool({
     connectionString: url,
     max,
-    min: Math.min(WARM, max),
+    min: Math.min(IDLE_MIN, max),
     options: `-c search_path=${FUNCTION_SCHEMA},public -c timezone=UTC -c statement_timeout=30000 -c idle_in_transaction_session_timeout=${IDLE_IN_TRANSACTION_MS}`,
     connectionTimeoutMillis: 5_000,
     idleTimeoutMillis: 30_000,
@@ -83,15 +80,15 @@ function createPool(url: string, role: string, max: number, log: Logger): pg.Poo
     query_timeout: 35_000,
     application_name: role,
   });
-  // A connection that is lost between two queries of a transaction reports to itself only; unheard, that would end the process.
+  // A connection that is lost between two queries of a transaction emits its error itself; without a listener the process would end.
   pool.on('connect', (client) =>
     client.on('error', (error) => log.warn({ err: error.message, role }, 'database connection lost')),
   );
-  pool.on('error', () => undefined); // idle ones report here too
+  pool.on('error', () => undefined); // errors of idle connections, which the listener above has logged
   return pool;
 }
 
-/** The role is taken in every transaction, in the same round trip: no pooler or connection string can lose it. */
+/** Every transaction sets its role, in the round trip of BEGIN, so that no pooler or connection string can lose it. */
 function beginAs(role: 'fleet_app' | 'fleet_system'): string {
   return `BEGIN; SET LOCAL ROLE ${role}`;
 }
@@ -132,7 +129,7 @@ async function callOnce<Row>(pool: pg.Pool, query: (client: pg.PoolClient) => Pr
     return await query(client);
   } catch (error) {
     const away = isDatabaseUnavailable(error);
-    // What the server has not said itself, or says of a plan that a newer version has outdated, is the connection's matter.
+    // The connection is discarded unless the server itself reported the error, and for an outdated plan.
     if (away || !isUndone(error) || isOutdated(error)) broken = error as Error;
     throw away ? unavailable(error) : error;
   } finally {
@@ -147,17 +144,17 @@ async function execute<Row>(client: pg.PoolClient, statement: Statement<Row>, va
   return rows.map((fields) => statement.row(fields));
 }
 
-/** Whether an error of one statement says that the server undid it: it said so itself. */
+/** Whether the server itself reported the error of a statement, which it then undid. */
 function isUndone(error: unknown): boolean {
   return error instanceof pg.DatabaseError;
 }
 
-/** Whether a prepared statement's result has changed its columns since: a migration has run. Its connection would go on to say so. */
+/** Whether a migration has changed the columns of a prepared statement. On the same connection every execution would fail. */
 function isOutdated(error: unknown): boolean {
   return (error as { code?: string }).code === '0A000';
 }
 
-/** Deadlock and serialization failures, and a plan that is outdated: the same work may be tried again from its start. */
+/** Deadlocks, serialization failures and outdated plans: the transaction is repeated. */
 const RETRYABLE = new Set(['40P01', '40001', '0A000']);
 
 async function retried<T>(run: () => Promise<T>): Promise<T> {
@@ -171,10 +168,10 @@ async function retried<T>(run: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Opens the database. Work that meets a deadlock is run again, so it must do nothing but its transaction.
+ * Opens the database. Its transactions fail with `SERVICE_UNAVAILABLE` while the server is away. Work is repeated after a deadlock, so it
+ * must have no other effects than its transaction.
  * @param options.url a login that may `SET ROLE` to fleet_app and fleet_system (the migrations grant that)
- * @param options.max connections for tenants' work; the platform role has a quarter of it, at least 4
- * @returns transactions; they fail with `SERVICE_UNAVAILABLE` while the server is away
+ * @param options.max connections for tenants' work; the platform role has a quarter as many, at least 4
  */
 export function openDb(options: { url: string; max?: number; log: Logger }): Db {
   const max = options.max ?? 20;

@@ -3,12 +3,12 @@ import pg from 'pg';
 /** The columns of a row as Postgres writes them in text. */
 type Fields = (string | null)[];
 
-/** One statement that is a whole transaction, and how its rows read. */
+/** A statement that is a whole transaction, and the parser of its rows. */
 export interface Statement<Row> {
-  /** Each connection parses and plans it once under this name. */
+  /** Each connection prepares it once under this name. */
   name: string;
   text: string;
-  /** @param fields in the order of the statement */
+  /** @param fields the columns in the order of the statement */
   row(fields: Fields): Row;
 }
 
@@ -19,7 +19,7 @@ export function timeOf(field: string | null | undefined): Date {
   return parseTime(field ?? '') as Date;
 }
 
-/** What the driver's connection has for whoever writes the protocol's messages; its types know other arguments. */
+/** The methods of the driver's connection that write protocol messages, with their actual arguments. */
 interface Wire {
   stream: { cork(): void; uncork(): void };
   parsedStatements: Record<string, string | undefined>;
@@ -30,13 +30,13 @@ interface Wire {
 }
 
 /**
- * One execution of a statement, over the driver's door for queries of one's own. Unlike its `Query` it asks for no description of the
- * columns, which are known, and copies nothing: much of what the process spends on a short statement.
+ * One execution of a statement, as a custom query of the driver. Unlike the driver's `Query` it requests no description of the columns and
+ * copies nothing, which is much of the process's work on a short statement.
  */
 export class Execution implements pg.Submittable {
   readonly name: string;
   readonly text: string;
-  /** Called once, with the fields of each row; the driver puts its time limit around it. */
+  /** Called once, with the fields of each row. The driver replaces it to add its time limit. */
   callback: (error: unknown, rows?: Fields[]) => void;
   readonly #values: string[];
   readonly #rows: Fields[] = [];
@@ -69,7 +69,7 @@ export class Execution implements pg.Submittable {
     this.#rows.push(fields);
   }
 
-  /** Rows are counted by who asked. */
+  /** The caller counts the rows. */
   handleCommandComplete(): void {}
 
   handleReadyForQuery(): void {

@@ -1,10 +1,9 @@
 import { type A2aVersion, PUSH_LIMITS, type PushNotificationConfig } from '../contracts/a2a.js';
-import { actsAs, type Reader } from '../contracts/permissions.js';
-import { ownersOf } from '../db/own.js';
+import { actsAs, isOwnMessage, isSentBy, type MessageOwners, type Reader } from '../contracts/permissions.js';
+import { ownersOf } from '../db/ownership.js';
 import type { Db } from '../db/pool.js';
 import { type Outbound, OutboundError } from '../http/outbound.js';
 import type { AcceptHook } from '../messages/accept/accept-transaction.js';
-import { requireSender } from '../messages/read/own.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { Secrets } from '../runtime/secrets.js';
 import {
@@ -101,6 +100,16 @@ function pageOf(configs: ShownPushConfig[], { pageSize, pageToken }: PushConfigP
   const rest = configs.slice(before + 1);
   const page = rest.slice(0, pageSize || rest.length);
   return { configs: page, nextPageToken: page.length < rest.length ? (page.at(-1)?.id ?? '') : '' };
+}
+
+/**
+ * The push notifications of a task belong to its sender.
+ * @throws PlatformError PUSH_CONFIG_NOT_FOUND if the caller does not see the task; forbidden if it only serves it
+ */
+function requireSender(caller: Reader, owners: MessageOwners | null): void {
+  if (!owners || !isOwnMessage(caller, owners)) throw noTask();
+  if (!isSentBy(caller, owners))
+    throw new PlatformError('forbidden', 'The push notifications of a task belong to who sent it.');
 }
 
 /** Creates the push-notification configs on Postgres, with encrypted secrets. */

@@ -6,11 +6,11 @@ import { PlatformError } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';
 import type { CanceledMessage, Cancellation, SessionDeps, SessionRef } from '../sessions/session-deps.js';
 import type { MessageCore, MessageRef } from './core.js';
-import { logEnd } from './dispatch/end-log.js';
+import { logEnd } from './dispatch/message-end.js';
 import { wakeForFreed } from './dispatch/wake-queued.js';
 import { lockRunning, readMessage } from './read/read.js';
 
-/** Cancels messages whose locks are held and that are not over. @returns them as they were */
+/** Cancels messages that are not over and whose locks the caller holds. @returns the messages as they were before */
 async function cancelLocked(
   tx: Tx,
   tenantId: string,
@@ -25,7 +25,7 @@ async function cancelLocked(
   );
 }
 
-/** Tells watchers, workflows and the log what was canceled, and wakes who was called. To be called after the commit. */
+/** After the commit: notifies streams, workflows and the log of the canceled messages, and wakes the queued ones. */
 function announceCanceled(core: MessageCore, { canceled, called }: Cancellation): void {
   for (const message of canceled) {
     const { tenant_id, message_id, session_id, current_dispatch_id } = message;
@@ -33,12 +33,12 @@ function announceCanceled(core: MessageCore, { canceled, called }: Cancellation)
     core.workflowStarter.message({ tenant_id, message_id, session_id });
     logEnd(core.log, { ...message, dispatch_id: current_dispatch_id, state: 'canceled' });
   }
-  for (const waiting of called) core.workflowStarter.message(waiting);
+  for (const queued of called) core.workflowStarter.message(queued);
 }
 
 /**
- * Cancels a message (specification section 3): the row ends in one transaction, the workflow then brings CANCELED to the agent.
- * @param reader who wants it, which must be one that sees the message; null for the platform itself
+ * Cancels a message (specification section 3). One transaction ends it; its workflow then sends CANCELED to the agent.
+ * @param reader must see the message; null for the platform itself
  * @throws PlatformError NOT_FOUND, ALREADY_TERMINAL
  */
 export async function cancelMessage(
@@ -61,7 +61,7 @@ export async function cancelMessage(
   announceCanceled(core, cancellation);
 }
 
-/** Cancels all that a session has in flight, in the caller's transaction. @returns the messages that were canceled */
+/** Cancels all messages in flight in a session, in the caller's transaction. @returns the messages as they were before */
 async function cancelSessionMessages(tx: Tx, session: SessionRef, reason: string): Promise<CanceledMessage[]> {
   const rows = await tx.query<{ message_id: string }>(
     `SELECT message_id FROM running_messages WHERE tenant_id = $1 AND session_id = $2 AND state IN ('submitted', 'working', 'input-required')
@@ -72,14 +72,14 @@ async function cancelSessionMessages(tx: Tx, session: SessionRef, reason: string
   return messageIds.length === 0 ? [] : cancelLocked(tx, session.tenant_id, messageIds, reason);
 }
 
-/** What sessions need, out of what messages work with. */
+/** The dependencies of `sessions/`, from those of `messages/`. */
 export function sessionDeps(core: MessageCore): SessionDeps {
   return {
     db: core.db,
     log: core.log,
     messages: {
       cancelAll: cancelSessionMessages,
-      wakeForFreed: wakeForFreed,
+      wakeForFreed,
       announce: (cancellation) => announceCanceled(core, cancellation),
     },
     wakeSession: (ref) => core.workflowStarter.session(ref),

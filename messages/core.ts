@@ -3,38 +3,38 @@ import type { Logger } from '../runtime/logger.js';
 import type { SessionRef } from '../sessions/session-deps.js';
 import type { ChunkBus } from './stream/bus.js';
 
-/** A message, named. */
+/** Identifies a message across tenants. */
 export interface MessageRef {
   tenant_id: string;
   message_id: string;
 }
 
 /**
- * Starts or wakes the durable workflows. Neither throws: the row says that a wake-up is wanted, and the sweeper repeats
- * it until the workflow has answered (architecture.md, decisions 2 and 6).
+ * Starts or wakes workflows. It never throws: the row has `wake_requested_at`, and the sweeper repeats the wake-up until the workflow has
+ * cleared it.
  */
 export interface WorkflowStarter {
-  /** `fresh`: the message was accepted just now and has no workflow yet, so that starting one is enough. */
+  /** @param options.fresh the message was accepted just now and has no workflow yet, so that no signal is needed */
   message(ref: MessageRef & SessionRef, options?: { fresh: boolean }): void;
   session(ref: SessionRef): void;
 }
 
-/** What the functions of `messages/` work with. */
+/** The dependencies of the functions in `messages/`. */
 export interface MessageCore {
   db: Db;
   bus: ChunkBus;
   log: Logger;
   workflowStarter: WorkflowStarter;
   limits: {
-    /** How long a message without a free agent stays `submitted`. */
+    /** How long a message waits for a free agent. */
     queueWaitMs: number;
     /** How long a human may take to answer. */
     inputExpiryMs: number;
-    /** Messages of one tenant that may be in flight, those that wait for input apart; 429 beyond. */
+    /** Messages of a tenant that may be `submitted` or `working` at once; 429 beyond. */
     tenantMaxInFlight: number;
-    /** Messages of one tenant that may wait for input; 429 beyond. */
+    /** Messages of a tenant that may wait for input at once; 429 beyond. */
     tenantMaxWaiting: number;
-    /** For how long a `messageId` names the same message; after it, it is new. */
+    /** How long a `messageId` identifies the same message. */
     idempotencyHours: number;
   };
 }

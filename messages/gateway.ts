@@ -2,29 +2,25 @@ import type { MessageSendParams, Task } from '../contracts/a2a.js';
 import type { Caller } from '../contracts/auth.js';
 import type { MessageRecord, MessagesGetRequest, ResolveRequest } from '../contracts/messages.js';
 import type { Reader } from '../contracts/permissions.js';
-import type { Accepted } from './accept/accept.js';
-import { withDestination } from './accept/destination.js';
+import { type Accepted, acceptMessage } from './accept/accept.js';
 import type { AcceptContext } from './accept/draft.js';
-import { InFlightLimit } from './accept/in-flight-limit.js';
-import { acceptInContext } from './accept/named-context.js';
-import { WaitingBound } from './accept/waiting-limit.js';
+import { TenantLimits } from './accept/tenant-limits.js';
 import { cancelMessage } from './cancel.js';
 import type { MessageCore } from './core.js';
 import type { FastPath, LiveMessage } from './dispatch/fast-path.js';
 import { answerFollowUp } from './input/follow-up.js';
 import { type Resolved, resolveMessage } from './input/resolve.js';
-import { requireOwnContext, requireOwnRepeat } from './read/own.js';
-import { createMessageReads } from './read/read.js';
+import { getMessage, listMessages, pendingMessages } from './read/read.js';
 import { findTask, listTasks, type TaskPage, type TaskQuery } from './read/task-list.js';
 import { type StreamItem, type StreamOptions, streamTask } from './stream/stream.js';
 import { type JustAccepted, type TaskWait, waitForTask } from './stream/watch.js';
 
-/** What the API does with messages. Errors: PlatformError. */
+/** The operations on messages that the API offers. They reject with PlatformError. */
 export interface Gateway {
   accept(caller: Caller, params: MessageSendParams, context: AcceptContext): Promise<Accepted>;
-  /** A message that names a `taskId`: answers what its agent asked. */
+  /** Answers the question of an agent with a message that names its `taskId`. */
   followUp(caller: Caller, params: MessageSendParams): Promise<{ message_id: string }>;
-  /** @param accepted given for a message that was put on the record just now, so that the database need not be asked at once */
+  /** @param accepted given for a message that was accepted just now, which saves a query */
   waitForTask(tenantId: string, messageId: string, options: TaskWait, accepted?: JustAccepted | null): Promise<Task>;
   stream(
     tenantId: string,
@@ -34,7 +30,7 @@ export interface Gateway {
   ): AsyncIterable<StreamItem>;
   /** The task of a message. @throws PlatformError TASK_NOT_FOUND */
   task(reader: Reader, taskId: string, options?: { historyLength?: number | undefined }): Promise<Task>;
-  /** @throws PlatformError INVALID_PARAMS for a page token that is none */
+  /** @throws PlatformError INVALID_PARAMS for a page token that is not valid */
   tasks(reader: Reader, query: TaskQuery): Promise<TaskPage>;
   cancel(caller: Caller, messageId: string, reason: string): Promise<void>;
   resolve(caller: Caller | null, messageId: string, body: ResolveRequest): Promise<Resolved>;
@@ -47,22 +43,13 @@ export interface Gateway {
 }
 
 /**
- * Binds the functions of `messages/` to their database, bus and workflow starter.
- * @param fastPath asked for at every message: the mesh role comes up after this, or not at all
+ * Binds the functions of `messages/` to their dependencies.
+ * @param fastPath called for every message, because the mesh role starts after the gateway, or not at all
  */
 export function createGateway(core: MessageCore, fastPath: () => FastPath | null = () => null): Gateway {
-  const reads = createMessageReads(core.db);
-  const inFlight = new InFlightLimit(core.limits.tenantMaxInFlight);
-  const waiting = new WaitingBound(core.limits.tenantMaxWaiting);
+  const limits = new TenantLimits(core.limits);
   return {
-    accept: async (caller, params, context) => {
-      await requireOwnContext(core.db, caller, params.message.contextId);
-      const placed = await withDestination(core.db, caller, params, context);
-      const acceptance = { core, fastPath: fastPath(), inFlight, waiting };
-      const accepted = await acceptInContext(acceptance, caller, params, placed);
-      if (accepted.duplicate) await requireOwnRepeat(core.db, caller, accepted.message_id);
-      return accepted;
-    },
+    accept: (caller, params, context) => acceptMessage({ core, fastPath: fastPath(), limits }, caller, params, context),
     followUp: (caller, params) => answerFollowUp(core, caller, params),
     waitForTask: (tenant_id, message_id, options, accepted = null) =>
       waitForTask(core, { tenant_id, message_id }, options, accepted),
@@ -72,8 +59,8 @@ export function createGateway(core: MessageCore, fastPath: () => FastPath | null
     cancel: (caller, message_id, reason) =>
       cancelMessage(core, { tenant_id: caller.tenant_id, message_id }, reason, caller),
     resolve: (caller, messageId, body) => resolveMessage(core, caller, messageId, body),
-    list: (reader, query) => reads.list(reader, query),
-    get: (reader, messageId) => reads.get(reader, messageId),
-    pending: (tenantId, query) => reads.pending(tenantId, query),
+    list: (reader, query) => listMessages(core.db, reader, query),
+    get: (reader, messageId) => getMessage(core.db, reader, messageId),
+    pending: (tenantId, query) => pendingMessages(core.db, tenantId, query),
   };
 }

@@ -2,7 +2,7 @@ import { slotOf } from '../agents/agent-row.js';
 import { getAgent, recordCapacity } from '../agents/agents.js';
 import type { Reader } from '../contracts/permissions.js';
 import { recordEvent } from '../db/events.js';
-import { isForeignSession } from '../db/own.js';
+import { isForeignSession } from '../db/ownership.js';
 import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { Cancellation, SessionDeps, SessionMessages, SessionRef } from './session-deps.js';

@@ -1,6 +1,6 @@
 import { actsAs, type Reader } from '../contracts/permissions.js';
 import type { SessionDetails, SessionSummary, SessionsGetRequest } from '../contracts/sessions.js';
-import { ownSessions } from '../db/own.js';
+import { ownSessions } from '../db/ownership.js';
 import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { agentsOf } from './session-agents.js';

@@ -1,6 +1,6 @@
 import { actsAs, type Reader } from '../contracts/permissions.js';
 import type { FleetGetAgentsArguments } from '../contracts/tools.js';
-import { ownSessions } from '../db/own.js';
+import { ownSessions } from '../db/ownership.js';
 import type { Tx } from '../db/pool.js';
 
 /** The number of agents that offer a tool whose load is compared. */

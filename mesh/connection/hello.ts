@@ -1,7 +1,7 @@
 import { CLOSE_CODES } from '../../contracts/errors.js';
 import type { HelloPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { persist } from '../../messages/runner/persist.js';
+import { persist } from '../../messages/runner/record-result.js';
 import { errorMessage } from '../../runtime/errors.js';
 import { uuidOf } from '../../runtime/ids.js';
 import type { Connection } from './connection.js';

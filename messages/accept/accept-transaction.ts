@@ -5,10 +5,10 @@ import { newId } from '../../runtime/ids.js';
 import type { MessageRef } from '../core.js';
 import type { MessageRow, RunningRow } from '../read/rows.js';
 
-/** Writes what belongs to a message in the transaction that accepts it. @param state with which the message was written */
+/** Runs in the accept transaction and writes rows that belong to the message. @param state the message's state in that transaction */
 export type AcceptHook = (tx: Tx, message: MessageRef, state: MessageState) => Promise<void>;
 
-/** What the accept transaction is given of a message: an `accept_call` (db/functions/accept_messages.sql) but for bounds and dispatch. */
+/** The columns of a new message: an `accept_call` (db/functions/accept_messages.sql) without the limits and the dispatch. */
 export type NewMessage = Pick<
   MessageRow,
   | 'tenant_id'
@@ -30,30 +30,29 @@ export type NewMessage = Pick<
     /** The contextId that the caller sent, '' for none. */
     requested_context: string;
     content_hash: Buffer;
-    /** Who opens the session where none is named, and after how long it idles out. */
+    /** For the session that the message opens when it names none. */
     created_by: string;
     idle_timeout_seconds: number;
     /** Writes the push-notification config that came with the message. */
     push?: AcceptHook;
   };
 
-/** A dispatch that the accept transaction may open: its id, and the node that would send it. */
-export interface Offer {
+/** A dispatch that the accept transaction may open, and the node that then sends it. */
+export interface DispatchOffer {
   dispatch_id: string;
   mesh_id: string;
 }
 
-/** How far the accept transaction counts a tenant's messages. */
+/** The limits that the accept transaction checks by counting a tenant's messages. */
 export interface CountLimits {
-  /** Bound of those in flight; 0 when they need not be counted. */
+  /** Of messages in flight; 0: they are not counted. */
   in_flight_limit: number;
-  /** Bound of those that wait for input; 0 when they need not be counted. */
+  /** Of messages that wait for input; 0: they are not counted. */
   waiting_limit: number;
-  /** That bound is known to be reached: nothing is accepted. */
+  /** The second limit is known to be reached: the message is refused. */
   waiting_full: boolean;
 }
 
-/** No counting. */
 export const UNCOUNTED: CountLimits = { in_flight_limit: 0, waiting_limit: 0, waiting_full: false };
 
 /** An `accept_result` (db/functions/accept_messages.sql). */
@@ -72,18 +71,19 @@ export interface AcceptRow {
     | 'target_unknown';
   message_id: string;
   session_id: string;
-  /** This and what follows is set for `dispatched` only, but for the counts, and the type of `target_unknown`. */
   accepted_at: Date;
+  /** The chosen agent, for `dispatched` only. */
   instance_id: string;
+  /** With `target_unknown` the type that was looked up, '' for none. */
   agent_type: string;
   deployment_mode: 'hosted' | 'connected';
   connection_epoch: number;
   public_url: string | null;
   agent_card: Record<string, unknown> | null;
   user_id: string | null;
-  /** The tenant's messages in flight, where they were counted, whatever the verdict. */
+  /** The tenant's messages in flight; null when they were not counted. */
   in_flight: number | null;
-  /** Those that wait for input, likewise. */
+  /** The tenant's messages that wait for input; null when they were not counted. */
   waiting: number | null;
 }
 
@@ -108,40 +108,41 @@ const ACCEPT: Statement<AcceptRow> = {
   }),
 };
 
-/** The state with which a message is put on the record. */
-const STATE_OF = { accepted: 'submitted', dispatched: 'working', unavailable: 'failed' } as const;
+/** The first state of a message, by verdict. */
+const FIRST_STATES = { accepted: 'submitted', dispatched: 'working', unavailable: 'failed' } as const;
 
-function isNew(row: AcceptRow): row is AcceptRow & { verdict: keyof typeof STATE_OF } {
-  return row.verdict in STATE_OF;
+function isNew(row: AcceptRow): row is AcceptRow & { verdict: keyof typeof FIRST_STATES } {
+  return row.verdict in FIRST_STATES;
 }
 
-/** The accept transaction with the push-notification config that came with the message: several round trips. */
+/** The accept transaction of a message that brings a push-notification config: several round trips, not batched. */
 async function acceptWithPush(db: Db, message: NewMessage, push: AcceptHook, call: object): Promise<AcceptRow> {
   return db.tenant(message.tenant_id, async (tx) => {
     const values = [JSON.stringify([call]), true];
     const [row] = await tx.query<AcceptRow & Record<string, unknown>>(ACCEPT.text, values, ACCEPT.name);
     if (!row) throw new Error('accept_messages gave no row');
     if (!isNew(row)) return row;
-    await push(tx, { tenant_id: message.tenant_id, message_id: row.message_id }, STATE_OF[row.verdict]);
+    await push(tx, { tenant_id: message.tenant_id, message_id: row.message_id }, FIRST_STATES[row.verdict]);
     return row;
   });
 }
 
 /**
- * The accept transaction: puts a message on the record and opens its dispatch where the fast path may, in one round trip.
+ * The accept transaction: writes a message and, with an offer, opens its dispatch as sent. One round trip, shared with other messages.
  * @param options.offer null: the message takes the workflow path
- * @param options.unavailableText with which the message fails if its target is not registered; absent: the verdict then is `target_unknown`
+ * @param options.unavailableText error of the message if its target is not registered; absent: nothing is written, and the verdict is
+ * `target_unknown`
  */
-export async function acceptInOne(
+export async function runAcceptTransaction(
   db: Db,
   message: NewMessage,
-  options: { limits: CountLimits; offer: Offer | null; idempotencyHours: number; unavailableText?: string },
+  options: { counting: CountLimits; offer: DispatchOffer | null; idempotencyHours: number; unavailableText?: string },
 ): Promise<AcceptRow> {
   const { push, ...columns } = message;
   const call = {
     ...columns,
     content_hash: `\\x${message.content_hash.toString('hex')}`,
-    ...options.limits,
+    ...options.counting,
     ...options.offer,
     idempotency_hours: options.idempotencyHours,
     unavailable_text: options.unavailableText,

@@ -1,39 +1,50 @@
 import type { MessageSendParams } from '../../contracts/a2a.js';
 import type { Caller } from '../../contracts/auth.js';
+import { LIMITS } from '../../contracts/limits.js';
+import { actsAs, isSentBy } from '../../contracts/permissions.js';
+import { recordEvent } from '../../db/events.js';
+import { isForeignSession, ownersOf } from '../../db/ownership.js';
+import type { Db } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore } from '../core.js';
-import { logEnd } from '../dispatch/end-log.js';
 import type { FastPath, LiveMessage } from '../dispatch/fast-path.js';
-import { type AcceptRow, acceptInOne, type CountLimits, type NewMessage, UNCOUNTED } from './accept-transaction.js';
+import { logEnd } from '../dispatch/message-end.js';
+import {
+  type AcceptRow,
+  type CountLimits,
+  type NewMessage,
+  runAcceptTransaction,
+  UNCOUNTED,
+} from './accept-transaction.js';
+import { withDestination } from './destination.js';
 import { type AcceptContext, draftOf } from './draft.js';
-import type { InFlightLimit } from './in-flight-limit.js';
 import { targetRequiredText, targetUnknownText } from './targets.js';
-import type { WaitingBound } from './waiting-limit.js';
+import type { TenantLimits } from './tenant-limits.js';
 
-/** A message that is on the record. `duplicate`: it was already, and nothing was written. */
+/** Names that a caller may give a context. A name like the platform's own ids must be an existing session. */
+const CALLER_CONTEXT = /^(?!ses_)[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/;
+
+/** A message on the record. */
 export interface Accepted {
   message_id: string;
   session_id: string;
+  /** It is a repeat: nothing was written. */
   duplicate: boolean;
-  /** It failed as it was accepted: what it is for is not registered. */
+  /** It failed at once: its target is not registered. */
   ended: boolean;
-  /** It takes the fast path, in this process. */
+  /** Set when it takes the fast path in this process. */
   live: LiveMessage | null;
 }
 
-/** What messages are put on the record with. */
-export interface Acceptance {
+export interface AcceptDeps {
   core: MessageCore;
-  /** Null where there is none in this process. */
+  /** Null in a process without the mesh role. */
   fastPath: FastPath | null;
-  /** Of the tenants' messages in flight, as this process knows them. */
-  inFlight: InFlightLimit;
-  /** Of those that wait for input. */
-  waiting: WaitingBound;
+  limits: TenantLimits;
 }
 
-/** @throws what the caller is told instead of a task */
-async function refuse({ core, inFlight, waiting }: Acceptance, draft: NewMessage, verdict: AcceptRow['verdict']) {
+/** @throws PlatformError for the verdicts that refuse the message */
+async function checkVerdict({ core, limits }: AcceptDeps, draft: NewMessage, verdict: AcceptRow['verdict']) {
   switch (verdict) {
     case 'mismatch':
       throw new PlatformError('IDEMPOTENCY_MISMATCH', 'This messageId was already sent with other content.');
@@ -46,16 +57,16 @@ async function refuse({ core, inFlight, waiting }: Acceptance, draft: NewMessage
     case 'full':
       throw new PlatformError(
         'RATE_LIMITED',
-        `The tenant has ${inFlight.limit} messages in flight, which is its bound. Try again.`,
+        `The tenant has ${limits.inFlightMax} messages in flight, which is its bound. Try again.`,
         { headers: { 'Retry-After': '1' } },
       );
     case 'waiting_full':
       throw new PlatformError(
         'RATE_LIMITED',
-        `The tenant has ${waiting.limit} messages that wait for input, which is its bound. Answer or cancel some (/messages/pending).`,
-        { headers: { 'Retry-After': String(waiting.retryAfterSeconds) } },
+        `The tenant has ${limits.waitingMax} messages that wait for input, which is its bound. Answer or cancel some (/messages/pending).`,
+        { headers: { 'Retry-After': String(limits.waitingRetrySeconds) } },
       );
-    case 'target_unknown': // The message is put on the record as failed; see `placeOnRecord`.
+    case 'target_unknown': // does not get here: `writeMessage` then writes the message as failed
     case 'unavailable':
     case 'repeat':
     case 'accepted':
@@ -66,69 +77,116 @@ async function refuse({ core, inFlight, waiting }: Acceptance, draft: NewMessage
   }
 }
 
-/** A message for nobody that is registered has ended with T1. */
-function logUnavailable(
-  { log }: MessageCore,
+/**
+ * Runs the accept transaction, on the fast path where this process may send the message. A message whose target is not registered is
+ * written as failed, with the reason.
+ */
+async function writeMessage(
+  { core, fastPath }: AcceptDeps,
   draft: NewMessage,
-  ids: { message_id: string; session_id: string },
-): void {
-  const { tenant_id, want_agent_type: agent_type, want_instance_id: instance_id } = draft;
-  const code = 'TARGET_UNAVAILABLE';
-  logEnd(log, { ...ids, tenant_id, dispatch_id: null, agent_type, instance_id, state: 'failed', code });
-}
-
-/** T1, with the dispatch where this process may send it. A message for nobody that is registered is written as failed, with the reason. */
-async function placeOnRecord(
-  { core, fastPath }: Acceptance,
-  draft: NewMessage,
-  limits: CountLimits,
+  counting: CountLimits,
 ): Promise<{ row: AcceptRow; live: LiveMessage | null }> {
-  const { idempotencyHours } = core.limits;
-  const sent = (await fastPath?.send(draft, limits)) ?? {
-    row: await acceptInOne(core.db, draft, { limits, offer: null, idempotencyHours }),
+  const { db, log } = core;
+  const options = { counting, offer: null, idempotencyHours: core.limits.idempotencyHours };
+  const written = (await fastPath?.send(draft, counting)) ?? {
+    row: await runAcceptTransaction(db, draft, options),
     live: null,
   };
-  if (sent.row.verdict !== 'target_unknown') return sent;
-  const unavailableText = await targetUnknownText(core.db, draft, sent.row.agent_type || null);
-  const { in_flight, waiting } = sent.row;
-  const row = await acceptInOne(core.db, draft, { limits: UNCOUNTED, offer: null, idempotencyHours, unavailableText });
+  const { verdict, agent_type, in_flight, waiting } = written.row;
+  if (verdict !== 'target_unknown') return written;
+  const unavailableText = await targetUnknownText(db, draft, agent_type || null);
+  const row = await runAcceptTransaction(db, draft, { ...options, counting: UNCOUNTED, unavailableText });
+  if (row.verdict === 'unavailable') {
+    const { tenant_id, want_agent_type, want_instance_id: instance_id } = draft;
+    const { message_id, session_id } = row;
+    const ids = { tenant_id, message_id, session_id, dispatch_id: null, agent_type: want_agent_type, instance_id };
+    logEnd(log, { ...ids, state: 'failed', code: 'TARGET_UNAVAILABLE' });
+  }
   return { row: { ...row, in_flight, waiting }, live: null };
 }
 
-/**
- * Puts a message on the record: row, session where none is named, and events in one transaction. Then it takes the fast path where it
- * can, else its workflow is woken. The workflow of a session that was opened here starts later, by the sweeper: it has nothing to do
- * before the session idles. A repeat of the same messageId from the same credential in the same context gives the same message.
- * @throws PlatformError IDEMPOTENCY_MISMATCH, SESSION_NOT_FOUND, TARGET_REQUIRED, SESSION_CLOSED; RATE_LIMITED beyond the tenant's bounds of messages in flight and of those that wait for input
- */
-export async function acceptMessage(
-  acceptance: Acceptance,
+/** Accepts a message into an existing session, or into a new one when it names none. */
+async function acceptInSession(deps: AcceptDeps, draft: NewMessage): Promise<Accepted> {
+  const admission = deps.limits.begin(draft.tenant_id);
+  let row: AcceptRow | null = null;
+  try {
+    const written = await writeMessage(deps, draft, admission.counting);
+    row = written.row;
+    const { verdict, message_id, session_id } = row;
+    await checkVerdict(deps, draft, verdict);
+    const ids = { message_id, session_id };
+    if (verdict === 'accepted')
+      deps.core.workflowStarter.message({ tenant_id: draft.tenant_id, ...ids }, { fresh: true });
+    return { ...ids, duplicate: verdict === 'repeat', ended: verdict === 'unavailable', live: written.live };
+  } finally {
+    admission.done(row);
+  }
+}
+
+/** Opens a session with an id that the caller chose. An existing session stays as it is. */
+async function openNamedSession(db: Db, caller: Caller, sessionId: string): Promise<void> {
+  const { tenant_id, sub: created_by } = caller;
+  await db.tenant(tenant_id, async (tx) => {
+    const opened = await tx.query(
+      `INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_by, sender_agent_type, wake_requested_at)
+       VALUES ($1, $2, false, 'active', $3, $4, $5, now()) ON CONFLICT DO NOTHING RETURNING session_id`,
+      [tenant_id, sessionId, LIMITS.idleTimeoutSecondsDefault, created_by, actsAs(caller)],
+    );
+    if (opened.length === 0) return;
+    const ids = { tenant_id, session_id: sessionId };
+    await recordEvent(tx, ids, 'session.created', { ...ids, created_by });
+  });
+}
+
+/** Many A2A clients choose the id of a new context: its session is opened first. If the process dies between the two, the session idles out. */
+async function acceptInContext(
+  deps: AcceptDeps,
   caller: Caller,
   params: MessageSendParams,
   context: AcceptContext,
 ): Promise<Accepted> {
-  const { core, inFlight, waiting } = acceptance;
-  const draft = draftOf(caller, params, context);
-  const counting = inFlight.begin(draft.tenant_id);
-  const countingWaiting = waiting.begin(draft.tenant_id);
-  let row: AcceptRow | null = null;
   try {
-    const limits = {
-      in_flight_limit: counting.limit,
-      waiting_limit: countingWaiting.limit,
-      waiting_full: countingWaiting.full,
-    };
-    const placed = await placeOnRecord(acceptance, draft, limits);
-    row = placed.row;
-    await refuse(acceptance, draft, row.verdict);
-    const ids = { message_id: row.message_id, session_id: row.session_id };
-    if (row.verdict === 'accepted')
-      core.workflowStarter.message({ tenant_id: draft.tenant_id, ...ids }, { fresh: true });
-    const { verdict } = row;
-    if (verdict === 'unavailable') logUnavailable(core, draft, ids);
-    return { ...ids, duplicate: verdict === 'repeat', ended: verdict === 'unavailable', live: placed.live };
-  } finally {
-    counting.done(row?.in_flight ?? null);
-    countingWaiting.done(row?.waiting ?? null);
+    return await acceptInSession(deps, draftOf(caller, params, context));
+  } catch (error) {
+    const { contextId } = params.message;
+    const isNew = error instanceof PlatformError && error.code === 'SESSION_NOT_FOUND';
+    if (!isNew || contextId === undefined || !CALLER_CONTEXT.test(contextId)) throw error;
+    await openNamedSession(deps.core.db, caller, contextId);
+    return acceptInSession(deps, draftOf(caller, params, context));
   }
+}
+
+/** An agent may use the sessions of its own type only. Costs a round trip for agents. @throws PlatformError SESSION_NOT_FOUND */
+async function requireOwnSession(db: Db, sender: Caller, contextId: string | undefined): Promise<void> {
+  if (contextId === undefined || actsAs(sender) === null) return;
+  if (await db.tenant(sender.tenant_id, (tx) => isForeignSession(tx, sender, contextId)))
+    throw new PlatformError('SESSION_NOT_FOUND', 'There is no session of that contextId.');
+}
+
+/** Agents of several types may share a credential, and with it their messageIds. @throws PlatformError IDEMPOTENCY_MISMATCH */
+async function requireOwnRepeat(db: Db, sender: Caller, messageId: string): Promise<void> {
+  if (actsAs(sender) === null) return;
+  const owners = await db.tenant(sender.tenant_id, (tx) => ownersOf(tx, sender.tenant_id, messageId));
+  if (!owners || !isSentBy(sender, owners))
+    throw new PlatformError('IDEMPOTENCY_MISMATCH', 'This messageId was already sent by another.');
+}
+
+/**
+ * Accepts a message: one transaction writes its row, its session if it opens one, and the events. The message then takes the fast path
+ * where it can, else its workflow is started. A repeat of the same messageId from the same credential in the same context gives the same
+ * message. The workflow of a session that was opened here starts later (sessions/session-starter.ts).
+ * @throws PlatformError INVALID_PARAMS, CONTENT_TYPE_NOT_SUPPORTED, IDEMPOTENCY_MISMATCH, SESSION_NOT_FOUND, TARGET_REQUIRED,
+ * SESSION_CLOSED; RATE_LIMITED at the tenant's limit of messages in flight or of those that wait for input
+ */
+export async function acceptMessage(
+  deps: AcceptDeps,
+  caller: Caller,
+  params: MessageSendParams,
+  context: AcceptContext,
+): Promise<Accepted> {
+  const { db } = deps.core;
+  await requireOwnSession(db, caller, params.message.contextId);
+  const accepted = await acceptInContext(deps, caller, params, await withDestination(db, caller, params, context));
+  if (accepted.duplicate) await requireOwnRepeat(db, caller, accepted.message_id);
+  return accepted;
 }

@@ -1,13 +1,24 @@
 import type { MessageSendParams } from '../../contracts/a2a.js';
 import type { Caller } from '../../contracts/auth.js';
-import type { Db } from '../../db/pool.js';
-import type { AcceptContext } from './draft.js';
-import { checkMediaTypes, mediaTypesOf } from './media-types.js';
-import { findTarget, targetNamed } from './target-agent.js';
+import type { Db, Tx } from '../../db/pool.js';
+import { PlatformError } from '../../runtime/errors.js';
+import type { AcceptContext, Target } from './draft.js';
+
+/** Media types of a message's files, and those accepted for its answer. Empty: any. */
+export interface MediaTypes {
+  input: string[];
+  output: string[];
+}
+
+/** The fields of a message's metadata that name its agent. */
+type Destination = { instance_id?: unknown; agent_type?: unknown };
+
+/** Distinct declarations that are compared; a fleet with more is not checked. */
+const DECLARATIONS_MAX = 500;
 
 /**
- * What a message says beyond its session about where it may go: its `target_agent` is looked up, its media types are compared with what
- * agents declare. Most messages say nothing of the kind, and cost nothing here.
+ * Resolves the `target_agent` of a message, and compares its media types with those that the agents declare. Costs nothing for messages
+ * that name neither.
  * @throws PlatformError CONTENT_TYPE_NOT_SUPPORTED
  */
 export async function withDestination(
@@ -16,13 +27,93 @@ export async function withDestination(
   params: MessageSendParams,
   context: AcceptContext,
 ): Promise<AcceptContext> {
-  const name = targetNamed(params);
+  const name = params.metadata?.target_agent ?? params.message.metadata?.target_agent;
   const wanted = mediaTypesOf(params);
-  if (name === null && wanted === null) return context;
-  const target = name === null ? undefined : await findTarget(db, caller.tenant_id, name);
+  // Metadata that is not valid is refused later, with the other fields.
+  const target = typeof name === 'string' && name !== '' ? await findTarget(db, caller.tenant_id, name) : undefined;
   if (wanted) {
-    const to = { ...target, ...params.message.metadata, ...params.metadata };
-    await checkMediaTypes(db, caller, params, wanted, to);
+    await checkMediaTypes(db, caller, params, wanted, { ...target, ...params.message.metadata, ...params.metadata });
   }
-  return { ...context, ...(target && { target }) };
+  return target ? { ...context, target } : context;
+}
+
+/** Resolves a `target_agent`: an instance of that name if the tenant has one, else an agent type. */
+async function findTarget(db: Db, tenantId: string, name: string): Promise<Target> {
+  const found = await db.tenant(tenantId, (tx) =>
+    tx.query('SELECT 1 FROM agents WHERE tenant_id = $1 AND instance_id = $2 AND deregistered_at IS NULL', [
+      tenantId,
+      name,
+    ]),
+  );
+  return found.length > 0 ? { instance_id: name } : { agent_type: name };
+}
+
+/** Whether `declared` covers `type`. Parameters and case are ignored; a star on either side matches anything. */
+function covers(declared: string, type: string): boolean {
+  const [one, other] = [declared, type].map((name) => (name.split(';', 1)[0] ?? '').trim().toLowerCase().split('/'));
+  const same = (index: 0 | 1) => one?.[index] === '*' || other?.[index] === '*' || one?.[index] === other?.[index];
+  return same(0) && same(1);
+}
+
+/** Whether an agent that declares `modes` accepts the message and can answer it. An agent without modes of a kind accepts all. */
+export function fits(modes: MediaTypes, wanted: MediaTypes): boolean {
+  const accepts =
+    modes.input.length === 0 || wanted.input.every((type) => modes.input.some((mode) => covers(mode, type)));
+  const answers =
+    modes.output.length === 0 ||
+    wanted.output.length === 0 ||
+    wanted.output.some((type) => modes.output.some((mode) => covers(mode, type)));
+  return accepts && answers;
+}
+
+/** The media types that a message states; null when it states none. */
+function mediaTypesOf({ message, configuration }: MessageSendParams): MediaTypes | null {
+  const input = message.parts.flatMap((part) => (part.kind === 'file' ? (part.file.mimeType ?? []) : []));
+  const output = configuration?.acceptedOutputModes ?? [];
+  return input.length > 0 || output.length > 0 ? { input, output } : null;
+}
+
+/** The modes in the cards of the agents that may take the message, general ones and those of single skills. */
+async function declaredModes(tx: Tx, tenantId: string, { instance_id, agent_type }: Destination) {
+  const textOrNull = (value: unknown) => (typeof value === 'string' ? value : null);
+  const modes = (name: string) => `coalesce((SELECT jsonb_agg(DISTINCT mode) FROM (
+      SELECT jsonb_path_query(agent_card, '$.default${name}Modes[*] ? (@.type() == "string")') AS mode
+       UNION ALL SELECT jsonb_path_query(agent_card, '$.skills[*].${name.toLowerCase()}Modes[*] ? (@.type() == "string")')
+    ) AS named), '[]')`;
+  return tx.query<MediaTypes & Record<string, unknown>>(
+    `SELECT DISTINCT ${modes('Input')} AS input, ${modes('Output')} AS output FROM agents
+      WHERE tenant_id = $1 AND deregistered_at IS NULL AND ($2::text IS NULL OR instance_id = $2)
+        AND ($3::text IS NULL OR agent_type = $3) LIMIT ${DECLARATIONS_MAX}`,
+    [tenantId, textOrNull(instance_id), textOrNull(agent_type)],
+  );
+}
+
+/** Whether the message is on the record already: a repeat is never refused. */
+async function isOnRecord(tx: Tx, caller: Caller, { message }: MessageSendParams): Promise<boolean> {
+  const found = await tx.query(
+    `SELECT 1 FROM idempotency_keys WHERE client_message_id = $1 AND credential_id = $2 AND requested_context = $3
+        AND tenant_id = $4 AND expires_at > now()`,
+    [message.messageId, caller.credential_id, message.contextId ?? '', caller.tenant_id],
+  );
+  return found.length > 0;
+}
+
+/** Refuses a message whose media types fit none of the agents that may take it. Without such agents it is accepted: one may register later. */
+async function checkMediaTypes(
+  db: Db,
+  caller: Caller,
+  params: MessageSendParams,
+  wanted: MediaTypes,
+  destination: Destination,
+): Promise<void> {
+  const isSupported = await db.tenant(caller.tenant_id, async (tx) => {
+    const declared = await declaredModes(tx, caller.tenant_id, destination);
+    if (declared.length === 0 || declared.length === DECLARATIONS_MAX) return true;
+    return declared.some((modes) => fits(modes, wanted)) || isOnRecord(tx, caller, params);
+  });
+  if (isSupported) return;
+  throw new PlatformError(
+    'CONTENT_TYPE_NOT_SUPPORTED',
+    'No agent takes these content types and gives the accepted ones.',
+  );
 }

@@ -1,4 +1,4 @@
-/** Whom a message is for; null where that is left open. */
+/** The target of a message; null for a name that it leaves open. */
 export interface TargetNames {
   instance_id: string | null;
   agent_type: string | null;
@@ -11,14 +11,14 @@ export interface Names {
   more: boolean;
 }
 
-/** What is registered that a message could be for instead. */
+/** The registered targets, to be listed in a text. */
 export interface Registered {
   types: Names;
-  /** Whether an agent of the type that the message asks for is. */
+  /** Whether an agent of the wanted type is registered. */
   type: boolean;
-  /** The skills of the agents that fit but for their skills. */
+  /** The skills of the registered agents that match the wanted instance and type. */
   skills: Names;
-  /** The instance that the message names, registered or not; null when there never was one. */
+  /** The wanted instance, registered or not; null when there never was one. */
   instance: { agent_type: string; registered: boolean } | null;
 }
 
@@ -34,14 +34,14 @@ function skillsText(skills: Names): string {
   return skills.names.length === 0 ? 'None is declared.' : `Skills there are: ${listed(skills)}.`;
 }
 
-/** Whom a message is for, in words: `an agent of the type writer with the skill translate`. */
+/** A target in words: `an agent of the type writer with the skill translate`. */
 function targetText({ instance_id, agent_type, skill_id }: TargetNames): string {
   const skill = skill_id === null ? '' : ` with the skill ${skill_id}`;
   if (instance_id !== null) return `the agent ${instance_id}`;
   return agent_type === null ? `an agent${skill}` : `an agent of the type ${agent_type}${skill}`;
 }
 
-/** Why a message cannot go to its target, which is not registered, and what there is. */
+/** The error text for a target that is not registered, with the targets that are. */
 export function unknownText(target: TargetNames, { types, type, skills, instance }: Registered): string {
   const { instance_id, agent_type, skill_id } = target;
   if (instance_id !== null && !instance?.registered) {
@@ -56,20 +56,20 @@ export function unknownText(target: TargetNames, { types, type, skills, instance
     return `No agent of the type ${agent_type} is registered. ${typesText(types)}`;
   }
   if (skill_id === null) return typesText(types);
-  const who =
+  const subject =
     instance_id === null
       ? `No registered agent${agent_type === null ? '' : ` of the type ${agent_type}`} has`
       : `The agent ${instance_id} does not have`;
-  return `${who} the skill ${skill_id}. ${skillsText(skills)}`;
+  return `${subject} the skill ${skill_id}. ${skillsText(skills)}`;
 }
 
-/** What a caller reads whose message says nothing of whom it is for. */
+/** The error text for a message without a target. */
 export function requiredText(types: Names): string {
   if (types.names.length === 0) return 'The message names no target, and no agent is registered.';
   return `The message names no target, and the tenant has no default type. Set metadata.agent_type to one of: ${listed(types)}.`;
 }
 
-/** Why an agent takes nothing now, with how an operator helps; `free`: it could, and did not. */
+/** Why an agent takes no message now, and what an operator can do. `free`: it has room, but was not reached. */
 const REASONS: Record<string, { is: string; remedy: string }> = {
   full: { is: 'full', remedy: 'Start another one, or raise max_concurrent_sessions.' },
   busy: { is: 'busy', remedy: 'Start another one.' },
@@ -79,7 +79,7 @@ const REASONS: Record<string, { is: string; remedy: string }> = {
   free: { is: 'not reached', remedy: 'Read /agents/get_connection for its last error.' },
 };
 
-/** Why nobody took a message in time. @param counts the registered agents that fit, by their state (see `REASONS`) */
+/** The error text for a message that no agent took in time. @param counts the registered agents that match, by state (see `REASONS`) */
 export function waitedText(target: TargetNames, waitedMs: number, counts: Record<string, number>): string {
   const found = Object.entries(REASONS).filter(([state]) => (counts[state] ?? 0) > 0);
   const waited = `Nobody took the message within ${Math.round(waitedMs / 100) / 10} s. It waited for ${targetText(target)}`;

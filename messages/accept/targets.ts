@@ -1,13 +1,12 @@
 import type { Db, Tx } from '../../db/pool.js';
-import type { SessionBinding } from '../dispatch/session-binding.js';
-import type { RunningRow } from '../read/rows.js';
+import type { RunningRow, SessionBinding } from '../read/rows.js';
 import type { NewMessage } from './accept-transaction.js';
 import { type Names, type Registered, requiredText, type TargetNames, unknownText, waitedText } from './target-text.js';
 
-/** Names that a text lists; more are hinted at. */
+/** Names in a text; `…` stands for more. */
 const LISTED_MAX = 20;
-/** Agents that are looked at for the reasons why nobody took a message. */
-const LOOKED_AT_MAX = 1_000;
+/** Agents that are counted for the text about a message that no agent took. */
+const COUNTED_MAX = 1_000;
 
 function cut(names: string[]): Names {
   return { names: names.slice(0, LISTED_MAX), more: names.length > LISTED_MAX };
@@ -44,28 +43,28 @@ async function instanceOf(tx: Tx, tenantId: string, instanceId: string | null): 
   return row ?? null;
 }
 
-/** What a caller reads whose message says nothing of whom it is for. */
+/** The error text for a message without a target. */
 export function targetRequiredText(db: Db, tenantId: string): Promise<string> {
   return db.tenant(tenantId, async (tx) => requiredText(await registeredTypes(tx, tenantId)));
 }
 
-/** Why a message cannot go to its target, which is not registered. @param type that was looked for; null for any */
+/** The error text for a message whose target is not registered. @param type the type that was looked up; null for any */
 export function targetUnknownText(db: Db, draft: NewMessage, type: string | null): Promise<string> {
   const { tenant_id, want_instance_id, want_skill_id } = draft;
   const target = { instance_id: want_instance_id, agent_type: type, skill_id: want_skill_id };
   return db.tenant(tenant_id, async (tx) => {
     const instance = await instanceOf(tx, tenant_id, want_instance_id);
     const types = await registeredTypes(tx, tenant_id);
-    const [known] = await tx.query<{ type: boolean }>('SELECT target_registered($1, NULL, $2, NULL) AS type', [
+    const [registered] = await tx.query<{ type: boolean }>('SELECT target_registered($1, NULL, $2, NULL) AS type', [
       tenant_id,
       type,
     ]);
     const skills = want_skill_id === null ? cut([]) : await skillsOf(tx, tenant_id, target);
-    return unknownText(target, { types, type: known?.type === true, skills, instance });
+    return unknownText(target, { types, type: registered?.type === true, skills, instance });
   });
 }
 
-/** Whom a message on the record is for: the agent that has it, else what it asks for and its session has. */
+/** The target of a stored message. One that is bound to another instance than it asks for waits for any agent of the type. */
 function targetOf(row: RunningRow, session: Pick<SessionBinding, 'agent_type' | 'instance_id'>): TargetNames {
   const agent_type = row.agent_type ?? row.want_agent_type ?? session.agent_type;
   const bound = row.instance_id ?? (agent_type === session.agent_type ? session.instance_id : null);
@@ -74,7 +73,7 @@ function targetOf(row: RunningRow, session: Pick<SessionBinding, 'agent_type' | 
   return { instance_id: row.want_instance_id, agent_type, skill_id: row.want_skill_id };
 }
 
-/** Why nobody took a message in time. */
+/** The error text for a message that no agent took in time. */
 export async function targetWaitedText(
   tx: Tx,
   row: RunningRow,
@@ -90,7 +89,7 @@ export async function targetWaitedText(
                    ELSE 'free' END AS state
          FROM agents a
         WHERE a.tenant_id = $1 AND a.deregistered_at IS NULL AND ($2::text IS NULL OR a.instance_id = $2)
-          AND ($3::text IS NULL OR a.agent_type = $3) AND has_skill(a, $4) LIMIT ${LOOKED_AT_MAX}) AS few GROUP BY state`,
+          AND ($3::text IS NULL OR a.agent_type = $3) AND has_skill(a, $4) LIMIT ${COUNTED_MAX}) AS few GROUP BY state`,
     [row.tenant_id, target.instance_id, target.agent_type, target.skill_id],
   );
   return waitedText(target, waitedMs, Object.fromEntries(rows.map(({ state, count }) => [state, count])));

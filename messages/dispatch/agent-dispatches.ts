@@ -1,12 +1,12 @@
 import type { Tx } from '../../db/pool.js';
-import type { DispatchRef } from './dispatch-ref.js';
+import type { DispatchRef } from './dispatches.js';
 
 interface AgentRef {
   tenant_id: string;
   instance_id: string;
 }
 
-/** A dispatch of an agent that has not ended. */
+/** An agent's dispatch that is open or sent. */
 export interface OpenDispatchRef extends DispatchRef, Record<string, unknown> {
   /** The node that sent it. */
   mesh_id: string | null;
@@ -18,12 +18,12 @@ const OPEN = `
    AND d.tenant_id = r.tenant_id AND d.dispatch_id = r.current_dispatch_id AND d.state IN ('open', 'sent')`;
 const COLUMNS = 'd.tenant_id, d.message_id, d.dispatch_id, d.mesh_id';
 
-/** The dispatches of an agent that have not ended. */
+/** The dispatches of an agent that are open or sent. */
 export function openDispatches(tx: Tx, { tenant_id, instance_id }: AgentRef): Promise<OpenDispatchRef[]> {
   return tx.query(`SELECT ${COLUMNS} ${OPEN.replace('FROM', 'FROM dispatches d,')}`, [tenant_id, instance_id]);
 }
 
-/** Moves an agent's open dispatches from one epoch to that of the connection that resumes it. @returns those that were moved */
+/** Moves an agent's open and sent dispatches to the epoch of the connection that resumes it. @returns the moved dispatches */
 export function moveDispatches(
   tx: Tx,
   { tenant_id, instance_id }: AgentRef,
@@ -38,13 +38,13 @@ export function moveDispatches(
   ]);
 }
 
-/** States of an agent's dispatches by id. A dispatch that it never had is missing; one that has not ended is `isOpen`. */
+/** The states of an agent's dispatches by id, without ids that are not the agent's. `isOpen`: open or sent. */
 export async function dispatchStates(
   tx: Tx,
   agent: AgentRef,
   dispatchIds: readonly string[],
 ): Promise<Map<string, { state: string; isOpen: boolean }>> {
-  // By the key alone: the agent may have had many more dispatches.
+  // The query uses the key alone, because an agent may have had many dispatches.
   const rows = await tx.query<{ dispatch_id: string; instance_id: string; state: string }>(
     'SELECT dispatch_id, instance_id, state FROM dispatches WHERE tenant_id = $1 AND dispatch_id = ANY ($2)',
     [agent.tenant_id, dispatchIds],

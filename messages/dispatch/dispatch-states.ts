@@ -9,7 +9,7 @@ export type DispatchState =
   | 'lost'
   | 'released';
 
-/** One event of a dispatch: the states it starts from, the one it leads to, and the SQL function in `db/functions/` that does it. */
+/** An event of a dispatch: its first states, its last, and the SQL function in `db/functions/` that writes it. */
 export interface DispatchTransition {
   event: string;
   from: readonly DispatchState[];
@@ -17,10 +17,7 @@ export interface DispatchTransition {
   sql: string;
 }
 
-/**
- * The life of a dispatch (architecture.md, "The life of a message"; docs/durability.md shows the same table, and a test compares them).
- * `accept` is the fast path: the accept transaction writes the dispatch as sent. States without a way out are final.
- */
+/** The transitions of a dispatch. docs/durability.md explains them, and a test compares the two tables. States without a transition are final. */
 export const DISPATCH_TRANSITIONS: readonly DispatchTransition[] = [
   { event: 'accept', from: [], to: 'sent', sql: 'accept_messages' },
   { event: 'open', from: [], to: 'open', sql: 'open_dispatch' },

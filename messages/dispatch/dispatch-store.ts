@@ -6,11 +6,17 @@ import type { MessageCore, MessageRef } from '../core.js';
 import { readable } from '../read/readable.js';
 import type { DispatchDetails } from '../read/rows.js';
 import type { BusEvent } from '../stream/bus.js';
-import { askCall, boundedError, errorOf, outputAfter, type StoredError, withUsableForm } from './apply-result.js';
-import { openDispatchFrom } from './dispatch-payload.js';
-import type { DispatchRef } from './dispatch-ref.js';
-import type { AnswerOrFailure, DispatchEnd, Dispatches, LossCode, OpenDispatch } from './dispatches.js';
-import { logEnd } from './end-log.js';
+import type { AnswerOrFailure, DispatchEnd, Dispatches, DispatchRef, LossCode, OpenDispatch } from './dispatches.js';
+import {
+  askCall,
+  boundedError,
+  errorOf,
+  logEnd,
+  outputAfter,
+  type StoredError,
+  withUsableForm,
+} from './message-end.js';
+import { openDispatchFrom } from './open-dispatch.js';
 import { wakeQueued } from './wake-queued.js';
 
 type StoreCore = Pick<MessageCore, 'db' | 'bus' | 'limits' | 'log' | 'workflowStarter'>;
@@ -18,9 +24,9 @@ type EndingDispatch = Parameters<Dispatches['end']>[0];
 type QueuedMessage = MessageRef & SessionRef;
 type DetailsRow = DispatchDetails & { owner_alive: boolean } & Record<string, unknown>;
 
-/** Waiting messages that are woken when an agent joins; each dispatch that ends wakes one more. */
-const WOKEN_FOR_AN_AGENT = 20;
-/** What `end_dispatch` raises to undo itself: the dispatch is not sent, or of another epoch. */
+/** Queued messages that are woken when an agent joins; each dispatch that ends wakes one more. */
+const WOKEN_BY_JOIN = 20;
+/** The error with which `end_dispatch` undoes itself: the dispatch is not sent, or belongs to another epoch. */
 const NOT_SENT = 'FL001';
 const LOSS_TEXT: Record<LossCode, string> = {
   DEADLINE_EXCEEDED: 'The agent did not answer in time.',
@@ -48,7 +54,8 @@ const END: Statement<EndRow> = {
   }),
 };
 
-class DispatchStore {
+/** The transactions of a dispatch on Postgres, one SQL function each (dispatch-states.ts). */
+class DispatchStore implements Dispatches {
   readonly #core: StoreCore;
 
   constructor(core: StoreCore) {
@@ -114,7 +121,7 @@ class DispatchStore {
   }
 
   async agentJoined(tenantId: string, agent: AgentWithRoom): Promise<void> {
-    const woken = await this.#core.db.tenant(tenantId, (tx) => wakeQueued(tx, tenantId, agent, WOKEN_FOR_AN_AGENT));
+    const woken = await this.#core.db.tenant(tenantId, (tx) => wakeQueued(tx, tenantId, agent, WOKEN_BY_JOIN));
     for (const message of woken) this.#core.workflowStarter.message(message);
   }
 
@@ -126,7 +133,7 @@ class DispatchStore {
     return row ? readable(row) : null;
   }
 
-  /** Ends a dispatch and its message in one round trip. */
+  /** Ends a dispatch and its message, in the complete transaction. */
   async #complete(
     ref: DispatchRef,
     epoch: number | null,
@@ -135,11 +142,9 @@ class DispatchStore {
     output: ReturnType<typeof outputAfter>,
   ): Promise<DispatchEnd | null> {
     const error = failure && boundedError(failure);
+    const { tenant_id, message_id, dispatch_id } = ref;
     const ended = await this.#callEnd({
-      tenant_id: ref.tenant_id,
-      message_id: ref.message_id,
-      dispatch_id: ref.dispatch_id,
-      epoch,
+      ...{ tenant_id, message_id, dispatch_id, epoch },
       state,
       error_code: error?.code,
       error_message: error?.message,
@@ -148,13 +153,12 @@ class DispatchStore {
     });
     if (!ended?.ended_at) return null;
     const { ended_at: at, woken, ...agent } = ended;
-    const { tenant_id, message_id, dispatch_id } = ref;
-    const message_state = state === 'completed' ? 'completed' : 'failed';
+    const messageState = state === 'completed' ? 'completed' : 'failed';
     this.#announce(ref, woken, { kind: 'changed' });
     const ids = { tenant_id, message_id, dispatch_id, ...agent };
-    logEnd(this.#core.log, { ...ids, state: message_state, code: error?.code });
+    logEnd(this.#core.log, { ...ids, state: messageState, code: error?.code });
     const failed = { error_code: error?.code ?? null, error_message: error?.message ?? null };
-    return { state, message: { state: message_state, ...failed, ...output, updated_at: at, completed_at: at } };
+    return { state, message: { state: messageState, ...failed, ...output, updated_at: at, completed_at: at } };
   }
 
   async #callEnd(call: object): Promise<EndRow | undefined> {
@@ -166,7 +170,7 @@ class DispatchStore {
     }
   }
 
-  /** The agent asks a human: its dispatch ends, and the message waits. */
+  /** The agent asks a human: its dispatch ends, and the message waits for input. */
   async #ask(dispatch: EndingDispatch, result: AnswerOrFailure, epoch: number | null): Promise<DispatchEnd | null> {
     const call = askCall(dispatch, result, epoch, this.#core.limits.inputExpiryMs);
     const [row] = await this.#core.db.call<{ asked: boolean; woken: QueuedMessage[] | null }>(
@@ -185,16 +189,6 @@ class DispatchStore {
   }
 }
 
-/** The transactions of a dispatch's life on Postgres, one SQL function each (dispatch-states.ts). */
 export function createDispatches(core: StoreCore): Dispatches {
-  const store = new DispatchStore(core);
-  return {
-    find: (ref) => store.find(ref),
-    markSent: (ref, owner) => store.markSent(ref, owner),
-    end: (dispatch, result, epoch) => store.end(dispatch, result, epoch),
-    release: (ref, reason, options) => store.release(ref, reason, options),
-    failAsLost: (ref, code, options) => store.failAsLost(ref, code, options),
-    closedAmong: (refs) => store.closedAmong(refs),
-    agentJoined: (tenantId, agent) => store.agentJoined(tenantId, agent),
-  };
+  return new DispatchStore(core);
 }

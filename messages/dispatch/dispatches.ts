@@ -3,13 +3,18 @@ import type { A2aMessage } from '../../contracts/a2a.js';
 import type { DispatchPayload } from '../../contracts/frames.js';
 import type { AgentInputRequest, Usage } from '../../contracts/messages.js';
 import type { Artifact } from '../../contracts/parts.js';
+import type { MessageRef } from '../core.js';
 import type { MessageRow } from '../read/rows.js';
-import type { DispatchRef } from './dispatch-ref.js';
+
+/** Identifies a dispatch. */
+export interface DispatchRef extends MessageRef {
+  dispatch_id: string;
+}
 
 /** The output of a message's earlier dispatches. It does not change while a dispatch is open. */
 export type Produced = Pick<MessageRow, 'artifacts' | 'usage'>;
 
-/** An open dispatch with what is to be sent. `payload.deadline_ms` is the time that was left when it was read. */
+/** A dispatch that is open or sent, with its payload. `payload.deadline_ms` is the time that was left when the row was read. */
 export interface OpenDispatch extends DispatchRef {
   session_id: string;
   instance_id: string;
@@ -20,22 +25,22 @@ export interface OpenDispatch extends DispatchRef {
   agent_card: Record<string, unknown>;
   epoch: number;
   attempt: number;
-  /** The node that sent it or that will; null for a hosted agent's dispatch that no node has taken. */
+  /** The node that sent it or will send it; null for a hosted agent's dispatch that no node has taken. */
   mesh_id: string | null;
   sent_at: Date | null;
   /** Null until sent. The clock of the sending node decides. */
   deadline_at: Date | null;
-  /** The agent's own ids when it is an A2A server that asked a question before. */
+  /** The agent's own ids if it is an A2A server that asked a question before. */
   remote_task_id: string | null;
   remote_context_id: string | null;
   produced: Produced;
   payload: DispatchPayload;
 }
 
-/** An agent's answer, or why there is none. One form for connected and hosted agents. */
+/** An agent's answer or failure, in one form for connected and hosted agents. */
 export interface AnswerOrFailure {
   state: 'completed' | 'input-required' | 'failed';
-  /** Absent when the agent gave no answer: the output of the message then stays as it is. */
+  /** Absent when the agent gave no answer: the message then keeps its output. */
   artifacts?: Artifact[];
   status_message?: A2aMessage;
   usage?: Usage;
@@ -43,11 +48,11 @@ export interface AnswerOrFailure {
   error?: { code: string; message: string };
   remote_task_id?: string;
   remote_context_id?: string;
-  /** What the result says about the agent's health; absent when it says nothing. */
+  /** Absent when the result says nothing about the agent's health. */
   health?: 'well' | 'failing';
 }
 
-/** What a transport reports about a dispatch. */
+/** The result of a dispatch, as its transport reports it. */
 export type AgentResult =
   | AnswerOrFailure
   /** The agent may have acted, and its answer is not coming (AGENT_DISCONNECTED). */
@@ -55,14 +60,14 @@ export type AgentResult =
   /** Nothing went out. */
   | { state: 'not_sent'; reason: string; health?: 'failing' /** For the log. */; cause?: string };
 
-/** How a dispatch ended, as the record says. */
+/** The end of a dispatch on the record. */
 export interface DispatchEnd {
   /**
-   * `not_sent`: nothing went out and nothing will, so the message can be routed again. `closed`: something other than this result closed
+   * `not_sent`: nothing went out and nothing will, so the message can be routed again. `closed`: something other than this result ended
    * the dispatch. `unrecorded`: it was sent, and its end could not be written.
    */
   state: 'completed' | 'failed' | 'input_required' | 'lost' | 'not_sent' | 'closed' | 'unrecorded';
-  /** The fields that the end changed in the message's row; null when the message did not end with it. */
+  /** The changed fields of the message's row; null when the message did not end with the dispatch. */
   message:
     | (Pick<MessageRow, 'state' | 'error_code' | 'error_message' | 'updated_at' | 'completed_at'> &
         Partial<Pick<MessageRow, 'artifacts' | 'usage' | 'status_message'>>)
@@ -74,19 +79,19 @@ export interface DispatchEnd {
 /** Error code when the outcome of a dispatch is unknown. */
 export type LossCode = 'AGENT_DISCONNECTED' | 'DEADLINE_EXCEEDED';
 
-/** The transactions of a dispatch's life. Each is idempotent and publishes `changed` on the bus after its commit. */
+/** The transactions of a dispatch. Each is idempotent. Those that change the message's state publish `changed` after the commit. */
 export interface Dispatches {
   /** The dispatch while it is open or sent; null otherwise. */
   find(ref: DispatchRef): Promise<OpenDispatch | null>;
   /**
-   * Marks it as sent before the first byte goes out, in one transaction with `dispatch.sent` and the message's `working`.
-   * @returns what to send; null when it is no longer to be sent (closed, sent already, or the agent's epoch is another)
+   * Marks it as sent before the first byte goes out. The same transaction writes `dispatch.sent` and the message's state `working`.
+   * @returns the dispatch to send; null when it must not be sent: it has ended, is sent already, or the agent has another epoch
    */
   markSent(ref: DispatchRef, owner: { mesh_id: string; epoch: number }): Promise<OpenDispatch | null>;
   /**
-   * Records the result of a dispatch that was sent: dispatch, message, request to a human and events in one transaction.
-   * @param epoch of the connection that the result came by; null for any
-   * @returns null when it was not taken: the dispatch is closed, or belongs to another epoch
+   * Records the result of a sent dispatch: dispatch, message, input request and events in one transaction.
+   * @param epoch of the connection that brought the result; null for any
+   * @returns null when nothing was written: the dispatch has ended, or belongs to another epoch
    */
   end(
     dispatch: DispatchRef & Pick<OpenDispatch, 'session_id' | 'produced'>,
@@ -94,19 +99,19 @@ export interface Dispatches {
     epoch: number | null,
   ): Promise<DispatchEnd | null>;
   /**
-   * Releases a dispatch that was never sent, so that its message is routed again.
-   * @param options.nothingSent it is marked as sent, but its owner knows that no byte went out
+   * Releases a dispatch of which nothing was sent, so that its message is routed again.
+   * @param options.nothingSent releases it also when it is marked as sent: its owner knows that nothing went out
    * @returns whether it was released
    */
   release(ref: DispatchRef, reason: string, options?: { nothingSent?: boolean }): Promise<boolean>;
   /**
-   * Ends a dispatch whose owner is gone: one that was sent fails with the given code, one that was not is released.
-   * @param options.unlessOwnerLives change nothing while the node that sent it renews itself, because that node still has it
+   * Ends a dispatch whose owner is gone. It fails with the given code if it was sent; else it is released.
+   * @param options.unlessOwnerLives changes nothing while the node that sent it renews its row, because that node still has it
    * @returns null when it did not fail
    */
   failAsLost(ref: DispatchRef, code: LossCode, options?: { unlessOwnerLives?: boolean }): Promise<DispatchEnd | null>;
-  /** Which of these dispatches are closed, with their state (for a node's reconciliation). */
+  /** Those of these dispatches that have ended. */
   closedAmong(refs: DispatchRef[]): Promise<{ dispatch_id: string; state: string }[]>;
-  /** An agent of the tenant can take work: wakes messages that wait for one like it. */
+  /** To be called when an agent can take work: wakes queued messages that it could take. */
   agentJoined(tenantId: string, agent: AgentWithRoom): Promise<void>;
 }

@@ -2,29 +2,32 @@ import { errorMessage } from '../../runtime/errors.js';
 import { newId } from '../../runtime/ids.js';
 import {
   type AcceptRow,
-  acceptInOne,
   type CountLimits,
+  type DispatchOffer,
   type NewMessage,
-  type Offer,
+  runAcceptTransaction,
 } from '../accept/accept-transaction.js';
-import { dispatchedDetails, dispatchedRow } from '../accept/draft.js';
 import type { MessageCore } from '../core.js';
 import type { MessageRow } from '../read/rows.js';
 import type { DispatchRunner } from '../runner/runner.js';
-import { openDispatchFrom } from './dispatch-payload.js';
 import type { DispatchEnd, Dispatches } from './dispatches.js';
-import { HandOver } from './hand-over.js';
-import { LEASE_MS, Stopwatch } from './lease.js';
+import { HandOver, type HandOverOptions } from './hand-over.js';
+import { dispatchedNow, dispatchedRow } from './open-dispatch.js';
 
-/** Messages that one process has on the fast path at once; further ones take the workflow path. */
+/** Messages on the fast path in one process; further ones take the workflow path. */
 const IN_FLIGHT_MAX = 2_000;
+/**
+ * Nothing is sent later than this after the accept transaction began. The same time counts in the database, where a message whose
+ * `wake_requested_at` is older is taken over by the sweeper.
+ */
+export const LEASE_MS = 10_000;
 
 /** A message that takes the fast path in this process. */
 export interface LiveMessage {
-  /** Its row as the accept transaction wrote it. */
+  /** The row that the accept transaction wrote. */
   row: MessageRow;
   dispatch_id: string;
-  /** How its dispatch ended. Where `message` is null, the row in the database says how the message stands. Never rejects. */
+  /** The end of the dispatch. If its `message` is null, the message's row must be read. Never rejects. */
   ended: Promise<DispatchEnd>;
 }
 
@@ -32,16 +35,26 @@ export interface FastPathOptions {
   core: MessageCore;
   dispatches: Dispatches;
   runner: DispatchRunner;
-  /** Starts or wakes the workflow of a message; resolves when Temporal has acknowledged it. */
-  supervise(ref: { tenant_id: string; message_id: string; session_id: string }): Promise<void>;
+  /** Starts the workflow of a message; resolves when Temporal has acknowledged it. */
+  supervise: HandOverOptions['supervise'];
 }
 
 /** Ends after which the message's workflow continues it. */
 const NEEDS_WORKFLOW: ReadonlySet<DispatchEnd['state']> = new Set(['input_required', 'not_sent', 'unrecorded']);
 
+/** Measures by the monotonic clock and by the wall clock, because only the wall clock counts the time of a suspended machine. */
+class Stopwatch {
+  readonly #startedAtMs = performance.now();
+  readonly #startedAtWallMs = Date.now();
+
+  elapsedMs(): number {
+    return Math.max(performance.now() - this.#startedAtMs, Date.now() - this.#startedAtWallMs);
+  }
+}
+
 /**
- * The fast path (architecture.md, decision 11): accept transaction, dispatch and complete transaction in the process
- * that took the request, when the agent can be reached from it and nothing has to wait. A message that lasts or asks a human is handed over to its workflow.
+ * The fast path (docs/durability.md): accept transaction, dispatch and complete transaction in the process that took the request. A message
+ * that takes longer than two seconds or asks a human is handed over to its workflow.
  */
 export class FastPath {
   readonly #options: FastPathOptions;
@@ -53,52 +66,54 @@ export class FastPath {
     this.#handOver = new HandOver({ ...options.core, supervise: options.supervise });
   }
 
-  /** Stops handing over; what is not handed over yet is the sweeper's once its lease has run out. */
+  /** Stops handing over. The sweeper takes over the remaining messages when their leases have run out. */
   stop(): Promise<void> {
     return this.#handOver.stop();
   }
 
   /**
-   * Accepts a message and sends its dispatch, where this process may; undefined where it takes nothing new.
-   * @throws as `acceptInOne`
+   * Accepts a message and, where this process reaches the agent, sends its dispatch; undefined while it takes nothing new.
+   * @throws as `runAcceptTransaction`
    */
   async send(
     draft: NewMessage,
-    limits: CountLimits,
+    counting: CountLimits,
   ): Promise<{ row: AcceptRow; live: LiveMessage | null } | undefined> {
     const { core, runner } = this.#options;
     if (this.#inFlight >= IN_FLIGHT_MAX) return undefined;
-    const dispatchId = newId('dsp');
+    const offer = { dispatch_id: newId('dsp'), mesh_id: runner.meshId };
     const lease = new Stopwatch();
-    if (!runner.reserve(dispatchId)) return undefined;
+    if (!runner.reserve(offer.dispatch_id)) return undefined;
     this.#inFlight += 1;
     let running: Promise<unknown> | undefined;
     try {
-      const offer = { dispatch_id: dispatchId, mesh_id: runner.meshId };
       const { idempotencyHours } = core.limits;
-      const row = await acceptInOne(core.db, draft, { limits, offer, idempotencyHours });
+      const row = await runAcceptTransaction(core.db, draft, { counting, offer, idempotencyHours });
       if (row.verdict !== 'dispatched') return { row, live: null };
       const live = await this.#dispatch(draft, row, offer, lease);
       running = live?.ended;
       return { row, live };
     } finally {
-      // Where only the answer of a commit was lost, this node will say that it never sent the dispatch.
-      runner.releaseReservation(dispatchId);
-      if (running) void running.then(() => this.#done());
-      else this.#done();
+      // If only the answer of a commit was lost, this node from here on reports that it never sent the dispatch.
+      runner.releaseReservation(offer.dispatch_id);
+      const done = (): void => {
+        this.#inFlight -= 1;
+      };
+      if (running) void running.then(done);
+      else done();
     }
   }
 
-  #done(): void {
-    this.#inFlight -= 1;
-  }
-
-  async #dispatch(draft: NewMessage, row: AcceptRow, offer: Offer, lease: Stopwatch): Promise<LiveMessage | null> {
-    const { runner } = this.#options;
+  async #dispatch(
+    draft: NewMessage,
+    row: AcceptRow,
+    offer: DispatchOffer,
+    lease: Stopwatch,
+  ): Promise<LiveMessage | null> {
     const message = dispatchedRow(draft, row);
-    const open = openDispatchFrom(dispatchedDetails(draft, row, offer), row.accepted_at);
     // After the lease another process may have taken the message over.
-    const ended = runner.send(open, () => lease.elapsedMs() < LEASE_MS);
+    const isLeaseValid = () => lease.elapsedMs() < LEASE_MS;
+    const ended = this.#options.runner.send(dispatchedNow(draft, row, offer), isLeaseValid);
     if (!ended) {
       await this.#release(message, offer.dispatch_id);
       return null;
@@ -107,12 +122,12 @@ export class FastPath {
     return { row: message, dispatch_id: offer.dispatch_id, ended: ended.then((end) => this.#ended(message, end)) };
   }
 
-  /** Nothing went out: the message is routed again, by its workflow. */
+  /** Nothing was sent: the workflow of the message routes it again. */
   async #release(message: MessageRow, dispatchId: string): Promise<void> {
     const { core, dispatches } = this.#options;
     const ref = { tenant_id: message.tenant_id, message_id: message.message_id, dispatch_id: dispatchId };
     await dispatches.release(ref, 'NOT_REACHED_HERE', { nothingSent: true }).catch((error: unknown) => {
-      // The workflow asks this node, which says that it never sent it.
+      // The workflow asks this node, which reports that it never sent the dispatch.
       core.log.warn({ err: errorMessage(error), dispatch_id: dispatchId }, 'dispatch could not be released yet');
     });
     core.workflowStarter.message(message);

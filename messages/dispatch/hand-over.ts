@@ -5,20 +5,18 @@ import { Loop } from '../../runtime/loop.js';
 import type { SessionRef } from '../../sessions/session-deps.js';
 import type { MessageRef } from '../core.js';
 
-/** A message that is not over this long after its dispatch gets its workflow, in milliseconds. */
+/** Milliseconds from the dispatch of a message to the start of its workflow. */
 const HANDOVER_MS = 2_000;
 const TICK_MS = 100;
-/** Starts under way at once. */
+/** Concurrent starts. */
 const STARTS_MAX = 64;
-/** Between two tries while Temporal is away. */
+/** The pause between two attempts while Temporal is away. */
 const RETRY_MS = 2_000;
 
-type Ref = MessageRef & SessionRef;
-
-interface Waiting {
-  ref: Ref;
+interface Pending {
+  ref: MessageRef & SessionRef;
   dueMs: number;
-  /** A start was tried and not acknowledged. */
+  /** A start was attempted and not acknowledged. */
   failed: boolean;
 }
 
@@ -30,17 +28,18 @@ const RENEW = `
 export interface HandOverOptions {
   db: Db;
   log: Logger;
-  supervise(ref: Ref): Promise<void>;
+  /** Starts the workflow of a message; resolves when Temporal has acknowledged it. */
+  supervise(ref: MessageRef & SessionRef): Promise<void>;
 }
 
 /**
- * Hands messages that last over to their workflows: starts them `HANDOVER_MS` after the dispatch and, while Temporal is away, goes on
- * trying and renews the leases, unless somebody else has taken the message (architecture.md, decision 11).
+ * Starts the workflows of messages that last longer than `HANDOVER_MS`. While Temporal is away it keeps trying, and renews the leases of
+ * messages that no workflow has taken over (docs/durability.md).
  */
 export class HandOver {
   readonly #options: HandOverOptions;
-  /** By message; those that are due first come first. */
-  readonly #waiting = new Map<string, Waiting>();
+  /** By message id, in the order in which they are due. */
+  readonly #pending = new Map<string, Pending>();
   readonly #loop: Loop;
   #failing = false;
 
@@ -51,42 +50,38 @@ export class HandOver {
     this.#loop.start();
   }
 
-  add(ref: Ref): void {
-    const { tenant_id, message_id, session_id } = ref;
-    this.#waiting.set(message_id, {
-      ref: { tenant_id, message_id, session_id },
-      dueMs: performance.now() + HANDOVER_MS,
-      failed: false,
-    });
+  add({ tenant_id, message_id, session_id }: MessageRef & SessionRef): void {
+    const dueMs = performance.now() + HANDOVER_MS;
+    this.#pending.set(message_id, { ref: { tenant_id, message_id, session_id }, dueMs, failed: false });
   }
 
   remove(ref: MessageRef): void {
-    this.#waiting.delete(ref.message_id);
+    this.#pending.delete(ref.message_id);
   }
 
   stop(): Promise<void> {
     return this.#loop.stop();
   }
 
-  #due(): Waiting[] {
+  #due(): Pending[] {
     const now = performance.now();
-    const due: Waiting[] = [];
-    for (const waiting of this.#waiting.values()) {
-      if (waiting.dueMs > now || due.length === STARTS_MAX) break;
-      due.push(waiting);
+    const due: Pending[] = [];
+    for (const message of this.#pending.values()) {
+      if (message.dueMs > now || due.length === STARTS_MAX) break;
+      due.push(message);
     }
     return due;
   }
 
-  async #start(due: Waiting[]): Promise<void> {
+  async #start(due: Pending[]): Promise<void> {
     if (due.length === 0) return;
     const results = await Promise.allSettled(due.map(({ ref }) => this.#options.supervise(ref)));
     const failure = results.find((result) => result.status === 'rejected');
-    due.forEach((waiting, index) => {
-      const { message_id } = waiting.ref;
+    due.forEach((message, index) => {
+      const { message_id } = message.ref;
       // It may have ended meanwhile. Failed items are requeued last.
-      if (!this.#waiting.delete(message_id) || results[index]?.status === 'fulfilled') return;
-      this.#waiting.set(message_id, { ...waiting, dueMs: performance.now() + RETRY_MS, failed: true });
+      if (!this.#pending.delete(message_id) || results[index]?.status === 'fulfilled') return;
+      this.#pending.set(message_id, { ...message, dueMs: performance.now() + RETRY_MS, failed: true });
     });
     if (failure) {
       if (!this.#failing)
@@ -94,14 +89,13 @@ export class HandOver {
           { err: errorMessage(failure.reason) },
           'messages cannot be handed over yet; trying again',
         );
-      await this.#renew();
+      await this.#renewLeases();
     }
     this.#failing = failure !== undefined;
   }
 
-  /** Renews the leases of all whose start is not acknowledged. */
-  async #renew(): Promise<void> {
-    const refs = [...this.#waiting.values()].filter(({ failed }) => failed).map(({ ref }) => ref);
+  async #renewLeases(): Promise<void> {
+    const refs = [...this.#pending.values()].filter(({ failed }) => failed).map(({ ref }) => ref);
     try {
       await this.#options.db.system((tx) =>
         tx.query(RENEW, [refs.map((ref) => ref.tenant_id), refs.map((ref) => ref.message_id)]),

@@ -4,8 +4,8 @@ import type { SessionRef } from '../../sessions/session-deps.js';
 import type { MessageRef } from '../core.js';
 
 /**
- * Calls messages that wait for a free agent, because one has room: a dispatch ended, or it joined. Their workflows look again at once
- * instead of at their next, slower look. @returns whom to wake after the commit
+ * Marks messages that wait for a free agent, because this one has room (db/functions/wake_queued_messages.sql).
+ * @returns the messages whose workflows are to be woken after the commit
  */
 export async function wakeQueued(
   tx: Tx,
@@ -20,17 +20,14 @@ export async function wakeQueued(
   return row?.woken ?? [];
 }
 
-/**
- * As `wakeQueued`, of each agent that one session of a tenant has left: one message for each, as it frees one slot there.
- * @param agents may name one several times
- */
+/** As `wakeQueued`, one message for each agent on which one session freed a slot. @param agents may contain an agent several times */
 export async function wakeForFreed(
   tx: Tx,
   tenantId: string,
   agents: AgentWithRoom[],
 ): Promise<(MessageRef & SessionRef)[]> {
   const woken: (MessageRef & SessionRef)[] = [];
-  for (const agent of new Map(agents.map((freed) => [freed.instance_id, freed])).values()) {
+  for (const agent of new Map(agents.map((agent) => [agent.instance_id, agent])).values()) {
     woken.push(...(await wakeQueued(tx, tenantId, agent, 1)));
   }
   return woken;

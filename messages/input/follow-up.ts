@@ -8,7 +8,7 @@ import { readFollowUp } from './resolution.js';
 import { checkForm, checkMayAnswer, claimRequest } from './resolve.js';
 
 /**
- * A `message/send` that names a `taskId`: the answer to what an agent asked (a2a.md). A repeat of the same messageId is a success.
+ * Answers an agent's question with a `message/send` that names its `taskId` (docs/a2a.md). A repeat of the same messageId succeeds.
  * @throws PlatformError TASK_NOT_FOUND; INVALID_PARAMS for another context or an answer that is not valid; ALREADY_TERMINAL,
  * NOT_AWAITING_INPUT, CALLBACK_TOKEN_EXPIRED; UNSUPPORTED_OPERATION for a request of a policy or guard; forbidden
  */

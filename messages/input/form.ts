@@ -18,7 +18,7 @@ const SCALAR_KEYWORDS = [
   'uniqueItems',
 ];
 const SCALAR_TYPES = ['string', 'number', 'integer', 'boolean', 'null'];
-/** What makes a schema more than flat: parts that nest, refer or combine. */
+/** Keywords that nest, refer or combine: a flat schema has none. */
 const NESTING_KEYWORDS = ['$ref', 'properties', 'patternProperties', 'allOf', 'not', 'if', 'dependentSchemas'];
 const MAX_PROPERTIES = 100;
 
@@ -37,8 +37,8 @@ function flatProperty(property: unknown): Record<string, unknown> {
 }
 
 /**
- * The flat part of a form's JSON Schema: named properties of simple types. What an agent may not use is left out: references,
- * and regular expressions, which could be made to run for ever.
+ * The flat part of a form's JSON Schema: named properties of simple types. It has no references and no regular expressions, because an
+ * agent could write one that never ends.
  */
 function flatten(schema: Record<string, unknown>): Record<string, unknown> {
   const properties = isObject(schema.properties) ? Object.entries(schema.properties) : [];
@@ -70,7 +70,7 @@ function propertyProblem(property: unknown, path: string): string | null {
   return scalarProblem({ ...property, type: undefined }, path) ?? scalarProblem(property.items, `${path}.items`);
 }
 
-/** Why a schema is not that of a flat form: an object whose named properties are scalars, or lists of scalars. */
+/** Why a schema is not a flat form, which is an object whose named properties are scalars or lists of scalars. */
 function shapeProblem(schema: Record<string, unknown>): string | null {
   if (schema.type !== undefined && schema.type !== 'object') {
     return `type must be object, not ${JSON.stringify(schema.type)}`;
@@ -103,7 +103,7 @@ export function schemaProblem(schema: Record<string, unknown>): string | null {
   }
 }
 
-/** Why `data` does not fit the form; null when it fits. `fields` bounds the names where there is no schema. */
+/** Why `data` does not fit the form; null when it fits. Without a schema `fields` lists the permitted names. */
 export function formProblem(
   form: { schema: Record<string, unknown> | null; fields: { id: string }[] | null },
   data: Record<string, unknown>,

@@ -1,4 +1,4 @@
-/** A human's answer in one form: the word that goes on the record, and the fields of a form. */
+/** A human's answer: the stored word, and the values of a form. */
 export interface Decision {
   word: 'approved' | 'rejected' | 'submitted' | 'declined' | 'confirmed';
   positive: boolean;
@@ -31,7 +31,7 @@ function byWord(kind: Kind, word: string): Decision | null {
 
 /**
  * Reads the `resolution` and `data` of `/messages/{id}/resolve` (decisions.md, Messages).
- * @returns null when it is no answer to a request of this kind
+ * @returns null when it does not answer a request of this kind
  */
 export function readResolution(
   kind: Kind,
@@ -54,7 +54,7 @@ export function readResolution(
 
 /**
  * Reads an A2A follow-up as an answer: a data part (field values, `{decision}`) or text (a word; for a form `{text}`).
- * @returns null when it answers nothing
+ * @returns null when it does not answer a request of this kind
  */
 export function readFollowUp(
   kind: Kind,

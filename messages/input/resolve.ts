@@ -12,15 +12,15 @@ import { userMessage } from '../read/task.js';
 import { formProblem } from './form.js';
 import { type Decision, readResolution } from './resolution.js';
 
-/** What a resolution came to. */
+/** The response of `/messages/{id}/resolve`. */
 export interface Resolved {
   message_id: string;
   new_state: MessageState;
   resolution: string | Record<string, unknown>;
 }
 
-/** Why there is no request to answer: 409 or 410, by what became of the latest one. */
-async function nothingOpen(tx: Tx, row: MessageRow): Promise<PlatformError> {
+/** The error when no request is open: 409 or 410, by the state of the latest one. */
+async function noOpenRequest(tx: Tx, row: MessageRow): Promise<PlatformError> {
   const [latest] = await tx.query<{ state: string }>(
     `SELECT state FROM input_requests WHERE tenant_id = $1 AND message_id = $2 ORDER BY requested_at DESC, request_id DESC LIMIT 1`,
     [row.tenant_id, row.message_id],
@@ -31,16 +31,16 @@ async function nothingOpen(tx: Tx, row: MessageRow): Promise<PlatformError> {
 }
 
 /**
- * Records the answer to an open request, with the message's lock held: request, audit row, message and event. The message is `working`
- * afterwards; its workflow brings the answer to the agent in a new dispatch.
+ * Records the answer to an open request: request, audit row, message and event. The caller holds the message's lock. The message is
+ * `working` afterwards; its workflow sends the answer to the agent in a new dispatch.
  */
 export async function claimRequest(
   tx: Tx,
   row: MessageRow,
   request: InputRequestRow,
-  given: { decision: Decision; principal: string; comment?: string; turn: A2aMessage },
+  resolved: { decision: Decision; principal: string; comment?: string; turn: A2aMessage },
 ): Promise<void> {
-  const { decision, principal, comment, turn } = given;
+  const { decision, principal, comment, turn } = resolved;
   const { request_id } = request;
   const { word: resolution, data } = decision;
   const answer: Resolution = {
@@ -90,20 +90,20 @@ function answerTurn(
   };
 }
 
-/** @throws PlatformError forbidden unless the caller may answer the request that is open on the message */
+/** @throws PlatformError forbidden unless the caller may answer the message's open request */
 export async function checkMayAnswer(tx: Tx, caller: Caller, row: MessageRow, request: InputRequestRow): Promise<void> {
-  const [asking] = await tx.query<{ credential_id: string | null }>(
+  const [agent] = await tx.query<{ credential_id: string | null }>(
     'SELECT credential_id FROM agents WHERE tenant_id = $1 AND instance_id = $2',
     [row.tenant_id, row.instance_id],
   );
-  const question = { source: request.source, registered_with: asking?.credential_id ?? null };
+  const question = { source: request.source, registered_with: agent?.credential_id ?? null };
   const refusal = answerRefusal(caller, question);
   if (refusal !== null) throw new PlatformError('forbidden', refusal);
 }
 
 /**
- * Answers what a message waits for (`/messages/{id}/resolve`). One Postgres transaction is the way in: of two at once one wins.
- * @param caller null for a callback token without a JWT; approval webhooks issue those
+ * Answers the open request of a message (`/messages/{id}/resolve`) in one transaction: of two concurrent answers one succeeds.
+ * @param caller null for a callback token without a JWT, which approval webhooks issue
  * @throws PlatformError unauthorized, forbidden, NOT_FOUND, BAD_REQUEST, ALREADY_RESOLVED, NOT_AWAITING_INPUT, CALLBACK_TOKEN_EXPIRED
  */
 export async function resolveMessage(
@@ -119,7 +119,7 @@ export async function resolveMessage(
     const found = await readMessage(tx, ref.tenant_id, messageId);
     if (!found) throw new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
     const { row, request } = found;
-    if (isTerminal(row.state) || !request) throw await nothingOpen(tx, row);
+    if (isTerminal(row.state) || !request) throw await noOpenRequest(tx, row);
     if (body.request_id !== undefined && body.request_id !== request.request_id) {
       throw new PlatformError('ALREADY_RESOLVED', 'The request of that request_id is no longer open.');
     }

@@ -1,19 +1,20 @@
 import type { MessageRecord, MessagesGetRequest } from '../../contracts/messages.js';
 import { actsAs, isOwnMessage, type Reader } from '../../contracts/permissions.js';
-import { ownMessages } from '../../db/own.js';
+import { ownMessages } from '../../db/ownership.js';
 import type { Db, Tx } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
+import type { MessageRef } from '../core.js';
 import { readable, readableRequest } from './readable.js';
 import type { InputRequestRow, MessageRow, RunningRow } from './rows.js';
 import { recordOf } from './task.js';
 
-/** A message with the request that is open on it, if one is. */
+/** A message with its open input request, if it has one. */
 export interface MessageWithRequest {
   row: MessageRow;
   request: InputRequestRow | null;
 }
 
-/** The requests that are open on these messages, by message. */
+/** The open input requests of these messages, by message id. */
 export async function openRequests(
   tx: Tx,
   tenantId: string,
@@ -33,11 +34,13 @@ export async function readMessage(tx: Tx, tenantId: string, messageId: string): 
     tenantId,
     messageId,
   ]);
-  return row ? withRequest(tx, readable(row)) : null;
+  if (!row) return null;
+  const requests = row.state === 'input-required' ? await openRequests(tx, tenantId, [messageId]) : new Map();
+  return { row: readable(row), request: requests.get(messageId) ?? null };
 }
 
-/** Locks a message that is not over until the transaction ends; null when it is over, or there is none. */
-export async function lockRunning(tx: Tx, ref: { tenant_id: string; message_id: string }): Promise<RunningRow | null> {
+/** Locks a message until the transaction ends; null when it has ended or does not exist. */
+export async function lockRunning(tx: Tx, ref: MessageRef): Promise<RunningRow | null> {
   const [row] = await tx.query<RunningRow & Record<string, unknown>>(
     'SELECT * FROM running_messages WHERE tenant_id = $1 AND message_id = $2 FOR UPDATE',
     [ref.tenant_id, ref.message_id],
@@ -45,16 +48,18 @@ export async function lockRunning(tx: Tx, ref: { tenant_id: string; message_id: 
   return row ?? null;
 }
 
-/** As `readMessage` in a transaction of its own, which mostly is one round trip. */
+/** As `readMessage`, in its own transaction: one round trip, unless the message waits for input. */
 export async function findMessage(db: Db, tenantId: string, messageId: string): Promise<MessageWithRequest | null> {
-  const [row] = await db.call<MessageRow & Record<string, unknown>>('find_message', FIND, [tenantId, messageId]);
+  const [row] = await db.call<MessageRow & Record<string, unknown>>(
+    'find_message',
+    'SELECT * FROM find_message($1, $2)',
+    [tenantId, messageId],
+  );
   if (row?.state === 'input-required') return db.tenant(tenantId, (tx) => readMessage(tx, tenantId, messageId));
   return row ? { row: readable(row), request: null } : null;
 }
 
-const FIND = 'SELECT * FROM find_message($1, $2)';
-
-/** Planned with the values: what is not asked for leaves no trace in the plan. An index leads to the dispatches of an instance. */
+/** Planned with the values, so that the plan has no trace of absent filters. The subquery uses an index on the instance's dispatches. */
 const FILTER = `tenant_id = $1 AND ($2::text IS NULL OR session_id = $2) AND ($3::text IS NULL OR state = $3)
   AND ($4::text IS NULL OR coalesce(agent_type, want_agent_type) = $4)
   AND ($5::text IS NULL OR instance_id = $5
@@ -63,17 +68,10 @@ const FILTER = `tenant_id = $1 AND ($2::text IS NULL OR session_id = $2) AND ($3
   AND ($7::timestamptz IS NULL OR created_at >= $7)
   AND ($8::timestamptz IS NULL OR created_at < $8) AND ${ownMessages('m', '$9')}`;
 
-/** As `findMessage`; null also for a message that is not the reader's to see. */
+/** As `findMessage`; null also for a message that the reader may not see. */
 export async function findOwnMessage(db: Db, reader: Reader, messageId: string): Promise<MessageWithRequest | null> {
   const found = await findMessage(db, reader.tenant_id, messageId);
   return found && isOwnMessage(reader, found.row) ? found : null;
-}
-
-/** A message's row with the request that is open on it, if one is. */
-async function withRequest(tx: Tx, row: MessageRow): Promise<MessageWithRequest> {
-  const { tenant_id, message_id } = row;
-  const requests = row.state === 'input-required' ? await openRequests(tx, tenant_id, [message_id]) : new Map();
-  return { row, request: requests.get(message_id) ?? null };
 }
 
 async function asRecords(tx: Tx, tenantId: string, rows: MessageRow[]): Promise<MessageRecord[]> {
@@ -82,51 +80,50 @@ async function asRecords(tx: Tx, tenantId: string, rows: MessageRow[]): Promise<
   return rows.map((row) => recordOf(readable(row), requests.get(row.message_id) ?? null));
 }
 
-/** The reads behind `/messages/get`, `get_by_id` and `pending`. */
-export function createMessageReads(db: Db) {
-  return {
-    /** One message. @throws PlatformError NOT_FOUND */
-    async get(reader: Reader, messageId: string): Promise<MessageRecord> {
-      const found = await findOwnMessage(db, reader, messageId);
-      if (!found) throw new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
-      return recordOf(found.row, found.request);
-    },
+/** One message. @throws PlatformError NOT_FOUND */
+export async function getMessage(db: Db, reader: Reader, messageId: string): Promise<MessageRecord> {
+  const found = await findOwnMessage(db, reader, messageId);
+  if (!found) throw new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
+  return recordOf(found.row, found.request);
+}
 
-    /** A page of messages, newest first; `count` is the total. */
-    async list(reader: Reader, query: MessagesGetRequest): Promise<{ count: number; messages: MessageRecord[] }> {
-      const tenantId = reader.tenant_id;
-      const { session_id, state, agent_type, instance_id, error_code, since, until } = query;
-      const filters = [session_id, state, agent_type, instance_id, error_code, since, until];
-      const values = [tenantId, ...filters.map((value) => value ?? null), actsAs(reader)];
-      return db.tenant(tenantId, async (tx) => {
-        const [total] = await tx.query<{ count: number }>(
-          `SELECT count(*) AS count FROM messages m WHERE ${FILTER}`,
-          values,
-        );
-        const rows = await tx.query<MessageRow>(
-          `SELECT * FROM messages m WHERE ${FILTER} ORDER BY message_id DESC LIMIT $10 OFFSET $11`,
-          [...values, query.page_size, (query.page - 1) * query.page_size],
-        );
-        return { count: total?.count ?? 0, messages: await asRecords(tx, tenantId, rows) };
-      });
-    },
+/** A page of messages, newest first; `count` is the total. */
+export async function listMessages(
+  db: Db,
+  reader: Reader,
+  query: MessagesGetRequest,
+): Promise<{ count: number; messages: MessageRecord[] }> {
+  const { session_id, state, agent_type, instance_id, error_code, since, until } = query;
+  const filters = [session_id, state, agent_type, instance_id, error_code, since, until];
+  const values = [reader.tenant_id, ...filters.map((value) => value ?? null), actsAs(reader)];
+  return db.tenant(reader.tenant_id, async (tx) => {
+    const [total] = await tx.query<{ count: number }>(
+      `SELECT count(*) AS count FROM messages m WHERE ${FILTER}`,
+      values,
+    );
+    const rows = await tx.query<MessageRow>(
+      `SELECT * FROM messages m WHERE ${FILTER} ORDER BY message_id DESC LIMIT $10 OFFSET $11`,
+      [...values, query.page_size, (query.page - 1) * query.page_size],
+    );
+    return { count: total?.count ?? 0, messages: await asRecords(tx, reader.tenant_id, rows) };
+  });
+}
 
-    /** Messages that wait for a human, oldest request first. */
-    async pending(
-      tenantId: string,
-      query: { session_id?: string; limit: number; offset: number },
-    ): Promise<{ total: number; messages: MessageRecord[] }> {
-      const from = `FROM messages m JOIN input_requests r USING (tenant_id, message_id)
-        WHERE m.tenant_id = $1 AND m.state = 'input-required' AND r.state = 'pending' AND ($2::text IS NULL OR m.session_id = $2)`;
-      const values = [tenantId, query.session_id ?? null];
-      return db.tenant(tenantId, async (tx) => {
-        const [total] = await tx.query<{ count: number }>(`SELECT count(*) AS count ${from}`, values);
-        const rows = await tx.query<MessageRow>(
-          `SELECT m.* ${from} ORDER BY r.requested_at, r.request_id LIMIT $3 OFFSET $4`,
-          [...values, query.limit, query.offset],
-        );
-        return { total: total?.count ?? 0, messages: await asRecords(tx, tenantId, rows) };
-      });
-    },
-  };
+/** A page of the messages that wait for input, the oldest request first. */
+export async function pendingMessages(
+  db: Db,
+  tenantId: string,
+  query: { session_id?: string; limit: number; offset: number },
+): Promise<{ total: number; messages: MessageRecord[] }> {
+  const from = `FROM messages m JOIN input_requests r USING (tenant_id, message_id)
+    WHERE m.tenant_id = $1 AND m.state = 'input-required' AND r.state = 'pending' AND ($2::text IS NULL OR m.session_id = $2)`;
+  const values = [tenantId, query.session_id ?? null];
+  return db.tenant(tenantId, async (tx) => {
+    const [total] = await tx.query<{ count: number }>(`SELECT count(*) AS count ${from}`, values);
+    const rows = await tx.query<MessageRow>(
+      `SELECT m.* ${from} ORDER BY r.requested_at, r.request_id LIMIT $3 OFFSET $4`,
+      [...values, query.limit, query.offset],
+    );
+    return { total: total?.count ?? 0, messages: await asRecords(tx, tenantId, rows) };
+  });
 }

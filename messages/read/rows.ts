@@ -2,13 +2,13 @@ import type { A2aMessage } from '../../contracts/a2a.js';
 import type { MessageState, Usage } from '../../contracts/messages.js';
 import type { Artifact, Part } from '../../contracts/parts.js';
 
-/** A row of `messages`: what was sent and what became of it. */
+/** A row of `messages`. */
 export interface MessageRow {
   tenant_id: string;
   message_id: string;
   session_id: string;
   credential_id: string;
-  /** The type of the agent that sent it; null: a credential that stands for no agent. */
+  /** The type of the agent that sent it; null for a sender that is not an agent. */
   sender_agent_type: string | null;
   client_message_id: string;
   method: 'message/send' | 'message/stream';
@@ -34,7 +34,7 @@ export interface MessageRow {
   completed_at: Date | null;
 }
 
-/** A row of `running_messages`: routing, slot and lease of a message that is not over. */
+/** A row of `running_messages`: routing, slot and lease of a message that has not ended. */
 export interface RunningRow {
   tenant_id: string;
   message_id: string;
@@ -51,7 +51,7 @@ export interface RunningRow {
   unrouted_since: Date | null;
 }
 
-/** The answer of a human, as the next dispatch carries it in `params.metadata.resolution`. */
+/** The human's answer in the form of `params.metadata.resolution` of the next dispatch. */
 export interface Resolution {
   request_id: string;
   resolution: string;
@@ -79,7 +79,14 @@ export interface InputRequestRow {
   ended_at: Date | null;
 }
 
-/** A row of the view `dispatch_details`: a dispatch and what belongs to it. */
+/** The columns of a session that routing needs. */
+export interface SessionBinding {
+  explicit: boolean;
+  instance_id: string | null;
+  agent_type: string | null;
+}
+
+/** A row of the view `dispatch_details`: a dispatch with its message, session and agent. */
 export interface DispatchDetails
   extends Pick<
       MessageRow,
@@ -107,7 +114,7 @@ export interface DispatchDetails
   skill_id: string | null;
   sent_at: Date | null;
   deadline_at: Date | null;
-  /** The agent's own ids when it is an A2A server that was asked before. */
+  /** The agent's own ids if it is an A2A server that asked a question before. */
   remote_task_id: string | null;
   remote_context_id: string | null;
   user_id: string | null;

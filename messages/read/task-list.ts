@@ -1,19 +1,19 @@
 import { z } from 'zod';
 import type { Task } from '../../contracts/a2a.js';
 import { actsAs, type Reader } from '../../contracts/permissions.js';
-import { ownMessages } from '../../db/own.js';
+import { ownMessages } from '../../db/ownership.js';
 import type { Db } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { findOwnMessage, openRequests } from './read.js';
 import { readable } from './readable.js';
 import { type TaskRow, taskOf } from './task.js';
 
-/** Which tasks are wanted: A2A's `ListTasks`. Absent filters let everything through. */
+/** The filters and the page of A2A's `ListTasks`. */
 export interface TaskQuery {
   contextId?: string | undefined;
-  /** A state that no message here is ever in finds none. */
+  /** A state that the platform does not have matches no task. */
   status?: string | undefined;
-  /** Only those whose status is this new, or newer: ISO 8601. */
+  /** ISO 8601: only tasks whose status is this new or newer. */
   statusTimestampAfter?: string | undefined;
   pageSize: number;
   /** `nextPageToken` of the page before. */
@@ -30,10 +30,7 @@ export interface TaskPage {
   totalSize: number;
 }
 
-/**
- * The A2A task of a message.
- * @throws PlatformError TASK_NOT_FOUND when there is none of that id for the reader
- */
+/** The A2A task of a message. @throws PlatformError TASK_NOT_FOUND when the reader sees none of that id */
 export async function findTask(
   db: Db,
   reader: Reader,
@@ -45,39 +42,39 @@ export async function findTask(
   return taskOf(found.row, found.request, options);
 }
 
-/** Where a page begins: after this task, by the time of its status in microseconds, then by its id. */
-const Place = z.tuple([z.string().regex(/^\d{1,18}$/), z.string().min(1).max(200)]);
-type Place = z.infer<typeof Place>;
+/** The last task of a page: the time of its status in microseconds, and its id. The next page begins after it. */
+const PageCursor = z.tuple([z.string().regex(/^\d{1,18}$/), z.string().min(1).max(200)]);
+type PageCursor = z.infer<typeof PageCursor>;
 
-function readToken(token: string): Place {
+function readToken(token: string): PageCursor {
   try {
-    return Place.parse(JSON.parse(Buffer.from(token, 'base64url').toString()));
+    return PageCursor.parse(JSON.parse(Buffer.from(token, 'base64url').toString()));
   } catch {
     throw new PlatformError('INVALID_PARAMS', 'params.pageToken: is not the token of a page');
   }
 }
 
-function writeToken(place: Place): string {
-  return Buffer.from(JSON.stringify(place)).toString('base64url');
+function writeToken(cursor: PageCursor): string {
+  return Buffer.from(JSON.stringify(cursor)).toString('base64url');
 }
 
 const MICROSECONDS = '(extract(epoch FROM updated_at) * 1000000)::bigint';
 const FILTER = `tenant_id = $1 AND ($2::text IS NULL OR session_id = $2) AND ($3::text IS NULL OR state = $3)
   AND ($4::timestamptz IS NULL OR updated_at >= $4) AND ${ownMessages('m', '$5')}`;
-/** Only what tasks show is read, and artifacts where they are wanted: a page of them can be large. */
+/** Only the columns of a task, and artifacts only on request: a page of them can be large. */
 const COLUMNS = `message_id, session_id, client_message_id, state, parts, turns, status_message, agent_type, want_agent_type, instance_id, trace_id,
   usage, error_code, error_message, updated_at, CASE WHEN $6 THEN artifacts ELSE '[]' END AS artifacts,
-  ${MICROSECONDS}::text AS place`;
+  ${MICROSECONDS}::text AS status_us`;
 const PAGE = `SELECT ${COLUMNS} FROM messages m WHERE ${FILTER}
   AND ($7::text IS NULL OR (${MICROSECONDS}, message_id) < ($7::bigint, $8))
   ORDER BY ${MICROSECONDS} DESC, message_id DESC LIMIT $9`;
 
 /**
- * A page of the tasks that a reader sees. Tasks that change between two pages move to the front and are not seen again.
- * @throws PlatformError INVALID_PARAMS for a page token that is none
+ * A page of the tasks that a reader sees. A task that changes between two pages moves to the front, so later pages do not contain it.
+ * @throws PlatformError INVALID_PARAMS for a page token that is not valid
  */
 export async function listTasks(db: Db, reader: Reader, query: TaskQuery): Promise<TaskPage> {
-  const place = query.pageToken === undefined ? null : readToken(query.pageToken);
+  const after = query.pageToken === undefined ? null : readToken(query.pageToken);
   const tenantId = reader.tenant_id;
   const { contextId = null, status = null, statusTimestampAfter = null } = query;
   const filter = [tenantId, contextId, status, statusTimestampAfter, actsAs(reader)];
@@ -86,11 +83,11 @@ export async function listTasks(db: Db, reader: Reader, query: TaskQuery): Promi
       `SELECT count(*) AS count FROM messages m WHERE ${FILTER}`,
       filter,
     );
-    const rows = await tx.query<TaskRow & { place: string } & Record<string, unknown>>(PAGE, [
+    const rows = await tx.query<TaskRow & { status_us: string } & Record<string, unknown>>(PAGE, [
       ...filter,
       query.includeArtifacts,
-      place?.[0] ?? null,
-      place?.[1] ?? null,
+      after?.[0] ?? null,
+      after?.[1] ?? null,
       query.pageSize + 1,
     ]);
     const shown = rows.slice(0, query.pageSize);
@@ -102,7 +99,7 @@ export async function listTasks(db: Db, reader: Reader, query: TaskQuery): Promi
         const { artifacts, ...task } = taskOf(readable(row), requests.get(row.message_id) ?? null, query);
         return query.includeArtifacts && artifacts ? { ...task, artifacts } : task;
       }),
-      nextPageToken: last ? writeToken([last.place, last.message_id]) : '',
+      nextPageToken: last ? writeToken([last.status_us, last.message_id]) : '',
       pageSize: query.pageSize,
       totalSize: total?.count ?? 0,
     };

@@ -6,7 +6,7 @@ import type { InputRequestRow, MessageRow } from './rows.js';
 
 const PREVIEW_CHARS = 200;
 
-/** What of a message's row its task shows. */
+/** The columns of a message that its task needs. */
 export type TaskRow = Pick<
   MessageRow,
   | 'message_id'
@@ -27,12 +27,12 @@ export type TaskRow = Pick<
   | 'updated_at'
 >;
 
-/** The type of the agent that has a message; until one has it, and where none ever had, the type that it asks for. */
+/** The type of the agent that a message was dispatched to; before that, the type that it asks for. */
 function agentTypeOf(row: Pick<MessageRow, 'agent_type' | 'want_agent_type'>): string | null {
   return row.agent_type ?? row.want_agent_type;
 }
 
-/** An agent's message of this task. `suffix` keeps its id stable over repeated reads. */
+/** A message of the agent in this task. `suffix` makes its id the same in every read. */
 export function agentMessage(
   row: Pick<MessageRow, 'message_id' | 'session_id'>,
   suffix: string,
@@ -48,7 +48,7 @@ export function agentMessage(
   };
 }
 
-/** The message as its sender wrote it. */
+/** The first message of the task, as its sender wrote it. */
 export function userMessage(
   row: Pick<TaskRow, 'client_message_id' | 'parts' | 'message_id' | 'session_id'>,
 ): A2aMessage {
@@ -62,7 +62,7 @@ export function userMessage(
   };
 }
 
-/** What a human is asked, as the wire shows it. */
+/** An input request in its wire form. */
 function inputRequestOf(row: InputRequestRow): InputRequest {
   return {
     request_id: row.request_id,
@@ -83,8 +83,8 @@ function inputRequestOf(row: InputRequestRow): InputRequest {
 
 function statusMessage(row: TaskRow, request: InputRequestRow | null): A2aMessage | undefined {
   if (row.state === 'input-required' && request) {
-    const said = row.status_message?.parts.filter((part) => part.kind !== 'data') ?? [];
-    const question: Part[] = said.length > 0 ? said : [{ kind: 'text', text: request.prompt || request.title }];
+    const parts = row.status_message?.parts.filter((part) => part.kind !== 'data') ?? [];
+    const question: Part[] = parts.length > 0 ? parts : [{ kind: 'text', text: request.prompt || request.title }];
     return agentMessage(row, request.request_id, [
       ...question,
       { kind: 'data', data: { input_request: inputRequestOf(request) } },
@@ -96,7 +96,7 @@ function statusMessage(row: TaskRow, request: InputRequestRow | null): A2aMessag
   return row.status_message ?? undefined;
 }
 
-/** The last so many messages of a history. */
+/** The newest messages of a history. */
 export function newest(history: A2aMessage[], length: number): A2aMessage[] {
   return history.slice(history.length - Math.min(history.length, length));
 }
@@ -131,7 +131,7 @@ export function taskOf(
   };
 }
 
-/** The text that the agent answered: that of its artifacts, else what it said with its status. */
+/** The text of the agent's answer: that of its artifacts, else that of its status message. */
 function outputText({ artifacts, status_message }: Pick<MessageRow, 'artifacts' | 'status_message'>): string {
   const texts = artifacts.map(({ parts }) => textOf(parts)).filter((text) => text !== '');
   return texts.join('\n') || textOf(status_message?.parts ?? []);

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { countFailure, countSuccess } from '../../agents/agent-health.js';
 import { type AgentRef, agentKeyOf } from '../../agents/agent-row.js';
 import type { Db } from '../../db/pool.js';
@@ -5,27 +6,27 @@ import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
 import type { OpenDispatch } from '../dispatch/dispatches.js';
 
-/** How often the row of a healthy hosted agent is looked at, at most. */
+/** The row of a healthy hosted agent is read and written at most once in this time. */
 const SUCCESS_INTERVAL_MS = 10_000;
 const AGENTS_MAX = 10_000;
 
 type DispatchedAgent = AgentRef & Pick<OpenDispatch, 'deployment_mode'>;
 
-/** Counts in the database how dispatches to agents end. Never throws: a count that is lost only delays a change of status. */
+/** Counts successes and failures of agents in the database. Never throws: a lost count only delays a change of status. */
 export class AgentHealth {
   readonly #db: Db;
   readonly #log: Pick<Logger, 'warn'>;
   /** When a hosted agent's last success was counted. */
-  readonly #countedAtMs = new Map<string, number>();
-  /** Agents that have failed here since their last success. */
-  readonly #failing = new Set<string>();
+  readonly #countedAtMs = new LRUCache<string, number>({ max: AGENTS_MAX });
+  /** Connected agents that have failed here since their last success. */
+  readonly #failing = new LRUCache<string, true>({ max: AGENTS_MAX });
 
   constructor(db: Db, log: Pick<Logger, 'warn'>) {
     this.#db = db;
     this.#log = log;
   }
 
-  /** An agent answered. That is a hosted agent's sign of life too; a connected agent sends heartbeats. */
+  /** An agent answered. For a hosted agent this is also the sign of life; a connected agent sends heartbeats. */
   async succeeded(agent: DispatchedAgent): Promise<void> {
     const isDue = agent.deployment_mode === 'hosted' ? this.#isDue(agent) : this.#failing.delete(agentKeyOf(agent));
     if (isDue) await this.#report(agent, () => countSuccess(this.#db, agent));
@@ -38,8 +39,7 @@ export class AgentHealth {
   async failed(agent: DispatchedAgent, epoch: number): Promise<boolean> {
     const key = agentKeyOf(agent);
     this.#countedAtMs.delete(key);
-    if (this.#failing.size >= AGENTS_MAX) this.#failing.clear();
-    if (agent.deployment_mode === 'connected') this.#failing.add(key);
+    if (agent.deployment_mode === 'connected') this.#failing.set(key, true);
     return (await this.#report(agent, () => countFailure(this.#db, agent, epoch))) ?? false;
   }
 
@@ -47,7 +47,6 @@ export class AgentHealth {
     const key = agentKeyOf(agent);
     const now = performance.now();
     if (now - (this.#countedAtMs.get(key) ?? Number.NEGATIVE_INFINITY) < SUCCESS_INTERVAL_MS) return false;
-    if (this.#countedAtMs.size >= AGENTS_MAX) this.#countedAtMs.clear();
     this.#countedAtMs.set(key, now);
     return true;
   }

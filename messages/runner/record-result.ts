@@ -1,14 +1,23 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
-import { errorMessage } from '../../runtime/errors.js';
+import { errorMessage, PlatformError } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
-import type { DispatchRef } from '../dispatch/dispatch-ref.js';
-import type { AgentResult, AnswerOrFailure, DispatchEnd, Dispatches, OpenDispatch } from '../dispatch/dispatches.js';
+import type {
+  AgentResult,
+  AnswerOrFailure,
+  DispatchEnd,
+  Dispatches,
+  DispatchRef,
+  OpenDispatch,
+} from '../dispatch/dispatches.js';
 import type { ChunkBus } from '../stream/bus.js';
 import type { AgentHealth } from './agent-health.js';
-import { persist } from './persist.js';
 import type { RunningDispatch } from './running-dispatches.js';
 
-/** Unrecorded dispatches that are remembered. */
+const FIRST_PAUSE_MS = 50;
+const PAUSE_MAX_MS = 2_000;
+/** Retried failures that are not an absent database, for example a deadlock or a statement's time limit. */
+const FAILURES_MAX = 5;
 const UNRECORDED_MAX = 10_000;
 /** Something other than the dispatch's result closed it. */
 export const CLOSED: DispatchEnd = { state: 'closed', message: null };
@@ -16,6 +25,28 @@ export const CLOSED: DispatchEnd = { state: 'closed', message: null };
 /** Nothing of the dispatch went out. */
 export function notSent(reason: string): DispatchEnd {
   return { state: 'not_sent', message: null, reason };
+}
+
+/**
+ * Retries database work until it succeeds. It retries forever, with growing pauses, while the database cannot be reached: an agent's
+ * answer must not be lost. It throws any other failure after `FAILURES_MAX` attempts.
+ * @param signal ends the retries; the promise then rejects with its reason
+ */
+export async function persist<T>(work: () => Promise<T>, log: Pick<Logger, 'warn'>, signal?: AbortSignal): Promise<T> {
+  let pauseMs = FIRST_PAUSE_MS;
+  for (let failures = 0; ; ) {
+    signal?.throwIfAborted();
+    try {
+      return await work();
+    } catch (error) {
+      const away = error instanceof PlatformError && error.code === 'SERVICE_UNAVAILABLE';
+      if (!away) failures += 1;
+      if (failures >= FAILURES_MAX) throw error;
+      log.warn({ err: errorMessage(error), retry_in_ms: pauseMs }, 'database write failed, retrying');
+    }
+    await sleep(pauseMs, undefined, signal && { signal });
+    pauseMs = Math.min(pauseMs * 2, PAUSE_MAX_MS);
+  }
 }
 
 export interface RecorderOptions {

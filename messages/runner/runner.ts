@@ -6,8 +6,7 @@ import type { Logger } from '../../runtime/logger.js';
 import { Loop } from '../../runtime/loop.js';
 import { settledWithin } from '../../runtime/settled-within.js';
 import type { OpenDispatchRef } from '../dispatch/agent-dispatches.js';
-import type { DispatchRef } from '../dispatch/dispatch-ref.js';
-import type { DispatchEnd, Dispatches, OpenDispatch } from '../dispatch/dispatches.js';
+import type { DispatchEnd, Dispatches, DispatchRef, OpenDispatch } from '../dispatch/dispatches.js';
 import type { ChunkBus } from '../stream/bus.js';
 import { AgentHealth } from './agent-health.js';
 import { notSent, ResultRecorder } from './record-result.js';
@@ -15,7 +14,7 @@ import { Reservations, RunningDispatch, RunningDispatches, type WaitContext, wai
 import { DispatchSender, type RoutedDispatch } from './send-dispatch.js';
 import type { Transport } from './transport.js';
 
-/** What is still being written when the grace is over gets this long, in milliseconds. */
+/** Extra time for the writes that are under way when the grace period is over. */
 const LAST_WRITES_MS = 5_000;
 /** Dispatches compared with the record in one statement. */
 const RECONCILE_BATCH = 1_000;
@@ -56,7 +55,7 @@ export class DispatchRunner {
     const { db, log, meshId, reconcileMs = 2_000 } = options;
     this.#options = options;
     this.meshId = meshId;
-    setMaxListeners(0, this.#closing.signal); // every write that waits for the database listens
+    setMaxListeners(0, this.#closing.signal); // each write that waits for the database adds a listener
     this.#recorder = new ResultRecorder({
       ...options,
       health: new AgentHealth(db, log),
@@ -67,7 +66,7 @@ export class DispatchRunner {
     this.#reconciliation = new Loop({ name: 'dispatches', intervalMs: reconcileMs, work, log });
   }
 
-  /** Begins to compare with the record. Dispatches of a mode need its transport. */
+  /** Starts the comparison with the record. A dispatch needs the transport of its mode. */
   start(transports: Partial<Record<DeploymentMode, Transport>>): void {
     this.#transports = transports;
     this.#reconciliation.start();
@@ -115,7 +114,7 @@ export class DispatchRunner {
     const transport = this.#transports[open.deployment_mode];
     const reached = transport?.reach(open);
     if (this.#draining || !transport || !reached || !('epoch' in reached)) return null;
-    // A connection of another epoch is one that the accept transaction did not see.
+    // The accept transaction did not see a connection of another epoch.
     if (reached.epoch !== open.epoch || !leaseValid()) return null;
     const running = this.#add(open, transport);
     this.#running.assign(running, agentKeyOf(open), open.epoch);
@@ -124,7 +123,7 @@ export class DispatchRunner {
   }
 
   /**
-   * Runs a dispatch of the workflow path, or waits for the end of one that runs here already. While the database is away it waits.
+   * Runs a dispatch of the workflow path, or waits for its end if it runs here already. While the database is away it waits.
    * @param context.heartbeat called at the start and every `heartbeatMs`
    * @param context.signal ends the wait only (the promise rejects with its reason); the dispatch goes on
    */
@@ -171,13 +170,13 @@ export class DispatchRunner {
 
   /** As `agentLost`, when a new connection of the agent does not continue the one before. @param open its open dispatches on the record */
   async agentReplaced(agentKey: string, open: OpenDispatchRef[]): Promise<void> {
-    // What was being committed here runs now, or was released.
+    // A dispatch that was being committed here runs now, or was released.
     await Promise.all(open.map((ref) => this.#reservations.settled(ref.dispatch_id)));
     await this.agentLost(agentKey);
     await Promise.all(open.map((ref) => this.#recorder.disown(ref)));
   }
 
-  /** Takes nothing new, waits up to `graceMs` for what runs, ends the rest as lost, and resolves when all ends are recorded. */
+  /** Takes nothing new, waits up to `graceMs` for running dispatches, ends the others as lost, and resolves when all ends are recorded. */
   async drain(graceMs: number): Promise<void> {
     this.#draining = true;
     const running = this.#running.all();
@@ -199,13 +198,13 @@ export class DispatchRunner {
     };
     running.done.then(remove, (error) => {
       remove();
-      // Nothing may wait for it any more, so the failure is logged here.
+      // Perhaps no caller waits for it any more, so the failure is logged here.
       this.#options.log.error({ err: errorMessage(error), dispatch_id: ref.dispatch_id }, 'dispatch could not be sent');
     });
     return running;
   }
 
-  /** Stops what was closed elsewhere: an agent must not go on working because an order to cancel was lost. */
+  /** Stops dispatches that ended elsewhere: an agent must not keep working because its cancel was lost. */
   async #reconcile(): Promise<void> {
     const sending = this.#running.all().filter(({ phase }) => phase === 'sending');
     for (let start = 0; start < sending.length; start += RECONCILE_BATCH) {

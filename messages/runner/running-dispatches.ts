@@ -1,5 +1,4 @@
-import type { DispatchRef } from '../dispatch/dispatch-ref.js';
-import type { DispatchEnd, OpenDispatch } from '../dispatch/dispatches.js';
+import type { DispatchEnd, DispatchRef, OpenDispatch } from '../dispatch/dispatches.js';
 import type { Transport } from './transport.js';
 
 type Phase = 'starting' | 'sending' | 'recording';
@@ -119,7 +118,7 @@ export class RunningDispatches {
   }
 }
 
-/** What waits for the end of a dispatch. `signal` ends the wait, not the dispatch. */
+/** The activity that waits for the end of a dispatch. `signal` ends the wait, not the dispatch. */
 export interface WaitContext {
   heartbeat(): void;
   signal: AbortSignal;
@@ -148,8 +147,8 @@ export async function waitFor(
 }
 
 /**
- * Dispatches that the accept transaction is committing here. They are known in this process before the database knows them, so that
- * nothing that asks for one takes it for a dispatch that was never sent.
+ * Dispatches that the accept transaction is committing here. They are noted before the database has them, so that no request for one is
+ * answered as if it had never been sent.
  */
 export class Reservations {
   readonly #open = new Map<string, { settled?: Promise<void>; settle?: () => void }>();
@@ -158,7 +157,7 @@ export class Reservations {
     this.#open.set(dispatchId, {});
   }
 
-  /** The dispatch runs here now, or will not. */
+  /** To be called once the dispatch runs here, or will not run. */
   release(dispatchId: string): void {
     const reservation = this.#open.get(dispatchId);
     this.#open.delete(dispatchId);

@@ -1,8 +1,7 @@
 import { agentKeyOf } from '../../agents/agent-row.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
-import type { DispatchRef } from '../dispatch/dispatch-ref.js';
-import type { AgentResult, DispatchEnd, Dispatches, OpenDispatch } from '../dispatch/dispatches.js';
+import type { AgentResult, DispatchEnd, Dispatches, DispatchRef, OpenDispatch } from '../dispatch/dispatches.js';
 import { CLOSED, notSent, type ResultRecorder } from './record-result.js';
 import type { RunningDispatch, RunningDispatches } from './running-dispatches.js';
 import type { Destination } from './transport.js';
@@ -72,7 +71,7 @@ export class DispatchSender {
     if (running.stopped === 'closing') return notSent('CLOSING');
     const sent = await this.#recorder.persist(() => dispatches.markSent(ref, { mesh_id: meshId, epoch }));
     if (sent) return this.#send(running, sent, token);
-    // It is closed, or the agent's epoch is another, or a commit whose answer was lost has marked it.
+    // It has ended, or the agent has another epoch, or a commit whose answer was lost has marked it.
     const open = await this.#find(ref);
     if (!open) return CLOSED;
     return open.sent_at === null ? notSent('CONNECTION_REPLACED') : this.#recorder.disown(open);

@@ -1,8 +1,17 @@
 import type { Artifact } from '../../contracts/parts.js';
+import { errorMessage } from '../../runtime/errors.js';
+import type { Logger } from '../../runtime/logger.js';
+
+/** Events kept for each message, beside its newest notice; the oldest are dropped first. */
+export const BUFFERED_EVENTS_MAX = 256;
+/** Bytes of JSON kept for each message; the newest event is kept even when it is larger. */
+export const BUFFERED_BYTES_MAX = 1024 * 1024;
+/** The events of a message are kept this long after the newest. */
+export const RETENTION_MS = 600_000;
 
 /**
- * What happens to a message, told to whoever watches it. `changed`: read the row again; `under_way`: an agent has it, no more;
- * `recorded`: all that was said so far is in the row, so that who begins to watch begins here.
+ * An event of a message. `changed`: its row has changed; with `under_way` only because an agent has it; with `recorded` the row contains
+ * all output so far, so that new subscribers begin here.
  */
 export type BusEvent =
   | { kind: 'changed'; under_way?: true; recorded?: true }
@@ -10,36 +19,42 @@ export type BusEvent =
   | { kind: 'status_text'; text: string };
 
 /**
- * What the bus itself tells a follower. `gap`: events between the one before and the next are lost. `caught_up`: to one that goes on
- * after a cursor, once: what was kept has been told, or is known to be gone.
+ * A notice of the bus to one subscriber. `gap`: events between the one before and the next are lost. `caught_up`: once to a subscriber
+ * that continues after a cursor: it has received all retained events, or a `gap`.
  */
 export type BusNotice = { kind: 'gap' } | { kind: 'caught_up' };
 
-/** An event with its place in the message's stream; cursors of a message's events rise by one. */
-export interface PlacedEvent {
+/** An event with its cursor in the message's stream; the cursors of successive events differ by one. */
+export interface BusItem {
   cursor: number;
   event: BusEvent | BusNotice;
-  /** Of its JSON; 0 for what is not output. */
+  /** The size of its JSON; 0 for an event without output. */
   bytes: number;
 }
 
+export type BusListener = (item: BusItem) => void;
+
 /**
- * Carries output chunks and change notices to watchers (architecture.md, decision 7). Nothing on it is the record:
- * a lost notice costs a watcher its fallback poll, a lost chunk is in the final task.
+ * Carries output chunks and change notices to the streams and calls that wait for a message. It is not the record: after a lost notice a
+ * reader polls the row, and the final task contains lost chunks.
  */
 export interface ChunkBus {
   publish(tenantId: string, messageId: string, event: BusEvent): void;
   /**
-   * Replays what is kept after `afterCursor`, then follows; with 0, what is kept since the newest `recorded`. A `gap` is placed where
-   * following after its cursor would lead to what comes next. The returned function ends it.
+   * Delivers the retained events after `afterCursor`, then new ones. With 0 it begins at the newest `recorded`. A `gap` has the cursor from
+   * which the next event continues. The returned function ends the subscription.
    */
-  subscribe(
-    tenantId: string,
-    messageId: string,
-    afterCursor: number,
-    listener: (placed: PlacedEvent) => void,
-  ): () => void;
-  /** Whether events get through to other processes now. */
+  subscribe(tenantId: string, messageId: string, afterCursor: number, listener: BusListener): () => void;
+  /** Whether events reach other processes now. */
   isReachable(): Promise<boolean>;
   close(): Promise<void>;
+}
+
+/** Calls a listener. Its errors are logged, so that they reach neither the publisher nor other listeners. */
+export function deliver(listener: BusListener, item: BusItem, log: Pick<Logger, 'error'>): void {
+  try {
+    listener(item);
+  } catch (error) {
+    log.error({ err: errorMessage(error) }, 'a listener of the chunk bus failed');
+  }
 }

@@ -1,50 +1,47 @@
 import type { MessageCore, MessageRef } from '../core.js';
-import type { BusEvent, PlacedEvent } from './bus.js';
+import type { BusEvent, BusItem } from './bus.js';
 
-/** How far a slow reader may fall behind, in events and in bytes; it then misses output. */
+/** Events and bytes of output in a queue; a reader that is slower misses output. */
 const QUEUE_MAX = 1_024;
 const QUEUE_BYTES_MAX = 1024 * 1024;
 
-/** What was told of a message since the last look. */
-export interface Told {
-  events: PlacedEvent[];
-  /** Whether the row is to be read again. */
+/** The events of a message since the last batch. */
+export interface EventBatch {
+  events: BusItem[];
+  /** Whether the row must be read again. */
   changed: boolean;
 }
 
-/**
- * Bus events of one message as a queue that can be awaited with a bound on the wait. A reader that falls behind by more than the
- * bounds finds a gap in place of what did not fit.
- */
+/** The bus events of a message in a bounded queue. A gap takes the place of events that did not fit. */
 export class EventQueue implements Disposable {
-  #queue: PlacedEvent[] = [];
+  #queue: BusItem[] = [];
   #bytes = 0;
-  /** What did not fit, while the queue has not been taken since. */
-  #gap: PlacedEvent | null = null;
+  /** The gap at the end of a full queue. */
+  #gap: BusItem | null = null;
   #isCaughtUp: boolean;
-  #ring: (() => void) | null = null;
-  readonly #stop: () => void;
+  #wake: (() => void) | null = null;
+  readonly #unsubscribe: () => void;
 
-  /** @param after the cursor of the last event that the reader has, 0 for none; null: output is not wanted, only what changes the row */
+  /** @param after the cursor of the last event that the reader has; 0 for none; null for a reader that needs only changes of the row */
   constructor(core: Pick<MessageCore, 'bus'>, ref: MessageRef, after: number | null) {
     this.#isCaughtUp = !after;
-    this.#stop = core.bus.subscribe(ref.tenant_id, ref.message_id, after ?? 0, (placed) => {
-      const { event } = placed;
+    this.#unsubscribe = core.bus.subscribe(ref.tenant_id, ref.message_id, after ?? 0, (item) => {
+      const { event } = item;
       if (event.kind === 'caught_up') this.#isCaughtUp = true;
-      else if (event.kind === 'changed') this.#noteChange(placed, event, after === null);
-      else if (event.kind === 'gap' || after !== null) this.#add(placed);
-      this.#ring?.();
+      else if (event.kind === 'changed') this.#addChange(item, event, after === null);
+      else if (event.kind === 'gap' || after !== null) this.#add(item);
+      this.#wake?.();
     });
   }
 
-  /** All that came since the last call; waits for something, for `waitMs`, or for the signal. */
-  async take(waitMs: number, signal: AbortSignal): Promise<Told> {
+  /** All events since the last call. If there are none it waits for one, for `waitMs` or until the signal aborts. */
+  async take(waitMs: number, signal: AbortSignal): Promise<EventBatch> {
     if (this.#queue.length === 0) await this.#wait(waitMs, signal, () => this.#queue.length > 0);
     return this.drain();
   }
 
-  /** All that came since the last call. */
-  drain(): Told {
+  /** All events since the last call. */
+  drain(): EventBatch {
     const events = this.#queue;
     this.#queue = [];
     this.#bytes = 0;
@@ -52,48 +49,47 @@ export class EventQueue implements Disposable {
     return { events, changed: events.some(({ event }) => event.kind === 'changed' || event.kind === 'gap') };
   }
 
-  /** Resolves with true once what was kept after the reader's cursor has come, with false when that takes longer than `waitMs`. */
+  /** Waits for the retained events after the reader's cursor. @returns false when that takes longer than `waitMs` */
   async caughtUp(waitMs: number, signal: AbortSignal): Promise<boolean> {
     if (!this.#isCaughtUp) await this.#wait(waitMs, signal, () => this.#isCaughtUp);
     return this.#isCaughtUp;
   }
 
   [Symbol.dispose](): void {
-    this.#stop();
+    this.#unsubscribe();
   }
 
-  #noteChange(placed: PlacedEvent, event: BusEvent & { kind: 'changed' }, onlyChanges: boolean): void {
+  #addChange(item: BusItem, event: BusEvent & { kind: 'changed' }, onlyChanges: boolean): void {
     if (onlyChanges && event.under_way) return;
-    const last = this.#queue.at(-1);
-    if (last?.event.kind === 'changed') this.#queue.pop(); // the newer one stands for both
-    this.#queue.push(placed);
+    if (this.#queue.at(-1)?.event.kind === 'changed') this.#queue.pop(); // one read of the row serves both
+    this.#queue.push(item);
   }
 
-  #add(placed: PlacedEvent): void {
-    const isFull = this.#queue.length >= QUEUE_MAX || this.#bytes + placed.bytes > QUEUE_BYTES_MAX;
+  #add(item: BusItem): void {
+    const isFull = this.#queue.length >= QUEUE_MAX || this.#bytes + item.bytes > QUEUE_BYTES_MAX;
     if (this.#gap) {
-      this.#gap.cursor = placed.cursor;
-    } else if (isFull || placed.event.kind === 'gap') {
-      const gap: PlacedEvent = { cursor: placed.cursor, event: { kind: 'gap' }, bytes: 0 };
+      this.#gap.cursor = item.cursor;
+    } else if (isFull || item.event.kind === 'gap') {
+      const gap: BusItem = { cursor: item.cursor, event: { kind: 'gap' }, bytes: 0 };
       if (isFull) this.#gap = gap;
       this.#queue.push(gap);
     } else {
-      this.#bytes += placed.bytes;
-      this.#queue.push(placed);
+      this.#bytes += item.bytes;
+      this.#queue.push(item);
     }
   }
 
-  async #wait(waitMs: number, signal: AbortSignal, over: () => boolean): Promise<void> {
-    if (signal.aborted || waitMs <= 0 || over()) return;
+  async #wait(waitMs: number, signal: AbortSignal, isOver: () => boolean): Promise<void> {
+    if (signal.aborted || waitMs <= 0 || isOver()) return;
     await new Promise<void>((resolve) => {
       const done = () => {
         clearTimeout(timer);
         signal.removeEventListener('abort', done);
-        this.#ring = null;
+        this.#wake = null;
         resolve();
       };
       const timer = setTimeout(done, waitMs);
-      this.#ring = () => over() && done();
+      this.#wake = () => isOver() && done();
       signal.addEventListener('abort', done, { once: true });
     });
   }

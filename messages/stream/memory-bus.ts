@@ -1,24 +1,136 @@
 import type { Logger } from '../../runtime/logger.js';
-import type { BusEvent, ChunkBus, PlacedEvent } from './bus.js';
-import { MessageBuffer, RETENTION_MS } from './message-buffer.js';
-import { deliver } from './notify-listeners.js';
+import {
+  BUFFERED_BYTES_MAX,
+  BUFFERED_EVENTS_MAX,
+  type BusEvent,
+  type BusItem,
+  type BusListener,
+  type BusNotice,
+  type ChunkBus,
+  deliver,
+  RETENTION_MS,
+} from './bus.js';
 
 const SWEEP_MS = 60_000;
 const TOTAL_BYTES_MAX = 64 * 1024 * 1024;
+/** The fixed size of a message's buffer, so that many empty ones are counted too. */
+const OVERHEAD_BYTES = 512;
+const NO_LISTENERS: readonly never[] = [];
+
+function notice(cursor: number, kind: BusNotice['kind']): BusItem {
+  return { cursor, event: { kind }, bytes: 0 };
+}
+
+/**
+ * The newest events of one message, and its subscribers. Most messages have only `changed` notices and no subscriber: the newest notice is
+ * one field beside the events, and needs no list and no size.
+ */
+class MessageBuffer {
+  /** The time of the newest event. */
+  updatedAtMs: number;
+  #listeners: Set<BusListener> | undefined;
+  #notice: BusItem | undefined;
+  #events: BusItem[] | undefined;
+  #bytes = OVERHEAD_BYTES;
+  #cursor: number;
+  /** Output up to this cursor is not here: it was dropped, or is older than the buffer. */
+  #droppedTo: number;
+  /** Output up to this cursor is in the row. */
+  #recordedTo = 0;
+
+  /** @param nowMs also the first cursor, so that a buffer made again continues above the cursors that readers hold */
+  constructor(nowMs: number) {
+    this.updatedAtMs = nowMs;
+    this.#cursor = nowMs;
+    this.#droppedTo = nowMs;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** A copy, because a listener may end its subscription or add another. */
+  get listeners(): readonly BusListener[] {
+    return this.#listeners && this.#listeners.size > 0 ? [...this.#listeners] : NO_LISTENERS;
+  }
+
+  /** @returns ends the subscription */
+  subscribe(listener: BusListener): () => void {
+    // One wrapper for each subscription: the same function may subscribe twice.
+    const subscriber = (item: BusItem): void => listener(item);
+    this.#listeners ??= new Set();
+    this.#listeners.add(subscriber);
+    return () => void this.#listeners?.delete(subscriber);
+  }
+
+  /** Keeps an event within the limits. A notice replaces the one before. */
+  add(event: BusEvent, nowMs: number): BusItem {
+    this.#cursor += 1;
+    this.updatedAtMs = nowMs;
+    if (event.kind === 'changed') {
+      this.#notice = { cursor: this.#cursor, event, bytes: 0 };
+      if (event.recorded) this.#recordedTo = this.#cursor - 1;
+      return this.#notice;
+    }
+    const item = { cursor: this.#cursor, event, bytes: Buffer.byteLength(JSON.stringify(event)) };
+    this.#keep(item);
+    return item;
+  }
+
+  /** The retained events for a subscriber, oldest first. @param cursor of the last event that it has; 0 for none */
+  after(cursor: number): BusItem[] {
+    if (cursor === 0) return this.#eventsAfter(this.#recordedTo);
+    const caughtUp = notice(this.#cursor, 'caught_up');
+    const isWhole = cursor >= this.#droppedTo && cursor <= this.#cursor;
+    if (isWhole) return [...this.#eventsAfter(cursor), caughtUp];
+    const from = Math.max(this.#droppedTo, this.#recordedTo);
+    return [notice(from, 'gap'), ...this.#eventsAfter(from), caughtUp];
+  }
+
+  /** Drops the events; the cursor stays. */
+  clear(): void {
+    this.#notice = undefined;
+    this.#events = undefined;
+    this.#bytes = OVERHEAD_BYTES;
+    this.#droppedTo = this.#cursor;
+  }
+
+  #eventsAfter(cursor: number): BusItem[] {
+    const events = [...(this.#events ?? [])];
+    if (this.#notice) events.push(this.#notice);
+    return events.filter((item) => item.cursor > cursor).sort((one, other) => one.cursor - other.cursor);
+  }
+
+  #keep(item: BusItem): void {
+    this.#events ??= [];
+    const events = this.#events;
+    events.push(item);
+    this.#bytes += item.bytes;
+    while (events.length > BUFFERED_EVENTS_MAX) this.#dropOldest(events);
+    while (events.length > 1 && this.#bytes - OVERHEAD_BYTES > BUFFERED_BYTES_MAX) this.#dropOldest(events);
+  }
+
+  #dropOldest(events: BusItem[]): void {
+    const dropped = events.shift();
+    if (!dropped) return;
+    this.#bytes -= dropped.bytes;
+    this.#droppedTo = dropped.cursor;
+  }
+}
 
 export interface MemoryBusOptions {
   log: Pick<Logger, 'error'>;
-  /** How long a message's events are kept after the newest; ten minutes by default. */
+  /** The events of a message are kept this long after the newest; ten minutes by default. */
   retentionMs?: number;
-  /** How often old ones are dropped; a minute by default. */
+  /** The interval at which old events are dropped; a minute by default. */
   sweepMs?: number;
-  /** For the events of all messages; 64 MiB by default. The message that was silent longest is dropped first. */
+  /** For the events of all messages; 64 MiB by default. The messages with the oldest events are dropped first. */
   totalBytesMax?: number;
 }
 
 class MemoryBus implements ChunkBus {
   readonly #options: Required<MemoryBusOptions>;
-  /** The message with the oldest newest event first. */
+  /** By message, the least recently updated first. */
   readonly #buffers = new Map<string, MessageBuffer>();
   readonly #sweeper: NodeJS.Timeout;
   #bytes = 0;
@@ -30,25 +142,20 @@ class MemoryBus implements ChunkBus {
 
   publish(tenantId: string, messageId: string, event: BusEvent): void {
     const key = `${tenantId}:${messageId}`;
-    const buffer = this.#buffer(key);
+    const buffer = this.#bufferOf(key);
     this.#bytes -= buffer.bytes;
-    const placed = buffer.add(event, Date.now());
+    const item = buffer.add(event, Date.now());
     this.#bytes += buffer.bytes;
     this.#buffers.delete(key);
     this.#buffers.set(key, buffer);
     if (this.#bytes > this.#options.totalBytesMax) this.#fit();
-    for (const listener of buffer.listeners) deliver(listener, placed, this.#options.log);
+    for (const listener of buffer.listeners) deliver(listener, item, this.#options.log);
   }
 
-  subscribe(
-    tenantId: string,
-    messageId: string,
-    afterCursor: number,
-    listener: (placed: PlacedEvent) => void,
-  ): () => void {
-    const buffer = this.#buffer(`${tenantId}:${messageId}`);
-    for (const placed of buffer.after(afterCursor)) deliver(listener, placed, this.#options.log);
-    return buffer.follow(listener);
+  subscribe(tenantId: string, messageId: string, afterCursor: number, listener: BusListener): () => void {
+    const buffer = this.#bufferOf(`${tenantId}:${messageId}`);
+    for (const item of buffer.after(afterCursor)) deliver(listener, item, this.#options.log);
+    return buffer.subscribe(listener);
   }
 
   async isReachable(): Promise<boolean> {
@@ -61,7 +168,7 @@ class MemoryBus implements ChunkBus {
     this.#bytes = 0;
   }
 
-  #buffer(key: string): MessageBuffer {
+  #bufferOf(key: string): MessageBuffer {
     const known = this.#buffers.get(key);
     if (known) return known;
     const buffer = new MessageBuffer(Date.now());
@@ -70,7 +177,6 @@ class MemoryBus implements ChunkBus {
     return buffer;
   }
 
-  /** Drops what was silent longest until the total fits; whoever still follows keeps following. */
   #fit(): void {
     for (const [key, buffer] of this.#buffers) {
       if (this.#bytes <= this.#options.totalBytesMax) return;
@@ -80,9 +186,10 @@ class MemoryBus implements ChunkBus {
 
   #sweep(): void {
     const oldestMs = Date.now() - this.#options.retentionMs;
-    for (const [key, buffer] of this.#buffers) if (buffer.touchedAtMs <= oldestMs) this.#drop(key, buffer);
+    for (const [key, buffer] of this.#buffers) if (buffer.updatedAtMs <= oldestMs) this.#drop(key, buffer);
   }
 
+  /** Drops the events of a message. Its subscriptions continue. */
   #drop(key: string, buffer: MessageBuffer): void {
     this.#bytes -= buffer.bytes;
     buffer.clear();
@@ -91,7 +198,7 @@ class MemoryBus implements ChunkBus {
   }
 }
 
-/** The bus of one process that runs everything: events and followers in memory, listeners called at once. */
+/** The bus of a platform in one process: events and subscriptions in memory. Listeners are called within `publish` and `subscribe`. */
 export function createMemoryBus(options: MemoryBusOptions): ChunkBus {
   return new MemoryBus(options);
 }

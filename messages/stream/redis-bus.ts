@@ -1,32 +1,37 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
-import type { BusEvent, ChunkBus, PlacedEvent } from './bus.js';
-import { RETENTION_MS } from './message-buffer.js';
-import { deliver } from './notify-listeners.js';
-import { APPEND_SCRIPTS, retainedWith } from './redis-append.js';
-import { announcedEvent, eventsAfter, eventsFromStart, readFrom, type StreamPosition } from './redis-entries.js';
+import { type BusEvent, type BusItem, type BusListener, type ChunkBus, deliver, RETENTION_MS } from './bus.js';
+import {
+  APPEND_SCRIPTS,
+  eventsAfter,
+  eventsFromStart,
+  eventsMaxFor,
+  parseAnnouncement,
+  type ReadPosition,
+  readFrom,
+} from './redis-stream.js';
 
-/** Bytes handed to Redis and not yet confirmed; beyond, events are dropped as if Redis were away. */
+/** Bytes sent to Redis and not yet confirmed; beyond, events are dropped as if Redis were away. */
 const UNCONFIRMED_BYTES_MAX = 16 * 1024 * 1024;
 const RETRY_MS_MAX = 1_000;
-/** Messages of which it is known that output was dropped; of more than these, only the end of the task mends it. */
-const HOLED_MAX = 10_000;
+/** Channels whose gaps are known. Readers of further ones get the dropped output with the final task only. */
+const GAPS_MAX = 10_000;
 
 interface RedisBusOptions {
   url: string;
   log: Pick<Logger, 'info' | 'warn' | 'error'>;
-  /** How long a message's events are kept after the newest; ten minutes by default. */
+  /** The events of a message are kept this long after the newest; ten minutes by default. */
   retentionMs?: number;
 }
 
-interface Follower extends StreamPosition {
+interface Subscriber extends ReadPosition {
   channel: string;
-  listener: (placed: PlacedEvent) => void;
+  listener: BusListener;
   reading: boolean;
-  /** Something was announced while a read was under way. */
+  /** An event was announced since the read under way began. */
   behind: boolean;
-  /** It goes on after a cursor and has to be told once that it has caught up. */
+  /** It continues after a cursor, and gets `caught_up` after the first read. */
   resuming: boolean;
 }
 
@@ -34,18 +39,18 @@ class RedisBus implements ChunkBus {
   readonly #options: Required<RedisBusOptions>;
   readonly #commands: Redis;
   readonly #announcements: Redis;
-  readonly #followers = new Map<string, Set<Follower>>();
-  /** Channels to which output was not brought since the last that was. */
-  readonly #holed = new Set<string>();
+  readonly #subscribers = new Map<string, Set<Subscriber>>();
+  /** Channels whose newest output was dropped. */
+  readonly #gaps = new Set<string>();
   #unconfirmedBytes = 0;
   #dropped = 0;
-  #away = false;
+  #isAway = false;
   #closed = false;
 
   constructor(options: RedisBusOptions) {
     this.#options = { retentionMs: RETENTION_MS, ...options };
     const common: RedisOptions = {
-      // A command fails with its connection: with 1, one that was in flight would never settle after a quick reconnection.
+      // A command fails with its connection. With 1, a command in flight would never settle after a quick reconnection.
       maxRetriesPerRequest: 0,
       autoResendUnfulfilledCommands: false,
       retryStrategy: (attempt) => Math.min(attempt * 50, RETRY_MS_MAX),
@@ -54,9 +59,9 @@ class RedisBus implements ChunkBus {
     this.#announcements = new Redis(options.url, { ...common, enableOfflineQueue: false, autoResubscribe: false });
     for (const connection of [this.#commands, this.#announcements])
       connection.on('error', (error) => this.#noteAway(error));
-    this.#commands.on('ready', () => this.#back());
-    this.#announcements.on('ready', () => this.#listenAgain());
-    this.#announcements.on('message', (channel: string, text: string) => this.#announced(channel, text));
+    this.#commands.on('ready', () => this.#noteReachable());
+    this.#announcements.on('ready', () => this.#resubscribe());
+    this.#announcements.on('message', (channel: string, text: string) => this.#onAnnouncement(channel, text));
   }
 
   publish(tenantId: string, messageId: string, event: BusEvent): void {
@@ -69,29 +74,24 @@ class RedisBus implements ChunkBus {
       return;
     }
     this.#unconfirmedBytes += bytes;
-    const afterHole = this.#holed.delete(channel) ? 1 : 0;
+    const afterGap = this.#gaps.delete(channel) ? 1 : 0;
     this.#commands
-      .appendEvent(channel, text, retainedWith(bytes), this.#options.retentionMs, afterHole)
-      .catch((error) => this.#drop(channel, event, error, afterHole === 1))
+      .appendEvent(channel, text, eventsMaxFor(bytes), this.#options.retentionMs, afterGap)
+      .catch((error) => this.#drop(channel, event, error, afterGap === 1))
       .finally(() => {
         this.#unconfirmedBytes -= bytes;
       });
   }
 
-  subscribe(
-    tenantId: string,
-    messageId: string,
-    afterCursor: number,
-    listener: (placed: PlacedEvent) => void,
-  ): () => void {
+  subscribe(tenantId: string, messageId: string, afterCursor: number, listener: BusListener): () => void {
     const channel = channelOf(tenantId, messageId);
     const resuming = afterCursor > 0;
-    const place = { cursor: afterCursor, unproven: resuming };
-    const follower: Follower = { ...place, channel, listener, reading: false, behind: false, resuming };
-    const others = this.#followers.get(channel);
-    this.#followers.set(channel, (others ?? new Set()).add(follower));
-    if (this.#announcements.status === 'ready') this.#listen([channel]);
-    return () => this.#leave(follower);
+    const position = { cursor: afterCursor, unverified: resuming };
+    const subscriber: Subscriber = { ...position, channel, listener, reading: false, behind: false, resuming };
+    const others = this.#subscribers.get(channel);
+    this.#subscribers.set(channel, (others ?? new Set()).add(subscriber));
+    if (this.#announcements.status === 'ready') this.#subscribeTo([channel]);
+    return () => this.#remove(subscriber);
   }
 
   async isReachable(): Promise<boolean> {
@@ -100,15 +100,15 @@ class RedisBus implements ChunkBus {
 
   async close(): Promise<void> {
     this.#closed = true;
-    this.#followers.clear();
+    this.#subscribers.clear();
     this.#announcements.disconnect();
-    // What was published goes out first, where there is somebody to take it.
+    // Published events are sent first, while Redis is connected.
     if (this.#commands.status === 'ready') await this.#commands.quit().catch((error) => this.#noteAway(error));
     else this.#commands.disconnect();
   }
 
-  /** Reads only after the subscription stands: what comes later is announced, what came before is read. */
-  #listen(channels: string[]): void {
+  /** Reads only after the subscription is confirmed: earlier events are read, later ones announced. */
+  #subscribeTo(channels: string[]): void {
     if (channels.length === 0) return;
     this.#announcements.subscribe(...channels).then(
       () => {
@@ -118,100 +118,101 @@ class RedisBus implements ChunkBus {
     );
   }
 
-  /** What was announced meanwhile, or is lost with Redis's memory, has to be found out. */
-  #listenAgain(): void {
-    for (const follower of [...this.#followers.values()].flatMap((some) => [...some])) {
-      follower.unproven = follower.cursor > 0;
+  /** Events may have been announced meanwhile, or lost with Redis's memory. */
+  #resubscribe(): void {
+    for (const subscriber of [...this.#subscribers.values()].flatMap((subscribers) => [...subscribers])) {
+      subscriber.unverified = subscriber.cursor > 0;
     }
-    this.#listen([...this.#followers.keys()]);
+    this.#subscribeTo([...this.#subscribers.keys()]);
   }
 
-  #leave(follower: Follower): void {
-    const followers = this.#followers.get(follower.channel);
-    if (!followers?.delete(follower) || followers.size > 0) return;
-    this.#followers.delete(follower.channel);
+  #remove(subscriber: Subscriber): void {
+    const subscribers = this.#subscribers.get(subscriber.channel);
+    if (!subscribers?.delete(subscriber) || subscribers.size > 0) return;
+    this.#subscribers.delete(subscriber.channel);
     if (this.#announcements.status !== 'ready') return;
-    this.#announcements.unsubscribe(follower.channel).catch((error) => this.#noteAway(error));
+    this.#announcements.unsubscribe(subscriber.channel).catch((error) => this.#noteAway(error));
   }
 
   #readAll(channel: string): void {
-    for (const follower of this.#followers.get(channel) ?? []) this.#catchUp(follower);
+    for (const subscriber of this.#subscribers.get(channel) ?? []) this.#catchUp(subscriber);
   }
 
-  #catchUp(follower: Follower): void {
-    follower.behind = true;
-    if (!follower.reading) this.#read(follower).catch((error) => this.#noteAway(error));
+  #catchUp(subscriber: Subscriber): void {
+    subscriber.behind = true;
+    if (!subscriber.reading) this.#read(subscriber).catch((error) => this.#noteAway(error));
   }
 
-  /** An announcement carries the event, for those who stand right before it. */
-  #announced(channel: string, text: string): void {
-    const placed = announcedEvent(text);
-    for (const follower of [...(this.#followers.get(channel) ?? [])]) {
-      const isNext = follower.cursor > 0 && placed.cursor === follower.cursor + 1;
-      if (isNext && !follower.reading && !follower.unproven) this.#hand(follower, placed);
-      else if (follower.reading || follower.unproven || placed.cursor > follower.cursor) this.#catchUp(follower);
+  /** An announcement contains the event. Subscribers that have all events before it need no read. */
+  #onAnnouncement(channel: string, text: string): void {
+    const item = parseAnnouncement(text);
+    for (const subscriber of [...(this.#subscribers.get(channel) ?? [])]) {
+      const isNext = subscriber.cursor > 0 && item.cursor === subscriber.cursor + 1;
+      if (isNext && !subscriber.reading && !subscriber.unverified) this.#deliver(subscriber, item);
+      else if (subscriber.reading || subscriber.unverified || item.cursor > subscriber.cursor)
+        this.#catchUp(subscriber);
     }
   }
 
-  async #read(follower: Follower): Promise<void> {
-    follower.reading = true;
+  async #read(subscriber: Subscriber): Promise<void> {
+    subscriber.reading = true;
     try {
-      while (follower.behind && this.#follows(follower)) {
-        follower.behind = false;
-        for (const placed of await this.#next(follower)) this.#hand(follower, placed);
-        if (!follower.resuming) continue;
-        follower.resuming = false;
-        this.#hand(follower, { cursor: follower.cursor, event: { kind: 'caught_up' }, bytes: 0 });
+      while (subscriber.behind && this.#isSubscribed(subscriber)) {
+        subscriber.behind = false;
+        for (const item of await this.#readNext(subscriber)) this.#deliver(subscriber, item);
+        if (!subscriber.resuming) continue;
+        subscriber.resuming = false;
+        this.#deliver(subscriber, { cursor: subscriber.cursor, event: { kind: 'caught_up' }, bytes: 0 });
       }
     } finally {
-      follower.reading = false;
+      subscriber.reading = false;
     }
   }
 
-  async #next(follower: Follower): Promise<PlacedEvent[]> {
-    const { channel, cursor, unproven } = follower;
-    follower.unproven = false; // unless Redis goes away while this reads
+  async #readNext(subscriber: Subscriber): Promise<BusItem[]> {
+    const { channel, cursor, unverified } = subscriber;
+    subscriber.unverified = false; // unless Redis goes away during the read
     try {
-      const place = { cursor, unproven };
-      const told = eventsAfter(await this.#commands.xrange(channel, readFrom(place), '+'), place);
-      return told ?? eventsFromStart(await this.#commands.xrange(channel, '-', '+'));
+      const position = { cursor, unverified };
+      const items = eventsAfter(await this.#commands.xrange(channel, readFrom(position), '+'), position);
+      return items ?? eventsFromStart(await this.#commands.xrange(channel, '-', '+'));
     } catch (error) {
-      follower.unproven ||= unproven;
+      subscriber.unverified ||= unverified;
       throw error;
     }
   }
 
-  #hand(follower: Follower, placed: PlacedEvent): void {
-    if (!this.#follows(follower)) return;
-    follower.cursor = placed.cursor;
-    deliver(follower.listener, placed, this.#options.log);
+  #deliver(subscriber: Subscriber, item: BusItem): void {
+    if (!this.#isSubscribed(subscriber)) return;
+    subscriber.cursor = item.cursor;
+    deliver(subscriber.listener, item, this.#options.log);
   }
 
-  #follows(follower: Follower): boolean {
-    return this.#followers.get(follower.channel)?.has(follower) ?? false;
+  #isSubscribed(subscriber: Subscriber): boolean {
+    return this.#subscribers.get(subscriber.channel)?.has(subscriber) ?? false;
   }
 
-  #drop(channel: string, event: BusEvent, error: unknown, afterHole = false): void {
-    if ((afterHole || event.kind !== 'changed') && this.#holed.size < HOLED_MAX) this.#holed.add(channel);
+  #drop(channel: string, event: BusEvent, error: unknown, afterGap = false): void {
+    if ((afterGap || event.kind !== 'changed') && this.#gaps.size < GAPS_MAX) this.#gaps.add(channel);
     this.#dropped += 1;
     this.#noteAway(error);
   }
 
-  /** One line for each time that Redis goes away; results are in Postgres, so only chunks are lost. */
+  /** Logs once for each time that Redis goes away. Only chunks are lost: results are in Postgres. */
   #noteAway(error: unknown): void {
-    if (this.#away || this.#closed) return;
-    this.#away = true;
+    if (this.#isAway || this.#closed) return;
+    this.#isAway = true;
     this.#options.log.warn(
       { err: errorMessage(error) },
       'redis cannot be reached: output chunks are dropped until it can',
     );
   }
 
-  #back(): void {
-    if (this.#away) this.#options.log.info({ dropped: this.#dropped }, 'redis can be reached again');
-    this.#away = false;
+  #noteReachable(): void {
+    if (this.#isAway) this.#options.log.info({ dropped: this.#dropped }, 'redis can be reached again');
+    this.#isAway = false;
     this.#dropped = 0;
-    for (const channel of this.#followers.keys()) this.#readAll(channel);
+    for (const channel of this.#subscribers.keys()) this.#readAll(channel);
   }
 }
 
@@ -220,8 +221,9 @@ function channelOf(tenantId: string, messageId: string): string {
 }
 
 /**
- * The bus of several processes: one Redis stream per message keeps the newest events, an announcement on the channel of
- * the same name brings the newest to followers that have all before it, and makes others read on from their cursor. Listeners are called later, never within `subscribe`.
+ * The bus of several processes. A Redis stream for each message keeps the newest events. Each event is announced on the channel of the
+ * same name: subscribers that have all events before it take it from there, and others read from their cursor. Listeners are never called
+ * within `subscribe`.
  */
 export function createRedisBus(options: RedisBusOptions): ChunkBus {
   return new RedisBus(options);

@@ -1,10 +1,10 @@
 import type { Artifact, Part } from '../../contracts/parts.js';
 
-/** Of how many artifacts a cursor says what its reader has; older ones are sent again, whole, after a resume. */
+/** Artifacts in a cursor. After a resume, older ones are sent again as a whole. */
 const NOTED_MAX = 16;
 const NOTE = /^([0-9a-f]{16})([0-9a-f]{16})([tpx])$/;
 
-/** 64 bits that grow with what is added to them, UTF-16 unit by unit, so that they can be carried on from where they stood. */
+/** A 64-bit digest of text, which can be continued from its hexadecimal form. It takes the text by UTF-16 units. */
 class Digest {
   #low: number;
   #high: number;
@@ -36,7 +36,7 @@ function hex32(value: number): string {
   return (value >>> 0).toString(16).padStart(8, '0');
 }
 
-/** JSON that is the same whatever the order of members, which a database may change. */
+/** JSON that does not depend on the order of members, which the database may change. */
 function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
@@ -45,12 +45,12 @@ function canonical(value: unknown): string {
   return `{${sorted.map(([name, member]) => `${JSON.stringify(name)}:${canonical(member)}`).join()}}`;
 }
 
-/** What the reader has of one artifact. */
+/** An artifact as the reader has it. */
 interface Shown {
   digest: Digest;
-  /** Its last part is plain text, which plain text continues. */
+  /** Its last part is plain text, which further plain text continues. */
   endsInText: boolean;
-  /** Some of it may be missing: what follows cannot be appended. */
+  /** Output may be missing, so nothing can be appended. */
   closed: boolean;
 }
 
@@ -63,51 +63,51 @@ function addParts(shown: Shown, parts: readonly Part[]): void {
   }
 }
 
-function whole({ parts, ...about }: Artifact): Shown {
+function shownWhole({ parts, ...about }: Artifact): Shown {
   const shown: Shown = { digest: new Digest().add(canonical(about)), endsInText: false, closed: false };
   addParts(shown, parts);
   return shown;
 }
 
-/** What the reader of a stream has of each artifact, as fingerprints that fit into a cursor. */
+/** The artifacts that the reader of a stream has, as digests that fit into a cursor. */
 export class ShownArtifacts {
-  /** The one that was touched last comes last. */
+  /** By digest of the artifact id, the last updated last. */
   readonly #shown = new Map<string, Shown>();
 
-  /** Reads what `notes` gave; null when it is not that. */
-  static read(notes: readonly string[]): ShownArtifacts | null {
-    const read = new ShownArtifacts();
+  /** Parses the result of `notes`; null when it is not valid. */
+  static parse(notes: readonly string[]): ShownArtifacts | null {
+    const parsed = new ShownArtifacts();
     for (const note of notes) {
       const [, key, digest, state] = NOTE.exec(note) ?? [];
       if (key === undefined) return null;
-      read.#shown.set(key, { digest: new Digest(digest), endsInText: state === 't', closed: state === 'x' });
+      parsed.#shown.set(key, { digest: new Digest(digest), endsInText: state === 't', closed: state === 'x' });
     }
-    return notes.length > NOTED_MAX ? null : read;
+    return notes.length > NOTED_MAX ? null : parsed;
   }
 
-  /** Notes that an artifact, or with `append` what continues it, is shown. False: the reader lacks what it would continue. */
+  /** Notes an artifact that is sent, or with `append` its continuation. @returns false when the reader lacks the beginning */
   show(artifact: Artifact, append: boolean): boolean {
     const key = new Digest().add(artifact.artifactId).hex;
     const before = this.#shown.get(key);
     if (append && (!before || before.closed)) return false;
-    const shown = append && before ? before : whole(artifact);
+    const shown = append && before ? before : shownWhole(artifact);
     if (append) addParts(shown, artifact.parts);
     this.#shown.delete(key);
     this.#shown.set(key, shown);
     return true;
   }
 
-  /** Whether the reader has the artifact exactly as it is. */
+  /** Whether the reader has exactly this artifact. */
   has(artifact: Artifact): boolean {
-    return this.#shown.get(new Digest().add(artifact.artifactId).hex)?.digest.hex === whole(artifact).digest.hex;
+    return this.#shown.get(new Digest().add(artifact.artifactId).hex)?.digest.hex === shownWhole(artifact).digest.hex;
   }
 
-  /** Nothing can be appended to what is shown so far: something may be missing. */
+  /** To be called at a gap: output of the artifacts may be missing. */
   close(): void {
     for (const shown of this.#shown.values()) shown.closed = true;
   }
 
-  /** As parts of a cursor; those touched last, where there are many. */
+  /** The parts of a cursor, for the artifacts that were updated last. */
   notes(): string[] {
     return [...this.#shown]
       .slice(-NOTED_MAX)

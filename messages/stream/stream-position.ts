@@ -3,7 +3,6 @@ import type { MessageRef } from '../core.js';
 import type { MessageWithRequest } from '../read/read.js';
 import { ShownArtifacts } from './shown-artifacts.js';
 
-/** One letter for each state, in cursors. */
 const STATE_LETTERS: Record<MessageState, string> = {
   submitted: 's',
   working: 'w',
@@ -12,75 +11,75 @@ const STATE_LETTERS: Record<MessageState, string> = {
   failed: 'f',
   canceled: 'x',
 };
-/** In place of a state: the task was given as it ended, and that it has is still to be said. */
+/** The state key of a reader that has the final task, but not yet the status update with `final: true`. */
 const AT_END = '-';
 const TAG_CHARS = 8;
 const CURSOR_CHARS_MAX = 1_024;
 const CURSOR = /^([0-9a-z]+)\.(\d{1,15})\.([swcfx-]|i[0-9a-z]*)((?:\.[0-9a-z]+)*)$/;
 
-/** The end of an id, which is random: enough to tell ids of one message, or messages, apart. */
+/** The last characters of an id, which are random: enough to distinguish messages, or the requests of one message. */
 function tagOf(id: string): string {
   return id.slice(-TAG_CHARS).toLowerCase();
 }
 
-/** The state of a message as a reader knows it: two questions to a human are two states. */
-function standOf({ row, request }: MessageWithRequest): string {
+/** The state in a cursor. Two input requests of a message are two states. */
+function stateKeyOf({ row, request }: MessageWithRequest): string {
   return STATE_LETTERS[row.state] + (row.state === 'input-required' && request ? tagOf(request.request_id) : '');
 }
 
 /**
- * How far the reader of a message's stream has come: what it has been told, so that any node can go on exactly after it. Its cursor is
- * the SSE id: the message, the place on the bus, the state that was said, what is shown of each artifact.
+ * The position of a reader in a message's stream. Any node can continue exactly after it. Its cursor is the SSE id: the message, the bus
+ * cursor, the last state that was sent, and a digest of each artifact that was sent.
  */
-export class StreamFollower {
+export class StreamPosition {
   readonly #tag: string;
-  #stand = AT_END;
+  #stateKey = AT_END;
 
   private constructor(
     message: MessageRef,
-    /** The bus's cursor of the last event that was told; 0: none. */
-    public position: number,
+    /** The bus cursor of the last event that was sent; 0 for none. */
+    public busCursor: number,
     public shown: ShownArtifacts,
   ) {
     this.#tag = tagOf(message.message_id);
   }
 
-  /** The place of one who has the task as it is. `over`: that it has ended is still to be said. */
-  static atTask(message: MessageRef, position: number, current: MessageWithRequest, over: boolean): StreamFollower {
-    const place = new StreamFollower(message, position, new ShownArtifacts());
-    for (const artifact of current.row.artifacts) place.shown.show(artifact, false);
-    if (!over) place.say(current);
-    return place;
+  /** The position after the task. @param isOver the message has ended, and the final status update follows */
+  static afterTask(ref: MessageRef, busCursor: number, current: MessageWithRequest, isOver: boolean): StreamPosition {
+    const position = new StreamPosition(ref, busCursor, new ShownArtifacts());
+    for (const artifact of current.row.artifacts) position.shown.show(artifact, false);
+    if (!isOver) position.noteState(current);
+    return position;
   }
 
-  /** The place that `cursor` stands for; null when it is none of this message. */
-  static read(message: MessageRef, cursor: string): StreamFollower | null {
+  /** The position of a cursor; null when it is not a cursor of this message. */
+  static parse(message: MessageRef, cursor: string): StreamPosition | null {
     if (cursor.length > CURSOR_CHARS_MAX) return null;
-    const [, tag, position, stand, notes = ''] = CURSOR.exec(cursor) ?? [];
+    const [, tag, busCursor, stateKey, notes = ''] = CURSOR.exec(cursor) ?? [];
     if (tag !== tagOf(message.message_id)) return null;
-    const shown = ShownArtifacts.read(notes.split('.').slice(1));
+    const shown = ShownArtifacts.parse(notes.split('.').slice(1));
     if (!shown) return null;
-    const place = new StreamFollower(message, Number(position), shown);
-    place.#stand = stand ?? AT_END;
-    return place;
+    const position = new StreamPosition(message, Number(busCursor), shown);
+    position.#stateKey = stateKey ?? AT_END;
+    return position;
   }
 
-  /** The reader was given the task of a message that was over, and nothing since. */
-  get beganAtEnd(): boolean {
-    return this.#stand === AT_END;
+  /** The reader has the task of a message that had ended, and nothing since. */
+  get isAtEnd(): boolean {
+    return this.#stateKey === AT_END;
   }
 
-  /** Whether the reader has been told this state. */
-  knows(current: MessageWithRequest): boolean {
-    return this.#stand === standOf(current);
+  /** Whether the reader has this state. */
+  hasState(current: MessageWithRequest): boolean {
+    return this.#stateKey === stateKeyOf(current);
   }
 
-  /** The reader is told this state. */
-  say(current: MessageWithRequest): void {
-    this.#stand = standOf(current);
+  /** To be called when the state is sent to the reader. */
+  noteState(current: MessageWithRequest): void {
+    this.#stateKey = stateKeyOf(current);
   }
 
   get cursor(): string {
-    return [this.#tag, this.position, this.#stand, ...this.shown.notes()].join('.');
+    return [this.#tag, this.busCursor, this.#stateKey, ...this.shown.notes()].join('.');
   }
 }

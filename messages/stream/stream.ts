@@ -7,34 +7,35 @@ import type { LiveMessage } from '../dispatch/fast-path.js';
 import type { MessageWithRequest } from '../read/read.js';
 import type { MessageRow } from '../read/rows.js';
 import { agentMessage, taskOf } from '../read/task.js';
-import type { BusEvent, PlacedEvent } from './bus.js';
+import type { BusEvent, BusItem } from './bus.js';
 import { EventQueue } from './event-queue.js';
-import { StreamFollower } from './stream-position.js';
-import { FALLBACK_MS, isResting, readPatiently, type WatchCore } from './watch.js';
+import { StreamPosition } from './stream-position.js';
+import { isResting, POLL_MS, readWithRetry, type WatchCore } from './watch.js';
 
-/** How long a stream that goes on waits for what the bus has kept; beyond, it begins with the task. */
+/** A stream that continues waits this long for the retained events of the bus; after that it begins with the task. */
 const CATCH_UP_MS = 2_000;
 
 export interface StreamOptions {
-  /** Aborts when the reader leaves or the process drains: the stream then ends where it is. */
+  /** Aborts when the reader leaves or the process drains: the stream then ends. */
   signal: AbortSignal;
-  /** The cursor of the last event that the reader has; one that is none of this message counts as none. */
+  /** The cursor of the last event that the reader has. A cursor of another message is ignored. */
   after?: string;
-  /** Goes on while a human is asked, until a terminal state, as A2A 1.0 has it. */
+  /** Continues while a human is asked, until a terminal state, as in A2A 1.0. */
   untilTerminal?: boolean;
 }
 
-/** An event of a stream, and the cursor by which any node goes on exactly after it. */
+/** An event of a stream, and the cursor with which any node continues after it. */
 export interface StreamItem {
   cursor: string;
   event: StreamEvent;
 }
 
+type Output = Extract<BusEvent, { kind: 'artifact' }>;
+
 function artifactUpdate(row: MessageRow, { artifact, append, last_chunk }: Omit<Output, 'kind'>): ArtifactUpdate {
   const { message_id: taskId, session_id: contextId } = row;
   return { kind: 'artifact-update', taskId, contextId, artifact, append, lastChunk: last_chunk };
 }
-type Output = Extract<BusEvent, { kind: 'artifact' }>;
 
 function statusUpdate(task: Task, final: boolean): StatusUpdate {
   return {
@@ -47,23 +48,29 @@ function statusUpdate(task: Task, final: boolean): StatusUpdate {
   };
 }
 
-/** What an event of the bus is to the reader, who stands before it; null: nothing that can be shown. */
-function shownOf(
-  { cursor, event }: PlacedEvent,
-  place: StreamFollower,
+/** The row of a message as it was read. `isLast`: the stream ends with its state. */
+interface Snapshot {
+  current: MessageWithRequest;
+  isLast: boolean;
+}
+
+/** The stream event of a bus event; null when there is nothing to send. Moves the position past it. */
+function streamEventOf(
+  { cursor, event }: BusItem,
+  position: StreamPosition,
   current: MessageWithRequest,
 ): StreamEvent | null {
-  place.position = cursor;
+  position.busCursor = cursor;
   switch (event.kind) {
     case 'artifact':
-      // One whose beginning the reader lacks is sent whole at the end.
-      return place.shown.show(event.artifact, event.append) ? artifactUpdate(current.row, event) : null;
+      // If the reader lacks its beginning, the whole artifact is sent at the end.
+      return position.shown.show(event.artifact, event.append) ? artifactUpdate(current.row, event) : null;
     case 'status_text': {
       const message = agentMessage(current.row, `status-${cursor}`, [{ kind: 'text', text: event.text }]);
       return { ...statusUpdate(taskOf(current.row, current.request), false), status: { state: 'working', message } };
     }
     case 'gap':
-      place.shown.close();
+      position.shown.close();
       return null;
     case 'changed':
     case 'caught_up':
@@ -73,77 +80,66 @@ function shownOf(
   }
 }
 
-/**
- * What came: after the state that it came in, or before the state in which the message then rests.
- * @param over nothing comes after that state
- */
-function* tell(place: StreamFollower, { current, over }: Look, events: PlacedEvent[]): Generator<StreamItem> {
-  const known = place.knows(current);
-  if (known && over) return;
+function* emitEvents(position: StreamPosition, current: MessageWithRequest, events: BusItem[]): Generator<StreamItem> {
+  for (const item of events) {
+    const event = streamEventOf(item, position, current);
+    if (event) yield { event, cursor: position.cursor };
+  }
+}
+
+/** The events of a batch and the state of the row: a resting state comes after the events and the missing artifacts, others before. */
+function* emit(position: StreamPosition, { current, isLast }: Snapshot, events: BusItem[]): Generator<StreamItem> {
+  const isKnown = position.hasState(current);
+  if (isKnown && isLast) return;
   const task = taskOf(current.row, current.request);
   const rests = isResting(current.row.state);
-  if (!rests && !known) {
-    place.say(current);
-    yield { event: statusUpdate(task, false), cursor: place.cursor };
+  if (!rests && !isKnown) {
+    position.noteState(current);
+    yield { event: statusUpdate(task, false), cursor: position.cursor };
   }
-  if (!over || !place.beganAtEnd) yield* tellEvents(place, current, events);
-  if (!rests || known) return;
+  if (!isLast || !position.isAtEnd) yield* emitEvents(position, current, events);
+  if (!rests || isKnown) return;
   for (const artifact of current.row.artifacts) {
-    if (place.shown.has(artifact)) continue;
-    place.shown.show(artifact, false);
-    yield { event: artifactUpdate(current.row, { artifact, append: false, last_chunk: true }), cursor: place.cursor };
+    if (position.shown.has(artifact)) continue;
+    position.shown.show(artifact, false);
+    const event = artifactUpdate(current.row, { artifact, append: false, last_chunk: true });
+    yield { event, cursor: position.cursor };
   }
-  place.say(current);
-  yield { event: statusUpdate(task, over), cursor: place.cursor };
+  position.noteState(current);
+  yield { event: statusUpdate(task, isLast), cursor: position.cursor };
 }
 
-function* tellEvents(place: StreamFollower, current: MessageWithRequest, events: PlacedEvent[]): Generator<StreamItem> {
-  for (const placed of events) {
-    const event = shownOf(placed, place, current);
-    if (event) yield { event, cursor: place.cursor };
-  }
-}
-
-/**
- * Looks at the message: the row in the database, unless it takes the fast path here and has ended, which this process then knows.
- * @param live null where it does not
- */
-function lookerAt(core: WatchCore, ref: MessageRef, live: LiveMessage | null, signal: AbortSignal) {
+/** Reads the message: from the database, or from this process after a fast path that has ended here. @param live null on other paths */
+function createReader(core: WatchCore, ref: MessageRef, live: LiveMessage | null, signal: AbortSignal) {
   let end: DispatchEnd['message'] | undefined;
   void live?.ended.then((ended) => {
     end = ended.message;
   });
   return async (): Promise<MessageWithRequest> => {
-    if (live && end === undefined) await nextTurn(); // it is told of before its own process has taken note
+    if (live && end === undefined) await nextTurn(); // the bus reports the end before `ended` has settled
     if (live && end && isTerminal(end.state)) return { row: { ...live.row, ...end }, request: null };
-    return readPatiently(core, ref, signal);
+    return readWithRetry(core, ref, signal);
   };
 }
 
-/** A look at the row. `over`: the stream ends with it. */
-interface Look {
-  current: MessageWithRequest;
-  over: boolean;
-}
-
-/** What was kept for one who goes on. `whole`: without a gap, so that the task need not be given first. */
+/** The retained events for a reader that continues. `isWhole`: none is missing, so that the task need not be sent first. */
 async function catchUp(
-  feed: EventQueue,
-  place: StreamFollower,
+  queue: EventQueue,
+  position: StreamPosition,
   signal: AbortSignal,
-): Promise<{ events: PlacedEvent[]; whole: boolean }> {
-  const whole = await feed.caughtUp(CATCH_UP_MS, signal);
-  const { events } = feed.drain();
+): Promise<{ events: BusItem[]; isWhole: boolean }> {
+  const isCaughtUp = await queue.caughtUp(CATCH_UP_MS, signal);
+  const { events } = queue.drain();
   const gap = events.find(({ event }) => event.kind === 'gap');
-  if (gap) place.position = gap.cursor;
-  return { events, whole: whole && !gap };
+  if (gap) position.busCursor = gap.cursor;
+  return { events, isWhole: isCaughtUp && !gap };
 }
 
 /**
  * The events of a message's stream: first the task, then artifact and status updates, last a status update with `final: true` at a
- * terminal state or at `input-required` (a2a.md). After a cursor: what came after it, no more and no less. Where that is no longer
- * kept: the task as it is, which replaces what the reader has, and what follows. Ends early when the signal aborts. A database that is away
- * holds it up, and ends it after a minute only.
+ * terminal state or at `input-required` (docs/a2a.md). After a cursor: exactly the events after it. If they are no longer retained: the
+ * current task, which replaces what the reader has, and the events after it. The stream ends early when the signal aborts. While the
+ * database is away it pauses, and fails after a minute.
  */
 export async function* streamTask(
   core: WatchCore,
@@ -152,26 +148,27 @@ export async function* streamTask(
   live: LiveMessage | null = null,
 ): AsyncGenerator<StreamItem> {
   const isOver = untilTerminal ? isTerminal : isResting;
-  const lookAt = (current: MessageWithRequest): Look => ({ current, over: isOver(current.row.state) });
-  let place = after === undefined ? null : StreamFollower.read(ref, after);
-  using feed = new EventQueue(core, ref, place?.position ?? 0);
-  const read = lookerAt(core, ref, live, signal);
-  /** Of a message that rests, what was told before the row was read is told before its end. */
-  const look = async (events: PlacedEvent[]): Promise<Look> => {
+  const snapshotOf = (current: MessageWithRequest): Snapshot => ({ current, isLast: isOver(current.row.state) });
+  let position = after === undefined ? null : StreamPosition.parse(ref, after);
+  using queue = new EventQueue(core, ref, position?.busCursor ?? 0);
+  const read = createReader(core, ref, live, signal);
+  /** Events that came before the row was read go before its resting state. */
+  const readSnapshot = async (events: BusItem[]): Promise<Snapshot> => {
     const current = await read();
-    if (isResting(current.row.state)) events.push(...feed.drain().events);
-    return lookAt(current);
+    if (isResting(current.row.state)) events.push(...queue.drain().events);
+    return snapshotOf(current);
   };
-  const { events, whole } = place ? await catchUp(feed, place, signal) : { events: [], whole: false };
-  let seen = live ? lookAt({ row: live.row, request: null }) : await look(events);
-  if (!place || !whole) {
-    place = StreamFollower.atTask(ref, place?.position ?? 0, seen.current, seen.over);
-    yield { event: taskOf(seen.current.row, seen.current.request), cursor: place.cursor };
+  const { events, isWhole } = position ? await catchUp(queue, position, signal) : { events: [], isWhole: false };
+  let snapshot = live ? snapshotOf({ row: live.row, request: null }) : await readSnapshot(events);
+  if (!position || !isWhole) {
+    const { current, isLast } = snapshot;
+    position = StreamPosition.afterTask(ref, position?.busCursor ?? 0, current, isLast);
+    yield { event: taskOf(current.row, current.request), cursor: position.cursor };
   }
-  yield* tell(place, seen, events);
-  while (!seen.over && !signal.aborted) {
-    const told = await feed.take(FALLBACK_MS, signal);
-    if (told.changed || told.events.length === 0) seen = await look(told.events);
-    yield* tell(place, seen, told.events);
+  yield* emit(position, snapshot, events);
+  while (!snapshot.isLast && !signal.aborted) {
+    const batch = await queue.take(POLL_MS, signal);
+    if (batch.changed || batch.events.length === 0) snapshot = await readSnapshot(batch.events);
+    yield* emit(position, snapshot, batch.events);
   }
 }

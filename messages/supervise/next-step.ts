@@ -5,25 +5,22 @@ import { newId } from '../../runtime/ids.js';
 import { countMoved, isOwn } from '../../sessions/session-end.js';
 import { targetWaitedText } from '../accept/targets.js';
 import type { MessageCore, MessageRef } from '../core.js';
-import { boundedError, type StoredError } from '../dispatch/apply-result.js';
-import { logEnd } from '../dispatch/end-log.js';
-import type { SessionBinding } from '../dispatch/session-binding.js';
+import { boundedError, logEnd, type StoredError } from '../dispatch/message-end.js';
 import { wakeForFreed } from '../dispatch/wake-queued.js';
 import { lockRunning, openRequests } from '../read/read.js';
-import type { DispatchDetails, InputRequestRow, MessageRow, RunningRow } from '../read/rows.js';
-import { type RouteWait, routeWait } from './route-wait.js';
-import { retryDelayMs, type Step, stepError } from './step.js';
+import type { DispatchDetails, InputRequestRow, MessageRow, RunningRow, SessionBinding } from '../read/rows.js';
+import { type RouteWait, retryDelayMs, routeWait, type Step, stepError } from './step.js';
 
-/** So many times the wait a message is still given to an agent that is free, when what took its time was the platform itself. */
+/** A message whose wait is over still gets a free agent, up to this multiple of the wait: the platform itself may have been slow. */
 const LATE_FACTOR = 10;
 
-/** A dispatch as the step names it. */
+/** The columns of a dispatch that a step needs. */
 type StepDispatch = Pick<
   DispatchDetails,
   'dispatch_id' | 'instance_id' | 'agent_type' | 'mesh_id' | 'deployment_mode' | 'attempt'
 > & { left_ms: number };
 
-/** Ends a locked message as failed. @param requestState what becomes of the question that is open on it */
+/** Fails a locked message. @param requestState the new state of its open input request */
 async function failedStep(
   tx: Tx,
   row: RunningRow,
@@ -37,7 +34,7 @@ async function failedStep(
   return { kind: 'done', state: 'failed', agent_type: row.agent_type, ...stepError(code, message) };
 }
 
-/** The step of a message that has ended, or null when the tenant has no such message. */
+/** The step of a message that has ended; null when the tenant has no such message. */
 async function doneStep(tx: Tx, ref: MessageRef): Promise<Step | null> {
   const [row] = await tx.query<Pick<MessageRow, 'state' | 'agent_type' | 'error_code' | 'error_message'>>(
     'SELECT state, agent_type, error_code, error_message FROM messages WHERE tenant_id = $1 AND message_id = $2',
@@ -49,8 +46,8 @@ async function doneStep(tx: Tx, ref: MessageRef): Promise<Step | null> {
 }
 
 /**
- * The message is canceled: its agent is still to hear of it, where its node lives. The running row stays, so that a workflow that asks again
- * after a crash gets the same step; `maintainTables` deletes it.
+ * The step of a canceled message: its agent gets CANCELED if the node that has the dispatch is alive. The running row stays, so that a
+ * workflow that asks again after a crash gets the same step; `maintainTables` deletes it.
  */
 async function canceledStep(tx: Tx, row: RunningRow): Promise<Step> {
   const [dispatch] = await tx.query<{ dispatch_id: string; mesh_id: string }>(
@@ -64,7 +61,7 @@ async function canceledStep(tx: Tx, row: RunningRow): Promise<Step> {
     : { kind: 'done', state: 'canceled', agent_type };
 }
 
-async function awaitInput(tx: Tx, row: RunningRow, request: InputRequestRow, now: Date): Promise<Step> {
+async function inputStep(tx: Tx, row: RunningRow, request: InputRequestRow, now: Date): Promise<Step> {
   const leftMs = request.expires_at.getTime() - now.getTime();
   if (leftMs > 0) {
     return {
@@ -81,12 +78,12 @@ async function awaitInput(tx: Tx, row: RunningRow, request: InputRequestRow, now
   return failedStep(tx, row, { code: 'APPROVAL_EXPIRED', message: 'Nobody answered in time.' }, 'expired');
 }
 
-async function giveUp(tx: Tx, row: RunningRow, session: SessionBinding, waitedMs: number): Promise<Step> {
+async function unavailableStep(tx: Tx, row: RunningRow, session: SessionBinding, waitedMs: number): Promise<Step> {
   const message = await targetWaitedText(tx, row, session, waitedMs);
   return failedStep(tx, row, { code: 'TARGET_UNAVAILABLE', message });
 }
 
-async function noAgent(tx: Tx, row: RunningRow, { since, waitedMs, leftMs }: RouteWait): Promise<Step> {
+async function waitStep(tx: Tx, row: RunningRow, { since, waitedMs, leftMs }: RouteWait): Promise<Step> {
   await tx.query('UPDATE running_messages SET unrouted_since = $3 WHERE tenant_id = $1 AND message_id = $2', [
     row.tenant_id,
     row.message_id,
@@ -119,7 +116,7 @@ async function openDispatch(
   return dispatch;
 }
 
-/** The dispatch of a message that is open or sent. */
+/** The message's dispatch that is open or sent. */
 async function findOpen(tx: Tx, row: RunningRow): Promise<StepDispatch | null> {
   const [open] = await tx.query<StepDispatch & Record<string, unknown>>(
     `SELECT dispatch_id, instance_id, agent_type, mesh_id, deployment_mode, attempt,
@@ -145,22 +142,22 @@ async function deadlineOf(tx: Tx, row: MessageRef): Promise<number> {
   return message?.deadline_ms ?? 0;
 }
 
-/** Decides for a running message whose lock is held. */
+/** Decides the step of a locked message. */
 async function decide(tx: Tx, row: RunningRow, session: SessionBinding, queueWaitMs: number, now: Date): Promise<Step> {
   if (isTerminal(row.state)) return canceledStep(tx, row);
   if (row.state === 'input-required') {
     const request = (await openRequests(tx, row.tenant_id, [row.message_id])).get(row.message_id);
-    if (request) return awaitInput(tx, row, request, now);
+    if (request) return inputStep(tx, row, request, now);
   }
   const open = row.current_dispatch_id === null ? null : await findOpen(tx, row);
   if (open) return dispatchStep(tx, row, open);
   const wait = await routeWait(tx, row, queueWaitMs, now);
   const { leftMs, waitedMs } = wait;
-  if (waitedMs >= (waitedMs + leftMs) * LATE_FACTOR) return giveUp(tx, row, session, waitedMs);
-  // Time that went by in a queue or with a node that died is no reason to fail what an agent can take now.
+  if (waitedMs >= (waitedMs + leftMs) * LATE_FACTOR) return unavailableStep(tx, row, session, waitedMs);
+  // A free agent gets the message also after its wait: the time may have passed in a queue, or with a node that died.
   const opened = await openDispatch(tx, row, session, leftMs <= 0);
   if (opened) return dispatchStep(tx, row, opened);
-  return leftMs <= 0 ? giveUp(tx, row, session, waitedMs) : noAgent(tx, row, wait);
+  return leftMs <= 0 ? unavailableStep(tx, row, session, waitedMs) : waitStep(tx, row, wait);
 }
 
 async function lockSession(tx: Tx, ref: MessageRef): Promise<SessionBinding | null> {
@@ -173,7 +170,7 @@ async function lockSession(tx: Tx, ref: MessageRef): Promise<SessionBinding | nu
   return session ?? null;
 }
 
-/** Locks a message for its workflow: whoever held a lease on it holds it no more. Null when it is over. */
+/** Locks a message and ends the lease of the process that has it; null when it has ended. Also notes that its workflow is running. */
 async function takeOver(tx: Tx, ref: MessageRef): Promise<RunningRow | null> {
   const [row] = await tx.query<RunningRow & Record<string, unknown>>(
     `UPDATE running_messages SET supervised_at = now(), wake_requested_at = NULL, lease_epoch = lease_epoch + 1
@@ -185,8 +182,8 @@ async function takeOver(tx: Tx, ref: MessageRef): Promise<RunningRow | null> {
 }
 
 /**
- * Looks at a message and decides what its workflow does next, opening a dispatch or ending the message where that is due. Postgres
- * decides and the workflow follows: asked again after any crash, it gives the same step. It also records that the workflow woke.
+ * Decides the next step of a message's workflow. It opens a dispatch or fails the message where that is due. Postgres decides and the
+ * workflow follows: a repeated call, after a crash for example, gives the same step.
  * @returns null when the tenant has no such message
  */
 export async function nextStep(
@@ -211,7 +208,7 @@ export async function nextStep(
   return step;
 }
 
-/** Fails a message whose workflow an operator terminated in the Temporal UI, or canceled there. */
+/** Fails a message whose workflow an operator terminated or canceled in the Temporal UI. */
 export async function failByOperator(core: MessageCore, ref: MessageRef, error: StoredError): Promise<void> {
   const ended = await core.db.tenant(ref.tenant_id, async (tx) => {
     const row = await lockRunning(tx, ref);

@@ -8,7 +8,7 @@ const ATTRIBUTES = ['FleetTenant', 'FleetSession', 'FleetAgentType', 'FleetState
 
 const key = (name: (typeof ATTRIBUTES)[number]) => defineSearchAttributeKey(name, SearchAttributeType.KEYWORD);
 
-/** What a workflow starts with. Keyword values are bounded on the server; identifiers here are far below. */
+/** The search attributes of a new workflow. The server bounds keyword values; these identifiers are far shorter. */
 export function searchAttributes(tenantId: string, sessionId: string, state: string): SearchAttributePair[] {
   return [
     { key: key('FleetTenant'), value: tenantId },
@@ -17,11 +17,11 @@ export function searchAttributes(tenantId: string, sessionId: string, state: str
   ];
 }
 
-/** Milliseconds that a cluster may take to learn of new search attributes; its services read them again every two seconds. */
+/** The time for a cluster to accept new search attributes; its services reload them every two seconds. */
 const KNOWN_WITHIN_MS = 10_000;
-const ASK_AGAIN_MS = 100;
+const POLL_MS = 100;
 
-/** Resolves when the cluster takes the new search attributes: what started before would be refused. */
+/** Resolves when the cluster accepts the new search attributes: it refuses workflows that start with them earlier. */
 async function untilKnown(connection: Connection, namespace: string): Promise<void> {
   const query = ATTRIBUTES.map((name) => `${name} = 'none'`).join(' AND ');
   const giveUpAt = performance.now() + KNOWN_WITHIN_MS;
@@ -31,12 +31,12 @@ async function untilKnown(connection: Connection, namespace: string): Promise<vo
       return;
     } catch (error) {
       if (performance.now() > giveUpAt) throw error;
-      await delay(ASK_AGAIN_MS);
+      await delay(POLL_MS);
     }
   }
 }
 
-/** Registers what is missing. @returns whether the cluster has them all */
+/** Registers missing search attributes. @returns whether the cluster has all of them */
 export async function ensureSearchAttributes(connection: Connection, namespace: string, log: Logger): Promise<boolean> {
   try {
     const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace });

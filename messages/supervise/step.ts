@@ -1,25 +1,25 @@
-/** Why a message failed, as an operator reads it in the Temporal UI. */
+import type { Tx } from '../../db/pool.js';
+import type { RunningRow } from '../read/rows.js';
+
+/** The reason of a failed message in the Temporal UI. */
 export interface StepError {
   code: string;
   message: string;
 }
 
-const REASON_MAX_CHARS = 512;
+const REASON_CHARS_MAX = 512;
 
-/** The reason of a failed message in the length that a history takes. */
+/** The reason of a failed message, bounded for a workflow history. */
 export function stepError(code: string | null, message: string | null): { error?: StepError } {
-  return code === null ? {} : { error: { code, message: (message ?? '').slice(0, REASON_MAX_CHARS).toWellFormed() } };
+  return code === null ? {} : { error: { code, message: (message ?? '').slice(0, REASON_CHARS_MAX).toWellFormed() } };
 }
 
-/**
- * What the workflow of a message does next. Identifiers, states, times and the reason of a failure only: this goes into a history
- * (architecture.md, decision 1).
- */
+/** The next step of a message's workflow. It goes into the history, so it has only identifiers, states, times and the reason of a failure. */
 export type Step =
   | { kind: 'done'; state: string; agent_type: string | null; error?: StepError }
-  /** The row is canceled; the agent that holds the dispatch is to hear of it. */
+  /** The message is canceled: send CANCELED to the agent that has the dispatch. */
   | { kind: 'deliver_cancel'; dispatch_id: string; mesh_id: string; agent_type: string | null }
-  /** Carry out (or adopt) this dispatch. `mesh_id` null: a hosted agent, and any node may begin; else the node that has it. */
+  /** Run (or adopt) this dispatch. `mesh_id`: the node that has it; null for a hosted agent that any node may call. */
   | {
       kind: 'dispatch';
       dispatch_id: string;
@@ -44,14 +44,41 @@ export type Step =
 
 const RETRY_MIN_MS = 250;
 const RETRY_MAX_MS = 5_000;
-/** Of a wait that lasts: a decision may wait for a day. */
+/** For waits of up to a day: a human's answer waits as long as its request was open. */
 const LONG_RETRY_MAX_MS = 60_000;
 
 /**
- * How long to wait before the next look for a free agent, unless the message is called earlier (see `wakeQueued`): short at first, five
- * seconds in the first minute, then a twelfth of the time waited, a minute at most.
+ * The pause before the next attempt to find a free agent, unless the message is woken earlier (see `wakeQueued`): short at first, five
+ * seconds within the first minute, then a twelfth of the time waited, at most a minute.
  */
 export function retryDelayMs(waitedMs: number): number {
   const soon = Math.min(RETRY_MAX_MS, Math.max(RETRY_MIN_MS, Math.floor(waitedMs / 2)));
   return Math.max(soon, Math.min(LONG_RETRY_MAX_MS, Math.floor(waitedMs / 12)));
+}
+
+/** A message's wait for an agent. */
+export interface RouteWait {
+  since: Date;
+  waitedMs: number;
+  leftMs: number;
+}
+
+/**
+ * A human's answer waits for an agent as long as its request was open, because it must not be lost to an agent that is full or restarts
+ * (decisions.md, Sessions). Other messages wait `queueWaitMs`.
+ */
+async function waitLimitMs(tx: Tx, row: RunningRow, queueWaitMs: number): Promise<number> {
+  if (row.resolution === null || row.unrouted_since === null) return queueWaitMs;
+  const [request] = await tx.query<{ lifetime_ms: number }>(
+    `SELECT milliseconds_between(requested_at, expires_at) AS lifetime_ms FROM input_requests
+      WHERE tenant_id = $1 AND request_id = $2`,
+    [row.tenant_id, row.resolution.request_id],
+  );
+  return Math.max(queueWaitMs, request?.lifetime_ms ?? 0);
+}
+
+export async function routeWait(tx: Tx, row: RunningRow, queueWaitMs: number, now: Date): Promise<RouteWait> {
+  const since = row.unrouted_since ?? now;
+  const waitedMs = now.getTime() - since.getTime();
+  return { since, waitedMs, leftMs: (await waitLimitMs(tx, row, queueWaitMs)) - waitedMs };
 }

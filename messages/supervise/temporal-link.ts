@@ -26,27 +26,27 @@ import { ensureSearchAttributes, searchAttributes } from './search-attributes.js
 const CALL_TIMEOUT_MS = 5_000;
 const REACH_TIMEOUT_MS = 2_000;
 
-/** What became of a workflow, as far as supervision cares. */
+/** The state of a workflow, as far as the sweeper needs it. */
 export type WorkflowFate = 'running' | 'missing' | 'ended_by_operator' | 'ended';
 
-/** The platform's link to the Temporal cluster. Calls fail when it cannot be reached; callers leave the rest to the sweeper. */
+/** The platform's client of the Temporal cluster. Calls reject while the cluster cannot be reached; the sweeper repeats them. */
 export interface TemporalLink {
-  /** Starts the message's workflow, or wakes it when it runs. Resolves when that is acknowledged, as all here do. */
+  /** Starts the message's workflow, or wakes it if it runs. Like all calls it resolves when the cluster has acknowledged. */
   wakeMessage(input: MessageInput): Promise<void>;
   /**
-   * Starts the workflow of a message that has none yet, which costs less: no signal, and where this process has the worker, the first
-   * task comes with the answer instead of through the server's queues. One that runs already is left alone.
+   * Starts the workflow of a message that has none yet. It costs less: there is no signal, and if the worker is in this process, the first
+   * task comes with the answer instead of through the server's queues. A workflow that runs already is left as it is.
    */
   startMessage(input: MessageInput): Promise<void>;
   wakeSession(input: SessionInput): Promise<void>;
-  /** Starts the workflow that tells a push-notification config what there is to tell, or wakes it when it runs. */
+  /** Starts the workflow that sends the notifications of a push-notification config, or wakes it if it runs. */
   wakeDelivery(input: DeliveryInput): Promise<void>;
   fateOfMessage(ref: { tenant_id: string; message_id: string }): Promise<WorkflowFate>;
   fateOfSession(ref: { tenant_id: string; session_id: string }): Promise<WorkflowFate>;
-  /** Makes sure of the schedule of the watch over the agents. */
+  /** Creates the schedule of the workflow that watches the agents, unless it exists. */
   ensureAgentWatch(): Promise<void>;
   isReachable(): Promise<boolean>;
-  /** From here on calls go over the connection of this process's worker; null: over the link's own again. */
+  /** Later calls use the connection of this process's worker; null: the link's own connection. */
   shareConnection(ofWorker: SharedConnection | null): void;
   close(): Promise<void>;
 }
@@ -58,34 +58,34 @@ function fateOf(status: WorkflowExecutionStatusName): WorkflowFate {
     : 'ended';
 }
 
-/** A connection with what calls over it need. */
-interface Line {
+/** A client over one connection. */
+interface ConnectedClient {
   client: Client;
   context: AsyncContext;
 }
 
-/** A connection of either kind of the SDK's. */
+/** The client's or the worker's kind of connection. */
 export type SharedConnection = ConnectionLike & Pick<Connection, 'callContextStorage'>;
 
-function lineOver(connection: SharedConnection, namespace: string): Line {
+function clientOver(connection: SharedConnection, namespace: string): ConnectedClient {
   return { client: new Client({ connection, namespace }), context: AsyncContext.of(connection.callContextStorage) };
 }
 
 class Link implements TemporalLink {
-  readonly #own: Line;
-  /** Over the worker's connection, which is what a workflow's first task can come back on. */
-  #shared: Line | null = null;
+  readonly #own: ConnectedClient;
+  /** Over the worker's connection, on which the first task of a workflow can come back. */
+  #shared: ConnectedClient | null = null;
 
   constructor(
     private readonly connection: Connection,
     private readonly namespace: string,
-    private readonly visible: boolean,
+    private readonly hasSearchAttributes: boolean,
   ) {
-    this.#own = lineOver(connection, namespace);
+    this.#own = clientOver(connection, namespace);
   }
 
   shareConnection(ofWorker: SharedConnection | null): void {
-    this.#shared = ofWorker && lineOver(ofWorker, this.namespace);
+    this.#shared = ofWorker && clientOver(ofWorker, this.namespace);
   }
 
   async wakeMessage(input: MessageInput): Promise<void> {
@@ -165,7 +165,7 @@ class Link implements TemporalLink {
     return this.#over(this.#shared ?? this.#own, CALL_TIMEOUT_MS, work);
   }
 
-  #over<T>({ client, context }: Line, timeoutMs: number, work: (client: Client) => Promise<T>): Promise<T> {
+  #over<T>({ client, context }: ConnectedClient, timeoutMs: number, work: (client: Client) => Promise<T>): Promise<T> {
     return context.run(() => client.connection.withDeadline(Date.now() + timeoutMs, () => work(client)));
   }
 
@@ -182,7 +182,9 @@ class Link implements TemporalLink {
       staticSummary: summary,
       workflowIdConflictPolicy: 'USE_EXISTING' as const,
       workflowIdReusePolicy: 'ALLOW_DUPLICATE' as const,
-      ...(this.visible && { typedSearchAttributes: searchAttributes(input.tenant_id, input.session_id, state) }),
+      ...(this.hasSearchAttributes && {
+        typedSearchAttributes: searchAttributes(input.tenant_id, input.session_id, state),
+      }),
     };
   }
 
@@ -197,17 +199,14 @@ class Link implements TemporalLink {
   }
 }
 
-/**
- * Connects to the cluster and registers the search attributes; a cluster that refuses them is used without.
- * @throws when the cluster cannot be reached
- */
+/** Connects to the cluster and registers the search attributes, if the cluster permits it. @throws when the cluster cannot be reached */
 export async function connectTemporal(options: {
   connection: ConnectionOptions;
   namespace: string;
   log: Logger;
 }): Promise<TemporalLink> {
   const connection = await Connection.connect(options.connection);
-  const visible = await ensureSearchAttributes(connection, options.namespace, options.log);
-  AsyncContext.of(connection.callContextStorage).release(); // connecting has used it
-  return new Link(connection, options.namespace, visible);
+  const hasSearchAttributes = await ensureSearchAttributes(connection, options.namespace, options.log);
+  AsyncContext.of(connection.callContextStorage).release(); // connecting has used the storage
+  return new Link(connection, options.namespace, hasSearchAttributes);
 }

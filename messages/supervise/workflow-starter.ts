@@ -3,26 +3,22 @@ import type { Logger } from '../../runtime/logger.js';
 import type { WorkflowStarter } from '../core.js';
 import type { TemporalLink } from './temporal-link.js';
 
-/** Wake-ups under way at once; beyond it the sweeper brings them a little later. */
+/** Concurrent wake-ups; the sweeper repeats those beyond. */
 const UNDER_WAY_MAX = 512;
 
-/** A workflow starter with the means to wait for what it has begun. */
 export interface RunningWorkflowStarter extends WorkflowStarter {
   /** Resolves when no wake-up is under way. */
   settled(): Promise<void>;
 }
 
-/**
- * Starts or wakes workflows in the background. A failure is left to the sweeper: the row's `wake_requested_at` stays until the
- * workflow itself clears it.
- */
+/** Starts or wakes workflows in the background. The sweeper repeats failed wake-ups. */
 export function createWorkflowStarter(options: { temporal: TemporalLink; log: Logger }): RunningWorkflowStarter {
   const { temporal, log } = options;
   const underWay = new Set<Promise<void>>();
 
   const run = (work: () => Promise<void>, fields: Record<string, string>) => {
     if (underWay.size >= UNDER_WAY_MAX) {
-      log.warn({ ...fields, under_way: underWay.size }, 'too many wake-ups at once; the sweeper brings this one');
+      log.warn({ ...fields, under_way: underWay.size }, 'too many wake-ups at once; the sweeper repeats this one');
       return;
     }
     const task = work()

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Task } from '../../contracts/a2a.js';
-import { fits } from '../../messages/accept/media-types.js';
+import { fits } from '../../messages/accept/destination.js';
 import type { RpcAnswer } from '../setup/api-client.js';
 import { joinOnRecord } from './moving.js';
 import { serveApi } from './served-api.js';

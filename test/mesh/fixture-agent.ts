@@ -1,5 +1,5 @@
 import type { WebSocket } from 'ws';
-import type { DispatchRef } from '../../messages/dispatch/dispatch-ref.js';
+import type { DispatchRef } from '../../messages/dispatch/dispatches.js';
 import { uuidOf } from '../../runtime/ids.js';
 import { type Dispatched, dispatched, type Frame, RawAgent } from '../setup/agent.js';
 

@@ -4,13 +4,12 @@ import type { Caller } from '../../contracts/auth.js';
 import { createOutbound } from '../../http/outbound.js';
 import { HostedTransport, type HostedTransportOptions } from '../../mesh/hosted/hosted-transport.js';
 import type { MessageCore } from '../../messages/core.js';
-import type { DispatchRef } from '../../messages/dispatch/dispatch-ref.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
-import type { Dispatches } from '../../messages/dispatch/dispatches.js';
+import type { Dispatches, DispatchRef } from '../../messages/dispatch/dispatches.js';
 import { createGateway } from '../../messages/gateway.js';
 import { DispatchRunner } from '../../messages/runner/runner.js';
 import type { WaitContext } from '../../messages/runner/running-dispatches.js';
-import type { PlacedEvent } from '../../messages/stream/bus.js';
+import type { BusItem } from '../../messages/stream/bus.js';
 import { createMemoryBus } from '../../messages/stream/memory-bus.js';
 import { nextStep } from '../../messages/supervise/next-step.js';
 import { newId } from '../../runtime/ids.js';
@@ -123,8 +122,8 @@ export class HostedFixture {
   }
 
   /** Everything that watchers of a message are told, from the start. */
-  watch(messageId: string): PlacedEvent['event'][] {
-    const seen: PlacedEvent['event'][] = [];
+  watch(messageId: string): BusItem['event'][] {
+    const seen: BusItem['event'][] = [];
     this.core.bus.subscribe(this.tenantId, messageId, 0, ({ event }) => seen.push(event));
     return seen;
   }

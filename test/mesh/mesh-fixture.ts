@@ -15,12 +15,11 @@ import type { MeshServerOptions } from '../../mesh/server/build-context.js';
 import { createMeshServer, type MeshServer } from '../../mesh/server/server.js';
 import { cancelMessage } from '../../messages/cancel.js';
 import type { MessageCore } from '../../messages/core.js';
-import type { DispatchRef } from '../../messages/dispatch/dispatch-ref.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
-import type { Dispatches } from '../../messages/dispatch/dispatches.js';
+import type { Dispatches, DispatchRef } from '../../messages/dispatch/dispatches.js';
 import { createGateway } from '../../messages/gateway.js';
 import { DispatchRunner } from '../../messages/runner/runner.js';
-import type { PlacedEvent } from '../../messages/stream/bus.js';
+import type { BusItem } from '../../messages/stream/bus.js';
 import { createMemoryBus } from '../../messages/stream/memory-bus.js';
 import { nextStep } from '../../messages/supervise/next-step.js';
 import { readConfig } from '../../runtime/config.js';
@@ -173,8 +172,8 @@ export class MeshFixture {
     return cancelMessage(this.core, ref, 'changed my mind');
   }
 
-  watch(ref: DispatchRef): PlacedEvent['event'][] {
-    const seen: PlacedEvent['event'][] = [];
+  watch(ref: DispatchRef): BusItem['event'][] {
+    const seen: BusItem['event'][] = [];
     this.core.bus.subscribe(this.tenantId, ref.message_id, 0, ({ event }) => seen.push(event));
     return seen;
   }

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { BusEvent, ChunkBus, PlacedEvent } from '../../messages/stream/bus.js';
+import type { BusEvent, BusItem, ChunkBus } from '../../messages/stream/bus.js';
 import { until } from '../setup/until.js';
 
 const TENANT = 'ten_1';
@@ -17,7 +17,7 @@ const chunk = (value: string): BusEvent => ({
 });
 
 function collect(bus: ChunkBus, options: { message?: string; tenant?: string; after?: number } = {}) {
-  const seen: PlacedEvent[] = [];
+  const seen: BusItem[] = [];
   const end = bus.subscribe(options.tenant ?? TENANT, options.message ?? MESSAGE, options.after ?? 0, (placed) =>
     seen.push(placed),
   );
@@ -25,7 +25,7 @@ function collect(bus: ChunkBus, options: { message?: string; tenant?: string; af
 }
 
 /** What a follower from the start has seen once everything published so far has arrived. */
-async function settled(bus: ChunkBus): Promise<PlacedEvent[]> {
+async function settled(bus: ChunkBus): Promise<BusItem[]> {
   bus.publish(TENANT, MESSAGE, text('marker'));
   const all = collect(bus);
   await until(() => all.seen.some(({ event }) => event.kind === 'status_text' && event.text === 'marker'));

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { PlacedEvent } from '../../messages/stream/bus.js';
+import type { BusItem } from '../../messages/stream/bus.js';
 import { createMemoryBus, type MemoryBusOptions } from '../../messages/stream/memory-bus.js';
 import { createLogger } from '../../runtime/logger.js';
 import { until } from '../setup/until.js';
@@ -10,8 +10,8 @@ const TENANT = 'ten_1';
 function memoryBus(options: Omit<MemoryBusOptions, 'log'>) {
   const bus = createMemoryBus({ log: createLogger({ level: 'silent' }), ...options });
   onTestFinished(() => bus.close());
-  const kept = (message: string, after = 0): PlacedEvent[] => {
-    const seen: PlacedEvent[] = [];
+  const kept = (message: string, after = 0): BusItem[] => {
+    const seen: BusItem[] = [];
     bus.subscribe(TENANT, message, after, (placed) => seen.push(placed))();
     return seen;
   };
@@ -36,7 +36,7 @@ describe('memory bus bounds', () => {
 
   it('keeps a follower whose message was forgotten', async () => {
     const { bus, kept } = memoryBus({ retentionMs: 20, sweepMs: 5 });
-    const seen: PlacedEvent[] = [];
+    const seen: BusItem[] = [];
     bus.subscribe(TENANT, 'msg_1', 0, (placed) => seen.push(placed));
     bus.publish(TENANT, 'msg_1', { kind: 'changed' });
     await until(() => kept('msg_1').length === 0);

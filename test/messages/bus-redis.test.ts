@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { ChunkBus, PlacedEvent } from '../../messages/stream/bus.js';
+import type { BusItem, ChunkBus } from '../../messages/stream/bus.js';
 import { createRedisBus } from '../../messages/stream/redis-bus.js';
 import { TcpProxy } from '../setup/tcp-proxy.js';
 import { until } from '../setup/until.js';
@@ -22,7 +22,7 @@ function redisBus(url: string, options: { retentionMs?: number } = {}) {
 }
 
 function follow(bus: ChunkBus, after = 0) {
-  const seen: PlacedEvent[] = [];
+  const seen: BusItem[] = [];
   bus.subscribe(TENANT, MESSAGE, after, (placed) => seen.push(placed));
   return { seen, texts: () => seen.flatMap(({ event }) => (event.kind === 'status_text' ? [event.text] : [])) };
 }

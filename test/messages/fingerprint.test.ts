@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { fingerprint } from '../../messages/accept/fingerprint.js';
+import { fingerprint } from '../../messages/accept/draft.js';
 
 function reversed(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(reversed);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { openDb } from '../../db/pool.js';
-import { acceptInOne } from '../../messages/accept/accept-transaction.js';
+import { runAcceptTransaction } from '../../messages/accept/accept-transaction.js';
 import { draftOf } from '../../messages/accept/draft.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import { createMemoryBus } from '../../messages/stream/memory-bus.js';
@@ -64,8 +64,8 @@ async function rowsOf(metadata: { agent_type?: string }): Promise<Record<string,
     const params = { message: { ...message, messageId: newId('msg'), parts: [...message.parts] }, metadata };
     const draft = draftOf(CALLER, params, { method: 'message/send' });
     const dispatch_id = newId('dsp');
-    const row = await acceptInOne(db, draft, {
-      limits: { in_flight_limit: 100, waiting_limit: 0, waiting_full: false },
+    const row = await runAcceptTransaction(db, draft, {
+      counting: { in_flight_limit: 100, waiting_limit: 0, waiting_full: false },
       offer: { dispatch_id, mesh_id: 'mesh_1' },
       idempotencyHours: 1,
     });

@@ -1,9 +1,8 @@
 import { isTerminal } from '../../contracts/messages.js';
 import { sessionDeps } from '../../messages/cancel.js';
 import type { MessageCore } from '../../messages/core.js';
-import type { DispatchRef } from '../../messages/dispatch/dispatch-ref.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
-import type { AnswerOrFailure } from '../../messages/dispatch/dispatches.js';
+import type { AnswerOrFailure, DispatchRef } from '../../messages/dispatch/dispatches.js';
 import { createGateway } from '../../messages/gateway.js';
 import { failByOperator, nextStep } from '../../messages/supervise/next-step.js';
 import { PlatformError } from '../../runtime/errors.js';

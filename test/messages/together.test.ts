@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
-import { acceptInOne, UNCOUNTED } from '../../messages/accept/accept-transaction.js';
+import { runAcceptTransaction, UNCOUNTED } from '../../messages/accept/accept-transaction.js';
 import { draftOf } from '../../messages/accept/draft.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import { newId } from '../../runtime/ids.js';
@@ -22,7 +22,7 @@ beforeEach(async () => {
   for (const tenant_id of TENANTS) await insertAgent(database, { tenant_id, ...agent });
 });
 
-/** T1 of one message. */
+/** The accept transaction of one message. */
 async function accept(messageId: string, options: { tenant?: string; text?: string; contextId?: string } = {}) {
   const { tenant = TENANTS[0], text = messageId, contextId } = options;
   const message = { kind: 'message', role: 'user', messageId, parts: [{ kind: 'text', text }] } as const;
@@ -32,8 +32,8 @@ async function accept(messageId: string, options: { tenant?: string; text?: stri
   };
   const draft = draftOf(callerOf(tenant), params, { method: 'message/send' });
   const dispatch_id = newId('dsp');
-  const row = await acceptInOne(db, draft, {
-    limits: UNCOUNTED,
+  const row = await runAcceptTransaction(db, draft, {
+    counting: UNCOUNTED,
     offer: { dispatch_id, mesh_id: 'mesh_1' },
     idempotencyHours: 1,
   });

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { DispatchChunkPayload, DispatchResultPayload } from '../../contracts/frames.js';
-import { fits } from '../../messages/accept/media-types.js';
+import { fits } from '../../messages/accept/destination.js';
 import { Agent, type AgentOptions, type AgentTask, type MessageHandler } from '../../sdk/index.js';
 import { MeshServer } from './mesh-server.js';
 

@@ -1,5 +1,5 @@
 import { vi } from 'vitest';
-import { LEASE_MS } from '../../../messages/dispatch/lease.js';
+import { LEASE_MS } from '../../../messages/dispatch/fast-path.js';
 import { PlatformError } from '../../../runtime/errors.js';
 import { allRead, answer } from './agents.js';
 import type { Point } from './faults.js';

@@ -119,7 +119,7 @@ class Life {
   }
 }
 
-/** The database as a process reaches it that may die, also between the commit of T1 and its answer. */
+/** The database as a process reaches it that may die, also between the commit of the accept transaction and its answer. */
 function mortal(db: Db, life: Life, faults: Faults): Db {
   return {
     tenant: (tenantId, work) => life.living(() => db.tenant(tenantId, work)),
@@ -147,7 +147,11 @@ function breakable(dispatches: Dispatches, life: Life, { faults, accepted }: Con
       return end;
     });
   return {
-    ...dispatches,
+    find: (ref) => dispatches.find(ref),
+    release: (ref, reason, options) => dispatches.release(ref, reason, options),
+    failAsLost: (ref, code, options) => dispatches.failAsLost(ref, code, options),
+    closedAmong: (refs) => dispatches.closedAmong(refs),
+    agentJoined: (tenantId, agent) => dispatches.agentJoined(tenantId, agent),
     markSent: (ref, owner) =>
       life.living(async () => {
         const sent = await dispatches.markSent(ref, owner);

@@ -1,7 +1,7 @@
 import { createRecordActivities, type RecordActivities } from '../../../activities/record.js';
 import type { MessageCore, MessageRef } from '../../../messages/core.js';
-import type { DispatchRef } from '../../../messages/dispatch/dispatch-ref.js';
 import { createDispatches } from '../../../messages/dispatch/dispatch-store.js';
+import type { DispatchRef } from '../../../messages/dispatch/dispatches.js';
 import type { Step } from '../../../messages/supervise/step.js';
 import { Sweeper } from '../../../messages/supervise/sweeper.js';
 import type { TemporalLink } from '../../../messages/supervise/temporal-link.js';

@@ -1,12 +1,12 @@
 import { actsAs, type MessageOwners, type Reader } from '../contracts/permissions.js';
 import type { Tx } from './pool.js';
 
-/** `isOwnMessage` (contracts/permissions.ts) as SQL. The parameter is what `actsAs` says: null for all of the tenant. */
+/** `isOwnMessage` (contracts/permissions.ts) as SQL. The parameter is the result of `actsAs`: null for the whole tenant. */
 export function ownMessages(alias: string, parameter: string): string {
   return `(${parameter}::text IS NULL OR ${alias}.agent_type = ${parameter} OR ${alias}.sender_agent_type = ${parameter})`;
 }
 
-/** The same for sessions: the type is one of the session's agents, opened it, or has sent or serves a message of it. */
+/** The same for sessions: the type is one of the session's agents, opened it, or sent or serves a message of it. */
 export function ownSessions(alias: string, parameter: string): string {
   const of = (table: string) => `${table}.tenant_id = ${alias}.tenant_id AND ${table}.session_id = ${alias}.session_id`;
   return `(${parameter}::text IS NULL OR ${alias}.agent_type = ${parameter} OR ${alias}.sender_agent_type = ${parameter}
@@ -16,13 +16,13 @@ export function ownSessions(alias: string, parameter: string): string {
 
 const FOREIGN = `SELECT 1 FROM sessions s WHERE s.tenant_id = $1 AND s.session_id = $2 AND ${ownSessions('s', '$3')} IS NOT TRUE`;
 
-/** Whether there is a session of this id that is not the reader's to see. */
+/** Whether a session of this id exists that the reader may not see. */
 export async function isForeignSession(tx: Tx, reader: Reader, sessionId: string): Promise<boolean> {
   const own = actsAs(reader);
   return own !== null && (await tx.query(FOREIGN, [reader.tenant_id, sessionId, own])).length > 0;
 }
 
-/** Whose a message is; null when the tenant has none of that id. */
+/** The owners of a message; null when the tenant has no message of that id. */
 export async function ownersOf(tx: Tx, tenantId: string, messageId: string): Promise<MessageOwners | null> {
   const [row] = await tx.query<MessageOwners & Record<string, unknown>>(
     'SELECT agent_type, sender_agent_type FROM messages WHERE tenant_id = $1 AND message_id = $2',

@@ -1,25 +1,31 @@
 import type { Usage } from '../../contracts/messages.js';
 import { type Artifact, textOf } from '../../contracts/parts.js';
 import { newId } from '../../runtime/ids.js';
+import type { Logger } from '../../runtime/logger.js';
 import { schemaProblem } from '../input/form.js';
 import { agentMessage } from '../read/task.js';
 import type { AnswerOrFailure, OpenDispatch, Produced } from './dispatches.js';
 
-const MAX_ERROR_CHARS = 4_096;
-const TITLE_CHARS = 512;
+const ERROR_CHARS_MAX = 4_096;
+const TITLE_CHARS_MAX = 512;
 
-/** Why a message failed, as it is stored. */
+/** The stored reason of a failed message. */
 export interface StoredError {
   code: string;
   message: string;
 }
 
-/** An error as it is stored: its text at most 4,096 characters. */
+/** An error as it is stored: its text has at most 4,096 characters. */
 export function boundedError(error: StoredError): StoredError {
-  return { code: error.code, message: error.message.slice(0, MAX_ERROR_CHARS).toWellFormed() };
+  return { code: error.code, message: error.message.slice(0, ERROR_CHARS_MAX).toWellFormed() };
 }
 
-/** Usage of all dispatches of a message together; the newest names the model. */
+/** A sum that stays an exact number, whatever agents report. */
+function addTokens(before: number, more: number): number {
+  return Math.min(Number.MAX_SAFE_INTEGER, before + more);
+}
+
+/** The usage of all dispatches of a message; the model is that of the newest. */
 function addUsage(before: Usage | null, more: Usage | undefined): Usage | null {
   if (!more) return before;
   const cost = Math.min(Number.MAX_VALUE, (before?.cost_usd ?? 0) + (more.cost_usd ?? 0));
@@ -32,18 +38,13 @@ function addUsage(before: Usage | null, more: Usage | undefined): Usage | null {
   };
 }
 
-/** A sum that is still an exact number, however much agents claim to have used. */
-function addTokens(before: number, more: number): number {
-  return Math.min(Number.MAX_SAFE_INTEGER, before + more);
-}
-
-/** Artifacts of earlier dispatches and of this one; a repeated id replaces. */
+/** The artifacts of earlier dispatches and of this one, which replaces those of the same id. */
 function mergeArtifacts(before: Artifact[], more: Artifact[]): Artifact[] {
   const replaced = new Set(more.map((artifact) => artifact.artifactId));
   return [...before.filter((artifact) => !replaced.has(artifact.artifactId)), ...more];
 }
 
-/** What a message shows after a result: the output of earlier dispatches and its own. Null when the agent brought no output. */
+/** The output of a message after a result: that of earlier dispatches and its own. Null when the result has no output. */
 export function outputAfter(before: Produced, { artifacts, usage, status_message }: AnswerOrFailure) {
   if (!artifacts) return null;
   return {
@@ -59,7 +60,7 @@ export function errorOf({ error, status_message }: AnswerOrFailure): StoredError
   return boundedError(error ?? { code: 'HANDLER_ERROR', message: text || 'The agent reported a failure.' });
 }
 
-/** A question whose form nobody could fill in is a failure. */
+/** Turns a question whose form nobody can fill in into a failure. */
 export function withUsableForm(result: AnswerOrFailure): AnswerOrFailure {
   const schema = result.state === 'input-required' ? result.input_request?.schema : undefined;
   const problem = schema ? schemaProblem(schema) : null;
@@ -71,7 +72,7 @@ export function withUsableForm(result: AnswerOrFailure): AnswerOrFailure {
   };
 }
 
-/** An agent's question as `ask_input` takes it. @param expiryMs how long a human may take to answer */
+/** An agent's question as an `ask_call` (db/functions/ask_input.sql). @param expiryMs how long a human may take to answer */
 export function askCall(
   dispatch: Pick<OpenDispatch, 'tenant_id' | 'message_id' | 'dispatch_id' | 'session_id' | 'produced'>,
   result: AnswerOrFailure,
@@ -79,20 +80,42 @@ export function askCall(
   expiryMs: number,
 ) {
   const { tenant_id, message_id, dispatch_id, session_id } = dispatch;
-  const { kind, title, prompt, ...asked } = result.input_request ?? {};
+  const { kind, title, prompt, ...request } = result.input_request ?? {};
   const parts = result.status_message?.parts;
   const promptText = prompt ?? textOf(parts ?? []);
   const titleText =
-    title ?? (promptText.split('\n', 1)[0] || 'The agent needs an answer.').slice(0, TITLE_CHARS).toWellFormed();
+    title ?? (promptText.split('\n', 1)[0] || 'The agent needs an answer.').slice(0, TITLE_CHARS_MAX).toWellFormed();
   const request_id = newId('req');
   return {
     ...{ tenant_id, message_id, dispatch_id, session_id, epoch, request_id },
     ...outputAfter(dispatch.produced, { ...result, artifacts: result.artifacts ?? [] }),
-    ...{ ...asked, kind: kind ?? (asked.schema || asked.fields ? 'form' : 'confirmation') },
+    ...{ ...request, kind: kind ?? (request.schema || request.fields ? 'form' : 'confirmation') },
     ...{ title: titleText, prompt: promptText, expiry_ms: expiryMs },
     turn: agentMessage(dispatch, request_id, parts ?? [{ kind: 'text', text: promptText || titleText }]),
     remote_task_id: result.remote_task_id,
     remote_context_id: result.remote_context_id,
     event_ids: [newId('evt'), newId('evt')],
   };
+}
+
+/** The end of a message, for the log. */
+export interface LoggedEnd {
+  tenant_id: string;
+  message_id: string;
+  session_id: string;
+  /** Its last dispatch; null if it had none. */
+  dispatch_id: string | null;
+  agent_type: string | null;
+  instance_id: string | null;
+  state: string;
+  /** `error.code` of a failed message. */
+  code?: string | undefined;
+}
+
+/** Logs a failed or canceled message, in one line. To be called after the commit by the code that wrote the end. */
+export function logEnd(log: Pick<Logger, 'info' | 'warn'>, end: LoggedEnd): void {
+  const { tenant_id, message_id, session_id, dispatch_id, agent_type, instance_id, state, code } = end;
+  const ids = { tenant_id, message_id, session_id, dispatch_id, agent_type, instance_id };
+  if (state === 'failed') log.warn({ ...ids, code }, 'message failed');
+  if (state === 'canceled') log.info(ids, 'message canceled');
 }
