@@ -84,8 +84,9 @@ END $$;
 CREATE FUNCTION choose_local(r routing, only_instance text, only_type text) RETURNS chosen_agent LANGUAGE plpgsql AS $$
 DECLARE
   a record;
+  must_compare boolean := only_instance IS NOT NULL OR r.want_skill_id IS NOT NULL;
 BEGIN
-  IF only_instance IS NULL AND r.want_skill_id IS NULL THEN
+  IF NOT must_compare THEN
     SELECT few.*, count(*) OVER () AS found INTO a FROM (
       SELECT x.instance_id, x.agent_type, x.deployment_mode, x.mesh_id, x.connection_epoch, x.public_url, x.agent_card, x.status,
              x.max_concurrent_sessions FROM agents x
@@ -94,8 +95,9 @@ BEGIN
     IF NOT FOUND THEN
       RETURN NULL;
     END IF;
+    must_compare := a.found > 1;
   END IF;
-  IF only_instance IS NOT NULL OR r.want_skill_id IS NOT NULL OR a.found > 1 THEN
+  IF must_compare THEN
     SELECT x.instance_id, x.agent_type, x.deployment_mode, x.mesh_id, x.connection_epoch, x.public_url, x.agent_card, x.status,
            x.max_concurrent_sessions INTO a FROM routable_agents(r.tenant_id, only_instance, only_type, r.want_skill_id, '{}') x LIMIT 1;
   END IF;
