@@ -205,7 +205,7 @@ CREATE TABLE push_deliveries (
   config_id text NOT NULL,
   sequence bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
   state text NOT NULL,
-  told_at timestamp with time zone NOT NULL DEFAULT now(),
+  changed_at timestamp with time zone NOT NULL DEFAULT now(),
   wake_at timestamp with time zone DEFAULT now(),
   attempts jsonb NOT NULL DEFAULT '[]'::jsonb,
   outcome text,
@@ -229,6 +229,7 @@ CREATE TABLE running_messages (
   remote_task_id text,
   remote_context_id text,
   unrouted_since timestamp with time zone,
+  unreachable_ids text[] NOT NULL DEFAULT '{}'::text[],
   wake_requested_at timestamp with time zone,
   supervised_at timestamp with time zone,
   lease_epoch integer NOT NULL DEFAULT 0
@@ -319,9 +320,7 @@ CREATE INDEX agents_registered ON public.agents USING btree (tenant_id, agent_ty
 CREATE INDEX agents_routable ON public.agents USING btree (tenant_id, agent_type);
 CREATE INDEX credentials_by_tenant ON public.credentials USING btree (tenant_id, created_at DESC);
 CREATE INDEX dispatches_newest ON ONLY public.dispatches USING btree (instance_id, tenant_id, created_at DESC);
-CREATE INDEX dispatches_open ON ONLY public.dispatches USING btree (tenant_id, instance_id, dispatch_id) WHERE (state = ANY (ARRAY['open'::text, 'sent'::text]));
-CREATE INDEX dispatches_unreachable ON ONLY public.dispatches USING btree (tenant_id, message_id) WHERE ((state = 'released'::text) AND (error_code = 'CONNECT_FAILED'::text));
-CREATE INDEX events_by_session ON ONLY public.events USING btree (tenant_id, session_id, event_id DESC);
+CREATE INDEX events_by_session ON ONLY public.events USING btree (session_id, event_id);
 CREATE INDEX idempotency_keys_expiry ON public.idempotency_keys USING brin (expires_at) WITH (autosummarize='on');
 CREATE INDEX input_requests_by_message ON public.input_requests USING btree (tenant_id, message_id, requested_at DESC);
 CREATE UNIQUE INDEX input_requests_one_open ON public.input_requests USING btree (tenant_id, message_id) WHERE (state = 'pending'::text);
@@ -331,10 +330,11 @@ CREATE INDEX messages_by_session ON ONLY public.messages USING btree (session_id
 CREATE INDEX messages_by_time ON ONLY public.messages USING brin (created_at) WITH (autosummarize='on');
 CREATE INDEX push_deliveries_due ON public.push_deliveries USING btree (wake_at) WHERE (wake_at IS NOT NULL);
 CREATE INDEX push_deliveries_ended ON public.push_deliveries USING btree (ended_at) WHERE (ended_at IS NOT NULL);
+CREATE INDEX running_canceled ON public.running_messages USING btree (supervised_at) WHERE (state = 'canceled'::text);
 CREATE INDEX running_decided ON public.running_messages USING btree (tenant_id, instance_id) WHERE ((unrouted_since IS NOT NULL) AND (resolution IS NOT NULL));
 CREATE INDEX running_in_flight ON public.running_messages USING btree (tenant_id, state, session_id) WHERE (state = ANY (ARRAY['submitted'::text, 'working'::text, 'input-required'::text]));
 CREATE INDEX running_slots ON public.running_messages USING btree (tenant_id, instance_id, session_id, message_id) WHERE holds_slot;
-CREATE INDEX running_supervised ON public.running_messages USING btree (supervised_at) WHERE (supervised_at IS NOT NULL);
+CREATE INDEX running_supervised ON public.running_messages USING btree (supervised_at) WHERE ((supervised_at IS NOT NULL) AND (state = ANY (ARRAY['submitted'::text, 'working'::text, 'input-required'::text])));
 CREATE INDEX running_to_wake ON public.running_messages USING btree (wake_requested_at) WHERE (wake_requested_at IS NOT NULL);
 CREATE INDEX running_unrouted ON public.running_messages USING btree (tenant_id, created_at) WHERE (unrouted_since IS NOT NULL);
 CREATE INDEX sessions_slots ON public.sessions USING btree (tenant_id, instance_id, session_id) WHERE ((status = 'active'::text) AND explicit AND (NOT suspended));

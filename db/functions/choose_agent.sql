@@ -51,35 +51,62 @@ END $$;
 
 -- Reserves room on an instance until the transaction ends. Whoever binds a session to it holds its lock, so that two at once cannot pass
 -- the bound. Gives whether there is room.
-CREATE FUNCTION claim_room(r routing, agent agents) RETURNS boolean LANGUAGE plpgsql AS $$
-DECLARE
-  room integer := agent.max_concurrent_sessions;
+CREATE FUNCTION claim_room(r routing, of_instance text, of_type text, status text, room integer) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-  IF room = 0 AND agent.status <> 'busy' THEN
+  IF room = 0 AND status <> 'busy' THEN
     RETURN true;
   END IF;
   IF room > 0 THEN
     -- A full agent is not worth the lock.
-    IF r.session_id IS NULL AND agent_load(r.tenant_id, agent.instance_id) >= room THEN
+    IF r.session_id IS NULL AND agent_load(r.tenant_id, of_instance) >= room THEN
       RETURN false;
     END IF;
-    PERFORM lock_room(r.tenant_id, agent.instance_id);
+    PERFORM lock_room(r.tenant_id, of_instance);
   END IF;
-  IF r.session_id IS NOT NULL AND session_holds_slot(r, agent.instance_id) THEN
+  IF r.session_id IS NOT NULL AND session_holds_slot(r, of_instance) THEN
     RETURN true;
   END IF;
-  IF agent.status = 'busy' THEN
+  IF status = 'busy' THEN
     RETURN false;
   END IF;
   -- A new message on the fast path goes behind those that wait for this agent.
   IF r.only_mesh_id IS NOT NULL AND EXISTS (SELECT 1 FROM running_messages m
        WHERE m.tenant_id = r.tenant_id AND m.unrouted_since IS NOT NULL AND NOT m.holds_slot
-         AND coalesce(m.agent_type, m.want_agent_type, agent.agent_type) = agent.agent_type
-         AND coalesce(m.want_instance_id, agent.instance_id) = agent.instance_id) THEN
+         AND coalesce(m.agent_type, m.want_agent_type, of_type) = of_type AND coalesce(m.want_instance_id, of_instance) = of_instance) THEN
     RETURN false;
   END IF;
-  RETURN agent_load(r.tenant_id, agent.instance_id)
-    + CASE WHEN r.has_decision THEN 0 ELSE waiting_decisions(r.tenant_id, agent.instance_id) END < room;
+  RETURN agent_load(r.tenant_id, of_instance)
+    + CASE WHEN r.has_decision THEN 0 ELSE waiting_decisions(r.tenant_id, of_instance) END < room;
+END $$;
+
+-- The best agent of a kind for the fast path, its room reserved; NULL when that one is elsewhere or full, or none fits. Where one agent of a
+-- type is there, as for most messages, there is nothing to compare.
+CREATE FUNCTION choose_local(r routing, only_instance text, only_type text) RETURNS chosen_agent LANGUAGE plpgsql AS $$
+DECLARE
+  a record;
+  must_compare boolean := only_instance IS NOT NULL OR r.want_skill_id IS NOT NULL;
+BEGIN
+  IF NOT must_compare THEN
+    SELECT few.*, count(*) OVER () AS found INTO a FROM (
+      SELECT x.instance_id, x.agent_type, x.deployment_mode, x.mesh_id, x.connection_epoch, x.public_url, x.agent_card, x.status,
+             x.max_concurrent_sessions FROM agents x
+       WHERE x.tenant_id = r.tenant_id AND x.agent_type = only_type AND coalesce(x.deregistered_at, 'infinity') = 'infinity'
+         AND x.status IN ('available', 'unknown') LIMIT 2) AS few;
+    IF NOT FOUND THEN
+      RETURN NULL;
+    END IF;
+    must_compare := a.found > 1;
+  END IF;
+  IF must_compare THEN
+    SELECT x.instance_id, x.agent_type, x.deployment_mode, x.mesh_id, x.connection_epoch, x.public_url, x.agent_card, x.status,
+           x.max_concurrent_sessions INTO a FROM routable_agents(r.tenant_id, only_instance, only_type, r.want_skill_id, '{}') x LIMIT 1;
+  END IF;
+  IF (a.deployment_mode = 'hosted' OR a.mesh_id = r.only_mesh_id)
+      AND claim_room(r, a.instance_id, a.agent_type, a.status, a.max_concurrent_sessions) THEN
+    RETURN (a.instance_id, a.agent_type, a.deployment_mode, a.mesh_id, a.connection_epoch, a.public_url,
+      CASE WHEN a.deployment_mode = 'hosted' THEN a.agent_card END, false, 'routed'::text);
+  END IF;
+  RETURN NULL;
 END $$;
 
 CREATE FUNCTION chosen(agent agents, unreachable boolean, join_reason text) RETURNS chosen_agent LANGUAGE plpgsql IMMUTABLE AS $$
@@ -93,14 +120,10 @@ CREATE FUNCTION choose_best(r routing, only_instance text, only_type text, join_
 DECLARE
   agent agents;
 BEGIN
-  IF r.only_mesh_id IS NOT NULL THEN
-    agent := best_candidate(r, only_instance, only_type);
-    RETURN CASE WHEN is_local(r, agent) AND claim_room(r, agent) THEN chosen(agent, false, join_reason) END;
-  END IF;
   FOR agent IN SELECT * FROM routable_agents(r.tenant_id, only_instance, only_type, r.want_skill_id, coalesce(r.unreachable_ids, '{}')) LOOP
     -- The lock of one without room is given up before the next is asked, so that two callers never wait for each other.
     BEGIN
-      IF claim_room(r, agent) THEN
+      IF claim_room(r, agent.instance_id, agent.agent_type, agent.status, agent.max_concurrent_sessions) THEN
         RETURN chosen(agent, coalesce(agent.instance_id = ANY (r.unreachable_ids), false), join_reason);
       END IF;
       RAISE EXCEPTION USING ERRCODE = 'FL002';
@@ -109,31 +132,6 @@ BEGIN
     END;
   END LOOP;
   RETURN NULL;
-END $$;
-
--- The best agent of a kind, with room or without. Where one agent of a type is there, as for most messages, there is nothing to compare.
-CREATE FUNCTION best_candidate(r routing, only_instance text, only_type text) RETURNS agents LANGUAGE plpgsql STABLE AS $$
-DECLARE
-  agent agents;
-  fitting record;
-BEGIN
-  IF only_instance IS NULL AND r.want_skill_id IS NULL THEN
-    SELECT few AS only_one, count(*) OVER () AS found INTO fitting FROM (
-      SELECT a.* FROM agents a WHERE a.tenant_id = r.tenant_id AND a.agent_type = only_type
-        AND coalesce(a.deregistered_at, 'infinity') = 'infinity' AND a.status IN ('available', 'unknown') LIMIT 2) AS few;
-    IF coalesce(fitting.found, 0) < 2 THEN
-      RETURN fitting.only_one;
-    END IF;
-  END IF;
-  SELECT * INTO agent FROM routable_agents(r.tenant_id, only_instance, only_type, r.want_skill_id, '{}') LIMIT 1;
-  RETURN agent;
-END $$;
-
--- Whether the mesh node that asks reaches an agent itself, now.
-CREATE FUNCTION is_local(r routing, agent agents) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
-BEGIN
-  RETURN agent.instance_id IS NOT NULL AND is_routable(agent)
-    AND (r.only_mesh_id IS NULL OR agent.deployment_mode = 'hosted' OR agent.mesh_id = r.only_mesh_id);
 END $$;
 
 -- The agent of a message: the one that has served it, else its session's for the type, else what it asks for, the least loaded. A bound
@@ -148,6 +146,9 @@ DECLARE
   other chosen_agent;
   unreachable boolean;
 BEGIN
+  IF r.session_id IS NULL AND r.only_mesh_id IS NOT NULL THEN
+    RETURN choose_local(r, r.want_instance_id, r.want_agent_type);
+  END IF;
   IF bound_instance IS NULL AND r.session_id IS NOT NULL THEN
     bound_type := coalesce(r.want_agent_type, r.session_agent_type);
     IF r.session_agent_type = bound_type AND r.session_instance_id IS NOT NULL THEN
@@ -168,10 +169,13 @@ BEGIN
   is_named := coalesce(r.want_instance_id = bound_instance, false);
   SELECT * INTO agent FROM agents a WHERE a.tenant_id = r.tenant_id AND a.instance_id = bound_instance;
   unreachable := coalesce(bound_instance = ANY (r.unreachable_ids), false);
-  IF is_local(r, agent) AND agent.agent_type = bound_type AND (is_named OR NOT unreachable) THEN
+  IF agent.instance_id IS NOT NULL AND is_routable(agent) AND agent.agent_type = bound_type AND (is_named OR NOT unreachable)
+      AND (r.only_mesh_id IS NULL OR agent.deployment_mode = 'hosted' OR agent.mesh_id = r.only_mesh_id) THEN
+    IF NOT claim_room(r, bound_instance, bound_type, agent.status, agent.max_concurrent_sessions) THEN
+      RETURN NULL;
+    END IF;
     -- Deregistration unbinds a session; an instance that came back is bound again.
-    RETURN CASE WHEN claim_room(r, agent) THEN
-      chosen(agent, unreachable, CASE WHEN r.session_explicit AND r.session_instance_id IS NULL THEN 'failover' END) END;
+    RETURN chosen(agent, unreachable, CASE WHEN r.session_explicit AND r.session_instance_id IS NULL THEN 'failover' END);
   END IF;
   IF is_named OR r.only_mesh_id IS NOT NULL THEN
     RETURN NULL;

@@ -356,7 +356,7 @@ CREATE TABLE events (
   payload     jsonb NOT NULL,
   PRIMARY KEY (tenant_id, event_id)
 ) PARTITION BY RANGE (event_id);
-CREATE INDEX events_by_session ON events (tenant_id, session_id, event_id DESC);
+CREATE INDEX events_by_session ON events (session_id, event_id);
 
 CREATE TABLE push_configs (
   tenant_id        text NOT NULL,

@@ -27,7 +27,8 @@ async function send(change: object, messageChange: object = {}) {
 describe('target_agent', () => {
   async function wants(id: string | undefined) {
     const [row] = await api.database.query(
-      'SELECT want_instance_id, want_agent_type FROM running_messages WHERE message_id = $1',
+      `SELECT r.want_instance_id, m.want_agent_type FROM messages m LEFT JOIN running_messages r USING (tenant_id, message_id)
+        WHERE m.message_id = $1`,
       [id],
     );
     return row;

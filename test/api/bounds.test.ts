@@ -38,7 +38,7 @@ test('at the bound of messages that wait new ones are 429, and what was sent bef
     expect(refused.headers.get('retry-after')).toBe('5');
   }
   await api.database.query(
-    'UPDATE messages SET credential_id = (SELECT credential_id FROM credentials WHERE tenant_id = $1) WHERE tenant_id = $1',
+    'UPDATE idempotency_keys SET credential_id = (SELECT credential_id FROM credentials WHERE tenant_id = $1) WHERE tenant_id = $1',
     [tenantId],
   );
   const again = await client.rpc('other content', { messageId: 'waiting-1', blocking: false });

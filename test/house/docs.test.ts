@@ -82,6 +82,12 @@ test('the documentation links to files and headings that exist', () => {
   expect(broken.map(({ link }) => link)).toEqual([]);
 });
 
+test('docs/internals.md names files that exist', () => {
+  const paths = [...read('docs/internals.md').matchAll(/`([\w./-]+(?:\.(?:ts|sql)|\/))`/g)].map((match) => match[1] ?? '');
+  expect(paths.length).toBeGreaterThan(50);
+  expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+});
+
 test('docs/development.md says where to find files that exist', () => {
   const [, section = ''] = /^## Where to find things\n([\s\S]*?)^## /m.exec(read('docs/development.md')) ?? [];
   const paths = [...section.matchAll(/`([^`]+)`/g)].map((match) => match[1] ?? '');
