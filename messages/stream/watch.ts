@@ -76,6 +76,25 @@ async function liveTask(live: LiveMessage, options: TaskWait): Promise<Task | nu
   return end && isTerminal(end.state) ? taskOf({ ...live.row, ...end }, null, options) : null;
 }
 
+/** The task of a message once it rests, or as it is at `until`. @param hasChanged whether its row may have changed already */
+async function watchTask(
+  core: WatchCore,
+  ref: MessageRef,
+  options: TaskWait,
+  until: number,
+  hasChanged: boolean,
+): Promise<Task> {
+  const signal = options.signal();
+  using queue = new EventQueue(core, ref, null);
+  const nextChange = () => queue.take(Math.min(until - Date.now(), POLL_MS), signal);
+  if (!hasChanged) await nextChange();
+  for (;;) {
+    const { row, request } = await readMessageOf(core, ref);
+    if (isResting(row.state) || Date.now() >= until || signal.aborted) return taskOf(row, request, options);
+    await nextChange();
+  }
+}
+
 /**
  * The task of a message once it is terminal or waits for a human, or after `waitMs` as it then is. With `blocking: false` it does not
  * wait.
@@ -87,18 +106,6 @@ export async function waitForTask(
   accepted: JustAccepted | null = null,
 ): Promise<Task> {
   const until = Date.now() + (options.blocking ? options.waitMs : 0);
-  const live = accepted?.live;
-  const quick = live && (await liveTask(live, options));
-  if (quick) return quick;
-  const signal = options.signal();
-  const shape = options.historyLength === undefined ? {} : { historyLength: options.historyLength };
-  using queue = new EventQueue(core, ref, null);
-  // A message that was just accepted has not ended before the bus reports it.
-  if (accepted && !live && options.blocking) await queue.take(Math.min(options.waitMs, POLL_MS), signal);
-  for (;;) {
-    const { row, request } = await readMessageOf(core, ref);
-    const leftMs = until - Date.now();
-    if (isResting(row.state) || leftMs <= 0 || signal.aborted) return taskOf(row, request, shape);
-    await queue.take(Math.min(leftMs, POLL_MS), signal);
-  }
+  if (!accepted?.live) return watchTask(core, ref, options, until, !accepted || !options.blocking);
+  return (await liveTask(accepted.live, options)) ?? watchTask(core, ref, options, until, true);
 }
