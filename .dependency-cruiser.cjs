@@ -15,7 +15,7 @@ const LAYERS = {
   deliveries: ['contracts', 'runtime', 'db', 'http', 'messages'],
   tools: ['contracts', 'runtime', 'db', 'agents', 'messages'],
   mesh: ['contracts', 'runtime', 'db', 'http', 'auth', 'agents', 'messages', 'tools'],
-  activities: ['contracts', 'runtime', 'db', 'http', 'agents', 'sessions', 'messages', 'deliveries', 'mesh'],
+  activities: ['contracts', 'runtime', 'db', 'http', 'agents', 'sessions', 'messages', 'deliveries'],
   workflows: [],
   api: [
     'contracts',

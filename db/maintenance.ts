@@ -9,7 +9,7 @@ const BATCH = 10_000;
 const DELETE_EXPIRED = `
   WITH deleted AS (
     DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY(
-      SELECT ctid FROM idempotency_keys WHERE expires_at < now() LIMIT ${BATCH})) RETURNING 1)
+      SELECT ctid FROM idempotency_keys WHERE expires_at < now() ORDER BY expires_at LIMIT ${BATCH})) RETURNING 1)
   SELECT count(*) AS deleted FROM deleted`;
 
 /** Canceled messages whose workflows read the row ten minutes ago or earlier: their agents have been notified. */
@@ -22,8 +22,15 @@ const DELETE_CANCELED = `
  * may run it concurrently.
  */
 export async function maintainTables(db: Db): Promise<void> {
-  await db.system((tx) => tx.query('SELECT create_partitions()'));
-  await db.system((tx) => tx.query(DELETE_CANCELED));
+  const done = await Promise.allSettled([
+    db.system((tx) => tx.query('SELECT create_partitions()')),
+    db.system((tx) => tx.query(DELETE_CANCELED)),
+    deleteExpired(db),
+  ]);
+  for (const part of done) if (part.status === 'rejected') throw part.reason;
+}
+
+async function deleteExpired(db: Db): Promise<void> {
   for (let deleted = BATCH; deleted === BATCH; ) {
     const [row] = await db.system((tx) => tx.query<{ deleted: number }>(DELETE_EXPIRED));
     deleted = row?.deleted ?? 0;

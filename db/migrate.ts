@@ -82,16 +82,30 @@ async function refuseOld(client: pg.Client): Promise<void> {
   }
 }
 
+/** A schema of functions holds no table: what is dropped with it is no data. */
+async function refuseTables(client: pg.Client, schema: string): Promise<void> {
+  const { rows } = await client.query(
+    'SELECT 1 FROM pg_tables WHERE schemaname = $1 UNION ALL SELECT 1 FROM pg_matviews WHERE schemaname = $1',
+    [schema],
+  );
+  if (rows.length > 0) throw new Error(`the schema ${schema} of an old release holds tables and is not dropped`);
+}
+
 /**
  * Creates the schema of this build's functions, once. An older build that starts beside a newer one finds its own schema; if that was
  * dropped and the tables are newer, the build is refused.
  */
 async function applyFunctions(client: pg.Client, isAhead: boolean, log: Pick<Logger, 'info'>): Promise<void> {
-  const { rows } = await client.query('SELECT 1 FROM function_schemas WHERE name = $1', [FUNCTION_SCHEMA]);
-  if (rows.length > 0) return;
+  // Renewed at each start: after a roll-back the schema of the release that runs is among the newest again.
+  const { rowCount } = await client.query(
+    'UPDATE function_schemas SET applied_at = clock_timestamp() WHERE name = $1',
+    [FUNCTION_SCHEMA],
+  );
+  if (rowCount) return;
   if (isAhead) {
     throw new Error('this build is older than the database by more than one release: start a newer build');
   }
+  await refuseTables(client, FUNCTION_SCHEMA);
   const body = functions.map(({ sql }) => sql).join('\n');
   await inTransaction(client, 'applying the functions', [
     [`DROP SCHEMA IF EXISTS ${FUNCTION_SCHEMA} CASCADE`],
@@ -106,6 +120,7 @@ async function applyFunctions(client: pg.Client, isAhead: boolean, log: Pick<Log
     [KEPT_SCHEMAS],
   );
   for (const { name } of old.rows) {
+    await refuseTables(client, name);
     await inTransaction(client, `dropping ${name}`, [
       [`DROP SCHEMA IF EXISTS ${pg.escapeIdentifier(name)} CASCADE`],
       ['DELETE FROM function_schemas WHERE name = $1', [name]],

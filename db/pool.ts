@@ -157,12 +157,18 @@ function isOutdated(error: unknown): boolean {
 /** Deadlocks, serialization failures and outdated plans: the transaction is repeated. */
 const RETRYABLE = new Set(['40P01', '40001', '0A000']);
 
+/** Each connection of a pool may have one outdated plan of the statement. */
+const OUTDATED_PLANS_MAX = 50;
+
 async function retried<T>(run: () => Promise<T>): Promise<T> {
-  for (let attempt = 1; ; attempt += 1) {
+  for (let failures = 0, outdated = 0; ; ) {
     try {
       return await run();
     } catch (error) {
-      if (attempt === 3 || !RETRYABLE.has((error as { code?: string }).code ?? '')) throw error;
+      if (isOutdated(error)) outdated += 1;
+      else failures += 1;
+      const retryable = RETRYABLE.has((error as { code?: string }).code ?? '');
+      if (!retryable || failures === 3 || outdated > OUTDATED_PLANS_MAX) throw error;
     }
   }
 }

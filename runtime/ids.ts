@@ -40,6 +40,12 @@ export function uuidv7(): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
+/** The least identifier of a kind that is made from this moment on: a bound for reading by time. @param atMs milliseconds since 1970 */
+export function idBound(prefix: IdPrefix, atMs: number): string {
+  const hex = Math.max(0, Math.floor(atMs)).toString(16).padStart(12, '0');
+  return `${prefix}_${hex.slice(0, 8)}-${hex.slice(8)}`;
+}
+
 /** A new identifier: the prefix, an underscore and a UUIDv7. */
 export function newId(prefix: IdPrefix): string {
   return `${prefix}_${uuidv7()}`;

@@ -1,5 +1,9 @@
 import type { EventRecord } from '../contracts/telemetry.js';
 import type { Tx } from '../db/pool.js';
+import { idBound } from '../runtime/ids.js';
+
+/** How far the clocks of processes and database may differ, in milliseconds. */
+const CLOCK_SLACK_MS = 3_600_000;
 
 /** Which events to list. */
 export interface EventFilter {
@@ -30,7 +34,7 @@ const FILTER = `tenant_id = $1 AND ($2::text IS NULL OR session_id = $2) AND ($3
   AND ($4::text IS NULL OR event_type = $4) AND ($5::text IS NULL OR source = $5)
   AND ($6::timestamptz IS NULL OR occurred_at >= $6) AND ($7::timestamptz IS NULL OR occurred_at < $7)
   AND ($8::text IS NULL OR payload ->> 'instance_id' = $8)
-  AND ($9::text IS NULL OR ${OF_MESSAGE})`;
+  AND ($9::text IS NULL OR ${OF_MESSAGE}) AND ($10::text IS NULL OR event_id >= $10) AND ($11::text IS NULL OR event_id < $11)`;
 const COLUMNS =
   'event_id, event_type, category, source, severity, tenant_id, session_id, trace_id, occurred_at, payload';
 
@@ -44,6 +48,14 @@ function toRecord({ occurred_at, payload, trace_id, ...row }: EventRow): EventRe
   };
 }
 
+/** Event ids around a time, for which there is an index: ids are made shortly before their events are written. */
+function idBounds(from: string | undefined, to: string | undefined): (string | undefined)[] {
+  return [
+    from && idBound('evt', Date.parse(from) - CLOCK_SLACK_MS),
+    to && idBound('evt', Date.parse(to) + CLOCK_SLACK_MS),
+  ];
+}
+
 /** A page of a tenant's events, newest first; `count` is the total. */
 export async function listEvents(
   tx: Tx,
@@ -51,11 +63,11 @@ export async function listEvents(
   query: EventFilter & { page: number; page_size: number },
 ): Promise<{ count: number; events: EventRecord[] }> {
   const { session_id, category, type, source, from, to, instance_id, message_id } = query;
-  const filters = [session_id, category, type, source, from, to, instance_id, message_id];
+  const filters = [session_id, category, type, source, from, to, instance_id, message_id, ...idBounds(from, to)];
   const values = [tenantId, ...filters.map((value) => value ?? null)];
   const [total] = await tx.query<{ count: number }>(`SELECT count(*) AS count FROM events WHERE ${FILTER}`, values);
   const rows = await tx.query<EventRow>(
-    `SELECT ${COLUMNS} FROM events WHERE ${FILTER} ORDER BY event_id DESC LIMIT $10 OFFSET $11`,
+    `SELECT ${COLUMNS} FROM events WHERE ${FILTER} ORDER BY event_id DESC LIMIT $12 OFFSET $13`,
     [...values, query.page_size, (query.page - 1) * query.page_size],
   );
   return { count: total?.count ?? 0, events: rows.map(toRecord) };

@@ -54,6 +54,7 @@ const TARGETS = `
       FROM compared c
       CROSS JOIN LATERAL (SELECT agent_load($1, c.instance_id) AS load) serving
       LEFT JOIN LATERAL (SELECT d.created_at FROM dispatches d WHERE d.tenant_id = $1 AND d.instance_id = c.instance_id
+                            AND d.dispatch_id >= id_bound('dsp', (date_trunc('month', now()) - interval '1 month')::date)
                           ORDER BY d.created_at DESC LIMIT 1) last ON true
      ORDER BY c.busy, serving.load, last.created_at NULLS FIRST, c.instance_id
      LIMIT ${CANDIDATES_MAX})

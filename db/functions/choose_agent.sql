@@ -27,12 +27,15 @@ END $$;
 -- message last, then the least loaded, ties to the longest idle.
 CREATE FUNCTION routable_agents(of_tenant text, only_instance text, only_type text, only_skill text, unreachable_ids text[]) RETURNS SETOF agents
   LANGUAGE plpgsql STABLE SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  -- Older partitions are not opened: an agent that was idle for longer counts as idle.
+  since text := id_bound('dsp', (date_trunc('month', now() AT TIME ZONE 'UTC') - interval '1 month')::date);
 BEGIN
   RETURN QUERY
     SELECT a.* FROM agents a
       CROSS JOIN LATERAL (SELECT agent_load(a.tenant_id, a.instance_id) AS load) serving
       LEFT JOIN LATERAL (SELECT d.created_at FROM dispatches d WHERE d.tenant_id = a.tenant_id AND d.instance_id = a.instance_id
-                          ORDER BY d.created_at DESC LIMIT 1) last ON true
+                          AND d.dispatch_id >= since ORDER BY d.created_at DESC LIMIT 1) last ON true
      WHERE a.tenant_id = of_tenant AND is_routable(a)
        AND (only_instance IS NULL OR a.instance_id = only_instance) AND (only_type IS NULL OR a.agent_type = only_type)
        AND has_skill(a, only_skill)
@@ -56,18 +59,16 @@ BEGIN
   IF room = 0 AND status <> 'busy' THEN
     RETURN true;
   END IF;
+  -- A full or busy agent is not worth the lock.
+  IF (status = 'busy' OR agent_load(r.tenant_id, of_instance) >= room)
+      AND (r.session_id IS NULL OR NOT session_holds_slot(r, of_instance)) THEN
+    RETURN false;
+  END IF;
   IF room > 0 THEN
-    -- A full agent is not worth the lock.
-    IF r.session_id IS NULL AND agent_load(r.tenant_id, of_instance) >= room THEN
-      RETURN false;
-    END IF;
     PERFORM lock_room(r.tenant_id, of_instance);
   END IF;
   IF r.session_id IS NOT NULL AND session_holds_slot(r, of_instance) THEN
     RETURN true;
-  END IF;
-  IF status = 'busy' THEN
-    RETURN false;
   END IF;
   -- A new message on the fast path goes behind those that wait for this agent.
   IF r.only_mesh_id IS NOT NULL AND EXISTS (SELECT 1 FROM running_messages m

@@ -191,7 +191,7 @@ CREATE TABLE idempotency_keys (
   -- What selects a row comes first: a plan that is made on an empty table takes any index that begins with a column of the query.
   PRIMARY KEY (client_message_id, credential_id, requested_context, tenant_id)
 );
-CREATE INDEX idempotency_keys_expiry ON idempotency_keys USING brin (expires_at) WITH (autosummarize = on);
+CREATE INDEX idempotency_keys_expiry ON idempotency_keys (expires_at);
 
 -- A message: what was sent, and below what became of it. What changes from moment to moment is in running_messages.
 CREATE TABLE messages (

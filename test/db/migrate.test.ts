@@ -80,6 +80,45 @@ test('two releases have their functions side by side, and those of the release b
   expect((await schemas()).map(({ name }) => name)).toEqual([FUNCTION_SCHEMA, 'fleet_before'].sort());
 });
 
+test('no release takes rows with it when its functions are dropped', async () => {
+  await emptied();
+  await migrate(database.url, log);
+  const tables = await database.query<{ schema: string }>(
+    "SELECT DISTINCT relnamespace::regnamespace::text AS schema FROM pg_class WHERE relispartition OR relkind IN ('r', 'p')" +
+      " AND relnamespace::regnamespace::text LIKE 'fleet\\_%'",
+  );
+  expect(tables).toEqual([{ schema: 'public' }]);
+  await database.query("UPDATE function_schemas SET applied_at = applied_at - interval '1 h'");
+  await database.query('CREATE SCHEMA fleet_before');
+  await database.query("INSERT INTO function_schemas VALUES ('fleet_before', now())");
+  await migrate(database.url, log); // a roll-back: this build runs again, and is the newest
+  const newest = await database.query('SELECT name FROM function_schemas ORDER BY applied_at DESC LIMIT 1');
+  expect(newest).toEqual([{ name: FUNCTION_SCHEMA }]);
+  await database.query('CREATE SCHEMA fleet_oldest CREATE TABLE kept (id integer)');
+  await database.query("INSERT INTO function_schemas VALUES ('fleet_oldest', '-infinity')");
+  await database.query(`DROP SCHEMA ${FUNCTION_SCHEMA} CASCADE`);
+  await database.query('DELETE FROM function_schemas WHERE name = $1', [FUNCTION_SCHEMA]);
+  await expect(migrate(database.url, log)).rejects.toThrow('fleet_oldest of an old release holds tables');
+});
+
+test('partitions follow each other without a gap after a long stop', async () => {
+  await emptied();
+  await migrate(database.url, log);
+  const partitions = () =>
+    database.query<{ name: string }>(
+      "SELECT relname AS name FROM pg_class WHERE relispartition AND relname ~ '^dispatches_\\d{4}_\\d\\d$' ORDER BY 1",
+    );
+  const before = await partitions();
+  await database.query(
+    `DROP TABLE ${before
+      .slice(1)
+      .map(({ name }) => name)
+      .join()}`,
+  );
+  await database.query('SELECT create_partitions(2)');
+  expect(await partitions()).toEqual(before);
+});
+
 test('an older build whose functions are gone is refused', async () => {
   await emptied();
   await migrate(database.url, log);

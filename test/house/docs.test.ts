@@ -83,7 +83,9 @@ test('the documentation links to files and headings that exist', () => {
 });
 
 test('docs/internals.md names files that exist', () => {
-  const paths = [...read('docs/internals.md').matchAll(/`([\w./-]+(?:\.(?:ts|sql)|\/))`/g)].map((match) => match[1] ?? '');
+  const paths = [...read('docs/internals.md').matchAll(/`([\w./-]+(?:\.(?:ts|sql)|\/))`/g)].map(
+    (match) => match[1] ?? '',
+  );
   expect(paths.length).toBeGreaterThan(50);
   expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([]);
 });
