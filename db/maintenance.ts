@@ -22,12 +22,12 @@ const DELETE_CANCELED = `
  * may run it concurrently.
  */
 export async function maintainTables(db: Db): Promise<void> {
-  const done = await Promise.allSettled([
+  const results = await Promise.allSettled([
     db.system((tx) => tx.query('SELECT create_partitions()')),
     db.system((tx) => tx.query(DELETE_CANCELED)),
     deleteExpired(db),
   ]);
-  for (const part of done) if (part.status === 'rejected') throw part.reason;
+  for (const result of results) if (result.status === 'rejected') throw result.reason;
 }
 
 async function deleteExpired(db: Db): Promise<void> {

@@ -82,7 +82,7 @@ async function refuseOld(client: pg.Client): Promise<void> {
   }
 }
 
-/** A schema of functions holds no table: what is dropped with it is no data. */
+/** Refuses to drop a schema that has tables, because only function schemas may be dropped. */
 async function refuseTables(client: pg.Client, schema: string): Promise<void> {
   const { rows } = await client.query(
     'SELECT 1 FROM pg_tables WHERE schemaname = $1 UNION ALL SELECT 1 FROM pg_matviews WHERE schemaname = $1',
@@ -96,7 +96,7 @@ async function refuseTables(client: pg.Client, schema: string): Promise<void> {
  * dropped and the tables are newer, the build is refused.
  */
 async function applyFunctions(client: pg.Client, isAhead: boolean, log: Pick<Logger, 'info'>): Promise<void> {
-  // Renewed at each start: after a roll-back the schema of the release that runs is among the newest again.
+  // Each start renews the time, so that after a roll-back the running release's schema is among the newest again.
   const { rowCount } = await client.query(
     'UPDATE function_schemas SET applied_at = clock_timestamp() WHERE name = $1',
     [FUNCTION_SCHEMA],

@@ -157,7 +157,7 @@ function isOutdated(error: unknown): boolean {
 /** Deadlocks, serialization failures and outdated plans: the transaction is repeated. */
 const RETRYABLE = new Set(['40P01', '40001', '0A000']);
 
-/** Each connection of a pool may have one outdated plan of the statement. */
+/** Retries for outdated plans: each connection of a pool may have one. */
 const OUTDATED_PLANS_MAX = 50;
 
 async function retried<T>(run: () => Promise<T>): Promise<T> {

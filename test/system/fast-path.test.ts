@@ -118,7 +118,7 @@ describe('a message that lasts', () => {
     const { task } = await lasting(agent, 'mortal');
     agent.kill();
     expect((await client.untilState(task.id, 'failed')).error?.code).toBe('AGENT_DISCONNECTED');
-    expect(await dispatchesOf(task.id)).toEqual(['failed']);
+    expect(await dispatchesOf(task.id)).toEqual(['lost']);
   });
 
   test('is gone on with by an agent that comes back with its token', async () => {
