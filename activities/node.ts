@@ -1,5 +1,5 @@
 import { Context } from '@temporalio/activity';
-import { isTerminal } from '../contracts/messages.js';
+import { isTerminal } from '../contracts/api/messages.js';
 import type { DispatchEnd, DispatchRef } from '../messages/dispatch/dispatches.js';
 import type { DispatchRunner } from '../messages/runner/runner.js';
 import type { RoutedDispatch } from '../messages/runner/send-dispatch.js';

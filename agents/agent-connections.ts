@@ -4,7 +4,7 @@ import {
   type AgentInstance,
   type ConnectionStats,
   type ConnectionStatus,
-} from '../contracts/agents.js';
+} from '../contracts/api/agents.js';
 import type { Reader } from '../contracts/permissions.js';
 import type { Db, Tx } from '../db/pool.js';
 import { getAgentFor, INSTANCES } from './agents.js';

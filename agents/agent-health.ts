@@ -1,4 +1,4 @@
-import type { AgentStatus, HeartbeatPayload } from '../contracts/agents.js';
+import type { AgentStatus, HeartbeatPayload } from '../contracts/api/agents.js';
 import { LIMITS } from '../contracts/limits.js';
 import type { Db, Tx } from '../db/pool.js';
 import type { AgentRef, AgentRow } from './agent-row.js';

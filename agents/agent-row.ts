@@ -1,4 +1,4 @@
-import type { AgentStatus, DeploymentMode } from '../contracts/agents.js';
+import type { AgentStatus, DeploymentMode } from '../contracts/api/agents.js';
 
 /** Identifies an agent instance across tenants. */
 export interface AgentRef {

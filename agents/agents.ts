@@ -1,4 +1,4 @@
-import type { AgentInstance, AgentStatus, AgentsGetRequest } from '../contracts/agents.js';
+import type { AgentInstance, AgentStatus, AgentsGetRequest } from '../contracts/api/agents.js';
 import { isOwnType, type Reader } from '../contracts/permissions.js';
 import { recordEvent } from '../db/events.js';
 import type { Tx } from '../db/pool.js';

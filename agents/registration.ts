@@ -1,4 +1,4 @@
-import type { AgentInstance, AgentRegisterRequest, AgentStatus, DeploymentMode } from '../contracts/agents.js';
+import type { AgentInstance, AgentRegisterRequest, AgentStatus, DeploymentMode } from '../contracts/api/agents.js';
 import { recordEvent } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';

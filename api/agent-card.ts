@@ -1,7 +1,7 @@
 import { type FleetSkills, listSkills } from '../agents/agent-card.js';
-import type { A2aVersion } from '../contracts/a2a.js';
-import type { AgentCard03, AgentCard10, CardSkill } from '../contracts/agent-card.js';
-import type { TokenClaims } from '../contracts/auth.js';
+import type { A2aVersion } from '../contracts/a2a/a2a.js';
+import type { AgentCard03, AgentCard10, CardSkill } from '../contracts/a2a/agent-card.js';
+import type { TokenClaims } from '../contracts/api/auth.js';
 import type { ApiDeps } from './deps.js';
 
 /** What the cards need from the platform. */

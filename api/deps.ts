@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import type { AgentRow } from '../agents/agent-row.js';
 import type { Authenticator } from '../auth/authenticator.js';
 import type { TokenIssuer } from '../auth/tokens.js';
-import type { HealthResponse } from '../contracts/health.js';
+import type { HealthResponse } from '../contracts/api/health.js';
 import type { Db } from '../db/pool.js';
 import type { PushConfigs } from '../deliveries/push-configs.js';
 import type { Outbound } from '../http/outbound.js';

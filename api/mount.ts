@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
-import type { Operation } from '../contracts/operation.js';
+import type { Operation } from '../contracts/api/operation.js';
 import { PlatformError } from '../runtime/errors.js';
 
 /** What a handler gets besides the body. */

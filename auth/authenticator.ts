@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { Caller } from '../contracts/auth.js';
+import type { Caller } from '../contracts/api/auth.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { Tokens } from './tokens.js';
 

@@ -1,5 +1,5 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
-import type { Credential } from '../contracts/auth.js';
+import type { Credential } from '../contracts/api/auth.js';
 import type { Scope } from '../contracts/primitives.js';
 import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';

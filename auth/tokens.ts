@@ -1,7 +1,7 @@
 import { createHash, type KeyObject, randomUUID, sign as signBytes } from 'node:crypto';
 import { errors, type JWK, type JWTHeaderParameters, jwtVerify } from 'jose';
 import { LRUCache } from 'lru-cache';
-import { TokenClaims } from '../contracts/auth.js';
+import { TokenClaims } from '../contracts/api/auth.js';
 import { LIMITS } from '../contracts/limits.js';
 import { PlatformError } from '../runtime/errors.js';
 import { KeyRing, type StoredKey, type VerifyingKey } from './key-ring.js';

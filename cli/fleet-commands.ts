@@ -9,7 +9,7 @@ import {
 } from '../auth/credentials.js';
 import { listSigningKeys, rotateSigningKeys } from '../auth/signing-keys.js';
 import { createTenant, deleteTenant, listTenants, requireTenant, setDefaultType } from '../auth/tenants.js';
-import { type Credential, CredentialCreateRequest, CredentialRotateRequest } from '../contracts/auth.js';
+import { type Credential, CredentialCreateRequest, CredentialRotateRequest } from '../contracts/api/auth.js';
 import { AgentTypeOfAgents } from '../contracts/primitives.js';
 import { CliError, type Store } from './fleet-store.js';
 

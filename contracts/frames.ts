@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { A2aMessage, Task } from './a2a.js';
-import { AgentCard, HeartbeatPayload, Skills, Tools } from './agents.js';
-import { AgentInputRequest, Usage } from './messages.js';
-import { Artifact, Part } from './parts.js';
+import { A2aMessage, Task } from './a2a/a2a.js';
+import { Artifact, Part } from './a2a/parts.js';
+import { AgentCard, HeartbeatPayload, Skills, Tools } from './api/agents.js';
+import { AgentInputRequest, Usage } from './api/messages.js';
+import { ToolCallPayload, ToolResult } from './api/tools.js';
 import { AgentType, InstanceId } from './primitives.js';
-import { ToolCallPayload, ToolResult } from './tools.js';
 
 export const SUBPROTOCOL = 'service.v1';
 

@@ -1,5 +1,5 @@
-import type { Caller, Credential } from './auth.js';
-import type { Operation } from './operation.js';
+import type { Caller, Credential } from './api/auth.js';
+import type { Operation } from './api/operation.js';
 import { ANY_AGENT_TYPE, NO_AGENT, type Scope, scopeIncludes } from './primitives.js';
 
 /**

@@ -1,4 +1,4 @@
-import type { A2aVersion } from '../contracts/a2a.js';
+import type { A2aVersion } from '../contracts/a2a/a2a.js';
 import type { MessageOwners } from '../contracts/permissions.js';
 import type { Tx } from '../db/pool.js';
 import type { Secrets } from '../runtime/secrets.js';

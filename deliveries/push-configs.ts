@@ -1,4 +1,4 @@
-import { type A2aVersion, PUSH_LIMITS, type PushNotificationConfig } from '../contracts/a2a.js';
+import { type A2aVersion, PUSH_LIMITS, type PushNotificationConfig } from '../contracts/a2a/a2a.js';
 import { actsAs, isOwnMessage, isSentBy, type MessageOwners, type Reader } from '../contracts/permissions.js';
 import { ownersOf } from '../db/ownership.js';
 import type { Db } from '../db/pool.js';

@@ -1,6 +1,6 @@
-import type { A2aVersion, StreamEvent, Task } from '../contracts/a2a.js';
-import { eventTo1 } from '../contracts/a2a-1-results.js';
-import { isTerminal, type MessageState } from '../contracts/messages.js';
+import type { A2aVersion, StreamEvent, Task } from '../contracts/a2a/a2a.js';
+import { eventTo1 } from '../contracts/a2a/a2a-1-results.js';
+import { isTerminal, type MessageState } from '../contracts/api/messages.js';
 import type { Db, Tx } from '../db/pool.js';
 import { readable, readableRequest } from '../messages/read/readable.js';
 import type { InputRequestRow, MessageRow } from '../messages/read/rows.js';

@@ -1,6 +1,6 @@
-import type { MessageSendParams, Task } from '../contracts/a2a.js';
-import type { Caller } from '../contracts/auth.js';
-import type { MessageRecord, MessagesGetRequest, ResolveRequest } from '../contracts/messages.js';
+import type { MessageSendParams, Task } from '../contracts/a2a/a2a.js';
+import type { Caller } from '../contracts/api/auth.js';
+import type { MessageRecord, MessagesGetRequest, ResolveRequest } from '../contracts/api/messages.js';
 import type { Reader } from '../contracts/permissions.js';
 import { type Accepted, acceptMessage } from './accept/accept.js';
 import type { AcceptContext } from './accept/draft.js';

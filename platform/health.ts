@@ -1,4 +1,4 @@
-import type { HealthResponse } from '../contracts/health.js';
+import type { HealthResponse } from '../contracts/api/health.js';
 import type { Db } from '../db/pool.js';
 import type { TemporalLink } from '../messages/supervise/temporal-link.js';
 

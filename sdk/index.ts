@@ -1,8 +1,8 @@
 export { z } from 'zod';
-export type { ArtifactUpdate, StatusUpdate, StreamEvent, Task } from '../contracts/a2a.js';
-export type { InputRequest, MessageRecord, ResolveRequest, Usage } from '../contracts/messages.js';
-export type { Artifact, Part } from '../contracts/parts.js';
-export type { SessionDetails, SessionSummary } from '../contracts/sessions.js';
+export type { ArtifactUpdate, StatusUpdate, StreamEvent, Task } from '../contracts/a2a/a2a.js';
+export type { Artifact, Part } from '../contracts/a2a/parts.js';
+export type { InputRequest, MessageRecord, ResolveRequest, Usage } from '../contracts/api/messages.js';
+export type { SessionDetails, SessionSummary } from '../contracts/api/sessions.js';
 export type { AccessOptions, TokenProvider } from './access.js';
 export { Agent, type ReportedStatus } from './agent/agent.js';
 export { AgentError, AgentStoppedError } from './agent/agent-error.js';

@@ -1,6 +1,6 @@
 import { isRoutable } from '../agents/candidates.js';
-import type { Caller } from '../contracts/auth.js';
-import type { SessionAgent, SessionInviteRequest } from '../contracts/sessions.js';
+import type { Caller } from '../contracts/api/auth.js';
+import type { SessionAgent, SessionInviteRequest } from '../contracts/api/sessions.js';
 import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { chooseAgent } from './choose-agent.js';

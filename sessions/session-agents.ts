@@ -1,4 +1,4 @@
-import type { SessionAgent } from '../contracts/sessions.js';
+import type { SessionAgent } from '../contracts/api/sessions.js';
 import type { Tx } from '../db/pool.js';
 import type { SessionRef } from './session-deps.js';
 

@@ -1,5 +1,5 @@
+import type { SessionDetails, SessionSummary, SessionsGetRequest } from '../contracts/api/sessions.js';
 import { actsAs, type Reader } from '../contracts/permissions.js';
-import type { SessionDetails, SessionSummary, SessionsGetRequest } from '../contracts/sessions.js';
 import { ownSessions } from '../db/ownership.js';
 import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';

@@ -1,8 +1,8 @@
 import { slotOf } from '../agents/agent-row.js';
 import type { Candidate } from '../agents/candidates.js';
-import type { Caller } from '../contracts/auth.js';
+import type { Caller } from '../contracts/api/auth.js';
+import type { SessionInitRequest, SessionInviteRequest, SessionsGetRequest } from '../contracts/api/sessions.js';
 import type { Reader } from '../contracts/permissions.js';
-import type { SessionInitRequest, SessionInviteRequest, SessionsGetRequest } from '../contracts/sessions.js';
 import { recordEvent } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';

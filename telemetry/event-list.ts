@@ -1,4 +1,4 @@
-import type { EventRecord } from '../contracts/telemetry.js';
+import type { EventRecord } from '../contracts/api/telemetry.js';
 import type { Tx } from '../db/pool.js';
 import { idBound } from '../runtime/ids.js';
 

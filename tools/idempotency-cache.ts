@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { ToolCallPayload, ToolResult } from '../contracts/tools.js';
+import type { ToolCallPayload, ToolResult } from '../contracts/api/tools.js';
 import type { CallCancellation } from './call-context.js';
 import { type Outcome, refusal } from './tool-result.js';
 

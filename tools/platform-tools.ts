@@ -1,4 +1,4 @@
-import { FleetGetAgentsArguments, PLATFORM_TOOLS, type PlatformToolName } from '../contracts/tools.js';
+import { FleetGetAgentsArguments, PLATFORM_TOOLS, type PlatformToolName } from '../contracts/api/tools.js';
 import type { Db } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { listToolAgents } from './tool-targets.js';

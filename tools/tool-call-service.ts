@@ -1,8 +1,8 @@
 import { setMaxListeners } from 'node:events';
 import { agentKeyOf } from '../agents/agent-row.js';
-import type { Caller } from '../contracts/auth.js';
+import type { Caller } from '../contracts/api/auth.js';
+import type { ToolCallRequest, ToolResult } from '../contracts/api/tools.js';
 import { actsAs, isOwnType, mayActFor } from '../contracts/permissions.js';
-import type { ToolCallRequest, ToolResult } from '../contracts/tools.js';
 import type { Db } from '../db/pool.js';
 import type { Dispatches } from '../messages/dispatch/dispatches.js';
 import type { ChunkBus } from '../messages/stream/bus.js';

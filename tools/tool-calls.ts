@@ -1,7 +1,7 @@
 import pLimit from 'p-limit';
 import { agentKeyOf } from '../agents/agent-row.js';
+import type { PlatformToolName, ToolCallPayload, ToolResult } from '../contracts/api/tools.js';
 import { LIMITS } from '../contracts/limits.js';
-import type { PlatformToolName, ToolCallPayload, ToolResult } from '../contracts/tools.js';
 import type { Db } from '../db/pool.js';
 import { newId, uuidOf } from '../runtime/ids.js';
 import type { Logger } from '../runtime/logger.js';

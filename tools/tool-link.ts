@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { TokenClaims } from '../contracts/auth.js';
-import { ToolCallRequest } from '../contracts/tools.js';
+import { TokenClaims } from '../contracts/api/auth.js';
+import { ToolCallRequest } from '../contracts/api/tools.js';
 import { type Outcome, unsent } from './tool-result.js';
 
 /** A call to the agent that was chosen for it. Plain JSON: it crosses nodes. */

@@ -1,7 +1,7 @@
+import type { ToolResult } from '../contracts/api/tools.js';
 import type { ErrorCode, FrameErrorCode } from '../contracts/errors.js';
 import type { ErrorPayload } from '../contracts/frames.js';
 import { LIMITS } from '../contracts/limits.js';
-import type { ToolResult } from '../contracts/tools.js';
 import { PlatformError } from '../runtime/errors.js';
 
 /** The codes with which the platform refuses or ends a tool call. */

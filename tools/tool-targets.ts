@@ -1,5 +1,5 @@
+import type { FleetGetAgentsArguments } from '../contracts/api/tools.js';
 import { actsAs, type Reader } from '../contracts/permissions.js';
-import type { FleetGetAgentsArguments } from '../contracts/tools.js';
 import { ownSessions } from '../db/ownership.js';
 import type { Tx } from '../db/pool.js';
 

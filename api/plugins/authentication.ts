@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Authenticator } from '../../auth/authenticator.js';
-import type { Caller } from '../../contracts/auth.js';
-import type { Operation } from '../../contracts/operation.js';
+import type { Caller } from '../../contracts/api/auth.js';
+import type { Operation } from '../../contracts/api/operation.js';
 import { callRefusal } from '../../contracts/permissions.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { RateLimit } from '../rate-limit.js';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance } from 'fastify';
-import { OPERATIONS } from '../../contracts/operations.js';
+import { OPERATIONS } from '../../contracts/api/operations.js';
 import { PlatformError } from '../../runtime/errors.js';
 
 const VALID_REQUEST_ID = /^[\x21-\x7e]{1,128}$/;

@@ -7,10 +7,10 @@ import { allowType, disallowType, requireMayJoin } from '../../agents/agent-type
 import { getAgentFor, listAgents, lockAgent, unknownInstance } from '../../agents/agents.js';
 import { type Deregistration, deregisterAgent, registerAgent } from '../../agents/registration.js';
 import { setDefaultType } from '../../auth/tenants.js';
-import type { AgentRegisterRequest, DeploymentMode } from '../../contracts/agents.js';
-import type { Caller } from '../../contracts/auth.js';
-import type { Operation } from '../../contracts/operation.js';
-import { OPERATIONS } from '../../contracts/operations.js';
+import type { AgentRegisterRequest, DeploymentMode } from '../../contracts/api/agents.js';
+import type { Caller } from '../../contracts/api/auth.js';
+import type { Operation } from '../../contracts/api/operation.js';
+import { OPERATIONS } from '../../contracts/api/operations.js';
 import { actsAs, isOwnType, mayActFor } from '../../contracts/permissions.js';
 import { scopeIncludes } from '../../contracts/primitives.js';
 import type { Tx } from '../../db/pool.js';

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { verifySecret } from '../../auth/credentials.js';
-import { OPERATIONS } from '../../contracts/operations.js';
+import { OPERATIONS } from '../../contracts/api/operations.js';
 import { tokenRefusal } from '../../contracts/permissions.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';

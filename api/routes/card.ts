@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
-import type { A2aVersion } from '../../contracts/a2a.js';
-import { OPERATIONS } from '../../contracts/operations.js';
+import type { A2aVersion } from '../../contracts/a2a/a2a.js';
+import { OPERATIONS } from '../../contracts/api/operations.js';
 import { agentCard, type CardDeps, fleetOf } from '../agent-card.js';
 import { namedVersion } from '../send/rpc.js';
 

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { createCredential, listCredentials, revokeCredential, rotateCredential } from '../../auth/credentials.js';
-import { OPERATIONS } from '../../contracts/operations.js';
+import { OPERATIONS } from '../../contracts/api/operations.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
 import { mount, pageFields } from '../mount.js';

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
-import { ResolveRequest } from '../../contracts/messages.js';
-import { OPERATIONS } from '../../contracts/operations.js';
+import { ResolveRequest } from '../../contracts/api/messages.js';
+import { OPERATIONS } from '../../contracts/api/operations.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
 import { mount, pageFields } from '../mount.js';

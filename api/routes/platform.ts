@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
-import { openApiDocument } from '../../contracts/openapi.js';
-import { OPERATIONS } from '../../contracts/operations.js';
+import { openApiDocument } from '../../contracts/api/openapi.js';
+import { OPERATIONS } from '../../contracts/api/operations.js';
 import type { ApiDeps } from '../deps.js';
 import { mount } from '../mount.js';
 

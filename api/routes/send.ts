@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { A2aVersion, RpcId } from '../../contracts/a2a.js';
-import { OPERATIONS } from '../../contracts/operations.js';
+import type { A2aVersion, RpcId } from '../../contracts/a2a/a2a.js';
+import { OPERATIONS } from '../../contracts/api/operations.js';
 import type { AcceptContext } from '../../messages/accept/draft.js';
 import type { ApiDeps } from '../deps.js';
 import { bearerToken, callerOf } from '../plugins/authentication.js';

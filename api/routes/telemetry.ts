@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import { OPERATIONS } from '../../contracts/operations.js';
+import { OPERATIONS } from '../../contracts/api/operations.js';
 import { listEvents } from '../../telemetry/event-list.js';
 import type { ApiDeps } from '../deps.js';
 import { mount, pageFields } from '../mount.js';

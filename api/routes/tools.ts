@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import { OPERATIONS } from '../../contracts/operations.js';
+import { OPERATIONS } from '../../contracts/api/operations.js';
 import type { ApiDeps } from '../deps.js';
 import { mount } from '../mount.js';
 import { callerOf } from '../plugins/authentication.js';

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
-import type { A2aVersion, StreamEvent } from '../../contracts/a2a.js';
-import type { Caller } from '../../contracts/auth.js';
+import type { A2aVersion, StreamEvent } from '../../contracts/a2a/a2a.js';
+import type { Caller } from '../../contracts/api/auth.js';
 import type { AcceptContext } from '../../messages/accept/draft.js';
 import type { StreamItem } from '../../messages/stream/stream.js';
 import { firstProblem } from '../mount.js';

@@ -7,7 +7,7 @@ import {
   TaskIdParams,
   TaskPushNotificationConfig,
   TaskQueryParams,
-} from '../../contracts/a2a.js';
+} from '../../contracts/a2a/a2a.js';
 import {
   CreatePushConfigRequest,
   GetTaskRequest,
@@ -17,9 +17,9 @@ import {
   PushConfigRequest,
   SendMessageRequest,
   TaskIdRequest,
-} from '../../contracts/a2a-1-requests.js';
-import { eventTo1, pushConfigTo1, sendResultTo1, taskTo1 } from '../../contracts/a2a-1-results.js';
-import type { Caller } from '../../contracts/auth.js';
+} from '../../contracts/a2a/a2a-1-requests.js';
+import { eventTo1, pushConfigTo1, sendResultTo1, taskTo1 } from '../../contracts/a2a/a2a-1-results.js';
+import type { Caller } from '../../contracts/api/auth.js';
 import type { ApiDeps } from '../deps.js';
 import { answering, type Method, type NamedMethod, streaming } from './method.js';
 import { createPushMethods } from './push-methods.js';

@@ -1,5 +1,9 @@
 import type { z } from 'zod';
-import type { DeletePushConfigParams, GetPushConfigParams, TaskPushNotificationConfig } from '../../contracts/a2a.js';
+import type {
+  DeletePushConfigParams,
+  GetPushConfigParams,
+  TaskPushNotificationConfig,
+} from '../../contracts/a2a/a2a.js';
 import type { PushConfigPage } from '../../deliveries/push-configs.js';
 import type { ApiDeps } from '../deps.js';
 import type { CallContext } from './method.js';

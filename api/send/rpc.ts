@@ -1,4 +1,4 @@
-import { A2A_VERSIONS, type A2aVersion, type RpcId, RpcRequest } from '../../contracts/a2a.js';
+import { A2A_VERSIONS, type A2aVersion, type RpcId, RpcRequest } from '../../contracts/a2a/a2a.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { firstProblem } from '../mount.js';
 import { NOT_JSON, OTHER_TYPE } from '../plugins/json-body.js';

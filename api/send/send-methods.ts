@@ -1,5 +1,5 @@
-import type { MessageSendParams, Task } from '../../contracts/a2a.js';
-import type { Caller } from '../../contracts/auth.js';
+import type { MessageSendParams, Task } from '../../contracts/a2a/a2a.js';
+import type { Caller } from '../../contracts/api/auth.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { anyAnswerRefusal } from '../../contracts/permissions.js';
 import type { AcceptContext } from '../../messages/accept/draft.js';

@@ -1,6 +1,6 @@
-import type { Task } from '../../contracts/a2a.js';
-import type { ListTasksRequest } from '../../contracts/a2a-1-requests.js';
-import { isTerminal } from '../../contracts/messages.js';
+import type { Task } from '../../contracts/a2a/a2a.js';
+import type { ListTasksRequest } from '../../contracts/a2a/a2a-1-requests.js';
+import { isTerminal } from '../../contracts/api/messages.js';
 import type { TaskPage } from '../../messages/read/task-list.js';
 import type { StreamItem } from '../../messages/stream/stream.js';
 import { PlatformError } from '../../runtime/errors.js';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { MESSAGE_STATES, MessagesGetResponse } from '../../contracts/messages.js';
-import { SessionsGetResponse } from '../../contracts/sessions.js';
+import { MESSAGE_STATES, MessagesGetResponse } from '../../contracts/api/messages.js';
+import { SessionsGetResponse } from '../../contracts/api/sessions.js';
 import type { AgentTask, FleetClient } from '../../sdk/index.js';
 import type { ConciergeTool } from './tool.js';
 

@@ -1,4 +1,4 @@
-import type { Usage } from '../../contracts/messages.js';
+import type { Usage } from '../../contracts/api/messages.js';
 import type { AgentTask, TaskResult } from '../../sdk/index.js';
 import { BoundedMap } from './bounded-map.js';
 import { type ChatMessage, complete, type ModelSettings, type ToolCall } from './model.js';

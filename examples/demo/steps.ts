@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Task } from '../../contracts/a2a.js';
-import { AgentsGetResponse } from '../../contracts/agents.js';
-import { textOf } from '../../contracts/parts.js';
-import { GetEventsResponse } from '../../contracts/telemetry.js';
+import type { Task } from '../../contracts/a2a/a2a.js';
+import { textOf } from '../../contracts/a2a/parts.js';
+import { AgentsGetResponse } from '../../contracts/api/agents.js';
+import { GetEventsResponse } from '../../contracts/api/telemetry.js';
 import { FleetClient } from '../../sdk/index.js';
 import { accessFrom, type DevFile } from '../platform-access.js';
 import type { Printer } from './printer.js';

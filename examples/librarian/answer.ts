@@ -1,4 +1,4 @@
-import { type Part, textOf } from '../../contracts/parts.js';
+import { type Part, textOf } from '../../contracts/a2a/parts.js';
 import { jsonTable } from './json-table.js';
 import { countText, keywordsOf, summarize } from './text-analysis.js';
 

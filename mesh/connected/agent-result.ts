@@ -1,7 +1,7 @@
-import type { A2aMessage, Task } from '../../contracts/a2a.js';
+import type { A2aMessage, Task } from '../../contracts/a2a/a2a.js';
+import { type Artifact, type Part, textOf } from '../../contracts/a2a/parts.js';
+import { AgentInputRequest } from '../../contracts/api/messages.js';
 import type { DispatchResultPayload } from '../../contracts/frames.js';
-import { AgentInputRequest } from '../../contracts/messages.js';
-import { type Artifact, type Part, textOf } from '../../contracts/parts.js';
 import type { AnswerOrFailure } from '../../messages/dispatch/dispatches.js';
 import { uuidOf } from '../../runtime/ids.js';
 import { describe, unfitAnswer } from '../connection/frames.js';

@@ -1,8 +1,8 @@
+import type { Artifact, Part } from '../../contracts/a2a/parts.js';
 import type { FrameErrorCode } from '../../contracts/errors.js';
 import type { DispatchChunkPayload } from '../../contracts/frames.js';
 import { makeWellFormed } from '../../contracts/json-guard.js';
 import { LIMITS } from '../../contracts/limits.js';
-import type { Artifact, Part } from '../../contracts/parts.js';
 import type { BusEvent } from '../../messages/stream/bus.js';
 
 /** More than any model streams with one token per chunk, and enough for a resume that repeats chunks. */

@@ -1,7 +1,7 @@
 import { heartbeat, reportSessions } from '../../agents/agent-health.js';
 import { type AgentRow, isUnwanted } from '../../agents/agent-row.js';
 import { getAgent, lockAgent, recordCapacity, recordHealth } from '../../agents/agents.js';
-import type { AgentStatus, HeartbeatPayload } from '../../contracts/agents.js';
+import type { AgentStatus, HeartbeatPayload } from '../../contracts/api/agents.js';
 import type { HelloPayload } from '../../contracts/frames.js';
 import type { Tx } from '../../db/pool.js';
 import { moveDispatches, type OpenDispatchRef, openDispatches } from '../../messages/dispatch/agent-dispatches.js';

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { ToolDelivery, ToolResult } from '../../contracts/api/tools.js';
 import type { FrameErrorCode } from '../../contracts/errors.js';
 import {
   AGENT_FRAME_PAYLOADS,
@@ -13,7 +14,6 @@ import {
 } from '../../contracts/frames.js';
 import { jsonProblem, makeWellFormed, mayBeIllFormed, mayBeUnfit, nestsDeeper } from '../../contracts/json-guard.js';
 import { LIMITS } from '../../contracts/limits.js';
-import type { ToolDelivery, ToolResult } from '../../contracts/tools.js';
 import { uuidv7 } from '../../runtime/ids.js';
 
 type Payloads = { [Type in keyof typeof AGENT_FRAME_PAYLOADS]: z.infer<(typeof AGENT_FRAME_PAYLOADS)[Type]> };

@@ -1,6 +1,6 @@
 import { agentKeyOf } from '../../agents/agent-row.js';
+import type { ToolDelivery, ToolResult } from '../../contracts/api/tools.js';
 import { LIMITS } from '../../contracts/limits.js';
-import type { ToolDelivery, ToolResult } from '../../contracts/tools.js';
 import { uuidOf } from '../../runtime/ids.js';
 import type { CallParent } from '../../tools/call-context.js';
 import type { PendingCall } from '../../tools/pending-calls.js';

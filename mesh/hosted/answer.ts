@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { A2aMessage, ArtifactUpdate, StatusUpdate, Task } from '../../contracts/a2a.js';
+import { A2aMessage, ArtifactUpdate, StatusUpdate, Task } from '../../contracts/a2a/a2a.js';
+import { type Artifact, textOf } from '../../contracts/a2a/parts.js';
+import { Usage } from '../../contracts/api/messages.js';
 import { DispatchResultPayload } from '../../contracts/frames.js';
 import { jsonProblem, makeWellFormed } from '../../contracts/json-guard.js';
-import { Usage } from '../../contracts/messages.js';
-import { type Artifact, textOf } from '../../contracts/parts.js';
 import type { AnswerOrFailure } from '../../messages/dispatch/dispatches.js';
 import { toAgentResult } from '../connected/agent-result.js';
 import { fromEitherVersion } from './version-1.js';

@@ -1,6 +1,6 @@
-import type { ArtifactUpdate, StatusUpdate, Task } from '../../contracts/a2a.js';
+import type { ArtifactUpdate, StatusUpdate, Task } from '../../contracts/a2a/a2a.js';
+import { type Artifact, textOf } from '../../contracts/a2a/parts.js';
 import type { DispatchResultPayload } from '../../contracts/frames.js';
-import { type Artifact, textOf } from '../../contracts/parts.js';
 import type { BusEvent } from '../../messages/stream/bus.js';
 import { ChunkLog, STATUS_TEXT_CHARS } from '../connected/chunks.js';
 import { type HostedAnswer, isSettled, isWaiting } from './answer.js';

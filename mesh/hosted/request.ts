@@ -1,6 +1,6 @@
-import type { A2aMessage, A2aVersion } from '../../contracts/a2a.js';
-import { messageTo1 } from '../../contracts/a2a-1-results.js';
-import type { Part } from '../../contracts/parts.js';
+import type { A2aMessage, A2aVersion } from '../../contracts/a2a/a2a.js';
+import { messageTo1 } from '../../contracts/a2a/a2a-1-results.js';
+import type { Part } from '../../contracts/a2a/parts.js';
 import type { OpenDispatch } from '../../messages/dispatch/dispatches.js';
 import type { Resolution } from '../../messages/read/rows.js';
 

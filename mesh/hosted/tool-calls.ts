@@ -1,7 +1,7 @@
 import type { TokenIssuer } from '../../auth/tokens.js';
-import type { A2aMessage } from '../../contracts/a2a.js';
-import { type Part, textOf } from '../../contracts/parts.js';
-import { ToolResult } from '../../contracts/tools.js';
+import type { A2aMessage } from '../../contracts/a2a/a2a.js';
+import { type Part, textOf } from '../../contracts/a2a/parts.js';
+import { ToolResult } from '../../contracts/api/tools.js';
 import type { Db } from '../../db/pool.js';
 import type { Outbound } from '../../http/outbound.js';
 import type { AgentResult, AnswerOrFailure } from '../../messages/dispatch/dispatches.js';

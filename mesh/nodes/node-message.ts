@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { ToolResult } from '../../contracts/tools.js';
+import { ToolResult } from '../../contracts/api/tools.js';
 import { DeregisteredAgent, ForwardedCall, RoutedCall } from '../../tools/tool-link.js';
 
 /** Kinds of messages that are sent again until the other node acknowledges them. */

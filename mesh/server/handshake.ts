@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Authenticator } from '../../auth/authenticator.js';
-import type { Caller } from '../../contracts/auth.js';
+import type { Caller } from '../../contracts/api/auth.js';
 import { SUBPROTOCOL } from '../../contracts/frames.js';
 import { isOwnType, mayActFor } from '../../contracts/permissions.js';
 import { InstanceId } from '../../contracts/primitives.js';

@@ -1,4 +1,4 @@
-import type { MessageState } from '../../contracts/messages.js';
+import type { MessageState } from '../../contracts/api/messages.js';
 import type { Db, Tx } from '../../db/pool.js';
 import { type Statement, timeOf } from '../../db/statement.js';
 import { newId } from '../../runtime/ids.js';

@@ -1,5 +1,5 @@
-import type { MessageSendParams } from '../../contracts/a2a.js';
-import type { Caller } from '../../contracts/auth.js';
+import type { MessageSendParams } from '../../contracts/a2a/a2a.js';
+import type { Caller } from '../../contracts/api/auth.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { actsAs, isSentBy } from '../../contracts/permissions.js';
 import { recordEvent } from '../../db/events.js';

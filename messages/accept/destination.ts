@@ -1,5 +1,5 @@
-import type { MessageSendParams } from '../../contracts/a2a.js';
-import type { Caller } from '../../contracts/auth.js';
+import type { MessageSendParams } from '../../contracts/a2a/a2a.js';
+import type { Caller } from '../../contracts/api/auth.js';
 import type { Db, Tx } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { AcceptContext, Target } from './draft.js';

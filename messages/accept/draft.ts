@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
-import { type MessageSendParams, SendMetadata } from '../../contracts/a2a.js';
-import type { Caller } from '../../contracts/auth.js';
+import { type MessageSendParams, SendMetadata } from '../../contracts/a2a/a2a.js';
+import type { Caller } from '../../contracts/api/auth.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { actsAs } from '../../contracts/permissions.js';
 import { PlatformError } from '../../runtime/errors.js';

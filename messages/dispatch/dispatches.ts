@@ -1,8 +1,8 @@
 import type { AgentWithRoom } from '../../agents/agent-row.js';
-import type { A2aMessage } from '../../contracts/a2a.js';
+import type { A2aMessage } from '../../contracts/a2a/a2a.js';
+import type { Artifact } from '../../contracts/a2a/parts.js';
+import type { AgentInputRequest, Usage } from '../../contracts/api/messages.js';
 import type { DispatchPayload } from '../../contracts/frames.js';
-import type { AgentInputRequest, Usage } from '../../contracts/messages.js';
-import type { Artifact } from '../../contracts/parts.js';
 import type { MessageRef } from '../core.js';
 import type { MessageRow } from '../read/rows.js';
 

@@ -1,5 +1,5 @@
-import type { Usage } from '../../contracts/messages.js';
-import { type Artifact, textOf } from '../../contracts/parts.js';
+import { type Artifact, textOf } from '../../contracts/a2a/parts.js';
+import type { Usage } from '../../contracts/api/messages.js';
 import { newId } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
 import { schemaProblem } from '../input/form.js';

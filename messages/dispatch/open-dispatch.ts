@@ -1,4 +1,4 @@
-import { SendMetadata } from '../../contracts/a2a.js';
+import { SendMetadata } from '../../contracts/a2a/a2a.js';
 import type { DispatchPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { uuidOf } from '../../runtime/ids.js';

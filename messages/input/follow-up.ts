@@ -1,6 +1,6 @@
-import type { MessageSendParams } from '../../contracts/a2a.js';
-import type { Caller } from '../../contracts/auth.js';
-import { isTerminal } from '../../contracts/messages.js';
+import type { MessageSendParams } from '../../contracts/a2a/a2a.js';
+import type { Caller } from '../../contracts/api/auth.js';
+import { isTerminal } from '../../contracts/api/messages.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore } from '../core.js';
 import { lockRunning, readMessage } from '../read/read.js';

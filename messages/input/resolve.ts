@@ -1,6 +1,6 @@
-import type { A2aMessage } from '../../contracts/a2a.js';
-import type { Caller } from '../../contracts/auth.js';
-import { isTerminal, type MessageState, type ResolveRequest } from '../../contracts/messages.js';
+import type { A2aMessage } from '../../contracts/a2a/a2a.js';
+import type { Caller } from '../../contracts/api/auth.js';
+import { isTerminal, type MessageState, type ResolveRequest } from '../../contracts/api/messages.js';
 import { answerRefusal } from '../../contracts/permissions.js';
 import type { Tx } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';

@@ -1,4 +1,4 @@
-import type { MessageRecord, MessagesGetRequest } from '../../contracts/messages.js';
+import type { MessageRecord, MessagesGetRequest } from '../../contracts/api/messages.js';
 import { actsAs, isOwnMessage, type Reader } from '../../contracts/permissions.js';
 import { ownMessages } from '../../db/ownership.js';
 import type { Db, Tx } from '../../db/pool.js';

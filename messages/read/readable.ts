@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { A2aMessage } from '../../contracts/a2a.js';
-import { AgentInputRequest, Usage } from '../../contracts/messages.js';
-import { Artifact, Part } from '../../contracts/parts.js';
+import { A2aMessage } from '../../contracts/a2a/a2a.js';
+import { Artifact, Part } from '../../contracts/a2a/parts.js';
+import { AgentInputRequest, Usage } from '../../contracts/api/messages.js';
 import type { InputRequestRow } from './rows.js';
 
 const Content = z

@@ -1,6 +1,6 @@
-import type { A2aMessage } from '../../contracts/a2a.js';
-import type { MessageState, Usage } from '../../contracts/messages.js';
-import type { Artifact, Part } from '../../contracts/parts.js';
+import type { A2aMessage } from '../../contracts/a2a/a2a.js';
+import type { Artifact, Part } from '../../contracts/a2a/parts.js';
+import type { MessageState, Usage } from '../../contracts/api/messages.js';
 
 /** A row of `messages`. */
 export interface MessageRow {

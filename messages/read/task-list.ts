@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Task } from '../../contracts/a2a.js';
+import type { Task } from '../../contracts/a2a/a2a.js';
 import { actsAs, type Reader } from '../../contracts/permissions.js';
 import { ownMessages } from '../../db/ownership.js';
 import type { Db } from '../../db/pool.js';

@@ -1,6 +1,6 @@
-import type { A2aMessage, Task } from '../../contracts/a2a.js';
-import type { InputRequest, MessageRecord } from '../../contracts/messages.js';
-import { type Part, textOf } from '../../contracts/parts.js';
+import type { A2aMessage, Task } from '../../contracts/a2a/a2a.js';
+import { type Part, textOf } from '../../contracts/a2a/parts.js';
+import type { InputRequest, MessageRecord } from '../../contracts/api/messages.js';
 import { uuidOf } from '../../runtime/ids.js';
 import type { InputRequestRow, MessageRow } from './rows.js';
 

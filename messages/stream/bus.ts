@@ -1,4 +1,4 @@
-import type { Artifact } from '../../contracts/parts.js';
+import type { Artifact } from '../../contracts/a2a/parts.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
 

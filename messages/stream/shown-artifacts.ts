@@ -1,4 +1,4 @@
-import type { Artifact, Part } from '../../contracts/parts.js';
+import type { Artifact, Part } from '../../contracts/a2a/parts.js';
 
 /** Artifacts in a cursor. After a resume, older ones are sent again as a whole. */
 const NOTED_MAX = 16;

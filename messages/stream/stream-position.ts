@@ -1,4 +1,4 @@
-import type { MessageState } from '../../contracts/messages.js';
+import type { MessageState } from '../../contracts/api/messages.js';
 import type { MessageRef } from '../core.js';
 import type { MessageWithRequest } from '../read/read.js';
 import { ShownArtifacts } from './shown-artifacts.js';

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Task } from '../../contracts/a2a.js';
-import { isTerminal } from '../../contracts/messages.js';
+import type { Task } from '../../contracts/a2a/a2a.js';
+import { isTerminal } from '../../contracts/api/messages.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { settledWithin } from '../../runtime/settled-within.js';
 import type { MessageCore, MessageRef } from '../core.js';

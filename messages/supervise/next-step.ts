@@ -1,5 +1,5 @@
 import { slotOf } from '../../agents/agent-row.js';
-import { isTerminal } from '../../contracts/messages.js';
+import { isTerminal } from '../../contracts/api/messages.js';
 import type { Tx } from '../../db/pool.js';
 import { newId } from '../../runtime/ids.js';
 import { countMoved, isOwn } from '../../sessions/session-end.js';

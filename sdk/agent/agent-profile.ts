@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { AgentRegisterRequest } from '../../contracts/agents.js';
+import type { AgentRegisterRequest } from '../../contracts/api/agents.js';
 import type { HelloPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { Handlers } from '../handlers/handlers.js';

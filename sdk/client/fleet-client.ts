@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { type StreamEvent, Task } from '../../contracts/a2a.js';
-import type { Part } from '../../contracts/parts.js';
+import { type StreamEvent, Task } from '../../contracts/a2a/a2a.js';
+import type { Part } from '../../contracts/a2a/parts.js';
 import type { AccessOptions } from '../access.js';
 import { Approvals, Messages } from './messages.js';
 import { type AnswerSchema, type CallOptions, PlatformApi, type PostOptions, withRetries } from './platform-api.js';

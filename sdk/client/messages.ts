@@ -10,7 +10,7 @@ import {
   MessagesPendingResponse,
   type ResolveRequest,
   ResolveResponse,
-} from '../../contracts/messages.js';
+} from '../../contracts/api/messages.js';
 import { ApiError, isTransient } from './errors.js';
 import { type CallOptions, type PlatformApi, pause } from './platform-api.js';
 

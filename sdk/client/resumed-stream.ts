@@ -1,4 +1,4 @@
-import type { StreamEvent } from '../../contracts/a2a.js';
+import type { StreamEvent } from '../../contracts/a2a/a2a.js';
 import { RPC_ERRORS } from '../../contracts/errors.js';
 import { Backoff } from '../backoff.js';
 import { ApiError, isTransient, UnreachableError } from './errors.js';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { StreamEvent } from '../../contracts/a2a.js';
-import type { Part } from '../../contracts/parts.js';
+import type { StreamEvent } from '../../contracts/a2a/a2a.js';
+import type { Part } from '../../contracts/a2a/parts.js';
 import { ApiError } from './errors.js';
 import { readEvents } from './event-reader.js';
 import { type Answer, type JsonObject, readJson } from './transport.js';

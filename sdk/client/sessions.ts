@@ -10,7 +10,7 @@ import {
   type SessionsGetRequest,
   SessionsGetResponse,
   SessionsInterruptResponse,
-} from '../../contracts/sessions.js';
+} from '../../contracts/api/sessions.js';
 import type { CallOptions, PlatformApi } from './platform-api.js';
 
 /** `/sessions/*` (specification section 4). */

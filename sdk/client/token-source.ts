@@ -1,4 +1,4 @@
-import { GetTokenResponse } from '../../contracts/auth.js';
+import { GetTokenResponse } from '../../contracts/api/auth.js';
 import type { Access, TokenProvider } from '../access.js';
 import { ApiError } from './errors.js';
 import type { Transport } from './transport.js';

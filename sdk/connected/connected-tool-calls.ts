@@ -1,6 +1,6 @@
+import { type ToolCallPayload, ToolResult } from '../../contracts/api/tools.js';
 import type { FrameEnvelope } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { type ToolCallPayload, ToolResult } from '../../contracts/tools.js';
 import type { AgentLog } from '../log.js';
 import type { ToolCaller } from '../tools/tool-caller.js';
 import { failureOf, ToolError } from '../tools/tool-error.js';

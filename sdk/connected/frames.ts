@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { MessageSendParams } from '../../contracts/a2a.js';
+import { MessageSendParams } from '../../contracts/a2a/a2a.js';
+import type { ToolDelivery } from '../../contracts/api/tools.js';
 import { type DispatchPayload, FrameEnvelope, type WelcomePayload } from '../../contracts/frames.js';
-import type { ToolDelivery } from '../../contracts/tools.js';
 
 /** Envelope fields of a frame, besides its type. */
 export interface FrameFields {

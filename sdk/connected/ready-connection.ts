@@ -1,4 +1,4 @@
-import type { HeartbeatPayload } from '../../contracts/agents.js';
+import type { HeartbeatPayload } from '../../contracts/api/agents.js';
 import { CLOSE_CODES } from '../../contracts/errors.js';
 import type { FrameEnvelope, WelcomePayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';

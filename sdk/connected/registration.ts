@@ -1,4 +1,4 @@
-import { AgentRegisterResponse, OkResponse } from '../../contracts/agents.js';
+import { AgentRegisterResponse, OkResponse } from '../../contracts/api/agents.js';
 import { CLOSE_CODES } from '../../contracts/errors.js';
 import type { HelloPayload } from '../../contracts/frames.js';
 import type { AgentError } from '../agent/agent-error.js';

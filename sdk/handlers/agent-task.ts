@@ -1,5 +1,5 @@
-import type { AgentInputRequest, Usage } from '../../contracts/messages.js';
-import type { Artifact, Part } from '../../contracts/parts.js';
+import type { Artifact, Part } from '../../contracts/a2a/parts.js';
+import type { AgentInputRequest, Usage } from '../../contracts/api/messages.js';
 import type { CallTool } from '../tools/tool-caller.js';
 
 /** A human's answer to the question that this agent asked about the same message. */

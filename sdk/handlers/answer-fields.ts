@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { AgentInputRequest, Usage } from '../../contracts/messages.js';
-import { Artifact, Part } from '../../contracts/parts.js';
+import { Artifact, Part } from '../../contracts/a2a/parts.js';
+import { AgentInputRequest, Usage } from '../../contracts/api/messages.js';
 import type { Field } from './sendable.js';
 
 /** The forms of a part, for error messages. */

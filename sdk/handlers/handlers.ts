@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Skills } from '../../contracts/agents.js';
+import type { Skills } from '../../contracts/api/agents.js';
 import type { AgentTask, Answer, Failed, Output, OutputSource } from './agent-task.js';
 import { chunksOf, isSource } from './output-source.js';
 import type { HandlerRun } from './run-dispatch.js';

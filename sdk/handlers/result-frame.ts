@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import type { A2aMessage, Task } from '../../contracts/a2a.js';
+import type { A2aMessage, Task } from '../../contracts/a2a/a2a.js';
+import type { Artifact } from '../../contracts/a2a/parts.js';
+import type { Usage } from '../../contracts/api/messages.js';
 import type { DispatchPayload, DispatchResultPayload, ErrorPayload } from '../../contracts/frames.js';
-import type { Usage } from '../../contracts/messages.js';
-import type { Artifact } from '../../contracts/parts.js';
 import type { Completed, Failed, InputRequired } from './agent-task.js';
 import { ARTIFACTS, PARTS, QUESTION, USAGE } from './answer-fields.js';
 import { ANSWER_BYTES_MAX, errorText, isErrorCode, sendable, shown, UnsendableError } from './sendable.js';

@@ -1,5 +1,5 @@
+import { textOf } from '../../contracts/a2a/parts.js';
 import type { DispatchPayload } from '../../contracts/frames.js';
-import { textOf } from '../../contracts/parts.js';
 import type { AgentLog } from '../log.js';
 import { callToolBy, type ToolCaller } from '../tools/tool-caller.js';
 import type { AgentTask, TaskResolution } from './agent-task.js';

@@ -1,5 +1,5 @@
+import type { Artifact, Part } from '../../contracts/a2a/parts.js';
 import type { DispatchChunkPayload } from '../../contracts/frames.js';
-import type { Artifact, Part } from '../../contracts/parts.js';
 import type { Output, OutputSource } from './agent-task.js';
 import { PART_FORMS, PARTS, STATUS } from './answer-fields.js';
 import { chunksOf, isSource } from './output-source.js';

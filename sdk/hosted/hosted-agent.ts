@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { type AddressInfo, Server as NetServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { HeartbeatPayload } from '../../contracts/agents.js';
+import type { HeartbeatPayload } from '../../contracts/api/agents.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { AgentProfile } from '../agent/agent-profile.js';
 import type { ErrorReporter } from '../agent/error-reporter.js';

@@ -1,7 +1,7 @@
-import type { Task } from '../../contracts/a2a.js';
+import type { Task } from '../../contracts/a2a/a2a.js';
+import type { ToolDelivery } from '../../contracts/api/tools.js';
 import type { DispatchPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
-import type { ToolDelivery } from '../../contracts/tools.js';
 import { unlessAborted } from '../bounded-wait.js';
 import { readToolDelivery } from '../connected/frames.js';
 import { errorFrameOf, type ResultFrame } from '../handlers/result-frame.js';

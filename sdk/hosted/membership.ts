@@ -1,4 +1,4 @@
-import { AgentRegisterResponse, type HeartbeatPayload, OkResponse } from '../../contracts/agents.js';
+import { AgentRegisterResponse, type HeartbeatPayload, OkResponse } from '../../contracts/api/agents.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { AgentProfile } from '../agent/agent-profile.js';
 import { describeError, isUnknownAgent } from '../agent/describe-error.js';

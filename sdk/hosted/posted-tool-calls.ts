@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { type ToolCallPayload, ToolResult } from '../../contracts/api/tools.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { type ToolCallPayload, ToolResult } from '../../contracts/tools.js';
 import { isTransient } from '../client/errors.js';
 import type { PlatformApi } from '../client/platform-api.js';
 import type { ToolCaller } from '../tools/tool-caller.js';

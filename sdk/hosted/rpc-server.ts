@@ -1,4 +1,4 @@
-import { type RpcId, RpcRequest } from '../../contracts/a2a.js';
+import { type RpcId, RpcRequest } from '../../contracts/a2a/a2a.js';
 import { RPC_ERRORS } from '../../contracts/errors.js';
 import type { DispatchPayload } from '../../contracts/frames.js';
 import { readDispatch } from '../connected/frames.js';

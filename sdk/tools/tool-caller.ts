@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { ToolCallPayload, type ToolResult } from '../../contracts/api/tools.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { ToolCallPayload, type ToolResult } from '../../contracts/tools.js';
 import { type Field, sendable, shown, UnsendableError } from '../handlers/sendable.js';
 import { ToolError, unwrapped } from './tool-error.js';
 

@@ -1,4 +1,4 @@
-import type { ToolResult } from '../../contracts/tools.js';
+import type { ToolResult } from '../../contracts/api/tools.js';
 import { errorText, isErrorCode, UnsendableError } from '../handlers/sendable.js';
 
 /** A failed tool call. `callTool` throws it; a tool handler throws it to choose the error that the caller receives. */

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { Tools } from '../../contracts/agents.js';
+import type { Tools } from '../../contracts/api/agents.js';
+import type { ToolDelivery, ToolResult } from '../../contracts/api/tools.js';
 import { LIMITS } from '../../contracts/limits.js';
-import type { ToolDelivery, ToolResult } from '../../contracts/tools.js';
 import { logFailure } from '../handlers/run-dispatch.js';
 import { type Field, sendable } from '../handlers/sendable.js';
 import type { AgentLog } from '../log.js';

@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { A2aMessage, Task, TaskState } from '../../contracts/a2a.js';
-import { sendResultTo1 } from '../../contracts/a2a-1-results.js';
-
+import type { A2aMessage, Task, TaskState } from '../../contracts/a2a/a2a.js';
+import { sendResultTo1 } from '../../contracts/a2a/a2a-1-results.js';
+import type { Artifact, Part } from '../../contracts/a2a/parts.js';
 import type { DispatchResultPayload } from '../../contracts/frames.js';
-import type { Artifact, Part } from '../../contracts/parts.js';
 import { toAgentResult } from '../../mesh/connected/agent-result.js';
 
 const DISPATCH = 'dsp_01a1fe7b-6c1e-7bd3-9b6b-4a5ff6f1a0e5';

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Task } from '../../contracts/a2a.js';
+import type { Task } from '../../contracts/a2a/a2a.js';
 import { fits } from '../../messages/accept/destination.js';
 import type { RpcAnswer } from '../setup/api-client.js';
 import { joinOnRecord } from './moving.js';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { AgentCard03, AgentCard10 } from '../../contracts/agent-card.js';
+import { AgentCard03, AgentCard10 } from '../../contracts/a2a/agent-card.js';
 import { serveApi } from './served-api.js';
 
 const PATH = '/.well-known/agent-card.json';

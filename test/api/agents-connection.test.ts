@@ -5,8 +5,8 @@ import {
   AgentConnectionResponse,
   AgentRegisterResponse,
   ConnectionStatsResponse,
-} from '../../contracts/agents.js';
-import { SessionInitResponse } from '../../contracts/sessions.js';
+} from '../../contracts/api/agents.js';
+import { SessionInitResponse } from '../../contracts/api/sessions.js';
 import { newId } from '../../runtime/ids.js';
 import { serveApi } from './served-api.js';
 

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { AgentGetByIdResponse, AgentRegisterResponse } from '../../contracts/agents.js';
+import { AgentGetByIdResponse, AgentRegisterResponse } from '../../contracts/api/agents.js';
 import {
   type SessionAgent,
   SessionGetByIdResponse,
   SessionInitResponse,
   SessionInviteResponse,
-} from '../../contracts/sessions.js';
-import { GetEventsResponse } from '../../contracts/telemetry.js';
+} from '../../contracts/api/sessions.js';
+import { GetEventsResponse } from '../../contracts/api/telemetry.js';
 import { serveApi } from './served-api.js';
 
 const api = await serveApi();

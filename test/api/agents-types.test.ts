@@ -5,9 +5,9 @@ import {
   AgentRegisterResponse,
   AllowTypeResponse,
   DisallowTypeResponse,
-} from '../../contracts/agents.js';
-import { SessionGetByIdResponse, SessionInitResponse } from '../../contracts/sessions.js';
-import { GetEventsResponse } from '../../contracts/telemetry.js';
+} from '../../contracts/api/agents.js';
+import { SessionGetByIdResponse, SessionInitResponse } from '../../contracts/api/sessions.js';
+import { GetEventsResponse } from '../../contracts/api/telemetry.js';
 import type { ApiClient } from '../setup/api-client.js';
 import { serveApi } from './served-api.js';
 

@@ -6,9 +6,9 @@ import {
   type AgentInstance,
   AgentRegisterResponse,
   AgentsGetResponse,
-} from '../../contracts/agents.js';
-import { SessionInitResponse } from '../../contracts/sessions.js';
-import { GetEventsResponse } from '../../contracts/telemetry.js';
+} from '../../contracts/api/agents.js';
+import { SessionInitResponse } from '../../contracts/api/sessions.js';
+import { GetEventsResponse } from '../../contracts/api/telemetry.js';
 import { httpServer, type LoopbackServer } from '../runtime/loopback-server.js';
 import { ApiClient } from '../setup/api-client.js';
 import { serveApi } from './served-api.js';

@@ -11,7 +11,7 @@ import {
 import { expect, test } from 'vitest';
 import { loadSigningKeys, rotateSigningKeys } from '../../auth/signing-keys.js';
 import { deleteTenant } from '../../auth/tenants.js';
-import { CredentialSecretResponse, CredentialsGetResponse, GetTokenResponse } from '../../contracts/auth.js';
+import { CredentialSecretResponse, CredentialsGetResponse, GetTokenResponse } from '../../contracts/api/auth.js';
 import { ErrorBody } from '../../contracts/primitives.js';
 import { until } from '../setup/until.js';
 import { serveApi } from './served-api.js';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { MessageRecord } from '../../contracts/messages.js';
+import type { MessageRecord } from '../../contracts/api/messages.js';
 import { StreamReader } from '../setup/stream-reader.js';
 import { ASKS, answerMessage, COMPLETED, joinOnRecord } from './moving.js';
 import { serveApi } from './served-api.js';

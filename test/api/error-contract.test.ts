@@ -1,8 +1,8 @@
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
-import type { Operation } from '../../contracts/operation.js';
-import { OPERATIONS } from '../../contracts/operations.js';
+import type { Operation } from '../../contracts/api/operation.js';
+import { OPERATIONS } from '../../contracts/api/operations.js';
 import { ErrorBody } from '../../contracts/primitives.js';
 import type { Answer } from '../setup/api-client.js';
 import { joinOnRecord } from './moving.js';

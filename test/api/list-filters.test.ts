@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { MessagesGetResponse } from '../../contracts/messages.js';
-import { GetEventsResponse } from '../../contracts/telemetry.js';
+import { MessagesGetResponse } from '../../contracts/api/messages.js';
+import { GetEventsResponse } from '../../contracts/api/telemetry.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import { nextStep } from '../../messages/supervise/next-step.js';
 import { insertAgent } from '../setup/core.js';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { SessionGetByIdResponse } from '../../contracts/sessions.js';
+import { SessionGetByIdResponse } from '../../contracts/api/sessions.js';
 import { joinOnRecord } from './moving.js';
 import { serveApi } from './served-api.js';
 

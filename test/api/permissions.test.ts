@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, describe, expect, test } from 'vitest';
-import type { Operation } from '../../contracts/operation.js';
-import { OPERATIONS } from '../../contracts/operations.js';
+import type { Operation } from '../../contracts/api/operation.js';
+import { OPERATIONS } from '../../contracts/api/operations.js';
 import type { Scope } from '../../contracts/primitives.js';
 import { ASKS, answerMessage, joinOnRecord } from './moving.js';
 import { serveApi } from './served-api.js';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { HealthResponse } from '../../contracts/health.js';
-import { OPERATIONS } from '../../contracts/operations.js';
-import { GetEventsResponse } from '../../contracts/telemetry.js';
+import { HealthResponse } from '../../contracts/api/health.js';
+import { OPERATIONS } from '../../contracts/api/operations.js';
+import { GetEventsResponse } from '../../contracts/api/telemetry.js';
 import { httpServer } from '../runtime/loopback-server.js';
 import { serveApi } from './served-api.js';
 

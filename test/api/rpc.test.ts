@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { checkSendParams } from '../../api/send/send-methods.js';
-import { MessageSendParams } from '../../contracts/a2a.js';
+import { MessageSendParams } from '../../contracts/a2a/a2a.js';
 
 function paramsWith(members: object): string {
   const message = { kind: 'message', messageId: 'm', role: 'user', parts: [{ kind: 'text', text: 'hello' }] };

@@ -1,8 +1,8 @@
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
-import type { StreamEvent, Task } from '../../contracts/a2a.js';
+import type { StreamEvent, Task } from '../../contracts/a2a/a2a.js';
+import { SessionInitResponse } from '../../contracts/api/sessions.js';
 import { ErrorBody } from '../../contracts/primitives.js';
-import { SessionInitResponse } from '../../contracts/sessions.js';
 import type { RpcAnswer } from '../setup/api-client.js';
 import { until } from '../setup/until.js';
 import { ASKS, answerMessage, COMPLETED, joinOnRecord } from './moving.js';

@@ -1,6 +1,6 @@
 import { decodeJwt } from 'jose';
 import { expect, test } from 'vitest';
-import type { StreamEvent, Task } from '../../contracts/a2a.js';
+import type { StreamEvent, Task } from '../../contracts/a2a/a2a.js';
 import { FleetClient } from '../../sdk/index.js';
 import { StreamReader } from '../setup/stream-reader.js';
 import { until, within } from '../setup/until.js';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { describe, expect, test } from 'vitest';
-import type { StreamEvent, Task } from '../../contracts/a2a.js';
-import type { Artifact } from '../../contracts/parts.js';
+import type { StreamEvent, Task } from '../../contracts/a2a/a2a.js';
+import type { Artifact } from '../../contracts/a2a/parts.js';
 import { createGateway } from '../../messages/gateway.js';
 import type { BusEvent } from '../../messages/stream/bus.js';
 import { assembled, StreamReader } from '../setup/stream-reader.js';

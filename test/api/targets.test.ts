@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { Task } from '../../contracts/a2a.js';
-import { SetDefaultTypeResponse } from '../../contracts/agents.js';
-import { SessionInitResponse } from '../../contracts/sessions.js';
-import { GetEventsResponse } from '../../contracts/telemetry.js';
+import { Task } from '../../contracts/a2a/a2a.js';
+import { SetDefaultTypeResponse } from '../../contracts/api/agents.js';
+import { SessionInitResponse } from '../../contracts/api/sessions.js';
+import { GetEventsResponse } from '../../contracts/api/telemetry.js';
 import type { ApiClient, SendOptions } from '../setup/api-client.js';
 import { insertAgent } from '../setup/core.js';
 import { serveApi } from './served-api.js';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
-import { textOf } from '../../contracts/parts.js';
+import { textOf } from '../../contracts/a2a/parts.js';
 import { freePort } from '../../embedded/free-port.js';
 import { FleetClient, type Task } from '../../sdk/index.js';
 import { httpServer } from '../runtime/loopback-server.js';

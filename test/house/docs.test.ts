@@ -1,8 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
+import { OPERATIONS } from '../../contracts/api/operations.js';
 import { CLOSE_CODES, FRAME_ERROR_CODES, HTTP_ERRORS, RPC_ERRORS } from '../../contracts/errors.js';
-import { OPERATIONS } from '../../contracts/operations.js';
 
 const root = join(import.meta.dirname, '..', '..');
 const read = (path: string): string => readFileSync(join(root, path), 'utf8');

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
 import { type DispatchReport, reportOf } from '../../activities/node.js';
-import type { Caller } from '../../contracts/auth.js';
+import type { Caller } from '../../contracts/api/auth.js';
 import { createOutbound } from '../../http/outbound.js';
 import { HostedTransport, type HostedTransportOptions } from '../../mesh/hosted/hosted-transport.js';
 import type { MessageCore } from '../../messages/core.js';

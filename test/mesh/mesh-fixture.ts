@@ -7,7 +7,7 @@ import { type Authenticator, createAuthenticator } from '../../auth/authenticato
 import { createCredential, credentialStatus } from '../../auth/credentials.js';
 import { loadSigningKeys } from '../../auth/signing-keys.js';
 import { createTokens, type TokenIssuer } from '../../auth/tokens.js';
-import type { Caller } from '../../contracts/auth.js';
+import type { Caller } from '../../contracts/api/auth.js';
 import type { Db } from '../../db/pool.js';
 import { createOutbound } from '../../http/outbound.js';
 import type { MeshTimings } from '../../mesh/connection/timings.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { Artifact } from '../../contracts/a2a/parts.js';
 import { DispatchResultPayload } from '../../contracts/frames.js';
-import type { Artifact } from '../../contracts/parts.js';
 import { toAgentResult } from '../../mesh/connected/agent-result.js';
 
 const UUID = '0198c7a4-0000-7000-8000-000000000001';

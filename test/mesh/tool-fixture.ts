@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { ToolDelivery, ToolResult } from '../../contracts/tools.js';
+import type { ToolDelivery, ToolResult } from '../../contracts/api/tools.js';
 import { uuidv7 } from '../../runtime/ids.js';
 import type { Frame, RawAgent } from '../setup/agent.js';
 

@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from 'vitest';
 import { lockAgent } from '../../agents/agents.js';
 import { deregisterAgent } from '../../agents/registration.js';
-import type { Caller } from '../../contracts/auth.js';
+import type { Caller } from '../../contracts/api/auth.js';
 import { sessionDeps } from '../../messages/cancel.js';
 import type { MessageRef } from '../../messages/core.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { isTerminal } from '../../contracts/messages.js';
+import { isTerminal } from '../../contracts/api/messages.js';
 import { nextStep } from '../../messages/supervise/next-step.js';
 import { freshDatabase } from '../setup/database.js';
 import { contradictions, leftovers } from '../setup/record-checker.js';

@@ -1,4 +1,4 @@
-import { isTerminal } from '../../contracts/messages.js';
+import { isTerminal } from '../../contracts/api/messages.js';
 import { sessionDeps } from '../../messages/cancel.js';
 import type { MessageCore } from '../../messages/core.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { rpcErrorOf } from '../../api/send/rpc-error.js';
-import { PUSH_LIMITS, PushNotificationConfig } from '../../contracts/a2a.js';
+import { PUSH_LIMITS, PushNotificationConfig } from '../../contracts/a2a/a2a.js';
 import { lockForPush, putPushConfig } from '../../deliveries/push-config-store.js';
 import { createPushConfigs } from '../../deliveries/push-configs.js';
 import { createOutbound } from '../../http/outbound.js';

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
-import type { Caller } from '../../contracts/auth.js';
+import type { Caller } from '../../contracts/api/auth.js';
 import type { MessageRef } from '../../messages/core.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import { createGateway } from '../../messages/gateway.js';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import type { StreamEvent } from '../../contracts/a2a.js';
+import type { StreamEvent } from '../../contracts/a2a/a2a.js';
 import { readEvents } from '../../sdk/client/event-reader.js';
 import { ApiError, FleetClient, UnreachableError } from '../../sdk/index.js';
 import { SDK_VERSION } from '../../sdk/version.js';

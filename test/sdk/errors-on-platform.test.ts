@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { reapAgents } from '../../agents/agent-watch.js';
-import { textOf } from '../../contracts/parts.js';
+import { textOf } from '../../contracts/a2a/parts.js';
 import { freePort } from '../../embedded/free-port.js';
 import { Agent, type AgentOptions, FleetClient } from '../../sdk/index.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform.js';

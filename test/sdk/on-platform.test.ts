@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, inject, onTestFinished, test } from 'vitest';
-import { textOf } from '../../contracts/parts.js';
+import { textOf } from '../../contracts/a2a/parts.js';
 import {
   Agent,
   type AgentOptions,

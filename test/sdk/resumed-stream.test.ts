@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import type { StreamEvent } from '../../contracts/a2a.js';
+import type { StreamEvent } from '../../contracts/a2a/a2a.js';
 import { resumedStream } from '../../sdk/client/resumed-stream.js';
 import type { NumberedEvent } from '../../sdk/client/rpc.js';
 import { UnreachableError } from '../../sdk/index.js';

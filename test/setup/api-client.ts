@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 import type { z } from 'zod';
-import { type StreamEvent, Task } from '../../contracts/a2a.js';
-import { GetTokenResponse } from '../../contracts/auth.js';
-import { MessageGetByIdResponse, type MessageRecord } from '../../contracts/messages.js';
+import { type StreamEvent, Task } from '../../contracts/a2a/a2a.js';
+import { GetTokenResponse } from '../../contracts/api/auth.js';
+import { MessageGetByIdResponse, type MessageRecord } from '../../contracts/api/messages.js';
 import { ErrorBody } from '../../contracts/primitives.js';
 import { until } from './until.js';
 

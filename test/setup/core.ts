@@ -1,4 +1,4 @@
-import type { Caller } from '../../contracts/auth.js';
+import type { Caller } from '../../contracts/api/auth.js';
 import type { Db } from '../../db/pool.js';
 import type { MessageCore } from '../../messages/core.js';
 import { createMemoryBus } from '../../messages/stream/memory-bus.js';

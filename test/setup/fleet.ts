@@ -1,4 +1,4 @@
-import { AgentRegisterResponse } from '../../contracts/agents.js';
+import { AgentRegisterResponse } from '../../contracts/api/agents.js';
 import type { WelcomePayload } from '../../contracts/frames.js';
 import { type Behaviour, connectRaw, dispatched, type RawAgent, serve } from './agent.js';
 import type { ApiClient } from './api-client.js';

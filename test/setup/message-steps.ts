@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { SessionInitResponse } from '../../contracts/api/sessions.js';
 import { HTTP_ERRORS } from '../../contracts/errors.js';
-import { SessionInitResponse } from '../../contracts/sessions.js';
 import type { Behaviour, Dispatched } from './agent.js';
 import type { ApiClient, RpcAnswer, SendOptions } from './api-client.js';
 import type { FreshDatabase } from './database.js';

@@ -1,6 +1,6 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream';
-import type { StreamEvent } from '../../contracts/a2a.js';
-import type { Artifact } from '../../contracts/parts.js';
+import type { StreamEvent } from '../../contracts/a2a/a2a.js';
+import type { Artifact } from '../../contracts/a2a/parts.js';
 import type { ApiClient } from './api-client.js';
 import { until } from './until.js';
 

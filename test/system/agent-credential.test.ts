@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { GetTokenResponse } from '../../contracts/auth.js';
+import { GetTokenResponse } from '../../contracts/api/auth.js';
 import { startPlatform } from '../setup/platform.js';
 import { until } from '../setup/until.js';
 

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { AgentGetByIdResponse, AgentRegisterResponse } from '../../contracts/agents.js';
-import { MessagesGetResponse, ResolveResponse } from '../../contracts/messages.js';
-import { SessionInitResponse } from '../../contracts/sessions.js';
-import { GetEventsResponse } from '../../contracts/telemetry.js';
+import { AgentGetByIdResponse, AgentRegisterResponse } from '../../contracts/api/agents.js';
+import { MessagesGetResponse, ResolveResponse } from '../../contracts/api/messages.js';
+import { SessionInitResponse } from '../../contracts/api/sessions.js';
+import { GetEventsResponse } from '../../contracts/api/telemetry.js';
 import { freePort } from '../../embedded/free-port.js';
 import { httpServer } from '../runtime/loopback-server.js';
 import { type Behaviour, dispatched, echo, type RawAgent, silent } from '../setup/agent.js';

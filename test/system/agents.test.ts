@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { AgentGetByIdResponse } from '../../contracts/agents.js';
-import { MessageCancelResponse } from '../../contracts/messages.js';
-import { SessionGetByIdResponse, SessionInitResponse } from '../../contracts/sessions.js';
+import { AgentGetByIdResponse } from '../../contracts/api/agents.js';
+import { MessageCancelResponse } from '../../contracts/api/messages.js';
+import { SessionGetByIdResponse, SessionInitResponse } from '../../contracts/api/sessions.js';
 import { dispatched, echo, type RawAgent } from '../setup/agent.js';
 import type { ApiClient } from '../setup/api-client.js';
 import { joinAgent, openSocket, registerAgent } from '../setup/fleet.js';

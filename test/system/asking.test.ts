@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { Task } from '../../contracts/a2a.js';
-import { HealthResponse } from '../../contracts/health.js';
-import { MessageCancelResponse, MessagesPendingResponse, ResolveResponse } from '../../contracts/messages.js';
+import { Task } from '../../contracts/a2a/a2a.js';
+import { HealthResponse } from '../../contracts/api/health.js';
+import { MessageCancelResponse, MessagesPendingResponse, ResolveResponse } from '../../contracts/api/messages.js';
 import type { dispatched, echo, RawAgent } from '../setup/agent.js';
 import type { ApiClient } from '../setup/api-client.js';
 import { joinAgent } from '../setup/fleet.js';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import type { Task } from '../../contracts/a2a.js';
-import { SessionInitResponse } from '../../contracts/sessions.js';
+import type { Task } from '../../contracts/a2a/a2a.js';
+import { SessionInitResponse } from '../../contracts/api/sessions.js';
 import { messageWorkflowId } from '../../workflows/definitions.js';
 import { echo } from '../setup/agent.js';
 import type { SendOptions } from '../setup/api-client.js';

@@ -1,7 +1,7 @@
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
-import { SessionInitResponse } from '../../contracts/sessions.js';
+import { SessionInitResponse } from '../../contracts/api/sessions.js';
 import { echo } from '../setup/agent.js';
 import { CallCounts } from '../setup/call-counts.js';
 import { joinAgent } from '../setup/fleet.js';

@@ -1,7 +1,7 @@
 import { WorkflowNotFoundError } from '@temporalio/client';
 import { describe, expect, test } from 'vitest';
-import type { Task } from '../../contracts/a2a.js';
-import { MessageCancelResponse, ResolveResponse } from '../../contracts/messages.js';
+import type { Task } from '../../contracts/a2a/a2a.js';
+import { MessageCancelResponse, ResolveResponse } from '../../contracts/api/messages.js';
 import { messageWorkflowId } from '../../workflows/definitions.js';
 import { type Behaviour, type Dispatched, dispatched, echo, type RawAgent } from '../setup/agent.js';
 import { joinAgent, openSocket, registerAgent } from '../setup/fleet.js';

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import type { Operation } from '../../contracts/api/operation.js';
+import { OPERATIONS } from '../../contracts/api/operations.js';
 import { CLOSE_CODES, FRAME_ERROR_CODES, HTTP_ERRORS } from '../../contracts/errors.js';
 import { AGENT_FRAME_PAYLOADS, FRAME_TYPES } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
-import type { Operation } from '../../contracts/operation.js';
-import { OPERATIONS } from '../../contracts/operations.js';
 import { ErrorBody } from '../../contracts/primitives.js';
 import { uuidv7 } from '../../runtime/ids.js';
 import { echo, type RawAgent } from '../setup/agent.js';

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { Task } from '../../contracts/a2a.js';
-import { AgentGetByIdResponse, SetDefaultTypeResponse } from '../../contracts/agents.js';
-import { MessageCancelResponse } from '../../contracts/messages.js';
-import { SessionCloseResponse, SessionInitResponse, SessionsInterruptResponse } from '../../contracts/sessions.js';
+import { Task } from '../../contracts/a2a/a2a.js';
+import { AgentGetByIdResponse, SetDefaultTypeResponse } from '../../contracts/api/agents.js';
+import { MessageCancelResponse } from '../../contracts/api/messages.js';
+import { SessionCloseResponse, SessionInitResponse, SessionsInterruptResponse } from '../../contracts/api/sessions.js';
 import { dispatched, echo, type RawAgent, silent } from '../setup/agent.js';
 import type { ApiClient } from '../setup/api-client.js';
 import { joinAgent, registerAgent } from '../setup/fleet.js';

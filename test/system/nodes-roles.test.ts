@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { Task } from '../../contracts/a2a.js';
-import { AgentRegisterResponse } from '../../contracts/agents.js';
+import type { Task } from '../../contracts/a2a/a2a.js';
+import { AgentRegisterResponse } from '../../contracts/api/agents.js';
 import { redisServer } from '../messages/redis-server.js';
 import { connectRaw, dispatched, echo, type RawAgent, serve } from '../setup/agent.js';
 import { startPlatform } from '../setup/platform.js';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { Task } from '../../contracts/a2a.js';
-import { AgentRegisterResponse } from '../../contracts/agents.js';
-import { MessageCancelResponse } from '../../contracts/messages.js';
+import type { Task } from '../../contracts/a2a/a2a.js';
+import { AgentRegisterResponse } from '../../contracts/api/agents.js';
+import { MessageCancelResponse } from '../../contracts/api/messages.js';
 import { redisServer } from '../messages/redis-server.js';
 import { type Behaviour, type Dispatched, dispatched, echo, type RawAgent, serve } from '../setup/agent.js';
 import { joinAgent } from '../setup/fleet.js';

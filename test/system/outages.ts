@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Task } from '../../contracts/a2a.js';
+import { Task } from '../../contracts/a2a/a2a.js';
 import { HTTP_ERRORS } from '../../contracts/errors.js';
 import { ErrorBody } from '../../contracts/primitives.js';
 import { FUNCTION_SCHEMA } from '../../db/migrate.js';

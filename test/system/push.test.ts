@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { type A2aVersion, type PushNotificationConfig, Task } from '../../contracts/a2a.js';
-import { MessageCancelResponse, ResolveResponse } from '../../contracts/messages.js';
+import { type A2aVersion, type PushNotificationConfig, Task } from '../../contracts/a2a/a2a.js';
+import { MessageCancelResponse, ResolveResponse } from '../../contracts/api/messages.js';
 import { createPushConfigs, type PushConfigs } from '../../deliveries/push-configs.js';
 import { createOutbound } from '../../http/outbound.js';
 import { createSecrets } from '../../runtime/secrets.js';

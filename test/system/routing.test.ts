@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Task } from '../../contracts/a2a.js';
-import { AgentGetByIdResponse, AgentRegisterResponse, DisallowTypeResponse } from '../../contracts/agents.js';
-import { SessionGetByIdResponse, SessionInitResponse, SessionInviteResponse } from '../../contracts/sessions.js';
-import { GetEventsResponse } from '../../contracts/telemetry.js';
+import type { Task } from '../../contracts/a2a/a2a.js';
+import { AgentGetByIdResponse, AgentRegisterResponse, DisallowTypeResponse } from '../../contracts/api/agents.js';
+import { SessionGetByIdResponse, SessionInitResponse, SessionInviteResponse } from '../../contracts/api/sessions.js';
+import { GetEventsResponse } from '../../contracts/api/telemetry.js';
 import { freePort } from '../../embedded/free-port.js';
 import { httpServer } from '../runtime/loopback-server.js';
 import { type Behaviour, type Dispatched, dispatched, echo, type RawAgent, silent } from '../setup/agent.js';

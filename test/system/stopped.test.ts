@@ -1,6 +1,6 @@
 import { WorkflowNotFoundError } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Task } from '../../contracts/a2a.js';
+import { Task } from '../../contracts/a2a/a2a.js';
 import { messageWorkflowId } from '../../workflows/definitions.js';
 import { JournalingAgent } from '../setup/fleet.js';
 import { type MessageStep, MessageSteps } from '../setup/message-steps.js';

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { AgentRegisterResponse } from '../../contracts/agents.js';
-import { ToolResult } from '../../contracts/tools.js';
+import { AgentRegisterResponse } from '../../contracts/api/agents.js';
+import { ToolResult } from '../../contracts/api/tools.js';
 import { hostedAgent } from '../mesh/hosted-agent.js';
 import { ask, callTool, refusedWith, resultOf, take } from '../mesh/tool-fixture.js';
 import { redisServer } from '../messages/redis-server.js';

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { AgentRegisterResponse } from '../../contracts/agents.js';
-import { CredentialSecretResponse, GetTokenResponse } from '../../contracts/auth.js';
-import { MessageCancelResponse } from '../../contracts/messages.js';
-import { ToolResult } from '../../contracts/tools.js';
+import { AgentRegisterResponse } from '../../contracts/api/agents.js';
+import { CredentialSecretResponse, GetTokenResponse } from '../../contracts/api/auth.js';
+import { MessageCancelResponse } from '../../contracts/api/messages.js';
+import { ToolResult } from '../../contracts/api/tools.js';
 import { type HostedAgentServer, hostedAgent, message } from '../mesh/hosted-agent.js';
 import { ask, refusedWith, take } from '../mesh/tool-fixture.js';
 import { type RawAgent, serve } from '../setup/agent.js';

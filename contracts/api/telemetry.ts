@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { AnyId, Instant, listFields, pageFields, Timestamp } from './primitives.js';
+import { AnyId, Instant, listFields, pageFields, Timestamp } from '../primitives.js';
 
 /** An event record (decisions.md, Telemetry); `event` is the payload in the specification's table. */
 export const EventRecord = z.object({

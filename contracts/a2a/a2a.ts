@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { LIMITS } from './limits.js';
+import { LIMITS } from '../limits.js';
 import { Artifact, Part } from './parts.js';
 
 /** The versions of A2A that `/send` speaks, by major and minor. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { RpcRequest, RpcResponse } from './a2a.js';
-import { AgentCardResponse } from './agent-card.js';
+import { RpcRequest, RpcResponse } from '../a2a/a2a.js';
+import { AgentCardResponse } from '../a2a/agent-card.js';
 import * as agents from './agents.js';
 import * as auth from './auth.js';
 import { HealthQuery, HealthResponse } from './health.js';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { LIMITS } from './limits.js';
+import { LIMITS } from '../limits.js';
 import {
   AgentType,
   AgentTypeOfAgents,
@@ -11,7 +11,7 @@ import {
   pageFields,
   Scope,
   Timestamp,
-} from './primitives.js';
+} from '../primitives.js';
 
 export const GetTokenRequest = z.strictObject({
   client_id: z.string().min(1).max(200),

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { Scope } from './primitives.js';
+import type { Scope } from '../primitives.js';
 
 /** One operation of the HTTP API. Its route, its access checks and its entry in `/openapi.json` derive from it. */
 export interface Operation<Request extends z.ZodType = z.ZodType, Response extends z.ZodType = z.ZodType> {

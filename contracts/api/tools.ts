@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { LIMITS } from './limits.js';
-import { AgentType, AnyId, InstanceId } from './primitives.js';
+import { LIMITS } from '../limits.js';
+import { AgentType, AnyId, InstanceId } from '../primitives.js';
 
 const ToolName = z.string().min(1).max(256);
 /** Selects the agent for a call. The agent must match all given members, and it must list the tool. */

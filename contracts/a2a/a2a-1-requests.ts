@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { LIMITS } from '../limits.js';
+import { Instant } from '../primitives.js';
 import {
   A2aMessage,
   AcceptedOutputModes,
@@ -9,9 +11,7 @@ import {
   type TaskState,
 } from './a2a.js';
 import { stateTo1, WRAPPED_VALUE } from './a2a-1-results.js';
-import { LIMITS } from './limits.js';
 import type { Part } from './parts.js';
-import { Instant } from './primitives.js';
 import { camelNames, defined, isObject, OptionalText, proto } from './proto-json.js';
 
 /** Parses requests of A2A 1.0 in ProtoJSON into their 0.3 forms, which the platform stores (a2a.md). `tenant` is ignored; the token determines it. */

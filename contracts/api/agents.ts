@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { LIMITS } from './limits.js';
+import { LIMITS } from '../limits.js';
 import {
   AgentType,
   AgentTypeOfAgents,
@@ -11,7 +11,7 @@ import {
   pageFields,
   Timestamp,
   within,
-} from './primitives.js';
+} from '../primitives.js';
 
 export const DeploymentMode = z.enum(['hosted', 'connected']);
 export type DeploymentMode = z.infer<typeof DeploymentMode>;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { Task } from './a2a.js';
-import { Artifact, Part } from './parts.js';
-import { AgentType, AnyId, Instant, listFields, pageFields, Timestamp } from './primitives.js';
+import { Task } from '../a2a/a2a.js';
+import { Artifact, Part } from '../a2a/parts.js';
+import { AgentType, AnyId, Instant, listFields, pageFields, Timestamp } from '../primitives.js';
 
 /** Lifecycle states of a message (specification section 3). */
 export const MESSAGE_STATES = ['submitted', 'working', 'input-required', 'completed', 'failed', 'canceled'] as const;

@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import { Task } from './a2a.js';
+import { Task } from '../a2a/a2a.js';
+import { Artifact, Part } from '../a2a/parts.js';
+import { ErrorBody } from '../primitives.js';
 import { AgentInstance } from './agents.js';
 import { Credential } from './auth.js';
 import { InputRequest, MessageRecord } from './messages.js';
 import type { Operation } from './operation.js';
 import { OPERATIONS } from './operations.js';
-import { Artifact, Part } from './parts.js';
-import { ErrorBody } from './primitives.js';
 import { SessionDetails, SessionSummary } from './sessions.js';
 import { EventRecord } from './telemetry.js';
 

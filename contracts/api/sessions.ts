@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { LIMITS } from './limits.js';
-import { AgentType, AnyId, InstanceId, listFields, Metadata, pageFields, Timestamp } from './primitives.js';
+import { LIMITS } from '../limits.js';
+import { AgentType, AnyId, InstanceId, listFields, Metadata, pageFields, Timestamp } from '../primitives.js';
 
 /** `paused`: a message waits for human input; `completed`: closed; `expired`: idle for too long (decisions.md, Sessions). */
 const SESSION_STATUSES = ['active', 'paused', 'completed', 'expired'] as const;
