@@ -26,14 +26,14 @@ async function cancelLocked(
 }
 
 /** After the commit: notifies streams, workflows and the log of the canceled messages, and wakes the queued ones. */
-function announceCanceled(core: MessageCore, { canceled, called }: Cancellation): void {
+function announceCanceled(core: MessageCore, { canceled, woken }: Cancellation): void {
   for (const message of canceled) {
     const { tenant_id, message_id, session_id, current_dispatch_id } = message;
     core.bus.publish(tenant_id, message_id, { kind: 'changed' });
     core.workflowStarter.message({ tenant_id, message_id, session_id });
     logEnd(core.log, { ...message, dispatch_id: current_dispatch_id, state: 'canceled' });
   }
-  for (const queued of called) core.workflowStarter.message(queued);
+  for (const queued of woken) core.workflowStarter.message(queued);
 }
 
 /**
@@ -56,7 +56,7 @@ export async function cancelMessage(
     if (!running || isTerminal(found.row.state))
       throw new PlatformError('ALREADY_TERMINAL', `The message is already ${found.row.state}.`);
     const canceled = await cancelLocked(tx, tenant_id, [message_id], reason);
-    return { canceled, called: await wakeForFreed(tx, tenant_id, canceled.flatMap(slotOf)) };
+    return { canceled, woken: await wakeForFreed(tx, tenant_id, canceled.flatMap(slotOf)) };
   });
   announceCanceled(core, cancellation);
 }

@@ -20,7 +20,7 @@ export interface CanceledMessage extends SessionRef {
 /** The canceled messages, and the queued messages to wake because the freed slots may be theirs. */
 export interface Cancellation {
   canceled: CanceledMessage[];
-  called: (SessionRef & { message_id: string })[];
+  woken: (SessionRef & { message_id: string })[];
 }
 
 /** The operations on messages that sessions need; `messages/` implements them. */
@@ -28,7 +28,7 @@ export interface SessionMessages {
   /** Cancels all messages in flight in a session, in the caller's transaction. @returns the canceled messages */
   cancelAll(tx: Tx, session: SessionRef, reason: string): Promise<CanceledMessage[]>;
   /** Marks one queued message for each agent with a freed slot. @returns the messages to wake after the commit */
-  wakeForFreed(tx: Tx, tenantId: string, agents: AgentWithRoom[]): Promise<Cancellation['called']>;
+  wakeForFreed(tx: Tx, tenantId: string, agents: AgentWithRoom[]): Promise<Cancellation['woken']>;
   /** After the commit: notifies streams, workflows and the log of the canceled messages, and wakes the queued ones. */
   announce(cancellation: Cancellation): void;
 }

@@ -86,7 +86,7 @@ export async function endSession(
   const { agent_type, instance_id } = session;
   if (session.explicit && instance_id !== null) await recordLoad(tx, session.tenant_id, instance_id);
   const freed = [...canceled.flatMap(slotOf), ...slotOf({ holds_slot: session.explicit, agent_type, instance_id })];
-  return { canceled, called: await messages.wakeForFreed(tx, session.tenant_id, freed) };
+  return { canceled, woken: await messages.wakeForFreed(tx, session.tenant_id, freed) };
 }
 
 /** Whether a session has ended; if not, when its workflow checks again. `check_in_ms` null: the session has no idle timeout. */
@@ -94,7 +94,7 @@ export type IdleCheck = { ended: true; status: string } | { ended: false; check_
 
 /** Ends a session whose idle timeout has passed. A session with a message that is not terminal does not expire (architecture.md, decision 6). */
 export async function expireIfIdle(deps: SessionDeps, ref: SessionRef): Promise<IdleCheck> {
-  let ended: Cancellation = { canceled: [], called: [] };
+  let ended: Cancellation = { canceled: [], woken: [] };
   const check = await deps.db.tenant<IdleCheck>(ref.tenant_id, async (tx) => {
     const session = await lockSession(tx, ref.tenant_id, ref.session_id);
     if (!session) return { ended: true, status: 'unknown' };

@@ -86,8 +86,8 @@ async function interruptSessions(deps: SessionDeps, caller: Caller, ids: string[
       const session = await lockOwnSession(tx, caller, sessionId);
       const active = session?.status === 'active';
       const canceled = active ? await deps.messages.cancelAll(tx, session, 'interrupted') : [];
-      const called = await deps.messages.wakeForFreed(tx, caller.tenant_id, canceled.flatMap(slotOf));
-      return { status: session?.status, canceled, called };
+      const woken = await deps.messages.wakeForFreed(tx, caller.tenant_id, canceled.flatMap(slotOf));
+      return { status: session?.status, canceled, woken };
     });
     if (status !== undefined) (status === 'active' ? interrupted : ended).push(sessionId);
     deps.messages.announce(cancellation);

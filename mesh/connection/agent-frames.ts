@@ -89,8 +89,15 @@ function handlerError(problem: string): ErrorPayload {
   return { code: 'HANDLER_ERROR', message: unfitAnswer(problem), retryable: false };
 }
 
+const OF_DISPATCH: ReadonlySet<string> = new Set<DispatchFrame['type']>([
+  'dispatch_ack',
+  'dispatch_chunk',
+  'dispatch_result',
+  'error',
+]);
+
 function isOfDispatch(frame: AgentFrame): frame is DispatchFrame {
-  return frame.type === 'error' || frame.type.startsWith('dispatch_');
+  return OF_DISPATCH.has(frame.type);
 }
 
 async function handleConnectionFrame(
