@@ -321,7 +321,7 @@ CREATE INDEX agents_routable ON public.agents USING btree (tenant_id, agent_type
 CREATE INDEX credentials_by_tenant ON public.credentials USING btree (tenant_id, created_at DESC);
 CREATE INDEX dispatches_newest ON ONLY public.dispatches USING btree (instance_id, tenant_id, created_at DESC);
 CREATE INDEX events_by_session ON ONLY public.events USING btree (session_id, event_id);
-CREATE INDEX idempotency_keys_expiry ON public.idempotency_keys USING brin (expires_at) WITH (autosummarize='on');
+CREATE INDEX idempotency_keys_expiry ON public.idempotency_keys USING btree (expires_at);
 CREATE INDEX input_requests_by_message ON public.input_requests USING btree (tenant_id, message_id, requested_at DESC);
 CREATE UNIQUE INDEX input_requests_one_open ON public.input_requests USING btree (tenant_id, message_id) WHERE (state = 'pending'::text);
 CREATE INDEX input_requests_pending ON public.input_requests USING btree (tenant_id, requested_at) WHERE (state = 'pending'::text);
