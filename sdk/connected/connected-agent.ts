@@ -87,13 +87,12 @@ export class ConnectedAgent {
    */
   async close(graceSeconds: number = LIMITS.closeGraceSecondsDefault): Promise<void> {
     if (!this.#closing.signal.aborted) {
-      const graceMs = graceSeconds * 1000;
-      this.#graceEndsAtMs = performance.now() + graceMs;
+      this.#graceEndsAtMs = performance.now() + graceSeconds * 1000;
       this.#status = 'draining';
       this.#announceClose();
       this.#closing.abort();
       if (this.#ready || this.#needsConnection())
-        await settledWithin(Promise.race([this.closed, this.#drained()]), graceMs);
+        await settledWithin(Promise.race([this.closed, this.#drained()]), graceSeconds * 1000);
       this.#shutDown();
     }
     await this.closed;
