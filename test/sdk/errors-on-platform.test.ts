@@ -112,16 +112,18 @@ test('an agent that is deregistered between two connections stays away, and is w
 test('a hosted agent that is deregistered finishes what it has and stays away, and is welcome when it is started again', async () => {
   const client = callerOf();
   await client.post('/agents/allow_type', { agent_type: 'kiosk' });
+  const started = gate();
   const finish = gate();
   const { agent } = agentWith({ type: 'kiosk', instanceId: 'kiosk-1' });
   agent.onMessage(async () => {
+    started.open();
     await finish.promise;
     return 'last words';
   });
   const url = await agent.serve();
   const { closed } = agent;
   const sent = await client.send('work', { metadata: { agent_type: 'kiosk' }, blocking: false });
-  await until(async () => (await client.messages.getById(sent.id)).state === 'working', { what: 'the work' });
+  await started.promise;
   await client.post('/agents/deregister', { instance_id: 'kiosk-1' });
   agent.reportStatus('available'); // with a heartbeat
   const card = new URL('/.well-known/agent-card.json', url);
