@@ -9,8 +9,8 @@ import { FAST_PATH } from '../setup/paths.js';
 import { startPlatform } from '../setup/platform.js';
 
 const DIST = fileURLToPath(new URL('../../dist/', import.meta.url));
-/** A reader follows one message through at most this many files. Lower it whenever fewer are reached; never raise it. */
-const FILES_MAX = 46;
+/** A reader follows one message through at most this many files. */
+const FILES_MAX = 25;
 /** Constants and schemas are not counted, nor what runs before the route does: parsing the request and its token. */
 const NOT_COUNTED = /^(contracts|auth|api\/plugins)\/|^api\/app\.js$/;
 /** What a request calls is called this often or more; what a timer of the same moment calls is called less often. */
