@@ -13,7 +13,7 @@ await database.query(
 await insertAgent(database, { tenant_id: TENANT, instance_id: 'here', agent_type: 'x', max_concurrent_sessions: 1 });
 await database.query('ANALYZE agents');
 
-/** Pages that a call reads, on a plan such as T1 has. */
+/** Pages that a call reads, on a plan such as the accept transaction has. */
 async function pagesRead(call: string): Promise<number> {
   return database.db().tenant(TENANT, async (tx) => {
     await tx.query('SET LOCAL enable_seqscan = off');

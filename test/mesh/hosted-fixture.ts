@@ -10,10 +10,10 @@ import { createGateway } from '../../messages/gateway.js';
 import { DispatchRunner } from '../../messages/runner/runner.js';
 import type { WaitContext } from '../../messages/runner/running-dispatches.js';
 import type { BusItem } from '../../messages/stream/bus.js';
-import { createMemoryBus } from '../../messages/stream/memory-bus.js';
 import { nextStep } from '../../messages/supervise/next-step.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
+import { callerOf, messageCore } from '../setup/core.js';
 import type { FreshDatabase } from '../setup/database.js';
 import { type HostedAgentServer, hostedAgent, type Script } from './hosted-agent.js';
 
@@ -37,32 +37,10 @@ export class HostedFixture {
 
   constructor(database: FreshDatabase) {
     this.database = database;
-    this.core = {
-      db: database.db(),
-      bus: createMemoryBus({ log }),
-      log,
-      workflowStarter: { message: () => undefined, session: () => undefined },
-      limits: {
-        queueWaitMs: 60_000,
-        inputExpiryMs: 3_600_000,
-        tenantMaxInFlight: 1_000,
-        tenantMaxWaiting: 1_000,
-        idempotencyHours: 168,
-      },
-    };
-    onTestFinished(() => this.core.bus.close());
+    this.core = messageCore(database.db());
     this.gateway = createGateway(this.core);
     this.dispatches = createDispatches(this.core);
-    const { tenantId: tenant_id } = this;
-    this.caller = {
-      tenant_id,
-      agent_type: 'credential',
-      scopes: ['full'],
-      sub: 'tester',
-      iat: 0,
-      exp: 0,
-      credential_id: 'cred_1',
-    };
+    this.caller = callerOf(this.tenantId);
   }
 
   /** Registers the agent as `unknown`, which is what a new one is. */

@@ -20,7 +20,6 @@ import type { Dispatches, DispatchRef } from '../../messages/dispatch/dispatches
 import { createGateway } from '../../messages/gateway.js';
 import { DispatchRunner } from '../../messages/runner/runner.js';
 import type { BusItem } from '../../messages/stream/bus.js';
-import { createMemoryBus } from '../../messages/stream/memory-bus.js';
 import { nextStep } from '../../messages/supervise/next-step.js';
 import { readConfig } from '../../runtime/config.js';
 import { newId } from '../../runtime/ids.js';
@@ -29,6 +28,7 @@ import { createSecrets } from '../../runtime/secrets.js';
 import type { ToolCalls } from '../../tools/tool-calls.js';
 import { createLocalLink, type NodeLink } from '../../tools/tool-link.js';
 import { localCertificate } from '../sdk/certificate.js';
+import { messageCore } from '../setup/core.js';
 import type { FreshDatabase } from '../setup/database.js';
 import { toolCalls } from '../setup/tools.js';
 import { FixtureAgent, receive } from './fixture-agent.js';
@@ -51,19 +51,7 @@ export class MeshFixture {
   /** @param db another way to the same database, for what happens when that way is cut */
   constructor(database: FreshDatabase, db: Db = database.db()) {
     this.database = database;
-    this.core = {
-      db,
-      bus: createMemoryBus({ log }),
-      log,
-      workflowStarter: { message: () => undefined, session: () => undefined },
-      limits: {
-        queueWaitMs: 60_000,
-        inputExpiryMs: 3_600_000,
-        tenantMaxInFlight: 1_000,
-        tenantMaxWaiting: 1_000,
-        idempotencyHours: 168,
-      },
-    };
+    this.core = messageCore(db, { log });
     this.gateway = createGateway(this.core);
     this.dispatches = createDispatches(this.core);
     const tokens = createTokens({ loadKeys: () => loadSigningKeys(db, secrets) });

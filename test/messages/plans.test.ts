@@ -3,16 +3,15 @@ import { openDb } from '../../db/pool.js';
 import { runAcceptTransaction } from '../../messages/accept/accept-transaction.js';
 import { draftOf } from '../../messages/accept/draft.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
-import { createMemoryBus } from '../../messages/stream/memory-bus.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
-import { callerOf, insertAgent, insertTenant } from '../setup/core.js';
+import { callerOf, insertAgent, insertTenant, messageCore } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
 import { waitingMessages } from '../setup/waiting-messages.js';
 
 const MESSAGES = 400;
-/** Rows that T1 and T2 of one message may read together by one index; a scan of its tenant would read hundreds. */
+/** Rows that the accept and complete transactions of one message may read together by one index; a scan of its tenant would read hundreds. */
 const ROWS_MOST = 10;
 const TABLES = [
   'messages%',
@@ -37,7 +36,10 @@ const AGENT = {
 };
 await insertAgent(database, AGENT);
 
-/** Rows that one message's T1 and T2 read by each index since the last reset. Dead ones do not count: how many there are is chance. */
+/**
+ * Rows that one message's accept and complete transactions read by each index since the last reset. Dead ones do not count: how many
+ * there are is chance.
+ */
 async function rowsRead(): Promise<Record<string, number>> {
   const rows = await database.query<{ name: string; read: string }>(
     `SELECT indexrelname AS name, idx_tup_fetch AS read FROM pg_stat_user_indexes WHERE idx_tup_fetch > 0
@@ -51,14 +53,7 @@ async function rowsRead(): Promise<Record<string, number>> {
 async function rowsOf(metadata: { agent_type?: string }): Promise<Record<string, number>> {
   await database.query('SELECT pg_stat_reset()');
   const db = openDb({ url: database.url, max: 2, log: createLogger({ level: 'silent' }) });
-  const log = createLogger({ level: 'silent' });
-  const dispatches = createDispatches({
-    db,
-    log,
-    bus: createMemoryBus({ log }),
-    workflowStarter: { message: () => undefined, session: () => undefined },
-    limits: { queueWaitMs: 0, inputExpiryMs: 0, tenantMaxInFlight: 100, tenantMaxWaiting: 100, idempotencyHours: 1 },
-  });
+  const dispatches = createDispatches(messageCore(db));
   const message = { kind: 'message', role: 'user', parts: [{ kind: 'text', text: 'hello' }] } as const;
   for (let sent = 0; sent < MESSAGES; sent += 1) {
     const params = { message: { ...message, messageId: newId('msg'), parts: [...message.parts] }, metadata };

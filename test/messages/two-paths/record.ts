@@ -4,8 +4,9 @@ import type { FreshDatabase } from '../../setup/database.js';
  * Everything that lasts. Not compared:
  * - times, and what serves only to get a message moved (leases, wake-ups);
  * - dispatches that were taken back (`released`), with their events and their share in `attempts`: nothing of them reached an agent, which the
- *   script checks. How many there are is the one difference between the paths. The fast path opens a dispatch in T1, as sent, so it takes
- *   one back where the workflow path had not opened any yet (the answer of T1 was lost) or had none that was marked (no events);
+ *   script checks. How many there are is the one difference between the paths. The fast path opens a dispatch in the accept transaction, as
+ *   sent, so it takes one back where the workflow path had not opened any yet (the answer of accept was lost) or had none that was marked
+ *   (no events);
  * - `mesh_id` and `epoch` of dispatches, which name processes and connections;
  * - events of agents, which both paths leave to the mesh.
  */
@@ -42,7 +43,7 @@ const RECORD = {
       FROM events e LEFT JOIN dispatches d ON d.tenant_id = e.tenant_id AND d.dispatch_id = e.payload->>'dispatch_id'
      WHERE e.tenant_id = $1 AND e.session_id <> '' AND coalesce(d.state, '') <> 'released'
      ORDER BY e.occurred_at,
-       -- Events of one transaction have one time; T1 writes two that the workflow path writes one after the other.
+       -- Events of one transaction have one time; the accept transaction writes two that the workflow path writes one after the other.
        CASE e.event_type WHEN 'message.received' THEN 0 WHEN 'dispatch.sent' THEN 1 WHEN 'dispatch.failed' THEN 2
                          WHEN 'dispatch.success' THEN 2 ELSE 3 END, e.event_type`,
 } as const;
