@@ -6,11 +6,6 @@ export interface AgentRef {
   instance_id: string;
 }
 
-/** The key of an agent in maps and sets; neither part can contain a line feed. */
-export function agentKeyOf({ tenant_id, instance_id }: AgentRef): string {
-  return `${tenant_id}\n${instance_id}`;
-}
-
 /** `explicit`: deregistered on request; the agent may not reconnect until it registers again. `inactivity`: it may register again by itself. */
 export type DeregistrationCause = 'explicit' | 'inactivity';
 

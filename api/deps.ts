@@ -6,7 +6,7 @@ import type { HealthResponse } from '../contracts/api/health.js';
 import type { Db } from '../db/pool.js';
 import type { PushConfigs } from '../deliveries/push-configs.js';
 import type { Outbound } from '../http/outbound.js';
-import type { Gateway } from '../messages/gateway.js';
+import type { AcceptDeps } from '../messages/accept/accept.js';
 import type { Config } from '../runtime/config.js';
 import type { Logger } from '../runtime/logger.js';
 import type { Secrets } from '../runtime/secrets.js';
@@ -21,7 +21,7 @@ export interface ApiDeps {
   authenticator: Authenticator;
   tokens: TokenIssuer;
   secrets: Secrets;
-  gateway: Gateway;
+  messages: AcceptDeps;
   pushConfigs: PushConfigs;
   sessions: Sessions;
   tools: ToolCallService;

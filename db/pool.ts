@@ -1,9 +1,9 @@
 import pg from 'pg';
-import { errorMessage, PlatformError } from '../runtime/errors.js';
+import { PlatformError } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
-import { Batcher } from './batcher.js';
+import { callOnce, createBatches, retried, type Statement } from './batcher.js';
+import { isDatabaseUnavailable, isOutdated, unavailable } from './errors.js';
 import { FUNCTION_SCHEMA } from './migrate.js';
-import { Execution, type Statement } from './statement.js';
 
 pg.types.setTypeParser(pg.types.builtins.INT8, (text) => Number(text));
 
@@ -37,31 +37,6 @@ export interface Db {
 }
 
 const TENANT_ID = /^ten_[0-9a-f-]{36}$/;
-/** SQLSTATE classes and codes for a server that is away. */
-const UNAVAILABLE = /^(08|57P0[1-5]|53300|25P03)/;
-const SOCKET_CODES = new Set([
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'EPIPE',
-  'ETIMEDOUT',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-]);
-
-/** Whether `error` means that the database cannot be reached. */
-export function isDatabaseUnavailable(error: unknown): boolean {
-  const code = (error as { code?: unknown } | null)?.code;
-  if (typeof code === 'string' && (UNAVAILABLE.test(code) || SOCKET_CODES.has(code))) return true;
-  return /Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|not queryable/.test(
-    errorMessage(error),
-  );
-}
-
-function unavailable(cause: unknown): PlatformError {
-  return new PlatformError('SERVICE_UNAVAILABLE', 'The database cannot be reached. Try again.', { cause });
-}
-
 /** A process that hangs in a transaction holds its locks at most this long. */
 const IDLE_IN_TRANSACTION_MS = 10_000;
 
@@ -121,58 +96,6 @@ async function transact<T>(pool: pg.Pool, begin: string, work: (tx: Tx) => Promi
   }
 }
 
-async function callOnce<Row>(pool: pg.Pool, query: (client: pg.PoolClient) => Promise<Row[]>): Promise<Row[]> {
-  let client: pg.PoolClient | undefined;
-  let broken: Error | undefined;
-  try {
-    client = await pool.connect();
-    return await query(client);
-  } catch (error) {
-    const away = isDatabaseUnavailable(error);
-    // The connection is discarded unless the server itself reported the error, and for an outdated plan.
-    if (away || !isUndone(error) || isOutdated(error)) broken = error as Error;
-    throw away ? unavailable(error) : error;
-  } finally {
-    client?.release(broken);
-  }
-}
-
-async function execute<Row>(client: pg.PoolClient, statement: Statement<Row>, values: string[]): Promise<Row[]> {
-  const rows = await new Promise<(string | null)[][]>((resolve, reject) => {
-    client.query(new Execution(statement, values, (error, found) => (found ? resolve(found) : reject(error))));
-  });
-  return rows.map((fields) => statement.row(fields));
-}
-
-/** Whether the server itself reported the error of a statement, which it then undid. */
-function isUndone(error: unknown): boolean {
-  return error instanceof pg.DatabaseError;
-}
-
-/** Whether a migration has changed the columns of a prepared statement. On the same connection every execution would fail. */
-function isOutdated(error: unknown): boolean {
-  return (error as { code?: string }).code === '0A000';
-}
-
-/** Deadlocks, serialization failures and outdated plans: the transaction is repeated. */
-const RETRYABLE = new Set(['40P01', '40001', '0A000']);
-
-/** Retries for outdated plans: each connection of a pool may have one. */
-const OUTDATED_PLANS_MAX = 50;
-
-async function retried<T>(run: () => Promise<T>): Promise<T> {
-  for (let failures = 0, outdated = 0; ; ) {
-    try {
-      return await run();
-    } catch (error) {
-      if (isOutdated(error)) outdated += 1;
-      else failures += 1;
-      const retryable = RETRYABLE.has((error as { code?: string }).code ?? '');
-      if (!retryable || failures === 3 || outdated > OUTDATED_PLANS_MAX) throw error;
-    }
-  }
-}
-
 /**
  * Opens the database. Its transactions fail with `SERVICE_UNAVAILABLE` while the server is away. Work is repeated after a deadlock, so it
  * must have no other effects than its transaction.
@@ -183,16 +106,6 @@ export function openDb(options: { url: string; max?: number; log: Logger }): Db 
   const max = options.max ?? 20;
   const app = createPool(options.url, 'fleet_app', max, options.log);
   const platform = createPool(options.url, 'fleet_system', Math.max(4, Math.ceil(max / 4)), options.log);
-  const batchers = new Map<string, Batcher<unknown>>();
-  const batcherOf = (statement: Statement<unknown>) => {
-    const found = batchers.get(statement.name);
-    if (found) return found;
-    const run = (calls: string, waitForLocks: boolean) =>
-      retried(() => callOnce(app, (client) => execute(client, statement, [calls, String(waitForLocks)])));
-    const made = new Batcher<unknown>(run, isUndone);
-    batchers.set(statement.name, made);
-    return made;
-  };
   return {
     tenant: async (tenantId, work) => {
       if (!TENANT_ID.test(tenantId)) throw new PlatformError('NOT_FOUND', 'Unknown tenant.');
@@ -201,8 +114,7 @@ export function openDb(options: { url: string; max?: number; log: Logger }): Db 
     },
     call: <Row extends pg.QueryResultRow>(name: string, text: string, values: unknown[]) =>
       retried(() => callOnce(app, async (client) => (await client.query<Row>({ name, text, values })).rows)),
-    batch: <Row>(statement: Statement<Row>, call: object) =>
-      batcherOf(statement).call(JSON.stringify(call)) as Promise<Row>,
+    batch: createBatches(app),
     system: (work) => retried(() => transact(platform, beginAs('fleet_system'), work)),
     close: async () => {
       await Promise.all([app.end(), platform.end()]);

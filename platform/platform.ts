@@ -6,7 +6,6 @@ import { connectRateLimits } from '../api/rate-limit.js';
 import { createMaintenance } from '../db/maintenance.js';
 import { sessionDeps } from '../messages/cancel.js';
 import { FastPath } from '../messages/dispatch/fast-path.js';
-import { createGateway } from '../messages/gateway.js';
 import { Sweeper } from '../messages/supervise/sweeper.js';
 import type { Config } from '../runtime/config.js';
 import { newId } from '../runtime/ids.js';
@@ -36,8 +35,6 @@ interface Started {
   baseUrl: string;
   /** Empty until the mesh listens, unless `FLEET_MESH_URL` is set. */
   meshUrl: string;
-  /** Null before the mesh of this process is ready, without a mesh, and with `FLEET_FAST_PATH=off`. */
-  fastPath: FastPath | null;
 }
 
 function hostInUrl(host: string): string {
@@ -56,7 +53,7 @@ function buildHttp(
   tools: RunningTools,
   stops: StopList,
 ): FastifyInstance {
-  const { config, db, log, bus, core, temporal, version } = services;
+  const { config, db, log, bus, temporal, version } = services;
   const redis = config.REDIS_URL ? connectRateLimits(config.REDIS_URL) : null;
   stops.add(async () => redis?.disconnect());
   return buildApi({
@@ -66,7 +63,7 @@ function buildHttp(
     authenticator: services.authenticator,
     tokens: services.tokens,
     secrets: services.secrets,
-    gateway: createGateway(core, () => started.fastPath),
+    messages: services.messages,
     pushConfigs: services.pushConfigs,
     sessions: services.sessions,
     tools: tools.service,
@@ -102,14 +99,14 @@ async function startMeshRole(
   started: Started,
   stops: StopList,
 ): Promise<void> {
-  const { config, core, dispatches, temporal } = options.services;
+  const { config, core, dispatches, temporal, messages } = options.services;
   const mesh = await startMesh(options);
   stops.add((graceMs) => mesh.stop(graceMs));
   started.meshUrl ||= `https://${hostInUrl(config.FLEET_HOST)}:${mesh.port}`;
   if (config.FLEET_FAST_PATH !== 'on') return;
   const { runner } = mesh;
   const fastPath = new FastPath({ core, dispatches, runner, supervise: (ref) => temporal.startMessage(ref) });
-  started.fastPath = fastPath;
+  messages.fastPath = fastPath;
   stops.add(() => fastPath.stop());
 }
 
@@ -172,7 +169,6 @@ export async function startPlatform(options: {
   const started: Started = {
     baseUrl: withoutTrailingSlash(config.FLEET_BASE_URL),
     meshUrl: withoutTrailingSlash(config.FLEET_MESH_URL),
-    fastPath: null,
   };
   const stops = new StopList();
   const services = await createServices({ ...options, baseUrl: () => started.baseUrl });

@@ -9,6 +9,7 @@ import { type Db, openDb } from '../db/pool.js';
 import { createPushConfigs, type PushConfigs } from '../deliveries/push-configs.js';
 import { PushRelay } from '../deliveries/push-relay.js';
 import { createOutbound, type Outbound } from '../http/outbound.js';
+import { type AcceptDeps, acceptDeps } from '../messages/accept/accept.js';
 import { sessionDeps } from '../messages/cancel.js';
 import type { MessageCore } from '../messages/core.js';
 import { createDispatches } from '../messages/dispatch/dispatch-store.js';
@@ -46,6 +47,7 @@ export interface Services {
   temporal: TemporalLink;
   workflowStarter: RunningWorkflowStarter;
   core: MessageCore;
+  messages: AcceptDeps;
   dispatches: Dispatches;
   sessions: Sessions;
   pushConfigs: PushConfigs;
@@ -134,6 +136,7 @@ export async function createServices(options: {
     temporal,
     workflowStarter,
     core,
+    messages: acceptDeps(core),
     dispatches: createDispatches(core),
     sessions: createSessions(sessionDeps(core)),
     pushConfigs: createPushConfigs({ db, secrets, outbound, expect: () => pushRelay.expect() }),

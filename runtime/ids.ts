@@ -51,12 +51,34 @@ export function newId(prefix: IdPrefix): string {
   return `${prefix}_${uuidv7()}`;
 }
 
-/** A new W3C trace id: 16 random bytes in hexadecimal. */
-export function newTraceId(): string {
-  return takeRandom(16).toString('hex');
-}
-
 /** The UUID inside a prefixed identifier: `dsp_…` → the id of its dispatch frame. */
 export function uuidOf(id: string): string {
   return id.slice(id.indexOf('_') + 1);
+}
+
+/** The key of an agent in maps and sets; neither part can contain a line feed. */
+export function agentKeyOf({ tenant_id, instance_id }: { tenant_id: string; instance_id: string }): string {
+  return `${tenant_id}\n${instance_id}`;
+}
+
+/** W3C trace context of a message: the caller's trace, or a new one. */
+export interface TraceContext {
+  trace_id: string;
+  parent_span_id: string | null;
+}
+
+const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/;
+
+/** Reads a `traceparent` header. An invalid one is replaced by a new trace, as W3C Trace Context requires. */
+export function traceFrom(traceparent: string | undefined): TraceContext {
+  const match = TRACEPARENT.exec(traceparent ?? '');
+  if (match?.[1] && match[2] && !/^0+$/.test(match[1]) && !/^0+$/.test(match[2])) {
+    return { trace_id: match[1], parent_span_id: match[2] };
+  }
+  return { trace_id: takeRandom(16).toString('hex'), parent_span_id: null };
+}
+
+/** The `traceparent` of a dispatch. Its span id comes from the UUID of the dispatch, so a replay repeats it. */
+export function traceparentOf(traceId: string, dispatchUuid: string): string {
+  return `00-${traceId}-${dispatchUuid.replaceAll('-', '').slice(16)}-01`;
 }

@@ -1,7 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { LRUCache } from 'lru-cache';
-import { agentKeyOf } from '../agents/agent-row.js';
-import { uuidOf } from '../runtime/ids.js';
+import { agentKeyOf, uuidOf } from '../runtime/ids.js';
 import type { CallParent, Chain } from './call-context.js';
 import type { RoutedCall } from './tool-link.js';
 import type { Outcome } from './tool-result.js';

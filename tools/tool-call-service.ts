@@ -1,5 +1,4 @@
 import { setMaxListeners } from 'node:events';
-import { agentKeyOf } from '../agents/agent-row.js';
 import type { Caller } from '../contracts/api/auth.js';
 import type { ToolCallRequest, ToolResult } from '../contracts/api/tools.js';
 import { actsAs, isOwnType, mayActFor } from '../contracts/permissions.js';
@@ -7,9 +6,8 @@ import type { Db } from '../db/pool.js';
 import type { Dispatches } from '../messages/dispatch/dispatches.js';
 import type { ChunkBus } from '../messages/stream/bus.js';
 import { errorMessage, PlatformError } from '../runtime/errors.js';
-import { newId, uuidOf } from '../runtime/ids.js';
+import { agentKeyOf, newId, traceparentOf, uuidOf } from '../runtime/ids.js';
 import type { Logger } from '../runtime/logger.js';
-import { traceparentOf } from '../runtime/trace-context.js';
 import type { CallParent, ToolCaller } from './call-context.js';
 import type { ToolCalls } from './tool-calls.js';
 import { type NodeLink, parseHostedCallId } from './tool-link.js';

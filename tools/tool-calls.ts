@@ -1,11 +1,9 @@
 import pLimit from 'p-limit';
-import { agentKeyOf } from '../agents/agent-row.js';
 import type { PlatformToolName, ToolCallPayload, ToolResult } from '../contracts/api/tools.js';
 import { LIMITS } from '../contracts/limits.js';
 import type { Db } from '../db/pool.js';
-import { newId, uuidOf } from '../runtime/ids.js';
+import { agentKeyOf, newId, traceFrom, traceparentOf, uuidOf } from '../runtime/ids.js';
 import type { Logger } from '../runtime/logger.js';
-import { traceFrom, traceparentOf } from '../runtime/trace-context.js';
 import { CallCancellation, type CallParent, type Chain, type ToolCaller } from './call-context.js';
 import { IdempotencyCache } from './idempotency-cache.js';
 import { PendingCalls } from './pending-calls.js';

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ErrorCode } from '../../contracts/errors.js';
-import { isDatabaseUnavailable } from '../../db/pool.js';
+import { isDatabaseUnavailable } from '../../db/errors.js';
 import { PlatformError } from '../../runtime/errors.js';
 
 /** Codes of framework errors by status; `BAD_REQUEST` for every other 4xx. */

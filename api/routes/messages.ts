@@ -1,6 +1,9 @@
 import type { FastifyInstance } from 'fastify';
 import { ResolveRequest } from '../../contracts/api/messages.js';
 import { OPERATIONS } from '../../contracts/api/operations.js';
+import { cancelMessage } from '../../messages/cancel.js';
+import { resolveMessage } from '../../messages/input/resolve.js';
+import { getMessage, listMessages, pendingMessages } from '../../messages/read/read.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
 import { mount, pageFields } from '../mount.js';
@@ -21,26 +24,27 @@ function isMessageId(text: string): boolean {
 }
 
 /** Messages, scope `read`; a resolution may come with a callback token instead (decisions.md, Messages). */
-export function messageRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'gateway'>): void {
-  const { gateway } = deps;
+export function messageRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'messages'>): void {
+  const { core } = deps.messages;
 
   mount(app, OPERATIONS.getMessages).answer(async (body, { request }) => {
-    const { count, messages } = await gateway.list(callerOf(request), body);
+    const { count, messages } = await listMessages(core.db, callerOf(request), body);
     return { ...pageFields(body, count), messages };
   });
 
   mount(app, OPERATIONS.getMessage).answer(async ({ message_id }, { request }) => ({
     ok: true,
-    message: await gateway.get(callerOf(request), message_id),
+    message: await getMessage(core.db, callerOf(request), message_id),
   }));
 
   mount(app, OPERATIONS.cancelMessage).answer(async ({ message_id, reason }, { request }) => {
-    await gateway.cancel(callerOf(request), message_id, reason ?? CANCELED_BY_CALLER);
+    const caller = callerOf(request);
+    await cancelMessage(core, { tenant_id: caller.tenant_id, message_id }, reason ?? CANCELED_BY_CALLER, caller);
     return { ok: true, message_id };
   });
 
   mount(app, OPERATIONS.pendingMessages).answer(async (body, { request }) => {
-    const { messages, total } = await gateway.pending(callerOf(request).tenant_id, body);
+    const { messages, total } = await pendingMessages(core.db, callerOf(request).tenant_id, body);
     return { ok: true, messages, total };
   });
 
@@ -52,7 +56,7 @@ export function messageRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'gateway
     mount(scope, OPERATIONS.resolveMessage).answer(async (body, { request }) => {
       const { id } = request.params as { id: string };
       if (!isMessageId(id)) throw new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
-      return { ok: true, ...(await gateway.resolve(request.caller, id, body)) };
+      return { ok: true, ...(await resolveMessage(core, request.caller, id, body)) };
     });
     done();
   });

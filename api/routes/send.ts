@@ -6,9 +6,18 @@ import type { ApiDeps } from '../deps.js';
 import { bearerToken, callerOf } from '../plugins/authentication.js';
 import { logFailure, toPlatformError } from '../plugins/error-contract.js';
 import { EventStream, responseSignal } from '../send/event-stream.js';
-import type { CallContext, WireItem } from '../send/method.js';
-import { createMethods, type MethodDeps } from '../send/methods.js';
-import { namedVersion, readCall, rpcFailure, rpcIdOf, rpcResult, supportedVersion } from '../send/rpc.js';
+import { type MethodDeps, methodsOf } from '../send/methods.js';
+import {
+  type CallContext,
+  methodLookup,
+  namedVersion,
+  readCall,
+  rpcFailure,
+  rpcIdOf,
+  rpcResult,
+  supportedVersion,
+  type WireItem,
+} from '../send/rpc.js';
 import { RpcError, rpcErrorOf } from '../send/rpc-error.js';
 import { TokenWatch } from '../send/token-watch.js';
 
@@ -80,7 +89,7 @@ function failedStream(error: RpcError): AsyncIterable<never> {
 /** `/send`: A2A 0.3 and 1.0 over JSON-RPC, by `A2A-Version` (a2a.md). JSON-RPC errors have HTTP status 200. */
 export function sendRoutes(app: FastifyInstance, deps: Deps): void {
   const { path, access, agents } = OPERATIONS.send;
-  const methodOf = createMethods(deps);
+  const methodOf = methodLookup(methodsOf(deps));
   const tokens = new TokenWatch(deps.authenticator);
 
   const contextOf = (

@@ -6,7 +6,7 @@ import type {
 } from '../../contracts/a2a/a2a.js';
 import type { PushConfigPage } from '../../deliveries/push-configs.js';
 import type { ApiDeps } from '../deps.js';
-import type { CallContext } from './method.js';
+import type { CallContext } from './rpc.js';
 
 /** The methods for push notification configurations, for all versions. */
 export function createPushMethods({ pushConfigs }: Pick<ApiDeps, 'pushConfigs'>) {

@@ -1,4 +1,8 @@
-import { A2A_VERSIONS, type A2aVersion, type RpcId, RpcRequest } from '../../contracts/a2a/a2a.js';
+import type { z } from 'zod';
+import { A2A_VERSIONS, type A2aVersion, type RpcId, RpcRequest, type StreamEvent } from '../../contracts/a2a/a2a.js';
+import type { Caller } from '../../contracts/api/auth.js';
+import type { AcceptContext } from '../../messages/accept/draft.js';
+import type { StreamItem } from '../../messages/stream/stream.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { firstProblem } from '../mount.js';
 import { NOT_JSON, OTHER_TYPE } from '../plugins/json-body.js';
@@ -83,5 +87,112 @@ export function rpcFailure(id: RpcId, error: RpcError, version: A2aVersion): Rpc
     jsonrpc: '2.0',
     id,
     error: { code: error.rpcCode, message: error.message, ...errorData(error, version) },
+  };
+}
+
+/** The call of a method of `/send`. */
+export interface CallContext {
+  version: A2aVersion;
+  caller: Caller;
+  trace: Omit<AcceptContext, 'method'>;
+  /** The cursor after which a stream continues. */
+  lastEventId?: string;
+  /** Size of the request body; infinite where it is unknown. */
+  bodyBytes: number;
+  /** Aborts when the caller leaves or the process drains. Created on the first call. */
+  signal: () => AbortSignal;
+}
+
+/** A method in one version of A2A: its name, its params, and how its result (of a stream, each event) is written; absent: as it is stored. */
+interface MethodVersion<Params, Result> {
+  name: string;
+  params: z.ZodType<Params>;
+  result?: (result: Result) => unknown;
+}
+type MethodVersions<Params, Result> = Partial<Record<A2aVersion, MethodVersion<Params, Result>>>;
+
+/** An event of a stream in its wire form, and the cursor with which a reader continues after it. */
+export interface WireItem {
+  cursor: string;
+  event: unknown;
+}
+
+/** A method on wire forms: it parses its params and writes its result. Rejects with RpcError or PlatformError. */
+export type Method =
+  | { kind: 'answer'; call: (params: unknown, context: CallContext) => Promise<unknown> }
+  /** The call resolves before the first event; until then it may still reject. */
+  | { kind: 'stream'; call: (params: unknown, context: CallContext) => Promise<AsyncIterable<WireItem>> };
+
+/** An entry of the method table. */
+export interface NamedMethod {
+  version: A2aVersion;
+  name: string;
+  method: Method;
+}
+
+function parseParams<Params>(schema: z.ZodType<Params>, params: unknown): Params {
+  const parsed = schema.safeParse(params);
+  if (parsed.success) return parsed.data;
+  throw new RpcError('INVALID_PARAMS', `params.${firstProblem(parsed.error)}`);
+}
+
+function named<Params, Result>(
+  versions: MethodVersions<Params, Result>,
+  method: (version: MethodVersion<Params, Result>) => Method,
+): NamedMethod[] {
+  return (Object.entries(versions) as [A2aVersion, MethodVersion<Params, Result>][]).map(([version, inVersion]) => ({
+    version,
+    name: inVersion.name,
+    method: method(inVersion),
+  }));
+}
+
+/** A method that answers once. */
+export function answering<Params, Result>(
+  answer: (params: Params, context: CallContext) => Promise<Result>,
+  versions: MethodVersions<Params, Result>,
+): NamedMethod[] {
+  return named(versions, ({ params: schema, result }) => ({
+    kind: 'answer',
+    call: async (params, context) => {
+      const answered = await answer(parseParams(schema, params), context);
+      return result ? result(answered) : answered;
+    },
+  }));
+}
+
+/** A method that answers with a stream of events. */
+export function streaming<Params>(
+  open: (params: Params, context: CallContext) => Promise<AsyncIterable<StreamItem>>,
+  versions: MethodVersions<Params, StreamEvent>,
+): NamedMethod[] {
+  return named(versions, ({ params: schema, result }) => ({
+    kind: 'stream',
+    call: async (params, context) => toWireItems(await open(parseParams(schema, params), context), result),
+  }));
+}
+
+async function* toWireItems(
+  items: AsyncIterable<StreamItem>,
+  write: (event: StreamEvent) => unknown = (event) => event,
+): AsyncGenerator<WireItem> {
+  for await (const { cursor, event } of items) yield { cursor, event: write(event) };
+}
+
+/** Until when, and from where, a caller reads a stream. */
+export function streamOptions({ signal, lastEventId }: CallContext): { signal: AbortSignal; after?: string } {
+  return { signal: signal(), ...(lastEventId !== undefined && { after: lastEventId }) };
+}
+
+/**
+ * The methods of `/send` by version and name.
+ * @returns a lookup; throws RpcError `METHOD_NOT_FOUND`, also for a name of the other version
+ */
+export function methodLookup(methods: NamedMethod[]): (version: A2aVersion, name: string) => Method {
+  const known = new Map(methods.map(({ version, name, method }) => [`${version} ${name}`, method]));
+  return (version, name) => {
+    const method = known.get(`${version} ${name}`);
+    if (!method) throw new RpcError('METHOD_NOT_FOUND', `There is no such method in A2A ${version}.`);
+    return method;
   };
 }

@@ -2,26 +2,19 @@ import type { MessageSendParams, Task } from '../../contracts/a2a/a2a.js';
 import type { Caller } from '../../contracts/api/auth.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { anyAnswerRefusal } from '../../contracts/permissions.js';
+import { type Accepted, acceptMessage } from '../../messages/accept/accept.js';
 import type { AcceptContext } from '../../messages/accept/draft.js';
-import type { LiveMessage } from '../../messages/dispatch/fast-path.js';
-import { newest } from '../../messages/read/task.js';
-import type { StreamItem } from '../../messages/stream/stream.js';
+import { answerFollowUp } from '../../messages/input/follow-up.js';
+import { liveTask, newest } from '../../messages/read/task.js';
+import { type StreamItem, streamTask } from '../../messages/stream/stream.js';
+import { waitForTask } from '../../messages/stream/watch.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
-import { type CallContext, streamOptions } from './method.js';
+import { type CallContext, streamOptions } from './rpc.js';
 import { RpcError } from './rpc-error.js';
 
 /** JSON that is parsed and written again grows by this factor at most: `1e20,` has five bytes and becomes 22. */
 const GROWTH_MAX = 5;
-
-interface AcceptedMessage {
-  message_id: string;
-  /** It was accepted before. */
-  duplicate: boolean;
-  /** It ended while it was accepted. */
-  ended: boolean;
-  live: LiveMessage | null;
-}
 
 /**
  * Checks what the schema does not: the role, and the sizes.
@@ -56,45 +49,48 @@ function checkAnswers(caller: Caller): void {
 
 /** The methods that send a message, for all versions. */
 export function createSendMethods({
-  gateway,
+  messages,
   config,
   pushConfigs,
-}: Pick<ApiDeps, 'gateway' | 'config' | 'pushConfigs'>) {
+}: Pick<ApiDeps, 'messages' | 'config' | 'pushConfigs'>) {
+  const { core } = messages;
   /** Accepts the message, or claims it as the answer to an agent's question. */
   async function accept(
     params: MessageSendParams,
     { caller, version, trace, bodyBytes }: CallContext,
     method: AcceptContext['method'],
-  ): Promise<AcceptedMessage> {
+  ): Promise<Omit<Accepted, 'session_id'>> {
     checkSendParams(params, bodyBytes);
     const { taskId } = params.message;
     const pushConfig = params.configuration?.pushNotificationConfig;
     if (taskId === undefined) {
       const push = pushConfig && { push: pushConfigs.prepare(pushConfig, version) };
-      return gateway.accept(caller, params, { method, ...trace, ...push });
+      return acceptMessage(messages, caller, params, { method, ...trace, ...push });
     }
     checkAnswers(caller);
     if (pushConfig) await pushConfigs.set(caller, taskId, pushConfig, version);
-    return { ...(await gateway.followUp(caller, params)), duplicate: true, ended: false, live: null };
+    return { ...(await answerFollowUp(core, caller, params)), duplicate: true, ended: false, live: null };
   }
 
   return {
     async send(params: MessageSendParams, context: CallContext): Promise<Task> {
-      const message = await accept(params, context, 'message/send');
+      const { message_id, duplicate, ended, live } = await accept(params, context, 'message/send');
       const { blocking = true, historyLength } = params.configuration ?? {};
       const wait = {
-        waitMs: config.SEND_WAIT_MS,
-        signal: context.signal,
         blocking,
+        until: Date.now() + (blocking ? config.SEND_WAIT_MS : 0),
+        signal: context.signal,
         ...(historyLength !== undefined && { historyLength }),
       };
-      const accepted = message.duplicate || message.ended ? null : message;
-      return gateway.waitForTask(context.caller.tenant_id, message.message_id, wait, accepted);
+      const task = live && (await liveTask(live, wait));
+      const hasChanged = duplicate || ended || live !== null || !blocking;
+      return task ?? waitForTask(core, { tenant_id: context.caller.tenant_id, message_id }, wait, hasChanged);
     },
 
     async stream(params: MessageSendParams, context: CallContext): Promise<AsyncIterable<StreamItem>> {
       const { message_id, live } = await accept(params, context, 'message/stream');
-      const items = gateway.stream(context.caller.tenant_id, message_id, streamOptions(context), live);
+      const ref = { tenant_id: context.caller.tenant_id, message_id };
+      const items = streamTask(core, ref, streamOptions(context), live);
       const historyLength = params.configuration?.historyLength;
       return historyLength === undefined ? items : withHistory(items, historyLength);
     },

@@ -1,11 +1,12 @@
 import type { Task } from '../../contracts/a2a/a2a.js';
 import type { ListTasksRequest } from '../../contracts/a2a/a2a-1-requests.js';
 import { isTerminal } from '../../contracts/api/messages.js';
-import type { TaskPage } from '../../messages/read/task-list.js';
-import type { StreamItem } from '../../messages/stream/stream.js';
+import { cancelMessage } from '../../messages/cancel.js';
+import { findTask, listTasks, type TaskPage } from '../../messages/read/task-list.js';
+import { type StreamItem, streamTask } from '../../messages/stream/stream.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
-import { type CallContext, streamOptions } from './method.js';
+import { type CallContext, streamOptions } from './rpc.js';
 import { RpcError } from './rpc-error.js';
 
 /** The errors of `/messages/cancel` as errors of A2A. */
@@ -18,18 +19,23 @@ function asCancelError(error: unknown): unknown {
 }
 
 /** The methods for existing tasks, for all versions. */
-export function createTaskMethods({ gateway }: Pick<ApiDeps, 'gateway'>) {
+export function createTaskMethods({ messages: { core } }: Pick<ApiDeps, 'messages'>) {
   return {
     get: (params: { id: string; historyLength?: number | undefined }, { caller }: CallContext): Promise<Task> =>
-      gateway.task(caller, params.id, params),
+      findTask(core.db, caller, params.id, params),
 
-    list: (params: ListTasksRequest, { caller }: CallContext): Promise<TaskPage> => gateway.tasks(caller, params),
+    list: (params: ListTasksRequest, { caller }: CallContext): Promise<TaskPage> => listTasks(core.db, caller, params),
 
     async cancel({ id }: { id: string }, { caller }: CallContext): Promise<Task> {
-      await gateway.cancel(caller, id, 'canceled by the caller').catch((error: unknown) => {
+      await cancelMessage(
+        core,
+        { tenant_id: caller.tenant_id, message_id: id },
+        'canceled by the caller',
+        caller,
+      ).catch((error: unknown) => {
         throw asCancelError(error);
       });
-      return gateway.task(caller, id);
+      return findTask(core.db, caller, id);
     },
 
     /**
@@ -37,12 +43,13 @@ export function createTaskMethods({ gateway }: Pick<ApiDeps, 'gateway'>) {
      * terminal state, and a terminal task is refused.
      */
     async subscribe({ id }: { id: string }, context: CallContext): Promise<AsyncIterable<StreamItem>> {
-      const { status } = await gateway.task(context.caller, id, { historyLength: 0 });
+      const { status } = await findTask(core.db, context.caller, id, { historyLength: 0 });
       const untilTerminal = context.version === '1.0';
       // A reader that continues after an event may not have seen the terminal state.
       if (untilTerminal && context.lastEventId === undefined && isTerminal(status.state))
         throw new RpcError('UNSUPPORTED_OPERATION', `The task is already ${status.state}.`, 'ALREADY_TERMINAL');
-      return gateway.stream(context.caller.tenant_id, id, { ...streamOptions(context), untilTerminal });
+      const ref = { tenant_id: context.caller.tenant_id, message_id: id };
+      return streamTask(core, ref, { ...streamOptions(context), untilTerminal });
     },
   };
 }

@@ -2,9 +2,10 @@ import type { HeartbeatPayload } from '../../contracts/api/agents.js';
 import { CLOSE_CODES } from '../../contracts/errors.js';
 import type { ErrorPayload } from '../../contracts/frames.js';
 import { refusal } from '../../tools/tool-result.js';
+import type { SentDispatch } from '../connected/connected-transport.js';
 import type { Connection, Protocol } from './connection.js';
 import type { MeshContext } from './context.js';
-import { answerRateLimited, type DispatchFrame, handleDispatchFrame, openDispatch } from './dispatch-frames.js';
+import { answerNotOpen, answerRateLimited, logAgentError } from './ended-dispatches.js';
 import {
   type AgentFrame,
   answerTo,
@@ -16,6 +17,12 @@ import {
   unfitAnswer,
 } from './frames.js';
 import { answerHello } from './hello.js';
+
+/** A frame about a dispatch; an `error` may be about something else. */
+type DispatchFrame = Extract<AgentFrame, { type: 'dispatch_ack' | 'dispatch_chunk' | 'dispatch_result' | 'error' }>;
+
+/** A chunk or a result whose content does not fit. */
+type UnfitAnswer = UnfitFrame<'dispatch_chunk' | 'dispatch_result'>;
 
 /**
  * Handles one text message of an agent (specification section 6).
@@ -98,6 +105,59 @@ const OF_DISPATCH: ReadonlySet<string> = new Set<DispatchFrame['type']>([
 
 function isOfDispatch(frame: AgentFrame): frame is DispatchFrame {
   return OF_DISPATCH.has(frame.type);
+}
+
+/**
+ * Handles a frame about a dispatch. A frame about a dispatch that is not open here is answered with the reason.
+ * @returns what the next frame has to wait for; usually nothing
+ */
+function handleDispatchFrame(
+  context: MeshContext,
+  connection: Connection,
+  frame: DispatchFrame | UnfitAnswer,
+): Promise<void> | undefined {
+  const { reply_to, traceparent } = frame;
+  if (frame.type === 'error' && reply_to === '') {
+    logAgentError(context, connection, frame.payload);
+    return undefined;
+  }
+  const dispatch = openDispatch(context, connection, reply_to);
+  if (!dispatch) return answerNotOpen(context, connection, { reply_to, ...(traceparent && { traceparent }) });
+  if (traceparent) {
+    const { dispatch_id } = dispatch.open;
+    context.log.debug({ dispatch_id, type: frame.type, traceparent }, 'agent names its trace');
+  }
+  if ('problem' in frame) dispatch.unfit(frame.problem);
+  else handleOpen(dispatch, frame);
+  return undefined;
+}
+
+/** The dispatch of a frame, while this connection's agent has it and its result has not come. */
+function openDispatch(
+  { sent }: Pick<MeshContext, 'sent'>,
+  { agentKey }: Connection,
+  frameId: string,
+): SentDispatch | undefined {
+  const dispatch = sent.get(frameId);
+  return dispatch?.isOpen && dispatch.agentKey === agentKey ? dispatch : undefined;
+}
+
+function handleOpen(dispatch: SentDispatch, frame: DispatchFrame): void {
+  switch (frame.type) {
+    case 'dispatch_ack':
+      break; // an acknowledgement does not extend the deadline
+    case 'dispatch_chunk':
+      dispatch.chunk(frame.payload);
+      break;
+    case 'dispatch_result':
+      dispatch.answer(frame.payload);
+      break;
+    case 'error':
+      dispatch.agentFailed(frame.payload);
+      break;
+    default:
+      frame satisfies never;
+  }
 }
 
 async function handleConnectionFrame(

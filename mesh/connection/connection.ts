@@ -1,9 +1,8 @@
 import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
-import { agentKeyOf } from '../../agents/agent-row.js';
 import { CLOSE_CODES } from '../../contracts/errors.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { newId } from '../../runtime/ids.js';
+import { agentKeyOf, newId } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
 import { TokenBucket } from '../../runtime/token-bucket.js';
 import type { AuthenticatedAgent, ConnectionRef } from './connection-rows.js';
@@ -38,7 +37,11 @@ export interface ConnectionDeps {
   resumeWindowMs: number;
   statuses: Pick<StatusWriter, 'write'>;
   registry: { get(agentKey: string): Connection | undefined; remove(connection: Connection): void };
-  runner: { countOf(agentKey: string): number; agentLost(agentKey: string): Promise<void> };
+  runner: {
+    countOf(agentKey: string): number;
+    whenAgentIdle(agentKey: string, listener: () => void): void;
+    agentLost(agentKey: string): Promise<void>;
+  };
   tools: {
     countOf(agentKey: string): number;
     socketLost(connection: Connection): void;
@@ -66,6 +69,7 @@ export class Connection implements ConnectionRef {
   readonly resumeTokens = new ResumeTokens();
   #state: ConnectionState = 'UPGRADED';
   #isDeregistered = false;
+  #hasReadWelcome = false;
   #unansweredPings = 0;
   #graceMs = LIMITS.closeGraceSecondsDefault * 1_000;
   /** Timer of the current state: hello, grace or resume window. */
@@ -108,7 +112,9 @@ export class Connection implements ConnectionRef {
   /** A frame came, so the agent has read `welcome`. */
   noteFrame(): void {
     this.receivedFrame = true;
-    if (this.isLive) this.resumeTokens.forgetEarlier();
+    if (this.#hasReadWelcome || !this.isLive) return;
+    this.#hasReadWelcome = true;
+    this.resumeTokens.forgetEarlier();
   }
 
   /** Another connection resumes this one: its calls continue there, and its socket is closed. */
@@ -178,7 +184,7 @@ export class Connection implements ConnectionRef {
   }
 
   #onEntered(step: Transition): void {
-    const { resumeWindowMs, statuses, log } = this.#deps;
+    const { resumeWindowMs, statuses, runner, log } = this.#deps;
     const about = { instance_id: this.instance_id, connection_id: this.connectionId, state: step.state };
     const gone = step.state === 'SUSPENDED' || step.state === 'CLOSED';
     if (gone && this.epoch > 0) log.info({ ...about, close_code: step.close }, 'agent disconnected');
@@ -188,6 +194,7 @@ export class Connection implements ConnectionRef {
       void statuses.write(this, { status: 'draining' });
       this.#stateTimer = setTimeout(() => this.transition('grace_over'), this.#graceMs);
       if (this.#isIdle()) this.transition('drained');
+      else if (runner.countOf(this.agentKey) > 0) runner.whenAgentIdle(this.agentKey, () => this.becameIdle());
     }
     if (step.state === 'SUSPENDED') {
       this.#stopTimers();

@@ -1,13 +1,13 @@
 import { CLOSE_CODES } from '../../contracts/errors.js';
 import type { HelloPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { persist } from '../../messages/runner/record-result.js';
+import { persist } from '../../messages/runner/send-dispatch.js';
 import { errorMessage } from '../../runtime/errors.js';
 import { uuidOf } from '../../runtime/ids.js';
 import type { Connection } from './connection.js';
 import { openConnection } from './connection-rows.js';
 import type { MeshContext } from './context.js';
-import { answerEnded } from './dispatch-frames.js';
+import { answerEnded } from './ended-dispatches.js';
 import { encodeFrame } from './frames.js';
 
 /** Reason in the `close_request` of a node that stops. */

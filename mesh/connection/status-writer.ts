@@ -1,7 +1,8 @@
 import pLimit from 'p-limit';
-import { type AgentWithRoom, agentKeyOf } from '../../agents/agent-row.js';
+import type { AgentWithRoom } from '../../agents/agent-row.js';
 import type { Db } from '../../db/pool.js';
 import { errorMessage } from '../../runtime/errors.js';
+import { agentKeyOf } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
 import { type ConnectionChange, type ConnectionRef, changeConnection } from './connection-rows.js';
 

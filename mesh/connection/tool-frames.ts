@@ -1,18 +1,16 @@
-import { agentKeyOf } from '../../agents/agent-row.js';
 import type { ToolDelivery, ToolResult } from '../../contracts/api/tools.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { uuidOf } from '../../runtime/ids.js';
+import { agentKeyOf, uuidOf } from '../../runtime/ids.js';
 import type { CallParent } from '../../tools/call-context.js';
 import type { PendingCall } from '../../tools/pending-calls.js';
 import { agentBusy, type ToolCalls } from '../../tools/tool-calls.js';
 import type { RoutedCall } from '../../tools/tool-link.js';
 import { boundedResult, failureOf, type Outcome, refusal, unsent } from '../../tools/tool-result.js';
-import type { SentDispatch } from '../connected/sent-dispatch.js';
-import type { SentDispatches } from '../connected/sent-dispatches.js';
+import type { SentDispatch } from '../connected/connected-transport.js';
 import { AnswerQueue } from './answer-queue.js';
 import type { Connection } from './connection.js';
 import { type AgentFrame, encodeFrame, errorFrame } from './frames.js';
-import type { Registry } from './registry.js';
+import type { Registry, SentDispatches } from './registry.js';
 
 type CallFrame = Extract<AgentFrame, { type: 'tool_call' }>;
 type ResultFrame = Extract<AgentFrame, { type: 'tool_result' }>;

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { noteReached } from '../../agents/agent-health.js';
-import { agentKeyOf } from '../../agents/agent-row.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { Db } from '../../db/pool.js';
 import { type Outbound, OutboundError } from '../../http/outbound.js';
 import type { Dispatches, OpenDispatch } from '../../messages/dispatch/dispatches.js';
 import { errorMessage } from '../../runtime/errors.js';
+import { agentKeyOf } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
 
 /** Pauses before the attempts, in milliseconds; the last one repeats. */

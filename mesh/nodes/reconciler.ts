@@ -1,7 +1,7 @@
-import { agentKeyOf } from '../../agents/agent-row.js';
 import type { Authenticator } from '../../auth/authenticator.js';
 import { CLOSE_CODES } from '../../contracts/errors.js';
 import { PlatformError } from '../../runtime/errors.js';
+import { agentKeyOf } from '../../runtime/ids.js';
 import type { Connection } from '../connection/connection.js';
 import { outdatedConnections, touchConnections } from '../connection/connection-rows.js';
 import type { MeshContext } from '../connection/context.js';

@@ -8,9 +8,8 @@ import type { ChunkBus } from '../../messages/stream/bus.js';
 import type { Config } from '../../runtime/config.js';
 import type { Logger } from '../../runtime/logger.js';
 import type { ToolCalls } from '../../tools/tool-calls.js';
-import { SentDispatches } from '../connected/sent-dispatches.js';
 import type { MeshContext } from '../connection/context.js';
-import { Registry } from '../connection/registry.js';
+import { Registry, SentDispatches } from '../connection/registry.js';
 import { StatusWriter } from '../connection/status-writer.js';
 import { DEFAULT_TIMINGS, type MeshTimings } from '../connection/timings.js';
 import { AgentTools } from '../connection/tool-frames.js';
@@ -40,7 +39,7 @@ const REGISTRATIONS_AT_ONCE = 8;
 /** How a mesh node ends. */
 export interface Shutdown {
   drainLeftMs(): number | null;
-  /** Called when nothing of an agent runs here any more. */
+  /** Called when no tool call of an agent runs here any more. */
   onIdle(): void;
 }
 
@@ -49,12 +48,10 @@ export function buildContext(options: MeshServerOptions, shutdown: Shutdown): Me
   const { db, log, dispatches, runner, config, tools } = options;
   const registry = new Registry();
   const sent = new SentDispatches();
-  const onAgentIdle = (agentKey: string): void => {
+  tools.pending.onAgentIdle((agentKey) => {
     registry.get(agentKey)?.becameIdle();
     shutdown.onIdle();
-  };
-  runner.onAgentIdle(onAgentIdle);
-  tools.pending.onAgentIdle(onAgentIdle);
+  });
   return {
     db,
     log,

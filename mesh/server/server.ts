@@ -2,11 +2,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import pLimit from 'p-limit';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { agentKeyOf } from '../../agents/agent-row.js';
 import { SUBPROTOCOL } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { Transport } from '../../messages/runner/transport.js';
 import { PlatformError } from '../../runtime/errors.js';
+import { agentKeyOf } from '../../runtime/ids.js';
 import { Loop } from '../../runtime/loop.js';
 import { settledWithin } from '../../runtime/settled-within.js';
 import type { DeregisteredAgent } from '../../tools/tool-link.js';
@@ -85,7 +85,7 @@ class Mesh implements MeshServer {
     });
     const { timings, registry } = context;
     this.#context = context;
-    this.transport = new ConnectedTransport(context, options.bus);
+    this.transport = new ConnectedTransport({ ...context, bus: options.bus });
     this.#node = new MeshNode({ db, log, meshId: runner.meshId, registry, timings });
     const reconciler = new Reconciler(context, options.authenticator);
     this.#reconcile = new Loop({
@@ -127,6 +127,7 @@ class Mesh implements MeshServer {
     }
     const idle = new Promise<void>((resolve) => {
       this.#idle = () => runner.size + this.#options.tools.pending.size === 0 && resolve();
+      runner.whenIdle(() => this.#idle());
       this.#idle();
     });
     const graceOver = setTimeout(() => this.#closeSuspended(), graceMs);

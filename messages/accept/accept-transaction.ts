@@ -1,6 +1,6 @@
 import type { MessageState } from '../../contracts/api/messages.js';
+import { type Statement, timeOf } from '../../db/batcher.js';
 import type { Db, Tx } from '../../db/pool.js';
-import { type Statement, timeOf } from '../../db/statement.js';
 import { newId } from '../../runtime/ids.js';
 import type { MessageRef } from '../core.js';
 import type { MessageRow, RunningRow } from '../read/rows.js';

@@ -7,7 +7,8 @@ import { isForeignSession, ownersOf } from '../../db/ownership.js';
 import type { Db } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore } from '../core.js';
-import type { FastPath, LiveMessage } from '../dispatch/fast-path.js';
+import type { LiveMessage } from '../dispatch/dispatches.js';
+import type { FastPath } from '../dispatch/fast-path.js';
 import { logEnd } from '../dispatch/message-end.js';
 import {
   type AcceptRow,
@@ -17,9 +18,9 @@ import {
   UNCOUNTED,
 } from './accept-transaction.js';
 import { withDestination } from './destination.js';
-import { type AcceptContext, draftOf } from './draft.js';
+import { type AcceptContext, draftOf, needsDestination } from './draft.js';
 import { targetRequiredText, targetUnknownText } from './targets.js';
-import type { TenantLimits } from './tenant-limits.js';
+import { TenantLimits } from './tenant-limits.js';
 
 /** Names that a caller may give a context. A name like the platform's own ids must be an existing session. */
 const CALLER_CONTEXT = /^(?!ses_)[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/;
@@ -36,11 +37,17 @@ export interface Accepted {
   live: LiveMessage | null;
 }
 
+/** What accepting a message takes. */
 export interface AcceptDeps {
   core: MessageCore;
-  /** Null in a process without the mesh role. */
+  /** Set while the mesh of this process runs; null in a process without the mesh role, and with `FLEET_FAST_PATH=off`. */
   fastPath: FastPath | null;
   limits: TenantLimits;
+}
+
+/** The dependencies in a process whose mesh does not run yet. */
+export function acceptDeps(core: MessageCore): AcceptDeps {
+  return { core, fastPath: null, limits: new TenantLimits(core.limits) };
 }
 
 /** @throws PlatformError for the verdicts that refuse the message */
@@ -186,7 +193,8 @@ export async function acceptMessage(
 ): Promise<Accepted> {
   const { db } = deps.core;
   await requireOwnSession(db, caller, params.message.contextId);
-  const accepted = await acceptInContext(deps, caller, params, await withDestination(db, caller, params, context));
+  const resolved = needsDestination(params) ? await withDestination(db, caller, params, context) : context;
+  const accepted = await acceptInContext(deps, caller, params, resolved);
   if (accepted.duplicate) await requireOwnRepeat(db, caller, accepted.message_id);
   return accepted;
 }

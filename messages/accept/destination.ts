@@ -17,8 +17,8 @@ type Destination = { instance_id?: unknown; agent_type?: unknown };
 const DECLARATIONS_MAX = 500;
 
 /**
- * Resolves the `target_agent` of a message, and compares its media types with those that the agents declare. Costs nothing for messages
- * that name neither.
+ * Resolves the `target_agent` of a message, and compares its media types with those that the agents declare. To be called when
+ * `needsDestination`.
  * @throws PlatformError CONTENT_TYPE_NOT_SUPPORTED
  */
 export async function withDestination(

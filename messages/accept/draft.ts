@@ -5,8 +5,7 @@ import type { Caller } from '../../contracts/api/auth.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { actsAs } from '../../contracts/permissions.js';
 import { PlatformError } from '../../runtime/errors.js';
-import { newId } from '../../runtime/ids.js';
-import { traceFrom } from '../../runtime/trace-context.js';
+import { newId, traceFrom } from '../../runtime/ids.js';
 import type { AcceptHook, NewMessage } from './accept-transaction.js';
 
 /** The agent that a `target_agent` names. */
@@ -21,6 +20,13 @@ export interface AcceptContext {
   push?: AcceptHook;
   /** The message's own `instance_id` and `agent_type` have precedence. */
   target?: Target;
+}
+
+/** Whether the destination takes a query (destination.ts): the message names a `target_agent`, or media types. */
+export function needsDestination({ message, metadata, configuration }: MessageSendParams): boolean {
+  const target = metadata?.target_agent ?? message.metadata?.target_agent;
+  const modes = configuration?.acceptedOutputModes ?? [];
+  return target !== undefined || modes.length > 0 || message.parts.some((part) => part.kind === 'file');
 }
 
 /** The metadata of the message and of the call, merged; the call has precedence. */

@@ -1,5 +1,5 @@
 import type { AgentWithRoom } from '../../agents/agent-row.js';
-import { type Statement, timeOf } from '../../db/statement.js';
+import { type Statement, timeOf } from '../../db/batcher.js';
 import { newId } from '../../runtime/ids.js';
 import type { SessionRef } from '../../sessions/session-deps.js';
 import type { MessageCore, MessageRef } from '../core.js';
@@ -7,16 +7,8 @@ import { readable } from '../read/readable.js';
 import type { DispatchDetails } from '../read/rows.js';
 import type { BusEvent } from '../stream/bus.js';
 import type { AnswerOrFailure, DispatchEnd, Dispatches, DispatchRef, LossCode, OpenDispatch } from './dispatches.js';
-import {
-  askCall,
-  boundedError,
-  errorOf,
-  logEnd,
-  outputAfter,
-  type StoredError,
-  withUsableForm,
-} from './message-end.js';
-import { openDispatchFrom } from './open-dispatch.js';
+import { askCall, boundedError, errorOf, logEnd, type StoredError, withUsableForm } from './message-end.js';
+import { openDispatchFrom, outputAfter } from './open-dispatch.js';
 import { wakeQueued } from './wake-queued.js';
 
 type StoreCore = Pick<MessageCore, 'db' | 'bus' | 'limits' | 'log' | 'workflowStarter'>;
@@ -79,7 +71,7 @@ class DispatchStore implements Dispatches {
   }
 
   async end(dispatch: EndingDispatch, result: AnswerOrFailure, epoch: number | null): Promise<DispatchEnd | null> {
-    const usable = withUsableForm(result);
+    const usable = result.state === 'input-required' ? withUsableForm(result) : result;
     if (usable.state === 'input-required') return this.#ask(dispatch, usable, epoch);
     const output = outputAfter(dispatch.produced, usable);
     return this.#complete(dispatch, epoch, usable.state, usable.state === 'failed' ? errorOf(usable) : null, output);
@@ -156,7 +148,7 @@ class DispatchStore implements Dispatches {
     const messageState = state === 'completed' ? 'completed' : 'failed';
     this.#announce(ref, woken, { kind: 'changed' });
     const ids = { tenant_id, message_id, dispatch_id, ...agent };
-    logEnd(this.#core.log, { ...ids, state: messageState, code: error?.code });
+    if (error) logEnd(this.#core.log, { ...ids, state: messageState, code: error.code });
     const failed = { error_code: error?.code ?? null, error_message: error?.message ?? null };
     return { state, message: { state: messageState, ...failed, ...output, updated_at: at, completed_at: at } };
   }

@@ -76,6 +76,15 @@ export interface DispatchEnd {
   reason?: string;
 }
 
+/** A message that takes the fast path in this process. */
+export interface LiveMessage {
+  /** The row that the accept transaction wrote. */
+  row: MessageRow;
+  dispatch_id: string;
+  /** The end of the dispatch. If its `message` is null, the message's row must be read. Never rejects. */
+  ended: Promise<DispatchEnd>;
+}
+
 /** Error code when the outcome of a dispatch is unknown. */
 export type LossCode = 'AGENT_DISCONNECTED' | 'DEADLINE_EXCEEDED';
 

@@ -1,5 +1,7 @@
 import { errorMessage } from '../../runtime/errors.js';
 import { newId } from '../../runtime/ids.js';
+import { Loop } from '../../runtime/loop.js';
+import type { SessionRef } from '../../sessions/session-deps.js';
 import {
   type AcceptRow,
   type CountLimits,
@@ -7,11 +9,10 @@ import {
   type NewMessage,
   runAcceptTransaction,
 } from '../accept/accept-transaction.js';
-import type { MessageCore } from '../core.js';
+import type { MessageCore, MessageRef } from '../core.js';
 import type { MessageRow } from '../read/rows.js';
 import type { DispatchRunner } from '../runner/runner.js';
-import type { DispatchEnd, Dispatches } from './dispatches.js';
-import { HandOver, type HandOverOptions } from './hand-over.js';
+import type { DispatchEnd, Dispatches, LiveMessage } from './dispatches.js';
 import { dispatchedNow, dispatchedRow } from './open-dispatch.js';
 
 /** Messages on the fast path in one process; further ones take the workflow path. */
@@ -22,21 +23,12 @@ const IN_FLIGHT_MAX = 2_000;
  */
 export const LEASE_MS = 10_000;
 
-/** A message that takes the fast path in this process. */
-export interface LiveMessage {
-  /** The row that the accept transaction wrote. */
-  row: MessageRow;
-  dispatch_id: string;
-  /** The end of the dispatch. If its `message` is null, the message's row must be read. Never rejects. */
-  ended: Promise<DispatchEnd>;
-}
-
 export interface FastPathOptions {
   core: MessageCore;
   dispatches: Dispatches;
   runner: DispatchRunner;
   /** Starts the workflow of a message; resolves when Temporal has acknowledged it. */
-  supervise: HandOverOptions['supervise'];
+  supervise(ref: MessageRef & SessionRef): Promise<void>;
 }
 
 /** Ends after which the message's workflow continues it. */
@@ -63,7 +55,7 @@ export class FastPath {
 
   constructor(options: FastPathOptions) {
     this.#options = options;
-    this.#handOver = new HandOver({ ...options.core, supervise: options.supervise });
+    this.#handOver = new HandOver(options);
   }
 
   /** Stops handing over. The sweeper takes over the remaining messages when their leases have run out. */
@@ -137,5 +129,99 @@ export class FastPath {
     this.#handOver.remove(message);
     if (NEEDS_WORKFLOW.has(end.state)) this.#options.core.workflowStarter.message(message);
     return end;
+  }
+}
+
+/** Milliseconds from the dispatch of a message to the start of its workflow. */
+const HANDOVER_MS = 2_000;
+const TICK_MS = 100;
+/** Concurrent starts. */
+const STARTS_MAX = 64;
+/** The pause between two attempts while Temporal is away. */
+const RETRY_MS = 2_000;
+
+interface Pending {
+  ref: MessageRef & SessionRef;
+  dueMs: number;
+  /** A start was attempted and not acknowledged. */
+  failed: boolean;
+}
+
+const RENEW = `
+  UPDATE running_messages m SET wake_requested_at = now() FROM unnest($1::text[], $2::text[]) AS mine (tenant_id, message_id)
+   WHERE m.tenant_id = mine.tenant_id AND m.message_id = mine.message_id AND m.lease_epoch = 0 AND m.wake_requested_at IS NOT NULL
+     AND m.state = 'working'`;
+
+/**
+ * Starts the workflows of messages that last longer than `HANDOVER_MS`. While Temporal is away it keeps trying, and renews the leases of
+ * messages that no workflow has taken over (docs/durability.md).
+ */
+class HandOver {
+  readonly #options: FastPathOptions;
+  /** By message id, in the order in which they are due. */
+  readonly #pending = new Map<string, Pending>();
+  readonly #loop: Loop;
+  #failing = false;
+
+  constructor(options: FastPathOptions) {
+    this.#options = options;
+    const { log } = options.core;
+    this.#loop = new Loop({ name: 'hand-over', intervalMs: TICK_MS, work: () => this.#start(this.#due()), log });
+    this.#loop.start();
+  }
+
+  add({ tenant_id, message_id, session_id }: MessageRef & SessionRef): void {
+    const dueMs = performance.now() + HANDOVER_MS;
+    this.#pending.set(message_id, { ref: { tenant_id, message_id, session_id }, dueMs, failed: false });
+  }
+
+  remove(ref: MessageRef): void {
+    this.#pending.delete(ref.message_id);
+  }
+
+  stop(): Promise<void> {
+    return this.#loop.stop();
+  }
+
+  #due(): Pending[] {
+    const now = performance.now();
+    const due: Pending[] = [];
+    for (const message of this.#pending.values()) {
+      if (message.dueMs > now || due.length === STARTS_MAX) break;
+      due.push(message);
+    }
+    return due;
+  }
+
+  async #start(due: Pending[]): Promise<void> {
+    if (due.length === 0) return;
+    const results = await Promise.allSettled(due.map(({ ref }) => this.#options.supervise(ref)));
+    const failure = results.find((result) => result.status === 'rejected');
+    due.forEach((message, index) => {
+      const { message_id } = message.ref;
+      // It may have ended meanwhile. Failed items are requeued last.
+      if (!this.#pending.delete(message_id) || results[index]?.status === 'fulfilled') return;
+      this.#pending.set(message_id, { ...message, dueMs: performance.now() + RETRY_MS, failed: true });
+    });
+    if (failure) {
+      if (!this.#failing)
+        this.#options.core.log.warn(
+          { err: errorMessage(failure.reason) },
+          'messages cannot be handed over yet; trying again',
+        );
+      await this.#renewLeases();
+    }
+    this.#failing = failure !== undefined;
+  }
+
+  async #renewLeases(): Promise<void> {
+    const refs = [...this.#pending.values()].filter(({ failed }) => failed).map(({ ref }) => ref);
+    try {
+      await this.#options.core.db.system((tx) =>
+        tx.query(RENEW, [refs.map((ref) => ref.tenant_id), refs.map((ref) => ref.message_id)]),
+      );
+    } catch (error) {
+      this.#options.core.log.warn({ err: errorMessage(error) }, 'leases could not be renewed');
+    }
   }
 }

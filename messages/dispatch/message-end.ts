@@ -1,10 +1,10 @@
-import { type Artifact, textOf } from '../../contracts/a2a/parts.js';
-import type { Usage } from '../../contracts/api/messages.js';
+import { textOf } from '../../contracts/a2a/parts.js';
 import { newId } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
 import { schemaProblem } from '../input/form.js';
 import { agentMessage } from '../read/task.js';
-import type { AnswerOrFailure, OpenDispatch, Produced } from './dispatches.js';
+import type { AnswerOrFailure, OpenDispatch } from './dispatches.js';
+import { outputAfter } from './open-dispatch.js';
 
 const ERROR_CHARS_MAX = 4_096;
 const TITLE_CHARS_MAX = 512;
@@ -20,40 +20,6 @@ export function boundedError(error: StoredError): StoredError {
   return { code: error.code, message: error.message.slice(0, ERROR_CHARS_MAX).toWellFormed() };
 }
 
-/** A sum that stays an exact number, whatever agents report. */
-function addTokens(before: number, more: number): number {
-  return Math.min(Number.MAX_SAFE_INTEGER, before + more);
-}
-
-/** The usage of all dispatches of a message; the model is that of the newest. */
-function addUsage(before: Usage | null, more: Usage | undefined): Usage | null {
-  if (!more) return before;
-  const cost = Math.min(Number.MAX_VALUE, (before?.cost_usd ?? 0) + (more.cost_usd ?? 0));
-  const model = more.model ?? before?.model;
-  return {
-    input_tokens: addTokens(before?.input_tokens ?? 0, more.input_tokens),
-    output_tokens: addTokens(before?.output_tokens ?? 0, more.output_tokens),
-    ...(model !== undefined && { model }),
-    ...((before?.cost_usd !== undefined || more.cost_usd !== undefined) && { cost_usd: cost }),
-  };
-}
-
-/** The artifacts of earlier dispatches and of this one, which replaces those of the same id. */
-function mergeArtifacts(before: Artifact[], more: Artifact[]): Artifact[] {
-  const replaced = new Set(more.map((artifact) => artifact.artifactId));
-  return [...before.filter((artifact) => !replaced.has(artifact.artifactId)), ...more];
-}
-
-/** The output of a message after a result: that of earlier dispatches and its own. Null when the result has no output. */
-export function outputAfter(before: Produced, { artifacts, usage, status_message }: AnswerOrFailure) {
-  if (!artifacts) return null;
-  return {
-    artifacts: mergeArtifacts(before.artifacts, artifacts),
-    usage: addUsage(before.usage, usage),
-    status_message: status_message ?? null,
-  };
-}
-
 /** The error of a failed result. */
 export function errorOf({ error, status_message }: AnswerOrFailure): StoredError {
   const text = textOf(status_message?.parts ?? []);
@@ -62,7 +28,7 @@ export function errorOf({ error, status_message }: AnswerOrFailure): StoredError
 
 /** Turns a question whose form nobody can fill in into a failure. */
 export function withUsableForm(result: AnswerOrFailure): AnswerOrFailure {
-  const schema = result.state === 'input-required' ? result.input_request?.schema : undefined;
+  const schema = result.input_request?.schema;
   const problem = schema ? schemaProblem(schema) : null;
   if (problem === null) return result;
   return {

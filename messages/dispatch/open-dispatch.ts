@@ -1,12 +1,13 @@
 import { SendMetadata } from '../../contracts/a2a/a2a.js';
+import type { Artifact } from '../../contracts/a2a/parts.js';
+import type { Usage } from '../../contracts/api/messages.js';
 import type { DispatchPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { uuidOf } from '../../runtime/ids.js';
-import { traceparentOf } from '../../runtime/trace-context.js';
+import { traceparentOf, uuidOf } from '../../runtime/ids.js';
 import type { AcceptRow, DispatchOffer, NewMessage } from '../accept/accept-transaction.js';
 import type { DispatchDetails, MessageRow } from '../read/rows.js';
 import { userMessage } from '../read/task.js';
-import type { OpenDispatch } from './dispatches.js';
+import type { AnswerOrFailure, OpenDispatch, Produced } from './dispatches.js';
 
 const Args = SendMetadata.shape.args.unwrap();
 
@@ -142,4 +143,38 @@ export function dispatchedNow(
     agent_card: accepted.agent_card,
   };
   return openDispatchFrom(details, at);
+}
+
+/** A sum that stays an exact number, whatever agents report. */
+function addTokens(before: number, more: number): number {
+  return Math.min(Number.MAX_SAFE_INTEGER, before + more);
+}
+
+/** The usage of all dispatches of a message; the model is that of the newest. */
+function addUsage(before: Usage | null, more: Usage | undefined): Usage | null {
+  if (!more) return before;
+  const cost = Math.min(Number.MAX_VALUE, (before?.cost_usd ?? 0) + (more.cost_usd ?? 0));
+  const model = more.model ?? before?.model;
+  return {
+    input_tokens: addTokens(before?.input_tokens ?? 0, more.input_tokens),
+    output_tokens: addTokens(before?.output_tokens ?? 0, more.output_tokens),
+    ...(model !== undefined && { model }),
+    ...((before?.cost_usd !== undefined || more.cost_usd !== undefined) && { cost_usd: cost }),
+  };
+}
+
+/** The artifacts of earlier dispatches and of this one, which replaces those of the same id. */
+function mergeArtifacts(before: Artifact[], more: Artifact[]): Artifact[] {
+  const replaced = new Set(more.map((artifact) => artifact.artifactId));
+  return [...before.filter((artifact) => !replaced.has(artifact.artifactId)), ...more];
+}
+
+/** The output of a message after a result: that of earlier dispatches and its own. Null when the result has no output. */
+export function outputAfter(before: Produced, { artifacts, usage, status_message }: AnswerOrFailure) {
+  if (!artifacts) return null;
+  return {
+    artifacts: mergeArtifacts(before.artifacts, artifacts),
+    usage: addUsage(before.usage, usage),
+    status_message: status_message ?? null,
+  };
 }

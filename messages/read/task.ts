@@ -1,10 +1,14 @@
 import type { A2aMessage, Task } from '../../contracts/a2a/a2a.js';
 import { type Part, textOf } from '../../contracts/a2a/parts.js';
-import type { InputRequest, MessageRecord } from '../../contracts/api/messages.js';
+import { type InputRequest, isTerminal, type MessageRecord } from '../../contracts/api/messages.js';
 import { uuidOf } from '../../runtime/ids.js';
+import { settledWithin } from '../../runtime/settled-within.js';
+import type { LiveMessage } from '../dispatch/dispatches.js';
 import type { InputRequestRow, MessageRow } from './rows.js';
 
 const PREVIEW_CHARS = 200;
+/** A caller of the fast path waits this long before it subscribes to the bus; most messages have ended by then. */
+const LIVE_MS = 2_000;
 
 /** The columns of a message that its task needs. */
 export type TaskRow = Pick<
@@ -129,6 +133,27 @@ export function taskOf(
       ...(row.error_code !== null && { error: { code: row.error_code, message: row.error_message ?? '' } }),
     },
   };
+}
+
+/** How a caller waits for a task. */
+export interface TaskWait {
+  /** False: the task is answered as it is. */
+  blocking: boolean;
+  /** Until when, in milliseconds since 1970. */
+  until: number;
+  /** Aborts when the caller leaves or the process drains. Called only when the wait lasts. */
+  signal: () => AbortSignal;
+  historyLength?: number;
+}
+
+/**
+ * The task of a message on the fast path once it has ended; null when its row must be read. Most messages end at once, so the signal and
+ * the subscription of a longer wait (stream/watch.ts) are made after `LIVE_MS` only.
+ */
+export async function liveTask(live: LiveMessage, options: TaskWait): Promise<Task | null> {
+  if (!options.blocking) return taskOf(live.row, null, options);
+  const end = (await settledWithin(live.ended, Math.min(options.until - Date.now(), LIVE_MS)))?.message;
+  return end && isTerminal(end.state) ? taskOf({ ...live.row, ...end }, null, options) : null;
 }
 
 /** The text of the agent's answer: that of its artifacts, else that of its status message. */

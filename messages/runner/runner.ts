@@ -1,17 +1,13 @@
 import { setMaxListeners } from 'node:events';
-import { agentKeyOf } from '../../agents/agent-row.js';
-import type { Db } from '../../db/pool.js';
 import { errorMessage } from '../../runtime/errors.js';
-import type { Logger } from '../../runtime/logger.js';
+import { agentKeyOf } from '../../runtime/ids.js';
 import { Loop } from '../../runtime/loop.js';
 import { settledWithin } from '../../runtime/settled-within.js';
 import type { OpenDispatchRef } from '../dispatch/agent-dispatches.js';
-import type { DispatchEnd, Dispatches, DispatchRef, OpenDispatch } from '../dispatch/dispatches.js';
-import type { ChunkBus } from '../stream/bus.js';
-import { AgentHealth } from './agent-health.js';
-import { notSent, ResultRecorder } from './record-result.js';
+import type { DispatchEnd, DispatchRef, OpenDispatch } from '../dispatch/dispatches.js';
+import { DispatchMarker, type RoutedDispatch } from './mark-dispatch.js';
 import { Reservations, RunningDispatch, RunningDispatches, type WaitContext, waitFor } from './running-dispatches.js';
-import { DispatchSender, type RoutedDispatch } from './send-dispatch.js';
+import { DispatchSender, notSent, type SenderOptions } from './send-dispatch.js';
 import type { Transport } from './transport.js';
 
 /** Extra time for the writes that are under way when the grace period is over. */
@@ -21,13 +17,7 @@ const RECONCILE_BATCH = 1_000;
 
 type DeploymentMode = OpenDispatch['deployment_mode'];
 
-export interface RunnerOptions {
-  dispatches: Dispatches;
-  bus: Pick<ChunkBus, 'publish'>;
-  db: Db;
-  log: Logger;
-  /** This node; new at every boot. */
-  meshId: string;
+export interface RunnerOptions extends SenderOptions {
   /** How often `run` reports that a dispatch is still running. */
   heartbeatMs?: number;
   /** How often running dispatches are compared with the record. */
@@ -43,25 +33,23 @@ export class DispatchRunner {
   readonly #options: RunnerOptions;
   readonly #running = new RunningDispatches();
   readonly #reservations = new Reservations();
-  readonly #recorder: ResultRecorder;
   readonly #sender: DispatchSender;
+  readonly #marker: DispatchMarker;
   readonly #reconciliation: Loop;
   readonly #closing = new AbortController();
   #transports: Partial<Record<DeploymentMode, Transport>> = {};
   #draining = false;
-  #onAgentIdle: (agentKey: string) => void = () => undefined;
+  readonly #idleListeners = new Map<string, () => void>();
+  #onIdle: (() => void) | undefined;
 
   constructor(options: RunnerOptions) {
-    const { db, log, meshId, reconcileMs = 2_000 } = options;
+    const { dispatches, log, meshId, reconcileMs = 2_000 } = options;
     this.#options = options;
     this.meshId = meshId;
     setMaxListeners(0, this.#closing.signal); // each write that waits for the database adds a listener
-    this.#recorder = new ResultRecorder({
-      ...options,
-      health: new AgentHealth(db, log),
-      closing: this.#closing.signal,
-    });
-    this.#sender = new DispatchSender({ ...options, recorder: this.#recorder, running: this.#running });
+    const sender = new DispatchSender(options, this.#closing.signal);
+    this.#sender = sender;
+    this.#marker = new DispatchMarker({ dispatches, sender, running: this.#running, meshId });
     const work = (): Promise<void> => this.#reconcile();
     this.#reconciliation = new Loop({ name: 'dispatches', intervalMs: reconcileMs, work, log });
   }
@@ -87,9 +75,14 @@ export class DispatchRunner {
     return this.#running.countOf(agentKey);
   }
 
-  /** @param listener called when a dispatch has ended and no other of its agent runs */
-  onAgentIdle(listener: (agentKey: string) => void): void {
-    this.#onAgentIdle = listener;
+  /** @param listener called when the last running dispatch of the agent has ended; it replaces the listener before */
+  whenAgentIdle(agentKey: string, listener: () => void): void {
+    this.#idleListeners.set(agentKey, listener);
+  }
+
+  /** @param listener called when the last running dispatch of all has ended; it replaces the listener before */
+  whenIdle(listener: () => void): void {
+    this.#onIdle = listener;
   }
 
   /**
@@ -134,7 +127,7 @@ export class DispatchRunner {
       const transport = this.#transports[routed.deployment_mode];
       if (this.#draining || !transport) return notSent('CLOSING');
       running = this.#add(routed, transport);
-      running.begin(this.#sender.markAndSend(running, routed));
+      running.begin(this.#marker.markAndSend(running, routed));
     }
     return waitFor(running.done, context, this.#options.heartbeatMs ?? 2_000);
   }
@@ -173,7 +166,7 @@ export class DispatchRunner {
     // A dispatch that was being committed here runs now, or was released.
     await Promise.all(open.map((ref) => this.#reservations.settled(ref.dispatch_id)));
     await this.agentLost(agentKey);
-    await Promise.all(open.map((ref) => this.#recorder.disown(ref)));
+    await Promise.all(open.map((ref) => this.#sender.disown(ref)));
   }
 
   /** Takes nothing new, waits up to `graceMs` for running dispatches, ends the others as lost, and resolves when all ends are recorded. */
@@ -194,7 +187,8 @@ export class DispatchRunner {
     const running = this.#running.add(new RunningDispatch(ref, transport));
     const remove = (): void => {
       this.#running.remove(running);
-      if (this.#running.countOf(running.agentKey) === 0) this.#onAgentIdle(running.agentKey);
+      if (this.#running.countOf(running.agentKey) === 0) this.#agentIdle(running.agentKey);
+      if (this.#running.size === 0) this.#onIdle?.();
     };
     running.done.then(remove, (error) => {
       remove();
@@ -202,6 +196,12 @@ export class DispatchRunner {
       this.#options.log.error({ err: errorMessage(error), dispatch_id: ref.dispatch_id }, 'dispatch could not be sent');
     });
     return running;
+  }
+
+  #agentIdle(agentKey: string): void {
+    const listener = this.#idleListeners.get(agentKey);
+    this.#idleListeners.delete(agentKey);
+    listener?.();
   }
 
   /** Stops dispatches that ended elsewhere: an agent must not keep working because its cancel was lost. */

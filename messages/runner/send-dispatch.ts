@@ -1,96 +1,129 @@
-import { agentKeyOf } from '../../agents/agent-row.js';
-import { errorMessage } from '../../runtime/errors.js';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LRUCache } from 'lru-cache';
+import { countFailure, countSuccess } from '../../agents/agent-health.js';
+import type { Db } from '../../db/pool.js';
+import { errorMessage, PlatformError } from '../../runtime/errors.js';
+import { agentKeyOf } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
-import type { AgentResult, DispatchEnd, Dispatches, DispatchRef, OpenDispatch } from '../dispatch/dispatches.js';
-import { CLOSED, notSent, type ResultRecorder } from './record-result.js';
-import type { RunningDispatch, RunningDispatches } from './running-dispatches.js';
-import type { Destination } from './transport.js';
+import type {
+  AgentResult,
+  AnswerOrFailure,
+  DispatchEnd,
+  Dispatches,
+  DispatchRef,
+  OpenDispatch,
+} from '../dispatch/dispatches.js';
+import type { ChunkBus } from '../stream/bus.js';
+import type { RunningDispatch } from './running-dispatches.js';
 
-/** A dispatch as the workflow of its message knows it. */
-export interface RoutedDispatch extends DispatchRef {
-  deployment_mode: OpenDispatch['deployment_mode'];
-  instance_id?: string;
+const FIRST_PAUSE_MS = 50;
+const PAUSE_MAX_MS = 2_000;
+/** Retried failures that are not an absent database, for example a deadlock or a statement's time limit. */
+const FAILURES_MAX = 5;
+const UNRECORDED_MAX = 10_000;
+/** Successes of a hosted agent are counted this often: they are its sign of life. */
+const SUCCESS_INTERVAL_MS = 10_000;
+const AGENTS_MAX = 10_000;
+/** Something other than the dispatch's result closed it. */
+export const CLOSED: DispatchEnd = { state: 'closed', message: null };
+
+/** Nothing of the dispatch went out. */
+export function notSent(reason: string): DispatchEnd {
+  return { state: 'not_sent', message: null, reason };
 }
 
+/**
+ * Retries database work until it succeeds. It retries forever, with growing pauses, while the database cannot be reached: an agent's
+ * answer must not be lost. It throws any other failure after `FAILURES_MAX` attempts.
+ * @param signal ends the retries; the promise then rejects with its reason
+ */
+export async function persist<T>(work: () => Promise<T>, log: Pick<Logger, 'warn'>, signal?: AbortSignal): Promise<T> {
+  let pauseMs = FIRST_PAUSE_MS;
+  for (let failures = 0; ; ) {
+    signal?.throwIfAborted();
+    try {
+      return await work();
+    } catch (error) {
+      const away = error instanceof PlatformError && error.code === 'SERVICE_UNAVAILABLE';
+      if (!away) failures += 1;
+      if (failures >= FAILURES_MAX) throw error;
+      log.warn({ err: errorMessage(error), retry_in_ms: pauseMs }, 'database write failed, retrying');
+    }
+    await sleep(pauseMs, undefined, signal && { signal });
+    pauseMs = Math.min(pauseMs * 2, PAUSE_MAX_MS);
+  }
+}
+
+/** What all dispatches of a process share. */
 export interface SenderOptions {
-  dispatches: Pick<Dispatches, 'find' | 'markSent'>;
-  recorder: ResultRecorder;
-  running: RunningDispatches;
-  log: Pick<Logger, 'error'>;
+  dispatches: Dispatches;
+  bus: Pick<ChunkBus, 'publish'>;
+  db: Db;
+  log: Logger;
+  /** This node; new at every boot. */
   meshId: string;
 }
 
-/** Brings one dispatch from the record to its transport, and the result back to the record. */
+/** Sends dispatches that are marked as sent, and writes their ends to the record. While the database is away it retries. */
 export class DispatchSender {
   readonly #options: SenderOptions;
-  readonly #recorder: ResultRecorder;
+  readonly #closing: AbortSignal;
+  /** Sent dispatches whose end could not be written: a defect or a lasting refusal of the database, so there are few. */
+  readonly #unrecorded = new LRUCache<string, true>({ max: UNRECORDED_MAX });
+  /** By agent, from when on its next success is counted, on `performance.now()`. A connected agent without a failure is not in it. */
+  readonly #successDueMs = new LRUCache<string, number>({ max: AGENTS_MAX });
 
-  constructor(options: SenderOptions) {
+  /** @param closing once it is aborted, each write is tried only once */
+  constructor(options: SenderOptions, closing: AbortSignal) {
     this.#options = options;
-    this.#recorder = options.recorder;
-  }
-
-  /** Marks a dispatch of the workflow path as sent and sends it. Rejects only when nothing was sent. */
-  async markAndSend(running: RunningDispatch, { tenant_id, instance_id }: RoutedDispatch): Promise<DispatchEnd> {
-    const { ref, transport } = running;
-    if (instance_id !== undefined && !this.#recorder.isUnrecorded(ref.dispatch_id)) {
-      // Saves a query when the agent can be reached: marking as sent checks the rest.
-      const agent = { tenant_id, instance_id, epoch: null };
-      await transport.connecting?.(agent);
-      const reached = transport.reach(agent);
-      if ('epoch' in reached) return this.#mark(running, agent, reached.epoch);
-    }
-    const open = await this.#find(ref);
-    if (!open) return CLOSED;
-    if (open.sent_at !== null) return this.#recorder.disown(open);
-    await transport.connecting?.(open);
-    const reached = transport.reach(open);
-    return 'epoch' in reached ? this.#mark(running, open, reached.epoch) : notSent(reached.refusal);
+    this.#closing = closing;
   }
 
   /** Sends a dispatch that the accept transaction has marked as sent. Never rejects. */
   async sendMarked(running: RunningDispatch, open: OpenDispatch, leaseValid: () => boolean): Promise<DispatchEnd> {
     const { sign } = running.transport;
-    if (!sign) return this.#send(running, open);
+    if (!sign) return this.send(running, open);
     try {
-      const token = await this.#sign(running, open);
-      if (leaseValid()) return await this.#send(running, open, token);
+      const token = await this.sign(running, open);
+      if (leaseValid()) return await this.send(running, open, token);
     } catch (error) {
       this.#logError(open, error, 'dispatch could not be signed');
     }
     running.enter('recording');
-    return this.#recorder.record(running, open, { state: 'not_sent', reason: 'NEVER_SENT' });
+    return this.#record(running, open, { state: 'not_sent', reason: 'NEVER_SENT' });
   }
 
-  async #mark(running: RunningDispatch, agent: Destination, epoch: number): Promise<DispatchEnd> {
-    const { ref } = running;
-    const { dispatches, meshId } = this.#options;
-    this.#options.running.assign(running, agentKeyOf(agent), epoch);
-    // Signed before it is marked as sent, so that a failure to sign leaves it unsent.
-    const token = running.transport.sign && (await this.#sign(running, { ...agent, ...ref }));
-    if (running.stopped === 'closing') return notSent('CLOSING');
-    const sent = await this.#recorder.persist(() => dispatches.markSent(ref, { mesh_id: meshId, epoch }));
-    if (sent) return this.#send(running, sent, token);
-    // It has ended, or the agent has another epoch, or a commit whose answer was lost has marked it.
-    const open = await this.#find(ref);
-    if (!open) return CLOSED;
-    return open.sent_at === null ? notSent('CONNECTION_REPLACED') : this.#recorder.disown(open);
-  }
-
-  #find(ref: DispatchRef): Promise<OpenDispatch | null> {
-    return this.#recorder.persist(() => this.#options.dispatches.find(ref));
-  }
-
-  #sign({ transport }: RunningDispatch, dispatch: DispatchRef & { instance_id: string }): Promise<string | undefined> {
-    return this.#recorder.persist(async () => transport.sign?.(dispatch));
-  }
-
-  async #send(running: RunningDispatch, open: OpenDispatch, token?: string): Promise<DispatchEnd> {
+  /** Sends a dispatch and records its end. Never rejects. @param token from `sign` */
+  async send(running: RunningDispatch, open: OpenDispatch, token?: string): Promise<DispatchEnd> {
     running.open = open;
     running.enter('sending');
     const result = await this.#resultOf(running, open, token);
     running.enter('recording');
-    return running.stopped === 'closed' ? CLOSED : this.#recorder.record(running, open, result);
+    return running.stopped === 'closed' ? CLOSED : this.#record(running, open, result);
+  }
+
+  /** Signs the token of a dispatch's request; undefined where its transport needs none. */
+  sign({ transport }: RunningDispatch, dispatch: DispatchRef & { instance_id: string }): Promise<string | undefined> {
+    return this.persist(async () => transport.sign?.(dispatch));
+  }
+
+  /** Whether the dispatch was sent from here and its end could not be written. */
+  isUnrecorded(dispatchId: string): boolean {
+    return this.#unrecorded.get(dispatchId) !== undefined;
+  }
+
+  /** Retries while the database is away. */
+  persist<T>(work: () => Promise<T>): Promise<T> {
+    return this.#closing.aborted ? work() : persist(work, this.#options.log, this.#closing);
+  }
+
+  /**
+   * Ends a dispatch that is on the record as sent and does not run here. One that this node owns was never sent, unless it is
+   * `unrecorded`. The agent of any other may have acted, so it is not sent again.
+   */
+  async disown(ref: DispatchRef & { mesh_id: string | null }): Promise<DispatchEnd> {
+    const isNeverSent = ref.mesh_id === this.#options.meshId && !this.isUnrecorded(ref.dispatch_id);
+    return isNeverSent ? this.#release(ref, 'NEVER_SENT') : this.#failAsLost(ref);
   }
 
   async #resultOf(running: RunningDispatch, open: OpenDispatch, token?: string): Promise<AgentResult> {
@@ -102,6 +135,84 @@ export class DispatchSender {
       const message = 'The platform failed while it waited for the agent.';
       return { state: 'failed', error: { code: 'INTERNAL', message } };
     }
+  }
+
+  /** Records a result. Never rejects. */
+  async #record(running: RunningDispatch, open: OpenDispatch, result: AgentResult): Promise<DispatchEnd> {
+    const { dispatches } = this.#options;
+    // Before the end is visible: a caller that sends again at the end finds the agent's health counted.
+    await this.#countHealth(running, open, result);
+    try {
+      if (result.state === 'not_sent') return await this.#release(running.ref, result.reason);
+      if (result.state === 'lost') return await this.#failAsLost(running.ref);
+      return await this.#end(running, open, result);
+    } catch (error) {
+      this.#logError(open, error, 'end of a dispatch could not be recorded');
+      if (result.state === 'not_sent') return notSent(result.reason);
+    }
+    try {
+      const error = { code: 'INTERNAL', message: 'The result could not be stored.' };
+      return (await this.persist(() => dispatches.end(open, { state: 'failed', error }, null))) ?? CLOSED;
+    } catch (error) {
+      this.#unrecorded.set(open.dispatch_id, true);
+      this.#logError(open, error, 'dispatch is left to the workflow of its message');
+      return { state: 'unrecorded', message: null };
+    }
+  }
+
+  async #end(running: RunningDispatch, open: OpenDispatch, result: AnswerOrFailure): Promise<DispatchEnd> {
+    const { dispatches, bus } = this.#options;
+    const { ref, transport } = running;
+    for (;;) {
+      const { epoch } = running;
+      const end = await this.persist(() => dispatches.end(open, result, epoch));
+      if (end) return end;
+      await transport.epochSettled?.(open);
+      if (running.epoch === epoch) break; // not a resume that raced with the result
+    }
+    const [closed] = await this.persist(() => dispatches.closedAmong([ref]));
+    // A newer connection owns the agent, and fails this dispatch as lost as well.
+    if (!closed) return this.#failAsLost(ref);
+    transport.notifyClosed?.(open, closed.state, '');
+    // This very result may have closed it when only the database's answer was lost; then nothing was published.
+    bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed' });
+    return CLOSED;
+  }
+
+  /** Releases a dispatch of which nothing went out, so that its message is routed again. */
+  async #release(ref: DispatchRef, reason: string): Promise<DispatchEnd> {
+    await this.persist(() => this.#options.dispatches.release(ref, reason, { nothingSent: true }));
+    // Also when it was not released: the commit of an earlier attempt may have done that.
+    return notSent(reason);
+  }
+
+  async #failAsLost(ref: DispatchRef): Promise<DispatchEnd> {
+    return (await this.persist(() => this.#options.dispatches.failAsLost(ref, 'AGENT_DISCONNECTED'))) ?? CLOSED;
+  }
+
+  /** Counts a success or failure of the agent. Never throws: a lost count only delays a change of its status. */
+  async #countHealth(running: RunningDispatch, open: OpenDispatch, result: AgentResult): Promise<void> {
+    const { db, log } = this.#options;
+    const failed = result.state === 'lost' ? running.stopped !== 'closing' : result.health === 'failing';
+    const succeeded = result.state !== 'lost' && result.health === 'well';
+    try {
+      if (failed) {
+        this.#successDueMs.set(agentKeyOf(open), 0);
+        if (await countFailure(db, open, running.epoch)) running.transport.becameUnhealthy?.(open, result);
+      } else if (succeeded && this.#isSuccessDue(open)) await countSuccess(db, open);
+    } catch (error) {
+      log.warn({ err: errorMessage(error), instance_id: open.instance_id }, 'agent health could not be recorded');
+    }
+  }
+
+  #isSuccessDue(agent: OpenDispatch): boolean {
+    const key = agentKeyOf(agent);
+    const isHosted = agent.deployment_mode === 'hosted';
+    const nowMs = performance.now();
+    if (nowMs < (this.#successDueMs.get(key) ?? (isHosted ? 0 : Number.POSITIVE_INFINITY))) return false;
+    if (isHosted) this.#successDueMs.set(key, nowMs + SUCCESS_INTERVAL_MS);
+    else this.#successDueMs.delete(key);
+    return true;
   }
 
   #logError({ dispatch_id }: DispatchRef, error: unknown, text: string): void {

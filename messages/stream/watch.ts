@@ -2,17 +2,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Task } from '../../contracts/a2a/a2a.js';
 import { isTerminal } from '../../contracts/api/messages.js';
 import { PlatformError } from '../../runtime/errors.js';
-import { settledWithin } from '../../runtime/settled-within.js';
 import type { MessageCore, MessageRef } from '../core.js';
-import type { LiveMessage } from '../dispatch/fast-path.js';
 import { findMessage, type MessageWithRequest } from '../read/read.js';
-import { taskOf } from '../read/task.js';
+import { type TaskWait, taskOf } from '../read/task.js';
 import { EventQueue } from './event-queue.js';
 
 /** A reader polls the row at this interval, in case a notice was lost. */
 export const POLL_MS = 5_000;
-/** A caller of the fast path waits this long before it subscribes to the bus; most messages have ended by then. */
-const LIVE_MS = 2_000;
 /** A stream tries to read its row for this long, at this interval, while the database is away. */
 const RETRY_FOR_MS = 60_000;
 const RETRY_PAUSE_MS = 500;
@@ -52,38 +48,17 @@ export async function readWithRetry(
   }
 }
 
-/** How a caller waits for a task. */
-export interface TaskWait {
-  waitMs: number;
-  /** Aborts when the caller leaves or the process drains. Called only when the wait lasts. */
-  signal: () => AbortSignal;
-  blocking: boolean;
-  historyLength?: number;
-}
-
-/** A message that the caller's own request accepted. `live`: it takes the fast path in this process. */
-export interface JustAccepted {
-  live: LiveMessage | null;
-}
-
 /**
- * The task of a message on the fast path once it has ended; null when its row must be read. Most messages end at once, so the signal and
- * the subscription of a longer wait are made after `LIVE_MS` only.
+ * The task of a message once it is terminal or waits for a human, or as it is at `until`.
+ * @param hasChanged whether its row may have changed since the caller's request wrote it
  */
-async function liveTask(live: LiveMessage, options: TaskWait): Promise<Task | null> {
-  if (!options.blocking) return taskOf(live.row, null, options);
-  const end = (await settledWithin(live.ended, Math.min(options.waitMs, LIVE_MS)))?.message;
-  return end && isTerminal(end.state) ? taskOf({ ...live.row, ...end }, null, options) : null;
-}
-
-/** The task of a message once it rests, or as it is at `until`. @param hasChanged whether its row may have changed already */
-async function watchTask(
+export async function waitForTask(
   core: WatchCore,
   ref: MessageRef,
   options: TaskWait,
-  until: number,
   hasChanged: boolean,
 ): Promise<Task> {
+  const { until } = options;
   const signal = options.signal();
   using queue = new EventQueue(core, ref, null);
   const nextChange = () => queue.take(Math.min(until - Date.now(), POLL_MS), signal);
@@ -93,19 +68,4 @@ async function watchTask(
     if (isResting(row.state) || Date.now() >= until || signal.aborted) return taskOf(row, request, options);
     await nextChange();
   }
-}
-
-/**
- * The task of a message once it is terminal or waits for a human, or after `waitMs` as it then is. With `blocking: false` it does not
- * wait.
- */
-export async function waitForTask(
-  core: WatchCore,
-  ref: MessageRef,
-  options: TaskWait,
-  accepted: JustAccepted | null = null,
-): Promise<Task> {
-  const until = Date.now() + (options.blocking ? options.waitMs : 0);
-  if (!accepted?.live) return watchTask(core, ref, options, until, !accepted || !options.blocking);
-  return (await liveTask(accepted.live, options)) ?? watchTask(core, ref, options, until, true);
 }

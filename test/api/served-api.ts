@@ -12,9 +12,9 @@ import type { HealthResponse } from '../../contracts/api/health.js';
 import type { Scope } from '../../contracts/primitives.js';
 import { createPushConfigs } from '../../deliveries/push-configs.js';
 import { createOutbound } from '../../http/outbound.js';
+import { acceptDeps } from '../../messages/accept/accept.js';
 import { sessionDeps } from '../../messages/cancel.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
-import { createGateway } from '../../messages/gateway.js';
 import { createSecrets } from '../../runtime/secrets.js';
 import { createSessions } from '../../sessions/sessions.js';
 import { createToolCallService } from '../../tools/tool-call-service.js';
@@ -69,7 +69,7 @@ export async function serveApi(options: ServedApiOptions = {}) {
     authenticator: createAuthenticator({ tokens, lookup: (id) => credentialStatus(db, id) }),
     tokens,
     secrets,
-    gateway: createGateway(core),
+    messages: acceptDeps(core),
     pushConfigs: createPushConfigs({ db, secrets, outbound, expect: () => undefined }),
     sessions: createSessions(sessionDeps(core)),
     tools: createToolCallService({

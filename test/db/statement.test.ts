@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import type { Statement } from '../../db/batcher.js';
 import { openDb } from '../../db/pool.js';
-import type { Statement } from '../../db/statement.js';
 import { createLogger } from '../../runtime/logger.js';
 import { cleanUp } from '../setup/clean-up.js';
 import { freshDatabase } from '../setup/database.js';

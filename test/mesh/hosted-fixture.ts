@@ -6,7 +6,6 @@ import { HostedTransport, type HostedTransportOptions } from '../../mesh/hosted/
 import type { MessageCore } from '../../messages/core.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import type { Dispatches, DispatchRef } from '../../messages/dispatch/dispatches.js';
-import { createGateway } from '../../messages/gateway.js';
 import { DispatchRunner } from '../../messages/runner/runner.js';
 import type { WaitContext } from '../../messages/runner/running-dispatches.js';
 import type { BusItem } from '../../messages/stream/bus.js';
@@ -15,6 +14,7 @@ import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
 import { callerOf, messageCore } from '../setup/core.js';
 import type { FreshDatabase } from '../setup/database.js';
+import { createGateway } from '../setup/gateway.js';
 import { type HostedAgentServer, hostedAgent, type Script } from './hosted-agent.js';
 
 const INSTANCE = 'hosted-1';

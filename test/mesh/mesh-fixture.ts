@@ -17,7 +17,6 @@ import { cancelMessage } from '../../messages/cancel.js';
 import type { MessageCore } from '../../messages/core.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import type { Dispatches, DispatchRef } from '../../messages/dispatch/dispatches.js';
-import { createGateway } from '../../messages/gateway.js';
 import { DispatchRunner } from '../../messages/runner/runner.js';
 import type { BusItem } from '../../messages/stream/bus.js';
 import { nextStep } from '../../messages/supervise/next-step.js';
@@ -30,6 +29,7 @@ import { createLocalLink, type NodeLink } from '../../tools/tool-link.js';
 import { localCertificate } from '../sdk/certificate.js';
 import { messageCore } from '../setup/core.js';
 import type { FreshDatabase } from '../setup/database.js';
+import { createGateway } from '../setup/gateway.js';
 import { toolCalls } from '../setup/tools.js';
 import { FixtureAgent, receive } from './fixture-agent.js';
 

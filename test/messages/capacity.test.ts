@@ -5,7 +5,6 @@ import type { Caller } from '../../contracts/api/auth.js';
 import { sessionDeps } from '../../messages/cancel.js';
 import type { MessageRef } from '../../messages/core.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
-import { createGateway } from '../../messages/gateway.js';
 import { failByOperator, nextStep } from '../../messages/supervise/next-step.js';
 import type { Step } from '../../messages/supervise/step.js';
 import { newId } from '../../runtime/ids.js';
@@ -13,6 +12,7 @@ import { expireIfIdle } from '../../sessions/session-end.js';
 import { createSessions } from '../../sessions/sessions.js';
 import { callerOf, insertAgent, insertTenant, messageCore } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
+import { createGateway } from '../setup/gateway.js';
 
 const database = await freshDatabase();
 let caller: Caller;

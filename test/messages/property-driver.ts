@@ -3,13 +3,13 @@ import { sessionDeps } from '../../messages/cancel.js';
 import type { MessageCore } from '../../messages/core.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import type { AnswerOrFailure, DispatchRef } from '../../messages/dispatch/dispatches.js';
-import { createGateway } from '../../messages/gateway.js';
 import { failByOperator, nextStep } from '../../messages/supervise/next-step.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { expireIfIdle } from '../../sessions/session-end.js';
 import { createSessions } from '../../sessions/sessions.js';
 import { callerOf, insertAgent, insertTenant, messageCore } from '../setup/core.js';
 import type { FreshDatabase } from '../setup/database.js';
+import { createGateway } from '../setup/gateway.js';
 
 export const TENANT = 'ten_00000000-0000-7000-8000-000000000001';
 const AGENTS = ['alpha', 'beta'];

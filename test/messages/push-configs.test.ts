@@ -6,12 +6,12 @@ import { lockForPush, putPushConfig } from '../../deliveries/push-config-store.j
 import { createPushConfigs } from '../../deliveries/push-configs.js';
 import { createOutbound } from '../../http/outbound.js';
 import type { AcceptHook } from '../../messages/accept/accept-transaction.js';
-import { createGateway } from '../../messages/gateway.js';
 import { newId } from '../../runtime/ids.js';
 import { createSecrets } from '../../runtime/secrets.js';
 import { cleanUp } from '../setup/clean-up.js';
 import { callerOf, insertAgent, insertTenant, messageCore } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
+import { createGateway } from '../setup/gateway.js';
 import { until } from '../setup/until.js';
 
 const URL_1 = 'https://receiver.example/one';

@@ -2,12 +2,12 @@ import { beforeEach, expect, test } from 'vitest';
 import type { Caller } from '../../contracts/api/auth.js';
 import type { MessageRef } from '../../messages/core.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
-import { createGateway } from '../../messages/gateway.js';
 import { nextStep } from '../../messages/supervise/next-step.js';
 import type { Step } from '../../messages/supervise/step.js';
 import { newId } from '../../runtime/ids.js';
 import { callerOf, insertAgent, insertTenant, messageCore } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
+import { createGateway } from '../setup/gateway.js';
 
 const QUEUE_WAIT_MS = 30_000;
 const database = await freshDatabase();

@@ -1,7 +1,7 @@
 import { sessionDeps } from '../../../messages/cancel.js';
-import { createGateway } from '../../../messages/gateway.js';
 import { createSessions } from '../../../sessions/sessions.js';
 import type { MeshFixture } from '../../mesh/mesh-fixture.js';
+import { createGateway } from '../../setup/gateway.js';
 import { FleetAgent, Inbox } from './agents.js';
 import { Faults } from './faults.js';
 import { InFlight } from './in-flight.js';

@@ -5,8 +5,8 @@ import type { MessageCore, WorkflowStarter } from '../../../messages/core.js';
 import { createDispatches } from '../../../messages/dispatch/dispatch-store.js';
 import type { DispatchEnd, Dispatches } from '../../../messages/dispatch/dispatches.js';
 import { FastPath } from '../../../messages/dispatch/fast-path.js';
-import { createGateway, type Gateway } from '../../../messages/gateway.js';
 import type { MeshFixture, MeshNodeUnderTest } from '../../mesh/mesh-fixture.js';
+import { createGateway, type Gateway } from '../../setup/gateway.js';
 import type { Faults } from './faults.js';
 
 /** What all work of a process that is dead fails with. */
@@ -47,7 +47,7 @@ export class PlatformProcess {
         context.workflowStarter.message(ref);
       },
     });
-    this.gateway = createGateway(core, () => (short ? this.#fastPath : null));
+    this.gateway = createGateway(core, short ? this.#fastPath : null);
   }
 
   static async start(context: Context, short: boolean): Promise<PlatformProcess> {

@@ -1,6 +1,5 @@
 import type { Accepted } from '../../../messages/accept/accept.js';
-import type { DispatchEnd } from '../../../messages/dispatch/dispatches.js';
-import type { LiveMessage } from '../../../messages/dispatch/fast-path.js';
+import type { DispatchEnd, LiveMessage } from '../../../messages/dispatch/dispatches.js';
 import { PlatformError } from '../../../runtime/errors.js';
 import { allRead, answer } from './agents.js';
 import type { Harness } from './harness.js';

@@ -2,19 +2,9 @@ import type { FrameErrorCode } from '../../contracts/errors.js';
 import type { ErrorPayload } from '../../contracts/frames.js';
 import { dispatchStates } from '../../messages/dispatch/agent-dispatches.js';
 import { errorMessage } from '../../runtime/errors.js';
-import type { SentDispatch } from '../connected/sent-dispatch.js';
 import type { Connection } from './connection.js';
 import type { MeshContext } from './context.js';
-import { type AgentFrame, errorFrame, type FrameContext, type UnfitFrame } from './frames.js';
-
-/** A frame about a dispatch; an `error` may be about something else. */
-export type DispatchFrame = Extract<
-  AgentFrame,
-  { type: 'dispatch_ack' | 'dispatch_chunk' | 'dispatch_result' | 'error' }
->;
-
-/** A chunk or a result whose content does not fit. */
-type UnfitAnswer = UnfitFrame<'dispatch_chunk' | 'dispatch_result'>;
+import { errorFrame, type FrameContext } from './frames.js';
 
 /** Pause between two errors of one connection that are logged. */
 const ERROR_LOG_PAUSE_MS = 10_000;
@@ -24,61 +14,8 @@ const ERROR_CODE_CHARS = 64;
 const ERROR_MESSAGE_CHARS = 200;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/**
- * Handles a frame about a dispatch. A frame about a dispatch that is not open here is answered with the reason.
- * @returns what the next frame has to wait for; usually nothing
- */
-export function handleDispatchFrame(
-  context: MeshContext,
-  connection: Connection,
-  frame: DispatchFrame | UnfitAnswer,
-): Promise<void> | undefined {
-  const { reply_to, traceparent } = frame;
-  if (frame.type === 'error' && reply_to === '') {
-    logAgentError(context, connection, frame.payload);
-    return undefined;
-  }
-  const dispatch = openDispatch(context, connection, reply_to);
-  if (!dispatch) return answerNotOpen(context, connection, { reply_to, ...(traceparent && { traceparent }) });
-  if (traceparent) {
-    const { dispatch_id } = dispatch.open;
-    context.log.debug({ dispatch_id, type: frame.type, traceparent }, 'agent names its trace');
-  }
-  if ('problem' in frame) dispatch.unfit(frame.problem);
-  else handleOpen(dispatch, frame);
-  return undefined;
-}
-
-/** The dispatch of a frame, while this connection's agent has it and its result has not come. */
-export function openDispatch(
-  { sent }: Pick<MeshContext, 'sent'>,
-  { agentKey }: Connection,
-  frameId: string,
-): SentDispatch | undefined {
-  const dispatch = sent.get(frameId);
-  return dispatch?.isOpen && dispatch.agentKey === agentKey ? dispatch : undefined;
-}
-
-function handleOpen(dispatch: SentDispatch, frame: DispatchFrame): void {
-  switch (frame.type) {
-    case 'dispatch_ack':
-      break; // an acknowledgement does not extend the deadline
-    case 'dispatch_chunk':
-      dispatch.chunk(frame.payload);
-      break;
-    case 'dispatch_result':
-      dispatch.answer(frame.payload);
-      break;
-    case 'error':
-      dispatch.agentFailed(frame.payload);
-      break;
-    default:
-      frame satisfies never;
-  }
-}
-
 /** Logs an error that is about no dispatch, at most one in `ERROR_LOG_PAUSE_MS`. */
-function logAgentError({ log }: MeshContext, connection: Connection, { code, message }: ErrorPayload): void {
+export function logAgentError({ log }: MeshContext, connection: Connection, { code, message }: ErrorPayload): void {
   const nowMs = performance.now();
   if (nowMs - connection.errorLoggedAtMs < ERROR_LOG_PAUSE_MS) return;
   connection.errorLoggedAtMs = nowMs;
@@ -97,7 +34,7 @@ export function answerRateLimited(connection: Connection, answering: FrameContex
 }
 
 /** Tells the agent why a frame is ignored: its dispatch has ended, or is not this instance's. */
-async function answerNotOpen(
+export async function answerNotOpen(
   context: MeshContext,
   connection: Connection,
   about: FrameContext & { reply_to: string },

@@ -1,0 +1,43 @@
+import pg from 'pg';
+import { errorMessage, PlatformError } from '../runtime/errors.js';
+
+/** SQLSTATE classes and codes for a server that is away. */
+const UNAVAILABLE = /^(08|57P0[1-5]|53300|25P03)/;
+const SOCKET_CODES = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+]);
+
+/** Whether `error` means that the database cannot be reached. */
+export function isDatabaseUnavailable(error: unknown): boolean {
+  const code = (error as { code?: unknown } | null)?.code;
+  if (typeof code === 'string' && (UNAVAILABLE.test(code) || SOCKET_CODES.has(code))) return true;
+  return /Connection terminated|timeout exceeded when trying to connect|Query read timeout|Client has encountered a connection error|not queryable/.test(
+    errorMessage(error),
+  );
+}
+
+/** The error of all database work while its server is away. */
+export function unavailable(cause: unknown): PlatformError {
+  return new PlatformError('SERVICE_UNAVAILABLE', 'The database cannot be reached. Try again.', { cause });
+}
+
+/** Whether the server itself reported the error of a statement, which it then undid. */
+export function isUndone(error: unknown): boolean {
+  return error instanceof pg.DatabaseError;
+}
+
+/** Whether a migration has changed the columns of a prepared statement. On the same connection every execution would fail. */
+export function isOutdated(error: unknown): boolean {
+  return (error as { code?: string }).code === '0A000';
+}
+
+/** Deadlocks, serialization failures and outdated plans: the transaction is repeated. */
+export function isRetryable(error: unknown): boolean {
+  return /^(40P01|40001|0A000)$/.test((error as { code?: string }).code ?? '');
+}
