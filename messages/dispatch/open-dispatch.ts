@@ -73,74 +73,43 @@ export function openDispatchFrom(details: DispatchDetails, now: Date = new Date(
 /** The row of a message that the accept transaction has just dispatched, without a query. */
 export function dispatchedRow(draft: NewMessage, accepted: AcceptRow): MessageRow {
   const { session_id, instance_id, agent_type, accepted_at: at } = accepted;
-  // Every member is named, because spreading so many costs ten times as much.
+  // The spread is not the first member: an object that begins with so large a one is slow.
   return {
-    tenant_id: draft.tenant_id,
-    message_id: draft.message_id,
-    session_id,
-    credential_id: draft.credential_id,
-    sender_agent_type: draft.sender_agent_type,
-    client_message_id: draft.client_message_id,
-    method: draft.method,
-    parts: draft.parts,
-    metadata: draft.metadata,
-    want_agent_type: draft.want_agent_type,
-    trace_id: draft.trace_id,
-    parent_span_id: draft.parent_span_id,
-    baggage: draft.baggage,
-    deadline_ms: draft.deadline_ms,
-    created_at: at,
     state: 'working',
-    instance_id,
-    agent_type,
     turns: [],
     artifacts: [],
     status_message: null,
     usage: null,
     error_code: null,
     error_message: null,
+    created_at: at,
     updated_at: at,
     started_at: at,
     completed_at: null,
+    ...draft,
+    session_id,
+    instance_id,
+    agent_type,
   };
 }
 
 /** The open dispatch of that message, which the accept transaction wrote as sent by this node. */
-export function dispatchedNow(
-  draft: NewMessage,
-  accepted: AcceptRow,
-  { dispatch_id, mesh_id }: DispatchOffer,
-): OpenDispatch {
-  const { session_id, accepted_at: at } = accepted;
+export function dispatchedNow(draft: NewMessage, accepted: AcceptRow, offer: DispatchOffer): OpenDispatch {
+  const { accepted_at: at } = accepted;
   const details: DispatchDetails = {
-    tenant_id: draft.tenant_id,
-    dispatch_id,
-    message_id: draft.message_id,
-    session_id,
-    instance_id: accepted.instance_id,
-    agent_type: accepted.agent_type,
-    deployment_mode: accepted.deployment_mode,
-    mesh_id,
-    epoch: accepted.connection_epoch,
     attempt: 1,
+    epoch: accepted.connection_epoch,
     skill_id: draft.want_skill_id,
     sent_at: at,
     deadline_at: new Date(at.getTime() + draft.deadline_ms),
-    method: draft.method,
-    parts: draft.parts,
-    metadata: draft.metadata,
-    client_message_id: draft.client_message_id,
-    trace_id: draft.trace_id,
-    baggage: draft.baggage,
-    deadline_ms: draft.deadline_ms,
     artifacts: [],
     usage: null,
     resolution: null,
     remote_task_id: null,
     remote_context_id: null,
-    user_id: accepted.user_id,
-    public_url: accepted.public_url,
-    agent_card: accepted.agent_card,
+    ...draft,
+    ...accepted,
+    ...offer,
   };
   return openDispatchFrom(details, at);
 }
