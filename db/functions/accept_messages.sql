@@ -1,9 +1,6 @@
--- The accept transaction: puts messages on the record and, on the fast path, opens their dispatches as sent, in one statement and one round
--- trip. Several callers may share it: what fails one call undoes all, and the process then makes each call by itself.
---
--- One call, in this order: bounds of the tenant; the session, locked so that closing waits for the message; the target; routing, where the
--- process offers a dispatch; then one statement that writes idempotency key, message, session, dispatch and events. A messageId that is on
--- the record already is found by its key, at any of these steps, and nothing is written.
+-- The accept transaction (docs/internals.md): puts messages on the record and, on the fast path, opens their dispatches as sent, in one
+-- round trip. Several callers may share it: what fails one call undoes all, and the process then makes each call by itself. A messageId that
+-- is on the record already is found by its key, at any step, and nothing is written.
 
 -- `in_flight_limit`, `waiting_limit`: bounds to count to; 0: not to be counted. `waiting_full`: the process knows that the second is reached.
 -- `unavailable_text`: the error of a message whose target is not registered, which is then put on the record as failed; NULL: refused.
@@ -24,7 +21,7 @@ CREATE TYPE accept_result AS (
   connection_epoch bigint, public_url text, agent_card jsonb, user_id text, in_flight integer, waiting integer
 );
 
--- The result of a call that writes nothing: 'repeat' or 'mismatch' when the messageId is on the record, else `verdict`.
+-- The result of a call that writes nothing: 'repeat' or 'mismatch' when the messageId is on the record, else `otherwise`.
 CREATE FUNCTION not_accepted(c accept_call, result accept_result, otherwise text) RETURNS accept_result LANGUAGE plpgsql AS $$
 BEGIN
   SELECT k.message_id, k.session_id, CASE WHEN k.content_hash = c.content_hash THEN 'repeat' ELSE 'mismatch' END
@@ -33,22 +30,6 @@ BEGIN
      AND k.client_message_id = c.client_message_id AND k.expires_at > now();
   result.verdict := coalesce(result.verdict, otherwise);
   RETURN result;
-END $$;
-
--- Messages of a tenant at work, counted up to `at_most` of each state: a plan for both states at once takes the key, and reads all.
-CREATE FUNCTION count_in_flight(of_tenant text, at_most integer) RETURNS integer LANGUAGE plpgsql STABLE AS $$
-BEGIN
-  RETURN (SELECT count(*) FROM (
-      SELECT 1 FROM running_messages r WHERE r.tenant_id = of_tenant AND r.state = 'working' LIMIT at_most) AS working)
-    + (SELECT count(*) FROM (
-      SELECT 1 FROM running_messages r WHERE r.tenant_id = of_tenant AND r.state = 'submitted' LIMIT at_most) AS submitted);
-END $$;
-
--- Messages of a tenant that wait for input, counted up to `at_most`.
-CREATE FUNCTION count_waiting(of_tenant text, at_most integer) RETURNS integer LANGUAGE plpgsql STABLE AS $$
-BEGIN
-  RETURN (SELECT count(*) FROM (
-    SELECT 1 FROM running_messages r WHERE r.tenant_id = of_tenant AND r.state = 'input-required' LIMIT at_most) AS waiting);
 END $$;
 
 CREATE FUNCTION accept_message(c accept_call) RETURNS accept_result LANGUAGE plpgsql AS $$
@@ -66,21 +47,24 @@ BEGIN
     RETURN not_accepted(c, result, 'waiting_full');
   END IF;
   IF c.in_flight_limit > 0 THEN
-    result.in_flight := count_in_flight(c.tenant_id, c.in_flight_limit);
+    -- Each state for itself: a plan for both at once takes the key, and reads all.
+    result.in_flight :=
+      (SELECT count(*) FROM (SELECT 1 FROM running_messages r
+        WHERE r.tenant_id = c.tenant_id AND r.state = 'working' LIMIT c.in_flight_limit) AS working)
+      + (SELECT count(*) FROM (SELECT 1 FROM running_messages r
+        WHERE r.tenant_id = c.tenant_id AND r.state = 'submitted' LIMIT c.in_flight_limit) AS submitted);
     IF result.in_flight >= c.in_flight_limit THEN
       RETURN not_accepted(c, result, 'full');
     END IF;
   END IF;
   IF c.waiting_limit > 0 THEN
-    result.waiting := count_waiting(c.tenant_id, c.waiting_limit);
+    result.waiting := (SELECT count(*) FROM (SELECT 1 FROM running_messages r
+      WHERE r.tenant_id = c.tenant_id AND r.state = 'input-required' LIMIT c.waiting_limit) AS waiting);
     IF result.waiting >= c.waiting_limit THEN
       RETURN not_accepted(c, result, 'waiting_full');
     END IF;
   END IF;
 
-  result.message_id := c.message_id;
-  result.session_id := c.session_id;
-  result.accepted_at := now();
   IF in_session THEN
     SELECT s.status, s.explicit, s.suspended, s.instance_id, s.agent_type, s.user_id INTO session FROM sessions s
      WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context FOR SHARE;
@@ -122,20 +106,12 @@ BEGIN
     IF NOT target_registered(c.tenant_id, CASE WHEN is_bound IS NOT TRUE THEN c.want_instance_id END, want_type,
         CASE WHEN is_bound IS NOT TRUE THEN c.want_skill_id END) THEN
       IF c.unavailable_text IS NULL THEN
-        result := not_accepted(c, result, 'target_unknown');
         result.agent_type := want_type;
-        RETURN result;
+        RETURN not_accepted(c, result, 'target_unknown');
       END IF;
       failed := true;
     END IF;
   END IF;
-  result.verdict := CASE WHEN failed THEN 'unavailable' WHEN dispatched THEN 'dispatched' ELSE 'accepted' END;
-  result.instance_id := agent.instance_id;
-  result.agent_type := agent.agent_type;
-  result.deployment_mode := agent.deployment_mode;
-  result.connection_epoch := agent.connection_epoch;
-  result.public_url := agent.public_url;
-  result.agent_card := agent.agent_card;
 
   WITH key AS (
     INSERT INTO idempotency_keys AS k (tenant_id, credential_id, requested_context, client_message_id, content_hash, message_id, session_id,
@@ -193,7 +169,9 @@ BEGIN
     -- Nothing was written here. What was sent before is committed, or was written by this same statement.
     RETURN not_accepted(c, result, NULL);
   END IF;
-  RETURN result;
+  RETURN (CASE WHEN failed THEN 'unavailable' WHEN dispatched THEN 'dispatched' ELSE 'accepted' END, c.message_id, c.session_id, now(),
+    agent.instance_id, agent.agent_type, agent.deployment_mode, agent.connection_epoch, agent.public_url, agent.agent_card, result.user_id,
+    result.in_flight, result.waiting);
 END $$;
 
 CREATE FUNCTION accept_messages(calls jsonb, wait_for_locks boolean) RETURNS SETOF accept_result LANGUAGE plpgsql

@@ -1,8 +1,9 @@
 -- Routing: which agent takes a message (specification, A2A; decisions.md, Agents). The only definition, for the accept transaction and for
 -- the workflow path.
 
--- What routing knows of a message and its session; `session_id` NULL: the message opens one. `served_*`: the agent that the message was dispatched to before. `only_mesh_id`: the fast
--- path of that mesh node asks: it wants an agent that it reaches itself, and nothing that needs the session's lock.
+-- What routing knows of a message and its session; `session_id` NULL: the message opens one. `served_*`: the agent that the message was
+-- dispatched to before. `only_mesh_id`: the fast path of that mesh node asks: it wants an agent that it reaches itself, and nothing that
+-- needs the session's lock.
 CREATE TYPE routing AS (
   tenant_id text, session_id text, session_explicit boolean, session_suspended boolean, session_instance_id text,
   session_agent_type text, served_instance_id text, served_agent_type text, want_instance_id text, want_agent_type text,
@@ -99,8 +100,7 @@ BEGIN
     must_compare := a.found > 1;
   END IF;
   IF must_compare THEN
-    SELECT x.instance_id, x.agent_type, x.deployment_mode, x.mesh_id, x.connection_epoch, x.public_url, x.agent_card, x.status,
-           x.max_concurrent_sessions INTO a FROM routable_agents(r.tenant_id, only_instance, only_type, r.want_skill_id, '{}') x LIMIT 1;
+    SELECT * INTO a FROM routable_agents(r.tenant_id, only_instance, only_type, r.want_skill_id, '{}') LIMIT 1;
   END IF;
   IF (a.deployment_mode = 'hosted' OR a.mesh_id = r.only_mesh_id)
       AND claim_room(r, a.instance_id, a.agent_type, a.status, a.max_concurrent_sessions) THEN

@@ -9,29 +9,25 @@ DECLARE
   parent record;
   month date;
   lower_bound text;
-  upper_bound text;
-  partition text;
 BEGIN
   PERFORM pg_advisory_xact_lock(hashtextextended('create_partitions', 0));
   FOR parent IN SELECT named.*, (SELECT max(to_date(right(c.relname, 7), 'YYYY_MM')) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
         WHERE i.inhparent = ('public.' || named.table_name)::regclass) AS newest
       FROM (VALUES ('messages', 'message_id', 'msg', 80), ('dispatches', 'dispatch_id', 'dsp', 85), ('events', 'event_id', 'evt', 100))
         AS named (table_name, key, prefix, fill) LOOP
-    month := coalesce((parent.newest + interval '1 month')::date, present);
-    WHILE month <= present + months_ahead * interval '1 month' LOOP
-      partition := 'public.' || parent.table_name || to_char(month, '_YYYY_MM');
+    FOR month IN SELECT generate_series(coalesce(parent.newest + interval '1 month', present), present + months_ahead * interval '1 month',
+        interval '1 month')::date LOOP
       -- The first partition takes whatever is older.
       lower_bound := CASE WHEN parent.newest IS NULL AND month = present THEN '' ELSE id_bound(parent.prefix, month) END;
-      upper_bound := id_bound(parent.prefix, (month + interval '1 month')::date);
-      EXECUTE format('CREATE TABLE %s (LIKE public.%I INCLUDING ALL)
-        WITH (fillfactor = %s, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000)',
-        partition, parent.table_name, parent.fill);
-      EXECUTE format('ALTER TABLE %s ADD CONSTRAINT in_bounds CHECK (%I >= %L AND %I < %L)', partition, parent.key, lower_bound, parent.key,
-        upper_bound);
-      EXECUTE format('ALTER TABLE public.%I ATTACH PARTITION %s FOR VALUES FROM (%s) TO (%L)', parent.table_name, partition,
-        CASE WHEN lower_bound = '' THEN 'MINVALUE' ELSE quote_literal(lower_bound) END, upper_bound);
-      EXECUTE format('ALTER TABLE %s DROP CONSTRAINT in_bounds', partition);
-      month := (month + interval '1 month')::date;
+      EXECUTE format($sql$
+        CREATE TABLE %1$s (LIKE public.%2$I INCLUDING ALL)
+          WITH (fillfactor = %3$s, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
+        ALTER TABLE %1$s ADD CONSTRAINT in_bounds CHECK (%4$I >= %5$L AND %4$I < %6$L);
+        ALTER TABLE public.%2$I ATTACH PARTITION %1$s FOR VALUES FROM (%7$s) TO (%6$L);
+        ALTER TABLE %1$s DROP CONSTRAINT in_bounds$sql$,
+        'public.' || parent.table_name || to_char(month, '_YYYY_MM'), parent.table_name, parent.fill, parent.key, lower_bound,
+        id_bound(parent.prefix, (month + interval '1 month')::date),
+        CASE WHEN lower_bound = '' THEN 'MINVALUE' ELSE quote_literal(lower_bound) END);
     END LOOP;
   END LOOP;
 END $$;

@@ -1,9 +1,5 @@
--- The complete transaction: sent → completed, failed or lost. Ends dispatches and their messages with them, in one statement and one round
--- trip; several callers may share it, as in accept_messages.
---
--- One call: the message's running row goes (which is its lock, and fails where the dispatch is not its current one); the dispatch ends,
--- where its epoch still is that of the connection that brought the result; the message gets result or error; then the events, and one
--- message that waits for an agent like this one is woken.
+-- The complete transaction (docs/internals.md): sent → completed, failed or lost. Ends dispatches and their messages with them, in one round
+-- trip; several callers may share it, as in accept_messages. It also wakes one message that waits for an agent like this one.
 
 -- `state` of the dispatch. `epoch` NULL: it does not matter. `artifacts` NULL: the agent brought no output, and what is there stays.
 -- `event_ids`: of the dispatch's event and the message's.
@@ -18,7 +14,6 @@ CREATE TYPE dispatch_end_result AS (ended_at timestamptz, session_id text, insta
 
 CREATE FUNCTION end_dispatch(c dispatch_end_call) RETURNS dispatch_end_result LANGUAGE plpgsql AS $$
 DECLARE
-  result dispatch_end_result;
   message record;
   dispatch record;
   failed boolean := c.state <> 'completed';
@@ -30,7 +25,7 @@ BEGIN
    WHERE r.tenant_id = c.tenant_id AND r.message_id = c.message_id AND coalesce(r.current_dispatch_id, '') = c.dispatch_id
      AND coalesce(r.state, '') IN ('submitted', 'working', 'input-required');
   IF NOT FOUND THEN
-    RETURN result;
+    RETURN NULL;
   END IF;
   UPDATE dispatches d SET state = c.state, error_code = c.error_code, ended_at = now()
    WHERE d.tenant_id = c.tenant_id AND d.dispatch_id = c.dispatch_id AND coalesce(d.state, '') = 'sent'
@@ -44,10 +39,6 @@ BEGIN
       error_code = c.error_code, error_message = c.error_message, completed_at = now(), updated_at = now()
    WHERE m.tenant_id = c.tenant_id AND m.message_id = c.message_id
    RETURNING m.session_id, m.trace_id, m.created_at INTO message;
-  result.ended_at := now();
-  result.session_id := message.session_id;
-  result.instance_id := dispatch.instance_id;
-  result.agent_type := dispatch.agent_type;
   INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
     VALUES (c.tenant_id, c.event_ids[1], CASE WHEN failed THEN 'dispatch.failed' ELSE 'dispatch.success' END, 'dispatch', 'platform', severity,
       message.session_id, message.trace_id, error || jsonb_build_object('dispatch_id', c.dispatch_id,
@@ -57,8 +48,8 @@ BEGIN
       CASE WHEN failed THEN error
            ELSE jsonb_build_object('role', 'agent', 'duration_ms', milliseconds_between(message.created_at, now())) END
         || jsonb_build_object('message_id', c.message_id, 'session_id', message.session_id));
-  result.woken := wake_queued_messages(c.tenant_id, dispatch.agent_type, dispatch.instance_id, 1);
-  RETURN result;
+  RETURN (now(), message.session_id, dispatch.instance_id, dispatch.agent_type,
+    wake_queued_messages(c.tenant_id, dispatch.agent_type, dispatch.instance_id, 1));
 END $$;
 
 CREATE FUNCTION end_dispatches(calls jsonb, wait_for_locks boolean) RETURNS SETOF dispatch_end_result LANGUAGE plpgsql

@@ -36,16 +36,11 @@ DECLARE
 BEGIN
   IF found IS NULL THEN
     found := registered_type_after(of_tenant, '');
-    IF registered_type_after(of_tenant, found) IS NOT NULL THEN
-      RETURN NULL;
-    END IF;
+    RETURN CASE WHEN registered_type_after(of_tenant, found) IS NULL THEN found END;
   END IF;
   RETURN found;
 END $$;
 
-CREATE FUNCTION type_may_join(of_tenant text, of_type text) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
-BEGIN
-  RETURN coalesce(
-    (SELECT t.allowed FROM agent_types t WHERE t.tenant_id = of_tenant AND t.agent_type = of_type),
-    NOT EXISTS (SELECT 1 FROM agent_types t WHERE t.tenant_id = of_tenant AND t.allowed));
-END $$;
+CREATE FUNCTION type_may_join(of_tenant text, of_type text) RETURNS boolean LANGUAGE sql STABLE AS $$
+  SELECT coalesce((SELECT t.allowed FROM agent_types t WHERE t.tenant_id = of_tenant AND t.agent_type = of_type),
+    NOT EXISTS (SELECT 1 FROM agent_types t WHERE t.tenant_id = of_tenant AND t.allowed)) $$;

@@ -4,32 +4,29 @@
 CREATE FUNCTION wake_queued_messages(of_tenant text, free_type text, free_instance text, at_most integer) RETURNS jsonb
   LANGUAGE plpgsql AS $$
 DECLARE
-  decided jsonb;
-  others jsonb;
+  woken jsonb;
 BEGIN
   IF NOT EXISTS (SELECT 1 FROM running_messages r WHERE r.tenant_id = of_tenant AND r.unrouted_since IS NOT NULL) THEN
     RETURN NULL;
   END IF;
-  WITH picked AS MATERIALIZED (
+  WITH decided AS MATERIALIZED (
     SELECT r.tenant_id, r.message_id FROM running_messages r
      WHERE r.tenant_id = of_tenant AND r.instance_id = free_instance AND r.unrouted_since IS NOT NULL AND r.resolution IS NOT NULL
        AND NOT r.holds_slot AND r.wake_requested_at IS NULL
-     ORDER BY r.unrouted_since LIMIT at_most FOR UPDATE SKIP LOCKED), marked AS (
-    UPDATE running_messages r SET wake_requested_at = now() FROM picked
-     WHERE r.tenant_id = picked.tenant_id AND r.message_id = picked.message_id
-    RETURNING r.tenant_id, r.message_id, r.session_id)
-  SELECT coalesce(jsonb_agg(to_jsonb(marked)), '[]') INTO decided FROM marked;
-  WITH picked AS MATERIALIZED (
+     ORDER BY r.unrouted_since LIMIT at_most FOR UPDATE SKIP LOCKED),
+  others AS MATERIALIZED (
     SELECT r.tenant_id, r.message_id FROM running_messages r
      WHERE r.tenant_id = of_tenant AND r.unrouted_since IS NOT NULL AND NOT r.holds_slot AND r.wake_requested_at IS NULL
        AND coalesce(r.agent_type, r.want_agent_type, free_type) = free_type
        AND coalesce(r.want_instance_id, free_instance) = free_instance
+       AND r.message_id NOT IN (SELECT d.message_id FROM decided d)
        AND (r.resolution IS NULL OR NOT EXISTS (SELECT 1 FROM agents a WHERE a.tenant_id = r.tenant_id
              AND a.instance_id = r.instance_id AND a.deregistered_at IS NULL AND a.status IN ('available', 'unknown', 'busy')))
-     ORDER BY r.created_at LIMIT at_most - jsonb_array_length(decided) FOR UPDATE SKIP LOCKED), marked AS (
-    UPDATE running_messages r SET wake_requested_at = now() FROM picked
+     ORDER BY r.created_at LIMIT at_most - (SELECT count(*) FROM decided) FOR UPDATE SKIP LOCKED),
+  marked AS (
+    UPDATE running_messages r SET wake_requested_at = now() FROM (TABLE decided UNION ALL TABLE others) picked
      WHERE r.tenant_id = picked.tenant_id AND r.message_id = picked.message_id
     RETURNING r.tenant_id, r.message_id, r.session_id)
-  SELECT coalesce(jsonb_agg(to_jsonb(marked)), '[]') INTO others FROM marked;
-  RETURN nullif(decided || others, '[]');
+  SELECT jsonb_agg(to_jsonb(marked)) INTO woken FROM marked;
+  RETURN woken;
 END $$;

@@ -1,4 +1,5 @@
--- The record: tenants, credentials, agents, sessions, messages, dispatches, questions to humans, events.
+-- The record: tenants, credentials, agents, sessions, messages, dispatches, questions to humans, events. Columns that belong together share
+-- a line; db/schema.sql lists them one by one.
 --
 -- Row-level security: fleet_app sees the tenant that the transaction names, fleet_system sees every tenant. No role sees a partition.
 -- Every statement parses the CHECKs of a table that it writes, and foreign keys look up and lock rows that the same statement has just
@@ -6,106 +7,80 @@
 -- Message, dispatch and event ids compare bytewise (COLLATE "C"), as the bounds of their partitions do.
 
 DO $$
+DECLARE
+  name text;
 BEGIN
-  CREATE ROLE fleet_app NOLOGIN NOINHERIT;
-EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
-END $$;
-DO $$
-BEGIN
-  CREATE ROLE fleet_system NOLOGIN NOINHERIT;
-EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
-END $$;
-DO $$
-BEGIN
-  IF NOT pg_has_role(current_user, 'fleet_app', 'SET') THEN EXECUTE format('GRANT fleet_app TO %I', current_user); END IF;
-  IF NOT pg_has_role(current_user, 'fleet_system', 'SET') THEN EXECUTE format('GRANT fleet_system TO %I', current_user); END IF;
+  FOREACH name IN ARRAY ARRAY['fleet_app', 'fleet_system'] LOOP
+    BEGIN
+      EXECUTE format('CREATE ROLE %I NOLOGIN NOINHERIT', name);
+    EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
+    END;
+    IF NOT pg_has_role(current_user, name, 'SET') THEN EXECUTE format('GRANT %I TO %I', name, current_user); END IF;
+  END LOOP;
 END $$;
 
 -- The tenant of the running transaction; NULL outside one (after a commit the setting is '', not NULL).
 CREATE FUNCTION current_tenant() RETURNS text LANGUAGE sql STABLE PARALLEL SAFE
   AS $$ SELECT nullif(current_setting('app.tenant_id', true), '') $$;
 
-CREATE TABLE platform_facts (
-  name  text PRIMARY KEY,
-  value text NOT NULL
-);
+CREATE TABLE platform_facts (name text PRIMARY KEY, value text NOT NULL);
 
 CREATE TABLE tenants (
-  tenant_id          text PRIMARY KEY,
-  name               text NOT NULL,
-  -- The agent type of messages that name no target.
-  default_agent_type text,
-  created_at         timestamptz NOT NULL DEFAULT now(),
-  deleted_at         timestamptz
+  tenant_id text PRIMARY KEY, name text NOT NULL,
+  default_agent_type text, -- of messages that name no target
+  created_at timestamptz NOT NULL DEFAULT now(), deleted_at timestamptz
 );
 
 CREATE TABLE signing_keys (
-  kid                   text PRIMARY KEY,
-  public_jwk            jsonb NOT NULL,
-  private_jwk_encrypted bytea NOT NULL,
-  created_at            timestamptz NOT NULL DEFAULT now(),
-  retired_at            timestamptz
+  kid text PRIMARY KEY,
+  public_jwk jsonb NOT NULL, private_jwk_encrypted bytea NOT NULL,
+  created_at timestamptz NOT NULL DEFAULT now(), retired_at timestamptz
 );
 
 CREATE TABLE credentials (
-  tenant_id            text NOT NULL REFERENCES tenants,
-  credential_id        text PRIMARY KEY,
-  name                 text NOT NULL,
-  scopes               text[] NOT NULL,
-  agent_types          text[] NOT NULL DEFAULT '{}',
-  secret_hash          bytea NOT NULL,
-  previous_secret_hash bytea,
-  previous_expires_at  timestamptz,
-  created_at           timestamptz NOT NULL DEFAULT now(),
-  expires_at           timestamptz,
-  revoked_at           timestamptz
+  tenant_id text NOT NULL REFERENCES tenants, credential_id text PRIMARY KEY,
+  name text NOT NULL,
+  scopes text[] NOT NULL, agent_types text[] NOT NULL DEFAULT '{}',
+  secret_hash bytea NOT NULL,
+  previous_secret_hash bytea, previous_expires_at timestamptz,
+  created_at timestamptz NOT NULL DEFAULT now(), expires_at timestamptz, revoked_at timestamptz
 );
 CREATE INDEX credentials_by_tenant ON credentials (tenant_id, created_at DESC);
 
 -- One row per running process with the mesh role. A node that stops renewing is dead.
 CREATE TABLE mesh_nodes (
-  mesh_id    text PRIMARY KEY,
-  started_at timestamptz NOT NULL DEFAULT now(),
-  renewed_at timestamptz NOT NULL DEFAULT now()
+  mesh_id text PRIMARY KEY,
+  started_at timestamptz NOT NULL DEFAULT now(), renewed_at timestamptz NOT NULL DEFAULT now()
 );
 
 -- Which agent types may join a tenant's fleet. A type's own row decides. Without one it may join unless other types are allowed.
 CREATE TABLE agent_types (
-  tenant_id  text NOT NULL REFERENCES tenants,
-  agent_type text NOT NULL,
-  allowed    boolean NOT NULL,
-  decided_by text NOT NULL,
-  decided_at timestamptz NOT NULL DEFAULT now(),
+  tenant_id text NOT NULL REFERENCES tenants, agent_type text NOT NULL,
+  allowed boolean NOT NULL,
+  decided_by text NOT NULL, decided_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (tenant_id, agent_type)
 );
 
 CREATE TABLE agents (
-  tenant_id               text NOT NULL REFERENCES tenants,
-  instance_id             text NOT NULL,
-  agent_type              text NOT NULL,
-  deployment_mode         text NOT NULL CHECK (deployment_mode IN ('hosted', 'connected')),
-  public_url              text,
+  tenant_id text NOT NULL REFERENCES tenants, instance_id text NOT NULL,
+  agent_type text NOT NULL,
+  deployment_mode text NOT NULL CHECK (deployment_mode IN ('hosted', 'connected')),
+  public_url text,
   -- 'busy' is what the agent reported last. An agent that is full by the count is only shown as busy.
-  status                  text NOT NULL CHECK (status IN ('available', 'busy', 'draining', 'unhealthy', 'offline', 'unknown')),
-  mesh_id                 text,
-  connection_epoch        bigint NOT NULL DEFAULT 0,
-  connected_at            timestamptz,
+  status text NOT NULL CHECK (status IN ('available', 'busy', 'draining', 'unhealthy', 'offline', 'unknown')),
+  mesh_id text, connection_epoch bigint NOT NULL DEFAULT 0, connected_at timestamptz,
   max_concurrent_sessions integer NOT NULL,
-  consecutive_failures    integer NOT NULL DEFAULT 0,
-  last_seen               timestamptz,
-  registered_at           timestamptz NOT NULL DEFAULT now(),
-  deregistered_at         timestamptz,
+  consecutive_failures integer NOT NULL DEFAULT 0, last_seen timestamptz,
+  registered_at timestamptz NOT NULL DEFAULT now(), deregistered_at timestamptz,
   -- 'explicit': it stays away until it is started again. 'inactivity': it may register again by itself.
-  deregistration_cause    text CHECK (deregistration_cause IN ('explicit', 'inactivity')),
-  agent_version           text,
-  provider_organization   text,
-  provider_url            text,
-  agent_card              jsonb NOT NULL DEFAULT '{}',
-  skills                  jsonb NOT NULL DEFAULT '[]',
-  tools                   jsonb NOT NULL DEFAULT '[]',
-  context                 jsonb NOT NULL DEFAULT '{}',
+  deregistration_cause text CHECK (deregistration_cause IN ('explicit', 'inactivity')),
+  agent_version text,
+  provider_organization text, provider_url text,
+  agent_card jsonb NOT NULL DEFAULT '{}',
+  skills jsonb NOT NULL DEFAULT '[]', tools jsonb NOT NULL DEFAULT '[]',
+  context jsonb NOT NULL DEFAULT '{}',
   -- The credential that registered it may not answer its questions.
-  credential_id           text,
+  credential_id text,
   PRIMARY KEY (tenant_id, instance_id)
 );
 -- Two indexes by type: routing plans are made while the table is small and kept. With this one there is always an index whose rows are
@@ -119,48 +94,41 @@ CREATE INDEX agents_by_instance ON agents (instance_id);
 -- Sessions that an agent last reported where they were more than the platform counts. A table of its own: every accept transaction reads
 -- it, by the only index there is.
 CREATE TABLE agent_reports (
-  tenant_id   text NOT NULL REFERENCES tenants,
-  instance_id text NOT NULL,
-  sessions    integer NOT NULL,
+  tenant_id text NOT NULL REFERENCES tenants, instance_id text NOT NULL,
+  sessions integer NOT NULL,
   PRIMARY KEY (tenant_id, instance_id)
 );
 
 -- Totals of an instance's dispatches that began before `until`, all of which have ended. Reading the totals brings them forward, so they
 -- cost messages nothing.
 CREATE TABLE dispatch_totals (
-  tenant_id      text NOT NULL,
-  instance_id    text NOT NULL,
-  until          timestamptz NOT NULL DEFAULT '-infinity',
-  succeeded      bigint NOT NULL DEFAULT 0,
-  failed         bigint NOT NULL DEFAULT 0,
-  last_error     text,
-  last_failed_at timestamptz NOT NULL DEFAULT '-infinity',
+  tenant_id text NOT NULL, instance_id text NOT NULL,
+  until timestamptz NOT NULL DEFAULT '-infinity',
+  succeeded bigint NOT NULL DEFAULT 0, failed bigint NOT NULL DEFAULT 0,
+  last_error text, last_failed_at timestamptz NOT NULL DEFAULT '-infinity',
   PRIMARY KEY (tenant_id, instance_id)
 );
 
 CREATE TABLE sessions (
-  tenant_id            text NOT NULL,
-  session_id           text NOT NULL,
-  user_id              text,
+  tenant_id text NOT NULL, session_id text NOT NULL,
+  user_id text,
   -- From /sessions/init: counts on its instance until it ends, except while suspended. Other sessions count while a message runs.
-  explicit             boolean NOT NULL,
-  agent_type           text,
-  instance_id          text,
+  explicit boolean NOT NULL,
+  agent_type text, instance_id text,
   -- 'active', 'completed' or 'expired'. 'paused' is derived from messages that wait for a human and never stored.
-  status               text NOT NULL,
+  status text NOT NULL,
   -- From a question to a human until the session's next dispatch, which claims room again.
-  suspended            boolean NOT NULL DEFAULT false,
-  metadata             jsonb NOT NULL DEFAULT '{}',
+  suspended boolean NOT NULL DEFAULT false,
+  metadata jsonb NOT NULL DEFAULT '{}',
   idle_timeout_seconds integer NOT NULL,
-  created_by           text NOT NULL,
+  created_by text NOT NULL,
   -- The agent type that named this context; it sees the session from then on.
-  sender_agent_type    text,
-  created_at           timestamptz NOT NULL DEFAULT now(),
-  ended_at             timestamptz,
-  ended_reason         text,
+  sender_agent_type text,
+  created_at timestamptz NOT NULL DEFAULT now(),
+  ended_at timestamptz, ended_reason text,
   -- Set when the session's workflow must look at the row again. The workflow clears it.
-  wake_requested_at    timestamptz,
-  supervised_at        timestamptz,
+  wake_requested_at timestamptz,
+  supervised_at timestamptz,
   PRIMARY KEY (tenant_id, session_id)
 );
 CREATE INDEX sessions_slots ON sessions (tenant_id, instance_id, session_id) WHERE status = 'active' AND explicit AND NOT suspended;
@@ -169,25 +137,19 @@ CREATE INDEX sessions_to_begin ON sessions (wake_requested_at) WHERE wake_reques
 CREATE INDEX sessions_supervised ON sessions (supervised_at) WHERE supervised_at IS NOT NULL AND status = 'active';
 
 CREATE TABLE session_agents (
-  tenant_id   text NOT NULL,
-  session_id  text NOT NULL,
-  agent_type  text NOT NULL,
-  instance_id text NOT NULL,
-  joined_at   timestamptz NOT NULL DEFAULT now(),
-  join_reason text NOT NULL,
+  tenant_id text NOT NULL, session_id text NOT NULL,
+  agent_type text NOT NULL, instance_id text NOT NULL,
+  joined_at timestamptz NOT NULL DEFAULT now(), join_reason text NOT NULL,
   PRIMARY KEY (tenant_id, session_id, instance_id)
 );
 
 -- One row per messageId that a credential has sent in a context ('' for none), until it expires: then the messageId is new.
 CREATE TABLE idempotency_keys (
-  tenant_id         text NOT NULL,
-  credential_id     text NOT NULL,
-  requested_context text NOT NULL,
-  client_message_id text NOT NULL,
-  content_hash      bytea NOT NULL,
-  message_id        text COLLATE "C" NOT NULL,
-  session_id        text NOT NULL,
-  expires_at        timestamptz NOT NULL,
+  tenant_id text NOT NULL, credential_id text NOT NULL,
+  requested_context text NOT NULL, client_message_id text NOT NULL,
+  content_hash bytea NOT NULL,
+  message_id text COLLATE "C" NOT NULL, session_id text NOT NULL,
+  expires_at timestamptz NOT NULL,
   -- What selects a row comes first: a plan that is made on an empty table takes any index that begins with a column of the query.
   PRIMARY KEY (client_message_id, credential_id, requested_context, tenant_id)
 );
@@ -195,75 +157,50 @@ CREATE INDEX idempotency_keys_expiry ON idempotency_keys (expires_at);
 
 -- A message: what was sent, and below what became of it. What changes from moment to moment is in running_messages.
 CREATE TABLE messages (
-  tenant_id         text NOT NULL,
-  message_id        text COLLATE "C" NOT NULL,
-  session_id        text NOT NULL,
-  credential_id     text NOT NULL,
-  -- The type of the agent that sent it; NULL for a credential that stands for no agent.
-  sender_agent_type text,
-  client_message_id text NOT NULL,
-  method            text NOT NULL,
-  parts             jsonb NOT NULL,
-  metadata          jsonb NOT NULL DEFAULT '{}',
-  want_agent_type   text,
-  trace_id          text NOT NULL,
-  parent_span_id    text,
-  baggage           text,
-  deadline_ms       integer NOT NULL,
-  created_at        timestamptz NOT NULL DEFAULT now(),
-  -- submitted, working, input-required, completed, failed or canceled
-  state             text NOT NULL,
-  instance_id       text,
-  agent_type        text,
-  -- Turns after the first: questions and answers, as A2A messages.
-  turns             jsonb NOT NULL DEFAULT '[]',
-  artifacts         jsonb NOT NULL DEFAULT '[]',
-  status_message    jsonb,
-  usage             jsonb,
-  error_code        text,
-  error_message     text,
-  -- It has push-notification configs: its state changes write deliveries.
-  notifies          boolean NOT NULL DEFAULT false,
-  updated_at        timestamptz NOT NULL DEFAULT now(),
-  started_at        timestamptz,
-  completed_at      timestamptz,
+  tenant_id text NOT NULL, message_id text COLLATE "C" NOT NULL, session_id text NOT NULL,
+  credential_id text NOT NULL,
+  sender_agent_type text, -- of the agent that sent it; NULL for a credential that stands for no agent
+  client_message_id text NOT NULL, method text NOT NULL,
+  parts jsonb NOT NULL, metadata jsonb NOT NULL DEFAULT '{}',
+  want_agent_type text,
+  trace_id text NOT NULL, parent_span_id text, baggage text,
+  deadline_ms integer NOT NULL, created_at timestamptz NOT NULL DEFAULT now(),
+  state text NOT NULL, -- submitted, working, input-required, completed, failed or canceled
+  instance_id text, agent_type text,
+  turns jsonb NOT NULL DEFAULT '[]', -- after the first: questions and answers, as A2A messages
+  artifacts jsonb NOT NULL DEFAULT '[]', status_message jsonb, usage jsonb,
+  error_code text, error_message text,
+  notifies boolean NOT NULL DEFAULT false, -- it has push-notification configs: its state changes write deliveries
+  updated_at timestamptz NOT NULL DEFAULT now(), started_at timestamptz, completed_at timestamptz,
   PRIMARY KEY (tenant_id, message_id)
 ) PARTITION BY RANGE (message_id);
 CREATE INDEX messages_by_session ON messages (session_id, message_id);
 CREATE INDEX messages_by_error ON messages (error_code, message_id) WHERE error_code IS NOT NULL;
 CREATE INDEX messages_by_time ON messages USING brin (created_at) WITH (autosummarize = on);
 
--- A message that is not over, or that was canceled and whose agent is still to hear of it: everything that finds, routes, leases and wakes
--- messages is here. The row is the message's lock, and is deleted with the message's end (minutes later when it was canceled), so this
--- table is as small as what is in flight and no search for messages at work reads the past. `state`, `instance_id` and `agent_type` are those of `messages`.
+-- A message that is not over, or that was canceled and whose agent is still to hear of it: what finds, routes, leases and wakes messages.
+-- The row is the message's lock, and is deleted with the message's end (minutes later when it was canceled), so no search for messages at
+-- work reads the past. `state`, `instance_id` and `agent_type` are those of `messages`.
 CREATE TABLE running_messages (
-  tenant_id           text NOT NULL,
-  message_id          text COLLATE "C" NOT NULL,
-  session_id          text NOT NULL,
-  state               text NOT NULL,
-  created_at          timestamptz NOT NULL DEFAULT now(),
-  want_instance_id    text,
-  want_agent_type     text,
-  want_skill_id       text,
-  instance_id         text,
-  agent_type          text,
-  attempts            integer NOT NULL DEFAULT 0,
-  current_dispatch_id text COLLATE "C",
+  tenant_id text NOT NULL, message_id text COLLATE "C" NOT NULL, session_id text NOT NULL,
+  state text NOT NULL, created_at timestamptz NOT NULL DEFAULT now(),
+  want_instance_id text, want_agent_type text, want_skill_id text,
+  instance_id text, agent_type text,
+  attempts integer NOT NULL DEFAULT 0, current_dispatch_id text COLLATE "C",
   -- The session's slot on the instance, held from the opening of a dispatch to its end.
-  holds_slot          boolean NOT NULL DEFAULT false,
+  holds_slot boolean NOT NULL DEFAULT false,
   -- The human's answer that the next dispatch carries: {request_id, resolution, data?, comment?}.
-  resolution          jsonb,
+  resolution jsonb,
   -- The agent's own ids, of an A2A server that was asked before.
-  remote_task_id      text,
-  remote_context_id   text,
-  unrouted_since      timestamptz,
+  remote_task_id text, remote_context_id text,
+  unrouted_since timestamptz,
   -- Agents to which no connection opened for this message: routing takes them last.
-  unreachable_ids     text[] NOT NULL DEFAULT '{}',
+  unreachable_ids text[] NOT NULL DEFAULT '{}',
   -- Set when the message's workflow must look at the row; it clears it. On the fast path the lease of the process that has the message.
-  wake_requested_at   timestamptz,
-  supervised_at       timestamptz,
+  wake_requested_at timestamptz,
+  supervised_at timestamptz,
   -- Raised by whoever takes the message over; the fast path renews its lease only while it is unchanged.
-  lease_epoch         integer NOT NULL DEFAULT 0,
+  lease_epoch integer NOT NULL DEFAULT 0,
   PRIMARY KEY (tenant_id, message_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 -- By state, so that messages at work are counted without a look at those that wait for input, and the reverse. Partial, so that no plan
@@ -282,45 +219,28 @@ CREATE INDEX running_canceled ON running_messages (supervised_at) WHERE state = 
 -- One attempt to have one agent do a message. States: messages/dispatch/dispatch-states.ts. No index has a column that changes, so that the
 -- end of a dispatch writes none; open ones are found by running_messages.
 CREATE TABLE dispatches (
-  tenant_id       text NOT NULL,
-  dispatch_id     text COLLATE "C" NOT NULL,
-  message_id      text COLLATE "C" NOT NULL,
-  session_id      text NOT NULL,
-  instance_id     text NOT NULL,
-  agent_type      text NOT NULL,
-  deployment_mode text NOT NULL,
-  mesh_id         text,
-  epoch           bigint NOT NULL,
-  attempt         integer NOT NULL,
-  state           text NOT NULL,
-  skill_id        text,
-  created_at      timestamptz NOT NULL DEFAULT now(),
-  -- Written before the first byte goes out: from here on the agent may have it.
-  sent_at         timestamptz,
-  deadline_at     timestamptz,
-  ended_at        timestamptz,
-  error_code      text,
+  tenant_id text NOT NULL, dispatch_id text COLLATE "C" NOT NULL,
+  message_id text COLLATE "C" NOT NULL, session_id text NOT NULL,
+  instance_id text NOT NULL, agent_type text NOT NULL,
+  deployment_mode text NOT NULL, mesh_id text, epoch bigint NOT NULL,
+  attempt integer NOT NULL, state text NOT NULL, skill_id text,
+  created_at timestamptz NOT NULL DEFAULT now(),
+  sent_at timestamptz, -- written before the first byte goes out: from here on the agent may have it
+  deadline_at timestamptz, ended_at timestamptz, error_code text,
   PRIMARY KEY (tenant_id, dispatch_id)
 ) PARTITION BY RANGE (dispatch_id);
 CREATE INDEX dispatches_newest ON dispatches (instance_id, tenant_id, created_at DESC);
 
 CREATE TABLE input_requests (
-  tenant_id    text NOT NULL,
-  request_id   text NOT NULL,
-  message_id   text COLLATE "C" NOT NULL,
-  session_id   text NOT NULL,
-  kind         text NOT NULL CHECK (kind IN ('approval', 'form', 'confirmation')),
-  source       text NOT NULL CHECK (source IN ('policy', 'guard', 'agent', 'plan')),
-  title        text NOT NULL,
-  prompt       text NOT NULL,
-  schema       jsonb,
-  fields       jsonb,
-  tool         text,
-  arguments    jsonb,
-  state        text NOT NULL CHECK (state IN ('pending', 'resolved', 'expired', 'withdrawn')),
-  requested_at timestamptz NOT NULL DEFAULT now(),
-  expires_at   timestamptz NOT NULL,
-  ended_at     timestamptz,
+  tenant_id text NOT NULL, request_id text NOT NULL,
+  message_id text COLLATE "C" NOT NULL, session_id text NOT NULL,
+  kind text NOT NULL CHECK (kind IN ('approval', 'form', 'confirmation')),
+  source text NOT NULL CHECK (source IN ('policy', 'guard', 'agent', 'plan')),
+  title text NOT NULL, prompt text NOT NULL,
+  schema jsonb, fields jsonb,
+  tool text, arguments jsonb,
+  state text NOT NULL CHECK (state IN ('pending', 'resolved', 'expired', 'withdrawn')),
+  requested_at timestamptz NOT NULL DEFAULT now(), expires_at timestamptz NOT NULL, ended_at timestamptz,
   PRIMARY KEY (tenant_id, request_id)
 );
 CREATE UNIQUE INDEX input_requests_one_open ON input_requests (tenant_id, message_id) WHERE state = 'pending';
@@ -329,14 +249,10 @@ CREATE INDEX input_requests_pending ON input_requests (tenant_id, requested_at) 
 
 -- The audit of who decided what.
 CREATE TABLE input_decisions (
-  tenant_id   text NOT NULL,
-  decision_id text NOT NULL,
-  request_id  text NOT NULL,
-  principal   text NOT NULL,
-  resolution  jsonb NOT NULL,
-  data        jsonb,
-  comment     text,
-  decided_at  timestamptz NOT NULL DEFAULT now(),
+  tenant_id text NOT NULL, decision_id text NOT NULL, request_id text NOT NULL,
+  principal text NOT NULL, resolution jsonb NOT NULL,
+  data jsonb, comment text,
+  decided_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (tenant_id, decision_id),
   UNIQUE (tenant_id, request_id, principal),
   FOREIGN KEY (tenant_id, request_id) REFERENCES input_requests
@@ -344,48 +260,34 @@ CREATE TABLE input_decisions (
 
 -- Ids rise with time within a process, so the key gives a tenant's newest events first.
 CREATE TABLE events (
-  tenant_id   text NOT NULL,
-  event_id    text COLLATE "C" NOT NULL,
-  event_type  text NOT NULL,
-  category    text NOT NULL,
-  source      text NOT NULL,
-  severity    text NOT NULL,
-  session_id  text NOT NULL DEFAULT '',
-  trace_id    text,
+  tenant_id text NOT NULL, event_id text COLLATE "C" NOT NULL,
+  event_type text NOT NULL, category text NOT NULL,
+  source text NOT NULL, severity text NOT NULL,
+  session_id text NOT NULL DEFAULT '', trace_id text,
   occurred_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-  payload     jsonb NOT NULL,
+  payload jsonb NOT NULL,
   PRIMARY KEY (tenant_id, event_id)
 ) PARTITION BY RANGE (event_id);
 CREATE INDEX events_by_session ON events (session_id, event_id);
 
 CREATE TABLE push_configs (
-  tenant_id        text NOT NULL,
-  message_id       text COLLATE "C" NOT NULL,
-  config_id        text NOT NULL,
-  url              text NOT NULL,
-  schemes          text[] NOT NULL,
-  -- {token?, credentials?}, encrypted; NULL where there is neither.
-  secrets          bytea,
+  tenant_id text NOT NULL, message_id text COLLATE "C" NOT NULL, config_id text NOT NULL,
+  url text NOT NULL, schemes text[] NOT NULL,
+  secrets bytea, -- {token?, credentials?}, encrypted; NULL where there is neither
   protocol_version text NOT NULL CHECK (protocol_version IN ('0.3', '1.0')),
-  created_at       timestamptz NOT NULL DEFAULT now(),
+  created_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (tenant_id, message_id, config_id)
 );
 
 -- One row for each state that a config is to be notified of, in their order; afterwards the log of it.
 CREATE TABLE push_deliveries (
-  tenant_id  text NOT NULL,
-  message_id text COLLATE "C" NOT NULL,
-  config_id  text NOT NULL,
-  sequence   bigint GENERATED ALWAYS AS IDENTITY,
-  state      text NOT NULL,
-  -- The moment of the change: updated_at of the message as it was then.
-  changed_at    timestamptz NOT NULL DEFAULT now(),
-  -- When the relay starts or wakes its workflow (again); NULL once it has ended.
-  wake_at    timestamptz DEFAULT now(),
-  -- [{at, status_code, error, duration_ms, success}], the oldest first.
-  attempts   jsonb NOT NULL DEFAULT '[]',
-  outcome    text CHECK (outcome IN ('delivered', 'failed', 'dropped')),
-  ended_at   timestamptz,
+  tenant_id text NOT NULL, message_id text COLLATE "C" NOT NULL, config_id text NOT NULL,
+  sequence bigint GENERATED ALWAYS AS IDENTITY,
+  state text NOT NULL,
+  changed_at timestamptz NOT NULL DEFAULT now(), -- updated_at of the message as it was then
+  wake_at timestamptz DEFAULT now(), -- when the relay starts or wakes its workflow (again); NULL once it has ended
+  attempts jsonb NOT NULL DEFAULT '[]', -- [{at, status_code, error, duration_ms, success}], the oldest first
+  outcome text CHECK (outcome IN ('delivered', 'failed', 'dropped')), ended_at timestamptz,
   PRIMARY KEY (tenant_id, message_id, config_id, sequence)
 );
 CREATE INDEX push_deliveries_due ON push_deliveries (wake_at) WHERE wake_at IS NOT NULL;
@@ -406,15 +308,13 @@ END $$;
 CREATE TRIGGER push_deliveries_of_message AFTER UPDATE OF state ON messages FOR EACH ROW
   WHEN (NEW.notifies) EXECUTE FUNCTION note_push_deliveries();
 
+-- Every table of tenants.
 DO $$
 DECLARE
   name text;
 BEGIN
-  FOREACH name IN ARRAY ARRAY['tenants', 'credentials', 'agent_types', 'agents', 'agent_reports', 'dispatch_totals', 'sessions',
-      'session_agents', 'idempotency_keys', 'messages', 'running_messages', 'dispatches', 'input_requests', 'input_decisions', 'events',
-      'push_configs', 'push_deliveries'] LOOP
-    EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
-    EXECUTE format('ALTER TABLE %I FORCE ROW LEVEL SECURITY', name);
+  FOR name IN SELECT table_name FROM information_schema.columns WHERE table_schema = 'public' AND column_name = 'tenant_id' LOOP
+    EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', name);
     EXECUTE format('CREATE POLICY one_tenant ON %I TO fleet_app USING (tenant_id = current_tenant())', name);
     EXECUTE format('CREATE POLICY whole_platform ON %I TO fleet_system USING (true)', name);
   END LOOP;
