@@ -14,20 +14,30 @@ const Content = z
   })
   .partial();
 
-const Form = z.object({
-  schema: AgentInputRequest.shape.schema.unwrap().nullable(),
-  fields: AgentInputRequest.shape.fields.unwrap().nullable(),
-  arguments: AgentInputRequest.shape.arguments.unwrap().nullable(),
-});
+/** A list without the items that are not valid. */
+const validItems = <Item extends z.ZodType>(Item: Item) =>
+  z.preprocess(
+    (list) => (Array.isArray(list) ? list.filter((item) => Item.safeParse(item).success) : []),
+    z.array(Item),
+  );
+const ValidParts = validItems(Part);
+const ValidMessage = z.looseObject({ parts: ValidParts }).pipe(A2aMessage);
+const ValidArtifact = z.looseObject({ parts: ValidParts }).pipe(Artifact);
 
 /** The valid part of each content column. */
-const VALID_PARTS = {
-  parts: (value: unknown) => validParts(value),
-  turns: (value: unknown) => validItems(value, validMessage),
-  artifacts: (value: unknown) => validItems(value, validArtifact),
-  status_message: (value: unknown) => validMessage(value),
-  usage: (value: unknown) => Usage.safeParse(value).data ?? null,
+const VALID_CONTENT = {
+  parts: ValidParts,
+  turns: validItems(ValidMessage),
+  artifacts: validItems(ValidArtifact),
+  status_message: ValidMessage.nullable().catch(null),
+  usage: Usage.nullable().catch(null),
 };
+
+const ValidForm = z.object({
+  schema: AgentInputRequest.shape.schema.unwrap().nullable().catch(null),
+  fields: AgentInputRequest.shape.fields.unwrap().nullable().catch(null),
+  arguments: AgentInputRequest.shape.arguments.unwrap().nullable().catch(null),
+});
 
 /**
  * The row of a message, or of a dispatch with its message, with valid content only. An earlier release may have stored content that today's
@@ -35,40 +45,12 @@ const VALID_PARTS = {
  */
 export function readable<Row extends object>(row: Row): Row {
   if (Content.safeParse(row).success) return row;
-  const columns = Object.entries(VALID_PARTS).filter(([name]) => name in row);
-  const content = columns.map(([name, read]) => [name, read((row as Record<string, unknown>)[name])]);
+  const columns = Object.entries(VALID_CONTENT).filter(([name]) => name in row);
+  const content = columns.map(([name, valid]) => [name, valid.parse((row as Record<string, unknown>)[name])]);
   return { ...row, ...Object.fromEntries(content) };
 }
 
 /** As `readable`, for an input request. */
 export function readableRequest(row: InputRequestRow): InputRequestRow {
-  if (Form.safeParse(row).success) return row;
-  const { schema, fields, arguments: args } = Form.shape;
-  return {
-    ...row,
-    schema: schema.safeParse(row.schema).data ?? null,
-    fields: fields.safeParse(row.fields).data ?? null,
-    arguments: args.safeParse(row.arguments).data ?? null,
-  };
-}
-
-function validItems<Item>(list: unknown, read: (value: unknown) => Item | null): Item[] {
-  return Array.isArray(list) ? list.map(read).filter((item) => item !== null) : [];
-}
-
-function validParts(list: unknown): Part[] {
-  return validItems(list, (part) => Part.safeParse(part).data ?? null);
-}
-
-function validMessage(value: unknown): A2aMessage | null {
-  return A2aMessage.safeParse(withValidParts(value)).data ?? null;
-}
-
-function validArtifact(value: unknown): Artifact | null {
-  return Artifact.safeParse(withValidParts(value)).data ?? null;
-}
-
-function withValidParts(value: unknown): unknown {
-  if (typeof value !== 'object' || value === null) return value;
-  return { ...value, parts: validParts((value as { parts?: unknown }).parts) };
+  return { ...row, ...ValidForm.parse(row) };
 }

@@ -1,12 +1,11 @@
 import type { A2aMessage } from '../../contracts/a2a/a2a.js';
 import type { Artifact, Part } from '../../contracts/a2a/parts.js';
-import type { MessageState, Usage } from '../../contracts/api/messages.js';
+import type { AgentInputRequest, InputRequest, MessageState, Usage } from '../../contracts/api/messages.js';
+import type { SessionRef } from '../../sessions/session-deps.js';
+import type { MessageRef } from '../core.js';
 
 /** A row of `messages`. */
-export interface MessageRow {
-  tenant_id: string;
-  message_id: string;
-  session_id: string;
+export interface MessageRow extends MessageRef, SessionRef {
   credential_id: string;
   /** The type of the agent that sent it; null for a sender that is not an agent. */
   sender_agent_type: string | null;
@@ -35,16 +34,12 @@ export interface MessageRow {
 }
 
 /** A row of `running_messages`: routing, slot and lease of a message that has not ended. */
-export interface RunningRow {
-  tenant_id: string;
-  message_id: string;
-  session_id: string;
-  state: MessageState;
+export interface RunningRow
+  extends MessageRef,
+    SessionRef,
+    Pick<MessageRow, 'state' | 'want_agent_type' | 'instance_id' | 'agent_type'> {
   want_instance_id: string | null;
-  want_agent_type: string | null;
   want_skill_id: string | null;
-  instance_id: string | null;
-  agent_type: string | null;
   current_dispatch_id: string | null;
   holds_slot: boolean;
   resolution: Resolution | null;
@@ -60,17 +55,12 @@ export interface Resolution {
 }
 
 /** A row of `input_requests`. */
-export interface InputRequestRow {
-  tenant_id: string;
-  request_id: string;
-  message_id: string;
-  session_id: string;
-  kind: 'approval' | 'form' | 'confirmation';
-  source: 'policy' | 'guard' | 'agent' | 'plan';
-  title: string;
-  prompt: string;
+export interface InputRequestRow
+  extends MessageRef,
+    SessionRef,
+    Pick<InputRequest, 'request_id' | 'kind' | 'source' | 'title' | 'prompt'> {
   schema: Record<string, unknown> | null;
-  fields: { id: string; type: string; label?: string; options?: unknown[] }[] | null;
+  fields: NonNullable<AgentInputRequest['fields']> | null;
   tool: string | null;
   arguments: Record<string, unknown> | null;
   state: 'pending' | 'resolved' | 'expired' | 'withdrawn';
@@ -88,7 +78,9 @@ export interface SessionBinding {
 
 /** A row of the view `dispatch_details`: a dispatch with its message, session and agent. */
 export interface DispatchDetails
-  extends Pick<
+  extends MessageRef,
+    SessionRef,
+    Pick<
       MessageRow,
       | 'method'
       | 'parts'
@@ -101,10 +93,7 @@ export interface DispatchDetails
       | 'usage'
     >,
     Pick<RunningRow, 'resolution'> {
-  tenant_id: string;
   dispatch_id: string;
-  message_id: string;
-  session_id: string;
   instance_id: string;
   agent_type: string;
   deployment_mode: 'hosted' | 'connected';

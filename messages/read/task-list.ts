@@ -1,26 +1,16 @@
 import { z } from 'zod';
 import type { Task } from '../../contracts/a2a/a2a.js';
+import type { ListTasksRequest } from '../../contracts/a2a/a2a-1-requests.js';
 import { actsAs, type Reader } from '../../contracts/permissions.js';
 import { ownMessages } from '../../db/ownership.js';
 import type { Db } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
-import { findOwnMessage, openRequests } from './read.js';
+import { countOf, findOwnMessage, openRequests } from './read.js';
 import { readable } from './readable.js';
 import { type TaskRow, taskOf } from './task.js';
 
-/** The filters and the page of A2A's `ListTasks`. */
-export interface TaskQuery {
-  contextId?: string | undefined;
-  /** A state that the platform does not have matches no task. */
-  status?: string | undefined;
-  /** ISO 8601: only tasks whose status is this new or newer. */
-  statusTimestampAfter?: string | undefined;
-  pageSize: number;
-  /** `nextPageToken` of the page before. */
-  pageToken?: string | undefined;
-  historyLength?: number | undefined;
-  includeArtifacts: boolean;
-}
+/** The filters and the page of A2A's `ListTasks`. A `status` that the platform does not have matches no task. */
+export type TaskQuery = ListTasksRequest;
 
 /** A page of tasks, the newest status first. `nextPageToken` is empty on the last one; `totalSize` counts all pages. */
 export interface TaskPage {
@@ -59,13 +49,13 @@ function writeToken(cursor: PageCursor): string {
 }
 
 const MICROSECONDS = '(extract(epoch FROM updated_at) * 1000000)::bigint';
-const FILTER = `tenant_id = $1 AND ($2::text IS NULL OR session_id = $2) AND ($3::text IS NULL OR state = $3)
+const FROM = `FROM messages m WHERE tenant_id = $1 AND ($2::text IS NULL OR session_id = $2) AND ($3::text IS NULL OR state = $3)
   AND ($4::timestamptz IS NULL OR updated_at >= $4) AND ${ownMessages('m', '$5')}`;
 /** Only the columns of a task, and artifacts only on request: a page of them can be large. */
 const COLUMNS = `message_id, session_id, client_message_id, state, parts, turns, status_message, agent_type, want_agent_type, instance_id, trace_id,
   usage, error_code, error_message, updated_at, CASE WHEN $6 THEN artifacts ELSE '[]' END AS artifacts,
   ${MICROSECONDS}::text AS status_us`;
-const PAGE = `SELECT ${COLUMNS} FROM messages m WHERE ${FILTER}
+const PAGE = `SELECT ${COLUMNS} ${FROM}
   AND ($7::text IS NULL OR (${MICROSECONDS}, message_id) < ($7::bigint, $8))
   ORDER BY ${MICROSECONDS} DESC, message_id DESC LIMIT $9`;
 
@@ -74,25 +64,16 @@ const PAGE = `SELECT ${COLUMNS} FROM messages m WHERE ${FILTER}
  * @throws PlatformError INVALID_PARAMS for a page token that is not valid
  */
 export async function listTasks(db: Db, reader: Reader, query: TaskQuery): Promise<TaskPage> {
-  const after = query.pageToken === undefined ? null : readToken(query.pageToken);
+  const [afterUs, afterId] = query.pageToken === undefined ? [null, null] : readToken(query.pageToken);
   const tenantId = reader.tenant_id;
   const { contextId = null, status = null, statusTimestampAfter = null } = query;
   const filter = [tenantId, contextId, status, statusTimestampAfter, actsAs(reader)];
   return db.tenant(tenantId, async (tx) => {
-    const [total] = await tx.query<{ count: number }>(
-      `SELECT count(*) AS count FROM messages m WHERE ${FILTER}`,
-      filter,
-    );
-    const rows = await tx.query<TaskRow & { status_us: string } & Record<string, unknown>>(PAGE, [
-      ...filter,
-      query.includeArtifacts,
-      after?.[0] ?? null,
-      after?.[1] ?? null,
-      query.pageSize + 1,
-    ]);
+    const totalSize = await countOf(tx, FROM, filter);
+    const page = [...filter, query.includeArtifacts, afterUs, afterId, query.pageSize + 1];
+    const rows = await tx.query<TaskRow & { status_us: string }>(PAGE, page);
     const shown = rows.slice(0, query.pageSize);
-    const waiting = shown.filter((row) => row.state === 'input-required').map((row) => row.message_id);
-    const requests = await openRequests(tx, tenantId, waiting);
+    const requests = await openRequests(tx, tenantId, shown);
     const last = rows.length > shown.length ? shown.at(-1) : undefined;
     return {
       tasks: shown.map((row) => {
@@ -101,7 +82,7 @@ export async function listTasks(db: Db, reader: Reader, query: TaskQuery): Promi
       }),
       nextPageToken: last ? writeToken([last.status_us, last.message_id]) : '',
       pageSize: query.pageSize,
-      totalSize: total?.count ?? 0,
+      totalSize,
     };
   });
 }

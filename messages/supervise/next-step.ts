@@ -146,7 +146,7 @@ async function deadlineOf(tx: Tx, row: MessageRef): Promise<number> {
 async function decide(tx: Tx, row: RunningRow, session: SessionBinding, queueWaitMs: number, now: Date): Promise<Step> {
   if (isTerminal(row.state)) return canceledStep(tx, row);
   if (row.state === 'input-required') {
-    const request = (await openRequests(tx, row.tenant_id, [row.message_id])).get(row.message_id);
+    const request = (await openRequests(tx, row.tenant_id, [row])).get(row.message_id);
     if (request) return inputStep(tx, row, request, now);
   }
   const open = row.current_dispatch_id === null ? null : await findOpen(tx, row);
