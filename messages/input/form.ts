@@ -1,33 +1,16 @@
 import { Ajv, type ValidateFunction } from 'ajv';
+import { isObject } from '../../contracts/a2a/proto-json.js';
+import type { InputRequestRow } from '../read/rows.js';
 
-const SCALAR_KEYWORDS = [
-  'type',
-  'title',
-  'description',
-  'enum',
-  'const',
-  'minLength',
-  'maxLength',
-  'minimum',
-  'maximum',
-  'exclusiveMinimum',
-  'exclusiveMaximum',
-  'multipleOf',
-  'minItems',
-  'maxItems',
-  'uniqueItems',
-];
+const SCALAR_KEYWORD =
+  /^(type|title|description|enum|const|multipleOf|uniqueItems|m(in|ax)(Length|Items|imum)|exclusiveM(in|ax)imum)$/;
 const SCALAR_TYPES = ['string', 'number', 'integer', 'boolean', 'null'];
 /** Keywords that nest, refer or combine: a flat schema has none. */
 const NESTING_KEYWORDS = ['$ref', 'properties', 'patternProperties', 'allOf', 'not', 'if', 'dependentSchemas'];
 const MAX_PROPERTIES = 100;
 
 function pick(schema: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(schema).filter(([key]) => SCALAR_KEYWORDS.includes(key)));
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return Object.fromEntries(Object.entries(schema).filter(([key]) => SCALAR_KEYWORD.test(key)));
 }
 
 function flatProperty(property: unknown): Record<string, unknown> {
@@ -37,23 +20,17 @@ function flatProperty(property: unknown): Record<string, unknown> {
 }
 
 /**
- * The flat part of a form's JSON Schema: named properties of simple types. It has no references and no regular expressions, because an
- * agent could write one that never ends.
+ * Compiles the flat part of a form's JSON Schema: named properties of simple types. It has no references and no regular expressions, because
+ * an agent could write one that never ends.
  */
-function flatten(schema: Record<string, unknown>): Record<string, unknown> {
+function compile(schema: Record<string, unknown>): ValidateFunction {
   const properties = isObject(schema.properties) ? Object.entries(schema.properties) : [];
-  return {
+  return new Ajv({ allErrors: false, strict: false, validateFormats: false, addUsedSchema: false }).compile({
     type: 'object',
     properties: Object.fromEntries(properties.map(([name, property]) => [name, flatProperty(property)])),
     ...(Array.isArray(schema.required) && { required: schema.required }),
     ...(typeof schema.additionalProperties === 'boolean' && { additionalProperties: schema.additionalProperties }),
-  };
-}
-
-function compile(schema: Record<string, unknown>): ValidateFunction {
-  return new Ajv({ allErrors: false, strict: false, validateFormats: false, addUsedSchema: false }).compile(
-    flatten(schema),
-  );
+  });
 }
 
 function scalarProblem(schema: unknown, path: string): string | null {
@@ -105,7 +82,7 @@ export function schemaProblem(schema: Record<string, unknown>): string | null {
 
 /** Why `data` does not fit the form; null when it fits. Without a schema `fields` lists the permitted names. */
 export function formProblem(
-  form: { schema: Record<string, unknown> | null; fields: { id: string }[] | null },
+  form: Pick<InputRequestRow, 'schema' | 'fields'>,
   data: Record<string, unknown>,
 ): string | null {
   if (form.schema) {

@@ -1,3 +1,6 @@
+import { type Part, textOf } from '../../contracts/a2a/parts.js';
+import type { InputRequest } from '../../contracts/api/messages.js';
+
 /** A human's answer: the stored word, and the values of a form. */
 export interface Decision {
   word: 'approved' | 'rejected' | 'submitted' | 'declined' | 'confirmed';
@@ -5,28 +8,17 @@ export interface Decision {
   data?: Record<string, unknown>;
 }
 
-type Kind = 'approval' | 'form' | 'confirmation';
+type Kind = InputRequest['kind'];
 
 const YES: Record<Kind, Decision['word']> = { approval: 'approved', form: 'submitted', confirmation: 'confirmed' };
 const NO: Record<Kind, Decision['word']> = { approval: 'rejected', form: 'declined', confirmation: 'declined' };
-const POSITIVE = new Set([
-  'approved',
-  'approve',
-  'confirmed',
-  'confirm',
-  'submitted',
-  'submit',
-  'accept',
-  'accepted',
-  'yes',
-]);
-const NEGATIVE = new Set(['rejected', 'reject', 'declined', 'decline', 'denied', 'deny', 'cancel', 'no']);
+const POSITIVE = /^(approved?|confirm(ed)?|submit(ted)?|accept(ed)?|yes)$/i;
+const NEGATIVE = /^(reject(ed)?|declined?|den(y|ied)|cancel|no)$/i;
 
-function byWord(kind: Kind, word: string): Decision | null {
-  const lower = word.trim().toLowerCase();
-  if (POSITIVE.has(lower)) return { word: YES[kind], positive: true };
-  if (NEGATIVE.has(lower)) return { word: NO[kind], positive: false };
-  return null;
+function byWord(kind: Kind, word: unknown): Decision | null {
+  if (typeof word !== 'string') return null;
+  if (POSITIVE.test(word.trim())) return { word: YES[kind], positive: true };
+  return NEGATIVE.test(word.trim()) ? { word: NO[kind], positive: false } : null;
 }
 
 /**
@@ -36,7 +28,7 @@ function byWord(kind: Kind, word: string): Decision | null {
 export function readResolution(
   kind: Kind,
   resolution: string | Record<string, unknown>,
-  data: Record<string, unknown> | undefined,
+  data?: Record<string, unknown>,
 ): Decision | null {
   if (typeof resolution === 'string') {
     const decision = byWord(kind, resolution);
@@ -44,11 +36,8 @@ export function readResolution(
   }
   const { decision: word, ...fields } = resolution;
   const values = { ...fields, ...data };
-  const hasValues = Object.keys(values).length > 0;
-  if (typeof word === 'string') {
-    const decision = byWord(kind, word);
-    if (decision) return { ...decision, ...(hasValues && { data: values }) };
-  }
+  const decision = byWord(kind, word);
+  if (decision) return { ...decision, ...(Object.keys(values).length > 0 && { data: values }) };
   return kind === 'form' ? { word: 'submitted', positive: true, data: { ...resolution, ...data } } : null;
 }
 
@@ -56,21 +45,10 @@ export function readResolution(
  * Reads an A2A follow-up as an answer: a data part (field values, `{decision}`) or text (a word; for a form `{text}`).
  * @returns null when it does not answer a request of this kind
  */
-export function readFollowUp(
-  kind: Kind,
-  parts: readonly (
-    | { kind: 'text'; text: string }
-    | { kind: 'data'; data: Record<string, unknown> }
-    | { kind: 'file' }
-  )[],
-): Decision | null {
+export function readFollowUp(kind: Kind, parts: readonly Part[]): Decision | null {
   const data = parts.find((part) => part.kind === 'data');
-  if (data) return readResolution(kind, data.data, undefined);
-  const text = parts
-    .filter((part) => part.kind === 'text')
-    .map((part) => part.text)
-    .join('\n');
+  if (data) return readResolution(kind, data.data);
+  const text = textOf(parts);
   if (text === '') return null;
-  if (kind === 'form') return { word: 'submitted', positive: true, data: { text } };
-  return byWord(kind, text);
+  return kind === 'form' ? { word: 'submitted', positive: true, data: { text } } : byWord(kind, text);
 }

@@ -5,9 +5,10 @@ import { answerRefusal } from '../../contracts/permissions.js';
 import type { Tx } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { newId } from '../../runtime/ids.js';
+import type { SessionRef } from '../../sessions/session-deps.js';
 import type { MessageCore, MessageRef } from '../core.js';
 import { lockRunning, readMessage } from '../read/read.js';
-import type { InputRequestRow, MessageRow, Resolution } from '../read/rows.js';
+import type { InputRequestRow, MessageRow } from '../read/rows.js';
 import { userMessage } from '../read/task.js';
 import { formProblem } from './form.js';
 import { type Decision, readResolution } from './resolution.js';
@@ -17,6 +18,17 @@ export interface Resolved {
   message_id: string;
   new_state: MessageState;
   resolution: string | Record<string, unknown>;
+}
+
+/** An answer to an open request. */
+interface Answer {
+  /** Null: it does not answer a request of this kind. */
+  decision: Decision | null;
+  /** The error for such an answer begins so; its code is also that of an answer that does not fit the form. */
+  invalid: { code: 'BAD_REQUEST' | 'INVALID_PARAMS'; text: string };
+  comment?: string | undefined;
+  /** The turn that it adds to the task's history; by default made from the decision. */
+  turn?: A2aMessage;
 }
 
 /** The error when no request is open: 409 or 410, by the state of the latest one. */
@@ -30,75 +42,52 @@ async function noOpenRequest(tx: Tx, row: MessageRow): Promise<PlatformError> {
   return new PlatformError('NOT_AWAITING_INPUT', `The message does not wait for an answer; it is ${row.state}.`);
 }
 
-/**
- * Records the answer to an open request: request, audit row, message and event. The caller holds the message's lock. The message is
- * `working` afterwards; its workflow sends the answer to the agent in a new dispatch.
- */
-export async function claimRequest(
-  tx: Tx,
-  row: MessageRow,
-  request: InputRequestRow,
-  resolved: { decision: Decision; principal: string; comment?: string; turn: A2aMessage },
-): Promise<void> {
-  const { decision, principal, comment, turn } = resolved;
-  const { request_id } = request;
-  const { word: resolution, data } = decision;
-  const answer: Resolution = {
-    request_id,
-    resolution,
-    ...(data && { data }),
-    ...(comment !== undefined && { comment }),
-  };
-  const { tenant_id, message_id } = row;
-  const ids = { tenant_id, message_id, request_id, decision_id: newId('apv'), event_id: newId('evt') };
-  await tx.query('SELECT resolve_input($1)', [
-    JSON.stringify({ ...ids, principal, resolution, data, comment, answer, turn }),
-  ]);
-}
-
-function decisionFor(request: InputRequestRow, body: ResolveRequest): Decision {
-  const decision = readResolution(request.kind, body.resolution, body.data);
-  if (!decision)
-    throw new PlatformError('BAD_REQUEST', `resolution: not an answer to a request of kind ${request.kind}.`);
-  checkForm(request, decision);
-  return decision;
-}
-
-/** @throws PlatformError BAD_REQUEST naming the field that breaks the form's schema */
-export function checkForm(request: InputRequestRow, decision: Decision): void {
-  if (request.kind !== 'form' || !decision.positive) return;
-  const problem = formProblem({ schema: request.schema, fields: request.fields }, decision.data ?? {});
-  if (problem !== null) throw new PlatformError('BAD_REQUEST', `data: ${problem}`);
-}
-
-/** The user's turn that an answer adds to the task's history. */
-function answerTurn(
-  row: MessageRow,
-  request: InputRequestRow,
-  decision: Decision,
-  comment: string | undefined,
-): A2aMessage {
-  const data = {
-    request_id: request.request_id,
-    resolution: decision.word,
-    ...(decision.data && { data: decision.data }),
-  };
-  return {
-    ...userMessage(row),
-    messageId: `${request.request_id}:answer`,
-    parts: [{ kind: 'data', data: { ...data, ...(comment !== undefined && { comment }) } }],
-  };
-}
-
 /** @throws PlatformError forbidden unless the caller may answer the message's open request */
-export async function checkMayAnswer(tx: Tx, caller: Caller, row: MessageRow, request: InputRequestRow): Promise<void> {
+async function checkMayAnswer(tx: Tx, caller: Caller, row: MessageRow, { source }: InputRequestRow): Promise<void> {
   const [agent] = await tx.query<{ credential_id: string | null }>(
     'SELECT credential_id FROM agents WHERE tenant_id = $1 AND instance_id = $2',
     [row.tenant_id, row.instance_id],
   );
-  const question = { source: request.source, registered_with: agent?.credential_id ?? null };
-  const refusal = answerRefusal(caller, question);
+  const refusal = answerRefusal(caller, { source, registered_with: agent?.credential_id ?? null });
   if (refusal !== null) throw new PlatformError('forbidden', refusal);
+}
+
+/**
+ * Records the answer to an open request: request, audit row, message and event. The caller holds the message's lock. The message is
+ * `working` afterwards; its workflow sends the answer to the agent in a new dispatch.
+ * @throws PlatformError forbidden, CALLBACK_TOKEN_EXPIRED, and `invalid.code` naming the field that breaks the form's schema
+ */
+export async function claimRequest(
+  tx: Tx,
+  caller: Caller,
+  row: MessageRow,
+  request: InputRequestRow,
+  { decision, invalid, comment, turn }: Answer,
+): Promise<void> {
+  await checkMayAnswer(tx, caller, row, request);
+  if (request.expires_at.getTime() <= Date.now())
+    throw new PlatformError('CALLBACK_TOKEN_EXPIRED', 'The time to answer ran out.');
+  const { request_id, kind } = request;
+  if (!decision) throw new PlatformError(invalid.code, `${invalid.text} not an answer to a request of kind ${kind}.`);
+  const problem = kind === 'form' && decision.positive ? formProblem(request, decision.data ?? {}) : null;
+  if (problem !== null) throw new PlatformError(invalid.code, `data: ${problem}`);
+  const answer = { request_id, resolution: decision.word, data: decision.data, comment };
+  const { tenant_id, message_id } = row;
+  const ids = { tenant_id, message_id, decision_id: newId('apv'), event_id: newId('evt') };
+  const turnOfAnswer = {
+    ...userMessage(row),
+    messageId: `${request_id}:answer`,
+    parts: [{ kind: 'data', data: answer }],
+  };
+  await tx.query('SELECT resolve_input($1)', [
+    JSON.stringify({ ...ids, ...answer, principal: caller.sub, answer, turn: turn ?? turnOfAnswer }),
+  ]);
+}
+
+/** After the commit: streams read the message again, and its workflow goes on. */
+export function announceAnswer(core: MessageCore, message: MessageRef & SessionRef): void {
+  core.bus.publish(message.tenant_id, message.message_id, { kind: 'changed' });
+  core.workflowStarter.message(message);
 }
 
 /**
@@ -120,19 +109,15 @@ export async function resolveMessage(
     if (!found) throw new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
     const { row, request } = found;
     if (isTerminal(row.state) || !request) throw await noOpenRequest(tx, row);
-    if (body.request_id !== undefined && body.request_id !== request.request_id) {
+    if (body.request_id !== undefined && body.request_id !== request.request_id)
       throw new PlatformError('ALREADY_RESOLVED', 'The request of that request_id is no longer open.');
-    }
-    await checkMayAnswer(tx, caller, row, request);
-    if (request.expires_at.getTime() <= Date.now())
-      throw new PlatformError('CALLBACK_TOKEN_EXPIRED', 'The time to answer ran out.');
-    const decision = decisionFor(request, body);
-    const turn = answerTurn(row, request, decision, body.comment);
-    const comment = body.comment === undefined ? {} : { comment: body.comment };
-    await claimRequest(tx, row, request, { decision, principal: caller.sub, turn, ...comment });
+    await claimRequest(tx, caller, row, request, {
+      decision: readResolution(request.kind, body.resolution, body.data),
+      invalid: { code: 'BAD_REQUEST', text: 'resolution:' },
+      comment: body.comment,
+    });
     return row.session_id;
   });
-  core.bus.publish(ref.tenant_id, messageId, { kind: 'changed' });
-  core.workflowStarter.message({ ...ref, session_id });
+  announceAnswer(core, { ...ref, session_id });
   return { message_id: messageId, new_state: 'working', resolution: body.resolution };
 }
