@@ -7,6 +7,7 @@ import {
   eventsAfter,
   eventsFromStart,
   eventsMaxFor,
+  itemsOf,
   parseAnnouncement,
   type ReadPosition,
   readFrom,
@@ -174,8 +175,8 @@ class RedisBus implements ChunkBus {
     subscriber.unverified = false; // unless Redis goes away during the read
     try {
       const position = { cursor, unverified };
-      const items = eventsAfter(await this.#commands.xrange(channel, readFrom(position), '+'), position);
-      return items ?? eventsFromStart(await this.#commands.xrange(channel, '-', '+'));
+      const read = async (from: string) => itemsOf(await this.#commands.xrange(channel, from, '+'));
+      return eventsAfter(await read(readFrom(position)), position) ?? eventsFromStart(await read('-'));
     } catch (error) {
       subscriber.unverified ||= unverified;
       throw error;

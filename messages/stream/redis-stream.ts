@@ -40,9 +40,6 @@ export function eventsMaxFor(bytes: number): number {
   return Math.max(1, Math.min(BUFFERED_EVENTS_MAX, Math.floor(BUFFERED_BYTES_MAX / bytes)));
 }
 
-/** Entries of a message's stream, oldest first. */
-export type RedisEntries = [id: string, fields: string[]][];
-
 /** The position of a subscriber in a stream. */
 export interface ReadPosition {
   /** Of the last event that it has received; 0 for none. */
@@ -57,54 +54,47 @@ export function readFrom({ cursor, unverified }: ReadPosition): string {
   return `0-${unverified ? cursor : cursor + 1}`;
 }
 
-/** The events of entries that were read at once; of several notices the last is enough. */
-function itemsOf(entries: RedisEntries): BusItem[] {
-  const items = entries.map(([id, fields]) => itemOf(id, fields[1] ?? 'null'));
-  const lastNotice = items.findLast(({ event }) => event.kind === 'changed');
-  return items.filter((item) => item.event.kind !== 'changed' || item === lastNotice);
-}
-
-function itemOf(id: string, text: string): BusItem {
-  const event = JSON.parse(text) as BusEvent;
-  return { cursor: cursorOf(id), event, bytes: event.kind === 'changed' ? 0 : Buffer.byteLength(text) };
-}
-
 /** Parses an announcement: the id, a space, and the event. */
 export function parseAnnouncement(text: string): BusItem {
   const end = text.indexOf(' ');
   return itemOf(text.slice(0, end), text.slice(end + 1));
 }
 
-function cursorOf(id: string): number {
-  return Number(id.slice(id.indexOf('-') + 1));
-}
-
-/** The entries from the newest `recorded` notice on, where a new subscriber begins. */
-function sinceRecorded(entries: RedisEntries): RedisEntries {
-  const recorded = entries.findLastIndex(([, [, text]]) => text?.includes('"recorded":true') && isRecorded(text));
-  return recorded < 0 ? entries : entries.slice(recorded);
-}
-
-function isRecorded(text: string): boolean {
+function itemOf(id: string, text: string): BusItem {
   const event = JSON.parse(text) as BusEvent;
-  return event.kind === 'changed' && event.recorded === true;
+  const cursor = Number(id.slice(id.indexOf('-') + 1));
+  return { cursor, event, bytes: event.kind === 'changed' ? 0 : Buffer.byteLength(text) };
 }
 
-/** Events of the entries that were read from `readFrom`; null when the stream does not contain the cursor: then all of it must be read. */
-export function eventsAfter(entries: RedisEntries, position: ReadPosition): BusItem[] | null {
-  const [first] = entries;
-  if (position.cursor === 0) return itemsOf(sinceRecorded(entries));
-  if (!first) return position.unverified ? null : [];
-  const oldest = cursorOf(first[0]);
-  if (oldest === position.cursor) return itemsOf(entries.slice(1));
-  if (oldest === position.cursor + 1) return itemsOf(entries);
-  return eventsFromStart(entries);
+/** The events of a stream's entries, oldest first. */
+export function itemsOf(entries: [id: string, fields: string[]][]): BusItem[] {
+  return entries.map(([id, fields]) => itemOf(id, fields[1] ?? 'null'));
+}
+
+/** The events from the newest `recorded` notice on, where a new subscriber begins. */
+function sinceRecorded(items: BusItem[]): BusItem[] {
+  const recorded = items.findLastIndex(({ event }) => event.kind === 'changed' && event.recorded === true);
+  return recorded < 0 ? items : items.slice(recorded);
+}
+
+/** Of several notices that were read at once the last is enough. */
+function withLastNotice(items: BusItem[]): BusItem[] {
+  const lastNotice = items.findLast(({ event }) => event.kind === 'changed');
+  return items.filter((item) => item.event.kind !== 'changed' || item === lastNotice);
+}
+
+/** Those events, read from `readFrom` on, that a subscriber gets; null when the stream does not contain its cursor: then all must be read. */
+export function eventsAfter(items: BusItem[], { cursor, unverified }: ReadPosition): BusItem[] | null {
+  const [first] = items;
+  if (cursor === 0) return withLastNotice(sinceRecorded(items));
+  if (!first) return unverified ? null : [];
+  if (first.cursor === cursor) return withLastNotice(items.slice(1));
+  return first.cursor === cursor + 1 ? withLastNotice(items) : eventsFromStart(items);
 }
 
 /** Events for a cursor that is no longer retained: a gap marker, then the rest. */
-export function eventsFromStart(entries: RedisEntries): BusItem[] {
-  const rest = sinceRecorded(entries);
-  const [first] = rest;
-  const cursor = first ? cursorOf(first[0]) - 1 : 0;
-  return [{ cursor, event: { kind: 'gap' }, bytes: 0 }, ...itemsOf(rest)];
+export function eventsFromStart(items: BusItem[]): BusItem[] {
+  const rest = sinceRecorded(items);
+  const cursor = rest[0] ? rest[0].cursor - 1 : 0;
+  return [{ cursor, event: { kind: 'gap' }, bytes: 0 }, ...withLastNotice(rest)];
 }

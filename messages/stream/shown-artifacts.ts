@@ -4,36 +4,16 @@ import type { Artifact, Part } from '../../contracts/a2a/parts.js';
 const NOTED_MAX = 16;
 const NOTE = /^([0-9a-f]{16})([0-9a-f]{16})([tpx])$/;
 
-/** A 64-bit digest of text, which can be continued from its hexadecimal form. It takes the text by UTF-16 units. */
-class Digest {
-  #low: number;
-  #high: number;
-
-  constructor(hex = '811c9dc5cbf29ce4') {
-    this.#low = Number.parseInt(hex.slice(0, 8), 16) | 0;
-    this.#high = Number.parseInt(hex.slice(8), 16) | 0;
+/** A 64-bit digest of text by UTF-16 units, in hexadecimal. @param before the digest of the text that this one continues */
+function digestOf(text: string, before = '811c9dc5cbf29ce4'): string {
+  let low = Number.parseInt(before.slice(0, 8), 16);
+  let high = Number.parseInt(before.slice(8), 16);
+  for (let index = 0; index < text.length; index += 1) {
+    const unit = text.charCodeAt(index);
+    low = Math.imul(low ^ unit, 0x01000193);
+    high = Math.imul(((high << 5) | (high >>> 27)) ^ unit, 0x9e3779b1);
   }
-
-  add(text: string): this {
-    let low = this.#low;
-    let high = this.#high;
-    for (let index = 0; index < text.length; index += 1) {
-      const unit = text.charCodeAt(index);
-      low = Math.imul(low ^ unit, 0x01000193);
-      high = Math.imul(((high << 5) | (high >>> 27)) ^ unit, 0x9e3779b1);
-    }
-    this.#low = low;
-    this.#high = high;
-    return this;
-  }
-
-  get hex(): string {
-    return hex32(this.#low) + hex32(this.#high);
-  }
-}
-
-function hex32(value: number): string {
-  return (value >>> 0).toString(16).padStart(8, '0');
+  return [low, high].map((half) => (half >>> 0).toString(16).padStart(8, '0')).join('');
 }
 
 /** JSON that does not depend on the order of members, which the database may change. */
@@ -47,26 +27,24 @@ function canonical(value: unknown): string {
 
 /** An artifact as the reader has it. */
 interface Shown {
-  digest: Digest;
-  /** Its last part is plain text, which further plain text continues. */
-  endsInText: boolean;
-  /** Output may be missing, so nothing can be appended. */
-  closed: boolean;
+  digest: string;
+  /** `t`: it ends in plain text, which further plain text continues. `p`: in another part. `x`: output may be missing: nothing is appended. */
+  end: 't' | 'p' | 'x';
 }
 
-function addParts(shown: Shown, parts: readonly Part[]): void {
+function addParts(shown: Shown, parts: readonly Part[]): Shown {
+  let { digest, end } = shown;
   for (const part of parts) {
     const isText = part.kind === 'text' && !part.metadata;
-    if (!isText) shown.digest.add(`\uffffp${canonical(part)}`);
-    else shown.digest.add(shown.endsInText ? part.text : `\ufffft${part.text}`);
-    shown.endsInText = isText;
+    if (!isText) digest = digestOf(`\uffffp${canonical(part)}`, digest);
+    else digest = digestOf(end === 't' ? part.text : `\ufffft${part.text}`, digest);
+    end = isText ? 't' : 'p';
   }
+  return { digest, end };
 }
 
 function shownWhole({ parts, ...about }: Artifact): Shown {
-  const shown: Shown = { digest: new Digest().add(canonical(about)), endsInText: false, closed: false };
-  addParts(shown, parts);
-  return shown;
+  return addParts({ digest: digestOf(canonical(about)), end: 'p' }, parts);
 }
 
 /** The artifacts that the reader of a stream has, as digests that fit into a cursor. */
@@ -78,20 +56,19 @@ export class ShownArtifacts {
   static parse(notes: readonly string[]): ShownArtifacts | null {
     const parsed = new ShownArtifacts();
     for (const note of notes) {
-      const [, key, digest, state] = NOTE.exec(note) ?? [];
-      if (key === undefined) return null;
-      parsed.#shown.set(key, { digest: new Digest(digest), endsInText: state === 't', closed: state === 'x' });
+      const [, key, digest, end] = NOTE.exec(note) ?? [];
+      if (key === undefined || digest === undefined) return null;
+      parsed.#shown.set(key, { digest, end: end as Shown['end'] });
     }
     return notes.length > NOTED_MAX ? null : parsed;
   }
 
   /** Notes an artifact that is sent, or with `append` its continuation. @returns false when the reader lacks the beginning */
   show(artifact: Artifact, append: boolean): boolean {
-    const key = new Digest().add(artifact.artifactId).hex;
+    const key = digestOf(artifact.artifactId);
     const before = this.#shown.get(key);
-    if (append && (!before || before.closed)) return false;
-    const shown = append && before ? before : shownWhole(artifact);
-    if (append) addParts(shown, artifact.parts);
+    if (append && (!before || before.end === 'x')) return false;
+    const shown = append && before ? addParts(before, artifact.parts) : shownWhole(artifact);
     this.#shown.delete(key);
     this.#shown.set(key, shown);
     return true;
@@ -99,18 +76,16 @@ export class ShownArtifacts {
 
   /** Whether the reader has exactly this artifact. */
   has(artifact: Artifact): boolean {
-    return this.#shown.get(new Digest().add(artifact.artifactId).hex)?.digest.hex === shownWhole(artifact).digest.hex;
+    return this.#shown.get(digestOf(artifact.artifactId))?.digest === shownWhole(artifact).digest;
   }
 
   /** To be called at a gap: output of the artifacts may be missing. */
   close(): void {
-    for (const shown of this.#shown.values()) shown.closed = true;
+    for (const shown of this.#shown.values()) shown.end = 'x';
   }
 
   /** The parts of a cursor, for the artifacts that were updated last. */
   notes(): string[] {
-    return [...this.#shown]
-      .slice(-NOTED_MAX)
-      .map(([key, { digest, endsInText, closed }]) => key + digest.hex + (closed ? 'x' : endsInText ? 't' : 'p'));
+    return [...this.#shown].slice(-NOTED_MAX).map(([key, { digest, end }]) => key + digest + end);
   }
 }
