@@ -11,27 +11,21 @@ import { wakeForFreed } from './dispatch/wake-queued.js';
 import { lockRunning, readMessage } from './read/read.js';
 
 /** Cancels messages that are not over and whose locks the caller holds. @returns the messages as they were before */
-async function cancelLocked(
-  tx: Tx,
-  tenantId: string,
-  messageIds: string[],
-  reason: string,
-): Promise<CanceledMessage[]> {
-  const eventIds = messageIds.flatMap(() => [newId('evt'), newId('evt')]);
-  return tx.query<CanceledMessage & Record<string, unknown>>(
+async function cancelLocked(tx: Tx, tenantId: string, ids: string[], reason: string): Promise<CanceledMessage[]> {
+  const eventIds = ids.flatMap(() => [newId('evt'), newId('evt')]);
+  return tx.query<CanceledMessage>(
     `SELECT tenant_id, message_id, session_id, agent_type, instance_id, current_dispatch_id, holds_slot
        FROM cancel_messages($1, $2, $3, $4)`,
-    [tenantId, messageIds, reason, eventIds],
+    [tenantId, ids, reason, eventIds],
   );
 }
 
 /** After the commit: notifies streams, workflows and the log of the canceled messages, and wakes the queued ones. */
 function announceCanceled(core: MessageCore, { canceled, woken }: Cancellation): void {
   for (const message of canceled) {
-    const { tenant_id, message_id, session_id, current_dispatch_id } = message;
-    core.bus.publish(tenant_id, message_id, { kind: 'changed' });
-    core.workflowStarter.message({ tenant_id, message_id, session_id });
-    logEnd(core.log, { ...message, dispatch_id: current_dispatch_id, state: 'canceled' });
+    core.bus.publish(message.tenant_id, message.message_id, { kind: 'changed' });
+    core.workflowStarter.message(message);
+    logEnd(core.log, { ...message, dispatch_id: message.current_dispatch_id, state: 'canceled' });
   }
   for (const queued of woken) core.workflowStarter.message(queued);
 }

@@ -54,7 +54,7 @@ export interface Resolution {
   comment?: string;
 }
 
-/** A row of `input_requests`. */
+/** A row of `input_requests`, without its state. */
 export interface InputRequestRow
   extends MessageRef,
     SessionRef,
@@ -63,10 +63,8 @@ export interface InputRequestRow
   fields: NonNullable<AgentInputRequest['fields']> | null;
   tool: string | null;
   arguments: Record<string, unknown> | null;
-  state: 'pending' | 'resolved' | 'expired' | 'withdrawn';
   requested_at: Date;
   expires_at: Date;
-  ended_at: Date | null;
 }
 
 /** The columns of a session that routing needs. */

@@ -1,5 +1,5 @@
 import type { MessageCore, MessageRef } from '../core.js';
-import type { BusEvent, BusItem } from './bus.js';
+import type { BusItem } from './bus.js';
 
 /** Events and bytes of output in a queue; a reader that is slower misses output. */
 const QUEUE_MAX = 1_024;
@@ -27,9 +27,9 @@ export class EventQueue implements Disposable {
     this.#isCaughtUp = !after;
     this.#unsubscribe = core.bus.subscribe(ref.tenant_id, ref.message_id, after ?? 0, (item) => {
       const { event } = item;
+      const changesRow = event.kind === 'gap' || (event.kind === 'changed' && !event.under_way);
       if (event.kind === 'caught_up') this.#isCaughtUp = true;
-      else if (event.kind === 'changed') this.#addChange(item, event, after === null);
-      else if (event.kind === 'gap' || after !== null) this.#add(item);
+      else if (changesRow || after !== null) this.#add(item);
       this.#wake?.();
     });
   }
@@ -59,15 +59,12 @@ export class EventQueue implements Disposable {
     this.#unsubscribe();
   }
 
-  #addChange(item: BusItem, event: BusEvent & { kind: 'changed' }, onlyChanges: boolean): void {
-    if (onlyChanges && event.under_way) return;
-    if (this.#queue.at(-1)?.event.kind === 'changed') this.#queue.pop(); // one read of the row serves both
-    this.#queue.push(item);
-  }
-
   #add(item: BusItem): void {
     const isFull = this.#queue.length >= QUEUE_MAX || this.#bytes + item.bytes > QUEUE_BYTES_MAX;
-    if (this.#gap) {
+    if (item.event.kind === 'changed') {
+      if (this.#queue.at(-1)?.event.kind === 'changed') this.#queue.pop(); // one read of the row serves both
+      this.#queue.push(item);
+    } else if (this.#gap) {
       this.#gap.cursor = item.cursor;
     } else if (isFull || item.event.kind === 'gap') {
       const gap: BusItem = { cursor: item.cursor, event: { kind: 'gap' }, bytes: 0 };

@@ -89,8 +89,7 @@ class RedisBus implements ChunkBus {
     const resuming = afterCursor > 0;
     const position = { cursor: afterCursor, unverified: resuming };
     const subscriber: Subscriber = { ...position, channel, listener, reading: false, behind: false, resuming };
-    const others = this.#subscribers.get(channel);
-    this.#subscribers.set(channel, (others ?? new Set()).add(subscriber));
+    this.#subscribers.set(channel, (this.#subscribers.get(channel) ?? new Set()).add(subscriber));
     if (this.#announcements.status === 'ready') this.#subscribeTo([channel]);
     return () => this.#remove(subscriber);
   }
@@ -111,19 +110,14 @@ class RedisBus implements ChunkBus {
   /** Reads only after the subscription is confirmed: earlier events are read, later ones announced. */
   #subscribeTo(channels: string[]): void {
     if (channels.length === 0) return;
-    this.#announcements.subscribe(...channels).then(
-      () => {
-        for (const channel of channels) this.#readAll(channel);
-      },
-      (error) => this.#noteAway(error),
-    );
+    const subscribed = this.#announcements.subscribe(...channels);
+    subscribed.then(() => this.#readAll(channels)).catch((error) => this.#noteAway(error));
   }
 
   /** Events may have been announced meanwhile, or lost with Redis's memory. */
   #resubscribe(): void {
-    for (const subscriber of [...this.#subscribers.values()].flatMap((subscribers) => [...subscribers])) {
-      subscriber.unverified = subscriber.cursor > 0;
-    }
+    for (const subscribers of this.#subscribers.values())
+      for (const subscriber of subscribers) subscriber.unverified = subscriber.cursor > 0;
     this.#subscribeTo([...this.#subscribers.keys()]);
   }
 
@@ -135,8 +129,9 @@ class RedisBus implements ChunkBus {
     this.#announcements.unsubscribe(subscriber.channel).catch((error) => this.#noteAway(error));
   }
 
-  #readAll(channel: string): void {
-    for (const subscriber of this.#subscribers.get(channel) ?? []) this.#catchUp(subscriber);
+  #readAll(channels: Iterable<string>): void {
+    for (const channel of channels)
+      for (const subscriber of this.#subscribers.get(channel) ?? []) this.#catchUp(subscriber);
   }
 
   #catchUp(subscriber: Subscriber): void {
@@ -213,7 +208,7 @@ class RedisBus implements ChunkBus {
     if (this.#isAway) this.#options.log.info({ dropped: this.#dropped }, 'redis can be reached again');
     this.#isAway = false;
     this.#dropped = 0;
-    for (const channel of this.#subscribers.keys()) this.#readAll(channel);
+    this.#readAll(this.#subscribers.keys());
   }
 }
 

@@ -1,9 +1,8 @@
-import type { MessageState } from '../../contracts/api/messages.js';
 import type { MessageRef } from '../core.js';
 import type { MessageWithRequest } from '../read/read.js';
 import { ShownArtifacts } from './shown-artifacts.js';
 
-const STATE_LETTERS: Record<MessageState, string> = {
+const STATE_LETTERS = {
   submitted: 's',
   working: 'w',
   'input-required': 'i',

@@ -37,14 +37,8 @@ function artifactUpdate(row: MessageRow, { artifact, append, last_chunk }: Omit<
 }
 
 function statusUpdate(task: Task, final: boolean): StatusUpdate {
-  return {
-    kind: 'status-update',
-    taskId: task.id,
-    contextId: task.contextId,
-    status: task.status,
-    final,
-    ...(final && task.metadata && { metadata: task.metadata }),
-  };
+  const { id: taskId, contextId, status, metadata } = task;
+  return { kind: 'status-update', taskId, contextId, status, final, ...(final && metadata && { metadata }) };
 }
 
 /** The row of a message as it was read. `isLast`: the stream ends with its state. */
@@ -79,13 +73,6 @@ function streamEventOf(
   }
 }
 
-function* emitEvents(position: StreamPosition, current: MessageWithRequest, events: BusItem[]): Generator<StreamItem> {
-  for (const item of events) {
-    const event = streamEventOf(item, position, current);
-    if (event) yield { event, cursor: position.cursor };
-  }
-}
-
 /** The events of a batch and the state of the row: a resting state comes after the events and the missing artifacts, others before. */
 function* emit(position: StreamPosition, { current, isLast }: Snapshot, events: BusItem[]): Generator<StreamItem> {
   const isKnown = position.hasState(current);
@@ -96,7 +83,10 @@ function* emit(position: StreamPosition, { current, isLast }: Snapshot, events: 
     position.noteState(current);
     yield { event: statusUpdate(task, false), cursor: position.cursor };
   }
-  if (!isLast || !position.isAtEnd) yield* emitEvents(position, current, events);
+  for (const item of isLast && position.isAtEnd ? [] : events) {
+    const event = streamEventOf(item, position, current);
+    if (event) yield { event, cursor: position.cursor };
+  }
   if (!rests || isKnown) return;
   for (const artifact of current.row.artifacts) {
     if (position.shown.has(artifact)) continue;
