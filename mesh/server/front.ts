@@ -1,18 +1,6 @@
-import {
-  createServer as createHttpServer,
-  type Server as HttpServer,
-  type IncomingMessage,
-  type ServerResponse,
-} from 'node:http';
-import { createServer as createHttpsServer } from 'node:https';
-import {
-  type AddressInfo,
-  BlockList,
-  createServer as createTcpServer,
-  isIPv6,
-  type Server,
-  type Socket,
-} from 'node:net';
+import http, { type IncomingMessage, type ServerResponse } from 'node:http';
+import https from 'node:https';
+import net, { type AddressInfo, BlockList, isIPv6, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { needsUpgrade } from './handshake.js';
 import { answerClientError, refuseUpgrade, respondWithError } from './http-answer.js';
@@ -46,9 +34,9 @@ export interface FrontOptions {
  * came over TLS.
  */
 export class Front {
-  readonly #tcp: Server;
-  readonly #secure: HttpServer | undefined;
-  readonly #plain: HttpServer;
+  readonly #tcp: net.Server;
+  readonly #secure: http.Server | undefined;
+  readonly #plain: http.Server;
   readonly #sockets = new Set<Socket>();
   /** Connections that wait for their TLS handshake, oldest first. */
   readonly #awaitingTls: Socket[] = [];
@@ -56,7 +44,7 @@ export class Front {
   constructor(options: FrontOptions) {
     const trusted = parseCidrs(options.trustProxyCidrs);
     const limits = { headersTimeout: HEADERS_MS, requestTimeout: REQUEST_MS };
-    this.#plain = createHttpServer(limits, (request, response) => {
+    this.#plain = http.createServer(limits, (request, response) => {
       if (cameOverTls(request, trusted)) options.onRequest(request, response);
       else respondWithError(request, response, needsUpgrade());
     });
@@ -66,15 +54,9 @@ export class Front {
     });
     this.#plain.on('clientError', answerClientError);
     if (options.tls) {
-      this.#secure = createHttpsServer(
-        {
-          ...limits,
-          ...options.tls,
-          minVersion: 'TLSv1.2',
-          handshakeTimeout: options.handshakeTimeoutMs ?? HANDSHAKE_MS,
-        },
-        options.onRequest,
-      );
+      const handshakeTimeout = options.handshakeTimeoutMs ?? HANDSHAKE_MS;
+      const secured = { ...limits, ...options.tls, minVersion: 'TLSv1.2', handshakeTimeout } as const;
+      this.#secure = https.createServer(secured, options.onRequest);
       this.#secure.on('upgrade', options.onUpgrade);
       this.#secure.on('clientError', answerClientError);
       // An answer to a client whose handshake failed would wait for the handshake.
@@ -83,7 +65,7 @@ export class Front {
     // These servers get their connections from `#tcp`; without this event they would not enforce their time limits.
     this.#plain.emit('listening');
     this.#secure?.emit('listening');
-    this.#tcp = createTcpServer((socket) => this.#accept(socket));
+    this.#tcp = net.createServer((socket) => this.#accept(socket));
   }
 
   /** @returns the port that it listens on */

@@ -29,11 +29,11 @@ export async function checkHandshake(request: IncomingMessage, deps: HandshakeDe
   requireWebSocket(request);
   const instanceId = new URLSearchParams(query).get('instance_id') ?? '';
   if (instanceId === '') throw new PlatformError('MISSING_INSTANCE_ID', 'The query parameter instance_id is missing.');
-  if (!offers(request, SUBPROTOCOL)) {
+  const subprotocols = (request.headers['sec-websocket-protocol'] ?? '').split(',');
+  if (!subprotocols.some((name) => name.trim() === SUBPROTOCOL)) {
     throw new PlatformError('UNSUPPORTED_SUBPROTOCOL', `Offer the subprotocol ${SUBPROTOCOL}.`);
   }
-  const token = bearerToken(request);
-  const caller = await authenticate(deps.authenticator, token);
+  const { token, caller } = await authenticate(request, deps.authenticator);
   const agentType = await requireInstance(deps, caller, instanceId);
   requireMayServe(caller, agentType);
   if (deps.isClosedTo({ tenant_id: caller.tenant_id, instance_id: instanceId }))
@@ -64,25 +64,16 @@ export function needsUpgrade(): PlatformError {
   return new PlatformError('UPGRADE_REQUIRED', message, { headers: { upgrade: 'TLS/1.2, websocket' } });
 }
 
-function offers(request: IncomingMessage, subprotocol: string): boolean {
-  const offered = request.headers['sec-websocket-protocol'] ?? '';
-  return offered.split(',').some((name) => name.trim() === subprotocol);
-}
-
-function bearerToken(request: IncomingMessage): string {
-  const [, token] = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '') ?? [];
-  if (token === undefined) throw unauthorized();
-  return token;
-}
-
 function unauthorized(): PlatformError {
   const message = 'The bearer token is missing, invalid or expired.';
   return new PlatformError('UNAUTHORIZED', message, { headers: { 'www-authenticate': 'Bearer' } });
 }
 
-async function authenticate(authenticator: Authenticator, token: string) {
+async function authenticate({ headers }: IncomingMessage, authenticator: Authenticator) {
+  const [, token] = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '') ?? [];
+  if (token === undefined) throw unauthorized();
   try {
-    return await authenticator.authenticate(token);
+    return { token, caller: await authenticator.authenticate(token) };
   } catch (error) {
     throw error instanceof PlatformError && error.code === 'unauthorized' ? unauthorized() : error;
   }

@@ -5,14 +5,8 @@ import { uuidv7 } from '../../runtime/ids.js';
 
 const REQUEST_ID = /^[A-Za-z0-9._:-]{1,128}$/;
 
-interface Answer {
-  status: number;
-  headers: Record<string, string | number>;
-  body: string;
-}
-
 /** The error body of the HTTP API (decisions.md, Conventions). Any other error than a PlatformError is an INTERNAL_ERROR without details. */
-function answerFor(request: Pick<IncomingMessage, 'headers'>, error: unknown): Answer {
+function answerFor(request: Pick<IncomingMessage, 'headers'>, error: unknown) {
   const known =
     error instanceof PlatformError ? error : new PlatformError('INTERNAL_ERROR', 'An unexpected error occurred.');
   const given = request.headers['x-request-id'];
