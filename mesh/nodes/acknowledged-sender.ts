@@ -1,7 +1,10 @@
+import { addAbortListener } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { AcknowledgedMessage } from './node-message.js';
 
 /** Pause before a message without an acknowledgement is sent again, in milliseconds. */
 const REPEAT_MS = 250;
+const ACKNOWLEDGED = 'acknowledged';
 
 /** `acknowledged`: the node has the message. `unreachable`: it reached no node. `unknown`: it may have, without an acknowledgement. */
 export type SendResult = 'acknowledged' | 'unreachable' | 'unknown';
@@ -16,20 +19,17 @@ export interface SendLimits {
   retryUnreachable: boolean;
 }
 
-interface Sending {
-  acknowledged: boolean;
-  /** Ends the pause between two attempts. */
-  wake: () => void;
-}
+type Publish = (node: string, message: AcknowledgedMessage) => Promise<number | undefined>;
 
 /** Sends messages at least once: each again and again until the other node acknowledges it. */
 export class AcknowledgedSender {
-  readonly #publish: (node: string, message: AcknowledgedMessage) => Promise<number | undefined>;
-  readonly #sendings = new Map<string, Sending>();
+  readonly #publish: Publish;
+  /** The messages that are being sent; aborting one ends it. */
+  readonly #sendings = new Map<string, AbortController>();
   #closed = false;
 
   /** @param publish resolves with the number of listeners at the node's channel, or undefined when that is unknown. Never rejects */
-  constructor(publish: (node: string, message: AcknowledgedMessage) => Promise<number | undefined>) {
+  constructor(publish: Publish) {
     this.#publish = publish;
   }
 
@@ -40,61 +40,37 @@ export class AcknowledgedSender {
 
   /** Never rejects. */
   async send(node: string, message: AcknowledgedMessage, limits: SendLimits): Promise<SendResult> {
+    const { signal, giveUpMs = Number.POSITIVE_INFINITY, retryUnreachable } = limits;
     const name = nameOf(message.kind, message.call_id);
-    const sending: Sending = { acknowledged: false, wake: () => undefined };
-    const wake = (): void => sending.wake();
-    this.#sendings.set(name, sending);
-    limits.signal?.addEventListener('abort', wake);
+    const ended = new AbortController();
+    this.#sendings.set(name, ended);
+    using _listener = signal && addAbortListener(signal, () => ended.abort());
+    const endsAtMs = performance.now() + giveUpMs;
+    const isOver = (): boolean => this.#closed || ended.signal.aborted || performance.now() >= endsAtMs;
+    let mayHaveArrived = false;
     try {
-      return await this.#repeat(node, message, limits, sending);
+      for (;;) {
+        mayHaveArrived = (await this.#publish(node, message)) !== 0 || mayHaveArrived;
+        if (!mayHaveArrived && !retryUnreachable) return 'unreachable';
+        if (!isOver()) await sleep(REPEAT_MS, undefined, { signal: ended.signal, ref: false }).catch(() => undefined);
+        if (ended.signal.reason === ACKNOWLEDGED) return ACKNOWLEDGED;
+        if (isOver()) return mayHaveArrived ? 'unknown' : 'unreachable';
+      }
     } finally {
-      limits.signal?.removeEventListener('abort', wake);
       this.#sendings.delete(name);
     }
   }
 
   /** The other node has the message. */
   acknowledged(of: AcknowledgedMessage['kind'], callId: string): void {
-    const sending = this.#sendings.get(nameOf(of, callId));
-    if (!sending) return;
-    sending.acknowledged = true;
-    sending.wake();
+    this.#sendings.get(nameOf(of, callId))?.abort(ACKNOWLEDGED);
   }
 
   /** Sends nothing again. */
   close(): void {
     this.#closed = true;
-    for (const { wake } of this.#sendings.values()) wake();
+    for (const ended of this.#sendings.values()) ended.abort();
   }
-
-  async #repeat(
-    node: string,
-    message: AcknowledgedMessage,
-    { signal, giveUpMs = Number.POSITIVE_INFINITY, retryUnreachable }: SendLimits,
-    sending: Sending,
-  ): Promise<SendResult> {
-    const endsAtMs = performance.now() + giveUpMs;
-    const isOver = (): boolean => this.#closed || signal?.aborted === true || performance.now() >= endsAtMs;
-    let mayHaveArrived = false;
-    for (;;) {
-      mayHaveArrived = (await this.#publish(node, message)) !== 0 || mayHaveArrived;
-      if (sending.acknowledged) return 'acknowledged';
-      if (!mayHaveArrived && !retryUnreachable) return 'unreachable';
-      if (!isOver()) await pause(sending);
-      if (sending.acknowledged) return 'acknowledged';
-      if (isOver()) return mayHaveArrived ? 'unknown' : 'unreachable';
-    }
-  }
-}
-
-function pause(sending: Sending): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, REPEAT_MS).unref();
-    sending.wake = () => {
-      clearTimeout(timer);
-      resolve();
-    };
-  });
 }
 
 function nameOf(kind: AcknowledgedMessage['kind'], callId: string): string {

@@ -43,24 +43,14 @@ export class RedisChannel {
   }
 
   /** Never rejects. @returns how many listeners got it (0 or 1); undefined when that is unknown */
-  async publish(nodeId: string, text: string): Promise<number | undefined> {
-    try {
-      return await this.#commands.publish(nameOf(nodeId), text);
-    } catch (error) {
-      this.#noteAway(error);
-      return undefined;
-    }
+  publish(nodeId: string, text: string): Promise<number | undefined> {
+    return this.#replyTo(this.#commands.publish(nameOf(nodeId), text));
   }
 
   /** Which of the nodes listen; undefined when Redis cannot be asked. */
   async listening(nodeIds: string[]): Promise<Set<string> | undefined> {
-    try {
-      const counted = await this.#commands.pubsub('NUMSUB', ...nodeIds.map(nameOf));
-      return new Set(nodeIds.filter((node) => Number(counted[counted.indexOf(nameOf(node)) + 1]) > 0));
-    } catch (error) {
-      this.#noteAway(error);
-      return undefined;
-    }
+    const counted = await this.#replyTo(this.#commands.pubsub('NUMSUB', ...nodeIds.map(nameOf)));
+    return counted && new Set(nodeIds.filter((node) => Number(counted[counted.indexOf(nameOf(node)) + 1]) > 0));
   }
 
   /** Closes both connections after what was published has gone out. */
@@ -70,6 +60,11 @@ export class RedisChannel {
     this.#closed = true;
     if (quits) await this.#commands.quit().catch(() => this.#commands.disconnect());
     else this.#commands.disconnect();
+  }
+
+  /** Redis's reply to a command; undefined when there is none. */
+  #replyTo<T>(command: Promise<T>): Promise<T | undefined> {
+    return command.catch((error) => void this.#noteAway(error));
   }
 
   #listen(): void {
