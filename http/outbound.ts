@@ -84,7 +84,8 @@ function flatten(headers: IncomingHttpHeaders): Record<string, string> {
   return flat;
 }
 
-async function readCapped(
+/** Reads a body up to a size; the rest of a longer one is not read, and the connection is dropped. */
+export async function readCapped(
   body: AsyncIterable<Buffer>,
   maxBytes: number,
 ): Promise<Pick<OutboundResponse, 'body' | 'truncated'>> {

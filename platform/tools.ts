@@ -1,10 +1,9 @@
 import type { AgentRow } from '../agents/agent-row.js';
 import { createHostedTools } from '../mesh/hosted/tool-calls.js';
 import { createRedisLink } from '../mesh/nodes/tool-link-redis.js';
-import { fleetGetAgents } from '../tools/platform-tools.js';
 import { createToolCallService, type ToolCallService } from '../tools/tool-call-service.js';
 import { ToolCalls } from '../tools/tool-calls.js';
-import { type CloseDeregistered, createLocalLink } from '../tools/tool-link.js';
+import { createLocalLink, type NodeHandlers } from '../tools/tool-link.js';
 import type { Services } from './services.js';
 
 /** The tool calls of this process, and its link to other nodes. */
@@ -15,7 +14,7 @@ export interface RunningTools {
   /** Makes the nodes of deregistered agents close their sockets. */
   closeSockets(rows: AgentRow[]): void;
   /** Sets what closes the socket of a deregistered agent on this node. */
-  serveDeregistered(close: CloseDeregistered): void;
+  serveDeregistered(close: NodeHandlers['deregistered']): void;
   stop(): Promise<void>;
 }
 
@@ -28,7 +27,6 @@ export function startTools(services: Services, nodeId: string): RunningTools {
     log,
     link,
     hosted: createHostedTools({ db, log, nodeId, outbound, tokens }),
-    platform: { 'fleet.get_agents': fleetGetAgents(db) },
   });
   const service = createToolCallService({ db, log, calls, link, nodeId, dispatches, bus });
   return {
@@ -38,7 +36,7 @@ export function startTools(services: Services, nodeId: string): RunningTools {
       for (const { mesh_id, tenant_id, instance_id, connection_epoch } of rows)
         if (mesh_id !== null) link.deregistered(mesh_id, { tenant_id, instance_id, epoch: connection_epoch });
     },
-    serveDeregistered: (close) => link.serveDeregistered(close),
+    serveDeregistered: (close) => link.serve({ deregistered: close }),
     stop: () => link.close(),
   };
 }

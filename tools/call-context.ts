@@ -1,3 +1,4 @@
+import { addAbortListener, once } from 'node:events';
 import { type Outcome, refusal } from './tool-result.js';
 
 /** The agent that calls a tool. */
@@ -6,18 +7,12 @@ export interface ToolCaller {
   agent_type: string;
   /** Absent when the token stands for a type only. */
   instance_id?: string;
-  /** The key for limits and idempotency. */
+  /** For limits and idempotency: the agent's key (`agentKeyOf`), or the credential's and type's when there is no instance. */
   key: string;
 }
 
-/** One tool call in a chain of nested calls. */
-export interface ChainLink {
-  instance_id: string;
-  tool: string;
-}
-
 /** Nested tool calls that wait for each other, the outermost first. Recorded by the platform, never taken from an agent. */
-export type Chain = readonly ChainLink[];
+export type Chain = readonly { instance_id: string; tool: string }[];
 
 /** What a tool call is part of: a dispatch, or a tool call that the calling agent is answering. */
 export interface CallParent {
@@ -35,37 +30,28 @@ export class CallCancellation {
   /** The deadline, on `performance.now()`. */
   readonly endsAtMs: number;
   readonly #controller = new AbortController();
+  /** Aborted when the call is canceled, with its result as the reason. */
+  readonly signal = this.#controller.signal;
   readonly #canceled: Promise<Outcome>;
   readonly #timer: NodeJS.Timeout;
-  readonly #listeners: [AbortSignal, () => void][] = [];
+  readonly #listeners: Disposable[];
 
   constructor(endsAtMs: number, withdrawn: AbortSignal, parent: CallParent | undefined) {
     this.endsAtMs = endsAtMs;
-    let resolve: (outcome: Outcome) => void = () => undefined;
-    this.#canceled = new Promise((settled) => {
-      resolve = settled;
-    });
-    const cancel = (code: 'DEADLINE_EXCEEDED' | 'CANCELED', message: string): void => {
-      resolve({ sent: true, result: refusal(code, message) });
-      this.#controller.abort();
-    };
-    const expire = () => cancel('DEADLINE_EXCEEDED', 'The tool did not answer in time.');
-    this.#timer = setTimeout(expire, Math.max(0, endsAtMs - performance.now()));
-    this.#listen(withdrawn, () => cancel('CANCELED', 'The caller has withdrawn the call.'));
-    if (parent)
-      this.#listen(parent.ended, () =>
-        cancel('CANCELED', 'The dispatch or tool call that this call is part of has ended.'),
-      );
-  }
-
-  /** Aborted when the call is canceled. */
-  get signal(): AbortSignal {
-    return this.#controller.signal;
+    const cancel = (code: 'DEADLINE_EXCEEDED' | 'CANCELED', message: string) => () =>
+      this.#controller.abort(refusal(code, message));
+    const onTimeout = cancel('DEADLINE_EXCEEDED', 'The tool did not answer in time.');
+    const onWithdrawn = cancel('CANCELED', 'The caller has withdrawn the call.');
+    const onParentEnded = cancel('CANCELED', 'The dispatch or tool call that this call is part of has ended.');
+    this.#timer = setTimeout(onTimeout, Math.max(0, endsAtMs - performance.now()));
+    this.#listeners = [addAbortListener(withdrawn, onWithdrawn)];
+    if (parent) this.#listeners.push(addAbortListener(parent.ended, onParentEnded));
+    this.#canceled = once(this.signal, 'abort').then(() => ({ sent: true, result: this.signal.reason }));
   }
 
   /** The outcome of a call that was canceled before it was sent. */
-  async unsent(): Promise<Outcome> {
-    return { ...(await this.#canceled), sent: false };
+  unsent(): Outcome {
+    return { sent: false, result: this.signal.reason };
   }
 
   /** The outcome of `delivery`, or of the cancellation if that comes first. */
@@ -73,15 +59,9 @@ export class CallCancellation {
     return Promise.race([delivery, this.#canceled]);
   }
 
-  /** Releases the timer and the listeners; called once the call has its result. */
-  dispose(): void {
+  /** Releases the timer and the listeners. */
+  [Symbol.dispose](): void {
     clearTimeout(this.#timer);
-    for (const [signal, listener] of this.#listeners) signal.removeEventListener('abort', listener);
-  }
-
-  #listen(signal: AbortSignal, listener: () => void): void {
-    if (signal.aborted) listener();
-    signal.addEventListener('abort', listener, { once: true });
-    this.#listeners.push([signal, listener]);
+    for (const listener of this.#listeners) listener[Symbol.dispose]();
   }
 }

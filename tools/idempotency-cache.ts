@@ -1,30 +1,24 @@
 import { createHash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import type { ToolCallPayload, ToolResult } from '../contracts/api/tools.js';
 import type { CallCancellation } from './call-context.js';
 import { type Outcome, refusal } from './tool-result.js';
 
-const BYTES_MAX = 32 * 1024 * 1024;
-const ENTRIES_MAX = 10_000;
 /** The size of an entry without its result, estimated. */
 const ENTRY_BYTES = 512;
 
 interface Entry {
   digest: string;
   outcome: Promise<Outcome>;
-  /** 0 while the call runs. */
-  bytes: number;
-  endsAtMs: number;
-  expiry?: NodeJS.Timeout;
 }
 
 /**
  * The calls with an `idempotency_key`, kept until their deadline: a repeat gets the same result. A call that did not reach its target is not
- * kept, so a repeat tries again. At the limits, the call that ended first is evicted.
+ * kept, so a repeat tries again. Beyond 10,000 calls or 32 MiB of results, the call that ended first is evicted.
  */
 export class IdempotencyCache {
-  readonly #entries = new Map<string, Entry>();
-  readonly #ended = new Set<string>();
-  #endedBytes = 0;
+  readonly #running = new Map<string, Entry>();
+  readonly #ended = new LRUCache<string, Entry>({ max: 10_000, maxSize: 32 * 1024 * 1024, ttlAutopurge: true });
 
   /**
    * Runs a call unless one of the same key runs or has run; a repeat waits for that one's result.
@@ -39,46 +33,22 @@ export class IdempotencyCache {
     if (!payload.idempotency_key) return (await run()).result;
     const name = JSON.stringify([callerKey, payload.idempotency_key]);
     const digest = digestOf(payload);
-    const known = this.#entries.get(name);
+    const known = this.#running.get(name) ?? this.#ended.peek(name);
     if (known && known.digest !== digest) {
       return refusal('IDEMPOTENCY_MISMATCH', 'Another call was made under this idempotency_key.');
     }
     if (known) return (await cancellation.race(known.outcome)).result;
-    const entry: Entry = { digest, outcome: run(), bytes: 0, endsAtMs: cancellation.endsAtMs };
-    this.#entries.set(name, entry);
+    const entry = { digest, outcome: run() };
+    this.#running.set(name, entry);
     try {
-      const outcome = await entry.outcome;
-      this.#keep(name, entry, outcome);
-      return outcome.result;
-    } catch (error) {
-      this.#entries.delete(name);
-      throw error;
+      const { sent, result } = await entry.outcome;
+      const ttl = Math.floor(cancellation.endsAtMs - performance.now());
+      const size = ENTRY_BYTES + Buffer.byteLength(JSON.stringify(result));
+      if (sent && ttl > 0) this.#ended.set(name, entry, { ttl, size });
+      return result;
+    } finally {
+      this.#running.delete(name);
     }
-  }
-
-  #keep(name: string, entry: Entry, { sent, result }: Outcome): void {
-    const lifetimeMs = entry.endsAtMs - performance.now();
-    if (!sent || lifetimeMs <= 0) {
-      this.#entries.delete(name);
-      return;
-    }
-    entry.bytes = ENTRY_BYTES + Buffer.byteLength(JSON.stringify(result));
-    this.#endedBytes += entry.bytes;
-    this.#ended.add(name);
-    entry.expiry = setTimeout(() => this.#delete(name), lifetimeMs).unref();
-    while (this.#ended.size > ENTRIES_MAX || this.#endedBytes > BYTES_MAX) {
-      const [oldest] = this.#ended;
-      if (oldest === undefined) return;
-      this.#delete(oldest);
-    }
-  }
-
-  #delete(name: string): void {
-    const entry = this.#entries.get(name);
-    this.#entries.delete(name);
-    this.#ended.delete(name);
-    clearTimeout(entry?.expiry);
-    this.#endedBytes -= entry?.bytes ?? 0;
   }
 }
 

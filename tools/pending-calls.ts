@@ -1,4 +1,4 @@
-import { setMaxListeners } from 'node:events';
+import { once, setMaxListeners } from 'node:events';
 import { LRUCache } from 'lru-cache';
 import { agentKeyOf, uuidOf } from '../runtime/ids.js';
 import type { CallParent, Chain } from './call-context.js';
@@ -39,26 +39,23 @@ export class PendingCalls {
 
   /** Adds a call before it is sent to its agent. */
   add(call: RoutedCall): PendingCall {
+    const { chain, session_id, traceparent } = call;
     const ended = new AbortController();
     setMaxListeners(0, ended.signal); // each nested call adds a listener
-    let resolve: (outcome: Outcome) => void = () => undefined;
     const pending: PendingCall = {
       call,
       agentKey: agentKeyOf({ tenant_id: call.tenant_id, instance_id: call.target.instance_id }),
-      done: new Promise((settled) => {
-        resolve = settled;
-      }),
+      done: once(ended.signal, 'abort').then(() => ended.signal.reason),
       asParent: {
-        chain: call.chain,
+        chain,
         endsAtMs: performance.now() + call.deadline_ms,
         ended: ended.signal,
-        traceparent: call.traceparent,
-        ...(call.session_id !== undefined && { session_id: call.session_id }),
+        traceparent,
+        session_id,
       },
       settle: (outcome) => {
         if (ended.signal.aborted) return;
-        resolve(outcome);
-        ended.abort();
+        ended.abort(outcome);
         this.#remove(pending);
       },
     };
@@ -67,9 +64,10 @@ export class PendingCalls {
     return pending;
   }
 
-  /** The pending call of a UUID. */
-  find(uuid: string): PendingCall | undefined {
-    return this.#byUuid.get(uuid);
+  /** The pending call of an id (`call_…`) if it is the tenant's. */
+  find(tenantId: string, callId: string): PendingCall | undefined {
+    const pending = this.#byUuid.get(uuidOf(callId));
+    return pending?.call.call_id === callId && pending.call.tenant_id === tenantId ? pending : undefined;
   }
 
   /** The pending call of a UUID if the given agent is answering it. */

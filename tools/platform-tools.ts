@@ -3,49 +3,26 @@ import type { Db } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { listToolAgents } from './tool-targets.js';
 
-/** A call of a tool that the platform itself provides. */
-export interface PlatformCall {
-  tenant_id: string;
-  arguments: Record<string, unknown>;
-  /** As the caller gave it; unchecked, to be looked up within the tenant. */
-  session_id?: string;
-  /** Aborted when the call is canceled. */
-  signal: AbortSignal;
-}
-
-/** Returns the result. @throws PlatformError with the code for the caller */
-type PlatformTool = (call: PlatformCall) => Promise<unknown>;
-
-/** The platform tools that are configured (decisions.md, WebSocket). */
-export type PlatformTools = Partial<Record<PlatformToolName, PlatformTool>>;
-
 /** Whether a name is reserved for a platform tool, configured or not. */
 export function isPlatformTool(name: string): name is PlatformToolName {
   return (PLATFORM_TOOLS as readonly string[]).includes(name);
 }
 
-/** Runs a platform tool. @throws PlatformError SERVICE_UNAVAILABLE when the tool is not configured on this platform */
+/**
+ * Runs a tool that the platform itself provides (decisions.md, WebSocket). `fleet.get_agents` lists the tenant's available agents with
+ * their skills and tools.
+ * @throws PlatformError SERVICE_UNAVAILABLE for a tool that is not configured on this platform, BAD_REQUEST for its arguments
+ */
 export async function runPlatformTool(
-  tools: PlatformTools,
+  db: Db,
+  tenantId: string,
   name: PlatformToolName,
-  call: PlatformCall,
+  given: object,
 ): Promise<unknown> {
-  const tool = tools[name];
-  if (!tool) throw new PlatformError('SERVICE_UNAVAILABLE', `${name} is not configured on this platform.`);
-  return tool(call);
-}
-
-/** `fleet.get_agents`: the tenant's available agents with their skills and tools. */
-export function fleetGetAgents(db: Db): PlatformTool {
-  return async ({ tenant_id, arguments: args }) => {
-    const filter = FleetGetAgentsArguments.safeParse(args);
-    if (!filter.success) {
-      const [issue] = filter.error.issues;
-      throw new PlatformError(
-        'BAD_REQUEST',
-        `arguments: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`.trim(),
-      );
-    }
-    return db.tenant(tenant_id, (tx) => listToolAgents(tx, tenant_id, filter.data));
-  };
+  if (name !== 'fleet.get_agents')
+    throw new PlatformError('SERVICE_UNAVAILABLE', `${name} is not configured on this platform.`);
+  const { data: filter, error } = FleetGetAgentsArguments.safeParse(given);
+  if (filter) return db.tenant(tenantId, (tx) => listToolAgents(tx, tenantId, filter));
+  const [issue] = error.issues;
+  throw new PlatformError('BAD_REQUEST', `arguments: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`.trim());
 }

@@ -30,33 +30,18 @@ export class Admission {
   }
 }
 
-/** A call whose target is chosen, before it is sent. */
-interface ProposedCall {
-  tool: string;
-  /** Null for a tool of the platform itself. */
-  target: { instance_id: string } | null;
-  chain: Chain;
-}
-
-/** Whether a call is allowed; a denial has the code of the call's result. */
-type Verdict = { allowed: true } | { allowed: false; code: 'POLICY_DENIED'; message: string };
-
-/** Decides whether a call is allowed. Every tool call passes this function, wherever it comes from and goes to. */
-export function authorize({ tool, target, chain }: ProposedCall): Verdict {
-  if (chain.length >= LIMITS.toolCallDepthMax) {
-    return denied(`Nested tool calls may be at most ${LIMITS.toolCallDepthMax} deep.`);
-  }
-  if (target && isLoop(chain, tool, target.instance_id)) {
-    return denied(`The call is part of a call of ${tool} that ${target.instance_id} is already answering.`);
-  }
-  return { allowed: true };
+/**
+ * Why a call is denied (POLICY_DENIED); undefined when it is allowed. Every tool call passes this function, wherever it comes from and goes to.
+ * @param instanceId the target; undefined for a tool of the platform itself
+ */
+export function whyDenied(tool: string, chain: Chain, instanceId?: string): string | undefined {
+  if (chain.length >= LIMITS.toolCallDepthMax)
+    return `Nested tool calls may be at most ${LIMITS.toolCallDepthMax} deep.`;
+  if (instanceId === undefined || !isLoop(chain, tool, instanceId)) return undefined;
+  return `The call is part of a call of ${tool} that ${instanceId} is already answering.`;
 }
 
 /** Whether an instance's tool would wait for itself. */
 export function isLoop(chain: Chain, tool: string, instanceId: string): boolean {
   return chain.some((link) => link.tool === tool && link.instance_id === instanceId);
-}
-
-function denied(message: string): Verdict {
-  return { allowed: false, code: 'POLICY_DENIED', message };
 }

@@ -1,5 +1,5 @@
 import pLimit from 'p-limit';
-import type { PlatformToolName, ToolCallPayload, ToolResult } from '../contracts/api/tools.js';
+import type { ToolCallPayload, ToolResult } from '../contracts/api/tools.js';
 import { LIMITS } from '../contracts/limits.js';
 import type { Db } from '../db/pool.js';
 import { agentKeyOf, newId, traceFrom, traceparentOf, uuidOf } from '../runtime/ids.js';
@@ -7,8 +7,8 @@ import type { Logger } from '../runtime/logger.js';
 import { CallCancellation, type CallParent, type Chain, type ToolCaller } from './call-context.js';
 import { IdempotencyCache } from './idempotency-cache.js';
 import { PendingCalls } from './pending-calls.js';
-import { isPlatformTool, type PlatformTools, runPlatformTool } from './platform-tools.js';
-import { Admission, authorize, isLoop } from './tool-admission.js';
+import { isPlatformTool, runPlatformTool } from './platform-tools.js';
+import { Admission, isLoop, whyDenied } from './tool-admission.js';
 import { type Deliver, NODE_UNREACHABLE, type NodeLink, type RoutedCall } from './tool-link.js';
 import { type Outcome, refusal, resultOfError, unsent } from './tool-result.js';
 import { findToolTargets, type ToolCandidate, type ToolTargets } from './tool-targets.js';
@@ -24,7 +24,6 @@ export interface ToolCallsOptions {
   link: NodeLink;
   /** Sends calls to hosted agents. */
   hosted: Deliver;
-  platform: PlatformTools;
 }
 
 /** A tool call as it was received. */
@@ -56,7 +55,7 @@ export class ToolCalls {
 
   /** Sets the handler of calls to agents whose sockets this node holds. */
   serve(deliver: Deliver): void {
-    this.#options.link.serve(deliver);
+    this.#options.link.serve({ call: deliver });
   }
 
   /** Makes a call. Never rejects. */
@@ -67,7 +66,7 @@ export class ToolCalls {
     }
     const leave = this.#admission.enter(request.caller.key, bytes);
     if (!leave) return refusal('RATE_LIMITED', 'Too many calls are in flight. Wait for a result.');
-    const cancellation = new CallCancellation(deadlineOf(request), request.signal, request.parent);
+    using cancellation = new CallCancellation(deadlineOf(request), request.signal, request.parent);
     try {
       const { caller, payload } = request;
       return await this.#idempotency.once(caller.key, payload, cancellation, () => this.#run(request, cancellation));
@@ -75,53 +74,35 @@ export class ToolCalls {
       this.#options.log.warn({ err: error, tenant_id: request.caller.tenant_id }, 'tool call failed in the platform');
       return resultOfError(error);
     } finally {
-      cancellation.dispose();
       leave();
     }
   }
 
   async #run(request: ToolRequest, cancellation: CallCancellation): Promise<Outcome> {
     const { caller, payload, parent } = request;
-    const chain = parent?.chain ?? this.#chainOf(caller);
+    const { tenant_id } = caller;
     const { tool } = payload;
-    if (!hasTarget(payload) && isPlatformTool(tool)) return this.#runPlatformTool(tool, request, chain, cancellation);
+    // A call without a parent counts as part of the longest chain, so that omitting it does not evade the depth limit.
+    const chain = parent?.chain ?? this.pending.longestChain(caller.key);
+    if (!hasTarget(payload) && isPlatformTool(tool)) {
+      const denial = whyDenied(tool, chain);
+      if (denial) return unsent('POLICY_DENIED', denial);
+      const run = runPlatformTool(this.#options.db, tenant_id, tool, payload.arguments);
+      return cancellation.race(run.then((result) => ({ sent: true, result: { ok: true, result } })));
+    }
     const targets = await this.#find(request);
     const [first] = targets.candidates;
     if (!first || !targets.session_known) return noTarget(payload, targets);
     let outcome = NODE_UNREACHABLE;
-    for (const candidate of this.#ranked(targets.candidates, tool, chain, caller.tenant_id)) {
-      const verdict = authorize({ tool, target: candidate, chain });
-      if (!verdict.allowed) return unsent(verdict.code, verdict.message);
+    for (const candidate of this.#ranked(targets.candidates, tool, chain, tenant_id)) {
+      const denial = whyDenied(tool, chain, candidate.instance_id);
+      if (denial) return unsent('POLICY_DENIED', denial);
       if (cancellation.signal.aborted) return cancellation.unsent();
       const routed = routeTo(candidate, request, chain, cancellation.endsAtMs);
-      outcome = await cancellation.race(this.#deliver(candidate, routed, cancellation.signal));
+      outcome = await cancellation.race(this.#deliver(candidate.mesh_id, routed, cancellation.signal));
       if (outcome.sent) return outcome;
     }
     return outcome;
-  }
-
-  async #runPlatformTool(
-    tool: PlatformToolName,
-    { caller: { tenant_id }, payload, parent }: ToolRequest,
-    chain: Chain,
-    cancellation: CallCancellation,
-  ): Promise<Outcome> {
-    const verdict = authorize({ tool, target: null, chain });
-    if (!verdict.allowed) return unsent(verdict.code, verdict.message);
-    const session_id = parent?.session_id ?? payload.session_id ?? undefined;
-    const call = {
-      tenant_id,
-      arguments: payload.arguments,
-      ...(session_id && { session_id }),
-      signal: cancellation.signal,
-    };
-    const run = runPlatformTool(this.#options.platform, tool, call);
-    return cancellation.race(run.then((result) => ({ sent: true, result: { ok: true, result } })));
-  }
-
-  /** A call without a parent counts as part of the longest chain that the caller is answering, so that omitting it does not evade the depth limit. */
-  #chainOf({ tenant_id, instance_id }: ToolCaller): Chain {
-    return instance_id === undefined ? [] : this.pending.longestChain(agentKeyOf({ tenant_id, instance_id }));
   }
 
   #find({ caller, payload, parent }: ToolRequest): Promise<ToolTargets> {
@@ -135,26 +116,24 @@ export class ToolCalls {
 
   /** The candidates to try, the best first: by load, calls in flight included; those at capacity after these, those in a loop with this call last. */
   #ranked(candidates: ToolCandidate[], tool: string, chain: Chain, tenant_id: string): ToolCandidate[] {
-    const rank = ({ instance_id, load, busy, max_concurrent_sessions: limit }: ToolCandidate): number[] => {
+    const ranked = candidates.map((candidate) => {
+      const { instance_id, load, busy, max_concurrent_sessions: limit } = candidate;
+      const inLoop = Number(isLoop(chain, tool, instance_id));
+      const atCapacity = Number(busy || (limit > 0 && load >= limit));
       const calls = this.#inFlight.get(agentKeyOf({ tenant_id, instance_id })) ?? 0;
-      return [Number(isLoop(chain, tool, instance_id)), Number(busy || (limit > 0 && load >= limit)), load + calls];
-    };
-    return candidates
-      .map((candidate) => ({ candidate, rank: rank(candidate) }))
-      .sort((one, other) => compare(one.rank, other.rank))
-      .slice(0, TRIES_MAX)
-      .map(({ candidate }) => candidate);
+      return { candidate, inLoop, atCapacity, load: load + calls };
+    });
+    ranked.sort((a, b) => a.inLoop - b.inLoop || a.atCapacity - b.atCapacity || a.load - b.load);
+    return ranked.slice(0, TRIES_MAX).map(({ candidate }) => candidate);
   }
 
-  async #deliver(candidate: ToolCandidate, routed: RoutedCall, signal: AbortSignal): Promise<Outcome> {
+  async #deliver(meshId: string | null, routed: RoutedCall, signal: AbortSignal): Promise<Outcome> {
     const { tenant_id, target } = routed;
     const agentKey = agentKeyOf({ tenant_id, instance_id: target.instance_id });
     this.#inFlight.set(agentKey, (this.#inFlight.get(agentKey) ?? 0) + 1);
     try {
-      if (candidate.deployment_mode === 'hosted') return await this.#toHosted(agentKey, routed, signal);
-      return candidate.mesh_id === null
-        ? NODE_UNREACHABLE
-        : await this.#options.link.call(candidate.mesh_id, routed, signal);
+      if (target.deployment_mode === 'hosted') return await this.#toHosted(agentKey, routed, signal);
+      return meshId === null ? NODE_UNREACHABLE : await this.#options.link.call(meshId, routed, signal);
     } finally {
       const left = (this.#inFlight.get(agentKey) ?? 1) - 1;
       if (left > 0) this.#inFlight.set(agentKey, left);
@@ -189,24 +168,21 @@ function deadlineOf({ payload, parent }: ToolRequest): number {
 
 function routeTo(candidate: ToolCandidate, request: ToolRequest, chain: Chain, endsAtMs: number): RoutedCall {
   const { caller, payload, parent } = request;
+  const { tool } = payload;
   const call_id = newId('call');
   const { instance_id, agent_type, deployment_mode } = candidate;
-  const session_id = parent?.session_id ?? payload.session_id ?? undefined;
   const { trace_id } = traceFrom(request.traceparent ?? parent?.traceparent);
   return {
     call_id,
     tenant_id: caller.tenant_id,
     target: { instance_id, agent_type, deployment_mode },
-    tool: payload.tool,
+    tool,
     arguments: payload.arguments,
-    caller: {
-      agent_type: caller.agent_type,
-      ...(caller.instance_id !== undefined && { instance_id: caller.instance_id }),
-    },
-    ...(session_id !== undefined && { session_id }),
+    caller: { agent_type: caller.agent_type, instance_id: caller.instance_id },
+    session_id: parent?.session_id ?? payload.session_id ?? undefined,
     deadline_ms: Math.max(1, Math.round(endsAtMs - performance.now())),
     idempotency_key: payload.idempotency_key ?? call_id,
-    chain: [...chain, { instance_id, tool: payload.tool }],
+    chain: [...chain, { instance_id, tool }],
     traceparent: traceparentOf(trace_id, uuidOf(call_id)),
   };
 }
@@ -222,12 +198,4 @@ function noTarget(payload: ToolCallPayload, targets: ToolTargets): Outcome {
   }
   if (targets.offering === 0) return unsent('TOOL_NOT_FOUND', 'No matching agent lists this tool.');
   return unsent('TARGET_UNAVAILABLE', 'No agent that lists this tool is available now.');
-}
-
-function compare(one: number[], other: number[]): number {
-  for (const [index, value] of one.entries()) {
-    const difference = value - (other[index] ?? 0);
-    if (difference !== 0) return difference;
-  }
-  return 0;
 }

@@ -26,9 +26,6 @@ export const RoutedCall = z.object({
 });
 export type RoutedCall = z.infer<typeof RoutedCall>;
 
-/** Sends a call to an agent and returns the outcome. Aborting the signal cancels the call and notifies the agent. */
-export type Deliver = (call: RoutedCall, signal: AbortSignal) => Promise<Outcome>;
-
 /** A call that came by HTTP to one node and is part of a pending call of another node, which knows the chain. Plain JSON. */
 export const ForwardedCall = z.object({
   /** `call_…`; identifies the forwarding only. */
@@ -39,15 +36,20 @@ export const ForwardedCall = z.object({
 });
 export type ForwardedCall = z.infer<typeof ForwardedCall>;
 
-/** Makes a forwarded call on this node. */
-export type Forward = (call: ForwardedCall, signal: AbortSignal) => Promise<Outcome>;
-
 /** A deregistered instance and the epoch of its newest connection then; newer connections stay open. Plain JSON. */
 export const DeregisteredAgent = z.object({ tenant_id: z.string(), instance_id: z.string(), epoch: z.number() });
 export type DeregisteredAgent = z.infer<typeof DeregisteredAgent>;
 
-/** Closes the agent's connection if this node holds it. */
-export type CloseDeregistered = (agent: DeregisteredAgent) => void;
+/** What a node does when another one asks. Aborting a signal cancels the call. */
+export interface NodeHandlers {
+  /** Sends a call to an agent of this node, which is notified when the call is canceled, and returns the outcome. */
+  call(call: RoutedCall, signal: AbortSignal): Promise<Outcome>;
+  /** Makes a forwarded call. */
+  forward(call: ForwardedCall, signal: AbortSignal): Promise<Outcome>;
+  /** Closes the agent's connection if this node holds it. */
+  deregistered(agent: DeregisteredAgent): void;
+}
+export type Deliver = NodeHandlers['call'];
 
 /** Transport of tool calls between nodes. A call is made on a node at most once. */
 export interface NodeLink {
@@ -60,12 +62,8 @@ export interface NodeLink {
   forward(nodeId: string, call: ForwardedCall, signal: AbortSignal): Promise<Outcome>;
   /** Asks a node to close a deregistered agent's socket. Best effort: the node's reconciliation closes it otherwise. */
   deregistered(nodeId: string, agent: DeregisteredAgent): void;
-  /** Sets the handler of calls to this node's agents. */
-  serve(deliver: Deliver): void;
-  /** Sets the handler of calls that this node is to make. */
-  serveForwarded(forward: Forward): void;
-  /** Sets the handler of deregistrations of this node's agents. */
-  serveDeregistered(close: CloseDeregistered): void;
+  /** Sets what this node does for others, itself included. */
+  serve(handlers: Partial<NodeHandlers>): void;
   /** Ends the calls in flight. */
   close(): Promise<void>;
 }
@@ -78,24 +76,18 @@ export const NODE_UNREACHABLE: Outcome = unsent(
 
 /** The link of a single process. */
 export function createLocalLink(nodeId: string): NodeLink {
-  let deliver: Deliver | undefined;
-  let close: CloseDeregistered | undefined;
+  let served: Partial<NodeHandlers> = {};
   return {
-    call: async (node, call, signal) => (node === nodeId && deliver ? deliver(call, signal) : NODE_UNREACHABLE),
+    call: async (node, call, signal) => (node === nodeId && (await served.call?.(call, signal))) || NODE_UNREACHABLE,
     forward: async () => NODE_UNREACHABLE,
-    serve: (handler) => {
-      deliver = handler;
-    },
-    serveForwarded: () => undefined,
     deregistered: (node, agent) => {
-      if (node === nodeId) close?.(agent);
+      if (node === nodeId) served.deregistered?.(agent);
     },
-    serveDeregistered: (handler) => {
-      close = handler;
+    serve: (handlers) => {
+      served = { ...served, ...handlers };
     },
     close: async () => {
-      deliver = undefined;
-      close = undefined;
+      served = {};
     },
   };
 }

@@ -8,11 +8,7 @@ import { PlatformError } from '../runtime/errors.js';
 export type ToolErrorCode = FrameErrorCode | ErrorCode;
 
 /** Codes of calls that did nothing and that may succeed when they are repeated a little later. */
-const RETRYABLE: ReadonlySet<ToolErrorCode> = new Set<ToolErrorCode>([
-  'RATE_LIMITED',
-  'AGENT_BUSY',
-  'TARGET_UNAVAILABLE',
-]);
+const RETRYABLE = new Set<ToolErrorCode>(['RATE_LIMITED', 'AGENT_BUSY', 'TARGET_UNAVAILABLE']);
 
 /** A failed result with an error of the platform. */
 export function refusal(code: ToolErrorCode, message: string, retryable = RETRYABLE.has(code)): ToolResult {

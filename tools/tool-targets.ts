@@ -1,20 +1,17 @@
-import type { FleetGetAgentsArguments } from '../contracts/api/tools.js';
+import type { AgentRow } from '../agents/agent-row.js';
+import type { FleetGetAgentsArguments, ToolCallPayload } from '../contracts/api/tools.js';
 import { actsAs, type Reader } from '../contracts/permissions.js';
 import { ownSessions } from '../db/ownership.js';
 import type { Tx } from '../db/pool.js';
+import type { OpenDispatch } from '../messages/dispatch/dispatches.js';
 
 /** The number of agents that offer a tool whose load is compared. */
 const COMPARED_MAX = 100;
 const CANDIDATES_MAX = 20;
 
 /** An agent that can take a tool call. */
-export interface ToolCandidate {
-  instance_id: string;
-  agent_type: string;
-  deployment_mode: 'hosted' | 'connected';
-  /** The node that holds the agent's socket; null for a hosted agent. */
-  mesh_id: string | null;
-  max_concurrent_sessions: number;
+export interface ToolCandidate
+  extends Pick<AgentRow, 'instance_id' | 'agent_type' | 'deployment_mode' | 'mesh_id' | 'max_concurrent_sessions'> {
   /** The agent reports that it accepts no more work. */
   busy: boolean;
   /** The sessions that it serves. */
@@ -68,13 +65,8 @@ const TARGETS = `
 export async function findToolTargets(
   tx: Tx,
   caller: Reader,
-  wanted: {
-    tool: string;
-    target?: { instance_id?: string; agent_type?: string; skill_id?: string } | null;
-    session_id?: string | null;
-  },
+  { tool, target, session_id }: Pick<ToolCallPayload, 'tool' | 'target' | 'session_id'>,
 ): Promise<ToolTargets> {
-  const { tool, target, session_id } = wanted;
   const [found] = await tx.query<ToolTargets & Record<string, unknown>>(
     TARGETS,
     [
@@ -91,31 +83,21 @@ export async function findToolTargets(
   return found ?? { matching: 0, offering: 0, session_known: true, candidates: [] };
 }
 
-/** The URL and the card of a hosted agent; null when the instance is not registered as hosted. */
-export async function findHosted(
-  tx: Tx,
-  tenantId: string,
-  instanceId: string,
-): Promise<{ public_url: string; agent_card: Record<string, unknown> } | null> {
-  const [row] = await tx.query<{ public_url: string; agent_card: Record<string, unknown> }>(
+/** Address and card of a hosted agent. */
+export type HostedTarget = Pick<OpenDispatch, 'public_url' | 'agent_card'>;
+
+/** Reads a hosted agent; undefined when the instance is not registered as hosted. */
+export async function findHosted(tx: Tx, tenantId: string, instanceId: string): Promise<HostedTarget | undefined> {
+  const [row] = await tx.query<HostedTarget>(
     `SELECT public_url, agent_card FROM agents
       WHERE tenant_id = $1 AND instance_id = $2 AND deployment_mode = 'hosted' AND deregistered_at IS NULL`,
     [tenantId, instanceId],
   );
-  return row ?? null;
+  return row;
 }
 
 const LISTED_MAX = 100;
 const LISTED_BYTES_MAX = 256 * 1024;
-
-/** An available agent as `fleet.get_agents` shows it. */
-export interface ListedAgent {
-  instance_id: string;
-  agent_type: string;
-  deployment_mode: 'hosted' | 'connected';
-  skills: unknown[];
-  tools: unknown[];
-}
 
 const LISTED = `
   WITH listed AS (
@@ -135,13 +117,9 @@ export async function listToolAgents(
   tx: Tx,
   tenantId: string,
   filter: FleetGetAgentsArguments,
-): Promise<{ count: number; agents: ListedAgent[] }> {
-  const rows = await tx.query<ListedAgent & { total: number; bytes: number }>(LISTED, [
-    tenantId,
-    filter.agent_type ?? null,
-    filter.skill_id ?? null,
-    filter.tool ?? null,
-  ]);
+): Promise<{ count: number; agents: object[] }> {
+  const values = [tenantId, filter.agent_type ?? null, filter.skill_id ?? null, filter.tool ?? null];
+  const rows = await tx.query<{ total: number; bytes: number }>(LISTED, values);
   return { count: rows[0]?.total ?? 0, agents: rows.map(({ total: _total, bytes: _bytes, ...agent }) => agent) };
 }
 

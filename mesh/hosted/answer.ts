@@ -19,9 +19,7 @@ export type HostedAnswer =
   | { kind: 'error'; code: number; message: string }
   | { kind: 'invalid'; problem: string };
 
-const RpcFailure = z.object({
-  error: z.object({ code: z.number(), message: z.string().default('') }),
-});
+const RpcFailure = z.object({ error: z.object({ code: z.number(), message: z.string().default('') }) });
 
 /** Reads the text of one answer. Never throws. */
 export function readAnswer(text: string): HostedAnswer {
@@ -34,24 +32,24 @@ export function readAnswer(text: string): HostedAnswer {
   const unfit = jsonProblem(json);
   if (unfit) return { kind: 'invalid', problem: unfit };
   const body = json as { error?: unknown; result?: unknown; status?: unknown; usage?: unknown } | null;
-  const failure = isAbsent(body?.error) ? undefined : RpcFailure.safeParse(body).data;
+  // Absent members are not parsed: a schema that refuses takes 8 µs to create its error.
+  const failure = body?.error == null ? undefined : RpcFailure.safeParse(body).data;
   if (failure) return { kind: 'error', ...failure.error };
-  if (body === null || isAbsent(body.result)) return { kind: 'invalid', problem: 'has neither result nor error' };
+  if (body?.result == null) return { kind: 'invalid', problem: 'has neither result nor error' };
   return readResult(fromEitherVersion(body.result), body);
 }
 
 function readResult(result: unknown, body: { status?: unknown; usage?: unknown }): HostedAnswer {
-  const own = isAbsent(body.usage) ? undefined : Usage.safeParse(body.usage);
+  const { kind, metadata } = result as { kind?: unknown; metadata?: { usage?: unknown } };
+  const own = body.usage == null ? undefined : Usage.safeParse(body.usage);
   if (own?.error) return { kind: 'invalid', problem: problemOf(own.error, 'usage') };
-  const usage = own?.data ?? usageIn((result as { metadata?: { usage?: unknown } }).metadata?.usage);
-  const kind = (result as { kind?: unknown }).kind;
-  if (kind === 'task') return checked(Task, result, (task) => ({ kind: 'task', task, ...(usage && { usage }) }));
-  if (kind === 'status-update')
-    return checked(StatusUpdate, result, (update) => ({ kind: 'update', update, ...(usage && { usage }) }));
+  // An A2A server's metadata is its own: a `usage` in it that does not fit the platform's schema is ignored.
+  const usage = own?.data ?? (metadata?.usage == null ? undefined : Usage.safeParse(metadata.usage).data);
+  if (kind === 'task') return checked(Task, result, (task) => ({ kind: 'task', task, usage }));
+  if (kind === 'status-update') return checked(StatusUpdate, result, (update) => ({ kind: 'update', update, usage }));
   if (kind === 'artifact-update') return checked(ArtifactUpdate, result, (update) => ({ kind: 'update', update }));
   if (kind === 'message') return checked(A2aMessage, result, (message) => finalResult(message, body.status, usage));
-  if (typeof kind === 'string') return { kind: 'other' };
-  return finalResult(result, body.status, usage);
+  return typeof kind === 'string' ? { kind: 'other' } : finalResult(result, body.status, usage);
 }
 
 /** `status` beside the result counts when it has a `state`; otherwise it is a member of the agent's own. */
@@ -66,19 +64,9 @@ function checked<T>(schema: z.ZodType<T>, value: unknown, found: (value: T) => H
   return { kind: 'invalid', problem: problemOf(parsed.error) };
 }
 
-function problemOf({ issues: [issue] }: z.ZodError, within?: string): string {
-  const path = [...(within === undefined ? [] : [within]), ...(issue?.path ?? [])];
+function problemOf({ issues: [issue] }: z.ZodError, ...within: string[]): string {
+  const path = [...within, ...(issue?.path ?? [])];
   return `does not fit A2A at ${path.join('.') || 'result'}`.slice(0, 300);
-}
-
-/** Checked before a schema is, because a schema that refuses takes 8 µs to create its error. */
-function isAbsent(value: unknown): boolean {
-  return value === undefined || value === null;
-}
-
-/** An A2A server's metadata is its own: a `usage` in it that does not fit the platform's schema is ignored. */
-function usageIn(value: unknown): Usage | undefined {
-  return isAbsent(value) ? undefined : Usage.safeParse(value).data;
 }
 
 /** Whether an agent's task in this state has ended or waits for input. */

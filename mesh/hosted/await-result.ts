@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RPC_ERRORS } from '../../contracts/errors.js';
 import { EventReader } from '../../http/event-reader.js';
-import { OutboundError, type OutboundStream } from '../../http/outbound.js';
+import { OutboundError, type OutboundStream, readCapped } from '../../http/outbound.js';
 import type { AgentResult } from '../../messages/dispatch/dispatches.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { type HostedAnswer, readAnswer, resultOf } from './answer.js';
-import { ANSWER_BYTES_MAX, type HostedCall, HttpRefusal } from './call.js';
+import { ANSWER_BYTES_MAX, type HostedCall, HttpRefusal, readWhole } from './call.js';
 import { invalidAnswer, resultOfError, rpcError, unknownOutcome } from './failures.js';
-import type { HostedProgress, TaskUpdate } from './progress.js';
+import { type HostedProgress, MORE, type TaskUpdate } from './progress.js';
 
 /** Pauses between two requests for an unfinished task, in milliseconds. */
 export interface PollPace {
@@ -15,13 +15,11 @@ export interface PollPace {
   maxMs: number;
 }
 
-export const POLL_PACE: PollPace = { firstMs: 500, maxMs: 5_000 };
+const POLL_PACE: PollPace = { firstMs: 500, maxMs: 5_000 };
 
 /** Polls in a row that may fail before the agent counts as gone. */
 const POLL_FAILURES_MAX = 5;
 const GROWTH = 1.5;
-
-const MORE: TaskUpdate = { kind: 'more' };
 /** The agent does not know `tasks/get`, or no longer knows this task. */
 const CANNOT_TELL: ReadonlySet<number> = new Set([RPC_ERRORS.METHOD_NOT_FOUND, RPC_ERRORS.TASK_NOT_FOUND]);
 
@@ -29,7 +27,7 @@ export interface HostedWork {
   call: HostedCall;
   progress: HostedProgress;
   signal: AbortSignal;
-  pace: PollPace;
+  pace?: PollPace;
 }
 
 /**
@@ -50,7 +48,7 @@ export async function awaitResult(token: string, work: HostedWork): Promise<Agen
 
 async function readFirst(answer: OutboundStream, { progress, signal }: HostedWork): Promise<TaskUpdate> {
   if (!/^text\/event-stream\b/i.test(answer.headers['content-type'] ?? ''))
-    return progress.take(await readJson(answer), 'answer');
+    return progress.take(readWhole(await readCapped(answer.body, ANSWER_BYTES_MAX)), 'answer');
   try {
     for await (const event of readEvents(answer)) {
       const update = progress.take(event, 'stream');
@@ -64,18 +62,6 @@ async function readFirst(answer: OutboundStream, { progress, signal }: HostedWor
   }
 }
 
-/** Reads a JSON answer of at most 2 MiB. */
-async function readJson(answer: OutboundStream): Promise<HostedAnswer> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of answer.body) {
-    chunks.push(chunk);
-    bytes += chunk.length;
-    if (bytes > ANSWER_BYTES_MAX) return { kind: 'invalid', problem: 'is larger than 2 MiB' };
-  }
-  return readAnswer(Buffer.concat(chunks).toString());
-}
-
 /** The answers in a stream as they come. Leaving the loop drops the connection. */
 async function* readEvents(answer: OutboundStream): AsyncGenerator<HostedAnswer> {
   const reader = new EventReader();
@@ -86,18 +72,16 @@ async function* readEvents(answer: OutboundStream): AsyncGenerator<HostedAnswer>
 }
 
 async function poll(work: HostedWork): Promise<AgentResult> {
-  const { progress, signal, pace } = work;
+  const { progress, signal, pace = POLL_PACE } = work;
   if (progress.taskId === undefined) return unknownOutcome('The agent ended its answer before it was complete.');
   let failures = 0;
   for (let pauseMs = pace.firstMs; failures < POLL_FAILURES_MAX; pauseMs = Math.min(pauseMs * GROWTH, pace.maxMs)) {
     await sleep(pauseMs, undefined, { signal });
     const update = await getTask(progress.taskId, work);
     failures = update === undefined ? failures + 1 : 0;
-    if (update?.kind === 'refused' && CANNOT_TELL.has(update.code)) {
-      const { code } = update;
-      return unknownOutcome(
-        `The agent left its task unfinished and does not tell what became of it (JSON-RPC ${code}).`,
-      );
+    if (update?.kind === 'error' && CANNOT_TELL.has(update.code)) {
+      const what = 'The agent left its task unfinished and does not tell what became of it';
+      return unknownOutcome(`${what} (JSON-RPC ${update.code}).`);
     }
     if (update && update.kind !== 'more') return resultFrom(update, work);
   }
@@ -119,7 +103,7 @@ async function getTask(taskId: string, { call, progress, signal }: HostedWork): 
 }
 
 function resultFrom(update: Exclude<TaskUpdate, { kind: 'more' }>, { call, progress }: HostedWork): AgentResult {
-  if (update.kind === 'refused') return rpcError(update.code, update.message);
+  if (update.kind === 'error') return rpcError(update.code, update.message);
   if (update.kind === 'invalid') return invalidAnswer(update.problem);
   return { ...resultOf(update.payload, progress.artifacts(), call.open.dispatch_id), health: 'well' };
 }

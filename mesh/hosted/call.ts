@@ -1,6 +1,6 @@
 import type { TokenIssuer } from '../../auth/tokens.js';
 import { LIMITS } from '../../contracts/limits.js';
-import type { Outbound, OutboundStream } from '../../http/outbound.js';
+import type { Outbound, OutboundResponse, OutboundStream } from '../../http/outbound.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
 import { type HostedAnswer, readAnswer } from './answer.js';
@@ -20,31 +20,36 @@ export class HttpRefusal extends Error {
   }
 }
 
+/** Reads a JSON answer that was read up to `ANSWER_BYTES_MAX`. */
+export function readWhole({ body, truncated }: Pick<OutboundResponse, 'body' | 'truncated'>): HostedAnswer {
+  return truncated ? { kind: 'invalid', problem: 'is larger than 2 MiB' } : readAnswer(body.toString());
+}
+
+/** What carries requests to hosted agents. */
+export interface HostedClient {
+  outbound: Pick<Outbound, 'request' | 'stream'>;
+  /** Signs the agent's proof of who asks; each lives for `LIMITS.hostedTokenSeconds`. */
+  tokens: Pick<TokenIssuer, 'issueDispatchToken'>;
+}
+
 /** The HTTP requests of one dispatch to a hosted agent. They reject with OutboundError, HttpRefusal or the error of signing. */
 export class HostedCall {
   readonly open: HostedRequest;
-  readonly #outbound: Pick<Outbound, 'request' | 'stream'>;
-  readonly #tokens: Pick<TokenIssuer, 'issueDispatchToken'>;
+  readonly #client: HostedClient;
 
-  constructor(
-    open: HostedRequest,
-    outbound: Pick<Outbound, 'request' | 'stream'>,
-    tokens: Pick<TokenIssuer, 'issueDispatchToken'>,
-  ) {
+  constructor(open: HostedRequest, client: HostedClient) {
     this.open = open;
-    this.#outbound = outbound;
-    this.#tokens = tokens;
+    this.#client = client;
   }
 
-  /** Signs a token for the agent; it is valid for `LIMITS.hostedTokenSeconds`. */
+  /** Signs a token for the agent. */
   token(): Promise<string> {
-    const { tenant_id, instance_id, dispatch_id } = this.open;
-    return this.#tokens.issueDispatchToken({ tenant_id, instance_id, dispatch_id });
+    return this.#client.tokens.issueDispatchToken(this.open);
   }
 
   /** Posts the dispatch and resolves at the answer's headers. The signal is the deadline. */
   async send(token: string, signal: AbortSignal): Promise<OutboundStream> {
-    const answer = await this.#outbound.stream(this.open.public_url ?? '', {
+    const answer = await this.#client.outbound.stream(this.open.public_url ?? '', {
       method: 'POST',
       headers: hostedHeaders(this.open, token),
       body: JSON.stringify(dispatchBody(this.open)),
@@ -59,7 +64,7 @@ export class HostedCall {
 
   /** Asks for the agent's own task, or asks to cancel it. */
   async ask(method: 'get' | 'cancel', taskId: string, signal?: AbortSignal): Promise<HostedAnswer> {
-    const answer = await this.#outbound.request(this.open.public_url ?? '', {
+    const answer = await this.#client.outbound.request(this.open.public_url ?? '', {
       method: 'POST',
       headers: hostedHeaders(this.open, await this.token()),
       body: JSON.stringify(taskBody(this.open, method, taskId)),
@@ -68,7 +73,7 @@ export class HostedCall {
       signal,
     });
     if (answer.status >= 400) throw new HttpRefusal(answer.status);
-    return answer.truncated ? { kind: 'invalid', problem: 'is larger than 2 MiB' } : readAnswer(answer.body.toString());
+    return readWhole(answer);
   }
 
   /** Asks the agent to cancel its task, best effort: its answer is ignored either way. Never rejects. */

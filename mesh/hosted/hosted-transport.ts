@@ -1,26 +1,15 @@
-import type { TokenIssuer } from '../../auth/tokens.js';
-import type { Db } from '../../db/pool.js';
-import type { Outbound } from '../../http/outbound.js';
-import type { AgentResult, Dispatches, OpenDispatch } from '../../messages/dispatch/dispatches.js';
+import type { AgentResult, OpenDispatch } from '../../messages/dispatch/dispatches.js';
 import type { Destination, Transport } from '../../messages/runner/transport.js';
 import type { ChunkBus } from '../../messages/stream/bus.js';
 import { uuidOf } from '../../runtime/ids.js';
-import type { Logger } from '../../runtime/logger.js';
-import { awaitResult, POLL_PACE, type PollPace } from './await-result.js';
-import { HostedCall } from './call.js';
+import { awaitResult, type PollPace } from './await-result.js';
+import { HostedCall, type HostedClient } from './call.js';
 import { failed } from './failures.js';
 import { HostedProgress } from './progress.js';
-import { HostedRecovery } from './recovery.js';
+import { HostedRecovery, type RecoveryOptions } from './recovery.js';
 
-export interface HostedTransportOptions {
-  db: Db;
-  dispatches: Pick<Dispatches, 'agentJoined'>;
+export interface HostedTransportOptions extends HostedClient, RecoveryOptions {
   bus: Pick<ChunkBus, 'publish'>;
-  outbound: Pick<Outbound, 'request' | 'stream'>;
-  tokens: Pick<TokenIssuer, 'issueDispatchToken'>;
-  log: Logger;
-  /** Aborted when the process ends. */
-  closing: AbortSignal;
   /** How often an unfinished task of an agent is asked for. */
   pace?: PollPace;
 }
@@ -41,15 +30,14 @@ export class HostedTransport implements Transport {
     return epoch === null ? { refusal: 'UNKNOWN_EPOCH' } : { epoch };
   }
 
-  /** Signs the agent's proof of who asks; each lives for `LIMITS.hostedTokenSeconds`. */
-  sign({ tenant_id, instance_id, dispatch_id }: Pick<OpenDispatch, 'tenant_id' | 'instance_id' | 'dispatch_id'>) {
-    return this.#options.tokens.issueDispatchToken({ tenant_id, instance_id, dispatch_id });
+  sign(dispatch: Pick<OpenDispatch, 'tenant_id' | 'instance_id' | 'dispatch_id'>): Promise<string> {
+    return this.#options.tokens.issueDispatchToken(dispatch);
   }
 
   async send(open: OpenDispatch, signal: AbortSignal, token = ''): Promise<AgentResult> {
-    const { outbound, tokens, bus, log, pace = POLL_PACE } = this.#options;
+    const { bus, log, pace } = this.#options;
     const { dispatch_id, instance_id } = open;
-    const call = new HostedCall(open, outbound, tokens);
+    const call = new HostedCall(open, this.#options);
     const publish = bus.publish.bind(bus, open.tenant_id, open.message_id);
     const progress = new HostedProgress(uuidOf(dispatch_id), publish);
     const stop = new AbortController();

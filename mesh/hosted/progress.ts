@@ -9,13 +9,13 @@ import { type HostedAnswer, isSettled, isWaiting } from './answer.js';
 export type TaskUpdate =
   | { kind: 'more' }
   | { kind: 'final'; payload: DispatchResultPayload }
-  | { kind: 'refused'; code: number; message: string }
-  | { kind: 'invalid'; problem: string };
+  | Extract<HostedAnswer, { kind: 'error' | 'invalid' }>;
 
 /** Where an answer came from. */
 type AnswerSource = 'answer' | 'stream' | 'poll';
 
-const MORE: TaskUpdate = { kind: 'more' };
+export const MORE: TaskUpdate = { kind: 'more' };
+const FULL: TaskUpdate = { kind: 'invalid', problem: 'is larger than what is kept (1 MiB of streamed artifacts)' };
 
 /** What a hosted agent has reported about its task so far. It publishes that to followers of the message. */
 export class HostedProgress {
@@ -41,8 +41,7 @@ export class HostedProgress {
   /** Takes the next answer. A polled task repeats what is known, so its artifacts are taken only when it is final. */
   take(answer: HostedAnswer, source: AnswerSource): TaskUpdate {
     if (answer.kind !== 'other') this.#waitingTask = undefined;
-    if (answer.kind === 'error') return { ...answer, kind: 'refused' };
-    if (answer.kind === 'invalid') return { kind: 'invalid', problem: answer.problem };
+    if (answer.kind === 'error' || answer.kind === 'invalid') return answer;
     if (answer.kind === 'result') return { kind: 'final', payload: answer.payload };
     if (answer.kind === 'task') return this.#takeTask(answer.task, answer.usage, source);
     return answer.kind === 'update' ? this.#takeUpdate(answer.update, answer.usage) : MORE;
@@ -56,7 +55,7 @@ export class HostedProgress {
   #takeTask(task: Task, usage: DispatchResultPayload['usage'], source: AnswerSource): TaskUpdate {
     this.#setIds(task.id, task.contextId);
     if (isSettled(task.status.state)) {
-      const payload: DispatchResultPayload = { result: task, ...(usage && { usage }) };
+      const payload = { result: task, usage };
       if (source !== 'stream' || !isWaiting(task.status.state)) return { kind: 'final', payload };
       // The stream of a follow-up begins with the task as the question left it, so only the last event counts.
       this.#waitingTask = payload;
@@ -80,7 +79,7 @@ export class HostedProgress {
       return MORE;
     }
     const task: Task = { kind: 'task', id: update.taskId, contextId: this.#contextId, status: update.status };
-    return { kind: 'final', payload: { result: task, ...(usage && { usage }) } };
+    return { kind: 'final', payload: { result: task, usage } };
   }
 
   #setIds(taskId: string, contextId: string): void {
@@ -89,9 +88,8 @@ export class HostedProgress {
   }
 
   #publishStatus({ message }: Task['status']): void {
-    const text = textOf(message?.parts ?? [])
-      .slice(0, STATUS_TEXT_CHARS)
-      .toWellFormed();
+    const whole = textOf(message?.parts ?? []);
+    const text = whole.slice(0, STATUS_TEXT_CHARS).toWellFormed();
     if (text === '' || text === this.#statusText) return;
     this.#statusText = text;
     this.#publish({ kind: 'status_text', text });
@@ -105,5 +103,3 @@ export class HostedProgress {
     return true;
   }
 }
-
-const FULL: TaskUpdate = { kind: 'invalid', problem: 'is larger than what is kept (1 MiB of streamed artifacts)' };

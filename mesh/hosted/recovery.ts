@@ -2,11 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { noteReached } from '../../agents/agent-health.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { Db } from '../../db/pool.js';
-import { type Outbound, OutboundError } from '../../http/outbound.js';
+import { OutboundError } from '../../http/outbound.js';
 import type { Dispatches, OpenDispatch } from '../../messages/dispatch/dispatches.js';
 import { errorMessage } from '../../runtime/errors.js';
 import { agentKeyOf } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
+import type { HostedClient } from './call.js';
 
 /** Pauses before the attempts, in milliseconds; the last one repeats. */
 const PAUSES_MS = [500, 1_000, 2_000, 5_000] as const;
@@ -17,10 +18,9 @@ const AGENTS_MAX = 1_000;
 
 type UnreachableAgent = Pick<OpenDispatch, 'tenant_id' | 'instance_id' | 'public_url'>;
 
-export interface RecoveryOptions {
+export interface RecoveryOptions extends Pick<HostedClient, 'outbound'> {
   db: Db;
   dispatches: Pick<Dispatches, 'agentJoined'>;
-  outbound: Pick<Outbound, 'request'>;
   log: Pick<Logger, 'info' | 'warn'>;
   /** Ends the attempts, at the end of the process. */
   closing: AbortSignal;
@@ -48,7 +48,6 @@ export class HostedRecovery {
 
   async #recover(agent: UnreachableAgent): Promise<void> {
     const { closing, log } = this.#options;
-    const { instance_id } = agent;
     const giveUpAt = performance.now() + GIVE_UP_MS;
     try {
       for (let attempt = 0; performance.now() < giveUpAt; attempt += 1) {
@@ -56,7 +55,8 @@ export class HostedRecovery {
         if (await this.#isReachable(agent)) return await this.#reached(agent);
       }
     } catch (error) {
-      if (!closing.aborted) log.warn({ err: errorMessage(error), instance_id }, 'hosted agent could not be tried');
+      if (!closing.aborted)
+        log.warn({ err: errorMessage(error), instance_id: agent.instance_id }, 'hosted agent could not be tried');
     }
   }
 

@@ -1,27 +1,23 @@
-import type { TokenIssuer } from '../../auth/tokens.js';
 import type { A2aMessage } from '../../contracts/a2a/a2a.js';
 import { type Part, textOf } from '../../contracts/a2a/parts.js';
 import { ToolResult } from '../../contracts/api/tools.js';
 import type { Db } from '../../db/pool.js';
-import type { Outbound } from '../../http/outbound.js';
 import type { AgentResult, AnswerOrFailure } from '../../messages/dispatch/dispatches.js';
 import { uuidOf } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
 import { type Deliver, hostedCallId, type RoutedCall } from '../../tools/tool-link.js';
 import { boundedResult, failureOf, type Outcome, refusal, unsent } from '../../tools/tool-result.js';
-import { findHosted } from '../../tools/tool-targets.js';
-import { awaitResult, POLL_PACE } from './await-result.js';
-import { HostedCall } from './call.js';
+import { findHosted, type HostedTarget } from '../../tools/tool-targets.js';
+import { awaitResult } from './await-result.js';
+import { HostedCall, type HostedClient } from './call.js';
 import { HostedProgress } from './progress.js';
 import type { HostedRequest } from './request.js';
 
-export interface HostedToolsOptions {
+export interface HostedToolsOptions extends HostedClient {
   db: Db;
   log: Logger;
   /** This node. The ids that agents see name it, so that calls on behalf of a call are forwarded to it. */
   nodeId: string;
-  outbound: Pick<Outbound, 'request' | 'stream'>;
-  tokens: Pick<TokenIssuer, 'issueDispatchToken'>;
 }
 
 /**
@@ -30,27 +26,23 @@ export interface HostedToolsOptions {
  * text.
  */
 export function createHostedTools(options: HostedToolsOptions): Deliver {
-  const { db, outbound, tokens, nodeId } = options;
-  return async (placed, signal) => {
-    const { tenant_id, target } = placed;
+  const { db, log, nodeId } = options;
+  return async (routed, signal) => {
+    const { tenant_id, call_id, target } = routed;
     const agent = await db.tenant(tenant_id, (tx) => findHosted(tx, tenant_id, target.instance_id));
     if (!agent) return unsent('TARGET_UNAVAILABLE', 'The agent is not registered any more.');
-    const call = new HostedCall(asDispatch(placed, agent, hostedCallId(placed.call_id, nodeId)), outbound, tokens);
+    const call = new HostedCall(asDispatch(routed, agent, hostedCallId(call_id, nodeId)), options);
+    const progress = new HostedProgress(uuidOf(call_id), () => undefined);
     const token = await call.token();
     if (signal.aborted) return unsent('CANCELED', 'The call was withdrawn.');
-    return ask(call, uuidOf(placed.call_id), token, signal, options.log);
+    try {
+      return outcomeOf(await awaitResult(token, { call, progress, signal }));
+    } catch (error) {
+      if (!signal.aborted) throw error;
+      void call.cancel(progress.taskId, log);
+      return { sent: true, result: refusal('CANCELED', 'The call was withdrawn.') };
+    }
   };
-}
-
-async function ask(call: HostedCall, uuid: string, token: string, signal: AbortSignal, log: Logger): Promise<Outcome> {
-  const progress = new HostedProgress(uuid, () => undefined);
-  try {
-    return outcomeOf(await awaitResult(token, { call, progress, signal, pace: POLL_PACE }));
-  } catch (error) {
-    if (!signal.aborted) throw error;
-    void call.cancel(progress.taskId, log);
-    return { sent: true, result: refusal('CANCELED', 'The call was withdrawn.') };
-  }
 }
 
 function outcomeOf(result: AgentResult): Outcome {
@@ -76,13 +68,9 @@ function toolResultOf({ state, error, artifacts = [], status_message }: AnswerOr
   return { ok: true, result: { parts } };
 }
 
-function asDispatch(
-  placed: RoutedCall,
-  agent: { public_url: string; agent_card: Record<string, unknown> },
-  dispatch_id: string,
-): HostedRequest {
-  const { call_id, tenant_id, target, tool, arguments: given, caller, deadline_ms, idempotency_key } = placed;
-  const session_id = placed.session_id ?? call_id;
+function asDispatch(routed: RoutedCall, agent: HostedTarget, dispatch_id: string): HostedRequest {
+  const { call_id, tenant_id, target, tool, arguments: given, caller, deadline_ms, idempotency_key } = routed;
+  const session_id = routed.session_id ?? call_id;
   const tool_call = { tool, dispatch_id, caller, deadline_ms, idempotency_key };
   const message: A2aMessage = {
     kind: 'message',
@@ -96,8 +84,7 @@ function asDispatch(
     dispatch_id,
     session_id,
     instance_id: target.instance_id,
-    public_url: agent.public_url,
-    agent_card: agent.agent_card,
+    ...agent,
     remote_task_id: null,
     remote_context_id: null,
     payload: {
@@ -114,7 +101,7 @@ function asDispatch(
         tenant_id,
         message_id: call_id,
         client_message_id: idempotency_key,
-        propagation_headers: { traceparent: placed.traceparent },
+        propagation_headers: { traceparent: routed.traceparent },
       },
     },
   };

@@ -1,37 +1,29 @@
+import { isObject } from '../../contracts/a2a/proto-json.js';
+
 /** From the wire forms of A2A 1.0 to the 0.3 forms that the platform keeps (a2a.md). */
 
 type Json = Record<string, unknown>;
 
-function isObject(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** Without the members that are null, which some servers write for absent ones. */
-function present(value: Json): Json {
-  return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== null));
-}
-
-function fileFrom(file: unknown): unknown {
-  return isObject(file) ? present(file) : file;
+/** An object without the members that are null, which some servers write for absent ones. */
+function present<T>(value: T): T {
+  if (!isObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== null)) as T;
 }
 
 function partFrom(value: unknown): unknown {
   if (!isObject(value)) return value;
   const part = present(value);
-  if ('kind' in part) return 'file' in part ? { ...part, file: fileFrom(part.file) } : part;
-  const metadata = part.metadata !== undefined && { metadata: part.metadata };
-  if ('text' in part) return { kind: 'text', text: part.text, ...metadata };
-  if ('file' in part) return { kind: 'file', file: fileFrom(part.file), ...metadata };
+  if ('kind' in part) return 'file' in part ? { ...part, file: present(part.file) } : part;
+  const { metadata } = part;
+  if ('text' in part) return { kind: 'text', text: part.text, metadata };
+  if ('file' in part) return { kind: 'file', file: present(part.file), metadata };
   const isFile = 'raw' in part || 'url' in part;
   if ('data' in part || ('data' in value && !isFile)) {
-    return { kind: 'data', data: isObject(part.data) ? part.data : { value: value.data }, ...metadata };
+    return { kind: 'data', data: isObject(part.data) ? part.data : { value: value.data }, metadata };
   }
   const content = 'raw' in part ? { bytes: part.raw } : { uri: part.url };
-  return {
-    kind: 'file',
-    file: { ...content, name: part.filename || undefined, mimeType: part.mediaType || undefined },
-    ...metadata,
-  };
+  const file = { ...content, name: part.filename || undefined, mimeType: part.mediaType || undefined };
+  return { kind: 'file', file, metadata };
 }
 
 function partsFrom(value: unknown): unknown {
@@ -65,23 +57,15 @@ function statusFrom(value: unknown): unknown {
 
 /** Drops the history, which repeats what the platform sent and what the status says. */
 function taskFrom({ history: _history, ...given }: Json): Json {
-  const task = present(given);
+  const task: Json = { contextId: '', ...present(given) };
   const artifacts = Array.isArray(task.artifacts) ? task.artifacts.map(artifactFrom) : undefined;
-  return { ...task, kind: 'task', contextId: task.contextId ?? '', status: statusFrom(task.status), artifacts };
+  return { ...task, kind: 'task', status: statusFrom(task.status), artifacts };
 }
 
 function updateFrom(given: Json): Json {
-  const update = present(given);
-  const contextId = update.contextId ?? '';
-  if ('artifact' in update)
-    return { ...update, kind: 'artifact-update', contextId, artifact: artifactFrom(update.artifact) };
-  return {
-    ...update,
-    kind: 'status-update',
-    contextId,
-    status: statusFrom(update.status),
-    final: update.final === true,
-  };
+  const update: Json = { contextId: '', ...present(given) };
+  if ('artifact' in update) return { ...update, kind: 'artifact-update', artifact: artifactFrom(update.artifact) };
+  return { ...update, kind: 'status-update', status: statusFrom(update.status), final: update.final === true };
 }
 
 const ENVELOPES = ['task', 'message', 'statusUpdate', 'artifactUpdate'] as const;

@@ -5,18 +5,14 @@ import { DeregisteredAgent, ForwardedCall, RoutedCall } from '../../tools/tool-l
 /** Kinds of messages that are sent again until the other node acknowledges them. */
 const ACKNOWLEDGED = ['call', 'forward', 'withdraw', 'outcome'] as const;
 
-/** A message between nodes. `from` is the node that the acknowledgement and the result go to. */
+/** `from` is the node that the acknowledgement and the result go to. */
+const call = { from: z.string(), call_id: z.string() };
+/** A message between nodes. */
 const NodeMessage = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('call'), from: z.string(), call_id: z.string(), call: RoutedCall }),
-  z.object({ kind: z.literal('forward'), from: z.string(), call_id: z.string(), call: ForwardedCall }),
-  z.object({ kind: z.literal('withdraw'), from: z.string(), call_id: z.string() }),
-  z.object({
-    kind: z.literal('outcome'),
-    from: z.string(),
-    call_id: z.string(),
-    sent: z.boolean(),
-    result: ToolResult,
-  }),
+  z.object({ kind: z.literal('call'), ...call, call: RoutedCall }),
+  z.object({ kind: z.literal('forward'), ...call, call: ForwardedCall }),
+  z.object({ kind: z.literal('withdraw'), ...call }),
+  z.object({ kind: z.literal('outcome'), ...call, sent: z.boolean(), result: ToolResult }),
   z.object({ kind: z.literal('acknowledged'), of: z.enum(ACKNOWLEDGED), call_id: z.string() }),
   z.object({ kind: z.literal('deregistered'), agent: DeregisteredAgent }),
 ]);

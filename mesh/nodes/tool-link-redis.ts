@@ -1,13 +1,12 @@
+import { addAbortListener } from 'node:events';
 import { LRUCache } from 'lru-cache';
 import { LIMITS } from '../../contracts/limits.js';
 import { errorMessage } from '../../runtime/errors.js';
 import {
-  type CloseDeregistered,
-  type Deliver,
   type DeregisteredAgent,
-  type Forward,
   type ForwardedCall,
   NODE_UNREACHABLE,
+  type NodeHandlers,
   type NodeLink,
   type RoutedCall,
 } from '../../tools/tool-link.js';
@@ -59,9 +58,7 @@ class RedisLink implements NodeLink {
   /** Checks in a row in which a node did not listen. */
   readonly #misses = new Map<string, number>();
   readonly #checks: NodeJS.Timeout;
-  #deliver: Deliver | undefined;
-  #forward: Forward | undefined;
-  #closeDeregistered: CloseDeregistered | undefined;
+  #handlers: Partial<NodeHandlers> = {};
   #checking = false;
   #closed = false;
 
@@ -74,7 +71,7 @@ class RedisLink implements NodeLink {
   }
 
   async call(nodeId: string, call: RoutedCall, signal: AbortSignal): Promise<Outcome> {
-    if (nodeId === this.#nodeId) return this.#deliver ? this.#deliver(call, signal) : NODE_UNREACHABLE;
+    if (nodeId === this.#nodeId) return (await this.#handlers.call?.(call, signal)) ?? NODE_UNREACHABLE;
     return this.#ask(nodeId, { kind: 'call', from: this.#nodeId, call_id: call.call_id, call }, signal);
   }
 
@@ -83,7 +80,7 @@ class RedisLink implements NodeLink {
   }
 
   deregistered(nodeId: string, agent: DeregisteredAgent): void {
-    if (nodeId === this.#nodeId) this.#closeDeregistered?.(agent);
+    if (nodeId === this.#nodeId) this.#handlers.deregistered?.(agent);
     else void this.#post(nodeId, { kind: 'deregistered', agent });
   }
 
@@ -92,28 +89,22 @@ class RedisLink implements NodeLink {
     if (!this.#channel.isReady) return NODE_UNREACHABLE;
     if (signal.aborted) return unsent('CANCELED', 'The call was withdrawn.');
     const done = new AbortController();
-    let settle: (outcome: Outcome) => void = () => undefined;
-    const settled = new Promise<Outcome>((resolve) => {
-      settle = resolve;
-    });
-    const withdraw = (): void => {
-      settle({ sent: true, result: refusal('CANCELED', 'The call was withdrawn.') });
+    const settled = new Promise<Outcome>((settle) => this.#waiting.set(call_id, { node: nodeId, settle }));
+    const end = (outcome: Outcome): void => this.#waiting.get(call_id)?.settle(outcome);
+    using _listener = addAbortListener(signal, () => {
+      end({ sent: true, result: refusal('CANCELED', 'The call was withdrawn.') });
       this.#withdraw(nodeId, call_id);
-    };
-    this.#waiting.set(call_id, { node: nodeId, settle });
-    signal.addEventListener('abort', withdraw, { once: true });
-    void this.#sender
-      .send(nodeId, message, { signal: done.signal, giveUpMs: SILENT_MS_MAX, retryUnreachable: false })
-      .then((sent) => {
-        if (sent === 'acknowledged' || done.signal.aborted) return;
-        settle(sent === 'unreachable' ? NODE_UNREACHABLE : LOST);
-        if (sent === 'unknown') this.#withdraw(nodeId, call_id);
-      });
+    });
+    const limits = { signal: done.signal, giveUpMs: SILENT_MS_MAX, retryUnreachable: false };
+    void this.#sender.send(nodeId, message, limits).then((sent) => {
+      if (sent === 'acknowledged' || done.signal.aborted) return;
+      end(sent === 'unreachable' ? NODE_UNREACHABLE : LOST);
+      if (sent === 'unknown') this.#withdraw(nodeId, call_id);
+    });
     try {
       return await settled;
     } finally {
       done.abort();
-      signal.removeEventListener('abort', withdraw);
       this.#waiting.delete(call_id);
     }
   }
@@ -125,16 +116,8 @@ class RedisLink implements NodeLink {
     void this.#sender.send(nodeId, message, { giveUpMs, retryUnreachable: true });
   }
 
-  serve(deliver: Deliver): void {
-    this.#deliver = deliver;
-  }
-
-  serveForwarded(forward: Forward): void {
-    this.#forward = forward;
-  }
-
-  serveDeregistered(close: CloseDeregistered): void {
-    this.#closeDeregistered = close;
+  serve(handlers: Partial<NodeHandlers>): void {
+    this.#handlers = { ...this.#handlers, ...handlers };
   }
 
   async close(): Promise<void> {
@@ -154,7 +137,7 @@ class RedisLink implements NodeLink {
     const message = parseNodeMessage(text);
     if (!message) this.#log.error({}, 'message of another node is not valid');
     else if (message.kind === 'acknowledged') this.#sender.acknowledged(message.of, message.call_id);
-    else if (message.kind === 'deregistered') this.#closeDeregistered?.(message.agent);
+    else if (message.kind === 'deregistered') this.#handlers.deregistered?.(message.agent);
     else this.#handle(message);
   }
 
@@ -186,14 +169,12 @@ class RedisLink implements NodeLink {
   async #work(message: Request, signal: AbortSignal): Promise<Outcome> {
     if (this.#closed) return NODE_UNREACHABLE;
     try {
-      const working =
-        message.kind === 'call' ? this.#deliver?.(message.call, signal) : this.#forward?.(message.call, signal);
+      const { call, forward } = this.#handlers;
+      const working = message.kind === 'call' ? call?.(message.call, signal) : forward?.(message.call, signal);
       return (await working) ?? NODE_UNREACHABLE;
     } catch (error) {
-      this.#log.warn(
-        { err: errorMessage(error), call_id: message.call.call_id },
-        'tool call of another node failed here',
-      );
+      const { call_id } = message;
+      this.#log.warn({ err: errorMessage(error), call_id }, 'tool call of another node failed here');
       return { sent: true, result: resultOfError(error) };
     }
   }

@@ -98,7 +98,7 @@ it('is heard of at once by another process, over Redis', async () => {
   const meshId = newId('mesh');
   const [here, there] = [link(newId('mesh')), link(meshId)];
   const node = await fixture.node({ ...NO_TURN, meshId, tools: fixture.tools(there) });
-  there.serveDeregistered((agent) => node.server.closeDeregistered(agent));
+  there.serve({ deregistered: (agent) => node.server.closeDeregistered(agent) });
   const { agent } = await node.join('a');
   const left = await deregister();
   expect(left.meshId).toBe(meshId);

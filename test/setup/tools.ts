@@ -3,7 +3,6 @@ import type { Db } from '../../db/pool.js';
 import type { Outbound } from '../../http/outbound.js';
 import { createHostedTools } from '../../mesh/hosted/tool-calls.js';
 import { createLogger } from '../../runtime/logger.js';
-import { fleetGetAgents } from '../../tools/platform-tools.js';
 import { ToolCalls } from '../../tools/tool-calls.js';
 import { createLocalLink, type NodeLink } from '../../tools/tool-link.js';
 
@@ -17,6 +16,5 @@ export function toolCalls(deps: { db: Db; outbound: Outbound; tokens: TokenIssue
     log,
     link,
     hosted: createHostedTools({ db, log, nodeId: 'alone', outbound, tokens }),
-    platform: { 'fleet.get_agents': fleetGetAgents(db) },
   });
 }
