@@ -1,7 +1,7 @@
 import type { AgentRow } from '../agents/agent-row.js';
 import { createHostedTools } from '../mesh/hosted/tool-calls.js';
 import { createRedisLink } from '../mesh/nodes/tool-link-redis.js';
-import { createToolCallService, type ToolCallService } from '../tools/tool-call-service.js';
+import { ToolCallService } from '../tools/tool-call-service.js';
 import { ToolCalls } from '../tools/tool-calls.js';
 import { createLocalLink, type NodeHandlers } from '../tools/tool-link.js';
 import type { Services } from './services.js';
@@ -28,7 +28,7 @@ export function startTools(services: Services, nodeId: string): RunningTools {
     link,
     hosted: createHostedTools({ db, log, nodeId, outbound, tokens }),
   });
-  const service = createToolCallService({ db, log, calls, link, nodeId, dispatches, bus });
+  const service = new ToolCallService({ db, log, calls, link, nodeId, dispatches, bus });
   return {
     calls,
     service,

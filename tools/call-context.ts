@@ -33,8 +33,7 @@ export class CallCancellation {
   /** Aborted when the call is canceled, with its result as the reason. */
   readonly signal = this.#controller.signal;
   readonly #canceled: Promise<Outcome>;
-  readonly #timer: NodeJS.Timeout;
-  readonly #listeners: Disposable[];
+  readonly #causes: Disposable[];
 
   constructor(endsAtMs: number, withdrawn: AbortSignal, parent: CallParent | undefined) {
     this.endsAtMs = endsAtMs;
@@ -43,9 +42,11 @@ export class CallCancellation {
     const onTimeout = cancel('DEADLINE_EXCEEDED', 'The tool did not answer in time.');
     const onWithdrawn = cancel('CANCELED', 'The caller has withdrawn the call.');
     const onParentEnded = cancel('CANCELED', 'The dispatch or tool call that this call is part of has ended.');
-    this.#timer = setTimeout(onTimeout, Math.max(0, endsAtMs - performance.now()));
-    this.#listeners = [addAbortListener(withdrawn, onWithdrawn)];
-    if (parent) this.#listeners.push(addAbortListener(parent.ended, onParentEnded));
+    this.#causes = [
+      setTimeout(onTimeout, Math.max(0, endsAtMs - performance.now())),
+      addAbortListener(withdrawn, onWithdrawn),
+      ...(parent ? [addAbortListener(parent.ended, onParentEnded)] : []),
+    ];
     this.#canceled = once(this.signal, 'abort').then(() => ({ sent: true, result: this.signal.reason }));
   }
 
@@ -61,7 +62,6 @@ export class CallCancellation {
 
   /** Releases the timer and the listeners. */
   [Symbol.dispose](): void {
-    clearTimeout(this.#timer);
-    for (const listener of this.#listeners) listener[Symbol.dispose]();
+    for (const cause of this.#causes) cause[Symbol.dispose]();
   }
 }

@@ -40,19 +40,14 @@ export class PendingCalls {
   /** Adds a call before it is sent to its agent. */
   add(call: RoutedCall): PendingCall {
     const { chain, session_id, traceparent } = call;
+    const endsAtMs = performance.now() + call.deadline_ms;
     const ended = new AbortController();
     setMaxListeners(0, ended.signal); // each nested call adds a listener
     const pending: PendingCall = {
       call,
       agentKey: agentKeyOf({ tenant_id: call.tenant_id, instance_id: call.target.instance_id }),
       done: once(ended.signal, 'abort').then(() => ended.signal.reason),
-      asParent: {
-        chain,
-        endsAtMs: performance.now() + call.deadline_ms,
-        ended: ended.signal,
-        traceparent,
-        session_id,
-      },
+      asParent: { chain, endsAtMs, ended: ended.signal, session_id, traceparent },
       settle: (outcome) => {
         if (ended.signal.aborted) return;
         ended.abort(outcome);

@@ -23,51 +23,95 @@ interface ToolCallServiceOptions extends Pick<ToolCallsOptions, 'db' | 'log' | '
   bus: Pick<ChunkBus, 'subscribe'>;
 }
 
-/** Creates what answers `POST /tools/call`, and makes the calls that other nodes forward to this node. */
-export function createToolCallService(options: ToolCallServiceOptions) {
-  const { link, nodeId } = options;
-  link.serve({
-    forward: async ({ token, body, traceparent }, signal) => {
-      return { sent: true, result: await callLocally(options, token, body, { traceparent, signal }) };
-    },
-  });
-  return {
-    /**
-     * Makes a call of an agent without a socket; a refusal is a result too.
-     * @param context.signal aborted when the caller disconnects
-     * @throws PlatformError `forbidden` when the token may not act for the agent, NOT_FOUND for an unknown `instance_id`
-     */
-    call: async (token: Caller, body: ToolCallRequest, context: CallContext): Promise<ToolResult> => {
-      const parentCall = parseHostedCallId(body.dispatch_id ?? '');
-      if (!parentCall || parentCall.node === nodeId) return callLocally(options, token, body, context);
-      const forwarded = { call_id: newId('call'), token, body, traceparent: context.traceparent };
-      return (await link.forward(parentCall.node, forwarded, context.signal)).result;
-    },
-  };
-}
-export type ToolCallService = ReturnType<typeof createToolCallService>;
-
-async function callLocally(
-  options: ToolCallServiceOptions,
-  token: Caller,
-  { instance_id, ...payload }: ToolCallRequest,
-  { traceparent, signal }: CallContext,
-): Promise<ToolResult> {
-  const calling = payload.dispatch_id
-    ? await findParent(options, token, payload.dispatch_id, instance_id)
-    : { caller: await resolveCaller(options, token, instance_id) };
-  if (!calling) {
-    return refusal('UNKNOWN_DISPATCH', 'dispatch_id names no dispatch or tool call that the agent is answering.');
-  }
-  const { caller, parent, release } = calling;
-  return options.calls.call({ caller, payload, parent, traceparent, signal }).finally(release);
-}
-
 interface Calling {
   caller: ToolCaller;
   parent?: CallParent;
   /** Stops watching the parent; called when the call has ended. */
   release?: () => void;
+}
+
+/** The tool calls of agents without a socket: `POST /tools/call`. It also makes the calls that other nodes forward to this node. */
+export class ToolCallService {
+  readonly #options: ToolCallServiceOptions;
+
+  constructor(options: ToolCallServiceOptions) {
+    this.#options = options;
+    options.link.serve({
+      forward: async ({ token, body, traceparent }, signal) => {
+        return { sent: true, result: await this.#callLocally(token, body, { traceparent, signal }) };
+      },
+    });
+  }
+
+  /**
+   * Makes a call; a refusal is a result too.
+   * @param context.signal aborted when the caller disconnects
+   * @throws PlatformError `forbidden` when the token may not act for the agent, NOT_FOUND for an unknown `instance_id`
+   */
+  async call(token: Caller, body: ToolCallRequest, context: CallContext): Promise<ToolResult> {
+    const { link, nodeId } = this.#options;
+    const parentCall = parseHostedCallId(body.dispatch_id ?? '');
+    if (!parentCall || parentCall.node === nodeId) return this.#callLocally(token, body, context);
+    const forwarded = { call_id: newId('call'), token, body, traceparent: context.traceparent };
+    return (await link.forward(parentCall.node, forwarded, context.signal)).result;
+  }
+
+  async #callLocally(token: Caller, body: ToolCallRequest, context: CallContext): Promise<ToolResult> {
+    const { instance_id, ...payload } = body;
+    const calling = payload.dispatch_id
+      ? await this.#findParent(token, payload.dispatch_id, instance_id)
+      : { caller: await this.#resolveCaller(token, instance_id) };
+    if (!calling) {
+      return refusal('UNKNOWN_DISPATCH', 'dispatch_id names no dispatch or tool call that the agent is answering.');
+    }
+    const { caller, parent, release } = calling;
+    return this.#options.calls.call({ caller, payload, parent, ...context }).finally(release);
+  }
+
+  /** The calling agent: the given instance, or an unnamed instance of the token's type. */
+  async #resolveCaller(token: Caller, instanceId: string | undefined): Promise<ToolCaller> {
+    const { tenant_id, agent_type, credential_id } = token;
+    if (instanceId === undefined) {
+      if (actsAs(token) === null) checkActsFor(token, agent_type);
+      return { tenant_id, agent_type, key: `${tenant_id}\n${credential_id}\n${agent_type}` };
+    }
+    const type = await this.#options.db.tenant(tenant_id, (tx) => typeOfAgent(tx, tenant_id, instanceId));
+    if (type === null || !isOwnType(token, type)) throw unknownInstance();
+    checkActsFor(token, type);
+    return callerOf(tenant_id, instanceId, type);
+  }
+
+  /** Finds the parent that a `dispatch_id` names; undefined when it does not run or is not the caller's. */
+  async #findParent(token: Caller, id: string, instanceId: string | undefined): Promise<Calling | undefined> {
+    const { tenant_id } = token;
+    const { calls, db } = this.#options;
+    const pending = calls.pending.find(tenant_id, parseHostedCallId(id)?.call_id ?? id);
+    const dispatch = pending ? null : await db.tenant(tenant_id, (tx) => findCallingDispatch(tx, tenant_id, id));
+    const agent = pending?.call.target ?? dispatch;
+    if (!agent || !isOwnType(token, agent.agent_type)) return undefined;
+    if (instanceId !== undefined && instanceId !== agent.instance_id) return undefined;
+    checkActsFor(token, agent.agent_type);
+    const caller = callerOf(tenant_id, agent.instance_id, agent.agent_type);
+    return { caller, ...(dispatch ? this.#watch(tenant_id, id, dispatch) : { parent: pending?.asParent }) };
+  }
+
+  /** Watches a dispatch that may run on any node, so that its calls end with it. The bus announces changes; the database decides. */
+  #watch(tenant_id: string, dispatch_id: string, dispatch: CallingDispatch): Omit<Calling, 'caller'> {
+    const { bus, dispatches, log } = this.#options;
+    const { message_id, session_id, ms_left, trace_id } = dispatch;
+    const ended = new AbortController();
+    setMaxListeners(0, ended.signal);
+    const release = bus.subscribe(tenant_id, message_id, 0, ({ event }) => {
+      if (event.kind !== 'changed' || ended.signal.aborted) return;
+      dispatches.closedAmong([{ tenant_id, message_id, dispatch_id }]).then(
+        (closed) => closed.length > 0 && ended.abort(),
+        (error) => log.warn({ err: errorMessage(error), dispatch_id }, 'calling dispatch could not be read'),
+      );
+    });
+    const traceparent = traceparentOf(trace_id, uuidOf(dispatch_id));
+    const endsAtMs = performance.now() + ms_left;
+    return { parent: { chain: [], endsAtMs, ended: ended.signal, session_id, traceparent }, release };
+  }
 }
 
 function checkActsFor(token: Caller, agentType: string): void {
@@ -77,61 +121,4 @@ function checkActsFor(token: Caller, agentType: string): void {
 
 function callerOf(tenant_id: string, instance_id: string, agent_type: string): ToolCaller {
   return { tenant_id, instance_id, agent_type, key: agentKeyOf({ tenant_id, instance_id }) };
-}
-
-/** The calling agent: the given instance, or an unnamed instance of the token's type. */
-async function resolveCaller(
-  { db }: ToolCallServiceOptions,
-  token: Caller,
-  instanceId: string | undefined,
-): Promise<ToolCaller> {
-  const { tenant_id, agent_type, credential_id } = token;
-  if (instanceId === undefined) {
-    if (actsAs(token) === null) checkActsFor(token, agent_type);
-    return { tenant_id, agent_type, key: `${tenant_id}\n${credential_id}\n${agent_type}` };
-  }
-  const type = await db.tenant(tenant_id, (tx) => typeOfAgent(tx, tenant_id, instanceId));
-  if (type === null || !isOwnType(token, type)) throw unknownInstance();
-  checkActsFor(token, type);
-  return callerOf(tenant_id, instanceId, type);
-}
-
-/** Finds the parent that a `dispatch_id` names; undefined when it does not run or is not the caller's. */
-async function findParent(
-  options: ToolCallServiceOptions,
-  token: Caller,
-  id: string,
-  instanceId: string | undefined,
-): Promise<Calling | undefined> {
-  const { tenant_id } = token;
-  const pending = options.calls.pending.find(tenant_id, parseHostedCallId(id)?.call_id ?? id);
-  const dispatch = pending ? null : await options.db.tenant(tenant_id, (tx) => findCallingDispatch(tx, tenant_id, id));
-  const agent = pending?.call.target ?? dispatch;
-  if (!agent || !isOwnType(token, agent.agent_type)) return undefined;
-  if (instanceId !== undefined && instanceId !== agent.instance_id) return undefined;
-  checkActsFor(token, agent.agent_type);
-  const caller = callerOf(tenant_id, agent.instance_id, agent.agent_type);
-  return { caller, ...(dispatch ? watchDispatch(options, tenant_id, id, dispatch) : { parent: pending?.asParent }) };
-}
-
-/** Watches a dispatch that may run on any node, so that its calls end with it. The bus announces changes; the database decides. */
-function watchDispatch(
-  { bus, dispatches, log }: ToolCallServiceOptions,
-  tenant_id: string,
-  dispatch_id: string,
-  dispatch: CallingDispatch,
-): Omit<Calling, 'caller'> {
-  const { message_id, session_id, ms_left, trace_id } = dispatch;
-  const ended = new AbortController();
-  setMaxListeners(0, ended.signal);
-  const release = bus.subscribe(tenant_id, message_id, 0, ({ event }) => {
-    if (event.kind !== 'changed' || ended.signal.aborted) return;
-    dispatches.closedAmong([{ tenant_id, message_id, dispatch_id }]).then(
-      (closed) => closed.length > 0 && ended.abort(),
-      (error) => log.warn({ err: errorMessage(error), dispatch_id }, 'calling dispatch could not be read'),
-    );
-  });
-  const traceparent = traceparentOf(trace_id, uuidOf(dispatch_id));
-  const endsAtMs = performance.now() + ms_left;
-  return { parent: { chain: [], endsAtMs, ended: ended.signal, session_id, traceparent }, release };
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { DeploymentMode } from '../contracts/api/agents.js';
 import { TokenClaims } from '../contracts/api/auth.js';
 import { ToolCallRequest } from '../contracts/api/tools.js';
 import { type Outcome, unsent } from './tool-result.js';
@@ -8,11 +9,7 @@ export const RoutedCall = z.object({
   /** `call_…` */
   call_id: z.string(),
   tenant_id: z.string(),
-  target: z.object({
-    instance_id: z.string(),
-    agent_type: z.string(),
-    deployment_mode: z.enum(['hosted', 'connected']),
-  }),
+  target: z.object({ instance_id: z.string(), agent_type: z.string(), deployment_mode: DeploymentMode }),
   tool: z.string(),
   arguments: z.record(z.string(), z.unknown()),
   caller: z.object({ agent_type: z.string(), instance_id: z.string().optional() }),
@@ -69,10 +66,7 @@ export interface NodeLink {
 }
 
 /** The outcome when the target node cannot be reached. */
-export const NODE_UNREACHABLE: Outcome = unsent(
-  'TARGET_UNAVAILABLE',
-  'The node that holds the agent cannot be reached.',
-);
+export const NODE_UNREACHABLE = unsent('TARGET_UNAVAILABLE', 'The node that holds the agent cannot be reached.');
 
 /** The link of a single process. */
 export function createLocalLink(nodeId: string): NodeLink {

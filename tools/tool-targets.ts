@@ -67,19 +67,9 @@ export async function findToolTargets(
   caller: Reader,
   { tool, target, session_id }: Pick<ToolCallPayload, 'tool' | 'target' | 'session_id'>,
 ): Promise<ToolTargets> {
-  const [found] = await tx.query<ToolTargets & Record<string, unknown>>(
-    TARGETS,
-    [
-      caller.tenant_id,
-      tool,
-      target?.instance_id ?? null,
-      target?.agent_type ?? null,
-      target?.skill_id ?? null,
-      session_id ?? null,
-      actsAs(caller),
-    ],
-    'tool_targets',
-  );
+  const { instance_id = null, agent_type = null, skill_id = null } = target ?? {};
+  const values = [caller.tenant_id, tool, instance_id, agent_type, skill_id, session_id ?? null, actsAs(caller)];
+  const [found] = await tx.query<ToolTargets & Record<string, unknown>>(TARGETS, values, 'tool_targets');
   return found ?? { matching: 0, offering: 0, session_known: true, candidates: [] };
 }
 

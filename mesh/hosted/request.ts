@@ -20,14 +20,9 @@ export type HostedRequest = Pick<
 
 type Card = Record<string, unknown>;
 
-interface CardInterface {
-  protocolVersion?: unknown;
-  protocolBinding?: unknown;
-}
-
 /** 1.0 when the card names it for JSON-RPC without 0.3; agents of both versions understand 0.3. */
 export function versionOf(card: Card): A2aVersion {
-  const interfaces: (CardInterface | null)[] = Array.isArray(card.supportedInterfaces) ? card.supportedInterfaces : [];
+  const interfaces: (Card | null)[] = Array.isArray(card.supportedInterfaces) ? card.supportedInterfaces : [];
   const jsonRpc = interfaces.filter((one) => (one?.protocolBinding ?? 'JSONRPC') === 'JSONRPC');
   const named = [card.protocolVersion, ...jsonRpc.map((one) => one?.protocolVersion)];
   const versions = named.filter((version) => typeof version === 'string');

@@ -29,17 +29,6 @@ const UNACKNOWLEDGED_MAX = 2 * LIMITS.toolCallsInFlightPerNode;
 
 type Request = Extract<NodeMessage, { kind: 'call' | 'forward' }>;
 
-interface Waiting {
-  node: string;
-  settle(outcome: Outcome): void;
-}
-
-interface Serving {
-  /** The node that asked. */
-  node: string;
-  withdrawn: AbortController;
-}
-
 /** The outcome is unknown. */
 const LOST: Outcome = {
   sent: true,
@@ -51,8 +40,10 @@ class RedisLink implements NodeLink {
   readonly #log: RedisChannelOptions['log'];
   readonly #channel: RedisChannel;
   readonly #sender: AcknowledgedSender;
-  readonly #waiting = new Map<string, Waiting>();
-  readonly #serving = new Map<string, Serving>();
+  /** Calls that another node was asked to make. */
+  readonly #waiting = new Map<string, { node: string; settle(outcome: Outcome): void }>();
+  /** Calls that run here because another node asked. */
+  readonly #serving = new Map<string, { node: string; withdrawn: AbortController }>();
   /** Calls of other nodes that ran here, or were withdrawn before they came. */
   readonly #ended = new LRUCache<string, true>({ max: ENDED_MAX });
   /** Checks in a row in which a node did not listen. */

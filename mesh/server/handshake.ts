@@ -35,7 +35,9 @@ export async function checkHandshake(request: IncomingMessage, deps: HandshakeDe
   }
   const { token, caller } = await authenticate(request, deps.authenticator);
   const agentType = await requireInstance(deps, caller, instanceId);
-  requireMayServe(caller, agentType);
+  // A token that may register the instance may also connect as it (specification section 4).
+  if (!mayActFor(caller, agentType, 'full'))
+    throw new PlatformError('forbidden', `Connecting needs the scope full, or a token of the agent type ${agentType}.`);
   if (deps.isClosedTo({ tenant_id: caller.tenant_id, instance_id: instanceId }))
     throw new PlatformError('SERVICE_UNAVAILABLE', 'The node is shutting down. Connect again.');
   return {
@@ -77,12 +79,6 @@ async function authenticate({ headers }: IncomingMessage, authenticator: Authent
   } catch (error) {
     throw error instanceof PlatformError && error.code === 'unauthorized' ? unauthorized() : error;
   }
-}
-
-/** A token that may register the instance may also connect as it (specification section 4). */
-function requireMayServe(caller: Caller, agentType: string): void {
-  if (mayActFor(caller, agentType, 'full')) return;
-  throw new PlatformError('forbidden', `Connecting needs the scope full, or a token of the agent type ${agentType}.`);
 }
 
 /** @returns the agent's type */

@@ -17,7 +17,7 @@ import { sessionDeps } from '../../messages/cancel.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import { createSecrets } from '../../runtime/secrets.js';
 import { createSessions } from '../../sessions/sessions.js';
-import { createToolCallService } from '../../tools/tool-call-service.js';
+import { ToolCallService } from '../../tools/tool-call-service.js';
 import { createLocalLink } from '../../tools/tool-link.js';
 import { ApiClient } from '../setup/api-client.js';
 import { cleanUp } from '../setup/clean-up.js';
@@ -72,7 +72,7 @@ export async function serveApi(options: ServedApiOptions = {}) {
     messages: acceptDeps(core),
     pushConfigs: createPushConfigs({ db, secrets, outbound, expect: () => undefined }),
     sessions: createSessions(sessionDeps(core)),
-    tools: createToolCallService({
+    tools: new ToolCallService({
       db,
       log,
       bus,
