@@ -1,36 +1,25 @@
-/**
- * Why an outbound exchange failed.
- * - `BAD_URL`: not an absolute http(s) URL, credentials in it, or a method, header or body HTTP does not allow
- * - `FORBIDDEN_ADDRESS`: the target, or one address its name resolves to, is not public and not opened
- * - `CONNECT_FAILED`: name resolution, TCP or TLS failed
- * - `TIMEOUT`: a timeout of the caller, or that of connecting
- * - `REDIRECT`: the answer was 3xx, which is not followed
- * - `TOO_LARGE`: a streamed answer is larger than the caller's limit
- * - `ABORTED`: the caller's signal or `cancel()`, or the client was closed
- * - `BROKEN`: the connection or its HTTP framing broke after the request was sent
- */
-export type OutboundErrorCode =
-  | 'BAD_URL'
-  | 'FORBIDDEN_ADDRESS'
-  | 'CONNECT_FAILED'
-  | 'TIMEOUT'
-  | 'REDIRECT'
-  | 'TOO_LARGE'
-  | 'ABORTED'
-  | 'BROKEN';
-
-const MESSAGES: Record<OutboundErrorCode, string> = {
+/** Why an outbound exchange failed, with the message that is constant for the code. */
+const MESSAGES = {
+  /** Not an absolute http(s) URL, credentials in it, or a method, header or body HTTP does not allow. */
   BAD_URL: 'not a request that can be sent',
+  /** The target, or one address its name resolves to, is not public and not opened. */
   FORBIDDEN_ADDRESS: 'the target address is not allowed',
+  /** Name resolution, TCP or TLS failed. */
   CONNECT_FAILED: 'the connection could not be opened',
+  /** A timeout of the caller, or that of connecting. */
   TIMEOUT: 'no complete answer in time',
+  /** The answer was 3xx, which is not followed. */
   REDIRECT: 'the answer is a redirect, which is not followed',
+  /** A streamed answer is larger than the caller's limit. */
   TOO_LARGE: 'the answer is larger than allowed',
+  /** The caller's signal or `cancel()`, or the client was closed. */
   ABORTED: 'the request was aborted',
+  /** The connection or its HTTP framing broke after the request was sent. */
   BROKEN: 'the connection broke before the answer was complete',
 };
+export type OutboundErrorCode = keyof typeof MESSAGES;
 
-/** A failed outbound exchange. The message is constant for a code, so it never shows the address of a name. */
+/** A failed outbound exchange. The message never shows the address of a name. */
 export class OutboundError extends Error {
   readonly code: OutboundErrorCode;
   /** False only when no byte of the request can have been sent: only then may it be sent to another target. */

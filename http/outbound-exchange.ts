@@ -1,7 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
-import { OutboundBody } from './outbound-body.js';
 import { OutboundError, type OutboundErrorCode, outboundErrorCode } from './outbound-error.js';
+
+/** Buffered bytes at which the connection is paused. */
+const BUFFERED_BYTES_MAX = 64 * 1024;
 
 /** The request of an exchange. */
 export interface RequestParts {
@@ -28,11 +31,15 @@ export class OutboundExchange {
   #deadline: NodeJS.Timeout | undefined;
   #controller: Dispatcher.DispatchController | undefined;
   #rejectHead: (error: unknown) => void = () => undefined;
-  readonly #body = new OutboundBody({
-    pause: () => this.#controller?.pause(),
-    resume: () => this.#controller?.resume(),
-    drop: () => this.#controller?.abort(this.error('ABORTED')),
-  });
+  /** The body, readable once. Leaving the loop early drops the connection. Throws anything: see `explain`. A failure discards the buffer. */
+  readonly body: Readable = new Readable({
+    highWaterMark: BUFFERED_BYTES_MAX,
+    read: () => this.#controller?.resume(),
+    destroy: (error, done) => {
+      if (!this.body.readableEnded) this.#controller?.abort(error ?? this.error('ABORTED'));
+      done(error);
+    },
+  }).on('error', () => undefined); // nobody may be reading; a reader gets the error itself
   readonly #callerSignal: AbortSignal | undefined;
   readonly #onCallerAbort = (): void => this.cancel('ABORTED');
 
@@ -61,11 +68,6 @@ export class OutboundExchange {
       };
       agent.dispatch(options, this.#handler(resolve));
     });
-  }
-
-  /** The body, readable once. Leaving the loop early drops the connection. Throws anything: see `explain`. */
-  body(): AsyncGenerator<Buffer> {
-    return this.#body.read();
   }
 
   /** Ends the exchange. A request that still waits for its connection is never sent. The code of the first call counts. */
@@ -97,10 +99,9 @@ export class OutboundExchange {
   }
 
   /** Rejects at once: undici handles an abort only once it has a connection. */
-  #fail(error: unknown): void {
+  #fail(error: Error): void {
     this.#rejectHead(error);
-    this.#body.fail(error);
-    this.#controller?.abort(error as Error);
+    this.body.destroy(error);
   }
 
   #handler(onHead: (head: ResponseHead) => void): Dispatcher.DispatchHandler {
@@ -118,8 +119,12 @@ export class OutboundExchange {
         if (status >= 300 && status < 400) this.#fail(this.error('REDIRECT'));
         else onHead({ status, headers });
       },
-      onResponseData: (_controller, chunk) => this.#body.push(chunk),
-      onResponseEnd: () => this.#body.end(),
+      onResponseData: (controller, chunk) => {
+        if (!this.body.push(chunk)) controller.pause();
+      },
+      onResponseEnd: () => {
+        this.body.push(null);
+      },
       onResponseError: (_controller, error) => this.#fail(error),
     };
   }

@@ -58,24 +58,6 @@ export interface OutboundStream {
   cancel(): void;
 }
 
-/**
- * The HTTP client for addresses that users give (security.md, Outbound requests). It reaches only public unicast addresses and the allowed
- * ranges, verifies TLS, follows no redirect and never sends a request twice.
- */
-export interface Outbound {
-  /** Reads the response into memory. Rejects only with OutboundError. */
-  request(url: string, options: OutboundRequestOptions): Promise<OutboundResponse>;
-  /** Resolves at the response headers; the body is a stream. Rejects only with OutboundError. */
-  stream(url: string, options: OutboundStreamOptions): Promise<OutboundStream>;
-  /**
-   * Throws OutboundError BAD_URL (not http or https, or with credentials) or FORBIDDEN_ADDRESS (a literal address that may
-   * not be reached). Names are not resolved here: they are checked at each connection.
-   */
-  checkUrl(url: string): void;
-  /** Aborts all exchanges (ABORTED) and closes all connections. */
-  close(): Promise<void>;
-}
-
 function flatten(headers: IncomingHttpHeaders): Record<string, string> {
   const flat: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) {
@@ -102,7 +84,7 @@ export async function readCapped(
 async function* readStream(exchange: OutboundExchange, maxBytes: number): AsyncGenerator<Buffer> {
   let size = 0;
   try {
-    for await (const chunk of exchange.body()) {
+    for await (const chunk of exchange.body) {
       size += chunk.length;
       if (size > maxBytes) throw exchange.error('TOO_LARGE');
       yield chunk;
@@ -118,7 +100,7 @@ async function requestWith(agent: Dispatcher, url: URL, options: OutboundRequest
   const exchange = new OutboundExchange(options.timeoutMs, options.signal);
   try {
     const { status, headers } = await exchange.open(agent, url, options, 0);
-    const read = await readCapped(exchange.body(), options.maxResponseBytes ?? DEFAULT_MAX_RESPONSE_BYTES);
+    const read = await readCapped(exchange.body, options.maxResponseBytes ?? DEFAULT_MAX_RESPONSE_BYTES);
     return { status, headers: flatten(headers), ...read };
   } catch (error) {
     throw exchange.explain(error);
@@ -147,8 +129,12 @@ async function streamWith(agent: Dispatcher, url: URL, options: OutboundStreamOp
   }
 }
 
-/** Creates the client, one for each process. @throws TypeError when `allowCidrs` has something else than CIDR ranges */
-export function createOutbound(options: OutboundOptions): Outbound {
+/**
+ * Creates the HTTP client for addresses that users give (security.md, Outbound requests), one for each process. It reaches only public
+ * unicast addresses and the allowed ranges, verifies TLS, follows no redirect and never sends a request twice.
+ * @throws TypeError when `allowCidrs` has something else than CIDR ranges
+ */
+export function createOutbound(options: OutboundOptions) {
   const guard = new AddressGuard(options.allowCidrs, (host, address) =>
     options.log?.warn({ host, address }, 'outbound address refused'),
   );
@@ -160,9 +146,21 @@ export function createOutbound(options: OutboundOptions): Outbound {
     keepAliveMaxTimeout: KEEP_ALIVE_MS,
   });
   return {
-    request: async (url, parts) => requestWith(agent, guard.checkUrl(url), parts),
-    stream: async (url, parts) => streamWith(agent, guard.checkUrl(url), parts),
-    checkUrl: (url) => void guard.checkUrl(url),
-    close: () => agent.destroy(),
+    /** Reads the response into memory. Rejects only with OutboundError. */
+    request: async (url: string, parts: OutboundRequestOptions): Promise<OutboundResponse> =>
+      requestWith(agent, guard.checkUrl(url), parts),
+    /** Resolves at the response headers; the body is a stream. Rejects only with OutboundError. */
+    stream: async (url: string, parts: OutboundStreamOptions): Promise<OutboundStream> =>
+      streamWith(agent, guard.checkUrl(url), parts),
+    /**
+     * Throws OutboundError BAD_URL (not http or https, or with credentials) or FORBIDDEN_ADDRESS (a literal address that may not be
+     * reached). Names are not resolved here: they are checked at each connection.
+     */
+    checkUrl: (url: string): void => void guard.checkUrl(url),
+    /** Aborts all exchanges (ABORTED) and closes all connections. */
+    close: (): Promise<void> => agent.destroy(),
   };
 }
+
+/** The HTTP client for addresses that users give. */
+export type Outbound = ReturnType<typeof createOutbound>;
