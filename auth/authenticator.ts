@@ -3,15 +3,6 @@ import type { Caller } from '../contracts/api/auth.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { Tokens } from './tokens.js';
 
-/** Turns a bearer token into the caller it stands for. */
-export interface Authenticator {
-  /**
-   * @throws PlatformError `unauthorized` for a token that is malformed or expired, or whose credential is revoked or expired or belongs to a
-   * deleted tenant (noticed within 5 s); `SERVICE_UNAVAILABLE` while the database is away
-   */
-  authenticate(bearerToken: string): Promise<Caller>;
-}
-
 /** The state of a credential. */
 export interface CredentialStatus {
   tenant_id: string;
@@ -32,54 +23,42 @@ interface Entry {
   status: CredentialStatus | null;
 }
 
-/** Cached statuses of credentials. Concurrent calls for one credential share a read. */
-class StatusCache {
-  readonly #lookup: (credentialId: string) => Promise<CredentialStatus | null>;
-  readonly #entries = new LRUCache<string, Entry>({ max: STATUSES_MAX });
-  readonly #reading = new Map<string, Promise<Entry>>();
+const isYounger = (entry: Entry | undefined, ms: number): entry is Entry =>
+  entry !== undefined && performance.now() - entry.readAtMs < ms;
 
-  constructor(lookup: (credentialId: string) => Promise<CredentialStatus | null>) {
-    this.#lookup = lookup;
-  }
-
-  async get(credentialId: string): Promise<CredentialStatus | null> {
-    const known = this.#entries.get(credentialId);
-    if (known && performance.now() - known.readAtMs < REFRESH_MS) return known.status;
-    try {
-      return (await this.#read(credentialId)).status;
-    } catch (error) {
-      if (known && performance.now() - known.readAtMs < MAX_AGE_MS) return known.status;
-      throw error;
-    }
-  }
-
-  #read(credentialId: string): Promise<Entry> {
-    const reading =
-      this.#reading.get(credentialId) ?? this.#readOnce(credentialId).finally(() => this.#reading.delete(credentialId));
-    this.#reading.set(credentialId, reading);
-    return reading;
-  }
-
-  async #readOnce(credentialId: string): Promise<Entry> {
-    const readAtMs = performance.now();
-    const entry = { readAtMs, status: await this.#lookup(credentialId) };
-    this.#entries.set(credentialId, entry);
-    return entry;
-  }
-}
-
-/**
- * @param options.lookup the status of a credential; null when there is none
- */
+/** @param options.lookup the status of a credential; null when there is none */
 export function createAuthenticator(options: {
   tokens: Pick<Tokens, 'verifyAccessToken'>;
   lookup: (credentialId: string) => Promise<CredentialStatus | null>;
-}): Authenticator {
-  const statuses = new StatusCache(options.lookup);
+}) {
+  /** Concurrent calls for one credential share a read. */
+  const statuses = new LRUCache<string, Entry>({
+    max: STATUSES_MAX,
+    ignoreFetchAbort: true,
+    fetchMethod: async (credentialId, known) => {
+      const readAtMs = performance.now();
+      try {
+        return { readAtMs, status: await options.lookup(credentialId) };
+      } catch (error) {
+        if (isYounger(known, MAX_AGE_MS)) return known;
+        throw error;
+      }
+    },
+  });
+  const statusOf = async (credentialId: string): Promise<CredentialStatus | null> => {
+    const known = statuses.get(credentialId);
+    if (isYounger(known, REFRESH_MS)) return known.status;
+    return (await statuses.forceFetch(credentialId, { forceRefresh: true })).status;
+  };
   return {
-    authenticate: async (bearerToken) => {
+    /**
+     * Turns a bearer token into the caller it stands for.
+     * @throws PlatformError `unauthorized` for a token that is malformed or expired, or whose credential is revoked or expired or belongs to a
+     * deleted tenant (noticed within 5 s); `SERVICE_UNAVAILABLE` while the database is away
+     */
+    authenticate: async (bearerToken: string): Promise<Caller> => {
       const claims = await options.tokens.verifyAccessToken(bearerToken);
-      const status = await statuses.get(claims.credential_id);
+      const status = await statusOf(claims.credential_id);
       const expired = status?.expires_at ? status.expires_at.getTime() <= Date.now() : false;
       if (!status?.usable || expired || status.tenant_id !== claims.tenant_id) {
         throw new PlatformError('unauthorized', 'The credential of this access token is no longer valid.');
@@ -88,3 +67,6 @@ export function createAuthenticator(options: {
     },
   };
 }
+
+/** Authenticates callers by their bearer tokens. */
+export type Authenticator = ReturnType<typeof createAuthenticator>;

@@ -1,6 +1,6 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
-import type { Credential } from '../contracts/api/auth.js';
-import type { Scope } from '../contracts/primitives.js';
+import type { Credential, CredentialCreateRequest } from '../contracts/api/auth.js';
+import { queryJson, queryPage } from '../db/json-rows.js';
 import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';
@@ -10,17 +10,8 @@ import type { CredentialStatus } from './authenticator.js';
 /** A secret has 256 random bits. The database stores its HMAC; the key of the HMAC is not in the database. */
 const PURPOSE = 'client-secret';
 
-interface CredentialRow {
-  credential_id: string;
-  tenant_id: string;
-  name: string;
-  scopes: Scope[];
-  agent_types: string[];
-  created_at: Date;
-  expires_at: Date | null;
-  revoked_at: Date | null;
-}
-const COLUMNS = 'credential_id, tenant_id, name, scopes, agent_types, created_at, expires_at, revoked_at';
+const COLUMNS = `credential_id, credential_id AS client_id, tenant_id, name, scopes, agent_types, created_at, expires_at,
+  revoked_at`;
 
 /** A credential with its secret, which is shown once and never stored. */
 export interface IssuedCredential {
@@ -28,37 +19,16 @@ export interface IssuedCredential {
   client_secret: string;
 }
 
-/** The fields of a new credential. */
-export interface NewCredential {
-  name: string;
-  scopes: Scope[];
-  agent_types?: string[];
-  /** ISO 8601. */
-  expires_at?: string;
-}
-
-function toCredential(row: CredentialRow): Credential {
-  return {
-    credential_id: row.credential_id,
-    client_id: row.credential_id,
-    tenant_id: row.tenant_id,
-    name: row.name,
-    scopes: row.scopes,
-    agent_types: row.agent_types,
-    created_at: row.created_at.toISOString(),
-    expires_at: row.expires_at?.toISOString() ?? null,
-    revoked_at: row.revoked_at?.toISOString() ?? null,
-  };
-}
-
 function newSecret(secrets: Secrets): { clientSecret: string; hash: Buffer } {
   const clientSecret = randomBytes(32).toString('base64url');
   return { clientSecret, hash: secrets.mac(clientSecret, PURPOSE) };
 }
 
-function found(row: CredentialRow | undefined): CredentialRow {
-  if (!row) throw new PlatformError('NOT_FOUND', 'There is no such credential.');
-  return row;
+/** Runs a statement that changes a credential. @throws PlatformError NOT_FOUND when it changes none */
+async function change(tx: Tx, statement: string, values: unknown[]): Promise<Credential> {
+  const [credential] = await queryJson<Credential>(tx, `${statement} RETURNING ${COLUMNS}`, values);
+  if (!credential) throw new PlatformError('NOT_FOUND', 'There is no such credential.');
+  return credential;
 }
 
 /** Creates a credential. Its id is the client id. */
@@ -66,40 +36,31 @@ export async function createCredential(
   tx: Tx,
   secrets: Secrets,
   tenantId: string,
-  fields: NewCredential,
+  { name, scopes, agent_types, expires_at }: CredentialCreateRequest,
 ): Promise<IssuedCredential> {
   const { clientSecret, hash } = newSecret(secrets);
-  const [row] = await tx.query<CredentialRow>(
+  const credential = await change(
+    tx,
     `INSERT INTO credentials (tenant_id, credential_id, name, scopes, agent_types, secret_hash, expires_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING ${COLUMNS}`,
-    [
-      tenantId,
-      newId('cred'),
-      fields.name,
-      [...new Set(fields.scopes)],
-      [...new Set(fields.agent_types ?? [])],
-      hash,
-      fields.expires_at ?? null,
-    ],
+     VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+    [tenantId, newId('cred'), name, [...new Set(scopes)], [...new Set(agent_types)], hash, expires_at ?? null],
   );
-  return { credential: toCredential(found(row)), client_secret: clientSecret };
+  return { credential, client_secret: clientSecret };
 }
 
 /** A page of a tenant's credentials, newest first; `count` is the total. */
 export async function listCredentials(
   tx: Tx,
   tenantId: string,
-  page: { limit: number; offset: number },
+  page: { page: number; page_size: number },
 ): Promise<{ count: number; credentials: Credential[] }> {
-  const [total] = await tx.query<{ count: number }>('SELECT count(*) FROM credentials WHERE tenant_id = $1', [
-    tenantId,
-  ]);
-  const rows = await tx.query<CredentialRow>(
-    `SELECT ${COLUMNS} FROM credentials WHERE tenant_id = $1
-     ORDER BY created_at DESC, credential_id DESC LIMIT $2 OFFSET $3`,
-    [tenantId, page.limit, page.offset],
-  );
-  return { count: total?.count ?? 0, credentials: rows.map(toCredential) };
+  const list = {
+    columns: COLUMNS,
+    from: 'credentials WHERE tenant_id = $1',
+    orderBy: 'created_at DESC, credential_id DESC',
+  };
+  const { count, rows } = await queryPage<Credential>(tx, list, [tenantId], page);
+  return { count, credentials: rows };
 }
 
 /**
@@ -115,41 +76,37 @@ export async function rotateCredential(
   overlapSeconds: number,
 ): Promise<IssuedCredential> {
   const { clientSecret, hash } = newSecret(secrets);
-  const [row] = await tx.query<CredentialRow>(
+  const credential = await change(
+    tx,
     `UPDATE credentials
         SET secret_hash = $3,
             previous_secret_hash = CASE WHEN $4::int > 0 THEN secret_hash END,
             previous_expires_at = now() + make_interval(secs => $4::int)
-      WHERE tenant_id = $1 AND credential_id = $2 RETURNING ${COLUMNS}`,
+      WHERE tenant_id = $1 AND credential_id = $2`,
     [tenantId, credentialId, hash, overlapSeconds],
   );
-  if (found(row).revoked_at) throw new PlatformError('CONFLICT', 'The credential was revoked.');
-  return { credential: toCredential(found(row)), client_secret: clientSecret };
+  if (credential.revoked_at) throw new PlatformError('CONFLICT', 'The credential was revoked.');
+  return { credential, client_secret: clientSecret };
 }
 
 /** Revokes a credential and, within 5 s, its tokens. Idempotent. */
-export async function revokeCredential(tx: Tx, tenantId: string, credentialId: string): Promise<Credential> {
-  const [row] = await tx.query<CredentialRow>(
-    `UPDATE credentials SET revoked_at = coalesce(revoked_at, now())
-      WHERE tenant_id = $1 AND credential_id = $2 RETURNING ${COLUMNS}`,
-    [tenantId, credentialId],
-  );
-  return toCredential(found(row));
+export function revokeCredential(tx: Tx, tenantId: string, credentialId: string): Promise<Credential> {
+  const revoke = 'UPDATE credentials SET revoked_at = coalesce(revoked_at, now())';
+  return change(tx, `${revoke} WHERE tenant_id = $1 AND credential_id = $2`, [tenantId, credentialId]);
 }
 
-interface SecretRow extends CredentialRow {
+interface StoredCredential extends Credential {
   secret_hash: Buffer;
-  previous_secret_hash: Buffer | null;
-  previous_valid: boolean;
+  /** Null unless it is still valid. */
+  previous_hash: Buffer | null;
   usable: boolean;
 }
 
 const FIND_BY_CLIENT = `
-  SELECT ${COLUMNS.replace(/(\w+)/g, 'c.$1')}, c.secret_hash, c.previous_secret_hash,
-         coalesce(c.previous_expires_at > now(), false) AS previous_valid,
-         c.revoked_at IS NULL AND coalesce(c.expires_at > now(), true) AND t.deleted_at IS NULL AS usable
-    FROM credentials c JOIN tenants t USING (tenant_id)
-   WHERE c.credential_id = $1`;
+  SELECT ${COLUMNS}, secret_hash, CASE WHEN previous_expires_at > now() THEN previous_secret_hash END AS previous_hash,
+         revoked_at IS NULL AND coalesce(expires_at > now(), true)
+           AND EXISTS (SELECT 1 FROM tenants t WHERE t.tenant_id = c.tenant_id AND t.deleted_at IS NULL) AS usable
+    FROM credentials c WHERE credential_id = $1`;
 
 /**
  * The credential of a client with its secret; null for an unknown client, a wrong secret, and a revoked or expired credential. All cases
@@ -161,11 +118,12 @@ export async function verifySecret(
   client: { client_id: string; client_secret: string },
 ): Promise<Credential | null> {
   const given = secrets.mac(client.client_secret, PURPOSE);
-  const [row] = await db.system((tx) => tx.query<SecretRow>(FIND_BY_CLIENT, [client.client_id]));
+  const [stored] = await db.system((tx) => queryJson<StoredCredential>(tx, FIND_BY_CLIENT, [client.client_id]));
   const nothing = Buffer.alloc(given.length);
-  const current = timingSafeEqual(given, row?.secret_hash ?? nothing);
-  const previous = timingSafeEqual(given, row?.previous_secret_hash ?? nothing) && row?.previous_valid === true;
-  return row?.usable && (current || previous) ? toCredential(row) : null;
+  const { secret_hash = nothing, previous_hash = null, usable = false, ...credential } = stored ?? {};
+  const current = timingSafeEqual(given, secret_hash);
+  const previous = timingSafeEqual(given, previous_hash ?? nothing);
+  return usable && (current || previous) ? (credential as Credential) : null;
 }
 
 /** The state of a credential, for the authenticator. */

@@ -24,17 +24,14 @@ const RELOAD_PAUSE_MS = 1_000;
 
 /** The signing keys, cached for 60 s. An unknown `kid` reloads them, at most once a second. */
 export class KeyRing {
-  readonly #load: () => Promise<StoredKey[]>;
   #loaded: Loaded | undefined;
   #loading: Promise<Loaded> | undefined;
 
   /** @param load every key that still verifies, the active one among them */
-  constructor(load: () => Promise<StoredKey[]>) {
-    this.#load = load;
-  }
+  constructor(private readonly load: () => Promise<StoredKey[]>) {}
 
   /** The key to sign with. */
-  async active(): Promise<{ kid: string; privateKey: KeyObject }> {
+  async active(): Promise<Loaded['active']> {
     return (await this.#current(MAX_AGE_MS)).active;
   }
 
@@ -60,7 +57,7 @@ export class KeyRing {
 
   async #reload(): Promise<Loaded> {
     const atMs = performance.now();
-    const keys = await this.#load();
+    const keys = await this.load();
     const active = keys.find((key) => !key.retired);
     if (!active) throw new Error('there is no active signing key');
     const verifying = await Promise.all(keys.map(async (key) => [key.kid, await this.#verifyingKey(key)] as const));

@@ -1,20 +1,15 @@
-import { calculateJwkThumbprint, exportJWK, generateKeyPair, type JWK } from 'jose';
+import { calculateJwkThumbprint, exportJWK, generateKeyPair } from 'jose';
 import { LIMITS } from '../contracts/limits.js';
+import { queryJson } from '../db/json-rows.js';
 import type { Db, Tx } from '../db/pool.js';
 import type { Secrets } from '../runtime/secrets.js';
 import type { StoredKey } from './key-ring.js';
 
 const PURPOSE = 'signing-key';
 const LOCK = 7_301_846_226;
+const NEWEST_FIRST = 'ORDER BY created_at DESC, kid DESC';
 /** A node may go on signing with a retired key for as long as it keeps its keys (60 s); five times that is ample. */
 const RETIREMENT_MARGIN_SECONDS = 300;
-
-interface KeyRow {
-  kid: string;
-  public_jwk: JWK;
-  private_jwk_encrypted: Buffer;
-  retired_at: Date | null;
-}
 
 /** What `fleet keys list` shows of a key. */
 export interface SigningKeySummary {
@@ -44,14 +39,12 @@ async function insertKey(tx: Tx, secrets: Secrets): Promise<string> {
 }
 
 async function readKeys(tx: Tx, secrets: Secrets): Promise<StoredKey[]> {
-  const rows = await tx.query<KeyRow>(
-    'SELECT kid, public_jwk, private_jwk_encrypted, retired_at FROM signing_keys ORDER BY created_at DESC, kid DESC',
+  const rows = await tx.query<Omit<StoredKey, 'private_jwk'> & { encrypted: Buffer }>(
+    `SELECT kid, public_jwk, private_jwk_encrypted AS encrypted, retired_at IS NOT NULL AS retired FROM signing_keys ${NEWEST_FIRST}`,
   );
-  return rows.map((row) => ({
-    kid: row.kid,
-    public_jwk: row.public_jwk,
-    private_jwk: JSON.parse(secrets.decrypt(row.private_jwk_encrypted, PURPOSE).toString()) as JWK,
-    retired: row.retired_at !== null,
+  return rows.map(({ encrypted, ...key }) => ({
+    ...key,
+    private_jwk: JSON.parse(secrets.decrypt(encrypted, PURPOSE).toString()),
   }));
 }
 
@@ -84,15 +77,7 @@ export async function rotateSigningKeys(db: Db, secrets: Secrets): Promise<{ kid
 }
 
 /** All keys, newest first. */
-export async function listSigningKeys(db: Db): Promise<SigningKeySummary[]> {
-  const rows = await db.system((tx) =>
-    tx.query<{ kid: string; created_at: Date; retired_at: Date | null }>(
-      'SELECT kid, created_at, retired_at FROM signing_keys ORDER BY created_at DESC, kid DESC',
-    ),
-  );
-  return rows.map(({ kid, created_at, retired_at }) => ({
-    kid,
-    created_at: created_at.toISOString(),
-    retired_at: retired_at?.toISOString() ?? null,
-  }));
+export function listSigningKeys(db: Db): Promise<SigningKeySummary[]> {
+  const select = `SELECT kid, created_at, retired_at FROM signing_keys ${NEWEST_FIRST}`;
+  return db.system((tx) => queryJson<SigningKeySummary>(tx, select));
 }

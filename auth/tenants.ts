@@ -1,4 +1,5 @@
 import { recordEvent } from '../db/events.js';
+import { queryJson } from '../db/json-rows.js';
 import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';
@@ -12,14 +13,6 @@ export interface Tenant {
   deleted_at: string | null;
 }
 
-interface TenantRow {
-  tenant_id: string;
-  name: string;
-  default_agent_type: string | null;
-  created_at: Date;
-  deleted_at: Date | null;
-}
-
 /** Creates a tenant and records `tenant.created`. Names need not be unique. */
 export async function createTenant(db: Db, name: string): Promise<{ tenant_id: string; name: string }> {
   const tenant = { tenant_id: newId('ten'), name };
@@ -31,19 +24,9 @@ export async function createTenant(db: Db, name: string): Promise<{ tenant_id: s
 }
 
 /** All tenants, newest first, deleted ones included. */
-export async function listTenants(db: Db): Promise<Tenant[]> {
-  const rows = await db.system((tx) =>
-    tx.query<TenantRow>(
-      'SELECT tenant_id, name, default_agent_type, created_at, deleted_at FROM tenants ORDER BY created_at DESC, tenant_id DESC',
-    ),
-  );
-  return rows.map((row) => ({
-    tenant_id: row.tenant_id,
-    name: row.name,
-    default_agent_type: row.default_agent_type,
-    created_at: row.created_at.toISOString(),
-    deleted_at: row.deleted_at?.toISOString() ?? null,
-  }));
+export function listTenants(db: Db): Promise<Tenant[]> {
+  const select = 'SELECT tenant_id, name, default_agent_type, created_at, deleted_at FROM tenants';
+  return db.system((tx) => queryJson<Tenant>(tx, `${select} ORDER BY created_at DESC, tenant_id DESC`));
 }
 
 /** @throws PlatformError `NOT_FOUND` for an unknown or deleted tenant */

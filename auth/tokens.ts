@@ -1,5 +1,5 @@
 import { createHash, type KeyObject, randomUUID, sign as signBytes } from 'node:crypto';
-import { errors, type JWK, type JWTHeaderParameters, jwtVerify } from 'jose';
+import { errors, type JWTHeaderParameters, jwtVerify } from 'jose';
 import { LRUCache } from 'lru-cache';
 import { TokenClaims } from '../contracts/api/auth.js';
 import { LIMITS } from '../contracts/limits.js';
@@ -16,25 +16,6 @@ interface Verified {
   kid: string;
   key: VerifyingKey;
   claims: TokenClaims;
-}
-
-/** Signs tokens. */
-export interface TokenIssuer {
-  /** A JWT with `claims`, valid from now. */
-  issueAccessToken(claims: Omit<TokenClaims, 'iat' | 'exp'>, expiresInSeconds: number): Promise<string>;
-  /** Proves to a hosted agent that a dispatch comes from the platform: valid for 60 s, its audience is the instance. */
-  issueDispatchToken(dispatch: { tenant_id: string; instance_id: string; dispatch_id: string }): Promise<string>;
-  /** The public keys that verify both. */
-  jwks(): Promise<{ keys: JWK[] }>;
-}
-
-/** Issues and verifies tokens. */
-export interface Tokens extends TokenIssuer {
-  /**
-   * The claims of a valid access token.
-   * @throws PlatformError `unauthorized`; `SERVICE_UNAVAILABLE` while the keys cannot be read
-   */
-  verifyAccessToken(token: string): Promise<TokenClaims>;
 }
 
 function jwtSegment(value: object): string {
@@ -54,7 +35,7 @@ function signJwt(header: { kid: string; typ: string }, payload: object, privateK
  * @param options.loadKeys every signing key that still verifies
  * @param options.issuer the claim `iss`. It is not verified: the address of a platform may change while tokens live
  */
-export function createTokens(options: { loadKeys: () => Promise<StoredKey[]>; issuer?: () => string }): Tokens {
+export function createTokens(options: { loadKeys: () => Promise<StoredKey[]>; issuer?: () => string }) {
   const ring = new KeyRing(options.loadKeys);
   /** By digest, so that no token stays in memory. A verification costs 400 µs, a digest 3 µs. */
   const verified = new LRUCache<string, Verified>({ max: VERIFIED_MAX });
@@ -94,12 +75,26 @@ export function createTokens(options: { loadKeys: () => Promise<StoredKey[]>; is
   };
 
   return {
-    issueAccessToken: (claims, expiresInSeconds) =>
+    /** A JWT with `claims`, valid from now. */
+    issueAccessToken: (claims: Omit<TokenClaims, 'iat' | 'exp'>, expiresInSeconds: number): Promise<string> =>
       sign({ ...claims, jti: randomUUID() }, ACCESS_TOKEN_TYPE, expiresInSeconds),
-    issueDispatchToken: ({ tenant_id, instance_id, dispatch_id }) =>
-      sign({ aud: instance_id, sub: dispatch_id, tenant_id, dispatch_id }, 'JWT', LIMITS.hostedTokenSeconds),
+    /** Proves to a hosted agent that a dispatch comes from the platform: valid for 60 s, its audience is the instance. */
+    issueDispatchToken: (dispatch: {
+      tenant_id: string;
+      instance_id: string;
+      dispatch_id: string;
+    }): Promise<string> => {
+      const { tenant_id, instance_id, dispatch_id } = dispatch;
+      const claims = { aud: instance_id, sub: dispatch_id, tenant_id, dispatch_id };
+      return sign(claims, 'JWT', LIMITS.hostedTokenSeconds);
+    },
+    /** The public keys that verify both. */
     jwks: () => ring.jwks(),
-    verifyAccessToken: async (token) => {
+    /**
+     * The claims of a valid access token.
+     * @throws PlatformError `unauthorized`; `SERVICE_UNAVAILABLE` while the keys cannot be read
+     */
+    verifyAccessToken: async (token: string): Promise<TokenClaims> => {
       const digest = createHash('sha256').update(token).digest('base64');
       try {
         const claims = (await known(digest)) ?? (await verify(token, digest));
@@ -111,3 +106,9 @@ export function createTokens(options: { loadKeys: () => Promise<StoredKey[]>; is
     },
   };
 }
+
+/** Issues and verifies tokens. */
+export type Tokens = ReturnType<typeof createTokens>;
+
+/** Issues tokens. */
+export type TokenIssuer = Omit<Tokens, 'verifyAccessToken'>;

@@ -9,8 +9,9 @@ import {
 } from '../auth/credentials.js';
 import { listSigningKeys, rotateSigningKeys } from '../auth/signing-keys.js';
 import { createTenant, deleteTenant, listTenants, requireTenant, setDefaultType } from '../auth/tenants.js';
-import { type Credential, CredentialCreateRequest, CredentialRotateRequest } from '../contracts/api/auth.js';
+import { CredentialCreateRequest, CredentialRotateRequest } from '../contracts/api/auth.js';
 import { AgentTypeOfAgents } from '../contracts/primitives.js';
+import type { Db, Tx } from '../db/pool.js';
 import { CliError, type Store } from './fleet-store.js';
 
 /** The parsed arguments of a command. */
@@ -41,10 +42,8 @@ function requiredOption(input: CommandInput, option: string): string {
 }
 
 function commaSeparated(text: string): string[] {
-  return text
-    .split(',')
-    .map((word) => word.trim())
-    .filter((word) => word !== '');
+  const words = text.split(',').map((word) => word.trim());
+  return words.filter((word) => word !== '');
 }
 
 function parse<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
@@ -59,10 +58,18 @@ function printable({ credential, client_secret }: IssuedCredential) {
   return { credential_id, client_id, client_secret, scopes, tenant_id };
 }
 
-async function tenantOf({ db }: Store, credentialId: string): Promise<string> {
+async function tenantOf(db: Db, credentialId: string): Promise<string> {
   const status = await credentialStatus(db, credentialId);
   if (!status) throw new CliError(`There is no credential ${credentialId}.`);
   return status.tenant_id;
+}
+
+/** @throws PlatformError `NOT_FOUND` for an unknown or deleted tenant */
+function ofTenant<T>({ db }: Store, tenantId: string, work: (tx: Tx) => Promise<T>): Promise<T> {
+  return db.system(async (tx) => {
+    await requireTenant(tx, tenantId);
+    return work(tx);
+  });
 }
 
 async function create(store: Store, input: CommandInput) {
@@ -73,46 +80,35 @@ async function create(store: Store, input: CommandInput) {
     agent_types: commaSeparated(input.options['agent-types'] ?? ''),
     expires_at: input.options['expires-at'],
   });
-  return store.db.system(async (tx) => {
-    await requireTenant(tx, tenantId);
-    return printable(await createCredential(tx, store.secrets, tenantId, fields));
-  });
+  return printable(await ofTenant(store, tenantId, (tx) => createCredential(tx, store.secrets, tenantId, fields)));
 }
 
-async function list(store: Store, input: CommandInput): Promise<{ count: number; credentials: Credential[] }> {
+async function list(store: Store, input: CommandInput) {
   const tenantId = requiredOption(input, 'tenant');
-  return store.db.system(async (tx) => {
-    await requireTenant(tx, tenantId);
-    return listCredentials(tx, tenantId, { limit: LIST_MAX, offset: 0 });
-  });
+  return ofTenant(store, tenantId, (tx) => listCredentials(tx, tenantId, { page: 1, page_size: LIST_MAX }));
 }
 
-async function rotate(store: Store, input: CommandInput) {
+async function rotate({ db, secrets }: Store, { argument, options }: CommandInput) {
+  const seconds = options['overlap-seconds'];
   const { credential_id, overlap_seconds } = parse(CredentialRotateRequest, {
-    credential_id: input.argument,
-    overlap_seconds:
-      input.options['overlap-seconds'] === undefined ? undefined : Number(input.options['overlap-seconds']),
+    credential_id: argument,
+    overlap_seconds: seconds === undefined ? undefined : Number(seconds),
   });
-  const tenantId = await tenantOf(store, credential_id);
-  return printable(
-    await store.db.system((tx) => rotateCredential(tx, store.secrets, tenantId, credential_id, overlap_seconds)),
-  );
+  const tenantId = await tenantOf(db, credential_id);
+  return printable(await db.system((tx) => rotateCredential(tx, secrets, tenantId, credential_id, overlap_seconds)));
 }
 
-async function revoke(store: Store, { argument }: CommandInput) {
-  const tenantId = await tenantOf(store, argument);
-  const { credential_id, revoked_at } = await store.db.system((tx) => revokeCredential(tx, tenantId, argument));
+async function revoke({ db }: Store, { argument }: CommandInput) {
+  const tenantId = await tenantOf(db, argument);
+  const { credential_id, revoked_at } = await db.system((tx) => revokeCredential(tx, tenantId, argument));
   return { credential_id, revoked_at };
 }
 
-async function updateTenant({ db }: Store, input: CommandInput) {
+async function updateTenant(store: Store, input: CommandInput) {
   const tenant_id = input.argument;
   const given = requiredOption(input, 'default-agent-type');
   const default_agent_type = given === 'none' ? null : parse(AgentTypeOfAgents, given);
-  await db.system(async (tx) => {
-    await requireTenant(tx, tenant_id);
-    await setDefaultType(tx, tenant_id, default_agent_type);
-  });
+  await ofTenant(store, tenant_id, (tx) => setDefaultType(tx, tenant_id, default_agent_type));
   return { tenant_id, default_agent_type };
 }
 
@@ -122,7 +118,7 @@ export const COMMANDS: Record<string, Command> = {
     usage: 'NAME',
     summary: 'create a tenant',
     argument: true,
-    run: async ({ db }, { argument }) => ({ ...(await createTenant(db, parse(TenantName, argument))) }),
+    run: ({ db }, { argument }) => createTenant(db, parse(TenantName, argument)),
   },
   'tenants list': {
     summary: 'list the tenants',
@@ -139,7 +135,7 @@ export const COMMANDS: Record<string, Command> = {
     usage: 'TENANT_ID',
     summary: 'delete a tenant and revoke its tokens; its records stay',
     argument: true,
-    run: async ({ db }, { argument }) => ({ ...(await deleteTenant(db, argument)) }),
+    run: ({ db }, { argument }) => deleteTenant(db, argument),
   },
   'credentials create': {
     usage: '--tenant ID --name N --scopes read,admin [--agent-types a,b] [--expires-at T]',
@@ -151,7 +147,7 @@ export const COMMANDS: Record<string, Command> = {
     usage: '--tenant ID',
     summary: "list a tenant's credentials",
     options: ['tenant'],
-    run: async (store, input) => ({ ...(await list(store, input)) }),
+    run: list,
   },
   'credentials rotate': {
     usage: 'CREDENTIAL_ID [--overlap-seconds 86400]',

@@ -44,16 +44,8 @@ function configFrom(environment: NodeJS.ProcessEnv): Config {
   }
 }
 
-/** Opens the secrets with `key`. @throws CliError when it is not the key of this database */
-async function openSecrets(db: Db, key: string): Promise<Secrets> {
-  const secrets = createSecrets(key);
-  await checkSecretKey(db, secrets).catch((error: unknown) => {
-    throw error instanceof SecretKeyMismatch ? new CliError(error.message, { cause: error }) : error;
-  });
-  return secrets;
-}
-
 function asCliError(error: unknown): unknown {
+  if (error instanceof SecretKeyMismatch) return new CliError(error.message, { cause: error });
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
   if (isDatabaseUnavailable(cause)) {
     return new CliError('The database does not answer. Start the platform with "npm start", or check DATABASE_URL.', {
@@ -83,7 +75,9 @@ export async function withStore<T>(environment: NodeJS.ProcessEnv, work: (store:
   }
   const db = openDb({ url, max: 2, log: createLogger({ level: 'silent' }) });
   try {
-    return await work({ db, secrets: await openSecrets(db, key) });
+    const secrets = createSecrets(key);
+    await checkSecretKey(db, secrets);
+    return await work({ db, secrets });
   } catch (error) {
     throw asCliError(error);
   } finally {

@@ -29,28 +29,19 @@ FLEET_SECRET_KEY, or secret.key in that directory.
 `;
 }
 
-/** The command, with its argument and options. @throws UsageError */
+/** The command, with its argument and options. @throws UsageError, or an error of `parseArgs` */
 function parseCommand(args: string[]) {
   const name = args.slice(0, 2).join(' ');
   const command = COMMANDS[name];
   if (!command) throw new UsageError(args.length === 0 ? 'A command is required.' : `There is no command "${name}".`);
   const strings = Object.fromEntries((command.options ?? []).map((option) => [option, { type: 'string' as const }]));
-  const parsed = (() => {
-    try {
-      return parseArgs({
-        args: args.slice(2),
-        allowPositionals: true,
-        options: { ...strings, json: { type: 'boolean' as const } },
-      });
-    } catch (error) {
-      throw new UsageError(errorMessage(error));
-    }
-  })();
-  const [argument = '', ...rest] = parsed.positionals;
+  const options = { ...strings, json: { type: 'boolean' as const } };
+  const { positionals, values } = parseArgs({ args: args.slice(2), allowPositionals: true, options });
+  const [argument = '', ...rest] = positionals;
   const hasArgument = command.argument ? argument !== '' : argument === '';
   if (!hasArgument || rest.length > 0) throw new UsageError(`Usage: ${name} ${command.usage ?? ''}`.trimEnd());
-  const { json, ...options } = parsed.values as CommandInput['options'] & { json?: boolean };
-  return { command, input: { argument, options }, json: json === true };
+  const { json, ...given } = values as CommandInput['options'] & { json?: boolean };
+  return { command, input: { argument, options: given }, json: json === true };
 }
 
 function cellText(value: unknown): string {
@@ -58,22 +49,20 @@ function cellText(value: unknown): string {
   return Array.isArray(value) ? value.join(',') : String(value);
 }
 
+function fieldsText(item: object, equals: string, separator: string): string {
+  const fields = Object.entries(item).map(([name, value]) => `${name}${equals}${cellText(value)}`);
+  return fields.join(separator);
+}
+
 /** Plain text: one line for each entry of a list, or for each field of anything else. */
 function plain(result: Record<string, unknown>): string {
   const list = result.tenants ?? result.credentials ?? result.keys;
-  if (!Array.isArray(list)) {
-    return Object.entries(result)
-      .map(([name, value]) => `${name}: ${cellText(value)}`)
-      .join('\n');
-  }
-  if (list.length === 0) return 'none';
-  return list
-    .map((item: object) =>
-      Object.entries(item)
-        .map(([name, value]) => `${name}=${cellText(value)}`)
-        .join('  '),
-    )
-    .join('\n');
+  if (!Array.isArray(list)) return fieldsText(result, ': ', '\n');
+  return list.map((item: object) => fieldsText(item, '=', '  ')).join('\n') || 'none';
+}
+
+function isUsageError(error: unknown): error is Error {
+  return error instanceof UsageError || /^ERR_PARSE_ARGS/.test((error as { code?: string }).code ?? '');
 }
 
 async function main(args: string[]): Promise<number> {
@@ -87,7 +76,7 @@ async function main(args: string[]): Promise<number> {
     process.stdout.write(`${json ? JSON.stringify(result) : plain(result)}\n`);
     return OK;
   } catch (error) {
-    if (error instanceof UsageError) {
+    if (isUsageError(error)) {
       process.stderr.write(`${error.message}\nTry --help.\n`);
       return USAGE_ERROR;
     }

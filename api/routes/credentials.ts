@@ -21,8 +21,7 @@ export function credentialRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'db' 
 
   mount(app, OPERATIONS.getCredentials).answer(async (body, { request }) => {
     const { tenant_id } = callerOf(request);
-    const page = { limit: body.page_size, offset: (body.page - 1) * body.page_size };
-    const { count, credentials } = await db.tenant(tenant_id, (tx) => listCredentials(tx, tenant_id, page));
+    const { count, credentials } = await db.tenant(tenant_id, (tx) => listCredentials(tx, tenant_id, body));
     return { ...pageFields(body, count), credentials };
   });
 
