@@ -1,52 +1,26 @@
-import type { EventRecord } from '../contracts/api/telemetry.js';
+import type { z } from 'zod';
+import type { EventRecord, GetEventsRequest } from '../contracts/api/telemetry.js';
+import { queryPage } from '../db/json-rows.js';
 import type { Tx } from '../db/pool.js';
 import { idBound } from '../runtime/ids.js';
 
 /** How far the clocks of processes and database may differ, in milliseconds. */
 const CLOCK_SLACK_MS = 3_600_000;
 
-/** Which events to list. */
-export interface EventFilter {
-  session_id?: string;
-  /** Includes the events of its dispatches. */
-  message_id?: string;
-  instance_id?: string;
-  category?: string;
-  type?: string;
-  source?: string;
-  /** ISO 8601, inclusive. */
-  from?: string;
-  /** ISO 8601, exclusive. */
-  to?: string;
-}
-
-interface EventRow extends Omit<EventRecord, 'timestamp' | 'trace_id' | 'type' | 'event'> {
-  occurred_at: Date;
-  trace_id: string | null;
-  payload: Record<string, unknown>;
-}
-
 /** Reads the events of the message's session, for which there is an index. Events of a dispatch name the dispatch only. */
 const OF_MESSAGE = `(session_id = (SELECT m.session_id FROM messages m WHERE m.tenant_id = $1 AND m.message_id = $9)
     AND (payload ->> 'message_id' = $9
          OR EXISTS (SELECT 1 FROM dispatches d WHERE d.tenant_id = $1 AND d.dispatch_id = payload ->> 'dispatch_id' AND d.message_id = $9)))`;
-const FILTER = `tenant_id = $1 AND ($2::text IS NULL OR session_id = $2) AND ($3::text IS NULL OR category = $3)
-  AND ($4::text IS NULL OR event_type = $4) AND ($5::text IS NULL OR source = $5)
-  AND ($6::timestamptz IS NULL OR occurred_at >= $6) AND ($7::timestamptz IS NULL OR occurred_at < $7)
-  AND ($8::text IS NULL OR payload ->> 'instance_id' = $8)
-  AND ($9::text IS NULL OR ${OF_MESSAGE}) AND ($10::text IS NULL OR event_id >= $10) AND ($11::text IS NULL OR event_id < $11)`;
-const COLUMNS =
-  'event_id, event_type, category, source, severity, tenant_id, session_id, trace_id, occurred_at, payload';
-
-function toRecord({ occurred_at, payload, trace_id, ...row }: EventRow): EventRecord {
-  return {
-    ...row,
-    type: row.event_type,
-    timestamp: occurred_at.toISOString(),
-    ...(trace_id !== null && { trace_id }),
-    event: payload,
-  };
-}
+const LIST = {
+  columns: `event_id, event_type, event_type AS type, category, source, severity, tenant_id, session_id, trace_id,
+    occurred_at AS timestamp, payload AS event`,
+  from: `events WHERE tenant_id = $1 AND ($2::text IS NULL OR session_id = $2) AND ($3::text IS NULL OR category = $3)
+    AND ($4::text IS NULL OR event_type = $4) AND ($5::text IS NULL OR source = $5)
+    AND ($6::timestamptz IS NULL OR occurred_at >= $6) AND ($7::timestamptz IS NULL OR occurred_at < $7)
+    AND ($8::text IS NULL OR payload ->> 'instance_id' = $8)
+    AND ($9::text IS NULL OR ${OF_MESSAGE}) AND ($10::text IS NULL OR event_id >= $10) AND ($11::text IS NULL OR event_id < $11)`,
+  orderBy: 'event_id DESC',
+};
 
 /** Event ids around a time, for which there is an index: ids are made shortly before their events are written. */
 function idBounds(from: string | undefined, to: string | undefined): (string | undefined)[] {
@@ -56,19 +30,15 @@ function idBounds(from: string | undefined, to: string | undefined): (string | u
   ];
 }
 
-/** A page of a tenant's events, newest first; `count` is the total. */
+/** A page of a tenant's events, newest first; `count` is the total. `message_id` includes the events of the message's dispatches. */
 export async function listEvents(
   tx: Tx,
   tenantId: string,
-  query: EventFilter & { page: number; page_size: number },
+  query: z.infer<typeof GetEventsRequest>,
 ): Promise<{ count: number; events: EventRecord[] }> {
   const { session_id, category, type, source, from, to, instance_id, message_id } = query;
   const filters = [session_id, category, type, source, from, to, instance_id, message_id, ...idBounds(from, to)];
   const values = [tenantId, ...filters.map((value) => value ?? null)];
-  const [total] = await tx.query<{ count: number }>(`SELECT count(*) AS count FROM events WHERE ${FILTER}`, values);
-  const rows = await tx.query<EventRow>(
-    `SELECT ${COLUMNS} FROM events WHERE ${FILTER} ORDER BY event_id DESC LIMIT $12 OFFSET $13`,
-    [...values, query.page_size, (query.page - 1) * query.page_size],
-  );
-  return { count: total?.count ?? 0, events: rows.map(toRecord) };
+  const { count, rows } = await queryPage<EventRecord>(tx, LIST, values, query);
+  return { count, events: rows.map(({ trace_id, ...event }) => ({ ...event, ...(trace_id && { trace_id }) })) };
 }
