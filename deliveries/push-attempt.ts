@@ -1,4 +1,5 @@
 import { type Outbound, OutboundError } from '../http/outbound.js';
+import type { PushSecrets } from './push-config-store.js';
 import type { AttemptResult } from './push-deliveries.js';
 
 /** The timeout of one attempt (specification section 6, Outbound webhooks). */
@@ -9,11 +10,9 @@ const RESPONSE_BYTES = 4_096;
 const WAITS_MS = [1_000, 5_000] as const;
 
 /** A push notification to send. */
-export interface Notification {
+export interface Notification extends PushSecrets {
   url: string;
-  token?: string | undefined;
   schemes: readonly string[];
-  credentials?: string | undefined;
   body: unknown;
 }
 

@@ -1,13 +1,9 @@
 import type { A2aVersion } from '../contracts/a2a/a2a.js';
 import type { MessageOwners } from '../contracts/permissions.js';
+import { ownersOf } from '../db/ownership.js';
 import type { Tx } from '../db/pool.js';
+import type { MessageRef } from '../messages/core.js';
 import type { Secrets } from '../runtime/secrets.js';
-
-/** Identifies a message across tenants. */
-export interface OfMessage {
-  tenant_id: string;
-  message_id: string;
-}
 
 /** The columns of a row of `push_configs`. */
 export interface PushConfigRow {
@@ -25,49 +21,32 @@ const COLUMNS = 'config_id, url, schemes, secrets, protocol_version';
  * Locks a message to change its configs: its state cannot change before the transaction ends.
  * @returns the owners of the message; null when the tenant has no such message
  */
-export async function lockForPush(tx: Tx, of: OfMessage): Promise<MessageOwners | null> {
-  await tx.query('SELECT 1 FROM running_messages WHERE tenant_id = $1 AND message_id = $2 FOR UPDATE', [
-    of.tenant_id,
-    of.message_id,
-  ]);
-  const [row] = await tx.query<MessageOwners & Record<string, unknown>>(
-    'SELECT agent_type, sender_agent_type FROM messages WHERE tenant_id = $1 AND message_id = $2',
-    [of.tenant_id, of.message_id],
-  );
-  return row ?? null;
+export async function lockForPush(tx: Tx, { tenant_id, message_id }: MessageRef): Promise<MessageOwners | null> {
+  const lock = 'SELECT 1 FROM running_messages WHERE tenant_id = $1 AND message_id = $2 FOR UPDATE';
+  await tx.query(lock, [tenant_id, message_id]);
+  return ownersOf(tx, tenant_id, message_id);
 }
 
 /** Stores a config; replaces one of the same id. The caller holds the lock of the message. */
-export async function putPushConfig(tx: Tx, of: OfMessage, config: PushConfigRow): Promise<void> {
+export async function putPushConfig(tx: Tx, of: MessageRef, config: PushConfigRow): Promise<void> {
+  const { config_id, url, schemes, secrets, protocol_version } = config;
   await tx.query(
     `WITH marked AS (UPDATE messages SET notifies = true WHERE tenant_id = $1 AND message_id = $2 AND NOT notifies)
      INSERT INTO push_configs (tenant_id, message_id, ${COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7)
        ON CONFLICT (tenant_id, message_id, config_id) DO UPDATE SET url = excluded.url, schemes = excluded.schemes,
          secrets = excluded.secrets, protocol_version = excluded.protocol_version`,
-    [
-      of.tenant_id,
-      of.message_id,
-      config.config_id,
-      config.url,
-      config.schemes,
-      config.secrets,
-      config.protocol_version,
-    ],
+    [of.tenant_id, of.message_id, config_id, url, schemes, secrets, protocol_version],
   );
 }
 
 /** Adds the delivery for a message's first state. A trigger adds the deliveries for later ones. */
-export async function addFirstDelivery(tx: Tx, of: OfMessage, configId: string, state: string): Promise<void> {
-  await tx.query('INSERT INTO push_deliveries (tenant_id, message_id, config_id, state) VALUES ($1, $2, $3, $4)', [
-    of.tenant_id,
-    of.message_id,
-    configId,
-    state,
-  ]);
+export async function addFirstDelivery(tx: Tx, of: MessageRef, configId: string, state: string): Promise<void> {
+  const insert = 'INSERT INTO push_deliveries (tenant_id, message_id, config_id, state) VALUES ($1, $2, $3, $4)';
+  await tx.query(insert, [of.tenant_id, of.message_id, configId, state]);
 }
 
 /** Lists the configs of a message, the oldest first; null when the tenant has no such message. */
-export async function pushConfigsOf(tx: Tx, of: OfMessage): Promise<PushConfigRow[] | null> {
+export async function pushConfigsOf(tx: Tx, of: MessageRef): Promise<PushConfigRow[] | null> {
   const rows = await tx.query<PushConfigRow & { config_id: string | null } & Record<string, unknown>>(
     `SELECT ${COLUMNS} FROM messages m LEFT JOIN push_configs c USING (tenant_id, message_id)
       WHERE m.tenant_id = $1 AND m.message_id = $2 ORDER BY c.created_at, c.config_id`,
@@ -77,12 +56,9 @@ export async function pushConfigsOf(tx: Tx, of: OfMessage): Promise<PushConfigRo
 }
 
 /** Removes a config if it exists. */
-export async function removePushConfig(tx: Tx, of: OfMessage, configId: string): Promise<void> {
-  await tx.query('DELETE FROM push_configs WHERE tenant_id = $1 AND message_id = $2 AND config_id = $3', [
-    of.tenant_id,
-    of.message_id,
-    configId,
-  ]);
+export async function removePushConfig(tx: Tx, of: MessageRef, configId: string): Promise<void> {
+  const remove = 'DELETE FROM push_configs WHERE tenant_id = $1 AND message_id = $2 AND config_id = $3';
+  await tx.query(remove, [of.tenant_id, of.message_id, configId]);
 }
 
 /** The secrets by which a receiver recognizes the platform. */

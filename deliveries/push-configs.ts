@@ -1,9 +1,10 @@
 import { type A2aVersion, PUSH_LIMITS, type PushNotificationConfig } from '../contracts/a2a/a2a.js';
 import { actsAs, isOwnMessage, isSentBy, type MessageOwners, type Reader } from '../contracts/permissions.js';
 import { ownersOf } from '../db/ownership.js';
-import type { Db } from '../db/pool.js';
+import type { Db, Tx } from '../db/pool.js';
 import { type Outbound, OutboundError } from '../http/outbound.js';
 import type { AcceptHook } from '../messages/accept/accept-transaction.js';
+import type { MessageRef } from '../messages/core.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { Secrets } from '../runtime/secrets.js';
 import {
@@ -17,9 +18,6 @@ import {
 } from './push-config-store.js';
 import { dropDeliveries } from './push-deliveries.js';
 
-/** A checked config with its secrets encrypted. The id is null when the caller gave none. */
-type PreparedPush = Omit<PushConfigRow, 'config_id'> & { config_id: string | null };
-
 /** A config as the API shows it: always with `id`, never with `token` or `credentials`. */
 export type ShownPushConfig = Omit<PushNotificationConfig, 'token'> & { id: string };
 
@@ -31,48 +29,8 @@ export interface PushConfigPage {
   pageToken?: string;
 }
 
-/**
- * `tasks/pushNotificationConfig/{set,get,list,delete}` and their 1.0 counterparts. All throw PlatformError PUSH_CONFIG_NOT_FOUND when the caller has no
- * such task, and forbidden for an agent that serves the task but did not send it.
- */
-export interface PushConfigs {
-  /**
-   * Checks a config that comes with a message. The returned hook stores the config in the accept transaction.
-   * @throws PlatformError INVALID_PARAMS for a URL that is not http(s), contains credentials or names a forbidden address
-   */
-  prepare(config: PushNotificationConfig, version: A2aVersion): AcceptHook;
-  /**
-   * Sets a config: it is notified of each later change of the task's state. It replaces a config of the same id; without an id it gets the
-   * task's id, so that a repeat adds no second one. A task that has ended accepts a config too, but sends it nothing.
-   * @param version the version of A2A for the notifications
-   * @returns the given config with its id
-   * @throws PlatformError INVALID_PARAMS as `prepare`, and beyond 16 configs of one task
-   */
-  set(
-    caller: Reader,
-    taskId: string,
-    config: PushNotificationConfig,
-    version: A2aVersion,
-  ): Promise<PushNotificationConfig & { id: string }>;
-  /** Reads a config. Without an id, or for a `default` that does not exist, the one with the task's id, else the oldest. @throws PlatformError PUSH_CONFIG_NOT_FOUND when there is none */
-  get(caller: Reader, taskId: string, id?: string): Promise<ShownPushConfig>;
-  /** Lists configs, the oldest first. `nextPageToken` is empty on the last page. @throws PlatformError INVALID_PARAMS for an unknown page token */
-  list(
-    caller: Reader,
-    taskId: string,
-    page?: PushConfigPage,
-  ): Promise<{ configs: ShownPushConfig[]; nextPageToken: string }>;
-  /** Removes a config and drops its unfinished deliveries. Succeeds for a config that does not exist. */
-  delete(caller: Reader, taskId: string, id: string): Promise<void>;
-}
-
 /** The id by which clients of A2A 0.3 request the config that they gave no id. */
 const DEFAULT_ID = 'default';
-
-/** The id of a config: the given one, else the task's. */
-function pushConfigId(id: string | null | undefined, taskId: string): string {
-  return id || taskId;
-}
 
 function publicConfig(row: PushConfigRow): ShownPushConfig {
   const authentication = row.schemes.length > 0 && { authentication: { schemes: row.schemes } };
@@ -112,14 +70,17 @@ function requireSender(caller: Reader, owners: MessageOwners | null): void {
     throw new PlatformError('forbidden', 'The push notifications of a task belong to who sent it.');
 }
 
-/** Creates the push-notification configs on Postgres, with encrypted secrets. */
+/**
+ * `tasks/pushNotificationConfig/{set,get,list,delete}` and their 1.0 counterparts, on Postgres with encrypted secrets. All throw PlatformError
+ * PUSH_CONFIG_NOT_FOUND when the caller has no such task, and forbidden for an agent that serves the task but did not send it.
+ */
 export function createPushConfigs(deps: {
   db: Db;
   secrets: Pick<Secrets, 'encrypt'>;
   outbound: Pick<Outbound, 'checkUrl'>;
   /** Called for each new config, because a delivery may be due soon. */
   expect: () => void;
-}): PushConfigs {
+}) {
   const { db, secrets, outbound, expect } = deps;
   const read = async (caller: Reader, taskId: string): Promise<PushConfigRow[]> => {
     const { tenant_id } = caller;
@@ -130,37 +91,65 @@ export function createPushConfigs(deps: {
     if (!rows) throw noTask();
     return rows;
   };
-  const prepare = (config: PushNotificationConfig, version: A2aVersion): PreparedPush => {
+  /** Runs `work` on a task of the caller whose configs nobody else changes meanwhile. */
+  const change = (caller: Reader, taskId: string, work: (tx: Tx, of: MessageRef) => Promise<void>): Promise<void> => {
+    const of = { tenant_id: caller.tenant_id, message_id: taskId };
+    return db.tenant(of.tenant_id, async (tx) => {
+      requireSender(caller, await lockForPush(tx, of));
+      await work(tx, of);
+    });
+  };
+  /** Checks a config and encrypts its secrets. Without an id it gets the task's id. */
+  const prepare = (config: PushNotificationConfig, version: A2aVersion) => {
     const url = checkedUrl(outbound, config.url);
-    const { token, authentication: { schemes = [], credentials } = {} } = config;
+    const { id, token, authentication: { schemes = [], credentials } = {} } = config;
     expect();
     const sealed = sealPushSecrets(secrets, { token, credentials });
-    return { config_id: config.id || null, url, schemes, secrets: sealed, protocol_version: version };
+    return (taskId: string): PushConfigRow => ({
+      config_id: id || taskId,
+      url,
+      schemes,
+      secrets: sealed,
+      protocol_version: version,
+    });
   };
   return {
-    prepare: (config, version) => {
-      const prepared = prepare(config, version);
+    /**
+     * Checks a config that comes with a message. The returned hook stores the config in the accept transaction.
+     * @throws PlatformError INVALID_PARAMS for a URL that is not http(s), contains credentials or names a forbidden address
+     */
+    prepare: (config: PushNotificationConfig, version: A2aVersion): AcceptHook => {
+      const rowOf = prepare(config, version);
       return async (tx, message, state) => {
-        const config_id = pushConfigId(prepared.config_id, message.message_id);
-        await putPushConfig(tx, message, { ...prepared, config_id });
-        if (state !== 'submitted') await addFirstDelivery(tx, message, config_id, state);
+        const row = rowOf(message.message_id);
+        await putPushConfig(tx, message, row);
+        if (state !== 'submitted') await addFirstDelivery(tx, message, row.config_id, state);
       };
     },
-    set: async (caller, taskId, config, version) => {
-      const { tenant_id } = caller;
-      const prepared = prepare(config, version);
-      const id = pushConfigId(prepared.config_id, taskId);
-      const of = { tenant_id, message_id: taskId };
-      await db.tenant(tenant_id, async (tx) => {
-        requireSender(caller, await lockForPush(tx, of));
-        const others = (await pushConfigsOf(tx, of))?.filter(({ config_id }) => config_id !== id) ?? [];
+    /**
+     * Sets a config: it is notified of each later change of the task's state. It replaces a config of the same id; without an id it gets the
+     * task's id, so that a repeat adds no second one. A task that has ended accepts a config too, but sends it nothing.
+     * @param version the version of A2A for the notifications
+     * @returns the given config with its id
+     * @throws PlatformError INVALID_PARAMS as `prepare`, and beyond 16 configs of one task
+     */
+    set: async (
+      caller: Reader,
+      taskId: string,
+      config: PushNotificationConfig,
+      version: A2aVersion,
+    ): Promise<PushNotificationConfig & { id: string }> => {
+      const row = prepare(config, version)(taskId);
+      await change(caller, taskId, async (tx, of) => {
+        const others = (await pushConfigsOf(tx, of))?.filter(({ config_id }) => config_id !== row.config_id) ?? [];
         if (others.length >= PUSH_LIMITS.configsPerTask)
           throw new PlatformError('INVALID_PARAMS', `A task has at most ${PUSH_LIMITS.configsPerTask} configurations.`);
-        await putPushConfig(tx, of, { ...prepared, config_id: id });
+        await putPushConfig(tx, of, row);
       });
-      return { ...config, id };
+      return { ...config, id: row.config_id };
     },
-    get: async (caller, taskId, id) => {
+    /** Reads a config. Without an id, or for a `default` that does not exist, the one with the task's id, else the oldest. @throws PlatformError PUSH_CONFIG_NOT_FOUND when there is none */
+    get: async (caller: Reader, taskId: string, id?: string): Promise<ShownPushConfig> => {
       const rows = await read(caller, taskId);
       const named = (name: string) => rows.find(({ config_id }) => config_id === name);
       const found = id && id !== DEFAULT_ID ? named(id) : (named(id || taskId) ?? named(taskId) ?? rows[0]);
@@ -168,15 +157,17 @@ export function createPushConfigs(deps: {
         throw new PlatformError('PUSH_CONFIG_NOT_FOUND', 'The task has no such push notification configuration.');
       return publicConfig(found);
     },
-    list: async (caller, taskId, page = {}) => pageOf((await read(caller, taskId)).map(publicConfig), page),
-    delete: async (caller, taskId, id) => {
-      const { tenant_id } = caller;
-      const of = { tenant_id, message_id: taskId };
-      await db.tenant(tenant_id, async (tx) => {
-        requireSender(caller, await lockForPush(tx, of));
+    /** Lists configs, the oldest first. `nextPageToken` is empty on the last page. @throws PlatformError INVALID_PARAMS for an unknown page token */
+    list: async (caller: Reader, taskId: string, page: PushConfigPage = {}) =>
+      pageOf((await read(caller, taskId)).map(publicConfig), page),
+    /** Removes a config and drops its unfinished deliveries. Succeeds for a config that does not exist. */
+    delete: (caller: Reader, taskId: string, id: string): Promise<void> =>
+      change(caller, taskId, async (tx, of) => {
         await removePushConfig(tx, of, id);
         await dropDeliveries(tx, { ...of, config_id: id });
-      });
-    },
+      }),
   };
 }
+
+/** The push-notification configs of tasks. */
+export type PushConfigs = ReturnType<typeof createPushConfigs>;

@@ -7,15 +7,9 @@ import type { InputRequestRow, MessageRow } from '../messages/read/rows.js';
 import { taskOf } from '../messages/read/task.js';
 import { uuidOf } from '../runtime/ids.js';
 import type { Secrets } from '../runtime/secrets.js';
-import { type PushSecrets, unsealPushSecrets } from './push-config-store.js';
+import type { Notification } from './push-attempt.js';
+import { unsealPushSecrets } from './push-config-store.js';
 import type { OfDelivery } from './push-deliveries.js';
-
-/** The notification to send: its body, URL and secrets. */
-export interface PushContent extends PushSecrets {
-  url: string;
-  schemes: string[];
-  body: unknown;
-}
 
 interface DeliveryRow extends MessageRow, Record<string, unknown> {
   d_state: MessageState;
@@ -39,13 +33,8 @@ const INPUT_REQUEST = `
   SELECT r.* FROM input_requests r JOIN push_deliveries d USING (tenant_id, message_id)
    WHERE d.tenant_id = $1 AND d.message_id = $2 AND d.config_id = $3 AND d.sequence = $4 AND r.requested_at = d.changed_at`;
 
-async function inputRequestOf(tx: Tx, of: OfDelivery): Promise<InputRequestRow | null> {
-  const [request] = await tx.query<InputRequestRow>(INPUT_REQUEST, [
-    of.tenant_id,
-    of.message_id,
-    of.config_id,
-    of.sequence,
-  ]);
+async function inputRequestOf(tx: Tx, delivery: unknown[]): Promise<InputRequestRow | null> {
+  const [request] = await tx.query<InputRequestRow>(INPUT_REQUEST, delivery);
   return request ? readableRequest(request) : null;
 }
 
@@ -86,13 +75,13 @@ export async function readPushContent(
   db: Db,
   secrets: Pick<Secrets, 'decrypt'>,
   of: OfDelivery,
-): Promise<PushContent | null> {
+): Promise<Notification | null> {
   return db.tenant(of.tenant_id, async (tx) => {
     const values = [of.tenant_id, of.message_id, of.config_id, of.sequence];
     const [found] = await tx.query<DeliveryRow>(DELIVERY, values);
     if (!found) return null;
     const row = readable(found);
-    const request = row.d_state === 'input-required' ? await inputRequestOf(tx, of) : null;
+    const request = row.d_state === 'input-required' ? await inputRequestOf(tx, values) : null;
     const body = bodyOf(taskAt(row, request), row.c_version);
     return { url: row.c_url, schemes: row.c_schemes, ...unsealPushSecrets(secrets, row.c_secrets), body };
   });

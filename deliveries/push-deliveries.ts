@@ -1,8 +1,8 @@
 import type { Db, Tx } from '../db/pool.js';
-import type { OfMessage } from './push-config-store.js';
+import type { MessageRef } from '../messages/core.js';
 
 /** Identifies a push-notification config of a message. */
-export interface OfConfig extends OfMessage {
+export interface OfConfig extends MessageRef {
   config_id: string;
 }
 

@@ -4,19 +4,14 @@ import type { Logger } from '../runtime/logger.js';
 import { Loop } from '../runtime/loop.js';
 import { claimDue, purgeDeliveries } from './push-deliveries.js';
 
-/** How often the relay looks for due deliveries, in milliseconds. */
-export interface RelayPace {
-  /** Between two looks while none is expected; another process may still have added one. */
-  idleMs: number;
-  /** Between two looks while deliveries are expected. */
-  alertMs: number;
-  /** For how long deliveries are expected after the last call of `expect` or the last due one. */
-  alertForMs: number;
-  /** After how long a claimed delivery that has not ended is due again; longer than an attempt. */
-  againMs: number;
-}
-
-const PACE: RelayPace = { idleMs: 1_000, alertMs: 100, alertForMs: 10_000, againMs: 20_000 };
+/** Between two looks for due deliveries while none is expected; another process may still have added one. */
+const IDLE_MS = 1_000;
+/** Between two looks while deliveries are expected. */
+const ALERT_MS = 100;
+/** For how long deliveries are expected after the last call of `expect` or the last due one. */
+const ALERT_FOR_MS = 10_000;
+/** After how long a claimed delivery that has not ended is due again; longer than an attempt. */
+const AGAIN_MS = 20_000;
 /** Deliveries claimed at once, and workflows started at once. */
 const BATCH = 64;
 const PURGE_EVERY_MS = 600_000;
@@ -29,7 +24,6 @@ const PURGE_BATCH = 5_000;
  * outage of Temporal loses none.
  */
 export class PushRelay {
-  readonly #pace: RelayPace;
   #expectedUntil = 0;
   #purgedAt = performance.now();
   readonly #loop: Loop;
@@ -38,10 +32,8 @@ export class PushRelay {
     private readonly db: Db,
     log: Logger,
     private readonly temporal: Pick<TemporalLink, 'wakeDelivery'>,
-    pace: Partial<RelayPace> = {},
   ) {
-    this.#pace = { ...PACE, ...pace };
-    const loop = { name: 'push relay', intervalMs: this.#pace.idleMs, immediate: true, log };
+    const loop = { name: 'push relay', intervalMs: IDLE_MS, immediate: true, log };
     this.#loop = new Loop({ ...loop, work: () => this.#relay() });
   }
 
@@ -56,21 +48,20 @@ export class PushRelay {
 
   /** A config was set in this process: deliveries are expected soon. */
   expect(): void {
-    this.#expectedUntil = performance.now() + this.#pace.alertForMs;
+    this.#expectedUntil = performance.now() + ALERT_FOR_MS;
     this.#loop.wake();
   }
 
   /** @returns milliseconds until the next look */
   async #relay(): Promise<number> {
-    const { againMs, alertMs, alertForMs, idleMs } = this.#pace;
-    const due = await claimDue(this.db, BATCH, againMs);
+    const due = await claimDue(this.db, BATCH, AGAIN_MS);
     const started = await Promise.allSettled(due.map((ref) => this.temporal.wakeDelivery(ref)));
     const failure = started.find((one) => one.status === 'rejected');
     if (failure) throw failure.reason;
     await this.#purge();
-    if (due.length > 0) this.#expectedUntil = performance.now() + alertForMs;
+    if (due.length > 0) this.#expectedUntil = performance.now() + ALERT_FOR_MS;
     if (due.length === BATCH) return 0;
-    return performance.now() < this.#expectedUntil ? alertMs : idleMs;
+    return performance.now() < this.#expectedUntil ? ALERT_MS : IDLE_MS;
   }
 
   async #purge(): Promise<void> {
