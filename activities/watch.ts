@@ -6,7 +6,6 @@ import type { Db } from '../db/pool.js';
 import type { Outbound } from '../http/outbound.js';
 import { errorMessage, PlatformError } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
-import type { Sessions } from '../sessions/sessions.js';
 
 /** The agent watch, which a Temporal Schedule runs. */
 export interface WatchActivities {
@@ -20,7 +19,6 @@ const CONCURRENT_PROBES = 16;
 export interface WatchDeps {
   db: Db;
   outbound: Outbound;
-  sessions: Pick<Sessions, 'releaseAgent'>;
   log: Logger;
 }
 
@@ -54,7 +52,7 @@ export function createWatchActivities(deps: WatchDeps): WatchActivities {
       return {
         probed,
         unhealthy: await markSilentAgents(deps.db),
-        reaped: await reapAgents(deps.db, deps.sessions.releaseAgent),
+        reaped: await reapAgents(deps.db),
       };
     },
   };

@@ -87,14 +87,12 @@ const SKILLS = `
      ORDER BY skill ->> 'id', a.instance_id
      LIMIT ${SKILLS_MAX}),
   measured AS (SELECT id, skill, sum(octet_length(skill::text)) OVER (ORDER BY id) AS bytes FROM own)
-  SELECT skill FROM measured WHERE bytes <= ${SKILLS_BYTES_MAX} ORDER BY id`;
+  SELECT coalesce(jsonb_agg(skill ORDER BY id) FILTER (WHERE bytes <= ${SKILLS_BYTES_MAX}), '[]') AS skills,
+         (SELECT max(greatest(registered_at, deregistered_at)) FROM agents WHERE tenant_id = $1) AS changed_at
+    FROM measured`;
 
 /** Lists the skills of a tenant's registered agents, from their registrations and their cards. */
 export async function listSkills(tx: Tx, tenantId: string): Promise<FleetSkills> {
-  const rows = await tx.query<{ skill: Record<string, unknown> }>(SKILLS, [tenantId]);
-  const [changed] = await tx.query<{ at: Date | null }>(
-    'SELECT max(greatest(registered_at, deregistered_at)) AS at FROM agents WHERE tenant_id = $1',
-    [tenantId],
-  );
-  return { skills: rows.map(({ skill }) => skill), changed_at: changed?.at ?? null };
+  const [fleet] = await tx.query<FleetSkills & Record<string, unknown>>(SKILLS, [tenantId]);
+  return fleet ?? { skills: [], changed_at: null };
 }

@@ -6,6 +6,7 @@ import {
   type ConnectionStatus,
 } from '../contracts/api/agents.js';
 import type { Reader } from '../contracts/permissions.js';
+import { queryJson } from '../db/json-rows.js';
 import type { Db, Tx } from '../db/pool.js';
 import { getAgentFor, INSTANCES } from './agents.js';
 
@@ -26,22 +27,13 @@ export function connectionStatus(
 
 /** Reads the connection to one agent and the results of its dispatches. @throws PlatformError NOT_FOUND */
 export async function getConnection(db: Db, reader: Reader, instanceId: string): Promise<AgentConnection> {
-  const tenantId = reader.tenant_id;
-  const { agent, since } = await db.tenant(tenantId, async (tx) => {
-    const [row] = await tx.query<{ connected_at: Date | null }>(
-      'SELECT connected_at FROM agents WHERE tenant_id = $1 AND instance_id = $2',
-      [tenantId, instanceId],
-    );
-    return { agent: await getAgentFor(tx, reader, instanceId), since: row?.connected_at ?? null };
-  });
-  const { last_dispatch_at, ...totals } = await dispatchTotals(db, tenantId, instanceId);
+  const { tenant_id } = reader;
+  const agent = await db.tenant(tenant_id, (tx) => getAgentFor(tx, reader, instanceId));
   return {
     transport: TRANSPORTS[agent.deployment_mode],
     connection_status: connectionStatus(agent),
     owner_mesh_id: agent.mesh_id,
-    connected_since: since?.toISOString() ?? null,
-    last_dispatch_at: last_dispatch_at?.toISOString() ?? null,
-    ...totals,
+    ...(await dispatchTotals(db, tenant_id, instanceId)),
     status: agent.status,
     last_seen: agent.last_seen,
   };
@@ -68,17 +60,14 @@ export async function connectionStats(tx: Tx, tenantId: string, agentType?: stri
   };
 }
 
-/** The results of the dispatches to an instance. */
-export interface DispatchTotals {
-  /** When the newest dispatch was sent. */
-  last_dispatch_at: Date | null;
-  /** Completed dispatches and those that asked for human input. */
-  dispatches_succeeded: number;
-  /** Dispatches that failed or did not reach the instance. Canceled ones count as neither. */
-  dispatches_failed: number;
-  /** The error code of the newest failure. */
-  last_dispatch_error: string | null;
-}
+/**
+ * Since when an instance is connected, and the results of its dispatches: when the newest was sent, how many completed or asked for human input, how many failed or did
+ * not reach it (canceled ones count as neither), and the error code of the newest failure.
+ */
+type DispatchTotals = Pick<
+  AgentConnection,
+  'connected_since' | 'last_dispatch_at' | 'dispatches_succeeded' | 'dispatches_failed' | 'last_dispatch_error'
+>;
 
 /** Dispatches newer than this are not added to the totals yet: a transaction that began in that time may still commit one. */
 const SETTLED_AFTER = "interval '10 minutes'";
@@ -122,7 +111,8 @@ const READ = `
   SELECT t.succeeded + recent.succeeded AS dispatches_succeeded, t.failed + recent.failed AS dispatches_failed,
          ${LAST_ERROR('recent')} AS last_dispatch_error,
          (SELECT d.sent_at FROM dispatches d WHERE ${OF_INSTANCE} AND d.sent_at IS NOT NULL
-           ORDER BY d.created_at DESC LIMIT 1) AS last_dispatch_at
+           ORDER BY d.created_at DESC LIMIT 1) AS last_dispatch_at,
+         (SELECT a.connected_at FROM agents a WHERE a.tenant_id = $1 AND a.instance_id = $2) AS connected_since
     FROM dispatch_totals t
     CROSS JOIN LATERAL (SELECT ${COUNTS} FROM dispatches d WHERE ${OF_INSTANCE} AND d.created_at >= t.until) recent
    WHERE t.tenant_id = $1 AND t.instance_id = $2`;
@@ -146,9 +136,7 @@ export async function dispatchTotals(
   step = STEP,
 ): Promise<DispatchTotals> {
   while (await db.tenant(tenantId, (tx) => addStep(tx, tenantId, instanceId, step)));
-  const [totals] = await db.tenant(tenantId, (tx) =>
-    tx.query<DispatchTotals & Record<string, unknown>>(READ, [tenantId, instanceId]),
-  );
+  const [totals] = await db.tenant(tenantId, (tx) => queryJson<DispatchTotals>(tx, READ, [tenantId, instanceId]));
   if (!totals) throw new Error('the dispatch totals of an instance are missing');
   return totals;
 }

@@ -89,58 +89,54 @@ export async function heartbeat(
   return mayHaveMoreRoom(before, { status, max_concurrent_sessions: max }, reportedChange) ? before : null;
 }
 
-/** An update of a registered agent that returns its status before and after. */
-function updateHealth({ where = '', set }: { where?: string; set: string }): string {
-  return `
-  WITH before AS (
-    SELECT status FROM agents WHERE tenant_id = $1 AND instance_id = $2 AND deregistered_at IS NULL ${where} FOR UPDATE)
-  UPDATE agents SET ${set} FROM before WHERE tenant_id = $1 AND instance_id = $2
-  RETURNING agent_type, agents.status, before.status AS previous_status`;
+/** An update of a registered agent, under the lock of its row. */
+interface HealthChange {
+  set: string;
+  where?: string;
 }
 
 /** `$4`, if not null, is the epoch of the connection that failed: failures of a connection that was replaced do not count. */
-const FAILED = updateHealth({
+const FAILED: HealthChange = {
   where: 'AND ($4::bigint IS NULL OR connection_epoch = $4)',
   set: `consecutive_failures = consecutive_failures + 1,
     status = CASE WHEN consecutive_failures + 1 >= $3 AND agents.status IN ('available', 'busy', 'unknown') THEN 'unhealthy'
                   ELSE agents.status END`,
-});
+};
 
 const RECOVERED = `status = CASE WHEN agents.status IN ('unknown', 'unhealthy') THEN 'available' ELSE agents.status END`;
 
 /** Also renews `last_seen`, at most every $3 milliseconds, for agents that send no heartbeats. */
-const SUCCEEDED = updateHealth({
+const SUCCEEDED: HealthChange = {
   where: `AND (consecutive_failures > 0 OR status IN ('unknown', 'unhealthy')
            OR last_seen IS NULL OR last_seen < now() - $3 * interval '1 ms')`,
   set: `consecutive_failures = 0, last_seen = now(), ${RECOVERED}`,
-});
+};
 
 /** Resets the failures of an unhealthy agent only: for any other one, only a dispatch shows whether it works. */
-const REACHED = updateHealth({
+const REACHED: HealthChange = {
   set: `last_seen = now(), ${RECOVERED},
     consecutive_failures = CASE WHEN agents.status = 'unhealthy' THEN 0 ELSE consecutive_failures END`,
-});
+};
 
-interface Health {
-  agent_type: string;
-  status: AgentStatus;
-  previous_status: AgentStatus;
-}
-
+/** @returns the agent's type and its status before and after; null when it is not registered or `where` does not hold */
 async function changeHealth(
   db: Db,
-  agent: AgentRef,
-  statement: string,
+  { tenant_id, instance_id }: AgentRef,
+  { set, where = '' }: HealthChange,
   values: (number | null)[] = [],
-): Promise<Health | null> {
-  const { tenant_id, instance_id } = agent;
+) {
   return db.tenant(tenant_id, async (tx) => {
-    const [health] = await tx.query<Health & Record<string, string>>(statement, [tenant_id, instance_id, ...values]);
+    const [health] = await tx.query<{ agent_type: string; status: AgentStatus; previous_status: AgentStatus }>(
+      `WITH before AS (
+         SELECT status FROM agents WHERE tenant_id = $1 AND instance_id = $2 AND deregistered_at IS NULL ${where} FOR UPDATE)
+       UPDATE agents SET ${set} FROM before WHERE tenant_id = $1 AND instance_id = $2
+       RETURNING agent_type, agents.status, before.status AS previous_status`,
+      [tenant_id, instance_id, ...values],
+    );
     if (!health) return null;
     const { agent_type, status, previous_status } = health;
-    if (status !== previous_status) {
-      await recordHealth(tx, { tenant_id, instance_id, agent_type, status: previous_status }, status);
-    }
+    const before = { tenant_id, instance_id, agent_type, status: previous_status };
+    if (status !== previous_status) await recordHealth(tx, before, status);
     return health;
   });
 }

@@ -2,7 +2,7 @@ import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { AgentRow } from './agent-row.js';
 import { lockAgent } from './agents.js';
-import { type Deregistration, deregisterAgent, type ReleaseAgent } from './registration.js';
+import { type Deregistration, deregisterAgent } from './registration.js';
 
 const DISALLOWED: Deregistration = { cause: 'explicit', reason: 'the agent type was disallowed' };
 
@@ -18,11 +18,8 @@ function lockName(tenantId: string): string {
  */
 export async function requireMayJoin(tx: Tx, tenantId: string, agentType: string): Promise<void> {
   await tx.query('SELECT pg_advisory_xact_lock_shared(hashtextextended($1, 0))', [lockName(tenantId)]);
-  const [row] = await tx.query<{ may_join: boolean }>('SELECT type_may_join($1, $2) AS may_join', [
-    tenantId,
-    agentType,
-  ]);
-  if (row?.may_join !== true)
+  const allowed = await tx.query('SELECT 1 WHERE type_may_join($1, $2)', [tenantId, agentType]);
+  if (allowed.length === 0)
     throw new PlatformError('forbidden', `Agents of the type ${agentType} may not join this tenant.`);
 }
 
@@ -37,13 +34,10 @@ export interface TypeDecision {
 async function decide(tx: Tx, decision: TypeDecision, allowed: boolean): Promise<boolean | null> {
   const { tenant_id, agent_type, decided_by } = decision;
   await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [lockName(tenant_id)]);
-  const [before] = await tx.query<{ allowed: boolean }>(
-    'SELECT allowed FROM agent_types WHERE tenant_id = $1 AND agent_type = $2',
-    [tenant_id, agent_type],
-  );
-  await tx.query(
+  const [before] = await tx.query<{ allowed: boolean | null }>(
     `INSERT INTO agent_types (tenant_id, agent_type, allowed, decided_by) VALUES ($1, $2, $3, $4)
-     ON CONFLICT (tenant_id, agent_type) DO UPDATE SET allowed = $3, decided_by = $4, decided_at = now()`,
+     ON CONFLICT (tenant_id, agent_type) DO UPDATE SET allowed = $3, decided_by = $4, decided_at = now()
+     RETURNING (SELECT b.allowed FROM agent_types b WHERE b.tenant_id = $1 AND b.agent_type = $2) AS allowed`,
     [tenant_id, agent_type, allowed, decided_by],
   );
   return before?.allowed ?? null;
@@ -56,13 +50,11 @@ export async function allowType(tx: Tx, decision: TypeDecision): Promise<{ was_n
 
 /**
  * Bars a type and deregisters its instances. Removing the last type from the list removes the list: all other types may join.
- * @param releaseAgent unbinds an agent's sessions in the same transaction
  * @returns whether the type was on the list, and the rows of the deregistered instances as they were before
  */
 export async function disallowType(
   tx: Tx,
   decision: TypeDecision,
-  releaseAgent: ReleaseAgent,
 ): Promise<{ removed_from_policy: boolean; deregistered: AgentRow[] }> {
   const { tenant_id, agent_type } = decision;
   const before = await decide(tx, decision, false);
@@ -75,7 +67,7 @@ export async function disallowType(
     const row = await lockAgent(tx, tenant_id, instance_id);
     // While this waited for the lock, the instance may have been deregistered or registered as another type.
     if (!row || row.deregistered_at || row.agent_type !== agent_type) continue;
-    await deregisterAgent(tx, row, DISALLOWED, releaseAgent);
+    await deregisterAgent(tx, row, DISALLOWED);
     deregistered.push(row);
   }
   return { removed_from_policy: before === true, deregistered };

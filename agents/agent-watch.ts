@@ -1,8 +1,9 @@
+import type { AgentStatus } from '../contracts/api/agents.js';
 import { LIMITS } from '../contracts/limits.js';
 import type { Db, Tx } from '../db/pool.js';
-import type { AgentRef } from './agent-row.js';
+import type { AgentRef, AgentRow } from './agent-row.js';
 import { lockAgent, recordHealth } from './agents.js';
-import { type Deregistration, deregisterAgent, type ReleaseAgent } from './registration.js';
+import { type Deregistration, deregisterAgent } from './registration.js';
 
 /** A hosted agent whose card is to be requested. */
 export interface AgentToProbe extends AgentRef {
@@ -25,51 +26,45 @@ export function agentsToProbe(db: Db): Promise<AgentToProbe[]> {
   );
 }
 
-function silentFor(tx: Tx, silentMs: number, statuses: string[]): Promise<AgentRef[]> {
-  return tx.query<AgentRef & Record<string, unknown>>(
-    `SELECT tenant_id, instance_id FROM agents
-      WHERE deregistered_at IS NULL AND coalesce(last_seen, registered_at) < now() - $1 * interval '1 ms' AND status = ANY($2)
-      ORDER BY last_seen NULLS FIRST LIMIT ${BATCH}`,
-    [silentMs, statuses],
+/**
+ * Acts on agents without a sign of life for `silentMs`, each in a transaction under the lock of its row.
+ * @returns how many it found
+ */
+async function forEachSilent(
+  db: Db,
+  agents: { silentMs: number; statuses: AgentStatus[]; only?: string },
+  act: (tx: Tx, row: AgentRow) => Promise<void>,
+): Promise<number> {
+  const isSilent = `coalesce(last_seen, registered_at) < now() - $1 * interval '1 ms'`;
+  const silent = await db.system((tx) =>
+    tx.query<AgentRef & Record<string, unknown>>(
+      `SELECT tenant_id, instance_id FROM agents
+        WHERE deregistered_at IS NULL AND ${isSilent} AND status = ANY($2) AND ${agents.only ?? 'true'}
+        ORDER BY last_seen NULLS FIRST LIMIT ${BATCH}`,
+      [agents.silentMs, agents.statuses],
+    ),
   );
-}
-
-/** Whether an agent is still silent; called under the lock of its row, since it may have given a sign of life after it was listed. */
-async function isSilent(tx: Tx, agent: AgentRef, silentMs: number): Promise<boolean> {
-  const silent = await tx.query(
-    `SELECT 1 FROM agents WHERE tenant_id = $1 AND instance_id = $2
-        AND coalesce(last_seen, registered_at) < now() - $3 * interval '1 ms'`,
-    [agent.tenant_id, agent.instance_id, silentMs],
-  );
-  return silent.length > 0;
-}
-
-/** Whether some node has been up for `forMs`, so that agents were able to give a sign of life. */
-async function hasNodeUpFor(tx: Tx, forMs: number): Promise<boolean> {
-  const statement = `SELECT 1 FROM mesh_nodes WHERE started_at < now() - $1 * interval '1 ms' LIMIT 1`;
-  return (await tx.query(statement, [forMs])).length > 0;
-}
-
-async function markUnhealthy(db: Db, agent: AgentRef): Promise<void> {
-  await db.tenant(agent.tenant_id, async (tx) => {
-    const row = await lockAgent(tx, agent.tenant_id, agent.instance_id);
-    if (!row || row.deregistered_at || row.status === 'unhealthy' || row.status === 'offline') return;
-    if (!(await isSilent(tx, agent, LIMITS.heartbeatStaleMs))) return;
-    await tx.query(`UPDATE agents SET status = 'unhealthy' WHERE tenant_id = $1 AND instance_id = $2`, [
-      agent.tenant_id,
-      agent.instance_id,
-    ]);
-    await recordHealth(tx, row, 'unhealthy');
-  });
+  for (const { tenant_id, instance_id } of silent) {
+    await db.tenant(tenant_id, async (tx) => {
+      const row = await lockAgent(tx, tenant_id, instance_id);
+      // It may have given a sign of life since it was listed.
+      const still = `SELECT 1 FROM agents WHERE tenant_id = $2 AND instance_id = $3 AND ${isSilent}`;
+      const found = await tx.query(still, [agents.silentMs, tenant_id, instance_id]);
+      if (row && !row.deregistered_at && found.length > 0) await act(tx, row);
+    });
+  }
+  return silent.length;
 }
 
 /** Marks agents without a sign of life for 90 s as `unhealthy`. @returns how many it found */
-export async function markSilentAgents(db: Db): Promise<number> {
-  const silent = await db.system((tx) =>
-    silentFor(tx, LIMITS.heartbeatStaleMs, ['available', 'busy', 'unknown', 'draining']),
-  );
-  for (const agent of silent) await markUnhealthy(db, agent);
-  return silent.length;
+export function markSilentAgents(db: Db): Promise<number> {
+  const statuses: AgentStatus[] = ['available', 'busy', 'unknown', 'draining'];
+  return forEachSilent(db, { silentMs: LIMITS.heartbeatStaleMs, statuses }, async (tx, row) => {
+    if (!statuses.includes(row.status)) return;
+    const mark = `UPDATE agents SET status = 'unhealthy' WHERE tenant_id = $1 AND instance_id = $2`;
+    await tx.query(mark, [row.tenant_id, row.instance_id]);
+    await recordHealth(tx, row, 'unhealthy');
+  });
 }
 
 /**
@@ -77,17 +72,9 @@ export async function markSilentAgents(db: Db): Promise<number> {
  * give a sign of life while the platform is down.
  * @returns how many it found
  */
-export async function reapAgents(db: Db, releaseAgent: ReleaseAgent): Promise<number> {
-  const silent = await db.system(async (tx) => {
-    if (!(await hasNodeUpFor(tx, LIMITS.agentReapMs))) return [];
-    return silentFor(tx, LIMITS.agentReapMs, ['unhealthy', 'offline', 'unknown', 'busy', 'draining']);
-  });
-  for (const agent of silent) {
-    await db.tenant(agent.tenant_id, async (tx) => {
-      const row = await lockAgent(tx, agent.tenant_id, agent.instance_id);
-      if (!row || !(await isSilent(tx, agent, LIMITS.agentReapMs))) return;
-      await deregisterAgent(tx, row, REAPED, releaseAgent);
-    });
-  }
-  return silent.length;
+export function reapAgents(db: Db): Promise<number> {
+  const silentMs = LIMITS.agentReapMs;
+  const statuses: AgentStatus[] = ['unhealthy', 'offline', 'unknown', 'busy', 'draining'];
+  const only = `EXISTS (SELECT 1 FROM mesh_nodes WHERE started_at < now() - $1 * interval '1 ms')`;
+  return forEachSilent(db, { silentMs, statuses, only }, (tx, row) => deregisterAgent(tx, row, REAPED));
 }

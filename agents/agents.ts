@@ -1,14 +1,13 @@
 import type { AgentInstance, AgentStatus, AgentsGetRequest } from '../contracts/api/agents.js';
 import { isOwnType, type Reader } from '../contracts/permissions.js';
 import { recordEvent } from '../db/events.js';
+import { queryJson, queryPage } from '../db/json-rows.js';
 import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { type AgentRow, isUnwanted } from './agent-row.js';
 
 const ROW = `tenant_id, instance_id, agent_type, deployment_mode, status, mesh_id, connection_epoch,
   max_concurrent_sessions, consecutive_failures, deregistered_at, deregistration_cause`;
-
-type InstanceRow = Omit<AgentInstance, 'last_seen' | 'registered_at'> & { last_seen: Date | null; registered_at: Date };
 
 /** Agents as the API shows them: the load is the larger of the counted and the reported number, and an agent at capacity shows `busy` (decisions.md, Agents). */
 export const INSTANCES = `
@@ -19,10 +18,6 @@ export const INSTANCES = `
          a.provider_organization, a.provider_url, a.agent_card, a.context
     FROM agents a CROSS JOIN LATERAL (SELECT agent_load(a.tenant_id, a.instance_id) AS load) l`;
 
-function toInstance(row: InstanceRow): AgentInstance {
-  return { ...row, last_seen: row.last_seen?.toISOString() ?? null, registered_at: row.registered_at.toISOString() };
-}
-
 /** The error for an instance that does not exist or that the caller may not see. */
 export function unknownInstance(): PlatformError {
   return new PlatformError('NOT_FOUND', 'There is no agent of that instance_id.');
@@ -30,12 +25,10 @@ export function unknownInstance(): PlatformError {
 
 /** Reads one agent, deregistered ones included. @throws PlatformError NOT_FOUND */
 export async function getAgent(tx: Tx, tenantId: string, instanceId: string): Promise<AgentInstance> {
-  const [row] = await tx.query<InstanceRow>(`${INSTANCES} WHERE a.tenant_id = $1 AND a.instance_id = $2`, [
-    tenantId,
-    instanceId,
-  ]);
-  if (!row) throw unknownInstance();
-  return toInstance(row);
+  const one = `${INSTANCES} WHERE a.tenant_id = $1 AND a.instance_id = $2`;
+  const [agent] = await queryJson<AgentInstance>(tx, one, [tenantId, instanceId]);
+  if (!agent) throw unknownInstance();
+  return agent;
 }
 
 /** Reads one agent if the reader may see it. @throws PlatformError NOT_FOUND */
@@ -51,15 +44,15 @@ export async function listAgents(
   tenantId: string,
   query: AgentsGetRequest,
 ): Promise<{ count: number; agents: AgentInstance[] }> {
-  const instances = `(${INSTANCES} WHERE a.tenant_id = $1 AND ($2::text IS NULL OR a.agent_type = $2)
-    AND ($3::text IS NULL OR a.deployment_mode = $3)) i WHERE ($4::text IS NULL OR i.status = $4)`;
+  const list = {
+    columns: '*',
+    from: `(${INSTANCES} WHERE a.tenant_id = $1 AND ($2::text IS NULL OR a.agent_type = $2)
+      AND ($3::text IS NULL OR a.deployment_mode = $3)) i WHERE ($4::text IS NULL OR i.status = $4)`,
+    orderBy: 'i.registered_at DESC, i.instance_id DESC',
+  };
   const values = [tenantId, query.agent_type ?? null, query.deployment_mode ?? null, query.status ?? null];
-  const [total] = await tx.query<{ count: number }>(`SELECT count(*) AS count FROM ${instances}`, values);
-  const rows = await tx.query<InstanceRow>(
-    `SELECT * FROM ${instances} ORDER BY i.registered_at DESC, i.instance_id DESC LIMIT $5 OFFSET $6`,
-    [...values, query.page_size, (query.page - 1) * query.page_size],
-  );
-  return { count: total?.count ?? 0, agents: rows.map(toInstance) };
+  const { count, rows } = await queryPage<AgentInstance>(tx, list, values, query);
+  return { count, agents: rows };
 }
 
 /** Reads an agent's row and locks it until the transaction ends; undefined when there is none. */

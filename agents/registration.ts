@@ -45,10 +45,7 @@ function cardText(value: unknown, maxLength: number): string | null {
 
 async function upsert(tx: Tx, instanceId: string, status: AgentStatus, registration: Registration): Promise<void> {
   const { body, agent_card: card } = registration;
-  const provider = (typeof card.provider === 'object' && card.provider !== null ? card.provider : {}) as Record<
-    string,
-    unknown
-  >;
+  const provider: Record<string, unknown> = { ...(card.provider as object | undefined) };
   await tx.query(UPSERT, [
     registration.tenant_id,
     instanceId,
@@ -85,15 +82,10 @@ async function recordRegistration(
  * Registers an agent, or registers it again: writes the row, `agent.registered` and the events of what changed. Instance ids are unique
  * per tenant; a deregistered instance becomes registered again. An instance that changes its type is first deregistered as its old type,
  * because its sessions need an agent of that type.
- * @param releaseAgent unbinds the agent's sessions in the same transaction
  * @throws PlatformError `DEPLOYMENT_MODE_MISMATCH` when the instance has the other mode; `forbidden` when it has another type and the
  * caller may not change that
  */
-export async function registerAgent(
-  tx: Tx,
-  registration: Registration,
-  releaseAgent: ReleaseAgent,
-): Promise<AgentInstance> {
+export async function registerAgent(tx: Tx, registration: Registration): Promise<AgentInstance> {
   const { tenant_id, body } = registration;
   const instanceId = body.instance_id ?? `inst_${uuidv7()}`;
   // Two first registrations of one instance id have no row to lock yet.
@@ -107,7 +99,7 @@ export async function registerAgent(
     throw new PlatformError('forbidden', 'The instance belongs to another agent type.');
   }
   const sameType = existing?.agent_type === body.agent_type ? existing : undefined;
-  if (existing && !sameType) await leaveType(tx, existing, 'registered as another type', releaseAgent);
+  if (existing && !sameType) await leaveType(tx, existing, 'registered as another type');
   const status = registeredStatus(registration, existing);
   if (registration.deployment_mode === 'hosted') await reportSessions(tx, { tenant_id, instance_id: instanceId }, 0);
   await upsert(tx, instanceId, status, registration);
@@ -115,9 +107,6 @@ export async function registerAgent(
   await recordRegistration(tx, agent, sameType, status);
   return agent;
 }
-
-/** Unbinds the sessions of an instance that is deregistered, in the same transaction. */
-export type ReleaseAgent = (tx: Tx, tenantId: string, instanceId: string) => Promise<void>;
 
 /** Why an agent is deregistered. */
 export interface Deregistration {
@@ -132,14 +121,8 @@ type LeavingAgent = Pick<AgentRow, 'tenant_id' | 'instance_id' | 'agent_type' | 
 /**
  * Deregisters an agent: it gets no new work, its sessions are unbound, its socket is no longer used, and `agent.deregistered` is written.
  * Repeating it changes nothing, except that an explicit deregistration overrides an earlier one for inactivity.
- * @param releaseAgent unbinds the agent's sessions in the same transaction
  */
-export async function deregisterAgent(
-  tx: Tx,
-  row: LeavingAgent,
-  { cause, reason }: Deregistration,
-  releaseAgent: ReleaseAgent,
-): Promise<void> {
+export async function deregisterAgent(tx: Tx, row: LeavingAgent, { cause, reason }: Deregistration): Promise<void> {
   if (row.deregistered_at && cause === 'inactivity') return;
   await tx.query(
     `UPDATE agents SET status = 'offline', mesh_id = NULL, connected_at = NULL, deregistration_cause = $3,
@@ -147,13 +130,16 @@ export async function deregisterAgent(
       WHERE tenant_id = $1 AND instance_id = $2`,
     [row.tenant_id, row.instance_id, cause],
   );
-  await leaveType(tx, row, reason, releaseAgent);
+  await leaveType(tx, row, reason);
 }
 
 /** Unbinds the sessions of an agent and writes `agent.deregistered` for its type. The row and the socket stay. */
-async function leaveType(tx: Tx, row: LeavingAgent, reason: string, releaseAgent: ReleaseAgent): Promise<void> {
+async function leaveType(tx: Tx, row: LeavingAgent, reason: string): Promise<void> {
   if (row.deregistered_at) return;
   const { tenant_id, instance_id, agent_type } = row;
-  await releaseAgent(tx, tenant_id, instance_id);
+  await tx.query(
+    `UPDATE sessions SET instance_id = NULL WHERE tenant_id = $1 AND instance_id = $2 AND status = 'active'`,
+    [tenant_id, instance_id],
+  );
   await recordEvent(tx, { tenant_id }, 'agent.deregistered', { agent_type, instance_id, reason });
 }

@@ -1,10 +1,10 @@
-import { isRoutable } from '../agents/candidates.js';
+import type { AgentWithRoom } from '../agents/agent-row.js';
 import type { Caller } from '../contracts/api/auth.js';
 import type { SessionAgent, SessionInviteRequest } from '../contracts/api/sessions.js';
 import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
-import { chooseAgent } from './choose-agent.js';
-import { agentOfType, joinSession } from './session-agents.js';
+import { chooseAgent, isRoutable } from './choose-agent.js';
+import { agentsOf, joinSession } from './session-agents.js';
 import type { SessionDeps } from './session-deps.js';
 import { countMoved, isOwn, type LockedSession, lockSession, requireActive } from './session-end.js';
 
@@ -15,26 +15,22 @@ import { countMoved, isOwn, type LockedSession, lockSession, requireActive } fro
 async function join(
   tx: Tx,
   session: LockedSession,
-  agent: Pick<SessionAgent, 'agent_type' | 'instance_id'>,
+  agent: AgentWithRoom,
   reason: 'invited' | 'failover',
 ): Promise<SessionAgent> {
   const joined = await joinSession(tx, session, agent, reason);
   if (!isOwn(session, agent.agent_type)) return joined;
-  await tx.query('UPDATE sessions SET instance_id = $3, agent_type = $4 WHERE tenant_id = $1 AND session_id = $2', [
-    session.tenant_id,
-    session.session_id,
-    agent.instance_id,
-    agent.agent_type,
-  ]);
+  const bind = 'UPDATE sessions SET instance_id = $3, agent_type = $4 WHERE tenant_id = $1 AND session_id = $2';
+  await tx.query(bind, [session.tenant_id, session.session_id, agent.instance_id, agent.agent_type]);
   await countMoved(tx, session, agent.instance_id);
   return joined;
 }
 
 async function invite(tx: Tx, session: LockedSession, body: SessionInviteRequest): Promise<SessionAgent> {
   const { agent_type } = body;
-  const present = await agentOfType(tx, session, agent_type);
+  const present = (await agentsOf(tx, session)).findLast((agent) => agent.agent_type === agent_type);
   const named = { instance_id: present?.instance_id, agent_type };
-  const stays = present !== null && (await isRoutable(tx, session.tenant_id, named));
+  const stays = present !== undefined && (await isRoutable(tx, session.tenant_id, named));
   if (stays && body.instance_id !== undefined && body.instance_id !== present.instance_id) {
     throw new PlatformError('CONFLICT', 'The session has another agent of that type already.');
   }

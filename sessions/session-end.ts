@@ -92,40 +92,36 @@ export async function endSession(
 /** Whether a session has ended; if not, when its workflow checks again. `check_in_ms` null: the session has no idle timeout. */
 export type IdleCheck = { ended: true; status: string } | { ended: false; check_in_ms: number | null };
 
+/** Milliseconds until the idle timeout passes, a whole timeout while a message is not terminal; null without a timeout. */
+async function idleInMs(tx: Tx, session: LockedSession): Promise<number | null> {
+  const { tenant_id, session_id, created_at, idle_timeout_seconds } = session;
+  if (idle_timeout_seconds === 0) return null;
+  const [activity] = await tx.query<{ left_ms: number }>(
+    `SELECT $4::bigint + CASE WHEN count(*) FILTER (WHERE state IN ('submitted', 'working', 'input-required')) > 0 THEN 0
+              ELSE (extract(epoch FROM greatest(max(updated_at), $3) - now()) * 1000)::bigint END AS left_ms
+       FROM messages WHERE tenant_id = $1 AND session_id = $2`,
+    [tenant_id, session_id, created_at, idle_timeout_seconds * 1_000],
+  );
+  return Math.max(0, activity?.left_ms ?? 0);
+}
+
 /** Ends a session whose idle timeout has passed. A session with a message that is not terminal does not expire (architecture.md, decision 6). */
 export async function expireIfIdle(deps: SessionDeps, ref: SessionRef): Promise<IdleCheck> {
   let ended: Cancellation = { canceled: [], woken: [] };
   const check = await deps.db.tenant<IdleCheck>(ref.tenant_id, async (tx) => {
     const session = await lockSession(tx, ref.tenant_id, ref.session_id);
     if (!session) return { ended: true, status: 'unknown' };
+    const isActive = session.status === 'active';
+    const leftMs = isActive ? await idleInMs(tx, session) : 0;
+    const expires = isActive && leftMs === 0;
+    if (expires) ended = await endSession(tx, deps.messages, session, 'expired', 'idle');
     await tx.query(
-      'UPDATE sessions SET supervised_at = now(), wake_requested_at = NULL WHERE tenant_id = $1 AND session_id = $2',
-      [ref.tenant_id, ref.session_id],
+      `UPDATE sessions SET supervised_at = now() + $3 * interval '1 ms', wake_requested_at = NULL
+        WHERE tenant_id = $1 AND session_id = $2`,
+      [ref.tenant_id, ref.session_id, leftMs ?? 0],
     );
-    if (session.status !== 'active') return { ended: true, status: session.status };
-    if (session.idle_timeout_seconds === 0) return { ended: false, check_in_ms: null };
-    const checkIn = async (forMs: number): Promise<IdleCheck> => {
-      await tx.query(
-        `UPDATE sessions SET supervised_at = now() + $3 * interval '1 ms' WHERE tenant_id = $1 AND session_id = $2`,
-        [ref.tenant_id, ref.session_id, forMs],
-      );
-      return { ended: false, check_in_ms: forMs };
-    };
-    const [activity] = await tx.query<{ in_flight: number; left_ms: number }>(
-      `SELECT count(*) FILTER (WHERE state IN ('submitted', 'working', 'input-required')) AS in_flight,
-              (extract(epoch FROM greatest(coalesce(max(updated_at), $3), $3) - now()) * 1000)::bigint + $4 AS left_ms
-         FROM messages WHERE tenant_id = $1 AND session_id = $2`,
-      [ref.tenant_id, ref.session_id, session.created_at, session.idle_timeout_seconds * 1_000],
-    );
-    const timeoutMs = session.idle_timeout_seconds * 1_000;
-    if ((activity?.in_flight ?? 0) > 0) return checkIn(timeoutMs);
-    if ((activity?.left_ms ?? 0) > 0) return checkIn(Math.max(1, activity?.left_ms ?? 1));
-    ended = await endSession(tx, deps.messages, session, 'expired', 'idle');
-    await tx.query('UPDATE sessions SET wake_requested_at = NULL WHERE tenant_id = $1 AND session_id = $2', [
-      ref.tenant_id,
-      ref.session_id,
-    ]);
-    return { ended: true, status: 'expired' };
+    if (leftMs === 0) return { ended: true, status: expires ? 'expired' : session.status };
+    return { ended: false, check_in_ms: leftMs };
   });
   deps.messages.announce(ended);
   return check;

@@ -1,15 +1,13 @@
 import type { SessionDetails, SessionSummary, SessionsGetRequest } from '../contracts/api/sessions.js';
 import { actsAs, type Reader } from '../contracts/permissions.js';
+import { queryJson } from '../db/json-rows.js';
 import { ownSessions } from '../db/ownership.js';
 import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { agentsOf } from './session-agents.js';
 
-type SessionReadRow = Omit<SessionSummary, 'created_at' | 'ended_at'> & {
-  created_at: Date;
-  ended_at: Date | null;
-  metadata: Record<string, unknown>;
-};
+/** A session as `sessions/get` shows it, and its metadata. */
+type SessionRow = Omit<SessionDetails, 'agents'>;
 
 /** `paused` is derived: a message of the session waits for human input. */
 const STATUS = `CASE WHEN s.status = 'active' AND EXISTS (
@@ -24,13 +22,15 @@ const TOTALS = `LEFT JOIN LATERAL (
            coalesce(sum((m.usage->>'input_tokens')::bigint + (m.usage->>'output_tokens')::bigint), 0)::bigint AS total_tokens
       FROM messages m WHERE m.tenant_id = s.tenant_id AND m.session_id = s.session_id) t ON true`;
 
-function summaryOf({ metadata: _metadata, created_at, ended_at, ...row }: SessionReadRow): SessionSummary {
-  return { ...row, created_at: created_at.toISOString(), ended_at: ended_at?.toISOString() ?? null };
-}
-
-/** @param own the agent type whose sessions may be read; null for all of the tenant */
-async function readRow(tx: Tx, tenantId: string, sessionId: string, own: string | null): Promise<SessionReadRow> {
-  const [row] = await tx.query<SessionReadRow>(
+/** Reads one session. @param own the agent type whose sessions may be read; null for all of the tenant. @throws PlatformError NOT_FOUND */
+export async function readSession(
+  tx: Tx,
+  tenantId: string,
+  sessionId: string,
+  own: string | null = null,
+): Promise<SessionRow> {
+  const [row] = await queryJson<SessionRow>(
+    tx,
     `SELECT ${COLUMNS} FROM sessions s ${TOTALS} WHERE s.tenant_id = $1 AND s.session_id = $2 AND ${ownSessions('s', '$3')}`,
     [tenantId, sessionId, own],
   );
@@ -38,17 +38,11 @@ async function readRow(tx: Tx, tenantId: string, sessionId: string, own: string 
   return row;
 }
 
-/** Reads the summary of one session. @throws PlatformError NOT_FOUND */
-export async function readSummary(tx: Tx, tenantId: string, sessionId: string): Promise<SessionSummary> {
-  return summaryOf(await readRow(tx, tenantId, sessionId, null));
-}
-
 /** Reads one session with its metadata and agents (`/sessions/get_by_id`). @throws PlatformError NOT_FOUND */
 export async function readDetails(db: Db, reader: Reader, sessionId: string): Promise<SessionDetails> {
   return db.tenant(reader.tenant_id, async (tx) => {
-    const row = await readRow(tx, reader.tenant_id, sessionId, actsAs(reader));
-    const agents = await agentsOf(tx, row);
-    return { ...summaryOf(row), metadata: row.metadata, agents };
+    const row = await readSession(tx, reader.tenant_id, sessionId, actsAs(reader));
+    return { ...row, agents: await agentsOf(tx, row) };
   });
 }
 
@@ -65,12 +59,13 @@ export async function listSessions(
       `SELECT count(*) AS count FROM sessions s WHERE ${filter}`,
       values,
     );
-    const rows = await tx.query<SessionReadRow>(
+    const sessions = await queryJson<SessionRow>(
+      tx,
       `SELECT ${COLUMNS} FROM (SELECT * FROM sessions s WHERE ${filter}
           ORDER BY session_id DESC LIMIT $4 OFFSET $5) s ${TOTALS}
         ORDER BY s.session_id DESC`,
       [...values, query.page_size, (query.page - 1) * query.page_size],
     );
-    return { count: total?.count ?? 0, sessions: rows.map(summaryOf) };
+    return { count: total?.count ?? 0, sessions };
   });
 }

@@ -1,5 +1,4 @@
-import { slotOf } from '../agents/agent-row.js';
-import type { Candidate } from '../agents/candidates.js';
+import { type AgentWithRoom, slotOf } from '../agents/agent-row.js';
 import type { Caller } from '../contracts/api/auth.js';
 import type { SessionInitRequest, SessionInviteRequest, SessionsGetRequest } from '../contracts/api/sessions.js';
 import type { Reader } from '../contracts/permissions.js';
@@ -12,56 +11,50 @@ import { inviteAgent } from './invite.js';
 import { joinSession } from './session-agents.js';
 import type { SessionDeps } from './session-deps.js';
 import { endSession, lockOwnSession, recordLoad, requireActive } from './session-end.js';
-import { listSessions, readDetails, readSummary } from './session-records.js';
+import { listSessions, readDetails, readSession } from './session-records.js';
 
 async function insertSession(
   tx: Tx,
-  caller: Caller,
-  body: SessionInitRequest,
-  agent: Candidate | null,
+  { tenant_id, sub: created_by }: Caller,
+  { user_id, metadata = {}, idle_timeout_seconds }: SessionInitRequest,
+  agent: AgentWithRoom | null,
 ): Promise<string> {
-  const sessionId = newId('ses');
+  const session_id = newId('ses');
+  const { agent_type, instance_id } = agent ?? { agent_type: null, instance_id: null };
   await tx.query(
     `INSERT INTO sessions (tenant_id, session_id, user_id, explicit, agent_type, instance_id, status, metadata,
        idle_timeout_seconds, created_by, wake_requested_at)
      VALUES ($1, $2, $3, true, $4, $5, 'active', $6, $7, $8, now())`,
     [
-      caller.tenant_id,
-      sessionId,
-      body.user_id ?? null,
-      agent?.agent_type ?? null,
-      agent?.instance_id ?? null,
-      JSON.stringify(body.metadata ?? {}),
-      body.idle_timeout_seconds,
-      caller.sub,
+      tenant_id,
+      session_id,
+      user_id,
+      agent_type,
+      instance_id,
+      JSON.stringify(metadata),
+      idle_timeout_seconds,
+      created_by,
     ],
   );
-  await recordEvent(tx, { tenant_id: caller.tenant_id, session_id: sessionId }, 'session.created', {
-    session_id: sessionId,
-    tenant_id: caller.tenant_id,
-    created_by: caller.sub,
-  });
+  const session = { tenant_id, session_id };
+  await recordEvent(tx, session, 'session.created', { ...session, created_by });
   if (agent) {
-    await joinSession(tx, { tenant_id: caller.tenant_id, session_id: sessionId }, agent, 'init');
-    await recordLoad(tx, caller.tenant_id, agent.instance_id);
+    await joinSession(tx, session, agent, 'init');
+    await recordLoad(tx, tenant_id, agent.instance_id);
   }
-  return sessionId;
+  return session_id;
 }
 
 /** Opens a session. @throws PlatformError as `chooseAgent` */
 async function initSession(deps: SessionDeps, caller: Caller, body: SessionInitRequest) {
-  const opened = await deps.db.tenant(caller.tenant_id, async (tx) => {
+  const { tenant_id } = caller;
+  const opened = await deps.db.tenant(tenant_id, async (tx) => {
     const named = body.instance_id !== undefined || body.agent_type !== undefined;
-    const agent = named ? await chooseAgent(tx, caller.tenant_id, body) : null;
-    const sessionId = await insertSession(tx, caller, body, agent);
-    const session = await readSummary(tx, caller.tenant_id, sessionId);
-    return {
-      session,
-      instance_id: agent?.instance_id ?? null,
-      agent_type: agent?.agent_type ?? body.agent_type ?? null,
-    };
+    const agent = named ? await chooseAgent(tx, tenant_id, body) : null;
+    const session = await readSession(tx, tenant_id, await insertSession(tx, caller, body, agent));
+    return { session, instance_id: agent?.instance_id ?? null, agent_type: agent?.agent_type ?? null };
   });
-  deps.wakeSession({ tenant_id: caller.tenant_id, session_id: opened.session.session_id });
+  deps.wakeSession({ tenant_id, session_id: opened.session.session_id });
   return opened;
 }
 
@@ -107,13 +100,6 @@ export function createSessions(deps: SessionDeps) {
     interrupt: (caller: Caller, ids: string[]) => interruptSessions(deps, caller, ids),
     list: (reader: Reader, query: SessionsGetRequest) => listSessions(deps.db, reader, query),
     get: (reader: Reader, sessionId: string) => readDetails(deps.db, reader, sessionId),
-    /** Unbinds the sessions of a deregistered instance, in the caller's transaction. */
-    releaseAgent: async (tx: Tx, tenantId: string, instanceId: string): Promise<void> => {
-      await tx.query(
-        `UPDATE sessions SET instance_id = NULL WHERE tenant_id = $1 AND instance_id = $2 AND status = 'active'`,
-        [tenantId, instanceId],
-      );
-    },
   };
 }
 

@@ -19,10 +19,7 @@ import type { ApiDeps } from '../deps.js';
 import { mount, pageFields } from '../mount.js';
 import { callerOf } from '../plugins/authentication.js';
 
-type Deps = Pick<
-  ApiDeps,
-  'db' | 'agentJoined' | 'agentsDeregistered' | 'outbound' | 'sessions' | 'baseUrl' | 'meshUrl'
->;
+type Deps = Pick<ApiDeps, 'db' | 'agentJoined' | 'agentsDeregistered' | 'outbound' | 'baseUrl' | 'meshUrl'>;
 
 const DISPATCH_AUTH = { type: 'bearer_jwt' } as const;
 const DEREGISTERED_BY_CALLER = 'deregistered by the caller';
@@ -76,7 +73,7 @@ async function register(deps: Deps, caller: Caller, body: AgentRegisterRequest) 
   const agent = await deps.db.tenant(tenant_id, async (tx) => {
     await requireMayJoin(tx, tenant_id, body.agent_type);
     const registration = { tenant_id, credential_id, body, deployment_mode, ...card, may_change_type };
-    return registerAgent(tx, registration, deps.sessions.releaseAgent);
+    return registerAgent(tx, registration);
   });
   if (deployment_mode === 'hosted') await deps.agentJoined(tenant_id, agent);
   return {
@@ -124,7 +121,7 @@ export function agentRoutes(app: FastifyInstance, deps: Deps): void {
     const before = await db.tenant(caller.tenant_id, async (tx) => {
       const row = await lockForCaller(tx, caller, instance_id, OPERATIONS.deregisterAgent);
       const why: Deregistration = { cause: 'explicit', reason: reason ?? DEREGISTERED_BY_CALLER };
-      await deregisterAgent(tx, row, why, deps.sessions.releaseAgent);
+      await deregisterAgent(tx, row, why);
       return row;
     });
     deps.agentsDeregistered([before]);
@@ -150,7 +147,7 @@ export function agentRoutes(app: FastifyInstance, deps: Deps): void {
   mount(app, OPERATIONS.disallowType).answer(async ({ agent_type }, { request }) => {
     const { tenant_id, sub: decided_by } = callerOf(request);
     const { removed_from_policy, deregistered } = await db.tenant(tenant_id, (tx) =>
-      disallowType(tx, { tenant_id, agent_type, decided_by }, deps.sessions.releaseAgent),
+      disallowType(tx, { tenant_id, agent_type, decided_by }),
     );
     deps.agentsDeregistered(deregistered);
     return { ok: true, agent_type, removed_from_policy, deregistered_count: deregistered.length };

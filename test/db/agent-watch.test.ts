@@ -2,8 +2,6 @@ import { MockActivityEnvironment } from '@temporalio/testing';
 import { beforeEach, expect, test } from 'vitest';
 import { createWatchActivities } from '../../activities/watch.js';
 import { createOutbound } from '../../http/outbound.js';
-import { sessionDeps } from '../../messages/cancel.js';
-import { createSessions } from '../../sessions/sessions.js';
 import { httpServer } from '../runtime/loopback-server.js';
 import { cleanUp } from '../setup/clean-up.js';
 import { insertAgent, insertTenant, messageCore } from '../setup/core.js';
@@ -22,8 +20,7 @@ beforeEach(async () => {
 
 /** One round, as the Temporal Schedule runs it. */
 async function round(): Promise<{ probed: number; unhealthy: number; reaped: number }> {
-  const sessions = createSessions(sessionDeps(core));
-  const { watchAgents } = createWatchActivities({ db: core.db, outbound, sessions, log: core.log });
+  const { watchAgents } = createWatchActivities({ db: core.db, outbound, log: core.log });
   return new MockActivityEnvironment().run(watchAgents);
 }
 

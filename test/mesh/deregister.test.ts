@@ -3,10 +3,8 @@ import type { DeregistrationCause } from '../../agents/agent-row.js';
 import { lockAgent } from '../../agents/agents.js';
 import { deregisterAgent } from '../../agents/registration.js';
 import { createRedisLink } from '../../mesh/nodes/tool-link-redis.js';
-import { sessionDeps } from '../../messages/cancel.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
-import { createSessions } from '../../sessions/sessions.js';
 import { redisServer } from '../messages/redis-server.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
@@ -31,11 +29,10 @@ afterAll(() => database.drop());
 /** As `/agents/deregister`. @returns what the nodes are told */
 async function deregister(cause: DeregistrationCause = 'explicit') {
   const { tenantId } = fixture;
-  const sessions = createSessions(sessionDeps(fixture.core));
   const before = await fixture.core.db.tenant(tenantId, async (tx) => {
     const row = await lockAgent(tx, tenantId, 'a');
     if (!row) throw new Error('there is no such agent');
-    await deregisterAgent(tx, row, { cause, reason: 'test' }, sessions.releaseAgent);
+    await deregisterAgent(tx, row, { cause, reason: 'test' });
     return row;
   });
   const notice = { tenant_id: tenantId, instance_id: 'a', epoch: before.connection_epoch };

@@ -179,7 +179,7 @@ test('a session is counted again when its instance comes back after a deregistra
   const session = await open('x');
   await core.db.tenant(caller.tenant_id, async (tx) => {
     const row = await lockAgent(tx, caller.tenant_id, 'x');
-    if (row) await deregisterAgent(tx, row, { cause: 'explicit', reason: 'test' }, sessions.releaseAgent);
+    if (row) await deregisterAgent(tx, row, { cause: 'explicit', reason: 'test' });
   });
   expect(await load('x')).toBe(0);
   await database.query(`UPDATE agents SET status = 'available', deregistered_at = NULL WHERE tenant_id = $1`, [

@@ -144,7 +144,7 @@ async function reap(instance: string): Promise<void> {
       "UPDATE agents SET status = 'unhealthy', last_seen = now() - interval '1 hour' WHERE instance_id = $1",
       [instance],
     );
-    await reapAgents(database.db(), async () => undefined);
+    await reapAgents(database.db());
     return (
       await database.query('SELECT 1 FROM agents WHERE instance_id = $1 AND deregistered_at IS NOT NULL', [instance])
     ).length;
