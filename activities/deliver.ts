@@ -23,21 +23,6 @@ export interface DueAttempt {
   wait_ms: number;
 }
 
-/** Local activities of the delivery workflow: one short, idempotent transaction each. */
-export interface DeliveryRecordActivities {
-  /** The next attempt of the oldest unfinished delivery; null when there is none. */
-  nextAttempt(input: DeliveryInput): Promise<DueAttempt | null>;
-  noteAttempt(input: DeliveryInput, due: DueAttempt, result: AttemptResult): Promise<void>;
-  /** Drops all unfinished deliveries of the config. */
-  dropDeliveries(input: DeliveryInput): Promise<void>;
-}
-
-/** The outbound requests. They have their own task queue, so that slow receivers delay nothing else. */
-export interface DeliveryActivities {
-  /** Makes one attempt; null when the delivery has ended or its config was removed. */
-  postNotification(of: OfDelivery): Promise<AttemptResult | null>;
-}
-
 /** The dependencies of the delivery activities. */
 export interface DeliveryDeps {
   db: Db;
@@ -46,10 +31,13 @@ export interface DeliveryDeps {
   log: Logger;
 }
 
-/** Creates the activities that read and log deliveries. */
-export function createDeliveryRecordActivities({ db, log }: DeliveryDeps): DeliveryRecordActivities {
+export type DeliveryRecordActivities = ReturnType<typeof createDeliveryRecordActivities>;
+
+/** Local activities of the delivery workflow: one short, idempotent transaction each. */
+export function createDeliveryRecordActivities({ db, log }: DeliveryDeps) {
   return {
-    nextAttempt: (input) =>
+    /** The next attempt of the oldest unfinished delivery; null when there is none. */
+    nextAttempt: (input: DeliveryInput): Promise<DueAttempt | null> =>
       db.tenant(input.tenant_id, async (tx) => {
         const next = await nextDelivery(tx, input);
         if (next?.orphaned) await dropDeliveries(tx, input);
@@ -57,7 +45,11 @@ export function createDeliveryRecordActivities({ db, log }: DeliveryDeps): Deliv
         const attempt = next.attempts + 1;
         return { sequence: next.sequence, state: next.state, attempt, wait_ms: waitBefore(attempt) };
       }),
-    noteAttempt: async (input, { sequence, attempt }, result) => {
+    noteAttempt: async (
+      input: DeliveryInput,
+      { sequence, attempt }: DueAttempt,
+      result: AttemptResult,
+    ): Promise<void> => {
       const { message_id, config_id } = input;
       const verdict = verdictOf(result, attempt);
       const end = verdict === 'retry' ? null : verdict;
@@ -65,14 +57,18 @@ export function createDeliveryRecordActivities({ db, log }: DeliveryDeps): Deliv
       if (verdict === 'failed')
         log.warn({ message_id, config_id, attempt, ...result }, 'a push notification was given up');
     },
-    dropDeliveries: (input) => db.tenant(input.tenant_id, (tx) => dropDeliveries(tx, input)),
+    /** Drops all unfinished deliveries of the config. */
+    dropDeliveries: (input: DeliveryInput) => db.tenant(input.tenant_id, (tx) => dropDeliveries(tx, input)),
   };
 }
 
-/** Creates the activity that posts notifications. */
-export function createDeliveryActivities({ db, secrets, outbound }: DeliveryDeps): DeliveryActivities {
+export type DeliveryActivities = ReturnType<typeof createDeliveryActivities>;
+
+/** The outbound requests. They have their own task queue, so that slow receivers delay nothing else. */
+export function createDeliveryActivities({ db, secrets, outbound }: DeliveryDeps) {
   return {
-    postNotification: async (of) => {
+    /** Makes one attempt; null when the delivery has ended or its config was removed. */
+    postNotification: async (of: OfDelivery): Promise<AttemptResult | null> => {
       // Before the first await: afterwards there is no context (runtime/async-context.ts).
       const { cancellationSignal } = Context.current();
       const content = await readPushContent(db, secrets, of);

@@ -2,36 +2,28 @@ import { cancelMessage, sessionDeps } from '../messages/cancel.js';
 import type { MessageCore } from '../messages/core.js';
 import type { Dispatches, DispatchRef, LossCode } from '../messages/dispatch/dispatches.js';
 import { nextStep } from '../messages/supervise/next-step.js';
-import type { Step } from '../messages/supervise/step.js';
 import { PlatformError } from '../runtime/errors.js';
-import { expireIfIdle, type IdleCheck } from '../sessions/session-end.js';
+import { expireIfIdle } from '../sessions/session-end.js';
 import type { MessageInput, SessionInput } from '../workflows/definitions.js';
 
-/** Local activities: one short, idempotent transaction each. */
-export interface RecordActivities {
-  nextStep(input: MessageInput): Promise<Step | null>;
-  release(ref: DispatchRef, reason: string): Promise<void>;
-  /** A node that lives still has what it sent: then this changes nothing, and the dispatch is adopted. */
-  failAsLost(ref: DispatchRef, code: LossCode): Promise<void>;
-  cancelByOperator(input: MessageInput): Promise<void>;
-  expireIfIdle(input: SessionInput): Promise<IdleCheck>;
-}
+export type RecordActivities = ReturnType<typeof createRecordActivities>;
 
-/** The record's activities over the functions of `messages/`. */
-export function createRecordActivities(core: MessageCore, dispatches: Dispatches): RecordActivities {
+/** Local activities over the functions of `messages/` and `sessions/`: one short, idempotent transaction each. */
+export function createRecordActivities(core: MessageCore, dispatches: Dispatches) {
   return {
-    nextStep: (input) => nextStep(core, input),
-    release: async (ref, reason) => {
+    nextStep: (input: MessageInput) => nextStep(core, input),
+    release: async (ref: DispatchRef, reason: string): Promise<void> => {
       await dispatches.release(ref, reason);
     },
-    failAsLost: async (ref, code) => {
+    /** A node that lives still has what it sent: then this changes nothing, and the dispatch is adopted. */
+    failAsLost: async (ref: DispatchRef, code: LossCode): Promise<void> => {
       await dispatches.failAsLost(ref, code, { unlessOwnerLives: code === 'AGENT_DISCONNECTED' });
     },
-    cancelByOperator: async (input) => {
+    cancelByOperator: async (input: MessageInput): Promise<void> => {
       await cancelMessage(core, input, 'canceled by an operator').catch((error: unknown) => {
         if (!(error instanceof PlatformError && error.statusCode < 500)) throw error;
       });
     },
-    expireIfIdle: (input) => expireIfIdle(sessionDeps(core), input),
+    expireIfIdle: (input: SessionInput) => expireIfIdle(sessionDeps(core), input),
   };
 }

@@ -1,4 +1,5 @@
 import { Context } from '@temporalio/activity';
+import pLimit from 'p-limit';
 import { fetchAgentCard } from '../agents/agent-card.js';
 import { countFailure, noteReached } from '../agents/agent-health.js';
 import { type AgentToProbe, agentsToProbe, markSilentAgents, reapAgents } from '../agents/agent-watch.js';
@@ -6,11 +7,6 @@ import type { Db } from '../db/pool.js';
 import type { Outbound } from '../http/outbound.js';
 import { errorMessage, PlatformError } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
-
-/** The agent watch, which a Temporal Schedule runs. */
-export interface WatchActivities {
-  watchAgents(): Promise<{ probed: number; unhealthy: number; reaped: number }>;
-}
 
 /** The number of concurrent probes. */
 const CONCURRENT_PROBES = 16;
@@ -33,24 +29,27 @@ async function probe(deps: WatchDeps, agent: AgentToProbe): Promise<void> {
   }
 }
 
-/** Creates the watch: it probes silent hosted agents, marks silent agents as unhealthy and deregisters agents that have been silent for long. */
-export function createWatchActivities(deps: WatchDeps): WatchActivities {
+export type WatchActivities = ReturnType<typeof createWatchActivities>;
+
+/**
+ * The agent watch, which a Temporal Schedule runs: it probes silent hosted agents, marks silent agents as unhealthy and deregisters agents
+ * that have been silent for long.
+ */
+export function createWatchActivities(deps: WatchDeps) {
   return {
     watchAgents: async () => {
       // Before the first await: afterwards there is no context (runtime/async-context.ts).
       const context = Context.current();
-      const queue = await agentsToProbe(deps.db);
-      const probed = queue.length;
-      const probers = Array.from({ length: Math.min(CONCURRENT_PROBES, probed) }, async () => {
-        for (let agent = queue.shift(); agent; agent = queue.shift()) {
-          if (context.cancellationSignal.aborted) return;
-          context.heartbeat();
-          await probe(deps, agent);
-        }
+      const agents = await agentsToProbe(deps.db);
+      const limit = pLimit(CONCURRENT_PROBES);
+      const probes = limit.map(agents, async (agent) => {
+        if (context.cancellationSignal.aborted) return;
+        context.heartbeat();
+        await probe(deps, agent);
       });
-      await Promise.all(probers);
+      await probes.finally(() => limit.clearQueue()); // a failed probe ends the round
       return {
-        probed,
+        probed: agents.length,
         unhealthy: await markSilentAgents(deps.db),
         reaped: await reapAgents(deps.db),
       };

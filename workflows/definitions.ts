@@ -2,6 +2,7 @@
  * Names, inputs and task queues of the workflows. Both the workflow sandbox and the processes that start workflows import this file, so it
  * uses no Node.js API.
  */
+import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
 
 /** The task queue of all workflows and of the activities that any worker may run. */
 export const FLEET_QUEUE = 'fleet';
@@ -20,41 +21,47 @@ export function controlQueue(meshId: string): string {
   return `mesh:${meshId}:control`;
 }
 
-/** Input of the `message` workflow. */
-export interface MessageInput {
-  tenant_id: string;
-  message_id: string;
-  session_id: string;
-}
-
 /** Input of the `session` workflow. */
 export interface SessionInput {
   tenant_id: string;
   session_id: string;
 }
 
-/** Input of the `delivery` workflow: one push-notification config of one message. */
-export interface DeliveryInput {
-  tenant_id: string;
+/** Input of the `message` workflow. */
+export interface MessageInput extends SessionInput {
   message_id: string;
+}
+
+/** Input of the `delivery` workflow: one push-notification config of one message. */
+export interface DeliveryInput extends MessageInput {
   config_id: string;
-  session_id: string;
 }
 
 /** The signal to these three workflows: the row has changed. */
 export const WAKE_SIGNAL = 'wake';
 
-export function messageWorkflowId(ref: { tenant_id: string; message_id: string }): string {
+export function messageWorkflowId(ref: Omit<MessageInput, 'session_id'>): string {
   return `message:${ref.tenant_id}:${ref.message_id}`;
 }
 
-export function deliveryWorkflowId(of: { tenant_id: string; message_id: string; config_id: string }): string {
+export function deliveryWorkflowId(of: Omit<DeliveryInput, 'session_id'>): string {
   return `delivery:${of.tenant_id}:${of.message_id}:${of.config_id}`;
 }
 
-export function sessionWorkflowId(ref: { tenant_id: string; session_id: string }): string {
+export function sessionWorkflowId(ref: SessionInput): string {
   return `session:${ref.tenant_id}:${ref.session_id}`;
 }
 
 /** The Temporal Schedule of the agent watch. */
 export const AGENT_WATCH = { scheduleId: 'fleet-agent-watch', everySeconds: 30 } as const;
+
+const keyword = (name: string) => defineSearchAttributeKey(name, SearchAttributeType.KEYWORD);
+
+/** The search attributes of the workflows (architecture.md, decision 10). */
+export const SEARCH_ATTRIBUTES = {
+  tenant: keyword('FleetTenant'),
+  session: keyword('FleetSession'),
+  agentType: keyword('FleetAgentType'),
+  state: keyword('FleetState'),
+  error: keyword('FleetError'),
+};

@@ -1,24 +1,9 @@
-import {
-  CancellationScope,
-  continueAsNew,
-  defineSignal,
-  isCancellation,
-  setHandler,
-  sleep,
-  workflowInfo,
-} from '@temporalio/workflow';
+import { CancellationScope, continueAsNew, isCancellation, sleep, workflowInfo } from '@temporalio/workflow';
 import type { DueAttempt } from '../activities/deliver.js';
-import { type DeliveryInput, WAKE_SIGNAL } from './definitions.js';
+import type { DeliveryInput } from './definitions.js';
 import { deliveryRecord, receiver } from './stubs.js';
 import { show } from './visibility.js';
-
-const wake = defineSignal(WAKE_SIGNAL);
-
-/** State shared by the loop and the signal handler. */
-class Wakeups {
-  /** There may be a new delivery. */
-  woken = false;
-}
+import { WakeUps } from './wake-ups.js';
 
 async function attempt(input: DeliveryInput, due: DueAttempt): Promise<void> {
   const { tenant_id, message_id, config_id } = input;
@@ -29,12 +14,12 @@ async function attempt(input: DeliveryInput, due: DueAttempt): Promise<void> {
   if (result) await deliveryRecord.noteAttempt(input, due, result);
 }
 
-async function deliverAll(input: DeliveryInput, wakeups: Wakeups): Promise<void> {
+async function deliverAll(input: DeliveryInput, wakeUps: WakeUps): Promise<void> {
   for (;;) {
-    wakeups.woken = false;
+    wakeUps.woken = false;
     const due = await deliveryRecord.nextAttempt(input);
     if (due) await attempt(input, due);
-    else if (!wakeups.woken) return;
+    else if (!wakeUps.woken) return;
     if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof delivery>(input);
   }
 }
@@ -44,12 +29,9 @@ async function deliverAll(input: DeliveryInput, wakeups: Wakeups): Promise<void>
  * workflow can be recreated. An operator's cancel in the Temporal UI drops the unfinished deliveries.
  */
 export async function delivery(input: DeliveryInput): Promise<void> {
-  const wakeups = new Wakeups();
-  setHandler(wake, () => {
-    wakeups.woken = true;
-  });
+  const wakeUps = new WakeUps();
   try {
-    await deliverAll(input, wakeups);
+    await deliverAll(input, wakeUps);
     show('delivered', null, 'All deliveries have ended.');
   } catch (error) {
     if (!isCancellation(error)) throw error;

@@ -5,4 +5,4 @@ export { message } from './message.js';
 export { session } from './session.js';
 
 /** One round of the agent watch; see `createWatchActivities`. */
-export const agentWatch = (): Promise<{ probed: number; unhealthy: number; reaped: number }> => watch.watchAgents();
+export const agentWatch = () => watch.watchAgents();

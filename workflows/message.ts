@@ -4,25 +4,23 @@ import {
   CancellationScope,
   condition,
   continueAsNew,
-  defineSignal,
   isCancellation,
-  setHandler,
   TimeoutFailure,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { Step, StepError } from '../messages/supervise/step.js';
-import { type MessageInput, WAKE_SIGNAL } from './definitions.js';
+import type { Step } from '../messages/supervise/step.js';
+import type { MessageInput } from './definitions.js';
 import { controlOf, dispatchOn, record } from './stubs.js';
 import { show } from './visibility.js';
+import { WakeUps } from './wake-ups.js';
 
-type DispatchStep = Extract<Step, { kind: 'dispatch' }>;
+type StepOf<Kind extends Step['kind']> = Extract<Step, { kind: Kind }>;
 
-const wake = defineSignal(WAKE_SIGNAL);
+/** The end of a message: its final state and, if it failed, the error. */
+type End = Pick<StepOf<'done'>, 'state' | 'error'>;
 
 /** State shared by the loop and the signal handler. */
-class Wakeups {
-  /** The row may have changed. */
-  woken = false;
+class Progress extends WakeUps {
   /** The cancellation was sent to the agent. */
   cancelSent = false;
   /** Consecutive dispatches that sent nothing. */
@@ -44,52 +42,31 @@ function lossOf(error: unknown): 'DEADLINE_EXCEEDED' | 'AGENT_DISCONNECTED' {
   return outOfTime ? 'DEADLINE_EXCEEDED' : 'AGENT_DISCONNECTED';
 }
 
-/** The end of a message: its final state and, if it failed, the error. */
-interface End {
-  state: string;
-  error?: StepError;
-}
-
-/** The result of a dispatch. `missed`: it sent nothing and will send nothing. `final`: the message ended with it. */
-interface Carried {
-  missed: boolean;
-  final: End | null;
-}
-
-function endOf(state: string, error: StepError | undefined): End {
-  return error ? { state, error } : { state };
-}
-
 function showEnd({ state, error }: End, agentType: string | null): void {
   const why = error ? `: \`${error.code}\`. ${error.message}` : '.';
   show(state, agentType, `The message is ${state}${why}`, error?.code);
 }
 
-async function runStep(input: MessageInput, step: DispatchStep): Promise<Carried> {
-  const { dispatch_id, deployment_mode } = step;
+/** @returns the end of the message if it ended with the dispatch, else null; `missed` if the dispatch sent nothing and will send nothing */
+async function runStep(input: MessageInput, step: StepOf<'dispatch'>): Promise<End | null | 'missed'> {
+  const { dispatch_id, deployment_mode, instance_id } = step;
   const ref = { tenant_id: input.tenant_id, message_id: input.message_id, dispatch_id };
   try {
-    const summary = `to ${step.instance_id}, attempt ${step.attempt}`;
-    const routed = { ...ref, deployment_mode, instance_id: step.instance_id };
-    const end = await dispatchOn(step.mesh_id, step.deadline_ms, summary).runDispatch(routed);
-    if (end.kind === 'closed') {
-      return { missed: false, final: end.final === undefined ? null : endOf(end.final, end.error) };
-    }
+    const { runDispatch } = dispatchOn(step.mesh_id, step.deadline_ms, `to ${instance_id}, attempt ${step.attempt}`);
+    const end = await runDispatch({ ...ref, deployment_mode, instance_id });
+    if (end.kind === 'closed') return end.final === undefined ? null : { state: end.final, error: end.error };
     await record.release(ref, end.reason);
-    return { missed: true, final: null };
   } catch (error) {
     if (isCancellation(error)) throw error;
     await record.failAsLost(ref, lossOf(error));
-    return { missed: true, final: null };
   }
+  return 'missed';
 }
 
-type CancelStep = Extract<Step, { kind: 'deliver_cancel' }>;
-
 /** Sends the cancellation to the agent, once. */
-async function deliverCancel(input: MessageInput, step: CancelStep, wakeups: Wakeups): Promise<void> {
-  if (wakeups.cancelSent) return;
-  wakeups.cancelSent = true;
+async function deliverCancel(input: MessageInput, step: StepOf<'deliver_cancel'>, progress: Progress): Promise<void> {
+  if (progress.cancelSent) return;
+  progress.cancelSent = true;
   try {
     await controlOf(step.mesh_id).cancelDispatch({ ...input, dispatch_id: step.dispatch_id });
   } catch (error) {
@@ -99,7 +76,7 @@ async function deliverCancel(input: MessageInput, step: CancelStep, wakeups: Wak
 }
 
 /** Runs a dispatch. A wake-up meanwhile may mean that the message was canceled; the agent then gets the cancellation at once. */
-async function superviseDispatch(input: MessageInput, step: DispatchStep, wakeups: Wakeups): Promise<Carried> {
+async function superviseDispatch(input: MessageInput, step: StepOf<'dispatch'>, progress: Progress) {
   let over = false;
   const running = runStep(input, step).finally(() => {
     over = true;
@@ -107,73 +84,67 @@ async function superviseDispatch(input: MessageInput, step: DispatchStep, wakeup
   // Rejections reach the caller at the await below.
   running.catch(() => undefined);
   for (;;) {
-    await condition(() => over || wakeups.woken);
+    await condition(() => over || progress.woken);
     if (over) return running;
-    wakeups.woken = false;
+    progress.woken = false;
     const next = await record.nextStep(input);
-    if (next?.kind === 'deliver_cancel') await deliverCancel(input, next, wakeups);
+    if (next?.kind === 'deliver_cancel') await deliverCancel(input, next, progress);
   }
 }
 
 /** @returns the end of the message if it ended with the dispatch, else null */
-async function dispatch(input: MessageInput, step: DispatchStep, wakeups: Wakeups): Promise<End | null> {
-  show(
-    'working',
-    step.agent_type,
-    `Waits for agent \`${step.instance_id}\` (${step.agent_type}), attempt ${step.attempt}.`,
-  );
-  const { missed, final } = await superviseDispatch(input, step, wakeups);
-  if (final !== null) showEnd(final, step.agent_type);
-  wakeups.misses = missed ? wakeups.misses + 1 : 0;
-  if (wakeups.misses > 0) await condition(() => wakeups.woken, pauseMs(wakeups.misses));
-  return final;
+async function dispatch(input: MessageInput, step: StepOf<'dispatch'>, progress: Progress): Promise<End | null> {
+  const { agent_type, instance_id, attempt } = step;
+  show('working', agent_type, `Waits for agent \`${instance_id}\` (${agent_type}), attempt ${attempt}.`);
+  const result = await superviseDispatch(input, step, progress);
+  if (result === 'missed') {
+    progress.misses += 1;
+    await condition(() => progress.woken, pauseMs(progress.misses));
+    return null;
+  }
+  progress.misses = 0;
+  if (result) showEnd(result, agent_type);
+  return result;
 }
 
 /** Takes the next step. @returns the end of the message once it has ended, else null */
-async function follow(input: MessageInput, step: Step | null, wakeups: Wakeups): Promise<End | null> {
+async function follow(input: MessageInput, step: Step | null, progress: Progress): Promise<End | null> {
   if (!step) return { state: 'unknown' };
   switch (step.kind) {
-    case 'done': {
-      const end = endOf(step.state, step.error);
-      showEnd(end, step.agent_type);
-      return end;
-    }
+    case 'done':
+      showEnd(step, step.agent_type);
+      return { state: step.state, error: step.error };
     case 'deliver_cancel':
       show('canceled', step.agent_type, 'The message is canceled; the cancellation is being sent to its agent.');
-      await deliverCancel(input, step, wakeups);
+      await deliverCancel(input, step, progress);
       return { state: 'canceled' };
     case 'dispatch':
-      return dispatch(input, step, wakeups);
-    case 'wait_agent':
-      show(
-        'submitted',
-        step.agent_type,
-        `Waits for a free agent${step.agent_type ? ` of type ${step.agent_type}` : ''} since ${step.since}.`,
-      );
-      await condition(() => wakeups.woken, step.retry_ms);
+      return dispatch(input, step, progress);
+    case 'wait_agent': {
+      const ofType = step.agent_type ? ` of type ${step.agent_type}` : '';
+      show('submitted', step.agent_type, `Waits for a free agent${ofType} since ${step.since}.`);
+      await condition(() => progress.woken, step.retry_ms);
       return null;
+    }
     case 'wait_input':
       show(
         'input-required',
         step.agent_type,
         `Waits for a human (${step.request_kind}, asked by the ${step.source}) since ${step.since}, until ${step.expires_at}.`,
       );
-      await condition(() => wakeups.woken, step.expires_ms);
+      await condition(() => progress.woken, step.expires_ms);
       return null;
     default:
       return step satisfies never;
   }
 }
 
-async function supervise(input: MessageInput, wakeups: Wakeups): Promise<End> {
+async function supervise(input: MessageInput, progress: Progress): Promise<End> {
   for (;;) {
-    wakeups.woken = false;
-    const end = await follow(input, await record.nextStep(input), wakeups);
-    if (end !== null) {
-      if (!wakeups.woken) return end;
-      continue;
-    }
-    if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof message>(input);
+    progress.woken = false;
+    const end = await follow(input, await record.nextStep(input), progress);
+    if (end !== null && !progress.woken) return end;
+    if (end === null && workflowInfo().continueAsNewSuggested) await continueAsNew<typeof message>(input);
   }
 }
 
@@ -182,17 +153,14 @@ async function supervise(input: MessageInput, wakeups: Wakeups): Promise<End> {
  * recreated. An operator's cancel in the Temporal UI cancels the message.
  */
 export async function message(input: MessageInput): Promise<End> {
-  const wakeups = new Wakeups();
-  setHandler(wake, () => {
-    wakeups.woken = true;
-  });
+  const progress = new Progress();
   try {
-    return await supervise(input, wakeups);
+    return await supervise(input, progress);
   } catch (error) {
     if (!isCancellation(error)) throw error;
     return CancellationScope.nonCancellable(async () => {
       await record.cancelByOperator(input);
-      return supervise(input, wakeups);
+      return supervise(input, progress);
     });
   }
 }

@@ -1,34 +1,30 @@
-import { condition, continueAsNew, defineSignal, setHandler, workflowInfo } from '@temporalio/workflow';
-import { type SessionInput, WAKE_SIGNAL } from './definitions.js';
+import { condition, continueAsNew, workflowInfo } from '@temporalio/workflow';
+import type { SessionInput } from './definitions.js';
 import { record } from './stubs.js';
 import { show } from './visibility.js';
-
-const wake = defineSignal(WAKE_SIGNAL);
+import { WakeUps } from './wake-ups.js';
 
 /**
  * Runs as long as a session: sleeps, then reads the session's last activity from Postgres and sleeps again or ends the session as
  * `expired`. Closing the session signals the workflow; messages do not.
  */
 export async function session(input: SessionInput): Promise<{ status: string }> {
-  let woken = false;
-  setHandler(wake, () => {
-    woken = true;
-  });
+  const wakeUps = new WakeUps();
   for (;;) {
-    woken = false;
+    wakeUps.woken = false;
     const check = await record.expireIfIdle(input);
     if (check.ended) {
       show(check.status, null, `The session is ${check.status}.`);
-      if (!woken) return { status: check.status };
+      if (!wakeUps.woken) return { status: check.status };
       continue;
     }
     if (check.check_in_ms === null) {
       show('active', null, 'The session is open until it is closed.');
-      await condition(() => woken);
+      await condition(() => wakeUps.woken);
     } else {
       const seconds = Math.ceil(check.check_in_ms / 1_000);
       show('active', null, `The session is open; the next check for idleness is in ${seconds} s.`);
-      await condition(() => woken, check.check_in_ms);
+      await condition(() => wakeUps.woken, check.check_in_ms);
     }
     if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof session>(input);
   }

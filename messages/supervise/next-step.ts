@@ -8,17 +8,11 @@ import type { MessageCore, MessageRef } from '../core.js';
 import { boundedError, logEnd, type StoredError } from '../dispatch/message-end.js';
 import { wakeForFreed } from '../dispatch/wake-queued.js';
 import { lockRunning, openRequests } from '../read/read.js';
-import type { DispatchDetails, InputRequestRow, MessageRow, RunningRow, SessionBinding } from '../read/rows.js';
+import type { InputRequestRow, MessageRow, RunningRow, SessionBinding } from '../read/rows.js';
 import { type RouteWait, retryDelayMs, routeWait, type Step, stepError } from './step.js';
 
 /** A message whose wait is over still gets a free agent, up to this multiple of the wait: the platform itself may have been slow. */
 const LATE_FACTOR = 10;
-
-/** The columns of a dispatch that a step needs. */
-type StepDispatch = Pick<
-  DispatchDetails,
-  'dispatch_id' | 'instance_id' | 'agent_type' | 'mesh_id' | 'deployment_mode' | 'attempt'
-> & { left_ms: number };
 
 /** Fails a locked message. @param requestState the new state of its open input request */
 async function failedStep(
@@ -103,43 +97,31 @@ async function openDispatch(
   row: RunningRow,
   session: SessionBinding,
   onlyReachable: boolean,
-): Promise<StepDispatch | null> {
-  const [opened] = await tx.query<{ dispatch: StepDispatch; join_reason: string | null }>(
-    'SELECT dispatch, join_reason FROM open_dispatch($1, $2, $3, $4)',
-    [row.tenant_id, row.message_id, newId('dsp'), onlyReachable],
+): Promise<Step | null> {
+  const dispatchId = newId('dsp');
+  const [opened] = await tx.query<{ instance_id: string; agent_type: string; join_reason: string | null }>(
+    `SELECT dispatch ->> 'instance_id' AS instance_id, dispatch ->> 'agent_type' AS agent_type, join_reason
+       FROM open_dispatch($1, $2, $3, $4)`,
+    [row.tenant_id, row.message_id, dispatchId, onlyReachable],
     'open_dispatch',
   );
   if (!opened) return null;
-  const { dispatch, join_reason } = opened;
-  if (join_reason !== null && isOwn(session, dispatch.agent_type))
-    await countMoved(tx, { ...session, tenant_id: row.tenant_id }, dispatch.instance_id);
-  return dispatch;
+  if (opened.join_reason !== null && isOwn(session, opened.agent_type))
+    await countMoved(tx, { ...session, tenant_id: row.tenant_id }, opened.instance_id);
+  return dispatchStep(tx, row, dispatchId);
 }
 
-/** The message's dispatch that is open or sent. */
-async function findOpen(tx: Tx, row: RunningRow): Promise<StepDispatch | null> {
-  const [open] = await tx.query<StepDispatch & Record<string, unknown>>(
-    `SELECT dispatch_id, instance_id, agent_type, mesh_id, deployment_mode, attempt,
-            (extract(epoch FROM deadline_at - now()) * 1000)::integer AS left_ms
-       FROM dispatches WHERE tenant_id = $1 AND dispatch_id = $2 AND state IN ('open', 'sent')`,
-    [row.tenant_id, row.current_dispatch_id],
+/** The step of a dispatch that is open or sent; null for any other. Until it is sent, it has the whole time of the message. */
+async function dispatchStep(tx: Tx, row: RunningRow, dispatchId: string): Promise<Step | null> {
+  const [dispatch] = await tx.query<Omit<Extract<Step, { kind: 'dispatch' }>, 'kind'>>(
+    `SELECT d.dispatch_id, d.instance_id, d.agent_type, d.mesh_id, d.deployment_mode, d.attempt,
+            greatest(1, coalesce(milliseconds_between(now(), d.deadline_at), m.deadline_ms)) AS deadline_ms
+       FROM dispatches d JOIN messages m ON m.tenant_id = d.tenant_id AND m.message_id = $2
+      WHERE d.tenant_id = $1 AND d.dispatch_id = $3 AND d.state IN ('open', 'sent')`,
+    [row.tenant_id, row.message_id, dispatchId],
     'find_open_dispatch',
   );
-  return open ?? null;
-}
-
-async function dispatchStep(tx: Tx, row: RunningRow, dispatch: StepDispatch): Promise<Step> {
-  const { dispatch_id, instance_id, agent_type, mesh_id, deployment_mode, attempt, left_ms } = dispatch;
-  const deadline_ms = Math.max(1, left_ms ?? (await deadlineOf(tx, row)));
-  return { kind: 'dispatch', dispatch_id, instance_id, agent_type, mesh_id, deployment_mode, attempt, deadline_ms };
-}
-
-async function deadlineOf(tx: Tx, row: MessageRef): Promise<number> {
-  const [message] = await tx.query<{ deadline_ms: number }>(
-    'SELECT deadline_ms FROM messages WHERE tenant_id = $1 AND message_id = $2',
-    [row.tenant_id, row.message_id],
-  );
-  return message?.deadline_ms ?? 0;
+  return dispatch ? { kind: 'dispatch', ...dispatch } : null;
 }
 
 /** Decides the step of a locked message. */
@@ -149,14 +131,14 @@ async function decide(tx: Tx, row: RunningRow, session: SessionBinding, queueWai
     const request = (await openRequests(tx, row.tenant_id, [row])).get(row.message_id);
     if (request) return inputStep(tx, row, request, now);
   }
-  const open = row.current_dispatch_id === null ? null : await findOpen(tx, row);
-  if (open) return dispatchStep(tx, row, open);
+  const current = row.current_dispatch_id && (await dispatchStep(tx, row, row.current_dispatch_id));
+  if (current) return current;
   const wait = await routeWait(tx, row, queueWaitMs, now);
   const { leftMs, waitedMs } = wait;
   if (waitedMs >= (waitedMs + leftMs) * LATE_FACTOR) return unavailableStep(tx, row, session, waitedMs);
   // A free agent gets the message also after its wait: the time may have passed in a queue, or with a node that died.
   const opened = await openDispatch(tx, row, session, leftMs <= 0);
-  if (opened) return dispatchStep(tx, row, opened);
+  if (opened) return opened;
   return leftMs <= 0 ? unavailableStep(tx, row, session, waitedMs) : waitStep(tx, row, wait);
 }
 
@@ -186,25 +168,14 @@ async function takeOver(tx: Tx, ref: MessageRef): Promise<RunningRow | null> {
  * workflow follows: a repeated call, after a crash for example, gives the same step.
  * @returns null when the tenant has no such message
  */
-export async function nextStep(
-  core: MessageCore,
-  ref: MessageRef,
-  now: () => Date = () => new Date(),
-): Promise<Step | null> {
-  const { step, ended } = await core.db.tenant(ref.tenant_id, async (tx) => {
+export async function nextStep(core: MessageCore, ref: MessageRef, now = () => new Date()): Promise<Step | null> {
+  const { row, step } = await core.db.tenant(ref.tenant_id, async (tx) => {
     const session = await lockSession(tx, ref);
     const row = session && (await takeOver(tx, ref));
-    if (!session || !row) return { step: await doneStep(tx, ref), ended: null };
-    const decided = await decide(tx, row, session, core.limits.queueWaitMs, now());
-    return {
-      step: decided,
-      ended: decided.kind === 'done' && decided.state === 'failed' ? { ...row, ...decided } : null,
-    };
+    if (!session || !row) return { row: null, step: await doneStep(tx, ref) };
+    return { row, step: await decide(tx, row, session, core.limits.queueWaitMs, now()) };
   });
-  if (ended) {
-    core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed' });
-    logEnd(core.log, { ...ended, dispatch_id: ended.current_dispatch_id, code: ended.error?.code });
-  }
+  if (row && step?.kind === 'done' && step.state === 'failed') announceFailed(core, row, step.error?.code);
   return step;
 }
 
@@ -217,8 +188,12 @@ export async function failByOperator(core: MessageCore, ref: MessageRef, error: 
     return { row, woken: await wakeForFreed(tx, ref.tenant_id, slotOf(row)) };
   });
   if (!ended) return;
-  const { row, woken } = ended;
-  core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed' });
-  logEnd(core.log, { ...row, state: 'failed', dispatch_id: row.current_dispatch_id, code: error.code });
-  for (const message of woken) core.workflowStarter.message(message);
+  announceFailed(core, ended.row, error.code);
+  for (const message of ended.woken) core.workflowStarter.message(message);
+}
+
+/** After the commit: notifies streams and the log of a failed message. @param row as it was before */
+function announceFailed(core: MessageCore, row: RunningRow, code: string | undefined): void {
+  core.bus.publish(row.tenant_id, row.message_id, { kind: 'changed' });
+  logEnd(core.log, { ...row, state: 'failed', dispatch_id: row.current_dispatch_id, code });
 }

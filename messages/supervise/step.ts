@@ -1,22 +1,17 @@
 import type { Tx } from '../../db/pool.js';
+import type { StoredError } from '../dispatch/message-end.js';
 import type { RunningRow } from '../read/rows.js';
-
-/** The reason of a failed message in the Temporal UI. */
-export interface StepError {
-  code: string;
-  message: string;
-}
 
 const REASON_CHARS_MAX = 512;
 
 /** The reason of a failed message, bounded for a workflow history. */
-export function stepError(code: string | null, message: string | null): { error?: StepError } {
+export function stepError(code: string | null, message: string | null): { error?: StoredError } {
   return code === null ? {} : { error: { code, message: (message ?? '').slice(0, REASON_CHARS_MAX).toWellFormed() } };
 }
 
 /** The next step of a message's workflow. It goes into the history, so it has only identifiers, states, times and the reason of a failure. */
 export type Step =
-  | { kind: 'done'; state: string; agent_type: string | null; error?: StepError }
+  | { kind: 'done'; state: string; agent_type: string | null; error?: StoredError }
   /** The message is canceled: send CANCELED to the agent that has the dispatch. */
   | { kind: 'deliver_cancel'; dispatch_id: string; mesh_id: string; agent_type: string | null }
   /** Run (or adopt) this dispatch. `mesh_id`: the node that has it; null for a hosted agent that any node may call. */

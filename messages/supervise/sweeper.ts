@@ -1,34 +1,33 @@
 import pLimit from 'p-limit';
-import type { Tx } from '../../db/pool.js';
 import { Loop } from '../../runtime/loop.js';
 import type { SessionRef } from '../../sessions/session-deps.js';
 import type { MessageCore, MessageRef } from '../core.js';
 import { failByOperator } from './next-step.js';
 import type { TemporalLink } from './temporal-link.js';
 
-/** The intervals of the sweeper, in milliseconds. */
-export interface SweeperPace {
-  /** Between rounds. */
-  everyMs: number;
-  /** A wake-up is repeated when no workflow has cleared it for this long. */
-  unansweredMs: number;
-  /** A workflow is looked up when it has not written its row for this long. */
-  unseenMs: number;
-}
-
-const PACE: SweeperPace = { everyMs: 1_000, unansweredMs: 10_000, unseenMs: 60_000 };
+/** Between rounds. */
+const EVERY_MS = 1_000;
+/** How old a mark gets before the row is due. */
+const DUE_AFTER_MS = {
+  /** A wake-up that no workflow has cleared is repeated. */
+  wake_requested_at: 10_000,
+  /** A workflow that has not written its row is looked up. */
+  supervised_at: 60_000,
+};
 const BATCH = 200;
 /** Concurrent calls of Temporal; few, so that the sweeper does not slow down callers. */
 const CALLS_AT_ONCE = 10;
 /** After this many failures the rest of a batch waits until it is due again: each call may take its whole time limit. */
 const FAILURES_MAX = 10;
 
-type RunningRef = MessageRef & SessionRef;
+/** A claimed row: of a message, or of a session and then without `message_id`. */
+type ClaimedRow = MessageRef & SessionRef;
+type Workflows = Pick<TemporalLink, 'wakeMessage' | 'wakeSession' | 'fateOfMessage' | 'fateOfSession'>;
 
 /** Rows whose workflow may be missing. `mark`: the column by which they are found and claimed. */
 interface WatchedRows {
   table: 'running_messages' | 'sessions';
-  mark: 'wake_requested_at' | 'supervised_at';
+  mark: keyof typeof DUE_AFTER_MS;
   condition: string;
   /** Further assignments of the claim. */
   assignments?: string;
@@ -53,96 +52,64 @@ const WATCHED = {
 } satisfies Record<string, WatchedRows>;
 
 type Kind = keyof typeof WATCHED;
+const KINDS = Object.keys(WATCHED) as Kind[];
 
-/** Whether a row of the kind is due. The order makes it read the end of the index, however large the table is. */
-function due(kind: Kind, olderThanMs: '$1' | '$2'): string {
-  const { table, mark, condition } = WATCHED[kind];
-  return `(SELECT true FROM ${table} WHERE ${mark} < now() - ${olderThanMs} * interval '1 ms' AND ${condition}
-            ORDER BY ${mark} LIMIT 1) AS ${kind}`;
+/** The due rows of a kind. The order makes a search read the end of the index, however large the table is. */
+function dueRows({ table, mark, condition }: WatchedRows): string {
+  return `FROM ${table} WHERE ${mark} < now() - interval '${DUE_AFTER_MS[mark]} ms' AND ${condition} ORDER BY ${mark}`;
 }
 
-/** The only statement in a round of an idle platform. */
-const DUE = `
-  SELECT ${due('unanswered_messages', '$1')}, ${due('unanswered_sessions', '$1')},
-         ${due('unseen_messages', '$2')}, ${due('unseen_sessions', '$2')}`;
+/** Which kinds have due rows. The only statement in a round of an idle platform. */
+const DUE = `SELECT ${KINDS.map((kind) => `(SELECT true ${dueRows(WATCHED[kind])} LIMIT 1) AS ${kind}`).join()}`;
 
 /**
  * Claims rows by moving their mark, so that the sweepers of several nodes share the work. MATERIALIZED, because a plan that repeats the
  * subquery for every row would claim more than a batch.
  */
-function claim({ table, mark, condition, assignments = '' }: WatchedRows): string {
+function claim(rows: WatchedRows): string {
+  const { table, mark, assignments = '' } = rows;
   const key = table === 'running_messages' ? 'message_id' : 'session_id';
-  const columns = table === 'running_messages' ? 'tenant_id, message_id, session_id' : 'tenant_id, session_id';
   return `
-    WITH picked AS MATERIALIZED (
-      SELECT tenant_id, ${key} FROM ${table} WHERE ${mark} < now() - $1 * interval '1 ms' AND ${condition}
-       ORDER BY ${mark} LIMIT ${BATCH} FOR UPDATE SKIP LOCKED)
+    WITH picked AS MATERIALIZED (SELECT tenant_id, ${key} ${dueRows(rows)} LIMIT ${BATCH} FOR UPDATE SKIP LOCKED)
     UPDATE ${table} t SET ${mark} = now()${assignments} FROM picked WHERE t.tenant_id = picked.tenant_id AND t.${key} = picked.${key}
-    RETURNING ${columns.replaceAll(/(\w+)/g, 't.$1')}`;
+    RETURNING t.tenant_id, t.session_id${table === 'running_messages' ? ', t.message_id' : ''}`;
 }
 
 /**
  * Brings the workflows in line with the record: starts those that a crash left unstarted, repeats wake-ups, recreates lost workflows, and
  * fails messages whose workflow an operator terminated (docs/durability.md).
  */
-export class Sweeper {
+export class Sweeper extends Loop {
   readonly #core: MessageCore;
-  readonly #temporal: TemporalLink;
-  readonly #pace: SweeperPace;
-  readonly #loop: Loop;
+  readonly #temporal: Workflows;
+  readonly #repairs: Record<Kind, (row: ClaimedRow) => Promise<void>> = {
+    unanswered_messages: (row) => this.#temporal.wakeMessage(row),
+    unanswered_sessions: (row) => this.#temporal.wakeSession(row),
+    unseen_messages: (row) => this.#restoreMessage(row),
+    unseen_sessions: async (row) => {
+      if ((await this.#temporal.fateOfSession(row)) !== 'running') await this.#temporal.wakeSession(row);
+    },
+  };
 
-  constructor(core: MessageCore, temporal: TemporalLink, pace: Partial<SweeperPace> = {}) {
+  constructor(core: MessageCore, temporal: Workflows) {
+    // The first round starts at once, so that messages continue right after a crash.
+    super({ name: 'sweeper', intervalMs: EVERY_MS, immediate: true, log: core.log, work: () => this.sweep() });
     this.#core = core;
     this.#temporal = temporal;
-    this.#pace = { ...PACE, ...pace };
-    // The first round starts at once, so that messages continue right after a crash.
-    const loop = { name: 'sweeper', intervalMs: this.#pace.everyMs, immediate: true, log: core.log };
-    this.#loop = new Loop({ ...loop, work: () => this.sweep() });
-  }
-
-  start(): void {
-    this.#loop.start();
-  }
-
-  /** Resolves when the running round has ended. */
-  stop(): Promise<void> {
-    return this.#loop.stop();
   }
 
   /** One round. Rejects when the database or Temporal is away; the rows that it did not reach are due again later. */
   async sweep(): Promise<void> {
-    const { unansweredMs, unseenMs } = this.#pace;
-    const due = await this.#due();
-    if (due?.unanswered_messages) await this.#repeatWakeUps();
-    if (due?.unanswered_sessions)
-      await this.#claimAndCall<SessionRef>('unanswered_sessions', unansweredMs, (ref) =>
-        this.#temporal.wakeSession(ref),
-      );
-    if (due?.unseen_messages)
-      await this.#claimAndCall<RunningRef>('unseen_messages', unseenMs, (ref) => this.#restoreMessage(ref));
-    if (due?.unseen_sessions)
-      await this.#claimAndCall<SessionRef>('unseen_sessions', unseenMs, (ref) => this.#restoreSession(ref));
+    const [due] = await this.#core.db.system((tx) => tx.query<Record<Kind, boolean | null>>(DUE));
+    for (const kind of KINDS) if (due?.[kind]) await this.#repair(kind);
   }
 
-  async #due(): Promise<Record<Kind, boolean | null> | undefined> {
-    const { unansweredMs, unseenMs } = this.#pace;
-    const [due] = await this.#core.db.system((tx) =>
-      tx.query<Record<Kind, boolean | null>>(DUE, [unansweredMs, unseenMs]),
-    );
-    return due;
-  }
-
-  /** @returns the number of claimed rows */
-  async #claimAndCall<Row extends SessionRef>(
-    kind: Kind,
-    olderThanMs: number,
-    call: (ref: Row) => Promise<void>,
-  ): Promise<number> {
-    const claimed = await this.#core.db.system((tx: Tx) => tx.query<Row>(claim(WATCHED[kind]), [olderThanMs]));
+  async #repair(kind: Kind): Promise<void> {
+    const claimed = await this.#core.db.system((tx) => tx.query<ClaimedRow>(claim(WATCHED[kind])));
     const limit = pLimit({ concurrency: CALLS_AT_ONCE, rejectOnClear: true });
     let failures = 0;
-    const calls = claimed.map((ref) =>
-      limit(call, ref).catch((error: unknown) => {
+    const calls = claimed.map((row) =>
+      limit(this.#repairs[kind], row).catch((error: unknown) => {
         failures += 1;
         if (failures === FAILURES_MAX) limit.clearQueue();
         throw error;
@@ -150,36 +117,20 @@ export class Sweeper {
     );
     const failed = (await Promise.allSettled(calls)).find((result) => result.status === 'rejected');
     if (failed) throw failed.reason;
-    return claimed.length;
+    if (kind === 'unanswered_messages' && claimed.length > 0)
+      this.#core.log.info({ messages: claimed.length }, 'wake-ups repeated');
   }
 
-  async #repeatWakeUps(): Promise<void> {
-    const messages = await this.#claimAndCall<RunningRef>('unanswered_messages', this.#pace.unansweredMs, (ref) =>
-      this.#temporal.wakeMessage(ref),
-    );
-    if (messages > 0) this.#core.log.info({ messages }, 'wake-ups repeated');
-  }
-
-  async #restoreSession(ref: SessionRef): Promise<void> {
-    const fate = await this.#temporal.fateOfSession(ref);
-    if (fate !== 'running') await this.#temporal.wakeSession(ref);
-  }
-
-  async #restoreMessage(ref: RunningRef): Promise<void> {
-    const fate = await this.#temporal.fateOfMessage(ref);
+  async #restoreMessage(row: ClaimedRow): Promise<void> {
+    const { message_id } = row;
+    const fate = await this.#temporal.fateOfMessage(row);
     if (fate === 'running') return;
-    if (fate === 'ended_by_operator') {
-      this.#core.log.warn(
-        { message_id: ref.message_id },
-        'the workflow of a message was ended in Temporal; the message fails',
-      );
-      await failByOperator(this.#core, ref, {
-        code: 'INTERNAL',
-        message: 'An operator ended the workflow of this message.',
-      });
-      return;
+    if (fate !== 'ended_by_operator') {
+      this.#core.log.info({ message_id, fate }, 'recreating a lost workflow');
+      return this.#temporal.wakeMessage(row);
     }
-    this.#core.log.info({ message_id: ref.message_id, fate }, 'recreating a lost workflow');
-    await this.#temporal.wakeMessage(ref);
+    this.#core.log.warn({ message_id }, 'the workflow of a message was ended in Temporal; the message fails');
+    const error = { code: 'INTERNAL', message: 'An operator ended the workflow of this message.' };
+    await failByOperator(this.#core, row, error);
   }
 }

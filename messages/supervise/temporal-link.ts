@@ -7,6 +7,7 @@ import {
   ScheduleOverlapPolicy,
   type WorkflowExecutionStatusName,
   WorkflowNotFoundError,
+  type WorkflowStartOptions,
 } from '@temporalio/client';
 import { AsyncContext } from '../../runtime/async-context.js';
 import type { Logger } from '../../runtime/logger.js';
@@ -17,39 +18,18 @@ import {
   FLEET_QUEUE,
   type MessageInput,
   messageWorkflowId,
+  SEARCH_ATTRIBUTES,
   type SessionInput,
   sessionWorkflowId,
   WAKE_SIGNAL,
 } from '../../workflows/definitions.js';
-import { ensureSearchAttributes, searchAttributes } from './search-attributes.js';
+import { ensureSearchAttributes } from './search-attributes.js';
 
 const CALL_TIMEOUT_MS = 5_000;
 const REACH_TIMEOUT_MS = 2_000;
 
 /** The state of a workflow, as far as the sweeper needs it. */
-export type WorkflowFate = 'running' | 'missing' | 'ended_by_operator' | 'ended';
-
-/** The platform's client of the Temporal cluster. Calls reject while the cluster cannot be reached; the sweeper repeats them. */
-export interface TemporalLink {
-  /** Starts the message's workflow, or wakes it if it runs. Like all calls it resolves when the cluster has acknowledged. */
-  wakeMessage(input: MessageInput): Promise<void>;
-  /**
-   * Starts the workflow of a message that has none yet. It costs less: there is no signal, and if the worker is in this process, the first
-   * task comes with the answer instead of through the server's queues. A workflow that runs already is left as it is.
-   */
-  startMessage(input: MessageInput): Promise<void>;
-  wakeSession(input: SessionInput): Promise<void>;
-  /** Starts the workflow that sends the notifications of a push-notification config, or wakes it if it runs. */
-  wakeDelivery(input: DeliveryInput): Promise<void>;
-  fateOfMessage(ref: { tenant_id: string; message_id: string }): Promise<WorkflowFate>;
-  fateOfSession(ref: { tenant_id: string; session_id: string }): Promise<WorkflowFate>;
-  /** Creates the schedule of the workflow that watches the agents, unless it exists. */
-  ensureAgentWatch(): Promise<void>;
-  isReachable(): Promise<boolean>;
-  /** Later calls use the connection of this process's worker; null: the link's own connection. */
-  shareConnection(ofWorker: SharedConnection | null): void;
-  close(): Promise<void>;
-}
+type WorkflowFate = 'running' | 'missing' | 'ended_by_operator' | 'ended';
 
 function fateOf(status: WorkflowExecutionStatusName): WorkflowFate {
   if (status === 'RUNNING' || status === 'CONTINUED_AS_NEW' || status === 'PAUSED') return 'running';
@@ -58,23 +38,18 @@ function fateOf(status: WorkflowExecutionStatusName): WorkflowFate {
     : 'ended';
 }
 
-/** A client over one connection. */
-interface ConnectedClient {
-  client: Client;
-  context: AsyncContext;
-}
-
 /** The client's or the worker's kind of connection. */
-export type SharedConnection = ConnectionLike & Pick<Connection, 'callContextStorage'>;
+type SharedConnection = ConnectionLike & Pick<Connection, 'callContextStorage'>;
 
-function clientOver(connection: SharedConnection, namespace: string): ConnectedClient {
+function clientOver(connection: SharedConnection, namespace: string) {
   return { client: new Client({ connection, namespace }), context: AsyncContext.of(connection.callContextStorage) };
 }
 
-class Link implements TemporalLink {
-  readonly #own: ConnectedClient;
+/** The platform's client of the Temporal cluster. Calls reject while the cluster cannot be reached; the sweeper repeats them. */
+export class TemporalLink {
+  readonly #own: ReturnType<typeof clientOver>;
   /** Over the worker's connection, on which the first task of a workflow can come back. */
-  #shared: ConnectedClient | null = null;
+  #shared: ReturnType<typeof clientOver> | null = null;
 
   constructor(
     private readonly connection: Connection,
@@ -84,47 +59,45 @@ class Link implements TemporalLink {
     this.#own = clientOver(connection, namespace);
   }
 
+  /** Later calls use the connection of this process's worker; null: the link's own connection. */
   shareConnection(ofWorker: SharedConnection | null): void {
     this.#shared = ofWorker && clientOver(ofWorker, this.namespace);
   }
 
-  async wakeMessage(input: MessageInput): Promise<void> {
-    const start = this.#startOf(messageWorkflowId(input), `message ${input.message_id}`, input, 'submitted');
-    await this.#call(({ workflow }) =>
-      workflow.signalWithStart('message', { ...start, signal: WAKE_SIGNAL, signalArgs: [] }),
-    );
+  /** Starts the message's workflow, or wakes it if it runs. Like all calls it resolves when the cluster has acknowledged. */
+  wakeMessage(input: MessageInput): Promise<void> {
+    return this.#wake('message', this.#messageStart(input));
   }
 
+  /**
+   * Starts the workflow of a message that has none yet. It costs less: there is no signal, and if the worker is in this process, the first
+   * task comes with the answer instead of through the server's queues. A workflow that runs already is left as it is.
+   */
   async startMessage(input: MessageInput): Promise<void> {
-    const start = this.#startOf(messageWorkflowId(input), `message ${input.message_id}`, input, 'submitted');
-    await this.#call(({ workflow }) =>
-      workflow.start('message', { ...start, requestEagerStart: this.#shared !== null }),
-    );
+    const start = { ...this.#messageStart(input), requestEagerStart: this.#shared !== null };
+    await this.#call(({ workflow }) => workflow.start('message', start));
   }
 
-  async wakeSession(input: SessionInput): Promise<void> {
-    const start = this.#startOf(sessionWorkflowId(input), `session ${input.session_id}`, input, 'active');
-    await this.#call(({ workflow }) =>
-      workflow.signalWithStart('session', { ...start, signal: WAKE_SIGNAL, signalArgs: [] }),
-    );
+  wakeSession(input: SessionInput): Promise<void> {
+    const summary = `session ${input.session_id}`;
+    return this.#wake('session', this.#startOf(sessionWorkflowId(input), summary, input, 'active'));
   }
 
-  async wakeDelivery(input: DeliveryInput): Promise<void> {
+  /** Starts the workflow that sends the notifications of a push-notification config, or wakes it if it runs. */
+  wakeDelivery(input: DeliveryInput): Promise<void> {
     const summary = `notifications of ${input.message_id}`;
-    const start = this.#startOf(deliveryWorkflowId(input), summary, input, 'delivering');
-    await this.#call(({ workflow }) =>
-      workflow.signalWithStart('delivery', { ...start, signal: WAKE_SIGNAL, signalArgs: [] }),
-    );
+    return this.#wake('delivery', this.#startOf(deliveryWorkflowId(input), summary, input, 'delivering'));
   }
 
-  async fateOfMessage(ref: { tenant_id: string; message_id: string }): Promise<WorkflowFate> {
+  fateOfMessage(ref: Omit<MessageInput, 'session_id'>): Promise<WorkflowFate> {
     return this.#fate(messageWorkflowId(ref));
   }
 
-  async fateOfSession(ref: { tenant_id: string; session_id: string }): Promise<WorkflowFate> {
+  fateOfSession(ref: SessionInput): Promise<WorkflowFate> {
     return this.#fate(sessionWorkflowId(ref));
   }
 
+  /** Creates the schedule of the workflow that watches the agents, unless it exists. */
   async ensureAgentWatch(): Promise<void> {
     try {
       await this.#call(({ schedule }) =>
@@ -148,43 +121,56 @@ class Link implements TemporalLink {
     }
   }
 
-  async isReachable(): Promise<boolean> {
-    try {
-      await this.#over(this.#own, REACH_TIMEOUT_MS, ({ connection }) => connection.workflowService.getSystemInfo({}));
-      return true;
-    } catch {
-      return false;
-    }
+  isReachable(): Promise<boolean> {
+    return this.#over(this.#own, REACH_TIMEOUT_MS, ({ connection }) =>
+      connection.workflowService.getSystemInfo({}),
+    ).then(
+      () => true,
+      () => false,
+    );
   }
 
-  async close(): Promise<void> {
-    await this.connection.close();
+  close(): Promise<void> {
+    return this.connection.close();
   }
 
   #call<T>(work: (client: Client) => Promise<T>): Promise<T> {
     return this.#over(this.#shared ?? this.#own, CALL_TIMEOUT_MS, work);
   }
 
-  #over<T>({ client, context }: ConnectedClient, timeoutMs: number, work: (client: Client) => Promise<T>): Promise<T> {
+  #over<T>(
+    { client, context }: ReturnType<typeof clientOver>,
+    timeoutMs: number,
+    work: (client: Client) => Promise<T>,
+  ): Promise<T> {
     return context.run(() => client.connection.withDeadline(Date.now() + timeoutMs, () => work(client)));
   }
 
-  #startOf<Input extends MessageInput | SessionInput | DeliveryInput>(
-    workflowId: string,
-    summary: string,
-    input: Input,
-    state: string,
-  ) {
+  async #wake(type: string, start: WorkflowStartOptions): Promise<void> {
+    const wake = { signal: WAKE_SIGNAL, signalArgs: [] };
+    await this.#call(({ workflow }) => workflow.signalWithStart(type, { ...start, ...wake }));
+  }
+
+  #messageStart(input: MessageInput) {
+    return this.#startOf(messageWorkflowId(input), `message ${input.message_id}`, input, 'submitted');
+  }
+
+  #startOf(workflowId: string, staticSummary: string, input: SessionInput, state: string) {
+    const { tenant, session, state: stateKey } = SEARCH_ATTRIBUTES;
+    // The server bounds keyword values; these identifiers are far shorter.
+    const typedSearchAttributes = [
+      { key: tenant, value: input.tenant_id },
+      { key: session, value: input.session_id },
+      { key: stateKey, value: state },
+    ];
     return {
       workflowId,
       taskQueue: FLEET_QUEUE,
-      args: [input] as [Input],
-      staticSummary: summary,
+      args: [input],
+      staticSummary,
       workflowIdConflictPolicy: 'USE_EXISTING' as const,
       workflowIdReusePolicy: 'ALLOW_DUPLICATE' as const,
-      ...(this.hasSearchAttributes && {
-        typedSearchAttributes: searchAttributes(input.tenant_id, input.session_id, state),
-      }),
+      ...(this.hasSearchAttributes && { typedSearchAttributes }),
     };
   }
 
@@ -208,5 +194,5 @@ export async function connectTemporal(options: {
   const connection = await Connection.connect(options.connection);
   const hasSearchAttributes = await ensureSearchAttributes(connection, options.namespace, options.log);
   AsyncContext.of(connection.callContextStorage).release(); // connecting has used the storage
-  return new Link(connection, options.namespace, hasSearchAttributes);
+  return new TemporalLink(connection, options.namespace, hasSearchAttributes);
 }

@@ -123,7 +123,7 @@ export class Workflows {
     if (final === undefined) this.wake(ref.message_id);
   }
 
-  #cluster(): TemporalLink {
+  #cluster(): Pick<TemporalLink, keyof TemporalLink> {
     return {
       wakeMessage: async ({ message_id }) => this.wake(message_id),
       startMessage: async ({ message_id }) => this.wake(message_id),
