@@ -7,10 +7,8 @@ const EVERY_MS = 600_000;
 const BATCH = 10_000;
 
 const DELETE_EXPIRED = `
-  WITH deleted AS (
-    DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY(
-      SELECT ctid FROM idempotency_keys WHERE expires_at < now() ORDER BY expires_at LIMIT ${BATCH})) RETURNING 1)
-  SELECT count(*) AS deleted FROM deleted`;
+  DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM idempotency_keys WHERE expires_at < now() ORDER BY expires_at LIMIT ${BATCH})) RETURNING 1`;
 
 /** Canceled messages whose workflows read the row ten minutes ago or earlier: their agents have been notified. */
 const DELETE_CANCELED = `
@@ -31,13 +29,10 @@ export async function maintainTables(db: Db): Promise<void> {
 }
 
 async function deleteExpired(db: Db): Promise<void> {
-  for (let deleted = BATCH; deleted === BATCH; ) {
-    const [row] = await db.system((tx) => tx.query<{ deleted: number }>(DELETE_EXPIRED));
-    deleted = row?.deleted ?? 0;
-  }
+  const deleted = await db.system((tx) => tx.query(DELETE_EXPIRED));
+  if (deleted.length === BATCH) await deleteExpired(db);
 }
 
-/** Runs `maintainTables` every ten minutes. */
 export function createMaintenance(db: Db, log: Logger): Loop {
   return new Loop({ name: 'table maintenance', intervalMs: EVERY_MS, work: () => maintainTables(db), log });
 }

@@ -24,13 +24,7 @@ const CREATE_TABLES = `
     applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
   )`;
 
-interface SqlFile {
-  name: string;
-  sha256: string;
-  sql: string;
-}
-
-function readSql(folder: URL): SqlFile[] {
+function readSql(folder: URL) {
   const names = readdirSync(folder).filter((name) => name.endsWith('.sql'));
   return names.sort().map((name) => {
     const sql = readFileSync(new URL(name, folder), 'utf8');
@@ -45,7 +39,7 @@ const digest = createHash('sha256').update(functions.map(({ sha256 }) => sha256)
 export const FUNCTION_SCHEMA = `fleet_${digest.digest('hex').slice(0, 12)}`;
 
 /** The migrations that are not applied yet. Throws when an applied one has changed, or a new one sorts before an applied one. */
-function pendingOf(migrations: SqlFile[], applied: Map<string, string>): SqlFile[] {
+function pendingOf(migrations: ReturnType<typeof readSql>, applied: Map<string, string>) {
   const changed = migrations.find(({ name, sha256 }) => (applied.get(name) ?? sha256) !== sha256);
   if (changed) {
     throw new Error(
@@ -97,14 +91,9 @@ async function refuseTables(client: pg.Client, schema: string): Promise<void> {
  */
 async function applyFunctions(client: pg.Client, isAhead: boolean, log: Pick<Logger, 'info'>): Promise<void> {
   // Each start renews the time, so that after a roll-back the running release's schema is among the newest again.
-  const { rowCount } = await client.query(
-    'UPDATE function_schemas SET applied_at = clock_timestamp() WHERE name = $1',
-    [FUNCTION_SCHEMA],
-  );
-  if (rowCount) return;
-  if (isAhead) {
-    throw new Error('this build is older than the database by more than one release: start a newer build');
-  }
+  const renew = 'UPDATE function_schemas SET applied_at = clock_timestamp() WHERE name = $1';
+  if ((await client.query(renew, [FUNCTION_SCHEMA])).rowCount) return;
+  if (isAhead) throw new Error('this build is older than the database by more than one release: start a newer build');
   await refuseTables(client, FUNCTION_SCHEMA);
   const body = functions.map(({ sql }) => sql).join('\n');
   await inTransaction(client, 'applying the functions', [
@@ -116,8 +105,7 @@ async function applyFunctions(client: pg.Client, isAhead: boolean, log: Pick<Log
   ]);
   log.info({ schema: FUNCTION_SCHEMA }, 'database functions applied');
   const old = await client.query<{ name: string }>(
-    'SELECT name FROM function_schemas ORDER BY applied_at DESC OFFSET $1',
-    [KEPT_SCHEMAS],
+    `SELECT name FROM function_schemas ORDER BY applied_at DESC OFFSET ${KEPT_SCHEMAS}`,
   );
   for (const { name } of old.rows) {
     await refuseTables(client, name);

@@ -13,18 +13,17 @@ const NODE_WITHOUT_HOOKS = 24;
  */
 export class AsyncContext {
   static readonly #all = new WeakMap<Storage, AsyncContext>();
-  readonly #storage: Storage;
-  readonly #disables: boolean;
   #calls = 0;
 
-  private constructor(storage: Storage, nodeVersion: string) {
-    this.#storage = storage;
-    this.#disables = Number.parseInt(nodeVersion, 10) < NODE_WITHOUT_HOOKS;
-  }
+  private constructor(
+    private readonly storage: Storage,
+    private readonly disables: boolean,
+  ) {}
 
   /** The one of that storage. */
-  static of(storage: Storage, nodeVersion: string = process.versions.node): AsyncContext {
-    const known = AsyncContext.#all.get(storage) ?? new AsyncContext(storage, nodeVersion);
+  static of(storage: Storage, nodeVersion = process.versions.node): AsyncContext {
+    const disables = Number.parseInt(nodeVersion, 10) < NODE_WITHOUT_HOOKS;
+    const known = AsyncContext.#all.get(storage) ?? new AsyncContext(storage, disables);
     AsyncContext.#all.set(storage, known);
     return known;
   }
@@ -42,6 +41,6 @@ export class AsyncContext {
 
   /** Disables the storage unless a `run` is under way. For code that used it otherwise and no longer needs it. */
   release(): void {
-    if (this.#disables && this.#calls === 0) this.#storage.disable();
+    if (this.disables && this.#calls === 0) this.storage.disable();
   }
 }

@@ -2,15 +2,12 @@ import { resolve } from 'node:path';
 import { z } from 'zod';
 
 const port = z.coerce.number().int().min(0).max(65_535);
+/** Values separated by commas. */
 const list = z
   .string()
+  .trim()
   .default('')
-  .transform((text) =>
-    text
-      .split(',')
-      .map((item) => item.trim())
-      .filter((item) => item !== ''),
-  );
+  .transform((text) => text.split(/\s*,\s*/).filter(Boolean));
 const url = (protocols: RegExp) => z.url({ protocol: protocols }).optional();
 const milliseconds = (fallback: number) => z.coerce.number().int().min(1).max(86_400_000).default(fallback);
 const onOff = (fallback: 'on' | 'off') => z.enum(['on', 'off']).default(fallback);
@@ -62,10 +59,7 @@ export type Config = z.infer<typeof Settings>;
  * @throws an Error that names every variable with an invalid value
  */
 export function readConfig(environment: NodeJS.ProcessEnv): Config {
-  const given = Object.fromEntries(
-    Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''),
-  );
-  const parsed = Settings.safeParse(given);
+  const parsed = Settings.safeParse(Object.fromEntries(Object.entries(environment).filter(([, value]) => value)));
   if (!parsed.success) {
     const problems = parsed.error.issues.map((issue) => `  ${issue.path.join('.')}: ${issue.message}`);
     throw new Error(`The settings are not valid:\n${problems.join('\n')}`);

@@ -2,22 +2,8 @@ import { type Logger, pino } from 'pino';
 
 export type { Logger };
 
-const REDACTED = [
-  'authorization',
-  'client_secret',
-  'token',
-  'callback_token',
-  'resume_token',
-  'secret',
-  'password',
-  '*.authorization',
-  '*.client_secret',
-  '*.token',
-  '*.callback_token',
-  '*.resume_token',
-  '*.secret',
-  '*.password',
-];
+/** Fields that are redacted, also one level down. */
+const SECRETS = ['authorization', 'client_secret', 'token', 'callback_token', 'resume_token', 'secret', 'password'];
 
 /**
  * The logger of the process: one JSON object per line. Tokens and secrets are redacted by the names of their fields.
@@ -34,7 +20,7 @@ export function createLogger(options: { level?: string; file?: string } = {}): L
       base: undefined,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
-      redact: { paths: REDACTED, censor: '[redacted]' },
+      redact: { paths: SECRETS.flatMap((name) => [name, `*.${name}`]), censor: '[redacted]' },
     },
     destination,
   );

@@ -16,7 +16,6 @@ export interface LoopOptions {
 
 /** Repeats work with pauses, one turn at a time. Failures do not end it: the log says when turns begin to fail and when they work again. */
 export class Loop {
-  readonly #options: LoopOptions;
   #timer: NodeJS.Timeout | undefined;
   #turn: Promise<void> = Promise.resolve();
   #stopped = true;
@@ -24,13 +23,11 @@ export class Loop {
   #woken = false;
   #failing = false;
 
-  constructor(options: LoopOptions) {
-    this.#options = options;
-  }
+  constructor(private readonly options: LoopOptions) {}
 
   start(): void {
     this.#stopped = false;
-    this.#schedule(this.#options.immediate ? 0 : this.#options.intervalMs);
+    this.#schedule(this.options.immediate ? 0 : this.options.intervalMs);
   }
 
   /** Ends the pause. During a turn, the next one follows without a pause. */
@@ -55,7 +52,7 @@ export class Loop {
   }
 
   async #run(): Promise<void> {
-    const { name, intervalMs, work, log } = this.#options;
+    const { name, intervalMs, work, log } = this.options;
     let pauseMs = intervalMs;
     this.#inTurn = true;
     this.#woken = false;

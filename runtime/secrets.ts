@@ -1,25 +1,18 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 
-/** Encryption and MACs with keys derived from `FLEET_SECRET_KEY`. A purpose is a constant name; each purpose has keys of its own. */
-export interface Secrets {
-  /** AES-256-GCM. */
-  encrypt(plain: Buffer | string, purpose: string): Buffer;
-  /** @throws Error for altered bytes, and for those of another key or purpose */
-  decrypt(sealed: Buffer, purpose: string): Buffer;
-  /** HMAC-SHA256: 32 bytes. */
-  mac(text: string, purpose: string): Buffer;
-}
-
 const VERSION = 1;
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 const HEADER_BYTES = 1 + IV_BYTES + TAG_BYTES;
 
+export type Secrets = ReturnType<typeof createSecrets>;
+
 /**
+ * Encryption and MACs with keys derived from `FLEET_SECRET_KEY`. A purpose is a constant name; each purpose has keys of its own.
  * @param keyBase64 32 bytes in base64
  * @throws Error for anything else
  */
-export function createSecrets(keyBase64: string): Secrets {
+export function createSecrets(keyBase64: string) {
   const key = Buffer.from(keyBase64, 'base64');
   if (key.length !== 32) throw new Error('FLEET_SECRET_KEY must be 32 bytes in base64');
   const subkeys = new Map<string, Buffer>();
@@ -30,9 +23,12 @@ export function createSecrets(keyBase64: string): Secrets {
     return derived;
   };
   return {
-    encrypt: (plain, purpose) => seal(subkey('encrypt', purpose), plain),
-    decrypt: (sealed, purpose) => unseal(subkey('encrypt', purpose), sealed),
-    mac: (text, purpose) => createHmac('sha256', subkey('mac', purpose)).update(text).digest(),
+    /** AES-256-GCM. */
+    encrypt: (plain: Buffer | string, purpose: string) => seal(subkey('encrypt', purpose), plain),
+    /** @throws Error for altered bytes, and for those of another key or purpose */
+    decrypt: (sealed: Buffer, purpose: string) => unseal(subkey('encrypt', purpose), sealed),
+    /** HMAC-SHA256: 32 bytes. */
+    mac: (text: string, purpose: string): Buffer => createHmac('sha256', subkey('mac', purpose)).update(text).digest(),
   };
 }
 

@@ -3,21 +3,18 @@
  * windows and returns a promise for each frame.
  */
 export class TokenBucket {
-  readonly #burst: number;
-  readonly #perSecond: number;
   #left: number;
   #atMs = performance.now();
 
-  constructor(bounds: { burst: number; perSecond: number }) {
-    this.#burst = bounds.burst;
-    this.#perSecond = bounds.perSecond;
+  constructor(private readonly bounds: { burst: number; perSecond: number }) {
     this.#left = bounds.burst;
   }
 
   /** Takes a token. @returns false where none is left */
   take(): boolean {
+    const { burst, perSecond } = this.bounds;
     const nowMs = performance.now();
-    this.#left = Math.min(this.#burst, this.#left + ((nowMs - this.#atMs) * this.#perSecond) / 1_000);
+    this.#left = Math.min(burst, this.#left + ((nowMs - this.#atMs) * perSecond) / 1_000);
     this.#atMs = nowMs;
     if (this.#left < 1) return false;
     this.#left -= 1;
