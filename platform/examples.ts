@@ -1,9 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Db } from '../db/pool.js';
+import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 
 export const EXAMPLES = ['concierge', 'librarian'];
@@ -17,74 +19,52 @@ const STOP_MS = 5_000;
 const REGISTERED_TIMEOUT_MS = 10_000;
 const REGISTERED_POLL_MS = 50;
 
-/** An example agent in a child process. It connects like any other agent, and is restarted when it exits. */
-class Example {
-  #child: ChildProcess | undefined;
-  #timer: NodeJS.Timeout | undefined;
-  #stopped = false;
-  #waitMs = RESTART_MIN_MS;
-
-  constructor(
-    private readonly name: string,
-    private readonly environment: NodeJS.ProcessEnv,
-    private readonly logFile: string,
-    private readonly log: Logger,
-  ) {}
-
-  start(): void {
-    const program = fileURLToPath(new URL(`../examples/${this.name}.js`, import.meta.url));
-    const output = openSync(this.logFile, 'a', 0o600);
-    // The agent's standard input is a pipe: it closes when this process dies, and the agent exits.
-    const child = spawn(process.execPath, [program], {
-      env: this.environment,
-      stdio: ['pipe', output, output],
-      detached: true,
-    });
-    closeSync(output);
-    this.#child = child;
+/** Runs an example agent in a child process. It connects like any other agent, and is restarted when it exits, until `stopping` aborts. */
+async function runExample(
+  example: string,
+  env: NodeJS.ProcessEnv,
+  logFile: string,
+  log: Logger,
+  stopping: AbortSignal,
+): Promise<void> {
+  const program = fileURLToPath(new URL(`../examples/${example}.js`, import.meta.url));
+  let waitMs = RESTART_MIN_MS;
+  while (!stopping.aborted) {
     const startedAt = Date.now();
-    child.once('error', (error) =>
-      this.log.error({ example: this.name, err: error.message }, 'an example agent did not start'),
-    );
-    child.once('exit', (code, signal) => {
-      this.#child = undefined;
-      if (this.#stopped) return;
-      if (Date.now() - startedAt > RESTART_MAX_MS) this.#waitMs = RESTART_MIN_MS;
-      this.log.warn(
-        { example: this.name, code, signal, restart_in_ms: this.#waitMs },
-        'an example agent exited and will be restarted',
-      );
-      this.#timer = setTimeout(() => this.start(), this.#waitMs);
-      this.#waitMs = Math.min(RESTART_MAX_MS, this.#waitMs * 2);
-    });
-  }
-
-  async stop(): Promise<void> {
-    this.#stopped = true;
-    clearTimeout(this.#timer);
-    const child = this.#child;
-    if (!child || child.exitCode !== null || child.signalCode !== null) return;
-    const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-    child.kill('SIGTERM');
-    const kill = setTimeout(() => child.kill('SIGKILL'), STOP_MS);
-    await ended;
-    clearTimeout(kill);
+    const output = openSync(logFile, 'a', 0o600);
+    // The agent's standard input is a pipe: it closes when this process dies, and the agent exits.
+    const child = spawn(process.execPath, [program], { env, stdio: ['pipe', output, output], detached: true });
+    closeSync(output);
+    const stop = () => {
+      child.kill('SIGTERM');
+      setTimeout(() => child.kill('SIGKILL'), STOP_MS).unref();
+    };
+    stopping.addEventListener('abort', stop);
+    const [code, signal] = await once(child, 'exit');
+    stopping.removeEventListener('abort', stop);
+    if (stopping.aborted) return;
+    if (Date.now() - startedAt > RESTART_MAX_MS) waitMs = RESTART_MIN_MS;
+    log.warn({ example, code, signal, restart_in_ms: waitMs }, 'an example agent exited and will be restarted');
+    await delay(waitMs, undefined, { signal: stopping }).catch(() => undefined); // aborted by a stop
+    waitMs = Math.min(RESTART_MAX_MS, waitMs * 2);
   }
 }
 
 /** Starts the example agents with the given environment. */
-export function startExamples(options: { dataDir: string; environment: Record<string, string>; log: Logger }): {
-  stop(): Promise<void>;
-} {
+export function startExamples(options: { dataDir: string; environment: Record<string, string>; log: Logger }) {
+  const { dataDir, environment, log } = options;
+  const stopping = new AbortController();
   const shared = Object.entries(process.env).filter(([name]) => SHARED.test(name));
-  const environment = { ...Object.fromEntries(shared), ...options.environment };
-  const examples = EXAMPLES.map(
-    (name) => new Example(name, environment, join(options.dataDir, 'logs', `${name}.log`), options.log),
+  const env = { ...Object.fromEntries(shared), ...environment };
+  const running = EXAMPLES.map((example) =>
+    runExample(example, env, join(dataDir, 'logs', `${example}.log`), log, stopping.signal).catch((error: unknown) =>
+      log.error({ example, err: errorMessage(error) }, 'an example agent did not start'),
+    ),
   );
-  for (const example of examples) example.start();
   return {
-    stop: async () => {
-      await Promise.all(examples.map((example) => example.stop()));
+    stop: async (): Promise<void> => {
+      stopping.abort();
+      await Promise.all(running);
     },
   };
 }

@@ -1,23 +1,20 @@
 import type { HealthResponse } from '../contracts/api/health.js';
 import type { Db } from '../db/pool.js';
 import type { TemporalLink } from '../messages/supervise/temporal-link.js';
+import { settledWithin } from '../runtime/settled-within.js';
 
 const CHECK_MS = 3_000;
 /** A mesh node that has not renewed its row for this long counts as down. */
 const NODE_FRESH_MS = 15_000;
 
 async function check(work: Promise<boolean>): Promise<'ok' | 'down'> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(false), CHECK_MS);
-  });
-  try {
-    return (await Promise.race([work, timeout])) ? 'ok' : 'down';
-  } catch {
-    return 'down'; // any error of a check means down
-  } finally {
-    clearTimeout(timer);
-  }
+  // Any error of a check means down.
+  return (await settledWithin(
+    work.catch(() => false),
+    CHECK_MS,
+  ))
+    ? 'ok'
+    : 'down';
 }
 
 async function liveNodes(db: Db): Promise<number> {
@@ -43,7 +40,7 @@ export function createHealth(options: {
       check(nodes.then(() => true)),
       check(nodes.then((count) => count > 0)),
       check(temporal.isReachable()),
-      redis ? check(redis()) : Promise.resolve(undefined),
+      redis && check(redis()),
     ]);
     const checks = { database, temporal: cluster, mesh, ...(cache && { redis: cache }) };
     return { status: Object.values(checks).includes('down') ? 'degraded' : 'ok', version, checks };

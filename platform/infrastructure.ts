@@ -9,13 +9,11 @@ import type { Config } from '../runtime/config.js';
 import type { Logger } from '../runtime/logger.js';
 import { loadOrCreateSecretKey } from '../runtime/secret-key.js';
 
-/** Connection options for a Temporal cluster, for the client and the worker. */
-export type TemporalTarget = ReturnType<typeof loadClientConnectConfig>['connectionOptions'] & { address: string };
-
 /** The servers and keys that the platform uses. Configured addresses replace the embedded servers. */
 export interface Infrastructure {
   databaseUrl: string;
-  temporal: TemporalTarget;
+  /** For the client and the worker. */
+  temporal: ReturnType<typeof loadClientConnectConfig>['connectionOptions'] & { address: string };
   temporalUiUrl: string | null;
   secretKey: string;
   /** Set when the mesh role runs in this process. */
@@ -37,37 +35,32 @@ async function openPostgres({ config, log, print, onStop }: InfrastructureOption
   if (config.DATABASE_URL) return config.DATABASE_URL;
   const postgres = await startPostgres({ dataDir: config.FLEET_DATA_DIR, log, onLine: print });
   onStop(() => postgres.stop());
-  print(postgres.adopted ? 'Postgres: adopted the running server' : 'Postgres: started');
+  print(`Postgres: ${postgres.adopted ? 'adopted the running server' : 'started'}`);
   return postgres.url;
 }
 
-async function openTemporal({
-  config,
-  log,
-  print,
-  onStop,
-}: InfrastructureOptions): Promise<{ target: TemporalTarget; ui: string | null }> {
-  if (config.TEMPORAL_ADDRESS) {
+async function openTemporal(
+  options: InfrastructureOptions,
+): Promise<Pick<Infrastructure, 'temporal' | 'temporalUiUrl'>> {
+  const { config, log, print, onStop } = options;
+  const { FLEET_DATA_DIR: dataDir, TEMPORAL_ADDRESS: address, TEMPORAL_NAMESPACE: namespace } = config;
+  if (address) {
     const { connectionOptions } = loadClientConnectConfig();
-    return { target: { ...connectionOptions, address: config.TEMPORAL_ADDRESS }, ui: config.TEMPORAL_UI_URL ?? null };
+    return { temporal: { ...connectionOptions, address }, temporalUiUrl: config.TEMPORAL_UI_URL ?? null };
   }
-  const temporal = await startTemporal({
-    dataDir: config.FLEET_DATA_DIR,
-    log,
-    onLine: print,
-    namespace: config.TEMPORAL_NAMESPACE,
-  });
+  const temporal = await startTemporal({ dataDir, log, onLine: print, namespace });
   onStop(() => temporal.stop());
-  print(temporal.adopted ? 'Temporal: adopted the running server' : 'Temporal: started');
-  return { target: { address: temporal.address }, ui: temporal.uiUrl };
+  print(`Temporal: ${temporal.adopted ? 'adopted the running server' : 'started'}`);
+  return { temporal: { address: temporal.address }, temporalUiUrl: temporal.uiUrl };
 }
 
-async function loadCertificate(config: Config): Promise<NonNullable<Infrastructure['tls']>> {
-  const isConfigured = config.FLEET_TLS_CERT && config.FLEET_TLS_KEY;
-  const hosts = [config.FLEET_HOST, ...(config.FLEET_MESH_URL ? [new URL(config.FLEET_MESH_URL).hostname] : [])];
-  const files = isConfigured
-    ? { certFile: config.FLEET_TLS_CERT ?? '', keyFile: config.FLEET_TLS_KEY ?? '', caFile: null }
-    : await ensureCertificate({ dataDir: config.FLEET_DATA_DIR, hosts });
+async function loadCertificate(config: Config): Promise<Infrastructure['tls']> {
+  const { FLEET_TLS_CERT: certFile, FLEET_TLS_KEY: keyFile, FLEET_MESH_URL: meshUrl } = config;
+  const hosts = [config.FLEET_HOST, ...(meshUrl ? [new URL(meshUrl).hostname] : [])];
+  const files =
+    certFile && keyFile
+      ? { certFile, keyFile, caFile: null }
+      : await ensureCertificate({ dataDir: config.FLEET_DATA_DIR, hosts });
   const [cert, key] = await Promise.all([readFile(files.certFile, 'utf8'), readFile(files.keyFile, 'utf8')]);
   return { cert, key, caFile: files.caFile };
 }
@@ -87,6 +80,5 @@ export async function openInfrastructure(options: InfrastructureOptions): Promis
   const tls = options.wantsTls ? await loadCertificate(config) : null;
   // In sequence: the first start of each one uses all cores of a small machine.
   const databaseUrl = await openPostgres(options);
-  const { target, ui } = await openTemporal(options);
-  return { databaseUrl, temporal: target, temporalUiUrl: ui, secretKey, tls };
+  return { databaseUrl, ...(await openTemporal(options)), secretKey, tls };
 }

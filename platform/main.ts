@@ -9,12 +9,7 @@ import { DEFAULT_EXAMPLE, EXAMPLES, startExamples, untilRegistered } from './exa
 import { type Infrastructure, openInfrastructure } from './infrastructure.js';
 import { type Platform, startPlatform } from './platform.js';
 import { type RunOptions, readArguments } from './roles.js';
-import {
-  ensureAgentCredential,
-  ensureExampleCredential,
-  ensureFirstCredential,
-  type StoredCredential,
-} from './seed.js';
+import { ensureCredential } from './seed.js';
 import { StopList } from './stop-list.js';
 import { removeDevFile, welcome, writeDevFile } from './welcome.js';
 import { installTemporalRuntime } from './workers.js';
@@ -32,22 +27,24 @@ class PlatformProcess {
   readonly #stops = new StopList();
   #starting: Promise<void> = Promise.resolve();
   #stopping: Promise<void> | undefined;
+  #examples: ReturnType<typeof startExamples> | undefined;
 
-  constructor(private readonly log: Logger) {}
+  /** @param logFile null: the log goes to standard error */
+  constructor(
+    private readonly config: Config,
+    private readonly run: RunOptions,
+    private readonly log: Logger,
+    private readonly logFile: string | null,
+  ) {}
 
-  /** Runs the start. A stop meanwhile waits for the current step, so that it also stops what the step starts. */
-  start(work: () => Promise<void>): Promise<void> {
-    this.#starting = work();
+  start(): Promise<void> {
+    this.#starting = this.#start();
     return this.#starting;
-  }
-
-  onStop(stop: () => Promise<void>): void {
-    this.#stops.add(stop);
   }
 
   /** Stops everything; a second call waits for the same stop. */
   stop(): Promise<void> {
-    this.#stopping ??= this.#stopAll();
+    this.#stopping ??= this.#stop();
     return this.#stopping;
   }
 
@@ -55,79 +52,58 @@ class PlatformProcess {
     return this.#stopping !== undefined;
   }
 
-  async #stopAll(): Promise<void> {
+  /** Waits for the current step of a start, so that what it starts is also stopped. */
+  async #stop(): Promise<void> {
     await Promise.race([this.#starting.catch(() => undefined), delay(START_STEP_MS, undefined, { ref: false })]);
     await this.#stops.stop(0, this.log);
   }
-}
 
-/** Everything that the steps of a start share. */
-interface StartContext {
-  config: Config;
-  run: RunOptions;
-  log: Logger;
-  logFile: string | null;
-  self: PlatformProcess;
-}
-
-/** Starts the example agents of `npm start`, unless they are switched off. */
-async function runExamples(
-  { config, log }: StartContext,
-  { services, baseUrl }: Platform,
-  infrastructure: Infrastructure,
-  tenantId: string,
-): Promise<{ stop(): Promise<void> } | undefined> {
-  if (config.FLEET_EXAMPLES === 'off' || !baseUrl) return undefined;
-  const credential = await ensureExampleCredential(services, config.FLEET_DATA_DIR, tenantId, EXAMPLES);
-  await services.db.tenant(tenantId, (tx) => ensureDefaultType(tx, tenantId, DEFAULT_EXAMPLE));
-  const environment = {
-    FLEET_BASE_URL: baseUrl,
-    FLEET_CLIENT_ID: credential.client_id,
-    FLEET_CLIENT_SECRET: credential.client_secret,
-    ...(infrastructure.tls?.caFile && { FLEET_CA_FILE: infrastructure.tls.caFile }),
-  };
-  print(`Example agents: started (${EXAMPLES.join(', ')})`);
-  return startExamples({ dataDir: config.FLEET_DATA_DIR, environment, log });
-}
-
-/** Writes `dev.json`, which tells other programs that the platform is ready, and prints the addresses. */
-async function announceReady(
-  { config, logFile, self }: StartContext,
-  platform: Platform,
-  infrastructure: Infrastructure,
-  first: StoredCredential,
-): Promise<void> {
-  const agents = await ensureAgentCredential(platform.services, config.FLEET_DATA_DIR, first.tenant_id);
-  const devFile = await writeDevFile(config.FLEET_DATA_DIR, platform, infrastructure, { first, agents });
-  self.onStop(() => removeDevFile(config.FLEET_DATA_DIR));
-  print(welcome(platform, infrastructure, devFile, logFile));
-  print('Ctrl-C gives running work up to 10 s to finish, then stops everything that was started here.');
-}
-
-async function startAll(context: StartContext): Promise<void> {
-  const { config, run, log, self } = context;
-  const startedAt = Date.now();
-  if (run.development) await removeDevFile(config.FLEET_DATA_DIR);
-  const onStop = (stop: () => Promise<void>) => self.onStop(stop);
-  const infrastructure = await openInfrastructure({ config, log, print, onStop, wantsTls: run.roles.has('mesh') });
-  if (self.isStopping) return;
-  // The examples stop after the platform, so that they can finish their work while it drains.
-  let examples: { stop(): Promise<void> } | undefined;
-  onStop(async () => examples?.stop());
-  const platform = await startPlatform({ config, run, infrastructure, log });
-  onStop(() => platform.stop(run.development ? DEVELOPMENT_GRACE_MS : PRODUCTION_GRACE_MS));
-  if (self.isStopping) return;
-  const { baseUrl, meshUrl } = platform;
-  if (run.development) {
-    const credential = await ensureFirstCredential(platform.services, config.FLEET_DATA_DIR);
-    examples = await runExamples(context, platform, infrastructure, credential.tenant_id);
-    if (examples) await untilRegistered(platform.services.db, credential.tenant_id);
-    await announceReady(context, platform, infrastructure, credential);
-  } else {
-    print(`Ready: ${[...run.roles].join(', ')}; API ${baseUrl ?? 'elsewhere'}, mesh ${meshUrl ?? 'elsewhere'}`);
+  async #start(): Promise<void> {
+    const { config, run, log } = this;
+    const startedAt = Date.now();
+    if (run.development) await removeDevFile(config.FLEET_DATA_DIR);
+    const onStop = (stop: () => Promise<void>) => this.#stops.add(stop);
+    const infrastructure = await openInfrastructure({ config, log, print, onStop, wantsTls: run.roles.has('mesh') });
+    if (this.isStopping) return;
+    // The examples stop after the platform, so that they can finish their work while it drains.
+    onStop(async () => this.#examples?.stop());
+    const platform = await startPlatform({ config, run, infrastructure, log });
+    onStop(() => platform.stop(run.development ? DEVELOPMENT_GRACE_MS : PRODUCTION_GRACE_MS));
+    if (this.isStopping) return;
+    const { baseUrl, meshUrl } = platform;
+    if (run.development) await this.#welcome(platform, infrastructure);
+    else print(`Ready: ${[...run.roles].join(', ')}; API ${baseUrl ?? 'elsewhere'}, mesh ${meshUrl ?? 'elsewhere'}`);
+    const ready_in_ms = Date.now() - startedAt;
+    log.info({ roles: [...run.roles], ready_in_ms, base_url: baseUrl, mesh_url: meshUrl }, 'ready');
   }
-  const ready_in_ms = Date.now() - startedAt;
-  log.info({ roles: [...run.roles], ready_in_ms, base_url: baseUrl, mesh_url: meshUrl }, 'ready');
+
+  /** Writes `dev.json`, which tells other programs that the platform is ready, and prints the addresses. */
+  async #welcome(platform: Platform, infrastructure: Infrastructure): Promise<void> {
+    const dataDir = this.config.FLEET_DATA_DIR;
+    const first = await ensureCredential(platform.services, dataDir, 'credential');
+    if (this.config.FLEET_EXAMPLES === 'on') await this.#startExamples(platform, infrastructure, first.tenant_id);
+    const agents = await ensureCredential(platform.services, dataDir, 'agents', first.tenant_id);
+    const devFile = await writeDevFile(dataDir, platform, infrastructure, { first, agents });
+    this.#stops.add(() => removeDevFile(dataDir));
+    print(welcome(platform, infrastructure, devFile, this.logFile));
+    print('Ctrl-C gives running work up to 10 s to finish, then stops everything that was started here.');
+  }
+
+  async #startExamples(platform: Platform, infrastructure: Infrastructure, tenantId: string): Promise<void> {
+    const { db } = platform.services;
+    const dataDir = this.config.FLEET_DATA_DIR;
+    const credential = await ensureCredential(platform.services, dataDir, 'examples', tenantId);
+    await db.tenant(tenantId, (tx) => ensureDefaultType(tx, tenantId, DEFAULT_EXAMPLE));
+    const environment = {
+      FLEET_BASE_URL: platform.baseUrl ?? '',
+      FLEET_CLIENT_ID: credential.client_id,
+      FLEET_CLIENT_SECRET: credential.client_secret,
+      ...(infrastructure.tls?.caFile && { FLEET_CA_FILE: infrastructure.tls.caFile }),
+    };
+    print(`Example agents: started (${EXAMPLES.join(', ')})`);
+    this.#examples = startExamples({ dataDir, environment, log: this.log });
+    await untilRegistered(db, tenantId);
+  }
 }
 
 function stopOnSignals(self: PlatformProcess, log: Logger): void {
@@ -155,7 +131,7 @@ async function start(args: readonly string[]): Promise<void> {
   const logFile = ownsServers || run.development ? join(config.FLEET_DATA_DIR, 'logs', 'platform.log') : null;
   const log = createLogger({ level: config.FLEET_LOG_LEVEL, ...(logFile && { file: logFile }) });
   installTemporalRuntime(log);
-  const self = new PlatformProcess(log);
+  const self = new PlatformProcess(config, run, log, logFile);
   if (logFile) {
     const rotate = () =>
       rotateLog(logFile).catch((error: unknown) => log.warn({ err: errorMessage(error) }, 'log rotation failed'));
@@ -164,7 +140,7 @@ async function start(args: readonly string[]): Promise<void> {
   process.on('unhandledRejection', (reason) => log.error({ err: errorMessage(reason) }, 'unhandled rejection'));
   stopOnSignals(self, log);
   try {
-    await self.start(() => startAll({ config, run, log, logFile, self }));
+    await self.start();
   } catch (error) {
     log.fatal({ err: error instanceof Error ? error.stack : String(error) }, 'the platform did not start');
     await self.stop();

@@ -5,18 +5,10 @@ import { DispatchRunner } from '../messages/runner/runner.js';
 import type { Infrastructure } from './infrastructure.js';
 import type { Services } from './services.js';
 import type { RunningTools } from './tools.js';
-import { type RunningWorker, runNodeWorkers, type WorkerDeps } from './workers.js';
-
-/** The mesh role, listening. */
-export interface RunningMesh {
-  port: number;
-  runner: DispatchRunner;
-  /** Gives running dispatches up to `graceMs` to finish, asks the agents to disconnect, then stops. */
-  stop(graceMs: number): Promise<void>;
-}
+import { runNodeWorkers, type WorkerDeps } from './workers.js';
 
 /**
- * Starts the mesh role: WebSocket server, dispatch runner and this node's Temporal workers.
+ * Starts the mesh role: WebSocket server (listening), dispatch runner and this node's Temporal workers.
  * @param options.meshId new at every boot
  * @param options.handler serves the API paths that the mesh address answers too
  */
@@ -27,7 +19,7 @@ export async function startMesh(options: {
   meshId: string;
   tools: RunningTools;
   handler: ((request: IncomingMessage, response: ServerResponse) => void) | undefined;
-}): Promise<RunningMesh> {
+}) {
   const { services, infrastructure, workerDeps, meshId, tools, handler } = options;
   const { config, db, log, bus, dispatches, authenticator, outbound, tokens } = services;
   if (!infrastructure.tls) throw new Error('The mesh role needs a certificate.');
@@ -39,11 +31,12 @@ export async function startMesh(options: {
   tools.serveDeregistered((agent) => server.closeDeregistered(agent));
   const { port } = await server.listen();
   runner.start({ connected: server.transport, hosted });
-  const workers: RunningWorker = await runNodeWorkers(workerDeps, runner);
+  const workers = await runNodeWorkers(workerDeps, runner);
   return {
     port,
     runner,
-    stop: async (graceMs) => {
+    /** Gives running dispatches up to `graceMs` to finish, asks the agents to disconnect, then stops. */
+    stop: async (graceMs: number): Promise<void> => {
       // The workers take nothing new from here on, and stop when the dispatches that run have ended.
       const idle = workers.stop();
       await Promise.all([server.drain(graceMs), runner.drain(graceMs)]);

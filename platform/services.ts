@@ -1,28 +1,27 @@
 import { readFileSync } from 'node:fs';
-import { type Authenticator, createAuthenticator } from '../auth/authenticator.js';
+import { createAuthenticator } from '../auth/authenticator.js';
 import { credentialStatus } from '../auth/credentials.js';
 import { checkSecretKey } from '../auth/secret-check.js';
 import { loadSigningKeys } from '../auth/signing-keys.js';
-import { createTokens, type Tokens } from '../auth/tokens.js';
+import { createTokens } from '../auth/tokens.js';
 import { migrate } from '../db/migrate.js';
-import { type Db, openDb } from '../db/pool.js';
-import { createPushConfigs, type PushConfigs } from '../deliveries/push-configs.js';
+import { openDb } from '../db/pool.js';
+import { createPushConfigs } from '../deliveries/push-configs.js';
 import { PushRelay } from '../deliveries/push-relay.js';
-import { createOutbound, type Outbound } from '../http/outbound.js';
-import { type AcceptDeps, acceptDeps } from '../messages/accept/accept.js';
+import { createOutbound } from '../http/outbound.js';
+import { acceptDeps } from '../messages/accept/accept.js';
 import { sessionDeps } from '../messages/cancel.js';
 import type { MessageCore } from '../messages/core.js';
 import { createDispatches } from '../messages/dispatch/dispatch-store.js';
-import type { Dispatches } from '../messages/dispatch/dispatches.js';
 import type { ChunkBus } from '../messages/stream/bus.js';
 import { createMemoryBus } from '../messages/stream/memory-bus.js';
 import { createRedisBus } from '../messages/stream/redis-bus.js';
-import { connectTemporal, type TemporalLink } from '../messages/supervise/temporal-link.js';
-import { createWorkflowStarter, type RunningWorkflowStarter } from '../messages/supervise/workflow-starter.js';
+import { connectTemporal } from '../messages/supervise/temporal-link.js';
+import { createWorkflowStarter } from '../messages/supervise/workflow-starter.js';
 import type { Config } from '../runtime/config.js';
 import type { Logger } from '../runtime/logger.js';
-import { createSecrets, type Secrets } from '../runtime/secrets.js';
-import { createSessions, type Sessions } from '../sessions/sessions.js';
+import { createSecrets } from '../runtime/secrets.js';
+import { createSessions } from '../sessions/sessions.js';
 import type { Infrastructure } from './infrastructure.js';
 import type { RunOptions } from './roles.js';
 
@@ -34,35 +33,11 @@ function isLoopback(host: string): boolean {
 }
 
 /** Shared services of all roles. */
-export interface Services {
-  config: Config;
-  log: Logger;
-  version: string;
-  db: Db;
-  secrets: Secrets;
-  tokens: Tokens;
-  authenticator: Authenticator;
-  outbound: Outbound;
-  bus: ChunkBus;
-  temporal: TemporalLink;
-  workflowStarter: RunningWorkflowStarter;
-  core: MessageCore;
-  messages: AcceptDeps;
-  dispatches: Dispatches;
-  sessions: Sessions;
-  pushConfigs: PushConfigs;
-  /** Started only by the worker role. */
-  pushRelay: PushRelay;
-  /** Closes everything that `createServices` opened, last first. */
-  close(): Promise<void>;
-}
+export type Services = Awaited<ReturnType<typeof createServices>>;
 
 /** The version in package.json, which the build copies to `dist/`. */
 function readVersion(): string {
-  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
-    version: string;
-  };
-  return version;
+  return JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')).version;
 }
 
 function createBus(config: Config, options: RunOptions, log: Logger): ChunkBus {
@@ -72,11 +47,7 @@ function createBus(config: Config, options: RunOptions, log: Logger): ChunkBus {
   return createMemoryBus({ log });
 }
 
-async function openDatabase(
-  infrastructure: Infrastructure,
-  config: Config,
-  log: Logger,
-): Promise<{ db: Db; secrets: Secrets }> {
+async function openDatabase(infrastructure: Infrastructure, config: Config, log: Logger) {
   const { applied } = await migrate(infrastructure.databaseUrl, log);
   if (applied.length > 0) log.info({ applied }, 'migrations applied');
   const db = openDb({ url: infrastructure.databaseUrl, max: config.DATABASE_POOL_MAX, log });
@@ -100,7 +71,7 @@ export async function createServices(options: {
   infrastructure: Infrastructure;
   log: Logger;
   baseUrl: () => string;
-}): Promise<Services> {
+}) {
   const { config, run, infrastructure, log, baseUrl } = options;
   const bus = createBus(config, run, log);
   const { db, secrets } = await openDatabase(infrastructure, config, log);
@@ -140,8 +111,10 @@ export async function createServices(options: {
     dispatches: createDispatches(core),
     sessions: createSessions(sessionDeps(core)),
     pushConfigs: createPushConfigs({ db, secrets, outbound, expect: () => pushRelay.expect() }),
+    /** Started only by the worker role. */
     pushRelay,
-    close: async () => {
+    /** Closes everything that was opened here, last first. */
+    close: async (): Promise<void> => {
       await workflowStarter.settled();
       await outbound.close();
       await bus.close();
