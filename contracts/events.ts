@@ -21,21 +21,8 @@ export interface EventPayloads {
   'message.completed': { message_id: string; session_id: string; role: string; duration_ms: number };
   'message.error': { message_id: string; session_id: string; error: string };
   'message.canceled': { message_id: string; session_id: string; reason: string };
-  'message.input_required': {
-    message_id: string;
-    session_id: string;
-    request_id: string;
-    kind: string;
-    source: string;
-    title: string;
-  };
-  'message.resolved': {
-    message_id: string;
-    session_id: string;
-    request_id: string;
-    resolution: string;
-    resolved_by: string;
-  };
+  'message.input_required': Record<'message_id' | 'session_id' | 'request_id' | 'kind' | 'source' | 'title', string>;
+  'message.resolved': Record<'message_id' | 'session_id' | 'request_id' | 'resolution' | 'resolved_by', string>;
   'tenant.created': { tenant_id: string; name: string };
   'tenant.deleted': { tenant_id: string; name: string };
 }

@@ -4,26 +4,9 @@ import { Artifact, Part } from './a2a/parts.js';
 import { AgentCard, HeartbeatPayload, Skills, Tools } from './api/agents.js';
 import { AgentInputRequest, Usage } from './api/messages.js';
 import { ToolCallPayload, ToolResult } from './api/tools.js';
-import { AgentType, InstanceId } from './primitives.js';
+import { AgentType, InstanceId, JsonObject, Reason } from './primitives.js';
 
 export const SUBPROTOCOL = 'service.v1';
-
-export const FRAME_TYPES = [
-  'hello',
-  'welcome',
-  'dispatch',
-  'dispatch_ack',
-  'dispatch_chunk',
-  'dispatch_result',
-  'tool_call',
-  'tool_result',
-  'heartbeat',
-  'ping',
-  'pong',
-  'error',
-  'close_request',
-] as const;
-export type FrameType = (typeof FRAME_TYPES)[number];
 
 /** The envelope of all frames (specification section 6). An unknown `type` gets the error `BAD_FRAME`; the socket stays open. */
 export const FrameEnvelope = z.object({
@@ -34,7 +17,7 @@ export const FrameEnvelope = z.object({
   in_reply_to: z.string().nullish(),
   trace_id: z.string().nullish(),
   parent_span_id: z.string().nullish(),
-  payload: z.record(z.string(), z.unknown()),
+  payload: JsonObject,
 });
 export type FrameEnvelope = z.infer<typeof FrameEnvelope>;
 
@@ -96,7 +79,6 @@ export interface DispatchPayload {
   };
 }
 
-const DispatchAckPayload = z.object({ accepted_at: z.string().optional() });
 export const DispatchChunkPayload = z.object({
   seq: z.int().min(0),
   parts: z.array(Part).optional(),
@@ -107,10 +89,9 @@ export const DispatchChunkPayload = z.object({
 });
 export type DispatchChunkPayload = z.infer<typeof DispatchChunkPayload>;
 
-const AnyObject = z.record(z.string(), z.unknown());
 /** Text or any object. An object with the `kind` of a task or a message must be a valid one. */
 const AgentResult = z
-  .union([z.string(), AnyObject])
+  .union([z.string(), JsonObject])
   .transform((result, context): Task | A2aMessage | string | Record<string, unknown> => {
     const kind = typeof result === 'object' ? result.kind : undefined;
     const schema = kind === 'task' ? AgentTask : kind === 'message' ? A2aMessage : undefined;
@@ -144,15 +125,11 @@ export const ErrorPayload = z.object({
 });
 export type ErrorPayload = z.infer<typeof ErrorPayload>;
 const PingPayload = z.object({ nonce: z.string().max(256).optional() });
-const CloseRequestPayload = z.object({
-  grace_seconds: z.number().min(0).max(3600).default(30),
-  reason: z.string().max(1024).optional(),
-});
 
 /** Payload schemas of the frames that an agent may send. Unknown members are ignored. */
 export const AGENT_FRAME_PAYLOADS = {
   hello: HelloPayload,
-  dispatch_ack: DispatchAckPayload,
+  dispatch_ack: z.object({ accepted_at: z.string().optional() }),
   dispatch_chunk: DispatchChunkPayload,
   dispatch_result: DispatchResultPayload,
   tool_call: ToolCallPayload,
@@ -161,8 +138,12 @@ export const AGENT_FRAME_PAYLOADS = {
   ping: PingPayload,
   pong: PingPayload,
   error: ErrorPayload,
-  close_request: CloseRequestPayload,
+  close_request: z.object({ grace_seconds: z.number().min(0).max(3600).default(30), reason: Reason }),
 } as const;
+
+/** The frames of agents, and those that only the platform sends. */
+export type FrameType = keyof typeof AGENT_FRAME_PAYLOADS | 'welcome' | 'dispatch';
+export const FRAME_TYPES: readonly string[] = [...Object.keys(AGENT_FRAME_PAYLOADS), 'welcome', 'dispatch'];
 
 /**
  * The outer schemas of the frames with agent content: the members of the payload and their JSON types (decisions.md, Dispatch bodies). A
@@ -171,24 +152,18 @@ export const AGENT_FRAME_PAYLOADS = {
 export const CONTENT_FRAME_SHAPES = {
   dispatch_chunk: DispatchChunkPayload.extend({
     parts: z.array(z.unknown()).optional(),
-    artifact: AnyObject.optional(),
+    artifact: JsonObject.optional(),
   }),
   dispatch_result: DispatchResultPayload.extend({
-    result: z.union([z.string(), AnyObject]),
-    status: AnyObject.optional(),
-    usage: AnyObject.optional(),
+    result: z.union([z.string(), JsonObject]),
+    status: JsonObject.optional(),
+    usage: JsonObject.optional(),
   }),
   tool_call: ToolCallPayload,
-  tool_result: z.object({ ok: z.boolean(), result: z.unknown().optional(), error: AnyObject.optional() }),
+  tool_result: z.object({ ok: z.boolean(), result: z.unknown().optional(), error: JsonObject.optional() }),
   error: ErrorPayload,
 } as const;
 export type ContentFrameType = keyof typeof CONTENT_FRAME_SHAPES;
 
 /** Agent frames that reply to another frame and must have `in_reply_to`. */
-export const REPLY_FRAMES: readonly string[] = [
-  'dispatch_ack',
-  'dispatch_chunk',
-  'dispatch_result',
-  'tool_result',
-  'pong',
-];
+export const REPLY_FRAMES: string[] = ['dispatch_ack', 'dispatch_chunk', 'dispatch_result', 'tool_result', 'pong'];

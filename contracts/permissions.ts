@@ -1,4 +1,5 @@
 import type { Caller, Credential } from './api/auth.js';
+import type { InputRequest } from './api/messages.js';
 import type { Operation } from './api/operation.js';
 import { ANY_AGENT_TYPE, NO_AGENT, type Scope, scopeIncludes } from './primitives.js';
 
@@ -47,7 +48,7 @@ export function mayActFor(caller: Caller, agentType: string, scope: Scope): bool
 }
 
 /** Whether a reader may see an agent of this type and what belongs to it. */
-export function isOwnType(reader: Pick<Reader, 'agent_type'>, agentType: string): boolean {
+export function isOwnType(reader: Pick<Reader, 'agent_type'>, agentType: string | null): boolean {
   const own = actsAs(reader);
   return own === null || own === agentType;
 }
@@ -58,31 +59,26 @@ export interface MessageOwners {
   sender_agent_type: string | null;
 }
 
+/** Whether the reader's agent type sent a message; always true for a reader that acts for the tenant. */
+export function isSentBy(reader: Pick<Reader, 'agent_type'>, message: Omit<MessageOwners, 'agent_type'>): boolean {
+  return isOwnType(reader, message.sender_agent_type);
+}
+
 /** Whether a reader may see a message: one that acts as an agent sees what its type serves or has sent. */
 export function isOwnMessage(reader: Pick<Reader, 'agent_type'>, message: MessageOwners): boolean {
-  const own = actsAs(reader);
-  return own === null || own === message.agent_type || own === message.sender_agent_type;
-}
-
-/** Whether the reader's agent type sent a message; always true for a reader that acts for the tenant. */
-export function isSentBy(
-  reader: Pick<Reader, 'agent_type'>,
-  message: Pick<MessageOwners, 'sender_agent_type'>,
-): boolean {
-  const own = actsAs(reader);
-  return own === null || own === message.sender_agent_type;
-}
-
-/** What decides who may answer an input request. */
-export interface OpenQuestion {
-  source: 'policy' | 'guard' | 'agent' | 'plan';
-  /** The credential that registered the asking agent; null if unknown. */
-  registered_with: string | null;
+  return isOwnType(reader, message.agent_type) || isSentBy(reader, message);
 }
 
 /** Why a caller may not answer any input request; null if that depends on the request. */
 export function anyAnswerRefusal(caller: Pick<Caller, 'agent_type'>): string | null {
   return actsAs(caller) === null ? null : 'A token that acts as an agent may not answer input requests.';
+}
+
+/** What decides who may answer an input request. */
+interface OpenQuestion {
+  source: InputRequest['source'];
+  /** The credential that registered the asking agent; null if unknown. */
+  registered_with: string | null;
 }
 
 /** Why a caller may not answer an input request; null if it may. */

@@ -12,12 +12,10 @@ export function scopeIncludes(held: readonly string[], needed: Scope): boolean {
   return held.some((scope) => SCOPES.indexOf(scope as Scope) >= rank);
 }
 
-export const InstanceId = z
-  .string()
-  .regex(/^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/, 'must match [A-Za-z0-9][A-Za-z0-9._:-]{0,127}');
-export const AgentType = z
-  .string()
-  .regex(/^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/, 'must match [A-Za-z0-9][A-Za-z0-9._:-]{0,127}');
+const NAME = '[A-Za-z0-9][A-Za-z0-9._:-]{0,127}';
+const name = () => z.string().regex(new RegExp(`^${NAME}$`), `must match ${NAME}`);
+export const InstanceId = name();
+export const AgentType = name();
 /** The `agent_type` of a token that does not act as an agent (specification section 4). */
 export const NO_AGENT = 'credential';
 /** An agent type that agents can have; an agent of type `credential` would own every token that does not act as an agent. */
@@ -42,25 +40,26 @@ export function within<Schema extends z.ZodType>(maxBytes: number, schema: Schem
   });
 }
 
-/** A free-form object of at most `maxBytes` bytes of JSON. */
-export function freeObject(maxBytes: number) {
-  return within(maxBytes, z.record(z.string(), z.unknown()));
+/** An object with any members. */
+export const JsonObject = z.record(z.string(), z.unknown());
+export const Metadata = within(LIMITS.metadataBytes, JsonObject);
+/** Why a caller does something; events and answers show it. */
+export const Reason = z.string().max(1024).optional();
+
+/** The body of a successful response. */
+export function ok<Shape extends z.ZodRawShape>(members: Shape) {
+  return z.object({ ok: z.literal(true), ...members });
 }
-export const Metadata = freeObject(LIMITS.metadataBytes);
 
 export const pageFields = {
   page: z.int().min(1).max(1_000_000).default(1),
   page_size: z.int().min(1).max(LIMITS.pageSizeMax).default(LIMITS.pageSizeDefault),
 };
 
-/** The fields of list responses beside the items; `count` is the total. */
-export const listFields = {
-  ok: z.literal(true),
-  count: z.int(),
-  page: z.int(),
-  page_size: z.int(),
-  total_pages: z.int(),
-};
+/** The body of a list response; `count` is the total. */
+export function okPage<Shape extends z.ZodRawShape>(items: Shape) {
+  return ok({ count: z.int(), page: z.int(), page_size: z.int(), total_pages: z.int(), ...items });
+}
 
 export const ErrorBody = z.object({
   error: z.string(),

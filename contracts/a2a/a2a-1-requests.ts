@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { LIMITS } from '../limits.js';
-import { Instant } from '../primitives.js';
+import { Instant, JsonObject } from '../primitives.js';
 import {
   A2aMessage,
   AcceptedOutputModes,
@@ -16,46 +16,30 @@ import { camelNames, defined, isObject, OptionalText, proto } from './proto-json
 
 /** Parses requests of A2A 1.0 in ProtoJSON into their 0.3 forms, which the platform stores (a2a.md). `tenant` is ignored; the token determines it. */
 
-const Metadata = z.record(z.string(), z.unknown());
-
 const CONTENTS = ['text', 'raw', 'url', 'data'] as const;
 const BASE64 = /^[A-Za-z0-9+/_-]*={0,2}$/;
 
-const Part1 = z
-  .preprocess(
-    camelNames,
-    z.object({
-      text: z.string().nullish(),
-      raw: z.string().regex(BASE64, 'must be base64').nullish(),
-      url: z.string().min(1).nullish(),
-      data: z.unknown().optional(),
-      metadata: Metadata.nullish(),
-      filename: z.string().nullish(),
-      mediaType: z.string().nullish(),
-    }),
-  )
-  .transform((part, context): Part => {
-    // `null` counts as a value for `data` only.
-    const present = CONTENTS.filter((name) => (name === 'data' ? part.data !== undefined : part[name] != null));
-    const [content] = present;
-    if (present.length !== 1 || content === undefined) {
-      context.addIssue(`needs exactly one of ${CONTENTS.join(', ')}`);
-      return z.NEVER;
-    }
-    return partFrom1(content, part);
-  });
+const PartMembers = z.object({
+  text: z.string().nullish(),
+  raw: z.string().regex(BASE64, 'must be base64').nullish(),
+  url: z.string().min(1).nullish(),
+  data: z.unknown().optional(),
+  metadata: JsonObject.nullish(),
+  filename: z.string().nullish(),
+  mediaType: z.string().nullish(),
+});
 
-interface PartFields {
-  text?: string | null | undefined;
-  raw?: string | null | undefined;
-  url?: string | null | undefined;
-  data?: unknown;
-  metadata?: Record<string, unknown> | null | undefined;
-  filename?: string | null | undefined;
-  mediaType?: string | null | undefined;
-}
+const Part1 = z.preprocess(camelNames, PartMembers).transform((part, context): Part => {
+  // `null` counts as a value for `data` only.
+  const [content, ...others] = CONTENTS.filter((name) =>
+    name === 'data' ? part.data !== undefined : part[name] != null,
+  );
+  if (content !== undefined && others.length === 0) return partFrom1(content, part);
+  context.addIssue(`needs exactly one of ${CONTENTS.join(', ')}`);
+  return z.NEVER;
+});
 
-function partFrom1(content: (typeof CONTENTS)[number], part: PartFields): Part {
+function partFrom1(content: (typeof CONTENTS)[number], part: z.infer<typeof PartMembers>): Part {
   const { filename, mediaType } = part;
   if (content === 'raw' || content === 'url') {
     const bytes = part.raw?.replaceAll('-', '+').replaceAll('_', '/');
@@ -69,12 +53,11 @@ function partFrom1(content: (typeof CONTENTS)[number], part: PartFields): Part {
       ...(part.metadata && { metadata: part.metadata }),
     };
   }
-  const wrapped = content === 'data' && !isObject(part.data);
   const metadata = {
     ...part.metadata,
     ...(filename && { filename }),
     ...(mediaType && { mediaType }),
-    ...(wrapped && { [WRAPPED_VALUE]: true }),
+    ...(content === 'data' && !isObject(part.data) && { [WRAPPED_VALUE]: true }),
   };
   const withMetadata = Object.keys(metadata).length > 0 && { metadata };
   if (content === 'text') return { kind: 'text', text: part.text ?? '', ...withMetadata };
@@ -89,7 +72,7 @@ const Message1 = proto({
   taskId: OptionalText,
   referenceTaskIds: A2aMessage.shape.referenceTaskIds,
   extensions: A2aMessage.shape.extensions,
-  metadata: Metadata.optional(),
+  metadata: JsonObject.optional(),
 }).transform((message): A2aMessage => defined({ kind: 'message' as const, ...message }));
 
 const HistoryLength = z.int().min(0).optional();
@@ -108,27 +91,22 @@ const pushConfigFields = {
     .optional(),
 };
 
-/** `configuration.taskPushNotificationConfig` of `SendMessage`, for the task of the message. */
-const InlinePushConfig = proto(pushConfigFields).transform((config): PushNotificationConfig => defined(config));
-
 /** `params` of `SendMessage` and `SendStreamingMessage`. */
 export const SendMessageRequest = proto({
   message: Message1,
   configuration: proto({
     acceptedOutputModes: AcceptedOutputModes.optional(),
-    taskPushNotificationConfig: InlinePushConfig.optional(),
+    taskPushNotificationConfig: proto(pushConfigFields)
+      .transform((config): PushNotificationConfig => defined(config))
+      .optional(),
     historyLength: HistoryLength,
     returnImmediately: z.boolean().default(false),
   }).optional(),
   metadata: MessageSendParams.shape.metadata,
 }).transform(({ message, configuration, metadata }): MessageSendParams => {
-  if (!configuration) return defined({ message, metadata });
-  const { returnImmediately, taskPushNotificationConfig: pushNotificationConfig, ...rest } = configuration;
-  return defined({
-    message,
-    configuration: defined({ ...rest, blocking: !returnImmediately, pushNotificationConfig }),
-    metadata,
-  });
+  const { returnImmediately, taskPushNotificationConfig: pushNotificationConfig, ...rest } = configuration ?? {};
+  const settings = configuration && defined({ ...rest, blocking: !returnImmediately, pushNotificationConfig });
+  return defined({ message, configuration: settings, metadata });
 });
 
 /** `params` of `GetTask`. */
@@ -144,10 +122,9 @@ export const CreatePushConfigRequest = proto({ taskId: TaskId, ...pushConfigFiel
 );
 
 /** `params` of `GetTaskPushNotificationConfig` and `DeleteTaskPushNotificationConfig`. */
-export const PushConfigRequest = proto({ taskId: TaskId, id: z.string().min(1) }).transform((named) => ({
-  id: named.taskId,
-  pushNotificationConfigId: named.id,
-}));
+export const PushConfigRequest = proto({ taskId: TaskId, id: z.string().min(1) }).transform(
+  ({ taskId, id: pushNotificationConfigId }) => ({ id: taskId, pushNotificationConfigId }),
+);
 
 /** `params` of `ListTaskPushNotificationConfigs`. */
 export const ListPushConfigsRequest = proto({
@@ -163,7 +140,7 @@ export const ListTasksRequest = proto({
   contextId: OptionalText,
   status: z
     .string()
-    .refine((state) => STATES.has(state), { message: 'must be a TASK_STATE_*' })
+    .refine((state) => STATES.has(state), 'must be a TASK_STATE_*')
     .transform((state) => (state === 'TASK_STATE_UNSPECIFIED' ? undefined : STATES.get(state)))
     .optional(),
   pageSize: z.int().min(1).max(LIMITS.pageSizeMax).default(LIMITS.taskPageSizeDefault),

@@ -16,13 +16,8 @@ export function stateTo1(state: TaskState): string {
 
 /** The members of a text or data part beside its content: 1.0 has them on the part, the 0.3 form stores them in its metadata. */
 function otherMembers(metadata: Json | undefined): Json {
-  if (!metadata) return {};
-  const { mediaType, filename, [WRAPPED_VALUE]: _wrapped, ...rest } = metadata;
-  return {
-    ...(filename !== undefined && { filename }),
-    ...(mediaType !== undefined && { mediaType }),
-    ...(Object.keys(rest).length > 0 && { metadata: rest }),
-  };
+  const { mediaType, filename, [WRAPPED_VALUE]: _wrapped, ...rest } = metadata ?? {};
+  return defined({ filename, mediaType, metadata: Object.keys(rest).length > 0 ? rest : undefined });
 }
 
 function partTo1(part: Part): Json {
@@ -32,12 +27,7 @@ function partTo1(part: Part): Json {
     return { data, ...otherMembers(part.metadata) };
   }
   const { bytes, uri, name, mimeType } = part.file;
-  return {
-    ...(bytes === undefined ? { url: uri } : { raw: bytes }),
-    ...(name !== undefined && { filename: name }),
-    ...(mimeType !== undefined && { mediaType: mimeType }),
-    ...(part.metadata && { metadata: part.metadata }),
-  };
+  return defined({ url: uri, raw: bytes, filename: name, mediaType: mimeType, metadata: part.metadata });
 }
 
 /** A message without `kind`, with `ROLE_*` and 1.0 parts. */
@@ -60,19 +50,15 @@ function inCamelCase(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [camelCase(key), inCamelCase(member)]));
 }
 
-function metadataTo1(metadata: Json | undefined): Json {
-  return metadata ? { metadata: inCamelCase(metadata) } : {};
-}
-
 /** A task, without an empty history. */
 export function taskTo1({ kind: _kind, status, artifacts, history, metadata, ...rest }: Task): Json {
-  return {
+  return defined({
     ...rest,
     status: statusTo1(status),
-    ...(artifacts && { artifacts: artifacts.map(artifactTo1) }),
-    ...(history && history.length > 0 && { history: history.map(messageTo1) }),
-    ...metadataTo1(metadata),
-  };
+    artifacts: artifacts?.map(artifactTo1),
+    history: history?.length ? history.map(messageTo1) : undefined,
+    metadata: inCamelCase(metadata),
+  });
 }
 
 /** A stream event in its envelope: `{task}`, `{statusUpdate}` or `{artifactUpdate}`. */
@@ -82,7 +68,7 @@ export function eventTo1(event: StreamEvent): Json {
       return { task: taskTo1(event) };
     case 'status-update': {
       const { kind: _kind, final: _final, status, metadata, ...rest } = event;
-      return { statusUpdate: { ...rest, status: statusTo1(status), ...metadataTo1(metadata) } };
+      return { statusUpdate: defined({ ...rest, status: statusTo1(status), metadata: inCamelCase(metadata) }) };
     }
     case 'artifact-update': {
       const { kind: _kind, artifact, ...rest } = event;

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { LIMITS } from '../limits.js';
+import { JsonObject } from '../primitives.js';
 import { Artifact, Part } from './parts.js';
 
 /** The versions of A2A that `/send` speaks, by major and minor. */
@@ -31,7 +32,7 @@ export const A2aMessage = z.object({
   taskId: z.string().optional(),
   referenceTaskIds: z.array(z.string()).optional(),
   extensions: z.array(z.string()).optional(),
-  metadata: z.record(z.string(), z.unknown()).optional(),
+  metadata: JsonObject.optional(),
 });
 export type A2aMessage = z.infer<typeof A2aMessage>;
 
@@ -49,7 +50,7 @@ export const Task = z.object({
   status: TaskStatus,
   artifacts: z.array(Artifact).optional(),
   history: z.array(A2aMessage).optional(),
-  metadata: z.record(z.string(), z.unknown()).optional(),
+  metadata: JsonObject.optional(),
 });
 export type Task = z.infer<typeof Task>;
 
@@ -59,7 +60,7 @@ export const StatusUpdate = z.object({
   contextId: z.string(),
   status: TaskStatus,
   final: z.boolean(),
-  metadata: z.record(z.string(), z.unknown()).optional(),
+  metadata: JsonObject.optional(),
 });
 export type StatusUpdate = z.infer<typeof StatusUpdate>;
 
@@ -70,7 +71,7 @@ export const ArtifactUpdate = z.object({
   artifact: Artifact,
   append: z.boolean().optional(),
   lastChunk: z.boolean().optional(),
-  metadata: z.record(z.string(), z.unknown()).optional(),
+  metadata: JsonObject.optional(),
 });
 export type ArtifactUpdate = z.infer<typeof ArtifactUpdate>;
 
@@ -108,7 +109,7 @@ export const SendMetadata = z.looseObject({
   target_agent: z.string().min(1).max(128).optional(),
   deadline_ms: z.int().min(1).max(LIMITS.deadlineMsMax).optional(),
   /** The arguments of the skill; dispatches have them beside `skill_id`. */
-  args: z.record(z.string(), z.unknown()).optional(),
+  args: JsonObject.optional(),
   /** As `configuration.acceptedOutputModes`, which takes precedence. Stored here, sent to the agent there. */
   accepted_output_modes: AcceptedOutputModes.optional(),
 });
@@ -125,10 +126,12 @@ export const PUSH_LIMITS = {
 } as const;
 
 /** Text that can be sent in an HTTP header unchanged: visible ASCII and spaces. */
-const HeaderText = z
-  .string()
-  .max(PUSH_LIMITS.secretChars)
-  .regex(/^[\x20-\x7e]*$/, 'must be printable ASCII');
+const headerText = (maxChars: number) =>
+  z
+    .string()
+    .max(maxChars)
+    .regex(/^[\x20-\x7e]*$/, 'must be printable ASCII')
+    .optional();
 /** RFC 9110, section 11.1: an authentication scheme is a token. */
 const Scheme = z
   .string()
@@ -140,15 +143,14 @@ const Scheme = z
  * uses the first of `schemes`.
  */
 export const PushNotificationConfig = z.object({
-  id: z
-    .string()
-    .max(PUSH_LIMITS.idChars)
-    .regex(/^[\x20-\x7e]*$/, 'must be printable ASCII')
-    .optional(),
+  id: headerText(PUSH_LIMITS.idChars),
   url: z.string().min(1).max(PUSH_LIMITS.urlChars),
-  token: HeaderText.optional(),
+  token: headerText(PUSH_LIMITS.secretChars),
   authentication: z
-    .object({ schemes: z.array(Scheme).min(1).max(PUSH_LIMITS.schemes), credentials: HeaderText.optional() })
+    .object({
+      schemes: z.array(Scheme).min(1).max(PUSH_LIMITS.schemes),
+      credentials: headerText(PUSH_LIMITS.secretChars),
+    })
     .optional(),
 });
 export type PushNotificationConfig = z.infer<typeof PushNotificationConfig>;

@@ -1,11 +1,10 @@
 import { z } from 'zod';
+import { JsonObject } from '../primitives.js';
+
+const metadata = JsonObject.optional();
 
 /** A2A 0.3 parts: text, file and data. Unknown members are ignored. */
-const TextPart = z.object({
-  kind: z.literal('text'),
-  text: z.string(),
-  metadata: z.record(z.string(), z.unknown()).optional(),
-});
+const TextPart = z.object({ kind: z.literal('text'), text: z.string(), metadata });
 const FilePart = z.object({
   kind: z.literal('file'),
   file: z
@@ -15,16 +14,10 @@ const FilePart = z.object({
       name: z.string().optional(),
       mimeType: z.string().optional(),
     })
-    .refine((file) => (file.bytes === undefined) !== (file.uri === undefined), {
-      message: 'needs exactly one of bytes and uri',
-    }),
-  metadata: z.record(z.string(), z.unknown()).optional(),
+    .refine((file) => (file.bytes === undefined) !== (file.uri === undefined), 'needs exactly one of bytes and uri'),
+  metadata,
 });
-const DataPart = z.object({
-  kind: z.literal('data'),
-  data: z.record(z.string(), z.unknown()),
-  metadata: z.record(z.string(), z.unknown()).optional(),
-});
+const DataPart = z.object({ kind: z.literal('data'), data: JsonObject, metadata });
 export const Part = z.discriminatedUnion('kind', [TextPart, FilePart, DataPart]);
 export type Part = z.infer<typeof Part>;
 
@@ -33,7 +26,7 @@ export const Artifact = z.object({
   name: z.string().optional(),
   description: z.string().optional(),
   parts: z.array(Part),
-  metadata: z.record(z.string(), z.unknown()).optional(),
+  metadata,
 });
 export type Artifact = z.infer<typeof Artifact>;
 

@@ -4,14 +4,17 @@ import {
   AgentType,
   AgentTypeOfAgents,
   AnyId,
-  freeObject,
   InstanceId,
-  listFields,
+  JsonObject,
   Metadata,
+  ok,
+  okPage,
   pageFields,
+  Reason,
   Timestamp,
   within,
 } from '../primitives.js';
+import { ADMIN, CONFLICT, EXTENSION, get, OWN, post, TENANT } from './operation.js';
 
 export const DeploymentMode = z.enum(['hosted', 'connected']);
 export type DeploymentMode = z.infer<typeof DeploymentMode>;
@@ -26,12 +29,12 @@ const Tool = z.union([
   z.object({
     name: z.string().min(1).max(256),
     description: z.string().max(4096).optional(),
-    input_schema: z.record(z.string(), z.unknown()).optional(),
+    input_schema: JsonObject.optional(),
   }),
 ]);
 export const Skills = within(LIMITS.skillsBytes, z.array(Skill).max(200));
 export const Tools = within(LIMITS.toolsBytes, z.array(Tool).max(200));
-export const AgentCard = freeObject(LIMITS.cardBytes);
+export const AgentCard = within(LIMITS.cardBytes, JsonObject);
 /** How the mesh authenticates to a hosted agent; `bearer_jwt` is the only method. */
 const DispatchAuth = z.object({ type: z.literal('bearer_jwt') });
 
@@ -51,8 +54,8 @@ export const AgentInstance = z.object({
   agent_version: z.string().nullable(),
   provider_organization: z.string().nullable(),
   provider_url: z.string().nullable(),
-  agent_card: z.record(z.string(), z.unknown()),
-  context: z.record(z.string(), z.unknown()),
+  agent_card: JsonObject,
+  context: JsonObject,
 });
 export type AgentInstance = z.infer<typeof AgentInstance>;
 
@@ -74,12 +77,9 @@ export const AgentRegisterRequest = z
     context: Metadata.optional(),
     dispatch_auth: DispatchAuth.optional(),
   })
-  .refine((body) => body.public_url === undefined || body.url === undefined, {
-    message: 'give either public_url or url',
-  });
+  .refine((body) => body.public_url === undefined || body.url === undefined, 'give either public_url or url');
 export type AgentRegisterRequest = z.infer<typeof AgentRegisterRequest>;
-export const AgentRegisterResponse = z.object({
-  ok: z.literal(true),
+export const AgentRegisterResponse = ok({
   tenant_id: z.string(),
   instance_id: z.string(),
   deployment_mode: DeploymentMode,
@@ -89,40 +89,27 @@ export const AgentRegisterResponse = z.object({
   agent: AgentInstance,
 });
 
-const heartbeatFields = {
+/** Payload of the `heartbeat` frame; unknown members are ignored. */
+export const HeartbeatPayload = z.object({
+  instance_id: InstanceId.optional(),
   status: z.enum(['available', 'busy', 'draining', 'unhealthy']).optional(),
   current_sessions: z.int().min(0).max(LIMITS.reportedSessionsMax).optional(),
   max_concurrent_sessions: z.int().min(0).max(1_000_000).optional(),
   consecutive_failures: z.int().min(0).max(1_000_000).optional(),
-};
-/** Payload of the `heartbeat` frame; unknown members are ignored. */
-export const HeartbeatPayload = z.object({ instance_id: InstanceId.optional(), ...heartbeatFields });
+});
 export type HeartbeatPayload = z.infer<typeof HeartbeatPayload>;
-const HeartbeatBody = z.strictObject({ instance_id: InstanceId, ...heartbeatFields });
-export const AgentHeartbeatRequest = z.union([
-  HeartbeatBody,
-  z.strictObject({
-    v: z.literal(1),
-    type: z.string().optional(),
-    id: z.string().optional(),
-    ts: z.string().optional(),
-    payload: HeartbeatBody,
-  }),
-]);
-export const OkResponse = z.object({ ok: z.literal(true) });
+const HeartbeatBody = z.strictObject({ ...HeartbeatPayload.shape, instance_id: InstanceId });
 
-export const AgentGetByIdRequest = z.strictObject({ instance_id: AnyId });
-export const AgentGetByIdResponse = z.object({ ok: z.literal(true), agent: AgentInstance });
-export const AgentsGetRequest = z.strictObject({
+export const OkResponse = ok({});
+export const AgentGetByIdResponse = ok({ agent: AgentInstance });
+const AgentsGetRequest = z.strictObject({
   ...pageFields,
   status: AgentStatus.optional(),
   agent_type: AgentType.optional(),
   deployment_mode: DeploymentMode.optional(),
 });
 export type AgentsGetRequest = z.infer<typeof AgentsGetRequest>;
-export const AgentsGetResponse = z.object({ ...listFields, agents: z.array(AgentInstance) });
-export const AgentDeregisterRequest = z.strictObject({ instance_id: AnyId, reason: z.string().max(1024).optional() });
-export const AgentDeregisterResponse = z.object({ ok: z.literal(true), instance_id: z.string() });
+export const AgentsGetResponse = okPage({ agents: z.array(AgentInstance) });
 
 const ConnectionStatus = z.enum(['unknown', 'online', 'healthy', 'degraded', 'offline']);
 export type ConnectionStatus = z.infer<typeof ConnectionStatus>;
@@ -140,7 +127,7 @@ const AgentConnection = z.object({
   last_seen: Timestamp.nullable(),
 });
 export type AgentConnection = z.infer<typeof AgentConnection>;
-export const AgentConnectionResponse = z.object({ ok: z.literal(true), connection: AgentConnection });
+export const AgentConnectionResponse = ok({ connection: AgentConnection });
 
 const ConnectionStats = z.object({
   total: z.int(),
@@ -149,18 +136,81 @@ const ConnectionStats = z.object({
   by_transport: z.object({ ws: z.int(), callback: z.int() }),
 });
 export type ConnectionStats = z.infer<typeof ConnectionStats>;
-export const ConnectionStatsRequest = z.strictObject({ agent_type: AgentType.optional() });
-export const ConnectionStatsResponse = z.object({ ok: z.literal(true), stats: ConnectionStats });
+export const ConnectionStatsResponse = ok({ stats: ConnectionStats });
 
-/** The agent type to allow or disallow (decisions.md, Agents). */
-export const AgentTypeRequest = z.strictObject({ agent_type: AgentTypeOfAgents });
-/** The agent type for messages without a target; null for none. */
-export const SetDefaultTypeRequest = z.strictObject({ agent_type: AgentTypeOfAgents.nullable() });
-export const SetDefaultTypeResponse = z.object({ ok: z.literal(true), default_agent_type: z.string().nullable() });
-export const AllowTypeResponse = z.object({ ok: z.literal(true), agent_type: z.string(), was_new: z.boolean() });
-export const DisallowTypeResponse = z.object({
-  ok: z.literal(true),
+export const SetDefaultTypeResponse = ok({ default_agent_type: z.string().nullable() });
+export const AllowTypeResponse = ok({ agent_type: z.string(), was_new: z.boolean() });
+export const DisallowTypeResponse = ok({
   agent_type: z.string(),
   removed_from_policy: z.boolean(),
   deregistered_count: z.int(),
 });
+
+export const AGENT_OPERATIONS = {
+  registerAgent: post('/agents/register', OWN, 'Register an agent, or register it again', {
+    request: AgentRegisterRequest,
+    response: AgentRegisterResponse,
+    ...CONFLICT,
+    othersNeed: 'full',
+  }),
+  heartbeat: post('/agents/heartbeat', OWN, 'Report that an agent is alive', {
+    request: z.union([
+      HeartbeatBody,
+      z.strictObject({
+        v: z.literal(1),
+        type: z.string().optional(),
+        id: z.string().optional(),
+        ts: z.string().optional(),
+        payload: HeartbeatBody,
+      }),
+    ]),
+    response: OkResponse,
+    othersNeed: 'admin',
+  }),
+  getAgents: post('/agents/get', TENANT, 'List agents', {
+    request: AgentsGetRequest,
+    response: AgentsGetResponse,
+    ...EXTENSION,
+  }),
+  getAgent: post('/agents/get_by_id', OWN, 'Read an agent', {
+    request: z.strictObject({ instance_id: AnyId }),
+    response: AgentGetByIdResponse,
+  }),
+  deregisterAgent: post('/agents/deregister', OWN, 'Take an agent out: no new work, sessions unbound', {
+    request: z.strictObject({ instance_id: AnyId, reason: Reason }),
+    response: ok({ instance_id: z.string() }),
+    othersNeed: 'admin',
+  }),
+  connectAgent: get(
+    '/agents/connect',
+    { access: 'public', agents: 'own' },
+    'WebSocket upgrade for connected agents, on the mesh address (wss, subprotocol service.v1)',
+    { response: JsonObject, statuses: [400, 401, 403, 404, 409, 426, 503] },
+  ),
+  getConnection: post('/agents/get_connection', OWN, 'Read how an agent is reached, and how its dispatches fared', {
+    request: z.strictObject({ instance_id: AnyId }),
+    response: AgentConnectionResponse,
+    ...EXTENSION,
+  }),
+  getConnectionStats: post('/agents/get_connection_stats', TENANT, 'Count agents by mode, status and transport', {
+    request: z.strictObject({ agent_type: AgentType.optional() }),
+    response: ConnectionStatsResponse,
+    ...EXTENSION,
+  }),
+  allowType: post(
+    '/agents/allow_type',
+    ADMIN,
+    'Put an agent type on the list of those that may join; without a list every type may',
+    { request: z.strictObject({ agent_type: AgentTypeOfAgents }), response: AllowTypeResponse, ...EXTENSION },
+  ),
+  disallowType: post('/agents/disallow_type', ADMIN, 'Keep an agent type out and deregister its instances', {
+    request: z.strictObject({ agent_type: AgentTypeOfAgents }),
+    response: DisallowTypeResponse,
+    ...EXTENSION,
+  }),
+  setDefaultType: post('/agents/set_default', ADMIN, 'Set the agent type that gets messages which name no target', {
+    request: z.strictObject({ agent_type: AgentTypeOfAgents.nullable() }),
+    response: SetDefaultTypeResponse,
+    ...EXTENSION,
+  }),
+};

@@ -6,23 +6,16 @@ import {
   ANY_AGENT_TYPE,
   AnyId,
   Instant,
-  listFields,
+  JsonObject,
   NO_AGENT,
+  ok,
+  okPage,
   pageFields,
   Scope,
   Timestamp,
 } from '../primitives.js';
+import { CONFLICT, EXTENSION, FULL, get, PUBLIC, post } from './operation.js';
 
-export const GetTokenRequest = z.strictObject({
-  client_id: z.string().min(1).max(200),
-  client_secret: z.string().min(1).max(512),
-  agent_type: AgentType.default(NO_AGENT),
-  expires_in: z
-    .int()
-    .min(LIMITS.tokenLifetimeSecondsMin)
-    .max(LIMITS.tokenLifetimeSecondsMax)
-    .default(LIMITS.tokenLifetimeSecondsDefault),
-});
 export const GetTokenResponse = z.object({
   token: z.string(),
   token_type: z.literal('Bearer'),
@@ -30,8 +23,25 @@ export const GetTokenResponse = z.object({
   scopes: z.array(Scope),
 });
 
-/** The public keys of the platform's tokens. */
-export const Jwks = z.object({ keys: z.array(z.record(z.string(), z.unknown())) });
+export const AUTH_OPERATIONS = {
+  getToken: post('/auth/get_token', PUBLIC, 'Exchange a client id and secret for an access token', {
+    request: z.strictObject({
+      client_id: z.string().min(1).max(200),
+      client_secret: z.string().min(1).max(512),
+      agent_type: AgentType.default(NO_AGENT),
+      expires_in: z
+        .int()
+        .min(LIMITS.tokenLifetimeSecondsMin)
+        .max(LIMITS.tokenLifetimeSecondsMax)
+        .default(LIMITS.tokenLifetimeSecondsDefault),
+    }),
+    response: GetTokenResponse,
+  }),
+  jwks: get('/.well-known/jwks.json', PUBLIC, 'The public keys that verify tokens of this platform', {
+    response: z.object({ keys: z.array(JsonObject) }),
+    ...EXTENSION,
+  }),
+};
 
 /** Claims of an access token (specification section 5). `iat` and `exp` in seconds. */
 export const TokenClaims = z.object({
@@ -44,6 +54,8 @@ export const TokenClaims = z.object({
   credential_id: z.string(),
 });
 export type TokenClaims = z.infer<typeof TokenClaims>;
+/** The caller of a request: the claims of its verified access token. */
+export type Caller = TokenClaims;
 
 export const Credential = z.object({
   credential_id: z.string(),
@@ -68,15 +80,9 @@ export const CredentialCreateRequest = z.strictObject({
     .optional(),
   expires_at: Instant.optional(),
 });
-export type CredentialCreateRequest = z.infer<typeof CredentialCreateRequest>;
 /** The only response that contains the secret. */
-export const CredentialSecretResponse = z.object({
-  ok: z.literal(true),
-  credential: Credential,
-  client_secret: z.string(),
-});
-export const CredentialsGetRequest = z.strictObject({ ...pageFields });
-export const CredentialsGetResponse = z.object({ ...listFields, credentials: z.array(Credential) });
+export const CredentialSecretResponse = ok({ credential: Credential, client_secret: z.string() });
+export const CredentialsGetResponse = okPage({ credentials: z.array(Credential) });
 export const CredentialRotateRequest = z.strictObject({
   credential_id: AnyId,
   overlap_seconds: z
@@ -85,8 +91,27 @@ export const CredentialRotateRequest = z.strictObject({
     .max(30 * 86_400)
     .default(86_400),
 });
-export const CredentialRevokeRequest = z.strictObject({ credential_id: AnyId });
-export const CredentialRevokeResponse = z.object({ ok: z.literal(true), credential_id: z.string() });
 
-/** The caller of a request: the claims of its verified access token. */
-export type Caller = TokenClaims;
+export const CREDENTIAL_OPERATIONS = {
+  createCredential: post('/credentials/create', FULL, 'Create a credential; its secret is shown once', {
+    request: CredentialCreateRequest,
+    response: CredentialSecretResponse,
+    ...EXTENSION,
+  }),
+  getCredentials: post('/credentials/get', FULL, "List the tenant's credentials", {
+    request: z.strictObject(pageFields),
+    response: CredentialsGetResponse,
+    ...EXTENSION,
+  }),
+  rotateCredential: post('/credentials/rotate', FULL, 'Give a credential a new secret', {
+    request: CredentialRotateRequest,
+    response: CredentialSecretResponse,
+    ...EXTENSION,
+    ...CONFLICT,
+  }),
+  revokeCredential: post('/credentials/revoke', FULL, 'Revoke a credential and its tokens', {
+    request: z.strictObject({ credential_id: AnyId }),
+    response: ok({ credential_id: z.string() }),
+    ...EXTENSION,
+  }),
+};

@@ -1,11 +1,12 @@
 import { z } from 'zod';
-import { Task } from '../a2a/a2a.js';
+import { RpcRequest, RpcResponse, Task } from '../a2a/a2a.js';
 import { Artifact, Part } from '../a2a/parts.js';
-import { AgentType, AnyId, Instant, listFields, pageFields, Timestamp } from '../primitives.js';
+import { AgentType, AnyId, Instant, JsonObject, ok, okPage, pageFields, Reason, Timestamp } from '../primitives.js';
+import { CONFLICT, OWN, post, TENANT } from './operation.js';
 
 /** Lifecycle states of a message (specification section 3). */
 export const MESSAGE_STATES = ['submitted', 'working', 'input-required', 'completed', 'failed', 'canceled'] as const;
-export const MessageState = z.enum(MESSAGE_STATES);
+const MessageState = z.enum(MESSAGE_STATES);
 export type MessageState = z.infer<typeof MessageState>;
 
 /** Whether a message in this state will never change again. */
@@ -25,10 +26,10 @@ export const AgentInputRequest = z.object({
   kind: z.enum(['approval', 'form', 'confirmation']).optional(),
   title: z.string().max(512).optional(),
   prompt: z.string().max(16_384).optional(),
-  schema: z.record(z.string(), z.unknown()).optional(),
+  schema: JsonObject.optional(),
   fields: z.array(InputField).max(100).optional(),
   tool: z.string().max(256).optional(),
-  arguments: z.record(z.string(), z.unknown()).optional(),
+  arguments: JsonObject.optional(),
 });
 export type AgentInputRequest = z.infer<typeof AgentInputRequest>;
 
@@ -38,10 +39,10 @@ export const InputRequest = z.object({
   source: z.enum(['policy', 'guard', 'agent', 'plan']),
   title: z.string(),
   prompt: z.string(),
-  schema: z.record(z.string(), z.unknown()).optional(),
+  schema: JsonObject.optional(),
   fields: z.array(InputField).optional(),
   tool: z.string().optional(),
-  arguments: z.record(z.string(), z.unknown()).optional(),
+  arguments: JsonObject.optional(),
   policy_id: z.string().optional(),
   guard: z.string().optional(),
   approvers: z.array(z.string()).optional(),
@@ -107,34 +108,58 @@ export const MessagesGetRequest = z.strictObject({
   ...pageFields,
 });
 export type MessagesGetRequest = z.infer<typeof MessagesGetRequest>;
-export const MessagesGetResponse = z.object({ ...listFields, messages: z.array(MessageRecord) });
-export const MessageGetByIdRequest = z.strictObject({ message_id: AnyId });
-export const MessageGetByIdResponse = z.object({ ok: z.literal(true), message: MessageRecord });
-export const MessageCancelRequest = z.strictObject({ message_id: AnyId, reason: z.string().max(1024).optional() });
-export const MessageCancelResponse = z.object({ ok: z.literal(true), message_id: z.string() });
+export const MessagesGetResponse = okPage({ messages: z.array(MessageRecord) });
+export const MessageGetByIdResponse = ok({ message: MessageRecord });
+export const MessageCancelResponse = ok({ message_id: z.string() });
 export const MessagesPendingRequest = z.strictObject({
   session_id: AnyId.optional(),
   limit: z.int().min(1).max(100).default(50),
   offset: z.int().min(0).max(1_000_000).default(0),
 });
-export const MessagesPendingResponse = z.object({
-  ok: z.literal(true),
-  messages: z.array(MessageRecord),
-  total: z.int(),
-});
+export const MessagesPendingResponse = ok({ messages: z.array(MessageRecord), total: z.int() });
 
 /** Body of `/messages/{id}/resolve`. `resolution` is a word or an object of field values. */
 export const ResolveRequest = z.strictObject({
-  resolution: z.union([z.string().min(1).max(64), z.record(z.string(), z.unknown())]),
+  resolution: z.union([z.string().min(1).max(64), JsonObject]),
   request_id: AnyId.optional(),
   callback_token: z.string().min(1).max(512).optional(),
   comment: z.string().max(4096).optional(),
-  data: z.record(z.string(), z.unknown()).optional(),
+  data: JsonObject.optional(),
 });
 export type ResolveRequest = z.infer<typeof ResolveRequest>;
-export const ResolveResponse = z.object({
-  ok: z.literal(true),
+export const ResolveResponse = ok({
   message_id: z.string(),
   new_state: MessageState,
-  resolution: z.union([z.string(), z.record(z.string(), z.unknown())]),
+  resolution: z.union([z.string(), JsonObject]),
 });
+
+export const MESSAGE_OPERATIONS = {
+  send: post('/send', OWN, 'A2A 0.3 and 1.0 over JSON-RPC, by A2A-Version; streams are server-sent events', {
+    request: RpcRequest,
+    response: RpcResponse,
+    a2aVersions: true,
+  }),
+  getMessages: post('/messages/get', OWN, 'List messages', {
+    request: MessagesGetRequest,
+    response: MessagesGetResponse,
+  }),
+  getMessage: post('/messages/get_by_id', OWN, 'Read a message', {
+    request: z.strictObject({ message_id: AnyId }),
+    response: MessageGetByIdResponse,
+  }),
+  cancelMessage: post('/messages/cancel', OWN, 'Cancel a message', {
+    request: z.strictObject({ message_id: AnyId, reason: Reason }),
+    response: MessageCancelResponse,
+    ...CONFLICT,
+  }),
+  pendingMessages: post('/messages/pending', TENANT, 'Messages that wait for a human', {
+    request: MessagesPendingRequest,
+    response: MessagesPendingResponse,
+  }),
+  resolveMessage: post(
+    '/messages/:id/resolve',
+    { access: 'optional', agents: 'forbidden' },
+    'Answer what a message waits for',
+    { request: ResolveRequest, response: ResolveResponse, statuses: [409, 410] },
+  ),
+};

@@ -6,7 +6,7 @@ import { AgentInstance } from './agents.js';
 import { Credential } from './auth.js';
 import { InputRequest, MessageRecord } from './messages.js';
 import type { Operation } from './operation.js';
-import { OPERATIONS } from './operations.js';
+import { TAGS } from './operations.js';
 import { SessionDetails, SessionSummary } from './sessions.js';
 import { EventRecord } from './telemetry.js';
 
@@ -45,13 +45,6 @@ const STATUS_TEXTS: Record<number, string> = {
   503: 'The database or Temporal is away, or the platform is stopping',
 };
 
-/** A registry with the names of the shared schemas. */
-function namedSchemas() {
-  const registry = z.registry<{ id: string }>();
-  for (const [id, schema] of Object.entries(NAMED)) registry.add(schema, { id });
-  return registry;
-}
-
 /** Removes what zod adds to a JSON Schema: the pattern of a date-time, the bounds of safe integers. */
 function simplify(jsonSchema: Json, io: 'input' | 'output'): void {
   if (jsonSchema.format === 'date-time') delete jsonSchema.pattern;
@@ -64,21 +57,20 @@ function simplify(jsonSchema: Json, io: 'input' | 'output'): void {
 /** Converts zod schemas to JSON Schemas and collects the named ones in `components`. */
 class SchemaWriter {
   readonly components: Record<string, Json> = {};
-  readonly #registry = namedSchemas();
+  readonly #names = z.registry<{ id: string }>();
+
+  constructor() {
+    for (const [id, schema] of Object.entries(NAMED)) this.#names.add(schema, { id });
+  }
 
   write(schema: z.ZodType, io: 'input' | 'output'): Json {
-    const written = z.toJSONSchema(schema, {
-      io,
-      metadata: this.#registry,
-      unrepresentable: 'any',
-      override: ({ jsonSchema }) => simplify(jsonSchema as Json, io),
-    });
+    const override = ({ jsonSchema }: { jsonSchema: object }) => simplify(jsonSchema as Json, io);
+    const written = z.toJSONSchema(schema, { io, metadata: this.#names, unrepresentable: 'any', override });
     const text = JSON.stringify(written).replaceAll('"#/$defs/', '"#/components/schemas/');
     const { $schema: _dialect, $defs, ...root } = JSON.parse(text) as Json & { $defs?: Record<string, Json> };
     Object.assign(this.components, $defs);
-    if ('$ref' in root) return root;
-    const id = this.#registry.get(schema)?.id;
-    if (id === undefined) return root;
+    const id = this.#names.get(schema)?.id;
+    if (id === undefined || '$ref' in root) return root;
     this.components[id] = root;
     return { $ref: `#/components/schemas/${id}` };
   }
@@ -100,33 +92,30 @@ function parametersOf({ path, a2aVersions, query }: Operation, writer: SchemaWri
   return [...[...inPath, ...versions].map((parameter) => ({ ...parameter, schema: { type: 'string' } })), ...inQuery];
 }
 
-function describe(name: string, operation: Operation, writer: SchemaWriter): Json {
-  const error = { content: { 'application/json': { schema: writer.write(ErrorBody, 'output') } } };
-  const errors = operation.statuses.map((status) => [
-    String(status),
-    { description: STATUS_TEXTS[status] ?? 'An error', ...(status >= 400 && error) },
-  ]);
+function describe(operation: Operation, writer: SchemaWriter): Json {
+  const json = (schema: z.ZodType, io: 'input' | 'output') => ({
+    'application/json': { schema: writer.write(schema, io) },
+  });
+  const { summary, access, othersNeed, request, response, experimental, statuses, path } = operation;
+  const error = { content: json(ErrorBody, 'output') };
+  const errors = statuses.map((status) => [status, { description: STATUS_TEXTS[status], ...(status >= 400 && error) }]);
   const parameters = parametersOf(operation, writer);
-  const answer = { 'application/json': { schema: writer.write(operation.response, 'output') } };
-  const stream = operation.path === '/send' && { 'text/event-stream': { schema: { type: 'string' } } };
-  const { othersNeed, access } = operation;
+  const stream = path === '/send' && { 'text/event-stream': { schema: { type: 'string' } } };
   const description = `Scope ${access} with a token that stands for the agent's type; any other token needs ${othersNeed}.`;
   return {
-    operationId: name,
-    summary: operation.summary,
+    summary,
     ...(othersNeed && { description }),
-    tags: [operation.tag],
     security: security(othersNeed ?? access),
-    ...(operation.experimental && { 'x-experimental': true }),
+    ...(experimental && { 'x-experimental': true }),
     ...(parameters.length > 0 && { parameters }),
-    ...(operation.request && {
-      requestBody: {
-        // An absent body counts as an empty one.
-        required: !operation.request.safeParse({}).success,
-        content: { 'application/json': { schema: writer.write(operation.request, 'input') } },
-      },
+    ...(request && {
+      // An absent body counts as an empty one.
+      requestBody: { required: !request.safeParse({}).success, content: json(request, 'input') },
     }),
-    responses: { 200: { description: 'Success', content: { ...answer, ...stream } }, ...Object.fromEntries(errors) },
+    responses: {
+      200: { description: 'Success', content: { ...json(response, 'output'), ...stream } },
+      ...Object.fromEntries(errors),
+    },
   };
 }
 
@@ -137,9 +126,11 @@ function describe(name: string, operation: Operation, writer: SchemaWriter): Jso
 export function openApiDocument(baseUrl: string): Json {
   const writer = new SchemaWriter();
   const paths: Record<string, Json> = {};
-  for (const [name, operation] of Object.entries<Operation>(OPERATIONS)) {
-    const path = operation.path.replace(/:(\w+)/g, '{$1}');
-    paths[path] = { ...paths[path], [operation.method.toLowerCase()]: describe(name, operation, writer) };
+  for (const [tag, operations] of Object.entries(TAGS)) {
+    for (const [operationId, operation] of Object.entries<Operation>(operations)) {
+      const path = operation.path.replace(/:(\w+)/g, '{$1}');
+      paths[path] = { [operation.method.toLowerCase()]: { operationId, tags: [tag], ...describe(operation, writer) } };
+    }
   }
   return {
     openapi: '3.1.0',

@@ -7,7 +7,6 @@ export interface Operation<Request extends z.ZodType = z.ZodType, Response exten
   /** In Fastify's syntax: `:id` is a parameter. */
   path: string;
   summary: string;
-  tag: string;
   /**
    * The lowest scope that may call it. `public`: tokens are not checked; `optional`: a token is checked if there is one, and the operation
    * decides.
@@ -33,8 +32,10 @@ export interface Operation<Request extends z.ZodType = z.ZodType, Response exten
   a2aVersions?: boolean;
 }
 
-const POST_STATUSES = [400, 401, 403, 404, 408, 413, 429, 500, 502, 503] as const;
-const GET_STATUSES = [500, 503] as const;
+const POST_STATUSES = [400, 401, 403, 404, 408, 413, 429, 500, 502, 503];
+const GET_STATUSES = [500, 503];
+export const CONFLICT = { statuses: [409] };
+export const EXTENSION = { experimental: true };
 
 type Access = Pick<Operation, 'access' | 'agents'>;
 export const PUBLIC: Access = { access: 'public', agents: 'open' };
@@ -50,22 +51,19 @@ type Extra = Partial<Pick<Operation, 'statuses' | 'experimental' | 'othersNeed' 
 /** A POST operation. `statuses` are added to those of every POST. */
 export function post<Request extends z.ZodType, Response extends z.ZodType>(
   path: string,
-  tag: string,
   access: Access,
   summary: string,
   { statuses = [], ...operation }: { request: Request; response: Response } & Extra,
 ) {
-  const all = [...POST_STATUSES, ...statuses].sort((one, other) => one - other);
-  return { method: 'POST', path, tag, ...access, summary, ...operation, statuses: all } satisfies Operation;
+  return { method: 'POST' as const, path, ...access, summary, ...operation, statuses: [...POST_STATUSES, ...statuses] };
 }
 
 /** A GET operation. `statuses` replace those of other GETs. */
 export function get<const Rest extends Pick<Operation, 'response' | 'query'> & Extra>(
   path: string,
-  tag: string,
   access: Access,
   summary: string,
   operation: Rest,
 ) {
-  return { method: 'GET' as const, path, tag, ...access, summary, statuses: GET_STATUSES, ...operation };
+  return { method: 'GET' as const, path, ...access, summary, statuses: GET_STATUSES, ...operation };
 }

@@ -1,11 +1,21 @@
 import { z } from 'zod';
 import { LIMITS } from '../limits.js';
-import { AgentType, AnyId, InstanceId, listFields, Metadata, pageFields, Timestamp } from '../primitives.js';
+import {
+  AgentType,
+  AnyId,
+  InstanceId,
+  JsonObject,
+  Metadata,
+  ok,
+  okPage,
+  pageFields,
+  Reason,
+  Timestamp,
+} from '../primitives.js';
+import { CONFLICT, EXTENSION, OWN, post, TENANT } from './operation.js';
 
 /** `paused`: a message waits for human input; `completed`: closed; `expired`: idle for too long (decisions.md, Sessions). */
-const SESSION_STATUSES = ['active', 'paused', 'completed', 'expired'] as const;
-const SessionStatus = z.enum(SESSION_STATUSES);
-export type SessionStatus = z.infer<typeof SessionStatus>;
+const SessionStatus = z.enum(['active', 'paused', 'completed', 'expired']);
 
 export const SessionSummary = z.object({
   session_id: z.string(),
@@ -26,13 +36,10 @@ const SessionAgent = z.object({
   join_reason: z.string(),
 });
 export type SessionAgent = z.infer<typeof SessionAgent>;
-export const SessionDetails = SessionSummary.extend({
-  metadata: z.record(z.string(), z.unknown()),
-  agents: z.array(SessionAgent),
-});
+export const SessionDetails = SessionSummary.extend({ metadata: JsonObject, agents: z.array(SessionAgent) });
 export type SessionDetails = z.infer<typeof SessionDetails>;
 
-export const SessionInitRequest = z.strictObject({
+const SessionInitRequest = z.strictObject({
   instance_id: InstanceId.optional(),
   agent_type: AgentType.optional(),
   user_id: z.string().min(1).max(256).optional(),
@@ -40,8 +47,7 @@ export const SessionInitRequest = z.strictObject({
   idle_timeout_seconds: z.int().min(0).max(LIMITS.idleTimeoutSecondsMax).default(LIMITS.idleTimeoutSecondsDefault),
 });
 export type SessionInitRequest = z.infer<typeof SessionInitRequest>;
-export const SessionInitResponse = z.object({
-  ok: z.literal(true),
+export const SessionInitResponse = ok({
   session_id: z.string(),
   instance_id: z.string().nullable(),
   agent_type: z.string().nullable(),
@@ -50,22 +56,10 @@ export const SessionInitResponse = z.object({
 
 export const SessionsGetRequest = z.strictObject({ ...pageFields, status: SessionStatus.optional() });
 export type SessionsGetRequest = z.infer<typeof SessionsGetRequest>;
-export const SessionsGetResponse = z.object({ ...listFields, sessions: z.array(SessionSummary) });
-export const SessionGetByIdRequest = z.strictObject({ session_id: AnyId });
-export const SessionGetByIdResponse = z.object({ ok: z.literal(true), session: SessionDetails });
-export const SessionCloseRequest = z.strictObject({ session_id: AnyId, reason: z.string().max(1024).optional() });
-export const SessionCloseResponse = z.object({
-  ok: z.literal(true),
-  session_id: z.string(),
-  status: z.literal('completed'),
-});
-export const SessionsInterruptRequest = z
-  .strictObject({ ids: z.array(AnyId).min(1).max(100).optional(), session_id: AnyId.optional() })
-  .refine((body) => (body.ids === undefined) !== (body.session_id === undefined), {
-    message: 'give either ids or session_id',
-  });
-export const SessionsInterruptResponse = z.object({
-  ok: z.literal(true),
+export const SessionsGetResponse = okPage({ sessions: z.array(SessionSummary) });
+export const SessionGetByIdResponse = ok({ session: SessionDetails });
+export const SessionCloseResponse = ok({ session_id: z.string(), status: z.literal('completed') });
+export const SessionsInterruptResponse = ok({
   requested: z.int(),
   interrupted: z.int(),
   session_ids: z.array(z.string()),
@@ -77,4 +71,38 @@ export const SessionInviteRequest = z.strictObject({
   instance_id: InstanceId.optional(),
 });
 export type SessionInviteRequest = z.infer<typeof SessionInviteRequest>;
-export const SessionInviteResponse = z.object({ ok: z.literal(true), session_id: z.string(), agent: SessionAgent });
+export const SessionInviteResponse = ok({ session_id: z.string(), agent: SessionAgent });
+
+export const SESSION_OPERATIONS = {
+  initSession: post('/sessions/init', TENANT, 'Open a session', {
+    request: SessionInitRequest,
+    response: SessionInitResponse,
+    ...CONFLICT,
+  }),
+  getSessions: post('/sessions/get', OWN, 'List sessions', {
+    request: SessionsGetRequest,
+    response: SessionsGetResponse,
+  }),
+  getSession: post('/sessions/get_by_id', OWN, 'Read a session', {
+    request: z.strictObject({ session_id: AnyId }),
+    response: SessionGetByIdResponse,
+    ...EXTENSION,
+  }),
+  closeSession: post('/sessions/close', OWN, 'Close a session; work in flight is canceled', {
+    request: z.strictObject({ session_id: AnyId, reason: Reason }),
+    response: SessionCloseResponse,
+    ...CONFLICT,
+  }),
+  interruptSessions: post('/sessions/interrupt', OWN, 'Cancel what is in flight; the sessions stay usable', {
+    request: z
+      .strictObject({ ids: z.array(AnyId).min(1).max(100).optional(), session_id: AnyId.optional() })
+      .refine((body) => (body.ids === undefined) !== (body.session_id === undefined), 'give either ids or session_id'),
+    response: SessionsInterruptResponse,
+  }),
+  inviteAgent: post('/sessions/invite', TENANT, 'Add an agent of a type to a session', {
+    request: SessionInviteRequest,
+    response: SessionInviteResponse,
+    ...EXTENSION,
+    ...CONFLICT,
+  }),
+};

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { AnyId, Instant, listFields, pageFields, Timestamp } from '../primitives.js';
+import { AnyId, Instant, JsonObject, okPage, pageFields, Timestamp } from '../primitives.js';
+import { post, TENANT } from './operation.js';
 
 /** An event record (decisions.md, Telemetry); `event` is the payload in the specification's table. */
 export const EventRecord = z.object({
@@ -13,19 +14,25 @@ export const EventRecord = z.object({
   session_id: z.string(),
   timestamp: Timestamp,
   trace_id: z.string().optional(),
-  event: z.record(z.string(), z.unknown()),
+  event: JsonObject,
 });
 export type EventRecord = z.infer<typeof EventRecord>;
 
-export const GetEventsRequest = z.strictObject({
-  ...pageFields,
-  session_id: AnyId.optional(),
-  message_id: AnyId.optional(),
-  instance_id: AnyId.optional(),
-  category: z.string().max(64).optional(),
-  type: z.string().max(128).optional(),
-  source: z.string().max(128).optional(),
-  from: Instant.optional(),
-  to: Instant.optional(),
-});
-export const GetEventsResponse = z.object({ ...listFields, events: z.array(EventRecord) });
+export const GetEventsResponse = okPage({ events: z.array(EventRecord) });
+
+export const TELEMETRY_OPERATIONS = {
+  getEvents: post('/telemetry/get_events', TENANT, 'List events', {
+    request: z.strictObject({
+      ...pageFields,
+      session_id: AnyId.optional(),
+      message_id: AnyId.optional(),
+      instance_id: AnyId.optional(),
+      category: z.string().max(64).optional(),
+      type: z.string().max(128).optional(),
+      source: z.string().max(128).optional(),
+      from: Instant.optional(),
+      to: Instant.optional(),
+    }),
+    response: GetEventsResponse,
+  }),
+};

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { LIMITS } from '../limits.js';
-import { AgentType, AnyId, InstanceId } from '../primitives.js';
+import { AgentType, AnyId, InstanceId, JsonObject, ok } from '../primitives.js';
+import { OWN, post } from './operation.js';
 
 const ToolName = z.string().min(1).max(256);
 /** Selects the agent for a call. The agent must match all given members, and it must list the tool. */
@@ -12,7 +13,7 @@ const ToolTarget = z.object({
 
 const callFields = {
   tool: ToolName,
-  arguments: z.record(z.string(), z.unknown()).default({}),
+  arguments: JsonObject.default({}),
   target: ToolTarget.nullish(),
   /**
    * What the call is part of: a dispatch of the caller, or a tool call that the caller is answering (the `dispatch_id` of that call). The
@@ -48,20 +49,17 @@ export interface ToolDelivery {
   caller: { agent_type: string; instance_id?: string };
 }
 
-const ToolFailure = z.object({
-  ok: z.literal(false),
-  error: z.object({
-    code: z.string().min(1).max(64),
-    message: z.string().max(4096).default(''),
-    policy_id: z.string().max(200).optional(),
-    /** Whether the same call may succeed later. */
-    retryable: z.boolean().default(false),
-  }),
+const ToolError = z.object({
+  code: z.string().min(1).max(64),
+  message: z.string().max(4096).default(''),
+  policy_id: z.string().max(200).optional(),
+  /** Whether the same call may succeed later. */
+  retryable: z.boolean().default(false),
 });
 /** Payload of a `tool_result` frame, and the response of `POST /tools/call` (decisions.md, WebSocket: ToolResult). */
 export const ToolResult = z.discriminatedUnion('ok', [
-  z.object({ ok: z.literal(true), result: z.unknown() }),
-  ToolFailure,
+  ok({ result: z.unknown() }),
+  z.object({ ok: z.literal(false), error: ToolError }),
 ]);
 export type ToolResult = z.infer<typeof ToolResult>;
 
@@ -73,6 +71,15 @@ export const ToolCallRequest = z.strictObject({
   instance_id: InstanceId.optional(),
 });
 export type ToolCallRequest = z.infer<typeof ToolCallRequest>;
+
+export const TOOL_OPERATIONS = {
+  callTool: post(
+    '/tools/call',
+    OWN,
+    'Call a tool of another agent, or of the platform, on behalf of an agent without a socket',
+    { request: ToolCallRequest, response: ToolResult, experimental: true, othersNeed: 'full' },
+  ),
+};
 
 /** The tools of the platform itself. An agent's tool of the same name can be called only with a `target`. */
 export const PLATFORM_TOOLS = ['fleet.get_agents', 'knowledge_base.query'] as const;
