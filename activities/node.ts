@@ -2,8 +2,8 @@ import { Context } from '@temporalio/activity';
 import { isTerminal } from '../contracts/api/messages.js';
 import type { DispatchEnd, DispatchRef } from '../messages/dispatch/dispatches.js';
 import type { StoredError } from '../messages/dispatch/message-end.js';
+import type { RoutedDispatch } from '../messages/runner/mark-dispatch.js';
 import type { DispatchRunner } from '../messages/runner/runner.js';
-import type { RoutedDispatch } from '../messages/runner/send-dispatch.js';
 import { stepError } from '../messages/supervise/step.js';
 
 /**

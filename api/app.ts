@@ -1,6 +1,5 @@
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify';
 import { LIMITS } from '../contracts/limits.js';
-import { extendedCard } from './agent-card.js';
 import type { ApiDeps } from './deps.js';
 import { useAuthentication } from './plugins/authentication.js';
 import { answerClientError } from './plugins/client-error.js';
@@ -10,8 +9,7 @@ import { requestIdOf, useRequestHead } from './plugins/request-head.js';
 import { RateLimit } from './rate-limit.js';
 import { agentRoutes } from './routes/agents.js';
 import { authRoutes } from './routes/auth.js';
-import { cardRoutes } from './routes/card.js';
-import { credentialRoutes } from './routes/credentials.js';
+import { agentCard, cardRoutes, fleetOf } from './routes/card.js';
 import { docsRoutes } from './routes/docs.js';
 import { messageRoutes } from './routes/messages.js';
 import { platformRoutes } from './routes/platform.js';
@@ -19,8 +17,6 @@ import { sendRoutes } from './routes/send.js';
 import { sessionRoutes } from './routes/sessions.js';
 import { telemetryRoutes } from './routes/telemetry.js';
 import { toolRoutes } from './routes/tools.js';
-
-export type { ApiDeps } from './deps.js';
 
 const REQUEST_TIMEOUT_MS = 30_000;
 /** So a request that is too slow is noticed at most a sixth of the timeout late. */
@@ -64,9 +60,11 @@ export function buildApi(deps: ApiDeps): FastifyInstance {
   const calls = perMinute.limit > 0 ? new RateLimit({ ...perMinute, name: 'calls', redis }) : null;
   useAuthentication(app, deps.authenticator, calls);
   authRoutes(app, deps);
-  credentialRoutes(app, deps);
   sessionRoutes(app, deps);
-  sendRoutes(app, { ...deps, extendedCard: (caller, version) => extendedCard(deps, caller, version) });
+  sendRoutes(app, {
+    ...deps,
+    extendedCard: async (caller, version) => agentCard(deps, version, await fleetOf(deps, caller)),
+  });
   messageRoutes(app, deps);
   agentRoutes(app, deps);
   toolRoutes(app, deps);

@@ -1,12 +1,15 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
+import type { Caller } from '../contracts/api/auth.js';
 import type { Operation } from '../contracts/api/operation.js';
 import { PlatformError } from '../runtime/errors.js';
+import { callerOf } from './plugins/authentication.js';
 
-/** What a handler gets besides the body. */
-export interface HandlerContext {
+/** What a handler gets besides the body. Reading `caller` throws `unauthorized` for a request without a token. */
+interface HandlerContext {
   request: FastifyRequest;
   reply: FastifyReply;
+  readonly caller: Caller;
 }
 
 /** The first problem of a body, with the field: `page_size: Too big…`. */
@@ -24,29 +27,36 @@ export function firstProblem(error: z.ZodError): string {
 }
 
 /** @throws PlatformError `BAD_REQUEST` with the field */
-function parseBody<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
+function parseBody(schema: z.ZodType, body: unknown): unknown {
   const parsed = schema.safeParse(body === undefined ? {} : body);
   if (parsed.success) return parsed.data;
   throw new PlatformError('BAD_REQUEST', body === undefined ? 'The body is empty.' : firstProblem(parsed.error));
 }
 
 /**
- * Mounts an operation on JSON bodies: `mount(app, OPERATIONS.x).answer(handler)`. The handler gets the parsed body. Its answer is parsed by
- * the schema of the response, so members that the schema does not name stay inside.
+ * Mounts an operation on JSON bodies: `mount(app, OPERATIONS.x).answer(handler)`. The handler gets the parsed body. Its answer is parsed by the
+ * schema of the response, so members that the schema does not name stay inside.
  */
-export function mount<Request extends z.ZodType, Response extends z.ZodType>(
+export function mount<Body, Answer>(
   app: FastifyInstance,
-  operation: Operation<Request, Response>,
+  { method, path, access, agents, request: schema, response }: Operation<z.ZodType<Body>, z.ZodType<unknown, Answer>>,
 ) {
   // Two calls, so that both schemas are known where the compiler infers the types of the handler.
-  const answer = (handler: (body: z.output<Request>, context: HandlerContext) => Promise<z.input<Response>>): void => {
+  const answer = (handler: (body: Body, context: HandlerContext) => Promise<Answer>): void => {
     app.route({
-      method: operation.method,
-      url: operation.path,
-      config: { access: operation.access, agents: operation.agents },
+      method,
+      url: path,
+      config: { access, agents },
       handler: async (request, reply) => {
-        const body = operation.request ? parseBody(operation.request, request.body) : ({} as z.output<Request>);
-        const answered = operation.response.parse(await handler(body, { request, reply }));
+        const body = (schema && parseBody(schema, request.body)) as Body;
+        const context = {
+          request,
+          reply,
+          get caller() {
+            return callerOf(request);
+          },
+        };
+        const answered = response.parse(await handler(body, context));
         if (!reply.hasHeader('cache-control')) reply.header('cache-control', 'no-store');
         return reply.send(answered);
       },

@@ -1,4 +1,5 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
+import type { z } from 'zod';
 import type { Credential, CredentialCreateRequest } from '../contracts/api/auth.js';
 import { queryJson, queryPage } from '../db/json-rows.js';
 import type { Db, Tx } from '../db/pool.js';
@@ -12,6 +13,9 @@ const PURPOSE = 'client-secret';
 
 const COLUMNS = `credential_id, credential_id AS client_id, tenant_id, name, scopes, agent_types, created_at, expires_at,
   revoked_at`;
+
+/** What a credential is created with. */
+export type NewCredential = z.input<typeof CredentialCreateRequest>;
 
 /** A credential with its secret, which is shown once and never stored. */
 export interface IssuedCredential {
@@ -36,14 +40,14 @@ export async function createCredential(
   tx: Tx,
   secrets: Secrets,
   tenantId: string,
-  { name, scopes, agent_types, expires_at }: CredentialCreateRequest,
+  { name, scopes, agent_types, expires_at }: NewCredential,
 ): Promise<IssuedCredential> {
   const { clientSecret, hash } = newSecret(secrets);
   const credential = await change(
     tx,
     `INSERT INTO credentials (tenant_id, credential_id, name, scopes, agent_types, secret_hash, expires_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-    [tenantId, newId('cred'), name, [...new Set(scopes)], [...new Set(agent_types)], hash, expires_at ?? null],
+    [tenantId, newId('cred'), name, [...new Set(scopes)], [...new Set(agent_types ?? [])], hash, expires_at ?? null],
   );
   return { credential, client_secret: clientSecret };
 }

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { EventRecord, GetEventsRequest } from '../contracts/api/telemetry.js';
+import type { EventRecord, TELEMETRY_OPERATIONS } from '../contracts/api/telemetry.js';
 import { queryPage } from '../db/json-rows.js';
 import type { Tx } from '../db/pool.js';
 import { idBound } from '../runtime/ids.js';
@@ -34,7 +34,7 @@ function idBounds(from: string | undefined, to: string | undefined): (string | u
 export async function listEvents(
   tx: Tx,
   tenantId: string,
-  query: z.infer<typeof GetEventsRequest>,
+  query: z.infer<typeof TELEMETRY_OPERATIONS.getEvents.request>,
 ): Promise<{ count: number; events: EventRecord[] }> {
   const { session_id, category, type, source, from, to, instance_id, message_id } = query;
   const filters = [session_id, category, type, source, from, to, instance_id, message_id, ...idBounds(from, to)];

@@ -74,34 +74,20 @@ export function sendError(request: FastifyRequest, reply: FastifyReply, error: u
     .send(errorBody(shown.code, shown.message, request.id));
 }
 
-/** The methods of each route: tells a wrong method from an unknown path. */
-class RouteMethods {
-  readonly #routes: { pattern: RegExp; method: string }[] = [];
-
-  add(path: string, method: string): void {
-    const pattern = path.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replace(/:\w+/g, '[^/]+');
-    this.#routes.push({ pattern: new RegExp(`^${pattern}$`), method });
-  }
-
-  methodsOf(path: string): string[] {
-    return [...new Set(this.#routes.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method))];
-  }
-}
-
 /** Answers thrown errors, unknown paths (404) and wrong methods (405 with `Allow`) with one error body. */
 export function useErrorContract(app: FastifyInstance): void {
-  const routes = new RouteMethods();
+  const routes: { pattern: RegExp; methods: string[] }[] = [];
   app.addHook('onRoute', ({ url, method }) => {
-    for (const one of [method].flat()) routes.add(url, one);
+    const pattern = url.replace(/[.*+?^${}()|[\]\\]/g, '\\$&').replace(/:\w+/g, '[^/]+');
+    routes.push({ pattern: new RegExp(`^${pattern}$`), methods: [method].flat() });
   });
   app.setErrorHandler((error, request, reply) => sendError(request, reply, error));
   app.setNotFoundHandler((request, reply) => {
-    const methods = routes.methodsOf(request.url.split('?', 1)[0] ?? '');
-    if (methods.length === 0) throw new PlatformError('NOT_FOUND', 'There is no such path.');
-    const allow = [...methods, 'OPTIONS'].join(', ');
-    if (request.method === 'OPTIONS') return reply.code(204).header('allow', allow).send();
-    throw new PlatformError('METHOD_NOT_ALLOWED', `This path takes ${methods.join(', ')}.`, {
-      headers: { Allow: allow },
-    });
+    const path = request.url.split('?', 1)[0] ?? '';
+    const methods = new Set(routes.flatMap((route) => (route.pattern.test(path) ? route.methods : [])));
+    if (methods.size === 0) throw new PlatformError('NOT_FOUND', 'There is no such path.');
+    const headers = { Allow: [...methods, 'OPTIONS'].join(', ') };
+    if (request.method === 'OPTIONS') return reply.code(204).headers(headers).send();
+    throw new PlatformError('METHOD_NOT_ALLOWED', `This path takes ${[...methods].join(', ')}.`, { headers });
   });
 }

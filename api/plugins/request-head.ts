@@ -20,19 +20,14 @@ export function useRequestHead(app: FastifyInstance, draining: AbortSignal): voi
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
     if (!draining.aborted || request.routeOptions.url === OPERATIONS.health.path) return done();
-    done(
-      new PlatformError('SERVICE_UNAVAILABLE', 'The platform is stopping. Try again.', {
-        headers: { Connection: 'close' },
-      }),
-    );
+    const headers = { Connection: 'close' };
+    done(new PlatformError('SERVICE_UNAVAILABLE', 'The platform is stopping. Try again.', { headers }));
   });
   if (app.log.level !== 'debug' && app.log.level !== 'trace') return;
   app.addHook('onResponse', (request, reply, done) => {
     const { id: request_id, method, routeOptions } = request;
-    request.log.debug(
-      { request_id, method, route: routeOptions.url, status: reply.statusCode, ms: reply.elapsedTime },
-      'answered',
-    );
+    const { statusCode: status, elapsedTime: ms } = reply;
+    request.log.debug({ request_id, method, route: routeOptions.url, status, ms }, 'answered');
     done();
   });
 }

@@ -7,7 +7,7 @@ import { allowType, disallowType, requireMayJoin } from '../../agents/agent-type
 import { getAgentFor, listAgents, lockAgent, unknownInstance } from '../../agents/agents.js';
 import { type Deregistration, deregisterAgent, registerAgent } from '../../agents/registration.js';
 import { setDefaultType } from '../../auth/tenants.js';
-import type { AgentRegisterRequest, DeploymentMode } from '../../contracts/api/agents.js';
+import type { AgentRegisterRequest } from '../../contracts/api/agents.js';
 import type { Caller } from '../../contracts/api/auth.js';
 import type { Operation } from '../../contracts/api/operation.js';
 import { OPERATIONS } from '../../contracts/api/operations.js';
@@ -17,7 +17,6 @@ import type { Tx } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
 import { mount, pageFields } from '../mount.js';
-import { callerOf } from '../plugins/authentication.js';
 
 type Deps = Pick<ApiDeps, 'db' | 'agentJoined' | 'agentsDeregistered' | 'outbound' | 'baseUrl' | 'meshUrl'>;
 
@@ -38,50 +37,33 @@ async function lockForCaller(tx: Tx, caller: Caller, instanceId: string, operati
   return row;
 }
 
-/** Without a mode, a URL means `hosted`. */
-function modeOf(body: AgentRegisterRequest): DeploymentMode {
-  const url = body.public_url ?? body.url;
-  const mode = body.deployment_mode ?? (url === undefined ? 'connected' : 'hosted');
-  if (mode === 'hosted' && url === undefined) {
-    throw new PlatformError('BAD_REQUEST', 'public_url: a hosted agent needs one.');
-  }
-  return mode;
-}
-
-/** The card of a registration: the one in the body, or the one that a hosted agent serves. */
-async function cardOf(deps: Deps, body: AgentRegisterRequest, mode: DeploymentMode) {
-  const url = body.public_url ?? body.url;
-  if (url !== undefined) checkPublicUrl(deps.outbound, url);
-  if (body.agent_card) return { agent_card: body.agent_card, reached: false };
-  if (mode === 'connected' || url === undefined) return { agent_card: {}, reached: false };
-  return { agent_card: await fetchAgentCard(deps.outbound, url), reached: true };
-}
-
-function connectUrl(meshUrl: string, instanceId: string): string {
-  return `${meshUrl.replace(/^http/, 'ws')}/agents/connect?instance_id=${encodeURIComponent(instanceId)}`;
-}
-
 async function register(deps: Deps, caller: Caller, body: AgentRegisterRequest) {
   checkActsFor(caller, body.agent_type, OPERATIONS.registerAgent);
-  const { tenant_id } = caller;
-  const deployment_mode = modeOf(body);
+  const { tenant_id, credential_id } = caller;
+  const url = body.public_url ?? body.url;
+  const deployment_mode = body.deployment_mode ?? (url === undefined ? 'connected' : 'hosted');
+  const isHosted = deployment_mode === 'hosted';
+  if (isHosted && url === undefined) throw new PlatformError('BAD_REQUEST', 'public_url: a hosted agent needs one.');
   // Checked again in the transaction below; here, so that no card is fetched for an agent that may not join.
   await deps.db.tenant(tenant_id, (tx) => requireMayJoin(tx, tenant_id, body.agent_type));
-  const card = await cardOf(deps, body, deployment_mode);
+  if (url !== undefined) checkPublicUrl(deps.outbound, url);
+  const served = isHosted && !body.agent_card && url !== undefined ? await fetchAgentCard(deps.outbound, url) : null;
+  const card = { agent_card: served ?? body.agent_card ?? {}, reached: served !== null };
   const may_change_type = actsAs(caller) === null && scopeIncludes(caller.scopes, 'full');
-  const { credential_id } = caller;
   const agent = await deps.db.tenant(tenant_id, async (tx) => {
     await requireMayJoin(tx, tenant_id, body.agent_type);
     const registration = { tenant_id, credential_id, body, deployment_mode, ...card, may_change_type };
     return registerAgent(tx, registration);
   });
-  if (deployment_mode === 'hosted') await deps.agentJoined(tenant_id, agent);
+  if (isHosted) await deps.agentJoined(tenant_id, agent);
+  const { instance_id } = agent;
+  const socketUrl = `${deps.meshUrl().replace(/^http/, 'ws')}/agents/connect?instance_id=${encodeURIComponent(instance_id)}`;
   return {
     ok: true as const,
     tenant_id,
-    instance_id: agent.instance_id,
+    instance_id,
     deployment_mode,
-    connect_url: deployment_mode === 'connected' ? connectUrl(deps.meshUrl(), agent.instance_id) : null,
+    connect_url: isHosted ? null : socketUrl,
     jwks_url: `${deps.baseUrl()}${OPERATIONS.jwks.path}`,
     dispatch_auth: body.dispatch_auth ?? DISPATCH_AUTH,
     agent,
@@ -92,10 +74,9 @@ async function register(deps: Deps, caller: Caller, body: AgentRegisterRequest) 
 export function agentRoutes(app: FastifyInstance, deps: Deps): void {
   const { db } = deps;
 
-  mount(app, OPERATIONS.registerAgent).answer((body, { request }) => register(deps, callerOf(request), body));
+  mount(app, OPERATIONS.registerAgent).answer((body, { caller }) => register(deps, caller, body));
 
-  mount(app, OPERATIONS.heartbeat).answer(async (body, { request }) => {
-    const caller = callerOf(request);
+  mount(app, OPERATIONS.heartbeat).answer(async (body, { caller }) => {
     const beat = 'payload' in body ? body.payload : body;
     const roomy = await db.tenant(caller.tenant_id, async (tx) => {
       await lockForCaller(tx, caller, beat.instance_id, OPERATIONS.heartbeat);
@@ -105,19 +86,17 @@ export function agentRoutes(app: FastifyInstance, deps: Deps): void {
     return { ok: true };
   });
 
-  mount(app, OPERATIONS.getAgents).answer(async (body, { request }) => {
-    const { tenant_id } = callerOf(request);
+  mount(app, OPERATIONS.getAgents).answer(async (body, { caller: { tenant_id } }) => {
     const { count, agents } = await db.tenant(tenant_id, (tx) => listAgents(tx, tenant_id, body));
     return { ...pageFields(body, count), agents };
   });
 
-  mount(app, OPERATIONS.getAgent).answer(async ({ instance_id }, { request }) => {
-    const caller = callerOf(request);
-    return { ok: true, agent: await db.tenant(caller.tenant_id, (tx) => getAgentFor(tx, caller, instance_id)) };
-  });
+  mount(app, OPERATIONS.getAgent).answer(async ({ instance_id }, { caller }) => ({
+    ok: true,
+    agent: await db.tenant(caller.tenant_id, (tx) => getAgentFor(tx, caller, instance_id)),
+  }));
 
-  mount(app, OPERATIONS.deregisterAgent).answer(async ({ instance_id, reason }, { request }) => {
-    const caller = callerOf(request);
+  mount(app, OPERATIONS.deregisterAgent).answer(async ({ instance_id, reason }, { caller }) => {
     const before = await db.tenant(caller.tenant_id, async (tx) => {
       const row = await lockForCaller(tx, caller, instance_id, OPERATIONS.deregisterAgent);
       const why: Deregistration = { cause: 'explicit', reason: reason ?? DEREGISTERED_BY_CALLER };
@@ -128,24 +107,21 @@ export function agentRoutes(app: FastifyInstance, deps: Deps): void {
     return { ok: true, instance_id };
   });
 
-  mount(app, OPERATIONS.getConnection).answer(async ({ instance_id }, { request }) => ({
+  mount(app, OPERATIONS.getConnection).answer(async ({ instance_id }, { caller }) => ({
     ok: true,
-    connection: await getConnection(db, callerOf(request), instance_id),
+    connection: await getConnection(db, caller, instance_id),
   }));
 
-  mount(app, OPERATIONS.getConnectionStats).answer(async ({ agent_type }, { request }) => {
-    const { tenant_id } = callerOf(request);
+  mount(app, OPERATIONS.getConnectionStats).answer(async ({ agent_type }, { caller: { tenant_id } }) => {
     return { ok: true, stats: await db.tenant(tenant_id, (tx) => connectionStats(tx, tenant_id, agent_type)) };
   });
 
-  mount(app, OPERATIONS.allowType).answer(async ({ agent_type }, { request }) => {
-    const { tenant_id, sub: decided_by } = callerOf(request);
+  mount(app, OPERATIONS.allowType).answer(async ({ agent_type }, { caller: { tenant_id, sub: decided_by } }) => {
     const done = await db.tenant(tenant_id, (tx) => allowType(tx, { tenant_id, agent_type, decided_by }));
     return { ok: true, agent_type, ...done };
   });
 
-  mount(app, OPERATIONS.disallowType).answer(async ({ agent_type }, { request }) => {
-    const { tenant_id, sub: decided_by } = callerOf(request);
+  mount(app, OPERATIONS.disallowType).answer(async ({ agent_type }, { caller: { tenant_id, sub: decided_by } }) => {
     const { removed_from_policy, deregistered } = await db.tenant(tenant_id, (tx) =>
       disallowType(tx, { tenant_id, agent_type, decided_by }),
     );
@@ -153,8 +129,7 @@ export function agentRoutes(app: FastifyInstance, deps: Deps): void {
     return { ok: true, agent_type, removed_from_policy, deregistered_count: deregistered.length };
   });
 
-  mount(app, OPERATIONS.setDefaultType).answer(async ({ agent_type }, { request }) => {
-    const { tenant_id } = callerOf(request);
+  mount(app, OPERATIONS.setDefaultType).answer(async ({ agent_type }, { caller: { tenant_id } }) => {
     await db.tenant(tenant_id, (tx) => setDefaultType(tx, tenant_id, agent_type));
     return { ok: true, default_agent_type: agent_type };
   });

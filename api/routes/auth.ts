@@ -1,10 +1,16 @@
 import type { FastifyInstance } from 'fastify';
-import { verifySecret } from '../../auth/credentials.js';
+import {
+  createCredential,
+  listCredentials,
+  revokeCredential,
+  rotateCredential,
+  verifySecret,
+} from '../../auth/credentials.js';
 import { OPERATIONS } from '../../contracts/api/operations.js';
 import { tokenRefusal } from '../../contracts/permissions.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
-import { mount } from '../mount.js';
+import { mount, pageFields } from '../mount.js';
 import { networkOf } from '../network.js';
 import { RateLimit } from '../rate-limit.js';
 
@@ -17,7 +23,7 @@ function lifetimeSeconds(requestedSeconds: number, expiresAt: string | null): nu
   return Math.min(requestedSeconds, Math.floor((Date.parse(expiresAt) - Date.now()) / 1_000));
 }
 
-/** Tokens and the keys that verify them (specification section 5). */
+/** Tokens, the keys that verify them (specification section 5), and a tenant's own credentials (decisions.md, Auth). */
 export function authRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'db' | 'secrets' | 'tokens' | 'redis'>): void {
   const byAddress = new RateLimit({ ...GUESSES, name: 'guesses-by-address', redis: deps.redis });
   const byClient = new RateLimit({ ...GUESSES, name: 'guesses-by-client', redis: deps.redis });
@@ -50,5 +56,31 @@ export function authRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'db' | 'sec
     reply.header('cache-control', 'public, max-age=60');
     const { keys } = await deps.tokens.jwks();
     return { keys: keys.map((key) => ({ ...key })) };
+  });
+
+  mount(app, OPERATIONS.createCredential).answer(async (body, { caller: { tenant_id } }) => {
+    if (body.expires_at !== undefined && Date.parse(body.expires_at) <= Date.now()) {
+      throw new PlatformError('BAD_REQUEST', 'expires_at: must be in the future.');
+    }
+    const issued = await deps.db.tenant(tenant_id, (tx) => createCredential(tx, deps.secrets, tenant_id, body));
+    return { ok: true, ...issued };
+  });
+
+  mount(app, OPERATIONS.getCredentials).answer(async (body, { caller: { tenant_id } }) => {
+    const { count, credentials } = await deps.db.tenant(tenant_id, (tx) => listCredentials(tx, tenant_id, body));
+    return { ...pageFields(body, count), credentials };
+  });
+
+  mount(app, OPERATIONS.rotateCredential).answer(async (body, { caller: { tenant_id } }) => {
+    const { credential_id, overlap_seconds } = body;
+    const issued = await deps.db.tenant(tenant_id, (tx) =>
+      rotateCredential(tx, deps.secrets, tenant_id, credential_id, overlap_seconds),
+    );
+    return { ok: true, ...issued };
+  });
+
+  mount(app, OPERATIONS.revokeCredential).answer(async ({ credential_id }, { caller: { tenant_id } }) => {
+    await deps.db.tenant(tenant_id, (tx) => revokeCredential(tx, tenant_id, credential_id));
+    return { ok: true, credential_id };
   });
 }

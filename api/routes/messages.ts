@@ -7,44 +7,39 @@ import { getMessage, listMessages, pendingMessages } from '../../messages/read/r
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
 import { mount, pageFields } from '../mount.js';
-import { callerOf } from '../plugins/authentication.js';
 
 const CANCELED_BY_CALLER = 'canceled by the caller';
 
+/** A path parameter that may be an id: no schema checks paths. */
+const MESSAGE_ID = /^[\x21-\x7e]{1,200}$/;
+
 /** Whether a body has a callback token, which replaces an access token. */
 function hasCallbackToken(body: unknown): boolean {
-  return ResolveRequest.shape.callback_token
-    .unwrap()
-    .safeParse((body as { callback_token?: unknown } | null | undefined)?.callback_token).success;
-}
-
-/** Whether a path parameter may be an id: no schema checks paths. */
-function isMessageId(text: string): boolean {
-  return /^[\x21-\x7e]{1,200}$/.test(text);
+  const token = (body as Partial<ResolveRequest> | null | undefined)?.callback_token;
+  return ResolveRequest.shape.callback_token.unwrap().safeParse(token).success;
 }
 
 /** Messages, scope `read`; a resolution may come with a callback token instead (decisions.md, Messages). */
 export function messageRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'messages'>): void {
   const { core } = deps.messages;
 
-  mount(app, OPERATIONS.getMessages).answer(async (body, { request }) => {
-    const { count, messages } = await listMessages(core.db, callerOf(request), body);
+  mount(app, OPERATIONS.getMessages).answer(async (body, { caller }) => {
+    const { count, messages } = await listMessages(core.db, caller, body);
     return { ...pageFields(body, count), messages };
   });
 
-  mount(app, OPERATIONS.getMessage).answer(async ({ message_id }, { request }) => ({
+  mount(app, OPERATIONS.getMessage).answer(async ({ message_id }, { caller }) => ({
     ok: true,
-    message: await getMessage(core.db, callerOf(request), message_id),
+    message: await getMessage(core.db, caller, message_id),
   }));
 
-  mount(app, OPERATIONS.cancelMessage).answer(async ({ message_id, reason }, { request }) => {
-    const caller = callerOf(request);
+  mount(app, OPERATIONS.cancelMessage).answer(async ({ message_id, reason }, { caller }) => {
     await cancelMessage(core, { tenant_id: caller.tenant_id, message_id }, reason ?? CANCELED_BY_CALLER, caller);
     return { ok: true, message_id };
   });
 
-  mount(app, OPERATIONS.pendingMessages).answer(async (body, { request }) => {
-    const { messages, total } = await pendingMessages(core.db, callerOf(request).tenant_id, body);
+  mount(app, OPERATIONS.pendingMessages).answer(async (body, { caller }) => {
+    const { messages, total } = await pendingMessages(core.db, caller.tenant_id, body);
     return { ok: true, messages, total };
   });
 
@@ -55,7 +50,7 @@ export function messageRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'message
     });
     mount(scope, OPERATIONS.resolveMessage).answer(async (body, { request }) => {
       const { id } = request.params as { id: string };
-      if (!isMessageId(id)) throw new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
+      if (!MESSAGE_ID.test(id)) throw new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
       return { ok: true, ...(await resolveMessage(core, request.caller, id, body)) };
     });
     done();

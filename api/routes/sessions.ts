@@ -2,40 +2,39 @@ import type { FastifyInstance } from 'fastify';
 import { OPERATIONS } from '../../contracts/api/operations.js';
 import type { ApiDeps } from '../deps.js';
 import { mount, pageFields } from '../mount.js';
-import { callerOf } from '../plugins/authentication.js';
 
 /** Sessions, scope `read` (decisions.md, Sessions). */
 export function sessionRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'sessions'>): void {
   const { sessions } = deps;
 
-  mount(app, OPERATIONS.initSession).answer(async (body, { request }) => {
-    const { session, instance_id, agent_type } = await sessions.init(callerOf(request), body);
+  mount(app, OPERATIONS.initSession).answer(async (body, { caller }) => {
+    const { session, instance_id, agent_type } = await sessions.init(caller, body);
     return { ok: true, session_id: session.session_id, instance_id, agent_type, session };
   });
 
-  mount(app, OPERATIONS.getSessions).answer(async (body, { request }) => {
-    const found = await sessions.list(callerOf(request), body);
+  mount(app, OPERATIONS.getSessions).answer(async (body, { caller }) => {
+    const found = await sessions.list(caller, body);
     return { ...pageFields(body, found.count), sessions: found.sessions };
   });
 
-  mount(app, OPERATIONS.getSession).answer(async ({ session_id }, { request }) => ({
+  mount(app, OPERATIONS.getSession).answer(async ({ session_id }, { caller }) => ({
     ok: true,
-    session: await sessions.get(callerOf(request), session_id),
+    session: await sessions.get(caller, session_id),
   }));
 
-  mount(app, OPERATIONS.closeSession).answer(async ({ session_id, reason }, { request }) => {
-    await sessions.close(callerOf(request), session_id, reason);
+  mount(app, OPERATIONS.closeSession).answer(async ({ session_id, reason }, { caller }) => {
+    await sessions.close(caller, session_id, reason);
     return { ok: true, session_id, status: 'completed' };
   });
 
-  mount(app, OPERATIONS.interruptSessions).answer(async ({ ids, session_id }, { request }) => {
+  mount(app, OPERATIONS.interruptSessions).answer(async ({ ids, session_id }, { caller }) => {
     const wanted = ids ?? (session_id === undefined ? [] : [session_id]);
-    return { ok: true, ...(await sessions.interrupt(callerOf(request), [...new Set(wanted)])) };
+    return { ok: true, ...(await sessions.interrupt(caller, [...new Set(wanted)])) };
   });
 
-  mount(app, OPERATIONS.inviteAgent).answer(async (body, { request }) => ({
+  mount(app, OPERATIONS.inviteAgent).answer(async (body, { caller }) => ({
     ok: true,
     session_id: body.session_id,
-    agent: await sessions.invite(callerOf(request), body),
+    agent: await sessions.invite(caller, body),
   }));
 }

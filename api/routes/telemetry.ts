@@ -3,12 +3,10 @@ import { OPERATIONS } from '../../contracts/api/operations.js';
 import { listEvents } from '../../telemetry/event-list.js';
 import type { ApiDeps } from '../deps.js';
 import { mount, pageFields } from '../mount.js';
-import { callerOf } from '../plugins/authentication.js';
 
 /** Telemetry, scope `read` (decisions.md, Telemetry). */
 export function telemetryRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'db'>): void {
-  mount(app, OPERATIONS.getEvents).answer(async (body, { request }) => {
-    const { tenant_id } = callerOf(request);
+  mount(app, OPERATIONS.getEvents).answer(async (body, { caller: { tenant_id } }) => {
     const { count, events } = await deps.db.tenant(tenant_id, (tx) => listEvents(tx, tenant_id, body));
     return { ...pageFields(body, count), events };
   });

@@ -11,42 +11,23 @@ import type { CallContext } from './rpc.js';
 /** The methods for push notification configurations, for all versions. */
 export function createPushMethods({ pushConfigs }: Pick<ApiDeps, 'pushConfigs'>) {
   return {
-    async set(
-      { taskId, pushNotificationConfig }: TaskPushNotificationConfig,
-      { caller, version }: CallContext,
-    ): Promise<TaskPushNotificationConfig> {
-      return {
-        taskId,
-        pushNotificationConfig: await pushConfigs.set(caller, taskId, pushNotificationConfig, version),
-      };
+    set: async (params: TaskPushNotificationConfig, { caller, version }: CallContext) => {
+      const { taskId, pushNotificationConfig } = params;
+      return { taskId, pushNotificationConfig: await pushConfigs.set(caller, taskId, pushNotificationConfig, version) };
     },
 
-    async get(
-      { id: taskId, pushNotificationConfigId }: z.infer<typeof GetPushConfigParams>,
-      { caller }: CallContext,
-    ): Promise<TaskPushNotificationConfig> {
-      return {
-        taskId,
-        pushNotificationConfig: await pushConfigs.get(caller, taskId, pushNotificationConfigId ?? undefined),
-      };
+    get: async (params: z.infer<typeof GetPushConfigParams>, { caller }: CallContext) => {
+      const { id: taskId, pushNotificationConfigId } = params;
+      const pushNotificationConfig = await pushConfigs.get(caller, taskId, pushNotificationConfigId ?? undefined);
+      return { taskId, pushNotificationConfig };
     },
 
-    async list(
-      { id: taskId, ...page }: { id: string } & PushConfigPage,
-      { caller }: CallContext,
-    ): Promise<{ configs: TaskPushNotificationConfig[]; nextPageToken: string }> {
+    list: async ({ id: taskId, ...page }: { id: string } & PushConfigPage, { caller }: CallContext) => {
       const { configs, nextPageToken } = await pushConfigs.list(caller, taskId, page);
-      return {
-        configs: configs.map((pushNotificationConfig) => ({ taskId, pushNotificationConfig })),
-        nextPageToken,
-      };
+      return { configs: configs.map((pushNotificationConfig) => ({ taskId, pushNotificationConfig })), nextPageToken };
     },
 
-    async remove(
-      { id: taskId, pushNotificationConfigId }: z.infer<typeof DeletePushConfigParams>,
-      { caller }: CallContext,
-    ): Promise<void> {
-      await pushConfigs.delete(caller, taskId, pushNotificationConfigId);
-    },
+    remove: (params: z.infer<typeof DeletePushConfigParams>, { caller }: CallContext) =>
+      pushConfigs.delete(caller, params.id, params.pushNotificationConfigId),
   };
 }

@@ -1,9 +1,10 @@
-import type { Task } from '../../contracts/a2a/a2a.js';
+import type { z } from 'zod';
+import type { TaskQueryParams } from '../../contracts/a2a/a2a.js';
 import type { ListTasksRequest } from '../../contracts/a2a/a2a-1-requests.js';
 import { isTerminal } from '../../contracts/api/messages.js';
 import { cancelMessage } from '../../messages/cancel.js';
-import { findTask, listTasks, type TaskPage } from '../../messages/read/task-list.js';
-import { type StreamItem, streamTask } from '../../messages/stream/stream.js';
+import { findTask, listTasks } from '../../messages/read/task-list.js';
+import { streamTask } from '../../messages/stream/stream.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
 import { type CallContext, streamOptions } from './rpc.js';
@@ -21,20 +22,15 @@ function asCancelError(error: unknown): unknown {
 /** The methods for existing tasks, for all versions. */
 export function createTaskMethods({ messages: { core } }: Pick<ApiDeps, 'messages'>) {
   return {
-    get: (params: { id: string; historyLength?: number | undefined }, { caller }: CallContext): Promise<Task> =>
+    get: (params: z.infer<typeof TaskQueryParams>, { caller }: CallContext) =>
       findTask(core.db, caller, params.id, params),
 
-    list: (params: ListTasksRequest, { caller }: CallContext): Promise<TaskPage> => listTasks(core.db, caller, params),
+    list: (params: ListTasksRequest, { caller }: CallContext) => listTasks(core.db, caller, params),
 
-    async cancel({ id }: { id: string }, { caller }: CallContext): Promise<Task> {
-      await cancelMessage(
-        core,
-        { tenant_id: caller.tenant_id, message_id: id },
-        'canceled by the caller',
-        caller,
-      ).catch((error: unknown) => {
-        throw asCancelError(error);
-      });
+    async cancel({ id }: { id: string }, { caller }: CallContext) {
+      const ref = { tenant_id: caller.tenant_id, message_id: id };
+      const canceling = cancelMessage(core, ref, 'canceled by the caller', caller);
+      await canceling.catch((error) => Promise.reject(asCancelError(error)));
       return findTask(core.db, caller, id);
     },
 
@@ -42,7 +38,7 @@ export function createTaskMethods({ messages: { core } }: Pick<ApiDeps, 'message
      * Streams a task. In 0.3 the stream ends where the task rests, and a terminal task is sent as it is. In 1.0 the stream goes on to the
      * terminal state, and a terminal task is refused.
      */
-    async subscribe({ id }: { id: string }, context: CallContext): Promise<AsyncIterable<StreamItem>> {
+    async subscribe({ id }: { id: string }, context: CallContext) {
       const { status } = await findTask(core.db, context.caller, id, { historyLength: 0 });
       const untilTerminal = context.version === '1.0';
       // A reader that continues after an event may not have seen the terminal state.
