@@ -32,7 +32,6 @@ export default defineConfig({
     globalSetup: ['./test/setup/global.ts'],
     pool: 'forks',
     maxWorkers: 2,
-    fileParallelism: true,
     testTimeout: 60_000,
     hookTimeout: 120_000,
     teardownTimeout: 60_000,

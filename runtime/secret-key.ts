@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { link, mkdir, open, readFile, rm } from 'node:fs/promises';
+import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 function keyFile(dataDir: string): string {
@@ -16,18 +16,15 @@ export async function readSecretKey(dataDir: string): Promise<string | undefined
   }
 }
 
-/**
- * Reads the key in the data directory, or creates it there (mode 0600). Two processes that do this at once get the same key.
- */
+/** Reads the key in the data directory, or creates it there (mode 0600). Two processes that do this at once get the same key. */
 export async function loadOrCreateSecretKey(dataDir: string): Promise<string> {
   const existing = await readSecretKey(dataDir);
   if (existing !== undefined) return existing;
   await mkdir(dataDir, { recursive: true });
   const temporary = `${keyFile(dataDir)}.${randomBytes(6).toString('hex')}.tmp`;
   try {
-    await using file = await open(temporary, 'wx', 0o600);
-    await file.writeFile(`${randomBytes(32).toString('base64')}\n`);
-    await file.sync();
+    const key = `${randomBytes(32).toString('base64')}\n`;
+    await writeFile(temporary, key, { flag: 'wx', mode: 0o600, flush: true });
     // A link, unlike a rename, never replaces a key that another process created first.
     await link(temporary, keyFile(dataDir)).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'EEXIST') throw error;
