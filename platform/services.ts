@@ -80,7 +80,7 @@ export async function createServices(options: {
     namespace: config.TEMPORAL_NAMESPACE,
     log,
   });
-  const workflowStarter = createWorkflowStarter({ temporal, log });
+  const workflowStarter = createWorkflowStarter(temporal, log);
   const limits = {
     queueWaitMs: config.QUEUE_WAIT_MS,
     inputExpiryMs: config.INPUT_EXPIRY_MS,

@@ -52,11 +52,7 @@ export function retryDelayMs(waitedMs: number): number {
 }
 
 /** A message's wait for an agent. */
-export interface RouteWait {
-  since: Date;
-  waitedMs: number;
-  leftMs: number;
-}
+export type RouteWait = Awaited<ReturnType<typeof routeWait>>;
 
 /**
  * A human's answer waits for an agent as long as its request was open, because it must not be lost to an agent that is full or restarts
@@ -72,7 +68,7 @@ async function waitLimitMs(tx: Tx, row: RunningRow, queueWaitMs: number): Promis
   return Math.max(queueWaitMs, request?.lifetime_ms ?? 0);
 }
 
-export async function routeWait(tx: Tx, row: RunningRow, queueWaitMs: number, now: Date): Promise<RouteWait> {
+export async function routeWait(tx: Tx, row: RunningRow, queueWaitMs: number, now: Date) {
   const since = row.unrouted_since ?? now;
   const waitedMs = now.getTime() - since.getTime();
   return { since, waitedMs, leftMs: (await waitLimitMs(tx, row, queueWaitMs)) - waitedMs };

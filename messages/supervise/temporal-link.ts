@@ -45,11 +45,13 @@ function clientOver(connection: SharedConnection, namespace: string) {
   return { client: new Client({ connection, namespace }), context: AsyncContext.of(connection.callContextStorage) };
 }
 
+type ConnectedClient = ReturnType<typeof clientOver>;
+
 /** The platform's client of the Temporal cluster. Calls reject while the cluster cannot be reached; the sweeper repeats them. */
 export class TemporalLink {
-  readonly #own: ReturnType<typeof clientOver>;
+  readonly #own: ConnectedClient;
   /** Over the worker's connection, on which the first task of a workflow can come back. */
-  #shared: ReturnType<typeof clientOver> | null = null;
+  #shared: ConnectedClient | null = null;
 
   constructor(
     private readonly connection: Connection,
@@ -138,11 +140,7 @@ export class TemporalLink {
     return this.#over(this.#shared ?? this.#own, CALL_TIMEOUT_MS, work);
   }
 
-  #over<T>(
-    { client, context }: ReturnType<typeof clientOver>,
-    timeoutMs: number,
-    work: (client: Client) => Promise<T>,
-  ): Promise<T> {
+  #over<T>({ client, context }: ConnectedClient, timeoutMs: number, work: (client: Client) => Promise<T>): Promise<T> {
     return context.run(() => client.connection.withDeadline(Date.now() + timeoutMs, () => work(client)));
   }
 

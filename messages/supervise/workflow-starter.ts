@@ -6,14 +6,14 @@ import type { TemporalLink } from './temporal-link.js';
 /** Concurrent wake-ups; the sweeper repeats those beyond. */
 const UNDER_WAY_MAX = 512;
 
-export interface RunningWorkflowStarter extends WorkflowStarter {
-  /** Resolves when no wake-up is under way. */
-  settled(): Promise<void>;
-}
-
-/** Starts or wakes workflows in the background. The sweeper repeats failed wake-ups. */
-export function createWorkflowStarter(options: { temporal: TemporalLink; log: Logger }): RunningWorkflowStarter {
-  const { temporal, log } = options;
+/**
+ * Starts or wakes workflows in the background. The sweeper repeats failed wake-ups.
+ * @returns also `settled`, which resolves when no wake-up is under way
+ */
+export function createWorkflowStarter(
+  temporal: TemporalLink,
+  log: Logger,
+): WorkflowStarter & { settled(): Promise<void> } {
   const underWay = new Set<Promise<void>>();
 
   const run = (work: () => Promise<void>, fields: Record<string, string>) => {
