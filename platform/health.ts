@@ -4,8 +4,8 @@ import type { TemporalLink } from '../messages/supervise/temporal-link.js';
 import { settledWithin } from '../runtime/settled-within.js';
 
 const CHECK_MS = 3_000;
-/** A mesh node that has not renewed its row for this long counts as down. */
-const NODE_FRESH_MS = 15_000;
+/** A mesh node that has not renewed its row for 15 s counts as down. */
+const LIVE_NODES = `SELECT mesh_id FROM mesh_nodes WHERE renewed_at > now() - interval '15 s'`;
 
 async function check(work: Promise<boolean>): Promise<'ok' | 'down'> {
   // Any error of a check means down.
@@ -17,15 +17,6 @@ async function check(work: Promise<boolean>): Promise<'ok' | 'down'> {
     : 'down';
 }
 
-async function liveNodes(db: Db): Promise<number> {
-  const [row] = await db.system((tx) =>
-    tx.query<{ nodes: number }>(
-      `SELECT count(*) AS nodes FROM mesh_nodes WHERE renewed_at > now() - ${NODE_FRESH_MS} * interval '1 ms'`,
-    ),
-  );
-  return row?.nodes ?? 0;
-}
-
 /** The checks of `GET /health`: `degraded` when any is down. The route decides which of them answer 503. */
 export function createHealth(options: {
   db: Db;
@@ -35,10 +26,10 @@ export function createHealth(options: {
 }): () => Promise<HealthResponse> {
   const { db, temporal, version, redis } = options;
   return async () => {
-    const nodes = liveNodes(db);
+    const nodes = db.system((tx) => tx.query(LIVE_NODES));
     const [database, mesh, cluster, cache] = await Promise.all([
       check(nodes.then(() => true)),
-      check(nodes.then((count) => count > 0)),
+      check(nodes.then(({ length }) => length > 0)),
       check(temporal.isReachable()),
       redis && check(redis()),
     ]);

@@ -22,10 +22,10 @@ export async function startMesh(options: {
 }) {
   const { services, infrastructure, workerDeps, meshId, tools, handler } = options;
   const { config, db, log, bus, dispatches, authenticator, outbound, tokens } = services;
-  if (!infrastructure.tls) throw new Error('The mesh role needs a certificate.');
+  const { tls } = infrastructure;
+  if (!tls) throw new Error('The mesh role needs a certificate.');
   const runner = new DispatchRunner({ dispatches, bus, db, log, meshId });
   const shared = { db, log, bus, dispatches };
-  const { tls } = infrastructure;
   const server = createMeshServer({ ...shared, config, runner, authenticator, tls, tools: tools.calls, handler });
   const hosted = new HostedTransport({ ...shared, outbound, tokens, closing: runner.closing });
   tools.serveDeregistered((agent) => server.closeDeregistered(agent));

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { asyncLocalStorage } from '@temporalio/activity';
 import {
@@ -33,8 +34,8 @@ const DELIVERY_SLOTS = 200;
 const HEARTBEAT_THROTTLE_MS = 2_000;
 /** Longer than any drain: activities end when their dispatches do. */
 const DISPATCH_GRACE = '40s';
-/** Activities of the fleet worker take milliseconds, except the agent watch, which any worker can restart. */
-const FLEET_GRACE = '5s';
+/** Other activities take milliseconds, except push notifications and the agent watch, which any worker can restart. */
+const GRACE = '5s';
 const SHUTDOWN_FORCE = '60s';
 /**
  * Raises the SDK's 5 s limit for a workflow task to a day. Exceeding it crashes the process ("async hook stack has become corrupted"), and after a
@@ -60,11 +61,6 @@ const releaseContextEarly =
       },
     },
   });
-
-/** A worker that is recreated when it fails. */
-export interface RunningWorker {
-  stop(): Promise<void>;
-}
 
 /** Shared dependencies of all workers of this process. */
 export interface WorkerDeps {
@@ -96,35 +92,32 @@ export function connectWorkers(options: NativeConnectionOptions): Promise<Native
 }
 
 /** Runs a worker until it is stopped. The SDK reconnects by itself; a worker that it gives up on is recreated here. */
-async function keepRunning(
-  workerDeps: WorkerDeps,
-  options: Omit<WorkerOptions, 'connection' | 'namespace'>,
-): Promise<RunningWorker> {
+async function keepRunning(workerDeps: WorkerDeps, options: Omit<WorkerOptions, 'connection' | 'namespace'>) {
   const { connection, namespace, log } = workerDeps;
   const fields = { task_queue: options.taskQueue };
   let stopped = false;
   const create = () =>
     Worker.create({
+      shutdownGraceTime: GRACE,
       ...options,
       interceptors: { activity: [releaseContextEarly(connection)] },
       shutdownForceTime: SHUTDOWN_FORCE,
       connection,
       namespace,
     });
-  const recreate = async (): Promise<Worker | null> => {
+  const recreate = async (): Promise<Worker | undefined> => {
     while (!stopped) {
-      await new Promise((resolve) => setTimeout(resolve, RESTART_MS));
+      await delay(RESTART_MS);
       try {
         if (!stopped) return await create();
       } catch (error) {
         log.warn({ ...fields, err: errorMessage(error) }, 'a Temporal worker could not start; retrying');
       }
     }
-    return null;
   };
-  let worker: Worker | null = await create();
+  let worker: Worker | undefined = await create();
   const loop = async () => {
-    while (worker) {
+    for (; worker; worker = await recreate()) {
       try {
         const running = worker.run();
         if (stopped) worker.shutdown();
@@ -132,12 +125,11 @@ async function keepRunning(
       } catch (error) {
         log.error({ ...fields, err: errorMessage(error) }, 'a Temporal worker failed and is restarted');
       }
-      worker = await recreate();
     }
   };
   const done = loop();
   return {
-    stop: async () => {
+    stop: async (): Promise<void> => {
       stopped = true;
       if (worker?.getState() === 'RUNNING') worker.shutdown();
       await done;
@@ -158,12 +150,11 @@ export async function runFleetWorker(
     delivery: DeliveryDeps;
     temporal: TemporalLink;
   },
-): Promise<RunningWorker> {
+) {
   const worker = await keepRunning(workerDeps, {
     taskQueue: FLEET_QUEUE,
     // After a crash, workflows that the dead process had cached wait this long for it.
     stickyQueueScheduleToStartTimeout: '2s',
-    shutdownGraceTime: FLEET_GRACE,
     ...SANDBOX_LIMIT,
     workflowBundle: { codePath: fileURLToPath(new URL('../workflows.bundle.js', import.meta.url)) },
     activities: {
@@ -177,12 +168,11 @@ export async function runFleetWorker(
   const deliveries = await keepRunning(workerDeps, {
     taskQueue: DELIVERY_QUEUE,
     activities: createDeliveryActivities(deps.delivery),
-    shutdownGraceTime: FLEET_GRACE,
     maxConcurrentActivityTaskExecutions: DELIVERY_SLOTS,
   });
   deps.temporal.shareConnection(workerDeps.connection);
   return {
-    stop: async () => {
+    stop: async (): Promise<void> => {
       deps.temporal.shareConnection(null);
       await Promise.all([worker.stop(), deliveries.stop()]);
     },
@@ -190,32 +180,26 @@ export async function runFleetWorker(
 }
 
 /** The workers of the mesh role: dispatches of this node, its control queue, and a share of the dispatches to hosted agents. */
-export async function runNodeWorkers(workerDeps: WorkerDeps, runner: DispatchRunner): Promise<RunningWorker> {
-  const dispatching = {
-    activities: createNodeActivities(runner),
-    maxHeartbeatThrottleInterval: HEARTBEAT_THROTTLE_MS,
-    shutdownGraceTime: DISPATCH_GRACE,
-  };
+export async function runNodeWorkers(workerDeps: WorkerDeps, runner: DispatchRunner) {
+  const dispatching = (taskQueue: string, slots: number) =>
+    keepRunning(workerDeps, {
+      taskQueue,
+      activities: createNodeActivities(runner),
+      maxHeartbeatThrottleInterval: HEARTBEAT_THROTTLE_MS,
+      shutdownGraceTime: DISPATCH_GRACE,
+      maxConcurrentActivityTaskExecutions: slots,
+    });
   const workers = await Promise.all([
-    keepRunning(workerDeps, {
-      ...dispatching,
-      taskQueue: nodeQueue(runner.meshId),
-      maxConcurrentActivityTaskExecutions: DISPATCH_SLOTS,
-    }),
-    keepRunning(workerDeps, {
-      ...dispatching,
-      taskQueue: HOSTED_QUEUE,
-      maxConcurrentActivityTaskExecutions: HOSTED_SLOTS,
-    }),
+    dispatching(nodeQueue(runner.meshId), DISPATCH_SLOTS),
+    dispatching(HOSTED_QUEUE, HOSTED_SLOTS),
     keepRunning(workerDeps, {
       taskQueue: controlQueue(runner.meshId),
       activities: createControlActivities(runner),
-      shutdownGraceTime: FLEET_GRACE,
       maxConcurrentActivityTaskExecutions: CONTROL_SLOTS,
     }),
   ]);
   return {
-    stop: async () => {
+    stop: async (): Promise<void> => {
       await Promise.all(workers.map((worker) => worker.stop()));
     },
   };
