@@ -52,12 +52,10 @@ async function openDatabase(infrastructure: Infrastructure, config: Config, log:
   if (applied.length > 0) log.info({ applied }, 'migrations applied');
   const db = openDb({ url: infrastructure.databaseUrl, max: config.DATABASE_POOL_MAX, log });
   const secrets = createSecrets(infrastructure.secretKey);
-  try {
-    await checkSecretKey(db, secrets);
-  } catch (error) {
+  await checkSecretKey(db, secrets).catch(async (error: unknown) => {
     await db.close();
     throw error;
-  }
+  });
   return { db, secrets };
 }
 
@@ -75,11 +73,7 @@ export async function createServices(options: {
   const { config, run, infrastructure, log, baseUrl } = options;
   const bus = createBus(config, run, log);
   const { db, secrets } = await openDatabase(infrastructure, config, log);
-  const temporal = await connectTemporal({
-    connection: infrastructure.temporal,
-    namespace: config.TEMPORAL_NAMESPACE,
-    log,
-  });
+  const temporal = await connectTemporal(infrastructure.temporal, config.TEMPORAL_NAMESPACE, log);
   const workflowStarter = createWorkflowStarter(temporal, log);
   const limits = {
     queueWaitMs: config.QUEUE_WAIT_MS,
@@ -105,7 +99,6 @@ export async function createServices(options: {
     outbound,
     bus,
     temporal,
-    workflowStarter,
     core,
     messages: acceptDeps(core),
     dispatches: createDispatches(core),

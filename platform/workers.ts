@@ -14,14 +14,12 @@ import { createDeliveryActivities, createDeliveryRecordActivities, type Delivery
 import { createControlActivities, createNodeActivities } from '../activities/node.js';
 import { createRecordActivities } from '../activities/record.js';
 import { createWatchActivities, type WatchDeps } from '../activities/watch.js';
-import type { MessageCore } from '../messages/core.js';
-import type { Dispatches } from '../messages/dispatch/dispatches.js';
 import type { DispatchRunner } from '../messages/runner/runner.js';
-import type { TemporalLink } from '../messages/supervise/temporal-link.js';
 import { AsyncContext } from '../runtime/async-context.js';
 import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 import { controlQueue, DELIVERY_QUEUE, FLEET_QUEUE, HOSTED_QUEUE, nodeQueue } from '../workflows/definitions.js';
+import type { Services } from './services.js';
 
 const RESTART_MS = 1_000;
 /** Concurrent dispatches of one node; a dispatch mostly waits. */
@@ -143,13 +141,7 @@ async function keepRunning(workerDeps: WorkerDeps, options: Omit<WorkerOptions, 
  */
 export async function runFleetWorker(
   workerDeps: WorkerDeps,
-  deps: {
-    core: MessageCore;
-    dispatches: Dispatches;
-    watch: WatchDeps;
-    delivery: DeliveryDeps;
-    temporal: TemporalLink;
-  },
+  deps: Pick<Services, 'core' | 'dispatches' | 'temporal'> & { watch: WatchDeps; delivery: DeliveryDeps },
 ) {
   const worker = await keepRunning(workerDeps, {
     taskQueue: FLEET_QUEUE,

@@ -184,13 +184,9 @@ export class TemporalLink {
 }
 
 /** Connects to the cluster and registers the search attributes, if the cluster permits it. @throws when the cluster cannot be reached */
-export async function connectTemporal(options: {
-  connection: ConnectionOptions;
-  namespace: string;
-  log: Logger;
-}): Promise<TemporalLink> {
-  const connection = await Connection.connect(options.connection);
-  const hasSearchAttributes = await ensureSearchAttributes(connection, options.namespace, options.log);
+export async function connectTemporal(options: ConnectionOptions, namespace: string, log: Logger) {
+  const connection = await Connection.connect(options);
+  const hasSearchAttributes = await ensureSearchAttributes(connection, namespace, log);
   AsyncContext.of(connection.callContextStorage).release(); // connecting has used the storage
-  return new TemporalLink(connection, options.namespace, hasSearchAttributes);
+  return new TemporalLink(connection, namespace, hasSearchAttributes);
 }
