@@ -2,6 +2,7 @@ import type { A2aMessage } from '../../contracts/a2a/a2a.js';
 import type { Artifact, Part } from '../../contracts/a2a/parts.js';
 import type { AgentInputRequest, InputRequest, MessageState, Usage } from '../../contracts/api/messages.js';
 import type { SessionRef } from '../../sessions/session-deps.js';
+import type { LockedSession } from '../../sessions/session-end.js';
 import type { MessageRef } from '../core.js';
 
 /** A row of `messages`. */
@@ -68,11 +69,7 @@ export interface InputRequestRow
 }
 
 /** The columns of a session that routing needs. */
-export interface SessionBinding {
-  explicit: boolean;
-  instance_id: string | null;
-  agent_type: string | null;
-}
+export type SessionBinding = Pick<LockedSession, 'explicit' | 'instance_id' | 'agent_type'>;
 
 /** A row of the view `dispatch_details`: a dispatch with its message, session and agent. */
 export interface DispatchDetails

@@ -34,18 +34,13 @@ export async function findTask(
 
 /** The last task of a page: the time of its status in microseconds, and its id. The next page begins after it. */
 const PageCursor = z.tuple([z.string().regex(/^\d{1,18}$/), z.string().min(1).max(200)]);
-type PageCursor = z.infer<typeof PageCursor>;
 
-function readToken(token: string): PageCursor {
+function readToken(token: string): z.infer<typeof PageCursor> {
   try {
     return PageCursor.parse(JSON.parse(Buffer.from(token, 'base64url').toString()));
   } catch {
     throw new PlatformError('INVALID_PARAMS', 'params.pageToken: is not the token of a page');
   }
-}
-
-function writeToken(cursor: PageCursor): string {
-  return Buffer.from(JSON.stringify(cursor)).toString('base64url');
 }
 
 const MICROSECONDS = '(extract(epoch FROM updated_at) * 1000000)::bigint';
@@ -80,7 +75,7 @@ export async function listTasks(db: Db, reader: Reader, query: TaskQuery): Promi
         const { artifacts, ...task } = taskOf(readable(row), requests.get(row.message_id) ?? null, query);
         return query.includeArtifacts && artifacts ? { ...task, artifacts } : task;
       }),
-      nextPageToken: last ? writeToken([last.status_us, last.message_id]) : '',
+      nextPageToken: last ? Buffer.from(JSON.stringify([last.status_us, last.message_id])).toString('base64url') : '',
       pageSize: query.pageSize,
       totalSize,
     };
