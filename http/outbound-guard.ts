@@ -2,6 +2,7 @@ import type { LookupAddress } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { buildConnector } from 'undici';
+import type { Logger } from '../runtime/logger.js';
 import { OutboundError } from './outbound-error.js';
 
 /** Resolves a host name to all its addresses. Called once for each new connection. */
@@ -28,15 +29,13 @@ function isPublic(address: ipaddr.IPv4 | ipaddr.IPv6): boolean {
 /** Decides which addresses outbound requests may reach: public unicast addresses and the allowed ranges. */
 export class AddressGuard {
   readonly #allowedRanges: Range[];
-  readonly #onRefused: (host: string, address: string) => void;
 
-  /**
-   * @param onRefused called for each refused address
-   * @throws TypeError when `allowCidrs` has something else than CIDR ranges
-   */
-  constructor(allowCidrs: readonly string[], onRefused: (host: string, address: string) => void) {
+  /** @throws TypeError when `allowCidrs` has something else than CIDR ranges */
+  constructor(
+    allowCidrs: readonly string[],
+    private readonly log?: Pick<Logger, 'warn'>,
+  ) {
     this.#allowedRanges = allowCidrs.map(parseRange);
-    this.#onRefused = onRefused;
   }
 
   /** Whether an address may be reached. IPv4-mapped IPv6 counts as IPv4; text that is not an address is refused. */
@@ -51,9 +50,9 @@ export class AddressGuard {
 
   /** @throws OutboundError FORBIDDEN_ADDRESS unless there is an address and all of them may be reached */
   check(host: string, addresses: readonly string[]): void {
-    const refused = addresses.length === 0 ? '' : addresses.find((address) => !this.allows(address));
-    if (refused === undefined) return;
-    this.#onRefused(host, refused);
+    const address = addresses.length === 0 ? '' : addresses.find((one) => !this.allows(one));
+    if (address === undefined) return;
+    this.log?.warn({ host, address }, 'outbound address refused');
     throw new OutboundError('FORBIDDEN_ADDRESS');
   }
 

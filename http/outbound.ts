@@ -59,11 +59,7 @@ export interface OutboundStream {
 }
 
 function flatten(headers: IncomingHttpHeaders): Record<string, string> {
-  const flat: Record<string, string> = {};
-  for (const [name, value] of Object.entries(headers)) {
-    if (value !== undefined) flat[name] = Array.isArray(value) ? value.join(', ') : value;
-  }
-  return flat;
+  return Object.fromEntries(Object.entries(headers).map(([name, value = '']) => [name, [value].flat().join(', ')]));
 }
 
 /** Reads a body up to a size; the rest of a longer one is not read, and the connection is dropped. */
@@ -135,9 +131,7 @@ async function streamWith(agent: Dispatcher, url: URL, options: OutboundStreamOp
  * @throws TypeError when `allowCidrs` has something else than CIDR ranges
  */
 export function createOutbound(options: OutboundOptions) {
-  const guard = new AddressGuard(options.allowCidrs, (host, address) =>
-    options.log?.warn({ host, address }, 'outbound address refused'),
-  );
+  const guard = new AddressGuard(options.allowCidrs, options.log);
   const resolveHost = options.lookup ?? ((hostname) => systemLookup(hostname, { all: true }));
   const connectTimeoutMs = options.connectTimeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS;
   const agent = new Agent({
