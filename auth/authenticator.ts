@@ -34,7 +34,7 @@ export function createAuthenticator(options: {
   /** Concurrent calls for one credential share a read. */
   const statuses = new LRUCache<string, Entry>({
     max: STATUSES_MAX,
-    ignoreFetchAbort: true,
+    ignoreFetchAbort: true, // a read goes on when its entry is evicted
     fetchMethod: async (credentialId, known) => {
       const readAtMs = performance.now();
       try {

@@ -14,10 +14,8 @@ export class SecretKeyMismatch extends Error {}
 export async function checkSecretKey(db: Db, secrets: Secrets): Promise<void> {
   const own = secrets.mac('the key of this platform', FACT);
   const stored = await db.system(async (tx) => {
-    await tx.query('INSERT INTO platform_facts (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING', [
-      FACT,
-      own.toString('base64'),
-    ]);
+    const insert = 'INSERT INTO platform_facts (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING';
+    await tx.query(insert, [FACT, own.toString('base64')]);
     const [row] = await tx.query<{ value: string }>('SELECT value FROM platform_facts WHERE name = $1', [FACT]);
     return Buffer.from(row?.value ?? '', 'base64');
   });

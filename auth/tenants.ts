@@ -42,10 +42,8 @@ export async function setDefaultType(tx: Tx, tenantId: string, agentType: string
 
 /** Sets the default type of a tenant that has none. */
 export async function ensureDefaultType(tx: Tx, tenantId: string, agentType: string): Promise<void> {
-  await tx.query('UPDATE tenants SET default_agent_type = $2 WHERE tenant_id = $1 AND default_agent_type IS NULL', [
-    tenantId,
-    agentType,
-  ]);
+  const update = 'UPDATE tenants SET default_agent_type = $2 WHERE tenant_id = $1 AND default_agent_type IS NULL';
+  await tx.query(update, [tenantId, agentType]);
 }
 
 /**

@@ -22,6 +22,8 @@ export interface Store {
 const DevJson = z.object({ database_url: z.string() });
 /** Postgres error code. */
 const UNDEFINED_TABLE = '42P01';
+const NO_DATABASE = 'The database does not answer. Start the platform with "npm start", or check DATABASE_URL.';
+const NO_TABLES = 'The database has no tables of this platform yet. Start the platform once to create them.';
 
 /** The database of the platform that runs with this data directory. */
 async function databaseUrlOf(dataDir: string): Promise<string> {
@@ -47,16 +49,8 @@ function configFrom(environment: NodeJS.ProcessEnv): Config {
 function asCliError(error: unknown): unknown {
   if (error instanceof SecretKeyMismatch) return new CliError(error.message, { cause: error });
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
-  if (isDatabaseUnavailable(cause)) {
-    return new CliError('The database does not answer. Start the platform with "npm start", or check DATABASE_URL.', {
-      cause,
-    });
-  }
-  if ((cause as { code?: unknown }).code === UNDEFINED_TABLE) {
-    return new CliError('The database has no tables of this platform yet. Start the platform once to create them.', {
-      cause,
-    });
-  }
+  if (isDatabaseUnavailable(cause)) return new CliError(NO_DATABASE, { cause });
+  if ((cause as { code?: unknown }).code === UNDEFINED_TABLE) return new CliError(NO_TABLES, { cause });
   return error;
 }
 

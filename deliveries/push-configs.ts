@@ -105,13 +105,8 @@ export function createPushConfigs(deps: {
     const { id, token, authentication: { schemes = [], credentials } = {} } = config;
     expect();
     const sealed = sealPushSecrets(secrets, { token, credentials });
-    return (taskId: string): PushConfigRow => ({
-      config_id: id || taskId,
-      url,
-      schemes,
-      secrets: sealed,
-      protocol_version: version,
-    });
+    const row = { url, schemes, secrets: sealed, protocol_version: version };
+    return (taskId: string): PushConfigRow => ({ config_id: id || taskId, ...row });
   };
   return {
     /**

@@ -22,13 +22,8 @@ const LIST = {
   orderBy: 'event_id DESC',
 };
 
-/** Event ids around a time, for which there is an index: ids are made shortly before their events are written. */
-function idBounds(from: string | undefined, to: string | undefined): (string | undefined)[] {
-  return [
-    from && idBound('evt', Date.parse(from) - CLOCK_SLACK_MS),
-    to && idBound('evt', Date.parse(to) + CLOCK_SLACK_MS),
-  ];
-}
+/** An event id at a time, for which there is an index: ids are made shortly before their events are written. */
+const idAt = (time: string | undefined, slackMs: number) => time && idBound('evt', Date.parse(time) + slackMs);
 
 /** A page of a tenant's events, newest first; `count` is the total. `message_id` includes the events of the message's dispatches. */
 export async function listEvents(
@@ -37,7 +32,8 @@ export async function listEvents(
   query: z.infer<typeof TELEMETRY_OPERATIONS.getEvents.request>,
 ): Promise<{ count: number; events: EventRecord[] }> {
   const { session_id, category, type, source, from, to, instance_id, message_id } = query;
-  const filters = [session_id, category, type, source, from, to, instance_id, message_id, ...idBounds(from, to)];
+  const ids = [idAt(from, -CLOCK_SLACK_MS), idAt(to, CLOCK_SLACK_MS)];
+  const filters = [session_id, category, type, source, from, to, instance_id, message_id, ...ids];
   const values = [tenantId, ...filters.map((value) => value ?? null)];
   const { count, rows } = await queryPage<EventRecord>(tx, LIST, values, query);
   return { count, events: rows.map(({ trace_id, ...event }) => ({ ...event, ...(trace_id && { trace_id }) })) };
