@@ -61,8 +61,8 @@ export async function connectionStats(tx: Tx, tenantId: string, agentType?: stri
 }
 
 /**
- * Since when an instance is connected, and the results of its dispatches: when the newest was sent, how many completed or asked for human input, how many failed or did
- * not reach it (canceled ones count as neither), and the error code of the newest failure.
+ * Since when an instance is connected, when its newest dispatch was sent, how many dispatches succeeded (or asked for human input) and how
+ * many failed (or did not reach it; canceled ones count as neither), and the error code of the newest failure.
  */
 type DispatchTotals = Pick<
   AgentConnection,
@@ -117,13 +117,6 @@ const READ = `
     CROSS JOIN LATERAL (SELECT ${COUNTS} FROM dispatches d WHERE ${OF_INSTANCE} AND d.created_at >= t.until) recent
    WHERE t.tenant_id = $1 AND t.instance_id = $2`;
 
-/** Adds one step of dispatches to the totals. @returns whether more are left */
-async function addStep(tx: Tx, tenantId: string, instanceId: string, step: number): Promise<boolean> {
-  await tx.query(LOCK, [tenantId, instanceId]);
-  const [row] = await tx.query<{ more: boolean | null }>(ADD_STEP, [tenantId, instanceId, step]);
-  return row?.more === true;
-}
-
 /**
  * Counts the dispatches to an instance. A read adds settled dispatches to stored totals, in steps, and counts only newer ones, so that
  * repeated reads stay cheap and messages write nothing extra while they run.
@@ -135,7 +128,12 @@ export async function dispatchTotals(
   instanceId: string,
   step = STEP,
 ): Promise<DispatchTotals> {
-  while (await db.tenant(tenantId, (tx) => addStep(tx, tenantId, instanceId, step)));
+  const addStep = async (tx: Tx): Promise<boolean> => {
+    await tx.query(LOCK, [tenantId, instanceId]);
+    const [row] = await tx.query<{ more: boolean | null }>(ADD_STEP, [tenantId, instanceId, step]);
+    return row?.more === true;
+  };
+  while (await db.tenant(tenantId, addStep));
   const [totals] = await db.tenant(tenantId, (tx) => queryJson<DispatchTotals>(tx, READ, [tenantId, instanceId]));
   if (!totals) throw new Error('the dispatch totals of an instance are missing');
   return totals;

@@ -1,7 +1,7 @@
 import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { AgentRow } from './agent-row.js';
-import { lockAgent } from './agents.js';
+import { lockAgentsOfType } from './agents.js';
 import { type Deregistration, deregisterAgent } from './registration.js';
 
 const DISALLOWED: Deregistration = { cause: 'explicit', reason: 'the agent type was disallowed' };
@@ -58,17 +58,7 @@ export async function disallowType(
 ): Promise<{ removed_from_policy: boolean; deregistered: AgentRow[] }> {
   const { tenant_id, agent_type } = decision;
   const before = await decide(tx, decision, false);
-  const instances = await tx.query<{ instance_id: string }>(
-    `SELECT instance_id FROM agents WHERE tenant_id = $1 AND agent_type = $2 AND deregistered_at IS NULL ORDER BY instance_id`,
-    [tenant_id, agent_type],
-  );
-  const deregistered: AgentRow[] = [];
-  for (const { instance_id } of instances) {
-    const row = await lockAgent(tx, tenant_id, instance_id);
-    // While this waited for the lock, the instance may have been deregistered or registered as another type.
-    if (!row || row.deregistered_at || row.agent_type !== agent_type) continue;
-    await deregisterAgent(tx, row, DISALLOWED);
-    deregistered.push(row);
-  }
+  const deregistered = await lockAgentsOfType(tx, tenant_id, agent_type);
+  for (const row of deregistered) await deregisterAgent(tx, row, DISALLOWED);
   return { removed_from_policy: before === true, deregistered };
 }

@@ -57,11 +57,18 @@ export async function listAgents(
 
 /** Reads an agent's row and locks it until the transaction ends; undefined when there is none. */
 export async function lockAgent(tx: Tx, tenantId: string, instanceId: string): Promise<AgentRow | undefined> {
-  const [row] = await tx.query<AgentRow>(
-    `SELECT ${ROW} FROM agents WHERE tenant_id = $1 AND instance_id = $2 FOR UPDATE`,
-    [tenantId, instanceId],
-  );
+  const lock = `SELECT ${ROW} FROM agents WHERE tenant_id = $1 AND instance_id = $2 FOR UPDATE`;
+  const [row] = await tx.query<AgentRow>(lock, [tenantId, instanceId]);
   return row;
+}
+
+/** Reads and locks the rows of the registered agents of a type. */
+export function lockAgentsOfType(tx: Tx, tenantId: string, agentType: string): Promise<AgentRow[]> {
+  const registered = 'tenant_id = $1 AND agent_type = $2 AND deregistered_at IS NULL';
+  return tx.query(`SELECT ${ROW} FROM agents WHERE ${registered} ORDER BY instance_id FOR UPDATE`, [
+    tenantId,
+    agentType,
+  ]);
 }
 
 /** Locks the row of a registered agent. @throws PlatformError DEREGISTERED when it was deregistered on request, else NOT_FOUND */

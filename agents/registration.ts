@@ -115,14 +115,11 @@ export interface Deregistration {
   reason: string;
 }
 
-/** The row of the agent to deregister; locked. */
-type LeavingAgent = Pick<AgentRow, 'tenant_id' | 'instance_id' | 'agent_type' | 'deregistered_at'>;
-
 /**
  * Deregisters an agent: it gets no new work, its sessions are unbound, its socket is no longer used, and `agent.deregistered` is written.
- * Repeating it changes nothing, except that an explicit deregistration overrides an earlier one for inactivity.
+ * Repeating it changes nothing, except that an explicit deregistration overrides an earlier one for inactivity. The caller has locked the row.
  */
-export async function deregisterAgent(tx: Tx, row: LeavingAgent, { cause, reason }: Deregistration): Promise<void> {
+export async function deregisterAgent(tx: Tx, row: AgentRow, { cause, reason }: Deregistration): Promise<void> {
   if (row.deregistered_at && cause === 'inactivity') return;
   await tx.query(
     `UPDATE agents SET status = 'offline', mesh_id = NULL, connected_at = NULL, deregistration_cause = $3,
@@ -134,7 +131,7 @@ export async function deregisterAgent(tx: Tx, row: LeavingAgent, { cause, reason
 }
 
 /** Unbinds the sessions of an agent and writes `agent.deregistered` for its type. The row and the socket stay. */
-async function leaveType(tx: Tx, row: LeavingAgent, reason: string): Promise<void> {
+async function leaveType(tx: Tx, row: AgentRow, reason: string): Promise<void> {
   if (row.deregistered_at) return;
   const { tenant_id, instance_id, agent_type } = row;
   await tx.query(
