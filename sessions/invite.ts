@@ -3,8 +3,7 @@ import type { Caller } from '../contracts/api/auth.js';
 import type { SessionAgent, SessionInviteRequest } from '../contracts/api/sessions.js';
 import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
-import { chooseAgent, isRoutable } from './choose-agent.js';
-import { agentsOf, joinSession } from './session-agents.js';
+import { agentsOf, chooseAgent, isRoutable, joinSession } from './session-agents.js';
 import type { SessionDeps } from './session-deps.js';
 import { countMoved, isOwn, type LockedSession, lockSession, requireActive } from './session-end.js';
 
@@ -26,21 +25,6 @@ async function join(
   return joined;
 }
 
-async function invite(tx: Tx, session: LockedSession, body: SessionInviteRequest): Promise<SessionAgent> {
-  const { agent_type } = body;
-  const present = (await agentsOf(tx, session)).findLast((agent) => agent.agent_type === agent_type);
-  const named = { instance_id: present?.instance_id, agent_type };
-  const stays = present !== undefined && (await isRoutable(tx, session.tenant_id, named));
-  if (stays && body.instance_id !== undefined && body.instance_id !== present.instance_id) {
-    throw new PlatformError('CONFLICT', 'The session has another agent of that type already.');
-  }
-  // A deregistration unbound the session, and the agent has registered again since.
-  const returns = session.instance_id === null && isOwn(session, agent_type);
-  if (stays && !returns) return present;
-  const agent = await chooseAgent(tx, session.tenant_id, stays ? named : { instance_id: body.instance_id, agent_type });
-  return join(tx, session, agent, present ? 'failover' : 'invited');
-}
-
 /**
  * Adds an agent to a session (`/sessions/invite`): the agent of that type that it already has, else the requested instance, else the least
  * loaded one. An agent that is no longer routable is replaced. A session that is not bound to the invited agent counts towards its load only
@@ -50,12 +34,22 @@ async function invite(tx: Tx, session: LockedSession, body: SessionInviteRequest
  */
 export async function inviteAgent(
   { db }: Pick<SessionDeps, 'db'>,
-  caller: Caller,
-  body: SessionInviteRequest,
+  { tenant_id }: Caller,
+  { session_id, agent_type, instance_id }: SessionInviteRequest,
 ): Promise<SessionAgent> {
-  return db.tenant(caller.tenant_id, async (tx) => {
-    const session = await lockSession(tx, caller.tenant_id, body.session_id);
+  return db.tenant(tenant_id, async (tx) => {
+    const session = await lockSession(tx, tenant_id, session_id);
     requireActive(session);
-    return invite(tx, session, body);
+    const present = (await agentsOf(tx, session)).findLast((agent) => agent.agent_type === agent_type);
+    const named = { instance_id: present?.instance_id, agent_type };
+    const stays = present !== undefined && (await isRoutable(tx, tenant_id, named));
+    if (stays && instance_id !== undefined && instance_id !== present.instance_id) {
+      throw new PlatformError('CONFLICT', 'The session has another agent of that type already.');
+    }
+    // A deregistration unbound the session, and the agent has registered again since.
+    const returns = session.instance_id === null && isOwn(session, agent_type);
+    if (stays && !returns) return present;
+    const agent = await chooseAgent(tx, tenant_id, stays ? named : { instance_id, agent_type });
+    return join(tx, session, agent, present ? 'failover' : 'invited');
   });
 }

@@ -1,7 +1,9 @@
 import type { AgentWithRoom } from '../agents/agent-row.js';
+import { unknownInstance } from '../agents/agents.js';
 import type { SessionAgent } from '../contracts/api/sessions.js';
 import { queryJson } from '../db/json-rows.js';
 import type { Tx } from '../db/pool.js';
+import { PlatformError } from '../runtime/errors.js';
 import type { SessionRef } from './session-deps.js';
 
 const COLUMNS = 'agent_type, instance_id, joined_at, join_reason';
@@ -29,4 +31,51 @@ export async function joinSession(
   );
   if (!joined) throw new Error('the joining agent was not written');
   return joined;
+}
+
+/** The agent that a caller requests for a session: an instance, a type, or both. */
+interface NamedAgent {
+  instance_id?: string | undefined;
+  agent_type?: string | undefined;
+}
+
+async function checkKnown(tx: Tx, tenantId: string, instanceId: string, agentType: string | undefined): Promise<void> {
+  const [known] = await tx.query<{ agent_type: string }>(
+    'SELECT agent_type FROM agents WHERE tenant_id = $1 AND instance_id = $2',
+    [tenantId, instanceId],
+  );
+  if (!known) throw unknownInstance();
+  if (agentType !== undefined && known.agent_type !== agentType) {
+    throw new PlatformError('BAD_REQUEST', 'agent_type: the instance is of another type.');
+  }
+}
+
+/** Whether a matching agent is registered and reachable, regardless of its load. */
+export async function isRoutable(tx: Tx, tenantId: string, { instance_id, agent_type }: NamedAgent): Promise<boolean> {
+  const found = await tx.query(
+    `SELECT 1 FROM agents a WHERE a.tenant_id = $1 AND is_routable(a) AND ($2::text IS NULL OR a.instance_id = $2)
+        AND ($3::text IS NULL OR a.agent_type = $3) LIMIT 1`,
+    [tenantId, instance_id ?? null, agent_type ?? null],
+  );
+  return found.length > 0;
+}
+
+/**
+ * Chooses the agent for `/sessions/init` and `/sessions/invite`: the requested instance, else the least loaded one of the type. Its capacity
+ * stays locked until the transaction ends.
+ * @throws PlatformError NOT_FOUND (no such instance), BAD_REQUEST (instance of another type), SERVICE_UNAVAILABLE (not routable),
+ * AGENT_AT_CAPACITY
+ */
+export async function chooseAgent(tx: Tx, tenantId: string, named: NamedAgent): Promise<AgentWithRoom> {
+  const { instance_id, agent_type } = named;
+  if (instance_id !== undefined) await checkKnown(tx, tenantId, instance_id, agent_type);
+  const [agent] = await tx.query<AgentWithRoom & Record<string, unknown>>(
+    `SELECT instance_id, agent_type FROM choose_best(jsonb_populate_record(NULL::routing, jsonb_build_object('tenant_id', $1::text)), $2, $3, NULL)
+      WHERE instance_id IS NOT NULL`,
+    [tenantId, instance_id ?? null, agent_type ?? null],
+  );
+  if (agent) return agent;
+  if (await isRoutable(tx, tenantId, named))
+    throw new PlatformError('AGENT_AT_CAPACITY', 'The agent serves as many sessions as it may.');
+  throw new PlatformError('SERVICE_UNAVAILABLE', 'No such agent can take a session now.');
 }

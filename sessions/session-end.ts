@@ -71,22 +71,19 @@ export async function endSession(
   status: 'completed' | 'expired',
   reason: string,
 ): Promise<Cancellation> {
+  const { tenant_id, session_id, explicit, agent_type, instance_id } = session;
   const canceled = await messages.cancelAll(tx, session, reason);
   const [ended] = await tx.query<{ duration_ms: number }>(
     `UPDATE sessions SET status = $3, ended_at = now(), ended_reason = $4, wake_requested_at = now()
       WHERE tenant_id = $1 AND session_id = $2
       RETURNING (extract(epoch FROM now() - created_at) * 1000)::bigint AS duration_ms`,
-    [session.tenant_id, session.session_id, status, reason],
+    [tenant_id, session_id, status, reason],
   );
-  await recordEvent(tx, { tenant_id: session.tenant_id, session_id: session.session_id }, 'session.closed', {
-    session_id: session.session_id,
-    reason,
-    duration_ms: Math.max(0, ended?.duration_ms ?? 0),
-  });
-  const { agent_type, instance_id } = session;
-  if (session.explicit && instance_id !== null) await recordLoad(tx, session.tenant_id, instance_id);
-  const freed = [...canceled.flatMap(slotOf), ...slotOf({ holds_slot: session.explicit, agent_type, instance_id })];
-  return { canceled, woken: await messages.wakeForFreed(tx, session.tenant_id, freed) };
+  const duration_ms = Math.max(0, ended?.duration_ms ?? 0);
+  await recordEvent(tx, { tenant_id, session_id }, 'session.closed', { session_id, reason, duration_ms });
+  if (explicit && instance_id !== null) await recordLoad(tx, tenant_id, instance_id);
+  const freed = [...canceled.flatMap(slotOf), ...slotOf({ holds_slot: explicit, agent_type, instance_id })];
+  return { canceled, woken: await messages.wakeForFreed(tx, tenant_id, freed) };
 }
 
 /** Whether a session has ended; if not, when its workflow checks again. `check_in_ms` null: the session has no idle timeout. */

@@ -2,26 +2,18 @@ import { Loop } from '../runtime/loop.js';
 import type { SessionDeps, SessionRef } from './session-deps.js';
 import { expireIfIdle } from './session-end.js';
 
-/** The part of the Temporal client that the starter needs. */
-export interface SessionWorkflows {
-  /** Starts or wakes the workflow of a session; resolves when Temporal has acknowledged it. */
-  wakeSession(ref: SessionRef): Promise<void>;
-}
-
 /** How fast the starter works. */
-export interface StarterPace {
+const PACE = {
   /** Milliseconds after a session opens until its workflow is started, and again until the start is repeated. */
-  afterMs: number;
+  afterMs: 10_000,
   /** The pause after each start, as a multiple of the time it took, so that starting takes a small share of the machine. */
-  pauseTimes: number;
-  pauseMaxMs: number;
+  pauseTimes: 20,
+  pauseMaxMs: 1_000,
   /** Milliseconds until the next start when no session waits or while the process is busy. */
-  idleMs: number;
+  idleMs: 5_000,
   /** The event-loop utilization, 0 to 1, from which on the process counts as busy. */
-  busyFrom: number;
-}
-
-const PACE: StarterPace = { afterMs: 10_000, pauseTimes: 20, pauseMaxMs: 1_000, idleMs: 5_000, busyFrom: 0.25 };
+  busyFrom: 0.25,
+};
 
 interface WaitingSession extends SessionRef {
   /** Its idle timeout has passed or it has ended, so it needs no workflow. */
@@ -45,15 +37,16 @@ const CLAIM_OLDEST = `
  * idles out meanwhile is ended here without a workflow.
  */
 export class SessionStarter {
-  readonly #deps: SessionDeps;
-  readonly #temporal: SessionWorkflows;
-  readonly #pace: StarterPace;
+  readonly #pace: typeof PACE;
   readonly #loop: Loop;
   #used = performance.eventLoopUtilization();
 
-  constructor(deps: SessionDeps, temporal: SessionWorkflows, pace: Partial<StarterPace> = {}) {
-    this.#deps = deps;
-    this.#temporal = temporal;
+  /** @param temporal starts or wakes the workflow of a session; resolves when Temporal has acknowledged it */
+  constructor(
+    private readonly deps: SessionDeps,
+    private readonly temporal: { wakeSession(ref: SessionRef): Promise<void> },
+    pace: Partial<typeof PACE> = {},
+  ) {
     this.#pace = { ...PACE, ...pace };
     const loop = { name: 'session starter', intervalMs: this.#pace.idleMs, immediate: true, log: deps.log };
     this.#loop = new Loop({ ...loop, work: () => this.#next() });
@@ -81,11 +74,11 @@ export class SessionStarter {
 
   /** @returns whether a session was due */
   async #startOldest(): Promise<boolean> {
-    const [session] = await this.#deps.db.system((tx) => tx.query<WaitingSession>(CLAIM_OLDEST, [this.#pace.afterMs]));
+    const [session] = await this.deps.db.system((tx) => tx.query<WaitingSession>(CLAIM_OLDEST, [this.#pace.afterMs]));
     if (!session) return false;
     const { tenant_id, session_id, over } = session;
-    const ended = over && (await expireIfIdle(this.#deps, { tenant_id, session_id })).ended;
-    if (!ended) await this.#temporal.wakeSession({ tenant_id, session_id });
+    const ended = over && (await expireIfIdle(this.deps, { tenant_id, session_id })).ended;
+    if (!ended) await this.temporal.wakeSession({ tenant_id, session_id });
     return true;
   }
 }

@@ -6,9 +6,8 @@ import { recordEvent } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';
-import { chooseAgent } from './choose-agent.js';
 import { inviteAgent } from './invite.js';
-import { joinSession } from './session-agents.js';
+import { chooseAgent, joinSession } from './session-agents.js';
 import type { SessionDeps } from './session-deps.js';
 import { endSession, lockOwnSession, recordLoad, requireActive } from './session-end.js';
 import { listSessions, readDetails, readSession } from './session-records.js';
@@ -58,46 +57,43 @@ async function initSession(deps: SessionDeps, caller: Caller, body: SessionInitR
   return opened;
 }
 
-/** @throws PlatformError NOT_FOUND, SESSION_CLOSED */
-async function closeSession(deps: SessionDeps, caller: Caller, sessionId: string, reason: string): Promise<void> {
-  const cancellation = await deps.db.tenant(caller.tenant_id, async (tx) => {
+/** Cancels the messages in flight of a session. @returns the session's status; undefined when there is no such session */
+async function interruptSession({ db, messages }: SessionDeps, caller: Caller, sessionId: string) {
+  const { status, ...cancellation } = await db.tenant(caller.tenant_id, async (tx) => {
     const session = await lockOwnSession(tx, caller, sessionId);
-    requireActive(session);
-    return endSession(tx, deps.messages, session, 'completed', reason);
+    const canceled = session?.status === 'active' ? await messages.cancelAll(tx, session, 'interrupted') : [];
+    const woken = await messages.wakeForFreed(tx, caller.tenant_id, canceled.flatMap(slotOf));
+    return { status: session?.status, canceled, woken };
   });
-  deps.messages.announce(cancellation);
-  deps.wakeSession({ tenant_id: caller.tenant_id, session_id: sessionId });
+  messages.announce(cancellation);
+  return status;
 }
 
-/** Cancels the messages in flight; the sessions stay usable. Ended sessions are skipped. @throws PlatformError NOT_FOUND when none of the ids exists */
-async function interruptSessions(deps: SessionDeps, caller: Caller, ids: string[]) {
-  const unique = [...new Set(ids)];
-  const interrupted: string[] = [];
-  const ended: string[] = [];
-  for (const sessionId of unique) {
-    const { status, ...cancellation } = await deps.db.tenant(caller.tenant_id, async (tx) => {
-      const session = await lockOwnSession(tx, caller, sessionId);
-      const active = session?.status === 'active';
-      const canceled = active ? await deps.messages.cancelAll(tx, session, 'interrupted') : [];
-      const woken = await deps.messages.wakeForFreed(tx, caller.tenant_id, canceled.flatMap(slotOf));
-      return { status: session?.status, canceled, woken };
-    });
-    if (status !== undefined) (status === 'active' ? interrupted : ended).push(sessionId);
-    deps.messages.announce(cancellation);
-  }
-  if (interrupted.length + ended.length === 0)
-    throw new PlatformError('NOT_FOUND', 'There is no session of these ids.');
-  return { requested: unique.length, interrupted: interrupted.length, session_ids: interrupted };
-}
-
-/** Binds the operations on sessions to their dependencies. */
+/** Creates the operations of the API on sessions. */
 export function createSessions(deps: SessionDeps) {
   return {
     init: (caller: Caller, body: SessionInitRequest) => initSession(deps, caller, body),
     invite: (caller: Caller, body: SessionInviteRequest) => inviteAgent(deps, caller, body),
-    close: (caller: Caller, sessionId: string, reason?: string) =>
-      closeSession(deps, caller, sessionId, reason ?? 'closed by the caller'),
-    interrupt: (caller: Caller, ids: string[]) => interruptSessions(deps, caller, ids),
+    /** @throws PlatformError NOT_FOUND, SESSION_CLOSED */
+    close: async (caller: Caller, session_id: string, reason = 'closed by the caller'): Promise<void> => {
+      const { tenant_id } = caller;
+      const cancellation = await deps.db.tenant(tenant_id, async (tx) => {
+        const session = await lockOwnSession(tx, caller, session_id);
+        requireActive(session);
+        return endSession(tx, deps.messages, session, 'completed', reason);
+      });
+      deps.messages.announce(cancellation);
+      deps.wakeSession({ tenant_id, session_id });
+    },
+    /** Cancels the messages in flight; the sessions stay usable. Ended sessions are skipped. @throws PlatformError NOT_FOUND when none of the ids exists */
+    interrupt: async (caller: Caller, ids: string[]) => {
+      const statuses = new Map<string, string | undefined>();
+      for (const id of new Set(ids)) statuses.set(id, await interruptSession(deps, caller, id));
+      if (![...statuses.values()].some((status) => status !== undefined))
+        throw new PlatformError('NOT_FOUND', 'There is no session of these ids.');
+      const session_ids = [...statuses.keys()].filter((id) => statuses.get(id) === 'active');
+      return { requested: statuses.size, interrupted: session_ids.length, session_ids };
+    },
     list: (reader: Reader, query: SessionsGetRequest) => listSessions(deps.db, reader, query),
     get: (reader: Reader, sessionId: string) => readDetails(deps.db, reader, sessionId),
   };
