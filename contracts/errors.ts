@@ -1,7 +1,4 @@
-/**
- * The error codes of the HTTP API with their statuses (specification section 7, decisions.md Conventions). The spelling is exact:
- * `unauthorized` and `forbidden` are lower case; `UNAUTHORIZED` is a separate code of the handshake.
- */
+/** The error codes of the HTTP API with their statuses (specification section 7). `UNAUTHORIZED` is of the handshake, `unauthorized` of all else. */
 export const HTTP_ERRORS = {
   BAD_REQUEST: 400,
   unauthorized: 401,
@@ -33,10 +30,7 @@ export const HTTP_ERRORS = {
   DEREGISTERED: 404,
 } as const;
 
-/**
- * Codes of errors that only a call of `/send` can meet, which answers them as JSON-RPC errors (api/send/rpc-error.ts). No other route
- * shows them; the status completes the record.
- */
+/** Codes that only `/send` meets, which answers them as JSON-RPC errors (api/send/rpc-error.ts); the status completes the record. */
 export const SEND_ERRORS = {
   INVALID_PARAMS: 400,
   TARGET_REQUIRED: 400,

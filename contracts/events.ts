@@ -1,7 +1,4 @@
-/**
- * Payloads of the events that the platform writes (specification section 6, decisions.md). The category of an event is the part of its name
- * before the dot.
- */
+/** Payloads of the events that the platform writes (specification section 6). The part of a name before the dot is the category. */
 export interface EventPayloads {
   'agent.registered': { agent_type: string; instance_id: string; tenant_id: string; connect_mode: string };
   'agent.deregistered': { agent_type: string; instance_id: string; reason: string };

@@ -106,10 +106,7 @@ const AgentTask = Task.extend({ contextId: z.string().default('') });
 export const DispatchResultPayload = z.object({
   result: AgentResult,
   status: z
-    .object({
-      state: z.enum(['completed', 'input-required', 'failed']),
-      input_request: AgentInputRequest.optional(),
-    })
+    .object({ state: z.enum(['completed', 'input-required', 'failed']), input_request: AgentInputRequest.optional() })
     .optional(),
   usage: Usage.optional(),
   chunk_count: z.int().min(0).optional(),
@@ -145,10 +142,7 @@ export const AGENT_FRAME_PAYLOADS = {
 export type FrameType = keyof typeof AGENT_FRAME_PAYLOADS | 'welcome' | 'dispatch';
 export const FRAME_TYPES: readonly string[] = [...Object.keys(AGENT_FRAME_PAYLOADS), 'welcome', 'dispatch'];
 
-/**
- * The outer schemas of the frames with agent content: the members of the payload and their JSON types (decisions.md, Dispatch bodies). A
- * frame that matches this schema but not the one above fails its dispatch or call, not the socket.
- */
+/** The JSON types of agent content (decisions.md, Dispatch bodies). A frame that fits only these fails its dispatch or call, not the socket. */
 export const CONTENT_FRAME_SHAPES = {
   dispatch_chunk: DispatchChunkPayload.extend({
     parts: z.array(z.unknown()).optional(),

@@ -1,9 +1,6 @@
 import { LIMITS } from './limits.js';
 
-/**
- * Whether brackets nest deeper than `maxDepth`. It does not parse the text, so that a text of 100,000 brackets costs no more than reading it.
- * Brackets inside strings do not count.
- */
+/** Whether brackets outside strings nest deeper than `maxDepth`. It does not parse: 100,000 brackets cost no more than reading them. */
 export function nestsDeeper(text: string, maxDepth: number): boolean {
   let depth = 0;
   for (let at = 0; at < text.length; at++) {
@@ -32,10 +29,7 @@ function isEscaped(text: string, at: number): boolean {
   return (at - before) % 2 === 1;
 }
 
-/**
- * Whether a value parsed from well-formed text may contain what `makeWellFormed` replaces: only an escape can produce half of a surrogate
- * pair.
- */
+/** Whether a value parsed from well-formed text may need `makeWellFormed`: only an escape produces half of a surrogate pair. */
 export function mayBeIllFormed(text: string): boolean {
   return text.includes('\\u');
 }
@@ -82,10 +76,7 @@ function keyProblem(key: string, member: unknown): string | undefined {
   return key.isWellFormed() ? undefined : 'holds a key that is not well-formed Unicode';
 }
 
-/**
- * Replaces lone surrogates in all strings, in place: Postgres accepts only well-formed Unicode in JSON.
- * @param root a value that passed `jsonProblem`, which bounds the recursion
- */
+/** Replaces lone surrogates in all strings, in place: Postgres accepts none. The value has passed `jsonProblem`, which bounds the recursion. */
 export function makeWellFormed(root: unknown): void {
   if (typeof root !== 'object' || root === null) return;
   for (const key of Object.keys(root)) {

@@ -38,10 +38,7 @@ export function callRefusal(operation: Pick<Operation, 'access' | 'agents'>, cal
   return agents === 'forbidden' && actsAs(caller) !== null ? 'A token that acts as an agent may not do this.' : null;
 }
 
-/**
- * Whether a token may act for agents of a type: a token that acts as an agent may only for its own type.
- * @param scope the scope that a token that acts for the tenant needs
- */
+/** Whether a token may act for agents of a type: one that acts as an agent for its own type only, any other with the scope. */
 export function mayActFor(caller: Caller, agentType: string, scope: Scope): boolean {
   const own = actsAs(caller);
   return own === null ? scopeIncludes(caller.scopes, scope) : own === agentType;

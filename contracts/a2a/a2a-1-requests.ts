@@ -6,9 +6,8 @@ import {
   AcceptedOutputModes,
   MessageSendParams,
   PushNotificationConfig,
-  TASK_STATES,
   type TaskPushNotificationConfig,
-  type TaskState,
+  TaskState,
 } from './a2a.js';
 import { stateTo1, WRAPPED_VALUE } from './a2a-1-results.js';
 import type { Part } from './parts.js';
@@ -133,7 +132,7 @@ export const ListPushConfigsRequest = proto({
   pageToken: OptionalText,
 }).transform(({ taskId, ...page }) => ({ id: taskId, ...defined(page) }));
 
-const STATES = new Map<string, TaskState>(TASK_STATES.map((state) => [stateTo1(state), state]));
+const STATES = new Map<string, TaskState>(TaskState.options.map((state) => [stateTo1(state), state]));
 
 /** `params` of `ListTasks`. */
 export const ListTasksRequest = proto({

@@ -91,10 +91,7 @@ function isMessageReply({ status: { state, message }, artifacts = [] }: Task): b
   );
 }
 
-/**
- * The result of `SendMessage`: `{message}` when the agent replied with a message and no task, else `{task}`. The message has the id of the
- * platform's task, for `GetTask`.
- */
+/** The result of `SendMessage`: `{message}`, with the id of the platform's task, when the agent replied with a message and no task; else `{task}`. */
 export function sendResultTo1(task: Task): Json {
   const { message } = task.status;
   if (!message || !isMessageReply(task)) return eventTo1(task);

@@ -8,7 +8,7 @@ export const A2A_VERSIONS = ['0.3', '1.0'] as const;
 export type A2aVersion = (typeof A2A_VERSIONS)[number];
 
 /** States of a task on the wire (A2A 0.3). The platform's own record uses the first six (specification section 3). */
-export const TASK_STATES = [
+export const TaskState = z.enum([
   'submitted',
   'working',
   'input-required',
@@ -18,8 +18,7 @@ export const TASK_STATES = [
   'rejected',
   'auth-required',
   'unknown',
-] as const;
-const TaskState = z.enum(TASK_STATES);
+]);
 export type TaskState = z.infer<typeof TaskState>;
 
 /** An A2A 0.3 message. Unknown members are ignored. */
@@ -36,11 +35,7 @@ export const A2aMessage = z.object({
 });
 export type A2aMessage = z.infer<typeof A2aMessage>;
 
-const TaskStatus = z.object({
-  state: TaskState,
-  message: A2aMessage.optional(),
-  timestamp: z.string().optional(),
-});
+const TaskStatus = z.object({ state: TaskState, message: A2aMessage.optional(), timestamp: z.string().optional() });
 export type TaskStatus = z.infer<typeof TaskStatus>;
 
 export const Task = z.object({
@@ -117,13 +112,7 @@ export const SendMetadata = z.looseObject({
 export type SendMetadata = z.infer<typeof SendMetadata>;
 
 /** Limits of push-notification configs. */
-export const PUSH_LIMITS = {
-  configsPerTask: 16,
-  urlChars: 2_048,
-  idChars: 128,
-  secretChars: 4_096,
-  schemes: 8,
-} as const;
+export const PUSH_LIMITS = { configsPerTask: 16, urlChars: 2_048, idChars: 128, secretChars: 4_096, schemes: 8 };
 
 /** Text that can be sent in an HTTP header unchanged: visible ASCII and spaces. */
 const headerText = (maxChars: number) =>
@@ -138,10 +127,7 @@ const Scheme = z
   .max(64)
   .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, 'must be an HTTP authentication scheme');
 
-/**
- * Where to send notifications about a task, in the form of A2A 0.3. An empty `id`, `token` or `credentials` counts as absent. The platform
- * uses the first of `schemes`.
- */
+/** Where to notify about a task, as in A2A 0.3. An empty `id`, `token` or `credentials` is absent; of `schemes` the first is used. */
 export const PushNotificationConfig = z.object({
   id: headerText(PUSH_LIMITS.idChars),
   url: z.string().min(1).max(PUSH_LIMITS.urlChars),
@@ -179,10 +165,7 @@ export const TaskQueryParams = z.object({ id: TaskId, historyLength: z.int().min
 export const TaskIdParams = z.object({ id: TaskId });
 
 /** `params` of `tasks/pushNotificationConfig/set` in A2A 0.3, and the result of it and of `get`. */
-export const TaskPushNotificationConfig = z.object({
-  taskId: TaskId,
-  pushNotificationConfig: PushNotificationConfig,
-});
+export const TaskPushNotificationConfig = z.object({ taskId: TaskId, pushNotificationConfig: PushNotificationConfig });
 export type TaskPushNotificationConfig = z.infer<typeof TaskPushNotificationConfig>;
 
 /** `params` of `tasks/pushNotificationConfig/get` in A2A 0.3; without an id, the config with the task's id or the oldest. */

@@ -119,10 +119,7 @@ function describe(operation: Operation, writer: SchemaWriter): Json {
   };
 }
 
-/**
- * The OpenAPI 3.1 description of every operation.
- * @param baseUrl the URL for `servers`
- */
+/** The OpenAPI 3.1 description of every operation, for the server at `baseUrl`. */
 export function openApiDocument(baseUrl: string): Json {
   const writer = new SchemaWriter();
   const paths: Record<string, Json> = {};

@@ -7,15 +7,9 @@ export interface Operation<Request extends z.ZodType = z.ZodType, Response exten
   /** In Fastify's syntax: `:id` is a parameter. */
   path: string;
   summary: string;
-  /**
-   * The lowest scope that may call it. `public`: tokens are not checked; `optional`: a token is checked if there is one, and the operation
-   * decides.
-   */
+  /** The lowest scope that may call it. `public`: tokens are not checked; `optional`: without a token, the operation decides. */
   access: Scope | 'public' | 'optional';
-  /**
-   * What a token that acts as an agent may do. `open`: the same as any other token of the scope; `own`: only with what belongs to its
-   * agent type, anything else does not exist for it; `forbidden`: nothing.
-   */
+  /** What a token that acts as an agent reaches. `open`: the same as others; `own`: what belongs to its agent type; `forbidden`: nothing. */
   agents: 'open' | 'own' | 'forbidden';
   /** The scope that a token needs unless it acts as the agent's own type, for which `access` is enough. */
   othersNeed?: Scope;

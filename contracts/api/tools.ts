@@ -11,24 +11,19 @@ const ToolTarget = z.object({
   skill_id: z.string().min(1).max(256).optional(),
 });
 
-const callFields = {
+/** Payload of a `tool_call` frame from an agent (decisions.md, WebSocket: ToolCall). */
+export const ToolCallPayload = z.object({
   tool: ToolName,
   arguments: JsonObject.default({}),
   target: ToolTarget.nullish(),
-  /**
-   * What the call is part of: a dispatch of the caller, or a tool call that the caller is answering (the `dispatch_id` of that call). The
-   * call ends with it, and its deadline is no later.
-   */
+  /** What the call is part of, and ends with: a dispatch of the caller, or the `dispatch_id` of a tool call that it is answering. */
   dispatch_id: AnyId.nullish(),
   session_id: AnyId.nullish(),
   /** Milliseconds; by default the time left in the dispatch or call that it is part of, else one minute. */
   deadline_ms: z.int().min(1).max(LIMITS.deadlineMsMax).nullish(),
   /** A repeat with the same key before the deadline gets the same result. */
   idempotency_key: AnyId.nullish(),
-};
-
-/** Payload of a `tool_call` frame from an agent (decisions.md, WebSocket: ToolCall). */
-export const ToolCallPayload = z.object(callFields);
+});
 export type ToolCallPayload = z.infer<typeof ToolCallPayload>;
 
 /**
@@ -65,7 +60,7 @@ export type ToolResult = z.infer<typeof ToolResult>;
 
 /** Body of `POST /tools/call`, for agents without a socket (decisions.md, WebSocket: Extension for hosted agents). */
 export const ToolCallRequest = z.strictObject({
-  ...callFields,
+  ...ToolCallPayload.shape,
   target: z.strictObject(ToolTarget.shape).nullish(),
   /** The calling agent; not needed with a `dispatch_id`. */
   instance_id: InstanceId.optional(),
