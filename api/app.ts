@@ -2,8 +2,7 @@ import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } 
 import { LIMITS } from '../contracts/limits.js';
 import type { ApiDeps } from './deps.js';
 import { useAuthentication } from './plugins/authentication.js';
-import { answerClientError } from './plugins/client-error.js';
-import { sendError, useErrorContract } from './plugins/error-contract.js';
+import { answerClientError, sendError, useErrorContract } from './plugins/error-contract.js';
 import { useJsonBodies } from './plugins/json-body.js';
 import { requestIdOf, useRequestHead } from './plugins/request-head.js';
 import { RateLimit } from './rate-limit.js';
@@ -46,18 +45,14 @@ function createServer(deps: ApiDeps): FastifyInstance {
   });
 }
 
-/**
- * Builds the HTTP API. The caller makes it listen. After `app.ready()` another server may pass requests to `app.routing(req, res)`: so
- * `/send`, `/sessions/interrupt` and the agent card answer on the mesh address too.
- */
+/** Builds the HTTP API. After `app.ready()`, `app.routing(req, res)` serves the mesh address too: `/send`, `/sessions/interrupt`, the card. */
 export function buildApi(deps: ApiDeps): FastifyInstance {
   const app = createServer(deps);
   useErrorContract(app);
   useRequestHead(app, deps.draining);
   useJsonBodies(app);
-  const { config, redis } = deps;
-  const perMinute = { limit: config.RATE_LIMIT_PER_MINUTE, windowSeconds: 60 };
-  const calls = perMinute.limit > 0 ? new RateLimit({ ...perMinute, name: 'calls', redis }) : null;
+  const limit = deps.config.RATE_LIMIT_PER_MINUTE;
+  const calls = limit > 0 ? new RateLimit({ name: 'calls', limit, windowSeconds: 60, redis: deps.redis }) : null;
   useAuthentication(app, deps.authenticator, calls);
   authRoutes(app, deps);
   sessionRoutes(app, deps);

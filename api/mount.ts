@@ -33,10 +33,7 @@ function parseBody(schema: z.ZodType, body: unknown): unknown {
   throw new PlatformError('BAD_REQUEST', body === undefined ? 'The body is empty.' : firstProblem(parsed.error));
 }
 
-/**
- * Mounts an operation on JSON bodies: `mount(app, OPERATIONS.x).answer(handler)`. The handler gets the parsed body. Its answer is parsed by the
- * schema of the response, so members that the schema does not name stay inside.
- */
+/** Mounts an operation: `mount(app, OPERATIONS.x).answer(handler)`. Only the members that the response schema names leave the platform. */
 export function mount<Body, Answer>(
   app: FastifyInstance,
   { method, path, access, agents, request: schema, response }: Operation<z.ZodType<Body>, z.ZodType<unknown, Answer>>,

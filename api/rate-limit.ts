@@ -1,4 +1,5 @@
 import { Redis } from 'ioredis';
+import ipaddr from 'ipaddr.js';
 import { LRUCache } from 'lru-cache';
 import { RateLimiterRedis, type RateLimiterRes } from 'rate-limiter-flexible';
 import { PlatformError } from '../runtime/errors.js';
@@ -64,9 +65,7 @@ export class RateLimit {
     this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1, { noUpdateTTL: true });
     if (!this.#shared || this.#unanswered >= UNANSWERED_MAX) return;
     this.#unanswered += 1;
-    void this.#raise(key, this.#shared.penalty(key)).finally(() => {
-      this.#unanswered -= 1;
-    });
+    void this.#raise(key, this.#shared.penalty(key)).finally(() => this.#unanswered--);
   }
 
   /** Waits for the count of all nodes, `LEARN_MS_MAX` at most. For logins: a guesser must not begin anew at each node. */
@@ -80,4 +79,15 @@ export class RateLimit {
     if (!shared || shared.msBeforeNext <= 0 || shared.consumedPoints <= (this.#counts.get(key) ?? 0)) return;
     this.#counts.set(key, shared.consumedPoints, { ttl: shared.msBeforeNext });
   }
+}
+
+/** The network by which an address is limited: the /64 of an IPv6 address, which one host owns; an IPv4 address itself, also mapped into IPv6. */
+export function networkOf(address: string): string {
+  if (!ipaddr.isValid(address)) return address;
+  const parsed = ipaddr.process(address);
+  if (!(parsed instanceof ipaddr.IPv6)) return parsed.toString();
+  return `${parsed.parts
+    .slice(0, 4)
+    .map((part) => part.toString(16))
+    .join(':')}::/64`;
 }

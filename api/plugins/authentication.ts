@@ -29,10 +29,7 @@ export function bearerToken(request: FastifyRequest): string | undefined {
   return token;
 }
 
-/**
- * Checks each request before its body is read: the token (401), what the operation requires (403), the rate of the tenant (429).
- * @param calls limits the calls of each tenant; null for any number
- */
+/** Checks the token (401), what the operation requires (403), and the calls of the tenant (429; null for any number), before the body is read. */
 export function useAuthentication(app: FastifyInstance, authenticator: Authenticator, calls: RateLimit | null): void {
   app.decorateRequest('caller', null);
   app.addHook('onRequest', async (request) => {

@@ -1,4 +1,6 @@
-import { STATUS_CODES } from 'node:http';
+import { randomUUID } from 'node:crypto';
+import { type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ErrorCode } from '../../contracts/errors.js';
 import { isDatabaseUnavailable } from '../../db/errors.js';
@@ -20,7 +22,7 @@ const FRAMEWORK_MESSAGES: Record<string, string> = {
 const GRPC_UNAVAILABLE = new Set<unknown>([14, 4]);
 
 /** The body of every error (specification section 7). */
-export function errorBody(code: ErrorCode, message: string, requestId: string) {
+function errorBody(code: ErrorCode, message: string, requestId: string) {
   return { error: message, code, request_id: requestId, timestamp: new Date().toISOString() };
 }
 
@@ -90,4 +92,32 @@ export function useErrorContract(app: FastifyInstance): void {
     if (request.method === 'OPTIONS') return reply.code(204).headers(headers).send();
     throw new PlatformError('METHOD_NOT_ALLOWED', `This path takes ${[...methods].join(', ')}.`, { headers });
   });
+}
+
+type Refusal = [status: number, code: ErrorCode, message: string];
+const REFUSALS: Partial<Record<string, Refusal>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: [408, 'REQUEST_TIMEOUT', 'The request took too long to arrive.'],
+  HPE_HEADER_OVERFLOW: [431, 'BAD_REQUEST', 'The headers are too large.'],
+};
+const NOT_HTTP: Refusal = [400, 'BAD_REQUEST', 'The request is not valid HTTP.'];
+
+/** Answers what the HTTP parser refuses (broken or large headers, a body that is too slow) with the API's error body, and closes the connection. */
+export function answerClientError(error: Error & { code?: string }, socket: Socket): void {
+  // A response that has begun cannot be replaced, and a reset connection cannot carry one.
+  const hasBegun = (socket as { _httpMessage?: ServerResponse })._httpMessage?.headersSent === true;
+  if (error.code === 'ECONNRESET' || !socket.writable || hasBegun) {
+    socket.destroy();
+    return;
+  }
+  const [status, code, message] = REFUSALS[error.code ?? ''] ?? NOT_HTTP;
+  const requestId = randomUUID();
+  const body = JSON.stringify(errorBody(code, message, requestId));
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    `X-Request-Id: ${requestId}`,
+    'Connection: close',
+  ];
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
 }

@@ -12,10 +12,7 @@ export function requestIdOf(request: IncomingMessage): string {
   return typeof given === 'string' && VALID_REQUEST_ID.test(given) ? given : randomUUID();
 }
 
-/**
- * Returns the id of each request, logs each answer at level `debug`, and refuses calls while the process stops. The hooks take callbacks,
- * because promises would cost more than the hooks do.
- */
+/** Returns request ids, logs answers at level `debug`, and refuses calls while the process stops. Callbacks, because promises cost more. */
 export function useRequestHead(app: FastifyInstance, draining: AbortSignal): void {
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);

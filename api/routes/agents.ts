@@ -21,7 +21,6 @@ import { mount, pageFields } from '../mount.js';
 type Deps = Pick<ApiDeps, 'db' | 'agentJoined' | 'agentsDeregistered' | 'outbound' | 'baseUrl' | 'meshUrl'>;
 
 const DISPATCH_AUTH = { type: 'bearer_jwt' } as const;
-const DEREGISTERED_BY_CALLER = 'deregistered by the caller';
 
 /** @throws PlatformError forbidden */
 function checkActsFor(caller: Caller, agentType: string, { othersNeed = 'full' }: Operation): void {
@@ -99,7 +98,7 @@ export function agentRoutes(app: FastifyInstance, deps: Deps): void {
   mount(app, OPERATIONS.deregisterAgent).answer(async ({ instance_id, reason }, { caller }) => {
     const before = await db.tenant(caller.tenant_id, async (tx) => {
       const row = await lockForCaller(tx, caller, instance_id, OPERATIONS.deregisterAgent);
-      const why: Deregistration = { cause: 'explicit', reason: reason ?? DEREGISTERED_BY_CALLER };
+      const why: Deregistration = { cause: 'explicit', reason: reason ?? 'deregistered by the caller' };
       await deregisterAgent(tx, row, why);
       return row;
     });

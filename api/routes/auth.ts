@@ -11,8 +11,7 @@ import { tokenRefusal } from '../../contracts/permissions.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
 import { mount, pageFields } from '../mount.js';
-import { networkOf } from '../network.js';
-import { RateLimit } from '../rate-limit.js';
+import { networkOf, RateLimit } from '../rate-limit.js';
 
 /** Failed logins of one address or one client (decisions.md, Conventions). */
 const GUESSES = { limit: 10, windowSeconds: 60 };

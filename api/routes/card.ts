@@ -20,8 +20,9 @@ const PLATFORM_SKILL: CardSkill = {
 };
 const MEDIA_TYPES = ['text/plain', 'application/json'];
 const CAPABILITIES = { streaming: true, pushNotifications: true };
-/** Versions of A2A that `/send` accepts, the preferred one first. */
-const PROTOCOL_VERSIONS = ['1.0', '0.3'];
+const JSONRPC = 'JSONRPC' as const;
+/** The versions of A2A that `/send` accepts, the preferred one first. */
+const INTERFACES = ['1.0', '0.3'].map((protocolVersion) => ({ protocolBinding: JSONRPC, protocolVersion }));
 const BEARER = { scheme: 'bearer', bearerFormat: 'JWT', description: 'From POST /auth/get_token' };
 
 function text(value: unknown): string | undefined {
@@ -48,21 +49,14 @@ function commonFields(url: string, version: string, fleet: FleetSkills | null) {
     name: 'Agent Fleet Platform',
     description: 'Routes messages to a fleet of agents and keeps every one of them until it is answered.',
     version,
-    supportedInterfaces: PROTOCOL_VERSIONS.map((protocolVersion) => ({
-      url,
-      protocolBinding: 'JSONRPC' as const,
-      protocolVersion,
-    })),
+    supportedInterfaces: INTERFACES.map((each) => ({ url, ...each })),
     defaultInputModes: MEDIA_TYPES,
     defaultOutputModes: MEDIA_TYPES,
     skills: fleet && fleet.skills.length > 0 ? fleet.skills.map(toCardSkill) : [PLATFORM_SKILL],
   };
 }
 
-/**
- * The platform's agent card (a2a.md).
- * @param fleet the skills of the caller's agents; null for a caller without a token
- */
+/** The platform's agent card (a2a.md), with the skills of the caller's agents; null for a caller without a token. */
 export function agentCard(deps: CardDeps, version: A2aVersion, fleet: FleetSkills | null): AgentCard03 | AgentCard10 {
   const url = `${deps.baseUrl()}/send`;
   const common = commonFields(url, deps.version, fleet);
@@ -78,8 +72,8 @@ export function agentCard(deps: CardDeps, version: A2aVersion, fleet: FleetSkill
     protocolVersion: '0.3.0',
     ...common,
     url,
-    preferredTransport: 'JSONRPC',
-    additionalInterfaces: [{ url, transport: 'JSONRPC' }],
+    preferredTransport: JSONRPC,
+    additionalInterfaces: [{ url, transport: JSONRPC }],
     capabilities: { ...CAPABILITIES, stateTransitionHistory: false },
     securitySchemes: { bearer: { type: 'http', ...BEARER } },
     security: [{ bearer: [] }],

@@ -8,8 +8,6 @@ import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
 import { mount, pageFields } from '../mount.js';
 
-const CANCELED_BY_CALLER = 'canceled by the caller';
-
 /** A path parameter that may be an id: no schema checks paths. */
 const MESSAGE_ID = /^[\x21-\x7e]{1,200}$/;
 
@@ -34,7 +32,8 @@ export function messageRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'message
   }));
 
   mount(app, OPERATIONS.cancelMessage).answer(async ({ message_id, reason }, { caller }) => {
-    await cancelMessage(core, { tenant_id: caller.tenant_id, message_id }, reason ?? CANCELED_BY_CALLER, caller);
+    const ref = { tenant_id: caller.tenant_id, message_id };
+    await cancelMessage(core, ref, reason ?? 'canceled by the caller', caller);
     return { ok: true, message_id };
   });
 

@@ -4,9 +4,7 @@ import type { ServerResponse } from 'node:http';
 const HEARTBEAT_MS = 15_000;
 const STALLED_MS_MAX = 60_000;
 
-/**
- * A response of server-sent events, with backpressure and a comment every 15 s. A reader that reads nothing for 60 s is disconnected.
- */
+/** A response of server-sent events, with backpressure and a comment every 15 s. A reader that reads nothing for 60 s is disconnected. */
 export class EventStream {
   readonly #raw: ServerResponse;
   readonly #heartbeat: NodeJS.Timeout;
@@ -56,10 +54,7 @@ export class EventStream {
 /** One reason for all aborts: a new one is an error with a stack trace, 25 µs. */
 const RESPONSE_ENDED = new DOMException('The response is over.', 'AbortError');
 
-/**
- * A signal that aborts when the reader of a response leaves before it is complete, or when one of the causes aborts (the process drains). It
- * removes its listeners when the response closes.
- */
+/** A signal that aborts when the reader of a response leaves before its end, or when one of the causes aborts. It removes its listeners at the end. */
 export function responseSignal(raw: ServerResponse, ...causes: AbortSignal[]): AbortSignal {
   const lifetime = new AbortController();
   const end = () => lifetime.abort(RESPONSE_ENDED);

@@ -11,10 +11,10 @@ import type { CallContext } from './rpc.js';
 /** The methods for push notification configurations, for all versions. */
 export function createPushMethods({ pushConfigs }: Pick<ApiDeps, 'pushConfigs'>) {
   return {
-    set: async (params: TaskPushNotificationConfig, { caller, version }: CallContext) => {
-      const { taskId, pushNotificationConfig } = params;
-      return { taskId, pushNotificationConfig: await pushConfigs.set(caller, taskId, pushNotificationConfig, version) };
-    },
+    set: async ({ taskId, pushNotificationConfig }: TaskPushNotificationConfig, { caller, version }: CallContext) => ({
+      taskId,
+      pushNotificationConfig: await pushConfigs.set(caller, taskId, pushNotificationConfig, version),
+    }),
 
     get: async (params: z.infer<typeof GetPushConfigParams>, { caller }: CallContext) => {
       const { id: taskId, pushNotificationConfigId } = params;

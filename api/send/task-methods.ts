@@ -34,10 +34,7 @@ export function createTaskMethods({ messages: { core } }: Pick<ApiDeps, 'message
       return findTask(core.db, caller, id);
     },
 
-    /**
-     * Streams a task. In 0.3 the stream ends where the task rests, and a terminal task is sent as it is. In 1.0 the stream goes on to the
-     * terminal state, and a terminal task is refused.
-     */
+    /** Streams a task. 0.3: until it rests; a terminal task is sent as it is. 1.0: until its terminal state; a terminal task is refused. */
     async subscribe({ id }: { id: string }, context: CallContext) {
       const { status } = await findTask(core.db, context.caller, id, { historyLength: 0 });
       const untilTerminal = context.version === '1.0';

@@ -15,24 +15,17 @@ export class TokenWatch {
     this.#authenticator = authenticator;
   }
 
-  /**
-   * @param onEnd called once, when the token has ended
-   * @returns stops the watch
-   */
+  /** Calls `onEnd` once, when the token has ended. @returns stops the watch */
   watch(token: string, onEnd: () => void): () => void {
-    const watchers = this.#watchers.get(token) ?? this.#begin(token);
+    const known = this.#watchers.get(token);
+    const watchers = known ?? new Set();
     watchers.add(onEnd);
+    if (!known) void this.#follow(token, watchers);
     return () => void watchers.delete(onEnd);
   }
 
-  #begin(token: string): Set<() => void> {
-    const watchers = new Set<() => void>();
-    this.#watchers.set(token, watchers);
-    void this.#follow(token, watchers);
-    return watchers;
-  }
-
   async #follow(token: string, watchers: Set<() => void>): Promise<void> {
+    this.#watchers.set(token, watchers);
     let isValid = true;
     do {
       await delay(CHECK_MS, undefined, { ref: false });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { networkOf } from '../../api/network.js';
+import { networkOf } from '../../api/rate-limit.js';
 
 test.each([
   ['192.0.2.7', '192.0.2.7'],
