@@ -1,3 +1,4 @@
+import { isObject } from '../contracts/a2a/proto-json.js';
 import type { AgentInstance, AgentRegisterRequest, AgentStatus, DeploymentMode } from '../contracts/api/agents.js';
 import { recordEvent } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
@@ -45,7 +46,7 @@ function cardText(value: unknown, maxLength: number): string | null {
 
 async function upsert(tx: Tx, instanceId: string, status: AgentStatus, registration: Registration): Promise<void> {
   const { body, agent_card: card } = registration;
-  const provider: Record<string, unknown> = { ...(card.provider as object | undefined) };
+  const provider = isObject(card.provider) ? card.provider : {};
   await tx.query(UPSERT, [
     registration.tenant_id,
     instanceId,

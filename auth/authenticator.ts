@@ -40,7 +40,7 @@ export function createAuthenticator(options: {
       try {
         return { readAtMs, status: await options.lookup(credentialId) };
       } catch (error) {
-        if (isYounger(known, MAX_AGE_MS)) return known;
+        if (isYounger(known, MAX_AGE_MS)) return known; // keeps the time of its read
         throw error;
       }
     },
@@ -48,6 +48,7 @@ export function createAuthenticator(options: {
   const statusOf = async (credentialId: string): Promise<CredentialStatus | null> => {
     const known = statuses.get(credentialId);
     if (isYounger(known, REFRESH_MS)) return known.status;
+    // Joins a read that is under way.
     return (await statuses.forceFetch(credentialId, { forceRefresh: true })).status;
   };
   return {

@@ -138,9 +138,10 @@ export const AGENT_FRAME_PAYLOADS = {
   close_request: z.object({ grace_seconds: z.number().min(0).max(3600).default(30), reason: Reason }),
 } as const;
 
-/** The frames of agents, and those that only the platform sends. */
-export type FrameType = keyof typeof AGENT_FRAME_PAYLOADS | 'welcome' | 'dispatch';
-export const FRAME_TYPES: readonly string[] = [...Object.keys(AGENT_FRAME_PAYLOADS), 'welcome', 'dispatch'];
+/** Frames that only the platform sends. */
+const PLATFORM_FRAMES = ['welcome', 'dispatch'] as const;
+export type FrameType = keyof typeof AGENT_FRAME_PAYLOADS | (typeof PLATFORM_FRAMES)[number];
+export const FRAME_TYPES: readonly string[] = [...Object.keys(AGENT_FRAME_PAYLOADS), ...PLATFORM_FRAMES];
 
 /** The JSON types of agent content (decisions.md, Dispatch bodies). A frame that fits only these fails its dispatch or call, not the socket. */
 export const CONTENT_FRAME_SHAPES = {
@@ -160,4 +161,10 @@ export const CONTENT_FRAME_SHAPES = {
 export type ContentFrameType = keyof typeof CONTENT_FRAME_SHAPES;
 
 /** Agent frames that reply to another frame and must have `in_reply_to`. */
-export const REPLY_FRAMES: string[] = ['dispatch_ack', 'dispatch_chunk', 'dispatch_result', 'tool_result', 'pong'];
+export const REPLY_FRAMES: readonly string[] = [
+  'dispatch_ack',
+  'dispatch_chunk',
+  'dispatch_result',
+  'tool_result',
+  'pong',
+];

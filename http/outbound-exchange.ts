@@ -26,12 +26,14 @@ interface ResponseHead {
  */
 export class OutboundExchange {
   #sent = false;
+  /** The response has ended. */
+  #isWhole = false;
   #status: number | undefined;
   #canceledBy: 'TIMEOUT' | 'ABORTED' | undefined;
   #deadline: NodeJS.Timeout | undefined;
   #controller: Dispatcher.DispatchController | undefined;
   #rejectHead: (error: unknown) => void = () => undefined;
-  /** The body, readable once. Leaving the loop early drops the connection. Throws anything: see `explain`. A failure discards the buffer. */
+  /** The body, readable once. Leaving the loop early drops the connection. Throws anything: see `explain`. */
   readonly body: Readable = new Readable({
     highWaterMark: BUFFERED_BYTES_MAX,
     read: () => this.#controller?.resume(),
@@ -98,10 +100,10 @@ export class OutboundExchange {
     return this.error(this.#canceledBy ?? outboundErrorCode(thrown, this.#sent), thrown);
   }
 
-  /** Rejects at once: undici handles an abort only once it has a connection. */
+  /** Rejects at once: undici handles an abort only once it has a connection. What has come as a whole can still be read. */
   #fail(error: Error): void {
     this.#rejectHead(error);
-    this.body.destroy(error);
+    if (!this.#isWhole) this.body.destroy(error);
   }
 
   #handler(onHead: (head: ResponseHead) => void): Dispatcher.DispatchHandler {
@@ -123,6 +125,7 @@ export class OutboundExchange {
         if (!this.body.push(chunk)) controller.pause();
       },
       onResponseEnd: () => {
+        this.#isWhole = true;
         this.body.push(null);
       },
       onResponseError: (_controller, error) => this.#fail(error),

@@ -56,6 +56,7 @@ export function startExamples(options: { dataDir: string; environment: Record<st
   const stopping = new AbortController();
   const shared = Object.entries(process.env).filter(([name]) => SHARED.test(name));
   const env = { ...Object.fromEntries(shared), ...environment };
+  for (const example of EXAMPLES) closeSync(openSync(join(dataDir, 'logs', `${example}.log`), 'a', 0o600)); // fails here, not later
   const running = EXAMPLES.map((example) =>
     runExample(example, env, join(dataDir, 'logs', `${example}.log`), log, stopping.signal).catch((error: unknown) =>
       log.error({ example, err: errorMessage(error) }, 'an example agent did not start'),

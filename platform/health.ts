@@ -8,13 +8,8 @@ const CHECK_MS = 3_000;
 const LIVE_NODES = `SELECT mesh_id FROM mesh_nodes WHERE renewed_at > now() - interval '15 s'`;
 
 async function check(work: Promise<boolean>): Promise<'ok' | 'down'> {
-  // Any error of a check means down.
-  return (await settledWithin(
-    work.catch(() => false),
-    CHECK_MS,
-  ))
-    ? 'ok'
-    : 'down';
+  const answered = work.catch(() => false); // any error of a check means down
+  return (await settledWithin(answered, CHECK_MS)) ? 'ok' : 'down';
 }
 
 /** The checks of `GET /health`: `degraded` when any is down. The route decides which of them answer 503. */

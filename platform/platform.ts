@@ -80,8 +80,8 @@ function buildHttp(
 }
 
 async function startWorkerRole(services: Services, workerDeps: WorkerDeps, stops: StopList): Promise<void> {
-  const { core, dispatches, db, outbound, secrets, sessions, log, temporal, pushRelay } = services;
-  const watch = { db, outbound, sessions, log };
+  const { core, dispatches, db, outbound, secrets, log, temporal, pushRelay } = services;
+  const watch = { db, outbound, log };
   const delivery = { db, outbound, secrets, log };
   const worker = await runFleetWorker(workerDeps, { core, dispatches, watch, delivery, temporal });
   stops.add(() => worker.stop());

@@ -7,7 +7,7 @@ export interface ToolCaller {
   agent_type: string;
   /** Absent when the token stands for a type only. */
   instance_id?: string;
-  /** For limits and idempotency: the agent's key (`agentKeyOf`), or the credential's and type's when there is no instance. */
+  /** For limits (that of the chain's depth too) and idempotency: the agent's key (`agentKeyOf`), or the credential's and type's when there is no instance. */
   key: string;
 }
 
@@ -48,6 +48,9 @@ export class CallCancellation {
       ...(parent ? [addAbortListener(parent.ended, onParentEnded)] : []),
     ];
     this.#canceled = once(this.signal, 'abort').then(() => ({ sent: true, result: this.signal.reason }));
+    // Listeners of a signal that is aborted already are called a moment later.
+    if (withdrawn.aborted) onWithdrawn();
+    if (parent?.ended.aborted) onParentEnded();
   }
 
   /** The outcome of a call that was canceled before it was sent. */

@@ -59,7 +59,7 @@ export interface NodeLink {
   forward(nodeId: string, call: ForwardedCall, signal: AbortSignal): Promise<Outcome>;
   /** Asks a node to close a deregistered agent's socket. Best effort: the node's reconciliation closes it otherwise. */
   deregistered(nodeId: string, agent: DeregisteredAgent): void;
-  /** Sets what this node does for others, itself included. */
+  /** Adds what this node does for others, itself included; handlers that were given before stay. */
   serve(handlers: Partial<NodeHandlers>): void;
   /** Ends the calls in flight. */
   close(): Promise<void>;
@@ -72,7 +72,10 @@ export const NODE_UNREACHABLE = unsent('TARGET_UNAVAILABLE', 'The node that hold
 export function createLocalLink(nodeId: string): NodeLink {
   let served: Partial<NodeHandlers> = {};
   return {
-    call: async (node, call, signal) => (node === nodeId && (await served.call?.(call, signal))) || NODE_UNREACHABLE,
+    call: async (node, call, signal) => {
+      if (node !== nodeId) return NODE_UNREACHABLE;
+      return (await served.call?.(call, signal)) ?? NODE_UNREACHABLE;
+    },
     forward: async () => NODE_UNREACHABLE,
     deregistered: (node, agent) => {
       if (node === nodeId) served.deregistered?.(agent);

@@ -103,7 +103,7 @@ export interface CallContext {
   signal: () => AbortSignal;
 }
 
-/** A method in one version of A2A: its name, its params, and how its result (of a stream, each event) is written; absent: as it is stored. */
+/** A method in one version of A2A: its name, its params, and how its result (of a stream, each event) is written; absent: as it is. */
 interface MethodVersion<Params, Result> {
   name: string;
   params: z.ZodType<Params>;

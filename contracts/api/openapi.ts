@@ -98,7 +98,10 @@ function describe(operation: Operation, writer: SchemaWriter): Json {
   });
   const { summary, access, othersNeed, request, response, experimental, statuses, path } = operation;
   const error = { content: json(ErrorBody, 'output') };
-  const errors = statuses.map((status) => [status, { description: STATUS_TEXTS[status], ...(status >= 400 && error) }]);
+  const errors = statuses.map((status) => [
+    status,
+    { description: STATUS_TEXTS[status] ?? 'An error', ...(status >= 400 && error) },
+  ]);
   const parameters = parametersOf(operation, writer);
   const stream = path === '/send' && { 'text/event-stream': { schema: { type: 'string' } } };
   const description = `Scope ${access} with a token that stands for the agent's type; any other token needs ${othersNeed}.`;
@@ -126,7 +129,8 @@ export function openApiDocument(baseUrl: string): Json {
   for (const [tag, operations] of Object.entries(TAGS)) {
     for (const [operationId, operation] of Object.entries<Operation>(operations)) {
       const path = operation.path.replace(/:(\w+)/g, '{$1}');
-      paths[path] = { [operation.method.toLowerCase()]: { operationId, tags: [tag], ...describe(operation, writer) } };
+      const described = { operationId, tags: [tag], ...describe(operation, writer) };
+      paths[path] = { ...paths[path], [operation.method.toLowerCase()]: described };
     }
   }
   return {

@@ -313,7 +313,9 @@ DO $$
 DECLARE
   name text;
 BEGIN
-  FOR name IN SELECT table_name FROM information_schema.columns WHERE table_schema = 'public' AND column_name = 'tenant_id' LOOP
+  FOREACH name IN ARRAY ARRAY['tenants', 'credentials', 'agent_types', 'agents', 'agent_reports', 'dispatch_totals', 'sessions',
+      'session_agents', 'idempotency_keys', 'messages', 'running_messages', 'dispatches', 'input_requests', 'input_decisions', 'events',
+      'push_configs', 'push_deliveries'] LOOP
     EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', name);
     EXECUTE format('CREATE POLICY one_tenant ON %I TO fleet_app USING (tenant_id = current_tenant())', name);
     EXECUTE format('CREATE POLICY whole_platform ON %I TO fleet_system USING (true)', name);

@@ -126,7 +126,7 @@ function carriesContent(type: FrameType): type is ContentFrameType {
 }
 
 function isKnown(type: string): type is FrameType {
-  return (FRAME_TYPES as readonly string[]).includes(type);
+  return FRAME_TYPES.includes(type);
 }
 
 /** The first problem of a schema, with the member's name first. */

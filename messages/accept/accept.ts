@@ -40,7 +40,7 @@ export interface Accepted {
 /** What accepting a message takes. */
 export interface AcceptDeps {
   core: MessageCore;
-  /** Set while the mesh of this process runs; null in a process without the mesh role, and with `FLEET_FAST_PATH=off`. */
+  /** The platform sets it once the mesh of this process runs; null until then, without the mesh role, and with `FLEET_FAST_PATH=off`. */
   fastPath: FastPath | null;
   limits: TenantLimits;
 }

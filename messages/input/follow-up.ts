@@ -32,7 +32,7 @@ export async function answerFollowUp(
       throw new PlatformError('UNSUPPORTED_OPERATION', 'This request is answered by /messages/{id}/resolve only.');
     await claimRequest(tx, caller, row, request, {
       decision: readFollowUp(request.kind, message.parts),
-      invalid: { code: 'INVALID_PARAMS', text: 'The message is' },
+      invalid: { code: 'INVALID_PARAMS', text: 'The message is not an answer to a request of kind' },
       turn: { ...message, taskId: row.message_id, contextId: row.session_id },
     });
     return row.session_id;

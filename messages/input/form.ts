@@ -2,15 +2,18 @@ import { Ajv, type ValidateFunction } from 'ajv';
 import { isObject } from '../../contracts/a2a/proto-json.js';
 import type { InputRequestRow } from '../read/rows.js';
 
-const SCALAR_KEYWORD =
-  /^(type|title|description|enum|const|multipleOf|uniqueItems|m(in|ax)(Length|Items|imum)|exclusiveM(in|ax)imum)$/;
+const SCALAR_KEYWORDS = new Set([
+  ...['type', 'title', 'description', 'enum', 'const'],
+  ...['minLength', 'maxLength', 'minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'],
+  ...['minItems', 'maxItems', 'uniqueItems'],
+]);
 const SCALAR_TYPES = ['string', 'number', 'integer', 'boolean', 'null'];
 /** Keywords that nest, refer or combine: a flat schema has none. */
 const NESTING_KEYWORDS = ['$ref', 'properties', 'patternProperties', 'allOf', 'not', 'if', 'dependentSchemas'];
 const MAX_PROPERTIES = 100;
 
 function pick(schema: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(schema).filter(([key]) => SCALAR_KEYWORD.test(key)));
+  return Object.fromEntries(Object.entries(schema).filter(([key]) => SCALAR_KEYWORDS.has(key)));
 }
 
 function flatProperty(property: unknown): Record<string, unknown> {

@@ -12,8 +12,8 @@ type Kind = InputRequest['kind'];
 
 const YES: Record<Kind, Decision['word']> = { approval: 'approved', form: 'submitted', confirmation: 'confirmed' };
 const NO: Record<Kind, Decision['word']> = { approval: 'rejected', form: 'declined', confirmation: 'declined' };
-const POSITIVE = /^(approved?|confirm(ed)?|submit(ted)?|accept(ed)?|yes)$/i;
-const NEGATIVE = /^(reject(ed)?|declined?|den(y|ied)|cancel|no)$/i;
+const POSITIVE = /^(approve|approved|confirm|confirmed|submit|submitted|accept|accepted|yes)$/i;
+const NEGATIVE = /^(reject|rejected|decline|declined|deny|denied|cancel|no)$/i;
 
 function byWord(kind: Kind, word: unknown): Decision | null {
   if (typeof word !== 'string') return null;

@@ -68,7 +68,7 @@ export async function claimRequest(
   if (request.expires_at.getTime() <= Date.now())
     throw new PlatformError('CALLBACK_TOKEN_EXPIRED', 'The time to answer ran out.');
   const { request_id, kind } = request;
-  if (!decision) throw new PlatformError(invalid.code, `${invalid.text} not an answer to a request of kind ${kind}.`);
+  if (!decision) throw new PlatformError(invalid.code, `${invalid.text} ${kind}.`);
   const problem = kind === 'form' && decision.positive ? formProblem(request, decision.data ?? {}) : null;
   if (problem !== null) throw new PlatformError(invalid.code, `data: ${problem}`);
   const answer = { request_id, resolution: decision.word, data: decision.data, comment };
@@ -113,7 +113,7 @@ export async function resolveMessage(
       throw new PlatformError('ALREADY_RESOLVED', 'The request of that request_id is no longer open.');
     await claimRequest(tx, caller, row, request, {
       decision: readResolution(request.kind, body.resolution, body.data),
-      invalid: { code: 'BAD_REQUEST', text: 'resolution:' },
+      invalid: { code: 'BAD_REQUEST', text: 'resolution: not an answer to a request of kind' },
       comment: body.comment,
     });
     return row.session_id;

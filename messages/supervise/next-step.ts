@@ -115,7 +115,7 @@ async function openDispatch(
 async function dispatchStep(tx: Tx, row: RunningRow, dispatchId: string): Promise<Step | null> {
   const [dispatch] = await tx.query<Omit<Extract<Step, { kind: 'dispatch' }>, 'kind'>>(
     `SELECT d.dispatch_id, d.instance_id, d.agent_type, d.mesh_id, d.deployment_mode, d.attempt,
-            greatest(1, coalesce(milliseconds_between(now(), d.deadline_at), m.deadline_ms)) AS deadline_ms
+            greatest(1, coalesce((extract(epoch FROM d.deadline_at - now()) * 1000)::bigint, m.deadline_ms)) AS deadline_ms
        FROM dispatches d JOIN messages m ON m.tenant_id = d.tenant_id AND m.message_id = $2
       WHERE d.tenant_id = $1 AND d.dispatch_id = $3 AND d.state IN ('open', 'sent')`,
     [row.tenant_id, row.message_id, dispatchId],

@@ -1,5 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
 import type { Caller } from '../../contracts/api/auth.js';
+import { LIMITS } from '../../contracts/limits.js';
 import type { MessageRef } from '../../messages/core.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import { nextStep } from '../../messages/supervise/next-step.js';
@@ -54,4 +55,21 @@ test('without an agent a message is given up after the wait', async () => {
   expect((await look(ref))?.kind).toBe('wait_agent');
   expect((await look(ref, QUEUE_WAIT_MS / 2))?.kind).toBe('wait_agent');
   expect(await look(ref, 2 * QUEUE_WAIT_MS)).toMatchObject({ kind: 'done', state: 'failed' });
+});
+
+test('until it is sent a dispatch has the whole time of its message, afterwards what is left of it', async () => {
+  const ref = await send();
+  const opened = await look(ref);
+  if (opened?.kind !== 'dispatch') throw new Error(`no dispatch: ${opened?.kind}`);
+  expect(opened.deadline_ms).toBe(LIMITS.deadlineMsDefault);
+  expect(await look(ref)).toEqual(opened);
+  const dispatch = { ...ref, dispatch_id: opened.dispatch_id };
+  expect(await createDispatches(core).markSent(dispatch, { mesh_id: 'mesh_1', epoch: 0 })).not.toBeNull();
+  await database.query("UPDATE dispatches SET deadline_at = now() + interval '90 s' WHERE dispatch_id = $1", [
+    opened.dispatch_id,
+  ]);
+  const sent = await look(ref);
+  if (sent?.kind !== 'dispatch') throw new Error(`no dispatch: ${sent?.kind}`);
+  expect(sent.deadline_ms).toBeLessThanOrEqual(90_000);
+  expect(sent.deadline_ms).toBeGreaterThan(60_000);
 });
