@@ -4,13 +4,12 @@ import type { FastifyInstance } from 'fastify';
 import { buildApi } from '../api/app.js';
 import { connectRateLimits } from '../api/rate-limit.js';
 import { createMaintenance } from '../db/maintenance.js';
-import { sessionDeps } from '../messages/cancel.js';
 import { FastPath } from '../messages/dispatch/fast-path.js';
 import { Sweeper } from '../messages/supervise/sweeper.js';
 import type { Config } from '../runtime/config.js';
 import { newId } from '../runtime/ids.js';
 import type { Logger } from '../runtime/logger.js';
-import { SessionStarter } from '../sessions/session-starter.js';
+import { createSessionExpiry } from '../sessions/session-expiry.js';
 import { createHealth } from './health.js';
 import type { Infrastructure } from './infrastructure.js';
 import { startMesh } from './mesh-role.js';
@@ -86,9 +85,8 @@ async function startWorkerRole(services: Services, workerDeps: WorkerDeps, stops
   const worker = await runFleetWorker(workerDeps, { core, dispatches, watch, delivery, temporal });
   stops.add(() => worker.stop());
   await temporal.ensureAgentWatch();
-  const maintenance = createMaintenance(db, log);
-  const starter = new SessionStarter(sessionDeps(core), temporal);
-  for (const loop of [new Sweeper(core, temporal), starter, pushRelay, maintenance]) {
+  const loops = [new Sweeper(core, temporal), pushRelay, createSessionExpiry(db, log), createMaintenance(db, log)];
+  for (const loop of loops) {
     loop.start();
     stops.add(() => loop.stop());
   }

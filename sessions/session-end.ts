@@ -74,7 +74,8 @@ export async function endSession(
   const { tenant_id, session_id, explicit, agent_type, instance_id } = session;
   const canceled = await messages.cancelAll(tx, session, reason);
   const [ended] = await tx.query<{ duration_ms: number }>(
-    `UPDATE sessions SET status = $3, ended_at = now(), ended_reason = $4, wake_requested_at = now()
+    `UPDATE sessions SET status = $3, ended_at = now(), ended_reason = $4, idle_check_at = NULL,
+            wake_requested_at = CASE WHEN explicit THEN now() END
       WHERE tenant_id = $1 AND session_id = $2
       RETURNING (extract(epoch FROM now() - created_at) * 1000)::bigint AS duration_ms`,
     [tenant_id, session_id, status, reason],

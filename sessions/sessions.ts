@@ -77,13 +77,13 @@ export function createSessions(deps: SessionDeps) {
     /** @throws PlatformError NOT_FOUND, SESSION_CLOSED */
     close: async (caller: Caller, session_id: string, reason = 'closed by the caller'): Promise<void> => {
       const { tenant_id } = caller;
-      const cancellation = await deps.db.tenant(tenant_id, async (tx) => {
+      const { explicit, ...cancellation } = await deps.db.tenant(tenant_id, async (tx) => {
         const session = await lockOwnSession(tx, caller, session_id);
         requireActive(session);
-        return endSession(tx, deps.messages, session, 'completed', reason);
+        return { explicit: session.explicit, ...(await endSession(tx, deps.messages, session, 'completed', reason)) };
       });
       deps.messages.announce(cancellation);
-      deps.wakeSession({ tenant_id, session_id });
+      if (explicit) deps.wakeSession({ tenant_id, session_id });
     },
     /** Cancels the messages in flight; the sessions stay usable. Ended sessions are skipped. @throws PlatformError NOT_FOUND when none of the ids exists */
     interrupt: async (caller: Caller, ids: string[]) => {

@@ -32,6 +32,15 @@ BEGIN
   RETURN result;
 END $$;
 
+-- Locks a session for a change, if nobody else holds it. The caller has it FOR SHARE: waiting for others who have too could be for ever.
+CREATE FUNCTION lock_session_at_once(of_tenant text, of_session text) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM 1 FROM sessions s WHERE s.tenant_id = of_tenant AND s.session_id = of_session FOR NO KEY UPDATE NOWAIT;
+  RETURN true;
+EXCEPTION WHEN lock_not_available THEN
+  RETURN false;
+END $$;
+
 CREATE FUNCTION accept_message(c accept_call) RETURNS accept_result LANGUAGE plpgsql AS $$
 DECLARE
   result accept_result;
@@ -39,6 +48,7 @@ DECLARE
   in_session boolean := c.requested_context <> '';
   want_type text := c.want_agent_type;
   is_bound boolean := false;
+  resumes boolean := false;
   agent chosen_agent;
   failed boolean := false;
   dispatched boolean;
@@ -73,6 +83,11 @@ BEGIN
     END IF;
     result.user_id := session.user_id;
     want_type := coalesce(want_type, session.agent_type);
+    -- A question to a human suspended the session: it claims room again. Where its row cannot be changed now, the workflow path does that.
+    resumes := session.explicit AND session.suspended AND c.dispatch_id IS NOT NULL;
+    IF resumes AND NOT lock_session_at_once(c.tenant_id, c.requested_context) THEN
+      c.dispatch_id := NULL;
+    END IF;
   END IF;
   IF coalesce(want_type, c.want_instance_id, c.want_skill_id) IS NULL THEN
     IF in_session THEN
@@ -97,6 +112,9 @@ BEGIN
     END IF;
   END IF;
   dispatched := agent.instance_id IS NOT NULL;
+  IF dispatched AND resumes AND session.instance_id = agent.instance_id THEN
+    UPDATE sessions s SET suspended = false WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context;
+  END IF;
   IF NOT dispatched THEN
     -- The session's agent of the type goes before a wanted instance or skill. Messages wait only for what is registered.
     IF in_session THEN
@@ -138,9 +156,10 @@ BEGIN
         c.want_skill_id, agent.instance_id, agent.agent_type, dispatched::integer, CASE WHEN dispatched THEN c.dispatch_id END, dispatched, now()
         FROM key WHERE NOT failed),
   opened AS (
-    INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_by, wake_requested_at, instance_id,
+    INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_by, idle_check_at, instance_id,
         agent_type)
-      SELECT c.tenant_id, c.session_id, false, 'active', c.idle_timeout_seconds, c.created_by, now(), agent.instance_id, agent.agent_type
+      SELECT c.tenant_id, c.session_id, false, 'active', c.idle_timeout_seconds, c.created_by,
+        now() + c.idle_timeout_seconds * interval '1 s', agent.instance_id, agent.agent_type
         FROM key WHERE NOT in_session),
   joined AS (
     INSERT INTO session_agents (tenant_id, session_id, agent_type, instance_id, join_reason)

@@ -159,7 +159,7 @@ BEGIN
        WHERE j.tenant_id = r.tenant_id AND j.session_id = r.session_id AND j.agent_type = bound_type ORDER BY j.joined_at DESC LIMIT 1;
     END IF;
     -- Whoever joins a session needs its lock.
-    IF r.only_mesh_id IS NOT NULL AND (bound_instance IS NULL OR r.session_suspended OR r.session_instance_id IS NULL) THEN
+    IF r.only_mesh_id IS NOT NULL AND (bound_instance IS NULL OR r.session_instance_id IS NULL) THEN
       RETURN NULL;
     END IF;
   END IF;

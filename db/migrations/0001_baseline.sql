@@ -126,14 +126,16 @@ CREATE TABLE sessions (
   sender_agent_type text,
   created_at timestamptz NOT NULL DEFAULT now(),
   ended_at timestamptz, ended_reason text,
-  -- Set when the session's workflow must look at the row again. The workflow clears it.
+  -- Of a session from /sessions/init: set when its workflow must look at the row again. The workflow clears it.
   wake_requested_at timestamptz,
   supervised_at timestamptz,
+  -- Of another session, which has no workflow: when it may have idled out (sessions/session-expiry.ts). NULL once it has ended.
+  idle_check_at timestamptz,
   PRIMARY KEY (tenant_id, session_id)
 );
 CREATE INDEX sessions_slots ON sessions (tenant_id, instance_id, session_id) WHERE status = 'active' AND explicit AND NOT suspended;
-CREATE INDEX sessions_to_wake ON sessions (wake_requested_at) WHERE wake_requested_at IS NOT NULL AND explicit;
-CREATE INDEX sessions_to_begin ON sessions (wake_requested_at) WHERE wake_requested_at IS NOT NULL AND NOT explicit;
+CREATE INDEX sessions_to_wake ON sessions (wake_requested_at) WHERE wake_requested_at IS NOT NULL;
+CREATE INDEX sessions_to_check ON sessions (idle_check_at) WHERE idle_check_at IS NOT NULL;
 CREATE INDEX sessions_supervised ON sessions (supervised_at) WHERE supervised_at IS NOT NULL AND status = 'active';
 
 CREATE TABLE session_agents (

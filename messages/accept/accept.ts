@@ -135,8 +135,8 @@ async function openNamedSession(db: Db, caller: Caller, sessionId: string): Prom
   const { tenant_id, sub: created_by } = caller;
   await db.tenant(tenant_id, async (tx) => {
     const opened = await tx.query(
-      `INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_by, sender_agent_type, wake_requested_at)
-       VALUES ($1, $2, false, 'active', $3, $4, $5, now()) ON CONFLICT DO NOTHING RETURNING session_id`,
+      `INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_by, sender_agent_type, idle_check_at)
+       VALUES ($1, $2, false, 'active', $3, $4, $5, now() + $3 * interval '1 s') ON CONFLICT DO NOTHING RETURNING session_id`,
       [tenant_id, sessionId, LIMITS.idleTimeoutSecondsDefault, created_by, actsAs(caller)],
     );
     if (opened.length === 0) return;
@@ -181,7 +181,7 @@ async function requireOwnRepeat(db: Db, sender: Caller, messageId: string): Prom
 /**
  * Accepts a message: one transaction writes its row, its session if it opens one, and the events. The message then takes the fast path
  * where it can, else its workflow is started. A repeat of the same messageId from the same credential in the same context gives the same
- * message. The workflow of a session that was opened here starts later (sessions/session-starter.ts).
+ * message.
  * @throws PlatformError INVALID_PARAMS, CONTENT_TYPE_NOT_SUPPORTED, IDEMPOTENCY_MISMATCH, SESSION_NOT_FOUND, TARGET_REQUIRED,
  * SESSION_CLOSED; RATE_LIMITED at the tenant's limit of messages in flight or of those that wait for input
  */

@@ -41,8 +41,7 @@ const WATCHED = {
     condition: 'true',
     assignments: ', lease_epoch = lease_epoch + 1',
   },
-  // Workflows of implicit sessions start in the background (sessions/session-starter.ts).
-  unanswered_sessions: { table: 'sessions', mark: 'wake_requested_at', condition: 'explicit' },
+  unanswered_sessions: { table: 'sessions', mark: 'wake_requested_at', condition: 'true' },
   unseen_messages: {
     table: 'running_messages',
     mark: 'supervised_at',

@@ -2,6 +2,8 @@ import { beforeEach, expect, test } from 'vitest';
 import { lockAgent } from '../../agents/agents.js';
 import { deregisterAgent } from '../../agents/registration.js';
 import type { Caller } from '../../contracts/api/auth.js';
+import { runAcceptTransaction, UNCOUNTED } from '../../messages/accept/accept-transaction.js';
+import { draftOf } from '../../messages/accept/draft.js';
 import { sessionDeps } from '../../messages/cancel.js';
 import type { MessageRef } from '../../messages/core.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
@@ -77,6 +79,15 @@ async function answer(ref: MessageRef, state: 'completed' | 'input-required'): P
   expect(await dispatches.end(sent, { state, artifacts: [], ...input }, 0)).not.toBeNull();
 }
 
+/** Accepts a message of the session as a node that reaches every agent. @returns the verdict */
+async function acceptOnFastPath(contextId: string): Promise<string> {
+  const parts = [{ kind: 'text' as const, text: 'meanwhile' }];
+  const message = { kind: 'message' as const, messageId: newId('req'), role: 'user' as const, parts, contextId };
+  const offer = { dispatch_id: newId('dsp'), mesh_id: 'mesh_1' };
+  const draft = draftOf(caller, { message }, { method: 'message/send' });
+  return (await runAcceptTransaction(core.db, draft, { counting: UNCOUNTED, offer, idempotencyHours: 1 })).verdict;
+}
+
 test('a session whose question is withdrawn does not push its agent over its bound', async () => {
   await agent('x', 1);
   const first = await open('x');
@@ -90,6 +101,25 @@ test('a session whose question is withdrawn does not push its agent over its bou
   expect(await kind(next)).toBe('wait_agent');
   await sessions.close(caller, second);
   expect(await kind(next)).toBe('dispatch');
+  expect(await load('x')).toBe(1);
+});
+
+test('while a question waits, further messages of the session take the fast path, in the room that is free', async () => {
+  await agent('x', 1);
+  const session = await open('x');
+  const asking = await send(session);
+  await answer(asking, 'input-required');
+  expect(await acceptOnFastPath(session)).toBe('dispatched');
+  expect(await load('x')).toBe(1);
+  await expect(open('x')).rejects.toMatchObject({ code: 'AGENT_AT_CAPACITY' });
+});
+
+test('while a question waits and the room is taken, further messages of the session wait', async () => {
+  await agent('x', 1);
+  const session = await open('x');
+  await answer(await send(session), 'input-required');
+  await open('x');
+  expect(await acceptOnFastPath(session)).toBe('accepted');
   expect(await load('x')).toBe(1);
 });
 

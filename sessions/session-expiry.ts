@@ -1,0 +1,61 @@
+import type { Db } from '../db/pool.js';
+import { newId } from '../runtime/ids.js';
+import type { Logger } from '../runtime/logger.js';
+import { Loop } from '../runtime/loop.js';
+import type { SessionRef } from './session-deps.js';
+
+/** Sessions that one transaction looks at. */
+const BATCH = 500;
+/** Between two searches when none is due, in milliseconds. */
+const IDLE_MS = 5_000;
+
+/** Locks sessions that are due, so that no message is accepted into them; workers share them. */
+const CLAIM = `
+  SELECT tenant_id, session_id FROM sessions WHERE idle_check_at <= now() ORDER BY idle_check_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED`;
+
+/** Ends those that idle, with their events, and moves the check of the others to the end of their idle time. Sees what was accepted before the locks. */
+const EXPIRE = `
+  WITH due AS MATERIALIZED (
+    SELECT s.tenant_id, s.session_id, s.created_at, claimed.event_id, s.idle_timeout_seconds * interval '1 s' AS timeout
+      FROM unnest($1::text[], $2::text[], $3::text[]) AS claimed (tenant_id, session_id, event_id)
+      JOIN sessions s USING (tenant_id, session_id)),
+  checked AS MATERIALIZED (
+    SELECT due.*, EXISTS (SELECT 1 FROM running_messages r WHERE r.tenant_id = due.tenant_id AND r.session_id = due.session_id
+                             AND r.state IN ('submitted', 'working', 'input-required')) AS is_running,
+           greatest(due.created_at, (SELECT max(m.updated_at) FROM messages m WHERE m.session_id = due.session_id
+             AND m.tenant_id = due.tenant_id AND m.message_id >= id_bound('msg', (due.created_at - interval '1 day')::date))) + due.timeout AS idle_at
+      FROM due),
+  kept AS (
+    UPDATE sessions s SET idle_check_at = CASE WHEN c.is_running THEN now() + c.timeout ELSE c.idle_at END FROM checked c
+     WHERE s.tenant_id = c.tenant_id AND s.session_id = c.session_id AND (c.is_running OR c.idle_at > now())),
+  expired AS (
+    UPDATE sessions s SET status = 'expired', ended_at = now(), ended_reason = 'idle', idle_check_at = NULL FROM checked c
+     WHERE s.tenant_id = c.tenant_id AND s.session_id = c.session_id AND NOT c.is_running AND c.idle_at <= now()
+    RETURNING s.tenant_id, s.session_id, c.event_id, milliseconds_between(s.created_at, now()) AS duration_ms)
+  INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, payload)
+    SELECT tenant_id, event_id, 'session.closed', 'session', 'platform', 'info', session_id,
+           jsonb_build_object('session_id', session_id, 'reason', 'idle', 'duration_ms', duration_ms) FROM expired`;
+
+/** Looks at one batch of implicit sessions that are due. @returns how many there were */
+async function expireBatch(db: Db): Promise<number> {
+  return db.system(async (tx) => {
+    const claimed = await tx.query<SessionRef & Record<string, unknown>>(CLAIM, [], 'claim_idle_sessions');
+    if (claimed.length === 0) return 0;
+    const columns = [claimed.map((row) => row.tenant_id), claimed.map((row) => row.session_id)];
+    await tx.query(EXPIRE, [...columns, claimed.map(() => newId('evt'))], 'expire_idle_sessions');
+    return claimed.length;
+  });
+}
+
+/**
+ * Ends the sessions that idle out among those that a message opened. They have no workflow: they end in batches, each followed by a pause
+ * of its own length, so that expiry takes half of one database connection at most. Sessions of `/sessions/init` have a workflow each.
+ */
+export function createSessionExpiry(db: Db, log: Logger): Loop {
+  const work = async (): Promise<number> => {
+    const startedAt = performance.now();
+    const found = await expireBatch(db);
+    return found < BATCH ? IDLE_MS : performance.now() - startedAt;
+  };
+  return new Loop({ name: 'session expiry', intervalMs: IDLE_MS, immediate: true, work, log });
+}
