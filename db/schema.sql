@@ -57,7 +57,8 @@ CREATE TABLE agents (
   skills jsonb NOT NULL DEFAULT '[]'::jsonb,
   tools jsonb NOT NULL DEFAULT '[]'::jsonb,
   context jsonb NOT NULL DEFAULT '{}'::jsonb,
-  credential_id text
+  credential_id text,
+  shuffle double precision NOT NULL DEFAULT random()
 );
 CREATE TABLE credentials (
   tenant_id text NOT NULL,
@@ -259,7 +260,8 @@ CREATE TABLE sessions (
   ended_at timestamp with time zone,
   ended_reason text,
   wake_requested_at timestamp with time zone,
-  supervised_at timestamp with time zone
+  supervised_at timestamp with time zone,
+  idle_check_at timestamp with time zone
 );
 CREATE TABLE signing_keys (
   kid text NOT NULL,
@@ -318,6 +320,7 @@ CREATE INDEX agents_by_mesh ON public.agents USING btree (mesh_id) WHERE (mesh_i
 CREATE INDEX agents_by_sign ON public.agents USING btree (last_seen) WHERE (deregistered_at IS NULL);
 CREATE INDEX agents_registered ON public.agents USING btree (tenant_id, agent_type) WHERE (COALESCE(deregistered_at, 'infinity'::timestamp with time zone) = 'infinity'::timestamp with time zone);
 CREATE INDEX agents_routable ON public.agents USING btree (tenant_id, agent_type);
+CREATE INDEX agents_shuffled ON public.agents USING btree (tenant_id, agent_type, shuffle) WHERE ((COALESCE(deregistered_at, 'infinity'::timestamp with time zone) = 'infinity'::timestamp with time zone) AND (status = ANY (ARRAY['available'::text, 'unknown'::text, 'busy'::text])));
 CREATE INDEX credentials_by_tenant ON public.credentials USING btree (tenant_id, created_at DESC);
 CREATE INDEX dispatches_newest ON ONLY public.dispatches USING btree (instance_id, tenant_id, created_at DESC);
 CREATE INDEX events_by_session ON ONLY public.events USING btree (session_id, event_id);
@@ -339,8 +342,8 @@ CREATE INDEX running_to_wake ON public.running_messages USING btree (wake_reques
 CREATE INDEX running_unrouted ON public.running_messages USING btree (tenant_id, created_at) WHERE (unrouted_since IS NOT NULL);
 CREATE INDEX sessions_slots ON public.sessions USING btree (tenant_id, instance_id, session_id) WHERE ((status = 'active'::text) AND explicit AND (NOT suspended));
 CREATE INDEX sessions_supervised ON public.sessions USING btree (supervised_at) WHERE ((supervised_at IS NOT NULL) AND (status = 'active'::text));
-CREATE INDEX sessions_to_begin ON public.sessions USING btree (wake_requested_at) WHERE ((wake_requested_at IS NOT NULL) AND (NOT explicit));
-CREATE INDEX sessions_to_wake ON public.sessions USING btree (wake_requested_at) WHERE ((wake_requested_at IS NOT NULL) AND explicit);
+CREATE INDEX sessions_to_check ON public.sessions USING btree (idle_check_at) WHERE (idle_check_at IS NOT NULL);
+CREATE INDEX sessions_to_wake ON public.sessions USING btree (wake_requested_at) WHERE (wake_requested_at IS NOT NULL);
 
 -- Triggers
 CREATE TRIGGER push_deliveries_of_message AFTER UPDATE OF state ON public.messages FOR EACH ROW WHEN (new.notifies) EXECUTE FUNCTION note_push_deliveries();

@@ -112,8 +112,9 @@ BEGIN
     END IF;
   END IF;
   dispatched := agent.instance_id IS NOT NULL;
-  IF dispatched AND resumes AND session.instance_id = agent.instance_id THEN
-    UPDATE sessions s SET suspended = false WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context;
+  IF dispatched AND resumes THEN
+    UPDATE sessions s SET suspended = false
+     WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context AND s.instance_id = agent.instance_id;
   END IF;
   IF NOT dispatched THEN
     -- The session's agent of the type goes before a wanted instance or skill. Messages wait only for what is registered.

@@ -24,22 +24,48 @@ BEGIN
     AND (agent.deployment_mode = 'hosted' OR agent.mesh_id IS NOT NULL);
 END $$;
 
+-- Up to eight agents of a type that could take what is wanted, from a random place on in the order of `shuffle`: all of them where they are
+-- few. The costs of a message do not grow with the number of agents, and the least loaded of eight is hardly ever a loaded one.
+CREATE FUNCTION sampled_agents(of_tenant text, only_type text, only_skill text) RETURNS SETOF agents
+  LANGUAGE plpgsql SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  place double precision := random();
+BEGIN
+  RETURN QUERY
+    (SELECT a.* FROM agents a WHERE a.tenant_id = of_tenant AND a.agent_type = only_type AND a.shuffle >= place
+        AND coalesce(a.deregistered_at, 'infinity') = 'infinity' AND a.status IN ('available', 'unknown', 'busy') AND is_routable(a)
+        AND has_skill(a, only_skill) ORDER BY a.shuffle LIMIT 8)
+     UNION ALL
+    (SELECT a.* FROM agents a WHERE a.tenant_id = of_tenant AND a.agent_type = only_type AND a.shuffle < place
+        AND coalesce(a.deregistered_at, 'infinity') = 'infinity' AND a.status IN ('available', 'unknown', 'busy') AND is_routable(a)
+        AND has_skill(a, only_skill) ORDER BY a.shuffle LIMIT 8)
+     LIMIT 8;
+END $$;
+
+CREATE FUNCTION candidate_agents(of_tenant text, only_instance text, only_type text, only_skill text, sampled boolean) RETURNS SETOF agents
+  LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  IF sampled AND only_type IS NOT NULL AND only_instance IS NULL THEN
+    RETURN QUERY SELECT * FROM sampled_agents(of_tenant, only_type, only_skill);
+  ELSE
+    RETURN QUERY SELECT a.* FROM agents a WHERE a.tenant_id = of_tenant AND is_routable(a) AND has_skill(a, only_skill)
+      AND (only_instance IS NULL OR a.instance_id = only_instance) AND (only_type IS NULL OR a.agent_type = only_type);
+  END IF;
+END $$;
+
 -- Agents that could take what is wanted, the best first: those with room before full and busy ones, those that were unreachable for the
--- message last, then the least loaded, ties to the longest idle.
-CREATE FUNCTION routable_agents(of_tenant text, only_instance text, only_type text, only_skill text, unreachable_ids text[]) RETURNS SETOF agents
-  LANGUAGE plpgsql STABLE SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+-- message last, then the least loaded, ties to the longest idle. `sampled`: of some agents of the type, else of all.
+CREATE FUNCTION routable_agents(of_tenant text, only_instance text, only_type text, only_skill text, unreachable_ids text[], sampled boolean)
+  RETURNS SETOF agents LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   -- Older partitions are not opened: an agent that was idle for longer counts as idle.
   since text := id_bound('dsp', (date_trunc('month', now() AT TIME ZONE 'UTC') - interval '1 month')::date);
 BEGIN
   RETURN QUERY
-    SELECT a.* FROM agents a
+    SELECT a.* FROM candidate_agents(of_tenant, only_instance, only_type, only_skill, sampled) a
       CROSS JOIN LATERAL (SELECT agent_load(a.tenant_id, a.instance_id) AS load) serving
       LEFT JOIN LATERAL (SELECT d.created_at FROM dispatches d WHERE d.tenant_id = a.tenant_id AND d.instance_id = a.instance_id
                           AND d.dispatch_id >= since ORDER BY d.created_at DESC LIMIT 1) last ON true
-     WHERE a.tenant_id = of_tenant AND is_routable(a)
-       AND (only_instance IS NULL OR a.instance_id = only_instance) AND (only_type IS NULL OR a.agent_type = only_type)
-       AND has_skill(a, only_skill)
      ORDER BY (a.status = 'busy' OR a.max_concurrent_sessions > 0 AND serving.load >= a.max_concurrent_sessions),
               a.instance_id = ANY (unreachable_ids), serving.load, last.created_at NULLS FIRST, a.instance_id
      LIMIT 50;
@@ -87,6 +113,7 @@ CREATE FUNCTION choose_local(r routing, only_instance text, only_type text) RETU
 DECLARE
   a record;
   must_compare boolean := only_instance IS NOT NULL OR r.want_skill_id IS NOT NULL;
+  sampled boolean := true;
 BEGIN
   IF NOT must_compare THEN
     SELECT few.*, count(*) OVER () AS found INTO a FROM (
@@ -99,15 +126,24 @@ BEGIN
     END IF;
     must_compare := a.found > 1;
   END IF;
-  IF must_compare THEN
-    SELECT * INTO a FROM routable_agents(r.tenant_id, only_instance, only_type, r.want_skill_id, '{}') LIMIT 1;
-  END IF;
-  IF (a.deployment_mode = 'hosted' OR a.mesh_id = r.only_mesh_id)
-      AND claim_room(r, a.instance_id, a.agent_type, a.status, a.max_concurrent_sessions) THEN
-    RETURN (a.instance_id, a.agent_type, a.deployment_mode, a.mesh_id, a.connection_epoch, a.public_url,
-      CASE WHEN a.deployment_mode = 'hosted' THEN a.agent_card END, false, 'routed'::text);
-  END IF;
-  RETURN NULL;
+  LOOP
+    IF must_compare THEN
+      SELECT x.*, count(*) OVER () AS found INTO a
+        FROM routable_agents(r.tenant_id, only_instance, only_type, r.want_skill_id, '{}', sampled) x LIMIT 1;
+    END IF;
+    IF a.instance_id IS NULL OR a.deployment_mode <> 'hosted' AND a.mesh_id IS DISTINCT FROM r.only_mesh_id THEN
+      RETURN NULL;
+    END IF;
+    IF claim_room(r, a.instance_id, a.agent_type, a.status, a.max_concurrent_sessions) THEN
+      RETURN (a.instance_id, a.agent_type, a.deployment_mode, a.mesh_id, a.connection_epoch, a.public_url,
+        CASE WHEN a.deployment_mode = 'hosted' THEN a.agent_card END, false, 'routed'::text);
+    END IF;
+    -- All that were compared are full: where there are more, another may have room.
+    IF NOT must_compare OR NOT sampled OR a.found < 8 THEN
+      RETURN NULL;
+    END IF;
+    sampled := false;
+  END LOOP;
 END $$;
 
 CREATE FUNCTION chosen(agent agents, unreachable boolean, join_reason text) RETURNS chosen_agent LANGUAGE plpgsql IMMUTABLE AS $$
@@ -120,17 +156,24 @@ END $$;
 CREATE FUNCTION choose_best(r routing, only_instance text, only_type text, join_reason text) RETURNS chosen_agent LANGUAGE plpgsql AS $$
 DECLARE
   agent agents;
+  sampled boolean;
+  tried integer := 0;
 BEGIN
-  FOR agent IN SELECT * FROM routable_agents(r.tenant_id, only_instance, only_type, r.want_skill_id, coalesce(r.unreachable_ids, '{}')) LOOP
-    -- The lock of one without room is given up before the next is asked, so that two callers never wait for each other.
-    BEGIN
-      IF claim_room(r, agent.instance_id, agent.agent_type, agent.status, agent.max_concurrent_sessions) THEN
-        RETURN chosen(agent, coalesce(agent.instance_id = ANY (r.unreachable_ids), false), join_reason);
-      END IF;
-      RAISE EXCEPTION USING ERRCODE = 'FL002';
-    EXCEPTION WHEN SQLSTATE 'FL002' THEN
-      NULL;
-    END;
+  FOREACH sampled IN ARRAY ARRAY[true, false] LOOP
+    FOR agent IN SELECT * FROM routable_agents(r.tenant_id, only_instance, only_type, r.want_skill_id, coalesce(r.unreachable_ids, '{}'),
+        sampled) LOOP
+      -- The lock of one without room is given up before the next is asked, so that two callers never wait for each other.
+      BEGIN
+        IF claim_room(r, agent.instance_id, agent.agent_type, agent.status, agent.max_concurrent_sessions) THEN
+          RETURN chosen(agent, coalesce(agent.instance_id = ANY (r.unreachable_ids), false), join_reason);
+        END IF;
+        RAISE EXCEPTION USING ERRCODE = 'FL002';
+      EXCEPTION WHEN SQLSTATE 'FL002' THEN
+        NULL;
+      END;
+      tried := tried + 1;
+    END LOOP;
+    EXIT WHEN tried < 8;
   END LOOP;
   RETURN NULL;
 END $$;

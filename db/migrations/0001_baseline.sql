@@ -81,12 +81,16 @@ CREATE TABLE agents (
   context jsonb NOT NULL DEFAULT '{}',
   -- The credential that registered it may not answer its questions.
   credential_id text,
+  -- Its place in an order by chance, from which routing takes samples.
+  shuffle double precision NOT NULL DEFAULT random(),
   PRIMARY KEY (tenant_id, instance_id)
 );
 -- Two indexes by type: routing plans are made while the table is small and kept. With this one there is always an index whose rows are
 -- those of one type, and with the next one, whose predicate the functions repeat word for word, deregistered agents are never read.
 CREATE INDEX agents_routable ON agents (tenant_id, agent_type);
 CREATE INDEX agents_registered ON agents (tenant_id, agent_type) WHERE coalesce(deregistered_at, 'infinity') = 'infinity';
+CREATE INDEX agents_shuffled ON agents (tenant_id, agent_type, shuffle)
+  WHERE coalesce(deregistered_at, 'infinity') = 'infinity' AND status IN ('available', 'unknown', 'busy');
 CREATE INDEX agents_by_mesh ON agents (mesh_id) WHERE mesh_id IS NOT NULL;
 CREATE INDEX agents_by_sign ON agents (last_seen) WHERE deregistered_at IS NULL;
 CREATE INDEX agents_by_instance ON agents (instance_id);

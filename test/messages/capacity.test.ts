@@ -231,6 +231,29 @@ test('full agents never hide a free one, however many they are', async () => {
   expect(step).toMatchObject({ kind: 'dispatch', instance_id: 'free' });
 });
 
+test('eighty agents of a type share the messages, and the only free one of eighty is found', async () => {
+  await database.query(
+    `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, public_url, status, max_concurrent_sessions)
+     SELECT $1, type || n, type, 'hosted', 'http://192.0.2.1/', CASE WHEN type = 'x' OR n = 40 THEN 'available' ELSE 'busy' END, 2
+       FROM unnest($2::text[]) AS type, generate_series(1, 80) AS n`,
+    [caller.tenant_id, ['x', 'z']],
+  );
+  const session = await open('x');
+  for (let sent = 0; sent < 60; sent += 1) {
+    const step = await nextStep(core, await send(undefined, { agent_type: 'x' }));
+    expect(step?.kind).toBe('dispatch');
+  }
+  const loads = await database.query<{ load: number }>(
+    "SELECT agent_load(tenant_id, instance_id) AS load FROM agents WHERE tenant_id = $1 AND agent_type = 'x'",
+    [caller.tenant_id],
+  );
+  expect(loads.reduce((sum, { load: one }) => sum + one, 0)).toBe(61);
+  expect(loads.filter(({ load: one }) => one > 0).length).toBeGreaterThan(45);
+  await sessions.close(caller, session);
+  const step = await nextStep(core, await send(undefined, { agent_type: 'z' }));
+  expect(step).toMatchObject({ kind: 'dispatch', instance_id: 'z40' });
+});
+
 test('only freed room calls who waits, and only who could use it', async () => {
   await agent('x', 1);
   await agent('y', 1);
