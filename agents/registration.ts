@@ -131,12 +131,15 @@ export async function deregisterAgent(tx: Tx, row: AgentRow, { cause, reason }: 
   await leaveType(tx, row, reason);
 }
 
-/** Unbinds the sessions of an agent and writes `agent.deregistered` for its type. The row and the socket stay. */
+/**
+ * Unbinds the sessions that count on an agent, those from `/sessions/init`, and writes `agent.deregistered` for its type. The row and the socket
+ * stay. Other sessions, of which there may be millions, are routed to another agent when their next message comes.
+ */
 async function leaveType(tx: Tx, row: AgentRow, reason: string): Promise<void> {
   if (row.deregistered_at) return;
   const { tenant_id, instance_id, agent_type } = row;
   await tx.query(
-    `UPDATE sessions SET instance_id = NULL WHERE tenant_id = $1 AND instance_id = $2 AND status = 'active'`,
+    `UPDATE sessions SET instance_id = NULL WHERE tenant_id = $1 AND instance_id = $2 AND status = 'active' AND explicit`,
     [tenant_id, instance_id],
   );
   await recordEvent(tx, { tenant_id }, 'agent.deregistered', { agent_type, instance_id, reason });
