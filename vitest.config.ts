@@ -6,8 +6,8 @@ import { configDefaults, defineConfig } from 'vitest/config';
 const NEEDS: Record<string, string[]> = {
   'redis-server': [
     'test/api/rate-limit-redis.test.ts',
-    'test/messages/bus-redis.test.ts',
-    'test/mesh/tool-nodes.test.ts',
+    'test/messages/bus/bus-redis.test.ts',
+    'test/mesh/tools/tool-nodes.test.ts',
     'test/system/tools-nodes.test.ts',
   ],
   mvn: ['test/embedded/time-skipping.test.ts'],

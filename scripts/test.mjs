@@ -17,12 +17,12 @@ const SUBSET = [
   'test/runtime',
   'test/deliveries',
   'test/db/batcher.test.ts',
-  'test/messages/bus-memory.test.ts',
+  'test/messages/bus/bus-memory.test.ts',
   'test/messages/fingerprint.test.ts',
   'test/messages/form.test.ts',
   'test/sdk/client.test.ts',
   'test/sdk/connected-agent.test.ts',
-  'test/sdk/hosted-agent.test.ts',
+  'test/sdk/hosted/hosted-agent.test.ts',
   'test/system/fast-path.test.ts',
 ];
 

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { Operation } from '../../contracts/api/operation.js';
 import { OPERATIONS } from '../../contracts/api/operations.js';
 import { ErrorBody } from '../../contracts/primitives.js';
-import type { Answer } from '../setup/api-client.js';
+import type { Answer } from '../setup/platform/api-client.js';
 import { joinOnRecord } from './moving.js';
 import { serveApi } from './served-api.js';
 

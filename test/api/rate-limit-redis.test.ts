@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { connectRateLimits, RateLimit } from '../../api/rate-limit.js';
-import { redisServer } from '../messages/redis-server.js';
+import { redisServer } from '../messages/bus/redis-server.js';
 import { until } from '../setup/until.js';
 import { type ServedApi, serveApi } from './served-api.js';
 

@@ -19,10 +19,10 @@ import { createSecrets } from '../../runtime/secrets.js';
 import { createSessions } from '../../sessions/sessions.js';
 import { ToolCallService } from '../../tools/tool-call-service.js';
 import { createLocalLink } from '../../tools/tool-link.js';
-import { ApiClient } from '../setup/api-client.js';
 import { cleanUp } from '../setup/clean-up.js';
 import { messageCore } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
+import { ApiClient } from '../setup/platform/api-client.js';
 import { toolCalls } from '../setup/tools.js';
 import { until } from '../setup/until.js';
 

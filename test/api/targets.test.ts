@@ -3,8 +3,8 @@ import { Task } from '../../contracts/a2a/a2a.js';
 import { SetDefaultTypeResponse } from '../../contracts/api/agents.js';
 import { SessionInitResponse } from '../../contracts/api/sessions.js';
 import { GetEventsResponse } from '../../contracts/api/telemetry.js';
-import type { ApiClient, SendOptions } from '../setup/api-client.js';
 import { insertAgent } from '../setup/core.js';
+import type { ApiClient, SendOptions } from '../setup/platform/api-client.js';
 import { serveApi } from './served-api.js';
 
 let tenant: string;

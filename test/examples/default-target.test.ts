@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type SharedPlatform, startPlatform } from '../setup/platform.js';
+import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
 
 let shared: SharedPlatform;
 beforeAll(async () => {

@@ -8,8 +8,8 @@ import { freePort } from '../../embedded/free-port.js';
 import { FleetClient, type Task } from '../../sdk/index.js';
 import { httpServer } from '../runtime/loopback-server.js';
 import { MeshServer } from '../sdk/mesh-server.js';
-import { type SharedPlatform, startPlatform } from '../setup/platform.js';
-import { TcpProxy } from '../setup/tcp-proxy.js';
+import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
+import { TcpProxy } from '../setup/platform/tcp-proxy.js';
 
 import { until } from '../setup/until.js';
 

@@ -5,8 +5,8 @@ import { pathToFileURL } from 'node:url';
 import { transform } from 'esbuild';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { freePort } from '../../embedded/free-port.js';
-import { startBarePlatform } from '../setup/platform.js';
-import type { TestPlatform } from '../setup/platform-process.js';
+import { startBarePlatform } from '../setup/platform/platform.js';
+import type { TestPlatform } from '../setup/platform/platform-process.js';
 import { until } from '../setup/until.js';
 
 const root = join(import.meta.dirname, '..', '..');

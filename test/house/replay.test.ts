@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { DefaultLogger, Runtime, Worker } from '@temporalio/worker';
 import { beforeAll, expect, test } from 'vitest';
-import { historyFromText } from '../setup/history-codec.js';
+import { historyFromText } from '../setup/histories/history-codec.js';
 
 const HISTORIES = new URL('../histories/', import.meta.url);
 const BUNDLE = fileURLToPath(new URL('../../dist/workflows.bundle.js', import.meta.url));

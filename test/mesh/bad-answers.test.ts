@@ -4,7 +4,7 @@ import { LIMITS } from '../../contracts/limits.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { errorOf } from './fixture-agent.js';
 import { MeshFixture } from './mesh-fixture.js';
-import { callTool, refusedWith, resultOf, take } from './tool-fixture.js';
+import { callTool, refusedWith, resultOf, take } from './tools/tool-fixture.js';
 
 let database: FreshDatabase;
 let fixture: MeshFixture;

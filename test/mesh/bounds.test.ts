@@ -5,7 +5,7 @@ import { openDb } from '../../db/pool.js';
 import { uuidv7 } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
-import { TcpProxy } from '../setup/tcp-proxy.js';
+import { TcpProxy } from '../setup/platform/tcp-proxy.js';
 import { until } from '../setup/until.js';
 import { errorOf, type FixtureAgent } from './fixture-agent.js';
 import { MeshFixture } from './mesh-fixture.js';

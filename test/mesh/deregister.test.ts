@@ -5,7 +5,7 @@ import { deregisterAgent } from '../../agents/registration.js';
 import { createRedisLink } from '../../mesh/nodes/tool-link-redis.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
-import { redisServer } from '../messages/redis-server.js';
+import { redisServer } from '../messages/bus/redis-server.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { until } from '../setup/until.js';
 import { errorOf, receive } from './fixture-agent.js';

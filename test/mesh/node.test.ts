@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished }
 import { openDb } from '../../db/pool.js';
 import { createLogger } from '../../runtime/logger.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
-import { TcpProxy } from '../setup/tcp-proxy.js';
+import { TcpProxy } from '../setup/platform/tcp-proxy.js';
 import { until } from '../setup/until.js';
 import { receive } from './fixture-agent.js';
 import { MeshFixture } from './mesh-fixture.js';

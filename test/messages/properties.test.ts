@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { isTerminal } from '../../contracts/api/messages.js';
 import { nextStep } from '../../messages/supervise/next-step.js';
 import { freshDatabase } from '../setup/database.js';
-import { contradictions, leftovers } from '../setup/record-checker.js';
+import { contradictions, leftovers } from '../setup/histories/record-checker.js';
 import { ACTIONS, PropertyDriver, type PropertyStep, TENANT } from './property-driver.js';
 
 const RUNS = Number(process.env.TEST_RUNS ?? 100);

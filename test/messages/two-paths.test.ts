@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { MeshFixture } from '../mesh/mesh-fixture.js';
 import { freshDatabase } from '../setup/database.js';
-import { contradictions, leftovers } from '../setup/record-checker.js';
+import { contradictions, leftovers } from '../setup/histories/record-checker.js';
 import { Harness } from './two-paths/harness.js';
 import { lastingRecord } from './two-paths/record.js';
 import { Runner } from './two-paths/runner.js';

@@ -9,7 +9,7 @@ import { migrate } from '../../db/migrate.js';
 import { startPostgres } from '../../embedded/postgres.js';
 import { startTemporal } from '../../embedded/temporal.js';
 import { createLogger } from '../../runtime/logger.js';
-import { killRegistered } from './process-tree.js';
+import { killRegistered } from './platform/process-tree.js';
 
 /** The addresses that `inject` gives to every test file. */
 declare module 'vitest' {

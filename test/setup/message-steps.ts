@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { SessionInitResponse } from '../../contracts/api/sessions.js';
 import { HTTP_ERRORS } from '../../contracts/errors.js';
 import type { Behaviour, Dispatched } from './agent.js';
-import type { ApiClient, RpcAnswer, SendOptions } from './api-client.js';
 import type { FreshDatabase } from './database.js';
+import type { ApiClient, RpcAnswer, SendOptions } from './platform/api-client.js';
 import { RowLock } from './row-lock.js';
 import { until } from './until.js';
 

@@ -1,7 +1,7 @@
 import { EventSourceParserStream } from 'eventsource-parser/stream';
 import type { StreamEvent } from '../../contracts/a2a/a2a.js';
 import type { Artifact } from '../../contracts/a2a/parts.js';
-import type { ApiClient } from './api-client.js';
+import type { ApiClient } from './platform/api-client.js';
 import { until } from './until.js';
 
 /** An event with its SSE id. */

@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { GetTokenResponse } from '../../contracts/api/auth.js';
-import { startPlatform } from '../setup/platform.js';
+import { startPlatform } from '../setup/platform/platform.js';
 import { until } from '../setup/until.js';
 
 const shared = await startPlatform({ FLEET_EXAMPLES: 'on' });

@@ -3,10 +3,10 @@ import { AgentGetByIdResponse } from '../../contracts/api/agents.js';
 import { MessageCancelResponse } from '../../contracts/api/messages.js';
 import { SessionGetByIdResponse, SessionInitResponse } from '../../contracts/api/sessions.js';
 import { dispatched, echo, type RawAgent } from '../setup/agent.js';
-import type { ApiClient } from '../setup/api-client.js';
-import { joinAgent, openSocket, registerAgent } from '../setup/fleet.js';
-import { PATHS } from '../setup/paths.js';
-import { type SharedPlatform, startPlatform } from '../setup/platform.js';
+import type { ApiClient } from '../setup/platform/api-client.js';
+import { joinAgent, openSocket, registerAgent } from '../setup/platform/fleet.js';
+import { PATHS } from '../setup/platform/paths.js';
+import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
 import { until } from '../setup/until.js';
 
 let shared: SharedPlatform;

@@ -3,10 +3,10 @@ import { Task } from '../../contracts/a2a/a2a.js';
 import { HealthResponse } from '../../contracts/api/health.js';
 import { MessageCancelResponse, MessagesPendingResponse, ResolveResponse } from '../../contracts/api/messages.js';
 import type { dispatched, echo, RawAgent } from '../setup/agent.js';
-import type { ApiClient } from '../setup/api-client.js';
-import { joinAgent } from '../setup/fleet.js';
-import { PATHS } from '../setup/paths.js';
-import { type SharedPlatform, startPlatform } from '../setup/platform.js';
+import type { ApiClient } from '../setup/platform/api-client.js';
+import { joinAgent } from '../setup/platform/fleet.js';
+import { PATHS } from '../setup/platform/paths.js';
+import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
 import { until } from '../setup/until.js';
 
 let shared: SharedPlatform;

@@ -3,12 +3,12 @@ import type { Task } from '../../contracts/a2a/a2a.js';
 import { SessionInitResponse } from '../../contracts/api/sessions.js';
 import { messageWorkflowId } from '../../workflows/definitions.js';
 import { echo } from '../setup/agent.js';
-import type { SendOptions } from '../setup/api-client.js';
-import { CountedPostgres, type Statement } from '../setup/counted-postgres.js';
-import { CountedTemporal } from '../setup/counted-temporal.js';
-import { joinAgent } from '../setup/fleet.js';
-import { FAST_PATH, type MessagePath, WORKFLOW_PATH } from '../setup/paths.js';
-import { type SharedPlatform, startPlatform } from '../setup/platform.js';
+import type { SendOptions } from '../setup/platform/api-client.js';
+import { CountedPostgres, type Statement } from '../setup/platform/counted-postgres.js';
+import { CountedTemporal } from '../setup/platform/counted-temporal.js';
+import { joinAgent } from '../setup/platform/fleet.js';
+import { FAST_PATH, type MessagePath, WORKFLOW_PATH } from '../setup/platform/paths.js';
+import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
 import { until } from '../setup/until.js';
 
 /** What one `/send` to a connected agent that answers at once costs. */

@@ -3,10 +3,10 @@ import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { SessionInitResponse } from '../../contracts/api/sessions.js';
 import { echo } from '../setup/agent.js';
-import { CallCounts } from '../setup/call-counts.js';
-import { joinAgent } from '../setup/fleet.js';
-import { FAST_PATH } from '../setup/paths.js';
-import { startPlatform } from '../setup/platform.js';
+import { CallCounts } from '../setup/platform/call-counts.js';
+import { joinAgent } from '../setup/platform/fleet.js';
+import { FAST_PATH } from '../setup/platform/paths.js';
+import { startPlatform } from '../setup/platform/platform.js';
 
 const DIST = fileURLToPath(new URL('../../dist/', import.meta.url));
 /** A reader follows one message through at most this many files. */

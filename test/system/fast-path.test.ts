@@ -4,9 +4,9 @@ import type { Task } from '../../contracts/a2a/a2a.js';
 import { MessageCancelResponse, ResolveResponse } from '../../contracts/api/messages.js';
 import { messageWorkflowId } from '../../workflows/definitions.js';
 import { type Behaviour, type Dispatched, dispatched, echo, type RawAgent } from '../setup/agent.js';
-import { joinAgent, openSocket, registerAgent } from '../setup/fleet.js';
-import { FAST_PATH } from '../setup/paths.js';
-import { startPlatform } from '../setup/platform.js';
+import { joinAgent, openSocket, registerAgent } from '../setup/platform/fleet.js';
+import { FAST_PATH } from '../setup/platform/paths.js';
+import { startPlatform } from '../setup/platform/platform.js';
 import { until } from '../setup/until.js';
 
 const shared = await startPlatform({ ...FAST_PATH.env, RESUME_WINDOW_MS: '4000' });

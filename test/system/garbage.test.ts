@@ -9,11 +9,11 @@ import { LIMITS } from '../../contracts/limits.js';
 import { ErrorBody } from '../../contracts/primitives.js';
 import { uuidv7 } from '../../runtime/ids.js';
 import { echo, type RawAgent } from '../setup/agent.js';
-import type { Answer } from '../setup/api-client.js';
-import { joinAgent, openSocket, registerAgent } from '../setup/fleet.js';
 import { almost, oneOff } from '../setup/garbage.js';
-import { startPlatform } from '../setup/platform.js';
-import { contradictions } from '../setup/record-checker.js';
+import { contradictions } from '../setup/histories/record-checker.js';
+import type { Answer } from '../setup/platform/api-client.js';
+import { joinAgent, openSocket, registerAgent } from '../setup/platform/fleet.js';
+import { startPlatform } from '../setup/platform/platform.js';
 
 /** A failure prints it; run it again with `TEST_SEED=…`. */
 const SEED = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31);

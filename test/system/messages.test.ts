@@ -5,10 +5,10 @@ import { AgentGetByIdResponse, SetDefaultTypeResponse } from '../../contracts/ap
 import { MessageCancelResponse } from '../../contracts/api/messages.js';
 import { SessionCloseResponse, SessionInitResponse, SessionsInterruptResponse } from '../../contracts/api/sessions.js';
 import { dispatched, echo, type RawAgent, silent } from '../setup/agent.js';
-import type { ApiClient } from '../setup/api-client.js';
-import { joinAgent, registerAgent } from '../setup/fleet.js';
-import { PATHS } from '../setup/paths.js';
-import { type SharedPlatform, startPlatform } from '../setup/platform.js';
+import type { ApiClient } from '../setup/platform/api-client.js';
+import { joinAgent, registerAgent } from '../setup/platform/fleet.js';
+import { PATHS } from '../setup/platform/paths.js';
+import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
 import { until } from '../setup/until.js';
 
 const QUEUE_WAIT_MS = 1_500;

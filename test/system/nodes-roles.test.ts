@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import type { Task } from '../../contracts/a2a/a2a.js';
 import { AgentRegisterResponse } from '../../contracts/api/agents.js';
-import { redisServer } from '../messages/redis-server.js';
+import { redisServer } from '../messages/bus/redis-server.js';
 import { connectRaw, dispatched, echo, type RawAgent, serve } from '../setup/agent.js';
-import { startPlatform } from '../setup/platform.js';
-import type { TestPlatform } from '../setup/platform-process.js';
+import { startPlatform } from '../setup/platform/platform.js';
+import type { TestPlatform } from '../setup/platform/platform-process.js';
 import { assembled, StreamReader } from '../setup/stream-reader.js';
 
 const redis = await redisServer();

@@ -2,11 +2,11 @@ import { describe, expect, test } from 'vitest';
 import type { Task } from '../../contracts/a2a/a2a.js';
 import { AgentRegisterResponse } from '../../contracts/api/agents.js';
 import { MessageCancelResponse } from '../../contracts/api/messages.js';
-import { redisServer } from '../messages/redis-server.js';
+import { redisServer } from '../messages/bus/redis-server.js';
 import { type Behaviour, type Dispatched, dispatched, echo, type RawAgent, serve } from '../setup/agent.js';
-import { joinAgent } from '../setup/fleet.js';
-import { startPlatform } from '../setup/platform.js';
-import type { TestPlatform } from '../setup/platform-process.js';
+import { joinAgent } from '../setup/platform/fleet.js';
+import { startPlatform } from '../setup/platform/platform.js';
+import type { TestPlatform } from '../setup/platform/platform-process.js';
 import { assembled, StreamReader } from '../setup/stream-reader.js';
 import { until } from '../setup/until.js';
 

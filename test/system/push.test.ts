@@ -8,9 +8,9 @@ import { createSecrets } from '../../runtime/secrets.js';
 import { deliveryWorkflowId } from '../../workflows/definitions.js';
 import { type Behaviour, type Dispatched, dispatched, echo, type RawAgent } from '../setup/agent.js';
 import { cleanUp } from '../setup/clean-up.js';
-import { joinAgent } from '../setup/fleet.js';
-import { PATHS } from '../setup/paths.js';
-import { type SharedPlatform, startPlatform } from '../setup/platform.js';
+import { joinAgent } from '../setup/platform/fleet.js';
+import { PATHS } from '../setup/platform/paths.js';
+import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
 import { type Receiver, receiver, status } from '../setup/receiver.js';
 import { until } from '../setup/until.js';
 

@@ -7,10 +7,10 @@ import { GetEventsResponse } from '../../contracts/api/telemetry.js';
 import { freePort } from '../../embedded/free-port.js';
 import { httpServer } from '../runtime/loopback-server.js';
 import { type Behaviour, type Dispatched, dispatched, echo, type RawAgent, silent } from '../setup/agent.js';
-import type { ApiClient, SendOptions } from '../setup/api-client.js';
-import { joinAgent } from '../setup/fleet.js';
-import { PATHS } from '../setup/paths.js';
-import { type SharedPlatform, startPlatform } from '../setup/platform.js';
+import type { ApiClient, SendOptions } from '../setup/platform/api-client.js';
+import { joinAgent } from '../setup/platform/fleet.js';
+import { PATHS } from '../setup/platform/paths.js';
+import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
 import { until } from '../setup/until.js';
 
 let shared: SharedPlatform;

@@ -1,13 +1,13 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { AgentRegisterResponse } from '../../contracts/api/agents.js';
 import { ToolResult } from '../../contracts/api/tools.js';
-import { hostedAgent } from '../mesh/hosted-agent.js';
-import { ask, callTool, refusedWith, resultOf, take } from '../mesh/tool-fixture.js';
-import { redisServer } from '../messages/redis-server.js';
+import { hostedAgent } from '../mesh/hosted/hosted-agent.js';
+import { ask, callTool, refusedWith, resultOf, take } from '../mesh/tools/tool-fixture.js';
+import { redisServer } from '../messages/bus/redis-server.js';
 import type { RawAgent } from '../setup/agent.js';
-import { openSocket } from '../setup/fleet.js';
-import { startPlatform } from '../setup/platform.js';
-import type { TestPlatform } from '../setup/platform-process.js';
+import { openSocket } from '../setup/platform/fleet.js';
+import { startPlatform } from '../setup/platform/platform.js';
+import type { TestPlatform } from '../setup/platform/platform-process.js';
 import { until } from '../setup/until.js';
 
 const data = (value: object) => ({

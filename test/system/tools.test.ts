@@ -4,12 +4,12 @@ import { AgentRegisterResponse } from '../../contracts/api/agents.js';
 import { CredentialSecretResponse, GetTokenResponse } from '../../contracts/api/auth.js';
 import { MessageCancelResponse } from '../../contracts/api/messages.js';
 import { ToolResult } from '../../contracts/api/tools.js';
-import { type HostedAgentServer, hostedAgent, message } from '../mesh/hosted-agent.js';
-import { ask, refusedWith, take } from '../mesh/tool-fixture.js';
+import { type HostedAgentServer, hostedAgent, message } from '../mesh/hosted/hosted-agent.js';
+import { ask, refusedWith, take } from '../mesh/tools/tool-fixture.js';
 import { type RawAgent, serve } from '../setup/agent.js';
-import type { Answer } from '../setup/api-client.js';
-import { openSocket } from '../setup/fleet.js';
-import { startPlatform } from '../setup/platform.js';
+import type { Answer } from '../setup/platform/api-client.js';
+import { openSocket } from '../setup/platform/fleet.js';
+import { startPlatform } from '../setup/platform/platform.js';
 import { gate, until } from '../setup/until.js';
 
 const shared = await startPlatform();

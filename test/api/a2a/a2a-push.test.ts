@@ -1,0 +1,119 @@
+import { describe, expect, test } from 'vitest';
+import type { RpcAnswer } from '../../setup/platform/api-client.js';
+import { joinOnRecord } from '../moving.js';
+import { serveApi } from '../served-api.js';
+
+const api = await serveApi();
+await joinOnRecord(api, 'worker-1');
+
+async function call(version: string, method: string, params: unknown): Promise<RpcAnswer> {
+  const answer = await api.client.call(method, params, version);
+  expect(answer.status).toBe(200);
+  return answer;
+}
+
+const newTask = async () => (await api.client.send('hello', { blocking: false })).id;
+const URL_1 = 'https://receiver.example/one';
+const names = { '0.3': 'tasks/pushNotificationConfig/', '1.0': 'TaskPushNotificationConfig' };
+
+describe('A2A 0.3', () => {
+  const push = (method: string, params: unknown) => call('0.3', names['0.3'] + method, params);
+
+  test('a config is set, read, listed and deleted', async () => {
+    const taskId = await newTask();
+    const pushNotificationConfig = {
+      id: 'mine',
+      url: URL_1,
+      token: 't',
+      authentication: { schemes: ['Bearer'], credentials: 'c' },
+    };
+    expect((await push('set', { taskId, pushNotificationConfig })).result).toEqual({ taskId, pushNotificationConfig });
+    const shown = {
+      taskId,
+      pushNotificationConfig: { id: 'mine', url: URL_1, authentication: { schemes: ['Bearer'] } },
+    };
+    expect((await push('get', { id: taskId, pushNotificationConfigId: 'mine' })).result).toEqual(shown);
+    expect((await push('get', { id: taskId })).result).toEqual(shown);
+    expect((await push('list', { id: taskId })).result).toEqual([shown]);
+    const gone = { id: taskId, pushNotificationConfigId: 'mine' };
+    expect(await push('delete', gone)).toMatchObject({ result: null });
+    expect(await push('delete', gone)).toMatchObject({ result: null });
+    expect((await push('list', { id: taskId })).result).toEqual([]);
+    expect((await push('get', gone)).error?.code).toBe(-32001);
+  });
+
+  test('a config that comes with a message is that of its task', async () => {
+    const message = { kind: 'message', messageId: 'p-1', role: 'user', parts: [{ kind: 'text', text: 'hello' }] };
+    const configuration = { blocking: false, pushNotificationConfig: { url: URL_1 } };
+    const { result } = await call('0.3', 'message/send', { message, configuration });
+    const taskId = (result as { id: string }).id;
+    expect((await push('list', { id: taskId })).result).toEqual([
+      { taskId, pushNotificationConfig: { id: taskId, url: URL_1 } },
+    ]);
+  });
+
+  test.each<[string, unknown, number]>([
+    ['set', { taskId: 'msg_x', pushNotificationConfig: { url: URL_1 } }, -32001],
+    ['get', { id: 'msg_x' }, -32001],
+    ['list', { id: 'msg_x' }, -32001],
+    ['delete', { id: 'msg_x', pushNotificationConfigId: 'a' }, -32001],
+    ['set', { taskId: 'msg_x', pushNotificationConfig: {} }, -32602],
+    ['set', { taskId: 'msg_x', pushNotificationConfig: { url: 'http://192.168.0.1' } }, -32602],
+    ['delete', { id: 'msg_x' }, -32602],
+  ])('%s %j: %i', async (method, params, code) => {
+    expect((await push(method, params)).error?.code).toBe(code);
+  });
+});
+
+describe('A2A 1.0', () => {
+  const push = (verb: string, params: unknown, plural = '') => call('1.0', verb + names['1.0'] + plural, params);
+
+  test('a config is created, read, listed in pages and deleted', async () => {
+    const taskId = await newTask();
+    const config = {
+      taskId,
+      id: 'mine',
+      url: URL_1,
+      token: 't',
+      authentication: { scheme: 'Bearer', credentials: 'c' },
+    };
+    expect((await push('Create', config)).result).toEqual(config);
+    const shown = { taskId, id: 'mine', url: URL_1, authentication: { scheme: 'Bearer' } };
+    expect((await push('Get', { taskId, id: 'mine' })).result).toEqual(shown);
+    expect((await push('Create', { task_id: taskId, id: 'other', url: URL_1 })).result).toEqual({
+      taskId,
+      id: 'other',
+      url: URL_1,
+    });
+    const first = (await push('List', { taskId, pageSize: 1 }, 's')).result as {
+      configs: unknown[];
+      nextPageToken: string;
+    };
+    expect(first.configs).toEqual([shown]);
+    const second = await push('List', { taskId, pageSize: 1, pageToken: first.nextPageToken }, 's');
+    expect(second.result).toEqual({ configs: [{ taskId, id: 'other', url: URL_1 }], nextPageToken: '' });
+    expect((await push('Delete', { taskId, id: 'mine' })).result).toEqual({});
+    expect((await push('Delete', { taskId, id: 'mine' })).result).toEqual({});
+    expect((await push('Get', { taskId, id: 'mine' })).error?.code).toBe(-32001);
+  });
+
+  test('a config that comes with a message is that of its task', async () => {
+    const message = { messageId: 'p-2', role: 'ROLE_USER', parts: [{ text: 'hello' }] };
+    const taskPushNotificationConfig = { id: 'c', url: URL_1, authentication: { scheme: 'Basic', credentials: 'x' } };
+    const configuration = { returnImmediately: true, taskPushNotificationConfig };
+    const { result } = await call('1.0', 'SendMessage', { message, configuration });
+    const taskId = (result as { task: { id: string } }).task.id;
+    expect((await push('Get', { taskId, id: 'c' })).result).toMatchObject({ authentication: { scheme: 'Basic' } });
+  });
+
+  test.each<[string, unknown, number]>([
+    ['Create', { taskId: 'msg_x', url: URL_1 }, -32001],
+    ['Get', { taskId: 'msg_x', id: 'a' }, -32001],
+    ['Delete', { taskId: 'msg_x', id: 'a' }, -32001],
+    ['Create', { taskId: 'msg_x' }, -32602],
+    ['Create', { taskId: 'msg_x', url: URL_1, authentication: {} }, -32602],
+    ['Get', { taskId: 'msg_x' }, -32602],
+  ])('%s %j: %i', async (verb, params, code) => {
+    expect((await push(verb, params)).error?.code).toBe(code);
+  });
+});

@@ -1,0 +1,174 @@
+import { expect, test } from 'vitest';
+import { connectionStatus, dispatchTotals } from '../../../agents/agent-connections.js';
+import {
+  type AgentConnection,
+  AgentConnectionResponse,
+  AgentRegisterResponse,
+  ConnectionStatsResponse,
+} from '../../../contracts/api/agents.js';
+import { SessionInitResponse } from '../../../contracts/api/sessions.js';
+import { newId } from '../../../runtime/ids.js';
+import { serveApi } from '../served-api.js';
+
+const api = await serveApi();
+
+let count = 0;
+const fresh = (prefix = 'agent') => `${prefix}-${++count}`;
+const register = (body: object) => api.client.ok('/agents/register', body, AgentRegisterResponse);
+const hosted = { public_url: 'http://127.0.0.1:1/', agent_card: { name: 'x' } };
+const openSocket = (instance_id: string) =>
+  api.database.query(
+    `UPDATE agents SET mesh_id = 'mesh_1', status = 'available', connected_at = now() WHERE instance_id = $1`,
+    [instance_id],
+  );
+const connection = async (instance_id: string): Promise<AgentConnection> =>
+  (await api.client.ok('/agents/get_connection', { instance_id }, AgentConnectionResponse.strict())).connection;
+
+interface Past {
+  state: string;
+  error?: string;
+  sent?: boolean;
+  minutesAgo: number;
+}
+
+/** Dispatches that an instance had, as they are on the record. */
+async function dispatched(instance_id: string, past: Past[]): Promise<void> {
+  for (const { state, error = null, sent = true, minutesAgo } of past) {
+    const dispatch_id = newId('dsp');
+    await api.database.query(
+      `INSERT INTO dispatches (tenant_id, dispatch_id, message_id, session_id, instance_id, agent_type, deployment_mode, epoch, attempt,
+         state, error_code, created_at, sent_at, ended_at)
+       SELECT $1, $2, 'msg_1', 'ses_1', $3, 'x', 'hosted', 0, 1, $4, $5, at, CASE WHEN $6 THEN at END,
+              CASE WHEN $4 <> 'sent' THEN at END FROM (SELECT now() - $7 * interval '1 minute' AS at) moment`,
+      [api.tenantId, dispatch_id, instance_id, state, error, sent, minutesAgo],
+    );
+    if (state === 'sent')
+      await api.database.query(
+        `INSERT INTO running_messages (tenant_id, message_id, session_id, state, instance_id, current_dispatch_id, holds_slot)
+         VALUES ($1, $2, 'ses_1', 'working', $3, $4, true)`,
+        [api.tenantId, newId('msg'), instance_id, dispatch_id],
+      );
+  }
+}
+
+test.each([
+  ['connected', 'offline', 0, 'offline'],
+  ['connected', 'available', 0, 'online'],
+  ['connected', 'busy', 0, 'online'],
+  ['connected', 'draining', 0, 'online'],
+  ['connected', 'available', 1, 'degraded'],
+  ['connected', 'unhealthy', 0, 'degraded'],
+  ['hosted', 'unknown', 0, 'unknown'],
+  ['hosted', 'unknown', 1, 'degraded'],
+  ['hosted', 'available', 0, 'healthy'],
+  ['hosted', 'busy', 0, 'healthy'],
+  ['hosted', 'draining', 0, 'healthy'],
+  ['hosted', 'available', 2, 'degraded'],
+  ['hosted', 'unhealthy', 3, 'degraded'],
+  ['hosted', 'offline', 3, 'offline'],
+] as const)('%s, %s, %i failures in a row: %s', (deployment_mode, status, consecutive_failures, expected) => {
+  expect(connectionStatus({ deployment_mode, status, consecutive_failures })).toBe(expected);
+});
+
+test('a connected agent is offline without a socket, then online', async () => {
+  const instance_id = fresh();
+  await register({ instance_id, agent_type: 'painter' });
+  expect(await connection(instance_id)).toEqual({
+    transport: 'ws',
+    connection_status: 'offline',
+    owner_mesh_id: null,
+    connected_since: null,
+    last_dispatch_at: null,
+    dispatches_succeeded: 0,
+    dispatches_failed: 0,
+    last_dispatch_error: null,
+    status: 'offline',
+    last_seen: expect.any(String),
+  });
+  await openSocket(instance_id);
+  expect(await connection(instance_id)).toMatchObject({
+    connection_status: 'online',
+    owner_mesh_id: 'mesh_1',
+    connected_since: expect.any(String),
+    status: 'available',
+  });
+  await api.client.post('/agents/deregister', { instance_id });
+  expect(await connection(instance_id)).toMatchObject({ connection_status: 'offline', status: 'offline' });
+});
+
+test('dispatches are counted, old ones once, and those that are over later as well', async () => {
+  const instance_id = fresh();
+  await register({ instance_id, agent_type: 'painter', ...hosted });
+  await dispatched(instance_id, [
+    { state: 'completed', minutesAgo: 300 },
+    { state: 'failed', error: 'HANDLER_ERROR', minutesAgo: 200 },
+    { state: 'sent', minutesAgo: 100 },
+    { state: 'completed', minutesAgo: 50 },
+    { state: 'input_required', minutesAgo: 2 },
+    { state: 'released', error: 'CONNECT_FAILED', minutesAgo: 1.9 },
+    { state: 'released', error: 'NOT_CONNECTED', sent: false, minutesAgo: 1.8 },
+    { state: 'canceled', error: 'CANCELED', minutesAgo: 1 },
+    { state: 'released', error: 'OWNER_LOST', sent: false, minutesAgo: 0.5 },
+  ]);
+  const expected = { dispatches_succeeded: 3, dispatches_failed: 2, last_dispatch_error: 'CONNECT_FAILED' };
+  const first = await connection(instance_id);
+  expect(first).toMatchObject({ transport: 'callback', connection_status: 'unknown', ...expected });
+  expect(Date.parse(first.last_dispatch_at ?? '')).toBeGreaterThan(Date.now() - 90_000);
+  expect(await connection(instance_id)).toEqual(first);
+
+  await api.database.query(
+    `UPDATE dispatches SET state = 'failed', error_code = 'AGENT_DISCONNECTED', ended_at = now() WHERE instance_id = $1 AND state = 'sent'`,
+    [instance_id],
+  );
+  await dispatched(instance_id, [{ state: 'completed', minutesAgo: 0 }]);
+  const later = { dispatches_succeeded: 4, dispatches_failed: 3, last_dispatch_error: 'AGENT_DISCONNECTED' };
+  expect(await connection(instance_id)).toMatchObject(later);
+  expect(await Promise.all(Array.from({ length: 8 }, () => connection(instance_id)))).toHaveLength(8);
+  expect(await connection(instance_id)).toMatchObject(later);
+});
+
+test('more dispatches than one step sums up are counted all the same', async () => {
+  const instance_id = fresh();
+  await register({ instance_id, agent_type: 'painter', ...hosted });
+  await dispatched(
+    instance_id,
+    Array.from({ length: 9 }, (_, index) => ({ state: 'completed', minutesAgo: 100 - index })),
+  );
+  const totals = await dispatchTotals(api.db, api.tenantId, instance_id, 2);
+  expect(totals.dispatches_succeeded).toBe(9);
+  const summed = await api.database.query('SELECT succeeded FROM dispatch_totals WHERE instance_id = $1', [
+    instance_id,
+  ]);
+  expect(summed).toEqual([{ succeeded: 9 }]);
+});
+
+test('the statistics count agents by mode, status and transport, as the list shows them', async () => {
+  const agent_type = fresh('type');
+  const names = [fresh(), fresh(), fresh()];
+  for (const instance_id of names) await register({ instance_id, agent_type, max_concurrent_sessions: 1 });
+  await register({ instance_id: fresh(), agent_type, ...hosted });
+  await openSocket(names[0] ?? '');
+  await openSocket(names[1] ?? '');
+  const { session_id } = await api.client.ok('/sessions/init', { instance_id: names[1] }, SessionInitResponse);
+  const read = async (body: object) =>
+    (await api.client.ok('/agents/get_connection_stats', body, ConnectionStatsResponse.strict())).stats;
+  expect(await read({ agent_type })).toEqual({
+    total: 4,
+    by_deployment_mode: { connected: 3, hosted: 1 },
+    by_status: { available: 1, busy: 1, draining: 0, unhealthy: 0, offline: 1, unknown: 1 },
+    by_transport: { ws: 3, callback: 1 },
+  });
+  expect((await read({})).total).toBeGreaterThan(4);
+  expect((await read({ agent_type: 'nobody' })).total).toBe(0);
+  await api.client.post('/sessions/close', { session_id });
+});
+
+test('another tenant sees nothing of it', async () => {
+  const instance_id = fresh();
+  await register({ instance_id, agent_type: 'painter' });
+  const other = await api.clientOf(await api.otherTenant(), ['full']);
+  expect(await other.failure('/agents/get_connection', { instance_id })).toBe('404 NOT_FOUND');
+  expect((await other.ok('/agents/get_connection_stats', {}, ConnectionStatsResponse)).stats.total).toBe(0);
+  expect(await api.client.failure('/agents/get_connection', {})).toBe('400 BAD_REQUEST');
+  expect(await api.client.failure('/agents/get_connection_stats', { agent_type: 1 })).toBe('400 BAD_REQUEST');
+});

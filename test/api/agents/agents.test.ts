@@ -1,0 +1,422 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { statusAfterHeartbeat } from '../../../agents/agent-health.js';
+import {
+  AgentGetByIdResponse,
+  type AgentInstance,
+  AgentRegisterResponse,
+  AgentsGetResponse,
+} from '../../../contracts/api/agents.js';
+import { SessionInitResponse } from '../../../contracts/api/sessions.js';
+import { GetEventsResponse } from '../../../contracts/api/telemetry.js';
+import { httpServer, type LoopbackServer } from '../../runtime/loopback-server.js';
+import { ApiClient } from '../../setup/platform/api-client.js';
+import { serveApi } from '../served-api.js';
+
+const api = await serveApi();
+
+let count = 0;
+const fresh = (prefix = 'agent') => `${prefix}-${++count}`;
+const register = (body: object, client = api.client) =>
+  client.ok('/agents/register', body, AgentRegisterResponse.strict());
+const read = async (instance_id: string): Promise<AgentInstance> =>
+  (await api.client.ok('/agents/get_by_id', { instance_id }, AgentGetByIdResponse.strict())).agent;
+/** What a mesh node writes when a socket opens. */
+const openSocket = (instance_id: string) =>
+  api.database.query(`UPDATE agents SET mesh_id = 'mesh_1', status = 'available' WHERE instance_id = $1`, [
+    instance_id,
+  ]);
+
+/** Events about one instance, oldest first, as `type` and payload. */
+async function eventsOf(instance_id: string) {
+  const { events } = await api.client.ok(
+    '/telemetry/get_events',
+    { category: 'agent', page_size: 100 },
+    GetEventsResponse.strict(),
+  );
+  return events
+    .filter(({ event }) => event.instance_id === instance_id)
+    .map(({ type, event }) => [type, event])
+    .reverse();
+}
+
+/** A client whose token speaks for an agent type. */
+async function agentClient(agentType: string): Promise<ApiClient> {
+  const client = new ApiClient({ devJson: () => ({ base_url: api.baseUrl, client_id: '', client_secret: '' }) });
+  const token = await api.tokenOf(['read'], agentType);
+  client.token = async () => token;
+  return client;
+}
+
+describe('connected agents', () => {
+  test('registering gives everything that is needed to connect', async () => {
+    const instance_id = fresh();
+    const answer = await register({ instance_id, agent_type: 'painter', agent_version: '1.2', context: { zone: 'a' } });
+    expect(answer).toEqual({
+      ok: true,
+      tenant_id: api.tenantId,
+      instance_id,
+      deployment_mode: 'connected',
+      connect_url: `wss://mesh.example:8443/agents/connect?instance_id=${instance_id}`,
+      jwks_url: `${api.baseUrl}/.well-known/jwks.json`,
+      dispatch_auth: { type: 'bearer_jwt' },
+      agent: {
+        instance_id,
+        agent_type: 'painter',
+        public_url: null,
+        deployment_mode: 'connected',
+        tenant_id: api.tenantId,
+        mesh_id: null,
+        status: 'offline',
+        current_sessions: 0,
+        max_concurrent_sessions: 10,
+        consecutive_failures: 0,
+        last_seen: expect.any(String),
+        registered_at: expect.any(String),
+        agent_version: '1.2',
+        provider_organization: null,
+        provider_url: null,
+        agent_card: {},
+        context: { zone: 'a' },
+      },
+    });
+    const payload = { agent_type: 'painter', instance_id, tenant_id: api.tenantId, connect_mode: 'connected' };
+    expect(await eventsOf(instance_id)).toEqual([['agent.registered', payload]]);
+  });
+
+  test('an instance without a name is given one', async () => {
+    expect((await register({ agent_type: 'painter' })).instance_id).toMatch(/^inst_[0-9a-f-]{36}$/);
+  });
+
+  test('registering again replaces what was said, keeps a live socket and tells of a new capacity', async () => {
+    const instance_id = fresh();
+    await register({ instance_id, agent_type: 'painter', agent_version: '1' });
+    await openSocket(instance_id);
+    const { agent } = await register({ instance_id, agent_type: 'painter', max_concurrent_sessions: 3 });
+    expect(agent).toMatchObject({
+      status: 'available',
+      max_concurrent_sessions: 3,
+      agent_version: null,
+      mesh_id: 'mesh_1',
+    });
+    expect((await eventsOf(instance_id)).at(-1)).toEqual([
+      'agent.capacity_changed',
+      { agent_type: 'painter', instance_id, current_sessions: 0, max_concurrent_sessions: 3 },
+    ]);
+  });
+
+  test.each([
+    ['skills', Array.from({ length: 2 }, (_, id) => ({ id: `${id}`, description: 'x'.repeat(33_000) }))],
+    ['tools', [{ name: 'paint', input_schema: { hint: 'x'.repeat(66_000) } }]],
+  ])('%s of more than 64 KiB: 400', async (name, value) => {
+    const answer = await api.client.post('/agents/register', { agent_type: 'painter', [name]: value });
+    expect(answer).toMatchObject({ status: 400, body: { error: `${name}: must be at most 65536 bytes` } });
+    await register({ agent_type: 'painter', [name]: value.slice(1) });
+  });
+
+  test('two first registrations of one name at once make one agent', async () => {
+    const instance_id = fresh();
+    const bodies = Array.from({ length: 8 }, (_, index) => ({
+      instance_id,
+      agent_type: 'painter',
+      agent_version: `${index}`,
+    }));
+    const answers = await Promise.all(bodies.map((body) => api.client.post('/agents/register', body)));
+    expect(answers.map(({ status }) => status)).toEqual(bodies.map(() => 200));
+  });
+
+  test('another mode for the same instance: 409', async () => {
+    const instance_id = fresh();
+    await register({ instance_id, agent_type: 'painter' });
+    const body = { instance_id, agent_type: 'painter', public_url: 'http://127.0.0.1:1/', agent_card: { name: 'x' } };
+    expect(await api.client.failure('/agents/register', body)).toBe('409 DEPLOYMENT_MODE_MISMATCH');
+  });
+});
+
+describe('who may act for an agent', () => {
+  test('a token for the type registers, beats and deregisters it; another type may not', async () => {
+    const [painter, plumber] = [await agentClient('painter'), await agentClient('plumber')];
+    const instance_id = fresh();
+    expect(await plumber.failure('/agents/register', { instance_id, agent_type: 'painter' })).toBe('403 forbidden');
+    await register({ instance_id, agent_type: 'painter' }, painter);
+    expect(await plumber.failure('/agents/register', { instance_id, agent_type: 'plumber' })).toBe('403 forbidden');
+    expect(await plumber.failure('/agents/heartbeat', { instance_id })).toBe('404 NOT_FOUND');
+    expect(await plumber.failure('/agents/deregister', { instance_id })).toBe('404 NOT_FOUND');
+    expect((await painter.post('/agents/heartbeat', { instance_id })).body).toEqual({ ok: true });
+    expect((await painter.post('/agents/deregister', { instance_id })).body).toEqual({ ok: true, instance_id });
+    expect(await painter.failure('/agents/heartbeat', { instance_id })).toBe('404 DEREGISTERED');
+    expect(await plumber.failure('/agents/heartbeat', { instance_id })).toBe('404 NOT_FOUND');
+  });
+
+  test('nothing is of the type credential, and a token without an agent speaks for none', async () => {
+    const reader = await api.clientOf(api.tenantId, ['read']);
+    for (const client of [reader, api.client]) {
+      const body = { instance_id: fresh(), agent_type: 'credential' };
+      expect(await client.failure('/agents/register', body)).toBe('400 BAD_REQUEST');
+    }
+    const instance_id = fresh();
+    await register({ instance_id, agent_type: 'painter' });
+    await api.database.query("UPDATE agents SET agent_type = 'credential' WHERE instance_id = $1", [instance_id]);
+    expect(await reader.failure('/agents/heartbeat', { instance_id })).toBe('403 forbidden');
+    expect(await reader.failure('/agents/deregister', { instance_id })).toBe('403 forbidden');
+    const credential = { name: 'x', scopes: ['read'], agent_types: ['painter', 'credential'] };
+    expect(await api.client.failure('/credentials/create', credential)).toBe('400 BAD_REQUEST');
+  });
+
+  test("another tenant's agent is unknown everywhere, and its name is free", async () => {
+    const instance_id = fresh();
+    await register({ instance_id, agent_type: 'painter' });
+    const other = await api.clientOf(await api.otherTenant(), ['full']);
+    for (const path of ['/agents/get_by_id', '/agents/heartbeat', '/agents/deregister']) {
+      expect(await other.failure(path, { instance_id })).toBe('404 NOT_FOUND');
+    }
+    expect((await other.ok('/agents/get', {}, AgentsGetResponse)).count).toBe(0);
+    await register({ instance_id, agent_type: 'plumber' }, other);
+    expect((await read(instance_id)).agent_type).toBe('painter');
+  });
+});
+
+describe('heartbeats', () => {
+  test.each([
+    ['available', 'connected', null, {}, 'offline'],
+    ['offline', 'connected', null, { status: 'available' }, 'offline'],
+    ['available', 'connected', 'm', {}, 'available'],
+    ['unhealthy', 'connected', 'm', {}, 'available'],
+    ['unknown', 'hosted', null, {}, 'available'],
+    ['draining', 'hosted', null, {}, 'draining'],
+    ['draining', 'hosted', null, { status: 'available' }, 'available'],
+    ['available', 'hosted', null, { status: 'busy' }, 'busy'],
+    ['busy', 'connected', 'm', {}, 'busy'],
+    ['busy', 'connected', 'm', { status: 'available' }, 'available'],
+    ['busy', 'connected', 'm', { consecutive_failures: 3 }, 'unhealthy'],
+    ['available', 'hosted', null, { status: 'draining' }, 'draining'],
+    ['available', 'hosted', null, { status: 'unhealthy' }, 'unhealthy'],
+    ['available', 'hosted', null, { consecutive_failures: 3 }, 'unhealthy'],
+    ['unhealthy', 'hosted', null, { consecutive_failures: 2 }, 'available'],
+  ] as const)('%s %s with socket %s and %o reads %s', (status, deployment_mode, mesh_id, beat, after) => {
+    expect(statusAfterHeartbeat({ status, deployment_mode, mesh_id, consecutive_failures: 0 }, beat)).toBe(after);
+  });
+
+  test('failures that were counted keep an agent unhealthy until it says that it is available', () => {
+    const agent = { status: 'unhealthy', deployment_mode: 'hosted', mesh_id: null, consecutive_failures: 3 } as const;
+    expect(statusAfterHeartbeat(agent, {})).toBe('unhealthy');
+    expect(statusAfterHeartbeat(agent, { status: 'available' })).toBe('available');
+  });
+
+  test('a heartbeat, plain or wrapped, changes the row and tells of it', async () => {
+    const instance_id = fresh();
+    await register({ instance_id, agent_type: 'painter' });
+    await openSocket(instance_id);
+    await api.client.post('/agents/heartbeat', {
+      instance_id,
+      status: 'draining',
+      current_sessions: 7,
+      max_concurrent_sessions: 2,
+    });
+    const payload = { instance_id, status: 'available', consecutive_failures: 1 };
+    const wrapped = { v: 1, id: 'x', ts: new Date().toISOString(), payload };
+    expect((await api.client.post('/agents/heartbeat', wrapped)).body).toEqual({ ok: true });
+    expect(await read(instance_id)).toMatchObject({
+      status: 'busy',
+      current_sessions: 7,
+      max_concurrent_sessions: 2,
+      consecutive_failures: 1,
+    });
+    expect((await eventsOf(instance_id)).slice(1)).toEqual([
+      [
+        'agent.health_changed',
+        { agent_type: 'painter', instance_id, status: 'draining', previous_status: 'available' },
+      ],
+      [
+        'agent.capacity_changed',
+        { agent_type: 'painter', instance_id, current_sessions: 7, max_concurrent_sessions: 2 },
+      ],
+      [
+        'agent.health_changed',
+        { agent_type: 'painter', instance_id, status: 'available', previous_status: 'draining' },
+      ],
+    ]);
+  });
+});
+
+test('the larger of the reported and the counted sessions shows, and decides whether there is room', async () => {
+  const instance_id = fresh();
+  await register({ instance_id, agent_type: 'painter', max_concurrent_sessions: 2 });
+  await openSocket(instance_id);
+  const report = (body: object) => api.client.post('/agents/heartbeat', { instance_id, ...body });
+  const init = () => api.client.failure('/sessions/init', { instance_id });
+  await report({ current_sessions: 1 });
+  expect(await read(instance_id)).toMatchObject({ status: 'available', current_sessions: 1 });
+  expect(await init()).toBe('200');
+  expect(await read(instance_id)).toMatchObject({ status: 'available', current_sessions: 1 });
+  await report({ current_sessions: 2 });
+  expect(await read(instance_id)).toMatchObject({ status: 'busy', current_sessions: 2 });
+  expect(await init()).toBe('409 AGENT_AT_CAPACITY');
+  await report({ current_sessions: 0 });
+  expect(await read(instance_id)).toMatchObject({ status: 'available', current_sessions: 1 });
+  expect(await init()).toBe('200');
+});
+
+test('a reported busy holds until the next report of a status', async () => {
+  const instance_id = fresh();
+  await register({ instance_id, agent_type: 'painter', max_concurrent_sessions: 0 });
+  await openSocket(instance_id);
+  await api.client.post('/agents/heartbeat', { instance_id, status: 'busy' });
+  await api.client.post('/agents/heartbeat', { instance_id });
+  expect((await read(instance_id)).status).toBe('busy');
+  expect(await api.client.failure('/sessions/init', { instance_id })).toBe('409 AGENT_AT_CAPACITY');
+  await api.client.post('/agents/heartbeat', { instance_id, status: 'available' });
+  expect(await api.client.failure('/sessions/init', { instance_id })).toBe('200');
+});
+
+test('a full agent reads busy, and is found by that', async () => {
+  const [instance_id, agent_type] = [fresh(), fresh('type')];
+  await register({ instance_id, agent_type, max_concurrent_sessions: 1 });
+  await openSocket(instance_id);
+  const { session_id } = await api.client.ok('/sessions/init', { instance_id }, SessionInitResponse.strict());
+  expect(await read(instance_id)).toMatchObject({ status: 'busy', current_sessions: 1 });
+  const of = async (status: string) =>
+    (await api.client.ok('/agents/get', { agent_type, status }, AgentsGetResponse.strict())).agents.map(
+      (agent) => agent.instance_id,
+    );
+  expect([await of('busy'), await of('available')]).toEqual([[instance_id], []]);
+  expect(await api.client.failure('/sessions/init', { instance_id })).toBe('409 AGENT_AT_CAPACITY');
+  await api.client.post('/sessions/close', { session_id });
+  expect([await of('busy'), await of('available')]).toEqual([[], [instance_id]]);
+});
+
+test('a list is paged, newest first, and filtered', async () => {
+  const agent_type = fresh('type');
+  const names = [fresh(), fresh(), fresh()];
+  for (const instance_id of names) await register({ instance_id, agent_type });
+  const page = await api.client.ok('/agents/get', { agent_type, page: 2, page_size: 2 }, AgentsGetResponse.strict());
+  expect(page).toMatchObject({ count: 3, page: 2, page_size: 2, total_pages: 2 });
+  expect(page.agents.map((agent) => agent.instance_id)).toEqual([names[0]]);
+  const hosted = await api.client.ok('/agents/get', { agent_type, deployment_mode: 'hosted' }, AgentsGetResponse);
+  expect(hosted).toMatchObject({ count: 0, total_pages: 0, agents: [] });
+});
+
+test('a deregistered agent takes no work, its sessions are unbound, and it can come back', async () => {
+  const instance_id = fresh();
+  await register({ instance_id, agent_type: 'painter' });
+  await openSocket(instance_id);
+  await api.client.ok('/sessions/init', { instance_id }, SessionInitResponse);
+  await api.client.post('/agents/deregister', { instance_id, reason: 'moved' });
+  expect(await read(instance_id)).toMatchObject({ status: 'offline', current_sessions: 0 });
+  expect((await eventsOf(instance_id)).at(-1)).toEqual([
+    'agent.deregistered',
+    { agent_type: 'painter', instance_id, reason: 'moved' },
+  ]);
+  expect(await api.client.failure('/agents/heartbeat', { instance_id })).toBe('404 DEREGISTERED');
+  expect(await api.client.failure('/sessions/init', { instance_id })).toBe('503 SERVICE_UNAVAILABLE');
+  expect((await api.client.post('/agents/deregister', { instance_id })).status).toBe(200);
+  expect((await register({ instance_id, agent_type: 'painter' })).agent.status).toBe('offline');
+  expect((await api.client.post('/agents/heartbeat', { instance_id })).status).toBe(200);
+});
+
+test('an agent that was silent for too long is unknown, until somebody deregisters it', async () => {
+  const instance_id = fresh();
+  await register({ instance_id, agent_type: 'painter' });
+  await api.database.query(
+    "UPDATE agents SET deregistered_at = now(), deregistration_cause = 'inactivity' WHERE instance_id = $1",
+    [instance_id],
+  );
+  expect(await api.client.failure('/agents/heartbeat', { instance_id })).toBe('404 NOT_FOUND');
+  const before = await eventsOf(instance_id);
+  await api.client.post('/agents/deregister', { instance_id });
+  expect(await api.client.failure('/agents/heartbeat', { instance_id })).toBe('404 DEREGISTERED');
+  expect(await eventsOf(instance_id)).toEqual(before);
+});
+
+test('an instance that is registered as another type leaves its sessions, and keeps its socket', async () => {
+  const instance_id = fresh();
+  await register({ instance_id, agent_type: 'painter' });
+  await openSocket(instance_id);
+  await api.client.ok('/sessions/init', { instance_id }, SessionInitResponse);
+  const { agent } = await register({ instance_id, agent_type: 'plumber' });
+  expect(agent).toMatchObject({
+    agent_type: 'plumber',
+    status: 'available',
+    mesh_id: 'mesh_1',
+    current_sessions: 0,
+  });
+  expect((await eventsOf(instance_id)).slice(-2)).toEqual([
+    ['agent.deregistered', { agent_type: 'painter', instance_id, reason: 'registered as another type' }],
+    ['agent.registered', { agent_type: 'plumber', instance_id, tenant_id: api.tenantId, connect_mode: 'connected' }],
+  ]);
+});
+
+describe('hosted agents', () => {
+  const card = { name: 'Painter', version: '9', provider: { organization: 'Paint', url: 'https://paint.example' } };
+  let answer: (request: IncomingMessage, response: ServerResponse) => void;
+  let server: LoopbackServer;
+  const url = (path: string) => `${server.url}${path}`;
+  beforeEach(async () => {
+    server = await httpServer((request, response) => answer(request, response));
+  });
+  const json = (value: unknown) => (_request: IncomingMessage, response: ServerResponse) => {
+    response
+      .setHeader('content-type', 'application/json')
+      .end(typeof value === 'string' ? value : JSON.stringify(value));
+  };
+
+  test('the card is fetched from below the address; the agent is available at once', async () => {
+    answer = json(card);
+    const { agent, connect_url, deployment_mode } = await register({ agent_type: 'painter', url: url('/a2a/') });
+    expect({ connect_url, deployment_mode, requests: server.requests }).toEqual({
+      connect_url: null,
+      deployment_mode: 'hosted',
+      requests: ['GET /a2a/.well-known/agent-card.json'],
+    });
+    expect(agent).toMatchObject({
+      status: 'available',
+      public_url: url('/a2a/'),
+      agent_card: card,
+      agent_version: '9',
+      provider_organization: 'Paint',
+      provider_url: 'https://paint.example',
+    });
+  });
+
+  test("the origin's card serves where there is none below the address", async () => {
+    answer = (request, response) =>
+      request.url?.startsWith('/a2a') ? response.writeHead(404).end() : json(card)(request, response);
+    await register({ agent_type: 'painter', public_url: url('/a2a') });
+    expect(server.requests).toEqual(['GET /a2a/.well-known/agent-card.json', 'GET /.well-known/agent-card.json']);
+  });
+
+  test('a card that is given is not fetched; the agent is unknown until it is heard of', async () => {
+    const { agent } = await register({ agent_type: 'painter', public_url: url('/'), agent_card: card });
+    expect({ status: agent.status, requests: server.requests }).toEqual({ status: 'unknown', requests: [] });
+  });
+
+  test.each([
+    ['not JSON', 'hello'],
+    ['an array', []],
+    ['no name', { version: '1' }],
+    ['NUL inside', '{"name":"x\\u0000"}'],
+    ['__proto__ inside', '{"name":"x","__proto__":{}}'],
+    ['more than 64 KiB', { name: 'x'.repeat(65 * 1024) }],
+  ])('a card with %s: 502', async (_what, body) => {
+    answer = json(body);
+    const failure = await api.client.failure('/agents/register', { agent_type: 'painter', public_url: url('/') });
+    expect(failure).toBe('502 BAD_GATEWAY');
+  });
+
+  test.each([
+    ['an address that is not open', 'http://10.0.0.1/', '400 BAD_REQUEST'],
+    ['credentials in the URL', 'http://user:pass@127.0.0.1/', '400 BAD_REQUEST'],
+    ['a file', 'file:///etc/passwd', '400 BAD_REQUEST'],
+    ['a port where nobody listens', 'http://127.0.0.1:1/', '502 BAD_GATEWAY'],
+  ])('%s: %s %s', async (_what, public_url, failure) => {
+    expect(await api.client.failure('/agents/register', { agent_type: 'painter', public_url })).toBe(failure);
+  });
+
+  test('hosted without an address, or with two: 400', async () => {
+    expect(await api.client.failure('/agents/register', { agent_type: 'p', deployment_mode: 'hosted' })).toBe(
+      '400 BAD_REQUEST',
+    );
+    const two = { agent_type: 'p', url: url('/'), public_url: url('/') };
+    expect(await api.client.failure('/agents/register', two)).toBe('400 BAD_REQUEST');
+  });
+});

@@ -1,0 +1,276 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { uuidv7 } from '../../../runtime/ids.js';
+import { type FreshDatabase, freshDatabase } from '../../setup/database.js';
+import { until } from '../../setup/until.js';
+import { errorOf, receive } from '../fixture-agent.js';
+import { MeshFixture } from '../mesh-fixture.js';
+
+/** Seconds that a token lives which ends while its agent is connected: joining takes a busy machine some of it. */
+const SHORT_LIVED_S = 6;
+
+let database: FreshDatabase;
+let fixture: MeshFixture;
+beforeAll(async () => {
+  database = await freshDatabase();
+  fixture = new MeshFixture(database);
+});
+beforeEach(async () => {
+  await fixture.reset();
+  await fixture.register('a');
+});
+afterAll(() => database.drop());
+
+const frame = (type: string, payload: unknown, more: object = {}) =>
+  JSON.stringify({ v: 1, type, id: uuidv7(), ts: new Date().toISOString(), payload, ...more });
+const status = async () => (await fixture.agent('a')).status;
+
+describe('hello', () => {
+  it('is answered with welcome, and by then the agent is routable', async () => {
+    const node = await fixture.node();
+    const { welcome } = await node.join('a', {
+      max_concurrent_sessions: 7,
+      agent_version: '1.2.3',
+      agent_card: { name: 'A' },
+      skills: [{ id: 's' }],
+      tools: ['t', { name: 'u' }],
+    });
+    expect(welcome).toEqual({
+      connection_id: expect.stringMatching(/^con_/),
+      mesh_id: node.meshId,
+      resumed: false,
+      replayed_dispatches: [],
+      resume_token: expect.any(String),
+      resume_window_ms: 60_000,
+      heartbeat_interval_ms: 30_000,
+      ping_interval_ms: 30_000,
+      limits: { max_frame_bytes: 1_048_576, max_inflight: 256 },
+      server_time: expect.stringMatching(/^\d{4}-.*Z$/),
+      token_expires_at: expect.stringMatching(/^\d{4}-.*Z$/),
+    });
+    expect(await fixture.agent('a')).toMatchObject({
+      status: 'available',
+      mesh_id: node.meshId,
+      connection_epoch: 1,
+      max_concurrent_sessions: 7,
+      agent_version: '1.2.3',
+      agent_card: { name: 'A' },
+      skills: [{ id: 's' }],
+      tools: ['t', { name: 'u' }],
+    });
+    expect(await fixture.events('agent.health_changed')).toEqual([
+      { agent_type: 'worker', instance_id: 'a', status: 'available', previous_status: 'offline' },
+    ]);
+    expect(await fixture.events('agent.capacity_changed')).toEqual([
+      { agent_type: 'worker', instance_id: 'a', current_sessions: 0, max_concurrent_sessions: 7 },
+    ]);
+    expect(node.server.stats()).toEqual({ ready: 1, draining: 0, suspended: 0, inflight: 0 });
+  });
+
+  it('must come in time', async () => {
+    const node = await fixture.node({ timings: { helloTimeoutMs: 30 } });
+    const agent = await node.socket('a');
+    await errorOf(agent, 'HELLO_TIMEOUT');
+    expect((await agent.closed).code).toBe(4408);
+  });
+
+  it('must come first', async () => {
+    const node = await fixture.node();
+    for (const type of ['ping', 'applause']) {
+      const agent = await node.socket('a');
+      const id = agent.send(type, {});
+      expect((await errorOf(agent, 'BAD_FRAME')).in_reply_to).toBe(id);
+      expect((await agent.closed).code).toBe(1002);
+    }
+  });
+
+  it('may be followed at once by other frames: they are read after welcome', async () => {
+    const agent = await (await fixture.node()).socket('a');
+    agent.send('hello', { instance_id: 'a' });
+    agent.send('heartbeat', { max_concurrent_sessions: 3 });
+    agent.send('ping', { nonce: 'early' });
+    expect((await agent.nextOfType('pong')).payload).toEqual({ nonce: 'early' });
+    expect(agent.received.map(({ type }) => type)).toEqual(['welcome', 'pong']);
+    await until(async () => (await fixture.agent('a')).max_concurrent_sessions === 3);
+  });
+
+  it('must name the instance of the address', async () => {
+    const agent = await (await fixture.node()).socket('a');
+    agent.send('hello', { instance_id: 'b' });
+    await errorOf(agent, 'INSTANCE_ID_MISMATCH');
+    expect((await agent.closed).code).toBe(1008);
+  });
+
+  it('must come once', async () => {
+    const { agent } = await (await fixture.node()).join('a');
+    agent.send('hello', { instance_id: 'a' });
+    await errorOf(agent, 'DUPLICATE_HELLO');
+    expect((await agent.closed).code).toBe(4429);
+  });
+
+  it('is refused when the instance was deregistered after the handshake', async () => {
+    const agent = await (await fixture.node()).socket('a');
+    await database.query(
+      "UPDATE agents SET deregistered_at = now(), deregistration_cause = 'explicit' WHERE tenant_id = $1 AND instance_id = 'a'",
+      [fixture.tenantId],
+    );
+    agent.send('hello', { instance_id: 'a' });
+    await errorOf(agent, 'DEREGISTERED');
+    expect((await agent.closed).code).toBe(4410);
+  });
+});
+
+describe('frames', () => {
+  const GARBAGE: [name: string, data: string | Buffer, code: number][] = [
+    ['not JSON', 'nonsense', 1002],
+    ['an envelope without a payload', JSON.stringify({ v: 1, type: 'ping', id: uuidv7() }), 1002],
+    ['a known type with a bad payload', frame('heartbeat', { status: 7 }), 1002],
+    ['a reply to nothing', frame('dispatch_result', { result: 'x' }), 1002],
+    ['a frame that only the mesh sends', frame('welcome', {}), 1002],
+    ['a prototype key', frame('ping', {}).replace('"payload":{}', '"payload":{"__proto__":{"x":1}}'), 1002],
+    ['a NUL', frame('ping', { nonce: 'a\0' }), 1002],
+    ['very deep JSON', '['.repeat(200_000), 1002],
+    ['a binary message', Buffer.from(frame('ping', {})), 1003],
+    ['more than 1 MiB', frame('ping', { nonce: 'x'.repeat(1_048_576) }), 1009],
+  ];
+  it.each(GARBAGE)('close the socket: %s', async (_name, data, code) => {
+    const node = await fixture.node();
+    const { agent } = await node.join('a');
+    agent.sendRaw(data);
+    expect((await agent.closed).code).toBe(code);
+    await node.join('a');
+  });
+
+  it('close the socket: bad UTF-8', async () => {
+    const node = await fixture.node();
+    const { agent } = await node.join('a');
+    agent.sendRaw('x');
+    expect((await agent.closed).code).toBe(1002);
+    const { agent: second } = await node.join('a');
+    second.sendText(Buffer.from([0xff, 0xfe]));
+    expect((await second.closed).code).toBe(1007);
+  });
+
+  it('of an unknown type are refused and the socket stays', async () => {
+    const { agent } = await (await fixture.node()).join('a');
+    const id = agent.send('applause', { loud: true });
+    expect((await errorOf(agent, 'BAD_FRAME')).in_reply_to).toBe(id);
+    agent.send('ping', { nonce: 'n' });
+    expect((await agent.nextOfType('pong')).payload).toEqual({ nonce: 'n' });
+  });
+
+  it('are answered in order, however many come at once', async () => {
+    const { agent } = await (await fixture.node()).join('a');
+    const nonces = Array.from({ length: 500 }, (_, index) => String(index));
+    for (const nonce of nonces) agent.send('ping', { nonce });
+    const answers: unknown[] = [];
+    for (const _ of nonces) answers.push((await agent.nextOfType('pong')).payload.nonce);
+    expect(answers).toEqual(nonces);
+  });
+
+  it('with a heartbeat change the status and what counts as load, with an event', async () => {
+    const { agent } = await (await fixture.node()).join('a');
+    agent.send('heartbeat', { status: 'unhealthy', current_sessions: 99 });
+    await until(async () => (await status()) === 'unhealthy');
+    agent.send('heartbeat', { status: 'available', max_concurrent_sessions: 3 });
+    await until(async () => (await status()) === 'available');
+    expect((await fixture.agent('a')).max_concurrent_sessions).toBe(3);
+    const changes = (await fixture.events('agent.health_changed')).map((event) => event.status);
+    expect(changes).toEqual(['available', 'unhealthy', 'available']);
+    agent.send('heartbeat', { current_sessions: 0 });
+    await until(async () => (await fixture.events('agent.capacity_changed')).length === 3);
+    expect(await fixture.events('agent.capacity_changed')).toMatchObject([
+      { current_sessions: 99, max_concurrent_sessions: 0 },
+      { current_sessions: 99, max_concurrent_sessions: 3 },
+      { current_sessions: 0, max_concurrent_sessions: 3 },
+    ]);
+    agent.send('heartbeat', { instance_id: 'b' });
+    expect((await agent.closed).code).toBe(1008);
+  });
+});
+
+describe('a connection ends', () => {
+  it('with 1001 after three missed pings: the agent is offline, and its work waits for it', async () => {
+    const node = await fixture.node({ timings: { pingIntervalMs: 150 } });
+    const agent = await node.socket('a', { mute: true });
+    const { resume_token } = await agent.hello();
+    const { ref, end } = await node.send(agent);
+    expect((await agent.closed).code).toBe(1001);
+    expect(agent.count('ping')).toBe(3);
+    await until(async () => (await status()) === 'offline');
+    expect((await fixture.agent('a')).mesh_id).toBeNull();
+    expect(node.server.stats()).toMatchObject({ suspended: 1, inflight: 1 });
+    const back = await node.socket('a');
+    expect(await back.hello({ resume_token })).toMatchObject({
+      resumed: true,
+      replayed_dispatches: [ref.dispatch_id],
+    });
+    (await receive(back, ref)).result('hi');
+    await end;
+    expect((await fixture.message(ref)).state).toBe('completed');
+  });
+
+  it('not while its pings are answered', async () => {
+    const node = await fixture.node({ timings: { pingIntervalMs: 10 } });
+    const { agent } = await node.join('a');
+    await until(() => agent.count('ping') > 8);
+    expect(agent.isOpen).toBe(true);
+  });
+
+  it('with 1000 after a close_request of the agent when nothing is in flight', async () => {
+    const { agent } = await (await fixture.node()).join('a');
+    agent.send('close_request', { reason: 'going home' });
+    expect((await agent.closed).code).toBe(1000);
+    await until(async () => (await status()) === 'offline');
+  });
+
+  it('with 4401 when its token ends', async () => {
+    const node = await fixture.node();
+    const { agent } = await node.join('a', {}, { token: await fixture.token(SHORT_LIVED_S) });
+    await errorOf(agent, 'TOKEN_EXPIRED');
+    expect((await agent.closed).code).toBe(4401);
+  });
+
+  it('with 4401 when its token ends, and with a new one the agent goes on with its work', async () => {
+    const node = await fixture.node();
+    const { agent, welcome } = await node.join('a', {}, { token: await fixture.token(SHORT_LIVED_S) });
+    const { ref, end } = await node.send(agent);
+    expect((await agent.closed).code).toBe(4401);
+    const back = await node.join('a', { resume_token: welcome.resume_token });
+    expect(back.welcome).toMatchObject({ resumed: true, replayed_dispatches: [ref.dispatch_id] });
+    (await receive(back.agent, ref)).result('hi');
+    await end;
+    expect((await fixture.message(ref)).state).toBe('completed');
+  });
+
+  it('with 4401 when its credential is revoked', async () => {
+    const { agent } = await (await fixture.node()).join('a');
+    await database.query('UPDATE credentials SET revoked_at = now() WHERE credential_id = $1', [fixture.credentialId]);
+    expect((await agent.closed).code).toBe(4401);
+  });
+
+  it('with 4409 when a newer one of the same instance says hello, on this node or another', async () => {
+    const [here, there] = [await fixture.node(), await fixture.node()];
+    const first = await here.join('a');
+    const second = await here.join('a');
+    await errorOf(first.agent, 'REPLACED');
+    expect((await first.agent.closed).code).toBe(4409);
+    await there.join('a');
+    expect((await second.agent.closed).code).toBe(4409);
+    expect(await fixture.agent('a')).toMatchObject({ status: 'available', mesh_id: there.meshId, connection_epoch: 3 });
+    expect((await fixture.events('agent.health_changed')).length).toBe(1);
+  });
+
+  it('with 1013 when the agent does not read', async () => {
+    const node = await fixture.node();
+    const { agent } = await node.join('a');
+    agent.pause();
+    const flood = frame('applause', {}, { type: 'x'.repeat(64) });
+    const sending = setInterval(() => {
+      for (let count = 0; count < 500; count += 1) agent.sendRaw(flood);
+    }, 5);
+    await until(async () => (await status()) === 'offline').finally(() => clearInterval(sending));
+    agent.resume();
+    expect([1006, 1013]).toContain((await agent.closed).code);
+    await node.join('a');
+  });
+});

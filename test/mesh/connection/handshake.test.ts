@@ -1,0 +1,266 @@
+import { createHmac, randomBytes } from 'node:crypto';
+import { request as httpRequest } from 'node:http';
+import { request as httpsRequest, type RequestOptions } from 'node:https';
+import { connect } from 'node:net';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { WebSocket } from 'ws';
+import { ErrorBody } from '../../../contracts/primitives.js';
+import { type FreshDatabase, freshDatabase } from '../../setup/database.js';
+import { MeshFixture, type MeshNodeUnderTest } from '../mesh-fixture.js';
+
+let database: FreshDatabase;
+let fixture: MeshFixture;
+beforeAll(async () => {
+  database = await freshDatabase();
+  fixture = new MeshFixture(database);
+});
+beforeEach(() => fixture.reset());
+afterAll(() => database.drop());
+
+interface Refusal {
+  status: number;
+  code: string;
+  headers: Record<string, unknown>;
+}
+
+/** Sends an upgrade request and reads the answer, which must be a refusal with the error body. */
+function upgrade(node: MeshNodeUnderTest, options: RequestOptions & { secure?: boolean }): Promise<Refusal> {
+  const { secure = true, headers, ...rest } = options;
+  const request = (secure ? httpsRequest : httpRequest)({
+    host: '127.0.0.1',
+    port: node.port,
+    rejectUnauthorized: false,
+    headers: {
+      connection: 'Upgrade',
+      upgrade: 'websocket',
+      'sec-websocket-version': '13',
+      'sec-websocket-key': randomBytes(16).toString('base64'),
+      'sec-websocket-protocol': 'service.v1',
+      ...headers,
+    },
+    ...rest,
+  });
+  return new Promise((resolve, reject) => {
+    request.once('upgrade', (_response, socket) => {
+      socket.destroy();
+      reject(new Error('it was upgraded'));
+    });
+    request.once('error', reject);
+    request.once('response', (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('end', () => {
+        const body = ErrorBody.parse(JSON.parse(Buffer.concat(chunks).toString()));
+        expect(response.headers['x-request-id']).toBe(body.request_id);
+        resolve({ status: response.statusCode ?? 0, code: body.code, headers: response.headers });
+      });
+    });
+    request.end();
+  });
+}
+
+const path = (instance: string) => `/agents/connect?instance_id=${instance}`;
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+
+describe('the handshake', () => {
+  it('checks in the documented order: what is named first is answered first', async () => {
+    const node = await fixture.node();
+    await fixture.register('hosted-1', 'hosted');
+    await fixture.register('mine');
+    const other = await fixture.newTenant();
+    await fixture.register('theirs', 'connected', other.tenantId);
+    const token = await fixture.token();
+    const reader = await fixture.token(3_600, ['read']);
+    const noProtocol = { 'sec-websocket-protocol': 'service.v2, other' };
+    const cases: [Parameters<typeof upgrade>[1], number, string][] = [
+      [{ path: '/agents/connect', secure: false }, 426, 'UPGRADE_REQUIRED'],
+      [{ path: '/agents/connect', secure: false, headers: { 'x-forwarded-proto': 'https' } }, 426, 'UPGRADE_REQUIRED'],
+      [{ path: '/elsewhere?instance_id=mine' }, 404, 'NOT_FOUND'],
+      [{ path: '/agents/connect', headers: noProtocol }, 400, 'MISSING_INSTANCE_ID'],
+      [{ path: path(''), headers: noProtocol }, 400, 'MISSING_INSTANCE_ID'],
+      [{ path: path('mine'), headers: noProtocol }, 400, 'UNSUPPORTED_SUBPROTOCOL'],
+      [{ path: path('nobody') }, 401, 'UNAUTHORIZED'],
+      [{ path: path('nobody'), headers: bearer('garbage') }, 401, 'UNAUTHORIZED'],
+      [{ path: path('nobody'), headers: { authorization: `Basic ${token}` } }, 401, 'UNAUTHORIZED'],
+      [{ path: path('nobody'), headers: { cookie: `token=${token}` } }, 401, 'UNAUTHORIZED'],
+      [{ path: path('theirs'), headers: bearer(token) }, 403, 'TENANT_MISMATCH'],
+      [{ path: path('nobody'), headers: bearer(token) }, 404, 'INSTANCE_NOT_FOUND'],
+      [{ path: path('%00..%2F'), headers: bearer(token) }, 404, 'INSTANCE_NOT_FOUND'],
+      [{ path: path('hosted-1'), headers: bearer(token) }, 409, 'DEPLOYMENT_MODE_MISMATCH'],
+      [{ path: path('mine'), headers: bearer(reader) }, 403, 'forbidden'],
+      [{ path: path('mine'), headers: { ...bearer(token), 'sec-websocket-key': 'short' } }, 400, 'BAD_REQUEST'],
+      [{ path: path('mine'), headers: { ...bearer(token), 'sec-websocket-version': '8' } }, 400, 'BAD_REQUEST'],
+      [{ path: path('mine'), headers: { ...bearer(token), upgrade: 'h2c' } }, 426, 'UPGRADE_REQUIRED'],
+    ];
+    for (const [options, status, code] of cases) {
+      const answer = await upgrade(node, options);
+      expect([options.path, answer.status, answer.code]).toEqual([options.path, status, code]);
+    }
+  });
+
+  it('refuses an agent whose type may not join, and the hello of one that may not join any more', async () => {
+    const node = await fixture.node();
+    await fixture.register('mine');
+    const agent = await node.socket('mine');
+    await database.query(
+      "INSERT INTO agent_types SELECT tenant_id, 'other', true, 'x' FROM agents WHERE tenant_id = $1",
+      [fixture.tenantId],
+    );
+    const answer = await upgrade(node, { path: path('mine'), headers: bearer(await fixture.token()) });
+    expect(answer).toMatchObject({ status: 403, code: 'forbidden' });
+    agent.send('hello', { instance_id: 'mine' });
+    expect((await agent.closed).code).toBe(1008);
+  });
+
+  it('refuses an expired token, one with a foreign signature, and one of a revoked credential', async () => {
+    const node = await fixture.node();
+    await fixture.register('mine');
+    const token = await fixture.token();
+    const [head, body] = token.split('.');
+    const forged = `${head}.${body}.${createHmac('sha256', 'x').update('x').digest('base64url')}`;
+    expect((await upgrade(node, { path: path('mine'), headers: bearer(forged) })).code).toBe('UNAUTHORIZED');
+    const none = `${Buffer.from('{"alg":"none","typ":"at+jwt"}').toString('base64url')}.${body}.`;
+    expect((await upgrade(node, { path: path('mine'), headers: bearer(none) })).code).toBe('UNAUTHORIZED');
+    await database.query('UPDATE credentials SET revoked_at = now() WHERE credential_id = $1', [fixture.credentialId]);
+    expect((await upgrade(node, { path: path('mine'), headers: bearer(token) })).code).toBe('UNAUTHORIZED');
+  });
+
+  it('takes a token that stands for no agent as none of the type credential', async () => {
+    const node = await fixture.node();
+    await fixture.register('mine');
+    await database.query("UPDATE agents SET agent_type = 'credential' WHERE tenant_id = $1", [fixture.tenantId]);
+    const claims = { tenant_id: fixture.tenantId, agent_type: 'credential', scopes: ['read' as const], sub: 'x' };
+    const token = await fixture.tokens.issueAccessToken({ ...claims, credential_id: fixture.credentialId }, 60);
+    const answer = await upgrade(node, { path: path('mine'), headers: bearer(token) });
+    expect(answer).toMatchObject({ status: 403, code: 'forbidden' });
+  });
+
+  it('takes a token of the type, and has nothing for one of another type, whatever its scope', async () => {
+    const node = await fixture.node();
+    await fixture.register('mine');
+    const tokenOf = (agent_type: string, scope: 'read' | 'full') => {
+      const claims = { tenant_id: fixture.tenantId, agent_type, scopes: [scope], sub: 'x' };
+      return fixture.tokens.issueAccessToken({ ...claims, credential_id: fixture.credentialId }, 60);
+    };
+    const foreign = { path: path('mine'), headers: bearer(await tokenOf('painter', 'full')) };
+    expect(await upgrade(node, foreign)).toMatchObject({ status: 404, code: 'INSTANCE_NOT_FOUND' });
+    const ws = new WebSocket(`wss://127.0.0.1:${node.port}${path('mine')}`, ['service.v1'], {
+      headers: bearer(await tokenOf('worker', 'read')),
+      rejectUnauthorized: false,
+    });
+    onTestFinished(() => ws.terminate());
+    await new Promise((resolve, reject) => ws.once('open', resolve).once('error', reject));
+  });
+
+  it('tells an instance that was deregistered to stay away, and one that was silent for too long to register', async () => {
+    const node = await fixture.node();
+    const leave = (instance: string, cause: string | null) =>
+      database.query(
+        'UPDATE agents SET deregistered_at = now(), deregistration_cause = $3 WHERE tenant_id = $1 AND instance_id = $2',
+        [fixture.tenantId, instance, cause],
+      );
+    const { tenantId: elsewhere } = await fixture.newTenant();
+    const gone = { unwanted: 'explicit', silent: 'inactivity', earlier: null };
+    for (const [instance, cause] of Object.entries(gone)) {
+      await fixture.register(instance);
+      await fixture.register(instance, 'connected', elsewhere); // no concern of this tenant's
+      await leave(instance, cause);
+    }
+    const token = await fixture.token();
+    const codeFor = async (instance: string, bearerToken = token) =>
+      (await upgrade(node, { path: path(instance), headers: bearer(bearerToken) })).code;
+    expect(await codeFor('unwanted')).toBe('DEREGISTERED');
+    expect(await codeFor('silent')).toBe('INSTANCE_NOT_FOUND');
+    expect(await codeFor('earlier')).toBe('INSTANCE_NOT_FOUND');
+    const claims = { tenant_id: fixture.tenantId, agent_type: 'painter', scopes: ['full' as const], sub: 'x' };
+    const foreign = await fixture.tokens.issueAccessToken({ ...claims, credential_id: fixture.credentialId }, 60);
+    expect(await codeFor('unwanted', foreign)).toBe('INSTANCE_NOT_FOUND');
+  });
+
+  it('answers 503 while the node drains', async () => {
+    const node = await fixture.node();
+    await fixture.register('mine');
+    await node.server.drain(0);
+    const answer = await upgrade(node, { path: path('mine'), headers: bearer(await fixture.token()) });
+    expect(answer).toMatchObject({ status: 503, code: 'SERVICE_UNAVAILABLE' });
+  });
+
+  it('echoes the subprotocol among several offered', async () => {
+    const node = await fixture.node();
+    await fixture.register('mine');
+    const url = `wss://127.0.0.1:${node.port}${path('mine')}`;
+    const headers = bearer(await fixture.token());
+    const ws = new WebSocket(url, ['other', 'service.v1'], { headers, rejectUnauthorized: false });
+    onTestFinished(() => ws.terminate());
+    await new Promise((resolve, reject) => ws.once('open', resolve).once('error', reject));
+    expect(ws.protocol).toBe('service.v1');
+    expect(ws.extensions).toBe('');
+  });
+
+  it('takes plain HTTP from a trusted proxy that says it came over TLS, and from nobody else', async () => {
+    const node = await fixture.node({ environment: { TRUST_PROXY_CIDRS: '127.0.0.0/8,::1/128' } });
+    const https = { 'x-forwarded-proto': 'https' };
+    const trusted = { path: '/agents/connect', secure: false, headers: https };
+    expect((await upgrade(node, trusted)).code).toBe('MISSING_INSTANCE_ID');
+    const http = { path: '/agents/connect', secure: false, headers: { 'x-forwarded-proto': 'http' } };
+    expect((await upgrade(node, http)).code).toBe('UPGRADE_REQUIRED');
+    const behind = await fixture.node({ tls: undefined, environment: { TRUST_PROXY_CIDRS: '10.0.0.0/8' } });
+    expect((await upgrade(behind, trusted)).code).toBe('UPGRADE_REQUIRED');
+  });
+});
+
+describe('the port of the mesh', () => {
+  it('answers plain HTTP with 426 and closes', async () => {
+    const node = await fixture.node();
+    const answer = await fetch(`http://127.0.0.1:${node.port}/send`, { method: 'POST', body: '{}' });
+    expect(answer.status).toBe(426);
+    expect(answer.headers.get('connection')).toBe('close');
+    expect(ErrorBody.parse(await answer.json()).code).toBe('UPGRADE_REQUIRED');
+  });
+
+  it('pending the shared paths to the HTTP face, and knows no others', async () => {
+    const seen: string[] = [];
+    const node = await fixture.node({
+      handler: (request, response) => {
+        seen.push(request.url ?? '');
+        response.end('{}');
+      },
+    });
+    const ask = (path: string) =>
+      new Promise<number>((resolve, reject) => {
+        const options = { host: '127.0.0.1', port: node.port, path, rejectUnauthorized: false };
+        httpsRequest(options, (response) => resolve(response.resume().statusCode ?? 0))
+          .once('error', reject)
+          .end();
+      });
+    expect(await ask('/send?x=1')).toBe(200);
+    expect(await ask('/sessions/interrupt')).toBe(200);
+    expect(await ask('/.well-known/agent-card.json')).toBe(200);
+    expect(await ask('/agents/get')).toBe(404);
+    expect(await ask('/agents/connect')).toBe(426);
+    expect(seen).toEqual(['/send?x=1', '/sessions/interrupt', '/.well-known/agent-card.json']);
+  });
+
+  it('survives garbage', async () => {
+    const node = await fixture.node();
+    const garbage = [
+      Buffer.from([0x16, 3, 1, 255, 255, 0, 1, 2]),
+      Buffer.from('\0\0\0\0'),
+      Buffer.from('GET http://[ HTTP/1.1\r\n\r\n'),
+    ];
+    for (const bytes of garbage) {
+      const socket = connect(node.port, '127.0.0.1');
+      socket.on('error', () => undefined);
+      const closed = new Promise((resolve) => socket.once('close', resolve));
+      socket.end(bytes);
+      socket.resume();
+      await closed;
+    }
+    const tls = await node.rawTls();
+    const answered = new Promise<string>((resolve) => tls.once('data', (data) => resolve(data.toString())));
+    tls.write('GET //[?instance_id=%E0%A4%A HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n');
+    expect(await answered).toMatch(/^HTTP\/1.1 404 /);
+    await fixture.register('mine');
+    await node.join('mine');
+  });
+});

@@ -1,0 +1,53 @@
+import { expect } from 'vitest';
+import type { ToolDelivery, ToolResult } from '../../../contracts/api/tools.js';
+import { uuidv7 } from '../../../runtime/ids.js';
+import type { Frame, RawAgent } from '../../setup/agent.js';
+
+/** Sends a call; gives its frame's id. */
+export function callTool(agent: RawAgent, payload: object, envelope: object = {}): string {
+  const id = uuidv7();
+  agent.sendRaw(JSON.stringify({ v: 1, type: 'tool_call', id, ts: new Date().toISOString(), ...envelope, payload }));
+  return id;
+}
+
+/** The result of a call, when it comes. */
+export async function resultOf(agent: RawAgent, id: string): Promise<ToolResult> {
+  const frame = await agent.next(({ type, in_reply_to }) => type === 'tool_result' && in_reply_to === id);
+  return frame.payload as ToolResult;
+}
+
+/** A call and its result. */
+export function ask(agent: RawAgent, payload: object): Promise<ToolResult> {
+  return resultOf(agent, callTool(agent, payload));
+}
+
+/** A call as the agent that is to answer it sees it. */
+export interface TakenCall {
+  frame: Frame;
+  payload: ToolDelivery;
+  result(result: object): void;
+  error(code: string, message?: string): void;
+  /** Resolves when the answer is not wanted any more. */
+  canceled(): Promise<Frame>;
+}
+
+/** The next call of that tool. */
+export async function take(agent: RawAgent, tool: string): Promise<TakenCall> {
+  const frame = await agent.next(({ type, payload }) => type === 'tool_call' && payload.tool === tool);
+  return {
+    frame,
+    payload: frame.payload as unknown as ToolDelivery,
+    result: (result) => void agent.send('tool_result', result, frame.id),
+    error: (code, message = code) => void agent.send('error', { code, message, retryable: false }, frame.id),
+    canceled: () =>
+      agent.next((one) => one.type === 'error' && one.payload.code === 'CANCELED' && one.in_reply_to === frame.id),
+  };
+}
+
+export function failing(code: string, message: string): ToolResult {
+  return { ok: false, error: { code, message, retryable: false } };
+}
+
+export function refusedWith(code: string): object {
+  return expect.objectContaining({ ok: false, error: expect.objectContaining({ code }) });
+}

@@ -1,0 +1,169 @@
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { createRedisLink } from '../../../mesh/nodes/tool-link-redis.js';
+import { newId } from '../../../runtime/ids.js';
+import { createLogger } from '../../../runtime/logger.js';
+import { redisServer } from '../../messages/bus/redis-server.js';
+import { type FreshDatabase, freshDatabase } from '../../setup/database.js';
+import { TcpProxy } from '../../setup/platform/tcp-proxy.js';
+import { until } from '../../setup/until.js';
+import type { FixtureAgent } from '../fixture-agent.js';
+import { MeshFixture, type MeshNodeUnderTest } from '../mesh-fixture.js';
+import { ask, callTool, refusedWith, resultOf, take } from './tool-fixture.js';
+
+let database: FreshDatabase;
+let fixture: MeshFixture;
+
+beforeAll(async () => {
+  database = await freshDatabase();
+  fixture = new MeshFixture(database);
+});
+beforeEach(async () => {
+  await fixture.reset();
+});
+afterAll(() => database.drop());
+
+const ok = (result: unknown) => ({ ok: true, result });
+const log = createLogger({ level: 'silent' });
+
+interface LinkedNode {
+  node: MeshNodeUnderTest;
+  /** Cuts it off from the others, as its death would. */
+  vanish(): Promise<void>;
+  /** The next message to it that holds this text is lost. */
+  lose(text: string): void;
+}
+
+async function linkedNode(redisUrl: string): Promise<LinkedNode> {
+  const meshId = newId('mesh');
+  const lost = new Set<string>();
+  const arrives = (chunk: Buffer) => ![...lost].some((text) => chunk.includes(text) && lost.delete(text));
+  const proxy = await TcpProxy.to(redisUrl, { arrives });
+  const link = createRedisLink({ url: proxy.urlOf(redisUrl), nodeId: meshId, log });
+  onTestFinished(() => link.close());
+  return {
+    node: await fixture.node({ meshId, tools: fixture.tools(link) }),
+    vanish: () => link.close(),
+    lose: (text) => void lost.add(text),
+  };
+}
+
+async function join({ node }: LinkedNode, instanceId: string, ...tools: string[]): Promise<FixtureAgent> {
+  await fixture.register(instanceId);
+  return (await node.join(instanceId, { tools })).agent;
+}
+
+/** Two nodes that reach each other, with a caller on the one and the agent that lists `t` on the other. */
+async function twoNodes() {
+  const { url } = await redisServer();
+  const [here, there] = [await linkedNode(url), await linkedNode(url)];
+  const [a, b] = [await join(here, 'a'), await join(there, 'b', 't')];
+  // The links open by themselves.
+  b.onFrame(({ type, id, payload }) => {
+    if (type === 'tool_call' && (payload.arguments as { warm?: true }).warm) b.send('tool_result', ok('warm'), id);
+  });
+  await until(async () => (await ask(a, { tool: 't', arguments: { warm: true } })).ok);
+  await take(b, 't');
+  return { url, here, there, a, b };
+}
+
+describe('a call from one node to another', () => {
+  it('arrives, and its result comes back', async () => {
+    const { a, b } = await twoNodes();
+    const id = callTool(a, { tool: 't', arguments: { x: 1 }, deadline_ms: 20_000 });
+    const call = await take(b, 't');
+    expect(call.payload).toMatchObject({ arguments: { x: 1 }, caller: { instance_id: 'a' } });
+    call.result(ok({ y: 2 }));
+    expect(await resultOf(a, id)).toEqual(ok({ y: 2 }));
+    expect(b.count('tool_call')).toBe(2);
+  });
+
+  it('carries its chain, so that loops are seen, and is canceled with what was called on its behalf', async () => {
+    const { here, a, b } = await twoNodes();
+    const c = await join(here, 'c', 'u');
+    callTool(a, { tool: 't' });
+    const outer = await take(b, 't');
+    const { dispatch_id } = outer.payload;
+    callTool(b, { tool: 'u', dispatch_id });
+    const inner = await take(c, 'u');
+    const back = await ask(c, { tool: 't', dispatch_id: inner.payload.dispatch_id });
+    expect(back).toEqual(refusedWith('POLICY_DENIED'));
+    a.kill();
+    await Promise.all([outer.canceled(), inner.canceled()]);
+  });
+
+  it('fails soon when the node that holds the agent is gone', async () => {
+    const { there, a, b } = await twoNodes();
+    const id = callTool(a, { tool: 't' });
+    await take(b, 't');
+    await there.vanish();
+    expect(await resultOf(a, id)).toMatchObject({ error: { code: 'TARGET_UNAVAILABLE', retryable: false } });
+    expect(await ask(a, { tool: 't' })).toMatchObject({ error: { code: 'TARGET_UNAVAILABLE', retryable: true } });
+  });
+
+  it('is canceled when the node of the caller is gone', async () => {
+    const { here, a, b } = await twoNodes();
+    callTool(a, { tool: 't' });
+    const call = await take(b, 't');
+    await here.vanish();
+    expect(await call.canceled()).toMatchObject({ in_reply_to: call.frame.id });
+  });
+
+  it('has its result although the nodes lose their connections to Redis meanwhile', async () => {
+    const { url, a, b } = await twoNodes();
+    const id = callTool(a, { tool: 't', deadline_ms: 20_000 });
+    const call = await take(b, 't');
+    const redis = new Redis(url);
+    onTestFinished(() => redis.disconnect());
+    await redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+    call.result(ok('kept'));
+    expect(await resultOf(a, id)).toEqual(ok('kept'));
+  });
+
+  const LOST: [what: string, at: 'here' | 'there', kind: string][] = [
+    ['the call', 'there', 'call'],
+    ['that the call was taken', 'here', 'acknowledged'],
+    ['the result', 'here', 'outcome'],
+    ['that the result was taken', 'there', 'acknowledged'],
+  ];
+  it.each(LOST)('has its result, and runs once, although %s was lost on the way', async (_what, at, kind) => {
+    const { here, there, a, b } = await twoNodes();
+    const before = b.count('tool_call');
+    ({ here, there })[at].lose(`"kind":"${kind}"`);
+    const id = callTool(a, { tool: 't', deadline_ms: 300_000 });
+    const call = await take(b, 't');
+    call.result(ok('once'));
+    expect(await resultOf(a, id)).toEqual(ok('once'));
+    // Whatever was sent again is there before what comes later.
+    b.onFrame((frame) => {
+      if (frame.type === 'tool_call') b.send('tool_result', ok('later'), frame.id);
+    });
+    for (let later = 0; later < 3; later += 1) expect(await ask(a, { tool: 't' })).toEqual(ok('later'));
+    expect(b.count('tool_call')).toBe(before + 4);
+  });
+
+  it('is canceled although its withdrawal was lost on the way', async () => {
+    const { there, a, b } = await twoNodes();
+    const id = callTool(a, { tool: 't', deadline_ms: 300_000 });
+    const call = await take(b, 't');
+    there.lose('"kind":"withdraw"');
+    a.send('error', { code: 'CANCELED', message: '', retryable: false }, id);
+    expect(await resultOf(a, id)).toEqual(refusedWith('CANCELED'));
+    await call.canceled();
+  });
+
+  it('is refused while Redis is away, and goes through when it is back', async () => {
+    const redis = await redisServer();
+    const [here, there] = [await linkedNode(redis.url), await linkedNode(redis.url)];
+    const [a, b] = [await join(here, 'a'), await join(there, 'b', 't')];
+    b.onFrame(({ type, id }) => {
+      if (type === 'tool_call') b.send('tool_result', ok(1), id);
+    });
+    await until(async () => (await ask(a, { tool: 't' })).ok);
+    await redis.kill();
+    await until(async () => !(await ask(a, { tool: 't', deadline_ms: 1_000 })).ok);
+    expect(await ask(a, { tool: 't' })).toEqual(refusedWith('TARGET_UNAVAILABLE'));
+    await redis.start();
+    await until(async () => (await ask(a, { tool: 't', deadline_ms: 1_000 })).ok);
+  });
+});

@@ -1,0 +1,56 @@
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { BusItem } from '../../../messages/stream/bus.js';
+import { createMemoryBus, type MemoryBusOptions } from '../../../messages/stream/memory-bus.js';
+import { createLogger } from '../../../runtime/logger.js';
+import { until } from '../../setup/until.js';
+import { describeBus } from './bus-behaviour.js';
+
+const TENANT = 'ten_1';
+
+function memoryBus(options: Omit<MemoryBusOptions, 'log'>) {
+  const bus = createMemoryBus({ log: createLogger({ level: 'silent' }), ...options });
+  onTestFinished(() => bus.close());
+  const kept = (message: string, after = 0): BusItem[] => {
+    const seen: BusItem[] = [];
+    bus.subscribe(TENANT, message, after, (placed) => seen.push(placed))();
+    return seen;
+  };
+  return { bus, kept };
+}
+
+describeBus('memory', async () => createMemoryBus({ log: createLogger({ level: 'silent' }) }));
+
+describe('memory bus bounds', () => {
+  it('forgets a silent message after its time, and later cursors are still higher', async () => {
+    const { bus, kept } = memoryBus({ retentionMs: 20, sweepMs: 5 });
+    bus.publish(TENANT, 'msg_1', { kind: 'status_text', text: 'old' });
+    const [old] = kept('msg_1');
+    await until(() => kept('msg_1').length === 0);
+    bus.publish(TENANT, 'msg_1', { kind: 'status_text', text: 'new' });
+    expect(kept('msg_1', old?.cursor).map(({ event }) => event)).toEqual([
+      { kind: 'gap' },
+      { kind: 'status_text', text: 'new' },
+      { kind: 'caught_up' },
+    ]);
+  });
+
+  it('keeps a follower whose message was forgotten', async () => {
+    const { bus, kept } = memoryBus({ retentionMs: 20, sweepMs: 5 });
+    const seen: BusItem[] = [];
+    bus.subscribe(TENANT, 'msg_1', 0, (placed) => seen.push(placed));
+    bus.publish(TENANT, 'msg_1', { kind: 'changed' });
+    await until(() => kept('msg_1').length === 0);
+    bus.publish(TENANT, 'msg_1', { kind: 'changed' });
+    expect(seen.length).toBe(2);
+    expect(seen[1]?.cursor).toBe((seen[0]?.cursor ?? 0) + 1);
+  });
+
+  it('drops the message that was silent longest when all together are too large', () => {
+    const { bus, kept } = memoryBus({ totalBytesMax: 100_000 });
+    const large = { kind: 'status_text', text: 'x'.repeat(40_000) } as const;
+    for (const message of ['msg_1', 'msg_2']) bus.publish(TENANT, message, large);
+    bus.publish(TENANT, 'msg_1', { kind: 'changed' });
+    bus.publish(TENANT, 'msg_3', large);
+    expect(['msg_1', 'msg_2', 'msg_3'].map((message) => kept(message).length)).toEqual([2, 0, 1]);
+  });
+});

@@ -1,0 +1,94 @@
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join as joinPath } from 'node:path';
+import { Client, Connection } from '@temporalio/client';
+import { MessageCancelResponse, ResolveResponse } from '../../../contracts/api/messages.js';
+import { SessionInitResponse } from '../../../contracts/api/sessions.js';
+import { deliveryWorkflowId, messageWorkflowId, sessionWorkflowId } from '../../../workflows/definitions.js';
+import { echo, silent } from '../agent.js';
+import { joinAgent } from '../platform/fleet.js';
+import { WORKFLOW_PATH } from '../platform/paths.js';
+import { TestPlatform } from '../platform/platform-process.js';
+import { until } from '../until.js';
+import { historyToText } from './history-codec.js';
+
+/** One course that a workflow can take: does it and gives the id of the workflow. */
+type Course = (platform: TestPlatform) => Promise<string>;
+
+const join = (platform: TestPlatform, agentType: string, behaviour: typeof echo) =>
+  joinAgent(platform, { instanceId: `${agentType}-1`, agentType }, behaviour);
+
+const messageId = (platform: TestPlatform, message_id: string) =>
+  messageWorkflowId({ tenant_id: platform.devJson().tenant_id, message_id });
+
+const COURSES: Record<string, Course> = {
+  'message-completed': async (platform) => {
+    await join(platform, 'echo', echo);
+    const task = await platform.client.send('hello', { metadata: { agent_type: 'echo' } });
+    return messageId(platform, task.id);
+  },
+  'message-input-resolved': async (platform) => {
+    await join(platform, 'asker', (dispatch) => {
+      if (dispatch.payload.params.metadata?.resolution) dispatch.result('done');
+      else dispatch.ask({ kind: 'confirmation', title: 'Go on?' });
+    });
+    const task = await platform.client.send('ask', { metadata: { agent_type: 'asker' } });
+    await platform.client.ok(`/messages/${task.id}/resolve`, { resolution: 'confirmed' }, ResolveResponse);
+    return messageId(platform, task.id);
+  },
+  'message-canceled': async (platform) => {
+    const agent = await join(platform, 'silent', silent);
+    const task = await platform.client.send('wait', { metadata: { agent_type: 'silent' }, blocking: false });
+    await agent.nextOfType('dispatch');
+    await platform.client.ok('/messages/cancel', { message_id: task.id }, MessageCancelResponse);
+    await agent.nextOfType('error');
+    return messageId(platform, task.id);
+  },
+  'delivery-retried': async (platform) => {
+    let attempts = 0;
+    const receiver = createServer((request, response) => {
+      attempts += 1;
+      response.statusCode = attempts === 1 ? 500 : 200;
+      request.resume().on('end', () => response.end());
+    });
+    await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
+    receiver.unref();
+    const { port } = receiver.address() as AddressInfo;
+    await join(platform, 'told', echo);
+    const task = await platform.client.send('tell', {
+      metadata: { agent_type: 'told' },
+      pushNotificationConfig: { id: 'a', url: `http://127.0.0.1:${port}/` },
+    });
+    const { tenant_id } = platform.devJson();
+    return deliveryWorkflowId({ tenant_id, message_id: task.id, config_id: 'a' });
+  },
+  'session-expired': async (platform) => {
+    const body = { idle_timeout_seconds: 1 };
+    const { session_id } = await platform.client.ok('/sessions/init', body, SessionInitResponse);
+    return sessionWorkflowId({ tenant_id: platform.devJson().tenant_id, session_id });
+  },
+};
+
+/** Runs every course on a platform of its own and writes the finished workflows' histories to the folder. */
+export async function recordHistories(folder: string): Promise<void> {
+  const dataDir = mkdtempSync(joinPath(tmpdir(), 'fleet-record-'));
+  chmodSync(dataDir, 0o755);
+  const platform = new TestPlatform({ dataDir, env: WORKFLOW_PATH.env }); // on the fast path, quick messages have no workflow
+  try {
+    await platform.start();
+    const connection = await Connection.connect({ address: platform.devJson().temporal_address });
+    const client = new Client({ connection });
+    for (const [name, course] of Object.entries(COURSES)) {
+      const handle = client.workflow.getHandle(await course(platform));
+      await until(() => handle.result().then(() => true), { what: `the end of ${handle.workflowId}` }); // it may not have started yet
+      writeFileSync(joinPath(folder, `${name}.json`), historyToText(await handle.fetchHistory()));
+      process.stderr.write(`${name}: recorded\n`);
+    }
+    await connection.close();
+  } finally {
+    await platform.stop();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,139 @@
+import { AgentRegisterResponse } from '../../../contracts/api/agents.js';
+import type { WelcomePayload } from '../../../contracts/frames.js';
+import { type Behaviour, connectRaw, dispatched, type RawAgent, serve } from '../agent.js';
+import { until } from '../until.js';
+import type { ApiClient } from './api-client.js';
+import type { TestPlatform } from './platform-process.js';
+
+export interface AgentOptions {
+  instanceId: string;
+  agentType: string;
+  maxConcurrentSessions?: number;
+  skills?: { id: string }[];
+}
+
+/** Registers a connected agent; it has no socket yet. */
+export async function registerAgent(client: ApiClient, options: AgentOptions): Promise<void> {
+  const body = {
+    instance_id: options.instanceId,
+    agent_type: options.agentType,
+    deployment_mode: 'connected',
+    max_concurrent_sessions: options.maxConcurrentSessions,
+    skills: options.skills,
+  };
+  await client.ok('/agents/register', body, AgentRegisterResponse);
+}
+
+/** A socket for a registered instance; nothing is said on it yet. */
+export async function openSocket(platform: TestPlatform, instanceId: string): Promise<RawAgent> {
+  const { mesh_url, ca_file } = platform.devJson();
+  return connectRaw({ meshUrl: mesh_url, caFile: ca_file, token: await platform.client.token(), instanceId });
+}
+
+/** Registers, connects and says hello; dispatches are answered by the behaviour, which may be given later by `serve`. */
+export async function joinAgent(
+  platform: TestPlatform,
+  options: AgentOptions,
+  behaviour?: Behaviour,
+): Promise<RawAgent> {
+  await registerAgent(platform.client, options);
+  const agent = await openSocket(platform, options.instanceId);
+  if (behaviour) serve(agent, behaviour);
+  await agent.hello({ agent_type: options.agentType, max_concurrent_sessions: options.maxConcurrentSessions });
+  return agent;
+}
+
+export interface JournalingOptions extends AgentOptions {
+  /**
+   * Says on its return what it was given, as one that goes on with its work, and answers again what it has answered: an answer may be
+   * lost with its socket. Otherwise work and answers die with the socket that they came by.
+   */
+  keepsWork?: boolean;
+}
+
+/** One dispatch as it reached an agent. */
+export interface JournalEntry {
+  instance_id: string;
+  dispatch_id: string;
+  message_id: string;
+  attempt: number;
+  text: string;
+}
+
+/** An agent that comes back whenever its socket is lost, and writes down every dispatch it was given. */
+export class JournalingAgent {
+  readonly journal: JournalEntry[] = [];
+  readonly #platform: TestPlatform;
+  readonly #options: JournalingOptions;
+  readonly #behaviour: Behaviour;
+  /** The last word about each dispatch, by its frame's id; only of one that keeps its work. */
+  readonly #answers = new Map<string, { type: string; payload: object }>();
+  #agent: RawAgent | undefined;
+  #welcome: WelcomePayload | undefined;
+  #stopped = false;
+  #loop: Promise<void> = Promise.resolve();
+
+  constructor(platform: TestPlatform, options: JournalingOptions, behaviour: Behaviour) {
+    this.#platform = platform;
+    this.#options = options;
+    this.#behaviour = behaviour;
+  }
+
+  /** Registers and connects; from then on it reconnects until it is stopped. */
+  async start(): Promise<this> {
+    await registerAgent(this.#platform.client, this.#options);
+    await this.#connect();
+    this.#loop = this.#stay();
+    return this;
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#agent?.close();
+    await this.#loop;
+  }
+
+  async #stay(): Promise<void> {
+    while (!this.#stopped) {
+      await this.#agent?.closed;
+      if (this.#stopped) return;
+      await until(() => this.#stopped || this.#connect().then(() => true), {
+        timeoutMs: 180_000,
+        what: `the return of ${this.#options.instanceId}`,
+      });
+    }
+  }
+
+  async #connect(): Promise<void> {
+    const agent = await openSocket(this.#platform, this.#options.instanceId);
+    agent.onFrame((frame) => {
+      if (frame.type === 'dispatch') this.#serve(agent, frame);
+    });
+    const kept = this.#options.keepsWork ? this.journal : [];
+    const inflight = kept.map(({ dispatch_id }) => ({ dispatch_id, last_seq: -1 }));
+    this.#welcome = await agent.hello({ resume_token: this.#welcome?.resume_token, inflight });
+    this.#agent = agent;
+    for (const [frameId, { type, payload }] of this.#answers) agent.send(type, payload, frameId);
+    if (this.#stopped) agent.close();
+  }
+
+  #serve(agent: RawAgent, frame: Parameters<typeof dispatched>[1]): void {
+    const dispatch = dispatched(this.#options.keepsWork ? { send: this.#keep } : agent, frame);
+    const { dispatch_id, attempt, session_context } = dispatch.payload;
+    const instance_id = this.#options.instanceId;
+    this.journal.push({
+      instance_id,
+      dispatch_id,
+      message_id: session_context.message_id,
+      attempt,
+      text: dispatch.text,
+    });
+    void this.#behaviour(dispatch);
+  }
+
+  /** Answers on the socket of the moment. */
+  readonly #keep: RawAgent['send'] = (type, payload, inReplyTo = '') => {
+    this.#answers.set(inReplyTo, { type, payload });
+    return this.#agent?.send(type, payload, inReplyTo) ?? '';
+  };
+}

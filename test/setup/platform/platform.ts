@@ -1,0 +1,109 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync } from 'node:fs';
+import { join } from 'node:path';
+import { Client, Connection } from '@temporalio/client';
+import { msToTs } from '@temporalio/common/lib/time.js';
+import { inject } from 'vitest';
+import { cleanUp } from '../clean-up.js';
+import { type FreshDatabase, freshDatabase } from '../database.js';
+import { contradictions } from '../histories/record-checker.js';
+import { until } from '../until.js';
+import { TestPlatform } from './platform-process.js';
+
+const RETENTION = msToTs('1 day');
+
+export interface SharedPlatform {
+  platform: TestPlatform;
+  database: FreshDatabase;
+  /** A Temporal client in the platform's own namespace. */
+  temporal: Client;
+  /** Starts another process on the same database and namespace, as another machine would be; its client is the same tenant's. */
+  startPeer(options?: PeerOptions): Promise<TestPlatform>;
+  /** Stops the platform and its peers, rejects if its record contradicts itself, and drops what it had. */
+  dispose(): Promise<void>;
+}
+
+export interface PeerOptions {
+  /** All of `npm start` when absent. */
+  roles?: string;
+  /** Beside what the first process was given. */
+  env?: Record<string, string>;
+}
+
+async function createNamespace(connection: Connection, namespace: string): Promise<void> {
+  await connection.workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod: RETENTION });
+  await until(() => connection.workflowService.describeNamespace({ namespace }), { what: `namespace ${namespace}` });
+}
+
+/** What stands between a platform and its servers. */
+export interface PlatformDeps {
+  /** What is done to the namespace before the platform sees it. */
+  prepare?: (connection: Connection, namespace: string) => Promise<void>;
+  /** The way by which the platform reaches its database. */
+  wayTo?: (databaseUrl: string) => Promise<string>;
+}
+
+/**
+ * A platform of the running test's or the file's own on the run's servers, with its own database and Temporal namespace. It is disposed
+ * of afterwards, except where `beforeAll` starts it: what that returns is done after its tests.
+ */
+export async function startPlatform(
+  env: Record<string, string> = {},
+  { prepare, wayTo }: PlatformDeps = {},
+): Promise<SharedPlatform> {
+  const database = await freshDatabase();
+  const connection = await Connection.connect({ address: inject('temporalAddress') });
+  const namespace = `test-${randomBytes(6).toString('hex')}`;
+  await createNamespace(connection, namespace);
+  await prepare?.(connection, namespace);
+  const settings = {
+    DATABASE_URL: (await wayTo?.(database.url)) ?? database.url,
+    TEMPORAL_ADDRESS: inject('temporalAddress'),
+    TEMPORAL_NAMESPACE: namespace,
+    FLEET_SECRET_KEY: randomBytes(32).toString('base64'),
+    ...env,
+  };
+  const processes: TestPlatform[] = [];
+  const add = (credential?: { client_id: string; client_secret: string }, peer: PeerOptions = {}): TestPlatform => {
+    const added = new TestPlatform({
+      dataDir: mkdtempSync(join(inject('runDir'), 'platform-')),
+      register: join(inject('runDir'), 'processes'),
+      env: { ...settings, ...peer.env },
+      ...(credential && { credential }),
+      ...(peer.roles && { roles: peer.roles }),
+    });
+    processes.push(added);
+    return added;
+  };
+  const platform = add();
+  let disposed: Promise<void> | undefined;
+  const disposeOnce = async () => {
+    try {
+      for (const running of processes.reverse()) await running.stop();
+      const found = await contradictions(database);
+      if (found.length > 0) throw new Error(found.join('\n'));
+    } finally {
+      await connection.close();
+      await database.drop();
+    }
+  };
+  const dispose = () => {
+    disposed ??= disposeOnce();
+    return disposed;
+  };
+  cleanUp(dispose);
+  await platform.start();
+  const { client_id, client_secret } = platform.devJson();
+  const startPeer = (peer?: PeerOptions) => add({ client_id, client_secret }, peer).start();
+  return { platform, database, temporal: new Client({ connection, namespace }), startPeer, dispose };
+}
+
+/** A platform that brings its own Postgres and Temporal, as on a bare machine. */
+export async function startBarePlatform(env: Record<string, string> = {}): Promise<TestPlatform> {
+  const platform = new TestPlatform({
+    dataDir: mkdtempSync(join(inject('runDir'), 'bare-')),
+    register: join(inject('runDir'), 'processes'),
+    env,
+  });
+  return platform.start();
+}
