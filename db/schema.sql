@@ -340,7 +340,7 @@ CREATE INDEX running_slots ON public.running_messages USING btree (tenant_id, in
 CREATE INDEX running_supervised ON public.running_messages USING btree (supervised_at) WHERE ((supervised_at IS NOT NULL) AND (state = ANY (ARRAY['submitted'::text, 'working'::text, 'input-required'::text])));
 CREATE INDEX running_to_wake ON public.running_messages USING btree (wake_requested_at) WHERE (wake_requested_at IS NOT NULL);
 CREATE INDEX running_unrouted ON public.running_messages USING btree (tenant_id, created_at) WHERE (unrouted_since IS NOT NULL);
-CREATE INDEX sessions_slots ON public.sessions USING btree (tenant_id, instance_id, session_id) WHERE ((status = 'active'::text) AND explicit AND (NOT suspended));
+CREATE INDEX sessions_slots ON public.sessions USING btree (tenant_id, instance_id, session_id) WHERE ((status = 'active'::text) AND explicit);
 CREATE INDEX sessions_supervised ON public.sessions USING btree (supervised_at) WHERE ((supervised_at IS NOT NULL) AND (status = 'active'::text));
 CREATE INDEX sessions_to_check ON public.sessions USING btree (idle_check_at) WHERE (idle_check_at IS NOT NULL);
 CREATE INDEX sessions_to_wake ON public.sessions USING btree (wake_requested_at) WHERE (wake_requested_at IS NOT NULL);

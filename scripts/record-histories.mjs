@@ -10,12 +10,12 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import * as esbuild from 'esbuild';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const setup = join(root, 'test', 'setup');
-/** Two folders below the root, like the sources that locate `dist/` relative to their own path. */
-const compiled = join(setup, '.record-histories.mjs');
+const folder = join(root, 'test', 'setup', 'histories');
+/** Three folders below the root, like the sources that locate `dist/` relative to their own path. */
+const compiled = join(folder, '.record-histories.mjs');
 
 await esbuild.build({
-  entryPoints: [join(setup, 'record-histories.ts')],
+  entryPoints: [join(folder, 'record-histories.ts')],
   outfile: compiled,
   bundle: true,
   packages: 'external',

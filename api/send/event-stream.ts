@@ -9,6 +9,7 @@ export class EventStream {
   readonly #raw: ServerResponse;
   readonly #heartbeat: NodeJS.Timeout;
   readonly #stalledMsMax: number;
+  #hasWritten = false;
 
   /** Sends the headers. Fastify must not handle the response any more (`reply.hijack()`). */
   constructor(raw: ServerResponse, requestId: string, stalledMsMax = STALLED_MS_MAX) {
@@ -20,7 +21,8 @@ export class EventStream {
       'x-accel-buffering': 'no', // tells proxies not to buffer
       'x-request-id': requestId,
     });
-    raw.flushHeaders();
+    // The first event, if it is there at once, goes out in one write with the headers.
+    process.nextTick(() => this.#hasWritten || raw.flushHeaders());
     this.#heartbeat = setInterval(() => {
       if (!raw.writableNeedDrain) raw.write(': keep-alive\n\n');
     }, HEARTBEAT_MS);
@@ -33,6 +35,7 @@ export class EventStream {
    */
   async send(data: unknown, id: string | null, signal: AbortSignal): Promise<void> {
     const event = `${id === null ? '' : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`;
+    this.#hasWritten = true;
     if (this.#raw.write(event)) return;
     const cutOff = setTimeout(() => this.#raw.destroy(), this.#stalledMsMax);
     try {

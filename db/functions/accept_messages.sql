@@ -84,7 +84,7 @@ BEGIN
     result.user_id := session.user_id;
     want_type := coalesce(want_type, session.agent_type);
     -- A question to a human suspended the session: it claims room again. Where its row cannot be changed now, the workflow path does that.
-    resumes := session.explicit AND session.suspended AND c.dispatch_id IS NOT NULL;
+    resumes := session.suspended AND c.dispatch_id IS NOT NULL;
     IF resumes AND NOT lock_session_at_once(c.tenant_id, c.requested_context) THEN
       c.dispatch_id := NULL;
     END IF;

@@ -1,4 +1,5 @@
--- sent → input_required: the agent asks a human. Its dispatch ends, the message waits, its session is suspended and gives up its slot.
+-- sent → input_required: the agent asks a human. Its dispatch ends, the message waits, a session that counts by itself is suspended and gives
+-- up its slot.
 
 -- `epoch`: of the connection that brought the question. `turn`: the question as an A2A message. `event_ids`: of dispatch.success and
 -- message.input_required.
@@ -33,7 +34,7 @@ BEGIN
       remote_task_id = coalesce(c.remote_task_id, r.remote_task_id), remote_context_id = coalesce(c.remote_context_id, r.remote_context_id),
       wake_requested_at = now()
    WHERE r.tenant_id = c.tenant_id AND r.message_id = c.message_id;
-  UPDATE sessions s SET suspended = true WHERE s.tenant_id = c.tenant_id AND s.session_id = c.session_id;
+  UPDATE sessions s SET suspended = true WHERE s.tenant_id = c.tenant_id AND s.session_id = c.session_id AND s.explicit;
   INSERT INTO input_requests (tenant_id, request_id, message_id, session_id, kind, source, title, prompt, schema, fields, tool, arguments,
       state, expires_at)
     VALUES (c.tenant_id, c.request_id, c.message_id, c.session_id, c.kind, 'agent', c.title, c.prompt, c.schema, c.fields, c.tool, c.arguments,

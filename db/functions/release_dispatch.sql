@@ -21,7 +21,7 @@ BEGIN
         ELSE r.unreachable_ids || d.instance_id END
    WHERE r.tenant_id = of_tenant AND r.message_id = of_message RETURNING r.resolution INTO message;
   IF message.resolution IS NOT NULL THEN
-    UPDATE sessions s SET suspended = true WHERE s.tenant_id = of_tenant AND s.session_id = d.session_id;
+    UPDATE sessions s SET suspended = true WHERE s.tenant_id = of_tenant AND s.session_id = d.session_id AND s.explicit;
   END IF;
   UPDATE messages m SET updated_at = now() WHERE m.tenant_id = of_tenant AND m.message_id = of_message RETURNING m.trace_id INTO message;
   d.ended_at := d.sent_at; -- it never ran

@@ -121,7 +121,7 @@ CREATE TABLE sessions (
   agent_type text, instance_id text,
   -- 'active', 'completed' or 'expired'. 'paused' is derived from messages that wait for a human and never stored.
   status text NOT NULL,
-  -- From a question to a human until the session's next dispatch, which claims room again.
+  -- Of a session from /sessions/init, from a question to a human until its next dispatch, which claims room again.
   suspended boolean NOT NULL DEFAULT false,
   metadata jsonb NOT NULL DEFAULT '{}',
   idle_timeout_seconds integer NOT NULL,

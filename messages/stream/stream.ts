@@ -105,7 +105,7 @@ function createReader(core: WatchCore, ref: MessageRef, live: LiveMessage | null
     end = ended.message;
   });
   return async (): Promise<MessageWithRequest> => {
-    if (live && end === undefined) await nextTurn(); // the bus reports the end before `ended` has settled
+    if (live && end === undefined) await Promise.race([live.ended, nextTurn()]); // the bus reports the end before `ended` settles
     if (live && end && isTerminal(end.state)) return { row: { ...live.row, ...end }, request: null };
     return readWithRetry(core, ref, signal);
   };
