@@ -4,6 +4,9 @@ import type { ServerResponse } from 'node:http';
 const HEARTBEAT_MS = 15_000;
 const STALLED_MS_MAX = 60_000;
 
+/** Whether a stream has sent its first event in this turn of the event loop. */
+let hasBegunInTurn = false;
+
 /** A response of server-sent events, with backpressure and a comment every 15 s. A reader that reads nothing for 60 s is disconnected. */
 export class EventStream {
   readonly #raw: ServerResponse;
@@ -35,14 +38,26 @@ export class EventStream {
    */
   async send(data: unknown, id: string | null, signal: AbortSignal): Promise<void> {
     const event = `${id === null ? '' : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`;
-    this.#hasWritten = true;
-    if (this.#raw.write(event)) return;
+    const hasRoom = this.#raw.write(event);
+    if (!this.#hasWritten) this.#begin();
+    if (hasRoom) return;
     const cutOff = setTimeout(() => this.#raw.destroy(), this.#stalledMsMax);
     try {
       await once(this.#raw, 'drain', { signal });
     } finally {
       clearTimeout(cutOff);
     }
+  }
+
+  /** Node writes at the end of a turn, after the agents got their dispatches. A reader that is alone in its turn gets its first event before them. */
+  #begin(): void {
+    this.#hasWritten = true;
+    if (hasBegunInTurn) return;
+    hasBegunInTurn = true;
+    process.nextTick(() => {
+      hasBegunInTurn = false;
+    });
+    this.#raw.socket?.uncork();
   }
 
   /** Ends the stream, with a last event where one is given. A reader that does not read the rest is disconnected. */

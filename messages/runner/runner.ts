@@ -51,7 +51,7 @@ export class DispatchRunner {
     this.#sender = sender;
     this.#marker = new DispatchMarker({ dispatches, sender, running: this.#running, meshId });
     const work = (): Promise<void> => this.#reconcile();
-    this.#reconciliation = new Loop({ name: 'dispatches', intervalMs: reconcileMs, work, log });
+    this.#reconciliation = new Loop({ name: 'dispatch reconciliation', intervalMs: reconcileMs, work, log });
   }
 
   /** Starts the comparison with the record. A dispatch needs the transport of its mode. */
