@@ -1,8 +1,9 @@
 import type { AgentInstance, AgentStatus, AgentsGetRequest } from '../contracts/api/agents.js';
 import { isOwnType, type Reader } from '../contracts/permissions.js';
 import { recordEvent } from '../db/events.js';
-import { queryJson, queryPage } from '../db/json-rows.js';
-import type { Tx } from '../db/pool.js';
+import { queryJson } from '../db/json-rows.js';
+import { type KeyList, type Page, readPage } from '../db/page.js';
+import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { type AgentRow, isUnwanted } from './agent-row.js';
 
@@ -17,6 +18,8 @@ export const INSTANCES = `
          a.max_concurrent_sessions, a.consecutive_failures, a.last_seen, a.registered_at, a.agent_version,
          a.provider_organization, a.provider_url, a.agent_card, a.context
     FROM agents a CROSS JOIN LATERAL (SELECT agent_load(a.tenant_id, a.instance_id) AS load) l`;
+
+const NEWEST_FIRST = 'i.registered_at DESC, i.instance_id DESC';
 
 /** The error for an instance that does not exist or that the caller may not see. */
 export function unknownInstance(): PlatformError {
@@ -38,21 +41,17 @@ export async function getAgentFor(tx: Tx, reader: Reader, instanceId: string): P
   return agent;
 }
 
-/** Lists a page of a tenant's agents, the newest registration first; `count` is the total. */
-export async function listAgents(
-  tx: Tx,
-  tenantId: string,
-  query: AgentsGetRequest,
-): Promise<{ count: number; agents: AgentInstance[] }> {
-  const list = {
-    columns: '*',
+/** Lists a page of a tenant's agents, the newest registration first. @throws PlatformError REQUEST_TIMEOUT as `readPage` */
+export function listAgents(db: Db, tenantId: string, query: AgentsGetRequest): Promise<Page<AgentInstance>> {
+  const list: KeyList = {
+    key: 'i.instance_id',
     from: `(${INSTANCES} WHERE a.tenant_id = $1 AND ($2::text IS NULL OR a.agent_type = $2)
       AND ($3::text IS NULL OR a.deployment_mode = $3)) i WHERE ($4::text IS NULL OR i.status = $4)`,
-    orderBy: 'i.registered_at DESC, i.instance_id DESC',
+    orderBy: NEWEST_FIRST,
+    values: [tenantId, query.agent_type ?? null, query.deployment_mode ?? null, query.status ?? null],
   };
-  const values = [tenantId, query.agent_type ?? null, query.deployment_mode ?? null, query.status ?? null];
-  const { count, rows } = await queryPage<AgentInstance>(tx, list, values, query);
-  return { count, agents: rows };
+  const select = `SELECT * FROM (${INSTANCES} WHERE a.tenant_id = $1 AND a.instance_id = ANY ($2)) i ORDER BY ${NEWEST_FIRST}`;
+  return readPage(db, list, query, (tx, ids) => queryJson<AgentInstance>(tx, select, [tenantId, ids]));
 }
 
 /** Reads an agent's row and locks it until the transaction ends; undefined when there is none. */

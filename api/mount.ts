@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import type { Caller } from '../contracts/api/auth.js';
 import type { Operation } from '../contracts/api/operation.js';
+import type { Counted, PageRequest } from '../db/page.js';
 import { PlatformError } from '../runtime/errors.js';
 import { callerOf } from './plugins/authentication.js';
 
@@ -63,7 +64,7 @@ export function mount<Body, Answer>(
 }
 
 /** The members that all lists share (decisions.md, Conventions). */
-export function pageFields(query: { page: number; page_size: number }, count: number) {
-  const { page, page_size } = query;
-  return { ok: true as const, count, page, page_size, total_pages: Math.ceil(count / page_size) };
+export function pageFields({ page, page_size }: PageRequest, { count, count_estimated }: Counted) {
+  const total_pages = Math.ceil(count / page_size);
+  return { ok: true as const, count, ...(count_estimated && { count_estimated }), page, page_size, total_pages };
 }

@@ -1,7 +1,8 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import type { z } from 'zod';
 import type { Credential, CredentialCreateRequest } from '../contracts/api/auth.js';
-import { queryJson, queryPage } from '../db/json-rows.js';
+import { queryJson } from '../db/json-rows.js';
+import { type KeyList, type Page, type PageRequest, readPage } from '../db/page.js';
 import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';
@@ -52,19 +53,14 @@ export async function createCredential(
   return { credential, client_secret: clientSecret };
 }
 
-/** A page of a tenant's credentials, newest first; `count` is the total. */
-export async function listCredentials(
-  tx: Tx,
-  tenantId: string,
-  page: { page: number; page_size: number },
-): Promise<{ count: number; credentials: Credential[] }> {
-  const list = {
-    columns: COLUMNS,
-    from: 'credentials WHERE tenant_id = $1',
-    orderBy: 'created_at DESC, credential_id DESC',
-  };
-  const { count, rows } = await queryPage<Credential>(tx, list, [tenantId], page);
-  return { count, credentials: rows };
+const NEWEST_FIRST = 'created_at DESC, credential_id DESC';
+
+/** A page of a tenant's credentials, newest first. */
+export function listCredentials(db: Db, tenantId: string, page: PageRequest): Promise<Page<Credential>> {
+  const from = 'credentials WHERE tenant_id = $1';
+  const select = `SELECT ${COLUMNS} FROM ${from} AND credential_id = ANY ($2) ORDER BY ${NEWEST_FIRST}`;
+  const list: KeyList = { key: 'credential_id', from, orderBy: NEWEST_FIRST, values: [tenantId] };
+  return readPage(db, list, page, (tx, ids) => queryJson<Credential>(tx, select, [tenantId, ids]));
 }
 
 /**

@@ -85,7 +85,9 @@ async function create(store: Store, input: CommandInput) {
 
 async function list(store: Store, input: CommandInput) {
   const tenantId = requiredOption(input, 'tenant');
-  return ofTenant(store, tenantId, (tx) => listCredentials(tx, tenantId, { page: 1, page_size: LIST_MAX }));
+  await store.db.system((tx) => requireTenant(tx, tenantId));
+  const { count, rows } = await listCredentials(store.db, tenantId, { page: 1, page_size: LIST_MAX });
+  return { count, credentials: rows };
 }
 
 async function rotate({ db, secrets }: Store, { argument, options }: CommandInput) {

@@ -11,6 +11,12 @@ export const LIMITS = {
   pageSizeDefault: 25,
   pageSizeMax: 100,
   taskPageSizeDefault: 50,
+  /** The highest number of rows that a list counts; beyond it `count` is an estimate. */
+  countExactMax: 10_000,
+  /** Stored content of messages on one page of a list. */
+  pageContentBytes: 4 * 1024 * 1024,
+  /** Content of a message that a page always has room for. */
+  smallContentBytes: 4 * 1024,
   tokenLifetimeSecondsDefault: 86_400,
   tokenLifetimeSecondsMin: 60,
   tokenLifetimeSecondsMax: 604_800,

@@ -56,9 +56,16 @@ export const pageFields = {
   page_size: z.int().min(1).max(LIMITS.pageSizeMax).default(LIMITS.pageSizeDefault),
 };
 
-/** The body of a list response; `count` is the total. */
+const counted = {
+  /** The number of all items. */
+  count: z.int(),
+  /** There are more than `LIMITS.countExactMax` items, and `count` is an estimate. */
+  count_estimated: z.literal(true).optional(),
+};
+
+/** The body of a list response. */
 export function okPage<Shape extends z.ZodRawShape>(items: Shape) {
-  return ok({ count: z.int(), page: z.int(), page_size: z.int(), total_pages: z.int(), ...items });
+  return ok({ ...counted, page: z.int(), page_size: z.int(), total_pages: z.int(), ...items });
 }
 
 export const ErrorBody = z.object({

@@ -41,3 +41,8 @@ export function isOutdated(error: unknown): boolean {
 export function isRetryable(error: unknown): boolean {
   return /^(40P01|40001|0A000)$/.test((error as { code?: string }).code ?? '');
 }
+
+/** Whether a statement took longer than its transaction allows. */
+export function isTimedOut(error: unknown): boolean {
+  return (error as { code?: string }).code === '57014';
+}

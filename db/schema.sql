@@ -151,6 +151,11 @@ CREATE TABLE input_requests (
   expires_at timestamp with time zone NOT NULL,
   ended_at timestamp with time zone
 );
+CREATE TABLE late_changes (
+  tenant_id text NOT NULL,
+  message_id text NOT NULL,
+  changed_at timestamp with time zone NOT NULL
+);
 CREATE TABLE mesh_nodes (
   mesh_id text NOT NULL,
   started_at timestamp with time zone NOT NULL DEFAULT now(),
@@ -301,6 +306,7 @@ ALTER TABLE input_requests ADD CONSTRAINT input_requests_kind_check CHECK ((kind
 ALTER TABLE input_requests ADD CONSTRAINT input_requests_source_check CHECK ((source = ANY (ARRAY['policy'::text, 'guard'::text, 'agent'::text, 'plan'::text])));
 ALTER TABLE input_requests ADD CONSTRAINT input_requests_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'resolved'::text, 'expired'::text, 'withdrawn'::text])));
 ALTER TABLE input_requests ADD CONSTRAINT input_requests_pkey PRIMARY KEY (tenant_id, request_id);
+ALTER TABLE late_changes ADD CONSTRAINT late_changes_pkey PRIMARY KEY (message_id, tenant_id);
 ALTER TABLE mesh_nodes ADD CONSTRAINT mesh_nodes_pkey PRIMARY KEY (mesh_id);
 ALTER TABLE messages ADD CONSTRAINT messages_pkey PRIMARY KEY (tenant_id, message_id);
 ALTER TABLE platform_facts ADD CONSTRAINT platform_facts_pkey PRIMARY KEY (name);
@@ -328,6 +334,7 @@ CREATE INDEX idempotency_keys_expiry ON public.idempotency_keys USING btree (exp
 CREATE INDEX input_requests_by_message ON public.input_requests USING btree (tenant_id, message_id, requested_at DESC);
 CREATE UNIQUE INDEX input_requests_one_open ON public.input_requests USING btree (tenant_id, message_id) WHERE (state = 'pending'::text);
 CREATE INDEX input_requests_pending ON public.input_requests USING btree (tenant_id, requested_at) WHERE (state = 'pending'::text);
+CREATE INDEX late_changes_newest ON public.late_changes USING btree (tenant_id, changed_at, message_id);
 CREATE INDEX messages_by_error ON ONLY public.messages USING btree (error_code, message_id) WHERE (error_code IS NOT NULL);
 CREATE INDEX messages_by_session ON ONLY public.messages USING btree (session_id, message_id);
 CREATE INDEX messages_by_time ON ONLY public.messages USING brin (created_at) WITH (autosummarize='on');
@@ -359,6 +366,7 @@ ALTER TABLE events ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE idempotency_keys ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE input_decisions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE input_requests ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE late_changes ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE mesh_nodes DISABLE ROW LEVEL SECURITY;
 ALTER TABLE messages ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE platform_facts DISABLE ROW LEVEL SECURITY;
@@ -391,6 +399,8 @@ CREATE POLICY one_tenant ON input_decisions AS PERMISSIVE FOR ALL TO fleet_app U
 CREATE POLICY whole_platform ON input_decisions AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON input_requests AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON input_requests AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON late_changes AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON late_changes AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON messages AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON messages AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON push_configs AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -427,6 +437,8 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON input_decisions TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON input_decisions TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON input_requests TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON input_requests TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON late_changes TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON late_changes TO fleet_system;
 GRANT SELECT ON mesh_nodes TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON mesh_nodes TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON messages TO fleet_app;

@@ -46,6 +46,19 @@ export function idBound(prefix: IdPrefix, atMs: number): string {
   return `${prefix}_${hex.slice(0, 8)}-${hex.slice(8)}`;
 }
 
+/** How far the clocks that ids and rows take their times from may differ, in milliseconds. */
+const CLOCK_SLACK_MS = 3_600_000;
+
+/** The identifiers that may be of these times; for a list by time, which finds them by their ids. @param times ISO 8601 */
+export function idRange(
+  prefix: IdPrefix,
+  times: { from?: string | undefined; to?: string | undefined },
+): { least: string | null; bound: string | null } {
+  const at = (time: string | undefined, slackMs: number) =>
+    time === undefined ? null : idBound(prefix, Date.parse(time) + slackMs);
+  return { least: at(times.from, -CLOCK_SLACK_MS), bound: at(times.to, CLOCK_SLACK_MS) };
+}
+
 /** A new identifier: the prefix, an underscore and a UUIDv7. */
 export function newId(prefix: IdPrefix): string {
   return `${prefix}_${uuidv7()}`;

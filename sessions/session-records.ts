@@ -2,6 +2,7 @@ import type { SessionDetails, SessionSummary, SessionsGetRequest } from '../cont
 import { actsAs, type Reader } from '../contracts/permissions.js';
 import { queryJson } from '../db/json-rows.js';
 import { ownSessions } from '../db/ownership.js';
+import { type KeyList, type Page, readPage } from '../db/page.js';
 import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { agentsOf } from './session-agents.js';
@@ -46,26 +47,22 @@ export async function readDetails(db: Db, reader: Reader, sessionId: string): Pr
   });
 }
 
-/** Lists a page of the sessions that a reader may see, newest first; `count` is the total. */
-export async function listSessions(
-  db: Db,
-  reader: Reader,
-  query: SessionsGetRequest,
-): Promise<{ count: number; sessions: SessionSummary[] }> {
-  const filter = `s.tenant_id = $1 AND ($2::text IS NULL OR ${STATUS} = $2) AND ${ownSessions('s', '$3')}`;
-  const values = [reader.tenant_id, query.status ?? null, actsAs(reader)];
-  return db.tenant(reader.tenant_id, async (tx) => {
-    const [total] = await tx.query<{ count: number }>(
-      `SELECT count(*) AS count FROM sessions s WHERE ${filter}`,
-      values,
-    );
-    const sessions = await queryJson<SessionRow>(
-      tx,
-      `SELECT ${COLUMNS} FROM (SELECT * FROM sessions s WHERE ${filter}
-          ORDER BY session_id DESC LIMIT $4 OFFSET $5) s ${TOTALS}
-        ORDER BY s.session_id DESC`,
-      [...values, query.page_size, (query.page - 1) * query.page_size],
-    );
-    return { count: total?.count ?? 0, sessions };
-  });
+/** Planned with the values, so that one case is left. Few sessions are paused, so these are found by their messages. */
+const OF_STATUS = `CASE $2::text
+  WHEN 'paused' THEN s.status = 'active' AND s.session_id = ANY (ARRAY(SELECT DISTINCT w.session_id FROM running_messages w
+    WHERE w.tenant_id = $1 AND w.state = 'input-required'))
+  WHEN 'active' THEN ${STATUS} = 'active' ELSE coalesce(s.status = $2, true) END`;
+
+/** Lists a page of the sessions that a reader may see, newest first. @throws PlatformError REQUEST_TIMEOUT as `readPage` */
+export function listSessions(db: Db, reader: Reader, query: SessionsGetRequest): Promise<Page<SessionSummary>> {
+  const { tenant_id } = reader;
+  const list: KeyList = {
+    key: 's.session_id',
+    from: `sessions s WHERE s.tenant_id = $1 AND ${OF_STATUS} AND ${ownSessions('s', '$3')}`,
+    orderBy: 's.session_id DESC',
+    values: [tenant_id, query.status ?? null, actsAs(reader)],
+    appendOnly: query.status !== 'active' && query.status !== 'paused',
+  };
+  const select = `SELECT ${COLUMNS} FROM sessions s ${TOTALS} WHERE s.tenant_id = $1 AND s.session_id = ANY ($2) ORDER BY s.session_id DESC`;
+  return readPage(db, list, query, (tx, ids) => queryJson<SessionRow>(tx, select, [tenant_id, ids]));
 }

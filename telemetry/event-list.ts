@@ -1,40 +1,47 @@
 import type { z } from 'zod';
 import type { EventRecord, TELEMETRY_OPERATIONS } from '../contracts/api/telemetry.js';
-import { queryPage } from '../db/json-rows.js';
-import type { Tx } from '../db/pool.js';
-import { idBound } from '../runtime/ids.js';
+import { queryJson } from '../db/json-rows.js';
+import { type KeyList, type Page, readPage } from '../db/page.js';
+import type { Db, Tx } from '../db/pool.js';
+import { idRange } from '../runtime/ids.js';
 
-/** How far the clocks of processes and database may differ, in milliseconds. */
-const CLOCK_SLACK_MS = 3_600_000;
+type EventsQuery = z.infer<typeof TELEMETRY_OPERATIONS.getEvents.request>;
+
+const COLUMNS = `event_id, event_type, event_type AS type, category, source, severity, tenant_id, session_id, trace_id,
+  occurred_at AS timestamp, payload AS event`;
 
 /** Reads the events of the message's session, for which there is an index. Events of a dispatch name the dispatch only. */
 const OF_MESSAGE = `(session_id = (SELECT m.session_id FROM messages m WHERE m.tenant_id = $1 AND m.message_id = $9)
     AND (payload ->> 'message_id' = $9
          OR EXISTS (SELECT 1 FROM dispatches d WHERE d.tenant_id = $1 AND d.dispatch_id = payload ->> 'dispatch_id' AND d.message_id = $9)))`;
-const LIST = {
-  columns: `event_id, event_type, event_type AS type, category, source, severity, tenant_id, session_id, trace_id,
-    occurred_at AS timestamp, payload AS event`,
-  from: `events WHERE tenant_id = $1 AND ($2::text IS NULL OR session_id = $2) AND ($3::text IS NULL OR category = $3)
-    AND ($4::text IS NULL OR event_type = $4) AND ($5::text IS NULL OR source = $5)
-    AND ($6::timestamptz IS NULL OR occurred_at >= $6) AND ($7::timestamptz IS NULL OR occurred_at < $7)
-    AND ($8::text IS NULL OR payload ->> 'instance_id' = $8)
-    AND ($9::text IS NULL OR ${OF_MESSAGE}) AND ($10::text IS NULL OR event_id >= $10) AND ($11::text IS NULL OR event_id < $11)`,
-  orderBy: 'event_id DESC',
-};
 
-/** An event id at a time, for which there is an index: ids are made shortly before their events are written. */
-const idAt = (time: string | undefined, slackMs: number) => time && idBound('evt', Date.parse(time) + slackMs);
+/** Planned with the values, so that the plan has no trace of absent filters. */
+const LISTED = `events WHERE tenant_id = $1 AND ($2::text IS NULL OR session_id = $2) AND ($3::text IS NULL OR category = $3)
+  AND ($4::text IS NULL OR event_type = $4) AND ($5::text IS NULL OR source = $5)
+  AND ($6::timestamptz IS NULL OR occurred_at >= $6) AND ($7::timestamptz IS NULL OR occurred_at < $7)
+  AND ($8::text IS NULL OR payload ->> 'instance_id' = $8)
+  AND ($9::text IS NULL OR ${OF_MESSAGE}) AND ($10::text IS NULL OR event_id >= $10) AND ($11::text IS NULL OR event_id < $11)`;
 
-/** A page of a tenant's events, newest first; `count` is the total. `message_id` includes the events of the message's dispatches. */
-export async function listEvents(
-  tx: Tx,
-  tenantId: string,
-  query: z.infer<typeof TELEMETRY_OPERATIONS.getEvents.request>,
-): Promise<{ count: number; events: EventRecord[] }> {
+/** A tenant's events that match, the newest first. */
+function matching(tenantId: string, query: EventsQuery): KeyList {
   const { session_id, category, type, source, from, to, instance_id, message_id } = query;
-  const ids = [idAt(from, -CLOCK_SLACK_MS), idAt(to, CLOCK_SLACK_MS)];
-  const filters = [session_id, category, type, source, from, to, instance_id, message_id, ...ids];
-  const values = [tenantId, ...filters.map((value) => value ?? null)];
-  const { count, rows } = await queryPage<EventRecord>(tx, LIST, values, query);
-  return { count, events: rows.map(({ trace_id, ...event }) => ({ ...event, ...(trace_id && { trace_id }) })) };
+  const { least, bound } = idRange('evt', { from, to });
+  const filters = [session_id, category, type, source, from, to, instance_id, message_id, least, bound];
+  const values: KeyList['values'] = [tenantId, ...filters.map((value) => value ?? null)];
+  return { key: 'event_id', from: LISTED, orderBy: 'event_id DESC', values, appendOnly: true };
+}
+
+/** Events as the API shows them, the newest first. */
+async function readEvents(tx: Tx, tenantId: string, eventIds: string[]): Promise<EventRecord[]> {
+  const rows = await queryJson<EventRecord>(
+    tx,
+    `SELECT ${COLUMNS} FROM events WHERE tenant_id = $1 AND event_id = ANY ($2) ORDER BY event_id DESC`,
+    [tenantId, eventIds],
+  );
+  return rows.map(({ trace_id, ...event }) => ({ ...event, ...(trace_id && { trace_id }) }));
+}
+
+/** A page of a tenant's events, newest first. `message_id` includes the events of the message's dispatches. */
+export function listEvents(db: Db, tenantId: string, query: EventsQuery): Promise<Page<EventRecord>> {
+  return readPage(db, matching(tenantId, query), query, (tx, eventIds) => readEvents(tx, tenantId, eventIds));
 }

@@ -86,8 +86,8 @@ export function agentRoutes(app: FastifyInstance, deps: Deps): void {
   });
 
   mount(app, OPERATIONS.getAgents).answer(async (body, { caller: { tenant_id } }) => {
-    const { count, agents } = await db.tenant(tenant_id, (tx) => listAgents(tx, tenant_id, body));
-    return { ...pageFields(body, count), agents };
+    const { rows: agents, ...counted } = await listAgents(db, tenant_id, body);
+    return { ...pageFields(body, counted), agents };
   });
 
   mount(app, OPERATIONS.getAgent).answer(async ({ instance_id }, { caller }) => ({

@@ -66,8 +66,8 @@ export function authRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'db' | 'sec
   });
 
   mount(app, OPERATIONS.getCredentials).answer(async (body, { caller: { tenant_id } }) => {
-    const { count, credentials } = await deps.db.tenant(tenant_id, (tx) => listCredentials(tx, tenant_id, body));
-    return { ...pageFields(body, count), credentials };
+    const { rows: credentials, ...counted } = await listCredentials(deps.db, tenant_id, body);
+    return { ...pageFields(body, counted), credentials };
   });
 
   mount(app, OPERATIONS.rotateCredential).answer(async (body, { caller: { tenant_id } }) => {

@@ -3,7 +3,8 @@ import { ResolveRequest } from '../../contracts/api/messages.js';
 import { OPERATIONS } from '../../contracts/api/operations.js';
 import { cancelMessage } from '../../messages/cancel.js';
 import { resolveMessage } from '../../messages/input/resolve.js';
-import { getMessage, listMessages, pendingMessages } from '../../messages/read/read.js';
+import { listMessages, pendingMessages } from '../../messages/read/message-list.js';
+import { getMessage } from '../../messages/read/read.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
 import { mount, pageFields } from '../mount.js';
@@ -22,8 +23,8 @@ export function messageRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'message
   const { core } = deps.messages;
 
   mount(app, OPERATIONS.getMessages).answer(async (body, { caller }) => {
-    const { count, messages } = await listMessages(core.db, caller, body);
-    return { ...pageFields(body, count), messages };
+    const { rows: messages, ...counted } = await listMessages(core.db, caller, body);
+    return { ...pageFields(body, counted), messages };
   });
 
   mount(app, OPERATIONS.getMessage).answer(async ({ message_id }, { caller }) => ({

@@ -13,8 +13,8 @@ export function sessionRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'session
   });
 
   mount(app, OPERATIONS.getSessions).answer(async (body, { caller }) => {
-    const found = await sessions.list(caller, body);
-    return { ...pageFields(body, found.count), sessions: found.sessions };
+    const { rows, ...counted } = await sessions.list(caller, body);
+    return { ...pageFields(body, counted), sessions: rows };
   });
 
   mount(app, OPERATIONS.getSession).answer(async ({ session_id }, { caller }) => ({

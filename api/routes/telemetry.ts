@@ -7,7 +7,7 @@ import { mount, pageFields } from '../mount.js';
 /** Telemetry, scope `read` (decisions.md, Telemetry). */
 export function telemetryRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'db'>): void {
   mount(app, OPERATIONS.getEvents).answer(async (body, { caller: { tenant_id } }) => {
-    const { count, events } = await deps.db.tenant(tenant_id, (tx) => listEvents(tx, tenant_id, body));
-    return { ...pageFields(body, count), events };
+    const { rows: events, ...counted } = await listEvents(deps.db, tenant_id, body);
+    return { ...pageFields(body, counted), events };
   });
 }

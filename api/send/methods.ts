@@ -26,7 +26,7 @@ import { createSendMethods } from './send-methods.js';
 import { createTaskMethods } from './task-methods.js';
 
 /** What the methods of `/send` need from the platform. */
-export interface MethodDeps extends Pick<ApiDeps, 'messages' | 'config' | 'pushConfigs'> {
+export interface MethodDeps extends Pick<ApiDeps, 'messages' | 'config' | 'pushConfigs' | 'secrets'> {
   /** The agent card with the skills of the caller's fleet. */
   extendedCard: (caller: Caller, version: A2aVersion) => Promise<unknown>;
 }

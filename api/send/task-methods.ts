@@ -20,12 +20,12 @@ function asCancelError(error: unknown): unknown {
 }
 
 /** The methods for existing tasks, for all versions. */
-export function createTaskMethods({ messages: { core } }: Pick<ApiDeps, 'messages'>) {
+export function createTaskMethods({ messages: { core }, secrets }: Pick<ApiDeps, 'messages' | 'secrets'>) {
   return {
     get: (params: z.infer<typeof TaskQueryParams>, { caller }: CallContext) =>
       findTask(core.db, caller, params.id, params),
 
-    list: (params: ListTasksRequest, { caller }: CallContext) => listTasks(core.db, caller, params),
+    list: (params: ListTasksRequest, { caller }: CallContext) => listTasks({ db: core.db, secrets }, caller, params),
 
     async cancel({ id }: { id: string }, { caller }: CallContext) {
       const ref = { tenant_id: caller.tenant_id, message_id: id };

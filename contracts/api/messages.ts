@@ -91,6 +91,8 @@ export const MessageRecord = z.object({
   error_message: z.string().optional(),
   input_request: InputRequest.optional(),
   task_data: Task,
+  /** In a list: the page has no room for the message's content. `/messages/get_by_id` has it. */
+  truncated: z.literal(true).optional(),
 });
 export type MessageRecord = z.infer<typeof MessageRecord>;
 

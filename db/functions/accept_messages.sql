@@ -189,6 +189,7 @@ BEGIN
     -- Nothing was written here. What was sent before is committed, or was written by this same statement.
     RETURN not_accepted(c, result, NULL);
   END IF;
+  PERFORM note_change(c.tenant_id, c.message_id);
   RETURN (CASE WHEN failed THEN 'unavailable' WHEN dispatched THEN 'dispatched' ELSE 'accepted' END, c.message_id, c.session_id, now(),
     agent.instance_id, agent.agent_type, agent.deployment_mode, agent.connection_epoch, agent.public_url, agent.agent_card, result.user_id,
     result.in_flight, result.waiting);

@@ -33,6 +33,7 @@ BEGIN
     SELECT * INTO r FROM running_messages x WHERE x.tenant_id = of_tenant AND x.message_id = of_messages[place];
     UPDATE messages m SET state = 'canceled', completed_at = now(), updated_at = now()
      WHERE m.tenant_id = of_tenant AND m.message_id = r.message_id RETURNING m.trace_id INTO message;
+    PERFORM note_change(of_tenant, r.message_id);
     PERFORM close_dispatch(r, 'canceled', 'CANCELED', event_ids[2 * place - 1], message.trace_id);
     PERFORM close_request(of_tenant, r.message_id, 'withdrawn');
     UPDATE running_messages x SET state = 'canceled', holds_slot = false, resolution = NULL, unrouted_since = NULL, wake_requested_at = now()
@@ -54,6 +55,7 @@ BEGIN
   DELETE FROM running_messages x WHERE x.tenant_id = of_tenant AND x.message_id = of_message RETURNING * INTO r;
   UPDATE messages m SET state = 'failed', error_code = error, error_message = error_text, completed_at = now(), updated_at = now()
    WHERE m.tenant_id = of_tenant AND m.message_id = of_message RETURNING m.trace_id INTO message;
+  PERFORM note_change(of_tenant, of_message);
   PERFORM close_dispatch(r, 'failed', error, event_ids[1], message.trace_id);
   PERFORM close_request(of_tenant, of_message, request_state);
   PERFORM record_event(of_tenant, event_ids[2], 'message.error', 'warning', r.session_id, message.trace_id,

@@ -39,6 +39,7 @@ BEGIN
       error_code = c.error_code, error_message = c.error_message, completed_at = now(), updated_at = now()
    WHERE m.tenant_id = c.tenant_id AND m.message_id = c.message_id
    RETURNING m.session_id, m.trace_id, m.created_at INTO message;
+  PERFORM note_change(c.tenant_id, c.message_id);
   INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
     VALUES (c.tenant_id, c.event_ids[1], CASE WHEN failed THEN 'dispatch.failed' ELSE 'dispatch.success' END, 'dispatch', 'platform', severity,
       message.session_id, message.trace_id, error || jsonb_build_object('dispatch_id', c.dispatch_id,

@@ -24,6 +24,7 @@ BEGIN
     UPDATE sessions s SET suspended = true WHERE s.tenant_id = of_tenant AND s.session_id = d.session_id AND s.explicit;
   END IF;
   UPDATE messages m SET updated_at = now() WHERE m.tenant_id = of_tenant AND m.message_id = of_message RETURNING m.trace_id INTO message;
+  PERFORM note_change(of_tenant, of_message);
   d.ended_at := d.sent_at; -- it never ran
   PERFORM record_dispatch_end(event_id, d, message.trace_id);
   RETURN true;

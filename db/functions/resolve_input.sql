@@ -20,6 +20,7 @@ BEGIN
    WHERE r.tenant_id = c.tenant_id AND r.message_id = c.message_id;
   UPDATE messages m SET state = 'working', turns = m.turns || c.turn, status_message = NULL, updated_at = now()
    WHERE m.tenant_id = c.tenant_id AND m.message_id = c.message_id RETURNING m.session_id, m.trace_id INTO message;
+  PERFORM note_change(c.tenant_id, c.message_id);
   PERFORM record_event(c.tenant_id, c.event_id, 'message.resolved', 'info', message.session_id, message.trace_id,
     jsonb_build_object('message_id', c.message_id, 'session_id', message.session_id, 'request_id', c.request_id,
       'resolution', c.resolution, 'resolved_by', c.principal));

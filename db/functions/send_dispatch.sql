@@ -13,6 +13,7 @@ BEGIN
   END IF;
   UPDATE messages m SET state = 'working', started_at = coalesce(m.started_at, now()), updated_at = now()
    WHERE m.tenant_id = of_tenant AND m.message_id = of_message RETURNING m.trace_id, m.deadline_ms INTO message;
+  PERFORM note_change(of_tenant, of_message);
   UPDATE running_messages r SET state = 'working' WHERE r.tenant_id = of_tenant AND r.message_id = of_message;
   UPDATE dispatches x SET state = 'sent', sent_at = now(), deadline_at = now() + message.deadline_ms * interval '1 ms', mesh_id = by_mesh,
       epoch = by_epoch

@@ -1,16 +1,25 @@
-import { z } from 'zod';
 import type { Task } from '../../contracts/a2a/a2a.js';
 import type { ListTasksRequest } from '../../contracts/a2a/a2a-1-requests.js';
-import { actsAs, type Reader } from '../../contracts/permissions.js';
-import { ownMessages } from '../../db/ownership.js';
-import type { Db } from '../../db/pool.js';
+import { isTerminal } from '../../contracts/api/messages.js';
+import type { Reader } from '../../contracts/permissions.js';
+import { countRows, inKeyOrder, type KeyList } from '../../db/page.js';
+import type { Db, Tx } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
-import { countOf, findOwnMessage, openRequests } from './read.js';
-import { readable } from './readable.js';
-import { type TaskRow, taskOf } from './task.js';
-
-/** The filters and the page of A2A's `ListTasks`. A `status` that the platform does not have matches no task. */
-export type TaskQuery = ListTasksRequest;
+import type { Secrets } from '../../runtime/secrets.js';
+import { type PageMessage, readPageMessages } from './page-rows.js';
+import { findOwnMessage } from './read.js';
+import { taskOf } from './task.js';
+import { createPageTokens } from './task-page-token.js';
+import {
+  CHANGED_US,
+  FILTER,
+  type FoundTasks,
+  filterValues,
+  type TaskFilter,
+  type TaskKey,
+  type TaskPosition,
+  walkTasks,
+} from './task-walk.js';
 
 /** A page of tasks, the newest status first. `nextPageToken` is empty on the last one; `totalSize` counts all pages. */
 export interface TaskPage {
@@ -32,52 +41,86 @@ export async function findTask(
   return taskOf(found.row, found.request, options);
 }
 
-/** The last task of a page: the time of its status in microseconds, and its id. The next page begins after it. */
-const PageCursor = z.tuple([z.string().regex(/^\d{1,18}$/), z.string().min(1).max(200)]);
+/** Messages that a filter finds by an index and that are few: those of a session, and those that are not over. */
+const OF_SESSION = `messages m WHERE ${FILTER}`;
+const RUNNING = `running_messages r CROSS JOIN LATERAL (SELECT * FROM messages x WHERE x.tenant_id = r.tenant_id
+    AND x.message_id = r.message_id LIMIT 1) AS m WHERE r.tenant_id = $1 AND r.state = $3 AND ${FILTER}`;
 
-function readToken(token: string): z.infer<typeof PageCursor> {
-  try {
-    return PageCursor.parse(JSON.parse(Buffer.from(token, 'base64url').toString()));
-  } catch {
-    throw new PlatformError('INVALID_PARAMS', 'params.pageToken: is not the token of a page');
-  }
+/** The messages of a filter by which few are found; null where all of the tenant's may fit. */
+function fewOf({ contextId, status }: TaskFilter): string | null {
+  if (contextId !== null) return OF_SESSION;
+  return status !== null && !isTerminal(status) ? RUNNING : null;
 }
 
-const MICROSECONDS = '(extract(epoch FROM updated_at) * 1000000)::bigint';
-const FROM = `FROM messages m WHERE tenant_id = $1 AND ($2::text IS NULL OR session_id = $2) AND ($3::text IS NULL OR state = $3)
-  AND ($4::timestamptz IS NULL OR updated_at >= $4) AND ${ownMessages('m', '$5')}`;
-/** Only the columns of a task, and artifacts only on request: a page of them can be large. */
-const COLUMNS = `message_id, session_id, client_message_id, state, parts, turns, status_message, agent_type, want_agent_type, instance_id, trace_id,
-  usage, error_code, error_message, updated_at, CASE WHEN $6 THEN artifacts ELSE '[]' END AS artifacts,
-  ${MICROSECONDS}::text AS status_us`;
-const PAGE = `SELECT ${COLUMNS} ${FROM}
-  AND ($7::text IS NULL OR (${MICROSECONDS}, message_id) < ($7::bigint, $8))
-  ORDER BY ${MICROSECONDS} DESC, message_id DESC LIMIT $9`;
+/** Reads all messages of the filter to find the newest changes. */
+async function sortTasks(
+  tx: Tx,
+  from: string,
+  filter: TaskFilter,
+  { after }: TaskPosition,
+  pageSize: number,
+): Promise<FoundTasks> {
+  const text = `SELECT m.message_id AS id, ${CHANGED_US} AS "changedUs" FROM ${from}
+      AND ($6::bigint IS NULL OR (${CHANGED_US}, m.message_id) < ($6, $7))
+    ORDER BY ${CHANGED_US} DESC, m.message_id DESC LIMIT $8`;
+  const values = [...filterValues(filter), after?.changedUs ?? null, after?.id ?? null, pageSize + 1];
+  const tasks = await tx.query<TaskKey & { [column: string]: unknown }>(text, values);
+  return {
+    tasks,
+    next: (shown) => (shown < tasks.length ? { after: tasks[shown - 1] ?? after, fromId: null } : null),
+  };
+}
+
+/** Changes since a time: the late ones, and those of messages that are not older than a late one could be. */
+const SINCE = `(SELECT m.message_id FROM messages m WHERE ${FILTER} AND m.message_id >= late_bound($4) AND m.message_id >= late_bound(m.updated_at)
+  UNION ALL SELECT m.message_id FROM late_changes l CROSS JOIN LATERAL (SELECT * FROM messages x WHERE x.tenant_id = l.tenant_id
+    AND x.message_id = l.message_id LIMIT 1) AS m WHERE l.tenant_id = $1 AND l.changed_at >= $4 AND ${FILTER}) AS m`;
+
+function allOf(filter: TaskFilter): KeyList {
+  const from = fewOf(filter) ?? (filter.changedSince === null ? OF_SESSION : SINCE);
+  const appendOnly = filter.status === null || isTerminal(filter.status);
+  return { key: 'm.message_id', from, orderBy: 'm.message_id DESC', values: filterValues(filter), appendOnly };
+}
+
+/** The messages that fit on a page: those before the first one for whose content there is no room. */
+function fitting(messages: PageMessage[]): PageMessage[] {
+  const end = messages.findIndex(({ whole }, place) => place > 0 && !whole);
+  return end < 0 ? messages : messages.slice(0, end);
+}
+
+function listed({ row, request }: PageMessage, query: ListTasksRequest): Task {
+  const { artifacts, ...task } = taskOf(row, request, query);
+  return query.includeArtifacts && artifacts ? { ...task, artifacts } : task;
+}
 
 /**
- * A page of the tasks that a reader sees. A task that changes between two pages moves to the front, so later pages do not contain it.
- * @throws PlatformError INVALID_PARAMS for a page token that is not valid
+ * A page of the tasks that a reader sees. It may have fewer than `pageSize`, and even none, while `nextPageToken` leads on: where their content
+ * is large, or where hardly any task fits. A task that changes between two pages moves to the front, so later pages do not contain it.
+ * @throws PlatformError INVALID_PARAMS for a page token that is not of this list; REQUEST_TIMEOUT as `inKeyOrder`
  */
-export async function listTasks(db: Db, reader: Reader, query: TaskQuery): Promise<TaskPage> {
-  const [afterUs, afterId] = query.pageToken === undefined ? [null, null] : readToken(query.pageToken);
-  const tenantId = reader.tenant_id;
-  const { contextId = null, status = null, statusTimestampAfter = null } = query;
-  const filter = [tenantId, contextId, status, statusTimestampAfter, actsAs(reader)];
-  return db.tenant(tenantId, async (tx) => {
-    const totalSize = await countOf(tx, FROM, filter);
-    const page = [...filter, query.includeArtifacts, afterUs, afterId, query.pageSize + 1];
-    const rows = await tx.query<TaskRow & { status_us: string }>(PAGE, page);
-    const shown = rows.slice(0, query.pageSize);
-    const requests = await openRequests(tx, tenantId, shown);
-    const last = rows.length > shown.length ? shown.at(-1) : undefined;
-    return {
-      tasks: shown.map((row) => {
-        const { artifacts, ...task } = taskOf(readable(row), requests.get(row.message_id) ?? null, query);
-        return query.includeArtifacts && artifacts ? { ...task, artifacts } : task;
-      }),
-      nextPageToken: last ? Buffer.from(JSON.stringify([last.status_us, last.message_id])).toString('base64url') : '',
-      pageSize: query.pageSize,
-      totalSize,
-    };
+export async function listTasks(
+  { db, secrets }: { db: Db; secrets: Pick<Secrets, 'mac'> },
+  reader: Reader,
+  query: ListTasksRequest,
+): Promise<TaskPage> {
+  const { contextId = null, status = null, statusTimestampAfter = null, pageSize, includeArtifacts } = query;
+  const filter: TaskFilter = { reader, contextId, status, changedSince: statusTimestampAfter };
+  const tokens = createPageTokens(secrets, filterValues(filter));
+  const position = query.pageToken === undefined ? { after: null, fromId: null } : tokens.read(query.pageToken);
+  const few = fewOf(filter);
+  const page = await inKeyOrder(db, reader.tenant_id, async (tx) => {
+    const found = few
+      ? await sortTasks(tx, few, filter, position, pageSize)
+      : await walkTasks(tx, filter, position, pageSize);
+    const ids = found.tasks.slice(0, pageSize).map(({ id }) => id);
+    const messages = fitting(await readPageMessages(tx, reader.tenant_id, ids, { artifacts: includeArtifacts }));
+    return { messages, next: found.next(messages.length) };
   });
+  const { count: totalSize } = await countRows(db, allOf(filter));
+  return {
+    tasks: page.messages.map((message) => listed(message, query)),
+    nextPageToken: page.next ? tokens.make(page.next) : '',
+    pageSize,
+    totalSize,
+  };
 }

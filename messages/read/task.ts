@@ -31,6 +31,10 @@ export type TaskRow = Pick<
   | 'updated_at'
 >;
 
+/** The columns of a message that its record needs. */
+export type RecordRow = TaskRow &
+  Pick<MessageRow, 'tenant_id' | 'sender_agent_type' | 'created_at' | 'started_at' | 'completed_at'>;
+
 /** The type of the agent that a message was dispatched to; before that, the type that it asks for. */
 function agentTypeOf(row: Pick<MessageRow, 'agent_type' | 'want_agent_type'>): string | null {
   return row.agent_type ?? row.want_agent_type;
@@ -163,7 +167,7 @@ function outputText({ artifacts, status_message }: Pick<MessageRow, 'artifacts' 
 }
 
 /** The message record of `/messages/*` (decisions.md, Messages). */
-export function recordOf(row: MessageRow, request: InputRequestRow | null): MessageRecord {
+export function recordOf(row: RecordRow, request: InputRequestRow | null): MessageRecord {
   const times = {
     ...(row.started_at && { started_at: row.started_at.toISOString() }),
     ...(row.completed_at && {

@@ -1,0 +1,14 @@
+-- The last change of each message whose state changed more than five seconds after its id was made: with it the newest changes are found
+-- without an index on what every message changes (messages/read/task-walk.ts). Written by note_change in db/functions/.
+CREATE TABLE late_changes (
+  tenant_id text NOT NULL, message_id text COLLATE "C" NOT NULL,
+  changed_at timestamptz NOT NULL, -- updated_at of the message
+  -- The oldest first: the rows of messages that retention has dropped are deleted in this order.
+  PRIMARY KEY (message_id, tenant_id)
+);
+CREATE INDEX late_changes_newest ON late_changes (tenant_id, changed_at, message_id);
+
+ALTER TABLE late_changes ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY one_tenant ON late_changes TO fleet_app USING (tenant_id = current_tenant());
+CREATE POLICY whole_platform ON late_changes TO fleet_system USING (true);
+GRANT SELECT, INSERT, UPDATE, DELETE ON late_changes TO fleet_app, fleet_system;

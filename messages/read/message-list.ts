@@ -1,0 +1,69 @@
+import { isTerminal, type MessageRecord, type MessagesGetRequest } from '../../contracts/api/messages.js';
+import { actsAs, type Reader } from '../../contracts/permissions.js';
+import { ownMessages } from '../../db/ownership.js';
+import { type KeyList, type Page, readPage, readSlice } from '../../db/page.js';
+import type { Db } from '../../db/pool.js';
+import { idRange } from '../../runtime/ids.js';
+import { type PageMessage, readPageMessages } from './page-rows.js';
+import { recordOf } from './task.js';
+
+/** Planned with the values, so that the plan has no trace of absent filters. */
+const MATCHING = `m.tenant_id = $1 AND ($2::text IS NULL OR m.session_id = $2) AND ($3::text IS NULL OR m.state = $3)
+  AND ($4::text IS NULL OR coalesce(m.agent_type, m.want_agent_type) = $4) AND ($5::text IS NULL OR m.instance_id = $5)
+  AND ($7::timestamptz IS NULL OR m.created_at >= $7) AND ($8::timestamptz IS NULL OR m.created_at < $8)
+  AND ($10::text IS NULL OR m.message_id >= $10) AND ($11::text IS NULL OR m.message_id < $11)`;
+
+/** The subquery uses an index on the instance's dispatches. */
+const ALL = `messages m WHERE ${MATCHING} AND ($6::text IS NULL OR m.error_code = $6) AND ${ownMessages('m', '$9')}
+  AND ($5::text IS NULL OR m.message_id = ANY (ARRAY(SELECT d.message_id FROM dispatches d WHERE d.instance_id = $5 AND d.tenant_id = $1)))`;
+
+/** Messages that are not over, and so have no error: few, however many there ever were. */
+const RUNNING = `running_messages m WHERE ${MATCHING} AND $6::text IS NULL AND ($9::text IS NULL OR m.agent_type = $9
+  OR (SELECT s.sender_agent_type FROM messages s WHERE s.tenant_id = m.tenant_id AND s.message_id = m.message_id) = $9)`;
+
+/** The messages that a reader may see and that match, the newest first. */
+function matching(reader: Reader, query: MessagesGetRequest): KeyList {
+  const { session_id, state, agent_type, instance_id, error_code, since, until } = query;
+  const { least, bound } = idRange('msg', { from: since, to: until });
+  const filters = [session_id, state, agent_type, instance_id, error_code, since, until, actsAs(reader), least, bound];
+  const isRunning = state !== undefined && !isTerminal(state);
+  return {
+    key: 'm.message_id',
+    from: isRunning ? RUNNING : ALL,
+    orderBy: 'm.message_id DESC',
+    values: [reader.tenant_id, ...filters.map((value) => value ?? null)],
+    appendOnly: !isRunning,
+  };
+}
+
+/** A message of a list: with its content, or marked as `truncated`. */
+function listed({ row, request, whole }: PageMessage): MessageRecord {
+  const record = recordOf(row, request);
+  return whole ? record : { ...record, task_data: { ...record.task_data, history: [] }, truncated: true };
+}
+
+/** A page of messages, newest first. @throws PlatformError REQUEST_TIMEOUT as `readPage` */
+export function listMessages(db: Db, reader: Reader, query: MessagesGetRequest): Promise<Page<MessageRecord>> {
+  return readPage(db, matching(reader, query), query, async (tx, messageIds) =>
+    (await readPageMessages(tx, reader.tenant_id, messageIds)).map(listed),
+  );
+}
+
+/** A page of the messages that wait for input, the oldest request first. @throws PlatformError REQUEST_TIMEOUT as `readSlice` */
+export async function pendingMessages(
+  db: Db,
+  tenantId: string,
+  query: { session_id?: string; limit: number; offset: number },
+): Promise<{ total: number; messages: MessageRecord[] }> {
+  const pending: KeyList = {
+    key: 'r.message_id', // a message has one open request at most
+    from: `input_requests r WHERE r.tenant_id = $1 AND r.state = 'pending' AND ($2::text IS NULL OR r.session_id = $2)`,
+    orderBy: 'r.requested_at, r.request_id',
+    values: [tenantId, query.session_id ?? null],
+    bounded: true, // by TENANT_MAX_WAITING
+  };
+  const { count, rows } = await readSlice(db, pending, query, async (tx, messageIds) =>
+    (await readPageMessages(tx, tenantId, messageIds)).map(listed),
+  );
+  return { total: count, messages: rows };
+}

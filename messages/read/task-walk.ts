@@ -1,0 +1,176 @@
+import { actsAs, type Reader } from '../../contracts/permissions.js';
+import { ownMessages } from '../../db/ownership.js';
+import type { Tx } from '../../db/pool.js';
+import { idBound } from '../../runtime/ids.js';
+
+/**
+ * The tasks of a tenant by the time of their last change, the newest first, without an index on it: every message would have to write one
+ * twice. A change is *late* when it comes more than five seconds after the id of its message was made. The table `late_changes` has the
+ * messages whose last change is late, in order. The changes of all other messages are in almost the order of their ids, so messages are
+ * read by id until no later one can belong before those that were found.
+ */
+
+/** As in `late_bound` (db/functions/late_changes.sql). */
+const LATE_MS = 5_000;
+/** Rows that the first read by id takes, for each task of the page; each further read takes twice as many, up to the next bound. */
+const ROWS_PER_TASK = 2;
+const ROWS_PER_READ_MAX = 5_000;
+/** Late changes that a page reads at most. */
+const LATE_ROWS_MAX = 2_000;
+/** A page whose filters hardly any task fits ends after so many rows, with the tasks that it has found. */
+const ROWS_MAX = 20_000;
+
+/** Which tasks of a tenant are listed. */
+export interface TaskFilter {
+  reader: Reader;
+  contextId: string | null;
+  status: string | null;
+  /** ISO 8601. */
+  changedSince: string | null;
+}
+
+/** A task in the order of a list: `changedUs` is the time of its last change, in microseconds since 1970. */
+export interface TaskKey {
+  changedUs: number;
+  id: string;
+}
+
+/** Where a page begins. */
+export interface TaskPosition {
+  /** After this task; null: with the newest one. */
+  after: TaskKey | null;
+  /** Reading by id goes on with this id; null: with the newest one. */
+  fromId: string | null;
+}
+
+/** What was found for a page. */
+export interface FoundTasks {
+  /** In their order; there may be more of them than fit on the page. */
+  tasks: TaskKey[];
+  /** Where the next page begins when the first `shown` of the tasks are on this one; null when nothing is left. */
+  next(shown: number): TaskPosition | null;
+}
+
+export const CHANGED_US = '(extract(epoch FROM m.updated_at) * 1000000)::bigint';
+/** The conditions of a filter on messages `m`: `filterValues` are $1 to $5. */
+export const FILTER = `m.tenant_id = $1 AND ($2::text IS NULL OR m.session_id = $2) AND ($3::text IS NULL OR m.state = $3)
+  AND ($4::timestamptz IS NULL OR m.updated_at >= $4) AND ${ownMessages('m', '$5')}`;
+
+export function filterValues(filter: TaskFilter): [string, ...unknown[]] {
+  const { reader, contextId, status, changedSince } = filter;
+  return [reader.tenant_id, contextId, status, changedSince, actsAs(reader)];
+}
+
+/** A late change that is not in `late_changes` was written past the platform, and is found by id like the others. */
+const IS_LATE = `m.message_id < late_bound(m.updated_at)
+  AND EXISTS (SELECT 1 FROM late_changes l WHERE l.message_id = m.message_id AND l.tenant_id = m.tenant_id)`;
+
+const READ_BY_ID = `
+  SELECT count(*) AS rows, min(m.message_id) AS last_id, coalesce(jsonb_agg(jsonb_build_object('id', m.message_id, 'changedUs', ${CHANGED_US}))
+      FILTER (WHERE ${FILTER} AND NOT (${IS_LATE})), '[]') AS tasks
+    FROM (SELECT * FROM messages x WHERE x.tenant_id = $1 AND ($6::text IS NULL OR x.message_id <= $6)
+      AND ($7::text IS NULL OR x.message_id < $7) AND ($8::text IS NULL OR x.message_id >= $8) ORDER BY x.message_id DESC LIMIT $9) AS m`;
+
+const READ_LATE = `
+  SELECT l.message_id AS id, (extract(epoch FROM l.changed_at) * 1000000)::bigint AS "changedUs",
+         EXISTS (SELECT 1 FROM messages m WHERE m.message_id = l.message_id AND ${FILTER}) AS fits
+    FROM late_changes l
+   WHERE l.tenant_id = $1
+     AND ($6::bigint IS NULL OR (l.changed_at, l.message_id) < (timestamptz 'epoch' + $6::bigint * interval '1 microsecond', $7))
+     AND ($4::timestamptz IS NULL OR l.changed_at >= $4)
+   ORDER BY l.changed_at DESC, l.message_id DESC LIMIT ${LATE_ROWS_MAX}`;
+
+/** Below zero where `a` comes first. */
+function inOrder(a: TaskKey, b: TaskKey): number {
+  if (a.changedUs !== b.changedUs) return b.changedUs - a.changedUs;
+  return a.id === b.id ? 0 : a.id > b.id ? -1 : 1;
+}
+
+const lateBound = (changedMs: number) => idBound('msg', changedMs - LATE_MS);
+
+/** Reads messages by id, in growing steps. */
+class IdReader {
+  /** Changes that are not late, of messages that fit the filter and come after the position. */
+  readonly tasks: TaskKey[] = [];
+  /** The last id that was read; null before that, and once there is no further one. */
+  lastId: string | null = null;
+  isDone = false;
+  rows = 0;
+  #step: number;
+
+  constructor(
+    private readonly tx: Tx,
+    private readonly filter: TaskFilter,
+    private readonly position: TaskPosition,
+    pageSize: number,
+  ) {
+    this.#step = pageSize * ROWS_PER_TASK;
+  }
+
+  async read(): Promise<void> {
+    const { filter, position } = this;
+    const leastId = filter.changedSince === null ? null : lateBound(Date.parse(filter.changedSince));
+    const values = [...filterValues(filter), position.fromId, this.lastId, leastId, this.#step];
+    const [read] = await this.tx.query<{ rows: number; last_id: string | null; tasks: TaskKey[] }>(READ_BY_ID, values);
+    const { rows, last_id, tasks } = read ?? { rows: 0, last_id: null, tasks: [] };
+    const { after } = position;
+    this.tasks.push(...tasks.filter((task) => after === null || inOrder(after, task) < 0));
+    this.rows += rows;
+    this.isDone = rows < this.#step;
+    this.lastId = last_id ?? this.lastId;
+    this.#step = Math.min(this.#step * 2, ROWS_PER_READ_MAX);
+  }
+
+  /** Whether no message that is still to be read can come before this task. */
+  isBefore({ changedUs }: TaskKey): boolean {
+    return this.isDone || (this.lastId !== null && lateBound(Math.floor(changedUs / 1_000)) >= this.lastId);
+  }
+
+  /** Where the next page goes on, when these tasks are still to be shown. */
+  resumeAt(left: TaskKey[]): string {
+    const ids = new Set(left.map(({ id }) => id));
+    const newest = this.tasks.reduce((most, { id }) => (ids.has(id) && id > most ? id : most), '');
+    return newest || (this.isDone ? '' : (this.lastId ?? ''));
+  }
+}
+
+/** Late changes after the position. `horizon`: the last one that was read when there may be more. */
+async function readLate(tx: Tx, filter: TaskFilter, { after }: TaskPosition) {
+  const values = [...filterValues(filter), after?.changedUs ?? null, after?.id ?? null];
+  const rows = await tx.query<TaskKey & { fits: boolean; [column: string]: unknown }>(READ_LATE, values);
+  const tasks = rows.filter(({ fits }) => fits).map(({ id, changedUs }) => ({ id, changedUs }));
+  return { tasks, horizon: rows.length === LATE_ROWS_MAX ? (rows.at(-1) ?? null) : null };
+}
+
+/** The next tasks of a tenant from a position on. There may be fewer than `pageSize`, or none, although further ones follow. */
+export async function walkTasks(
+  tx: Tx,
+  filter: TaskFilter,
+  position: TaskPosition,
+  pageSize: number,
+): Promise<FoundTasks> {
+  const late = await readLate(tx, filter, position);
+  const byId = new IdReader(tx, filter, position, pageSize);
+  const isCertain = (task: TaskKey) =>
+    byId.isBefore(task) && (late.horizon === null || inOrder(task, late.horizon) <= 0);
+  let tasks: TaskKey[] = [];
+  let isEnough = false;
+  while (!isEnough) {
+    await byId.read();
+    tasks = [...late.tasks, ...byId.tasks].filter(isCertain).sort(inOrder);
+    // At the bound nothing may be left over that the next page would have to find again: then it would never come further.
+    const mayStop = byId.rows >= ROWS_MAX && (tasks.length > 0 || byId.tasks.length === 0);
+    isEnough = byId.isDone || tasks.length > pageSize || mayStop;
+  }
+  return {
+    tasks,
+    next: (shown) => {
+      const isAll = byId.isDone && late.horizon === null;
+      if (isAll && shown === tasks.length) return null;
+      const passed = late.horizon && isCertain(late.horizon) && shown === tasks.length ? late.horizon : position.after;
+      const after = tasks[shown - 1] ?? passed;
+      const left = byId.tasks.filter((task) => after === null || inOrder(after, task) < 0);
+      return { after, fromId: byId.resumeAt(left) };
+    },
+  };
+}
