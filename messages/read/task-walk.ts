@@ -12,9 +12,9 @@ import { idBound } from '../../runtime/ids.js';
 
 /** As in `late_bound` (db/functions/late_changes.sql). */
 const LATE_MS = 5_000;
-/** Rows that the first read by id takes, for each task of the page; each further read takes twice as many, up to the next bound. */
+/** Messages that the first read by id takes, for each task of the page; each further read takes twice as many, up to the next bound. */
 const ROWS_PER_TASK = 2;
-const ROWS_PER_READ_MAX = 5_000;
+const ROWS_PER_READ_MAX = 10_000;
 /** Late changes that a page reads at most. */
 const LATE_ROWS_MAX = 2_000;
 /** A page whose filters hardly any task fits ends after so many rows, with the tasks that it has found. */
@@ -65,9 +65,12 @@ export function filterValues(filter: TaskFilter): [string, ...unknown[]] {
 const IS_LATE = `m.message_id < late_bound(m.updated_at)
   AND EXISTS (SELECT 1 FROM late_changes l WHERE l.message_id = m.message_id AND l.tenant_id = m.tenant_id)`;
 
+const TIME = (us: string) => `timestamptz 'epoch' + ${us}::bigint * interval '1 microsecond'`;
+/** $6 to $9: the ids to read, and how many. $10: changes before this time are not wanted. */
 const READ_BY_ID = `
-  SELECT count(*) AS rows, min(m.message_id) AS last_id, coalesce(jsonb_agg(jsonb_build_object('id', m.message_id, 'changedUs', ${CHANGED_US}))
-      FILTER (WHERE ${FILTER} AND NOT (${IS_LATE})), '[]') AS tasks
+  SELECT count(*) AS rows, min(m.message_id) AS last_id,
+         coalesce(jsonb_agg(jsonb_build_object('id', m.message_id, 'changedUs', ${CHANGED_US}))
+           FILTER (WHERE ($10::bigint IS NULL OR m.updated_at >= ${TIME('$10')}) AND ${FILTER} AND NOT (${IS_LATE})), '[]') AS tasks
     FROM (SELECT * FROM messages x WHERE x.tenant_id = $1 AND ($6::text IS NULL OR x.message_id <= $6)
       AND ($7::text IS NULL OR x.message_id < $7) AND ($8::text IS NULL OR x.message_id >= $8) ORDER BY x.message_id DESC LIMIT $9) AS m`;
 
@@ -76,7 +79,7 @@ const READ_LATE = `
          EXISTS (SELECT 1 FROM messages m WHERE m.message_id = l.message_id AND ${FILTER}) AS fits
     FROM late_changes l
    WHERE l.tenant_id = $1
-     AND ($6::bigint IS NULL OR (l.changed_at, l.message_id) < (timestamptz 'epoch' + $6::bigint * interval '1 microsecond', $7))
+     AND ($6::bigint IS NULL OR (l.changed_at, l.message_id) < (${TIME('$6')}, $7))
      AND ($4::timestamptz IS NULL OR l.changed_at >= $4)
    ORDER BY l.changed_at DESC, l.message_id DESC LIMIT ${LATE_ROWS_MAX}`;
 
@@ -86,17 +89,19 @@ function inOrder(a: TaskKey, b: TaskKey): number {
   return a.id === b.id ? 0 : a.id > b.id ? -1 : 1;
 }
 
-const lateBound = (changedMs: number) => idBound('msg', changedMs - LATE_MS);
+const lateBound = (changedUs: number) => idBound('msg', Math.floor(changedUs / 1_000) - LATE_MS);
 
-/** Reads messages by id, in growing steps. */
+/** Reads messages by id. */
 class IdReader {
   /** Changes that are not late, of messages that fit the filter and come after the position. */
   readonly tasks: TaskKey[] = [];
-  /** The last id that was read; null before that, and once there is no further one. */
-  lastId: string | null = null;
+  /** All messages from here on have been read; null before the first read. */
+  #readFrom: string | null = null;
   isDone = false;
   rows = 0;
-  #step: number;
+  /** All tasks from here on are in `tasks`: those of the reads that leave none out. */
+  #completeFrom = '';
+  #limit: number;
 
   constructor(
     private readonly tx: Tx,
@@ -104,33 +109,40 @@ class IdReader {
     private readonly position: TaskPosition,
     pageSize: number,
   ) {
-    this.#step = pageSize * ROWS_PER_TASK;
+    this.#limit = pageSize * ROWS_PER_TASK;
   }
 
-  async read(): Promise<void> {
+  /** Reads on. @param last tasks that come after this one are not wanted, so no further than one that comes before it can be */
+  async read(last: TaskKey | undefined): Promise<void> {
     const { filter, position } = this;
-    const leastId = filter.changedSince === null ? null : lateBound(Date.parse(filter.changedSince));
-    const values = [...filterValues(filter), position.fromId, this.lastId, leastId, this.#step];
-    const [read] = await this.tx.query<{ rows: number; last_id: string | null; tasks: TaskKey[] }>(READ_BY_ID, values);
-    const { rows, last_id, tasks } = read ?? { rows: 0, last_id: null, tasks: [] };
+    const since = filter.changedSince === null ? null : lateBound(Date.parse(filter.changedSince) * 1_000);
+    const bound = last ? lateBound(last.changedUs) : since;
+    const range = [position.fromId, this.#readFrom, bound, this.#limit, last?.changedUs ?? null];
+    const [read] = await this.tx.query<{ rows: number; last_id: string | null; tasks: TaskKey[] }>(READ_BY_ID, [
+      ...filterValues(filter),
+      ...range,
+    ]);
+    if (!read) throw new Error('an aggregate without a row');
     const { after } = position;
-    this.tasks.push(...tasks.filter((task) => after === null || inOrder(after, task) < 0));
-    this.rows += rows;
-    this.isDone = rows < this.#step;
-    this.lastId = last_id ?? this.lastId;
-    this.#step = Math.min(this.#step * 2, ROWS_PER_READ_MAX);
+    this.tasks.push(...read.tasks.filter((task) => after === null || inOrder(after, task) < 0));
+    this.rows += read.rows;
+    const isAll = read.rows < this.#limit;
+    if (last && isAll) this.#readFrom = bound;
+    else if (isAll) this.isDone = true;
+    else this.#readFrom = read.last_id;
+    if (!last) this.#completeFrom = this.#readFrom ?? '';
+    this.#limit = Math.min(this.#limit * 2, ROWS_PER_READ_MAX);
   }
 
   /** Whether no message that is still to be read can come before this task. */
   isBefore({ changedUs }: TaskKey): boolean {
-    return this.isDone || (this.lastId !== null && lateBound(Math.floor(changedUs / 1_000)) >= this.lastId);
+    return this.isDone || (this.#readFrom !== null && lateBound(changedUs) >= this.#readFrom);
   }
 
-  /** Where the next page goes on, when these tasks are still to be shown. */
-  resumeAt(left: TaskKey[]): string {
-    const ids = new Set(left.map(({ id }) => id));
-    const newest = this.tasks.reduce((most, { id }) => (ids.has(id) && id > most ? id : most), '');
-    return newest || (this.isDone ? '' : (this.lastId ?? ''));
+  /** The id at which the next page goes on after a task: that of the newest message which is still to be shown. */
+  resumeAfter(after: TaskKey | null): string {
+    const left = this.tasks.filter((task) => after === null || inOrder(after, task) < 0).map(({ id }) => id);
+    return [...left, this.isDone ? '' : this.#completeFrom].sort().at(-1) ?? '';
   }
 }
 
@@ -151,26 +163,27 @@ export async function walkTasks(
 ): Promise<FoundTasks> {
   const late = await readLate(tx, filter, position);
   const byId = new IdReader(tx, filter, position, pageSize);
-  const isCertain = (task: TaskKey) =>
-    byId.isBefore(task) && (late.horizon === null || inOrder(task, late.horizon) <= 0);
+  const isRead = (task: TaskKey) => late.horizon === null || inOrder(task, late.horizon) <= 0;
+  let last: TaskKey | undefined;
   let tasks: TaskKey[] = [];
   let isEnough = false;
   while (!isEnough) {
-    await byId.read();
-    tasks = [...late.tasks, ...byId.tasks].filter(isCertain).sort(inOrder);
+    await byId.read(last);
+    const found = [...late.tasks, ...byId.tasks].filter(isRead).sort(inOrder);
+    tasks = found.filter((task) => byId.isBefore(task));
+    last = found[pageSize] ?? late.horizon ?? undefined;
     // At the bound nothing may be left over that the next page would have to find again: then it would never come further.
     const mayStop = byId.rows >= ROWS_MAX && (tasks.length > 0 || byId.tasks.length === 0);
-    isEnough = byId.isDone || tasks.length > pageSize || mayStop;
+    isEnough = byId.isDone || (last !== undefined && byId.isBefore(last)) || mayStop;
   }
   return {
     tasks,
     next: (shown) => {
-      const isAll = byId.isDone && late.horizon === null;
-      if (isAll && shown === tasks.length) return null;
-      const passed = late.horizon && isCertain(late.horizon) && shown === tasks.length ? late.horizon : position.after;
-      const after = tasks[shown - 1] ?? passed;
-      const left = byId.tasks.filter((task) => after === null || inOrder(after, task) < 0);
-      return { after, fromId: byId.resumeAt(left) };
+      const isAll = shown === tasks.length;
+      if (isAll && byId.isDone && late.horizon === null) return null;
+      const passed = isAll && late.horizon && byId.isBefore(late.horizon) ? late.horizon : undefined;
+      const after = passed ?? tasks[shown - 1] ?? position.after;
+      return { after, fromId: byId.resumeAfter(after) };
     },
   };
 }
