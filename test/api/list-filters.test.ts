@@ -4,7 +4,7 @@ import { GetEventsResponse } from '../../contracts/api/telemetry.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import { nextStep } from '../../messages/supervise/next-step.js';
 import { insertAgent } from '../setup/core.js';
-import { until } from '../setup/until.js';
+import { rowsRead } from '../setup/rows-read.js';
 import { serveApi } from './served-api.js';
 
 const api = await serveApi();
@@ -94,13 +94,6 @@ test('events are filtered by message, with those of its dispatches, and by insta
   expect(dispatch_id).toMatch(/^dsp_/);
 });
 
-/** Ends the platform's connections: a connection writes what it has read to the statistics by its end, else later. */
-async function statisticsWritten(): Promise<void> {
-  const others = "FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'fleet%'";
-  await api.database.query(`SELECT pg_terminate_backend(pid) ${others}`);
-  await until(async () => (await api.database.query(`SELECT 1 ${others}`)).length === 0, { what: 'their end' });
-}
-
 test('messages of an instance or an error, and events of a message, are found by an index, among many messages that are not', async () => {
   await api.database.query(
     `INSERT INTO messages (tenant_id, message_id, session_id, credential_id, client_message_id, state, method, parts, trace_id,
@@ -121,18 +114,10 @@ test('messages of an instance or an error, and events of a message, are found by
     `SELECT brin_summarize_new_values(c.oid) FROM pg_class c JOIN pg_am a ON a.oid = c.relam
       WHERE a.amname = 'brin' AND c.relkind = 'i'`,
   );
-  await statisticsWritten();
-  await api.database.query('SELECT pg_stat_reset()');
-  expect(await listed({ instance_id: 'plumber-1' })).toEqual([ids.failed]);
-  expect(await listed({ error_code: 'HANDLER_ERROR' })).toEqual([ids.failed]);
-  expect(await eventsOf({ message_id: ids.failed })).toHaveLength(4);
-  await statisticsWritten();
-  const read = async () => {
-    const [found] = await api.database.query<{ rows: string }>(
-      `SELECT sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)) AS rows FROM pg_stat_user_tables
-        WHERE relname ~ '^(messages|events)'`,
-    );
-    return Number(found?.rows ?? 0);
-  };
-  expect(await until(read, { what: 'the statistics' })).toBeLessThan(1_000);
+  const read = await rowsRead(api.database, /^(messages|events)/, async () => {
+    expect(await listed({ instance_id: 'plumber-1' })).toEqual([ids.failed]);
+    expect(await listed({ error_code: 'HANDLER_ERROR' })).toEqual([ids.failed]);
+    expect(await eventsOf({ message_id: ids.failed })).toHaveLength(4);
+  });
+  expect(read).toBeLessThan(1_000);
 });

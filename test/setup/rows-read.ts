@@ -1,0 +1,27 @@
+import type { FreshDatabase } from './database.js';
+import { until } from './until.js';
+
+const READ = 'sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))';
+
+/** Ends the platform's connections: a connection writes what it has read to the statistics by its end, else later. */
+async function statisticsWritten(database: FreshDatabase): Promise<void> {
+  const others = "FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'fleet%'";
+  await database.query(`SELECT pg_terminate_backend(pid) ${others}`);
+  await until(async () => (await database.query(`SELECT 1 ${others}`)).length === 0, { what: 'their end' });
+}
+
+/** How many rows of the tables the platform reads while `work` runs; entries of an index that are enough by themselves do not count. */
+export async function rowsRead(database: FreshDatabase, tables: RegExp, work: () => Promise<void>): Promise<number> {
+  await statisticsWritten(database);
+  await database.query('SELECT pg_stat_reset()');
+  await work();
+  await statisticsWritten(database);
+  const read = async () => {
+    const [found] = await database.query<{ rows: string }>(
+      `SELECT ${READ} AS rows FROM pg_stat_user_tables WHERE relname ~ $1`,
+      [tables.source],
+    );
+    return Number(found?.rows ?? 0);
+  };
+  return until(read, { what: 'the statistics' });
+}
