@@ -112,7 +112,7 @@ function tooLong(): PlatformError {
   return new PlatformError('REQUEST_TIMEOUT', text);
 }
 
-/** Runs `work` in a transaction that reads keys in the order of an index. @throws PlatformError REQUEST_TIMEOUT after ten seconds */
+/** Runs `work` in a transaction that reads keys in the order of an index. @throws PlatformError REQUEST_TIMEOUT when a statement takes longer than ten seconds */
 export async function inKeyOrder<T extends object>(db: Db, tenantId: string, work: (tx: Tx) => Promise<T>): Promise<T> {
   const result = await inTime(db, tenantId, work);
   if (result === undefined) throw tooLong();

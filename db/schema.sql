@@ -306,7 +306,7 @@ ALTER TABLE input_requests ADD CONSTRAINT input_requests_kind_check CHECK ((kind
 ALTER TABLE input_requests ADD CONSTRAINT input_requests_source_check CHECK ((source = ANY (ARRAY['policy'::text, 'guard'::text, 'agent'::text, 'plan'::text])));
 ALTER TABLE input_requests ADD CONSTRAINT input_requests_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'resolved'::text, 'expired'::text, 'withdrawn'::text])));
 ALTER TABLE input_requests ADD CONSTRAINT input_requests_pkey PRIMARY KEY (tenant_id, request_id);
-ALTER TABLE late_changes ADD CONSTRAINT late_changes_pkey PRIMARY KEY (message_id, tenant_id);
+ALTER TABLE late_changes ADD CONSTRAINT late_changes_pkey PRIMARY KEY (tenant_id, message_id);
 ALTER TABLE mesh_nodes ADD CONSTRAINT mesh_nodes_pkey PRIMARY KEY (mesh_id);
 ALTER TABLE messages ADD CONSTRAINT messages_pkey PRIMARY KEY (tenant_id, message_id);
 ALTER TABLE platform_facts ADD CONSTRAINT platform_facts_pkey PRIMARY KEY (name);
@@ -337,7 +337,6 @@ CREATE INDEX input_requests_pending ON public.input_requests USING btree (tenant
 CREATE INDEX late_changes_newest ON public.late_changes USING btree (tenant_id, changed_at, message_id);
 CREATE INDEX messages_by_error ON ONLY public.messages USING btree (error_code, message_id) WHERE (error_code IS NOT NULL);
 CREATE INDEX messages_by_session ON ONLY public.messages USING btree (session_id, message_id);
-CREATE INDEX messages_by_time ON ONLY public.messages USING brin (created_at) WITH (autosummarize='on');
 CREATE INDEX push_deliveries_due ON public.push_deliveries USING btree (wake_at) WHERE (wake_at IS NOT NULL);
 CREATE INDEX push_deliveries_ended ON public.push_deliveries USING btree (ended_at) WHERE (ended_at IS NOT NULL);
 CREATE INDEX running_canceled ON public.running_messages USING btree (supervised_at) WHERE (state = 'canceled'::text);

@@ -8,6 +8,6 @@ CREATE FUNCTION note_change(of_tenant text, of_message text) RETURNS void LANGUA
 BEGIN
   IF of_message COLLATE "C" < late_bound(now()) THEN
     INSERT INTO late_changes (tenant_id, message_id, changed_at) VALUES (of_tenant, of_message, now())
-      ON CONFLICT (message_id, tenant_id) DO UPDATE SET changed_at = excluded.changed_at;
+      ON CONFLICT (tenant_id, message_id) DO UPDATE SET changed_at = excluded.changed_at;
   END IF;
 END $$;

@@ -63,7 +63,7 @@ export function filterValues(filter: TaskFilter): [string, ...unknown[]] {
 
 /** A late change that is not in `late_changes` was written past the platform, and is found by id like the others. */
 const IS_LATE = `m.message_id < late_bound(m.updated_at)
-  AND EXISTS (SELECT 1 FROM late_changes l WHERE l.message_id = m.message_id AND l.tenant_id = m.tenant_id)`;
+  AND EXISTS (SELECT 1 FROM late_changes l WHERE l.tenant_id = m.tenant_id AND l.message_id = m.message_id)`;
 
 const TIME = (us: string) => `timestamptz 'epoch' + ${us}::bigint * interval '1 microsecond'`;
 /** $6 to $9: the ids to read, and how many. $10: changes before this time are not wanted. */

@@ -109,11 +109,6 @@ test('messages of an instance or an error, and events of a message, are found by
     [tenant_id],
   );
   await api.database.query('ANALYZE messages, events');
-  // Else autovacuum does it at any moment, and reads the rows for that.
-  await api.database.query(
-    `SELECT brin_summarize_new_values(c.oid) FROM pg_class c JOIN pg_am a ON a.oid = c.relam
-      WHERE a.amname = 'brin' AND c.relkind = 'i'`,
-  );
   const read = await rowsRead(api.database, /^(messages|events)/, async () => {
     expect(await listed({ instance_id: 'plumber-1' })).toEqual([ids.failed]);
     expect(await listed({ error_code: 'HANDLER_ERROR' })).toEqual([ids.failed]);

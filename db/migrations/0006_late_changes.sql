@@ -3,8 +3,7 @@
 CREATE TABLE late_changes (
   tenant_id text NOT NULL, message_id text COLLATE "C" NOT NULL,
   changed_at timestamptz NOT NULL, -- updated_at of the message
-  -- The oldest first: the rows of messages that retention has dropped are deleted in this order.
-  PRIMARY KEY (message_id, tenant_id)
+  PRIMARY KEY (tenant_id, message_id)
 );
 CREATE INDEX late_changes_newest ON late_changes (tenant_id, changed_at, message_id);
 
