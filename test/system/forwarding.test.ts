@@ -1,6 +1,8 @@
 import { afterEach, describe, expect, inject, test } from 'vitest';
 import type { Task } from '../../contracts/a2a/a2a.js';
+import { AgentRegisterResponse } from '../../contracts/api/agents.js';
 import { MessageCancelResponse, ResolveResponse } from '../../contracts/api/messages.js';
+import { hostedAgent, message } from '../mesh/hosted/hosted-agent.js';
 import { redisServer } from '../messages/bus/redis-server.js';
 import { type Behaviour, dispatched, echo, type RawAgent, serve } from '../setup/agent.js';
 import { CountedTemporal } from '../setup/platform/counted-temporal.js';
@@ -92,6 +94,17 @@ describe('an agent whose socket another node holds', () => {
     expect(second.artifacts?.[0]?.parts).toEqual([{ kind: 'text', text: expect.stringContaining(text) }]);
     expect(temporal.about(second.id)).toEqual([]);
     agent.close();
+  });
+
+  test('is a hosted one, which an api process has a mesh node call', async () => {
+    const server = await hostedAgent({ 'message/send': (reply) => reply.result(message('from afar')) });
+    const hosted = { instance_id: 'far-1', agent_type: 'far', public_url: server.url, agent_card: {} };
+    await caller.client.ok('/agents/register', hosted, AgentRegisterResponse);
+    await until(async () => {
+      const task = await front.client.send('hello', to('far'));
+      expect(task.status.state).toBe('completed');
+      return temporal.about(task.id).length === 0;
+    });
   });
 
   test('is left to a workflow when it takes long, although the process that took the call dies', async () => {
