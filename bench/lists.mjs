@@ -74,12 +74,16 @@ const page = (path) => (number, size) => [path, { page: number, page_size: size 
 const tasks = (pageSize) => ['/send', { jsonrpc: '2.0', id: 1, method: 'ListTasks', params: { pageSize } }];
 const events = page('/telemetry/get_events');
 const messages = page('/messages/get');
+/** A list of its own each time, so that each call counts. The filter makes it read the rows that it counts. */
+const eventsCounted = () => ['/telemetry/get_events', { to: new Date(4e12 + Math.random() * 1e12).toISOString() }];
+const made = (call) => (typeof call === 'function' ? call() : call);
 /** Calls of the few and of the many rows whose times are divided, and the most that may come out. */
 const RATIOS = [
   ['events, page 1', events(1, 25), events(1, 25), 2],
   ['events, page 1,000', null, events(DEEP_PAGE, 25), 5, events(1, 25)],
   ['events, page 1, 100 a page', events(1, 100), events(1, 100), 2],
   ['events, page 1,000, 100 a page', null, events(DEEP_PAGE, 100), 5, events(1, 100)],
+  ['events before a time, page 1, counted anew', eventsCounted, eventsCounted, null],
   ['messages, page 1', messages(1, 25), messages(1, 25), 2],
   ['messages, page 1,000', null, messages(DEEP_PAGE, 25), 5, messages(1, 25)],
   ['`ListTasks`, first page', tasks(25), tasks(25), 2],
@@ -104,8 +108,8 @@ process.exitCode = await Harness.run(async (harness) => {
   for (let round = 0; round < Number(given.rounds); round += 1) {
     for (const [place, [, ofFew, ofMany, , base]] of RATIOS.entries()) {
       for (let call = 0; call < CALLS; call += 1) {
-        times[place].to.push((await (base ? many(...base) : few(...ofFew))).ms);
-        times[place].of.push((await many(...ofMany)).ms);
+        times[place].to.push((await (base ? many(...made(base)) : few(...made(ofFew)))).ms);
+        times[place].of.push((await many(...made(ofMany))).ms);
       }
     }
     progress(`round ${round + 1} of ${given.rounds}`);
@@ -124,7 +128,7 @@ process.exitCode = await Harness.run(async (harness) => {
         beside,
         to_ms.toFixed(1),
         ratio.toFixed(2),
-        `≤ ${goal}: ${ratio <= goal ? 'met' : 'missed'}`,
+        goal === null ? '' : `≤ ${goal}: ${ratio <= goal ? 'met' : 'missed'}`,
       ]),
     ),
   );
