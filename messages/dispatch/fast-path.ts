@@ -135,8 +135,9 @@ export class FastPath {
 /** Milliseconds from the dispatch of a message to the start of its workflow. */
 const HANDOVER_MS = 2_000;
 const TICK_MS = 100;
-/** Concurrent starts. */
+/** Concurrent starts, and of these at most so many of one tenant. */
 const STARTS_MAX = 64;
+const STARTS_OF_TENANT_MAX = 16;
 /** The pause between two attempts while Temporal is away. */
 const RETRY_MS = 2_000;
 
@@ -186,8 +187,12 @@ class HandOver {
   #due(): Pending[] {
     const now = performance.now();
     const due: Pending[] = [];
+    const dueOf = new Map<string, number>();
     for (const message of this.#pending.values()) {
       if (message.dueMs > now || due.length === STARTS_MAX) break;
+      const ofTenant = dueOf.get(message.ref.tenant_id) ?? 0;
+      if (ofTenant === STARTS_OF_TENANT_MAX) continue;
+      dueOf.set(message.ref.tenant_id, ofTenant + 1);
       due.push(message);
     }
     return due;
