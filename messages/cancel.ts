@@ -67,7 +67,7 @@ export async function cancelMessage(
 /** The next messages in flight of a session, locked. */
 const LOCK_CHUNK = `
   SELECT message_id FROM running_messages
-   WHERE tenant_id = $1 AND session_id = $2 AND state IN ('submitted', 'working', 'input-required') AND created_at <= coalesce($3, 'infinity')
+   WHERE tenant_id = $1 AND session_id = $2 AND state IN ('submitted', 'working', 'input-required') AND created_at <= coalesce($3::timestamptz, 'infinity')
    ORDER BY message_id LIMIT ${CHUNK} FOR UPDATE`;
 
 async function cancelChunk(tx: Tx, session: SessionRef, options: CancelOptions): Promise<Cancellation> {
