@@ -14,6 +14,15 @@ BEGIN
   RETURN set_config('lock_timeout', CASE WHEN wait_for_locks THEN '2s' ELSE '100ms' END, true);
 END $$;
 
+-- Locks a session for a change, if nobody else holds it. The caller has it FOR SHARE: waiting for others who have too could be for ever.
+CREATE FUNCTION lock_session_at_once(of_tenant text, of_session text) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM 1 FROM sessions s WHERE s.tenant_id = of_tenant AND s.session_id = of_session FOR NO KEY UPDATE NOWAIT;
+  RETURN true;
+EXCEPTION WHEN lock_not_available THEN
+  RETURN false;
+END $$;
+
 CREATE FUNCTION milliseconds_between(earlier timestamptz, later timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
   AS $$ SELECT greatest(0, (extract(epoch FROM later - earlier) * 1000)::bigint) $$;
 

@@ -37,7 +37,7 @@ async function accept(
   const dispatch_id = newId('dsp');
   const row = await runAcceptTransaction(db, draft, {
     counting: UNCOUNTED,
-    offer: { dispatch_id, mesh_id: 'mesh_1' },
+    offer: { dispatch_id, mesh_id: 'mesh_1', any_mesh: false },
     idempotencyHours: 1,
   });
   const { message_id, session_id } = row;
