@@ -34,11 +34,11 @@ serve(async ({ url, token }) => {
     return { statusCode, text: await answer.text() };
   };
 
-  /** Calls from `width` callers for as long as `goesOn`. @returns how many calls got each HTTP status */
-  const callers = async (width, goesOn, body) => {
+  /** Calls from `width` callers until `isOver`. @returns how many calls got each HTTP status */
+  const callers = async (width, isOver, body) => {
     const statuses = {};
     const caller = async () => {
-      while (goesOn()) {
+      while (!isOver()) {
         const { statusCode } = await post('/send', body());
         statuses[statusCode] = (statuses[statusCode] ?? 0) + 1;
       }
@@ -52,17 +52,17 @@ serve(async ({ url, token }) => {
     commands: {
       /** Floods with messages to a type of agent until `calm`, which gives the number of calls by status. */
       flood: ({ agentType, width }) => {
-        const state = { goesOn: true };
+        const state = { over: false };
         const done = callers(
           width,
-          () => state.goesOn,
+          () => state.over,
           () => bodyOf(agentType, {}),
         );
         done.catch(() => undefined); // `calm` reports it
         flood = { state, done };
       },
       calm: () => {
-        flood.state.goesOn = false;
+        flood.state.over = true;
         return flood.done;
       },
       /** Sends so many messages into a session without waiting for their ends. */
@@ -70,7 +70,7 @@ serve(async ({ url, token }) => {
         let left = count;
         return callers(
           FILLING,
-          () => left-- > 0,
+          () => left-- <= 0,
           () => bodyOf(agentType, { contextId, blocking: false }),
         );
       },

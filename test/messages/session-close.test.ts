@@ -70,7 +70,7 @@ async function recordOf(sessionId: string) {
     `SELECT (SELECT count(*)::integer FROM messages WHERE session_id = $1 AND state = 'canceled') AS messages,
             (SELECT count(*)::integer FROM running_messages WHERE session_id = $1 AND state = 'canceled' AND NOT holds_slot) AS running,
             (SELECT count(*)::integer FROM dispatches WHERE session_id = $1 AND state = 'canceled' AND error_code = 'CANCELED') AS dispatches,
-            count(DISTINCT e.payload ->> 'message_id') FILTER (WHERE e.event_type = 'message.canceled')::integer AS told,
+            count(DISTINCT e.payload ->> 'message_id') FILTER (WHERE e.event_type = 'message.canceled')::integer AS distinct_events,
             count(*) FILTER (WHERE e.event_type = 'message.canceled' AND e.payload ->> 'reason' = 'over')::integer AS canceled_events,
             count(*) FILTER (WHERE e.event_type = 'dispatch.failed')::integer AS failed_events
        FROM events e WHERE e.session_id = $1`,
@@ -82,7 +82,7 @@ const ALL = {
   messages: MANY,
   running: MANY,
   dispatches: MANY,
-  told: MANY,
+  distinct_events: MANY,
   canceled_events: MANY,
   failed_events: MANY,
 };
@@ -172,7 +172,7 @@ test('an interrupt cancels what was accepted before it, and the session goes on'
   expect(verdict).toBe('accepted');
   await lock.release();
   expect(await interrupted).toMatchObject({ interrupted: 1, session_ids: [sessionId] });
-  expect(await recordOf(sessionId)).toMatchObject({ messages: MANY, told: MANY });
+  expect(await recordOf(sessionId)).toMatchObject({ messages: MANY, distinct_events: MANY });
   expect(await database.query('SELECT state FROM messages WHERE message_id = $1', [message_id])).toEqual([
     { state: 'submitted' },
   ]);
