@@ -5,7 +5,7 @@ import { countFailure, noteReached } from '../agents/agent-health.js';
 import { type AgentToProbe, agentsToProbe, markSilentAgents, reapAgents } from '../agents/agent-watch.js';
 import type { Db } from '../db/pool.js';
 import type { Outbound } from '../http/outbound.js';
-import { errorMessage, PlatformError } from '../runtime/errors.js';
+import { errorMessage, isTransient } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 
 /** The number of concurrent probes. */
@@ -23,7 +23,7 @@ async function probe(deps: WatchDeps, agent: AgentToProbe): Promise<void> {
     await fetchAgentCard(deps.outbound, agent.public_url);
     await noteReached(deps.db, agent);
   } catch (error) {
-    if (error instanceof PlatformError && error.code === 'SERVICE_UNAVAILABLE') throw error;
+    if (isTransient(error)) throw error;
     deps.log.info({ instance_id: agent.instance_id, err: errorMessage(error) }, 'probe of a hosted agent failed');
     await countFailure(deps.db, agent, null);
   }

@@ -2,7 +2,7 @@ import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { AgentRow } from './agent-row.js';
 import { lockAgentsOfType } from './agents.js';
-import { type Deregistration, deregisterAgent } from './registration.js';
+import { type Deregistration, deregisterAgents } from './registration.js';
 
 const DISALLOWED: Deregistration = { cause: 'explicit', reason: 'the agent type was disallowed' };
 
@@ -59,6 +59,6 @@ export async function disallowType(
   const { tenant_id, agent_type } = decision;
   const before = await decide(tx, decision, false);
   const deregistered = await lockAgentsOfType(tx, tenant_id, agent_type);
-  for (const row of deregistered) await deregisterAgent(tx, row, DISALLOWED);
+  await deregisterAgents(tx, tenant_id, deregistered, DISALLOWED);
   return { removed_from_policy: before === true, deregistered };
 }

@@ -3,7 +3,7 @@ import { LIMITS } from '../contracts/limits.js';
 import type { Db, Tx } from '../db/pool.js';
 import type { AgentRef, AgentRow } from './agent-row.js';
 import { lockAgent, recordHealth } from './agents.js';
-import { type Deregistration, deregisterAgent } from './registration.js';
+import { type Deregistration, deregisterAgents } from './registration.js';
 
 /** A hosted agent whose card is to be requested. */
 export interface AgentToProbe extends AgentRef {
@@ -76,5 +76,7 @@ export function reapAgents(db: Db): Promise<number> {
   const silentMs = LIMITS.agentReapMs;
   const statuses: AgentStatus[] = ['unhealthy', 'offline', 'unknown', 'busy', 'draining'];
   const only = `EXISTS (SELECT 1 FROM mesh_nodes WHERE started_at < now() - $1 * interval '1 ms')`;
-  return forEachSilent(db, { silentMs, statuses, only }, (tx, row) => deregisterAgent(tx, row, REAPED));
+  return forEachSilent(db, { silentMs, statuses, only }, (tx, row) =>
+    deregisterAgents(tx, row.tenant_id, [row], REAPED),
+  );
 }

@@ -1,6 +1,6 @@
 import { isObject } from '../contracts/a2a/proto-json.js';
 import type { AgentInstance, AgentRegisterRequest, AgentStatus, DeploymentMode } from '../contracts/api/agents.js';
-import { recordEvent } from '../db/events.js';
+import { recordEvent, recordEvents } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { uuidv7 } from '../runtime/ids.js';
@@ -100,7 +100,7 @@ export async function registerAgent(tx: Tx, registration: Registration): Promise
     throw new PlatformError('forbidden', 'The instance belongs to another agent type.');
   }
   const sameType = existing?.agent_type === body.agent_type ? existing : undefined;
-  if (existing && !sameType) await leaveType(tx, existing, 'registered as another type');
+  if (existing && !sameType) await leaveType(tx, tenant_id, [existing], 'registered as another type');
   const status = registeredStatus(registration, existing);
   if (registration.deployment_mode === 'hosted') await reportSessions(tx, { tenant_id, instance_id: instanceId }, 0);
   await upsert(tx, instanceId, status, registration);
@@ -117,30 +117,38 @@ export interface Deregistration {
 }
 
 /**
- * Deregisters an agent: it gets no new work, its sessions are unbound, its socket is no longer used, and `agent.deregistered` is written.
- * Repeating it changes nothing, except that an explicit deregistration overrides an earlier one for inactivity. The caller has locked the row.
+ * Deregisters agents of a tenant, in three statements however many they are: they get no new work, their sessions are unbound, their sockets
+ * are no longer used, and `agent.deregistered` is written for each. Repeating it changes nothing, except that an explicit deregistration
+ * overrides an earlier one for inactivity. The caller has locked the rows.
  */
-export async function deregisterAgent(tx: Tx, row: AgentRow, { cause, reason }: Deregistration): Promise<void> {
-  if (row.deregistered_at && cause === 'inactivity') return;
+export async function deregisterAgents(
+  tx: Tx,
+  tenantId: string,
+  rows: AgentRow[],
+  { cause, reason }: Deregistration,
+): Promise<void> {
+  const changed = rows.filter((row) => !row.deregistered_at || cause === 'explicit');
+  if (changed.length === 0) return;
   await tx.query(
     `UPDATE agents SET status = 'offline', mesh_id = NULL, connected_at = NULL, deregistration_cause = $3,
        deregistered_at = coalesce(deregistered_at, now())
-      WHERE tenant_id = $1 AND instance_id = $2`,
-    [row.tenant_id, row.instance_id, cause],
+      WHERE tenant_id = $1 AND instance_id = ANY ($2)`,
+    [tenantId, changed.map(({ instance_id }) => instance_id), cause],
   );
-  await leaveType(tx, row, reason);
+  await leaveType(tx, tenantId, changed, reason);
 }
 
 /**
- * Unbinds the sessions that count on an agent, those from `/sessions/init`, and writes `agent.deregistered` for its type. The row and the socket
- * stay. Other sessions, of which there may be millions, are routed to another agent when their next message comes.
+ * Unbinds the sessions that count on agents, those from `/sessions/init`, and writes `agent.deregistered` for their types. The rows and the
+ * sockets stay. Other sessions, of which there may be millions, are routed to another agent when their next message comes.
  */
-async function leaveType(tx: Tx, row: AgentRow, reason: string): Promise<void> {
-  if (row.deregistered_at) return;
-  const { tenant_id, instance_id, agent_type } = row;
+async function leaveType(tx: Tx, tenantId: string, rows: AgentRow[], reason: string): Promise<void> {
+  const leaving = rows.filter((row) => !row.deregistered_at);
+  if (leaving.length === 0) return;
   await tx.query(
-    `UPDATE sessions SET instance_id = NULL WHERE tenant_id = $1 AND instance_id = $2 AND status = 'active' AND explicit`,
-    [tenant_id, instance_id],
+    `UPDATE sessions SET instance_id = NULL WHERE tenant_id = $1 AND instance_id = ANY ($2) AND status = 'active' AND explicit`,
+    [tenantId, leaving.map(({ instance_id }) => instance_id)],
   );
-  await recordEvent(tx, { tenant_id }, 'agent.deregistered', { agent_type, instance_id, reason });
+  const payloads = leaving.map(({ agent_type, instance_id }) => ({ agent_type, instance_id, reason }));
+  await recordEvents(tx, tenantId, 'agent.deregistered', payloads);
 }

@@ -1,128 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import pg from 'pg';
-import { settledWithin } from '../runtime/settled-within.js';
-import { isDatabaseUnavailable, isOutdated, isRetryable, isUndone, unavailable } from './errors.js';
-
-/** The columns of a row as Postgres writes them in text. */
-type Fields = (string | null)[];
-
-/** A statement that is a whole transaction, and the parser of its rows. */
-export interface Statement<Row> {
-  /** Each connection prepares it once under this name. */
-  name: string;
-  text: string;
-  /** @param fields the columns in the order of the statement */
-  row(fields: Fields): Row;
-}
-
-const parseTime = pg.types.getTypeParser(pg.types.builtins.TIMESTAMPTZ, 'text');
-
-/** A `timestamptz` that is not NULL, as Postgres writes it. */
-export function timeOf(field: string | null | undefined): Date {
-  return parseTime(field ?? '') as Date;
-}
-
-/** The methods of the driver's connection that write protocol messages, with their actual arguments. */
-interface Wire {
-  stream: { cork(): void; uncork(): void };
-  parsedStatements: Record<string, string | undefined>;
-  parse(message: { name: string; text: string }): void;
-  bind(message: { statement: string; values: string[] }): void;
-  execute(message: Record<string, never>): void;
-  sync(): void;
-}
-
-/**
- * One execution of a statement, as a custom query of the driver. Unlike the driver's `Query` it requests no description of the columns and
- * copies nothing, which is much of the process's work on a short statement.
- */
-class Execution implements pg.Submittable {
-  readonly name: string;
-  readonly text: string;
-  /** Called once, with the fields of each row. The driver replaces it to add its time limit. */
-  callback: (error: unknown, rows?: Fields[]) => void;
-  readonly #values: string[];
-  readonly #rows: Fields[] = [];
-
-  constructor(
-    { name, text }: Pick<Statement<unknown>, 'name' | 'text'>,
-    values: string[],
-    callback: (error: unknown, rows?: Fields[]) => void,
-  ) {
-    this.name = name;
-    this.text = text;
-    this.#values = values;
-    this.callback = callback;
-  }
-
-  submit(connection: unknown): void {
-    const wire = connection as Wire;
-    wire.stream.cork();
-    try {
-      if (wire.parsedStatements[this.name] === undefined) wire.parse({ name: this.name, text: this.text });
-      wire.bind({ statement: this.name, values: this.#values });
-      wire.execute({});
-      wire.sync();
-    } finally {
-      wire.stream.uncork();
-    }
-  }
-
-  handleDataRow({ fields }: { fields: Fields }): void {
-    this.#rows.push(fields);
-  }
-
-  /** The caller counts the rows. */
-  handleCommandComplete(): void {}
-
-  handleReadyForQuery(): void {
-    this.callback(null, this.#rows);
-  }
-
-  handleError(error: unknown): void {
-    this.callback(error);
-  }
-}
-
-async function execute<Row>(client: pg.PoolClient, statement: Statement<Row>, values: string[]): Promise<Row[]> {
-  const rows = await new Promise<(string | null)[][]>((resolve, reject) => {
-    client.query(new Execution(statement, values, (error, found) => (found ? resolve(found) : reject(error))));
-  });
-  return rows.map((fields) => statement.row(fields));
-}
-
-/** Runs one statement, which is a whole transaction. @throws PlatformError SERVICE_UNAVAILABLE */
-export async function callOnce<Row>(pool: pg.Pool, query: (client: pg.PoolClient) => Promise<Row[]>): Promise<Row[]> {
-  let client: pg.PoolClient | undefined;
-  let broken: Error | undefined;
-  try {
-    client = await pool.connect();
-    return await query(client);
-  } catch (error) {
-    const away = isDatabaseUnavailable(error);
-    // The connection is discarded unless the server itself reported the error, and for an outdated plan.
-    if (away || !isUndone(error) || isOutdated(error)) broken = error as Error;
-    throw away ? unavailable(error) : error;
-  } finally {
-    client?.release(broken);
-  }
-}
-
-/** Retries for outdated plans: each connection of a pool may have one. */
-const OUTDATED_PLANS_MAX = 50;
-
-/** Repeats a transaction after a deadlock, a serialization failure or an outdated plan. */
-export async function retried<T>(run: () => Promise<T>): Promise<T> {
-  for (let failures = 0, outdated = 0; ; ) {
-    try {
-      return await run();
-    } catch (error) {
-      if (isOutdated(error)) outdated += 1;
-      else failures += 1;
-      if (!isRetryable(error) || failures === 3 || outdated > OUTDATED_PLANS_MAX) throw error;
-    }
-  }
-}
+import type pg from 'pg';
+import { isUndone, tooManyCalls } from './errors.js';
+import { type BatchCall, LockWaits, lockWaitSlots } from './lock-waits.js';
+import { callOnce, execute, retried, type Statement, type TenantCall } from './statement.js';
 
 /** Calls, and characters of JSON, in one statement. */
 const CALLS_MAX = 32;
@@ -131,103 +11,193 @@ const CHARACTERS_MAX = 1024 * 1024;
 const WHOLE_MAX = 8;
 /** The next statement starts at the latest this long after the one before, whose connection may be dead. */
 const WAIT_MS = 1_000;
+/** Calls of one tenant that wait for a statement; 429 beyond. */
+const WAITING_MAX = 1_000;
 
-interface WaitingCall<Row> {
-  json: string;
-  resolve(row: Row): void;
-  reject(error: unknown): void;
+/** The calls of one tenant that wait, while it has any here. */
+interface Tenant<Row> {
+  id: string;
+  waiting: BatchCall<Row>[];
+  /** A statement with calls of it is under way, or about to start. */
+  busy: boolean;
+  /** Whether its last statement had several calls. */
+  sharing: boolean;
+}
+
+/** What a `Batcher` needs to execute its statement. */
+export interface BatchExecution<Row> {
+  /** Executes a JSON array of calls, all or none, and returns a row for each in its order. */
+  run(calls: string): Promise<Row[]>;
+  /** Whether an error guarantees that nothing was written. */
+  isUndone(error: unknown): boolean;
+  /** The lock that another transaction holds, of a call that was not made; null: it was made. */
+  awaits(row: Row): string | null;
+  /** Makes a call that waits for a lock, or whose statement was undone (lock null). */
+  repeat(call: BatchCall<Row>, lock: string | null): void;
+  /** Statements that run at once. */
+  lanes: number;
 }
 
 /**
  * Group commit: calls of one kind that arrive while a statement is under way share the next one, with one round trip, one transaction and
- * one commit. A call that arrives alone goes at once. If a call fails the statement, or would have to wait for a lock, all of them are
- * undone and each is repeated on its own, beside the next statement. If the outcome of a statement is unknown, its calls fail and each
- * waiting call goes on its own, so that they all learn at once that the database is away.
+ * one commit. A call that arrives alone goes at once. A tenant has one statement under way, and tenants do not wait for each other's while
+ * fewer are at work than there are lanes; beyond, they share statements, in turn. A call that would wait for a lock is repeated by itself,
+ * and the others of its statement are done. If a call fails the statement, all of them are undone and each is repeated on its own. If the
+ * outcome of a statement is unknown, its calls fail and each waiting call goes on its own, so that they all learn at once that the database
+ * is away.
  */
 export class Batcher<Row> {
-  readonly #run: (calls: string, waitForLocks: boolean) => Promise<Row[]>;
-  readonly #isUndone: (error: unknown) => boolean;
-  #waiting: WaitingCall<Row>[] = [];
-  #busy = false;
-  /** Whether the last statement had several calls. */
-  #sharing = false;
+  readonly #execution: BatchExecution<Row>;
+  readonly #tenants = new Map<string, Tenant<Row>>();
+  /** Tenants that have calls and no statement, in the order of their turns. */
+  readonly #ready = new Set<Tenant<Row>>();
+  #underWay = 0;
 
-  /**
-   * @param run executes a JSON array of calls, all or none, and returns a row for each in its order
-   * @param isUndone whether an error guarantees that nothing was written
-   */
-  constructor(run: (calls: string, waitForLocks: boolean) => Promise<Row[]>, isUndone: (error: unknown) => boolean) {
-    this.#run = run;
-    this.#isUndone = isUndone;
+  constructor(execution: BatchExecution<Row>) {
+    this.#execution = execution;
   }
 
-  /** @param json one call, as a JSON object */
-  call(json: string): Promise<Row> {
+  /**
+   * @param json one call, as a JSON object
+   * @throws PlatformError RATE_LIMITED when too many calls of the tenant wait
+   */
+  call(tenantId: string, json: string): Promise<Row> {
+    const tenant = this.#tenantOf(tenantId);
+    if (tenant.waiting.length >= WAITING_MAX) return Promise.reject(tooManyCalls());
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ json, resolve, reject });
-      if (!this.#busy) void this.#runAll();
+      tenant.waiting.push({ tenantId, json, resolve, reject });
+      if (tenant.busy) return;
+      // While calls share statements, requests that have arrived by now join the next one.
+      if (tenant.sharing) void this.#readyAfterTurn(tenant);
+      else this.#makeReady(tenant);
     });
   }
 
-  async #runAll(): Promise<void> {
-    this.#busy = true;
-    // While calls share statements, requests that have arrived by now join the next one.
-    if (this.#sharing) await nextTurn();
-    while (this.#waiting.length > 0) {
-      const calls = this.#take();
-      this.#sharing = calls.length > 1;
-      await settledWithin(this.#runShared(calls), WAIT_MS);
-      if (this.#waiting.length > 0) await nextTurn();
-    }
-    this.#busy = false;
+  #tenantOf(tenantId: string): Tenant<Row> {
+    const known = this.#tenants.get(tenantId);
+    if (known) return known;
+    const tenant = { id: tenantId, waiting: [], busy: false, sharing: false };
+    this.#tenants.set(tenantId, tenant);
+    return tenant;
   }
 
-  #take(): WaitingCall<Row>[] {
-    const waiting = this.#waiting.length;
-    const limit = Math.min(CALLS_MAX, waiting > WHOLE_MAX ? Math.ceil(waiting / 2) : waiting);
-    let count = 0;
+  /** When the tenant's requests of this moment have had their turn. */
+  async #readyAfterTurn(tenant: Tenant<Row>): Promise<void> {
+    tenant.busy = true;
+    await nextTurn();
+    this.#makeReady(tenant);
+  }
+
+  #makeReady(tenant: Tenant<Row>): void {
+    tenant.busy = tenant.waiting.length > 0;
+    if (tenant.busy) this.#ready.add(tenant);
+    this.#start();
+  }
+
+  #start(): void {
+    const { lanes } = this.#execution;
+    while (this.#ready.size > 0 && this.#underWay < lanes) {
+      // The last lane takes all, since none is left for them.
+      const isLast = this.#underWay === lanes - 1;
+      void this.#runShared(this.#take(isLast ? this.#ready.size : 1));
+    }
+  }
+
+  /** Takes calls of the first `count` ready tenants, of each the same share. */
+  #take(count: number): { tenants: Tenant<Row>[]; calls: BatchCall<Row>[] } {
+    const tenants: Tenant<Row>[] = [];
+    const calls: BatchCall<Row>[] = [];
+    const share = Math.ceil(CALLS_MAX / count);
     let characters = 0;
-    for (const { json } of this.#waiting) {
-      characters += json.length;
-      if (count > 0 && (count === limit || characters > CHARACTERS_MAX)) break;
-      count += 1;
+    for (const tenant of this.#ready) {
+      const waiting = tenant.waiting.length;
+      const limit = Math.min(share, CALLS_MAX - calls.length, waiting > WHOLE_MAX ? Math.ceil(waiting / 2) : waiting);
+      let taken = 0;
+      for (const { json } of tenant.waiting) {
+        characters += json.length;
+        if (taken === limit || (calls.length + taken > 0 && characters > CHARACTERS_MAX)) break;
+        taken += 1;
+      }
+      if (taken === 0) break;
+      calls.push(...tenant.waiting.splice(0, taken));
+      tenants.push(tenant);
+      if (tenants.length === count) break;
     }
-    return this.#waiting.splice(0, count);
+    for (const tenant of tenants) this.#ready.delete(tenant);
+    return { tenants, calls };
   }
 
-  async #runShared(calls: WaitingCall<Row>[]): Promise<void> {
+  async #runShared({ tenants, calls }: { tenants: Tenant<Row>[]; calls: BatchCall<Row>[] }): Promise<void> {
+    this.#underWay += 1;
+    let over = false;
+    const end = () => {
+      if (over) return;
+      over = true;
+      this.#underWay -= 1;
+      for (const tenant of tenants) this.#goOn(tenant, calls.length > 1);
+      this.#start();
+    };
+    const overdue = setTimeout(end, WAIT_MS);
+    await this.#runCalls(calls);
+    clearTimeout(overdue);
+    end();
+  }
+
+  #goOn(tenant: Tenant<Row>, sharing: boolean): void {
+    tenant.sharing = sharing;
+    tenant.busy = false;
+    if (tenant.waiting.length > 0) void this.#readyAfterTurn(tenant);
+    else if (!sharing) this.#tenants.delete(tenant.id);
+  }
+
+  /** Never rejects. */
+  async #runCalls(calls: BatchCall<Row>[]): Promise<void> {
+    const { run, isUndone, awaits, repeat } = this.#execution;
     try {
-      const rows = await this.#run(`[${calls.map(({ json }) => json).join(',')}]`, false);
+      const rows = await run(`[${calls.map(({ json }) => json).join(',')}]`);
       calls.forEach((call, index) => {
-        call.resolve(rows[index] as Row);
+        const row = rows[index] as Row;
+        const lock = awaits(row);
+        if (lock === null) call.resolve(row);
+        else repeat(call, lock);
       });
     } catch (error) {
-      const isUndone = this.#isUndone(error);
-      if (!isUndone) for (const call of calls) call.reject(error);
-      for (const call of isUndone ? calls : this.#waiting.splice(0)) void this.#runAlone(call);
+      if (isUndone(error)) {
+        for (const call of calls) repeat(call, null);
+        return;
+      }
+      for (const call of calls) call.reject(error);
+      for (const call of this.#takeAll()) void this.#runCalls([call]);
     }
   }
 
-  async #runAlone(call: WaitingCall<Row>): Promise<void> {
-    try {
-      const [row] = await this.#run(`[${call.json}]`, true);
-      call.resolve(row as Row);
-    } catch (error) {
-      call.reject(error);
-    }
+  #takeAll(): BatchCall<Row>[] {
+    for (const tenant of this.#ready) tenant.busy = false;
+    this.#ready.clear();
+    return [...this.#tenants.values()].flatMap(({ waiting }) => waiting.splice(0));
   }
 }
 
 /** Executes statements in batches on a pool, with one batcher for each statement. */
-export function createBatches(pool: pg.Pool): <Row>(statement: Statement<Row>, call: object) => Promise<Row> {
+export function createBatches(
+  pool: pg.Pool,
+  shares: { lanes: number; repeats: number },
+): <Row>(statement: Statement<Row>, call: TenantCall) => Promise<Row> {
   const batchers = new Map<string, Batcher<unknown>>();
+  const slots = lockWaitSlots(shares.repeats);
   const batcherOf = (statement: Statement<unknown>) => {
-    const run = (calls: string, waitForLocks: boolean) =>
+    const run = (calls: string, waitForLocks = false) =>
       retried(() => callOnce(pool, (client) => execute(client, statement, [calls, String(waitForLocks)])));
-    const made = new Batcher<unknown>(run, isUndone);
+    const awaits = (row: unknown) => statement.awaits?.(row) ?? null;
+    const lockWaits = new LockWaits<unknown>({ run: (calls) => run(calls, true), isUndone, awaits, slots });
+    const repeat = lockWaits.repeat.bind(lockWaits);
+    const made = new Batcher<unknown>({ run, isUndone, awaits, repeat, lanes: shares.lanes });
     batchers.set(statement.name, made);
     return made;
   };
-  return <Row>(statement: Statement<Row>, call: object) =>
-    (batchers.get(statement.name) ?? batcherOf(statement)).call(JSON.stringify(call)) as Promise<Row>;
+  return <Row>(statement: Statement<Row>, call: TenantCall) =>
+    (batchers.get(statement.name) ?? batcherOf(statement as Statement<unknown>)).call(
+      call.tenant_id,
+      JSON.stringify(call),
+    ) as Promise<Row>;
 }

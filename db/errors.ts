@@ -46,3 +46,28 @@ export function isRetryable(error: unknown): boolean {
 export function isTimedOut(error: unknown): boolean {
   return (error as { code?: string }).code === '57014';
 }
+
+/** Whether a statement waited for a lock for as long as it may. */
+export function isLockTimeout(error: unknown): boolean {
+  return (error as { code?: string }).code === '55P03';
+}
+
+const RETRY_SOON = { headers: { 'Retry-After': '1' } };
+
+/** The error of a call that needs what other requests of its tenant keep locked. Nothing was written. */
+export function lockHeld(): PlatformError {
+  return new PlatformError(
+    'RATE_LIMITED',
+    'Other requests hold what this one needs, a session for example. Try again.',
+    RETRY_SOON,
+  );
+}
+
+/** The error of a call that would wait behind too many of its tenant. Nothing was written. */
+export function tooManyCalls(): PlatformError {
+  return new PlatformError(
+    'RATE_LIMITED',
+    'Too many requests of the tenant wait for the database. Try again.',
+    RETRY_SOON,
+  );
+}

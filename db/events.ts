@@ -13,6 +13,11 @@ const INSERT_EVENT = `
   INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, payload)
   VALUES ($1, $2, $3, split_part($3, '.', 1), 'platform', $4, $5, $6)`;
 
+const INSERT_EVENTS = `
+  INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, payload)
+  SELECT $1, given.event_id, $2, split_part($2, '.', 1), 'platform', 'info', given.payload
+    FROM unnest($3::text[], $4::jsonb[]) AS given (event_id, payload)`;
+
 /** Writes an event, in the transaction of the change that it reports. */
 export async function recordEvent<Type extends EventType>(
   tx: Tx,
@@ -22,4 +27,15 @@ export async function recordEvent<Type extends EventType>(
 ): Promise<void> {
   const values = [tenant_id, newId('evt'), type, severity, session_id, JSON.stringify(payload)];
   await tx.query(INSERT_EVENT, values, 'insert_event');
+}
+
+/** As `recordEvent`, for events of one type that belong to no session, in one round trip. */
+export async function recordEvents<Type extends EventType>(
+  tx: Tx,
+  tenantId: string,
+  type: Type,
+  payloads: EventPayloads[Type][],
+): Promise<void> {
+  const eventIds = payloads.map(() => newId('evt'));
+  await tx.query(INSERT_EVENTS, [tenantId, type, eventIds, payloads.map((payload) => JSON.stringify(payload))]);
 }

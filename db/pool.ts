@@ -1,9 +1,11 @@
 import pg from 'pg';
 import { PlatformError } from '../runtime/errors.js';
+import { FairSemaphore } from '../runtime/fair-semaphore.js';
 import type { Logger } from '../runtime/logger.js';
-import { callOnce, createBatches, retried, type Statement } from './batcher.js';
-import { isDatabaseUnavailable, isOutdated, unavailable } from './errors.js';
+import { createBatches } from './batcher.js';
+import { isDatabaseUnavailable, isLockTimeout, isOutdated, lockHeld, tooManyCalls, unavailable } from './errors.js';
 import { FUNCTION_SCHEMA } from './migrate.js';
+import { callOnce, retried, type Statement, type TenantCall } from './statement.js';
 
 pg.types.setTypeParser(pg.types.builtins.INT8, (text) => Number(text));
 
@@ -17,20 +19,24 @@ export interface Tx {
   ): Promise<Row[]>;
 }
 
-/** The database. Every access is a transaction for one tenant or for the platform. */
+/**
+ * The database. Every access is a transaction for one tenant or for the platform. Tenants have their turns at the connections; work of a
+ * tenant that has too much waiting is refused with `RATE_LIMITED`.
+ */
 export interface Db {
   /** Runs `work` in a transaction as the application role, which sees the rows of `tenantId` only. */
   tenant<T>(tenantId: string, work: (tx: Tx) => Promise<T>): Promise<T>;
   /**
-   * Runs one statement as a whole transaction, in one round trip. Its function in `db/functions/` sets role and tenant itself.
+   * Runs one statement of a tenant as a whole transaction, in one round trip. Its function in `db/functions/` sets role and tenant itself.
    * @param name each connection prepares the statement once under this name
    */
-  call<Row extends pg.QueryResultRow>(name: string, text: string, values: unknown[]): Promise<Row[]>;
+  call<Row extends pg.QueryResultRow>(tenantId: string, name: string, text: string, values: unknown[]): Promise<Row[]>;
   /**
-   * As `call`, for a function that takes a JSON array of calls and whether it may wait for locks, and returns a row for each call.
-   * Concurrent calls share a round trip and a transaction (batcher.ts); the failure of one does not fail the others.
+   * As `call`, for a function that takes a JSON array of calls and whether the first may wait for locks, and returns a row for each call.
+   * Concurrent calls share a round trip and a transaction (batcher.ts); the failure of one does not fail the others, and one that waits for
+   * a lock waits alone.
    */
-  batch<Row>(statement: Statement<Row>, call: object): Promise<Row>;
+  batch<Row>(statement: Statement<Row>, call: TenantCall): Promise<Row>;
   /** Runs `work` in a transaction as the platform role, which sees every tenant: for sign-in, sweeper and health. */
   system<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
   close(): Promise<void>;
@@ -61,6 +67,28 @@ function createPool(url: string, role: string, max: number, log: Logger): pg.Poo
   );
   pool.on('error', () => undefined); // errors of idle connections, which the listener above has logged
   return pool;
+}
+
+/** Statements that run in batches: the accept and the complete transaction. */
+const BATCHED_STATEMENTS = 2;
+/** Transactions of one tenant that wait for a connection, and how long in milliseconds; 429 beyond. */
+const WAITING_MAX = 1_000;
+const WAIT_MAX_MS = 5_000;
+
+/**
+ * Divides the connections for tenants' work, so that none of it takes those of another kind: `lanes` for each batched statement, `repeats`
+ * for calls that wait for locks, the rest for all other transactions, of which one tenant has three quarters at most.
+ */
+export function connectionShares(max: number): {
+  lanes: number;
+  repeats: number;
+  transactions: number;
+  perTenant: number;
+} {
+  const lanes = max < 8 ? 1 : Math.max(2, Math.floor(max / 6));
+  const repeats = Math.max(1, Math.floor(max / 5));
+  const transactions = Math.max(2, max - BATCHED_STATEMENTS * lanes - repeats);
+  return { lanes, repeats, transactions, perTenant: Math.ceil((transactions * 3) / 4) };
 }
 
 /** Every transaction sets its role, in the round trip of BEGIN, so that no pooler or connection string can lose it. */
@@ -105,16 +133,30 @@ async function transact<T>(pool: pg.Pool, begin: string, work: (tx: Tx) => Promi
 export function openDb(options: { url: string; max?: number; log: Logger }): Db {
   const max = options.max ?? 20;
   const app = createPool(options.url, 'fleet_app', max, options.log);
+  const shares = connectionShares(max);
+  const turns = new FairSemaphore({
+    limit: shares.transactions,
+    perKey: shares.perTenant,
+    waitingMax: WAITING_MAX,
+    waitMaxMs: WAIT_MAX_MS,
+    refusal: tooManyCalls,
+  });
   const platform = createPool(options.url, 'fleet_system', Math.max(4, Math.ceil(max / 4)), options.log);
   return {
     tenant: async (tenantId, work) => {
       if (!TENANT_ID.test(tenantId)) throw new PlatformError('NOT_FOUND', 'Unknown tenant.');
       const begin = `${beginAs('fleet_app')}; SELECT set_config('app.tenant_id', '${tenantId}', true)`;
-      return retried(() => transact(app, begin, work));
+      try {
+        return await turns.run(tenantId, () => retried(() => transact(app, begin, work)));
+      } catch (error) {
+        throw isLockTimeout(error) ? lockHeld() : error;
+      }
     },
-    call: <Row extends pg.QueryResultRow>(name: string, text: string, values: unknown[]) =>
-      retried(() => callOnce(app, async (client) => (await client.query<Row>({ name, text, values })).rows)),
-    batch: createBatches(app),
+    call: <Row extends pg.QueryResultRow>(tenantId: string, name: string, text: string, values: unknown[]) => {
+      const query = async (client: pg.PoolClient) => (await client.query<Row>({ name, text, values })).rows;
+      return turns.run(tenantId, () => retried(() => callOnce(app, query)));
+    },
+    batch: createBatches(app, shares),
     system: (work) => retried(() => transact(platform, beginAs('fleet_system'), work)),
     close: async () => {
       await Promise.all([app.end(), platform.end()]);

@@ -4,11 +4,20 @@ import { isOwnMessage, type Reader } from '../contracts/permissions.js';
 import type { Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';
-import type { CanceledMessage, Cancellation, SessionDeps, SessionRef } from '../sessions/session-deps.js';
+import type {
+  CanceledMessage,
+  Cancellation,
+  CancelOptions,
+  SessionDeps,
+  SessionRef,
+} from '../sessions/session-deps.js';
 import type { MessageCore, MessageRef } from './core.js';
 import { logEnd } from './dispatch/message-end.js';
 import { wakeForFreed } from './dispatch/wake-queued.js';
 import { lockRunning, readMessage } from './read/read.js';
+
+/** Messages of a session that one transaction cancels. */
+const CHUNK = 200;
 
 /** Cancels messages that are not over and whose locks the caller holds. @returns the messages as they were before */
 async function cancelLocked(tx: Tx, tenantId: string, ids: string[], reason: string): Promise<CanceledMessage[]> {
@@ -55,15 +64,31 @@ export async function cancelMessage(
   announceCanceled(core, cancellation);
 }
 
-/** Cancels all messages in flight in a session, in the caller's transaction. @returns the messages as they were before */
-async function cancelSessionMessages(tx: Tx, session: SessionRef, reason: string): Promise<CanceledMessage[]> {
-  const rows = await tx.query<{ message_id: string }>(
-    `SELECT message_id FROM running_messages WHERE tenant_id = $1 AND session_id = $2 AND state IN ('submitted', 'working', 'input-required')
-      ORDER BY message_id FOR UPDATE`,
-    [session.tenant_id, session.session_id],
-  );
-  const messageIds = rows.map(({ message_id }) => message_id);
-  return messageIds.length === 0 ? [] : cancelLocked(tx, session.tenant_id, messageIds, reason);
+/** The next messages in flight of a session, locked. */
+const LOCK_CHUNK = `
+  SELECT message_id FROM running_messages
+   WHERE tenant_id = $1 AND session_id = $2 AND state IN ('submitted', 'working', 'input-required') AND created_at <= coalesce($3::timestamptz, 'infinity')
+   ORDER BY message_id LIMIT ${CHUNK} FOR UPDATE`;
+
+async function cancelChunk(tx: Tx, session: SessionRef, options: CancelOptions): Promise<Cancellation> {
+  const { tenant_id, session_id } = session;
+  const rows = await tx.query<{ message_id: string }>(LOCK_CHUNK, [tenant_id, session_id, options.acceptedUntil]);
+  if (rows.length === 0) return { canceled: [], woken: [] };
+  const ids = rows.map(({ message_id }) => message_id);
+  const canceled = await cancelLocked(tx, tenant_id, ids, options.reason);
+  return { canceled, woken: await wakeForFreed(tx, tenant_id, canceled.flatMap(slotOf)) };
+}
+
+/**
+ * Cancels the messages in flight of a session, `CHUNK` in a transaction: no lock is held for longer than one takes, and other work has its
+ * turn in between. What a crash leaves in flight is in flight as before.
+ */
+async function cancelInFlight(core: MessageCore, session: SessionRef, options: CancelOptions): Promise<void> {
+  for (;;) {
+    const cancellation = await core.db.tenant(session.tenant_id, (tx) => cancelChunk(tx, session, options));
+    announceCanceled(core, cancellation);
+    if (cancellation.canceled.length === 0) return;
+  }
 }
 
 /** The dependencies of `sessions/`, from those of `messages/`. */
@@ -72,7 +97,7 @@ export function sessionDeps(core: MessageCore): SessionDeps {
     db: core.db,
     log: core.log,
     messages: {
-      cancelAll: cancelSessionMessages,
+      cancelInFlight: (session, options) => cancelInFlight(core, session, options),
       wakeForFreed,
       announce: (cancellation) => announceCanceled(core, cancellation),
     },

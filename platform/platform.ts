@@ -4,6 +4,7 @@ import type { FastifyInstance } from 'fastify';
 import { buildApi } from '../api/app.js';
 import { connectRateLimits } from '../api/rate-limit.js';
 import { createMaintenance } from '../db/maintenance.js';
+import { sessionDeps } from '../messages/cancel.js';
 import { FastPath } from '../messages/dispatch/fast-path.js';
 import type { DispatchRunner } from '../messages/runner/runner.js';
 import { Sweeper } from '../messages/supervise/sweeper.js';
@@ -87,7 +88,8 @@ async function startWorkerRole(services: Services, workerDeps: WorkerDeps, stops
   const worker = await runFleetWorker(workerDeps, { core, dispatches, watch, delivery, temporal });
   stops.add(() => worker.stop());
   await temporal.ensureAgentWatch();
-  const loops = [new Sweeper(core, temporal), pushRelay, createSessionExpiry(db, log), createMaintenance(db, log)];
+  const expiry = createSessionExpiry(sessionDeps(core));
+  const loops = [new Sweeper(core, temporal), pushRelay, expiry, createMaintenance(db, log)];
   for (const loop of loops) {
     loop.start();
     stops.add(() => loop.stop());

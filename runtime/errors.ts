@@ -22,3 +22,8 @@ export class PlatformError extends Error {
 export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
+
+/** Whether work may succeed if it is repeated: the database is away, or the tenant has too much at work at this moment. Nothing was written. */
+export function isTransient(error: unknown): boolean {
+  return error instanceof PlatformError && (error.code === 'SERVICE_UNAVAILABLE' || error.code === 'RATE_LIMITED');
+}

@@ -23,10 +23,18 @@ export interface Cancellation {
   woken: (SessionRef & { message_id: string })[];
 }
 
+/** Which messages of a session are canceled, and why. */
+export interface CancelOptions {
+  /** In the event of each. */
+  reason: string;
+  /** Messages that were accepted later stay; null: all are canceled. */
+  acceptedUntil: Date | null;
+}
+
 /** The operations on messages that sessions need; `messages/` implements them. */
 export interface SessionMessages {
-  /** Cancels all messages in flight in a session, in the caller's transaction. @returns the canceled messages */
-  cancelAll(tx: Tx, session: SessionRef, reason: string): Promise<CanceledMessage[]>;
+  /** Cancels and announces the messages in flight of a session, in transactions of its own. The caller must not hold the session's lock. */
+  cancelInFlight(session: SessionRef, options: CancelOptions): Promise<void>;
   /** Marks one queued message for each agent with a freed slot. @returns the messages to wake after the commit */
   wakeForFreed(tx: Tx, tenantId: string, agents: AgentWithRoom[]): Promise<Cancellation['woken']>;
   /** After the commit: notifies streams, workflows and the log of the canceled messages, and wakes the queued ones. */

@@ -60,9 +60,12 @@ export function requireActive(session: LockedSession | null): asserts session is
     throw new PlatformError('SESSION_CLOSED', `The session is already ${session.status}.`);
 }
 
+/** How long the process that ends a session has, in seconds, before `createSessionExpiry` cancels what it left in flight. */
+const CANCEL_SECONDS = 30;
+
 /**
- * Ends a locked, active session: cancels its messages in flight, writes `session.closed` and marks the queued messages that may use its slots.
- * @returns what to announce after the commit
+ * Ends a locked, active session: it takes no further message. Writes `session.closed` and marks the queued messages that may use its slot.
+ * @returns what to announce after the commit, and whether messages are in flight: `cancelLeft` then cancels them
  */
 export async function endSession(
   tx: Tx,
@@ -70,21 +73,33 @@ export async function endSession(
   session: LockedSession,
   status: 'completed' | 'expired',
   reason: string,
-): Promise<Cancellation> {
+): Promise<{ inFlight: boolean; woken: Cancellation['woken'] }> {
   const { tenant_id, session_id, explicit, agent_type, instance_id } = session;
-  const canceled = await messages.cancelAll(tx, session, reason);
-  const [ended] = await tx.query<{ duration_ms: number }>(
-    `UPDATE sessions SET status = $3, ended_at = now(), ended_reason = $4, idle_check_at = NULL,
-            wake_requested_at = CASE WHEN explicit THEN now() END
+  const [ended] = await tx.query<{ duration_ms: number; in_flight: boolean }>(
+    `UPDATE sessions s SET status = $3, ended_at = now(), ended_reason = $4, wake_requested_at = CASE WHEN explicit THEN now() END,
+            idle_check_at = CASE WHEN EXISTS (SELECT 1 FROM running_messages r WHERE r.tenant_id = $1 AND r.session_id = $2
+              AND r.state IN ('submitted', 'working', 'input-required')) THEN now() + interval '${CANCEL_SECONDS} s' END
       WHERE tenant_id = $1 AND session_id = $2
-      RETURNING (extract(epoch FROM now() - created_at) * 1000)::bigint AS duration_ms`,
+      RETURNING milliseconds_between(created_at, now()) AS duration_ms, idle_check_at IS NOT NULL AS in_flight`,
     [tenant_id, session_id, status, reason],
   );
-  const duration_ms = Math.max(0, ended?.duration_ms ?? 0);
+  const { duration_ms = 0, in_flight: inFlight = false } = ended ?? {};
   await recordEvent(tx, { tenant_id, session_id }, 'session.closed', { session_id, reason, duration_ms });
   if (explicit && instance_id !== null) await recordLoad(tx, tenant_id, instance_id);
-  const freed = [...canceled.flatMap(slotOf), ...slotOf({ holds_slot: explicit, agent_type, instance_id })];
-  return { canceled, woken: await messages.wakeForFreed(tx, tenant_id, freed) };
+  const freed = slotOf({ holds_slot: explicit, agent_type, instance_id });
+  return { inFlight, woken: await messages.wakeForFreed(tx, tenant_id, freed) };
+}
+
+/** Cancels what is in flight in a session that has ended. After a crash in the middle `createSessionExpiry` repeats it. */
+export async function cancelLeft({ db, messages }: SessionDeps, session: SessionRef, reason: string): Promise<void> {
+  const { tenant_id, session_id } = session;
+  await messages.cancelInFlight(session, { reason, acceptedUntil: null });
+  await db.tenant(tenant_id, (tx) =>
+    tx.query(
+      `UPDATE sessions SET idle_check_at = NULL WHERE tenant_id = $1 AND session_id = $2 AND status <> 'active'`,
+      [tenant_id, session_id],
+    ),
+  );
 }
 
 /** Whether a session has ended; if not, when its workflow checks again. `check_in_ms` null: the session has no idle timeout. */
@@ -105,7 +120,7 @@ async function idleInMs(tx: Tx, session: LockedSession): Promise<number | null> 
 
 /** Ends a session whose idle timeout has passed. A session with a message that is not terminal does not expire (architecture.md, decision 6). */
 export async function expireIfIdle(deps: SessionDeps, ref: SessionRef): Promise<IdleCheck> {
-  let ended: Cancellation = { canceled: [], woken: [] };
+  let ended: Awaited<ReturnType<typeof endSession>> = { inFlight: false, woken: [] };
   const check = await deps.db.tenant<IdleCheck>(ref.tenant_id, async (tx) => {
     const session = await lockSession(tx, ref.tenant_id, ref.session_id);
     if (!session) return { ended: true, status: 'unknown' };
@@ -121,6 +136,7 @@ export async function expireIfIdle(deps: SessionDeps, ref: SessionRef): Promise<
     if (leftMs === 0) return { ended: true, status: expires ? 'expired' : session.status };
     return { ended: false, check_in_ms: leftMs };
   });
-  deps.messages.announce(ended);
+  deps.messages.announce({ canceled: [], woken: ended.woken });
+  if (ended.inFlight) await cancelLeft(deps, ref, 'idle');
   return check;
 }

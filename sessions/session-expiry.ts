@@ -1,17 +1,21 @@
+import pLimit from 'p-limit';
 import type { Db } from '../db/pool.js';
 import { newId } from '../runtime/ids.js';
-import type { Logger } from '../runtime/logger.js';
 import { Loop } from '../runtime/loop.js';
-import type { SessionRef } from './session-deps.js';
+import type { SessionDeps, SessionRef } from './session-deps.js';
+import { cancelLeft } from './session-end.js';
 
 /** Sessions that one transaction looks at. */
 const BATCH = 500;
 /** Between two searches when none is due, in milliseconds. */
 const IDLE_MS = 5_000;
 
+/** Ended sessions whose messages are canceled at once. */
+const CANCELS_AT_ONCE = 4;
+
 /** Locks sessions that are due, so that no message is accepted into them; workers share them. */
 const CLAIM = `
-  SELECT tenant_id, session_id FROM sessions WHERE idle_check_at <= now() ORDER BY idle_check_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED`;
+  SELECT tenant_id, session_id, status, ended_reason FROM sessions WHERE idle_check_at <= now() ORDER BY idle_check_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED`;
 
 /** Ends those that idle, with their events, and moves the check of the others to the end of their idle time. Sees what was accepted before the locks. */
 const EXPIRE = `
@@ -36,26 +40,52 @@ const EXPIRE = `
     SELECT tenant_id, event_id, 'session.closed', 'session', 'platform', 'info', session_id,
            jsonb_build_object('session_id', session_id, 'reason', 'idle', 'duration_ms', duration_ms) FROM expired`;
 
-/** Looks at one batch of implicit sessions that are due. @returns how many there were */
-async function expireBatch(db: Db): Promise<number> {
+/** Gives the canceling of ended sessions some time before others repeat it. */
+const CLAIM_ENDED = `
+  UPDATE sessions s SET idle_check_at = now() + interval '1 minute' FROM unnest($1::text[], $2::text[]) AS ended (tenant_id, session_id)
+   WHERE s.tenant_id = ended.tenant_id AND s.session_id = ended.session_id`;
+
+interface ClaimedSession extends SessionRef {
+  status: string;
+  ended_reason: string | null;
+}
+
+const columnsOf = (rows: SessionRef[]) => [rows.map((row) => row.tenant_id), rows.map((row) => row.session_id)];
+
+/** Looks at one batch of sessions that are due. @returns those that it found */
+async function expireBatch(db: Db): Promise<ClaimedSession[]> {
   return db.system(async (tx) => {
-    const claimed = await tx.query<SessionRef & Record<string, unknown>>(CLAIM, [], 'claim_idle_sessions');
-    if (claimed.length === 0) return 0;
-    const columns = [claimed.map((row) => row.tenant_id), claimed.map((row) => row.session_id)];
-    await tx.query(EXPIRE, [...columns, claimed.map(() => newId('evt'))], 'expire_idle_sessions');
-    return claimed.length;
+    const claimed = await tx.query<ClaimedSession & Record<string, unknown>>(CLAIM, [], 'claim_idle_sessions');
+    const active = claimed.filter(({ status }) => status === 'active');
+    const ended = claimed.filter(({ status }) => status !== 'active');
+    const eventIds = active.map(() => newId('evt'));
+    if (active.length > 0) await tx.query(EXPIRE, [...columnsOf(active), eventIds], 'expire_idle_sessions');
+    if (ended.length > 0) await tx.query(CLAIM_ENDED, columnsOf(ended));
+    return claimed;
   });
+}
+
+/** Cancels the messages that a process which died left in flight in sessions that it had ended. */
+async function finishEnded(deps: SessionDeps, claimed: ClaimedSession[]): Promise<void> {
+  const ended = claimed.filter(({ status }) => status !== 'active');
+  const limit = pLimit(CANCELS_AT_ONCE);
+  const finish = (session: ClaimedSession) => cancelLeft(deps, session, session.ended_reason ?? '');
+  const results = await Promise.allSettled(ended.map((session) => limit(finish, session)));
+  for (const result of results) if (result.status === 'rejected') throw result.reason;
 }
 
 /**
  * Ends the sessions that idle out among those that a message opened. They have no workflow: they end in batches, each followed by a pause
- * of its own length, so that expiry takes half of one database connection at most. Sessions of `/sessions/init` have a workflow each.
+ * of its own length, so that expiry takes half of one database connection at most. Sessions of `/sessions/init` have a workflow each. It also
+ * finishes the end of sessions of both kinds whose messages were not all canceled.
  */
-export function createSessionExpiry(db: Db, log: Logger): Loop {
+export function createSessionExpiry(deps: SessionDeps): Loop {
+  const { db, log } = deps;
   const work = async (): Promise<number> => {
     const startedAt = performance.now();
-    const found = await expireBatch(db);
-    return found < BATCH ? IDLE_MS : performance.now() - startedAt;
+    const claimed = await expireBatch(db);
+    await finishEnded(deps, claimed);
+    return claimed.length < BATCH ? IDLE_MS : performance.now() - startedAt;
   };
   return new Loop({ name: 'session expiry', intervalMs: IDLE_MS, immediate: true, work, log });
 }

@@ -1,4 +1,4 @@
-import { type AgentWithRoom, slotOf } from '../agents/agent-row.js';
+import type { AgentWithRoom } from '../agents/agent-row.js';
 import type { Caller } from '../contracts/api/auth.js';
 import type { SessionInitRequest, SessionInviteRequest, SessionsGetRequest } from '../contracts/api/sessions.js';
 import type { Reader } from '../contracts/permissions.js';
@@ -9,7 +9,7 @@ import { newId } from '../runtime/ids.js';
 import { inviteAgent } from './invite.js';
 import { chooseAgent, joinSession } from './session-agents.js';
 import type { SessionDeps } from './session-deps.js';
-import { endSession, lockOwnSession, recordLoad, requireActive } from './session-end.js';
+import { cancelLeft, endSession, lockOwnSession, recordLoad, requireActive } from './session-end.js';
 import { listSessions, readDetails, readSession } from './session-records.js';
 
 async function insertSession(
@@ -57,16 +57,21 @@ async function initSession(deps: SessionDeps, caller: Caller, body: SessionInitR
   return opened;
 }
 
-/** Cancels the messages in flight of a session. @returns the session's status; undefined when there is no such session */
+/**
+ * Cancels the messages in flight of a session. Messages that come meanwhile are accepted and stay.
+ * @returns the session's status; undefined when there is no such session
+ */
 async function interruptSession({ db, messages }: SessionDeps, caller: Caller, sessionId: string) {
-  const { status, ...cancellation } = await db.tenant(caller.tenant_id, async (tx) => {
+  const { tenant_id } = caller;
+  const found = await db.tenant(tenant_id, async (tx) => {
+    // The lock waits for messages that are being accepted; after it they are seen.
     const session = await lockOwnSession(tx, caller, sessionId);
-    const canceled = session?.status === 'active' ? await messages.cancelAll(tx, session, 'interrupted') : [];
-    const woken = await messages.wakeForFreed(tx, caller.tenant_id, canceled.flatMap(slotOf));
-    return { status: session?.status, canceled, woken };
+    const [clock] = await tx.query<{ now: Date }>('SELECT clock_timestamp() AS now');
+    return session && clock && { status: session.status, acceptedUntil: clock.now };
   });
-  messages.announce(cancellation);
-  return status;
+  if (found?.status === 'active')
+    await messages.cancelInFlight({ tenant_id, session_id: sessionId }, { reason: 'interrupted', ...found });
+  return found?.status;
 }
 
 /** Creates the operations of the API on sessions. */
@@ -77,12 +82,13 @@ export function createSessions(deps: SessionDeps) {
     /** @throws PlatformError NOT_FOUND, SESSION_CLOSED */
     close: async (caller: Caller, session_id: string, reason = 'closed by the caller'): Promise<void> => {
       const { tenant_id } = caller;
-      const { explicit, ...cancellation } = await deps.db.tenant(tenant_id, async (tx) => {
+      const { explicit, inFlight, woken } = await deps.db.tenant(tenant_id, async (tx) => {
         const session = await lockOwnSession(tx, caller, session_id);
         requireActive(session);
         return { explicit: session.explicit, ...(await endSession(tx, deps.messages, session, 'completed', reason)) };
       });
-      deps.messages.announce(cancellation);
+      deps.messages.announce({ canceled: [], woken });
+      if (inFlight) await cancelLeft(deps, { tenant_id, session_id }, reason);
       if (explicit) deps.wakeSession({ tenant_id, session_id });
     },
     /** Cancels the messages in flight; the sessions stay usable. Ended sessions are skipped. @throws PlatformError NOT_FOUND when none of the ids exists */

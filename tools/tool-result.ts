@@ -2,7 +2,7 @@ import type { ToolResult } from '../contracts/api/tools.js';
 import type { ErrorCode, FrameErrorCode } from '../contracts/errors.js';
 import type { ErrorPayload } from '../contracts/frames.js';
 import { LIMITS } from '../contracts/limits.js';
-import { PlatformError } from '../runtime/errors.js';
+import { isTransient, PlatformError } from '../runtime/errors.js';
 
 /** The codes with which the platform refuses or ends a tool call. */
 export type ToolErrorCode = FrameErrorCode | ErrorCode;
@@ -29,7 +29,7 @@ export function unsent(code: ToolErrorCode, message: string, retryable?: boolean
 /** The result of a call that a thrown error ended. */
 export function resultOfError(error: unknown): ToolResult {
   if (!(error instanceof PlatformError)) return refusal('INTERNAL', 'The platform failed while it handled the call.');
-  return refusal(error.code, error.message, error.code === 'SERVICE_UNAVAILABLE');
+  return refusal(error.code, error.message, isTransient(error));
 }
 
 /** Limits of an agent's own error code and message. */

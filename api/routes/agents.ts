@@ -5,7 +5,7 @@ import { heartbeat } from '../../agents/agent-health.js';
 import type { AgentRow } from '../../agents/agent-row.js';
 import { allowType, disallowType, requireMayJoin } from '../../agents/agent-types.js';
 import { getAgentFor, listAgents, lockAgent, unknownInstance } from '../../agents/agents.js';
-import { type Deregistration, deregisterAgent, registerAgent } from '../../agents/registration.js';
+import { type Deregistration, deregisterAgents, registerAgent } from '../../agents/registration.js';
 import { setDefaultType } from '../../auth/tenants.js';
 import type { AgentRegisterRequest } from '../../contracts/api/agents.js';
 import type { Caller } from '../../contracts/api/auth.js';
@@ -99,7 +99,7 @@ export function agentRoutes(app: FastifyInstance, deps: Deps): void {
     const before = await db.tenant(caller.tenant_id, async (tx) => {
       const row = await lockForCaller(tx, caller, instance_id, OPERATIONS.deregisterAgent);
       const why: Deregistration = { cause: 'explicit', reason: reason ?? 'deregistered by the caller' };
-      await deregisterAgent(tx, row, why);
+      await deregisterAgents(tx, caller.tenant_id, [row], why);
       return row;
     });
     deps.agentsDeregistered([before]);

@@ -35,8 +35,8 @@ async function answer(socket, { id, payload }) {
   return reply('dispatch_result', { result: echoOf(parts), status: { state: 'completed' } });
 }
 
-/** Connects one agent; resolves at its `welcome`. `lost` resolves when its socket closes. */
-async function connect({ url, instanceId, headers, ca }) {
+/** Connects one agent; resolves at its `welcome`. `lost` resolves when its socket closes. @param silent it never answers a dispatch */
+async function connect({ url, instanceId, headers, ca, silent }) {
   const address = `${url}/agents/connect?instance_id=${instanceId}`;
   const socket = new WebSocket(address, 'service.v1', { headers, ca, perMessageDeflate: false });
   await once(socket, 'open');
@@ -48,9 +48,10 @@ async function connect({ url, instanceId, headers, ca }) {
     socket.on('message', (data) => {
       const received = JSON.parse(data);
       if (received.type === 'welcome') resolve();
-      else if (received.type === 'dispatch') void answer(socket, received);
+      else if (received.type === 'dispatch') silent || void answer(socket, received);
       else if (received.type === 'ping') socket.send(frame('pong', received.payload, { inReplyTo: received.id }));
-      else if (received.type === 'error') process.stderr.write(`agent: ${JSON.stringify(received.payload)}\n`);
+      else if (received.type === 'error' && !silent)
+        process.stderr.write(`agent: ${JSON.stringify(received.payload)}\n`);
     });
   });
   return { socket, lost };
@@ -77,11 +78,11 @@ serve(async () => {
   return {
     commands: {
       /** Connects `count` agents named `prefix-0`, …; `headers` and `ca` as for `ws`. */
-      join: async ({ url, prefix, count, headers, ca, reconnects = false }) => {
+      join: async ({ url, prefix, count, headers, ca, reconnects = false, silent = false }) => {
         let next = 0;
         const work = async () => {
           while (next < count) {
-            const agent = { url, instanceId: `${prefix}-${next++}`, headers, ca };
+            const agent = { url, instanceId: `${prefix}-${next++}`, headers, ca, silent };
             const { lost } = await connect(agent);
             if (reconnects) lost.then(() => reconnect(agent, state));
           }

@@ -1,6 +1,7 @@
 -- The accept transaction (docs/internals.md): puts messages on the record and, on the fast path, opens their dispatches as sent, in one
--- round trip. Several callers may share it: what fails one call undoes all, and the process then makes each call by itself. A messageId that
--- is on the record already is found by its key, at any step, and nothing is written.
+-- round trip. Several callers may share it: what fails one call undoes all, and the process then makes each call by itself. A call that
+-- would wait for a lock of another transaction is answered 'later' and writes nothing; the others go on (db/batcher.ts). A messageId that is
+-- on the record already is found by its key, at any step, and nothing is written.
 
 -- `in_flight_limit`, `waiting_limit`: bounds to count to; 0: not to be counted. `waiting_full`: the process knows that the second is reached.
 -- `unavailable_text`: the error of a message whose target is not registered, which is then put on the record as failed; NULL: refused.
@@ -16,11 +17,11 @@ CREATE TYPE accept_call AS (
 );
 
 -- `verdict`: dispatched | accepted | unavailable | repeat | mismatch | full | waiting_full | no_session | session_closed | target_required |
--- target_unknown (`agent_type` is the type that was looked for). From `instance_id` on for `dispatched`, `mesh_id` is the node that sends; the
--- counts where they were taken.
+-- target_unknown (`agent_type` is the type that was looked for) | later (`awaits` names the lock). From `instance_id` on for `dispatched`,
+-- `mesh_id` is the node that sends; the counts where they were taken.
 CREATE TYPE accept_result AS (
   verdict text, message_id text, session_id text, accepted_at timestamptz, instance_id text, agent_type text, deployment_mode text,
-  connection_epoch bigint, mesh_id text, public_url text, agent_card jsonb, user_id text, in_flight integer, waiting integer
+  connection_epoch bigint, mesh_id text, public_url text, agent_card jsonb, user_id text, in_flight integer, waiting integer, awaits text
 );
 
 -- The result of a call that writes nothing: 'repeat' or 'mismatch' when the messageId is on the record, else `otherwise`.
@@ -34,16 +35,17 @@ BEGIN
   RETURN result;
 END $$;
 
--- Locks a session for a change, if nobody else holds it. The caller has it FOR SHARE: waiting for others who have too could be for ever.
-CREATE FUNCTION lock_session_at_once(of_tenant text, of_session text) RETURNS boolean LANGUAGE plpgsql AS $$
+-- The result of a call that another transaction keeps from a lock.
+CREATE FUNCTION accept_later(result accept_result, lock_name text) RETURNS accept_result LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
-  PERFORM 1 FROM sessions s WHERE s.tenant_id = of_tenant AND s.session_id = of_session FOR NO KEY UPDATE NOWAIT;
-  RETURN true;
-EXCEPTION WHEN lock_not_available THEN
-  RETURN false;
+  result.verdict := 'later';
+  result.awaits := lock_name;
+  RETURN result;
 END $$;
 
-CREATE FUNCTION accept_message(c accept_call) RETURNS accept_result LANGUAGE plpgsql AS $$
+-- `may_wait`: it waits for session, room and key where another transaction holds them. Nobody else's call may then stand behind it, and its
+-- transaction must hold no lock yet.
+CREATE FUNCTION accept_message(c accept_call, may_wait boolean) RETURNS accept_result LANGUAGE plpgsql AS $$
 DECLARE
   result accept_result;
   session record;
@@ -51,9 +53,11 @@ DECLARE
   want_type text := c.want_agent_type;
   is_bound boolean := false;
   resumes boolean := false;
+  route routing;
   agent chosen_agent;
   failed boolean := false;
   dispatched boolean;
+  key_lock bigint;
 BEGIN
   IF c.waiting_full THEN
     RETURN not_accepted(c, result, 'waiting_full');
@@ -78,9 +82,15 @@ BEGIN
   END IF;
 
   IF in_session THEN
+    IF may_wait THEN
+      PERFORM 1 FROM sessions s WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context FOR SHARE;
+    END IF;
     SELECT s.status, s.explicit, s.suspended, s.instance_id, s.agent_type, s.user_id INTO session FROM sessions s
-     WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context FOR SHARE;
-    IF NOT FOUND OR session.status <> 'active' THEN
+     WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context FOR SHARE SKIP LOCKED;
+    IF NOT FOUND AND EXISTS (SELECT 1 FROM sessions s WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context) THEN
+      RETURN accept_later(result, 'session ' || c.requested_context);
+    END IF;
+    IF session.status <> 'active' THEN
       RETURN not_accepted(c, result, CASE WHEN session.status IS NULL THEN 'no_session' ELSE 'session_closed' END);
     END IF;
     result.user_id := session.user_id;
@@ -106,11 +116,20 @@ BEGIN
 
   IF c.dispatch_id IS NOT NULL THEN
     IF in_session THEN
-      agent := choose_agent((c.tenant_id, c.session_id, session.explicit, session.suspended, session.instance_id, session.agent_type,
-        NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, false, c.mesh_id, c.any_mesh)::routing);
+      route := (c.tenant_id, c.session_id, session.explicit, session.suspended, session.instance_id, session.agent_type,
+        NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, false, c.mesh_id, c.any_mesh)::routing;
     ELSE
-      agent := choose_agent((c.tenant_id, NULL, false, false, NULL, NULL,
-        NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, false, c.mesh_id, c.any_mesh)::routing);
+      route := (c.tenant_id, NULL, false, false, NULL, NULL,
+        NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, false, c.mesh_id, c.any_mesh)::routing;
+    END IF;
+    agent := choose_agent(route);
+    IF agent.awaited_id IS NOT NULL AND may_wait THEN
+      -- Once only: one that waits for a second room while it holds a first could wait for ever.
+      PERFORM lock_room(c.tenant_id, agent.awaited_id);
+      agent := choose_agent(route);
+    END IF;
+    IF agent.awaited_id IS NOT NULL THEN
+      RETURN accept_later(result, 'room ' || agent.awaited_id);
     END IF;
   END IF;
   dispatched := agent.instance_id IS NOT NULL;
@@ -135,6 +154,14 @@ BEGIN
       END IF;
       failed := true;
     END IF;
+  END IF;
+
+  -- Whoever writes a key holds this lock, so that the INSERT meets no key of a transaction that has not ended.
+  key_lock := hashtextextended('message:' || c.tenant_id || ' ' || c.credential_id || ' ' || c.requested_context || ' ' || c.client_message_id, 0);
+  IF may_wait THEN
+    PERFORM pg_advisory_xact_lock(key_lock);
+  ELSIF NOT pg_try_advisory_xact_lock(key_lock) THEN
+    RETURN accept_later(result, 'message ' || key_lock);
   END IF;
 
   WITH key AS (
@@ -197,9 +224,10 @@ BEGIN
   PERFORM note_change(c.tenant_id, c.message_id);
   RETURN (CASE WHEN failed THEN 'unavailable' WHEN dispatched THEN 'dispatched' ELSE 'accepted' END, c.message_id, c.session_id, now(),
     agent.instance_id, agent.agent_type, agent.deployment_mode, agent.connection_epoch, agent.mesh_id, agent.public_url, agent.agent_card,
-    result.user_id, result.in_flight, result.waiting);
+    result.user_id, result.in_flight, result.waiting, NULL::text);
 END $$;
 
+-- `wait_for_locks`: the first call may wait, while nothing is locked yet.
 CREATE FUNCTION accept_messages(calls jsonb, wait_for_locks boolean) RETURNS SETOF accept_result LANGUAGE plpgsql
   SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -212,6 +240,6 @@ BEGIN
     IF c.tenant_id <> tenant THEN
       tenant := act_for_tenant(c.tenant_id);
     END IF;
-    RETURN NEXT accept_message(c);
+    RETURN NEXT accept_message(c, wait_for_locks AND place = 0);
   END LOOP;
 END $$;

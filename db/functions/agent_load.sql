@@ -30,3 +30,9 @@ CREATE FUNCTION lock_room(of_tenant text, of_instance text) RETURNS void LANGUAG
 BEGIN
   PERFORM pg_advisory_xact_lock(hashtextextended('capacity:' || of_tenant || ':' || of_instance, 0));
 END $$;
+
+-- The same without waiting: gives whether the transaction has the lock.
+CREATE FUNCTION lock_room_at_once(of_tenant text, of_instance text) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN pg_try_advisory_xact_lock(hashtextextended('capacity:' || of_tenant || ':' || of_instance, 0));
+END $$;

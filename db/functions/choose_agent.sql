@@ -11,10 +11,11 @@ CREATE TYPE routing AS (
 );
 
 -- The agent, its room reserved until the transaction ends. `join_reason`: how the session is bound by it, 'routed' or 'failover'; NULL: it
--- was bound before. `unreachable`: no connection to it opened for this message.
+-- was bound before. `unreachable`: no connection to it opened for this message. `awaited_id`, and no agent: the fast path would have to wait
+-- for another transaction that reserves room on this instance.
 CREATE TYPE chosen_agent AS (
   instance_id text, agent_type text, deployment_mode text, mesh_id text, connection_epoch bigint, public_url text, agent_card jsonb,
-  unreachable boolean, join_reason text
+  unreachable boolean, join_reason text, awaited_id text
 );
 
 -- Whether the fast path that asks can have a dispatch sent to an agent.
@@ -77,40 +78,12 @@ BEGIN
      LIMIT 50;
 END $$;
 
--- Whether the session of a message is counted on an instance already, so that one more of its messages takes no further room.
-CREATE FUNCTION session_holds_slot(r routing, of_instance text) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+CREATE FUNCTION awaited(instance text) RETURNS chosen_agent LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+  none chosen_agent;
 BEGIN
-  RETURN r.session_explicit AND r.session_instance_id = of_instance AND NOT r.session_suspended
-    OR EXISTS (SELECT 1 FROM running_messages m WHERE m.tenant_id = r.tenant_id AND m.instance_id = of_instance
-                  AND m.session_id = r.session_id AND m.holds_slot);
-END $$;
-
--- Reserves room on an instance until the transaction ends. Whoever binds a session to it holds its lock, so that two at once cannot pass
--- the bound. Gives whether there is room.
-CREATE FUNCTION claim_room(r routing, of_instance text, of_type text, status text, room integer) RETURNS boolean LANGUAGE plpgsql AS $$
-BEGIN
-  IF room = 0 AND status <> 'busy' THEN
-    RETURN true;
-  END IF;
-  -- A full or busy agent is not worth the lock.
-  IF (status = 'busy' OR agent_load(r.tenant_id, of_instance) >= room)
-      AND (r.session_id IS NULL OR NOT session_holds_slot(r, of_instance)) THEN
-    RETURN false;
-  END IF;
-  IF room > 0 THEN
-    PERFORM lock_room(r.tenant_id, of_instance);
-  END IF;
-  IF r.session_id IS NOT NULL AND session_holds_slot(r, of_instance) THEN
-    RETURN true;
-  END IF;
-  -- A new message on the fast path goes behind those that wait for this agent.
-  IF r.only_mesh_id IS NOT NULL AND EXISTS (SELECT 1 FROM running_messages m
-       WHERE m.tenant_id = r.tenant_id AND m.unrouted_since IS NOT NULL AND NOT m.holds_slot
-         AND coalesce(m.agent_type, m.want_agent_type, of_type) = of_type AND coalesce(m.want_instance_id, of_instance) = of_instance) THEN
-    RETURN false;
-  END IF;
-  RETURN agent_load(r.tenant_id, of_instance)
-    + CASE WHEN r.has_decision THEN 0 ELSE waiting_decisions(r.tenant_id, of_instance) END < room;
+  none.awaited_id := instance;
+  RETURN none;
 END $$;
 
 -- The best agent of a kind for the fast path, its room reserved; NULL when that one is elsewhere or full, or none fits. Where one agent of a
@@ -120,6 +93,7 @@ DECLARE
   a record;
   must_compare boolean := only_instance IS NOT NULL OR r.want_skill_id IS NOT NULL;
   sampled boolean := true;
+  has_room boolean;
 BEGIN
   IF NOT must_compare THEN
     SELECT few.*, count(*) OVER () AS found INTO a FROM (
@@ -140,9 +114,12 @@ BEGIN
     IF a.instance_id IS NULL OR NOT fast_path_reaches(r, a.deployment_mode, a.mesh_id) THEN
       RETURN NULL;
     END IF;
-    IF claim_room(r, a.instance_id, a.agent_type, a.status, a.max_concurrent_sessions) THEN
+    has_room := claim_room(r, a.instance_id, a.agent_type, a.status, a.max_concurrent_sessions);
+    IF has_room THEN
       RETURN (a.instance_id, a.agent_type, a.deployment_mode, a.mesh_id, a.connection_epoch, a.public_url,
-        CASE WHEN a.deployment_mode = 'hosted' THEN a.agent_card END, false, 'routed'::text);
+        CASE WHEN a.deployment_mode = 'hosted' THEN a.agent_card END, false, 'routed'::text, NULL::text);
+    ELSIF has_room IS NULL THEN
+      RETURN awaited(a.instance_id);
     END IF;
     -- All that were compared are full: where there are more, another may have room.
     IF NOT must_compare OR NOT sampled OR a.found < 8 THEN
@@ -155,7 +132,7 @@ END $$;
 CREATE FUNCTION chosen(agent agents, unreachable boolean, join_reason text) RETURNS chosen_agent LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
   RETURN (agent.instance_id, agent.agent_type, agent.deployment_mode, agent.mesh_id, agent.connection_epoch, agent.public_url,
-    CASE WHEN agent.deployment_mode = 'hosted' THEN agent.agent_card END, unreachable, join_reason);
+    CASE WHEN agent.deployment_mode = 'hosted' THEN agent.agent_card END, unreachable, join_reason, NULL::text);
 END $$;
 
 -- The best agent of a kind, its room reserved; NULL when all are full or none fits.
@@ -195,6 +172,7 @@ DECLARE
   agent agents;
   other chosen_agent;
   unreachable boolean;
+  has_room boolean;
 BEGIN
   IF r.session_id IS NULL AND r.only_mesh_id IS NOT NULL THEN
     RETURN choose_local(r, r.want_instance_id, r.want_agent_type);
@@ -221,8 +199,9 @@ BEGIN
   unreachable := coalesce(bound_instance = ANY (r.unreachable_ids), false);
   IF agent.instance_id IS NOT NULL AND is_routable(agent) AND agent.agent_type = bound_type AND (is_named OR NOT unreachable)
       AND (r.only_mesh_id IS NULL OR fast_path_reaches(r, agent.deployment_mode, agent.mesh_id)) THEN
-    IF NOT claim_room(r, bound_instance, bound_type, agent.status, agent.max_concurrent_sessions) THEN
-      RETURN NULL;
+    has_room := claim_room(r, bound_instance, bound_type, agent.status, agent.max_concurrent_sessions);
+    IF has_room IS NOT TRUE THEN
+      RETURN CASE WHEN has_room IS NULL THEN awaited(bound_instance) END;
     END IF;
     -- Deregistration unbinds a session; an instance that came back is bound again.
     RETURN chosen(agent, unreachable, CASE WHEN r.session_explicit AND r.session_instance_id IS NULL THEN 'failover' END);

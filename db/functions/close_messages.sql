@@ -21,27 +21,38 @@ BEGIN
   END IF;
 END $$;
 
--- Cancels messages: dispatch, question, message and events. Their running rows stay for their workflows, which tell the agents.
--- `event_ids`: two for each message, of dispatch.failed and message.canceled. Gives the rows as they were.
+-- Cancels messages, in one statement however many they are: dispatches, questions, messages and events. Their running rows stay for their
+-- workflows, which tell the agents. `event_ids`: two for each message, of dispatch.failed and message.canceled. Gives the rows as they were.
 CREATE FUNCTION cancel_messages(of_tenant text, of_messages text[], reason text, event_ids text[]) RETURNS SETOF running_messages
-  LANGUAGE plpgsql AS $$
-DECLARE
-  r running_messages;
-  message record;
+  LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
-  FOR place IN 1 .. coalesce(array_length(of_messages, 1), 0) LOOP
-    SELECT * INTO r FROM running_messages x WHERE x.tenant_id = of_tenant AND x.message_id = of_messages[place];
-    UPDATE messages m SET state = 'canceled', completed_at = now(), updated_at = now()
-     WHERE m.tenant_id = of_tenant AND m.message_id = r.message_id RETURNING m.trace_id INTO message;
-    PERFORM note_change(of_tenant, r.message_id);
-    PERFORM close_dispatch(r, 'canceled', 'CANCELED', event_ids[2 * place - 1], message.trace_id);
-    PERFORM close_request(of_tenant, r.message_id, 'withdrawn');
-    UPDATE running_messages x SET state = 'canceled', holds_slot = false, resolution = NULL, unrouted_since = NULL, wake_requested_at = now()
-     WHERE x.tenant_id = of_tenant AND x.message_id = r.message_id;
-    PERFORM record_event(of_tenant, event_ids[2 * place], 'message.canceled', 'info', r.session_id, message.trace_id,
-      jsonb_build_object('message_id', r.message_id, 'session_id', r.session_id, 'reason', reason));
-    RETURN NEXT r;
-  END LOOP;
+  RETURN QUERY
+    WITH canceled AS MATERIALIZED (
+      SELECT r, given.place FROM unnest(of_messages) WITH ORDINALITY AS given (message_id, place)
+        JOIN running_messages r ON r.tenant_id = of_tenant AND r.message_id = given.message_id),
+    ended AS (
+      UPDATE messages m SET state = 'canceled', completed_at = now(), updated_at = now() FROM canceled c
+       WHERE m.tenant_id = of_tenant AND m.message_id = (c.r).message_id RETURNING m.message_id, m.trace_id, c.place, c.r),
+    closed AS (
+      UPDATE dispatches d SET state = 'canceled', error_code = 'CANCELED', ended_at = now() FROM canceled c
+       WHERE d.tenant_id = of_tenant AND d.dispatch_id = (c.r).current_dispatch_id AND d.state IN ('open', 'sent') RETURNING d.*),
+    withdrawn AS (
+      UPDATE input_requests q SET state = 'withdrawn', ended_at = now() FROM canceled c
+       WHERE q.tenant_id = of_tenant AND q.message_id = (c.r).message_id AND q.state = 'pending'),
+    stopped AS (
+      UPDATE running_messages x SET state = 'canceled', holds_slot = false, resolution = NULL, unrouted_since = NULL, wake_requested_at = now()
+        FROM canceled c WHERE x.tenant_id = of_tenant AND x.message_id = (c.r).message_id),
+    recorded AS (
+      INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
+        SELECT of_tenant, event_ids[2 * e.place - 1], 'dispatch.failed', 'dispatch', 'platform', 'warning', d.session_id, e.trace_id,
+               jsonb_build_object('dispatch_id', d.dispatch_id, 'instance_id', d.instance_id, 'error', d.error_code,
+                 'duration_ms', milliseconds_between(d.sent_at, d.ended_at))
+          FROM closed d JOIN ended e USING (message_id) WHERE d.sent_at IS NOT NULL
+        UNION ALL
+        SELECT of_tenant, event_ids[2 * e.place], 'message.canceled', 'message', 'platform', 'info', (e.r).session_id, e.trace_id,
+               jsonb_build_object('message_id', e.message_id, 'session_id', (e.r).session_id, 'reason', reason) FROM ended e)
+    SELECT (c.r).* FROM canceled c ORDER BY c.place;
+  PERFORM note_change(of_tenant, given) FROM unnest(of_messages) AS given;
 END $$;
 
 -- Fails a message that no agent's result ends: nobody took it, nobody answered in time, an operator ended its workflow. `request_state`:

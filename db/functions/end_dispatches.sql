@@ -8,32 +8,41 @@ CREATE TYPE dispatch_end_call AS (
   usage jsonb, status_message jsonb, event_ids text[]
 );
 
--- `ended_at` NULL: the dispatch was not the message's current one, and nothing was written. `woken`: messages whose workflows the process
--- wakes after the commit.
-CREATE TYPE dispatch_end_result AS (ended_at timestamptz, session_id text, instance_id text, agent_type text, woken jsonb);
+-- `ended_at` NULL: nothing was written. The dispatch was not the message's current one, not sent or of another epoch; or, with `awaits`, another
+-- transaction holds the lock of that name, and the call is to be made again. `woken`: messages whose workflows the process wakes after the
+-- commit.
+CREATE TYPE dispatch_end_result AS (ended_at timestamptz, session_id text, instance_id text, agent_type text, woken jsonb, awaits text);
 
-CREATE FUNCTION end_dispatch(c dispatch_end_call) RETURNS dispatch_end_result LANGUAGE plpgsql AS $$
+-- `may_wait`: as in accept_message, for the lock of the message.
+CREATE FUNCTION end_dispatch(c dispatch_end_call, may_wait boolean) RETURNS dispatch_end_result LANGUAGE plpgsql AS $$
 DECLARE
+  is_current boolean;
   message record;
   dispatch record;
   failed boolean := c.state <> 'completed';
   severity text := CASE WHEN failed THEN 'warning' ELSE 'info' END;
   error jsonb := CASE WHEN failed THEN jsonb_build_object('error', c.error_code) ELSE '{}' END;
 BEGIN
-  -- coalesce, here and below: no index but the keys fits these conditions.
-  DELETE FROM running_messages r
-   WHERE r.tenant_id = c.tenant_id AND r.message_id = c.message_id AND coalesce(r.current_dispatch_id, '') = c.dispatch_id
-     AND coalesce(r.state, '') IN ('submitted', 'working', 'input-required');
-  IF NOT FOUND THEN
+  IF may_wait THEN
+    PERFORM 1 FROM running_messages r WHERE r.tenant_id = c.tenant_id AND r.message_id = c.message_id FOR UPDATE;
+  END IF;
+  SELECT coalesce(r.current_dispatch_id, '') = c.dispatch_id AND r.state IN ('submitted', 'working', 'input-required') INTO is_current
+    FROM running_messages r WHERE r.tenant_id = c.tenant_id AND r.message_id = c.message_id FOR UPDATE SKIP LOCKED;
+  IF NOT FOUND AND EXISTS (SELECT 1 FROM running_messages r WHERE r.tenant_id = c.tenant_id AND r.message_id = c.message_id) THEN
+    RETURN (NULL, NULL, NULL, NULL, NULL, 'message ' || c.message_id)::dispatch_end_result;
+  END IF;
+  IF is_current IS NOT TRUE THEN
     RETURN NULL;
   END IF;
+  -- coalesce, here and below: no index but the keys fits these conditions.
   UPDATE dispatches d SET state = c.state, error_code = c.error_code, ended_at = now()
    WHERE d.tenant_id = c.tenant_id AND d.dispatch_id = c.dispatch_id AND coalesce(d.state, '') = 'sent'
      AND (c.epoch IS NULL OR d.epoch = c.epoch)
    RETURNING d.instance_id, d.agent_type, d.sent_at INTO dispatch;
   IF NOT FOUND THEN
-    RAISE EXCEPTION 'the dispatch is not sent, or of another epoch' USING ERRCODE = 'FL001';
+    RETURN NULL;
   END IF;
+  DELETE FROM running_messages r WHERE r.tenant_id = c.tenant_id AND r.message_id = c.message_id;
   UPDATE messages m SET state = CASE WHEN failed THEN 'failed' ELSE 'completed' END, artifacts = coalesce(c.artifacts, m.artifacts),
       usage = coalesce(c.usage, m.usage), status_message = CASE WHEN c.artifacts IS NULL THEN m.status_message ELSE c.status_message END,
       error_code = c.error_code, error_message = c.error_message, completed_at = now(), updated_at = now()
@@ -50,9 +59,10 @@ BEGIN
            ELSE jsonb_build_object('role', 'agent', 'duration_ms', milliseconds_between(message.created_at, now())) END
         || jsonb_build_object('message_id', c.message_id, 'session_id', message.session_id));
   RETURN (now(), message.session_id, dispatch.instance_id, dispatch.agent_type,
-    wake_queued_messages(c.tenant_id, dispatch.agent_type, dispatch.instance_id, 1));
+    wake_queued_messages(c.tenant_id, dispatch.agent_type, dispatch.instance_id, 1), NULL::text);
 END $$;
 
+-- `wait_for_locks`: the first call may wait, while nothing is locked yet.
 CREATE FUNCTION end_dispatches(calls jsonb, wait_for_locks boolean) RETURNS SETOF dispatch_end_result LANGUAGE plpgsql
   SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -65,6 +75,6 @@ BEGIN
     IF c.tenant_id <> tenant THEN
       tenant := act_for_tenant(c.tenant_id);
     END IF;
-    RETURN NEXT end_dispatch(c);
+    RETURN NEXT end_dispatch(c, wait_for_locks AND place = 0);
   END LOOP;
 END $$;

@@ -7,10 +7,20 @@ BEGIN
   RETURN set_config('app.tenant_id', of_tenant, true);
 END $$;
 
--- A statement of several callers must not wait for a lock that one of them needs: without `wait_for_locks` it fails after 100 ms.
+-- How long the statement of a batch waits for a lock. Without `wait_for_locks` it asks for each before it takes it and waits for none that a
+-- request holds; 100 ms are for a change of the tables. With it, its one waiting call gives up after 2 s, for others to have their turn.
 CREATE FUNCTION limit_lock_wait(wait_for_locks boolean) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
-  RETURN CASE WHEN wait_for_locks THEN '' ELSE set_config('lock_timeout', '100ms', true) END;
+  RETURN set_config('lock_timeout', CASE WHEN wait_for_locks THEN '2s' ELSE '100ms' END, true);
+END $$;
+
+-- Locks a session for a change, if nobody else holds it. The caller has it FOR SHARE: waiting for others who have too could be for ever.
+CREATE FUNCTION lock_session_at_once(of_tenant text, of_session text) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM 1 FROM sessions s WHERE s.tenant_id = of_tenant AND s.session_id = of_session FOR NO KEY UPDATE NOWAIT;
+  RETURN true;
+EXCEPTION WHEN lock_not_available THEN
+  RETURN false;
 END $$;
 
 CREATE FUNCTION milliseconds_between(earlier timestamptz, later timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE

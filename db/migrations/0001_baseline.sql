@@ -133,7 +133,8 @@ CREATE TABLE sessions (
   -- Of a session from /sessions/init: set when its workflow must look at the row again. The workflow clears it.
   wake_requested_at timestamptz,
   supervised_at timestamptz,
-  -- Of another session, which has no workflow: when it may have idled out (sessions/session-expiry.ts). NULL once it has ended.
+  -- When sessions/session-expiry.ts looks at it. Of a session that has no workflow: when it may have idled out. Of any that has ended: when
+  -- the messages that were in flight are to have been canceled; then it is NULL.
   idle_check_at timestamptz,
   PRIMARY KEY (tenant_id, session_id)
 );

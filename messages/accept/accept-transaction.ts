@@ -1,6 +1,6 @@
 import type { MessageState } from '../../contracts/api/messages.js';
-import { type Statement, timeOf } from '../../db/batcher.js';
 import type { Db, Tx } from '../../db/pool.js';
+import { type Statement, type TenantCall, timeOf } from '../../db/statement.js';
 import { newId } from '../../runtime/ids.js';
 import type { MessageRef } from '../core.js';
 import type { MessageRow, RunningRow } from '../read/rows.js';
@@ -71,7 +71,8 @@ export interface AcceptRow {
     | 'no_session'
     | 'session_closed'
     | 'target_required'
-    | 'target_unknown';
+    | 'target_unknown'
+    | 'later';
   message_id: string;
   session_id: string;
   accepted_at: Date;
@@ -90,13 +91,31 @@ export interface AcceptRow {
   in_flight: number | null;
   /** The tenant's messages that wait for input; null when they were not counted. */
   waiting: number | null;
+  /** With `later` the lock that the call waits for; `db.batch` then repeats it. */
+  awaits: string | null;
 }
 
 const ACCEPT: Statement<AcceptRow> = {
   name: 'accept_messages',
   text: `SELECT verdict, message_id, session_id, accepted_at, instance_id, agent_type, deployment_mode, connection_epoch, mesh_id,
-      public_url, agent_card, user_id, in_flight, waiting FROM accept_messages($1, $2)`,
-  row: ([verdict, message, session, at, instance, type, mode, epoch, mesh, url, card, user, inFlight, waiting]) => ({
+      public_url, agent_card, user_id, in_flight, waiting, awaits FROM accept_messages($1, $2)`,
+  row: ([
+    verdict,
+    message,
+    session,
+    at,
+    instance,
+    type,
+    mode,
+    epoch,
+    mesh,
+    url,
+    card,
+    user,
+    inFlight,
+    waiting,
+    awaits,
+  ]) => ({
     verdict: verdict as AcceptRow['verdict'],
     message_id: message ?? '',
     session_id: session ?? '',
@@ -111,7 +130,9 @@ const ACCEPT: Statement<AcceptRow> = {
     user_id: user ?? null,
     in_flight: inFlight ? Number(inFlight) : null,
     waiting: waiting ? Number(waiting) : null,
+    awaits: awaits ?? null,
   }),
+  awaits: (row) => row.awaits,
 };
 
 /** The first state of a message, by verdict; none for a verdict that wrote nothing. */
@@ -122,7 +143,7 @@ const FIRST_STATES: Partial<Record<AcceptRow['verdict'], MessageState>> = {
 };
 
 /** The accept transaction of a message that brings a push-notification config: several round trips, not batched. */
-async function acceptWithPush(db: Db, message: NewMessage, push: AcceptHook, call: object): Promise<AcceptRow> {
+async function acceptWithPush(db: Db, message: NewMessage, push: AcceptHook, call: TenantCall): Promise<AcceptRow> {
   return db.tenant(message.tenant_id, async (tx) => {
     const values = [JSON.stringify([call]), true];
     const [row] = await tx.query<AcceptRow & Record<string, unknown>>(ACCEPT.text, values, ACCEPT.name);
@@ -143,7 +164,7 @@ interface AcceptOptions {
 }
 
 /** The `accept_call`. The spread is not the first member: an object that begins with so large a one is slow. */
-function acceptCall(message: NewMessage, { counting, offer, ...options }: AcceptOptions): object {
+function acceptCall(message: NewMessage, { counting, offer, ...options }: AcceptOptions): TenantCall {
   return {
     event_ids: [newId('evt'), newId('evt'), newId('evt'), newId('evt')],
     idempotency_hours: options.idempotencyHours,

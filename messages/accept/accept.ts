@@ -74,6 +74,7 @@ async function checkVerdict({ core, limits }: AcceptDeps, draft: NewMessage, ver
         { headers: { 'Retry-After': String(limits.waitingRetrySeconds) } },
       );
     case 'target_unknown': // does not get here: `writeMessage` then writes the message as failed
+    case 'later': // does not get here: `db.batch` repeats the call
     case 'unavailable':
     case 'repeat':
     case 'accepted':

@@ -1,5 +1,5 @@
 import type { AgentWithRoom } from '../../agents/agent-row.js';
-import { type Statement, timeOf } from '../../db/batcher.js';
+import { type Statement, timeOf } from '../../db/statement.js';
 import { newId } from '../../runtime/ids.js';
 import type { SessionRef } from '../../sessions/session-deps.js';
 import type { MessageCore, MessageRef } from '../core.js';
@@ -18,8 +18,6 @@ type DetailsRow = DispatchDetails & { owner_alive: boolean } & Record<string, un
 
 /** Queued messages that are woken when an agent joins; each dispatch that ends wakes one more. */
 const WOKEN_BY_JOIN = 20;
-/** The error with which `end_dispatch` undoes itself: the dispatch is not sent, or belongs to another epoch. */
-const NOT_SENT = 'FL001';
 const LOSS_TEXT: Record<LossCode, string> = {
   DEADLINE_EXCEEDED: 'The agent did not answer in time.',
   AGENT_DISCONNECTED: 'The connection to the agent was lost.',
@@ -31,19 +29,22 @@ interface EndRow {
   instance_id: string;
   agent_type: string;
   woken: QueuedMessage[];
+  awaits: string | null;
 }
 
 /** The complete transaction (db/functions/end_dispatches.sql). */
 const END: Statement<EndRow> = {
   name: 'end_dispatches',
-  text: 'SELECT ended_at, session_id, instance_id, agent_type, woken FROM end_dispatches($1, $2)',
-  row: ([endedAt, session, instance, type, woken]) => ({
+  text: 'SELECT ended_at, session_id, instance_id, agent_type, woken, awaits FROM end_dispatches($1, $2)',
+  row: ([endedAt, session, instance, type, woken, awaits]) => ({
     ended_at: endedAt ? timeOf(endedAt) : null,
     session_id: session ?? '',
     instance_id: instance ?? '',
     agent_type: type ?? '',
     woken: woken ? JSON.parse(woken) : [],
+    awaits: awaits ?? null,
   }),
+  awaits: (row) => row.awaits,
 };
 
 /** The transactions of a dispatch on Postgres, one SQL function each (dispatch-states.ts). */
@@ -61,6 +62,7 @@ class DispatchStore implements Dispatches {
 
   async markSent(ref: DispatchRef, owner: { mesh_id: string; epoch: number }): Promise<OpenDispatch | null> {
     const [row] = await this.#core.db.call<DetailsRow>(
+      ref.tenant_id,
       'send_dispatch',
       'SELECT * FROM send_dispatch($1, $2, $3, $4, $5, $6)',
       [ref.tenant_id, ref.message_id, ref.dispatch_id, owner.mesh_id, owner.epoch, newId('evt')],
@@ -79,6 +81,7 @@ class DispatchStore implements Dispatches {
 
   async release(ref: DispatchRef, reason: string, options: { nothingSent?: boolean } = {}): Promise<boolean> {
     const [row] = await this.#core.db.call<{ released: boolean }>(
+      ref.tenant_id,
       'release_dispatch',
       'SELECT release_dispatch($1, $2, $3, $4, $5, $6) AS released',
       [ref.tenant_id, ref.message_id, ref.dispatch_id, reason, options.nothingSent === true, newId('evt')],
@@ -118,10 +121,12 @@ class DispatchStore implements Dispatches {
   }
 
   async #details(ref: DispatchRef): Promise<DetailsRow | null> {
-    const [row] = await this.#core.db.call<DetailsRow>('find_dispatch', 'SELECT * FROM find_dispatch($1, $2)', [
+    const [row] = await this.#core.db.call<DetailsRow>(
       ref.tenant_id,
-      ref.dispatch_id,
-    ]);
+      'find_dispatch',
+      'SELECT * FROM find_dispatch($1, $2)',
+      [ref.tenant_id, ref.dispatch_id],
+    );
     return row ? readable(row) : null;
   }
 
@@ -135,7 +140,7 @@ class DispatchStore implements Dispatches {
   ): Promise<DispatchEnd | null> {
     const error = failure && boundedError(failure);
     const { tenant_id, message_id, dispatch_id } = ref;
-    const ended = await this.#callEnd({
+    const ended = await this.#core.db.batch(END, {
       ...{ tenant_id, message_id, dispatch_id, epoch },
       state,
       error_code: error?.code,
@@ -143,29 +148,21 @@ class DispatchStore implements Dispatches {
       ...output,
       event_ids: [newId('evt'), newId('evt')],
     });
-    if (!ended?.ended_at) return null;
-    const { ended_at: at, woken, ...agent } = ended;
+    if (!ended.ended_at) return null;
+    const { ended_at: at, woken, session_id, instance_id, agent_type } = ended;
     const messageState = state === 'completed' ? 'completed' : 'failed';
     this.#announce(ref, woken, { kind: 'changed' });
-    const ids = { tenant_id, message_id, dispatch_id, ...agent };
+    const ids = { tenant_id, message_id, dispatch_id, session_id, instance_id, agent_type };
     if (error) logEnd(this.#core.log, { ...ids, state: messageState, code: error.code });
     const failed = { error_code: error?.code ?? null, error_message: error?.message ?? null };
     return { state, message: { state: messageState, ...failed, ...output, updated_at: at, completed_at: at } };
-  }
-
-  async #callEnd(call: object): Promise<EndRow | undefined> {
-    try {
-      return await this.#core.db.batch(END, call);
-    } catch (error) {
-      if ((error as { code?: unknown }).code === NOT_SENT) return undefined;
-      throw error;
-    }
   }
 
   /** The agent asks a human: its dispatch ends, and the message waits for input. */
   async #ask(dispatch: EndingDispatch, result: AnswerOrFailure, epoch: number | null): Promise<DispatchEnd | null> {
     const call = askCall(dispatch, result, epoch, this.#core.limits.inputExpiryMs);
     const [row] = await this.#core.db.call<{ asked: boolean; woken: QueuedMessage[] | null }>(
+      dispatch.tenant_id,
       'ask_input',
       'SELECT asked, woken FROM ask_input($1)',
       [JSON.stringify(call)],

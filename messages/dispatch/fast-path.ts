@@ -155,8 +155,8 @@ export class FastPath implements ForwardedDispatches {
 /** Milliseconds from the dispatch of a message to the start of its workflow. */
 const HANDOVER_MS = 2_000;
 const TICK_MS = 100;
-/** Concurrent starts. */
-const STARTS_MAX = 64;
+/** Concurrent starts, and those of one tenant. */
+const [STARTS_MAX, STARTS_OF_TENANT_MAX] = [64, 16];
 /** The pause between two attempts while Temporal is away. */
 const RETRY_MS = 2_000;
 
@@ -206,9 +206,12 @@ class HandOver {
   #due(): Pending[] {
     const now = performance.now();
     const due: Pending[] = [];
+    const dueOf = new Map<string, number>();
     for (const message of this.#pending.values()) {
       if (message.dueMs > now || due.length === STARTS_MAX) break;
-      due.push(message);
+      const ofTenant = (dueOf.get(message.ref.tenant_id) ?? 0) + 1;
+      dueOf.set(message.ref.tenant_id, ofTenant);
+      if (ofTenant <= STARTS_OF_TENANT_MAX) due.push(message);
     }
     return due;
   }

@@ -20,15 +20,18 @@ export async function wakeQueued(
   return row?.woken ?? [];
 }
 
-/** As `wakeQueued`, one message for each agent on which one session freed a slot. @param agents may contain an agent several times */
+/** As `wakeQueued`, one message for each agent on which a slot was freed, in one round trip. @param agents may contain an agent several times */
 export async function wakeForFreed(
   tx: Tx,
   tenantId: string,
   agents: AgentWithRoom[],
 ): Promise<(MessageRef & SessionRef)[]> {
-  const woken: (MessageRef & SessionRef)[] = [];
-  for (const agent of new Map(agents.map((agent) => [agent.instance_id, agent])).values()) {
-    woken.push(...(await wakeQueued(tx, tenantId, agent, 1)));
-  }
-  return woken;
+  if (agents.length === 0) return [];
+  const freed = [...new Map(agents.map((agent) => [agent.instance_id, agent])).values()];
+  const rows = await tx.query<{ woken: (MessageRef & SessionRef)[] | null }>(
+    `SELECT wake_queued_messages($1, freed.agent_type, freed.instance_id, 1) AS woken
+       FROM unnest($2::text[], $3::text[]) AS freed (agent_type, instance_id)`,
+    [tenantId, freed.map(({ agent_type }) => agent_type), freed.map(({ instance_id }) => instance_id)],
+  );
+  return rows.flatMap(({ woken }) => woken ?? []);
 }

@@ -49,7 +49,7 @@ export async function lockRunning(tx: Tx, ref: MessageRef): Promise<RunningRow |
 /** As `readMessage`, in its own transaction: one round trip, unless the message waits for input. */
 export async function findMessage(db: Db, tenantId: string, messageId: string): Promise<MessageWithRequest | null> {
   const values = [tenantId, messageId];
-  const [row] = await db.call<MessageRow>('find_message', 'SELECT * FROM find_message($1, $2)', values);
+  const [row] = await db.call<MessageRow>(tenantId, 'find_message', 'SELECT * FROM find_message($1, $2)', values);
   if (row?.state === 'input-required') return db.tenant(tenantId, (tx) => readMessage(tx, tenantId, messageId));
   return row ? { row: readable(row), request: null } : null;
 }

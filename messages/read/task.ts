@@ -2,8 +2,7 @@ import type { A2aMessage, Task } from '../../contracts/a2a/a2a.js';
 import { type Part, textOf } from '../../contracts/a2a/parts.js';
 import { type InputRequest, isTerminal, type MessageRecord } from '../../contracts/api/messages.js';
 import { uuidOf } from '../../runtime/ids.js';
-import { settledWithin } from '../../runtime/settled-within.js';
-import type { LiveMessage } from '../dispatch/dispatches.js';
+import type { DispatchEnd, LiveMessage } from '../dispatch/dispatches.js';
 import type { InputRequestRow, MessageRow } from './rows.js';
 
 const PREVIEW_CHARS = 200;
@@ -156,7 +155,11 @@ export interface TaskWait {
  */
 export async function liveTask(live: LiveMessage, options: TaskWait): Promise<Task | null> {
   if (!options.blocking) return taskOf(live.row, null, options);
-  const end = (await settledWithin(live.ended, Math.min(options.until - Date.now(), LIVE_MS)))?.message;
+  const ended = await new Promise<DispatchEnd | null>((resolve) => {
+    const timer = setTimeout(resolve, Math.min(options.until - Date.now(), LIVE_MS), null);
+    void live.ended.then(resolve).finally(() => clearTimeout(timer));
+  });
+  const end = ended?.message;
   return end && isTerminal(end.state) ? taskOf({ ...live.row, ...end }, null, options) : null;
 }
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import { countFailure, countSuccess } from '../../agents/agent-health.js';
 import type { Db } from '../../db/pool.js';
-import { errorMessage, PlatformError } from '../../runtime/errors.js';
+import { errorMessage, isTransient } from '../../runtime/errors.js';
 import { agentKeyOf } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
 import type {
@@ -18,7 +18,7 @@ import type { RunningDispatch } from './running-dispatches.js';
 
 const FIRST_PAUSE_MS = 50;
 const PAUSE_MAX_MS = 2_000;
-/** Retried failures that are not an absent database, for example a deadlock or a statement's time limit. */
+/** Retried failures that are neither an absent database nor too much work, for example a deadlock or a statement's time limit. */
 const FAILURES_MAX = 5;
 const UNRECORDED_MAX = 10_000;
 /** Refusals that are remembered. A dispatch that was forwarded before its refusal comes long before this many further ones. */
@@ -35,8 +35,8 @@ export function notSent(reason: string): DispatchEnd {
 }
 
 /**
- * Retries database work until it succeeds. It retries forever, with growing pauses, while the database cannot be reached: an agent's
- * answer must not be lost. It throws any other failure after `FAILURES_MAX` attempts.
+ * Retries database work until it succeeds. It retries forever, with growing pauses, while the database cannot be reached or is busy with
+ * work of the same tenant: an agent's answer must not be lost. It throws any other failure after `FAILURES_MAX` attempts.
  * @param signal ends the retries; the promise then rejects with its reason
  */
 export async function persist<T>(work: () => Promise<T>, log: Pick<Logger, 'warn'>, signal?: AbortSignal): Promise<T> {
@@ -46,8 +46,7 @@ export async function persist<T>(work: () => Promise<T>, log: Pick<Logger, 'warn
     try {
       return await work();
     } catch (error) {
-      const away = error instanceof PlatformError && error.code === 'SERVICE_UNAVAILABLE';
-      if (!away) failures += 1;
+      if (!isTransient(error)) failures += 1;
       if (failures >= FAILURES_MAX) throw error;
       log.warn({ err: errorMessage(error), retry_in_ms: pauseMs }, 'database write failed, retrying');
     }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Task } from '../../contracts/a2a/a2a.js';
 import { isTerminal } from '../../contracts/api/messages.js';
-import { PlatformError } from '../../runtime/errors.js';
+import { isTransient, PlatformError } from '../../runtime/errors.js';
 import type { MessageCore, MessageRef } from '../core.js';
 import { findMessage, type MessageWithRequest } from '../read/read.js';
 import { type TaskWait, taskOf } from '../read/task.js';
@@ -41,8 +41,7 @@ export async function readWithRetry(
     try {
       return await readMessageOf(core, ref);
     } catch (error) {
-      const isAway = error instanceof PlatformError && error.code === 'SERVICE_UNAVAILABLE';
-      if (!isAway || signal.aborted || performance.now() > until) throw error;
+      if (!isTransient(error) || signal.aborted || performance.now() > until) throw error;
       await delay(RETRY_PAUSE_MS, undefined, { signal }).catch(() => undefined); // the next attempt sees the abort
     }
   }

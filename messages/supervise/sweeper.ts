@@ -53,23 +53,34 @@ const WATCHED = {
 type Kind = keyof typeof WATCHED;
 const KINDS = Object.keys(WATCHED) as Kind[];
 
+/** Due rows among which a batch is chosen, so that a tenant with thousands leaves room for those of others. */
+const CHOICE = 5_000;
+
+const isDue = ({ mark, condition }: WatchedRows) =>
+  `${mark} < now() - interval '${DUE_AFTER_MS[mark]} ms' AND ${condition}`;
+
 /** The due rows of a kind. The order makes a search read the end of the index, however large the table is. */
-function dueRows({ table, mark, condition }: WatchedRows): string {
-  return `FROM ${table} WHERE ${mark} < now() - interval '${DUE_AFTER_MS[mark]} ms' AND ${condition} ORDER BY ${mark}`;
+function dueRows(rows: WatchedRows): string {
+  return `FROM ${rows.table} WHERE ${isDue(rows)} ORDER BY ${rows.mark}`;
 }
 
 /** Which kinds have due rows. The only statement in a round of an idle platform. */
 const DUE = `SELECT ${KINDS.map((kind) => `(SELECT true ${dueRows(WATCHED[kind])} LIMIT 1) AS ${kind}`).join()}`;
 
 /**
- * Claims rows by moving their mark, so that the sweepers of several nodes share the work. MATERIALIZED, because a plan that repeats the
- * subquery for every row would claim more than a batch.
+ * Claims rows by moving their mark, so that the sweepers of several nodes share the work: of each tenant the oldest, then the second oldest,
+ * and so on. MATERIALIZED, because a plan that repeats the subquery for every row would claim more than a batch.
  */
 function claim(rows: WatchedRows): string {
   const { table, mark, assignments = '' } = rows;
   const key = table === 'running_messages' ? 'message_id' : 'session_id';
   return `
-    WITH picked AS MATERIALIZED (SELECT tenant_id, ${key} ${dueRows(rows)} LIMIT ${BATCH} FOR UPDATE SKIP LOCKED)
+    WITH due AS MATERIALIZED (
+      SELECT tenant_id, ${key}, ${mark} AS since, row_number() OVER (PARTITION BY tenant_id ORDER BY ${mark}) AS turn
+        FROM (SELECT tenant_id, ${key}, ${mark} ${dueRows(rows)} LIMIT ${CHOICE}) AS oldest),
+    picked AS MATERIALIZED (
+      SELECT tenant_id, ${key} FROM ${table} JOIN due USING (tenant_id, ${key}) WHERE ${isDue(rows)}
+       ORDER BY turn, since LIMIT ${BATCH} FOR UPDATE OF ${table} SKIP LOCKED)
     UPDATE ${table} t SET ${mark} = now()${assignments} FROM picked WHERE t.tenant_id = picked.tenant_id AND t.${key} = picked.${key}
     RETURNING t.tenant_id, t.session_id${table === 'running_messages' ? ', t.message_id' : ''}`;
 }

@@ -1,27 +1,34 @@
 import { errorMessage } from '../../runtime/errors.js';
+import { FairSemaphore } from '../../runtime/fair-semaphore.js';
 import type { Logger } from '../../runtime/logger.js';
 import type { WorkflowStarter } from '../core.js';
 import type { TemporalLink } from './temporal-link.js';
 
-/** Concurrent wake-ups; the sweeper repeats those beyond. */
-const UNDER_WAY_MAX = 512;
+/** Concurrent wake-ups, and of these at most so many of one tenant. */
+const AT_ONCE = 64;
+const OF_TENANT_AT_ONCE = 16;
+/** Wake-ups of one tenant that wait; the sweeper repeats those beyond. */
+const WAITING_MAX = 512;
 
 /**
- * Starts or wakes workflows in the background. The sweeper repeats failed wake-ups.
+ * Starts or wakes workflows in the background, in turns of the tenants. The sweeper repeats failed wake-ups.
  * @returns also `settled`, which resolves when no wake-up is under way
  */
 export function createWorkflowStarter(
-  temporal: TemporalLink,
+  temporal: Pick<TemporalLink, 'startMessage' | 'wakeMessage' | 'wakeSession'>,
   log: Logger,
 ): WorkflowStarter & { settled(): Promise<void> } {
   const underWay = new Set<Promise<void>>();
+  const turns = new FairSemaphore({
+    limit: AT_ONCE,
+    perKey: OF_TENANT_AT_ONCE,
+    waitingMax: WAITING_MAX,
+    refusal: () => new Error(`the tenant has ${WAITING_MAX} wake-ups that wait`),
+  });
 
-  const run = (work: () => Promise<void>, fields: Record<string, string>) => {
-    if (underWay.size >= UNDER_WAY_MAX) {
-      log.warn({ ...fields, under_way: underWay.size }, 'too many wake-ups at once; the sweeper repeats this one');
-      return;
-    }
-    const task = work()
+  const run = (tenantId: string, work: () => Promise<void>, fields: Record<string, string>) => {
+    const task = turns
+      .run(tenantId, work)
       .catch((error: unknown) =>
         log.warn({ ...fields, err: errorMessage(error) }, 'wake-up failed; the sweeper repeats it'),
       )
@@ -32,9 +39,11 @@ export function createWorkflowStarter(
   return {
     message: ({ tenant_id, message_id, session_id }, options) => {
       const input = { tenant_id, message_id, session_id };
-      run(() => (options?.fresh ? temporal.startMessage(input) : temporal.wakeMessage(input)), { message_id });
+      const start = () => (options?.fresh ? temporal.startMessage(input) : temporal.wakeMessage(input));
+      run(tenant_id, start, { message_id });
     },
-    session: ({ tenant_id, session_id }) => run(() => temporal.wakeSession({ tenant_id, session_id }), { session_id }),
+    session: ({ tenant_id, session_id }) =>
+      run(tenant_id, () => temporal.wakeSession({ tenant_id, session_id }), { session_id }),
     settled: async () => {
       while (underWay.size > 0) await Promise.allSettled(underWay);
     },

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
-import type { Statement } from '../../db/batcher.js';
 import { openDb } from '../../db/pool.js';
+import type { Statement } from '../../db/statement.js';
+import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
 import { cleanUp } from '../setup/clean-up.js';
 import { freshDatabase } from '../setup/database.js';
@@ -24,6 +25,7 @@ const statement = (name: string, text: string): Statement<unknown> => ({
   text,
   row: ([one]) => JSON.parse(one ?? 'null'),
 });
+const tenant_id = newId('ten');
 const echo = statement('echo_calls', 'SELECT * FROM echo_calls($1, $2)');
 
 const database = await freshDatabase();
@@ -32,7 +34,9 @@ const db = openDb({ url: database.url, max: 2, log: createLogger({ level: 'silen
 cleanUp(() => db.close());
 
 test('calls that come together each get their own row, and one that fails fails alone', async () => {
-  const calls = Array.from({ length: 40 }, (_, place) => (place === 7 ? { place, fail: true } : { place }));
+  const calls = Array.from({ length: 40 }, (_, place) =>
+    place === 7 ? { tenant_id, place, fail: true } : { tenant_id, place },
+  );
   const results = await Promise.allSettled(calls.map((call) => db.batch(echo, call)));
   const failed = results.filter(({ status }) => status === 'rejected');
   expect(failed).toMatchObject([{ reason: { code: 'P0042' } }]);
@@ -42,29 +46,29 @@ test('calls that come together each get their own row, and one that fails fails 
 test('a statement that cannot be parsed fails, and its connection goes on to serve', async () => {
   const broken = statement('broken', 'SELECT * FROM no_such_function($1, $2)');
   for (let turn = 0; turn < 5; turn += 1) {
-    await expect(db.batch(broken, {})).rejects.toMatchObject({ code: '42883' });
-    expect(await db.batch(echo, { turn })).toEqual({ turn });
+    await expect(db.batch(broken, { tenant_id })).rejects.toMatchObject({ code: '42883' });
+    expect(await db.batch(echo, { tenant_id, turn })).toEqual({ tenant_id, turn });
   }
 });
 
 test('a connection that is lost in the middle is SERVICE_UNAVAILABLE, and the next call has another', async () => {
-  const lost = expect(db.batch(echo, { sleep: 60 })).rejects.toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
+  const lost = expect(db.batch(echo, { tenant_id, sleep: 60 })).rejects.toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
   const ended = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE datname = current_database() AND wait_event = 'PgSleep'`;
   await until(async () => (await database.query(ended)).length > 0, { what: 'the call to be asleep' });
   await lost;
-  expect(await db.batch(echo, { after: 1 })).toEqual({ after: 1 });
+  expect(await db.batch(echo, { tenant_id, after: 1 })).toEqual({ tenant_id, after: 1 });
 });
 
 test('a function whose columns a newer version has changed is planned again', async () => {
-  expect(await db.batch(echo, { before: 1 })).toEqual({ before: 1 });
+  expect(await db.batch(echo, { tenant_id, before: 1 })).toEqual({ tenant_id, before: 1 });
   await database.query(`DROP FUNCTION echo_calls;
     CREATE FUNCTION echo_calls(calls jsonb, wait_for_locks boolean, OUT one jsonb, OUT more integer) RETURNS SETOF record
       LANGUAGE sql AS $$ SELECT item, 1 FROM jsonb_array_elements(calls) AS item $$`);
-  expect(await Promise.all([1, 2, 3].map((call) => db.batch(echo, { call })))).toEqual([
-    { call: 1 },
-    { call: 2 },
-    { call: 3 },
+  expect(await Promise.all([1, 2, 3].map((call) => db.batch(echo, { tenant_id, call })))).toEqual([
+    { tenant_id, call: 1 },
+    { tenant_id, call: 2 },
+    { tenant_id, call: 3 },
   ]);
 });
 
@@ -78,6 +82,6 @@ test('a named statement of a transaction is planned again where a newer version 
 
 test('a row that cannot be read fails its call, and nothing else', async () => {
   const odd: Statement<unknown> = { ...echo, row: () => JSON.parse('no JSON') };
-  await expect(db.batch({ ...odd, name: 'odd' }, {})).rejects.toBeInstanceOf(SyntaxError);
-  expect(await db.batch(echo, { well: true })).toEqual({ well: true });
+  await expect(db.batch({ ...odd, name: 'odd' }, { tenant_id })).rejects.toBeInstanceOf(SyntaxError);
+  expect(await db.batch(echo, { tenant_id, well: true })).toEqual({ tenant_id, well: true });
 });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from 'vitest';
 import type { DeregistrationCause } from '../../agents/agent-row.js';
 import { lockAgent } from '../../agents/agents.js';
-import { deregisterAgent } from '../../agents/registration.js';
+import { deregisterAgents } from '../../agents/registration.js';
 import { RedisChannel } from '../../mesh/nodes/redis-channel.js';
 import { createRedisLink } from '../../mesh/nodes/tool-link-redis.js';
 import { newId } from '../../runtime/ids.js';
@@ -33,7 +33,7 @@ async function deregister(cause: DeregistrationCause = 'explicit') {
   const before = await fixture.core.db.tenant(tenantId, async (tx) => {
     const row = await lockAgent(tx, tenantId, 'a');
     if (!row) throw new Error('there is no such agent');
-    await deregisterAgent(tx, row, { cause, reason: 'test' });
+    await deregisterAgents(tx, row.tenant_id, [row], { cause, reason: 'test' });
     return row;
   });
   const notice = { tenant_id: tenantId, instance_id: 'a', epoch: before.connection_epoch };

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
 import { lockAgent } from '../../agents/agents.js';
-import { deregisterAgent } from '../../agents/registration.js';
+import { deregisterAgents } from '../../agents/registration.js';
 import type { Caller } from '../../contracts/api/auth.js';
 import { runAcceptTransaction, UNCOUNTED } from '../../messages/accept/accept-transaction.js';
 import { draftOf } from '../../messages/accept/draft.js';
@@ -209,7 +209,7 @@ test('a session is counted again when its instance comes back after a deregistra
   const session = await open('x');
   await core.db.tenant(caller.tenant_id, async (tx) => {
     const row = await lockAgent(tx, caller.tenant_id, 'x');
-    if (row) await deregisterAgent(tx, row, { cause: 'explicit', reason: 'test' });
+    if (row) await deregisterAgents(tx, row.tenant_id, [row], { cause: 'explicit', reason: 'test' });
   });
   expect(await load('x')).toBe(0);
   await database.query(`UPDATE agents SET status = 'available', deregistered_at = NULL WHERE tenant_id = $1`, [

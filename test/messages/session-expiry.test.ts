@@ -1,4 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
+import { sessionDeps } from '../../messages/cancel.js';
 import { newId } from '../../runtime/ids.js';
 import { createSessionExpiry } from '../../sessions/session-expiry.js';
 import { cleanUp } from '../setup/clean-up.js';
@@ -15,8 +16,7 @@ beforeEach(async () => {
 });
 
 function startExpiry(): void {
-  const { db, log } = messageCore(database.db());
-  const expiry = createSessionExpiry(db, log);
+  const expiry = createSessionExpiry(sessionDeps(messageCore(database.db())));
   expiry.start();
   cleanUp(() => expiry.stop());
 }

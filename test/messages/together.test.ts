@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
-import { runAcceptTransaction, UNCOUNTED } from '../../messages/accept/accept-transaction.js';
+import { type AcceptHook, runAcceptTransaction, UNCOUNTED } from '../../messages/accept/accept-transaction.js';
 import { draftOf } from '../../messages/accept/draft.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import { newId } from '../../runtime/ids.js';
@@ -23,14 +23,17 @@ beforeEach(async () => {
 });
 
 /** The accept transaction of one message. */
-async function accept(messageId: string, options: { tenant?: string; text?: string; contextId?: string } = {}) {
+async function accept(
+  messageId: string,
+  options: { tenant?: string; text?: string; contextId?: string; push?: AcceptHook } = {},
+) {
   const { tenant = TENANTS[0], text = messageId, contextId } = options;
   const message = { kind: 'message', role: 'user', messageId, parts: [{ kind: 'text', text }] } as const;
   const params = {
     message: { ...message, parts: [...message.parts], ...(contextId && { contextId }) },
     metadata: { instance_id: instance },
   };
-  const draft = draftOf(callerOf(tenant), params, { method: 'message/send' });
+  const draft = { ...draftOf(callerOf(tenant), params, { method: 'message/send' }), push: options.push };
   const dispatch_id = newId('dsp');
   const row = await runAcceptTransaction(db, draft, {
     counting: UNCOUNTED,
@@ -117,6 +120,95 @@ test('who waits for a lock holds nobody up', async () => {
   expect((await accept(`${instance}-late`)).row.verdict).toBe('dispatched');
   await lock.release();
   expect((await Promise.all(locked)).map((found) => found.row.verdict)).toEqual(locked.map(() => 'dispatched'));
+});
+
+/** Locks that others may hold while messages come: how one is held, and how the message that needs it is sent. */
+const HELD: {
+  what: string;
+  hold: () => Promise<{ release: () => Promise<unknown>; needs: () => ReturnType<typeof accept> }>;
+}[] = [
+  {
+    what: 'a session that is being changed',
+    hold: async () => {
+      const { row } = await accept(`${instance}-first`);
+      const lock = await RowLock.on(database.url, 'SELECT 1 FROM sessions WHERE session_id = $1', [row.session_id]);
+      return { release: () => lock.release(), needs: () => accept(`${instance}-needs`, { contextId: row.session_id }) };
+    },
+  },
+  {
+    what: 'the room of an agent',
+    hold: async () => {
+      await database.query('UPDATE agents SET max_concurrent_sessions = 1000 WHERE instance_id = $1', [instance]);
+      const name = `SELECT pg_advisory_xact_lock(hashtextextended('capacity:' || tenant_id || ':' || instance_id, 0)) FROM agents
+        WHERE tenant_id = $1 AND instance_id = $2`;
+      const lock = await RowLock.on(database.url, name, [TENANTS[0], instance]);
+      return { release: () => lock.release(), needs: () => accept(`${instance}-needs`) };
+    },
+  },
+  {
+    what: 'a messageId that another transaction is writing',
+    hold: async () => {
+      let end: (() => void) | undefined;
+      const push = () => new Promise<void>((resolve) => (end = resolve));
+      const first = accept(`${instance}-same`, { push });
+      await until(() => end, { what: 'the first to be written' });
+      const release = async () => {
+        end?.();
+        expect((await first).row.verdict).toBe('dispatched');
+      };
+      return { release, needs: () => accept(`${instance}-same`) };
+    },
+  },
+];
+
+const lockWaiters = async () => {
+  const [found] = await database.query<{ n: number }>(
+    `SELECT count(*)::integer AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+  );
+  return found?.n ?? 0;
+};
+
+test.each(HELD)('$what: who needs it waits alone, and no statement of others is undone', async ({ hold }) => {
+  const { release, needs } = await hold();
+  const others = (count: number) =>
+    names(count).map((name) => accept(`${name}-${newId('msg')}`, { tenant: TENANTS[1] }));
+  const beside = names(5).map((name) => accept(`${name}-beside`, { tenant: TENANTS[1] }));
+  let done = false;
+  const waits = needs().finally(() => (done = true));
+  const first = await Promise.all([...beside, ...others(20)]);
+  expect(first.map(({ row }) => row.verdict)).toEqual(first.map(() => 'dispatched'));
+  await until(async () => (await lockWaiters()) === 1, { what: 'the one that waits for the lock' });
+  const later = await Promise.all(others(20));
+  expect(later.map(({ row }) => row.verdict)).toEqual(later.map(() => 'dispatched'));
+  expect(done).toBe(false);
+  await release();
+  expect(['dispatched', 'repeat']).toContain((await waits).row.verdict);
+});
+
+test('messages that wait for one lock wait on one connection, and go together when it is free', async () => {
+  const { row } = await accept(`${instance}-first`);
+  const lock = await RowLock.on(database.url, 'SELECT 1 FROM sessions WHERE session_id = $1', [row.session_id]);
+  const waiting = names(20).map((name) => accept(`${name}-needs`, { contextId: row.session_id }));
+  await until(async () => (await lockWaiters()) > 0, { what: 'one that waits' });
+  const settled = await transactionsOf(async () => {
+    await lock.release();
+    const verdicts = (await Promise.all(waiting)).map((found) => found.row.verdict);
+    expect(verdicts).toEqual(waiting.map(() => 'dispatched'));
+  });
+  expect(settled).toBeLessThanOrEqual(3);
+});
+
+test('an end whose message is locked waits alone, and is taken once it is free', async () => {
+  const sent = await Promise.all(names(8).map((name) => accept(name)));
+  const [locked] = sent;
+  const lock = await RowLock.on(database.url, 'SELECT 1 FROM running_messages WHERE message_id = $1', [
+    locked?.row.message_id,
+  ]);
+  const ends = sent.map(({ ref }) => dispatches.end(ref, { state: 'completed' }, 1));
+  expect((await Promise.all(ends.slice(1))).map((end) => end?.state)).toEqual(Array(7).fill('completed'));
+  await until(() => lock.waiters(), { what: 'the end that waits' });
+  await lock.release();
+  expect((await ends[0])?.state).toBe('completed');
 });
 
 test('a messageId is new once its time is over', async () => {

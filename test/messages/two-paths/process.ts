@@ -141,7 +141,7 @@ function mortal(db: Db, life: Life, faults: Faults): Db {
   return {
     tenant: (tenantId, work) => life.living(() => db.tenant(tenantId, work)),
     system: (work) => life.living(() => db.system(work)),
-    call: (name, text, values) => life.living(() => db.call(name, text, values)),
+    call: (tenantId, name, text, values) => life.living(() => db.call(tenantId, name, text, values)),
     batch: (statement, call) =>
       life.living(async () => {
         const row = await db.batch(statement, call);

@@ -1,0 +1,179 @@
+import { beforeEach, expect, test } from 'vitest';
+import type { Db } from '../../db/pool.js';
+import { runAcceptTransaction, UNCOUNTED } from '../../messages/accept/accept-transaction.js';
+import { draftOf } from '../../messages/accept/draft.js';
+import { sessionDeps } from '../../messages/cancel.js';
+import type { MessageRef } from '../../messages/core.js';
+import { newId } from '../../runtime/ids.js';
+import { createSessionExpiry } from '../../sessions/session-expiry.js';
+import { createSessions } from '../../sessions/sessions.js';
+import { cleanUp } from '../setup/clean-up.js';
+import { callerOf, insertAgent, insertTenant, messageCore } from '../setup/core.js';
+import { freshDatabase } from '../setup/database.js';
+import { RowLock } from '../setup/row-lock.js';
+import { until } from '../setup/until.js';
+
+/** Three transactions of 200. */
+const MANY = 500;
+
+const database = await freshDatabase();
+const db = database.db();
+let tenantId: string;
+let woken: string[];
+beforeEach(async () => {
+  tenantId = await insertTenant(database);
+  woken = [];
+});
+
+const workflowStarter = {
+  message: ({ message_id }: MessageRef) => void woken.push(message_id),
+  session: () => undefined,
+};
+const depsOn = (on: Db) => sessionDeps(messageCore(on, { workflowStarter }));
+const sessions = createSessions(depsOn(db));
+
+/** A session with messages that its agent works on. @returns its id */
+async function sessionAtWork(explicit: boolean): Promise<string> {
+  const sessionId = newId('ses');
+  await insertAgent(database, { tenant_id: tenantId, instance_id: sessionId });
+  await database.query(
+    `INSERT INTO sessions (tenant_id, session_id, explicit, agent_type, instance_id, status, idle_timeout_seconds, created_by)
+     VALUES ($1, $2, $3, 'worker', $2, 'active', 1800, 'cred_1')`,
+    [tenantId, sessionId, explicit],
+  );
+  const ids = Array.from({ length: MANY }, () => newId('msg'));
+  const dispatches = ids.map(() => newId('dsp'));
+  const values = [tenantId, sessionId, ids];
+  await database.query(
+    `INSERT INTO messages (tenant_id, message_id, session_id, credential_id, client_message_id, method, parts, trace_id, deadline_ms, state)
+     SELECT $1, id, $2, 'cred_1', id, 'message/send', '[]', '', 60000, 'working' FROM unnest($3::text[]) AS id`,
+    values,
+  );
+  const sent = [...values, dispatches];
+  await database.query(
+    `INSERT INTO running_messages (tenant_id, message_id, session_id, state, instance_id, agent_type, current_dispatch_id, holds_slot)
+     SELECT $1, id, $2, 'working', $2, 'worker', dispatch, true FROM unnest($3::text[], $4::text[]) AS given (id, dispatch)`,
+    sent,
+  );
+  await database.query(
+    `INSERT INTO dispatches (tenant_id, dispatch_id, message_id, session_id, instance_id, agent_type, deployment_mode, epoch, attempt, state,
+       sent_at)
+     SELECT $1, dispatch, id, $2, $2, 'worker', 'connected', 1, 1, 'sent', now() FROM unnest($3::text[], $4::text[]) AS given (id, dispatch)`,
+    sent,
+  );
+  return sessionId;
+}
+
+/** Messages and dispatches of a session by state, the events of its cancels, and how many transactions wrote them. */
+async function recordOf(sessionId: string) {
+  const [record] = await database.query(
+    `SELECT (SELECT count(*)::integer FROM messages WHERE session_id = $1 AND state = 'canceled') AS messages,
+            (SELECT count(*)::integer FROM running_messages WHERE session_id = $1 AND state = 'canceled' AND NOT holds_slot) AS running,
+            (SELECT count(*)::integer FROM dispatches WHERE session_id = $1 AND state = 'canceled' AND error_code = 'CANCELED') AS dispatches,
+            count(DISTINCT e.payload ->> 'message_id') FILTER (WHERE e.event_type = 'message.canceled')::integer AS distinct_events,
+            count(*) FILTER (WHERE e.event_type = 'message.canceled' AND e.payload ->> 'reason' = 'over')::integer AS canceled_events,
+            count(*) FILTER (WHERE e.event_type = 'dispatch.failed')::integer AS failed_events
+       FROM events e WHERE e.session_id = $1`,
+    [sessionId],
+  );
+  return record;
+}
+const ALL = {
+  messages: MANY,
+  running: MANY,
+  dispatches: MANY,
+  distinct_events: MANY,
+  canceled_events: MANY,
+  failed_events: MANY,
+};
+
+/** The verdict on a message that is sent into the session now. */
+async function sendInto(sessionId: string) {
+  const message = { kind: 'message', role: 'user', messageId: newId('msg'), contextId: sessionId } as const;
+  const params = { message: { ...message, parts: [{ kind: 'text' as const, text: 'more' }] } };
+  const draft = draftOf(callerOf(tenantId), params, { method: 'message/send' });
+  return runAcceptTransaction(db, draft, { counting: UNCOUNTED, offer: null, idempotencyHours: 1 });
+}
+
+const checkAt = async (sessionId: string) => {
+  const [row] = await database.query<{ at: Date | null }>(
+    'SELECT idle_check_at AS at FROM sessions WHERE session_id = $1',
+    [sessionId],
+  );
+  return row?.at;
+};
+
+const transactionsOf = async (sessionId: string) => {
+  const [found] = await database.query<{ n: string }>(
+    `SELECT count(DISTINCT xmin::text) AS n FROM events WHERE session_id = $1 AND event_type = 'message.canceled'`,
+    [sessionId],
+  );
+  return Number(found?.n);
+};
+
+test.each([true, false])(
+  'closing a session cancels what is in flight, a part at a time (explicit: %s)',
+  async (explicit) => {
+    const sessionId = await sessionAtWork(explicit);
+    await sessions.close(callerOf(tenantId), sessionId, 'over');
+    expect(await recordOf(sessionId)).toEqual(ALL);
+    expect(new Set(woken).size).toBe(MANY);
+    expect(await transactionsOf(sessionId)).toBe(3);
+    expect(await checkAt(sessionId)).toBeNull();
+    await expect(sessions.close(callerOf(tenantId), sessionId)).rejects.toMatchObject({ code: 'SESSION_CLOSED' });
+  },
+);
+
+test('a message that is locked holds up the rest of its session only, which takes nothing new', async () => {
+  const sessionId = await sessionAtWork(false);
+  const select = 'SELECT 1 FROM running_messages WHERE session_id = $1 ORDER BY message_id DESC LIMIT 1';
+  const lock = await RowLock.on(database.url, select, [sessionId]);
+  const closed = sessions.close(callerOf(tenantId), sessionId, 'over');
+  await until(() => lock.waiters(), { what: 'the last part to wait' });
+  expect(await recordOf(sessionId)).toMatchObject({ messages: 400, canceled_events: 400 });
+  expect((await sendInto(sessionId)).verdict).toBe('session_closed');
+  await lock.release();
+  await closed;
+  expect(await recordOf(sessionId)).toEqual(ALL);
+});
+
+test.each([0, 1, 2])('a process that dies after %i parts leaves no message in flight', async (parts) => {
+  const sessionId = await sessionAtWork(parts === 1);
+  let transactions = 0;
+  const mortal: Db = {
+    ...db,
+    // The first transaction ends the session.
+    tenant: async (of, work) => {
+      transactions += 1;
+      if (transactions > parts + 1) throw new Error('the process is dead');
+      return db.tenant(of, work);
+    },
+  };
+  const dying = createSessions(depsOn(mortal)).close(callerOf(tenantId), sessionId, 'over');
+  await expect(dying).rejects.toThrow('the process is dead');
+  expect(await recordOf(sessionId)).toMatchObject({ messages: parts * 200 });
+  const isDue = `UPDATE sessions SET idle_check_at = now() WHERE session_id = $1 AND idle_check_at > now()`;
+  expect(await database.query(`${isDue} RETURNING 1`, [sessionId])).toHaveLength(1);
+  const expiry = createSessionExpiry(depsOn(db));
+  expiry.start();
+  cleanUp(() => expiry.stop());
+  await until(async () => (await checkAt(sessionId)) === null, { what: 'the end of the session' });
+  expect(await recordOf(sessionId)).toEqual(ALL);
+  expect(new Set(woken).size).toBe(MANY);
+});
+
+test('an interrupt cancels what was accepted before it, and the session goes on', async () => {
+  const sessionId = await sessionAtWork(true);
+  const select = 'SELECT 1 FROM running_messages WHERE session_id = $1 ORDER BY message_id DESC LIMIT 1';
+  const lock = await RowLock.on(database.url, select, [sessionId]);
+  const interrupted = sessions.interrupt(callerOf(tenantId), [sessionId]);
+  await until(() => lock.waiters(), { what: 'the last part to wait' });
+  const { verdict, message_id } = await sendInto(sessionId);
+  expect(verdict).toBe('accepted');
+  await lock.release();
+  expect(await interrupted).toMatchObject({ interrupted: 1, session_ids: [sessionId] });
+  expect(await recordOf(sessionId)).toMatchObject({ messages: MANY, distinct_events: MANY });
+  expect(await database.query('SELECT state FROM messages WHERE message_id = $1', [message_id])).toEqual([
+    { state: 'submitted' },
+  ]);
+});
