@@ -15,7 +15,8 @@ CREATE TYPE accept_call AS (
 );
 
 -- `verdict`: dispatched | accepted | unavailable | repeat | mismatch | full | waiting_full | no_session | session_closed | target_required |
--- target_unknown (`agent_type` is the type that was looked for). From `instance_id` on for `dispatched`; the counts where they were taken.
+-- target_unknown | agents_saturated (with both, `agent_type` is the type that was looked for). From `instance_id` on for `dispatched`; the
+-- counts where they were taken.
 CREATE TYPE accept_result AS (
   verdict text, message_id text, session_id text, accepted_at timestamptz, instance_id text, agent_type text, deployment_mode text,
   connection_epoch bigint, public_url text, agent_card jsonb, user_id text, in_flight integer, waiting integer
@@ -49,6 +50,7 @@ DECLARE
   want_type text := c.want_agent_type;
   is_bound boolean := false;
   resumes boolean := false;
+  wish routing;
   agent chosen_agent;
   failed boolean := false;
   dispatched boolean;
@@ -102,14 +104,15 @@ BEGIN
     END IF;
   END IF;
 
+  IF in_session THEN
+    wish := (c.tenant_id, c.session_id, session.explicit, session.suspended, session.instance_id, session.agent_type,
+      NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, false, c.mesh_id)::routing;
+  ELSE
+    wish := (c.tenant_id, NULL, false, false, NULL, NULL,
+      NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, false, c.mesh_id)::routing;
+  END IF;
   IF c.dispatch_id IS NOT NULL THEN
-    IF in_session THEN
-      agent := choose_agent((c.tenant_id, c.session_id, session.explicit, session.suspended, session.instance_id, session.agent_type,
-        NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, false, c.mesh_id)::routing);
-    ELSE
-      agent := choose_agent((c.tenant_id, NULL, false, false, NULL, NULL,
-        NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, false, c.mesh_id)::routing);
-    END IF;
+    agent := choose_agent(wish);
   END IF;
   dispatched := agent.instance_id IS NOT NULL;
   IF dispatched AND resumes THEN
@@ -129,6 +132,9 @@ BEGIN
         RETURN not_accepted(c, result, 'target_unknown');
       END IF;
       failed := true;
+    ELSIF all_saturated(wish) THEN
+      result.agent_type := want_type;
+      RETURN not_accepted(c, result, 'agents_saturated');
     END IF;
   END IF;
 

@@ -34,11 +34,11 @@ BEGIN
   RETURN QUERY
     (SELECT a.* FROM agents a WHERE a.tenant_id = of_tenant AND a.agent_type = only_type AND a.shuffle >= place
         AND coalesce(a.deregistered_at, 'infinity') = 'infinity' AND a.status IN ('available', 'unknown', 'busy') AND is_routable(a)
-        AND has_skill(a, only_skill) ORDER BY a.shuffle LIMIT 8)
+        AND NOT is_saturated(a) AND has_skill(a, only_skill) ORDER BY a.shuffle LIMIT 8)
      UNION ALL
     (SELECT a.* FROM agents a WHERE a.tenant_id = of_tenant AND a.agent_type = only_type AND a.shuffle < place
         AND coalesce(a.deregistered_at, 'infinity') = 'infinity' AND a.status IN ('available', 'unknown', 'busy') AND is_routable(a)
-        AND has_skill(a, only_skill) ORDER BY a.shuffle LIMIT 8)
+        AND NOT is_saturated(a) AND has_skill(a, only_skill) ORDER BY a.shuffle LIMIT 8)
      LIMIT 8;
 END $$;
 
@@ -48,8 +48,8 @@ BEGIN
   IF sampled AND only_type IS NOT NULL AND only_instance IS NULL THEN
     RETURN QUERY SELECT * FROM sampled_agents(of_tenant, only_type, only_skill);
   ELSE
-    RETURN QUERY SELECT a.* FROM agents a WHERE a.tenant_id = of_tenant AND is_routable(a) AND has_skill(a, only_skill)
-      AND (only_instance IS NULL OR a.instance_id = only_instance) AND (only_type IS NULL OR a.agent_type = only_type);
+    RETURN QUERY SELECT a.* FROM agents a WHERE a.tenant_id = of_tenant AND is_routable(a) AND NOT is_saturated(a)
+      AND has_skill(a, only_skill) AND (only_instance IS NULL OR a.instance_id = only_instance) AND (only_type IS NULL OR a.agent_type = only_type);
   END IF;
 END $$;
 
@@ -120,7 +120,7 @@ BEGIN
       SELECT x.instance_id, x.agent_type, x.deployment_mode, x.mesh_id, x.connection_epoch, x.public_url, x.agent_card, x.status,
              x.max_concurrent_sessions FROM agents x
        WHERE x.tenant_id = r.tenant_id AND x.agent_type = only_type AND coalesce(x.deregistered_at, 'infinity') = 'infinity'
-         AND x.status IN ('available', 'unknown') LIMIT 2) AS few;
+         AND x.status IN ('available', 'unknown') AND NOT is_saturated(x) LIMIT 2) AS few;
     IF NOT FOUND THEN
       RETURN NULL;
     END IF;
@@ -178,6 +178,16 @@ BEGIN
   RETURN NULL;
 END $$;
 
+-- The agent of a session for a type; NULL for none.
+CREATE FUNCTION session_agent(r routing, of_type text) RETURNS text LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  IF r.session_agent_type = of_type AND r.session_instance_id IS NOT NULL THEN
+    RETURN r.session_instance_id;
+  END IF;
+  RETURN (SELECT j.instance_id FROM session_agents j
+           WHERE j.tenant_id = r.tenant_id AND j.session_id = r.session_id AND j.agent_type = of_type ORDER BY j.joined_at DESC LIMIT 1);
+END $$;
+
 -- The agent of a message: the one that has served it, else its session's for the type, else what it asks for, the least loaded. A bound
 -- instance that is gone, or that cannot be reached, is replaced by another of its type that has the skill; one that the message names is
 -- waited for. NULL: none is free now.
@@ -195,12 +205,7 @@ BEGIN
   END IF;
   IF bound_instance IS NULL AND r.session_id IS NOT NULL THEN
     bound_type := coalesce(r.want_agent_type, r.session_agent_type);
-    IF r.session_agent_type = bound_type AND r.session_instance_id IS NOT NULL THEN
-      bound_instance := r.session_instance_id;
-    ELSE
-      SELECT j.instance_id INTO bound_instance FROM session_agents j
-       WHERE j.tenant_id = r.tenant_id AND j.session_id = r.session_id AND j.agent_type = bound_type ORDER BY j.joined_at DESC LIMIT 1;
-    END IF;
+    bound_instance := session_agent(r, bound_type);
     -- Whoever joins a session needs its lock.
     IF r.only_mesh_id IS NOT NULL AND (bound_instance IS NULL OR r.session_instance_id IS NULL) THEN
       RETURN NULL;
@@ -215,7 +220,7 @@ BEGIN
   unreachable := coalesce(bound_instance = ANY (r.unreachable_ids), false);
   IF agent.instance_id IS NOT NULL AND is_routable(agent) AND agent.agent_type = bound_type AND (is_named OR NOT unreachable)
       AND (r.only_mesh_id IS NULL OR agent.deployment_mode = 'hosted' OR agent.mesh_id = r.only_mesh_id) THEN
-    IF NOT claim_room(r, bound_instance, bound_type, agent.status, agent.max_concurrent_sessions) THEN
+    IF is_saturated(agent) OR NOT claim_room(r, bound_instance, bound_type, agent.status, agent.max_concurrent_sessions) THEN
       RETURN NULL;
     END IF;
     -- Deregistration unbinds a session; an instance that came back is bound again.

@@ -68,13 +68,14 @@ export interface AcceptRow {
     | 'no_session'
     | 'session_closed'
     | 'target_required'
-    | 'target_unknown';
+    | 'target_unknown'
+    | 'agents_saturated';
   message_id: string;
   session_id: string;
   accepted_at: Date;
   /** The chosen agent, for `dispatched` only. */
   instance_id: string;
-  /** With `target_unknown` the type that was looked up, '' for none. */
+  /** With `target_unknown` and `agents_saturated` the type that was looked up, '' for none. */
   agent_type: string;
   deployment_mode: 'hosted' | 'connected';
   connection_epoch: number;

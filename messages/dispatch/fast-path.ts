@@ -12,11 +12,12 @@ import {
 import type { MessageCore, MessageRef } from '../core.js';
 import type { MessageRow } from '../read/rows.js';
 import type { DispatchRunner } from '../runner/runner.js';
+import { FairShare } from '../runner/running-dispatches.js';
 import type { DispatchEnd, Dispatches, LiveMessage } from './dispatches.js';
 import { dispatchedNow, dispatchedRow } from './open-dispatch.js';
 
-/** Messages on the fast path in one process; further ones take the workflow path. */
-const IN_FLIGHT_MAX = 2_000;
+/** Messages on the fast path in one process until their workflows take over, shared fairly; further ones take the workflow path. */
+const IN_FLIGHT_MAX = 4_000;
 /**
  * Nothing is sent later than this after the accept transaction began. The same time counts in the database, where a message whose
  * `wake_requested_at` is older is taken over by the sweeper.
@@ -51,7 +52,7 @@ class Stopwatch {
 export class FastPath {
   readonly #options: FastPathOptions;
   readonly #handOver: HandOver;
-  #inFlight = 0;
+  readonly #inFlight = new FairShare(IN_FLIGHT_MAX);
 
   constructor(options: FastPathOptions) {
     this.#options = options;
@@ -72,45 +73,53 @@ export class FastPath {
     counting: CountLimits,
   ): Promise<{ row: AcceptRow; live: LiveMessage | null } | undefined> {
     const { core, runner } = this.#options;
-    if (this.#inFlight >= IN_FLIGHT_MAX) return undefined;
+    if (this.#inFlight.isUsedUp(draft.tenant_id)) return undefined;
     const offer = { dispatch_id: newId('dsp'), mesh_id: runner.meshId };
     const lease = new Stopwatch();
     if (!runner.reserve(offer.dispatch_id)) return undefined;
-    this.#inFlight += 1;
-    let running: Promise<unknown> | undefined;
+    const leave = this.#enter(draft.tenant_id);
+    let live: LiveMessage | null = null;
     try {
       const { idempotencyHours } = core.limits;
       const row = await runAcceptTransaction(core.db, draft, { counting, offer, idempotencyHours });
       if (row.verdict !== 'dispatched') return { row, live: null };
-      const live = await this.#dispatch(draft, row, offer, lease);
-      running = live?.ended;
+      live = await this.#dispatch(draft, row, { offer, lease, leave });
       return { row, live };
     } finally {
       // If only the answer of a commit was lost, this node from here on reports that it never sent the dispatch.
       runner.releaseReservation(offer.dispatch_id);
-      const done = (): void => {
-        this.#inFlight -= 1;
-      };
-      if (running) void running.then(done);
-      else done();
+      if (live) void live.ended.then(leave);
+      else leave();
     }
+  }
+
+  /** Counts a message. @returns to be called when it ends here or its workflow takes over, whichever is first */
+  #enter(tenantId: string): () => void {
+    this.#inFlight.add(tenantId);
+    let isIn = true;
+    return () => {
+      if (isIn) this.#inFlight.remove(tenantId);
+      isIn = false;
+    };
   }
 
   async #dispatch(
     draft: NewMessage,
     row: AcceptRow,
-    offer: DispatchOffer,
-    lease: Stopwatch,
+    { offer, lease, leave }: { offer: DispatchOffer; lease: Stopwatch; leave: () => void },
   ): Promise<LiveMessage | null> {
     const message = dispatchedRow(draft, row);
     // After the lease another process may have taken the message over.
     const isLeaseValid = () => lease.elapsedMs() < LEASE_MS;
-    const ended = this.#options.runner.send(dispatchedNow(draft, row, offer), isLeaseValid);
+    const { runner } = this.#options;
+    const open = dispatchedNow(draft, row, offer);
+    const ended = runner.send(open, isLeaseValid);
     if (!ended) {
+      await runner.saturationKnown(open);
       await this.#release(message, offer.dispatch_id);
       return null;
     }
-    this.#handOver.add(message);
+    this.#handOver.add(message, leave);
     return { row: message, dispatch_id: offer.dispatch_id, ended: ended.then((end) => this.#ended(message, end)) };
   }
 
@@ -145,6 +154,7 @@ interface Pending {
   dueMs: number;
   /** A start was attempted and not acknowledged. */
   failed: boolean;
+  onHandedOver(): void;
 }
 
 const RENEW = `
@@ -170,9 +180,10 @@ class HandOver {
     this.#loop.start();
   }
 
-  add({ tenant_id, message_id, session_id }: MessageRef & SessionRef): void {
+  /** @param onHandedOver called when Temporal has acknowledged the start of its workflow */
+  add({ tenant_id, message_id, session_id }: MessageRef & SessionRef, onHandedOver: () => void): void {
     const dueMs = performance.now() + HANDOVER_MS;
-    this.#pending.set(message_id, { ref: { tenant_id, message_id, session_id }, dueMs, failed: false });
+    this.#pending.set(message_id, { ref: { tenant_id, message_id, session_id }, dueMs, failed: false, onHandedOver });
   }
 
   remove(ref: MessageRef): void {
@@ -199,8 +210,10 @@ class HandOver {
     const failure = results.find((result) => result.status === 'rejected');
     due.forEach((message, index) => {
       const { message_id } = message.ref;
+      const handedOver = results[index]?.status === 'fulfilled';
+      if (handedOver) message.onHandedOver();
       // It may have ended meanwhile. Failed items are requeued last.
-      if (!this.#pending.delete(message_id) || results[index]?.status === 'fulfilled') return;
+      if (!this.#pending.delete(message_id) || handedOver) return;
       this.#pending.set(message_id, { ...message, dueMs: performance.now() + RETRY_MS, failed: true });
     });
     if (failure) {
