@@ -106,10 +106,10 @@ BEGIN
 
   IF in_session THEN
     wish := (c.tenant_id, c.session_id, session.explicit, session.suspended, session.instance_id, session.agent_type,
-      NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, false, c.mesh_id)::routing;
+      NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, false, c.mesh_id, false)::routing;
   ELSE
     wish := (c.tenant_id, NULL, false, false, NULL, NULL,
-      NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, false, c.mesh_id)::routing;
+      NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, false, c.mesh_id, false)::routing;
   END IF;
   IF c.dispatch_id IS NOT NULL THEN
     agent := choose_agent(wish);

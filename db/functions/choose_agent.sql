@@ -3,11 +3,11 @@
 
 -- What routing knows of a message and its session; `session_id` NULL: the message opens one. `served_*`: the agent that the message was
 -- dispatched to before. `only_mesh_id`: the fast path of that mesh node asks: it wants an agent that it reaches itself, and nothing that
--- needs the session's lock.
+-- needs the session's lock. `unsent`: the message opened the session, and no agent has got anything of it.
 CREATE TYPE routing AS (
   tenant_id text, session_id text, session_explicit boolean, session_suspended boolean, session_instance_id text,
   session_agent_type text, served_instance_id text, served_agent_type text, want_instance_id text, want_agent_type text,
-  want_skill_id text, unreachable_ids text[], has_decision boolean, only_mesh_id text
+  want_skill_id text, unreachable_ids text[], has_decision boolean, only_mesh_id text, unsent boolean
 );
 
 -- The agent, its room reserved until the transaction ends. `join_reason`: how the session is bound by it, 'routed' or 'failover'; NULL: it
@@ -220,11 +220,14 @@ BEGIN
   unreachable := coalesce(bound_instance = ANY (r.unreachable_ids), false);
   IF agent.instance_id IS NOT NULL AND is_routable(agent) AND agent.agent_type = bound_type AND (is_named OR NOT unreachable)
       AND (r.only_mesh_id IS NULL OR agent.deployment_mode = 'hosted' OR agent.mesh_id = r.only_mesh_id) THEN
-    IF is_saturated(agent) OR NOT claim_room(r, bound_instance, bound_type, agent.status, agent.max_concurrent_sessions) THEN
+    IF NOT is_saturated(agent) AND claim_room(r, bound_instance, bound_type, agent.status, agent.max_concurrent_sessions) THEN
+      -- Deregistration unbinds a session; an instance that came back is bound again.
+      RETURN chosen(agent, unreachable, CASE WHEN r.session_explicit AND r.session_instance_id IS NULL THEN 'failover' END);
+    END IF;
+    -- A saturated one is replaced as long as it knows nothing of the session.
+    IF NOT is_saturated(agent) OR NOT r.unsent THEN
       RETURN NULL;
     END IF;
-    -- Deregistration unbinds a session; an instance that came back is bound again.
-    RETURN chosen(agent, unreachable, CASE WHEN r.session_explicit AND r.session_instance_id IS NULL THEN 'failover' END);
   END IF;
   IF is_named OR r.only_mesh_id IS NOT NULL THEN
     RETURN NULL;

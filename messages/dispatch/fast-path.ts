@@ -30,6 +30,8 @@ export interface FastPathOptions {
   runner: DispatchRunner;
   /** Starts the workflow of a message; resolves when Temporal has acknowledged it. */
   supervise(ref: MessageRef & SessionRef): Promise<void>;
+  /** Messages until their workflows take over; 4,000 by default. */
+  inFlightMax?: number;
 }
 
 /** Ends after which the message's workflow continues it. */
@@ -52,10 +54,11 @@ class Stopwatch {
 export class FastPath {
   readonly #options: FastPathOptions;
   readonly #handOver: HandOver;
-  readonly #inFlight = new FairShare(IN_FLIGHT_MAX);
+  readonly #inFlight: FairShare;
 
   constructor(options: FastPathOptions) {
     this.#options = options;
+    this.#inFlight = new FairShare(options.inFlightMax ?? IN_FLIGHT_MAX);
     this.#handOver = new HandOver(options);
   }
 
