@@ -52,7 +52,13 @@ export class DispatchRunner {
     this.meshId = meshId;
     const running = new RunningDispatches({ inFlightMax, onFull: (agent) => void this.#saturation.mark(agent) });
     this.#running = running;
-    this.#saturation = new Saturation({ db, log, meshId, dispatches, isFull: (agent) => running.isFull(agent) });
+    this.#saturation = new Saturation({
+      db,
+      log,
+      meshId,
+      dispatches,
+      isFull: (agent, part) => running.isFull(agent, part),
+    });
     setMaxListeners(0, this.#closing.signal); // each write that waits for the database adds a listener
     const sender = new DispatchSender(options, this.#closing.signal);
     this.#sender = sender;

@@ -90,9 +90,9 @@ export class FairShare {
     this.#max = max;
   }
 
-  /** Whether the tenant may take nothing more now. */
-  isUsedUp(tenantId: string): boolean {
-    return (this.#byTenant.get(tenantId) ?? 0) >= this.#max - this.#total;
+  /** Whether the tenant may take nothing more now. @param part of what it may have, up to 1 */
+  isUsedUp(tenantId: string, part = 1): boolean {
+    return (this.#byTenant.get(tenantId) ?? 0) >= part * (this.#max - this.#total);
   }
 
   add(tenantId: string): void {
@@ -152,11 +152,13 @@ export class RunningDispatches {
     return running;
   }
 
-  /** Whether the agent may have no further dispatch from here: it has its maximum, or its tenant has its share of the node. */
-  isFull(agent: AgentRef): boolean {
-    return (
-      this.countOf(agentKeyOf(agent)) >= LIMITS.dispatchesInFlightPerConnection || this.#share.isUsedUp(agent.tenant_id)
-    );
+  /**
+   * Whether the agent may have no further dispatch from here: it has its maximum, or its tenant has its share of the node.
+   * @param part of both, up to 1
+   */
+  isFull(agent: AgentRef, part = 1): boolean {
+    const count = this.countOf(agentKeyOf(agent));
+    return count >= part * LIMITS.dispatchesInFlightPerConnection || this.#share.isUsedUp(agent.tenant_id, part);
   }
 
   /** Counts a dispatch on its agent. */

@@ -7,8 +7,12 @@ import type { Logger } from '../../runtime/logger.js';
 import { Loop } from '../../runtime/loop.js';
 import type { Dispatches } from '../dispatch/dispatches.js';
 
-/** How often saturated agents are looked at: the time until one that has room again gets messages. */
+/** How often saturated agents are looked at. */
 const TICK_MS = 50;
+/** One that has only little room again gets messages after this time, so that its row is not written with every dispatch that ends. */
+const LITTLE_ROOM_MS = 250;
+/** With less than this part of what it may have, it gets messages at once. */
+const AMPLE_ROOM = 7 / 8;
 /** How often a mark is renewed; it is valid for five seconds. */
 const RENEW_MS = 1_000;
 const IDLE_MS = 60_000;
@@ -18,12 +22,14 @@ export interface SaturationOptions {
   log: Logger;
   meshId: string;
   dispatches: Pick<Dispatches, 'agentJoined'>;
-  /** Whether the agent may have no further dispatch from this node. */
-  isFull(agent: AgentRef): boolean;
+  /** Whether the agent may have no further dispatch from this node. @param part of what it may have, up to 1 */
+  isFull(agent: AgentRef, part?: number): boolean;
 }
 
 interface Mark {
   agent: AgentRef;
+  /** Since when it is marked, on `performance.now()`. */
+  sinceMs: number;
   /** When it was last written, on `performance.now()`; -Infinity while it is not on the record. */
   writtenAtMs: number;
   /** After a failure nothing is written before this time, on `performance.now()`. */
@@ -71,7 +77,8 @@ export class Saturation {
 
   #add(key: string, agent: AgentRef): Mark {
     const never = Number.NEGATIVE_INFINITY;
-    const mark: Mark = { agent, writtenAtMs: never, retryAtMs: never, writing: undefined };
+    const sinceMs = performance.now();
+    const mark: Mark = { agent, sinceMs, writtenAtMs: never, retryAtMs: never, writing: undefined };
     this.#marks.set(key, mark);
     this.#loop.wake();
     return mark;
@@ -79,7 +86,13 @@ export class Saturation {
 
   async #turn(): Promise<void> {
     const marks = [...this.#marks.values()];
-    await Promise.all(marks.map((mark) => (this.#options.isFull(mark.agent) ? this.#renew(mark) : this.#end(mark))));
+    await Promise.all(marks.map((mark) => (this.#hasRoom(mark) ? this.#end(mark) : this.#renew(mark))));
+  }
+
+  #hasRoom({ agent, sinceMs }: Mark): boolean {
+    const { isFull } = this.#options;
+    if (!isFull(agent, AMPLE_ROOM)) return true;
+    return !isFull(agent) && performance.now() - sinceMs >= LITTLE_ROOM_MS;
   }
 
   async #renew(mark: Mark): Promise<void> {
@@ -96,6 +109,7 @@ export class Saturation {
     await this.#write(mark, async () => {
       mark.writtenAtMs = Number.NEGATIVE_INFINITY;
       const withRoom = await endSaturation(db, agent, meshId);
+      mark.sinceMs = performance.now();
       // Where it is full again, the next turn marks it.
       if (!isFull(agent)) this.#marks.delete(agentKeyOf(agent));
       if (withRoom) await dispatches.agentJoined(agent.tenant_id, withRoom);
