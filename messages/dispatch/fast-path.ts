@@ -10,10 +10,11 @@ import {
   runAcceptTransaction,
 } from '../accept/accept-transaction.js';
 import type { MessageCore, MessageRef } from '../core.js';
-import type { MessageRow } from '../read/rows.js';
 import type { DispatchRunner } from '../runner/runner.js';
 import { FairShare } from '../runner/running-dispatches.js';
-import type { DispatchEnd, Dispatches, LiveMessage } from './dispatches.js';
+import type { DispatchEnd, Dispatches, LiveMessage, OpenDispatch } from './dispatches.js';
+import { type DispatchForwarder, type ForwardedDispatches, forwardDispatch, releaseUnsent } from './forwarding.js';
+import { renewLeases } from './leases.js';
 import { dispatchedNow, dispatchedRow } from './open-dispatch.js';
 
 /** Messages on the fast path in one process until their workflows take over, shared fairly; further ones take the workflow path. */
@@ -27,7 +28,10 @@ export const LEASE_MS = 10_000;
 export interface FastPathOptions {
   core: MessageCore;
   dispatches: Dispatches;
-  runner: DispatchRunner;
+  /** Null in a process without the mesh role. */
+  runner: DispatchRunner | null;
+  /** Null in a process that knows no other. */
+  forwarder: DispatchForwarder | null;
   /** Starts the workflow of a message; resolves when Temporal has acknowledged it. */
   supervise(ref: MessageRef & SessionRef): Promise<void>;
   /** Messages until their workflows take over; 4,000 by default. */
@@ -39,8 +43,14 @@ const NEEDS_WORKFLOW: ReadonlySet<DispatchEnd['state']> = new Set(['input_requir
 
 /** Measures by the monotonic clock and by the wall clock, because only the wall clock counts the time of a suspended machine. */
 class Stopwatch {
-  readonly #startedAtMs = performance.now();
-  readonly #startedAtWallMs = Date.now();
+  readonly #startedAtMs: number;
+  readonly #startedAtWallMs: number;
+
+  /** @param elapsedMs what had passed elsewhere before */
+  constructor(elapsedMs = 0) {
+    this.#startedAtMs = performance.now() - elapsedMs;
+    this.#startedAtWallMs = Date.now() - elapsedMs;
+  }
 
   elapsedMs(): number {
     return Math.max(performance.now() - this.#startedAtMs, Date.now() - this.#startedAtWallMs);
@@ -48,10 +58,10 @@ class Stopwatch {
 }
 
 /**
- * The fast path (docs/durability.md): accept transaction, dispatch and complete transaction in the process that took the request. A message
- * that takes longer than two seconds or asks a human is handed over to its workflow.
+ * The fast path (docs/durability.md): accept transaction in the process that took the request, dispatch and complete transaction there or on
+ * the node that holds the agent's socket. A message that takes longer than two seconds or asks a human is handed over to its workflow.
  */
-export class FastPath {
+export class FastPath implements ForwardedDispatches {
   readonly #options: FastPathOptions;
   readonly #handOver: HandOver;
   readonly #inFlight: FairShare;
@@ -68,7 +78,8 @@ export class FastPath {
   }
 
   /**
-   * Accepts a message and, where this process reaches the agent, sends its dispatch; undefined while it takes nothing new.
+   * Accepts a message and, where this process or a node that it reaches has the agent, has its dispatch sent; undefined while it takes
+   * nothing new.
    * @throws as `runAcceptTransaction`
    */
   async send(
@@ -77,69 +88,72 @@ export class FastPath {
   ): Promise<{ row: AcceptRow; live: LiveMessage | null } | undefined> {
     const { core, runner } = this.#options;
     if (this.#inFlight.isUsedUp(draft.tenant_id)) return undefined;
-    const offer = { dispatch_id: newId('dsp'), mesh_id: runner.meshId };
+    const offer = this.#offer();
     const lease = new Stopwatch();
-    if (!runner.reserve(offer.dispatch_id)) return undefined;
-    const leave = this.#enter(draft.tenant_id);
+    if (!offer || runner?.reserve(offer.dispatch_id) === false) return undefined;
+    const leave = this.#inFlight.enter(draft.tenant_id);
     let live: LiveMessage | null = null;
     try {
       const { idempotencyHours } = core.limits;
       const row = await runAcceptTransaction(core.db, draft, { counting, offer, idempotencyHours });
       if (row.verdict !== 'dispatched') return { row, live: null };
-      live = await this.#dispatch(draft, row, { offer, lease, leave });
+      live = await this.#dispatch(draft, row, { dispatch_id: offer.dispatch_id, lease, leave });
       return { row, live };
     } finally {
       // If only the answer of a commit was lost, this node from here on reports that it never sent the dispatch.
-      runner.releaseReservation(offer.dispatch_id);
+      runner?.releaseReservation(offer.dispatch_id);
       if (live) void live.ended.then(leave);
       else leave();
     }
   }
 
-  /** Counts a message. @returns to be called when it ends here or its workflow takes over, whichever is first */
-  #enter(tenantId: string): () => void {
-    this.#inFlight.add(tenantId);
-    let isIn = true;
-    return () => {
-      if (isIn) this.#inFlight.remove(tenantId);
-      isIn = false;
-    };
+  take(open: OpenDispatch, elapsedMs: number): Promise<DispatchEnd> | null {
+    return this.#sendHere(open, new Stopwatch(elapsedMs));
+  }
+
+  async refusalKnown(open: OpenDispatch): Promise<void> {
+    await this.#options.runner?.saturationKnown(open);
+  }
+
+  /** What the accept transaction may open; undefined where nothing could be sent. */
+  #offer(): DispatchOffer | undefined {
+    const { runner, forwarder } = this.#options;
+    const any_mesh = forwarder?.isReachable ?? false;
+    const mesh_id = runner ? runner.meshId : any_mesh && forwarder?.hostedNode();
+    return mesh_id ? { dispatch_id: newId('dsp'), mesh_id, any_mesh } : undefined;
   }
 
   async #dispatch(
     draft: NewMessage,
     row: AcceptRow,
-    { offer, lease, leave }: { offer: DispatchOffer; lease: Stopwatch; leave: () => void },
+    { dispatch_id, lease, leave }: { dispatch_id: string; lease: Stopwatch; leave: () => void },
   ): Promise<LiveMessage | null> {
+    const { runner, forwarder } = this.#options;
     const message = dispatchedRow(draft, row);
-    // After the lease another process may have taken the message over.
-    const isLeaseValid = () => lease.elapsedMs() < LEASE_MS;
-    const { runner } = this.#options;
-    const open = dispatchedNow(draft, row, offer);
-    const ended = runner.send(open, isLeaseValid);
-    if (!ended) {
-      await runner.saturationKnown(open);
-      await this.#release(message, offer.dispatch_id);
-      return null;
+    const open = dispatchedNow(draft, row, dispatch_id);
+    if (row.mesh_id !== runner?.meshId && forwarder) {
+      const ended = forwardDispatch(this.#options, forwarder, { ...open, mesh_id: row.mesh_id }, lease.elapsedMs());
+      return { row: message, dispatch_id, ended };
     }
-    this.#handOver.add(message, leave);
-    return { row: message, dispatch_id: offer.dispatch_id, ended: ended.then((end) => this.#ended(message, end)) };
+    const ended = this.#sendHere(open, lease, leave);
+    if (ended !== null) return { row: message, dispatch_id, ended };
+    await this.refusalKnown(open);
+    await releaseUnsent(this.#options, open);
+    return null;
   }
 
-  /** Nothing was sent: the workflow of the message routes it again. */
-  async #release(message: MessageRow, dispatchId: string): Promise<void> {
-    const { core, dispatches } = this.#options;
-    const ref = { tenant_id: message.tenant_id, message_id: message.message_id, dispatch_id: dispatchId };
-    await dispatches.release(ref, 'NOT_REACHED_HERE', { nothingSent: true }).catch((error: unknown) => {
-      // The workflow asks this node, which reports that it never sent the dispatch.
-      core.log.warn({ err: errorMessage(error), dispatch_id: dispatchId }, 'dispatch could not be released yet');
-    });
-    core.workflowStarter.message(message);
+  /** @param onHandedOver called when its workflow takes over */
+  #sendHere(open: OpenDispatch, lease: Stopwatch, onHandedOver?: () => void): Promise<DispatchEnd> | null {
+    // After the lease another process may have taken the message over.
+    const ended = this.#options.runner?.send(open, () => lease.elapsedMs() < LEASE_MS);
+    if (!ended) return null;
+    this.#handOver.add(open, onHandedOver);
+    return ended.then((end) => this.#ended(open, end));
   }
 
-  #ended(message: MessageRow, end: DispatchEnd): DispatchEnd {
-    this.#handOver.remove(message);
-    if (NEEDS_WORKFLOW.has(end.state)) this.#options.core.workflowStarter.message(message);
+  #ended(open: OpenDispatch, end: DispatchEnd): DispatchEnd {
+    this.#handOver.remove(open);
+    if (NEEDS_WORKFLOW.has(end.state)) this.#options.core.workflowStarter.message(open);
     return end;
   }
 }
@@ -157,13 +171,8 @@ interface Pending {
   dueMs: number;
   /** A start was attempted and not acknowledged. */
   failed: boolean;
-  onHandedOver(): void;
+  onHandedOver: (() => void) | undefined;
 }
-
-const RENEW = `
-  UPDATE running_messages m SET wake_requested_at = now() FROM unnest($1::text[], $2::text[]) AS mine (tenant_id, message_id)
-   WHERE m.tenant_id = mine.tenant_id AND m.message_id = mine.message_id AND m.lease_epoch = 0 AND m.wake_requested_at IS NOT NULL
-     AND m.state = 'working'`;
 
 /**
  * Starts the workflows of messages that last longer than `HANDOVER_MS`. While Temporal is away it keeps trying, and renews the leases of
@@ -184,7 +193,7 @@ class HandOver {
   }
 
   /** @param onHandedOver called when Temporal has acknowledged the start of its workflow */
-  add({ tenant_id, message_id, session_id }: MessageRef & SessionRef, onHandedOver: () => void): void {
+  add({ tenant_id, message_id, session_id }: MessageRef & SessionRef, onHandedOver?: () => void): void {
     const dueMs = performance.now() + HANDOVER_MS;
     this.#pending.set(message_id, { ref: { tenant_id, message_id, session_id }, dueMs, failed: false, onHandedOver });
   }
@@ -214,7 +223,7 @@ class HandOver {
     due.forEach((message, index) => {
       const { message_id } = message.ref;
       const handedOver = results[index]?.status === 'fulfilled';
-      if (handedOver) message.onHandedOver();
+      if (handedOver) message.onHandedOver?.();
       // It may have ended meanwhile. Failed items are requeued last.
       if (!this.#pending.delete(message_id) || handedOver) return;
       this.#pending.set(message_id, { ...message, dueMs: performance.now() + RETRY_MS, failed: true });
@@ -233,9 +242,7 @@ class HandOver {
   async #renewLeases(): Promise<void> {
     const refs = [...this.#pending.values()].filter(({ failed }) => failed).map(({ ref }) => ref);
     try {
-      await this.#options.core.db.system((tx) =>
-        tx.query(RENEW, [refs.map((ref) => ref.tenant_id), refs.map((ref) => ref.message_id)]),
-      );
+      await renewLeases(this.#options.core.db, refs);
     } catch (error) {
       this.#options.core.log.warn({ err: errorMessage(error) }, 'leases could not be renewed');
     }

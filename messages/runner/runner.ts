@@ -13,6 +13,8 @@ import type { Transport } from './transport.js';
 
 /** Extra time for the writes that are under way when the grace period is over. */
 const LAST_WRITES_MS = 5_000;
+/** How long the release of a refused dispatch waits for its agent's mark. */
+const SATURATION_KNOWN_MS = 500;
 /** Dispatches compared with the record in one statement. */
 const RECONCILE_BATCH = 1_000;
 
@@ -90,11 +92,11 @@ export class DispatchRunner {
   }
 
   /**
-   * Resolves when routing knows whether this node has room for the agent. To be awaited before a dispatch that `send` has refused is
-   * released, so that its message is routed to another.
+   * Resolves when routing knows that this node has no room for the agent, if so, or could not be told in time. To be awaited before a
+   * dispatch that `send` has refused is released, so that its message is routed to another.
    */
   async saturationKnown(agent: AgentRef): Promise<void> {
-    await this.#saturation.mark(agent);
+    await settledWithin(this.#saturation.mark(agent), SATURATION_KNOWN_MS);
   }
 
   /** @param listener called when the last running dispatch of the agent has ended; it replaces the listener before */
@@ -129,6 +131,8 @@ export class DispatchRunner {
     const transport = this.#transports[open.deployment_mode];
     const reached = transport?.reach(open);
     if (this.#draining || !transport || !reached || !('epoch' in reached)) return null;
+    // It was forwarded here after its workflow had asked for it.
+    if (this.#running.get(open.dispatch_id) || this.#sender.isRefused(open.dispatch_id)) return null;
     // The accept transaction did not see a connection of another epoch.
     if (reached.epoch !== open.epoch || !leaseValid() || this.#running.isFull(open)) return null;
     const running = this.#add(open, transport);
@@ -158,7 +162,7 @@ export class DispatchRunner {
   async cancel(ref: DispatchRef, reason: string): Promise<void> {
     await this.#reservations.settled(ref.dispatch_id);
     const running = this.#running.get(ref.dispatch_id);
-    if (!running) return;
+    if (!running) return this.#sender.refuse(ref.dispatch_id);
     stopClosed(running, 'canceled', reason);
     await Promise.allSettled([running.done]);
     await running.transport.cancelSent?.(ref.dispatch_id);

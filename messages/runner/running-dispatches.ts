@@ -100,6 +100,16 @@ export class FairShare {
     this.#byTenant.set(tenantId, (this.#byTenant.get(tenantId) ?? 0) + 1);
   }
 
+  /** @returns what removes it again, once however often it is called */
+  enter(tenantId: string): () => void {
+    let isIn = true;
+    this.add(tenantId);
+    return () => {
+      if (isIn) this.remove(tenantId);
+      isIn = false;
+    };
+  }
+
   remove(tenantId: string): void {
     const left = (this.#byTenant.get(tenantId) ?? 0) - 1;
     this.#total -= 1;

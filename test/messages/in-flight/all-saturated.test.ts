@@ -46,7 +46,7 @@ async function send(
   const part = { kind: 'text' as const, text: 'hello' };
   const message = { kind: 'message' as const, messageId, role: 'user' as const, parts: [part], contextId };
   const draft = draftOf(caller, { message, metadata }, { method: 'message/send' });
-  const offer = offers ? { dispatch_id: newId('dsp'), mesh_id: MESH } : null;
+  const offer = offers ? { dispatch_id: newId('dsp'), mesh_id: MESH, any_mesh: false } : null;
   return runAcceptTransaction(core.db, draft, { counting: UNCOUNTED, offer, idempotencyHours: 1 });
 }
 

@@ -97,7 +97,7 @@ describe('on the fast path', () => {
     });
     const { core, dispatches } = fixture;
     const supervise = (): Promise<void> => acknowledged;
-    const path = new FastPath({ core, dispatches, runner: node.runner, supervise, inFlightMax: 4 });
+    const path = new FastPath({ core, dispatches, runner: node.runner, forwarder: null, supervise, inFlightMax: 4 });
     onTestFinished(() => path.stop());
     return { gateway: createGateway(core, path), acknowledge };
   }
