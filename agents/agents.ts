@@ -10,10 +10,14 @@ import { type AgentRow, isUnwanted } from './agent-row.js';
 const ROW = `tenant_id, instance_id, agent_type, deployment_mode, status, mesh_id, connection_epoch,
   max_concurrent_sessions, consecutive_failures, deregistered_at, deregistration_cause`;
 
-/** Agents as the API shows them: the load is the larger of the counted and the reported number, and an agent at capacity shows `busy` (decisions.md, Agents). */
+/**
+ * Agents as the API shows them: the load is the larger of the counted and the reported number, and an agent at capacity, or without room for
+ * further dispatches, shows `busy` (decisions.md, Agents).
+ */
 export const INSTANCES = `
   SELECT a.instance_id, a.agent_type, a.public_url, a.deployment_mode, a.tenant_id, a.mesh_id, l.load AS current_sessions,
-         CASE WHEN a.status IN ('available', 'unknown') AND a.max_concurrent_sessions > 0 AND l.load >= a.max_concurrent_sessions
+         CASE WHEN a.status IN ('available', 'unknown')
+                AND (a.max_concurrent_sessions > 0 AND l.load >= a.max_concurrent_sessions OR is_saturated(a))
               THEN 'busy' ELSE a.status END AS status,
          a.max_concurrent_sessions, a.consecutive_failures, a.last_seen, a.registered_at, a.agent_version,
          a.provider_organization, a.provider_url, a.agent_card, a.context

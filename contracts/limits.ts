@@ -30,7 +30,9 @@ export const LIMITS = {
   missedPingsMax: 3,
   helloTimeoutMs: 10_000,
   closeGraceSecondsDefault: 30,
+  /** To one connected agent; to one hosted agent from each node. */
   dispatchesInFlightPerConnection: 256,
+  dispatchesInFlightPerNode: 4_000,
   bufferedBytesSoft: 256 * 1024,
   bufferedBytesHard: 1024 * 1024,
   blockedMsMax: 10_000,

@@ -45,6 +45,7 @@ CREATE TABLE agents (
   connection_epoch bigint NOT NULL DEFAULT 0,
   connected_at timestamp with time zone,
   max_concurrent_sessions integer NOT NULL,
+  saturated_until timestamp with time zone,
   consecutive_failures integer NOT NULL DEFAULT 0,
   last_seen timestamp with time zone,
   registered_at timestamp with time zone NOT NULL DEFAULT now(),

@@ -14,6 +14,7 @@ import { createDeliveryActivities, createDeliveryRecordActivities, type Delivery
 import { createControlActivities, createNodeActivities } from '../activities/node.js';
 import { createRecordActivities } from '../activities/record.js';
 import { createWatchActivities, type WatchDeps } from '../activities/watch.js';
+import { LIMITS } from '../contracts/limits.js';
 import type { DispatchRunner } from '../messages/runner/runner.js';
 import { AsyncContext } from '../runtime/async-context.js';
 import { errorMessage } from '../runtime/errors.js';
@@ -22,9 +23,11 @@ import { controlQueue, DELIVERY_QUEUE, FLEET_QUEUE, HOSTED_QUEUE, nodeQueue } fr
 import type { Services } from './services.js';
 
 const RESTART_MS = 1_000;
-/** Concurrent dispatches of one node; a dispatch mostly waits. */
-const DISPATCH_SLOTS = 2_000;
-const HOSTED_SLOTS = 500;
+/**
+ * Concurrent dispatches of one queue of a node; a dispatch mostly waits. More than the runner takes (`dispatchesInFlightPerNode`): those
+ * beyond are refused at once and routed elsewhere, instead of waiting in the queue behind an agent that does not answer.
+ */
+const DISPATCH_SLOTS = LIMITS.dispatchesInFlightPerNode + 500;
 const CONTROL_SLOTS = 50;
 /** Concurrent push notifications; each takes at most 10 s. */
 const DELIVERY_SLOTS = 200;
@@ -173,17 +176,17 @@ export async function runFleetWorker(
 
 /** The workers of the mesh role: dispatches of this node, its control queue, and a share of the dispatches to hosted agents. */
 export async function runNodeWorkers(workerDeps: WorkerDeps, runner: DispatchRunner) {
-  const dispatching = (taskQueue: string, slots: number) =>
+  const dispatching = (taskQueue: string) =>
     keepRunning(workerDeps, {
       taskQueue,
       activities: createNodeActivities(runner),
       maxHeartbeatThrottleInterval: HEARTBEAT_THROTTLE_MS,
       shutdownGraceTime: DISPATCH_GRACE,
-      maxConcurrentActivityTaskExecutions: slots,
+      maxConcurrentActivityTaskExecutions: DISPATCH_SLOTS,
     });
   const workers = await Promise.all([
-    dispatching(nodeQueue(runner.meshId), DISPATCH_SLOTS),
-    dispatching(HOSTED_QUEUE, HOSTED_SLOTS),
+    dispatching(nodeQueue(runner.meshId)),
+    dispatching(HOSTED_QUEUE),
     keepRunning(workerDeps, {
       taskQueue: controlQueue(runner.meshId),
       activities: createControlActivities(runner),

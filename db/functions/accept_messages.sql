@@ -17,8 +17,8 @@ CREATE TYPE accept_call AS (
 );
 
 -- `verdict`: dispatched | accepted | unavailable | repeat | mismatch | full | waiting_full | no_session | session_closed | target_required |
--- target_unknown (`agent_type` is the type that was looked for) | later (`awaits` names the lock). From `instance_id` on for `dispatched`,
--- `mesh_id` is the node that sends; the counts where they were taken.
+-- target_unknown | agents_saturated (with both, `agent_type` is the type that was looked for) | later (`awaits` names the lock). From
+-- `instance_id` on for `dispatched`, `mesh_id` is the node that sends; the counts where they were taken.
 CREATE TYPE accept_result AS (
   verdict text, message_id text, session_id text, accepted_at timestamptz, instance_id text, agent_type text, deployment_mode text,
   connection_epoch bigint, mesh_id text, public_url text, agent_card jsonb, user_id text, in_flight integer, waiting integer, awaits text
@@ -53,7 +53,7 @@ DECLARE
   want_type text := c.want_agent_type;
   is_bound boolean := false;
   resumes boolean := false;
-  route routing;
+  wish routing;
   agent chosen_agent;
   failed boolean := false;
   dispatched boolean;
@@ -63,19 +63,20 @@ BEGIN
     RETURN not_accepted(c, result, 'waiting_full');
   END IF;
   IF c.in_flight_limit > 0 THEN
-    -- Each state for itself: a plan for both at once takes the key, and reads all.
+    -- Each state for itself, and in the order of running_in_flight: a plan for both at once takes the key and reads all, and so may one that
+    -- was made while the table was small.
     result.in_flight :=
       (SELECT count(*) FROM (SELECT 1 FROM running_messages r
-        WHERE r.tenant_id = c.tenant_id AND r.state = 'working' LIMIT c.in_flight_limit) AS working)
+        WHERE r.tenant_id = c.tenant_id AND r.state = 'working' ORDER BY r.session_id LIMIT c.in_flight_limit) AS working)
       + (SELECT count(*) FROM (SELECT 1 FROM running_messages r
-        WHERE r.tenant_id = c.tenant_id AND r.state = 'submitted' LIMIT c.in_flight_limit) AS submitted);
+        WHERE r.tenant_id = c.tenant_id AND r.state = 'submitted' ORDER BY r.session_id LIMIT c.in_flight_limit) AS submitted);
     IF result.in_flight >= c.in_flight_limit THEN
       RETURN not_accepted(c, result, 'full');
     END IF;
   END IF;
   IF c.waiting_limit > 0 THEN
     result.waiting := (SELECT count(*) FROM (SELECT 1 FROM running_messages r
-      WHERE r.tenant_id = c.tenant_id AND r.state = 'input-required' LIMIT c.waiting_limit) AS waiting);
+      WHERE r.tenant_id = c.tenant_id AND r.state = 'input-required' ORDER BY r.session_id LIMIT c.waiting_limit) AS waiting);
     IF result.waiting >= c.waiting_limit THEN
       RETURN not_accepted(c, result, 'waiting_full');
     END IF;
@@ -114,19 +115,19 @@ BEGIN
     END IF;
   END IF;
 
+  IF in_session THEN
+    wish := (c.tenant_id, c.session_id, session.explicit, session.suspended, session.instance_id, session.agent_type,
+      NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, false, c.mesh_id, c.any_mesh, false)::routing;
+  ELSE
+    wish := (c.tenant_id, NULL, false, false, NULL, NULL,
+      NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, false, c.mesh_id, c.any_mesh, false)::routing;
+  END IF;
   IF c.dispatch_id IS NOT NULL THEN
-    IF in_session THEN
-      route := (c.tenant_id, c.session_id, session.explicit, session.suspended, session.instance_id, session.agent_type,
-        NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, false, c.mesh_id, c.any_mesh)::routing;
-    ELSE
-      route := (c.tenant_id, NULL, false, false, NULL, NULL,
-        NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, false, c.mesh_id, c.any_mesh)::routing;
-    END IF;
-    agent := choose_agent(route);
+    agent := choose_agent(wish);
     IF agent.awaited_id IS NOT NULL AND may_wait THEN
       -- Once only: one that waits for a second room while it holds a first could wait for ever.
       PERFORM lock_room(c.tenant_id, agent.awaited_id);
-      agent := choose_agent(route);
+      agent := choose_agent(wish);
     END IF;
     IF agent.awaited_id IS NOT NULL THEN
       RETURN accept_later(result, 'room ' || agent.awaited_id);
@@ -153,6 +154,9 @@ BEGIN
         RETURN not_accepted(c, result, 'target_unknown');
       END IF;
       failed := true;
+    ELSIF all_saturated(wish) THEN
+      result.agent_type := want_type;
+      RETURN not_accepted(c, result, 'agents_saturated');
     END IF;
   END IF;
 

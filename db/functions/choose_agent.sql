@@ -3,11 +3,11 @@
 
 -- What routing knows of a message and its session; `session_id` NULL: the message opens one. `served_*`: the agent that the message was
 -- dispatched to before. `only_mesh_id`: the fast path asks: it wants an agent on that mesh node, and nothing that needs the session's lock.
--- `any_mesh`: an agent on another node will do as well.
+-- `any_mesh`: an agent on another node will do as well. `unsent`: the message opened the session, and no agent has got anything of it.
 CREATE TYPE routing AS (
   tenant_id text, session_id text, session_explicit boolean, session_suspended boolean, session_instance_id text,
   session_agent_type text, served_instance_id text, served_agent_type text, want_instance_id text, want_agent_type text,
-  want_skill_id text, unreachable_ids text[], has_decision boolean, only_mesh_id text, any_mesh boolean
+  want_skill_id text, unreachable_ids text[], has_decision boolean, only_mesh_id text, any_mesh boolean, unsent boolean
 );
 
 -- The agent, its room reserved until the transaction ends. `join_reason`: how the session is bound by it, 'routed' or 'failover'; NULL: it
@@ -41,11 +41,11 @@ BEGIN
   RETURN QUERY
     (SELECT a.* FROM agents a WHERE a.tenant_id = of_tenant AND a.agent_type = only_type AND a.shuffle >= place
         AND coalesce(a.deregistered_at, 'infinity') = 'infinity' AND a.status IN ('available', 'unknown', 'busy') AND is_routable(a)
-        AND has_skill(a, only_skill) ORDER BY a.shuffle LIMIT 8)
+        AND NOT is_saturated(a) AND has_skill(a, only_skill) ORDER BY a.shuffle LIMIT 8)
      UNION ALL
     (SELECT a.* FROM agents a WHERE a.tenant_id = of_tenant AND a.agent_type = only_type AND a.shuffle < place
         AND coalesce(a.deregistered_at, 'infinity') = 'infinity' AND a.status IN ('available', 'unknown', 'busy') AND is_routable(a)
-        AND has_skill(a, only_skill) ORDER BY a.shuffle LIMIT 8)
+        AND NOT is_saturated(a) AND has_skill(a, only_skill) ORDER BY a.shuffle LIMIT 8)
      LIMIT 8;
 END $$;
 
@@ -55,8 +55,8 @@ BEGIN
   IF sampled AND only_type IS NOT NULL AND only_instance IS NULL THEN
     RETURN QUERY SELECT * FROM sampled_agents(of_tenant, only_type, only_skill);
   ELSE
-    RETURN QUERY SELECT a.* FROM agents a WHERE a.tenant_id = of_tenant AND is_routable(a) AND has_skill(a, only_skill)
-      AND (only_instance IS NULL OR a.instance_id = only_instance) AND (only_type IS NULL OR a.agent_type = only_type);
+    RETURN QUERY SELECT a.* FROM agents a WHERE a.tenant_id = of_tenant AND is_routable(a) AND NOT is_saturated(a)
+      AND has_skill(a, only_skill) AND (only_instance IS NULL OR a.instance_id = only_instance) AND (only_type IS NULL OR a.agent_type = only_type);
   END IF;
 END $$;
 
@@ -100,7 +100,7 @@ BEGIN
       SELECT x.instance_id, x.agent_type, x.deployment_mode, x.mesh_id, x.connection_epoch, x.public_url, x.agent_card, x.status,
              x.max_concurrent_sessions FROM agents x
        WHERE x.tenant_id = r.tenant_id AND x.agent_type = only_type AND coalesce(x.deregistered_at, 'infinity') = 'infinity'
-         AND x.status IN ('available', 'unknown') LIMIT 2) AS few;
+         AND x.status IN ('available', 'unknown') AND NOT is_saturated(x) LIMIT 2) AS few;
     IF NOT FOUND THEN
       RETURN NULL;
     END IF;
@@ -161,6 +161,16 @@ BEGIN
   RETURN NULL;
 END $$;
 
+-- The agent of a session for a type; NULL for none.
+CREATE FUNCTION session_agent(r routing, of_type text) RETURNS text LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  IF r.session_agent_type = of_type AND r.session_instance_id IS NOT NULL THEN
+    RETURN r.session_instance_id;
+  END IF;
+  RETURN (SELECT j.instance_id FROM session_agents j
+           WHERE j.tenant_id = r.tenant_id AND j.session_id = r.session_id AND j.agent_type = of_type ORDER BY j.joined_at DESC LIMIT 1);
+END $$;
+
 -- The agent of a message: the one that has served it, else its session's for the type, else what it asks for, the least loaded. A bound
 -- instance that is gone, or that cannot be reached, is replaced by another of its type that has the skill; one that the message names is
 -- waited for. NULL: none is free now.
@@ -179,12 +189,7 @@ BEGIN
   END IF;
   IF bound_instance IS NULL AND r.session_id IS NOT NULL THEN
     bound_type := coalesce(r.want_agent_type, r.session_agent_type);
-    IF r.session_agent_type = bound_type AND r.session_instance_id IS NOT NULL THEN
-      bound_instance := r.session_instance_id;
-    ELSE
-      SELECT j.instance_id INTO bound_instance FROM session_agents j
-       WHERE j.tenant_id = r.tenant_id AND j.session_id = r.session_id AND j.agent_type = bound_type ORDER BY j.joined_at DESC LIMIT 1;
-    END IF;
+    bound_instance := session_agent(r, bound_type);
     -- Whoever joins a session needs its lock.
     IF r.only_mesh_id IS NOT NULL AND (bound_instance IS NULL OR r.session_instance_id IS NULL) THEN
       RETURN NULL;
@@ -199,12 +204,19 @@ BEGIN
   unreachable := coalesce(bound_instance = ANY (r.unreachable_ids), false);
   IF agent.instance_id IS NOT NULL AND is_routable(agent) AND agent.agent_type = bound_type AND (is_named OR NOT unreachable)
       AND (r.only_mesh_id IS NULL OR fast_path_reaches(r, agent.deployment_mode, agent.mesh_id)) THEN
-    has_room := claim_room(r, bound_instance, bound_type, agent.status, agent.max_concurrent_sessions);
-    IF has_room IS NOT TRUE THEN
-      RETURN CASE WHEN has_room IS NULL THEN awaited(bound_instance) END;
+    IF NOT is_saturated(agent) THEN
+      has_room := claim_room(r, bound_instance, bound_type, agent.status, agent.max_concurrent_sessions);
+      IF has_room IS NULL THEN
+        RETURN awaited(bound_instance);
+      ELSIF NOT has_room THEN
+        RETURN NULL;
+      END IF;
+      -- Deregistration unbinds a session; an instance that came back is bound again.
+      RETURN chosen(agent, unreachable, CASE WHEN r.session_explicit AND r.session_instance_id IS NULL THEN 'failover' END);
+    ELSIF NOT r.unsent THEN
+      -- A saturated one is replaced only as long as it knows nothing of the session.
+      RETURN NULL;
     END IF;
-    -- Deregistration unbinds a session; an instance that came back is bound again.
-    RETURN chosen(agent, unreachable, CASE WHEN r.session_explicit AND r.session_instance_id IS NULL THEN 'failover' END);
   END IF;
   IF is_named OR r.only_mesh_id IS NOT NULL THEN
     RETURN NULL;

@@ -1,4 +1,4 @@
--- What is registered. `coalesce(deregistered_at, 'infinity') = 'infinity'` is, word for word, the predicate of agents_registered: only that
+-- What is registered, and whether there is room for it. `coalesce(deregistered_at, 'infinity') = 'infinity'` is, word for word, the predicate of agents_registered: only that
 -- index fits it, so no plan reads deregistered agents.
 
 CREATE FUNCTION has_skill(agent agents, skill text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
@@ -44,3 +44,45 @@ END $$;
 CREATE FUNCTION type_may_join(of_tenant text, of_type text) RETURNS boolean LANGUAGE sql STABLE AS $$
   SELECT coalesce((SELECT t.allowed FROM agent_types t WHERE t.tenant_id = of_tenant AND t.agent_type = of_type),
     NOT EXISTS (SELECT 1 FROM agent_types t WHERE t.tenant_id = of_tenant AND t.allowed)) $$;
+
+-- Whether a node has no room for further dispatches to an agent (messages/runner/saturation.ts).
+CREATE FUNCTION is_saturated(agent agents) RETURNS boolean LANGUAGE sql STABLE
+  AS $$ SELECT coalesce(agent.saturated_until > now(), false) $$;
+
+-- Whether an agent that is saturated, or one that is not, could be given a dispatch.
+CREATE FUNCTION any_routable(of_tenant text, only_type text, only_skill text, saturated boolean) RETURNS boolean
+  LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  IF only_type IS NOT NULL THEN
+    RETURN EXISTS (SELECT 1 FROM agents a WHERE a.tenant_id = of_tenant AND a.agent_type = only_type
+      AND coalesce(a.deregistered_at, 'infinity') = 'infinity' AND a.status IN ('available', 'unknown', 'busy')
+      AND is_saturated(a) = saturated AND is_routable(a) AND has_skill(a, only_skill));
+  END IF;
+  RETURN EXISTS (SELECT 1 FROM agents a WHERE a.tenant_id = of_tenant
+    AND coalesce(a.deregistered_at, 'infinity') = 'infinity' AND a.status IN ('available', 'unknown', 'busy')
+    AND is_saturated(a) = saturated AND is_routable(a) AND has_skill(a, only_skill));
+END $$;
+
+-- Whether a new message could go only to saturated agents: it is refused. Agents that are busy, or full by their sessions, are waited for.
+CREATE FUNCTION all_saturated(r routing) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  wanted text := r.want_instance_id;
+  bound text := CASE WHEN r.session_id IS NOT NULL THEN session_agent(r, r.want_agent_type) END;
+  agent agents;
+BEGIN
+  IF bound IS NOT NULL THEN
+    SELECT * INTO agent FROM agents a WHERE a.tenant_id = r.tenant_id AND a.instance_id = bound AND a.agent_type = r.want_agent_type;
+    IF agent.instance_id IS NOT NULL AND is_routable(agent) THEN
+      RETURN is_saturated(agent);
+    END IF;
+    -- Another of the type replaces it, unless the message names it.
+    wanted := CASE WHEN wanted = bound THEN bound END;
+  END IF;
+  IF wanted IS NOT NULL THEN
+    RETURN EXISTS (SELECT 1 FROM agents a
+      WHERE a.tenant_id = r.tenant_id AND a.instance_id = wanted AND is_routable(a) AND is_saturated(a));
+  END IF;
+  -- In this order: nearly always the first agent that is looked at decides.
+  RETURN NOT any_routable(r.tenant_id, r.want_agent_type, r.want_skill_id, false)
+    AND any_routable(r.tenant_id, r.want_agent_type, r.want_skill_id, true);
+END $$;

@@ -9,6 +9,10 @@ BEGIN
   IF NOT EXISTS (SELECT 1 FROM running_messages r WHERE r.tenant_id = of_tenant AND r.unrouted_since IS NOT NULL) THEN
     RETURN NULL;
   END IF;
+  -- The node that ends its saturation wakes them.
+  IF EXISTS (SELECT 1 FROM agents a WHERE a.tenant_id = of_tenant AND a.instance_id = free_instance AND is_saturated(a)) THEN
+    RETURN NULL;
+  END IF;
   WITH decided AS MATERIALIZED (
     SELECT r.tenant_id, r.message_id FROM running_messages r
      WHERE r.tenant_id = of_tenant AND r.instance_id = free_instance AND r.unrouted_since IS NOT NULL AND r.resolution IS NOT NULL

@@ -70,6 +70,9 @@ CREATE TABLE agents (
   status text NOT NULL CHECK (status IN ('available', 'busy', 'draining', 'unhealthy', 'offline', 'unknown')),
   mesh_id text, connection_epoch bigint NOT NULL DEFAULT 0, connected_at timestamptz,
   max_concurrent_sessions integer NOT NULL,
+  -- Until then routing skips it: a node has no room for further dispatches to it. That node renews the time, and clears it when there is
+  -- room again; a node that dies lets it pass.
+  saturated_until timestamptz,
   consecutive_failures integer NOT NULL DEFAULT 0, last_seen timestamptz,
   registered_at timestamptz NOT NULL DEFAULT now(), deregistered_at timestamptz,
   -- 'explicit': it stays away until it is started again. 'inactivity': it may register again by itself.

@@ -1,6 +1,5 @@
 import { FRAME_ERROR_CODES, type FrameErrorCode } from '../../contracts/errors.js';
 import type { DispatchChunkPayload, DispatchResultPayload, ErrorPayload } from '../../contracts/frames.js';
-import { LIMITS } from '../../contracts/limits.js';
 import type { AgentResult, OpenDispatch } from '../../messages/dispatch/dispatches.js';
 import type { Destination, Transport } from '../../messages/runner/transport.js';
 import type { ChunkBus } from '../../messages/stream/bus.js';
@@ -152,7 +151,6 @@ export interface ConnectedTransportDeps {
     helloSettled(agentKey: string): Promise<void>;
     epochSettled(agentKey: string): Promise<void>;
   };
-  runner: { countOf(agentKey: string): number };
   sent: { add(dispatch: SentDispatch): void };
 }
 
@@ -200,10 +198,9 @@ export class ConnectedTransport implements Transport {
 
   /** Why a connection takes no new dispatch. */
   #refusal({ agentKey, state, socket }: Connection): string | undefined {
-    const { registry, runner } = this.#deps;
+    const { registry } = this.#deps;
     // The connection may be about to be replaced.
     if (state !== 'READY' || registry.isConnecting(agentKey)) return 'NOT_READY';
-    if (runner.countOf(agentKey) >= LIMITS.dispatchesInFlightPerConnection) return 'AGENT_BUSY';
     return socket.isCongested ? 'BACKPRESSURE' : undefined;
   }
 

@@ -152,7 +152,12 @@ export class DispatchLink implements DispatchForwarder {
     const { dispatch_id } = open;
     const ended = this.#taker?.take(open, elapsedMs);
     if (ended) this.#answerTo(from, dispatch_id, ended);
-    else this.#refuse(from, dispatch_id);
+    else void this.#refuseSent(from, open);
+  }
+
+  async #refuseSent(from: string, open: OpenDispatch): Promise<void> {
+    await this.#taker?.refusalKnown(open);
+    this.#refuse(from, open.dispatch_id);
   }
 
   #answerTo(from: string, dispatch_id: string, ended: Promise<DispatchEnd>): void {

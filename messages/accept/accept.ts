@@ -19,6 +19,7 @@ import {
 } from './accept-transaction.js';
 import { withDestination } from './destination.js';
 import { type AcceptContext, draftOf, needsDestination } from './draft.js';
+import { saturatedText } from './target-text.js';
 import { targetRequiredText, targetUnknownText } from './targets.js';
 import { TenantLimits } from './tenant-limits.js';
 
@@ -51,7 +52,7 @@ export function acceptDeps(core: MessageCore): AcceptDeps {
 }
 
 /** @throws PlatformError for the verdicts that refuse the message */
-async function checkVerdict({ core, limits }: AcceptDeps, draft: NewMessage, verdict: AcceptRow['verdict']) {
+async function checkVerdict({ core, limits }: AcceptDeps, draft: NewMessage, { verdict, agent_type }: AcceptRow) {
   switch (verdict) {
     case 'mismatch':
       throw new PlatformError('IDEMPOTENCY_MISMATCH', 'This messageId was already sent with other content.');
@@ -73,6 +74,10 @@ async function checkVerdict({ core, limits }: AcceptDeps, draft: NewMessage, ver
         `The tenant has ${limits.waitingMax} messages that wait for input, which is its bound. Answer or cancel some (/messages/pending).`,
         { headers: { 'Retry-After': String(limits.waitingRetrySeconds) } },
       );
+    case 'agents_saturated':
+      throw new PlatformError('RATE_LIMITED', saturatedText(draft, agent_type || null), {
+        headers: { 'Retry-After': '1' },
+      });
     case 'target_unknown': // does not get here: `writeMessage` then writes the message as failed
     case 'later': // does not get here: `db.batch` repeats the call
     case 'unavailable':
@@ -121,7 +126,7 @@ async function acceptInSession(deps: AcceptDeps, draft: NewMessage): Promise<Acc
     const written = await writeMessage(deps, draft, admission.counting);
     row = written.row;
     const { verdict, message_id, session_id } = row;
-    await checkVerdict(deps, draft, verdict);
+    await checkVerdict(deps, draft, row);
     const ids = { message_id, session_id };
     if (verdict === 'accepted')
       deps.core.workflowStarter.message({ tenant_id: draft.tenant_id, ...ids }, { fresh: true });
@@ -184,7 +189,8 @@ async function requireOwnRepeat(db: Db, sender: Caller, messageId: string): Prom
  * where it can, else its workflow is started. A repeat of the same messageId from the same credential in the same context gives the same
  * message.
  * @throws PlatformError INVALID_PARAMS, CONTENT_TYPE_NOT_SUPPORTED, IDEMPOTENCY_MISMATCH, SESSION_NOT_FOUND, TARGET_REQUIRED,
- * SESSION_CLOSED; RATE_LIMITED at the tenant's limit of messages in flight or of those that wait for input
+ * SESSION_CLOSED; RATE_LIMITED at the tenant's limit of messages in flight or of those that wait for input, and when all agents that may
+ * take it have their maximum of dispatches in flight
  */
 export async function acceptMessage(
   deps: AcceptDeps,

@@ -85,6 +85,7 @@ export async function targetWaitedText(
     `SELECT state, count(*)::int AS count FROM (
        SELECT CASE WHEN a.status NOT IN ('available', 'unknown') THEN a.status
                    WHEN a.deployment_mode <> 'hosted' AND a.mesh_id IS NULL THEN 'offline'
+                   WHEN is_saturated(a) THEN 'saturated'
                    WHEN a.max_concurrent_sessions > 0 AND agent_load(a.tenant_id, a.instance_id) >= a.max_concurrent_sessions THEN 'full'
                    ELSE 'free' END AS state
          FROM agents a

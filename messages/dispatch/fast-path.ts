@@ -11,12 +11,14 @@ import {
 } from '../accept/accept-transaction.js';
 import type { MessageCore, MessageRef } from '../core.js';
 import type { DispatchRunner } from '../runner/runner.js';
+import { FairShare } from '../runner/running-dispatches.js';
 import type { DispatchEnd, Dispatches, LiveMessage, OpenDispatch } from './dispatches.js';
 import { type DispatchForwarder, type ForwardedDispatches, forwardDispatch, releaseUnsent } from './forwarding.js';
+import { renewLeases } from './leases.js';
 import { dispatchedNow, dispatchedRow } from './open-dispatch.js';
 
-/** Messages on the fast path in one process; further ones take the workflow path. */
-const IN_FLIGHT_MAX = 2_000;
+/** Messages on the fast path in one process until their workflows take over, shared fairly; further ones take the workflow path. */
+const IN_FLIGHT_MAX = 4_000;
 /**
  * Nothing is sent later than this after the accept transaction began. The same time counts in the database, where a message whose
  * `wake_requested_at` is older is taken over by the sweeper.
@@ -32,6 +34,8 @@ export interface FastPathOptions {
   forwarder: DispatchForwarder | null;
   /** Starts the workflow of a message; resolves when Temporal has acknowledged it. */
   supervise(ref: MessageRef & SessionRef): Promise<void>;
+  /** Messages until their workflows take over; 4,000 by default. */
+  inFlightMax?: number;
 }
 
 /** Ends after which the message's workflow continues it. */
@@ -60,10 +64,11 @@ class Stopwatch {
 export class FastPath implements ForwardedDispatches {
   readonly #options: FastPathOptions;
   readonly #handOver: HandOver;
-  #inFlight = 0;
+  readonly #inFlight: FairShare;
 
   constructor(options: FastPathOptions) {
     this.#options = options;
+    this.#inFlight = new FairShare(options.inFlightMax ?? IN_FLIGHT_MAX);
     this.#handOver = new HandOver(options);
   }
 
@@ -82,32 +87,32 @@ export class FastPath implements ForwardedDispatches {
     counting: CountLimits,
   ): Promise<{ row: AcceptRow; live: LiveMessage | null } | undefined> {
     const { core, runner } = this.#options;
-    if (this.#inFlight >= IN_FLIGHT_MAX) return undefined;
+    if (this.#inFlight.isUsedUp(draft.tenant_id)) return undefined;
     const offer = this.#offer();
     const lease = new Stopwatch();
     if (!offer || runner?.reserve(offer.dispatch_id) === false) return undefined;
-    this.#inFlight += 1;
-    let running: Promise<unknown> | undefined;
+    const leave = this.#inFlight.enter(draft.tenant_id);
+    let live: LiveMessage | null = null;
     try {
       const { idempotencyHours } = core.limits;
       const row = await runAcceptTransaction(core.db, draft, { counting, offer, idempotencyHours });
       if (row.verdict !== 'dispatched') return { row, live: null };
-      const live = await this.#dispatch(draft, row, offer.dispatch_id, lease);
-      running = live?.ended;
+      live = await this.#dispatch(draft, row, { dispatch_id: offer.dispatch_id, lease, leave });
       return { row, live };
     } finally {
       // If only the answer of a commit was lost, this node from here on reports that it never sent the dispatch.
       runner?.releaseReservation(offer.dispatch_id);
-      const done = (): void => {
-        this.#inFlight -= 1;
-      };
-      if (running) void running.then(done);
-      else done();
+      if (live) void live.ended.then(leave);
+      else leave();
     }
   }
 
   take(open: OpenDispatch, elapsedMs: number): Promise<DispatchEnd> | null {
     return this.#sendHere(open, new Stopwatch(elapsedMs));
+  }
+
+  async refusalKnown(open: OpenDispatch): Promise<void> {
+    await this.#options.runner?.saturationKnown(open);
   }
 
   /** What the accept transaction may open; undefined where nothing could be sent. */
@@ -121,8 +126,7 @@ export class FastPath implements ForwardedDispatches {
   async #dispatch(
     draft: NewMessage,
     row: AcceptRow,
-    dispatch_id: string,
-    lease: Stopwatch,
+    { dispatch_id, lease, leave }: { dispatch_id: string; lease: Stopwatch; leave: () => void },
   ): Promise<LiveMessage | null> {
     const { runner, forwarder } = this.#options;
     const message = dispatchedRow(draft, row);
@@ -131,17 +135,19 @@ export class FastPath implements ForwardedDispatches {
       const ended = forwardDispatch(this.#options, forwarder, { ...open, mesh_id: row.mesh_id }, lease.elapsedMs());
       return { row: message, dispatch_id, ended };
     }
-    const ended = this.#sendHere(open, lease);
+    const ended = this.#sendHere(open, lease, leave);
     if (ended !== null) return { row: message, dispatch_id, ended };
+    await this.refusalKnown(open);
     await releaseUnsent(this.#options, open);
     return null;
   }
 
-  #sendHere(open: OpenDispatch, lease: Stopwatch): Promise<DispatchEnd> | null {
+  /** @param onHandedOver called when its workflow takes over */
+  #sendHere(open: OpenDispatch, lease: Stopwatch, onHandedOver?: () => void): Promise<DispatchEnd> | null {
     // After the lease another process may have taken the message over.
     const ended = this.#options.runner?.send(open, () => lease.elapsedMs() < LEASE_MS);
     if (!ended) return null;
-    this.#handOver.add(open);
+    this.#handOver.add(open, onHandedOver);
     return ended.then((end) => this.#ended(open, end));
   }
 
@@ -165,12 +171,8 @@ interface Pending {
   dueMs: number;
   /** A start was attempted and not acknowledged. */
   failed: boolean;
+  onHandedOver: (() => void) | undefined;
 }
-
-const RENEW = `
-  UPDATE running_messages m SET wake_requested_at = now() FROM unnest($1::text[], $2::text[]) AS mine (tenant_id, message_id)
-   WHERE m.tenant_id = mine.tenant_id AND m.message_id = mine.message_id AND m.lease_epoch = 0 AND m.wake_requested_at IS NOT NULL
-     AND m.state = 'working'`;
 
 /**
  * Starts the workflows of messages that last longer than `HANDOVER_MS`. While Temporal is away it keeps trying, and renews the leases of
@@ -190,9 +192,10 @@ class HandOver {
     this.#loop.start();
   }
 
-  add({ tenant_id, message_id, session_id }: MessageRef & SessionRef): void {
+  /** @param onHandedOver called when Temporal has acknowledged the start of its workflow */
+  add({ tenant_id, message_id, session_id }: MessageRef & SessionRef, onHandedOver?: () => void): void {
     const dueMs = performance.now() + HANDOVER_MS;
-    this.#pending.set(message_id, { ref: { tenant_id, message_id, session_id }, dueMs, failed: false });
+    this.#pending.set(message_id, { ref: { tenant_id, message_id, session_id }, dueMs, failed: false, onHandedOver });
   }
 
   remove(ref: MessageRef): void {
@@ -222,8 +225,10 @@ class HandOver {
     const failure = results.find((result) => result.status === 'rejected');
     due.forEach((message, index) => {
       const { message_id } = message.ref;
+      const handedOver = results[index]?.status === 'fulfilled';
+      if (handedOver) message.onHandedOver?.();
       // It may have ended meanwhile. Failed items are requeued last.
-      if (!this.#pending.delete(message_id) || results[index]?.status === 'fulfilled') return;
+      if (!this.#pending.delete(message_id) || handedOver) return;
       this.#pending.set(message_id, { ...message, dueMs: performance.now() + RETRY_MS, failed: true });
     });
     if (failure) {
@@ -240,9 +245,7 @@ class HandOver {
   async #renewLeases(): Promise<void> {
     const refs = [...this.#pending.values()].filter(({ failed }) => failed).map(({ ref }) => ref);
     try {
-      await this.#options.core.db.system((tx) =>
-        tx.query(RENEW, [refs.map((ref) => ref.tenant_id), refs.map((ref) => ref.message_id)]),
-      );
+      await renewLeases(this.#options.core.db, refs);
     } catch (error) {
       this.#options.core.log.warn({ err: errorMessage(error) }, 'leases could not be renewed');
     }

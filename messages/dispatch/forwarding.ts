@@ -28,6 +28,8 @@ export interface ForwardedDispatches {
    * @returns its end, which never rejects; null when nothing was sent and nothing will be
    */
   take(open: OpenDispatch, elapsedMs: number): Promise<DispatchEnd> | null;
+  /** Resolves when routing knows why a dispatch was not sent, if the agent has its maximum: its message then goes to another. Never rejects. */
+  refusalKnown(open: OpenDispatch): Promise<void>;
 }
 
 interface ForwardingOptions {

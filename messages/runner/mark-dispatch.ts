@@ -1,8 +1,8 @@
-import { agentKeyOf } from '../../runtime/ids.js';
 import type { DispatchEnd, Dispatches, DispatchRef, OpenDispatch } from '../dispatch/dispatches.js';
 import type { RunningDispatch, RunningDispatches } from './running-dispatches.js';
+import type { Saturation } from './saturation.js';
 import { CLOSED, type DispatchSender, notSent } from './send-dispatch.js';
-import type { Destination } from './transport.js';
+import type { Destination, Transport } from './transport.js';
 
 /** A dispatch as the workflow of its message knows it. */
 export interface RoutedDispatch extends DispatchRef {
@@ -14,6 +14,7 @@ export interface MarkerOptions {
   dispatches: Pick<Dispatches, 'find' | 'markSent'>;
   sender: DispatchSender;
   running: RunningDispatches;
+  saturation: Pick<Saturation, 'mark'>;
   meshId: string;
 }
 
@@ -33,21 +34,28 @@ export class DispatchMarker {
       // Saves a query when the agent can be reached: marking as sent checks the rest.
       const agent = { tenant_id, instance_id, epoch: null };
       await transport.connecting?.(agent);
-      const reached = transport.reach(agent);
+      const reached = this.#reach(transport, agent);
       if ('epoch' in reached) return this.#mark(running, agent, reached.epoch);
     }
     const open = await this.#find(ref);
     if (!open) return CLOSED;
     if (open.sent_at !== null) return sender.disown(open);
     await transport.connecting?.(open);
-    const reached = transport.reach(open);
-    return 'epoch' in reached ? this.#mark(running, open, reached.epoch) : notSent(reached.refusal);
+    const reached = this.#reach(transport, open);
+    if ('epoch' in reached) return this.#mark(running, open, reached.epoch);
+    // Before the message is routed again, so that it goes to another.
+    if (reached.refusal === 'AGENT_BUSY') await this.#options.saturation.mark(open);
+    return notSent(reached.refusal);
+  }
+
+  #reach(transport: Transport, agent: Destination): { epoch: number } | { refusal: string } {
+    return this.#options.running.isFull(agent) ? { refusal: 'AGENT_BUSY' } : transport.reach(agent);
   }
 
   async #mark(running: RunningDispatch, agent: Destination, epoch: number): Promise<DispatchEnd> {
     const { ref } = running;
     const { dispatches, sender, meshId } = this.#options;
-    this.#options.running.assign(running, agentKeyOf(agent), epoch);
+    this.#options.running.assign(running, agent, epoch);
     // Signed before it is marked as sent, so that a failure to sign leaves it unsent.
     const token = running.transport.sign && (await sender.sign(running, { ...agent, ...ref }));
     if (running.stopped === 'closing') return notSent('CLOSING');

@@ -1,17 +1,20 @@
 import { setMaxListeners } from 'node:events';
+import type { AgentRef } from '../../agents/agent-row.js';
 import { errorMessage } from '../../runtime/errors.js';
-import { agentKeyOf } from '../../runtime/ids.js';
 import { Loop } from '../../runtime/loop.js';
 import { settledWithin } from '../../runtime/settled-within.js';
 import type { OpenDispatchRef } from '../dispatch/agent-dispatches.js';
 import type { DispatchEnd, DispatchRef, OpenDispatch } from '../dispatch/dispatches.js';
 import { DispatchMarker, type RoutedDispatch } from './mark-dispatch.js';
 import { Reservations, RunningDispatch, RunningDispatches, type WaitContext, waitFor } from './running-dispatches.js';
+import { Saturation } from './saturation.js';
 import { DispatchSender, notSent, type SenderOptions } from './send-dispatch.js';
 import type { Transport } from './transport.js';
 
 /** Extra time for the writes that are under way when the grace period is over. */
 const LAST_WRITES_MS = 5_000;
+/** How long the release of a refused dispatch waits for its agent's mark. */
+const SATURATION_KNOWN_MS = 500;
 /** Dispatches compared with the record in one statement. */
 const RECONCILE_BATCH = 1_000;
 
@@ -22,6 +25,8 @@ export interface RunnerOptions extends SenderOptions {
   heartbeatMs?: number;
   /** How often running dispatches are compared with the record. */
   reconcileMs?: number;
+  /** Dispatches in flight to all agents; `LIMITS.dispatchesInFlightPerNode` by default. */
+  inFlightMax?: number;
 }
 
 /**
@@ -31,7 +36,8 @@ export interface RunnerOptions extends SenderOptions {
 export class DispatchRunner {
   readonly meshId: string;
   readonly #options: RunnerOptions;
-  readonly #running = new RunningDispatches();
+  readonly #running: RunningDispatches;
+  readonly #saturation: Saturation;
   readonly #reservations = new Reservations();
   readonly #sender: DispatchSender;
   readonly #marker: DispatchMarker;
@@ -43,13 +49,22 @@ export class DispatchRunner {
   #onIdle: (() => void) | undefined;
 
   constructor(options: RunnerOptions) {
-    const { dispatches, log, meshId, reconcileMs = 2_000 } = options;
+    const { dispatches, db, log, meshId, reconcileMs = 2_000, inFlightMax } = options;
     this.#options = options;
     this.meshId = meshId;
+    const running = new RunningDispatches({ inFlightMax, onFull: (agent) => void this.#saturation.mark(agent) });
+    this.#running = running;
+    this.#saturation = new Saturation({
+      db,
+      log,
+      meshId,
+      dispatches,
+      isFull: (agent, part) => running.isFull(agent, part),
+    });
     setMaxListeners(0, this.#closing.signal); // each write that waits for the database adds a listener
     const sender = new DispatchSender(options, this.#closing.signal);
     this.#sender = sender;
-    this.#marker = new DispatchMarker({ dispatches, sender, running: this.#running, meshId });
+    this.#marker = new DispatchMarker({ dispatches, sender, running, saturation: this.#saturation, meshId });
     const work = (): Promise<void> => this.#reconcile();
     this.#reconciliation = new Loop({ name: 'dispatch reconciliation', intervalMs: reconcileMs, work, log });
   }
@@ -58,6 +73,7 @@ export class DispatchRunner {
   start(transports: Partial<Record<DeploymentMode, Transport>>): void {
     this.#transports = transports;
     this.#reconciliation.start();
+    this.#saturation.start();
   }
 
   /** Aborted when the process ends. */
@@ -73,6 +89,14 @@ export class DispatchRunner {
   /** How many dispatches to this agent run. */
   countOf(agentKey: string): number {
     return this.#running.countOf(agentKey);
+  }
+
+  /**
+   * Resolves when routing knows that this node has no room for the agent, if so, or could not be told in time. To be awaited before a
+   * dispatch that `send` has refused is released, so that its message is routed to another.
+   */
+  async saturationKnown(agent: AgentRef): Promise<void> {
+    await settledWithin(this.#saturation.mark(agent), SATURATION_KNOWN_MS);
   }
 
   /** @param listener called when the last running dispatch of the agent has ended; it replaces the listener before */
@@ -110,9 +134,9 @@ export class DispatchRunner {
     // It was forwarded here after its workflow had asked for it.
     if (this.#running.get(open.dispatch_id) || this.#sender.isRefused(open.dispatch_id)) return null;
     // The accept transaction did not see a connection of another epoch.
-    if (reached.epoch !== open.epoch || !leaseValid()) return null;
+    if (reached.epoch !== open.epoch || !leaseValid() || this.#running.isFull(open)) return null;
     const running = this.#add(open, transport);
-    this.#running.assign(running, agentKeyOf(open), open.epoch);
+    this.#running.assign(running, open, open.epoch);
     running.begin(this.#sender.sendMarked(running, open, leaseValid));
     return running.done;
   }
@@ -183,6 +207,7 @@ export class DispatchRunner {
     await ended;
     await Promise.all(running.map(({ ref, transport }) => transport.cancelSent?.(ref.dispatch_id)));
     await this.#reconciliation.stop();
+    await this.#saturation.stop();
   }
 
   #add(ref: DispatchRef, transport: Transport): RunningDispatch {

@@ -1,3 +1,6 @@
+import type { AgentRef } from '../../agents/agent-row.js';
+import { LIMITS } from '../../contracts/limits.js';
+import { agentKeyOf } from '../../runtime/ids.js';
 import type { DispatchEnd, DispatchRef, OpenDispatch } from '../dispatch/dispatches.js';
 import type { Transport } from './transport.js';
 
@@ -74,10 +77,65 @@ export class RunningDispatch {
   }
 }
 
+/**
+ * Bounds what is in flight in a process and shares it among tenants: a tenant may take more while it has less than what is free. One tenant
+ * alone gets half of `max`, and however many do all they can, another still finds room.
+ */
+export class FairShare {
+  readonly #max: number;
+  #total = 0;
+  readonly #byTenant = new Map<string, number>();
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  /** Whether the tenant may take nothing more now. @param part of what it may have, up to 1 */
+  isUsedUp(tenantId: string, part = 1): boolean {
+    return (this.#byTenant.get(tenantId) ?? 0) >= part * (this.#max - this.#total);
+  }
+
+  add(tenantId: string): void {
+    this.#total += 1;
+    this.#byTenant.set(tenantId, (this.#byTenant.get(tenantId) ?? 0) + 1);
+  }
+
+  /** @returns what removes it again, once however often it is called */
+  enter(tenantId: string): () => void {
+    let isIn = true;
+    this.add(tenantId);
+    return () => {
+      if (isIn) this.remove(tenantId);
+      isIn = false;
+    };
+  }
+
+  remove(tenantId: string): void {
+    const left = (this.#byTenant.get(tenantId) ?? 0) - 1;
+    this.#total -= 1;
+    if (left > 0) this.#byTenant.set(tenantId, left);
+    else this.#byTenant.delete(tenantId);
+  }
+}
+
+export interface RunningDispatchesOptions {
+  /** Dispatches of all agents; `LIMITS.dispatchesInFlightPerNode` by default. */
+  inFlightMax?: number;
+  /** Called when an agent has got the last dispatch that it may have. */
+  onFull(agent: AgentRef): void;
+}
+
 /** The dispatches that run in this process, by id and by agent. */
 export class RunningDispatches {
   readonly #byId = new Map<string, RunningDispatch>();
   readonly #byAgent = new Map<string, Set<RunningDispatch>>();
+  readonly #share: FairShare;
+  readonly #onFull: (agent: AgentRef) => void;
+
+  constructor({ inFlightMax = LIMITS.dispatchesInFlightPerNode, onFull }: RunningDispatchesOptions) {
+    this.#share = new FairShare(inFlightMax);
+    this.#onFull = onFull;
+  }
 
   get size(): number {
     return this.#byId.size;
@@ -104,14 +162,29 @@ export class RunningDispatches {
     return running;
   }
 
+  /**
+   * Whether the agent may have no further dispatch from here: it has its maximum, or its tenant has its share of the node.
+   * @param part of both, up to 1
+   */
+  isFull(agent: AgentRef, part = 1): boolean {
+    const count = this.countOf(agentKeyOf(agent));
+    return count >= part * LIMITS.dispatchesInFlightPerConnection || this.#share.isUsedUp(agent.tenant_id, part);
+  }
+
   /** Counts a dispatch on its agent. */
-  assign(running: RunningDispatch, agentKey: string, epoch: number): void {
+  assign(running: RunningDispatch, agent: AgentRef, epoch: number): void {
+    const agentKey = agentKeyOf(agent);
+    const ofAgent = (this.#byAgent.get(agentKey) ?? new Set()).add(running);
     Object.assign(running, { agentKey, epoch });
-    this.#byAgent.set(agentKey, (this.#byAgent.get(agentKey) ?? new Set()).add(running));
+    this.#byAgent.set(agentKey, ofAgent);
+    this.#share.add(agent.tenant_id);
+    if (ofAgent.size === LIMITS.dispatchesInFlightPerConnection) this.#onFull(agent);
   }
 
   remove(running: RunningDispatch): void {
     this.#byId.delete(running.ref.dispatch_id);
+    if (running.agentKey === '') return;
+    this.#share.remove(running.ref.tenant_id);
     const ofAgent = this.#byAgent.get(running.agentKey);
     ofAgent?.delete(running);
     if (ofAgent?.size === 0) this.#byAgent.delete(running.agentKey);

@@ -104,10 +104,10 @@ function createReader(core: WatchCore, ref: MessageRef, live: LiveMessage | null
   void live?.ended.then((ended) => {
     end = ended.message;
   });
-  return async (): Promise<MessageWithRequest> => {
+  return async (known?: MessageWithRequest): Promise<MessageWithRequest> => {
     if (live && end === undefined) await Promise.race([live.ended, nextTurn()]); // the bus reports the end before `ended` settles
     if (live && end && isTerminal(end.state)) return { row: { ...live.row, ...end }, request: null };
-    return readWithRetry(core, ref, signal);
+    return readWithRetry(core, ref, signal, known);
   };
 }
 
@@ -142,8 +142,8 @@ export async function* streamTask(
   using queue = new EventQueue(core, ref, position?.busCursor ?? 0);
   const read = createReader(core, ref, live, signal);
   /** Events that came before the row was read go before its resting state. */
-  const readSnapshot = async (events: BusItem[]): Promise<Snapshot> => {
-    const current = await read();
+  const readSnapshot = async (events: BusItem[], known?: MessageWithRequest): Promise<Snapshot> => {
+    const current = await read(known);
     if (isResting(current.row.state)) events.push(...queue.drain().events);
     return snapshotOf(current);
   };
@@ -157,7 +157,8 @@ export async function* streamTask(
   yield* emit(position, snapshot, events);
   while (!snapshot.isLast && !signal.aborted) {
     const batch = await queue.take(POLL_MS, signal);
-    if (batch.changed || batch.events.length === 0) snapshot = await readSnapshot(batch.events);
+    if (batch.changed) snapshot = await readSnapshot(batch.events);
+    else if (batch.events.length === 0) snapshot = await readSnapshot(batch.events, snapshot.current);
     yield* emit(position, snapshot, batch.events);
   }
 }

@@ -3,7 +3,7 @@ import type { Task } from '../../contracts/a2a/a2a.js';
 import { isTerminal } from '../../contracts/api/messages.js';
 import { isTransient, PlatformError } from '../../runtime/errors.js';
 import type { MessageCore, MessageRef } from '../core.js';
-import { findMessage, type MessageWithRequest } from '../read/read.js';
+import { findMessage, hasMessageChanged, type MessageWithRequest } from '../read/read.js';
 import { type TaskWait, taskOf } from '../read/task.js';
 import { EventQueue } from './event-queue.js';
 
@@ -20,8 +20,13 @@ export function isResting(state: string): boolean {
   return isTerminal(state) || state === 'input-required';
 }
 
-/** @throws PlatformError NOT_FOUND */
-async function readMessageOf(core: WatchCore, ref: MessageRef): Promise<MessageWithRequest> {
+/** @param known what was read before: read again only if it has changed since. @throws PlatformError NOT_FOUND */
+async function readMessageOf(
+  core: WatchCore,
+  ref: MessageRef,
+  known?: MessageWithRequest,
+): Promise<MessageWithRequest> {
+  if (known && !(await hasMessageChanged(core.db, known))) return known;
   const found = await findMessage(core.db, ref.tenant_id, ref.message_id);
   if (!found) throw new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
   return found;
@@ -29,17 +34,19 @@ async function readMessageOf(core: WatchCore, ref: MessageRef): Promise<MessageW
 
 /**
  * Reads a message for an open stream. While the database is away, or has no free connection, it retries for a minute.
+ * @param known what was read before: the whole row is read again only if it has changed since
  * @throws PlatformError NOT_FOUND; SERVICE_UNAVAILABLE after that minute, or when the signal aborts meanwhile
  */
 export async function readWithRetry(
   core: WatchCore,
   ref: MessageRef,
   signal: AbortSignal,
+  known?: MessageWithRequest,
 ): Promise<MessageWithRequest> {
   const until = performance.now() + RETRY_FOR_MS;
   for (;;) {
     try {
-      return await readMessageOf(core, ref);
+      return await readMessageOf(core, ref, known);
     } catch (error) {
       if (!isTransient(error) || signal.aborted || performance.now() > until) throw error;
       await delay(RETRY_PAUSE_MS, undefined, { signal }).catch(() => undefined); // the next attempt sees the abort
@@ -62,9 +69,12 @@ export async function waitForTask(
   using queue = new EventQueue(core, ref, null);
   const nextChange = () => queue.take(Math.min(until - Date.now(), POLL_MS), signal);
   if (!hasChanged) await nextChange();
+  let known: MessageWithRequest | undefined;
   for (;;) {
-    const { row, request } = await readMessageOf(core, ref);
+    const current = await readMessageOf(core, ref, known);
+    const { row, request } = current;
     if (isResting(row.state) || Date.now() >= until || signal.aborted) return taskOf(row, request, options);
-    await nextChange();
+    const { changed } = await nextChange();
+    known = changed ? undefined : current;
   }
 }

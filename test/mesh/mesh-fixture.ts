@@ -87,11 +87,11 @@ export class MeshFixture {
   async node(
     options: Partial<Omit<MeshServerOptions, 'config' | 'timings' | 'dispatches' | 'runner'>> & NodeSettings = {},
   ): Promise<MeshNodeUnderTest> {
-    const { timings, environment, meshId = newId('mesh'), db = this.core.db, ...rest } = options;
+    const { timings, environment, meshId = newId('mesh'), db = this.core.db, inFlightMax, ...rest } = options;
     const { dispatches = this.dispatches, ...others } = rest;
     const { bus } = this.core;
     const pace = { heartbeatMs: 50, reconcileMs: timings?.reconcileMs ?? 50 };
-    const runner = new DispatchRunner({ dispatches, bus, db, log, meshId, ...pace });
+    const runner = new DispatchRunner({ dispatches, bus, db, log, meshId, inFlightMax, ...pace });
     const server = createMeshServer({
       config: readConfig({ FLEET_MESH_PORT: '0', RESUME_WINDOW_MS: '60000', ...environment }),
       db,
@@ -180,6 +180,7 @@ interface NodeSettings {
   environment?: Record<string, string>;
   meshId?: string;
   dispatches?: Dispatches;
+  inFlightMax?: number;
 }
 
 interface SocketOptions {

@@ -1,0 +1,134 @@
+import type { AgentRef } from '../../agents/agent-row.js';
+import { endSaturation, markSaturated } from '../../agents/agent-saturation.js';
+import type { Db } from '../../db/pool.js';
+import { errorMessage } from '../../runtime/errors.js';
+import { agentKeyOf } from '../../runtime/ids.js';
+import type { Logger } from '../../runtime/logger.js';
+import { Loop } from '../../runtime/loop.js';
+import type { Dispatches } from '../dispatch/dispatches.js';
+
+/** How often saturated agents are looked at. */
+const TICK_MS = 50;
+/** One that has only little room again gets messages after this time, so that its row is not written with every dispatch that ends. */
+const LITTLE_ROOM_MS = 250;
+/** With less than this part of what it may have, it gets messages at once. */
+const AMPLE_ROOM = 7 / 8;
+/** How often a mark is renewed; it is valid for five seconds. */
+const RENEW_MS = 1_000;
+const IDLE_MS = 60_000;
+
+export interface SaturationOptions {
+  db: Db;
+  log: Logger;
+  meshId: string;
+  dispatches: Pick<Dispatches, 'agentJoined'>;
+  /** Whether the agent may have no further dispatch from this node. @param part of what it may have, up to 1 */
+  isFull(agent: AgentRef, part?: number): boolean;
+}
+
+interface Mark {
+  agent: AgentRef;
+  /** Since when it is marked, on `performance.now()`. */
+  sinceMs: number;
+  /** When it was last written, on `performance.now()`; -Infinity while it is not on the record. */
+  writtenAtMs: number;
+  /** After a failure nothing is written before this time, on `performance.now()`. */
+  retryAtMs: number;
+  /** The write that is under way. */
+  writing: Promise<void> | undefined;
+}
+
+/**
+ * Tells the routing of all nodes which agents this node has no room for (`agents.saturated_until`), so that messages go to others or are
+ * refused. It has nothing to do with agents that are not full. Where a mark is lost, a refused dispatch or the next renewal repeats it.
+ */
+export class Saturation {
+  readonly #options: SaturationOptions;
+  readonly #marks = new Map<string, Mark>();
+  readonly #loop: Loop;
+
+  constructor(options: SaturationOptions) {
+    this.#options = options;
+    const work = async (): Promise<number> => {
+      void this.#turn(); // a write that waits for one agent's row holds up no other
+      return this.#marks.size === 0 ? IDLE_MS : TICK_MS;
+    };
+    this.#loop = new Loop({ name: 'saturation', intervalMs: IDLE_MS, work, log: options.log });
+  }
+
+  start(): void {
+    this.#loop.start();
+  }
+
+  /** Ends the marks of agents that have room now; others end by themselves. */
+  async stop(): Promise<void> {
+    await this.#loop.stop();
+    await this.#turn();
+  }
+
+  /** Marks an agent that is full. Resolves when that is on the record, or could not be written. Never rejects. */
+  async mark(agent: AgentRef): Promise<void> {
+    const key = agentKeyOf(agent);
+    for (let known = this.#marks.get(key); known?.writing; known = this.#marks.get(key)) await known.writing;
+    if (!this.#options.isFull(agent)) return;
+    const mark = this.#marks.get(key) ?? this.#add(key, agent);
+    await this.#renew(mark);
+  }
+
+  #add(key: string, agent: AgentRef): Mark {
+    const never = Number.NEGATIVE_INFINITY;
+    const sinceMs = performance.now();
+    const mark: Mark = { agent, sinceMs, writtenAtMs: never, retryAtMs: never, writing: undefined };
+    this.#marks.set(key, mark);
+    this.#loop.wake();
+    return mark;
+  }
+
+  async #turn(): Promise<void> {
+    const marks = [...this.#marks.values()];
+    await Promise.all(marks.map((mark) => (this.#hasRoom(mark) ? this.#end(mark) : this.#renew(mark))));
+  }
+
+  #hasRoom({ agent, sinceMs }: Mark): boolean {
+    const { isFull } = this.#options;
+    if (!isFull(agent, AMPLE_ROOM)) return true;
+    return !isFull(agent) && performance.now() - sinceMs >= LITTLE_ROOM_MS;
+  }
+
+  async #renew(mark: Mark): Promise<void> {
+    if (performance.now() - mark.writtenAtMs < RENEW_MS) return;
+    await this.#write(mark, async () => {
+      await markSaturated(this.#options.db, mark.agent, this.#options.meshId);
+      mark.writtenAtMs = performance.now();
+    });
+  }
+
+  async #end(mark: Mark): Promise<void> {
+    const { db, meshId, dispatches, isFull } = this.#options;
+    const { agent } = mark;
+    await this.#write(mark, async () => {
+      mark.writtenAtMs = Number.NEGATIVE_INFINITY;
+      const withRoom = await endSaturation(db, agent, meshId);
+      mark.sinceMs = performance.now();
+      // Where it is full again, the next turn marks it.
+      if (!isFull(agent)) this.#marks.delete(agentKeyOf(agent));
+      if (withRoom) await dispatches.agentJoined(agent.tenant_id, withRoom);
+    });
+  }
+
+  /** One write at a time for each agent, so that the last one is what counts. */
+  #write(mark: Mark, work: () => Promise<void>): Promise<void> {
+    if (mark.writing || performance.now() < mark.retryAtMs) return mark.writing ?? Promise.resolve();
+    const failed = (error: unknown): void => {
+      mark.retryAtMs = performance.now() + RENEW_MS;
+      const { instance_id } = mark.agent;
+      this.#options.log.warn({ err: errorMessage(error), instance_id }, 'saturation of an agent could not be written');
+    };
+    mark.writing = work()
+      .catch(failed)
+      .finally(() => {
+        mark.writing = undefined;
+      });
+    return mark.writing;
+  }
+}
