@@ -323,13 +323,13 @@ CREATE INDEX agents_routable ON public.agents USING btree (tenant_id, agent_type
 CREATE INDEX agents_shuffled ON public.agents USING btree (tenant_id, agent_type, shuffle) WHERE ((COALESCE(deregistered_at, 'infinity'::timestamp with time zone) = 'infinity'::timestamp with time zone) AND (status = ANY (ARRAY['available'::text, 'unknown'::text, 'busy'::text])));
 CREATE INDEX credentials_by_tenant ON public.credentials USING btree (tenant_id, created_at DESC);
 CREATE INDEX dispatches_newest ON ONLY public.dispatches USING btree (instance_id, tenant_id, created_at DESC);
-CREATE INDEX events_by_session ON ONLY public.events USING btree (session_id, event_id);
+CREATE INDEX events_by_session ON ONLY public.events USING btree (tenant_id, session_id, "left"(event_id, 12));
 CREATE INDEX idempotency_keys_expiry ON public.idempotency_keys USING btree (expires_at);
 CREATE INDEX input_requests_by_message ON public.input_requests USING btree (tenant_id, message_id, requested_at DESC);
 CREATE UNIQUE INDEX input_requests_one_open ON public.input_requests USING btree (tenant_id, message_id) WHERE (state = 'pending'::text);
 CREATE INDEX input_requests_pending ON public.input_requests USING btree (tenant_id, requested_at) WHERE (state = 'pending'::text);
 CREATE INDEX messages_by_error ON ONLY public.messages USING btree (error_code, message_id) WHERE (error_code IS NOT NULL);
-CREATE INDEX messages_by_session ON ONLY public.messages USING btree (session_id, message_id);
+CREATE INDEX messages_by_session ON ONLY public.messages USING btree (tenant_id, session_id, message_id);
 CREATE INDEX messages_by_time ON ONLY public.messages USING brin (created_at) WITH (autosummarize='on');
 CREATE INDEX push_deliveries_due ON public.push_deliveries USING btree (wake_at) WHERE (wake_at IS NOT NULL);
 CREATE INDEX push_deliveries_ended ON public.push_deliveries USING btree (ended_at) WHERE (ended_at IS NOT NULL);

@@ -1,9 +1,11 @@
 import { setMaxListeners } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyInstance } from 'fastify';
+import { settleTotals } from '../agents/agent-connections.js';
 import { buildApi } from '../api/app.js';
 import { connectRateLimits } from '../api/rate-limit.js';
 import { createMaintenance } from '../db/maintenance.js';
+import { Retention } from '../db/retention.js';
 import { FastPath } from '../messages/dispatch/fast-path.js';
 import { Sweeper } from '../messages/supervise/sweeper.js';
 import type { Config } from '../runtime/config.js';
@@ -78,14 +80,30 @@ function buildHttp(
   });
 }
 
-async function startWorkerRole(services: Services, workerDeps: WorkerDeps, stops: StopList): Promise<void> {
+function createRetention({ config, db, log }: Services, { databaseUrl }: Infrastructure): Retention {
+  const days = { messages: config.MESSAGE_RETENTION_DAYS, events: config.EVENT_RETENTION_DAYS };
+  return new Retention({ url: databaseUrl, db, log, days, settleTotals: (before) => settleTotals(db, before) });
+}
+
+async function startWorkerRole(
+  services: Services,
+  infrastructure: Infrastructure,
+  workerDeps: WorkerDeps,
+  stops: StopList,
+): Promise<void> {
   const { core, dispatches, db, outbound, secrets, log, temporal, pushRelay } = services;
   const watch = { db, outbound, log };
   const delivery = { db, outbound, secrets, log };
   const worker = await runFleetWorker(workerDeps, { core, dispatches, watch, delivery, temporal });
   stops.add(() => worker.stop());
   await temporal.ensureAgentWatch();
-  const loops = [new Sweeper(core, temporal), pushRelay, createSessionExpiry(db, log), createMaintenance(db, log)];
+  const loops = [
+    new Sweeper(core, temporal),
+    pushRelay,
+    createSessionExpiry(db, log),
+    createMaintenance(db, log),
+    createRetention(services, infrastructure),
+  ];
   for (const loop of loops) {
     loop.start();
     stops.add(() => loop.stop());
@@ -136,7 +154,7 @@ async function startRoles(
   const connection = await connectWorkers(infrastructure.temporal);
   stops.add(() => connection.close());
   const workerDeps: WorkerDeps = { connection, namespace: config.TEMPORAL_NAMESPACE, log };
-  if (roles.has('worker')) await startWorkerRole(services, workerDeps, stops);
+  if (roles.has('worker')) await startWorkerRole(services, infrastructure, workerDeps, stops);
   if (!roles.has('api') && !roles.has('mesh')) return;
   const draining = new AbortController();
   setMaxListeners(0, draining.signal); // every stream and every waiting send adds a listener

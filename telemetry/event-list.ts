@@ -19,8 +19,10 @@ const LIST = {
     AND ($6::timestamptz IS NULL OR occurred_at >= $6) AND ($7::timestamptz IS NULL OR occurred_at < $7)
     AND ($8::text IS NULL OR payload ->> 'instance_id' = $8)
     AND ($9::text IS NULL OR ${OF_MESSAGE}) AND ($10::text IS NULL OR event_id >= $10) AND ($11::text IS NULL OR event_id < $11)`,
-  orderBy: 'event_id DESC',
 };
+/** The order of the key, for all of a tenant's events, and the same order as the index by session has it. */
+const NEWEST_FIRST = 'event_id DESC';
+const NEWEST_OF_SESSION_FIRST = 'left(event_id, 12) DESC, event_id DESC';
 
 /** An event id at a time, for which there is an index: ids are made shortly before their events are written. */
 const idAt = (time: string | undefined, slackMs: number) => time && idBound('evt', Date.parse(time) + slackMs);
@@ -35,6 +37,7 @@ export async function listEvents(
   const ids = [idAt(from, -CLOCK_SLACK_MS), idAt(to, CLOCK_SLACK_MS)];
   const filters = [session_id, category, type, source, from, to, instance_id, message_id, ...ids];
   const values = [tenantId, ...filters.map((value) => value ?? null)];
-  const { count, rows } = await queryPage<EventRecord>(tx, LIST, values, query);
+  const orderBy = session_id || message_id ? NEWEST_OF_SESSION_FIRST : NEWEST_FIRST;
+  const { count, rows } = await queryPage<EventRecord>(tx, { ...LIST, orderBy }, values, query);
   return { count, events: rows.map(({ trace_id, ...event }) => ({ ...event, ...(trace_id && { trace_id }) })) };
 }

@@ -23,8 +23,8 @@ export class Caller {
   }
 
   /** @returns a function that calls `message/send` and checks that the task is completed */
-  send(agentType, path = '/send') {
-    return this.#call(path, bodies('message/send', agentType), isCompleted);
+  send(agentType, path = '/send', text = undefined) {
+    return this.#call(path, bodies('message/send', agentType, text), isCompleted);
   }
 
   /** @returns a function that calls the hosted agent directly */

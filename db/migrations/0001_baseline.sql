@@ -180,7 +180,7 @@ CREATE TABLE messages (
   updated_at timestamptz NOT NULL DEFAULT now(), started_at timestamptz, completed_at timestamptz,
   PRIMARY KEY (tenant_id, message_id)
 ) PARTITION BY RANGE (message_id);
-CREATE INDEX messages_by_session ON messages (session_id, message_id);
+CREATE INDEX messages_by_session ON messages (tenant_id, session_id, message_id);
 CREATE INDEX messages_by_error ON messages (error_code, message_id) WHERE error_code IS NOT NULL;
 CREATE INDEX messages_by_time ON messages USING brin (created_at) WITH (autosummarize = on);
 
@@ -274,7 +274,9 @@ CREATE TABLE events (
   payload jsonb NOT NULL,
   PRIMARY KEY (tenant_id, event_id)
 ) PARTITION BY RANGE (event_id);
-CREATE INDEX events_by_session ON events (session_id, event_id);
+-- By the minute (the first 32 of an id's 48 bits of milliseconds), so that the events of a session share an entry: whole ids would take five
+-- times the room. Pages are read in the order (left(event_id, 12), event_id), which sorts a minute at a time.
+CREATE INDEX events_by_session ON events (tenant_id, session_id, "left"(event_id, 12));
 
 CREATE TABLE push_configs (
   tenant_id text NOT NULL, message_id text COLLATE "C" NOT NULL, config_id text NOT NULL,
