@@ -114,14 +114,11 @@ CREATE TABLE events (
   payload jsonb NOT NULL
 ) PARTITION BY RANGE (event_id);
 CREATE TABLE idempotency_keys (
+  idempotency_key uuid NOT NULL,
+  expires_at timestamp with time zone NOT NULL,
   tenant_id text NOT NULL,
-  credential_id text NOT NULL,
-  requested_context text NOT NULL,
-  client_message_id text NOT NULL,
-  content_hash bytea NOT NULL,
   message_id text NOT NULL,
-  session_id text NOT NULL,
-  expires_at timestamp with time zone NOT NULL
+  content_hash bytea NOT NULL
 );
 CREATE TABLE input_decisions (
   tenant_id text NOT NULL,
@@ -293,7 +290,7 @@ ALTER TABLE credentials ADD CONSTRAINT credentials_pkey PRIMARY KEY (credential_
 ALTER TABLE dispatch_totals ADD CONSTRAINT dispatch_totals_pkey PRIMARY KEY (tenant_id, instance_id);
 ALTER TABLE dispatches ADD CONSTRAINT dispatches_pkey PRIMARY KEY (tenant_id, dispatch_id);
 ALTER TABLE events ADD CONSTRAINT events_pkey PRIMARY KEY (tenant_id, event_id);
-ALTER TABLE idempotency_keys ADD CONSTRAINT idempotency_keys_pkey PRIMARY KEY (client_message_id, credential_id, requested_context, tenant_id);
+ALTER TABLE idempotency_keys ADD CONSTRAINT idempotency_keys_pkey PRIMARY KEY (idempotency_key);
 ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_tenant_id_request_id_fkey FOREIGN KEY (tenant_id, request_id) REFERENCES input_requests(tenant_id, request_id);
 ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_pkey PRIMARY KEY (tenant_id, decision_id);
 ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_tenant_id_request_id_principal_key UNIQUE (tenant_id, request_id, principal);
