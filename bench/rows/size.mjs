@@ -41,7 +41,7 @@ export async function measureSize(platform, messages) {
     return (await client.query(counted)).rows[0].n - before;
   };
   try {
-    await send(messages / 5);
+    await send(messages);
     const before = await sizes(client);
     const count = await send(messages);
     const after = await sizes(client);
