@@ -8,6 +8,7 @@ import {
 import type { Reader } from '../contracts/permissions.js';
 import { queryJson } from '../db/json-rows.js';
 import type { Db, Tx } from '../db/pool.js';
+import type { AgentRef } from './agent-row.js';
 import { getAgentFor, INSTANCES } from './agents.js';
 
 const TRANSPORTS = { connected: 'ws', hosted: 'callback' } as const;
@@ -137,4 +138,22 @@ export async function dispatchTotals(
   const [totals] = await db.tenant(tenantId, (tx) => queryJson<DispatchTotals>(tx, READ, [tenantId, instanceId]));
   if (!totals) throw new Error('the dispatch totals of an instance are missing');
   return totals;
+}
+
+const UNCOUNTED = `
+  SELECT u.tenant_id, u.instance_id FROM uncounted_agents($1) u
+   WHERE (u.tenant_id, u.instance_id) > ($2, $3) AND EXISTS (SELECT 1 FROM dispatches d
+     WHERE d.tenant_id = u.tenant_id AND d.instance_id = u.instance_id AND d.created_at >= u.since AND d.created_at < $1)
+   ORDER BY u.tenant_id, u.instance_id LIMIT 500`;
+
+/** Adds the dispatches of all agents that began before a time to their totals, as far as they have ended. */
+export async function settleTotals(db: Db, before: Date): Promise<void> {
+  for (let last: AgentRef | undefined = { tenant_id: '', instance_id: '' }; last; ) {
+    const after: AgentRef = last;
+    const agents = await db.system((tx) =>
+      tx.query<AgentRef & Record<string, unknown>>(UNCOUNTED, [before, after.tenant_id, after.instance_id]),
+    );
+    for (const { tenant_id, instance_id } of agents) await dispatchTotals(db, tenant_id, instance_id);
+    last = agents.at(-1);
+  }
 }

@@ -115,14 +115,11 @@ CREATE TABLE events (
   payload jsonb NOT NULL
 ) PARTITION BY RANGE (event_id);
 CREATE TABLE idempotency_keys (
+  idempotency_key uuid NOT NULL,
+  expires_at timestamp with time zone NOT NULL,
   tenant_id text NOT NULL,
-  credential_id text NOT NULL,
-  requested_context text NOT NULL,
-  client_message_id text NOT NULL,
-  content_hash bytea NOT NULL,
   message_id text NOT NULL,
-  session_id text NOT NULL,
-  expires_at timestamp with time zone NOT NULL
+  content_hash bytea NOT NULL
 );
 CREATE TABLE input_decisions (
   tenant_id text NOT NULL,
@@ -299,7 +296,7 @@ ALTER TABLE credentials ADD CONSTRAINT credentials_pkey PRIMARY KEY (credential_
 ALTER TABLE dispatch_totals ADD CONSTRAINT dispatch_totals_pkey PRIMARY KEY (tenant_id, instance_id);
 ALTER TABLE dispatches ADD CONSTRAINT dispatches_pkey PRIMARY KEY (tenant_id, dispatch_id);
 ALTER TABLE events ADD CONSTRAINT events_pkey PRIMARY KEY (tenant_id, event_id);
-ALTER TABLE idempotency_keys ADD CONSTRAINT idempotency_keys_pkey PRIMARY KEY (client_message_id, credential_id, requested_context, tenant_id);
+ALTER TABLE idempotency_keys ADD CONSTRAINT idempotency_keys_pkey PRIMARY KEY (idempotency_key);
 ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_tenant_id_request_id_fkey FOREIGN KEY (tenant_id, request_id) REFERENCES input_requests(tenant_id, request_id);
 ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_pkey PRIMARY KEY (tenant_id, decision_id);
 ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_tenant_id_request_id_principal_key UNIQUE (tenant_id, request_id, principal);
@@ -330,14 +327,14 @@ CREATE INDEX agents_routable ON public.agents USING btree (tenant_id, agent_type
 CREATE INDEX agents_shuffled ON public.agents USING btree (tenant_id, agent_type, shuffle) WHERE ((COALESCE(deregistered_at, 'infinity'::timestamp with time zone) = 'infinity'::timestamp with time zone) AND (status = ANY (ARRAY['available'::text, 'unknown'::text, 'busy'::text])));
 CREATE INDEX credentials_by_tenant ON public.credentials USING btree (tenant_id, created_at DESC);
 CREATE INDEX dispatches_newest ON ONLY public.dispatches USING btree (instance_id, tenant_id, created_at DESC);
-CREATE INDEX events_by_session ON ONLY public.events USING btree (session_id, event_id);
+CREATE INDEX events_by_session ON ONLY public.events USING btree (tenant_id, session_id, "left"(event_id, 12));
 CREATE INDEX idempotency_keys_expiry ON public.idempotency_keys USING btree (expires_at);
 CREATE INDEX input_requests_by_message ON public.input_requests USING btree (tenant_id, message_id, requested_at DESC);
 CREATE UNIQUE INDEX input_requests_one_open ON public.input_requests USING btree (tenant_id, message_id) WHERE (state = 'pending'::text);
 CREATE INDEX input_requests_pending ON public.input_requests USING btree (tenant_id, requested_at) WHERE (state = 'pending'::text);
 CREATE INDEX late_changes_newest ON public.late_changes USING btree (tenant_id, changed_at, message_id);
 CREATE INDEX messages_by_error ON ONLY public.messages USING btree (error_code, message_id) WHERE (error_code IS NOT NULL);
-CREATE INDEX messages_by_session ON ONLY public.messages USING btree (session_id, message_id);
+CREATE INDEX messages_by_session ON ONLY public.messages USING btree (tenant_id, session_id, message_id);
 CREATE INDEX push_deliveries_due ON public.push_deliveries USING btree (wake_at) WHERE (wake_at IS NOT NULL);
 CREATE INDEX push_deliveries_ended ON public.push_deliveries USING btree (ended_at) WHERE (ended_at IS NOT NULL);
 CREATE INDEX running_canceled ON public.running_messages USING btree (supervised_at) WHERE (state = 'canceled'::text);

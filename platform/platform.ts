@@ -1,9 +1,11 @@
 import { setMaxListeners } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyInstance } from 'fastify';
+import { settleTotals } from '../agents/agent-connections.js';
 import { buildApi } from '../api/app.js';
 import { connectRateLimits } from '../api/rate-limit.js';
 import { createMaintenance } from '../db/maintenance.js';
+import { Retention } from '../db/retention.js';
 import { sessionDeps } from '../messages/cancel.js';
 import { FastPath } from '../messages/dispatch/fast-path.js';
 import type { DispatchRunner } from '../messages/runner/runner.js';
@@ -81,15 +83,30 @@ function buildHttp(
   });
 }
 
-async function startWorkerRole(services: Services, workerDeps: WorkerDeps, stops: StopList): Promise<void> {
+function createRetention({ config, db, log }: Services, { databaseUrl }: Infrastructure): Retention {
+  const days = { messages: config.MESSAGE_RETENTION_DAYS, events: config.EVENT_RETENTION_DAYS };
+  return new Retention({ url: databaseUrl, db, log, days, settleTotals: (before) => settleTotals(db, before) });
+}
+
+async function startWorkerRole(
+  services: Services,
+  infrastructure: Infrastructure,
+  workerDeps: WorkerDeps,
+  stops: StopList,
+): Promise<void> {
   const { core, dispatches, db, outbound, secrets, log, temporal, pushRelay } = services;
   const watch = { db, outbound, log };
   const delivery = { db, outbound, secrets, log };
   const worker = await runFleetWorker(workerDeps, { core, dispatches, watch, delivery, temporal });
   stops.add(() => worker.stop());
   await temporal.ensureAgentWatch();
-  const expiry = createSessionExpiry(sessionDeps(core));
-  const loops = [new Sweeper(core, temporal), pushRelay, expiry, createMaintenance(db, log)];
+  const loops = [
+    new Sweeper(core, temporal),
+    pushRelay,
+    createSessionExpiry(sessionDeps(core)),
+    createMaintenance(db, log),
+    createRetention(services, infrastructure),
+  ];
   for (const loop of loops) {
     loop.start();
     stops.add(() => loop.stop());
@@ -148,7 +165,7 @@ async function startRoles(
   const connection = await connectWorkers(infrastructure.temporal);
   stops.add(() => connection.close());
   const workerDeps: WorkerDeps = { connection, namespace: config.TEMPORAL_NAMESPACE, log };
-  if (roles.has('worker')) await startWorkerRole(services, workerDeps, stops);
+  if (roles.has('worker')) await startWorkerRole(services, infrastructure, workerDeps, stops);
   if (!roles.has('api') && !roles.has('mesh')) return;
   const draining = new AbortController();
   setMaxListeners(0, draining.signal); // every stream and every waiting send adds a listener

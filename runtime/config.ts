@@ -12,6 +12,8 @@ const url = (protocols: RegExp) => z.url({ protocol: protocols }).optional();
 const milliseconds = (fallback: number) => z.coerce.number().int().min(1).max(86_400_000).default(fallback);
 const onOff = (fallback: 'on' | 'off') => z.enum(['on', 'off']).default(fallback);
 
+const days = z.coerce.number().int().min(1).max(36_500).optional();
+
 /** All settings. `.env.example` documents each of them, and a test compares the two. */
 export const Settings = z.object({
   FLEET_DATA_DIR: z.string().min(1).default('.fleet'),
@@ -48,8 +50,16 @@ export const Settings = z.object({
   TENANT_MAX_IN_FLIGHT: z.coerce.number().int().min(1).max(1_000_000).default(2_000),
   TENANT_MAX_WAITING: z.coerce.number().int().min(1).max(10_000_000).default(100_000),
   IDEMPOTENCY_TTL_HOURS: z.coerce.number().int().min(1).max(87_600).default(168),
+  MESSAGE_RETENTION_DAYS: days,
+  EVENT_RETENTION_DAYS: days,
   RATE_LIMIT_PER_MINUTE: z.coerce.number().int().min(0).default(0),
 });
+
+/** A repeat within the lifetime of its `messageId` must find its message. */
+const CheckedSettings = Settings.refine(
+  ({ MESSAGE_RETENTION_DAYS: days, IDEMPOTENCY_TTL_HOURS: hours }) => days === undefined || days * 24 >= hours,
+  { path: ['MESSAGE_RETENTION_DAYS'], error: 'must be at least as long as IDEMPOTENCY_TTL_HOURS' },
+);
 
 /** The settings of the process, parsed once at the start. */
 export type Config = z.infer<typeof Settings>;
@@ -59,7 +69,9 @@ export type Config = z.infer<typeof Settings>;
  * @throws an Error that names every variable with an invalid value
  */
 export function readConfig(environment: NodeJS.ProcessEnv): Config {
-  const parsed = Settings.safeParse(Object.fromEntries(Object.entries(environment).filter(([, value]) => value)));
+  const parsed = CheckedSettings.safeParse(
+    Object.fromEntries(Object.entries(environment).filter(([, value]) => value)),
+  );
   if (!parsed.success) {
     const problems = parsed.error.issues.map((issue) => `  ${issue.path.join('.')}: ${issue.message}`);
     throw new Error(`The settings are not valid:\n${problems.join('\n')}`);

@@ -14,6 +14,9 @@ const COLUMNS = `event_id, event_type, event_type AS type, category, source, sev
 const OF_MESSAGE = `(session_id = (SELECT m.session_id FROM messages m WHERE m.tenant_id = $1 AND m.message_id = $9)
     AND (payload ->> 'message_id' = $9
          OR EXISTS (SELECT 1 FROM dispatches d WHERE d.tenant_id = $1 AND d.dispatch_id = payload ->> 'dispatch_id' AND d.message_id = $9)))`;
+/** The order of the key, for all of a tenant's events, and the same order as the index by session has it. */
+const NEWEST_FIRST = 'event_id DESC';
+const NEWEST_OF_SESSION_FIRST = 'left(event_id, 12) DESC, event_id DESC';
 
 /** Planned with the values, so that the plan has no trace of absent filters. */
 const LISTED = `events WHERE tenant_id = $1 AND ($2::text IS NULL OR session_id = $2) AND ($3::text IS NULL OR category = $3)
@@ -27,8 +30,9 @@ function matching(tenantId: string, query: EventsQuery): KeyList {
   const { session_id, category, type, source, from, to, instance_id, message_id } = query;
   const { least, bound } = idRange('evt', { from, to });
   const filters = [session_id, category, type, source, from, to, instance_id, message_id, least, bound];
+  const orderBy = session_id || message_id ? NEWEST_OF_SESSION_FIRST : NEWEST_FIRST;
   const values: KeyList['values'] = [tenantId, ...filters.map((value) => value ?? null)];
-  return { key: 'event_id', from: LISTED, orderBy: 'event_id DESC', values, appendOnly: true };
+  return { key: 'event_id', from: LISTED, orderBy, values, appendOnly: true };
 }
 
 /** Events as the API shows them, the newest first. */

@@ -23,13 +23,13 @@ export class Caller {
   }
 
   /** @returns a function that calls `message/send` and checks that the task is completed */
-  send(agentType, path = '/send') {
-    return this.#call(path, bodies('message/send', agentType), isCompleted);
+  send(agentType, path = '/send', text = undefined) {
+    return this.call(path, bodies('message/send', agentType, text), isCompleted);
   }
 
   /** @returns a function that calls the hosted agent directly */
   sendToAgent() {
-    return this.#call('/', bodies('message/send', 'echo'), isMessage);
+    return this.call('/', bodies('message/send', 'echo'), isMessage);
   }
 
   /** @returns a function that reads a `message/stream` to its end and resolves with the milliseconds until the first byte of the body */
@@ -60,7 +60,13 @@ export class Caller {
     return this.#pool.request({ path, method: 'POST', headers: this.#headers, body });
   }
 
-  #call(path, next, isExpected) {
+  /**
+   * @param {string} path
+   * @param {() => string} next the body of the next call
+   * @param {(answer: object) => boolean} isExpected
+   * @returns a function that makes one call and checks its answer
+   */
+  call(path, next, isExpected) {
     return async () => {
       const { statusCode, body } = await this.#post(path, next());
       const text = await body.text();

@@ -35,12 +35,12 @@ export function taskAnswer(id, messageId, artifacts) {
   return { jsonrpc: '2.0', id, result: { kind: 'task', id: messageId, contextId: messageId, status, artifacts } };
 }
 
-const body = (method, agentType) => ({
+const body = (method, agentType, parts) => ({
   jsonrpc: '2.0',
   id: 1,
   method,
   params: {
-    message: { kind: 'message', messageId: '@', role: 'user', parts: PARTS },
+    message: { kind: 'message', messageId: '@', role: 'user', parts },
     metadata: { agent_type: agentType },
   },
 });
@@ -49,10 +49,11 @@ const body = (method, agentType) => ({
  * Bodies of `/send` in which only the `messageId` changes.
  * @param {'message/send' | 'message/stream'} method
  * @param {string} agentType
+ * @param {string} [text] of the message
  * @returns {() => string}
  */
-export function bodies(method, agentType) {
-  const [head, tail] = JSON.stringify(body(method, agentType)).split('@');
+export function bodies(method, agentType, text = TEXT) {
+  const [head, tail] = JSON.stringify(body(method, agentType, [{ kind: 'text', text }])).split('@');
   const run = randomUUID();
   let next = 0;
   return () => `${head}${run}-${next++}${tail}`;

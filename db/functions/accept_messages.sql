@@ -24,13 +24,23 @@ CREATE TYPE accept_result AS (
   connection_epoch bigint, mesh_id text, public_url text, agent_card jsonb, user_id text, in_flight integer, waiting integer, awaits text
 );
 
+-- What makes a messageId one: the same from the same credential in the same context ('' for none) is a repeat. Half of a SHA-256, and no
+-- part can pass for another.
+CREATE FUNCTION idempotency_key(of_tenant text, credential_id text, requested_context text, client_message_id text) RETURNS uuid
+  LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  RETURN left(encode(sha256(convert_to(concat_ws('/', of_tenant, credential_id, length(requested_context), requested_context
+    || client_message_id), 'UTF8')), 'hex'), 32)::uuid;
+END $$;
+
 -- The result of a call that writes nothing: 'repeat' or 'mismatch' when the messageId is on the record, else `otherwise`.
 CREATE FUNCTION not_accepted(c accept_call, result accept_result, otherwise text) RETURNS accept_result LANGUAGE plpgsql AS $$
 BEGIN
-  SELECT k.message_id, k.session_id, CASE WHEN k.content_hash = c.content_hash THEN 'repeat' ELSE 'mismatch' END
-    INTO result.message_id, result.session_id, result.verdict FROM idempotency_keys k
-   WHERE k.tenant_id = c.tenant_id AND k.credential_id = c.credential_id AND k.requested_context = c.requested_context
-     AND k.client_message_id = c.client_message_id AND k.expires_at > now();
+  SELECT k.message_id, m.session_id, CASE WHEN k.content_hash = c.content_hash THEN 'repeat' ELSE 'mismatch' END
+    INTO result.message_id, result.session_id, result.verdict
+    FROM idempotency_keys k JOIN messages m ON m.tenant_id = k.tenant_id AND m.message_id = k.message_id
+   WHERE k.idempotency_key = idempotency_key(c.tenant_id, c.credential_id, c.requested_context, c.client_message_id)
+     AND k.expires_at > now();
   result.verdict := coalesce(result.verdict, otherwise);
   RETURN result;
 END $$;
@@ -169,12 +179,11 @@ BEGIN
   END IF;
 
   WITH key AS (
-    INSERT INTO idempotency_keys AS k (tenant_id, credential_id, requested_context, client_message_id, content_hash, message_id, session_id,
-        expires_at)
-      VALUES (c.tenant_id, c.credential_id, c.requested_context, c.client_message_id, c.content_hash, c.message_id, c.session_id,
-        now() + c.idempotency_hours * interval '1 hour')
-      ON CONFLICT (client_message_id, credential_id, requested_context, tenant_id) DO UPDATE SET content_hash = excluded.content_hash,
-        message_id = excluded.message_id, session_id = excluded.session_id, expires_at = excluded.expires_at WHERE k.expires_at <= now()
+    INSERT INTO idempotency_keys AS k (idempotency_key, tenant_id, content_hash, message_id, expires_at)
+      VALUES (idempotency_key(c.tenant_id, c.credential_id, c.requested_context, c.client_message_id), c.tenant_id, c.content_hash,
+        c.message_id, now() + c.idempotency_hours * interval '1 hour')
+      ON CONFLICT (idempotency_key) DO UPDATE SET content_hash = excluded.content_hash, message_id = excluded.message_id,
+        expires_at = excluded.expires_at WHERE k.expires_at <= now()
       RETURNING 1),
   accepted AS (
     INSERT INTO messages (tenant_id, message_id, session_id, credential_id, sender_agent_type, client_message_id, method, parts, metadata,
@@ -198,9 +207,6 @@ BEGIN
       SELECT c.tenant_id, c.session_id, false, 'active', c.idle_timeout_seconds, c.created_by,
         now() + c.idle_timeout_seconds * interval '1 s', agent.instance_id, agent.agent_type
         FROM key WHERE NOT in_session),
-  joined AS (
-    INSERT INTO session_agents (tenant_id, session_id, agent_type, instance_id, join_reason)
-      SELECT c.tenant_id, c.session_id, agent.agent_type, agent.instance_id, 'routed' FROM key WHERE NOT in_session AND dispatched),
   sent AS (
     INSERT INTO dispatches (tenant_id, dispatch_id, message_id, session_id, instance_id, agent_type, deployment_mode, mesh_id, epoch, attempt,
         state, skill_id, sent_at, deadline_at)

@@ -18,10 +18,7 @@ BEGIN
     RETURN;
   END IF;
   IF agent.join_reason IS NOT NULL THEN
-    INSERT INTO session_agents AS j (tenant_id, session_id, agent_type, instance_id, join_reason)
-      VALUES (of_tenant, r.session_id, agent.agent_type, agent.instance_id, agent.join_reason)
-      ON CONFLICT (tenant_id, session_id, instance_id)
-        DO UPDATE SET agent_type = excluded.agent_type, joined_at = excluded.joined_at, join_reason = excluded.join_reason;
+    PERFORM join_session(of_tenant, r.session_id, agent.agent_type, agent.instance_id, agent.join_reason);
     IF coalesce(s.agent_type, agent.agent_type) = agent.agent_type THEN
       s.instance_id := agent.instance_id;
       UPDATE sessions x SET instance_id = agent.instance_id, agent_type = agent.agent_type

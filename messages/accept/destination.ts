@@ -91,9 +91,8 @@ async function declaredModes(tx: Tx, tenantId: string, { instance_id, agent_type
 /** Whether the message is on the record already: a repeat is never refused. */
 async function isOnRecord(tx: Tx, caller: Caller, { message }: MessageSendParams): Promise<boolean> {
   const found = await tx.query(
-    `SELECT 1 FROM idempotency_keys WHERE client_message_id = $1 AND credential_id = $2 AND requested_context = $3
-        AND tenant_id = $4 AND expires_at > now()`,
-    [message.messageId, caller.credential_id, message.contextId ?? '', caller.tenant_id],
+    'SELECT 1 FROM idempotency_keys WHERE idempotency_key = idempotency_key($1, $2, $3, $4) AND expires_at > now()',
+    [caller.tenant_id, caller.credential_id, message.contextId ?? '', message.messageId],
   );
   return found.length > 0;
 }

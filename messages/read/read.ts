@@ -57,6 +57,7 @@ export async function findMessage(db: Db, tenantId: string, messageId: string): 
 /** Whether a message has changed since it was read, by a read of its state alone. */
 export async function hasMessageChanged(db: Db, { row }: Pick<MessageWithRequest, 'row'>): Promise<boolean> {
   const [now] = await db.call<Pick<MessageRow, 'state' | 'updated_at'>>(
+    row.tenant_id,
     'find_message_state',
     'SELECT state, updated_at FROM find_message_state($1, $2)',
     [row.tenant_id, row.message_id],

@@ -148,8 +148,8 @@ test('partitions are there for the coming months and are attached without a gap'
 test('maintenance deletes expired idempotency keys and keeps the others', async () => {
   await emptied();
   await migrate(database.url, log);
-  await database.query(`INSERT INTO idempotency_keys SELECT 'ten_1', 'cred_1', '', 'm' || n, '', 'msg_1', 'ses_1',
-    now() + CASE WHEN n <= 12000 THEN interval '-1 s' ELSE interval '1 h' END FROM generate_series(1, 12100) AS n`);
+  await database.query(`INSERT INTO idempotency_keys (idempotency_key, tenant_id, message_id, content_hash, expires_at)
+    SELECT gen_random_uuid(), 'ten_1', 'msg_1', '', now() + CASE WHEN n <= 12000 THEN interval '-1 s' ELSE interval '1 h' END FROM generate_series(1, 12100) AS n`);
   const db = openDb({ url: database.url, log });
   await maintainTables(db);
   await db.close();

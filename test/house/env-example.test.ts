@@ -31,3 +31,11 @@ test('.env.example explains every setting', () => {
 test('everything in .env.example can be read as it is shown', () => {
   expect(() => readConfig(Object.fromEntries(LINES.map(({ name, value }) => [name, value])))).not.toThrow();
 });
+
+test('messages are not deleted while a repeat of their messageId finds them', () => {
+  const settings = (days: string) => ({ MESSAGE_RETENTION_DAYS: days, IDEMPOTENCY_TTL_HOURS: '48' });
+  expect(() => readConfig(settings('1'))).toThrow(
+    'MESSAGE_RETENTION_DAYS: must be at least as long as IDEMPOTENCY_TTL_HOURS',
+  );
+  expect(readConfig(settings('2'))).toMatchObject({ MESSAGE_RETENTION_DAYS: 2 });
+});

@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from 'vitest';
 import { sessionDeps } from '../../messages/cancel.js';
 import { newId } from '../../runtime/ids.js';
-import { createSessionExpiry } from '../../sessions/session-expiry.js';
+import { createSessionExpiry, pauseAfter } from '../../sessions/session-expiry.js';
 import { cleanUp } from '../setup/clean-up.js';
 import { insertTenant, messageCore } from '../setup/core.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
@@ -105,4 +105,14 @@ test('many sessions that are due at once all end, also while one of them is lock
     await until(async () => (await active()).length === 1, { what: 'all but one ended' });
     expect(await active()).toEqual([{ session_id: busy }]);
   });
+});
+
+test.each([
+  { tookMs: 10, pauseMs: 30 },
+  { tookMs: 25, pauseMs: 75 },
+  { tookMs: 40, pauseMs: 60 },
+  { tookMs: 60, pauseMs: 60 },
+  { tookMs: 300, pauseMs: 300 },
+])('a batch that took $tookMs ms is followed by a pause of $pauseMs ms', ({ tookMs, pauseMs }) => {
+  expect(pauseAfter(tookMs)).toBe(pauseMs);
 });

@@ -213,8 +213,8 @@ test('an end whose message is locked waits alone, and is taken once it is free',
 
 test('a messageId is new once its time is over', async () => {
   const first = await accept(instance);
-  await database.query("UPDATE idempotency_keys SET expires_at = now() - interval '1 s' WHERE client_message_id = $1", [
-    instance,
+  await database.query("UPDATE idempotency_keys SET expires_at = now() - interval '1 s' WHERE message_id = $1", [
+    first.row.message_id,
   ]);
   const second = await accept(instance, { text: 'other' });
   expect([first, second].map(({ row }) => row.verdict)).toEqual(['dispatched', 'dispatched']);

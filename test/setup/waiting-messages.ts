@@ -8,8 +8,8 @@ export async function waitingMessages(database: FreshDatabase, tenantId: string,
        SELECT $1, 'msg_00000000-waiting-' || n, 'ses_waiting_' || n, 'cred_waiting', 'waiting-' || n, 'input-required', 'message/send', '[]',
               '0', 1000 FROM generate_series(1, $2::int) AS n RETURNING *),
      keys AS (
-       INSERT INTO idempotency_keys (tenant_id, credential_id, requested_context, client_message_id, content_hash, message_id, session_id, expires_at)
-       SELECT tenant_id, credential_id, '', client_message_id, '\\x00', message_id, session_id, now() + interval '1 h' FROM waiting)
+       INSERT INTO idempotency_keys (idempotency_key, tenant_id, content_hash, message_id, expires_at)
+       SELECT idempotency_key(tenant_id, credential_id, '', client_message_id), tenant_id, '\\x00', message_id, now() + interval '1 h' FROM waiting)
      INSERT INTO running_messages (tenant_id, message_id, session_id, state)
      SELECT tenant_id, message_id, session_id, state FROM waiting`,
     [tenantId, count],

@@ -32,7 +32,7 @@ async function registerAll(): Promise<void> {
 async function sessionOf(messageId: string) {
   const [row] = await database.query<{ session_id: string; status: string; instance_id: string }>(
     `SELECT session_id, s.status, a.instance_id FROM messages m JOIN sessions s USING (tenant_id, session_id)
-       JOIN session_agents a USING (tenant_id, session_id) WHERE m.message_id = $1`,
+       JOIN session_members a USING (tenant_id, session_id) WHERE m.message_id = $1`,
     [messageId],
   );
   return row;

@@ -19,13 +19,13 @@ const RECORD = {
            r.attempts - (SELECT count(*) FROM dispatches d WHERE d.message_id = m.message_id AND d.state = 'released') AS attempts
       FROM messages m LEFT JOIN running_messages r USING (tenant_id, message_id) WHERE tenant_id = $1 ORDER BY m.created_at`,
   idempotency_keys: `
-    SELECT k.message_id, k.client_message_id, k.requested_context FROM idempotency_keys k JOIN messages m USING (tenant_id, message_id)
+    SELECT k.message_id, m.client_message_id FROM idempotency_keys k JOIN messages m USING (tenant_id, message_id)
      WHERE tenant_id = $1 ORDER BY m.created_at`,
   sessions: `
     SELECT session_id, explicit, suspended, agent_type, instance_id, status, created_by, idle_timeout_seconds, ended_reason, ended_at IS NULL AS going_on
       FROM sessions WHERE tenant_id = $1 ORDER BY created_at`,
   session_agents: `
-    SELECT session_id, j.agent_type, j.instance_id, j.join_reason FROM session_agents j JOIN sessions s USING (tenant_id, session_id)
+    SELECT session_id, j.agent_type, j.instance_id, j.join_reason FROM session_members j JOIN sessions s USING (tenant_id, session_id)
      WHERE tenant_id = $1 ORDER BY s.created_at, j.joined_at`,
   dispatches: `
     SELECT d.dispatch_id, message_id, d.session_id, d.instance_id, d.agent_type, d.deployment_mode, d.skill_id, d.state, d.error_code,

@@ -1,0 +1,73 @@
+-- Retention (db/retention.ts): which monthly partitions there are, and which of them hold nothing that is still needed.
+
+-- The partitions of a table, the oldest first. `lower_bound` '': whatever is older. `ends_at`: the end of its month.
+CREATE FUNCTION partitions_of(of_table text) RETURNS TABLE (name text, lower_bound text, upper_bound text, ends_at timestamptz)
+  LANGUAGE sql STABLE AS $$
+    SELECT c.relname::text, coalesce(substring(b.bound FROM 'FROM \(''([^'']*)''\)'), ''), substring(b.bound FROM 'TO \(''([^'']*)''\)'),
+           (to_date(right(c.relname, 7), 'YYYY_MM') + interval '1 month') AT TIME ZONE 'UTC'
+      FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid CROSS JOIN LATERAL (SELECT pg_get_expr(c.relpartbound, c.oid) AS bound) b
+     WHERE i.inhparent = ('public.' || quote_ident(of_table))::regclass AND NOT i.inhdetachpending ORDER BY c.relname
+  $$;
+
+-- Whether a partition may be dropped: everything in it is over, was delivered and is counted elsewhere. Whatever else must be kept until it
+-- was used (events that wait for a reader, usage that waits to be added up) is one more condition here. A message that has ended stays so,
+-- and new rows go to newer partitions: what this says once stays true.
+CREATE FUNCTION partition_is_disposable(of_table text, partition text) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  p record;
+BEGIN
+  SELECT * INTO p FROM partitions_of(of_table) AS found WHERE found.name = partition;
+  RETURN CASE of_table
+    WHEN 'messages' THEN
+      NOT EXISTS (SELECT 1 FROM running_messages r WHERE r.message_id >= p.lower_bound AND r.message_id < p.upper_bound)
+      AND NOT EXISTS (SELECT 1 FROM push_deliveries d
+                       WHERE d.wake_at IS NOT NULL AND d.message_id >= p.lower_bound AND d.message_id < p.upper_bound)
+    WHEN 'dispatches' THEN
+      -- A message has dispatches from its beginning on.
+      NOT EXISTS (SELECT 1 FROM running_messages r WHERE r.message_id < replace(p.upper_bound, 'dsp_', 'msg_'))
+      AND NOT EXISTS (SELECT 1 FROM uncounted_agents('infinity') u WHERE EXISTS (SELECT 1 FROM dispatches d
+             WHERE d.tenant_id = u.tenant_id AND d.instance_id = u.instance_id AND d.created_at >= u.since
+               AND d.dispatch_id >= p.lower_bound AND d.dispatch_id < p.upper_bound))
+    ELSE true
+  END;
+END $$;
+
+-- Agents whose dispatches before this time are not all in their totals, and since when they are not.
+CREATE FUNCTION uncounted_agents(before timestamptz) RETURNS TABLE (tenant_id text, instance_id text, since timestamptz) LANGUAGE sql STABLE AS $$
+  SELECT a.tenant_id, a.instance_id, coalesce(t.until, '-infinity') FROM agents a LEFT JOIN dispatch_totals t USING (tenant_id, instance_id)
+   WHERE coalesce(t.until, '-infinity') < before
+$$;
+
+-- Deletes what belongs to the next messages of a detached partition, in the order of the key. Gives the last of these messages; no row
+-- where there are no more.
+CREATE FUNCTION purge_messages(partition regclass, after_tenant text, after_message text, batch integer)
+RETURNS TABLE (last_tenant text, last_message text) LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN QUERY EXECUTE format($sql$
+    WITH gone AS MATERIALIZED (
+      SELECT tenant_id, message_id FROM %s WHERE (tenant_id, message_id) > ($1, $2) ORDER BY tenant_id, message_id LIMIT $3),
+    decisions AS (
+      DELETE FROM input_decisions d USING gone g JOIN input_requests r USING (tenant_id, message_id)
+       WHERE d.tenant_id = r.tenant_id AND d.request_id = r.request_id),
+    requests AS (DELETE FROM input_requests r USING gone g WHERE r.tenant_id = g.tenant_id AND r.message_id = g.message_id),
+    deliveries AS (DELETE FROM push_deliveries d USING gone g WHERE d.tenant_id = g.tenant_id AND d.message_id = g.message_id),
+    configs AS (DELETE FROM push_configs c USING gone g WHERE c.tenant_id = g.tenant_id AND c.message_id = g.message_id)
+    SELECT tenant_id, message_id FROM gone ORDER BY tenant_id DESC, message_id DESC LIMIT 1$sql$, partition)
+    USING after_tenant, after_message, batch;
+END $$;
+
+-- Deletes those of the next sessions, in the order of the key, that ended before a time and have no message left, with the list of their
+-- agents. Gives the last session that it looked at; no row where there are no more.
+CREATE FUNCTION purge_sessions(ended_before timestamptz, after_tenant text, after_session text, batch integer)
+RETURNS TABLE (last_tenant text, last_session text) LANGUAGE sql AS $$
+  WITH looked_at AS MATERIALIZED (
+    SELECT s.tenant_id, s.session_id, s.status, s.ended_at FROM sessions s
+     WHERE (s.tenant_id, s.session_id) > (after_tenant, after_session) ORDER BY s.tenant_id, s.session_id LIMIT batch),
+  gone AS MATERIALIZED (
+    SELECT l.tenant_id, l.session_id FROM looked_at l
+     WHERE l.status <> 'active' AND l.ended_at < ended_before
+       AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = l.tenant_id AND m.session_id = l.session_id)),
+  agents AS (DELETE FROM session_agents j USING gone g WHERE j.tenant_id = g.tenant_id AND j.session_id = g.session_id),
+  deleted AS (DELETE FROM sessions s USING gone g WHERE s.tenant_id = g.tenant_id AND s.session_id = g.session_id)
+  SELECT tenant_id, session_id FROM looked_at ORDER BY tenant_id DESC, session_id DESC LIMIT 1
+$$;

@@ -1,0 +1,169 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import pg from 'pg';
+import type { Logger } from '../runtime/logger.js';
+import { Loop } from '../runtime/loop.js';
+import { FUNCTION_SCHEMA } from './migrate.js';
+import type { Db } from './pool.js';
+
+const EVERY_MS = 600_000;
+/** After a turn that met a transaction that still used a partition. */
+const RETRY_MS = 30_000;
+/** For how long a turn waits for such a transaction. Nobody waits for the turn meanwhile. */
+const LOCK_WAIT_MS = 5_000;
+/** The key of the advisory lock of all processes that drop partitions. */
+const LOCK = 7_301_846_226;
+/** The comment on a partition that retention detaches. It drops no other table: an operator may keep a detached partition as an archive. */
+const MARK = 'detached by retention, to be dropped';
+/** How far the clock of a process, which makes ids, may be behind the database's. */
+const CLOCK_SLACK_MS = 86_400_000;
+/** Rows that one transaction looks at to delete what belongs to dropped messages. */
+const BATCH = 2_000;
+
+const LOCK_NOT_AVAILABLE = '55P03';
+
+/** How retention works. */
+export interface RetentionOptions {
+  /** The login of the migrations, which owns the tables. */
+  url: string;
+  db: Db;
+  log: Pick<Logger, 'info' | 'warn'>;
+  /** For how many days messages with all that belongs to them, and events, are kept; undefined: for ever. */
+  days: { messages: number | undefined; events: number | undefined };
+  /** Adds the dispatches of all agents before a time to their totals, before these dispatches are dropped. */
+  settleTotals: (before: Date) => Promise<void>;
+}
+
+interface Partition {
+  table: string;
+  name: string;
+}
+
+const PAST = `
+  SELECT name, ends_at FROM partitions_of($1) WHERE ends_at <= now() - $2 * interval '1 day' ORDER BY name`;
+
+/** Partitions whose detachment was begun, with whether it was cut off half-way. */
+const MARKED = `
+  SELECT c.relname AS name, coalesce(i.inhdetachpending, false) AS is_pending FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
+   WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND obj_description(c.oid, 'pg_class') = $1
+     AND (i.inhrelid IS NULL OR i.inhdetachpending) ORDER BY c.relname`;
+
+/**
+ * Drops the partitions whose whole month is older than the retention, and what belongs to the messages in them, without locking writers: a
+ * partition is detached CONCURRENTLY, which needs a connection of its own and waits for transactions that may still read it. Several
+ * processes may run it; one at a time works. A turn finishes what an earlier one or a process that died left half-done.
+ */
+export class Retention {
+  readonly #loop: Loop;
+  #client: pg.Client | undefined;
+  #stopped = false;
+
+  constructor(private readonly options: RetentionOptions) {
+    const loop = { name: 'retention', intervalMs: EVERY_MS, immediate: true, log: options.log };
+    this.#loop = new Loop({ ...loop, work: () => this.turn() });
+  }
+
+  start(): void {
+    this.#loop.start();
+  }
+
+  /** Cuts the turn under way off; the next start finishes it. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await this.#client?.end();
+    await this.#loop.stop();
+  }
+
+  /** Drops what is due. @returns milliseconds until the next turn */
+  async turn(): Promise<number> {
+    const client = new pg.Client({
+      connectionString: this.options.url,
+      connectionTimeoutMillis: 5_000,
+      keepAlive: true,
+      application_name: 'fleet_retention',
+      options: `-c search_path=${FUNCTION_SCHEMA},public -c timezone=UTC -c statement_timeout=0 -c lock_timeout=${LOCK_WAIT_MS}`,
+    });
+    client.on('error', (error) => this.options.log.warn({ err: error.message }, 'database connection lost'));
+    this.#client = client;
+    try {
+      await client.connect();
+      const lock = await client.query('SELECT pg_try_advisory_lock($1) AS taken', [LOCK]);
+      if (lock.rows[0].taken) await this.#dropDue(client);
+      return EVERY_MS;
+    } catch (error) {
+      if (this.#stopped) return EVERY_MS;
+      if ((error as { code?: string }).code !== LOCK_NOT_AVAILABLE) throw error;
+      this.options.log.info({}, 'a partition is not dropped yet: a transaction may still use it');
+      return RETRY_MS;
+    } finally {
+      this.#client = undefined;
+      await client.end();
+    }
+  }
+
+  async #dropDue(client: pg.Client): Promise<void> {
+    const { messages, events } = this.options.days;
+    await this.#finishDetached(client);
+    for (const [table, days] of [
+      ['dispatches', messages],
+      ['messages', messages],
+      ['events', events],
+    ] as const) {
+      if (days === undefined) continue;
+      const past = await client.query<{ name: string; ends_at: Date }>(PAST, [table, days]);
+      const newest = past.rows.at(-1);
+      if (newest && table === 'dispatches') {
+        await this.options.settleTotals(new Date(newest.ends_at.getTime() + CLOCK_SLACK_MS));
+      }
+      for (const { name } of past.rows) await this.#dropIfDisposable(client, { table, name });
+    }
+  }
+
+  async #finishDetached(client: pg.Client): Promise<void> {
+    const { rows } = await client.query<{ name: string; is_pending: boolean }>(MARKED, [MARK]);
+    for (const { name, is_pending } of rows) {
+      const partition = { name, table: name.slice(0, -'_YYYY_MM'.length) };
+      if (is_pending)
+        await client.query(`ALTER TABLE public.${partition.table} DETACH PARTITION public.${name} FINALIZE`);
+      await this.#drop(client, partition);
+    }
+  }
+
+  async #dropIfDisposable(client: pg.Client, partition: Partition): Promise<void> {
+    const { table, name } = partition;
+    const [row] = await this.options.db.system((tx) =>
+      tx.query<{ disposable: boolean }>('SELECT partition_is_disposable($1, $2) AS disposable', [table, name]),
+    );
+    if (!row?.disposable) {
+      this.options.log.info({ partition: name }, 'a partition is kept: something in it is not over');
+      return;
+    }
+    await client.query(`COMMENT ON TABLE public.${name} IS ${pg.escapeLiteral(MARK)}`);
+    await client.query(`ALTER TABLE public.${table} DETACH PARTITION public.${name} CONCURRENTLY`);
+    await this.#drop(client, partition);
+  }
+
+  /** Drops a detached partition, last: while it is there, a later turn knows that something is left to delete. */
+  async #drop(client: pg.Client, { table, name }: Partition): Promise<void> {
+    if (table === 'messages') {
+      await client.query(`GRANT SELECT ON public.${name} TO fleet_system`);
+      await this.#purge('SELECT * FROM purge_messages($3::regclass, $1, $2, $4)', [`public.${name}`, BATCH]);
+      const { messages: days } = this.options.days;
+      const ended = "now() - $3 * interval '1 day'";
+      if (days !== undefined) await this.#purge(`SELECT * FROM purge_sessions(${ended}, $1, $2, $4)`, [days, BATCH]);
+    }
+    await client.query(`DROP TABLE public.${name}`);
+    this.options.log.info({ partition: name }, 'a partition was dropped');
+  }
+
+  /** Repeats a statement that takes one batch after a key, $1 and $2, until it gives none. Each is followed by a pause of its own length. */
+  async #purge(statement: string, values: unknown[]): Promise<void> {
+    for (let after: unknown[] | undefined = ['', '']; after; ) {
+      if (this.#stopped) throw new Error('retention was stopped');
+      const key: unknown[] = after;
+      const startedAt = performance.now();
+      const rows = await this.options.db.system((tx) => tx.query(statement, [...key, ...values]));
+      after = rows[0] && Object.values(rows[0]);
+      await delay(performance.now() - startedAt);
+    }
+  }
+}

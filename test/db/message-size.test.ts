@@ -1,0 +1,63 @@
+import { expect, test } from 'vitest';
+import { runAcceptTransaction, UNCOUNTED } from '../../messages/accept/accept-transaction.js';
+import { draftOf } from '../../messages/accept/draft.js';
+import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
+import { newId } from '../../runtime/ids.js';
+import { callerOf, insertAgent, insertTenant, messageCore } from '../setup/core.js';
+import { freshDatabase } from '../setup/database.js';
+
+const MESSAGES = 1_500;
+/** Messages that share transactions. */
+const TOGETHER = 16;
+/** What a short message takes with its five events, in all tables and indexes (docs/performance.md). A column or an index more shows here. */
+const BYTES_MOST = 5_500;
+/** Rows that go with the message's end are left out: their room is used again. */
+const SIZE = `SELECT sum(pg_total_relation_size(oid))::float8 AS bytes FROM pg_class
+  WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND relname <> 'running_messages'`;
+
+test('a short message with its five events takes a bounded number of bytes', async () => {
+  const database = await freshDatabase();
+  const tenantId = await insertTenant(database);
+  const mesh_id = newId('mesh');
+  await insertAgent(database, { tenant_id: tenantId, instance_id: 'agent-1', mesh_id, connection_epoch: 1 });
+  const caller = { ...callerOf(tenantId), credential_id: newId('cred'), sub: newId('cred') };
+  const db = database.db();
+  const dispatches = createDispatches(messageCore(db));
+  const parts = [{ kind: 'text' as const, text: 'Which of our invoices from last week are still unpaid?' }];
+
+  const send = async () => {
+    const message = { kind: 'message' as const, role: 'user' as const, messageId: crypto.randomUUID(), parts };
+    const params = { message, metadata: { agent_type: 'worker' } };
+    const draft = draftOf(caller, params, { method: 'message/send' });
+    const offer = { dispatch_id: newId('dsp'), mesh_id };
+    const row = await runAcceptTransaction(db, draft, {
+      counting: UNCOUNTED,
+      offer,
+      idempotencyHours: 1,
+    });
+    const { message_id, session_id } = row;
+    const ref = { tenant_id: tenantId, message_id, session_id, dispatch_id: offer.dispatch_id };
+    const artifacts = [{ artifactId: crypto.randomUUID(), parts }];
+    const end = await dispatches.end(
+      { ...ref, produced: { artifacts: [], usage: null } },
+      { state: 'completed', artifacts },
+      1,
+    );
+    expect(end).not.toBeNull();
+  };
+  const sendAll = async (count: number) => {
+    for (let sent = 0; sent < count; sent += TOGETHER) await Promise.all(Array.from({ length: TOGETHER }, send));
+    await database.query('VACUUM messages, dispatches, events, sessions, idempotency_keys, running_messages');
+    const [row] = await database.query<{ bytes: number; messages: number }>(
+      `SELECT (${SIZE}) AS bytes, (SELECT count(*)::int FROM messages) AS messages`,
+    );
+    return row ?? { bytes: 0, messages: 0 };
+  };
+
+  const before = await sendAll(MESSAGES / 3);
+  const after = await sendAll(MESSAGES);
+  const events = await database.query<{ n: number }>('SELECT count(*)::int AS n FROM events');
+  expect(events[0]?.n).toBe(5 * after.messages);
+  const bytes = (after.bytes - before.bytes) / (after.messages - before.messages);
+  expect(bytes).toBeLessThanOrEqual(BYTES_MOST);
+});
