@@ -11,6 +11,8 @@ export const LIMITS = {
   pageSizeDefault: 25,
   pageSizeMax: 100,
   taskPageSizeDefault: 50,
+  /** Length of an access token in a `reauth` frame; a handshake carries no longer one. */
+  tokenChars: 16_384,
   tokenLifetimeSecondsDefault: 86_400,
   tokenLifetimeSecondsMin: 60,
   tokenLifetimeSecondsMax: 604_800,

@@ -45,6 +45,12 @@ function withoutTrailingSlash(url = ''): string {
   return url.replace(/\/+$/, '');
 }
 
+/** The address of this process's own mesh node. A configured mesh address may be a load balancer's, so then it has to be configured too. */
+function ownMeshUrl({ FLEET_NODE_URL, FLEET_MESH_URL, FLEET_HOST }: Config, port: number): string | undefined {
+  if (FLEET_NODE_URL) return withoutTrailingSlash(FLEET_NODE_URL);
+  return FLEET_MESH_URL ? undefined : `https://${hostInUrl(FLEET_HOST)}:${port}`;
+}
+
 function buildHttp(
   services: Services,
   started: Started,
@@ -100,7 +106,7 @@ async function startMeshRole(
   const { config, core, dispatches, temporal, messages } = options.services;
   const mesh = await startMesh(options);
   stops.add((graceMs) => mesh.stop(graceMs));
-  started.meshUrl ||= `https://${hostInUrl(config.FLEET_HOST)}:${mesh.port}`;
+  started.meshUrl ||= ownMeshUrl(config, mesh.port) ?? '';
   if (config.FLEET_FAST_PATH !== 'on') return;
   const { runner } = mesh;
   const fastPath = new FastPath({ core, dispatches, runner, supervise: (ref) => temporal.startMessage(ref) });
@@ -147,7 +153,8 @@ async function startRoles(
   if (roles.has('mesh')) {
     await http.ready();
     const handler = (request: IncomingMessage, response: ServerResponse) => http.routing(request, response);
-    await startMeshRole({ services, infrastructure, workerDeps, meshId, tools, handler }, started, stops);
+    const nodeUrl = (port: number) => ownMeshUrl(config, port);
+    await startMeshRole({ services, infrastructure, workerDeps, meshId, tools, handler, nodeUrl }, started, stops);
   }
   if (roles.has('api')) await listenForApi(http, config, started);
   stops.add((graceMs) => closeHttp(http, draining, graceMs));

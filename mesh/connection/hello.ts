@@ -1,5 +1,5 @@
 import { CLOSE_CODES } from '../../contracts/errors.js';
-import type { HelloPayload } from '../../contracts/frames.js';
+import { connectUrl, type HelloPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { persist } from '../../messages/runner/send-dispatch.js';
 import { errorMessage } from '../../runtime/errors.js';
@@ -106,6 +106,7 @@ async function welcome(
   const open = sent.openOf(connection.agentKey);
   for (const dispatch of open) dispatch.sentUpTo(held.get(dispatch.frameId) ?? -1);
   const replays = open.filter((dispatch) => !held.has(dispatch.frameId));
+  const nodeUrl = context.nodeUrl();
   const frame = encodeFrame('welcome', {
     connection_id: connection.connectionId,
     mesh_id: meshId,
@@ -117,7 +118,9 @@ async function welcome(
     ping_interval_ms: timings.pingIntervalMs,
     limits: { max_frame_bytes: LIMITS.frameBytes, max_inflight: LIMITS.dispatchesInFlightPerConnection },
     server_time: new Date().toISOString(),
-    token_expires_at: new Date(connection.agent.token_exp * 1_000).toISOString(),
+    token_expires_at: new Date(connection.token.agent.token_exp * 1_000).toISOString(),
+    reauth: true,
+    ...(nodeUrl !== undefined && { resume_url: connectUrl(nodeUrl, connection.instance_id) }),
   });
   connection.socket.send(frame);
   const { connectionId: connection_id, instance_id, epoch } = connection;

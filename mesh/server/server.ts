@@ -1,8 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import pLimit from 'p-limit';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { SUBPROTOCOL } from '../../contracts/frames.js';
+import { CONNECT_PATH, SUBPROTOCOL } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { Transport } from '../../messages/runner/transport.js';
 import { PlatformError } from '../../runtime/errors.js';
@@ -13,7 +12,6 @@ import type { DeregisteredAgent } from '../../tools/tool-link.js';
 import { ConnectedTransport } from '../connected/connected-transport.js';
 import { agentProtocol } from '../connection/agent-frames.js';
 import { Connection } from '../connection/connection.js';
-import { findInstance, type InstanceLookup } from '../connection/connection-rows.js';
 import type { MeshContext } from '../connection/context.js';
 import { SHUTTING_DOWN } from '../connection/hello.js';
 import type { MeshTimings } from '../connection/timings.js';
@@ -21,17 +19,13 @@ import { MeshNode } from '../nodes/node.js';
 import { Reconciler } from '../nodes/reconciler.js';
 import { buildContext, type MeshServerOptions } from './build-context.js';
 import { Front } from './front.js';
-import { CONNECT_PATH, checkHandshake, needsUpgrade } from './handshake.js';
+import { checkHandshake, needsUpgrade } from './handshake.js';
 import { refuseUpgrade, respondWithError } from './http-answer.js';
 
 /** Paths of the HTTP API that the mesh address serves too (decisions.md, Running it). */
 const SHARED_PATHS = new Set(['/send', '/sessions/interrupt', '/.well-known/agent-card.json']);
 /** Time for writes that are in progress when the grace is over. */
 const LAST_WRITES_MS = 5_000;
-/** Instances that handshakes look up at once: fewer than the pool has connections, because the node's renewal needs one. */
-const LOOKUPS_AT_ONCE = 3;
-/** Handshakes that wait for a look-up; further ones are refused with 503. */
-const HANDSHAKES_WAITING_MAX = 10_000;
 
 export interface MeshStats {
   ready: number;
@@ -71,7 +65,6 @@ class Mesh implements MeshServer {
   readonly #front: Front;
   readonly #node: MeshNode;
   readonly #reconcile: Loop;
-  readonly #lookupLimit = pLimit(LOOKUPS_AT_ONCE);
   /** When the grace ends, on `performance.now()`; null until the node shuts down. */
   #drainEndsAtMs: number | null = null;
   #idle: () => void = () => undefined;
@@ -170,12 +163,11 @@ class Mesh implements MeshServer {
   }
 
   async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
-    const { log, authenticator } = this.#options;
+    const { log } = this.#options;
     socket.on('error', () => socket.destroy());
     try {
       const agent = await checkHandshake(request, {
-        authenticator,
-        findInstance: (tenantId, instanceId) => this.#findInstance(tenantId, instanceId),
+        authorize: this.#context.authorize,
         isClosedTo: (instance) =>
           this.#drainEndsAtMs !== null && this.#context.runner.countOf(agentKeyOf(instance)) === 0,
       });
@@ -187,14 +179,6 @@ class Mesh implements MeshServer {
       if (!(error instanceof PlatformError)) log.error({ err: error }, 'handshake failed');
       refuseUpgrade(request, socket, error);
     }
-  }
-
-  async #findInstance(tenantId: string, instanceId: string): Promise<InstanceLookup> {
-    if (this.#lookupLimit.pendingCount >= HANDSHAKES_WAITING_MAX) {
-      const headers = { 'retry-after': '5' };
-      throw new PlatformError('SERVICE_UNAVAILABLE', 'Too many agents connect at once. Connect again.', { headers });
-    }
-    return this.#lookupLimit(() => this.#options.db.system((tx) => findInstance(tx, tenantId, instanceId)));
   }
 }
 
