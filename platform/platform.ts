@@ -105,13 +105,15 @@ async function startMeshRole(
 ): Promise<void> {
   const { config, core, dispatches, temporal, messages } = options.services;
   const mesh = await startMesh(options);
-  stops.add((graceMs) => mesh.stop(graceMs));
   started.meshUrl ||= ownMeshUrl(config, mesh.port) ?? '';
-  if (config.FLEET_FAST_PATH !== 'on') return;
-  const { runner } = mesh;
-  const fastPath = new FastPath({ core, dispatches, runner, supervise: (ref) => temporal.startMessage(ref) });
-  messages.fastPath = fastPath;
-  stops.add(() => fastPath.stop());
+  if (config.FLEET_FAST_PATH === 'on') {
+    const { runner } = mesh;
+    const fastPath = new FastPath({ core, dispatches, runner, supervise: (ref) => temporal.startMessage(ref) });
+    messages.fastPath = fastPath;
+    // Stops after the mesh: what outlasts the grace has got its workflow by then.
+    stops.add(() => fastPath.stop());
+  }
+  stops.add((graceMs) => mesh.stop(graceMs));
 }
 
 async function listenForApi(http: FastifyInstance, config: Config, started: Started): Promise<void> {

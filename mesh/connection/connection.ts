@@ -136,17 +136,17 @@ export class Connection implements ConnectionRef {
     this.socket.fail('TOKEN_EXPIRED', 'The access token has expired or was revoked.', CLOSE_CODES.TOKEN_EXPIRED);
   }
 
-  /** Takes no new dispatches, and closes when nothing is in flight or after the grace. */
-  drain(graceMs: number): void {
-    this.#graceMs = graceMs;
+  /** Takes no new dispatches, and closes when nothing is in flight or after `closesAfterMs`. */
+  drain(closesAfterMs: number): void {
+    this.#graceMs = closesAfterMs;
     this.transition('close_request');
   }
 
-  /** As `drain`, at the request of the platform. */
-  requestClose(graceMs: number, reason: string): void {
+  /** As `drain`, at the request of the platform. @param graceMs what the agent is told */
+  requestClose(graceMs: number, reason: string, closesAfterMs = graceMs): void {
     if (this.#state === 'READY')
       this.socket.send(encodeFrame('close_request', { grace_seconds: Math.ceil(graceMs / 1_000), reason }));
-    this.drain(graceMs);
+    this.drain(closesAfterMs);
   }
 
   /** The instance was deregistered: it may finish what is in flight, then its socket closes with DEREGISTERED. */

@@ -4,7 +4,7 @@ import { type WebSocket, WebSocketServer } from 'ws';
 import { CONNECT_PATH, SUBPROTOCOL } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { Transport } from '../../messages/runner/transport.js';
-import { PlatformError } from '../../runtime/errors.js';
+import { errorMessage, PlatformError } from '../../runtime/errors.js';
 import { agentKeyOf } from '../../runtime/ids.js';
 import { Loop } from '../../runtime/loop.js';
 import { settledWithin } from '../../runtime/settled-within.js';
@@ -14,7 +14,8 @@ import { agentProtocol } from '../connection/agent-frames.js';
 import { Connection } from '../connection/connection.js';
 import type { MeshContext } from '../connection/context.js';
 import { SHUTTING_DOWN } from '../connection/hello.js';
-import type { MeshTimings } from '../connection/timings.js';
+import { LAST_WRITES_MS, type MeshTimings, STOP_MARGIN_MS } from '../connection/timings.js';
+import { DispatchTransfer, markDraining } from '../nodes/dispatch-transfer.js';
 import { MeshNode } from '../nodes/node.js';
 import { Reconciler } from '../nodes/reconciler.js';
 import { buildContext, type MeshServerOptions } from './build-context.js';
@@ -24,8 +25,6 @@ import { refuseUpgrade, respondWithError } from './http-answer.js';
 
 /** Paths of the HTTP API that the mesh address serves too (decisions.md, Running it). */
 const SHARED_PATHS = new Set(['/send', '/sessions/interrupt', '/.well-known/agent-card.json']);
-/** Time for writes that are in progress when the grace is over. */
-const LAST_WRITES_MS = 5_000;
 
 export interface MeshStats {
   ready: number;
@@ -39,7 +38,8 @@ export interface MeshServer {
   /** Registers the node and listens. */
   listen(): Promise<{ port: number }>;
   /**
-   * Takes no new agents and sends `close_request` to all; dispatches that are in flight after `graceMs` fail with AGENT_DISCONNECTED.
+   * Takes no new agents and sends `close_request` to all. Dispatches that are in flight after `graceMs` are offered to another node; without
+   * one they fail with AGENT_DISCONNECTED.
    * Resolves when nothing is in flight.
    */
   drain(graceMs: number): Promise<void>;
@@ -64,6 +64,7 @@ class Mesh implements MeshServer {
   readonly #sockets: WebSocketServer;
   readonly #front: Front;
   readonly #node: MeshNode;
+  readonly #transfer: DispatchTransfer;
   readonly #reconcile: Loop;
   /** When the grace ends, on `performance.now()`; null until the node shuts down. */
   #drainEndsAtMs: number | null = null;
@@ -78,7 +79,8 @@ class Mesh implements MeshServer {
     });
     const { timings, registry } = context;
     this.#context = context;
-    this.transport = new ConnectedTransport({ ...context, bus: options.bus });
+    this.#transfer = new DispatchTransfer(context);
+    this.transport = new ConnectedTransport({ ...context, bus: options.bus, transfer: () => this.#transfer.run() });
     this.#node = new MeshNode({ db, log, meshId: runner.meshId, registry, timings });
     const reconciler = new Reconciler(context, options.authenticator);
     this.#reconcile = new Loop({
@@ -111,11 +113,14 @@ class Mesh implements MeshServer {
 
   async drain(graceMs: number): Promise<void> {
     this.#drainEndsAtMs = performance.now() + graceMs;
-    const { registry, runner, statuses } = this.#context;
+    const { registry, runner, statuses, db, log } = this.#context;
+    const marked = markDraining(db, runner.meshId).catch((error: unknown) =>
+      log.warn({ err: errorMessage(error) }, 'the stop could not be noted'),
+    );
     for (const connection of registry.all()) {
       // An agent whose socket broke may resume within the grace.
       const mayResume = graceMs > 0 && runner.countOf(connection.agentKey) > 0;
-      if (connection.state !== 'SUSPENDED') connection.requestClose(graceMs, SHUTTING_DOWN);
+      if (connection.state !== 'SUSPENDED') connection.requestClose(graceMs, SHUTTING_DOWN, graceMs + STOP_MARGIN_MS);
       else if (!mayResume) connection.transition('window_over');
     }
     const idle = new Promise<void>((resolve) => {
@@ -123,15 +128,17 @@ class Mesh implements MeshServer {
       runner.whenIdle(() => this.#idle());
       this.#idle();
     });
-    const graceOver = setTimeout(() => this.#closeSuspended(), graceMs);
-    await settledWithin(idle, graceMs + LAST_WRITES_MS);
+    const graceOver = setTimeout(() => void this.#endGrace(), graceMs);
+    await settledWithin(Promise.all([idle, marked]), graceMs + STOP_MARGIN_MS);
     clearTimeout(graceOver);
     await settledWithin(statuses.retry(), LAST_WRITES_MS);
   }
 
-  #closeSuspended(): void {
+  /** Offers what is still in flight to other nodes, and ends the rest. */
+  async #endGrace(): Promise<void> {
+    await this.#transfer.run();
     for (const connection of this.#context.registry.all())
-      if (connection.state === 'SUSPENDED') connection.transition('window_over');
+      connection.transition(connection.state === 'SUSPENDED' ? 'window_over' : 'grace_over');
   }
 
   async close(): Promise<void> {

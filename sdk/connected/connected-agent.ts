@@ -154,7 +154,8 @@ export class ConnectedAgent {
       if (reason) throw reason;
       registration.connectionEnded(end, ready?.token ?? target.token);
       const described = describeConnectionEnd(end, target.url);
-      if (!isExpected || !isNormal) this.#warn(described, new URL(target.url).origin);
+      const isOrderly = isNormal || (ready?.isMeshDraining && end.closeCode === CLOSE_CODES.GOING_AWAY);
+      if (!isExpected || !isOrderly) this.#warn(described, new URL(target.url).origin);
       return this.#disconnected({ code: end.code, message: described.message }, end.retryAfterMs);
     } catch (error) {
       if (this.#stopped.signal.aborted) return 0;
