@@ -163,6 +163,7 @@ class Agent:
         self.connected = asyncio.Event()
         self.draining = asyncio.Event()
         self.resume_token = None
+        self.resume_url = None  # of the node that has this agent's work; tried once, then the usual address
         self.dispatches = {}  # by frame id; answered ones too, because their result may be lost with the socket
         self.has_registered = False
         self.attempts = 0
@@ -236,10 +237,13 @@ class Agent:
             self.renewed.set_result(payload["token_expires_at"])
         elif frame_type == "close_request":
             log("the mesh is shutting down; it closes the socket when nothing is in flight")
+            self.resume_url = None  # another node goes on with what is in flight by then
 
     async def welcomed(self, socket, welcome):
         log(f"connected to {welcome['mesh_id']}, resumed: {welcome['resumed']}")
         self.resume_token = welcome["resume_token"]
+        url = welcome.get("resume_url", "")
+        self.resume_url = url if url.startswith("wss://") else None
         if not welcome["resumed"]:
             for frame_id in list(self.dispatches):
                 self.abort(frame_id)  # the mesh has failed it with AGENT_DISCONNECTED
@@ -266,6 +270,7 @@ class Agent:
 
     async def connect_once(self):
         token, connect_url = await asyncio.to_thread(self.register)
+        own_url, self.resume_url = self.resume_url, None
         options = {
             "subprotocols": ["service.v1"],
             "additional_headers": {"Authorization": f"Bearer {token}"},
@@ -273,7 +278,11 @@ class Agent:
             "max_size": 2 * 1024 * 1024,
             "compression": None,
         }
-        async with connect(connect_url, **options) as socket:
+        try:
+            connection = await connect(own_url or connect_url, **options)
+        except InvalidStatus as error:
+            raise OSError(f"no node at its own address: {error}") if own_url else error
+        async with connection as socket:
             # `last_seq` -1: after a resume this agent sends all chunks again.
             inflight = [{"dispatch_id": each.payload["dispatch_id"], "last_seq": -1} for each in self.dispatches.values()]
             hello = {"instance_id": INSTANCE_ID, "agent_type": AGENT_TYPE, "resume_token": self.resume_token}

@@ -149,12 +149,13 @@ export class ConnectedAgent {
       const isExpected = ready?.isMeshDraining || this.#closing.signal.aborted;
       const isNormal = end.closeCode === CLOSE_CODES.NORMAL;
       if (ready) this.#closedNormally = isNormal;
-      if (isNormal || ready?.isMeshDraining) this.#targets.leaveNode();
+      // A node that stops closes the sockets of its agents once it keeps nothing for them any more.
+      const isOrderly = isNormal || (ready?.isMeshDraining && end.closeCode === CLOSE_CODES.GOING_AWAY);
+      if (isOrderly) this.#targets.leaveNode();
       const reason = stopReason(end);
       if (reason) throw reason;
       registration.connectionEnded(end, ready?.token ?? target.token);
       const described = describeConnectionEnd(end, target.url);
-      const isOrderly = isNormal || (ready?.isMeshDraining && end.closeCode === CLOSE_CODES.GOING_AWAY);
       if (!isExpected || !isOrderly) this.#warn(described, new URL(target.url).origin);
       return this.#disconnected({ code: end.code, message: described.message }, end.retryAfterMs);
     } catch (error) {
