@@ -5,6 +5,7 @@ import { buildApi } from '../api/app.js';
 import { connectRateLimits } from '../api/rate-limit.js';
 import { createMaintenance } from '../db/maintenance.js';
 import { FastPath } from '../messages/dispatch/fast-path.js';
+import type { DispatchRunner } from '../messages/runner/runner.js';
 import { Sweeper } from '../messages/supervise/sweeper.js';
 import type { Config } from '../runtime/config.js';
 import { newId } from '../runtime/ids.js';
@@ -13,6 +14,7 @@ import { createSessionExpiry } from '../sessions/session-expiry.js';
 import { createHealth } from './health.js';
 import type { Infrastructure } from './infrastructure.js';
 import { startMesh } from './mesh-role.js';
+import { linkNodes, type NodeLinks } from './node-links.js';
 import type { RunOptions } from './roles.js';
 import { createServices, type Services } from './services.js';
 import { StopList } from './stop-list.js';
@@ -98,22 +100,17 @@ async function startWorkerRole(services: Services, workerDeps: WorkerDeps, stops
   }
 }
 
-async function startMeshRole(
-  options: Parameters<typeof startMesh>[0],
-  started: Started,
-  stops: StopList,
-): Promise<void> {
-  const { config, core, dispatches, temporal, messages } = options.services;
-  const mesh = await startMesh(options);
-  started.meshUrl ||= ownMeshUrl(config, mesh.port) ?? '';
-  if (config.FLEET_FAST_PATH === 'on') {
-    const { runner } = mesh;
-    const fastPath = new FastPath({ core, dispatches, runner, supervise: (ref) => temporal.startMessage(ref) });
-    messages.fastPath = fastPath;
-    // Stops after the mesh: what outlasts the grace has got its workflow by then.
-    stops.add(() => fastPath.stop());
-  }
-  stops.add((graceMs) => mesh.stop(graceMs));
+/** @param runner null without the mesh role: then every dispatch is forwarded */
+function startFastPath(services: Services, runner: DispatchRunner | null, links: NodeLinks, stops: StopList): void {
+  const { config, core, dispatches, temporal, messages } = services;
+  const forwarder = links.dispatches;
+  if (!runner && !forwarder) return;
+  const supervise = (ref: Parameters<typeof temporal.startMessage>[0]) => temporal.startMessage(ref);
+  const fastPath = new FastPath({ core, dispatches, runner, forwarder, supervise });
+  stops.add(() => fastPath.stop());
+  // Also with FLEET_FAST_PATH=off, which is about the messages that this process accepts.
+  if (runner) forwarder?.serve(fastPath);
+  if (config.FLEET_FAST_PATH === 'on') messages.fastPath = fastPath;
 }
 
 async function listenForApi(http: FastifyInstance, config: Config, started: Started): Promise<void> {
@@ -149,15 +146,21 @@ async function startRoles(
   const draining = new AbortController();
   setMaxListeners(0, draining.signal); // every stream and every waiting send adds a listener
   const meshId = newId('mesh');
-  const tools = startTools(services, meshId);
-  stops.add(() => tools.stop());
+  const links = linkNodes(services, meshId);
+  stops.add(() => links.stop());
+  const tools = startTools(services, links.tools, meshId);
   const http = buildHttp(services, started, draining.signal, tools, stops);
+  let mesh: Awaited<ReturnType<typeof startMesh>> | null = null;
   if (roles.has('mesh')) {
     await http.ready();
     const handler = (request: IncomingMessage, response: ServerResponse) => http.routing(request, response);
     const nodeUrl = (port: number) => ownMeshUrl(config, port);
-    await startMeshRole({ services, infrastructure, workerDeps, meshId, tools, handler, nodeUrl }, started, stops);
+    mesh = await startMesh({ services, infrastructure, workerDeps, meshId, tools, handler, nodeUrl });
+    started.meshUrl ||= ownMeshUrl(config, mesh.port) ?? '';
   }
+  startFastPath(services, mesh?.runner ?? null, links, stops);
+  // Stops before the fast path: what outlasts the grace of the stop gets its workflow meanwhile.
+  stops.add(async (graceMs) => mesh?.stop(graceMs));
   if (roles.has('api')) await listenForApi(http, config, started);
   stops.add((graceMs) => closeHttp(http, draining, graceMs));
 }

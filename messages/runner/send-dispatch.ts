@@ -22,11 +22,18 @@ const PAUSE_MAX_MS = 2_000;
 /** Retried failures that are not an absent database, for example a deadlock or a statement's time limit. */
 const FAILURES_MAX = 5;
 const UNRECORDED_MAX = 10_000;
+/** Refusals that are remembered. A dispatch that was forwarded before its refusal comes long before this many further ones. */
+const REFUSED_MAX = 100_000;
 /** Successes of a hosted agent are counted this often: they are its sign of life. */
 const SUCCESS_INTERVAL_MS = 10_000;
 const AGENTS_MAX = 10_000;
 /** Something other than the dispatch's result closed it, or another node has it. */
 export const CLOSED: DispatchEnd = { state: 'closed', message: null };
+
+const LOST = { state: 'lost' } as const;
+
+/** Has the transport send a dispatch, or continue it. */
+type Delivery = () => Promise<TransportResult>;
 
 /** Nothing of the dispatch went out. */
 export function notSent(reason: string): DispatchEnd {
@@ -71,6 +78,8 @@ export class DispatchSender {
   readonly #closing: AbortSignal;
   /** Sent dispatches whose end could not be written: a defect or a lasting refusal of the database, so there are few. */
   readonly #unrecorded = new LRUCache<string, true>({ max: UNRECORDED_MAX });
+  /** Dispatches that this node has said it never sent, so that one which is forwarded late is not sent. */
+  readonly #refused = new LRUCache<string, true>({ max: REFUSED_MAX });
   /** By agent, from when on its next success is counted, on `performance.now()`. A connected agent without a failure is not in it. */
   readonly #successDueMs = new LRUCache<string, number>({ max: AGENTS_MAX });
 
@@ -101,10 +110,8 @@ export class DispatchSender {
 
   /** Continues a dispatch that another node sent, and records its end. Never rejects. @param progress as for `Transport.adopt` */
   adopt(running: RunningDispatch, open: OpenDispatch, progress: string): Promise<DispatchEnd> {
-    const { transport } = running;
-    return this.#follow(running, open, async () => {
-      return (await transport.adopt?.(open, progress, running.signal)) ?? { state: 'lost' };
-    });
+    const { transport, signal } = running;
+    return this.#follow(running, open, () => transport.adopt?.(open, progress, signal) ?? Promise.resolve(LOST));
   }
 
   /** From here on `disown` takes it for sent: nobody knows whether this node owns it. */
@@ -122,6 +129,15 @@ export class DispatchSender {
     return this.#unrecorded.get(dispatchId) !== undefined;
   }
 
+  /** Notes that the dispatch is not sent from here any more. */
+  refuse(dispatchId: string): void {
+    this.#refused.set(dispatchId, true);
+  }
+
+  isRefused(dispatchId: string): boolean {
+    return this.#refused.has(dispatchId);
+  }
+
   /** Retries while the database is away. */
   persist<T>(work: () => Promise<T>): Promise<T> {
     return this.#closing.aborted ? work() : persist(work, this.#options.log, this.#closing);
@@ -133,30 +149,24 @@ export class DispatchSender {
    */
   async disown(ref: DispatchRef & { mesh_id: string | null }): Promise<DispatchEnd> {
     const isNeverSent = ref.mesh_id === this.#options.meshId && !this.isUnrecorded(ref.dispatch_id);
-    return isNeverSent ? this.#release(ref, 'NEVER_SENT') : this.#failAsLost(ref);
+    if (!isNeverSent) return this.#failAsLost(ref);
+    this.refuse(ref.dispatch_id);
+    return this.#release(ref, 'NEVER_SENT');
   }
 
-  async #follow(
-    running: RunningDispatch,
-    open: OpenDispatch,
-    transfer: () => Promise<TransportResult>,
-  ): Promise<DispatchEnd> {
+  async #follow(running: RunningDispatch, open: OpenDispatch, deliver: Delivery): Promise<DispatchEnd> {
     running.open = open;
     running.enter('sending');
-    const result = await this.#resultOf(running, open, transfer);
+    const result = await this.#resultOf(running, open, deliver);
     if (result.state === 'transferred') return CLOSED;
     running.enter('recording');
     return running.stopped === 'closed' ? CLOSED : this.#record(running, open, result);
   }
 
-  async #resultOf(
-    running: RunningDispatch,
-    open: OpenDispatch,
-    transfer: () => Promise<TransportResult>,
-  ): Promise<TransportResult> {
+  async #resultOf(running: RunningDispatch, open: OpenDispatch, deliver: Delivery): Promise<TransportResult> {
     if (running.stopped) return { state: 'not_sent', reason: 'AGENT_DISCONNECTED' };
     try {
-      return await transfer();
+      return await deliver();
     } catch (error) {
       this.#logError(open, error, 'transport failed');
       const message = 'The platform failed while it waited for the agent.';
