@@ -1,11 +1,177 @@
+import type { FrameErrorCode } from '../../contracts/errors.js';
+import type { DispatchChunkPayload, DispatchResultPayload, ErrorPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { OpenDispatch } from '../../messages/dispatch/dispatches.js';
 import type { Destination, Transport, TransportResult } from '../../messages/runner/transport.js';
 import type { ChunkBus } from '../../messages/stream/bus.js';
 import { agentKeyOf, uuidOf } from '../../runtime/ids.js';
+import { TokenBucket } from '../../runtime/token-bucket.js';
 import type { Connection } from '../connection/connection.js';
-import { errorFrame } from '../connection/frames.js';
-import { SentDispatch, type SentDispatchDeps } from './sent-dispatch.js';
+import { encodeFrame, errorFrame, unfitAnswer } from '../connection/frames.js';
+import { reportedFailure, toAgentResult } from './agent-result.js';
+import { CHUNK_PACE, ChunkLog, type ChunkVerdict, whyRefused } from './chunks.js';
+import { closedFrame } from './closed-frame.js';
+import { DispatchProgress } from './dispatch-progress.js';
+
+/** What a dispatch to a connected agent works with. */
+interface SentDispatchDeps {
+  bus: Pick<ChunkBus, 'publish'>;
+  /** Sends to the agent's present socket; false when there is none. */
+  send(agentKey: string, frame: string): boolean;
+}
+
+/** The frames of one dispatch until its result. It outlives sockets: a resume continues it. */
+export class SentDispatch {
+  readonly open: OpenDispatch;
+  /** The id of its frame, which every frame about it carries in `in_reply_to`. */
+  readonly frameId: string;
+  readonly agentKey: string;
+  /** When its deadline passes, on `performance.now()`. */
+  readonly endsAtMs: number;
+  /** Never rejects. */
+  readonly result: Promise<TransportResult>;
+  #isOpen = true;
+  #isFrozen = false;
+  #reachedSocket = false;
+  #sends = 0;
+  /** Chunks that the agent says it has sent, when it came back. */
+  #announcedChunks = 0;
+  #pace: TokenBucket | undefined;
+  #resolve: (result: TransportResult) => void = () => undefined;
+  readonly #deadline: NodeJS.Timeout;
+  /** Undefined until the first chunk. */
+  #chunks: ChunkLog | undefined;
+  readonly #deps: SentDispatchDeps;
+
+  /** @param signal ends the wait for the agent */
+  constructor(open: OpenDispatch, agentKey: string, signal: AbortSignal, deps: SentDispatchDeps) {
+    const { deadline_ms } = open.payload;
+    this.open = open;
+    this.frameId = uuidOf(open.dispatch_id);
+    this.agentKey = agentKey;
+    this.endsAtMs = performance.now() + deadline_ms;
+    this.#deps = deps;
+    this.result = new Promise((resolve) => {
+      this.#resolve = resolve;
+    });
+    this.#deadline = setTimeout(() => this.#expire(), deadline_ms);
+    signal.addEventListener('abort', () => this.#lose(), { once: true });
+  }
+
+  /** Continues where another node stopped. @param progress what `freeze` gave there. @throws z.ZodError when it does not fit */
+  continueFrom(progress: string): this {
+    const { sends, announced_chunks, chunks } = DispatchProgress.parse(JSON.parse(progress));
+    this.#reachedSocket = true;
+    this.#sends = sends;
+    this.#announcedChunks = announced_chunks;
+    if (chunks) this.#chunks = ChunkLog.continued(this.frameId, chunks);
+    return this;
+  }
+
+  /** Whether its result is still to come. */
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  /** W3C header of the caller's trace. */
+  get traceparent(): string {
+    return this.open.payload.session_context.propagation_headers.traceparent;
+  }
+
+  /** Sends the dispatch; once more with the same id, a higher attempt and the time that is left. */
+  send(): void {
+    const { payload } = this.open;
+    const deadline_ms = Math.max(1, Math.round(this.endsAtMs - performance.now()));
+    const body = { ...payload, deadline_ms, attempt: payload.attempt + this.#sends };
+    this.#sends += 1;
+    const frame = encodeFrame('dispatch', body, { id: this.frameId, traceparent: this.traceparent });
+    this.#reachedSocket = this.#deps.send(this.agentKey, frame) || this.#reachedSocket;
+  }
+
+  /** The agent that came back has sent chunks up to this number: a result counts only with all of them. */
+  sentUpTo(lastSeq: number): void {
+    this.#announcedChunks = lastSeq + 1;
+  }
+
+  /**
+   * Takes no more frames, so that another node may continue it: the agent sends them again there. @returns what that node needs, as JSON
+   */
+  freeze(): string {
+    this.#isFrozen = true;
+    clearTimeout(this.#deadline);
+    const chunks = this.#chunks?.progress() ?? null;
+    const progress: DispatchProgress = { sends: this.#sends, announced_chunks: this.#announcedChunks, chunks };
+    return JSON.stringify(progress);
+  }
+
+  /** The record has what `freeze` gave. */
+  transferred(): void {
+    this.#end({ state: 'transferred' });
+  }
+
+  /** Takes a chunk: publishes it at once and keeps it for the final artifacts. */
+  chunk(payload: DispatchChunkPayload): void {
+    if (this.#isFrozen) return;
+    this.#pace ??= new TokenBucket(CHUNK_PACE);
+    this.#chunks ??= new ChunkLog(this.frameId);
+    const verdict: ChunkVerdict = this.#pace.take() ? this.#chunks.push(payload) : { kind: 'flood' };
+    const why = whyRefused(verdict, payload.seq, this.#chunks.count);
+    if (why) this.#refuse(...why);
+    if (verdict.kind !== 'taken') return;
+    const { tenant_id, message_id } = this.open;
+    for (const event of verdict.events) this.#deps.bus.publish(tenant_id, message_id, event);
+  }
+
+  /** The content of the agent's answer, or of a part of it, does not fit. */
+  unfit(problem: string): void {
+    if (this.#isFrozen) return;
+    this.#refuse('HANDLER_ERROR', unfitAnswer(problem));
+  }
+
+  /** Takes the agent's answer. */
+  answer(payload: DispatchResultPayload): void {
+    if (this.#isFrozen) return;
+    const sent = Math.max(payload.chunk_count ?? 0, this.#announcedChunks);
+    const came = this.#chunks?.count ?? 0;
+    if (sent > came) {
+      this.#refuse('CHUNK_SEQ_GAP', `${sent} chunks were sent, ${came} came.`);
+      return;
+    }
+    const result = toAgentResult(payload, this.#chunks?.artifacts() ?? [], this.open.dispatch_id);
+    this.#end({ ...result, health: 'well' });
+  }
+
+  /** The agent reports that it failed. A code that is not one of the platform's reads HANDLER_ERROR. */
+  agentFailed(payload: ErrorPayload): void {
+    if (this.#isFrozen) return;
+    this.#end(reportedFailure(payload));
+  }
+
+  #expire(): void {
+    this.#refuse('DEADLINE_EXCEEDED', 'The agent did not answer in time.', 'failing');
+  }
+
+  #lose(): void {
+    this.#end(this.#reachedSocket ? { state: 'lost' } : { state: 'not_sent', reason: 'AGENT_DISCONNECTED' });
+  }
+
+  /** Fails the dispatch and tells the agent why. */
+  #refuse(code: FrameErrorCode, message: string, health?: 'failing'): void {
+    this.#sendError(code, message);
+    this.#end({ state: 'failed', error: { code, message }, ...(health && { health }) });
+  }
+
+  #sendError(code: FrameErrorCode, message: string): void {
+    this.#deps.send(this.agentKey, errorFrame(code, message, this.frameId, this.traceparent));
+  }
+
+  /** The first result counts. */
+  #end(result: TransportResult): void {
+    this.#isOpen = false;
+    clearTimeout(this.#deadline);
+    this.#resolve(result);
+  }
+}
 
 /** What the transport works with on its node. */
 export interface ConnectedTransportDeps {
@@ -57,7 +223,7 @@ export class ConnectedTransport implements Transport {
 
   /** The agent's `welcome` says which of its dispatches are sent again. */
   async adopt(open: OpenDispatch, progress: string, signal: AbortSignal): Promise<TransportResult> {
-    const dispatch = SentDispatch.continued(open, agentKeyOf(open), signal, this.#sentDeps, progress);
+    const dispatch = new SentDispatch(open, agentKeyOf(open), signal, this.#sentDeps).continueFrom(progress);
     this.#deps.sent.add(dispatch);
     return dispatch.result;
   }
@@ -67,13 +233,7 @@ export class ConnectedTransport implements Transport {
   }
 
   notifyClosed(open: OpenDispatch, state: string, reason: string): void {
-    const { traceparent } = open.payload.session_context.propagation_headers;
-    const frameId = uuidOf(open.dispatch_id);
-    const frame =
-      state === 'canceled'
-        ? errorFrame('CANCELED', reason || 'The message was canceled.', frameId, traceparent)
-        : errorFrame('DISPATCH_ALREADY_TERMINAL', `The dispatch has ended: ${state}.`, frameId, traceparent);
-    this.#send(agentKeyOf(open), frame);
+    this.#send(agentKeyOf(open), closedFrame(open, state, reason));
   }
 
   /** Why a connection takes no new dispatch. */

@@ -2,7 +2,7 @@ import type { HeartbeatPayload } from '../../contracts/api/agents.js';
 import { CLOSE_CODES } from '../../contracts/errors.js';
 import type { ErrorPayload } from '../../contracts/frames.js';
 import { refusal } from '../../tools/tool-result.js';
-import type { SentDispatch } from '../connected/sent-dispatch.js';
+import type { SentDispatch } from '../connected/connected-transport.js';
 import type { Connection, Protocol } from './connection.js';
 import type { MeshContext } from './context.js';
 import { answerNotOpen, answerRateLimited, logAgentError } from './ended-dispatches.js';

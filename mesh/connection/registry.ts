@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { SentDispatch } from '../connected/sent-dispatch.js';
+import type { SentDispatch } from '../connected/connected-transport.js';
 import type { Connection } from './connection.js';
 
 /** Ended dispatches that are remembered, so that a late frame costs no query. */

@@ -6,7 +6,7 @@ import type { PendingCall } from '../../tools/pending-calls.js';
 import { agentBusy, type ToolCalls } from '../../tools/tool-calls.js';
 import type { RoutedCall } from '../../tools/tool-link.js';
 import { boundedResult, failureOf, type Outcome, refusal, unsent } from '../../tools/tool-result.js';
-import type { SentDispatch } from '../connected/sent-dispatch.js';
+import type { SentDispatch } from '../connected/connected-transport.js';
 import { AnswerQueue } from './answer-queue.js';
 import type { Connection } from './connection.js';
 import { type AgentFrame, encodeFrame, errorFrame } from './frames.js';

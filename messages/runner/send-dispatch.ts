@@ -32,7 +32,6 @@ export const CLOSED: DispatchEnd = { state: 'closed', message: null };
 
 const LOST = { state: 'lost' } as const;
 
-/** Has the transport send a dispatch, or continue it. */
 type Delivery = () => Promise<TransportResult>;
 
 /** Nothing of the dispatch went out. */
