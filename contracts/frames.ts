@@ -4,9 +4,16 @@ import { Artifact, Part } from './a2a/parts.js';
 import { AgentCard, HeartbeatPayload, Skills, Tools } from './api/agents.js';
 import { AgentInputRequest, Usage } from './api/messages.js';
 import { ToolCallPayload, ToolResult } from './api/tools.js';
+import { LIMITS } from './limits.js';
 import { AgentType, InstanceId, JsonObject, Reason } from './primitives.js';
 
 export const SUBPROTOCOL = 'service.v1';
+export const CONNECT_PATH = '/agents/connect';
+
+/** The address of an agent's WebSocket. @param meshUrl `http(s)` address without a slash at the end */
+export function connectUrl(meshUrl: string, instanceId: string): string {
+  return `${meshUrl.replace(/^http/, 'ws')}${CONNECT_PATH}?instance_id=${encodeURIComponent(instanceId)}`;
+}
 
 /** The envelope of all frames (specification section 6). An unknown `type` gets the error `BAD_FRAME`; the socket stays open. */
 export const FrameEnvelope = z.object({
@@ -50,8 +57,17 @@ export interface WelcomePayload {
   ping_interval_ms: number;
   limits: { max_frame_bytes: number; max_inflight: number };
   server_time: string;
-  /** When the platform closes the socket with TOKEN_EXPIRED. Reconnect before, with a new token and the `resume_token`. */
+  /** When the platform closes the socket with TOKEN_EXPIRED. Before that, send a new token in `reauth`. */
   token_expires_at?: string;
+  /** The platform takes `reauth` frames. Absent from an older one: reconnect with the new token and the `resume_token`. */
+  reauth?: true;
+  /** Where to resume on this very node, in the form of `connect_url`. Absent where the node has no address of its own. */
+  resume_url?: string;
+}
+
+/** Answers `reauth`: when the socket closes with TOKEN_EXPIRED from now on. */
+export interface ReauthOkPayload {
+  token_expires_at: string;
 }
 
 /** The body of a dispatch: the payload of the `dispatch` frame, and the body of the POST to a hosted agent. */
@@ -135,12 +151,14 @@ export const AGENT_FRAME_PAYLOADS = {
   ping: PingPayload,
   pong: PingPayload,
   error: ErrorPayload,
+  reauth: z.object({ token: z.string().min(1).max(LIMITS.tokenChars) }),
   close_request: z.object({ grace_seconds: z.number().min(0).max(3600).default(30), reason: Reason }),
 } as const;
 
 /** Frames that only the platform sends. */
-const PLATFORM_FRAMES = ['welcome', 'dispatch'] as const;
-export type FrameType = keyof typeof AGENT_FRAME_PAYLOADS | (typeof PLATFORM_FRAMES)[number];
+export const PLATFORM_FRAMES = ['welcome', 'dispatch', 'reauth_ok'] as const;
+export type PlatformFrameType = (typeof PLATFORM_FRAMES)[number];
+export type FrameType = keyof typeof AGENT_FRAME_PAYLOADS | PlatformFrameType;
 export const FRAME_TYPES: readonly string[] = [...Object.keys(AGENT_FRAME_PAYLOADS), ...PLATFORM_FRAMES];
 
 /** The JSON types of agent content (decisions.md, Dispatch bodies). A frame that fits only these fails its dispatch or call, not the socket. */

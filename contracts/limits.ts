@@ -17,6 +17,8 @@ export const LIMITS = {
   pageContentBytes: 4 * 1024 * 1024,
   /** Content of a message that a page always has room for. */
   smallContentBytes: 4 * 1024,
+  /** Length of an access token in a `reauth` frame; a handshake carries no longer one. */
+  tokenChars: 16_384,
   tokenLifetimeSecondsDefault: 86_400,
   tokenLifetimeSecondsMin: 60,
   tokenLifetimeSecondsMax: 604_800,

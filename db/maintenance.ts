@@ -15,14 +15,18 @@ const DELETE_CANCELED = `
   DELETE FROM running_messages
    WHERE state = 'canceled' AND wake_requested_at IS NULL AND supervised_at < now() - interval '10 minutes'`;
 
+/** Offers that no node accepted in time. Their workflows have read them by then. */
+const DELETE_OFFERS = `DELETE FROM dispatch_transfers WHERE expires_at < now() - interval '10 minutes'`;
+
 /**
- * Creates the partitions of the coming months, and deletes expired idempotency keys and the running rows of canceled messages. Processes
+ * Creates the partitions of the coming months, and deletes expired idempotency keys and offers, and the running rows of canceled messages. Processes
  * may run it concurrently.
  */
 export async function maintainTables(db: Db): Promise<void> {
   const results = await Promise.allSettled([
     db.system((tx) => tx.query('SELECT create_partitions()')),
     db.system((tx) => tx.query(DELETE_CANCELED)),
+    db.system((tx) => tx.query(DELETE_OFFERS)),
     deleteExpired(db),
   ]);
   for (const result of results) if (result.status === 'rejected') throw result.reason;

@@ -83,6 +83,15 @@ CREATE TABLE dispatch_totals (
   last_error text,
   last_failed_at timestamp with time zone NOT NULL DEFAULT '-infinity'::timestamp with time zone
 );
+CREATE TABLE dispatch_transfers (
+  tenant_id text NOT NULL,
+  instance_id text NOT NULL,
+  dispatch_id text NOT NULL,
+  epoch bigint NOT NULL,
+  resume_token_hashes bytea[] NOT NULL,
+  progress text NOT NULL,
+  expires_at timestamp with time zone NOT NULL
+);
 CREATE TABLE dispatches (
   tenant_id text NOT NULL,
   dispatch_id text NOT NULL,
@@ -157,7 +166,8 @@ CREATE TABLE late_changes (
 CREATE TABLE mesh_nodes (
   mesh_id text NOT NULL,
   started_at timestamp with time zone NOT NULL DEFAULT now(),
-  renewed_at timestamp with time zone NOT NULL DEFAULT now()
+  renewed_at timestamp with time zone NOT NULL DEFAULT now(),
+  draining boolean NOT NULL DEFAULT false
 );
 CREATE TABLE messages (
   tenant_id text NOT NULL,
@@ -294,6 +304,7 @@ ALTER TABLE agents ADD CONSTRAINT agents_pkey PRIMARY KEY (tenant_id, instance_i
 ALTER TABLE credentials ADD CONSTRAINT credentials_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
 ALTER TABLE credentials ADD CONSTRAINT credentials_pkey PRIMARY KEY (credential_id);
 ALTER TABLE dispatch_totals ADD CONSTRAINT dispatch_totals_pkey PRIMARY KEY (tenant_id, instance_id);
+ALTER TABLE dispatch_transfers ADD CONSTRAINT dispatch_transfers_pkey PRIMARY KEY (tenant_id, instance_id, dispatch_id);
 ALTER TABLE dispatches ADD CONSTRAINT dispatches_pkey PRIMARY KEY (tenant_id, dispatch_id);
 ALTER TABLE events ADD CONSTRAINT events_pkey PRIMARY KEY (tenant_id, event_id);
 ALTER TABLE idempotency_keys ADD CONSTRAINT idempotency_keys_pkey PRIMARY KEY (idempotency_key);
@@ -358,6 +369,7 @@ ALTER TABLE agent_types ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE agents ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE credentials ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE dispatch_totals ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE dispatch_transfers ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE dispatches ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE events ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE idempotency_keys ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -386,6 +398,8 @@ CREATE POLICY one_tenant ON credentials AS PERMISSIVE FOR ALL TO fleet_app USING
 CREATE POLICY whole_platform ON credentials AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON dispatch_totals AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON dispatch_totals AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON dispatch_transfers AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON dispatch_transfers AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON dispatches AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON dispatches AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON events AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -424,6 +438,8 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON credentials TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON credentials TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON dispatch_totals TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON dispatch_totals TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON dispatch_transfers TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON dispatch_transfers TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON dispatches TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON dispatches TO fleet_system;
 GRANT INSERT, SELECT ON events TO fleet_app;

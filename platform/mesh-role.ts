@@ -11,6 +11,7 @@ import { runNodeWorkers, type WorkerDeps } from './workers.js';
  * Starts the mesh role: WebSocket server (listening), dispatch runner and this node's Temporal workers.
  * @param options.meshId new at every boot
  * @param options.handler serves the API paths that the mesh address answers too
+ * @param options.nodeUrl this node's own address when it listens on that port; undefined when only a load balancer's is known
  */
 export async function startMesh(options: {
   services: Services;
@@ -19,17 +20,23 @@ export async function startMesh(options: {
   meshId: string;
   tools: RunningTools;
   handler: ((request: IncomingMessage, response: ServerResponse) => void) | undefined;
+  nodeUrl: (port: number) => string | undefined;
 }) {
-  const { services, infrastructure, workerDeps, meshId, tools, handler } = options;
+  const { services, infrastructure, workerDeps, meshId, tools, handler, nodeUrl } = options;
   const { config, db, log, bus, dispatches, authenticator, outbound, tokens } = services;
   const { tls } = infrastructure;
   if (!tls) throw new Error('The mesh role needs a certificate.');
   const runner = new DispatchRunner({ dispatches, bus, db, log, meshId });
   const shared = { db, log, bus, dispatches };
-  const server = createMeshServer({ ...shared, config, runner, authenticator, tls, tools: tools.calls, handler });
+  let ownUrl: string | undefined;
+  const server = createMeshServer({
+    ...{ ...shared, config, runner, authenticator, tls, tools: tools.calls, handler },
+    nodeUrl: () => ownUrl,
+  });
   const hosted = new HostedTransport({ ...shared, outbound, tokens, closing: runner.closing });
   tools.serveDeregistered((agent) => server.closeDeregistered(agent));
   const { port } = await server.listen();
+  ownUrl = nodeUrl(port);
   runner.start({ connected: server.transport, hosted });
   const workers = await runNodeWorkers(workerDeps, runner);
   return {

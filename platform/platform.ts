@@ -50,6 +50,12 @@ function withoutTrailingSlash(url = ''): string {
   return url.replace(/\/+$/, '');
 }
 
+/** The address of this process's own mesh node. A configured mesh address may be a load balancer's, so then it has to be configured too. */
+function ownMeshUrl({ FLEET_NODE_URL, FLEET_MESH_URL, FLEET_HOST }: Config, port: number): string | undefined {
+  if (FLEET_NODE_URL) return withoutTrailingSlash(FLEET_NODE_URL);
+  return FLEET_MESH_URL ? undefined : `https://${hostInUrl(FLEET_HOST)}:${port}`;
+}
+
 function buildHttp(
   services: Services,
   started: Started,
@@ -113,17 +119,6 @@ async function startWorkerRole(
   }
 }
 
-async function startMeshRole(
-  options: Parameters<typeof startMesh>[0],
-  started: Started,
-  stops: StopList,
-): Promise<DispatchRunner> {
-  const mesh = await startMesh(options);
-  stops.add((graceMs) => mesh.stop(graceMs));
-  started.meshUrl ||= `https://${hostInUrl(options.services.config.FLEET_HOST)}:${mesh.port}`;
-  return mesh.runner;
-}
-
 /** @param runner null without the mesh role: then every dispatch is forwarded */
 function startFastPath(services: Services, runner: DispatchRunner | null, links: NodeLinks, stops: StopList): void {
   const { config, core, dispatches, temporal, messages } = services;
@@ -174,13 +169,17 @@ async function startRoles(
   stops.add(() => links.stop());
   const tools = startTools(services, links.tools, meshId);
   const http = buildHttp(services, started, draining.signal, tools, stops);
-  let runner: DispatchRunner | null = null;
+  let mesh: Awaited<ReturnType<typeof startMesh>> | null = null;
   if (roles.has('mesh')) {
     await http.ready();
     const handler = (request: IncomingMessage, response: ServerResponse) => http.routing(request, response);
-    runner = await startMeshRole({ services, infrastructure, workerDeps, meshId, tools, handler }, started, stops);
+    const nodeUrl = (port: number) => ownMeshUrl(config, port);
+    mesh = await startMesh({ services, infrastructure, workerDeps, meshId, tools, handler, nodeUrl });
+    started.meshUrl ||= ownMeshUrl(config, mesh.port) ?? '';
   }
-  startFastPath(services, runner, links, stops);
+  startFastPath(services, mesh?.runner ?? null, links, stops);
+  // Stops before the fast path: what outlasts the grace of the stop gets its workflow meanwhile.
+  stops.add(async (graceMs) => mesh?.stop(graceMs));
   if (roles.has('api')) await listenForApi(http, config, started);
   stops.add((graceMs) => closeHttp(http, draining, graceMs));
 }

@@ -22,6 +22,7 @@ export const Settings = z.object({
   FLEET_MESH_PORT: port.default(8443),
   FLEET_BASE_URL: url(/^https?$/),
   FLEET_MESH_URL: url(/^https?$/),
+  FLEET_NODE_URL: url(/^https$/),
   FLEET_SECRET_KEY: z
     .string()
     .refine((text) => Buffer.from(text, 'base64').length === 32, 'must be 32 bytes in base64')

@@ -11,6 +11,7 @@ import type { AgentRegisterRequest } from '../../contracts/api/agents.js';
 import type { Caller } from '../../contracts/api/auth.js';
 import type { Operation } from '../../contracts/api/operation.js';
 import { OPERATIONS } from '../../contracts/api/operations.js';
+import { connectUrl } from '../../contracts/frames.js';
 import { actsAs, isOwnType, mayActFor } from '../../contracts/permissions.js';
 import { scopeIncludes } from '../../contracts/primitives.js';
 import type { Tx } from '../../db/pool.js';
@@ -56,13 +57,12 @@ async function register(deps: Deps, caller: Caller, body: AgentRegisterRequest) 
   });
   if (isHosted) await deps.agentJoined(tenant_id, agent);
   const { instance_id } = agent;
-  const socketUrl = `${deps.meshUrl().replace(/^http/, 'ws')}/agents/connect?instance_id=${encodeURIComponent(instance_id)}`;
   return {
     ok: true as const,
     tenant_id,
     instance_id,
     deployment_mode,
-    connect_url: isHosted ? null : socketUrl,
+    connect_url: isHosted ? null : connectUrl(deps.meshUrl(), instance_id),
     jwks_url: `${deps.baseUrl()}${OPERATIONS.jwks.path}`,
     dispatch_auth: body.dispatch_auth ?? DISPATCH_AUTH,
     agent,

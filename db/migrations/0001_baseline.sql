@@ -50,7 +50,8 @@ CREATE INDEX credentials_by_tenant ON credentials (tenant_id, created_at DESC);
 -- One row per running process with the mesh role. A node that stops renewing is dead.
 CREATE TABLE mesh_nodes (
   mesh_id text PRIMARY KEY,
-  started_at timestamptz NOT NULL DEFAULT now(), renewed_at timestamptz NOT NULL DEFAULT now()
+  started_at timestamptz NOT NULL DEFAULT now(), renewed_at timestamptz NOT NULL DEFAULT now(),
+  draining boolean NOT NULL DEFAULT false -- it is stopping, and takes no agents
 );
 
 -- Which agent types may join a tenant's fleet. A type's own row decides. Without one it may join unless other types are allowed.

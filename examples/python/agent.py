@@ -68,6 +68,11 @@ def post(path, body, token=None):
         raise Refusal(error.code, error.read()) from error
 
 
+def get_token():
+    credential = {"client_id": os.environ["FLEET_CLIENT_ID"], "client_secret": os.environ["FLEET_CLIENT_SECRET"]}
+    return post("/auth/get_token", {**credential, "agent_type": AGENT_TYPE})["token"]
+
+
 def check_not_deregistered(token):
     """Raises a Refusal with DEREGISTERED when a new registration would undo a deregistration."""
     try:
@@ -158,9 +163,11 @@ class Agent:
         self.connected = asyncio.Event()
         self.draining = asyncio.Event()
         self.resume_token = None
+        self.resume_url = None  # of the node that has this agent's work; tried once, then the usual address
         self.dispatches = {}  # by frame id; answered ones too, because their result may be lost with the socket
         self.has_registered = False
         self.attempts = 0
+        self.renewed = None  # resolves with the end of the new token
 
     async def send(self, frame_type, payload, in_reply_to=None):
         """Sends a frame. Without a connection it is dropped; a dispatch sends its frames again after a resume."""
@@ -191,6 +198,18 @@ class Agent:
             await self.heartbeat()
             await asyncio.sleep(interval_ms / 1000)
 
+    async def renew_token(self, expires_at):
+        """Sends a new token before the old one ends, so that the mesh does not close the socket."""
+        while True:
+            left = (datetime.fromisoformat(expires_at) - datetime.now(timezone.utc)).total_seconds()
+            await asyncio.sleep(max(left - min(60, left / 5), 1))
+            try:
+                self.renewed = asyncio.get_running_loop().create_future()
+                await self.send("reauth", {"token": await asyncio.to_thread(get_token)})
+                expires_at = await asyncio.wait_for(self.renewed, 10)
+            except (OSError, TimeoutError) as error:  # tried again; without success the mesh closes the socket with TOKEN_EXPIRED
+                log(f"token not renewed: {error or type(error).__name__}")
+
     async def drain(self):
         """Asks for no new work and finishes running work. The mesh then closes the socket."""
         await self.draining.wait()
@@ -214,12 +233,17 @@ class Agent:
             self.abort(frame["in_reply_to"])  # canceled, or the mesh already has the result
         elif frame_type == "error":
             log(f"error from the mesh: {payload['code']}: {payload.get('message', '')}")
+        elif frame_type == "reauth_ok" and self.renewed and not self.renewed.done():
+            self.renewed.set_result(payload["token_expires_at"])
         elif frame_type == "close_request":
             log("the mesh is shutting down; it closes the socket when nothing is in flight")
+            self.resume_url = None  # another node goes on with what is in flight by then
 
     async def welcomed(self, socket, welcome):
         log(f"connected to {welcome['mesh_id']}, resumed: {welcome['resumed']}")
         self.resume_token = welcome["resume_token"]
+        url = welcome.get("resume_url", "")
+        self.resume_url = url if url.startswith("wss://") else None
         if not welcome["resumed"]:
             for frame_id in list(self.dispatches):
                 self.abort(frame_id)  # the mesh has failed it with AGENT_DISCONNECTED
@@ -236,8 +260,7 @@ class Agent:
 
     def register(self):
         """Gets a token and registers. Returns the token and the address of the mesh."""
-        credential = {"client_id": os.environ["FLEET_CLIENT_ID"], "client_secret": os.environ["FLEET_CLIENT_SECRET"]}
-        token = post("/auth/get_token", {**credential, "agent_type": AGENT_TYPE})["token"]
+        token = get_token()
         if self.has_registered:
             check_not_deregistered(token)
         registration = {"agent_type": AGENT_TYPE, "instance_id": INSTANCE_ID, "deployment_mode": "connected"}
@@ -247,6 +270,7 @@ class Agent:
 
     async def connect_once(self):
         token, connect_url = await asyncio.to_thread(self.register)
+        own_url, self.resume_url = self.resume_url, None
         options = {
             "subprotocols": ["service.v1"],
             "additional_headers": {"Authorization": f"Bearer {token}"},
@@ -254,7 +278,11 @@ class Agent:
             "max_size": 2 * 1024 * 1024,
             "compression": None,
         }
-        async with connect(connect_url, **options) as socket:
+        try:
+            connection = await connect(own_url or connect_url, **options)
+        except InvalidStatus as error:
+            raise OSError(f"no node at its own address: {error}") if own_url else error
+        async with connection as socket:
             # `last_seq` -1: after a resume this agent sends all chunks again.
             inflight = [{"dispatch_id": each.payload["dispatch_id"], "last_seq": -1} for each in self.dispatches.values()]
             hello = {"instance_id": INSTANCE_ID, "agent_type": AGENT_TYPE, "resume_token": self.resume_token}
@@ -266,6 +294,8 @@ class Agent:
             await self.welcomed(socket, welcome["payload"])
             interval_ms = welcome["payload"]["heartbeat_interval_ms"]
             tasks = [asyncio.create_task(self.heartbeats(interval_ms)), asyncio.create_task(self.drain())]
+            if welcome["payload"].get("reauth"):
+                tasks.append(asyncio.create_task(self.renew_token(welcome["payload"]["token_expires_at"])))
             try:
                 async for text in socket:
                     await self.receive(json.loads(text))

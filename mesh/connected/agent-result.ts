@@ -1,7 +1,8 @@
 import type { A2aMessage, Task } from '../../contracts/a2a/a2a.js';
 import { type Artifact, type Part, textOf } from '../../contracts/a2a/parts.js';
 import { AgentInputRequest } from '../../contracts/api/messages.js';
-import type { DispatchResultPayload } from '../../contracts/frames.js';
+import { FRAME_ERROR_CODES } from '../../contracts/errors.js';
+import type { DispatchResultPayload, ErrorPayload } from '../../contracts/frames.js';
 import type { AnswerOrFailure } from '../../messages/dispatch/dispatches.js';
 import { uuidOf } from '../../runtime/ids.js';
 import { describe, unfitAnswer } from '../connection/frames.js';
@@ -109,4 +110,11 @@ function failureText(result: Result, task: Task | undefined, message: A2aMessage
   const text = typeof result === 'string' ? result : textOf(message?.parts ?? []);
   if (text !== '') return text.slice(0, 4096);
   return task ? `The agent ended its task in the state ${task.status.state}.` : 'The agent reported a failure.';
+}
+
+/** The result of a dispatch whose agent reports that it failed. A code that is not one of the platform's reads HANDLER_ERROR. */
+export function reportedFailure(payload: ErrorPayload): AnswerOrFailure {
+  const code = (FRAME_ERROR_CODES as readonly string[]).includes(payload.code) ? payload.code : 'HANDLER_ERROR';
+  const text = code === payload.code ? payload.message : [payload.code, payload.message].filter(Boolean).join(': ');
+  return { state: 'failed', error: { code, message: text || code }, health: 'well' };
 }

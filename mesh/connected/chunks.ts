@@ -4,6 +4,7 @@ import type { DispatchChunkPayload } from '../../contracts/frames.js';
 import { makeWellFormed } from '../../contracts/json-guard.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { BusEvent } from '../../messages/stream/bus.js';
+import type { ChunkProgress } from './dispatch-progress.js';
 
 /** More than any model streams with one token per chunk, and enough for a resume that repeats chunks. */
 export const CHUNK_PACE = { burst: LIMITS.chunksAtOncePerDispatch, perSecond: LIMITS.chunksPerSecondPerDispatch };
@@ -60,6 +61,20 @@ export class ChunkLog {
   /** @param ownArtifactId the artifact that bare `parts` belong to */
   constructor(ownArtifactId: string) {
     this.#ownArtifactId = ownArtifactId;
+  }
+
+  /** Continues the output that another node has collected. */
+  static continued(ownArtifactId: string, { count, bytes, artifacts }: ChunkProgress): ChunkLog {
+    const log = new ChunkLog(ownArtifactId);
+    log.#nextSeq = count;
+    log.#bytes = bytes;
+    for (const kept of artifacts) log.#kept.set(kept.artifact.artifactId, kept);
+    return log;
+  }
+
+  /** What another node needs to continue. */
+  progress(): ChunkProgress {
+    return { count: this.#nextSeq, bytes: this.#bytes, artifacts: [...this.#kept.values()] };
   }
 
   /** Chunks taken so far. */

@@ -1,14 +1,16 @@
-import { FRAME_ERROR_CODES, type FrameErrorCode } from '../../contracts/errors.js';
+import type { FrameErrorCode } from '../../contracts/errors.js';
 import type { DispatchChunkPayload, DispatchResultPayload, ErrorPayload } from '../../contracts/frames.js';
-import type { AgentResult, OpenDispatch } from '../../messages/dispatch/dispatches.js';
-import type { Destination, Transport } from '../../messages/runner/transport.js';
+import type { OpenDispatch } from '../../messages/dispatch/dispatches.js';
+import type { Destination, Transport, TransportResult } from '../../messages/runner/transport.js';
 import type { ChunkBus } from '../../messages/stream/bus.js';
 import { agentKeyOf, uuidOf } from '../../runtime/ids.js';
 import { TokenBucket } from '../../runtime/token-bucket.js';
 import type { Connection } from '../connection/connection.js';
 import { encodeFrame, errorFrame, unfitAnswer } from '../connection/frames.js';
-import { toAgentResult } from './agent-result.js';
+import { reportedFailure, toAgentResult } from './agent-result.js';
 import { CHUNK_PACE, ChunkLog, type ChunkVerdict, whyRefused } from './chunks.js';
+import { closedFrame } from './closed-frame.js';
+import { DispatchProgress } from './dispatch-progress.js';
 
 /** What a dispatch to a connected agent works with. */
 interface SentDispatchDeps {
@@ -26,14 +28,15 @@ export class SentDispatch {
   /** When its deadline passes, on `performance.now()`. */
   readonly endsAtMs: number;
   /** Never rejects. */
-  readonly result: Promise<AgentResult>;
+  readonly result: Promise<TransportResult>;
   #isOpen = true;
+  #isFrozen = false;
   #reachedSocket = false;
   #sends = 0;
   /** Chunks that the agent says it has sent, when it came back. */
   #announcedChunks = 0;
   #pace: TokenBucket | undefined;
-  #resolve: (result: AgentResult) => void = () => undefined;
+  #resolve: (result: TransportResult) => void = () => undefined;
   readonly #deadline: NodeJS.Timeout;
   /** Undefined until the first chunk. */
   #chunks: ChunkLog | undefined;
@@ -52,6 +55,16 @@ export class SentDispatch {
     });
     this.#deadline = setTimeout(() => this.#expire(), deadline_ms);
     signal.addEventListener('abort', () => this.#lose(), { once: true });
+  }
+
+  /** Continues where another node stopped. @param progress what `freeze` gave there. @throws z.ZodError when it does not fit */
+  continueFrom(progress: string): this {
+    const { sends, announced_chunks, chunks } = DispatchProgress.parse(JSON.parse(progress));
+    this.#reachedSocket = true;
+    this.#sends = sends;
+    this.#announcedChunks = announced_chunks;
+    if (chunks) this.#chunks = ChunkLog.continued(this.frameId, chunks);
+    return this;
   }
 
   /** Whether its result is still to come. */
@@ -79,8 +92,25 @@ export class SentDispatch {
     this.#announcedChunks = lastSeq + 1;
   }
 
+  /**
+   * Takes no more frames, so that another node may continue it: the agent sends them again there. @returns what that node needs, as JSON
+   */
+  freeze(): string {
+    this.#isFrozen = true;
+    clearTimeout(this.#deadline);
+    const chunks = this.#chunks?.progress() ?? null;
+    const progress: DispatchProgress = { sends: this.#sends, announced_chunks: this.#announcedChunks, chunks };
+    return JSON.stringify(progress);
+  }
+
+  /** The record has what `freeze` gave. */
+  transferred(): void {
+    this.#end({ state: 'transferred' });
+  }
+
   /** Takes a chunk: publishes it at once and keeps it for the final artifacts. */
   chunk(payload: DispatchChunkPayload): void {
+    if (this.#isFrozen) return;
     this.#pace ??= new TokenBucket(CHUNK_PACE);
     this.#chunks ??= new ChunkLog(this.frameId);
     const verdict: ChunkVerdict = this.#pace.take() ? this.#chunks.push(payload) : { kind: 'flood' };
@@ -93,11 +123,13 @@ export class SentDispatch {
 
   /** The content of the agent's answer, or of a part of it, does not fit. */
   unfit(problem: string): void {
+    if (this.#isFrozen) return;
     this.#refuse('HANDLER_ERROR', unfitAnswer(problem));
   }
 
   /** Takes the agent's answer. */
   answer(payload: DispatchResultPayload): void {
+    if (this.#isFrozen) return;
     const sent = Math.max(payload.chunk_count ?? 0, this.#announcedChunks);
     const came = this.#chunks?.count ?? 0;
     if (sent > came) {
@@ -110,10 +142,8 @@ export class SentDispatch {
 
   /** The agent reports that it failed. A code that is not one of the platform's reads HANDLER_ERROR. */
   agentFailed(payload: ErrorPayload): void {
-    const code = (FRAME_ERROR_CODES as readonly string[]).includes(payload.code) ? payload.code : 'HANDLER_ERROR';
-    const message =
-      code === payload.code ? payload.message : [payload.code, payload.message].filter(Boolean).join(': ');
-    this.#end({ state: 'failed', error: { code, message: message || code }, health: 'well' });
+    if (this.#isFrozen) return;
+    this.#end(reportedFailure(payload));
   }
 
   #expire(): void {
@@ -135,7 +165,7 @@ export class SentDispatch {
   }
 
   /** The first result counts. */
-  #end(result: AgentResult): void {
+  #end(result: TransportResult): void {
     this.#isOpen = false;
     clearTimeout(this.#deadline);
     this.#resolve(result);
@@ -152,14 +182,18 @@ export interface ConnectedTransportDeps {
     epochSettled(agentKey: string): Promise<void>;
   };
   sent: { add(dispatch: SentDispatch): void };
+  /** Offers what still runs to other nodes. */
+  transfer(): Promise<void>;
 }
 
 /** Carries dispatches to the agents whose sockets are on this node. */
 export class ConnectedTransport implements Transport {
   readonly #deps: ConnectedTransportDeps;
+  readonly #sentDeps: SentDispatchDeps;
 
   constructor(deps: ConnectedTransportDeps) {
     this.#deps = deps;
+    this.#sentDeps = { bus: deps.bus, send: (agentKey, frame) => this.#send(agentKey, frame) };
   }
 
   connecting(agent: Destination): Promise<void> {
@@ -178,22 +212,26 @@ export class ConnectedTransport implements Transport {
     return refusal === undefined ? { epoch: connection.epoch } : { refusal };
   }
 
-  send(open: OpenDispatch, signal: AbortSignal): Promise<AgentResult> {
-    const send = (agentKey: string, frame: string): boolean => this.#send(agentKey, frame);
-    const dispatch = new SentDispatch(open, agentKeyOf(open), signal, { bus: this.#deps.bus, send });
+  send(open: OpenDispatch, signal: AbortSignal): Promise<TransportResult> {
+    const dispatch = new SentDispatch(open, agentKeyOf(open), signal, this.#sentDeps);
     this.#deps.sent.add(dispatch);
     dispatch.send();
     return dispatch.result;
   }
 
+  /** The agent's `welcome` says which of its dispatches are sent again. */
+  async adopt(open: OpenDispatch, progress: string, signal: AbortSignal): Promise<TransportResult> {
+    const dispatch = new SentDispatch(open, agentKeyOf(open), signal, this.#sentDeps).continueFrom(progress);
+    this.#deps.sent.add(dispatch);
+    return dispatch.result;
+  }
+
+  transfer(): Promise<void> {
+    return this.#deps.transfer();
+  }
+
   notifyClosed(open: OpenDispatch, state: string, reason: string): void {
-    const { traceparent } = open.payload.session_context.propagation_headers;
-    const frameId = uuidOf(open.dispatch_id);
-    const frame =
-      state === 'canceled'
-        ? errorFrame('CANCELED', reason || 'The message was canceled.', frameId, traceparent)
-        : errorFrame('DISPATCH_ALREADY_TERMINAL', `The dispatch has ended: ${state}.`, frameId, traceparent);
-    this.#send(agentKeyOf(open), frame);
+    this.#send(agentKeyOf(open), closedFrame(open, state, reason));
   }
 
   /** Why a connection takes no new dispatch. */

@@ -17,6 +17,7 @@ import {
   unfitAnswer,
 } from './frames.js';
 import { answerHello } from './hello.js';
+import { answerReauth } from './reauth.js';
 
 /** A frame about a dispatch; an `error` may be about something else. */
 type DispatchFrame = Extract<AgentFrame, { type: 'dispatch_ack' | 'dispatch_chunk' | 'dispatch_result' | 'error' }>;
@@ -176,6 +177,9 @@ async function handleConnectionFrame(
     case 'heartbeat':
       if (!connection.lookups.take()) return answerRateLimited(connection, answerTo(frame));
       return handleHeartbeat(context, connection, frame.payload, frame.id);
+    case 'reauth':
+      // Not awaited: frames that follow need no new token.
+      return void answerReauth(context, connection, frame);
     case 'close_request':
       return connection.drain(frame.payload.grace_seconds * 1_000);
     case 'tool_call':

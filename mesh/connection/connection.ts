@@ -8,6 +8,7 @@ import { TokenBucket } from '../../runtime/token-bucket.js';
 import type { AuthenticatedAgent, ConnectionRef } from './connection-rows.js';
 import { FrameSocket } from './frame-socket.js';
 import { encodeFrame } from './frames.js';
+import { HeldToken } from './held-token.js';
 import { ResumeTokens } from './resume-tokens.js';
 import {
   afterPings,
@@ -56,7 +57,6 @@ export class Connection implements ConnectionRef {
   readonly agent_type: string;
   readonly instance_id: string;
   readonly agentKey: string;
-  readonly agent: AuthenticatedAgent;
   readonly socket: FrameSocket;
   /** 0 until the connection is in the database. */
   epoch = 0;
@@ -67,6 +67,7 @@ export class Connection implements ConnectionRef {
   /** Limits frames that cost a query; further ones are answered with RATE_LIMITED. */
   readonly lookups = new TokenBucket(LOOKUPS);
   readonly resumeTokens = new ResumeTokens();
+  readonly token: HeldToken;
   #state: ConnectionState = 'UPGRADED';
   #isDeregistered = false;
   #hasReadWelcome = false;
@@ -76,11 +77,9 @@ export class Connection implements ConnectionRef {
   #stateTimer: NodeJS.Timeout | undefined;
   /** Runs until the next ping is due, or until the agent counts as dead. */
   #pingTimer: NodeJS.Timeout | undefined;
-  readonly #expiry: NodeJS.Timeout;
   readonly #deps: ConnectionDeps;
 
   constructor(ws: WebSocket, wire: Duplex, agent: AuthenticatedAgent, deps: ConnectionDeps, protocol: Protocol) {
-    this.agent = agent;
     this.tenant_id = agent.tenant_id;
     this.agent_type = agent.agent_type;
     this.instance_id = agent.instance_id;
@@ -97,7 +96,7 @@ export class Connection implements ConnectionRef {
     };
     this.socket = new FrameSocket(ws, wire, handlers, deps.timings, log);
     this.#stateTimer = setTimeout(() => this.transition('hello_timeout'), deps.timings.helloTimeoutMs);
-    this.#expiry = setTimeout(() => this.expireToken(), Math.max(0, agent.token_exp * 1_000 - Date.now()));
+    this.token = new HeldToken(agent, () => this.expireToken());
   }
 
   get state(): ConnectionState {
@@ -137,17 +136,17 @@ export class Connection implements ConnectionRef {
     this.socket.fail('TOKEN_EXPIRED', 'The access token has expired or was revoked.', CLOSE_CODES.TOKEN_EXPIRED);
   }
 
-  /** Takes no new dispatches, and closes when nothing is in flight or after the grace. */
-  drain(graceMs: number): void {
-    this.#graceMs = graceMs;
+  /** Takes no new dispatches, and closes when nothing is in flight or after `closesAfterMs`. */
+  drain(closesAfterMs: number): void {
+    this.#graceMs = closesAfterMs;
     this.transition('close_request');
   }
 
-  /** As `drain`, at the request of the platform. */
-  requestClose(graceMs: number, reason: string): void {
+  /** As `drain`, at the request of the platform. @param graceMs what the agent is told */
+  requestClose(graceMs: number, reason: string, closesAfterMs = graceMs): void {
     if (this.#state === 'READY')
       this.socket.send(encodeFrame('close_request', { grace_seconds: Math.ceil(graceMs / 1_000), reason }));
-    this.drain(graceMs);
+    this.drain(closesAfterMs);
   }
 
   /** The instance was deregistered: it may finish what is in flight, then its socket closes with DEREGISTERED. */
@@ -234,7 +233,7 @@ export class Connection implements ConnectionRef {
 
   #stopTimers(): void {
     clearTimeout(this.#stateTimer);
-    clearTimeout(this.#expiry);
+    this.token.stop();
     clearTimeout(this.#pingTimer);
   }
 }

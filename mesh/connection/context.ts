@@ -3,6 +3,7 @@ import type { Db } from '../../db/pool.js';
 import type { Dispatches } from '../../messages/dispatch/dispatches.js';
 import type { DispatchRunner } from '../../messages/runner/runner.js';
 import type { Logger } from '../../runtime/logger.js';
+import type { AuthenticatedAgent } from './connection-rows.js';
 import type { Registry, SentDispatches } from './registry.js';
 import type { StatusWriter } from './status-writer.js';
 import type { MeshTimings } from './timings.js';
@@ -18,12 +19,16 @@ export interface MeshContext {
   timings: MeshTimings;
   /** How long the dispatches of a lost agent wait for it to resume, in milliseconds. */
   resumeWindowMs: number;
+  /** This node's own address; undefined when it has none. */
+  nodeUrl(): string | undefined;
   registry: Registry;
   sent: SentDispatches;
   tools: AgentTools;
   statuses: StatusWriter;
   /** Limits the connections that are written to the database at once. */
   registrationLimit: LimitFunction;
+  /** Checks that a token may hold the socket of an instance. @throws PlatformError as `authorizeAgent` */
+  authorize(token: string, instanceId: string): Promise<AuthenticatedAgent>;
   /** Milliseconds that agents have left while the node shuts down and only takes agents that resume; null before. */
   drainLeftMs(): number | null;
 }

@@ -9,7 +9,10 @@ import {
   FRAME_TYPES,
   FrameEnvelope,
   type FrameType,
+  PLATFORM_FRAMES,
+  type PlatformFrameType,
   REPLY_FRAMES,
+  type ReauthOkPayload,
   type WelcomePayload,
 } from '../../contracts/frames.js';
 import { jsonProblem, makeWellFormed, mayBeIllFormed, mayBeUnfit, nestsDeeper } from '../../contracts/json-guard.js';
@@ -79,7 +82,7 @@ function parsePayload({ type, payload, ...envelope }: FrameEnvelope, unfit: stri
   if (!isKnown(type)) return { kind: 'unknown', id: head.id, type, ...(traceparent && { traceparent }) };
   const bad = (problem: string): ParsedFrame => ({ kind: 'bad', ...head, problem });
   if (REPLY_FRAMES.includes(type) && head.reply_to === '') return bad(`${type} needs in_reply_to.`);
-  if (type === 'welcome' || type === 'dispatch') return bad(`An agent does not send ${type}.`);
+  if (isOfPlatform(type)) return bad(`An agent does not send ${type}.`);
   if (unfit && !carriesContent(type)) return bad(unfit);
   const read = unfit === undefined ? AGENT_FRAME_PAYLOADS[type].safeParse(payload) : undefined;
   if (read?.success) return { kind: 'frame', frame: { ...head, type, payload: read.data } as AgentFrame };
@@ -125,6 +128,10 @@ function carriesContent(type: FrameType): type is ContentFrameType {
   return type in CONTENT_FRAME_SHAPES;
 }
 
+function isOfPlatform(type: FrameType): type is PlatformFrameType {
+  return (PLATFORM_FRAMES as readonly string[]).includes(type);
+}
+
 function isKnown(type: string): type is FrameType {
   return FRAME_TYPES.includes(type);
 }
@@ -144,6 +151,7 @@ interface MeshPayloads {
   pong: { nonce?: string };
   error: { code: FrameErrorCode; message: string; retryable: boolean; details?: unknown };
   close_request: { grace_seconds: number; reason?: string };
+  reauth_ok: ReauthOkPayload;
 }
 
 /** The fields of a frame of the mesh beside its payload. Only a dispatch has a given `id`, which a replay keeps. */

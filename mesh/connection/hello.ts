@@ -1,5 +1,5 @@
 import { CLOSE_CODES } from '../../contracts/errors.js';
-import type { HelloPayload } from '../../contracts/frames.js';
+import { connectUrl, type HelloPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { persist } from '../../messages/runner/send-dispatch.js';
 import { errorMessage } from '../../runtime/errors.js';
@@ -9,6 +9,8 @@ import { openConnection } from './connection-rows.js';
 import type { MeshContext } from './context.js';
 import { answerEnded } from './ended-dispatches.js';
 import { encodeFrame } from './frames.js';
+import { OfferedDispatches } from './offered-dispatches.js';
+import { STOP_MARGIN_MS } from './timings.js';
 
 /** Reason in the `close_request` of a node that stops. */
 export const SHUTTING_DOWN = 'The node is shutting down.';
@@ -16,7 +18,7 @@ const NOT_REGISTERED = 'The instance is not registered any more. Register it bef
 
 /**
  * Answers `hello`. The newest socket wins: before its `welcome`, its epoch is in the database, and the dispatches of the connection before
- * it either continue (with its resume token, on this node) or have failed (specification section 6).
+ * it either continue (with its resume token, on this node or after another has stopped) or have failed (specification section 6).
  */
 export async function answerHello(context: MeshContext, connection: Connection, hello: HelloPayload): Promise<void> {
   if (hello.instance_id !== connection.instance_id) {
@@ -34,15 +36,42 @@ export async function answerHello(context: MeshContext, connection: Connection, 
 
 async function replacePrevious(context: MeshContext, connection: Connection, hello: HelloPayload): Promise<void> {
   if (connection.state !== 'AWAIT_WELCOME') return;
-  const { registry, runner } = context;
+  const { registry } = context;
   const { agentKey } = connection;
   const previous = registry.get(agentKey);
   const resumes = previous?.resumeTokens.accept(hello.resume_token) ? previous : undefined;
   if (context.drainLeftMs() !== null && !resumes)
     return connection.socket.close(CLOSE_CODES.GOING_AWAY, 'shutting down');
+  const offered = resumes ? undefined : await OfferedDispatches.reserve(context, connection, hello.resume_token);
+  try {
+    await replace(context, connection, hello, { previous, resumes, offered });
+  } finally {
+    offered?.release();
+  }
+}
+
+/** The connections and dispatches that a new connection replaces or continues. */
+interface Previous {
+  /** The agent's connection to this node so far. */
+  previous: Connection | undefined;
+  /** The same, if the new one continues it. */
+  resumes: Connection | undefined;
+  /** What another node offers to the agent. */
+  offered: OfferedDispatches | undefined;
+}
+
+async function replace(
+  context: MeshContext,
+  connection: Connection,
+  hello: HelloPayload,
+  { previous, resumes, offered }: Previous,
+): Promise<void> {
+  const { registry, runner } = context;
+  const { agentKey } = connection;
   // So that no write is caught between two epochs.
   await runner.writesSettled(agentKey);
-  const opened = await context.registrationLimit(() => open(context, connection, hello, resumes?.epoch ?? null));
+  if (offered && connection.state !== 'AWAIT_WELCOME') return; // they stay offered to the agent's next socket
+  const opened = await context.registrationLimit(() => open(context, connection, hello, { resumes, offered }));
   if (opened === 'deregistered') {
     return connection.socket.fail('DEREGISTERED', 'The instance was deregistered.', CLOSE_CODES.DEREGISTERED);
   }
@@ -50,12 +79,14 @@ async function replacePrevious(context: MeshContext, connection: Connection, hel
     const message = opened === 'unknown' ? NOT_REGISTERED : 'The type of the instance may not join any more.';
     return connection.socket.fail('INSTANCE_ID_MISMATCH', message, CLOSE_CODES.INSTANCE_ID_MISMATCH);
   }
+  offered?.accepted(opened.accepted);
   if (resumes && connection.state !== 'AWAIT_WELCOME') return keepPrevious(context, resumes, connection);
   if (resumes) resumes.resumedBy(connection);
   else previous?.transition(previous.state === 'SUSPENDED' ? 'hello_without_match' : 'replaced');
   registry.set(connection);
-  if (!resumes) await runner.agentReplaced(agentKey, opened);
-  await welcome(context, connection, hello, resumes !== undefined);
+  if (!resumes) await runner.agentReplaced(agentKey, opened.open);
+  offered?.adopt(opened.accepted);
+  await welcome(context, connection, hello, resumes !== undefined || opened.accepted.length > 0);
   // Not awaited: queued messages look for an agent by themselves, only later.
   wakeQueued(context, connection).catch((error: unknown) =>
     context.log.warn({ err: errorMessage(error) }, 'queued messages could not be woken'),
@@ -72,17 +103,26 @@ function wakeQueued({ dispatches, log, registrationLimit }: MeshContext, connect
   return persist(() => registrationLimit(() => dispatches.agentJoined(connection.tenant_id, connection)), log);
 }
 
-async function open(context: MeshContext, connection: Connection, hello: HelloPayload, resumes: number | null) {
+async function open(
+  context: MeshContext,
+  connection: Connection,
+  hello: HelloPayload,
+  { resumes, offered }: Pick<Previous, 'resumes' | 'offered'>,
+): ReturnType<typeof openConnection> {
   const { registry, runner, db, meshId } = context;
   const { tenant_id, instance_id, agentKey } = connection;
+  const opening = { tenant_id, instance_id, mesh_id: meshId, hello, resumes: resumes?.epoch ?? null, offered };
   return registry.raiseEpoch(agentKey, async () => {
-    const opened = await db.tenant(tenant_id, (tx) =>
-      openConnection(tx, { tenant_id, instance_id, mesh_id: meshId, hello, resumes }),
-    );
+    const opened = await db
+      .tenant(tenant_id, (tx) => openConnection(tx, opening))
+      .catch((error: unknown) => {
+        offered?.uncertain(); // the commit may have gone through
+        throw error;
+      });
     if (typeof opened === 'string') return opened;
     connection.epoch = opened.epoch;
-    if (resumes !== null) runner.agentResumed(agentKey, opened.epoch);
-    return opened.open;
+    if (resumes) runner.agentResumed(agentKey, opened.epoch);
+    return opened;
   });
 }
 
@@ -106,6 +146,7 @@ async function welcome(
   const open = sent.openOf(connection.agentKey);
   for (const dispatch of open) dispatch.sentUpTo(held.get(dispatch.frameId) ?? -1);
   const replays = open.filter((dispatch) => !held.has(dispatch.frameId));
+  const nodeUrl = context.nodeUrl();
   const frame = encodeFrame('welcome', {
     connection_id: connection.connectionId,
     mesh_id: meshId,
@@ -117,14 +158,16 @@ async function welcome(
     ping_interval_ms: timings.pingIntervalMs,
     limits: { max_frame_bytes: LIMITS.frameBytes, max_inflight: LIMITS.dispatchesInFlightPerConnection },
     server_time: new Date().toISOString(),
-    token_expires_at: new Date(connection.agent.token_exp * 1_000).toISOString(),
+    token_expires_at: new Date(connection.token.agent.token_exp * 1_000).toISOString(),
+    reauth: true,
+    ...(nodeUrl !== undefined && { resume_url: connectUrl(nodeUrl, connection.instance_id) }),
   });
   connection.socket.send(frame);
   const { connectionId: connection_id, instance_id, epoch } = connection;
   log.info({ instance_id, connection_id, epoch, resumed, replayed: replays.length }, 'agent connected');
   connection.transition(resumed ? 'resumed' : 'welcomed');
   for (const dispatch of replays) dispatch.send();
-  if (drainLeftMs !== null) connection.requestClose(drainLeftMs, SHUTTING_DOWN);
+  if (drainLeftMs !== null) connection.requestClose(drainLeftMs, SHUTTING_DOWN, drainLeftMs + STOP_MARGIN_MS);
   const ended = [...held.keys()].filter((frameId) => sent.get(frameId)?.isOpen !== true);
   await answerEnded(context, connection, ended);
 }

@@ -1,6 +1,6 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 
-/** The tokens that let an agent resume a connection. Only their hashes are kept, and only in this process. */
+/** The tokens that let an agent resume a connection. Only their hashes are kept, in this process; when it stops, in the record too. */
 export class ResumeTokens {
   #hash: Buffer | undefined;
   /** Hash of the token that the connection itself resumed with: the agent has no other until it has read `welcome`. */
@@ -9,8 +9,8 @@ export class ResumeTokens {
   /** @param earlier the token that the connection resumed with; it stays valid until `forgetEarlier` */
   issue(earlier: string | undefined): string {
     const token = randomBytes(32).toString('base64url');
-    this.#hash = hashOf(token);
-    this.#earlierHash = earlier === undefined ? undefined : hashOf(earlier);
+    this.#hash = resumeTokenHash(token);
+    this.#earlierHash = earlier === undefined ? undefined : resumeTokenHash(earlier);
     return token;
   }
 
@@ -19,13 +19,21 @@ export class ResumeTokens {
     this.#earlierHash = undefined;
   }
 
+  /** SHA-256 of the tokens that resume the connection. */
+  get hashes(): Buffer[] {
+    return [this.#hash, this.#earlierHash].filter((hash) => hash !== undefined);
+  }
+
   /** Whether a hello with this token resumes the connection. */
   accept(token: string | null | undefined): boolean {
     if (typeof token !== 'string') return false;
-    return [this.#hash, this.#earlierHash].some((hash) => hash !== undefined && timingSafeEqual(hashOf(token), hash));
+    return [this.#hash, this.#earlierHash].some(
+      (hash) => hash !== undefined && timingSafeEqual(resumeTokenHash(token), hash),
+    );
   }
 }
 
-function hashOf(token: string): Buffer {
+/** SHA-256 of a token. */
+export function resumeTokenHash(token: string): Buffer {
   return createHash('sha256').update(token).digest();
 }

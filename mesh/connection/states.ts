@@ -14,6 +14,7 @@ export const CONNECTION_EVENTS = [
   'socket_lost',
   'drained',
   'grace_over',
+  'transferred',
   'resumed',
   'window_over',
   'hello_without_match',
@@ -53,6 +54,7 @@ const TABLE: Record<ConnectionState, Partial<Record<ConnectionEvent, Transition>
   DRAINING: {
     drained: { state: 'CLOSED', close: CLOSE_CODES.NORMAL },
     grace_over: { state: 'CLOSED', close: CLOSE_CODES.NORMAL, failInFlight: true },
+    transferred: { state: 'CLOSED', close: CLOSE_CODES.GOING_AWAY },
     pings_missed: { state: 'SUSPENDED', close: CLOSE_CODES.GOING_AWAY },
     socket_lost: { state: 'SUSPENDED' },
     replaced: { state: 'CLOSED', close: CLOSE_CODES.REPLACED, failInFlight: true },
@@ -60,6 +62,7 @@ const TABLE: Record<ConnectionState, Partial<Record<ConnectionEvent, Transition>
   SUSPENDED: {
     // The connection that brought the token is READY in place of this one.
     resumed: { state: 'READY' },
+    transferred: { state: 'CLOSED' },
     window_over: { state: 'CLOSED', failInFlight: true },
     hello_without_match: { state: 'CLOSED', failInFlight: true },
     replaced: { state: 'CLOSED', failInFlight: true },

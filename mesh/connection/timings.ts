@@ -1,5 +1,12 @@
 import { LIMITS } from '../../contracts/limits.js';
 
+/** The time that a stopping node has after its grace to offer what still runs to another node. What it does not offer by then is lost. */
+export const TRANSFER_MS = 4_000;
+/** Time for writes that are in progress when a stop's grace is over. */
+export const LAST_WRITES_MS = 5_000;
+/** A stopping node ends the grace of its connections itself, within this time. */
+export const STOP_MARGIN_MS = TRANSFER_MS + LAST_WRITES_MS;
+
 /** Intervals and time limits of the mesh, in milliseconds. Tests pass shorter ones. */
 export interface MeshTimings {
   helloTimeoutMs: number;

@@ -4,9 +4,9 @@ import { Loop } from '../../runtime/loop.js';
 
 const EVERY_MS = 2_000;
 /** A node renews its row every two seconds; one that has missed two renewals gets nothing new. */
-const LIVING = `SELECT mesh_id FROM mesh_nodes WHERE renewed_at > now() - interval '5 s'`;
+const LIVING = `SELECT mesh_id FROM mesh_nodes WHERE renewed_at > now() - interval '5 s' AND NOT draining`;
 
-/** The mesh nodes that are alive, read every two seconds once somebody has asked. */
+/** The mesh nodes that are alive and do not stop, read every two seconds once somebody has asked. */
 export class LivingNodes {
   readonly #loop: Loop;
   #isReading = false;

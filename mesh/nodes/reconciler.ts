@@ -65,7 +65,7 @@ export class Reconciler {
   async #checkTokens(): Promise<void> {
     const byCredential = new Map<string, Connection[]>();
     for (const connection of this.#live()) {
-      const { credential_id } = connection.agent;
+      const { credential_id } = connection.token.agent;
       const others = byCredential.get(credential_id);
       if (others) others.push(connection);
       else byCredential.set(credential_id, [connection]);
@@ -80,7 +80,7 @@ export class Reconciler {
   /** Whether a connection's token is still valid. Rejects when that is unknown: sockets outlive the database. */
   async #isTokenValid(connection: Connection): Promise<boolean> {
     try {
-      await this.#authenticator.authenticate(connection.agent.token);
+      await this.#authenticator.authenticate(connection.token.agent.token);
       return true;
     } catch (error) {
       if (error instanceof PlatformError && error.code === 'unauthorized') return false;

@@ -8,11 +8,13 @@ import type { ChunkBus } from '../../messages/stream/bus.js';
 import type { Config } from '../../runtime/config.js';
 import type { Logger } from '../../runtime/logger.js';
 import type { ToolCalls } from '../../tools/tool-calls.js';
+import { authorizeAgent } from '../connection/authorize.js';
 import type { MeshContext } from '../connection/context.js';
 import { Registry, SentDispatches } from '../connection/registry.js';
 import { StatusWriter } from '../connection/status-writer.js';
 import { DEFAULT_TIMINGS, type MeshTimings } from '../connection/timings.js';
 import { AgentTools } from '../connection/tool-frames.js';
+import { instanceLookup } from './instance-lookup.js';
 
 /** What a mesh node is made with. */
 export interface MeshServerOptions {
@@ -31,6 +33,8 @@ export interface MeshServerOptions {
   /** The tool calls of this process; its link has the same node id. */
   tools: ToolCalls;
   timings?: Partial<MeshTimings>;
+  /** This node's own address (`https://…`), which no load balancer stands before; undefined when it has none. */
+  nodeUrl?: () => string | undefined;
 }
 
 /** Agents that are entered into the database as connected at once; the other database connections are left to messages. */
@@ -45,7 +49,8 @@ export interface Shutdown {
 
 /** Creates the parts of a mesh node. */
 export function buildContext(options: MeshServerOptions, shutdown: Shutdown): MeshContext {
-  const { db, log, dispatches, runner, config, tools } = options;
+  const { db, log, dispatches, runner, config, tools, authenticator } = options;
+  const deps = { authenticator, findInstance: instanceLookup(db) };
   const registry = new Registry();
   const sent = new SentDispatches();
   tools.pending.onAgentIdle((agentKey) => {
@@ -60,11 +65,13 @@ export function buildContext(options: MeshServerOptions, shutdown: Shutdown): Me
     meshId: runner.meshId,
     timings: { ...DEFAULT_TIMINGS, ...options.timings },
     resumeWindowMs: config.RESUME_WINDOW_MS,
+    nodeUrl: () => options.nodeUrl?.(),
     registry,
     sent,
     tools: new AgentTools({ registry, sent, calls: tools }),
     statuses: new StatusWriter(db, log, (tenantId, agent) => dispatches.agentJoined(tenantId, agent)),
     registrationLimit: pLimit(REGISTRATIONS_AT_ONCE),
+    authorize: (token, instanceId) => authorizeAgent(token, instanceId, deps),
     drainLeftMs: shutdown.drainLeftMs,
   };
 }

@@ -1,11 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import pLimit from 'p-limit';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { SUBPROTOCOL } from '../../contracts/frames.js';
+import { CONNECT_PATH, SUBPROTOCOL } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { Transport } from '../../messages/runner/transport.js';
-import { PlatformError } from '../../runtime/errors.js';
+import { errorMessage, PlatformError } from '../../runtime/errors.js';
 import { agentKeyOf } from '../../runtime/ids.js';
 import { Loop } from '../../runtime/loop.js';
 import { settledWithin } from '../../runtime/settled-within.js';
@@ -13,25 +12,19 @@ import type { DeregisteredAgent } from '../../tools/tool-link.js';
 import { ConnectedTransport } from '../connected/connected-transport.js';
 import { agentProtocol } from '../connection/agent-frames.js';
 import { Connection } from '../connection/connection.js';
-import { findInstance, type InstanceLookup } from '../connection/connection-rows.js';
 import type { MeshContext } from '../connection/context.js';
 import { SHUTTING_DOWN } from '../connection/hello.js';
-import type { MeshTimings } from '../connection/timings.js';
+import { LAST_WRITES_MS, type MeshTimings, STOP_MARGIN_MS } from '../connection/timings.js';
+import { DispatchTransfer, markDraining } from '../nodes/dispatch-transfer.js';
 import { MeshNode } from '../nodes/node.js';
 import { Reconciler } from '../nodes/reconciler.js';
 import { buildContext, type MeshServerOptions } from './build-context.js';
 import { Front } from './front.js';
-import { CONNECT_PATH, checkHandshake, needsUpgrade } from './handshake.js';
+import { checkHandshake, needsUpgrade } from './handshake.js';
 import { refuseUpgrade, respondWithError } from './http-answer.js';
 
 /** Paths of the HTTP API that the mesh address serves too (decisions.md, Running it). */
 const SHARED_PATHS = new Set(['/send', '/sessions/interrupt', '/.well-known/agent-card.json']);
-/** Time for writes that are in progress when the grace is over. */
-const LAST_WRITES_MS = 5_000;
-/** Instances that handshakes look up at once: fewer than the pool has connections, because the node's renewal needs one. */
-const LOOKUPS_AT_ONCE = 3;
-/** Handshakes that wait for a look-up; further ones are refused with 503. */
-const HANDSHAKES_WAITING_MAX = 10_000;
 
 export interface MeshStats {
   ready: number;
@@ -45,7 +38,8 @@ export interface MeshServer {
   /** Registers the node and listens. */
   listen(): Promise<{ port: number }>;
   /**
-   * Takes no new agents and sends `close_request` to all; dispatches that are in flight after `graceMs` fail with AGENT_DISCONNECTED.
+   * Takes no new agents and sends `close_request` to all. Dispatches that are in flight after `graceMs` are offered to another node; without
+   * one they fail with AGENT_DISCONNECTED.
    * Resolves when nothing is in flight.
    */
   drain(graceMs: number): Promise<void>;
@@ -70,8 +64,8 @@ class Mesh implements MeshServer {
   readonly #sockets: WebSocketServer;
   readonly #front: Front;
   readonly #node: MeshNode;
+  readonly #transfer: DispatchTransfer;
   readonly #reconcile: Loop;
-  readonly #lookupLimit = pLimit(LOOKUPS_AT_ONCE);
   /** When the grace ends, on `performance.now()`; null until the node shuts down. */
   #drainEndsAtMs: number | null = null;
   #idle: () => void = () => undefined;
@@ -85,7 +79,8 @@ class Mesh implements MeshServer {
     });
     const { timings, registry } = context;
     this.#context = context;
-    this.transport = new ConnectedTransport({ ...context, bus: options.bus });
+    this.#transfer = new DispatchTransfer(context);
+    this.transport = new ConnectedTransport({ ...context, bus: options.bus, transfer: () => this.#transfer.run() });
     this.#node = new MeshNode({ db, log, meshId: runner.meshId, registry, timings });
     const reconciler = new Reconciler(context, options.authenticator);
     this.#reconcile = new Loop({
@@ -118,11 +113,14 @@ class Mesh implements MeshServer {
 
   async drain(graceMs: number): Promise<void> {
     this.#drainEndsAtMs = performance.now() + graceMs;
-    const { registry, runner, statuses } = this.#context;
+    const { registry, runner, statuses, db, log } = this.#context;
+    const marked = markDraining(db, runner.meshId).catch((error: unknown) =>
+      log.warn({ err: errorMessage(error) }, 'the stop could not be noted'),
+    );
     for (const connection of registry.all()) {
       // An agent whose socket broke may resume within the grace.
       const mayResume = graceMs > 0 && runner.countOf(connection.agentKey) > 0;
-      if (connection.state !== 'SUSPENDED') connection.requestClose(graceMs, SHUTTING_DOWN);
+      if (connection.state !== 'SUSPENDED') connection.requestClose(graceMs, SHUTTING_DOWN, graceMs + STOP_MARGIN_MS);
       else if (!mayResume) connection.transition('window_over');
     }
     const idle = new Promise<void>((resolve) => {
@@ -130,15 +128,17 @@ class Mesh implements MeshServer {
       runner.whenIdle(() => this.#idle());
       this.#idle();
     });
-    const graceOver = setTimeout(() => this.#closeSuspended(), graceMs);
-    await settledWithin(idle, graceMs + LAST_WRITES_MS);
+    const graceOver = setTimeout(() => void this.#endGrace(), graceMs);
+    await settledWithin(Promise.all([idle, marked]), graceMs + STOP_MARGIN_MS);
     clearTimeout(graceOver);
     await settledWithin(statuses.retry(), LAST_WRITES_MS);
   }
 
-  #closeSuspended(): void {
+  /** Offers what is still in flight to other nodes, and ends the rest. */
+  async #endGrace(): Promise<void> {
+    await this.#transfer.run();
     for (const connection of this.#context.registry.all())
-      if (connection.state === 'SUSPENDED') connection.transition('window_over');
+      connection.transition(connection.state === 'SUSPENDED' ? 'window_over' : 'grace_over');
   }
 
   async close(): Promise<void> {
@@ -170,12 +170,11 @@ class Mesh implements MeshServer {
   }
 
   async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
-    const { log, authenticator } = this.#options;
+    const { log } = this.#options;
     socket.on('error', () => socket.destroy());
     try {
       const agent = await checkHandshake(request, {
-        authenticator,
-        findInstance: (tenantId, instanceId) => this.#findInstance(tenantId, instanceId),
+        authorize: this.#context.authorize,
         isClosedTo: (instance) =>
           this.#drainEndsAtMs !== null && this.#context.runner.countOf(agentKeyOf(instance)) === 0,
       });
@@ -187,14 +186,6 @@ class Mesh implements MeshServer {
       if (!(error instanceof PlatformError)) log.error({ err: error }, 'handshake failed');
       refuseUpgrade(request, socket, error);
     }
-  }
-
-  async #findInstance(tenantId: string, instanceId: string): Promise<InstanceLookup> {
-    if (this.#lookupLimit.pendingCount >= HANDSHAKES_WAITING_MAX) {
-      const headers = { 'retry-after': '5' };
-      throw new PlatformError('SERVICE_UNAVAILABLE', 'Too many agents connect at once. Connect again.', { headers });
-    }
-    return this.#lookupLimit(() => this.#options.db.system((tx) => findInstance(tx, tenantId, instanceId)));
   }
 }
 

@@ -9,6 +9,7 @@ import type { BusEvent } from '../stream/bus.js';
 import type { AnswerOrFailure, DispatchEnd, Dispatches, DispatchRef, LossCode, OpenDispatch } from './dispatches.js';
 import { askCall, boundedError, errorOf, logEnd, type StoredError, withUsableForm } from './message-end.js';
 import { openDispatchFrom, outputAfter } from './open-dispatch.js';
+import { isOffered } from './transfers.js';
 import { wakeQueued } from './wake-queued.js';
 
 type StoreCore = Pick<MessageCore, 'db' | 'bus' | 'limits' | 'log' | 'workflowStarter'>;
@@ -100,7 +101,7 @@ class DispatchStore implements Dispatches {
       await this.release(ref, 'OWNER_LOST');
       return null;
     }
-    if (options.unlessOwnerLives && row.owner_alive) return null;
+    if (options.unlessOwnerLives && (row.owner_alive || (await this.#isOffered(row)))) return null;
     return this.#complete(ref, null, 'lost', { code, message: LOSS_TEXT[code] }, null);
   }
 
@@ -118,6 +119,10 @@ class DispatchStore implements Dispatches {
   async agentJoined(tenantId: string, agent: AgentWithRoom): Promise<void> {
     const woken = await this.#core.db.tenant(tenantId, (tx) => wakeQueued(tx, tenantId, agent, WOKEN_BY_JOIN));
     for (const message of woken) this.#core.workflowStarter.message(message);
+  }
+
+  #isOffered(row: DetailsRow): Promise<boolean> {
+    return this.#core.db.tenant(row.tenant_id, (tx) => isOffered(tx, row, row.instance_id));
   }
 
   async #details(ref: DispatchRef): Promise<DetailsRow | null> {

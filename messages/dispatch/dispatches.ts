@@ -115,7 +115,8 @@ export interface Dispatches {
   release(ref: DispatchRef, reason: string, options?: { nothingSent?: boolean }): Promise<boolean>;
   /**
    * Ends a dispatch whose owner is gone. It fails with the given code if it was sent; else it is released.
-   * @param options.unlessOwnerLives changes nothing while the node that sent it renews its row, because that node still has it
+   * @param options.unlessOwnerLives changes nothing while the node that sent it renews its row, because that node still has it, and while
+   * the agent may still continue it at another node
    * @returns null when it did not fail
    */
   failAsLost(ref: DispatchRef, code: LossCode, options?: { unlessOwnerLives?: boolean }): Promise<DispatchEnd | null>;

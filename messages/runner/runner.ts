@@ -180,6 +180,26 @@ export class DispatchRunner {
     for (const running of this.#running.ofAgent(agentKey)) running.epoch = epoch;
   }
 
+  /**
+   * Continues a dispatch that another node offered and this one accepted. It was reserved before the record named this node as its owner.
+   * @param progress as for `Transport.adopt`
+   */
+  adopt(open: OpenDispatch, progress: string): void {
+    const transport = this.#transports[open.deployment_mode];
+    if (!transport) {
+      this.noteUncertain([open.dispatch_id]);
+      return;
+    }
+    const running = this.#add(open, transport);
+    this.#running.assign(running, open, open.epoch);
+    running.begin(this.#sender.adopt(running, open, progress));
+  }
+
+  /** The record may or may not name this node as the owner of these dispatches, which do not run here: they are never sent again. */
+  noteUncertain(dispatchIds: readonly string[]): void {
+    for (const dispatchId of dispatchIds) this.#sender.noteUnrecorded(dispatchId);
+  }
+
   /** The agent is gone: its dispatches fail, or are released when nothing was sent. Resolves when that is on the record. */
   async agentLost(agentKey: string): Promise<void> {
     const lost = this.#running.ofAgent(agentKey);
@@ -195,12 +215,16 @@ export class DispatchRunner {
     await Promise.all(open.map((ref) => this.#sender.disown(ref)));
   }
 
-  /** Takes nothing new, waits up to `graceMs` for running dispatches, ends the others as lost, and resolves when all ends are recorded. */
+  /**
+   * Takes nothing new, waits up to `graceMs` for running dispatches, offers the others to other nodes or ends them as lost, and resolves when
+   * all ends are recorded.
+   */
   async drain(graceMs: number): Promise<void> {
     this.#draining = true;
     const running = this.#running.all();
     const ended = Promise.allSettled(running.map(({ done }) => done));
     await settledWithin(ended, graceMs);
+    await Promise.all(Object.values(this.#transports).map((transport) => transport.transfer?.()));
     for (const dispatch of running) dispatch.stop('closing');
     await settledWithin(ended, LAST_WRITES_MS);
     this.#closing.abort(new Error('the process is closing'));

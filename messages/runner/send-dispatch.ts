@@ -15,6 +15,7 @@ import type {
 } from '../dispatch/dispatches.js';
 import type { ChunkBus } from '../stream/bus.js';
 import type { RunningDispatch } from './running-dispatches.js';
+import type { TransportResult } from './transport.js';
 
 const FIRST_PAUSE_MS = 50;
 const PAUSE_MAX_MS = 2_000;
@@ -26,8 +27,12 @@ const REFUSED_MAX = 100_000;
 /** Successes of a hosted agent are counted this often: they are its sign of life. */
 const SUCCESS_INTERVAL_MS = 10_000;
 const AGENTS_MAX = 10_000;
-/** Something other than the dispatch's result closed it. */
+/** Something other than the dispatch's result closed it, or another node has it. */
 export const CLOSED: DispatchEnd = { state: 'closed', message: null };
+
+const LOST = { state: 'lost' } as const;
+
+type Delivery = () => Promise<TransportResult>;
 
 /** Nothing of the dispatch went out. */
 export function notSent(reason: string): DispatchEnd {
@@ -97,12 +102,19 @@ export class DispatchSender {
   }
 
   /** Sends a dispatch and records its end. Never rejects. @param token from `sign` */
-  async send(running: RunningDispatch, open: OpenDispatch, token?: string): Promise<DispatchEnd> {
-    running.open = open;
-    running.enter('sending');
-    const result = await this.#resultOf(running, open, token);
-    running.enter('recording');
-    return running.stopped === 'closed' ? CLOSED : this.#record(running, open, result);
+  send(running: RunningDispatch, open: OpenDispatch, token?: string): Promise<DispatchEnd> {
+    return this.#follow(running, open, () => running.transport.send(open, running.signal, token));
+  }
+
+  /** Continues a dispatch that another node sent, and records its end. Never rejects. @param progress as for `Transport.adopt` */
+  adopt(running: RunningDispatch, open: OpenDispatch, progress: string): Promise<DispatchEnd> {
+    const { transport, signal } = running;
+    return this.#follow(running, open, () => transport.adopt?.(open, progress, signal) ?? Promise.resolve(LOST));
+  }
+
+  /** From here on `disown` takes it for sent: nobody knows whether this node owns it. */
+  noteUnrecorded(dispatchId: string): void {
+    this.#unrecorded.set(dispatchId, true);
   }
 
   /** Signs the token of a dispatch's request; undefined where its transport needs none. */
@@ -140,10 +152,19 @@ export class DispatchSender {
     return this.#release(ref, 'NEVER_SENT');
   }
 
-  async #resultOf(running: RunningDispatch, open: OpenDispatch, token?: string): Promise<AgentResult> {
+  async #follow(running: RunningDispatch, open: OpenDispatch, deliver: Delivery): Promise<DispatchEnd> {
+    running.open = open;
+    running.enter('sending');
+    const result = await this.#resultOf(running, open, deliver);
+    if (result.state === 'transferred') return CLOSED;
+    running.enter('recording');
+    return running.stopped === 'closed' ? CLOSED : this.#record(running, open, result);
+  }
+
+  async #resultOf(running: RunningDispatch, open: OpenDispatch, deliver: Delivery): Promise<TransportResult> {
     if (running.stopped) return { state: 'not_sent', reason: 'AGENT_DISCONNECTED' };
     try {
-      return await running.transport.send(open, running.signal, token);
+      return await deliver();
     } catch (error) {
       this.#logError(open, error, 'transport failed');
       const message = 'The platform failed while it waited for the agent.';

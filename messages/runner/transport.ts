@@ -7,6 +7,9 @@ export interface Destination {
   epoch: number | null;
 }
 
+/** The result of a dispatch, or that its agent goes on with it at another node, which then records its end. */
+export type TransportResult = AgentResult | { state: 'transferred' };
+
 /** Carries dispatches to agents and results back. It never writes the state of a message or dispatch. */
 export interface Transport {
   /** Resolves when no connection of the agent is being opened. */
@@ -20,7 +23,17 @@ export interface Transport {
    * @param signal ends the wait: the result is then `lost`, or `not_sent` when nothing went out
    * @param token from `sign`
    */
-  send(dispatch: OpenDispatch, signal: AbortSignal, token?: string): Promise<AgentResult>;
+  send(dispatch: OpenDispatch, signal: AbortSignal, token?: string): Promise<TransportResult>;
+  /**
+   * As `send`, for a dispatch that its agent received from another node.
+   * @param progress what that node wrote of it
+   */
+  adopt?(dispatch: OpenDispatch, progress: string, signal: AbortSignal): Promise<TransportResult>;
+  /**
+   * Offers the dispatches that are still running to the next nodes of their agents; their results here are then `transferred`. Called when
+   * the grace of a stop is over. Never rejects.
+   */
+  transfer?(): Promise<void>;
   /** Resolves when the agent's epoch is not being raised. */
   epochSettled?(agent: Destination): Promise<void>;
   /** Tells the agent that its dispatch is closed on the record: CANCELED, or DISPATCH_ALREADY_TERMINAL with the state. */

@@ -12,22 +12,16 @@ import { Backoff } from '../backoff.js';
 import { settledWithin } from '../bounded-wait.js';
 import { retryAfterMs } from '../client/errors.js';
 import type { RunTask } from '../handlers/run-dispatch.js';
-import type { AgentLog } from '../log.js';
+import { type ConnectTarget, ConnectTargets, type ConnectTargetsOptions } from './connect-targets.js';
 import type { ConnectedToolCalls } from './connected-tool-calls.js';
 import { DispatchRuns } from './dispatch-runs.js';
 import { type ConnectionEnd, MeshConnection } from './mesh-connection.js';
 import { DRAIN_MARGIN_MS, ReadyConnection } from './ready-connection.js';
-import type { Registration } from './registration.js';
 
-const HANDSHAKE_TIMEOUT_MS = 15_000;
-
-interface ConnectedAgentDeps {
-  registration: Registration;
+interface ConnectedAgentDeps extends ConnectTargetsOptions {
   runTask: RunTask;
   tools: ConnectedToolCalls;
   maxConcurrentSessions: number;
-  handshakeTimeoutMs: number | undefined;
-  log: AgentLog;
   errorReporter: ErrorReporter;
   emit<Name extends keyof ConnectionEvents>(name: Name, detail: ConnectionEvents[Name]): void;
 }
@@ -49,6 +43,7 @@ export class ConnectedAgent {
   #onReady: () => void = () => undefined;
   #ready: ReadyConnection | null = null;
   #resumeToken: string | null = null;
+  readonly #targets: ConnectTargets;
   #status: NonNullable<HeartbeatPayload['status']> = 'available';
   /** End of the grace period of `close()`, by `performance.now()`. */
   #graceEndsAtMs = Number.POSITIVE_INFINITY;
@@ -58,6 +53,7 @@ export class ConnectedAgent {
 
   constructor(deps: ConnectedAgentDeps) {
     this.#deps = deps;
+    this.#targets = new ConnectTargets(deps);
     this.tools = deps.tools;
     this.#runs = new DispatchRuns(deps.runTask, deps.tools, deps.log);
     const welcomed = new Promise<void>((resolve) => {
@@ -146,17 +142,21 @@ export class ConnectedAgent {
     const { registration } = this.#deps;
     try {
       const onSlow = (error: AgentError) => this.#warn(error, registration.url);
-      const { url, token } = await registration.connectTarget(this.#stopped.signal, onSlow);
-      const { end, ready } = await this.#runConnection(url, token);
+      const target = await this.#targets.next(this.#stopped.signal, onSlow);
+      const { end, ready } = await this.#runConnection(target);
       if (ready?.isRenewing) return 0;
+      if (target.isOwnAddress && !ready) return this.#targets.notResumed(end, target.token);
       const isExpected = ready?.isMeshDraining || this.#closing.signal.aborted;
       const isNormal = end.closeCode === CLOSE_CODES.NORMAL;
       if (ready) this.#closedNormally = isNormal;
+      // A node that stops closes the sockets of its agents once it keeps nothing for them any more.
+      const isOrderly = isNormal || (ready?.isMeshDraining && end.closeCode === CLOSE_CODES.GOING_AWAY);
+      if (isOrderly) this.#targets.leaveNode();
       const reason = stopReason(end);
       if (reason) throw reason;
-      registration.connectionEnded(end, token);
-      const described = describeConnectionEnd(end, url);
-      if (!isExpected || !isNormal) this.#warn(described, new URL(url).origin);
+      registration.connectionEnded(end, ready?.token ?? target.token);
+      const described = describeConnectionEnd(end, target.url);
+      if (!isExpected || !isOrderly) this.#warn(described, new URL(target.url).origin);
       return this.#disconnected({ code: end.code, message: described.message }, end.retryAfterMs);
     } catch (error) {
       if (this.#stopped.signal.aborted) return 0;
@@ -182,20 +182,18 @@ export class ConnectedAgent {
     if (!this.#stopped.signal.aborted) this.#deps.errorReporter.warn(error, scope);
   }
 
-  async #runConnection(url: string, token: string): Promise<{ end: ConnectionEnd; ready: ReadyConnection | null }> {
-    const { registration, handshakeTimeoutMs = HANDSHAKE_TIMEOUT_MS } = this.#deps;
+  async #runConnection(target: ConnectTarget): Promise<{ end: ConnectionEnd; ready: ReadyConnection | null }> {
+    const { registration } = this.#deps;
     const connection = new MeshConnection({
-      url,
-      token,
+      ...target,
       ca: registration.ca,
-      handshakeTimeoutMs,
       hello: {
         ...registration.hello(),
         current_sessions: this.#runs.sessionCount,
         resume_token: this.#resumeToken,
         inflight: this.#runs.inflight(),
       },
-      onWelcome: (welcome) => this.#welcomed(connection, welcome),
+      onWelcome: (welcome) => this.#welcomed(connection, welcome, target),
       onFrame: (frame) => this.#ready?.receive(frame),
     });
     const onStopped = () => (this.#ready ? this.#ready.close() : connection.cut());
@@ -210,10 +208,11 @@ export class ConnectedAgent {
     }
   }
 
-  #welcomed(connection: MeshConnection, welcome: WelcomePayload): void {
+  #welcomed(connection: MeshConnection, welcome: WelcomePayload, { url, token }: ConnectTarget): void {
     const { log, emit, registration, errorReporter } = this.#deps;
     const { resumed, mesh_id } = welcome;
     this.#resumeToken = welcome.resume_token;
+    this.#targets.welcomed(welcome.resume_url, url);
     this.#backoff.reset();
     this.#ready = new ReadyConnection({
       connection,
@@ -221,7 +220,8 @@ export class ConnectedAgent {
       runs: this.#runs,
       tools: this.tools,
       log,
-      renewAtMs: registration.renewAtMs,
+      token,
+      renewAtMs: () => registration.renewAtMs,
       renewToken: () => registration.renewToken((error) => this.#warn(error, registration.url)),
       heartbeat: () => this.#heartbeat(),
       isClosing: () => this.#closing.signal.aborted,

@@ -1,34 +1,17 @@
 import type { HeartbeatPayload } from '../../contracts/api/agents.js';
 import { CLOSE_CODES } from '../../contracts/errors.js';
-import type { FrameEnvelope, WelcomePayload } from '../../contracts/frames.js';
+import type { FrameEnvelope } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
-import { settledWithin } from '../bounded-wait.js';
-import type { AgentLog } from '../log.js';
-import type { ConnectedToolCalls } from './connected-tool-calls.js';
 import type { DispatchRuns } from './dispatch-runs.js';
-import type { MeshConnection } from './mesh-connection.js';
+import { TokenRenewal, type TokenRenewalOptions } from './token-renewal.js';
 
 /** Extra time for the mesh to close a drained connection. */
 export const DRAIN_MARGIN_MS = 5_000;
-/** Tool calls end with their connection: a reconnect for a new token waits up to this long for running calls. */
-const RENEW_WAIT_MS = 30_000;
-/** Pause before another attempt to get a new token. */
-const RENEW_RETRY_MS = 5_000;
-/** Node.js fires longer timers at once. A token that lives longer is renewed when the mesh closes the connection with `TOKEN_EXPIRED`. */
-const TIMER_MS_MAX = 2 ** 31 - 1;
 /** A connection that has lasted this long counts as stable. */
 const STABLE_MS = 60_000;
 
-export interface ReadyConnectionOptions {
-  connection: MeshConnection;
-  welcome: WelcomePayload;
+export interface ReadyConnectionOptions extends TokenRenewalOptions {
   runs: DispatchRuns;
-  tools: ConnectedToolCalls;
-  log: AgentLog;
-  /** Time to renew the token, in milliseconds since the epoch. */
-  renewAtMs: number;
-  /** Renews a token that is about to expire. @returns whether a valid token is available; never rejects */
-  renewToken(): Promise<boolean>;
   heartbeat(): HeartbeatPayload;
   /** Whether the agent is closing. */
   isClosing(): boolean;
@@ -40,27 +23,30 @@ export interface ReadyConnectionOptions {
 export class ReadyConnection {
   readonly #options: ReadyConnectionOptions;
   readonly #timers: NodeJS.Timeout[];
-  #isOver = false;
-  #isRenewing = false;
+  readonly #renewal: TokenRenewal;
   #isMeshDraining = false;
 
   constructor(options: ReadyConnectionOptions) {
     this.#options = options;
-    const { connection, welcome, runs, tools, renewAtMs, onStable } = options;
+    const { connection, welcome, runs, tools, onStable } = options;
     tools.attach(connection);
     runs.connected(connection, welcome);
     this.#timers = [
       setInterval(() => this.heartbeat(), welcome.heartbeat_interval_ms),
       setTimeout(onStable, STABLE_MS),
     ];
-    const renewInMs = Math.max(renewAtMs - Date.now(), 1_000);
-    if (renewInMs <= TIMER_MS_MAX) this.#timers.push(setTimeout(() => void this.#renew(), renewInMs));
+    this.#renewal = new TokenRenewal(options);
     this.heartbeat();
   }
 
   /** Whether the connection was cut for a new token, so that the next one follows at once. */
   get isRenewing(): boolean {
-    return this.#isRenewing;
+    return this.#renewal.isReconnecting;
+  }
+
+  /** The token that keeps the connection open. */
+  get token(): string {
+    return this.#renewal.token;
   }
 
   /** Whether the mesh announced its shutdown. */
@@ -84,7 +70,7 @@ export class ReadyConnection {
 
   /** Called when the socket is closed. Handlers keep running, and their output is buffered. */
   lost(): void {
-    this.#isOver = true;
+    this.#renewal.stop();
     for (const timer of this.#timers) clearTimeout(timer);
     this.#options.runs.disconnected();
     this.#options.tools.attach(null);
@@ -92,6 +78,7 @@ export class ReadyConnection {
 
   receive(frame: FrameEnvelope): void {
     const { runs, tools, log, isClosing } = this.#options;
+    if (this.#renewal.receive(frame)) return;
     if (frame.type === 'dispatch') runs.accept(frame);
     else if (frame.type === 'tool_call') tools.receiveCall(frame, isClosing() || this.#isMeshDraining);
     else if (frame.type === 'tool_result') tools.receiveResult(frame);
@@ -112,21 +99,5 @@ export class ReadyConnection {
     this.#isMeshDraining = true;
     log.info({ grace_seconds: graceSeconds }, 'the mesh is shutting down');
     this.#timers.push(setTimeout(() => connection.cut(), graceSeconds * 1000 + DRAIN_MARGIN_MS));
-  }
-
-  /** Gets the new token before it cuts the connection: without a token the resume window could pass and in-flight work would be lost. */
-  async #renew(): Promise<void> {
-    const { connection, tools, log, renewToken } = this.#options;
-    const isRenewed = await renewToken();
-    if (this.#isOver) return;
-    if (!isRenewed) {
-      this.#timers.push(setTimeout(() => void this.#renew(), RENEW_RETRY_MS));
-      return;
-    }
-    await settledWithin(tools.allSettled(), RENEW_WAIT_MS);
-    if (this.#isOver) return;
-    this.#isRenewing = true;
-    log.debug({}, 'reconnecting with a new token');
-    connection.cut();
   }
 }

@@ -63,14 +63,13 @@ export class Registration {
     return warnWhenSlow(this.#connectTarget(signal), this.url, onSlow);
   }
 
-  /** Renews a token that is about to expire. @returns whether a valid token is available; never rejects */
-  async renewToken(onError: (error: AgentError) => void): Promise<boolean> {
+  /** Renews a token that is about to expire. @returns a valid token, or null when there is none; never rejects */
+  async renewToken(onError: (error: AgentError) => void): Promise<string | null> {
     try {
-      await this.#api.tokens.get();
-      return true;
+      return await this.#api.tokens.get();
     } catch (error) {
       onError(describeError(error, this.url));
-      return false;
+      return null;
     }
   }
 

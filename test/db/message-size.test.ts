@@ -29,7 +29,7 @@ test('a short message with its five events takes a bounded number of bytes', asy
     const message = { kind: 'message' as const, role: 'user' as const, messageId: crypto.randomUUID(), parts };
     const params = { message, metadata: { agent_type: 'worker' } };
     const draft = draftOf(caller, params, { method: 'message/send' });
-    const offer = { dispatch_id: newId('dsp'), mesh_id };
+    const offer = { dispatch_id: newId('dsp'), mesh_id, any_mesh: false };
     const row = await runAcceptTransaction(db, draft, {
       counting: UNCOUNTED,
       offer,

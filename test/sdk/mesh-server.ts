@@ -9,7 +9,13 @@ import { AGENT_FRAME_PAYLOADS, FrameEnvelope } from '../../contracts/frames.js';
 import { localCertificate } from './certificate.js';
 
 /** Members of `welcome` that a test can set. */
-export type WelcomeChoice = { resumed?: boolean; heartbeat_interval_ms?: number; ping_interval_ms?: number };
+export type WelcomeChoice = {
+  resumed?: boolean;
+  heartbeat_interval_ms?: number;
+  ping_interval_ms?: number;
+  reauth?: true;
+  resume_url?: string;
+};
 
 export interface Refusal {
   status: number;
@@ -54,6 +60,8 @@ export class MeshServer {
   readonly #closing = new Set<string>();
   /** Keeps idle sockets open, as if a dispatch were about to be sent. */
   keepsIdleOpen = false;
+  /** How `reauth` is answered: with an expiry, or with this error code. */
+  reauthError: string | undefined;
   #tokens = 0;
   #meshPort = 0;
 
@@ -162,11 +170,18 @@ export class MeshServer {
       if (this.isMute) return;
       if (frame.type === 'hello') this.#sendWelcome();
       if (frame.type === 'ping') this.send('pong', {}, { inReplyTo: frame.id });
+      if (frame.type === 'reauth') this.#answerReauth(frame.id);
       if (frame.type === 'close_request') this.#closing.add(instance);
       if (frame.type === 'dispatch_result' || frame.type === 'error') this.#open.delete(frame.in_reply_to ?? '');
       const isIdle = !this.keepsIdleOpen && ![...this.#open.values()].includes(instance);
       if (this.#closing.has(instance) && isIdle) socket.close(1000);
     });
+  }
+
+  #answerReauth(inReplyTo: string): void {
+    if (this.reauthError)
+      this.send('error', { code: this.reauthError, message: 'no', retryable: false }, { inReplyTo });
+    else this.send('reauth_ok', { token_expires_at: new Date(Date.now() + 3_600_000).toISOString() }, { inReplyTo });
   }
 
   #sendWelcome(): void {

@@ -25,6 +25,12 @@ const frame = (type: string, payload: unknown, more: object = {}) =>
 const status = async () => (await fixture.agent('a')).status;
 
 describe('hello', () => {
+  it('is told where to resume, on a node with an address of its own', async () => {
+    const node = await fixture.node({ nodeUrl: () => 'https://node-1.example:8443' });
+    const { welcome } = await node.join('a');
+    expect(welcome.resume_url).toBe('wss://node-1.example:8443/agents/connect?instance_id=a');
+  });
+
   it('is answered with welcome, and by then the agent is routable', async () => {
     const node = await fixture.node();
     const { welcome } = await node.join('a', {
@@ -46,6 +52,7 @@ describe('hello', () => {
       limits: { max_frame_bytes: 1_048_576, max_inflight: 256 },
       server_time: expect.stringMatching(/^\d{4}-.*Z$/),
       token_expires_at: expect.stringMatching(/^\d{4}-.*Z$/),
+      reauth: true,
     });
     expect(await fixture.agent('a')).toMatchObject({
       status: 'available',

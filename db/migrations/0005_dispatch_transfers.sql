@@ -1,0 +1,17 @@
+-- The dispatches that a stopping mesh node offers to the next nodes of their agents (docs/durability.md), with what it knew of them. The node
+-- that accepts them deletes the rows.
+
+CREATE TABLE dispatch_transfers (
+  tenant_id text NOT NULL, instance_id text NOT NULL, dispatch_id text COLLATE "C" NOT NULL,
+  epoch bigint NOT NULL, -- of the connection that the agent had
+  resume_token_hashes bytea[] NOT NULL, -- SHA-256; an agent with one of these tokens may continue
+  -- JSON of the output so far. Not jsonb: a chunk may end inside a surrogate pair, which jsonb refuses.
+  progress text NOT NULL,
+  expires_at timestamptz NOT NULL, -- then no node may accept it any more, and the dispatch is lost
+  PRIMARY KEY (tenant_id, instance_id, dispatch_id)
+);
+
+ALTER TABLE dispatch_transfers ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY one_tenant ON dispatch_transfers TO fleet_app USING (tenant_id = current_tenant());
+CREATE POLICY whole_platform ON dispatch_transfers TO fleet_system USING (true);
+GRANT SELECT, INSERT, UPDATE, DELETE ON dispatch_transfers TO fleet_app, fleet_system;

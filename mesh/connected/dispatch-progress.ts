@@ -1,0 +1,25 @@
+import { z } from 'zod';
+import type { Artifact } from '../../contracts/a2a/parts.js';
+
+/** An artifact in the making: no schema of A2A fits it, because its text may end inside a surrogate pair. */
+const GrowingArtifact = z.custom<Artifact>(
+  (value) => typeof value === 'object' && value !== null && 'artifactId' in value && 'parts' in value,
+);
+
+const ChunkProgress = z.object({
+  /** Chunks taken so far, which is the number of the next. */
+  count: z.int().min(0),
+  bytes: z.int().min(0),
+  artifacts: z.array(z.object({ artifact: GrowingArtifact, bytes: z.int().min(0) })),
+});
+export type ChunkProgress = z.infer<typeof ChunkProgress>;
+
+/** What a node knows of a dispatch that an agent works on, beside the record: another node continues with it. */
+export const DispatchProgress = z.object({
+  /** How often it was sent to the agent. */
+  sends: z.int().min(0),
+  announced_chunks: z.int().min(0),
+  /** Null before the first chunk. */
+  chunks: ChunkProgress.nullable(),
+});
+export type DispatchProgress = z.infer<typeof DispatchProgress>;

@@ -1,0 +1,101 @@
+import pLimit from 'p-limit';
+import type { Db } from '../../db/pool.js';
+import { offerDispatches, type Transfer } from '../../messages/dispatch/transfers.js';
+import { errorMessage } from '../../runtime/errors.js';
+import { settledWithin } from '../../runtime/settled-within.js';
+import type { Connection } from '../connection/connection.js';
+import type { MeshContext } from '../connection/context.js';
+import { TRANSFER_MS } from '../connection/timings.js';
+
+/** Agents whose dispatches are offered at once. */
+const AT_ONCE = 4;
+/** Notes that the node stops, so that nodes that stop at the same time offer nothing to each other. */
+export async function markDraining(db: Db, meshId: string): Promise<void> {
+  await db.system((tx) => tx.query('UPDATE mesh_nodes SET draining = true WHERE mesh_id = $1', [meshId]));
+}
+
+type Context = Pick<
+  MeshContext,
+  'db' | 'log' | 'meshId' | 'registry' | 'runner' | 'sent' | 'timings' | 'resumeWindowMs'
+>;
+
+/**
+ * What a stopping node does with the dispatches that outlast its grace, when there is another node: it writes what it knows of them to the
+ * record and closes the sockets of their agents, who continue at their next node with their resume tokens. The dispatches stay `sent`.
+ */
+export class DispatchTransfer {
+  readonly #context: Context;
+  #running: Promise<void> | undefined;
+
+  constructor(context: Context) {
+    this.#context = context;
+  }
+
+  /** Never rejects. A second call waits for the first. */
+  run(): Promise<void> {
+    this.#running ??= settledWithin(this.#run(), TRANSFER_MS).then(() => undefined);
+    return this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { registry, sent, log } = this.#context;
+    const busy = registry.all().filter(({ agentKey }) => sent.openOf(agentKey).length > 0);
+    try {
+      if (busy.length === 0 || !(await this.#otherNodeLives())) return;
+    } catch (error) {
+      log.warn({ err: errorMessage(error) }, 'other nodes could not be looked up');
+      return;
+    }
+    await pLimit(AT_ONCE).map(busy, (connection) => this.#transferAgent(connection));
+  }
+
+  /** Never rejects: what cannot be offered is lost, as without another node. */
+  async #transferAgent({ agentKey, instance_id }: Connection): Promise<void> {
+    const { registry, log } = this.#context;
+    try {
+      await registry.serializeHello(agentKey, () => this.#offer(agentKey));
+    } catch (error) {
+      log.warn({ err: errorMessage(error), instance_id }, 'running dispatches could not be offered to another node');
+    }
+  }
+
+  async #offer(agentKey: string): Promise<void> {
+    const { registry, sent, runner, log } = this.#context;
+    // What is being marked as sent reaches the agent first.
+    await runner.writesSettled(agentKey);
+    const connection = registry.get(agentKey);
+    const running = sent.openOf(agentKey);
+    if (!connection || running.length === 0) return;
+    const offered = running.map((dispatch) => ({
+      dispatch_id: dispatch.open.dispatch_id,
+      progress: dispatch.freeze(),
+    }));
+    // The agent's next node ends what is not offered to it, so results that came before are recorded first.
+    await runner.writesSettled(agentKey);
+    await this.#write(connection, offered);
+    // From here on the next node may own them, so nothing more is written about them here.
+    for (const dispatch of running) dispatch.transferred();
+    const { instance_id } = connection;
+    log.info({ instance_id, dispatches: offered.length }, 'running dispatches are offered to another node');
+    connection.transition('transferred');
+  }
+
+  #write(connection: Connection, dispatches: Transfer['dispatches']): Promise<void> {
+    const { tenant_id, instance_id, epoch, resumeTokens } = connection;
+    const window_ms = this.#context.resumeWindowMs;
+    const transfer = { tenant_id, instance_id, epoch, resume_token_hashes: resumeTokens.hashes, window_ms, dispatches };
+    return this.#context.db.tenant(tenant_id, (tx) => offerDispatches(tx, transfer));
+  }
+
+  async #otherNodeLives(): Promise<boolean> {
+    const { db, meshId, timings } = this.#context;
+    const others = await db.system((tx) =>
+      tx.query(
+        `SELECT 1 FROM mesh_nodes
+          WHERE mesh_id <> $1 AND NOT draining AND renewed_at > now() - $2 * interval '1 ms' LIMIT 1`,
+        [meshId, timings.deadNodeMs],
+      ),
+    );
+    return others.length > 0;
+  }
+}

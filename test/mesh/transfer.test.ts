@@ -1,0 +1,197 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { DispatchRef } from '../../messages/dispatch/dispatches.js';
+import { dispatched } from '../setup/agent.js';
+import { type FreshDatabase, freshDatabase } from '../setup/database.js';
+import { until } from '../setup/until.js';
+import { errorOf, receive } from './fixture-agent.js';
+import { MeshFixture, type MeshNodeUnderTest } from './mesh-fixture.js';
+
+let database: FreshDatabase;
+let fixture: MeshFixture;
+let first: MeshNodeUnderTest;
+let second: MeshNodeUnderTest;
+beforeAll(async () => {
+  database = await freshDatabase();
+  fixture = new MeshFixture(database);
+});
+beforeEach(async () => {
+  await fixture.reset();
+  await fixture.register('a');
+  first = await fixture.node();
+  second = await fixture.node();
+});
+afterAll(() => database.drop());
+
+/** Stops a node as SIGTERM does, with a short grace. */
+const stop = (node: MeshNodeUnderTest, graceMs = 100) =>
+  Promise.all([node.server.drain(graceMs), node.runner.drain(graceMs)]);
+const holding = (ref: DispatchRef, lastSeq = -1) => ({
+  inflight: [{ dispatch_id: ref.dispatch_id, last_seq: lastSeq }],
+});
+const offers = () =>
+  database.query('SELECT dispatch_id FROM dispatch_transfers WHERE tenant_id = $1', [fixture.tenantId]);
+const rowOf = async (ref: DispatchRef) => {
+  const [row] = await database.query('SELECT state, mesh_id, epoch FROM dispatches WHERE dispatch_id = $1', [
+    ref.dispatch_id,
+  ]);
+  return row;
+};
+
+describe('a dispatch that outlasts the grace of its node', () => {
+  it('goes on at another node, where its agent resumes: no chunk is lost or doubled', async () => {
+    const { agent, welcome } = await first.join('a');
+    const { ref, end, dispatch } = await first.send(agent);
+    const seen = fixture.watch(ref);
+    dispatch.chunk(0, 'one ');
+    dispatch.chunk(1, 'two ');
+    await until(() => seen.filter(({ kind }) => kind === 'artifact').length === 2);
+    await stop(first);
+    expect((await agent.closed).code).toBe(1001);
+    expect(await end).toEqual({ kind: 'closed' });
+    expect(await rowOf(ref)).toMatchObject({ state: 'sent', mesh_id: first.meshId });
+
+    const back = await second.join('a', { resume_token: welcome.resume_token, ...holding(ref, 1) });
+    expect(back.welcome).toMatchObject({ resumed: true, replayed_dispatches: [], mesh_id: second.meshId });
+    expect(await rowOf(ref)).toMatchObject({ state: 'sent', mesh_id: second.meshId, epoch: 2 });
+    expect(await offers()).toEqual([]);
+    const followed = second.run(ref);
+    const again = dispatched(back.agent, dispatch.frame);
+    again.chunk(1, 'two ');
+    again.chunk(2, 'three');
+    again.result('', { chunk_count: 3 });
+    expect(await followed).toMatchObject({ kind: 'closed', final: 'completed' });
+    expect(await fixture.message(ref)).toMatchObject({ state: 'completed', assistant_output: 'one two three' });
+    expect(seen.filter(({ kind }) => kind === 'artifact')).toHaveLength(3);
+    expect(back.agent.count('dispatch')).toBe(0);
+    expect(await fixture.events('dispatch.success')).toHaveLength(1);
+  });
+
+  it('is sent again by the other node when the agent does not have it', async () => {
+    const { agent, welcome } = await first.join('a');
+    const { ref, dispatch } = await first.send(agent);
+    await stop(first);
+    const back = await second.join('a', { resume_token: welcome.resume_token });
+    expect(back.welcome.replayed_dispatches).toEqual([ref.dispatch_id]);
+    const again = await receive(back.agent, ref);
+    expect(again.payload.attempt).toBe(dispatch.payload.attempt + 1);
+    expect(again.payload.deadline_ms).toBeLessThan(dispatch.payload.deadline_ms);
+    again.result('found');
+    expect(await until(async () => (await fixture.message(ref)).state === 'completed')).toBe(true);
+  });
+
+  it('goes on when its agent had no socket at the end of the grace', async () => {
+    const { agent, welcome } = await first.join('a');
+    const { ref, dispatch } = await first.send(agent);
+    agent.kill();
+    await until(() => first.server.stats().suspended === 1);
+    await stop(first);
+    const back = await second.join('a', { resume_token: welcome.resume_token, ...holding(ref) });
+    dispatched(back.agent, dispatch.frame).result('done');
+    expect(await until(async () => (await fixture.message(ref)).assistant_output === 'done')).toBe(true);
+  });
+
+  it('keeps a character that was cut in two', async () => {
+    const { agent, welcome } = await first.join('a');
+    const { ref, dispatch } = await first.send(agent);
+    const [high, low] = ['\ud83d', '\ude00'];
+    dispatch.chunk(0, high);
+    await stop(first);
+    const back = await second.join('a', { resume_token: welcome.resume_token, ...holding(ref, 0) });
+    const again = dispatched(back.agent, dispatch.frame);
+    again.chunk(1, low);
+    again.result('');
+    expect(await until(async () => (await fixture.message(ref)).assistant_output === '😀')).toBe(true);
+  });
+
+  it('fails at its deadline on the other node', async () => {
+    const { agent, welcome } = await first.join('a');
+    const { ref } = await first.send(agent, 'hello', { deadline_ms: 1_500 });
+    await stop(first);
+    const back = await second.join('a', { resume_token: welcome.resume_token, ...holding(ref) });
+    await errorOf(back.agent, 'DEADLINE_EXCEEDED');
+    expect(await until(async () => (await fixture.message(ref)).error?.code === 'DEADLINE_EXCEEDED')).toBe(true);
+  });
+
+  it('that was canceled meanwhile is not taken, and the agent hears of it', async () => {
+    const { agent, welcome } = await first.join('a');
+    const { ref, dispatch } = await first.send(agent);
+    await stop(first);
+    await fixture.cancel(ref);
+    const back = await second.join('a', { resume_token: welcome.resume_token, ...holding(ref) });
+    expect(back.welcome.resumed).toBe(false);
+    dispatched(back.agent, dispatch.frame).result('late');
+    await errorOf(back.agent, 'DISPATCH_ALREADY_TERMINAL');
+    expect((await fixture.message(ref)).state).toBe('canceled');
+  });
+
+  it('moves on once more when the next node stops too', async () => {
+    const third = await fixture.node();
+    const { agent, welcome } = await first.join('a');
+    const { ref, dispatch } = await first.send(agent);
+    dispatch.chunk(0, 'one ');
+    await stop(first);
+    const next = await second.join('a', { resume_token: welcome.resume_token, ...holding(ref, 0) });
+    dispatched(next.agent, dispatch.frame).chunk(1, 'two ');
+    await stop(second);
+    const { agent: last } = await third.join('a', { resume_token: next.welcome.resume_token, ...holding(ref, 1) });
+    const again = dispatched(last, dispatch.frame);
+    again.chunk(2, 'three');
+    again.result('', { chunk_count: 3 });
+    expect(await until(async () => (await fixture.message(ref)).assistant_output === 'one two three')).toBe(true);
+  });
+});
+
+describe('it fails with AGENT_DISCONNECTED, once,', () => {
+  const isLost = async (ref: DispatchRef) => (await fixture.message(ref)).error?.code === 'AGENT_DISCONNECTED';
+
+  it.each([
+    ['no token', {}],
+    ['another token', { resume_token: 'AAAA' }],
+  ])('when the agent comes to the other node with %s', async (_what, hello) => {
+    const { agent } = await first.join('a');
+    const { ref, dispatch } = await first.send(agent);
+    await stop(first);
+    const back = await second.join('a', { ...hello, ...holding(ref) });
+    expect(back.welcome.resumed).toBe(false);
+    expect(await isLost(ref)).toBe(true);
+    dispatched(back.agent, dispatch.frame).result('late');
+    await errorOf(back.agent, 'DISPATCH_ALREADY_TERMINAL');
+    expect(await fixture.events('dispatch.failed')).toHaveLength(1);
+  });
+
+  it('when the other node stops as well', async () => {
+    await stop(second, 0);
+    const { agent } = await first.join('a');
+    const { ref } = await first.send(agent);
+    await stop(first);
+    expect(await isLost(ref)).toBe(true);
+    expect((await agent.closed).code).toBe(1000);
+    expect(await offers()).toEqual([]);
+  });
+
+  it('when nobody accepts it within the resume window; until then its workflow leaves it', async () => {
+    const brief = await fixture.node({ environment: { RESUME_WINDOW_MS: '1500' } });
+    const { agent } = await brief.join('a');
+    const { ref } = await brief.send(agent);
+    await stop(brief);
+    await brief.server.close();
+    const asked = () => fixture.dispatches.failAsLost(ref, 'AGENT_DISCONNECTED', { unlessOwnerLives: true });
+    expect(await asked()).toBeNull();
+    expect((await fixture.message(ref)).state).toBe('working');
+    await until(async () => (await asked()) !== null);
+    expect(await isLost(ref)).toBe(true);
+  });
+});
+
+describe('two nodes that get the same token', () => {
+  it('continue the dispatch once', async () => {
+    const third = await fixture.node();
+    const { agent, welcome } = await first.join('a');
+    const { ref } = await first.send(agent);
+    await stop(first);
+    const hello = { resume_token: welcome.resume_token, ...holding(ref) };
+    const both = await Promise.all([second, third].map((node) => node.join('a', hello)));
+    expect(both.filter((joined) => joined.welcome.resumed)).toHaveLength(1);
+    expect(await offers()).toEqual([]);
+  });
+});
