@@ -51,6 +51,7 @@ BEGIN
        WHERE d.tenant_id = r.tenant_id AND d.request_id = r.request_id),
     requests AS (DELETE FROM input_requests r USING gone g WHERE r.tenant_id = g.tenant_id AND r.message_id = g.message_id),
     deliveries AS (DELETE FROM push_deliveries d USING gone g WHERE d.tenant_id = g.tenant_id AND d.message_id = g.message_id),
+    late AS (DELETE FROM late_changes l USING gone g WHERE l.tenant_id = g.tenant_id AND l.message_id = g.message_id),
     configs AS (DELETE FROM push_configs c USING gone g WHERE c.tenant_id = g.tenant_id AND c.message_id = g.message_id)
     SELECT tenant_id, message_id FROM gone ORDER BY tenant_id DESC, message_id DESC LIMIT 1$sql$, partition)
     USING after_tenant, after_message, batch;
