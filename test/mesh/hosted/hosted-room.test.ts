@@ -26,7 +26,7 @@ test('an agent that does not answer gets its share of a node, and more are refus
   expect(await Promise.race(ends)).toEqual({ kind: 'not_sent', reason: 'AGENT_BUSY' });
   expect(await isSaturated()).toBe(true);
   await until(() => answers.length === MAX, { what: 'the requests' });
-  answers[0]?.();
+  answers.shift()?.();
   await until(async () => !(await isSaturated()), { what: 'the end of the saturation' });
   for (const answer of answers) answer();
   await until(async () => (await Promise.all(ends)).filter(({ kind }) => kind === 'closed').length === MAX, {
