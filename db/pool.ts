@@ -79,7 +79,7 @@ const WAIT_MAX_MS = 5_000;
  * Divides the connections for tenants' work, so that none of it takes those of another kind: `lanes` for each batched statement, `repeats`
  * for calls that wait for locks, the rest for all other transactions, of which one tenant has three quarters at most.
  */
-export function connectionShares(max: number): {
+function connectionShares(max: number): {
   lanes: number;
   repeats: number;
   transactions: number;

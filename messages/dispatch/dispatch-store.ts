@@ -1,5 +1,5 @@
 import type { AgentWithRoom } from '../../agents/agent-row.js';
-import { type Statement, timeOf } from '../../db/statement.js';
+import { type Statement, type TenantCall, timeOf } from '../../db/statement.js';
 import { newId } from '../../runtime/ids.js';
 import type { SessionRef } from '../../sessions/session-deps.js';
 import type { MessageCore, MessageRef } from '../core.js';
@@ -19,6 +19,8 @@ type DetailsRow = DispatchDetails & { owner_alive: boolean } & Record<string, un
 
 /** Queued messages that are woken when an agent joins; each dispatch that ends wakes one more. */
 const WOKEN_BY_JOIN = 20;
+/** The error with which `end_dispatch` undoes itself: the dispatch is not sent, or belongs to another epoch. */
+const NOT_SENT = 'FL001';
 const LOSS_TEXT: Record<LossCode, string> = {
   DEADLINE_EXCEEDED: 'The agent did not answer in time.',
   AGENT_DISCONNECTED: 'The connection to the agent was lost.',
@@ -145,7 +147,7 @@ class DispatchStore implements Dispatches {
   ): Promise<DispatchEnd | null> {
     const error = failure && boundedError(failure);
     const { tenant_id, message_id, dispatch_id } = ref;
-    const ended = await this.#core.db.batch(END, {
+    const ended = await this.#callEnd({
       ...{ tenant_id, message_id, dispatch_id, epoch },
       state,
       error_code: error?.code,
@@ -153,7 +155,7 @@ class DispatchStore implements Dispatches {
       ...output,
       event_ids: [newId('evt'), newId('evt')],
     });
-    if (!ended.ended_at) return null;
+    if (!ended?.ended_at) return null;
     const { ended_at: at, woken, session_id, instance_id, agent_type } = ended;
     const messageState = state === 'completed' ? 'completed' : 'failed';
     this.#announce(ref, woken, { kind: 'changed' });
@@ -161,6 +163,15 @@ class DispatchStore implements Dispatches {
     if (error) logEnd(this.#core.log, { ...ids, state: messageState, code: error.code });
     const failed = { error_code: error?.code ?? null, error_message: error?.message ?? null };
     return { state, message: { state: messageState, ...failed, ...output, updated_at: at, completed_at: at } };
+  }
+
+  async #callEnd(call: TenantCall): Promise<EndRow | undefined> {
+    try {
+      return await this.#core.db.batch(END, call);
+    } catch (error) {
+      if ((error as { code?: unknown }).code === NOT_SENT) return undefined;
+      throw error;
+    }
   }
 
   /** The agent asks a human: its dispatch ends, and the message waits for input. */

@@ -15,9 +15,9 @@ await insertAgent(database, { tenant_id, instance_id: 'a' });
 /** The same database, and the names of the statements that were called. */
 function counted(db: Db): { db: Db; called: (name: string) => number } {
   const names: string[] = [];
-  const call: Db['call'] = (name, ...rest) => {
+  const call: Db['call'] = (tenantId, name, ...rest) => {
     names.push(name);
-    return db.call(name, ...rest);
+    return db.call(tenantId, name, ...rest);
   };
   return { db: { ...db, call }, called: (name) => names.filter((one) => one === name).length };
 }
