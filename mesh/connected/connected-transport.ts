@@ -29,8 +29,9 @@ export class SentDispatch {
   readonly endsAtMs: number;
   /** Never rejects. */
   readonly result: Promise<TransportResult>;
+  /** It takes no more frames, so that another node may continue it: the agent sends them again there. */
+  isFrozen = false;
   #isOpen = true;
-  #isFrozen = false;
   #reachedSocket = false;
   #sends = 0;
   /** Chunks that the agent says it has sent, when it came back. */
@@ -57,7 +58,7 @@ export class SentDispatch {
     signal.addEventListener('abort', () => this.#lose(), { once: true });
   }
 
-  /** Continues where another node stopped. @param progress what `freeze` gave there. @throws z.ZodError when it does not fit */
+  /** Continues where another node stopped. @param progress of that node. @throws z.ZodError when it does not fit */
   continueFrom(progress: string): this {
     const { sends, announced_chunks, chunks } = DispatchProgress.parse(JSON.parse(progress));
     this.#reachedSocket = true;
@@ -92,25 +93,25 @@ export class SentDispatch {
     this.#announcedChunks = lastSeq + 1;
   }
 
-  /**
-   * Takes no more frames, so that another node may continue it: the agent sends them again there. @returns what that node needs, as JSON
-   */
-  freeze(): string {
-    this.#isFrozen = true;
+  /** Its deadline counts on at the other node. */
+  freeze(): void {
+    this.isFrozen = true;
     clearTimeout(this.#deadline);
-    const chunks = this.#chunks?.progress() ?? null;
-    const progress: DispatchProgress = { sends: this.#sends, announced_chunks: this.#announcedChunks, chunks };
-    return JSON.stringify(progress);
   }
 
-  /** The record has what `freeze` gave. */
+  /** What another node needs to continue it once it is frozen, as JSON. */
+  progress(): string {
+    const numbers = { sends: this.#sends, announced_chunks: this.#announcedChunks };
+    return JSON.stringify({ ...numbers, chunks: this.#chunks?.progress() ?? null } satisfies DispatchProgress);
+  }
+
+  /** The record has its progress. */
   transferred(): void {
     this.#end({ state: 'transferred' });
   }
 
   /** Takes a chunk: publishes it at once and keeps it for the final artifacts. */
   chunk(payload: DispatchChunkPayload): void {
-    if (this.#isFrozen) return;
     this.#pace ??= new TokenBucket(CHUNK_PACE);
     this.#chunks ??= new ChunkLog(this.frameId);
     const verdict: ChunkVerdict = this.#pace.take() ? this.#chunks.push(payload) : { kind: 'flood' };
@@ -123,13 +124,11 @@ export class SentDispatch {
 
   /** The content of the agent's answer, or of a part of it, does not fit. */
   unfit(problem: string): void {
-    if (this.#isFrozen) return;
     this.#refuse('HANDLER_ERROR', unfitAnswer(problem));
   }
 
   /** Takes the agent's answer. */
   answer(payload: DispatchResultPayload): void {
-    if (this.#isFrozen) return;
     const sent = Math.max(payload.chunk_count ?? 0, this.#announcedChunks);
     const came = this.#chunks?.count ?? 0;
     if (sent > came) {
@@ -142,7 +141,6 @@ export class SentDispatch {
 
   /** The agent reports that it failed. A code that is not one of the platform's reads HANDLER_ERROR. */
   agentFailed(payload: ErrorPayload): void {
-    if (this.#isFrozen) return;
     this.#end(reportedFailure(payload));
   }
 

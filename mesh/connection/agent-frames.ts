@@ -89,6 +89,7 @@ function refuse(context: MeshContext, connection: Connection, { id, reply_to, pr
 
 function failNamed(context: MeshContext, connection: Connection, reply_to: string, problem: string): void {
   const dispatch = openDispatch(context, connection, reply_to);
+  if (dispatch?.isFrozen) return;
   if (dispatch) dispatch.unfit(problem);
   else context.tools.failed(connection, { reply_to, payload: handlerError(problem) });
 }
@@ -124,6 +125,7 @@ function handleDispatchFrame(
   }
   const dispatch = openDispatch(context, connection, reply_to);
   if (!dispatch) return answerNotOpen(context, connection, { reply_to, ...(traceparent && { traceparent }) });
+  if (dispatch.isFrozen) return undefined;
   if (traceparent) {
     const { dispatch_id } = dispatch.open;
     context.log.debug({ dispatch_id, type: frame.type, traceparent }, 'agent names its trace');

@@ -3,7 +3,7 @@ import type { Connection } from './connection.js';
 import type { MeshContext } from './context.js';
 import { resumeTokenHash } from './resume-tokens.js';
 
-type Context = Pick<MeshContext, 'db' | 'runner'>;
+type Context = Pick<MeshContext, 'db' | 'runner' | 'registrationLimit'>;
 
 /**
  * The dispatches that a stopping node offers to an agent (docs/durability.md), while the agent's connection is opened here. They are reserved
@@ -22,13 +22,14 @@ export class OfferedDispatches {
 
   /** Finds and reserves them; undefined when there are none. `release` is to be called once they run, or will not run. */
   static async reserve(
-    { db, runner }: Context,
+    { db, runner, registrationLimit }: Context,
     { tenant_id, instance_id }: Connection,
     resumeToken: string | null | undefined,
   ): Promise<OfferedDispatches | undefined> {
     if (typeof resumeToken !== 'string') return undefined;
     const hash = resumeTokenHash(resumeToken);
-    const found = await db.tenant(tenant_id, (tx) => offeredDispatchIds(tx, { tenant_id, instance_id }, hash));
+    const agent = { tenant_id, instance_id };
+    const found = await registrationLimit(() => db.tenant(tenant_id, (tx) => offeredDispatchIds(tx, agent, hash)));
     if (found.length === 0) return undefined;
     const offered = new OfferedDispatches(hash, found, runner);
     if (found.every((dispatchId) => runner.reserve(dispatchId))) return offered;

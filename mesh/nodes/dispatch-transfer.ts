@@ -1,14 +1,15 @@
 import pLimit from 'p-limit';
 import type { Db } from '../../db/pool.js';
-import { offerDispatches, type Transfer } from '../../messages/dispatch/transfers.js';
+import { offerDispatches } from '../../messages/dispatch/transfers.js';
 import { errorMessage } from '../../runtime/errors.js';
 import { settledWithin } from '../../runtime/settled-within.js';
+import type { SentDispatch } from '../connected/connected-transport.js';
 import type { Connection } from '../connection/connection.js';
 import type { MeshContext } from '../connection/context.js';
 import { TRANSFER_MS } from '../connection/timings.js';
 
 /** Agents whose dispatches are offered at once. */
-const AT_ONCE = 4;
+const AT_ONCE = 8;
 /** Notes that the node stops, so that nodes that stop at the same time offer nothing to each other. */
 export async function markDraining(db: Db, meshId: string): Promise<void> {
   await db.system((tx) => tx.query('UPDATE mesh_nodes SET draining = true WHERE mesh_id = $1', [meshId]));
@@ -66,23 +67,23 @@ export class DispatchTransfer {
     const connection = registry.get(agentKey);
     const running = sent.openOf(agentKey);
     if (!connection || running.length === 0) return;
-    const offered = running.map((dispatch) => ({
-      dispatch_id: dispatch.open.dispatch_id,
-      progress: dispatch.freeze(),
-    }));
+    for (const dispatch of running) dispatch.freeze();
     // The agent's next node ends what is not offered to it, so results that came before are recorded first.
     await runner.writesSettled(agentKey);
-    await this.#write(connection, offered);
+    await this.#write(connection, running);
     // From here on the next node may own them, so nothing more is written about them here.
     for (const dispatch of running) dispatch.transferred();
     const { instance_id } = connection;
-    log.info({ instance_id, dispatches: offered.length }, 'running dispatches are offered to another node');
+    log.info({ instance_id, dispatches: running.length }, 'running dispatches are offered to another node');
     connection.transition('transferred');
   }
 
-  #write(connection: Connection, dispatches: Transfer['dispatches']): Promise<void> {
-    const { tenant_id, instance_id, epoch, resumeTokens } = connection;
+  #write({ tenant_id, instance_id, epoch, resumeTokens }: Connection, running: SentDispatch[]): Promise<void> {
     const window_ms = this.#context.resumeWindowMs;
+    const dispatches = running.map((dispatch) => ({
+      dispatch_id: dispatch.open.dispatch_id,
+      progress: () => dispatch.progress(),
+    }));
     const transfer = { tenant_id, instance_id, epoch, resume_token_hashes: resumeTokens.hashes, window_ms, dispatches };
     return this.#context.db.tenant(tenant_id, (tx) => offerDispatches(tx, transfer));
   }

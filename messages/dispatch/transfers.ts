@@ -10,36 +10,35 @@ interface AgentRef {
 }
 
 /** The running dispatches of one agent, which a stopping node offers to the agent's next node. */
-export interface Transfer extends AgentRef {
+interface Transfer extends AgentRef {
   /** Of the connection that the agent had. */
   epoch: number;
   /** SHA-256 of the tokens with which the agent may continue. */
   resume_token_hashes: Buffer[];
   /** How long the agent may take to come to its next node, in milliseconds. */
   window_ms: number;
-  dispatches: { dispatch_id: string /** What the transport needs to continue it. */; progress: string }[];
+  dispatches: OfferedDispatch[];
+}
+
+/** `progress()`: what the transport needs to continue it, made when it is written, because of all dispatches together it may be large. */
+interface OfferedDispatch {
+  dispatch_id: string;
+  progress(): string;
 }
 
 /** Offers dispatches to the agent's next node. Their states do not change; nobody ends them until a node accepts them or the window is over. */
 export async function offerDispatches(tx: Tx, transfer: Transfer): Promise<void> {
-  const { dispatches } = transfer;
-  await tx.query(
-    `INSERT INTO dispatch_transfers (tenant_id, instance_id, epoch, resume_token_hashes, expires_at, dispatch_id, progress)
-     SELECT $1, $2, $3, $4, now() + $5 * interval '1 ms', offered.*
-       FROM unnest($6::text[], $7::text[]) AS offered (dispatch_id, progress)
-     ON CONFLICT (tenant_id, instance_id, dispatch_id) DO UPDATE SET epoch = excluded.epoch,
-       resume_token_hashes = excluded.resume_token_hashes, expires_at = excluded.expires_at, progress = excluded.progress`,
-    [
-      transfer.tenant_id,
-      transfer.instance_id,
-      transfer.epoch,
-      transfer.resume_token_hashes,
-      transfer.window_ms,
-      dispatches.map(({ dispatch_id }) => dispatch_id),
-      dispatches.map(({ progress }) => progress),
-    ],
-  );
+  const { tenant_id, instance_id, epoch, resume_token_hashes: hashes, window_ms } = transfer;
+  for (const { dispatch_id, progress } of transfer.dispatches) {
+    await tx.query(OFFER, [tenant_id, instance_id, epoch, hashes, window_ms, dispatch_id, progress()]);
+  }
 }
+
+const OFFER = `
+  INSERT INTO dispatch_transfers (tenant_id, instance_id, epoch, resume_token_hashes, expires_at, dispatch_id, progress)
+  VALUES ($1, $2, $3, $4, now() + $5 * interval '1 ms', $6, $7)
+  ON CONFLICT (tenant_id, instance_id, dispatch_id) DO UPDATE SET epoch = excluded.epoch,
+    resume_token_hashes = excluded.resume_token_hashes, expires_at = excluded.expires_at, progress = excluded.progress`;
 
 const MATCHING = `
   FROM dispatch_transfers t
