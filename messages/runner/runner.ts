@@ -163,7 +163,7 @@ export class DispatchRunner {
     await this.#reservations.settled(ref.dispatch_id);
     const running = this.#running.get(ref.dispatch_id);
     if (!running) return this.#sender.refuse(ref.dispatch_id);
-    stopClosed(running, 'canceled', reason);
+    running.close('canceled', reason);
     await Promise.allSettled([running.done]);
     await running.transport.cancelSent?.(ref.dispatch_id);
   }
@@ -262,14 +262,8 @@ export class DispatchRunner {
       const refs = sending.slice(start, start + RECONCILE_BATCH).map(({ ref }) => ref);
       for (const { dispatch_id, state } of await this.#options.dispatches.closedAmong(refs)) {
         const running = this.#running.get(dispatch_id);
-        if (running) stopClosed(running, state, '');
+        if (running) running.close(state, '');
       }
     }
   }
-}
-
-function stopClosed(running: RunningDispatch, state: string, reason: string): void {
-  const { open, transport } = running;
-  if (open && running.phase === 'sending') transport.notifyClosed?.(open, state, reason);
-  running.stop('closed');
 }

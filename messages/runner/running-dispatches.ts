@@ -69,6 +69,12 @@ export class RunningDispatch {
     await this.#started;
   }
 
+  /** It is closed on the record: its agent is told, and it stops. */
+  close(state: string, reason: string): void {
+    if (this.open && this.#phase === 'sending') this.transport.notifyClosed?.(this.open, state, reason);
+    this.stop('closed');
+  }
+
   /** The first reason counts, and none once the result is being recorded. */
   stop(reason: StopReason): void {
     if (this.#phase === 'recording' || this.#stopped) return;
