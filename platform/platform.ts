@@ -67,6 +67,7 @@ function buildHttp(
     pushConfigs: services.pushConfigs,
     sessions: services.sessions,
     tools: tools.service,
+    eventFeed: services.eventFeed,
     agentsDeregistered: (rows) => tools.closeSockets(rows),
     agentJoined: (tenantId, agent) => services.dispatches.agentJoined(tenantId, agent),
     outbound: services.outbound,
@@ -80,7 +81,7 @@ function buildHttp(
 }
 
 async function startWorkerRole(services: Services, workerDeps: WorkerDeps, stops: StopList): Promise<void> {
-  const { core, dispatches, db, outbound, secrets, log, temporal, pushRelay } = services;
+  const { core, dispatches, db, outbound, secrets, log, temporal, pushRelay, eventFeed } = services;
   const watch = { db, outbound, log };
   const delivery = { db, outbound, secrets, log };
   const worker = await runFleetWorker(workerDeps, { core, dispatches, watch, delivery, temporal });
@@ -89,7 +90,7 @@ async function startWorkerRole(services: Services, workerDeps: WorkerDeps, stops
   const loops = [
     new Sweeper(core, temporal),
     pushRelay,
-    createEventSequencer(db, log),
+    createEventSequencer(db, log, () => eventFeed.wake()),
     createSessionExpiry(db, log),
     createMaintenance(db, log),
   ];
