@@ -15,7 +15,7 @@ async function stalledReader() {
   cleanUp(() => socket.destroy());
   await once(socket, 'connect');
   socket.write(
-    `POST /telemetry/stream_events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nContent-Length: 0\r\n\r\n`,
+    `POST /telemetry/stream_events HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer ${token}\r\nContent-Length: 0\r\n\r\n`,
   );
   const [head] = (await once(socket, 'data')) as [Buffer];
   socket.pause();
