@@ -3,9 +3,6 @@
  *
  *     npm run bench:events -- [--seconds N] [--rate EVENTS_PER_SECOND] [--events N]
  */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { EventSourceParserStream } from 'eventsource-parser/stream';
@@ -14,8 +11,8 @@ import { openDb } from '../dist/db/pool.js';
 import { newId } from '../dist/runtime/ids.js';
 import { createLogger } from '../dist/runtime/logger.js';
 import { consumeEvents } from '../dist/telemetry/event-reader.js';
+import { Harness } from './harness/harness.mjs';
 import { quantile } from './harness/measure.mjs';
-import { Platform } from './harness/platform.mjs';
 import { machineLine, markdownTable } from './harness/report.mjs';
 
 /** As a quick message writes: three with its acceptance, two with its end. */
@@ -112,23 +109,20 @@ async function measureRates({ dev }, client) {
   return { positioned, consumed };
 }
 
-const dataDir = mkdtempSync(join(tmpdir(), 'fleet-bench-'));
-const platform = new Platform(dataDir, {});
-try {
-  await platform.ready();
+async function main(harness) {
+  const platform = await harness.platform('events', {});
   const client = new pg.Client({ connectionString: platform.dev.database_url });
   await client.connect();
   const lag = await measureLag(platform, client);
-  const rates = await measureRates(platform, client);
+  const { positioned, consumed } = await measureRates(platform, client);
   await client.end();
   print(machineLine());
   print('');
-  print(
-    markdownTable(['', 'p50', 'p95', 'p99', 'most'], [[`commit to stream at ${given.rate} events/s (ms)`, ...lag]]),
-  );
+  const name = `commit to stream at ${given.rate} events/s (ms)`;
+  print(markdownTable(['', 'p50', 'p95', 'p99', 'most'], [[name, ...lag]]));
   print('');
-  print(`positions given: ${rates.positioned} events/s; read by a consumer of all events: ${rates.consumed} events/s`);
-} finally {
-  await platform.stop();
-  rmSync(dataDir, { recursive: true, force: true });
+  print(`positions given: ${positioned} events/s; read by a consumer of all events: ${consumed} events/s`);
+  return 0;
 }
+
+process.exitCode = await Harness.run(main);

@@ -5,7 +5,7 @@ import { Loop } from '../runtime/loop.js';
 /** Events that one batch positions at most, besides the rest of a transaction; more follow at once. */
 export const EVENTS_PER_BATCH = 5_000;
 /** Between two looks, in milliseconds: most of the lag from the commit of an event to its readers. */
-const INTERVAL_MS = 100;
+const INTERVAL_MS = 200;
 
 const POSITION = 'SELECT position_events($1) AS positioned';
 

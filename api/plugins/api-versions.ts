@@ -10,7 +10,7 @@ declare module 'fastify' {
 }
 
 /** The headers of a deprecated operation: both give the date of its end, as RFC 9745 and RFC 8594 write it. @param sunset ISO 8601 UTC */
-export function sunsetHeaders(sunset: string): { deprecation: string; sunset: string } {
+function sunsetHeaders(sunset: string): { deprecation: string; sunset: string } {
   const end = new Date(sunset);
   return { deprecation: `@${Math.floor(end.getTime() / 1_000)}`, sunset: end.toUTCString() };
 }
