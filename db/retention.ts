@@ -107,6 +107,8 @@ export class Retention {
       ['dispatches', messages],
       ['messages', messages],
       ['events', events],
+      // After their events: an event without a position has not been read.
+      ['event_positions', events],
     ] as const) {
       if (days === undefined) continue;
       const past = await client.query<{ name: string; ends_at: Date }>(PAST, [table, days]);

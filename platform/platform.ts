@@ -14,6 +14,7 @@ import type { Config } from '../runtime/config.js';
 import { newId } from '../runtime/ids.js';
 import type { Logger } from '../runtime/logger.js';
 import { createSessionExpiry } from '../sessions/session-expiry.js';
+import { createEventSequencer } from '../telemetry/event-sequencer.js';
 import { createHealth } from './health.js';
 import type { Infrastructure } from './infrastructure.js';
 import { startMesh } from './mesh-role.js';
@@ -77,6 +78,7 @@ function buildHttp(
     pushConfigs: services.pushConfigs,
     sessions: services.sessions,
     tools: tools.service,
+    eventFeed: services.eventFeed,
     agentsDeregistered: (rows) => tools.closeSockets(rows),
     agentJoined: (tenantId, agent) => services.dispatches.agentJoined(tenantId, agent),
     outbound: services.outbound,
@@ -100,7 +102,7 @@ async function startWorkerRole(
   workerDeps: WorkerDeps,
   stops: StopList,
 ): Promise<void> {
-  const { core, dispatches, db, outbound, secrets, log, temporal, pushRelay } = services;
+  const { core, dispatches, db, outbound, secrets, log, temporal, pushRelay, eventFeed } = services;
   const watch = { db, outbound, log };
   const delivery = { db, outbound, secrets, log };
   const worker = await runFleetWorker(workerDeps, { core, dispatches, watch, delivery, temporal });
@@ -109,6 +111,7 @@ async function startWorkerRole(
   const loops = [
     new Sweeper(core, temporal),
     pushRelay,
+    createEventSequencer(db, log, () => eventFeed.wake()),
     createSessionExpiry(sessionDeps(core)),
     createMaintenance(db, log),
     createRetention(services, infrastructure),

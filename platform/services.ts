@@ -22,6 +22,7 @@ import type { Config } from '../runtime/config.js';
 import type { Logger } from '../runtime/logger.js';
 import { createSecrets } from '../runtime/secrets.js';
 import { createSessions } from '../sessions/sessions.js';
+import { EventFeed } from '../telemetry/event-feed.js';
 import type { Infrastructure } from './infrastructure.js';
 import type { RunOptions } from './roles.js';
 
@@ -88,6 +89,7 @@ export async function createServices(options: {
   const loopback = run.development && isLoopback(config.FLEET_HOST) ? LOOPBACK : [];
   const outbound = createOutbound({ allowCidrs: [...config.OUTBOUND_ALLOW_CIDRS, ...loopback], log });
   const pushRelay = new PushRelay(db, log, temporal);
+  const eventFeed = new EventFeed(db, log);
   return {
     config,
     log,
@@ -104,11 +106,13 @@ export async function createServices(options: {
     dispatches: createDispatches(core),
     sessions: createSessions(sessionDeps(core)),
     pushConfigs: createPushConfigs({ db, secrets, outbound, expect: () => pushRelay.expect() }),
+    eventFeed,
     /** Started only by the worker role. */
     pushRelay,
     /** Closes everything that was opened here, last first. */
     close: async (): Promise<void> => {
       await workflowStarter.settled();
+      await eventFeed.stop();
       await outbound.close();
       await bus.close();
       await temporal.close();

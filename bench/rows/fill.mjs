@@ -10,7 +10,7 @@ const OTHER_TENANTS = 40;
 /** Messages of one statement. */
 const SLICE = 250_000;
 
-const TABLES = { messages: 'msg', dispatches: 'dsp', events: 'evt' };
+const TABLES = { messages: 'msg', dispatches: 'dsp', events: 'evt', event_positions: 'evt' };
 
 /** Text that makes a UUID of version 7 of a number and a time in milliseconds; both are SQL. */
 const uuid = (
@@ -43,8 +43,9 @@ const INSERTS = [
       ended_at, ended_reason)
     SELECT tenant_id, session_id, false, 'echo', instance_id, 'expired', 1800, 'cred_past', moment, moment, 'idle'
       FROM (${ROWS}) r WHERE n % 4 = 0 ON CONFLICT DO NOTHING`,
-  `INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, occurred_at, payload)
-    SELECT tenant_id, 'evt_' || id, 'message.completed', 'message', 'platform', 'info', session_id, moment,
+  // As of a transaction long ago, which the sequencer of events does not look at.
+  `INSERT INTO events (transaction_id, tenant_id, event_id, event_type, category, source, severity, session_id, occurred_at, payload)
+    SELECT '3', tenant_id, 'evt_' || id, 'message.completed', 'message', 'platform', 'info', session_id, moment,
       jsonb_build_object('message_id', 'msg_' || id, 'session_id', session_id, 'role', 'agent', 'duration_ms', 5) FROM (${ROWS}) r`,
 ];
 

@@ -10,8 +10,8 @@ CREATE FUNCTION partitions_of(of_table text) RETURNS TABLE (name text, lower_bou
   $$;
 
 -- Whether a partition may be dropped: everything in it is over, was delivered and is counted elsewhere. Whatever else must be kept until it
--- was used (events that wait for a reader, usage that waits to be added up) is one more condition here. A message that has ended stays so,
--- and new rows go to newer partitions: what this says once stays true.
+-- was used (usage that waits to be added up) is one more condition here. A message that has ended stays so, and new rows go to newer
+-- partitions: what this says once stays true.
 CREATE FUNCTION partition_is_disposable(of_table text, partition text) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
 DECLARE
   p record;
@@ -28,7 +28,7 @@ BEGIN
       AND NOT EXISTS (SELECT 1 FROM uncounted_agents('infinity') u WHERE EXISTS (SELECT 1 FROM dispatches d
              WHERE d.tenant_id = u.tenant_id AND d.instance_id = u.instance_id AND d.created_at >= u.since
                AND d.dispatch_id >= p.lower_bound AND d.dispatch_id < p.upper_bound))
-    ELSE true
+    ELSE events_consumed(p.upper_bound)
   END;
 END $$;
 
