@@ -41,6 +41,7 @@ const LAYERS = {
     'db',
     'http',
     'auth',
+    'telemetry',
     'agents',
     'sessions',
     'messages',

@@ -1,4 +1,4 @@
-import type { EventPayloads, EventType } from '../contracts/events.js';
+import type { EventPayloads, EventSeverity, EventType } from '../contracts/events.js';
 import { newId } from '../runtime/ids.js';
 import type { Tx } from './pool.js';
 
@@ -6,7 +6,7 @@ import type { Tx } from './pool.js';
 interface EventContext {
   tenant_id: string;
   session_id?: string;
-  severity?: 'info' | 'warning' | 'critical';
+  severity?: EventSeverity;
 }
 
 const INSERT_EVENT = `

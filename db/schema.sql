@@ -101,6 +101,22 @@ CREATE TABLE dispatches (
   ended_at timestamp with time zone,
   error_code text
 ) PARTITION BY RANGE (dispatch_id);
+CREATE TABLE event_batches (
+  last_position bigint NOT NULL,
+  seen pg_snapshot NOT NULL,
+  system_identifier bigint NOT NULL,
+  positioned_at timestamp with time zone NOT NULL DEFAULT clock_timestamp()
+);
+CREATE TABLE event_cursors (
+  consumer text NOT NULL,
+  "position" bigint NOT NULL,
+  updated_at timestamp with time zone NOT NULL DEFAULT now()
+);
+CREATE TABLE event_positions (
+  event_id text NOT NULL,
+  tenant_id text NOT NULL,
+  "position" bigint NOT NULL
+) PARTITION BY RANGE (event_id);
 CREATE TABLE events (
   tenant_id text NOT NULL,
   event_id text NOT NULL,
@@ -111,7 +127,8 @@ CREATE TABLE events (
   session_id text NOT NULL DEFAULT ''::text,
   trace_id text,
   occurred_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
-  payload jsonb NOT NULL
+  payload jsonb NOT NULL,
+  transaction_id xid8 NOT NULL DEFAULT pg_current_xact_id()
 ) PARTITION BY RANGE (event_id);
 CREATE TABLE idempotency_keys (
   tenant_id text NOT NULL,
@@ -292,6 +309,9 @@ ALTER TABLE credentials ADD CONSTRAINT credentials_tenant_id_fkey FOREIGN KEY (t
 ALTER TABLE credentials ADD CONSTRAINT credentials_pkey PRIMARY KEY (credential_id);
 ALTER TABLE dispatch_totals ADD CONSTRAINT dispatch_totals_pkey PRIMARY KEY (tenant_id, instance_id);
 ALTER TABLE dispatches ADD CONSTRAINT dispatches_pkey PRIMARY KEY (tenant_id, dispatch_id);
+ALTER TABLE event_batches ADD CONSTRAINT event_batches_pkey PRIMARY KEY (last_position);
+ALTER TABLE event_cursors ADD CONSTRAINT event_cursors_pkey PRIMARY KEY (consumer);
+ALTER TABLE event_positions ADD CONSTRAINT event_positions_pkey PRIMARY KEY (event_id);
 ALTER TABLE events ADD CONSTRAINT events_pkey PRIMARY KEY (tenant_id, event_id);
 ALTER TABLE idempotency_keys ADD CONSTRAINT idempotency_keys_pkey PRIMARY KEY (client_message_id, credential_id, requested_context, tenant_id);
 ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_tenant_id_request_id_fkey FOREIGN KEY (tenant_id, request_id) REFERENCES input_requests(tenant_id, request_id);
@@ -323,7 +343,10 @@ CREATE INDEX agents_routable ON public.agents USING btree (tenant_id, agent_type
 CREATE INDEX agents_shuffled ON public.agents USING btree (tenant_id, agent_type, shuffle) WHERE ((COALESCE(deregistered_at, 'infinity'::timestamp with time zone) = 'infinity'::timestamp with time zone) AND (status = ANY (ARRAY['available'::text, 'unknown'::text, 'busy'::text])));
 CREATE INDEX credentials_by_tenant ON public.credentials USING btree (tenant_id, created_at DESC);
 CREATE INDEX dispatches_newest ON ONLY public.dispatches USING btree (instance_id, tenant_id, created_at DESC);
+CREATE INDEX event_positions_in_order ON ONLY public.event_positions USING btree ("position");
+CREATE INDEX event_positions_of_tenant ON ONLY public.event_positions USING btree (tenant_id, "position");
 CREATE INDEX events_by_session ON ONLY public.events USING btree (session_id, event_id);
+CREATE INDEX events_by_transaction ON ONLY public.events USING btree (transaction_id);
 CREATE INDEX idempotency_keys_expiry ON public.idempotency_keys USING btree (expires_at);
 CREATE INDEX input_requests_by_message ON public.input_requests USING btree (tenant_id, message_id, requested_at DESC);
 CREATE UNIQUE INDEX input_requests_one_open ON public.input_requests USING btree (tenant_id, message_id) WHERE (state = 'pending'::text);
@@ -355,6 +378,9 @@ ALTER TABLE agents ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE credentials ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE dispatch_totals ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE dispatches ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE event_batches DISABLE ROW LEVEL SECURITY;
+ALTER TABLE event_cursors DISABLE ROW LEVEL SECURITY;
+ALTER TABLE event_positions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE events ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE idempotency_keys ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE input_decisions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -383,6 +409,8 @@ CREATE POLICY one_tenant ON dispatch_totals AS PERMISSIVE FOR ALL TO fleet_app U
 CREATE POLICY whole_platform ON dispatch_totals AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON dispatches AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON dispatches AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON event_positions AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON event_positions AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON events AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON events AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON idempotency_keys AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -419,6 +447,10 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON dispatch_totals TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON dispatch_totals TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON dispatches TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON dispatches TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON event_batches TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON event_cursors TO fleet_system;
+GRANT SELECT ON event_positions TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON event_positions TO fleet_system;
 GRANT INSERT, SELECT ON events TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON events TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON idempotency_keys TO fleet_app;

@@ -10,6 +10,7 @@ import type { Config } from '../runtime/config.js';
 import { newId } from '../runtime/ids.js';
 import type { Logger } from '../runtime/logger.js';
 import { createSessionExpiry } from '../sessions/session-expiry.js';
+import { createEventSequencer } from '../telemetry/event-sequencer.js';
 import { createHealth } from './health.js';
 import type { Infrastructure } from './infrastructure.js';
 import { startMesh } from './mesh-role.js';
@@ -85,7 +86,13 @@ async function startWorkerRole(services: Services, workerDeps: WorkerDeps, stops
   const worker = await runFleetWorker(workerDeps, { core, dispatches, watch, delivery, temporal });
   stops.add(() => worker.stop());
   await temporal.ensureAgentWatch();
-  const loops = [new Sweeper(core, temporal), pushRelay, createSessionExpiry(db, log), createMaintenance(db, log)];
+  const loops = [
+    new Sweeper(core, temporal),
+    pushRelay,
+    createEventSequencer(db, log),
+    createSessionExpiry(db, log),
+    createMaintenance(db, log),
+  ];
   for (const loop of loops) {
     loop.start();
     stops.add(() => loop.stop());

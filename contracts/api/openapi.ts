@@ -8,7 +8,7 @@ import { InputRequest, MessageRecord } from './messages.js';
 import type { Operation } from './operation.js';
 import { TAGS } from './operations.js';
 import { SessionDetails, SessionSummary } from './sessions.js';
-import { EventRecord } from './telemetry.js';
+import { EventRecord, PlatformEvent } from './telemetry.js';
 
 type Json = Record<string, unknown>;
 
@@ -23,6 +23,7 @@ const NAMED = {
   InputRequest,
   MessageRecord,
   Part,
+  PlatformEvent,
   SessionDetails,
   SessionSummary,
   Task,

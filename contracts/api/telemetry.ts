@@ -1,35 +1,83 @@
 import { z } from 'zod';
+import { EVENT_PAYLOADS, EVENT_SEVERITIES, EVENT_TYPES, type EventPayloads, type EventType } from '../events.js';
 import { AnyId, Instant, JsonObject, okPage, pageFields, Timestamp } from '../primitives.js';
 import { post, TENANT } from './operation.js';
 
-/** An event record (decisions.md, Telemetry); `event` is the payload in the specification's table. */
-export const EventRecord = z.object({
+/** The members of an event record beside its type and payload (decisions.md, Telemetry). */
+const envelope = {
   event_id: z.string(),
-  event_type: z.string(),
-  category: z.string(),
-  type: z.string(),
   source: z.string(),
-  severity: z.enum(['info', 'warning', 'critical']),
+  severity: z.enum(EVENT_SEVERITIES),
   tenant_id: z.string(),
+  /** Empty where the event belongs to no session. */
   session_id: z.string(),
   timestamp: Timestamp,
   trace_id: z.string().optional(),
+};
+type Envelope = z.infer<z.ZodObject<typeof envelope>>;
+type CategoryOf<Type extends EventType> = Type extends `${infer Category}.${string}` ? Category : never;
+
+/** An event record of a type that this release knows: a union discriminated by `event_type`, with exactly the payload of the type. */
+export type PlatformEvent = {
+  [Type in EventType]: Envelope & {
+    event_type: Type;
+    type: Type;
+    category: CategoryOf<Type>;
+    event: EventPayloads[Type];
+  };
+}[EventType];
+
+function recordOf(type: EventType) {
+  const [category = ''] = type.split('.');
+  const payload = EVENT_PAYLOADS[type];
+  return z
+    .object({
+      ...envelope,
+      event_type: z.literal(type),
+      type: z.literal(type),
+      category: z.literal(category),
+      event: payload,
+    })
+    .describe(payload.description ?? '');
+}
+const [first, ...others] = EVENT_TYPES.map(recordOf) as [ReturnType<typeof recordOf>, ...ReturnType<typeof recordOf>[]];
+export const PlatformEvent = z.discriminatedUnion('event_type', [first, ...others]) as unknown as z.ZodType<
+  PlatformEvent,
+  PlatformEvent
+>;
+
+/** An event of a type that a later release writes: readers of the interface pass over types that they do not know. */
+const OtherEvent = z.object({
+  ...envelope,
+  event_type: z.string(),
+  type: z.string(),
+  category: z.string(),
   event: JsonObject,
 });
-export type EventRecord = z.infer<typeof EventRecord>;
+
+/** An event record as it is shown; `event` is the payload, `type` the same as `event_type`. */
+export type EventRecord = z.infer<typeof OtherEvent>;
+export const EventRecord: z.ZodType<EventRecord, EventRecord> = z.union([PlatformEvent, OtherEvent]);
 
 export const GetEventsResponse = okPage({ events: z.array(EventRecord) });
+
+/** What lists and streams of events can be narrowed to; all that are given must hold. */
+export const EventFilters = z.strictObject({
+  session_id: AnyId.optional(),
+  /** Events of the message and of its dispatches. */
+  message_id: AnyId.optional(),
+  instance_id: AnyId.optional(),
+  category: z.string().max(64).optional(),
+  type: z.string().max(128).optional(),
+  source: z.string().max(128).optional(),
+});
+export type EventFilters = z.infer<typeof EventFilters>;
 
 export const TELEMETRY_OPERATIONS = {
   getEvents: post('/telemetry/get_events', TENANT, 'List events', {
     request: z.strictObject({
       ...pageFields,
-      session_id: AnyId.optional(),
-      message_id: AnyId.optional(),
-      instance_id: AnyId.optional(),
-      category: z.string().max(64).optional(),
-      type: z.string().max(128).optional(),
-      source: z.string().max(128).optional(),
+      ...EventFilters.shape,
       from: Instant.optional(),
       to: Instant.optional(),
     }),

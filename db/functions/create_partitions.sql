@@ -1,4 +1,4 @@
--- Makes the monthly partitions of messages, dispatches and events up to `months_ahead` months from now, without a gap after the newest one.
+-- Makes the monthly partitions of messages, dispatches, events and their positions up to `months_ahead` months from now, without a gap after the newest one.
 -- There is no default partition, so that old ones can be detached while the platform runs. An id begins with the milliseconds of its
 -- creation in hexadecimal, which gives the bounds. Pages of messages and dispatches keep room for the version that their end writes. A
 -- partition is made apart, in the schema of its table, and attached with a CHECK that spares Postgres the scan, so that nobody waits for it.
@@ -13,7 +13,8 @@ BEGIN
   PERFORM pg_advisory_xact_lock(hashtextextended('create_partitions', 0));
   FOR parent IN SELECT named.*, (SELECT max(to_date(right(c.relname, 7), 'YYYY_MM')) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
         WHERE i.inhparent = ('public.' || named.table_name)::regclass) AS newest
-      FROM (VALUES ('messages', 'message_id', 'msg', 80), ('dispatches', 'dispatch_id', 'dsp', 85), ('events', 'event_id', 'evt', 100))
+      FROM (VALUES ('messages', 'message_id', 'msg', 80), ('dispatches', 'dispatch_id', 'dsp', 85), ('events', 'event_id', 'evt', 100),
+        ('event_positions', 'event_id', 'evt', 100))
         AS named (table_name, key, prefix, fill) LOOP
     FOR month IN SELECT generate_series(coalesce(parent.newest + interval '1 month', present), present + months_ahead * interval '1 month',
         interval '1 month')::date LOOP
@@ -32,10 +33,16 @@ BEGIN
   END LOOP;
 END $$;
 
--- The least id of a kind that is made from the beginning of this day (UTC) on.
-CREATE FUNCTION id_bound(prefix text, day date) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
+-- The least id of a kind that is made from this moment on.
+CREATE FUNCTION id_bound(prefix text, moment timestamptz) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
-  hex text := lpad(to_hex((extract(epoch FROM day) * 1000)::bigint), 12, '0');
+  hex text := lpad(to_hex(greatest(0, extract(epoch FROM moment) * 1000)::bigint), 12, '0');
 BEGIN
   RETURN prefix || '_' || substr(hex, 1, 8) || '-' || substr(hex, 9);
+END $$;
+
+-- The same from the beginning of this day (UTC) on.
+CREATE FUNCTION id_bound(prefix text, day date) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  RETURN id_bound(prefix, day::timestamp AT TIME ZONE 'UTC');
 END $$;

@@ -272,9 +272,13 @@ CREATE TABLE events (
   session_id text NOT NULL DEFAULT '', trace_id text,
   occurred_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   payload jsonb NOT NULL,
+  -- The transaction that wrote it: tells the sequencer which events have been committed since it looked (0002_events.sql).
+  transaction_id xid8 NOT NULL DEFAULT pg_current_xact_id(),
   PRIMARY KEY (tenant_id, event_id)
 ) PARTITION BY RANGE (event_id);
 CREATE INDEX events_by_session ON events (session_id, event_id);
+-- Rising values, so every insert goes to the last page: the cheapest index there is, and the only exact way to find what was committed.
+CREATE INDEX events_by_transaction ON events (transaction_id);
 
 CREATE TABLE push_configs (
   tenant_id text NOT NULL, message_id text COLLATE "C" NOT NULL, config_id text NOT NULL,

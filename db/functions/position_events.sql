@@ -1,0 +1,90 @@
+-- Gives positions to events that have been committed since the last batch; `most` of them, and the rest of the last one's transaction. Gives
+-- how many; NULL while another process does it. One transaction: a process that dies leaves nothing half done.
+--
+-- Every event has the id of the transaction that wrote it. A snapshot sees a transaction once it is committed, so the new events are those
+-- of transactions that `present` sees and the snapshot of the last batch did not: those that began since, and those that were under way. An
+-- old open transaction is one more id in the list and delays no other. Within a batch events follow their transactions' ids: a transaction
+-- that begins after the commit of another has the higher id, so a cause comes before its effect.
+CREATE FUNCTION position_events(most integer) RETURNS integer LANGUAGE plpgsql
+  SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+  SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  last event_batches;
+  present pg_snapshot;
+  cluster bigint := (SELECT system_identifier FROM pg_control_system());
+  low xid8;
+  high xid8;
+  late xid8[];
+  positioned integer;
+BEGIN
+  -- Each statement below sees what was committed before it: the batch of whoever held this lock, too.
+  IF NOT pg_try_advisory_xact_lock(hashtextextended('position_events', 0)) THEN
+    RETURN NULL;
+  END IF;
+  SELECT * INTO last FROM event_batches b ORDER BY b.last_position DESC LIMIT 1;
+  IF last.system_identifier IS DISTINCT FROM cluster THEN
+    RETURN position_events_in_new_cluster(last, cluster, most);
+  END IF;
+  present := pg_current_snapshot();
+  low := pg_snapshot_xmax(last.seen);
+  high := pg_snapshot_xmax(present);
+  -- Beyond `most` the batch ends with a transaction, and the next one goes on from there.
+  high := coalesce((SELECT (e.transaction_id::text::bigint + 1)::text::xid8 FROM events e
+    WHERE e.transaction_id >= low AND e.transaction_id < high ORDER BY e.transaction_id OFFSET most - 1 LIMIT 1), high);
+  late := ARRAY(SELECT x FROM pg_snapshot_xip(last.seen) x WHERE pg_visible_in_snapshot(x, present));
+  -- Rows of a restored dump may have ids of the old cluster that this one reaches later: they have positions already.
+  INSERT INTO event_positions (position, tenant_id, event_id)
+    SELECT coalesce(last.last_position, 0) + row_number() OVER (ORDER BY e.transaction_id, e.event_id), e.tenant_id, e.event_id
+      FROM (SELECT n.transaction_id, n.tenant_id, n.event_id FROM events n
+             WHERE n.transaction_id >= low AND n.transaction_id < high AND pg_visible_in_snapshot(n.transaction_id, present)
+            UNION ALL
+            SELECT n.transaction_id, n.tenant_id, n.event_id FROM events n WHERE n.transaction_id = ANY (late)) e
+     WHERE NOT EXISTS (SELECT 1 FROM event_positions p WHERE p.event_id = e.event_id);
+  GET DIAGNOSTICS positioned = ROW_COUNT;
+  IF positioned > 0 OR high < pg_snapshot_xmax(present) THEN
+    PERFORM note_event_batch(last.last_position + positioned, snapshot_below(present, high), cluster);
+  END IF;
+  RETURN positioned;
+END $$;
+
+-- The first batches in a cluster: of a new database, or after a restore. Transaction ids of another cluster mean nothing here, so this looks
+-- for events without a position, from an hour before the newest batch on: no transaction of the platform lasts that long, and clocks differ by
+-- less. Afterwards the snapshot of this cluster counts.
+CREATE FUNCTION position_events_in_new_cluster(last event_batches, cluster bigint, most integer) RETURNS integer LANGUAGE plpgsql
+  SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+  SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  present pg_snapshot := pg_current_snapshot();
+  earliest text := coalesce(id_bound('evt', last.positioned_at - interval '1 hour'), '');
+  positioned integer;
+BEGIN
+  INSERT INTO event_positions (position, tenant_id, event_id)
+    SELECT coalesce(last.last_position, 0) + row_number() OVER (ORDER BY e.event_id), e.tenant_id, e.event_id
+      FROM (SELECT n.tenant_id, n.event_id FROM tenants t CROSS JOIN LATERAL (
+              SELECT v.tenant_id, v.event_id FROM events v WHERE v.tenant_id = t.tenant_id AND v.event_id >= earliest
+                 AND NOT EXISTS (SELECT 1 FROM event_positions p WHERE p.event_id = v.event_id)) n
+             ORDER BY n.event_id LIMIT most) e;
+  GET DIAGNOSTICS positioned = ROW_COUNT;
+  IF positioned < most THEN
+    PERFORM note_event_batch(coalesce(last.last_position, 0) + positioned, present, cluster);
+  ELSE
+    PERFORM note_event_batch(coalesce(last.last_position, 0) + positioned, coalesce(last.seen, '1:1:'), coalesce(last.system_identifier, 0),
+      coalesce(last.positioned_at, to_timestamp(0)));
+  END IF;
+  RETURN positioned;
+END $$;
+
+-- A batch without an event replaces the one before.
+CREATE FUNCTION note_event_batch(new_last bigint, snapshot pg_snapshot, cluster bigint, at timestamptz DEFAULT clock_timestamp())
+RETURNS void LANGUAGE sql AS $$
+  INSERT INTO event_batches (last_position, seen, system_identifier, positioned_at) VALUES (new_last, snapshot, cluster, at)
+    ON CONFLICT (last_position) DO UPDATE SET seen = excluded.seen, system_identifier = excluded.system_identifier,
+      positioned_at = excluded.positioned_at
+$$;
+
+-- The snapshot, as if no transaction from this id on had begun.
+CREATE FUNCTION snapshot_below(snapshot pg_snapshot, bound xid8) RETURNS pg_snapshot LANGUAGE sql IMMUTABLE AS $$
+  SELECT CASE WHEN bound >= pg_snapshot_xmax(snapshot) THEN snapshot ELSE
+    format('%s:%s:%s', least(pg_snapshot_xmin(snapshot), bound), bound,
+      (SELECT string_agg(x::text, ',' ORDER BY x) FROM pg_snapshot_xip(snapshot) x WHERE x < bound))::pg_snapshot END
+$$;

@@ -1,0 +1,35 @@
+-- Positions of events: the order in which readers see them, given after the commit (db/functions/position_events.sql). Ids of events and of
+-- transactions commit out of order, so neither can be a reader's cursor.
+
+-- Narrow, and apart from the events, which are written once and never changed. Partitioned by the same bounds, so that retention drops both.
+CREATE TABLE event_positions (
+  event_id text COLLATE "C" NOT NULL, tenant_id text NOT NULL,
+  position bigint NOT NULL,
+  PRIMARY KEY (event_id)
+) PARTITION BY RANGE (event_id);
+CREATE INDEX event_positions_in_order ON event_positions (position);
+CREATE INDEX event_positions_of_tenant ON event_positions (tenant_id, position);
+
+-- What the sequencer has done: the newest row counts. Appended, not updated: while an old transaction is open no dead version can be
+-- removed, and all versions of one row would be read each time.
+CREATE TABLE event_batches (
+  last_position bigint PRIMARY KEY,
+  -- Every event whose transaction this snapshot sees has a position.
+  seen pg_snapshot NOT NULL,
+  -- The cluster whose transactions the snapshot means; another one after a restore.
+  system_identifier bigint NOT NULL,
+  positioned_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+-- How far each consumer of all events has read. Retention keeps what a consumer has not read.
+CREATE TABLE event_cursors (
+  consumer text PRIMARY KEY,
+  position bigint NOT NULL,
+  updated_at timestamptz NOT NULL DEFAULT now()
+);
+
+ALTER TABLE event_positions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+CREATE POLICY one_tenant ON event_positions TO fleet_app USING (tenant_id = current_tenant());
+CREATE POLICY whole_platform ON event_positions TO fleet_system USING (true);
+GRANT SELECT ON event_positions TO fleet_app;
+GRANT SELECT, INSERT, UPDATE, DELETE ON event_positions, event_batches, event_cursors TO fleet_system;

@@ -1,0 +1,95 @@
+import type { EventRecord } from '../contracts/api/telemetry.js';
+import type { Db, Tx } from '../db/pool.js';
+
+/** An event with its position, which is a cursor: readers go on after it. */
+export interface PositionedEvent {
+  position: number;
+  /** Of the message that an event of a message or a dispatch belongs to; null for other events. */
+  message_id: string | null;
+  record: EventRecord;
+}
+
+/** Events in the order of their positions. */
+export interface EventPage {
+  events: PositionedEvent[];
+  /** To read on after: no event up to here is missing. */
+  cursor: number;
+}
+
+interface Row extends Omit<EventRecord, 'timestamp' | 'trace_id' | 'event' | 'type'> {
+  [column: string]: unknown;
+  head: number;
+  /** Null where there is no event: the row has only the head. */
+  position: number | null;
+  trace_id: string | null;
+  occurred_at: Date;
+  payload: Record<string, unknown>;
+  message_id: string | null;
+}
+
+const READ = 'SELECT h.head, e.* FROM event_head() AS h (head) LEFT JOIN LATERAL read_events($1, $2, $3) e ON true';
+
+function positionedEvent(row: Row): PositionedEvent {
+  const { event_id, event_type, category, source, severity, tenant_id, session_id, trace_id, message_id } = row;
+  const record = {
+    event_id,
+    event_type,
+    category,
+    type: event_type,
+    source,
+    severity,
+    tenant_id,
+    session_id,
+    timestamp: row.occurred_at.toISOString(),
+    ...(trace_id !== null && { trace_id }),
+    event: row.payload,
+  };
+  return { position: row.position ?? 0, message_id, record };
+}
+
+/**
+ * Reads events in the order of their positions, as the platform (`db.system`). An event has a position shortly after its commit.
+ * @param query.after a cursor; 0 for the oldest event
+ * @param query.tenants only events of these
+ * @param query.limit events at most, 1 to 10000
+ */
+export async function readEvents(
+  tx: Tx,
+  { after, tenants, limit }: { after: number; tenants?: readonly string[]; limit: number },
+): Promise<EventPage> {
+  const rows = await tx.query<Row>(READ, [after, tenants ?? null, limit], 'read_events');
+  const events = rows.filter(({ position }) => position !== null).map(positionedEvent);
+  const isWhole = events.length < limit;
+  const last = isWhole ? rows[0]?.head : events.at(-1)?.position;
+  return { events, cursor: Math.max(after, last ?? 0) };
+}
+
+const CLAIM = 'SELECT position FROM event_cursors WHERE consumer = $1 FOR UPDATE SKIP LOCKED';
+const CREATE = 'INSERT INTO event_cursors (consumer, position) VALUES ($1, event_head()) ON CONFLICT DO NOTHING';
+const ADVANCE = 'UPDATE event_cursors SET position = $2, updated_at = now() WHERE consumer = $1';
+
+/**
+ * Hands the next events to a consumer of all events, each once, on any number of nodes: the cursor is a row, which moves in the transaction in
+ * which `work` writes what it makes of the events. Another node that asks meanwhile gets nothing.
+ * @param consumer its name; a new one begins with the events that follow
+ * @param work runs in the transaction, may be repeated after a deadlock, and must not have other effects
+ * @returns how many events were read: with `limit`, more may be there. Null while another node reads for this consumer
+ */
+export function consumeEvents(
+  db: Db,
+  { consumer, limit }: { consumer: string; limit: number },
+  work: (tx: Tx, events: PositionedEvent[]) => Promise<void>,
+): Promise<number | null> {
+  return db.system(async (tx) => {
+    const [claimed] = await tx.query<{ position: number }>(CLAIM, [consumer], 'claim_event_cursor');
+    if (!claimed) {
+      await tx.query(CREATE, [consumer], 'create_event_cursor');
+      return null;
+    }
+    const { events, cursor } = await readEvents(tx, { after: claimed.position, limit });
+    if (cursor === claimed.position) return 0;
+    if (events.length > 0) await work(tx, events);
+    await tx.query(ADVANCE, [consumer, cursor], 'advance_event_cursor');
+    return events.length;
+  });
+}

@@ -1,0 +1,31 @@
+import type { Db } from '../db/pool.js';
+import type { Logger } from '../runtime/logger.js';
+import { Loop } from '../runtime/loop.js';
+
+/** Events that one batch positions; more follow at once. */
+const BATCH = 5_000;
+/** Between two looks, in milliseconds: most of the lag from the commit of an event to its readers. */
+const INTERVAL_MS = 100;
+
+const POSITION = 'SELECT position_events($1) AS positioned';
+
+/**
+ * Gives positions to one batch of committed events.
+ * @returns how many; null while another process does so
+ */
+export async function positionEvents(db: Db, most = BATCH): Promise<number | null> {
+  const [row] = await db.system((tx) => tx.query<{ positioned: number | null }>(POSITION, [most], 'position_events'));
+  return row?.positioned ?? null;
+}
+
+/**
+ * The sequencer: gives every committed event its position (db/functions/position_events.sql). It runs in every process with the worker role;
+ * one at a time does the work, and any other goes on where that one stopped.
+ */
+export function createEventSequencer(db: Db, log: Logger): Loop {
+  const work = async (): Promise<number> => {
+    const positioned = await positionEvents(db);
+    return (positioned ?? 0) >= BATCH ? 0 : INTERVAL_MS;
+  };
+  return new Loop({ name: 'event sequencer', intervalMs: INTERVAL_MS, immediate: true, work, log });
+}
