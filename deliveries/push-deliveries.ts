@@ -1,4 +1,4 @@
-import type { Db, Tx } from '../db/pool.js';
+import type { Tx } from '../db/pool.js';
 import type { MessageRef } from '../messages/core.js';
 import type { AttemptResult } from './attempts.js';
 
@@ -67,13 +67,4 @@ export async function logAttempt(
         AND ended_at IS NULL AND jsonb_array_length(attempts) = $5 - 1`,
     [of.tenant_id, of.message_id, of.config_id, of.sequence, attempt, JSON.stringify(result), end],
   );
-}
-
-const PURGE = `
-  DELETE FROM push_deliveries WHERE ctid = ANY (ARRAY(
-    SELECT ctid FROM push_deliveries WHERE ended_at < now() - $1 * interval '1 day' ORDER BY ended_at LIMIT $2))`;
-
-/** Deletes at most `limit` deliveries that ended more than `days` days ago. */
-export async function purgeDeliveries(db: Db, days: number, limit: number): Promise<void> {
-  await db.system((tx) => tx.query(PURGE, [days, limit]));
 }

@@ -48,7 +48,10 @@ const WebhookConfig = z.strictObject({
 const SlackConfig = z.strictObject({
   webhook_url: z.string().min(1).max(2048).nullable().optional(),
   bot_token: secretText,
-  channel_id: z.string().regex(/^[A-Za-z0-9#_.-]{1,80}$/).optional(),
+  channel_id: z
+    .string()
+    .regex(/^[A-Za-z0-9#_.-]{1,80}$/)
+    .optional(),
   signing_secret: secretText,
   max_attempts: maxAttempts,
 });
@@ -131,7 +134,10 @@ const fields = {
   severity: Severity,
   threshold: z.int().min(1).max(LIMITS.alertThresholdMax),
   window_seconds: z.int().min(1).max(86_400),
-  cooldown_seconds: z.int().min(0).max(7 * 86_400),
+  cooldown_seconds: z
+    .int()
+    .min(0)
+    .max(7 * 86_400),
   description: z.string().max(1024),
   enabled: z.boolean(),
   /** Slack users who may decide by a button. */

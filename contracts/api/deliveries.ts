@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { AnyId, ok, okPage, pageFields, Timestamp } from '../primitives.js';
-import { ADMIN, CONFLICT, post } from './operation.js';
+import { ADMIN, CONFLICT, PUBLIC, post } from './operation.js';
 
 /** One attempt of a delivery. `status_code` is null when no answer came; for email it is the reply code of SMTP. */
 const DeliveryAttempt = z.object({
@@ -35,11 +35,7 @@ export const GetDeliveriesRequest = z.strictObject({
   ...pageFields,
 });
 export type GetDeliveriesRequest = z.infer<typeof GetDeliveriesRequest>;
-export const GetDeliveriesResponse = okPage({
-  deliveries: z.array(Delivery),
-  /** `count` is an estimate: there are more than 10,000. */
-  count_estimated: z.literal(true).optional(),
-});
+export const GetDeliveriesResponse = okPage({ deliveries: z.array(Delivery) });
 export const RedeliverResponse = ok({ delivery_id: z.string(), status: DeliveryStatus });
 
 export const DELIVERY_OPERATIONS = {
@@ -51,5 +47,11 @@ export const DELIVERY_OPERATIONS = {
     request: z.strictObject({ delivery_id: AnyId }),
     response: RedeliverResponse,
     ...CONFLICT,
+  }),
+  slackInteraction: post('/slack/interactions', PUBLIC, "A button pressed in Slack; verified by Slack's signature", {
+    request: z.strictObject({ payload: z.string() }),
+    response: ok({}),
+    form: true,
+    statuses: [409, 410],
   }),
 };

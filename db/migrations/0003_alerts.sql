@@ -30,21 +30,22 @@ CREATE TABLE alert_channels (
 );
 CREATE INDEX alert_channels_by_rule ON alert_channels (tenant_id, rule_id, place);
 
--- Of rules with a threshold or a cooldown. Only the alert relay writes it, in the transaction that moves its cursor.
+-- Of rules with a threshold or a cooldown. Only the alert relay writes it, in the transaction that moves its cursor. No foreign key: the
+-- relay must not wait for a tenant's transaction.
 CREATE TABLE alert_states (
   tenant_id text NOT NULL, rule_id text NOT NULL,
   -- When the events that count happened, in milliseconds since 1970, the oldest first.
-  counted_ms bigint[] NOT NULL DEFAULT '{}',
+  counted_ms jsonb NOT NULL DEFAULT '[]',
   fired_ms bigint,
-  PRIMARY KEY (tenant_id, rule_id),
-  FOREIGN KEY (tenant_id, rule_id) REFERENCES alert_rules ON DELETE CASCADE
+  PRIMARY KEY (tenant_id, rule_id)
 );
 
 -- One row for each event, rule and channel: what is sent, and afterwards the log of it.
 CREATE TABLE deliveries (
   tenant_id text NOT NULL, delivery_id text COLLATE "C" NOT NULL,
   event_id text COLLATE "C" NOT NULL, rule_id text NOT NULL, channel_id text NOT NULL,
-  event_type text NOT NULL, url text NOT NULL, receiver text NOT NULL,
+  event_type text NOT NULL, session_id text NOT NULL,
+  url text NOT NULL, receiver text NOT NULL,
   body bytea NOT NULL, -- the bytes to send, encrypted: they may hold a callback token
   status text NOT NULL CHECK (status IN ('pending', 'delivered', 'failed', 'dropped')),
   max_attempts integer NOT NULL,
@@ -94,9 +95,8 @@ CREATE TABLE callback_tokens (
 );
 CREATE INDEX callback_tokens_expiry ON callback_tokens (expires_at);
 
--- Up to which event each relay has read.
-CREATE TABLE relay_cursors (name text PRIMARY KEY, position bigint NOT NULL);
-INSERT INTO relay_cursors (name, position) VALUES ('alerts', 0);
+-- The alert relay reads every event from the first one on: a rule may be there before the first relay is.
+INSERT INTO event_cursors (consumer, position) VALUES ('alerts', 0);
 
 DO $$
 DECLARE
@@ -110,4 +110,3 @@ BEGIN
     EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %I TO fleet_app, fleet_system', name);
   END LOOP;
 END $$;
-GRANT SELECT, INSERT, UPDATE ON relay_cursors TO fleet_system;

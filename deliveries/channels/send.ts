@@ -19,7 +19,8 @@ const MAIL_SERVER = 'smtp:';
 /** Where a channel delivers to: what is shown of it, and its receiver. */
 export function destinationOf(channel: Channel, slackApiUrl: string): { url: string; receiver: string } {
   if (channel.type === 'email') return { url: `mailto:${channel.config.recipients?.join(',')}`, receiver: MAIL_SERVER };
-  if (channel.type === 'webhook') return { url: channel.config.url ?? '', receiver: receiverOf(channel.config.url ?? '') };
+  if (channel.type === 'webhook')
+    return { url: channel.config.url ?? '', receiver: receiverOf(channel.config.url ?? '') };
   // The path of an incoming webhook is a secret.
   const receiver = receiverOf(slackUrl(channel, slackApiUrl));
   return { url: channel.config.channel_id ? `${receiver}/${channel.config.channel_id}` : receiver, receiver };

@@ -10,7 +10,11 @@ const SECTION_MAX = 2_900;
 /** The `action_id` of the buttons, followed by the word that they answer. */
 export const SLACK_ACTION = 'resolve:';
 
-const EMOJI: Record<string, string> = { info: ':information_source:', warning: ':warning:', critical: ':rotating_light:' };
+const EMOJI: Record<string, string> = {
+  info: ':information_source:',
+  warning: ':warning:',
+  critical: ':rotating_light:',
+};
 
 /** Text that Slack shows as it is: `&`, `<` and `>` would begin entities, links and mentions. */
 function escaped(text: string, max = SECTION_MAX): string {
@@ -21,13 +25,14 @@ const shown = (value: unknown): string => (typeof value === 'string' ? value : J
 
 /** The request that buttons answer, as a button's value: not secret, Slack's signature proves who pressed it. */
 export interface ButtonValue {
+  tenant_id: string;
   delivery_id: string;
   request_id: string;
 }
 
-function buttons({ delivery_id, event }: Envelope) {
+function buttons({ tenant_id, delivery_id, event }: Envelope) {
   if (typeof event.request_id !== 'string' || event.kind === 'form') return [];
-  const value = JSON.stringify({ delivery_id, request_id: event.request_id } satisfies ButtonValue);
+  const value = JSON.stringify({ tenant_id, delivery_id, request_id: event.request_id } satisfies ButtonValue);
   const button = (text: string, word: string, style: string) => ({
     type: 'button',
     text: { type: 'plain_text', text },
