@@ -1,5 +1,4 @@
 import { Context } from '@temporalio/activity';
-import type { Db } from '../db/pool.js';
 import { dropPending } from '../deliveries/alert-deliveries.js';
 import { type AttemptResult, outcomeOf, verdictOf, waitBefore } from '../deliveries/attempts.js';
 import { mayAttempt, noteOutcome, readBreaker } from '../deliveries/breakers.js';

@@ -1,6 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
-import type { Db } from '../db/pool.js';
 import { type ChannelRow, unsealChannel } from '../deliveries/channels/channel-store.js';
 import { type ButtonValue, SLACK_ACTION } from '../deliveries/channels/slack.js';
 import { type Envelope, unsealEnvelope } from '../deliveries/envelope.js';
