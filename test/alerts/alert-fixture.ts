@@ -26,7 +26,11 @@ export async function ruleFor(
 ): Promise<TestRule> {
   const agentType = `type-${randomUUID().slice(0, 8)}`;
   const condition = { event, filters: { agent_type: agentType } };
-  const rule = await client.ok('/policies/new_alert', { name: agentType, condition, notifications, ...rest }, AlertRule);
+  const rule = await client.ok(
+    '/policies/new_alert',
+    { name: agentType, condition, notifications, ...rest },
+    AlertRule,
+  );
   const happen = async () => {
     const instance_id = `${agentType}-${randomUUID().slice(0, 8)}`;
     const body = { instance_id, agent_type: agentType, deployment_mode: 'connected' };
