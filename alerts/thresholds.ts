@@ -31,7 +31,8 @@ export function countEvent(
   { counted_ms, fired_ms }: RuleState,
   atMs: number,
 ): { state: RuleState; fires: number | null } {
-  const inWindow = counted_ms.filter((one) => one > atMs - window_seconds * 1_000);
+  // A rule that fires on every event counts none: only its cooldown has a state.
+  const inWindow = threshold === 1 ? [] : counted_ms.filter((one) => one > atMs - window_seconds * 1_000);
   const counted = [...inWindow, atMs].slice(-LIMITS.alertThresholdMax);
   const isCooling = fired_ms !== null && atMs < fired_ms + cooldown_seconds * 1_000;
   if (isCooling || counted.length < threshold) return { state: { counted_ms: counted, fired_ms }, fires: null };

@@ -8,8 +8,8 @@ const SLOTS = 200;
 /** Of one tenant, and to one receiver of a tenant. */
 const TENANT_SLOTS = 50;
 const RECEIVER_SLOTS = 8;
-/** After how long a look whether a started delivery has its workflow: longer than four attempts take. */
-const CHECK_MS = 90_000;
+/** After how long a look whether a started delivery has its workflow; a look does nothing to one that runs. */
+const CHECK_MS = 30_000;
 
 /** A workflow to start. */
 export type QueuedDelivery = { tenant_id: string; queue_id: string; starts: number } & (

@@ -3,6 +3,7 @@ import { answerFromSlack } from '../../alerts/slack-interactions.js';
 import { sendTestAlert } from '../../alerts/test-alert.js';
 import { OPERATIONS } from '../../contracts/api/operations.js';
 import { listDeliveries, redeliver } from '../../deliveries/delivery-list.js';
+import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
 import { mount, pageFields } from '../mount.js';
 
@@ -28,8 +29,10 @@ function slackRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'messages' | 'sec
       },
     );
     mount(scope, OPERATIONS.slackInteraction).answer(async (_body, { request }) => {
+      const body = bytes.get(request);
+      if (!body) throw new PlatformError('unauthorized', 'The request is not signed by Slack.');
       const interaction = {
-        body: bytes.get(request) ?? Buffer.alloc(0), // without a form there is no signature of one
+        body,
         signature: header(request, 'x-slack-signature'),
         timestamp: header(request, 'x-slack-request-timestamp'),
       };
