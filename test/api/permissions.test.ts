@@ -210,7 +210,15 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
       return { rule_id: (body as { rule_id: string }).rule_id };
     },
   },
-  getDeliveries: { ...forbidden, needs: 'admin', tenant: 'empty', body: () => ({}) },
+  getDeliveries: {
+    ...forbidden,
+    needs: 'admin',
+    tenant: 'empty',
+    body: async () => {
+      await failedDelivery();
+      return {};
+    },
+  },
   redeliver: { ...forbidden, needs: 'admin', tenant: 'missing', body: failedDelivery },
   // Only Slack's signature counts.
   slackInteraction: { ...open, own: 'unauthorized', body: () => ({ payload: '{}' }) },
