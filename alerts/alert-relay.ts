@@ -81,7 +81,7 @@ async function knownBaseUrl(tx: Tx): Promise<string> {
  * crash neither loses an event nor counts it twice.
  * @returns how many events were read; null while another node reads
  */
-export async function relayEvents(deps: AlertRelayDeps, rules: RuleCache): Promise<number | null> {
+async function relayEvents(deps: AlertRelayDeps, rules: RuleCache): Promise<number | null> {
   let hasFired = false;
   const read = await consumeEvents(deps.db, { consumer: 'alerts', limit: BATCH }, async (tx, events) => {
     const tenants = new Set(events.map(({ record }) => record.tenant_id));

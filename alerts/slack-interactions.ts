@@ -63,7 +63,7 @@ function parsed<Schema extends z.ZodType>(schema: Schema, text: string): z.infer
  * Whether Slack has signed a request with this secret, at most five minutes ago.
  * @param nowMs milliseconds since 1970
  */
-export function isSignedBySlack(
+function isSignedBySlack(
   secret: string,
   { body, signature = '', timestamp = '' }: SlackRequest,
   nowMs: number,

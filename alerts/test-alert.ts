@@ -1,5 +1,6 @@
 import type { Channel } from '../deliveries/channels/channel-store.js';
-import { attemptChannel, type ChannelClients } from '../deliveries/channels/send.js';
+import type { ChannelClients } from '../deliveries/channels/clients.js';
+import { attemptChannel } from '../deliveries/channels/send.js';
 import { newId } from '../runtime/ids.js';
 import { envelopeOf } from './firings.js';
 import type { StoredRule } from './rules.js';

@@ -6,7 +6,8 @@ import { type DeliveryWithChannel, dropPending, logDeliveryAttempt, readDelivery
 import { type AttemptOutcome, type AttemptResult, verdictOf, waitBefore } from './attempts.js';
 import { mayAttempt, noteOutcome, readBreaker } from './breakers.js';
 import { type Channel, unsealChannel } from './channels/channel-store.js';
-import { attemptChannel, type ChannelClients } from './channels/send.js';
+import type { ChannelClients } from './channels/clients.js';
+import { attemptChannel } from './channels/send.js';
 import { unsealEnvelope } from './envelope.js';
 import { leaveQueue, putBack } from './queue.js';
 

@@ -7,7 +7,7 @@ import { loadSigningKeys } from '../auth/signing-keys.js';
 import { createTokens } from '../auth/tokens.js';
 import { migrate } from '../db/migrate.js';
 import { openDb } from '../db/pool.js';
-import type { ChannelClients } from '../deliveries/channels/send.js';
+import type { ChannelClients } from '../deliveries/channels/clients.js';
 import { DeliveryStarter } from '../deliveries/delivery-starter.js';
 import { createPushConfigs } from '../deliveries/push-configs.js';
 import { createOutbound } from '../http/outbound.js';

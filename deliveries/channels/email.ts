@@ -2,13 +2,7 @@ import { createTransport, type SendMailOptions } from 'nodemailer';
 import { ATTEMPT_TIMEOUT_MS, type AttemptOutcome, type AttemptResult } from '../attempts.js';
 import type { Envelope } from '../envelope.js';
 import type { Channel } from './channel-store.js';
-
-/** The operator's mail server. */
-export interface EmailSettings {
-  /** `smtp://` or `smtps://`, with user and password if the server needs them; undefined: no email can be sent. */
-  smtpUrl: string | undefined;
-  from: string;
-}
+import type { EmailSettings } from './clients.js';
 
 const shown = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
 
@@ -30,7 +24,7 @@ function textOf({ event, ...envelope }: Envelope): string {
 }
 
 /** An envelope as an email. A repeat has the same Message-ID, by which mail systems find duplicates. */
-export function emailOf(envelope: Envelope, recipients: string[], from: string): SendMailOptions {
+function emailOf(envelope: Envelope, recipients: string[], from: string): SendMailOptions {
   const { delivery_id, rule_name, severity, event } = envelope;
   const title = typeof event.title === 'string' ? event.title : envelope.event_type;
   return {

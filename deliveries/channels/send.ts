@@ -1,17 +1,9 @@
-import type { Outbound } from '../../http/outbound.js';
 import { type AttemptOutcome, type AttemptResult, attemptRequest, outcomeOf, receiverOf } from '../attempts.js';
 import type { Channel } from './channel-store.js';
-import { attemptEmail, type EmailSettings, smtpOutcome } from './email.js';
+import type { ChannelClients } from './clients.js';
+import { attemptEmail, smtpOutcome } from './email.js';
 import { signatureHeaders } from './signatures.js';
 import { attemptSlack, slackUrl } from './slack.js';
-
-/** What the channels send with. */
-export interface ChannelClients {
-  outbound: Pick<Outbound, 'request'>;
-  /** Address of Slack's Web API, without a slash at the end. */
-  slackApiUrl: string;
-  email: EmailSettings;
-}
 
 /** The receiver of all emails of a tenant: they share the mail server. */
 const MAIL_SERVER = 'smtp:';

@@ -1,7 +1,7 @@
 import { type AttemptResult, attemptRequest } from '../attempts.js';
 import type { Envelope } from '../envelope.js';
 import type { Channel } from './channel-store.js';
-import type { ChannelClients } from './send.js';
+import type { ChannelClients } from './clients.js';
 
 /** Slack refuses longer texts: 150 characters in a header, 3,000 in a section, 2,000 in a button's value. */
 const HEADER_MAX = 150;
@@ -52,7 +52,7 @@ function buttons({ tenant_id, delivery_id, event }: Envelope) {
  * An envelope in Slack's Block Kit. An approval gets buttons when the channel has a signing secret, by which their answers are verified; its
  * token is not shown, since everybody in the Slack channel would read it.
  */
-export function slackMessage(envelope: Envelope, { withButtons }: { withButtons: boolean }) {
+function slackMessage(envelope: Envelope, { withButtons }: { withButtons: boolean }) {
   const { rule_name, severity, event_type, timestamp, session_id, event } = envelope;
   const title = typeof event.title === 'string' ? event.title : event_type;
   const lines = Object.entries(event).map(([name, value]) => `*${escaped(name)}*: ${escaped(shown(value), 500)}`);

@@ -7,7 +7,7 @@ import type { Answer } from '../setup/platform/api-client.js';
 import { joinAgent } from '../setup/platform/fleet.js';
 import { PATHS } from '../setup/platform/paths.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
-import { type Receiver, receiver } from '../setup/receiver.js';
+import { type Arrived, type Receiver, receiver } from '../setup/receiver.js';
 import { until } from '../setup/until.js';
 import { deliveriesOf, untilDelivered, webhook } from './alert-fixture.js';
 
@@ -223,8 +223,8 @@ describe.each(PATHS)('approvals by callback token, $way', ({ env }) => {
       const rule = await client().ok('/policies/new_alert', body, AlertRule);
       expect(JSON.stringify(rule)).not.toMatch(new RegExp(`${SECRET}|${slack.url}`));
       const { id, token } = await asked(tokens);
-      const [arrived] = await slack.untilArrived(1);
-      const { blocks } = arrived?.body as unknown as SlackBody;
+      const [arrived] = (await slack.untilArrived(1)) as [Arrived];
+      const { blocks } = arrived.body as unknown as SlackBody;
       expect(JSON.stringify(blocks)).toContain('Pay the invoice?');
       expect(JSON.stringify(blocks)).not.toContain(token);
       const [approve] = blocks.find(({ type }) => type === 'actions')?.elements ?? [];
