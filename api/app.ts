@@ -1,6 +1,7 @@
 import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify';
 import { LIMITS } from '../contracts/limits.js';
 import type { ApiDeps } from './deps.js';
+import { useApiVersions } from './plugins/api-versions.js';
 import { useAuthentication } from './plugins/authentication.js';
 import { answerClientError, sendError, useErrorContract } from './plugins/error-contract.js';
 import { useJsonBodies } from './plugins/json-body.js';
@@ -50,6 +51,7 @@ function createServer(deps: ApiDeps): FastifyInstance {
 export function buildApi(deps: ApiDeps): FastifyInstance {
   const app = createServer(deps);
   useErrorContract(app);
+  useApiVersions(app);
   useRequestHead(app, deps.draining);
   useJsonBodies(app);
   const limit = deps.config.RATE_LIMIT_PER_MINUTE;

@@ -13,6 +13,7 @@ import type { Config } from '../runtime/config.js';
 import type { Logger } from '../runtime/logger.js';
 import type { Secrets } from '../runtime/secrets.js';
 import type { Sessions } from '../sessions/sessions.js';
+import type { EventFeed } from '../telemetry/event-feed.js';
 import type { ToolCallService } from '../tools/tool-call-service.js';
 
 /** What the HTTP API needs from the platform. */
@@ -31,6 +32,7 @@ export interface ApiDeps {
   deliveriesExpected: () => void;
   sessions: Sessions;
   tools: ToolCallService;
+  eventFeed: EventFeed;
   /** Called when a hosted agent may have room: queued messages are routed at once. */
   agentJoined: (tenantId: string, agent: { agent_type: string; instance_id: string }) => Promise<void>;
   /** Called after agents were deregistered, with their rows as they were: closes their sockets. */

@@ -27,25 +27,31 @@ export function firstProblem(error: z.ZodError): string {
 }
 
 /** @throws PlatformError `BAD_REQUEST` with the field */
-function parseBody(schema: z.ZodType, body: unknown): unknown {
+export function parseBody<Body>(schema: z.ZodType<Body>, body: unknown): Body {
   const parsed = schema.safeParse(body === undefined ? {} : body);
   if (parsed.success) return parsed.data;
   throw new PlatformError('BAD_REQUEST', body === undefined ? 'The body is empty.' : firstProblem(parsed.error));
 }
 
+/** What the plugins must know of an operation's route. */
+export function routeConfig({ access, agents, sunset }: Pick<Operation, 'access' | 'agents' | 'sunset'>) {
+  return { access, agents, ...(sunset !== undefined && { sunset }) };
+}
+
 /** Mounts an operation: `mount(app, OPERATIONS.x).answer(handler)`. Only the members that the response schema names leave the platform. */
 export function mount<Body, Answer>(
   app: FastifyInstance,
-  { method, path, access, agents, request: schema, response }: Operation<z.ZodType<Body>, z.ZodType<unknown, Answer>>,
+  operation: Operation<z.ZodType<Body>, z.ZodType<unknown, Answer>>,
 ) {
+  const { method, path, request: schema, response } = operation;
   // Two calls, so that both schemas are known where the compiler infers the types of the handler.
   const answer = (handler: (body: Body, context: HandlerContext) => Promise<Answer>): void => {
     app.route({
       method,
       url: path,
-      config: { access, agents },
+      config: routeConfig(operation),
       handler: async (request, reply) => {
-        const body = (schema && parseBody(schema, request.body)) as Body;
+        const body = (schema && parseBody(schema, request.body)) as Body; // no schema: the handler of a GET takes no body
         const context = {
           request,
           reply,

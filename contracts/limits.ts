@@ -38,6 +38,9 @@ export const LIMITS = {
   heartbeatStaleMs: 90_000,
   agentReapMs: 600_000,
   hostedTokenSeconds: 60,
+  /** Of one tenant, and of all, in each process with the API. */
+  eventStreamsPerTenant: 100,
+  eventStreamsPerNode: 1_000,
   toolArgumentsBytes: 256 * 1024,
   toolResultBytes: 512 * 1024,
   toolDeadlineMsDefault: 60_000,

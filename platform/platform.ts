@@ -71,6 +71,7 @@ function buildHttp(
     deliveriesExpected: () => services.deliveryStarter.expect(),
     sessions: services.sessions,
     tools: tools.service,
+    eventFeed: services.eventFeed,
     agentsDeregistered: (rows) => tools.closeSockets(rows),
     agentJoined: (tenantId, agent) => services.dispatches.agentJoined(tenantId, agent),
     outbound: services.outbound,
@@ -89,7 +90,8 @@ async function startWorkerRole(
   started: Started,
   stops: StopList,
 ): Promise<void> {
-  const { core, dispatches, db, outbound, secrets, log, temporal, channelClients, deliveryStarter } = services;
+  const { core, dispatches, db, outbound, secrets, log, temporal, channelClients, deliveryStarter, eventFeed } =
+    services;
   const watch = { db, outbound, log };
   const delivery = { db, clients: channelClients, secrets, log };
   const baseUrl = () => started.baseUrl;
@@ -98,10 +100,14 @@ async function startWorkerRole(
   const worker = await runFleetWorker(workerDeps, { core, dispatches, watch, delivery, temporal });
   stops.add(() => worker.stop());
   await temporal.ensureAgentWatch();
+  const alertRelay = createAlertRelay({ db, secrets, log, slackApiUrl, baseUrl, delivered });
   const loops = [
     new Sweeper(core, temporal),
-    createEventSequencer(db, log),
-    createAlertRelay({ db, secrets, log, slackApiUrl, baseUrl, delivered }),
+    createEventSequencer(db, log, () => {
+      eventFeed.wake();
+      alertRelay.wake();
+    }),
+    alertRelay,
     deliveryStarter,
     createSessionExpiry(db, log),
     createMaintenance(db, log),

@@ -24,6 +24,7 @@ import type { Config } from '../runtime/config.js';
 import type { Logger } from '../runtime/logger.js';
 import { createSecrets } from '../runtime/secrets.js';
 import { createSessions } from '../sessions/sessions.js';
+import { EventFeed } from '../telemetry/event-feed.js';
 import type { Infrastructure } from './infrastructure.js';
 import type { RunOptions } from './roles.js';
 
@@ -95,6 +96,7 @@ export async function createServices(options: {
     email: { smtpUrl: config.SMTP_URL, from: config.SMTP_FROM },
   };
   const deliveryStarter = new DeliveryStarter(db, log, temporal);
+  const eventFeed = new EventFeed(db, log);
   return {
     config,
     log,
@@ -113,11 +115,13 @@ export async function createServices(options: {
     pushConfigs: createPushConfigs({ db, secrets, outbound, expect: () => deliveryStarter.expect() }),
     alertRules: createAlertRules({ db, secrets, outbound }),
     channelClients,
+    eventFeed,
     /** Started only by the worker role. */
     deliveryStarter,
     /** Closes everything that was opened here, last first. */
     close: async (): Promise<void> => {
       await workflowStarter.settled();
+      await eventFeed.stop();
       await outbound.close();
       await bus.close();
       await temporal.close();

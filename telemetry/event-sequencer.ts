@@ -2,10 +2,10 @@ import type { Db } from '../db/pool.js';
 import type { Logger } from '../runtime/logger.js';
 import { Loop } from '../runtime/loop.js';
 
-/** Events that one batch positions; more follow at once. */
-const BATCH = 5_000;
+/** Events that one batch positions at most, besides the rest of a transaction; more follow at once. */
+export const EVENTS_PER_BATCH = 5_000;
 /** Between two looks, in milliseconds: most of the lag from the commit of an event to its readers. */
-const INTERVAL_MS = 100;
+const INTERVAL_MS = 200;
 
 const POSITION = 'SELECT position_events($1) AS positioned';
 
@@ -13,7 +13,7 @@ const POSITION = 'SELECT position_events($1) AS positioned';
  * Gives positions to one batch of committed events.
  * @returns how many; null while another process does so
  */
-export async function positionEvents(db: Db, most = BATCH): Promise<number | null> {
+export async function positionEvents(db: Db, most = EVENTS_PER_BATCH): Promise<number | null> {
   const [row] = await db.system((tx) => tx.query<{ positioned: number | null }>(POSITION, [most], 'position_events'));
   return row?.positioned ?? null;
 }
@@ -21,11 +21,13 @@ export async function positionEvents(db: Db, most = BATCH): Promise<number | nul
 /**
  * The sequencer: gives every committed event its position (db/functions/position_events.sql). It runs in every process with the worker role;
  * one at a time does the work, and any other goes on where that one stopped.
+ * @param onPositioned called after a batch, for readers in this process
  */
-export function createEventSequencer(db: Db, log: Logger): Loop {
+export function createEventSequencer(db: Db, log: Logger, onPositioned: () => void): Loop {
   const work = async (): Promise<number> => {
-    const positioned = await positionEvents(db);
-    return (positioned ?? 0) >= BATCH ? 0 : INTERVAL_MS;
+    const positioned = (await positionEvents(db)) ?? 0;
+    if (positioned > 0) onPositioned();
+    return positioned >= EVENTS_PER_BATCH ? 0 : INTERVAL_MS;
   };
   return new Loop({ name: 'event sequencer', intervalMs: INTERVAL_MS, immediate: true, work, log });
 }

@@ -3,6 +3,7 @@ import type { A2aVersion, RpcId } from '../../contracts/a2a/a2a.js';
 import { OPERATIONS } from '../../contracts/api/operations.js';
 import type { AcceptContext } from '../../messages/accept/draft.js';
 import type { ApiDeps } from '../deps.js';
+import { routeConfig } from '../mount.js';
 import { bearerToken, callerOf } from '../plugins/authentication.js';
 import { logFailure, toPlatformError } from '../plugins/error-contract.js';
 import { EventStream, responseSignal } from '../send/event-stream.js';
@@ -88,7 +89,6 @@ function failedStream(error: RpcError): AsyncIterable<never> {
 
 /** `/send`: A2A 0.3 and 1.0 over JSON-RPC, by `A2A-Version` (a2a.md). JSON-RPC errors have HTTP status 200. */
 export function sendRoutes(app: FastifyInstance, deps: Deps): void {
-  const { path, access, agents } = OPERATIONS.send;
   const methodOf = methodLookup(methodsOf(deps));
   const tokens = new TokenWatch(deps.authenticator);
 
@@ -127,7 +127,7 @@ export function sendRoutes(app: FastifyInstance, deps: Deps): void {
     return reply;
   };
 
-  app.post(path, { config: { access, agents, rpc: true } }, async (request, reply) => {
+  app.post(OPERATIONS.send.path, { config: { ...routeConfig(OPERATIONS.send), rpc: true } }, async (request, reply) => {
     const version = supportedVersion(namedVersion(request));
     reply.header('cache-control', 'no-store');
     try {

@@ -1,13 +1,28 @@
 import type { FastifyInstance } from 'fastify';
 import { OPERATIONS } from '../../contracts/api/operations.js';
+import { ResumeQuery, StreamEventsRequest } from '../../contracts/api/telemetry.js';
 import { listEvents } from '../../telemetry/event-list.js';
 import type { ApiDeps } from '../deps.js';
-import { mount, pageFields } from '../mount.js';
+import { EventStreams } from '../event-streams.js';
+import { mount, pageFields, parseBody, routeConfig } from '../mount.js';
 
 /** Telemetry, scope `read` (decisions.md, Telemetry). */
-export function telemetryRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'db'>): void {
+export function telemetryRoutes(
+  app: FastifyInstance,
+  deps: Pick<ApiDeps, 'db' | 'eventFeed' | 'authenticator' | 'draining'>,
+): void {
   mount(app, OPERATIONS.getEvents).answer(async (body, { caller: { tenant_id } }) => {
     const { count, events } = await deps.db.tenant(tenant_id, (tx) => listEvents(tx, tenant_id, body));
     return { ...pageFields(body, count), events };
+  });
+  const streams = new EventStreams(deps);
+  const { streamEvents, streamEventsByQuery } = OPERATIONS;
+  app.get(streamEventsByQuery.path, { config: routeConfig(streamEventsByQuery) }, (request, reply) =>
+    streams.answer(request, reply, parseBody(StreamEventsRequest, request.query)),
+  );
+  app.post(streamEvents.path, { config: routeConfig(streamEvents) }, (request, reply) => {
+    const { last_event_id } = parseBody(ResumeQuery, request.query);
+    const inQuery = last_event_id === undefined ? {} : { last_event_id };
+    return streams.answer(request, reply, { ...inQuery, ...parseBody(StreamEventsRequest, request.body) });
   });
 }

@@ -36,9 +36,13 @@ export class EventStream {
    * Sends one event; resolves when the reader has room for the next. Rejects with AbortError when `signal` aborts first.
    * @param id the `Last-Event-ID` with which a reader continues after this event; null keeps that of the event before
    */
-  async send(data: unknown, id: string | null, signal: AbortSignal): Promise<void> {
-    const event = `${id === null ? '' : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`;
-    const hasRoom = this.#raw.write(event);
+  send(data: unknown, id: string | null, signal: AbortSignal): Promise<void> {
+    return this.sendFrame(`${id === null ? '' : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`, signal);
+  }
+
+  /** As `send`, of an event as it is on the wire. */
+  async sendFrame(frame: string, signal: AbortSignal): Promise<void> {
+    const hasRoom = this.#raw.write(frame);
     if (!this.#hasWritten) this.#begin();
     if (hasRoom) return;
     const cutOff = setTimeout(() => this.#raw.destroy(), this.#stalledMsMax);
@@ -62,8 +66,13 @@ export class EventStream {
 
   /** Ends the stream, with a last event where one is given. A reader that does not read the rest is disconnected. */
   end(last?: unknown): void {
+    this.endWith(last === undefined ? undefined : `data: ${JSON.stringify(last)}\n\n`);
+  }
+
+  /** As `end`, with an event as it is on the wire. */
+  endWith(frame?: string): void {
     clearInterval(this.#heartbeat);
-    this.#raw.end(last === undefined ? undefined : `data: ${JSON.stringify(last)}\n\n`);
+    this.#raw.end(frame);
     const cutOff = setTimeout(() => this.#raw.destroy(), this.#stalledMsMax).unref();
     this.#raw.once('close', () => clearTimeout(cutOff));
   }

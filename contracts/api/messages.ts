@@ -138,6 +138,7 @@ export const MESSAGE_OPERATIONS = {
     request: RpcRequest,
     response: RpcResponse,
     a2aVersions: true,
+    stream: 'both',
   }),
   getMessages: post('/messages/get', OWN, 'List messages', {
     request: MessagesGetRequest,

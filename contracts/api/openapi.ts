@@ -101,20 +101,28 @@ function describe(operation: Operation, writer: SchemaWriter): Json {
   const json = (schema: z.ZodType, io: 'input' | 'output') => ({
     'application/json': { schema: writer.write(schema, io) },
   });
-  const { summary, access, othersNeed, request, response, experimental, statuses, path } = operation;
+  const { summary, access, othersNeed, request, response, experimental, statuses, sunset } = operation;
   const error = { content: json(ErrorBody, 'output') };
   const errors = statuses.map((status) => [
     status,
     { description: STATUS_TEXTS[status] ?? 'An error', ...(status >= 400 && error) },
   ]);
   const parameters = parametersOf(operation, writer);
-  const stream = path === '/send' && { 'text/event-stream': { schema: { type: 'string' } } };
+  const content = {
+    ...(operation.stream !== true && json(response, 'output')),
+    ...(operation.stream && {
+      'text/event-stream': {
+        schema: operation.stream === 'both' ? { type: 'string' } : writer.write(response, 'output'),
+      },
+    }),
+  };
   const description = `Scope ${access} with a token that stands for the agent's type; any other token needs ${othersNeed}.`;
   return {
     summary,
     ...(othersNeed && { description }),
     security: security(othersNeed ?? access),
     ...(experimental && { 'x-experimental': true }),
+    ...(sunset && { deprecated: true, 'x-sunset': sunset }),
     ...(parameters.length > 0 && { parameters }),
     ...(request && {
       // An absent body counts as an empty one.
@@ -126,7 +134,7 @@ function describe(operation: Operation, writer: SchemaWriter): Json {
       },
     }),
     responses: {
-      200: { description: 'Success', content: { ...json(response, 'output'), ...stream } },
+      200: { description: 'Success', content },
       ...Object.fromEntries(errors),
     },
   };

@@ -24,6 +24,13 @@ export interface Operation<Request extends z.ZodType = z.ZodType, Response exten
   experimental?: boolean;
   /** The body is a form (`application/x-www-form-urlencoded`) instead of JSON; its route parses it. */
   form?: boolean;
+  /** Answers with server-sent events, each of which carries a `response`. `both`: where the caller asks for that. */
+  stream?: true | 'both';
+  /**
+   * The operation is deprecated and works until then (specification section 9): ISO 8601 UTC, 30 days ahead at least when it is set. Its
+   * answers carry `Deprecation` and `Sunset`; afterwards it answers 410 `ENDPOINT_SUNSET`.
+   */
+  sunset?: string;
   /** Accepts `A2A-Version` as a header or a query parameter. */
   a2aVersions?: boolean;
 }
@@ -42,7 +49,9 @@ export const TENANT: Access = { access: 'read', agents: 'forbidden' };
 /** For all tokens; one that acts as an agent reaches only what belongs to its type. */
 export const OWN: Access = { access: 'read', agents: 'own' };
 
-type Extra = Partial<Pick<Operation, 'statuses' | 'experimental' | 'othersNeed' | 'a2aVersions' | 'form'>>;
+type Extra = Partial<
+  Pick<Operation, 'statuses' | 'experimental' | 'othersNeed' | 'a2aVersions' | 'form' | 'stream' | 'sunset'>
+>;
 
 /** A POST operation. `statuses` are added to those of every POST. */
 export function post<Request extends z.ZodType, Response extends z.ZodType>(

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { EVENT_PAYLOADS, EVENT_SEVERITIES, EVENT_TYPES, type EventPayloads, type EventType } from '../events.js';
 import { AnyId, Instant, JsonObject, okPage, pageFields, Timestamp } from '../primitives.js';
-import { post, TENANT } from './operation.js';
+import { get, post, TENANT } from './operation.js';
 
 /** The members of an event record beside its type and payload (decisions.md, Telemetry). */
 const envelope = {
@@ -73,6 +73,23 @@ export const EventFilters = z.strictObject({
 });
 export type EventFilters = z.infer<typeof EventFilters>;
 
+/** What a stream is narrowed to. `last_event_id`: it continues after that event; the header `Last-Event-ID` goes before it. */
+export const StreamEventsRequest = EventFilters.extend({ last_event_id: AnyId.optional() });
+export type StreamEventsRequest = z.infer<typeof StreamEventsRequest>;
+
+/** What the query of a POST may name. */
+export const ResumeQuery = z.object({ last_event_id: AnyId.optional() });
+
+/** The last event of a stream that the platform ends: why, and the event after which another stream continues. */
+export const StreamClosed = z.object({
+  code: z.enum(['BACKPRESSURE', 'unauthorized', 'SERVICE_UNAVAILABLE']),
+  error: z.string(),
+  last_event_id: z.string().optional(),
+});
+export type StreamClosed = z.infer<typeof StreamClosed>;
+
+const stream = { response: EventRecord, stream: true } as const;
+
 export const TELEMETRY_OPERATIONS = {
   getEvents: post('/telemetry/get_events', TENANT, 'List events', {
     request: z.strictObject({
@@ -82,5 +99,15 @@ export const TELEMETRY_OPERATIONS = {
       to: Instant.optional(),
     }),
     response: GetEventsResponse,
+  }),
+  streamEvents: post('/telemetry/stream_events', TENANT, 'Follow events as they happen (server-sent events)', {
+    request: StreamEventsRequest,
+    ...stream,
+  }),
+  /** For `EventSource`, which can only GET. */
+  streamEventsByQuery: get('/telemetry/stream_events', TENANT, 'Follow events, with the filters in the query', {
+    query: StreamEventsRequest,
+    statuses: [400, 401, 403, 404, 429, 500, 503],
+    ...stream,
   }),
 };

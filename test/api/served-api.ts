@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Redis } from 'ioredis';
@@ -11,18 +12,22 @@ import { createTokens } from '../../auth/tokens.js';
 import { GetTokenResponse } from '../../contracts/api/auth.js';
 import type { HealthResponse } from '../../contracts/api/health.js';
 import type { Scope } from '../../contracts/primitives.js';
+import { openDb } from '../../db/pool.js';
 import { createPushConfigs } from '../../deliveries/push-configs.js';
 import { createOutbound } from '../../http/outbound.js';
 import { acceptDeps } from '../../messages/accept/accept.js';
 import { sessionDeps } from '../../messages/cancel.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
+import { createLogger } from '../../runtime/logger.js';
 import { createSecrets } from '../../runtime/secrets.js';
 import { createSessions } from '../../sessions/sessions.js';
+import { EventFeed } from '../../telemetry/event-feed.js';
+import { createEventSequencer } from '../../telemetry/event-sequencer.js';
 import { ToolCallService } from '../../tools/tool-call-service.js';
 import { createLocalLink } from '../../tools/tool-link.js';
 import { cleanUp } from '../setup/clean-up.js';
 import { messageCore } from '../setup/core.js';
-import { freshDatabase } from '../setup/database.js';
+import { type FreshDatabase, freshDatabase } from '../setup/database.js';
 import { ApiClient } from '../setup/platform/api-client.js';
 import { toolCalls } from '../setup/tools.js';
 import { until } from '../setup/until.js';
@@ -37,6 +42,10 @@ export interface ServedApiOptions {
   redis?: Redis;
   tenantMaxInFlight?: number;
   tenantMaxWaiting?: number;
+  /** Events get their positions, as with the worker role. */
+  sequencer?: boolean;
+  /** Another node of this API: the same database. */
+  beside?: { database: FreshDatabase };
   /** What `/health` finds; all is well where nothing is said. */
   checks?: Partial<HealthResponse['checks']>;
 }
@@ -48,16 +57,25 @@ export type ServedApi = Awaited<ReturnType<typeof serveApi>>;
  * accepted stay as they are until the test moves them by `core`.
  */
 export async function serveApi(options: ServedApiOptions = {}) {
-  const database = await freshDatabase();
-  const db = database.db();
+  const database = options.beside?.database ?? (await freshDatabase());
+  const db = options.beside ? openDb({ url: database.url, log: createLogger({ level: 'error' }) }) : database.db();
+  if (options.beside) cleanUp(() => db.close());
   const secrets = createSecrets(KEY);
   const tokens = createTokens({ loadKeys: () => loadSigningKeys(db, secrets) });
   const outbound = createOutbound({ allowCidrs: ['127.0.0.0/8'] });
   cleanUp(() => outbound.close());
   const draining = new AbortController();
+  setMaxListeners(0, draining.signal);
   const { tenantMaxInFlight = 50, tenantMaxWaiting } = options;
   const core = messageCore(db, { limits: { tenantMaxInFlight, ...(tenantMaxWaiting && { tenantMaxWaiting }) } });
   const { bus, log } = core;
+  const eventFeed = new EventFeed(db, log);
+  cleanUp(() => eventFeed.stop());
+  if (options.sequencer) {
+    const sequencer = createEventSequencer(db, log, () => eventFeed.wake());
+    sequencer.start();
+    cleanUp(() => sequencer.stop());
+  }
   let baseUrl = '';
   const app = buildApi({
     config: {
@@ -89,6 +107,7 @@ export async function serveApi(options: ServedApiOptions = {}) {
       link: createLocalLink('alone'),
       nodeId: 'alone',
     }),
+    eventFeed,
     redis: options.redis ?? null,
     docsFolder: join(import.meta.dirname, '..', '..', 'dist', 'api', 'docs'),
     agentJoined: async () => undefined,

@@ -1,67 +1,167 @@
-import pg from 'pg';
+import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { FUNCTION_SCHEMA } from '../../db/migrate.js';
-import { openDb } from '../../db/pool.js';
 import { newId } from '../../runtime/ids.js';
-import { createLogger } from '../../runtime/logger.js';
-import { consumeEvents, readEvents } from '../../telemetry/event-reader.js';
+import { readEvents } from '../../telemetry/event-reader.js';
 import { positionEvents } from '../../telemetry/event-sequencer.js';
-import { cleanUp } from '../setup/clean-up.js';
 import { insertTenant } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
-import { gate, until } from '../setup/until.js';
+import { until } from '../setup/until.js';
+import { connect, idsAfter, positionAll, writeEvent } from './event-writer.js';
 
 const database = await freshDatabase();
 const db = database.db();
-const tenant_id = await insertTenant(database);
-
-const INSERT = `INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, payload)
-  VALUES ($1, $2, 'tenant.created', 'tenant', 'test', 'info', '{}')`;
-
-/** A connection of its own, to hold a transaction open. */
-async function connect(): Promise<pg.Client> {
-  const options = `-c search_path=${FUNCTION_SCHEMA},public`;
-  const client = new pg.Client({ connectionString: database.url, options });
-  client.on('error', () => undefined);
-  await client.connect();
-  cleanUp(() => client.end());
-  return client;
-}
-
-async function writeEvent(
-  client: pg.Client | null = null,
-  eventId = newId('evt'),
-  tenant = tenant_id,
-): Promise<string> {
-  if (client) await client.query(INSERT, [tenant, eventId]);
-  else await database.query(INSERT, [tenant, eventId]);
-  return eventId;
-}
-
-const read = (after: number, limit = 1_000, tenants?: string[]) =>
-  db.system((tx) => readEvents(tx, { after, limit, ...(tenants && { tenants }) }));
-const idsOf = async (after: number, limit?: number) =>
-  (await read(after, limit)).events.map(({ record }) => record.event_id);
-const head = async () => {
-  while (((await positionEvents(db)) ?? 0) > 0);
-  return (await read(0, 10_000)).cursor;
-};
+const tenantId = await insertTenant(database);
+const write = () => writeEvent(database, tenantId);
 
 test('a transaction that begins first and commits last is read last, and keeps no other waiting', async () => {
-  const start = await head();
-  const slow = await connect();
+  const start = await positionAll(db);
+  const slow = await connect(database.url);
   await slow.query('BEGIN');
-  const late = await writeEvent(slow);
-  const early = [await writeEvent(), await writeEvent()];
+  const late = await writeEvent(slow, tenantId);
+  const early = [await write(), await write()];
   await positionEvents(db);
-  const before = await read(start);
-  expect(before.events.map(({ record }) => record.event_id)).toEqual(early);
+  expect(await idsAfter(db, start)).toEqual(early);
+  const cursor = await positionAll(db);
+  const next = await write();
   await positionEvents(db);
-  const next = await writeEvent();
-  await positionEvents(db);
-  expect(await idsOf(before.cursor)).toEqual([next]);
+  expect(await idsAfter(db, cursor)).toEqual([next]);
   await slow.query('COMMIT');
   await positionEvents(db);
-  expect(await idsOf(before.cursor)).toEqual([next, late]);
+  expect(await idsAfter(db, cursor)).toEqual([next, late]);
   expect(await positionEvents(db)).toBe(0);
+});
+
+test('what was rolled back has no position, and what a savepoint kept has one', async () => {
+  const start = await positionAll(db);
+  const client = await connect(database.url);
+  await client.query('BEGIN');
+  await writeEvent(client, tenantId);
+  await client.query('ROLLBACK');
+  await client.query('BEGIN; SAVEPOINT one');
+  const kept = await writeEvent(client, tenantId);
+  await client.query('SAVEPOINT two');
+  await writeEvent(client, tenantId);
+  await client.query('ROLLBACK TO two; COMMIT');
+  await positionAll(db);
+  expect(await idsAfter(db, start)).toEqual([kept]);
+});
+
+test('a transaction that begins after the commit of another is read after it, whatever their ids say', async () => {
+  const start = await positionAll(db);
+  const [low, high] = [newId('evt'), newId('evt')];
+  await writeEvent(database, tenantId, high);
+  await writeEvent(database, tenantId, low);
+  await positionEvents(db);
+  expect(await idsAfter(db, start)).toEqual([high, low]);
+});
+
+test('a backlog is positioned in batches, in which a transaction that commits late is not lost', async () => {
+  const start = await positionAll(db);
+  const ids = [await write(), await write()];
+  const slow = await connect(database.url);
+  await slow.query('BEGIN');
+  const late = await writeEvent(slow, tenantId);
+  const several = await connect(database.url);
+  await several.query('BEGIN');
+  for (let count = 0; count < 5; count += 1) ids.push(await writeEvent(several, tenantId));
+  await several.query('COMMIT');
+  ids.push(await write());
+  expect(await positionEvents(db, 2)).toBe(2);
+  expect(await positionEvents(db, 2)).toBe(5); // a transaction is not divided
+  await slow.query('COMMIT');
+  expect(await positionEvents(db, 2)).toBe(2);
+  expect(await idsAfter(db, start)).toEqual([...ids.slice(0, 7), late, ...ids.slice(7)]);
+  expect(await positionEvents(db, 2)).toBe(0);
+});
+
+test('a tenant reads its own events, by pages, and its cursor passes the others', async () => {
+  const other = await insertTenant(database);
+  const start = await positionAll(db);
+  const own = [];
+  for (let count = 0; count < 3; count += 1) {
+    own.push(await write());
+    await writeEvent(database, other);
+  }
+  const end = await positionAll(db);
+  const read = (after: number) => db.system((tx) => readEvents(tx, { after, tenants: [tenantId], limit: 2 }));
+  const first = await read(start);
+  const second = await read(first.cursor);
+  const ids = [first, second].map(({ events }) => events.map(({ record }) => record.event_id));
+  expect(ids).toEqual([own.slice(0, 2), own.slice(2)]);
+  expect(second.cursor).toBe(end);
+  expect(await idsAfter(db, start, [tenantId, other])).toHaveLength(6);
+  const visible = (tenant: string) =>
+    db.tenant(tenant, (tx) => tx.query('SELECT 1 FROM event_positions WHERE position > $1', [start]));
+  expect(await visible(other)).toHaveLength(3);
+});
+
+test('one sequencer at a time works; what a killed one left goes on with the next', async () => {
+  const start = await positionAll(db);
+  const ids = [await write(), await write()];
+  const blocker = await connect(database.url);
+  await blocker.query('BEGIN; LOCK TABLE event_batches IN SHARE MODE');
+  const first = positionEvents(db).then(
+    (count) => ({ count }),
+    (error: Error) => ({ error }),
+  );
+  const [stuck] = await until(async () => {
+    const rows = await database.query<{ pid: number }>(
+      `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+    );
+    return rows.length > 0 && rows;
+  });
+  expect(await positionEvents(db)).toBeNull();
+  await database.query('SELECT pg_terminate_backend($1)', [stuck?.pid]);
+  expect(await first).toHaveProperty('error');
+  await blocker.query('COMMIT');
+  expect(await idsAfter(db, start)).toEqual([]);
+  await positionAll(db);
+  expect(await idsAfter(db, start)).toEqual(ids);
+});
+
+/** Writes in transactions of 1 to 3 events, some of which take longer or are rolled back. @returns the ids, in the order of the commits */
+async function writeForAWhile(count: number): Promise<string[]> {
+  const client = await connect(database.url);
+  const committed: string[] = [];
+  for (let round = 0; round < count; round += 1) {
+    const ids: string[] = [];
+    await client.query('BEGIN');
+    for (let event = 0; event <= Math.random() * 3; event += 1) {
+      ids.push(await writeEvent(client, tenantId));
+      await delay(Math.random() * 5);
+    }
+    const isKept = Math.random() < 0.9;
+    await client.query(isKept ? 'COMMIT' : 'ROLLBACK');
+    if (isKept) committed.push(...ids);
+  }
+  return committed;
+}
+
+test('a reader that follows two sequencers and many writers misses nothing, repeats nothing and sees causes first', async () => {
+  let cursor = await positionAll(db);
+  const seen: string[] = [];
+  const follow = async () => {
+    await positionEvents(db, 7);
+    const page = await db.system((tx) => readEvents(tx, { after: cursor, limit: 5 }));
+    cursor = page.cursor;
+    seen.push(...page.events.map(({ record }) => record.event_id));
+  };
+  let writing = true;
+  const sequence = async () => {
+    while (writing) await positionEvents(db, 11);
+  };
+  const helper = sequence();
+  const reader = (async () => {
+    while (writing) await follow();
+  })();
+  const written = await Promise.all(Array.from({ length: 6 }, () => writeForAWhile(40)));
+  writing = false;
+  await Promise.all([helper, reader]);
+  const end = await positionAll(db);
+  while (cursor < end) await follow();
+  expect(seen.toSorted()).toEqual(written.flat().sort());
+  for (const ids of written) {
+    const own = new Set(ids);
+    expect(seen.filter((id) => own.has(id))).toEqual(ids);
+  }
 });

@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { unfitEvents } from '../events.js';
 
 /** Runs SQL as somebody who sees every tenant. */
 export interface RecordReader {
@@ -131,11 +132,11 @@ async function violations(reader: RecordReader, rules: Rule[]): Promise<string[]
 }
 
 /** What of the record contradicts itself right now; empty when nothing does. */
-export function contradictions(reader: RecordReader): Promise<string[]> {
-  return violations(reader, ALWAYS);
+export async function contradictions(reader: RecordReader): Promise<string[]> {
+  return [...(await violations(reader, ALWAYS)), ...(await unfitEvents(reader))];
 }
 
 /** The same when everything is said to be over, with what is not over. */
-export function leftovers(reader: RecordReader): Promise<string[]> {
-  return violations(reader, [...ALWAYS, ...AT_REST]);
+export async function leftovers(reader: RecordReader): Promise<string[]> {
+  return [...(await violations(reader, [...ALWAYS, ...AT_REST])), ...(await unfitEvents(reader))];
 }

@@ -1,0 +1,125 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { StreamClosed, StreamEventsRequest } from '../contracts/api/telemetry.js';
+import { LIMITS } from '../contracts/limits.js';
+import { PlatformError } from '../runtime/errors.js';
+import { cursorAfter, newestCursor } from '../telemetry/event-cursor.js';
+import { passes } from '../telemetry/event-filter.js';
+import type { ApiDeps } from './deps.js';
+import { bearerToken, callerOf } from './plugins/authentication.js';
+import { logFailure, toPlatformError } from './plugins/error-contract.js';
+import { EventStream, responseSignal } from './send/event-stream.js';
+import { TokenWatch } from './send/token-watch.js';
+
+const RETRY_AFTER_SECONDS = 5;
+/** Reasons for which the platform ends a stream. */
+const REASONS: Record<StreamClosed['code'], string> = {
+  BACKPRESSURE: 'The reader is too slow. Continue with last_event_id.',
+  unauthorized: 'The access token has ended, and the stream with it. Continue with last_event_id and a new token.',
+  SERVICE_UNAVAILABLE: 'The stream broke. Continue with last_event_id.',
+};
+
+type Deps = Pick<ApiDeps, 'db' | 'eventFeed' | 'authenticator' | 'draining'>;
+
+/** `/telemetry/stream_events`: the events of the caller's tenant as server-sent events, from now on or after an event that the reader names. */
+export class EventStreams {
+  readonly #deps: Deps;
+  readonly #tokens: TokenWatch;
+  /** Open streams by tenant. */
+  readonly #open = new Map<string, number>();
+  #total = 0;
+
+  constructor(deps: Deps) {
+    this.#deps = deps;
+    this.#tokens = new TokenWatch(deps.authenticator);
+  }
+
+  /**
+   * Answers with a stream; resolves to the reply when it has ended.
+   * @throws PlatformError RATE_LIMITED at the tenant's limit of streams, SERVICE_UNAVAILABLE at the node's; NOT_FOUND for an unknown
+   * `last_event_id`
+   */
+  async answer(request: FastifyRequest, reply: FastifyReply, asked: StreamEventsRequest): Promise<FastifyReply> {
+    const { tenant_id } = callerOf(request);
+    const leave = this.#enter(tenant_id);
+    try {
+      const { last_event_id: named, ...filters } = asked;
+      const header = request.headers['last-event-id'];
+      const lastEventId = typeof header === 'string' && header !== '' ? header : named;
+      const { db } = this.#deps;
+      const after = await (lastEventId === undefined ? newestCursor(db) : cursorAfter(db, tenant_id, lastEventId));
+      reply.hijack();
+      await this.#send(request, reply, { tenantId: tenant_id, after, lastEventId, filters });
+      return reply;
+    } finally {
+      leave();
+    }
+  }
+
+  async #send(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    wanted: {
+      tenantId: string;
+      after: number;
+      lastEventId: string | undefined;
+      filters: Omit<StreamEventsRequest, 'last_event_id'>;
+    },
+  ): Promise<void> {
+    const { tenantId, after, filters } = wanted;
+    let lastEventId = wanted.lastEventId;
+    let code: StreamClosed['code'] | undefined;
+    const ending = new AbortController();
+    const endWith = (reason: StreamClosed['code']) => {
+      code ??= reason;
+      ending.abort();
+    };
+    const signal = responseSignal(reply.raw, this.#deps.draining, ending.signal);
+    const unwatch = this.#tokens.watch(bearerToken(request) ?? '', () => endWith('unauthorized'));
+    const stream = new EventStream(reply.raw, request.id);
+    try {
+      const accepts = passes.bind(null, filters);
+      const onTooSlow = () => endWith('BACKPRESSURE');
+      for await (const { event, frame } of this.#deps.eventFeed.follow({
+        tenantId,
+        after,
+        accepts,
+        onTooSlow,
+        signal,
+      })) {
+        lastEventId = event.record.event_id; // written, even if the reader has not read it yet
+        await stream.sendFrame(frame, signal);
+      }
+    } catch (error) {
+      if (!signal.aborted) {
+        logFailure(request, toPlatformError(error));
+        code = 'SERVICE_UNAVAILABLE';
+      }
+    } finally {
+      unwatch();
+      stream.endWith(code && closingFrame(code, lastEventId));
+    }
+  }
+
+  /** Counts a stream. @returns no longer counts it */
+  #enter(tenantId: string): () => void {
+    const open = this.#open.get(tenantId) ?? 0;
+    const headers = { 'Retry-After': String(RETRY_AFTER_SECONDS) };
+    if (open >= LIMITS.eventStreamsPerTenant)
+      throw new PlatformError('RATE_LIMITED', 'The tenant has too many open event streams.', { headers });
+    if (this.#total >= LIMITS.eventStreamsPerNode)
+      throw new PlatformError('SERVICE_UNAVAILABLE', 'This node has too many open event streams.', { headers });
+    this.#open.set(tenantId, open + 1);
+    this.#total += 1;
+    return () => {
+      this.#total -= 1;
+      const rest = (this.#open.get(tenantId) ?? 0) - 1;
+      if (rest > 0) this.#open.set(tenantId, rest);
+      else this.#open.delete(tenantId);
+    };
+  }
+}
+
+function closingFrame(code: StreamClosed['code'], lastEventId: string | undefined): string {
+  const closed: StreamClosed = { code, error: REASONS[code], ...(lastEventId && { last_event_id: lastEventId }) };
+  return `event: stream.closed\ndata: ${JSON.stringify(closed)}\n\n`;
+}

@@ -1,0 +1,87 @@
+import { expect, test } from 'vitest';
+import type { Tx } from '../../db/pool.js';
+import { consumeEvents, type PositionedEvent } from '../../telemetry/event-reader.js';
+import { insertTenant } from '../setup/core.js';
+import { freshDatabase } from '../setup/database.js';
+import { gate } from '../setup/until.js';
+import { positionAll, writeEvent } from './event-writer.js';
+
+const database = await freshDatabase();
+const db = database.db();
+const tenantId = await insertTenant(database);
+await database.query('CREATE TABLE handled (consumer text, event_id text); GRANT ALL ON handled TO fleet_system');
+
+const handle = (consumer: string) => async (tx: Tx, events: PositionedEvent[]) => {
+  const ids = events.map(({ record }) => record.event_id);
+  await tx.query('INSERT INTO handled SELECT $1, unnest($2::text[])', [consumer, ids]);
+};
+const handledBy = async (consumer: string) => {
+  const rows = await database.query<{ event_id: string }>('SELECT event_id FROM handled WHERE consumer = $1', [
+    consumer,
+  ]);
+  return rows.map(({ event_id }) => event_id);
+};
+async function writeMany(count: number): Promise<string[]> {
+  const ids = [];
+  for (let written = 0; written < count; written += 1) ids.push(await writeEvent(database, tenantId));
+  await positionAll(db);
+  return ids;
+}
+async function join(consumer: string): Promise<void> {
+  expect(await consumeEvents(db, { consumer, limit: 1 }, handle(consumer))).toBeNull();
+}
+
+test('a new consumer begins with what follows, and nodes that share its name get each event once', async () => {
+  await writeMany(3);
+  await join('shared');
+  const ids = await writeMany(50);
+  const node = async () => {
+    for (let tries = 0; tries < 100 && (await handledBy('shared')).length < ids.length; tries += 1)
+      await consumeEvents(db, { consumer: 'shared', limit: 7 }, handle('shared'));
+  };
+  await Promise.all([node(), node(), node()]);
+  expect((await handledBy('shared')).sort()).toEqual(ids);
+  expect(await consumeEvents(db, { consumer: 'shared', limit: 7 }, handle('shared'))).toBe(0);
+});
+
+test('a consumer that fails gets the same events again, and nothing of the failed try stays', async () => {
+  await join('failing');
+  const ids = await writeMany(4);
+  const fail = async (tx: Tx, events: PositionedEvent[]) => {
+    await handle('failing')(tx, events);
+    throw new Error('no luck');
+  };
+  await expect(consumeEvents(db, { consumer: 'failing', limit: 10 }, fail)).rejects.toThrow('no luck');
+  expect(await handledBy('failing')).toEqual([]);
+  expect(await consumeEvents(db, { consumer: 'failing', limit: 10 }, handle('failing'))).toBe(4);
+  expect(await handledBy('failing')).toEqual(ids);
+});
+
+test('while one node reads, another gets nothing and does not wait', async () => {
+  await join('busy');
+  await writeMany(1);
+  const [entered, leave] = [gate(), gate()];
+  const first = consumeEvents(db, { consumer: 'busy', limit: 10 }, async () => {
+    entered.open();
+    await leave.promise;
+  });
+  await entered.promise;
+  expect(await consumeEvents(db, { consumer: 'busy', limit: 10 }, handle('busy'))).toBeNull();
+  leave.open();
+  expect(await first).toBe(1);
+});
+
+test('events may be dropped once they have positions and every consumer has read them', async () => {
+  const consumed = async (bound: string) =>
+    (await database.query<{ answer: boolean }>('SELECT events_consumed($1) AS answer', [bound]))[0]?.answer;
+  await database.query("DELETE FROM event_cursors WHERE consumer <> 'shared'");
+  await consumeEvents(db, { consumer: 'shared', limit: 1_000 }, handle('shared'));
+  expect(await consumed('evt_~')).toBe(true);
+  const [first = ''] = await writeMany(1);
+  expect(await consumed('evt_~')).toBe(false);
+  expect(await consumed(first)).toBe(true);
+  await consumeEvents(db, { consumer: 'shared', limit: 10 }, handle('shared'));
+  expect(await consumed('evt_~')).toBe(true);
+  await writeEvent(database, tenantId);
+  expect(await consumed('evt_~')).toBe(false);
+});

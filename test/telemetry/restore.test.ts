@@ -1,0 +1,96 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import pg from 'pg';
+import { expect, inject, test } from 'vitest';
+import { migrate } from '../../db/migrate.js';
+import { openDb } from '../../db/pool.js';
+import { startPostgres } from '../../embedded/postgres.js';
+import { createLogger } from '../../runtime/logger.js';
+import { consumeEvents } from '../../telemetry/event-reader.js';
+import { positionEvents } from '../../telemetry/event-sequencer.js';
+import { cleanUp } from '../setup/clean-up.js';
+import { insertTenant } from '../setup/core.js';
+import { type FreshDatabase, freshDatabase } from '../setup/database.js';
+import { connect, idsAfter, positionAll, writeEvent } from './event-writer.js';
+
+const log = createLogger({ level: 'error' });
+
+/** A migrated database in a cluster of its own, whose transaction ids begin anew. */
+async function newCluster() {
+  const dataDir = join(inject('runDir'), 'restored');
+  mkdirSync(dataDir, { mode: 0o755 });
+  const server = await startPostgres({ dataDir, log, onLine: () => undefined });
+  cleanUp(() => server.stop());
+  await migrate(server.url, log);
+  const db = openDb({ url: server.url, log });
+  cleanUp(() => db.close());
+  return { db, connect: () => connect(server.url) };
+}
+
+/** Copies every row, as `pg_dump` and `pg_restore` do: all tables with one snapshot, columns as they are. */
+async function copyAll(from: FreshDatabase, to: pg.Client): Promise<void> {
+  const source = await connect(from.url);
+  await source.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
+  const { rows } = await source.query<{ name: string }>(
+    `SELECT relname AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
+      AND relname NOT IN ('schema_migrations', 'function_schemas')`,
+  );
+  const tables = rows.map(({ name }) => pg.escapeIdentifier(name));
+  await to.query(`BEGIN; SET LOCAL session_replication_role = replica; TRUNCATE ${tables}`);
+  for (const table of tables) {
+    const content = await source.query<{ row: string }>(`SELECT t::text AS row FROM ${table} t`);
+    const insert = `INSERT INTO ${table} OVERRIDING SYSTEM VALUE SELECT (r::${table}).* FROM unnest($1::text[]) r`;
+    await to.query(insert, [content.rows.map(({ row }) => row)]);
+  }
+  await to.query('COMMIT');
+  await source.query('COMMIT');
+}
+
+const newestId = async (client: pg.Client) =>
+  BigInt((await client.query('SELECT pg_current_xact_id()::text AS id')).rows[0].id);
+
+test('a dump that is restored into a new cluster keeps its cursors, and they go on', async () => {
+  const old = await freshDatabase();
+  const tenantId = await insertTenant(old);
+  const oldDb = old.db();
+  const consumer = { consumer: 'relay', limit: 100 };
+  await consumeEvents(oldDb, consumer, async () => undefined);
+  const slow = await connect(old.url);
+  await slow.query('BEGIN');
+  const late = await writeEvent(slow, tenantId);
+  const read = [await writeEvent(old, tenantId), await writeEvent(old, tenantId)];
+  const cursor = await positionAll(oldDb);
+  expect(await consumeEvents(oldDb, consumer, async () => undefined)).toBe(2);
+  await slow.query('COMMIT');
+  const unpositioned = [late, await writeEvent(old, tenantId)];
+  const oldest = await newestId(slow);
+
+  const cluster = await newCluster();
+  const { db } = cluster;
+  const client = await cluster.connect();
+  await copyAll(old, client);
+  expect(await newestId(client)).toBeLessThan(oldest);
+  const written = [await writeEvent(client, tenantId)]; // before the first batch
+  expect(await positionEvents(db, 2)).toBe(2);
+  expect(await positionEvents(db, 2)).toBe(1);
+  expect(await idsAfter(db, cursor)).toEqual([...unpositioned, ...written]);
+  expect(await idsAfter(db, 0)).toEqual([...read, ...unpositioned, ...written]);
+
+  // The new cluster comes to the transaction ids of the old one, beside an open transaction that is older.
+  const open = await cluster.connect();
+  await open.query('BEGIN');
+  const last = await writeEvent(open, tenantId);
+  written.push(await writeEvent(client, tenantId));
+  expect(await positionEvents(db)).toBe(1);
+  const ahead = Number(oldest - (await newestId(client))) + 10;
+  await client.query(`DO $$ BEGIN FOR n IN 1..${ahead} LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$`);
+  written.push(await writeEvent(client, tenantId));
+  await open.query('COMMIT');
+  await positionAll(db);
+  expect(await idsAfter(db, cursor)).toEqual([...unpositioned, ...written.slice(0, 2), last, ...written.slice(2)]);
+  const handed: string[] = [];
+  await consumeEvents(db, consumer, async (_tx, events) => {
+    handed.push(...events.map(({ record }) => record.event_id));
+  });
+  expect(handed).toEqual(await idsAfter(db, cursor));
+});

@@ -1,0 +1,90 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, test } from 'vitest';
+import { markSilentAgents, reapAgents } from '../../agents/agent-watch.js';
+import { deleteTenant } from '../../auth/tenants.js';
+import { SessionInitResponse } from '../../contracts/api/sessions.js';
+import { EVENT_TYPES } from '../../contracts/events.js';
+import { ASKS, answerMessage, COMPLETED, joinOnRecord } from '../api/moving.js';
+import { serveApi } from '../api/served-api.js';
+import { cleanUp } from '../setup/clean-up.js';
+import { unfitEvents } from '../setup/events.js';
+
+/** Types whose features come later. */
+const LATER = /^(policy|guard|plan|system)\./;
+
+const api = await serveApi();
+const { client, database } = api;
+await joinOnRecord(api, 'worker-1');
+
+const post = async (path: string, body: object) => {
+  const answer = await client.post(path, body);
+  expect(answer.status, JSON.stringify(answer.body)).toBe(200);
+};
+const send = (options: object = {}) =>
+  client.send('hi', { metadata: { agent_type: 'worker', ...options }, blocking: false });
+
+/** A hosted agent that has a card and nothing else. */
+async function hostedUrl(): Promise<string> {
+  const server = createServer((_request, response) => {
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify({ name: 'x', url: 'http://x', version: '1', skills: [], capabilities: {} }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  cleanUp(() => server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+async function moveAgents(): Promise<void> {
+  const hosted = { instance_id: 'hosted-1', agent_type: 'worker', public_url: await hostedUrl() };
+  await post('/agents/register', hosted);
+  await post('/agents/register', { ...hosted, max_concurrent_sessions: 3 });
+  await post('/agents/heartbeat', { instance_id: 'hosted-1', status: 'busy', current_sessions: 2 });
+  await post('/agents/register', { instance_id: 'silent-1', agent_type: 'other' });
+  await post('/agents/deregister', { instance_id: 'hosted-1', reason: 'enough' });
+  await database.query("UPDATE mesh_nodes SET started_at = now() - interval '1 day'");
+  await database.query(
+    "UPDATE agents SET last_seen = now() - interval '1 hour', status = 'busy' WHERE instance_id = 'silent-1'",
+  );
+  await markSilentAgents(api.db);
+  await reapAgents(api.db);
+}
+
+async function moveMessages(): Promise<void> {
+  await answerMessage(api, (await send()).id, COMPLETED);
+  await answerMessage(api, (await send({ skill_id: undefined })).id, {
+    state: 'failed',
+    artifacts: [],
+    error: { code: 'HANDLER_ERROR', message: 'no luck' },
+  });
+  const asked = await send();
+  await answerMessage(api, asked.id, ASKS);
+  await post(`/messages/${asked.id}/resolve`, { resolution: 'confirmed' });
+  await answerMessage(api, asked.id, COMPLETED);
+  await post('/messages/cancel', { message_id: (await send()).id, reason: 'never mind' });
+  await send({ agent_type: 'unknown' });
+  await client.send('hi', { metadata: { agent_type: 'worker' }, contextId: 'named-by-the-caller', blocking: false });
+  const { session_id } = await client.ok('/sessions/init', { instance_id: 'worker-1' }, SessionInitResponse);
+  await post('/sessions/interrupt', { ids: [session_id] });
+  await post('/sessions/close', { session_id });
+}
+
+test('every event that the platform writes has exactly the form of its type, and every type of today is written', async () => {
+  await moveAgents();
+  await moveMessages();
+  await deleteTenant(api.db, await api.otherTenant());
+  expect(await unfitEvents(database)).toEqual([]);
+  const written = await database.query<{ event_type: string }>('SELECT DISTINCT event_type FROM events');
+  expect(written.map(({ event_type }) => event_type).sort()).toEqual(
+    EVENT_TYPES.filter((type) => !LATER.test(type)).sort(),
+  );
+});
+
+test('an event of another form is found', async () => {
+  await database.query(
+    `INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, payload)
+     VALUES ($1, 'evt_0', 'tenant.created', 'tenant', 'test', 'info', '{"tenant_id": "x", "name": "y", "more": 1}')`,
+    [api.tenantId],
+  );
+  expect(await unfitEvents(database)).toEqual([expect.stringMatching(/^evt_0 tenant\.created: event /)]);
+});
