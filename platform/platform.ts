@@ -6,6 +6,7 @@ import { buildApi } from '../api/app.js';
 import { connectRateLimits } from '../api/rate-limit.js';
 import { createMaintenance } from '../db/maintenance.js';
 import { FastPath } from '../messages/dispatch/fast-path.js';
+import type { DispatchRunner } from '../messages/runner/runner.js';
 import { Sweeper } from '../messages/supervise/sweeper.js';
 import type { Config } from '../runtime/config.js';
 import { newId } from '../runtime/ids.js';
@@ -15,6 +16,7 @@ import { createEventSequencer } from '../telemetry/event-sequencer.js';
 import { createHealth } from './health.js';
 import type { Infrastructure } from './infrastructure.js';
 import { startMesh } from './mesh-role.js';
+import { linkNodes, type NodeLinks } from './node-links.js';
 import type { RunOptions } from './roles.js';
 import { createServices, type Services } from './services.js';
 import { StopList } from './stop-list.js';
@@ -122,16 +124,24 @@ async function startMeshRole(
   options: Parameters<typeof startMesh>[0],
   started: Started,
   stops: StopList,
-): Promise<void> {
-  const { config, core, dispatches, temporal, messages } = options.services;
+): Promise<DispatchRunner> {
   const mesh = await startMesh(options);
   stops.add((graceMs) => mesh.stop(graceMs));
-  started.meshUrl ||= `https://${hostInUrl(config.FLEET_HOST)}:${mesh.port}`;
-  if (config.FLEET_FAST_PATH !== 'on') return;
-  const { runner } = mesh;
-  const fastPath = new FastPath({ core, dispatches, runner, supervise: (ref) => temporal.startMessage(ref) });
-  messages.fastPath = fastPath;
+  started.meshUrl ||= `https://${hostInUrl(options.services.config.FLEET_HOST)}:${mesh.port}`;
+  return mesh.runner;
+}
+
+/** @param runner null without the mesh role: then every dispatch is forwarded */
+function startFastPath(services: Services, runner: DispatchRunner | null, links: NodeLinks, stops: StopList): void {
+  const { config, core, dispatches, temporal, messages } = services;
+  const forwarder = links.dispatches;
+  if (!runner && !forwarder) return;
+  const supervise = (ref: Parameters<typeof temporal.startMessage>[0]) => temporal.startMessage(ref);
+  const fastPath = new FastPath({ core, dispatches, runner, forwarder, supervise });
   stops.add(() => fastPath.stop());
+  // Also with FLEET_FAST_PATH=off, which is about the messages that this process accepts.
+  if (runner) forwarder?.serve(fastPath);
+  if (config.FLEET_FAST_PATH === 'on') messages.fastPath = fastPath;
 }
 
 async function listenForApi(http: FastifyInstance, config: Config, started: Started): Promise<void> {
@@ -174,14 +184,17 @@ async function startRoles(
   const draining = new AbortController();
   setMaxListeners(0, draining.signal); // every stream and every waiting send adds a listener
   const meshId = newId('mesh');
-  const tools = startTools(services, meshId);
-  stops.add(() => tools.stop());
+  const links = linkNodes(services, meshId);
+  stops.add(() => links.stop());
+  const tools = startTools(services, links.tools, meshId);
   const http = buildHttp(services, started, draining.signal, tools, stops);
+  let runner: DispatchRunner | null = null;
   if (roles.has('mesh')) {
     await http.ready();
     const handler = (request: IncomingMessage, response: ServerResponse) => http.routing(request, response);
-    await startMeshRole({ services, infrastructure, workerDeps, meshId, tools, handler }, started, stops);
+    runner = await startMeshRole({ services, infrastructure, workerDeps, meshId, tools, handler }, started, stops);
   }
+  startFastPath(services, runner, links, stops);
   if (roles.has('api')) {
     await listenForApi(http, config, started);
     await noteBaseUrl(services.db, started.baseUrl);

@@ -1,20 +1,19 @@
 import type { AgentRow } from '../agents/agent-row.js';
 import { createHostedTools } from '../mesh/hosted/tool-calls.js';
-import { createRedisLink } from '../mesh/nodes/tool-link-redis.js';
 import { ToolCallService } from '../tools/tool-call-service.js';
 import { ToolCalls } from '../tools/tool-calls.js';
-import { createLocalLink, type NodeHandlers } from '../tools/tool-link.js';
+import type { NodeHandlers, NodeLink } from '../tools/tool-link.js';
 import type { Services } from './services.js';
 
 export type RunningTools = ReturnType<typeof startTools>;
 
 /**
- * The tool calls of this process, and its link to other nodes.
+ * The tool calls of this process.
+ * @param link to other nodes
  * @param nodeId the mesh id of this process, or any unique id without the mesh role: answers return to it
  */
-export function startTools(services: Services, nodeId: string) {
-  const { config, db, log, outbound, tokens, dispatches, bus } = services;
-  const link = config.REDIS_URL ? createRedisLink({ url: config.REDIS_URL, nodeId, log }) : createLocalLink(nodeId);
+export function startTools(services: Services, link: NodeLink, nodeId: string) {
+  const { db, log, outbound, tokens, dispatches, bus } = services;
   const calls = new ToolCalls({
     db,
     log,
@@ -32,6 +31,5 @@ export function startTools(services: Services, nodeId: string) {
     },
     /** Sets what closes the socket of a deregistered agent on this node. */
     serveDeregistered: (close: NodeHandlers['deregistered']) => link.serve({ deregistered: close }),
-    stop: () => link.close(),
   };
 }

@@ -1,34 +1,15 @@
 /** Several nodes of one platform behind faulty proxies. The first owns the servers and keeps running; the others are ended and restarted. */
-import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { freePort } from '../../dist/embedded/free-port.js';
 import { Platform } from '../harness/platform.mjs';
+import { startRedis } from '../harness/redis.mjs';
 import { FaultyProxy } from './faulty-proxy.mjs';
 
 const ROLES = ['--roles', 'api,mesh,worker'];
 /** Heap limit of a node, so that uncollected garbage does not count as growth and a leak ends the process. */
 const HEAP_MIB = 256;
-
-/** Starts a Redis server without persistence. @returns its address */
-async function startRedis(harness) {
-  const port = await freePort();
-  const args = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no'];
-  const child = spawn('redis-server', args, { stdio: ['ignore', 'pipe', 'inherit'], detached: true });
-  harness.onStop(async () => {
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    const ended = once(child, 'exit');
-    child.kill('SIGKILL');
-    await ended;
-  });
-  await new Promise((resolve, reject) => {
-    child.once('error', reject); // not installed: Debian's package is redis-server
-    child.stdout.on('data', (text) => String(text).includes('Ready to accept') && resolve());
-  });
-  return `redis://127.0.0.1:${port}`;
-}
 
 class Node {
   /** The mesh ids of this node, one for each process it has had, and how each process but the current one was ended. */
@@ -101,7 +82,8 @@ export class Cluster {
 
   static async start(harness, count) {
     const cluster = new Cluster();
-    const shared = { REDIS_URL: await startRedis(harness), FLEET_SECRET_KEY: randomBytes(32).toString('base64') };
+    const { url } = await startRedis(harness);
+    const shared = { REDIS_URL: url, FLEET_SECRET_KEY: randomBytes(32).toString('base64') };
     for (let index = 0; index < count; index += 1) {
       const node = new Node(harness, `node-${index}`);
       await node.prepare(shared);

@@ -3,7 +3,10 @@ import pg from 'pg';
 import { expectedAnswer } from './load.mjs';
 
 const MESSAGES = `
-  SELECT m.message_id, m.state, m.error_code, m.user_input, m.assistant_output, m.created_at, m.completed_at, d.dispatches, e.ends
+  SELECT m.message_id, m.state, m.error_code, m.created_at, m.completed_at, d.dispatches, e.ends,
+         (SELECT string_agg(part->>'text', '') FROM jsonb_array_elements(m.parts) part) AS question,
+         (SELECT string_agg(part->>'text', '') FROM jsonb_array_elements(m.artifacts) artifact,
+                 jsonb_array_elements(artifact->'parts') part) AS answer
     FROM messages m
     LEFT JOIN LATERAL (SELECT coalesce(json_agg(json_build_object('instance_id', instance_id, 'mesh_id', mesh_id, 'state', state,
                           'error_code', error_code, 'created_at', created_at, 'sent_at', sent_at, 'ended_at', ended_at)
@@ -36,10 +39,10 @@ export function judgeRecord(rows, { accepted, started, killed }) {
   const violations = missing.map((id) => `${id} was accepted and is not in the database`);
   for (const row of rows) {
     const { message_id: id, state, error_code: code } = row;
-    const report = (violation) => violations.push(`${id} (${row.user_input}) ${violation}`);
+    const report = (violation) => violations.push(`${id} (${row.question}) ${violation}`);
     if (row.ends !== 1) report(`has ended ${row.ends} times`);
     if ((started.get(id) ?? 0) > 1) report(`was started ${started.get(id)} times by agents`);
-    if (state === 'completed' && row.assistant_output !== expectedAnswer(row.user_input)) report('has another answer');
+    if (state === 'completed' && row.answer !== expectedAnswer(row.question)) report('has another answer');
     if (state === 'failed' && !isAllowedLoss(row, killed)) report(`failed with ${code}: ${dispatchesOf(row)}`);
     if (state !== 'completed' && state !== 'failed') report(`is ${state}`);
   }

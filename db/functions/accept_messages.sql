@@ -4,21 +4,23 @@
 
 -- `in_flight_limit`, `waiting_limit`: bounds to count to; 0: not to be counted. `waiting_full`: the process knows that the second is reached.
 -- `unavailable_text`: the error of a message whose target is not registered, which is then put on the record as failed; NULL: refused.
--- `dispatch_id`, `mesh_id`: the dispatch that the node may open; NULL: the workflow path. `event_ids`: of session.created,
+-- `dispatch_id`: of the dispatch that the process may open; NULL: the workflow path. `mesh_id`: the node that sends to hosted agents, and to
+-- agents connected to it; with `any_mesh` an agent that is connected to another node may be chosen too. `event_ids`: of session.created,
 -- message.received, dispatch.sent and message.error.
 CREATE TYPE accept_call AS (
   tenant_id text, message_id text, session_id text, requested_context text, credential_id text, sender_agent_type text,
   client_message_id text, content_hash bytea, method text, parts jsonb, metadata jsonb, want_instance_id text, want_agent_type text,
   want_skill_id text, trace_id text, parent_span_id text, baggage text, deadline_ms integer, created_by text, idle_timeout_seconds integer,
   idempotency_hours integer, in_flight_limit integer, waiting_limit integer, waiting_full boolean, unavailable_text text, dispatch_id text,
-  mesh_id text, event_ids text[]
+  mesh_id text, any_mesh boolean, event_ids text[]
 );
 
 -- `verdict`: dispatched | accepted | unavailable | repeat | mismatch | full | waiting_full | no_session | session_closed | target_required |
--- target_unknown (`agent_type` is the type that was looked for). From `instance_id` on for `dispatched`; the counts where they were taken.
+-- target_unknown (`agent_type` is the type that was looked for). From `instance_id` on for `dispatched`, `mesh_id` is the node that sends; the
+-- counts where they were taken.
 CREATE TYPE accept_result AS (
   verdict text, message_id text, session_id text, accepted_at timestamptz, instance_id text, agent_type text, deployment_mode text,
-  connection_epoch bigint, public_url text, agent_card jsonb, user_id text, in_flight integer, waiting integer
+  connection_epoch bigint, mesh_id text, public_url text, agent_card jsonb, user_id text, in_flight integer, waiting integer
 );
 
 -- The result of a call that writes nothing: 'repeat' or 'mismatch' when the messageId is on the record, else `otherwise`.
@@ -105,13 +107,16 @@ BEGIN
   IF c.dispatch_id IS NOT NULL THEN
     IF in_session THEN
       agent := choose_agent((c.tenant_id, c.session_id, session.explicit, session.suspended, session.instance_id, session.agent_type,
-        NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, false, c.mesh_id)::routing);
+        NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, false, c.mesh_id, c.any_mesh)::routing);
     ELSE
       agent := choose_agent((c.tenant_id, NULL, false, false, NULL, NULL,
-        NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, false, c.mesh_id)::routing);
+        NULL, NULL, c.want_instance_id, want_type, c.want_skill_id, NULL, false, c.mesh_id, c.any_mesh)::routing);
     END IF;
   END IF;
   dispatched := agent.instance_id IS NOT NULL;
+  IF agent.deployment_mode = 'hosted' THEN
+    agent.mesh_id := c.mesh_id;
+  END IF;
   IF dispatched AND resumes THEN
     UPDATE sessions s SET suspended = false
      WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context AND s.instance_id = agent.instance_id;
@@ -168,7 +173,7 @@ BEGIN
   sent AS (
     INSERT INTO dispatches (tenant_id, dispatch_id, message_id, session_id, instance_id, agent_type, deployment_mode, mesh_id, epoch, attempt,
         state, skill_id, sent_at, deadline_at)
-      SELECT c.tenant_id, c.dispatch_id, c.message_id, c.session_id, agent.instance_id, agent.agent_type, agent.deployment_mode, c.mesh_id,
+      SELECT c.tenant_id, c.dispatch_id, c.message_id, c.session_id, agent.instance_id, agent.agent_type, agent.deployment_mode, agent.mesh_id,
         agent.connection_epoch, 1, 'sent', c.want_skill_id, now(), now() + c.deadline_ms * interval '1 ms'
         FROM key WHERE dispatched)
   INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, trace_id, payload)
@@ -190,8 +195,8 @@ BEGIN
     RETURN not_accepted(c, result, NULL);
   END IF;
   RETURN (CASE WHEN failed THEN 'unavailable' WHEN dispatched THEN 'dispatched' ELSE 'accepted' END, c.message_id, c.session_id, now(),
-    agent.instance_id, agent.agent_type, agent.deployment_mode, agent.connection_epoch, agent.public_url, agent.agent_card, result.user_id,
-    result.in_flight, result.waiting);
+    agent.instance_id, agent.agent_type, agent.deployment_mode, agent.connection_epoch, agent.mesh_id, agent.public_url, agent.agent_card,
+    result.user_id, result.in_flight, result.waiting);
 END $$;
 
 CREATE FUNCTION accept_messages(calls jsonb, wait_for_locks boolean) RETURNS SETOF accept_result LANGUAGE plpgsql

@@ -2,12 +2,12 @@
 -- the workflow path.
 
 -- What routing knows of a message and its session; `session_id` NULL: the message opens one. `served_*`: the agent that the message was
--- dispatched to before. `only_mesh_id`: the fast path of that mesh node asks: it wants an agent that it reaches itself, and nothing that
--- needs the session's lock.
+-- dispatched to before. `only_mesh_id`: the fast path asks: it wants an agent on that mesh node, and nothing that needs the session's lock.
+-- `any_mesh`: an agent on another node will do as well.
 CREATE TYPE routing AS (
   tenant_id text, session_id text, session_explicit boolean, session_suspended boolean, session_instance_id text,
   session_agent_type text, served_instance_id text, served_agent_type text, want_instance_id text, want_agent_type text,
-  want_skill_id text, unreachable_ids text[], has_decision boolean, only_mesh_id text
+  want_skill_id text, unreachable_ids text[], has_decision boolean, only_mesh_id text, any_mesh boolean
 );
 
 -- The agent, its room reserved until the transaction ends. `join_reason`: how the session is bound by it, 'routed' or 'failover'; NULL: it
@@ -16,6 +16,12 @@ CREATE TYPE chosen_agent AS (
   instance_id text, agent_type text, deployment_mode text, mesh_id text, connection_epoch bigint, public_url text, agent_card jsonb,
   unreachable boolean, join_reason text
 );
+
+-- Whether the fast path that asks can have a dispatch sent to an agent.
+CREATE FUNCTION fast_path_reaches(r routing, deployment_mode text, mesh_id text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  RETURN deployment_mode = 'hosted' OR coalesce(mesh_id = r.only_mesh_id OR r.any_mesh, false) AND mesh_id IS NOT NULL;
+END $$;
 
 -- Whether an agent could be given a dispatch now.
 CREATE FUNCTION is_routable(agent agents) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
@@ -131,7 +137,7 @@ BEGIN
       SELECT x.*, count(*) OVER () AS found INTO a
         FROM routable_agents(r.tenant_id, only_instance, only_type, r.want_skill_id, '{}', sampled) x LIMIT 1;
     END IF;
-    IF a.instance_id IS NULL OR a.deployment_mode <> 'hosted' AND a.mesh_id IS DISTINCT FROM r.only_mesh_id THEN
+    IF a.instance_id IS NULL OR NOT fast_path_reaches(r, a.deployment_mode, a.mesh_id) THEN
       RETURN NULL;
     END IF;
     IF claim_room(r, a.instance_id, a.agent_type, a.status, a.max_concurrent_sessions) THEN
@@ -214,7 +220,7 @@ BEGIN
   SELECT * INTO agent FROM agents a WHERE a.tenant_id = r.tenant_id AND a.instance_id = bound_instance;
   unreachable := coalesce(bound_instance = ANY (r.unreachable_ids), false);
   IF agent.instance_id IS NOT NULL AND is_routable(agent) AND agent.agent_type = bound_type AND (is_named OR NOT unreachable)
-      AND (r.only_mesh_id IS NULL OR agent.deployment_mode = 'hosted' OR agent.mesh_id = r.only_mesh_id) THEN
+      AND (r.only_mesh_id IS NULL OR fast_path_reaches(r, agent.deployment_mode, agent.mesh_id)) THEN
     IF NOT claim_room(r, bound_instance, bound_type, agent.status, agent.max_concurrent_sessions) THEN
       RETURN NULL;
     END IF;

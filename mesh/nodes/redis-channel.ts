@@ -1,8 +1,11 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
+import { type NodeMessage, parseNodeMessage } from './node-message.js';
 
 const RETRY_MS_MAX = 1_000;
+/** Bytes published and not yet confirmed by Redis; beyond, the channel is not ready. */
+const UNCONFIRMED_BYTES_MAX = 16 * 1024 * 1024;
 
 export interface RedisChannelOptions {
   url: string;
@@ -10,17 +13,18 @@ export interface RedisChannelOptions {
   log: Pick<Logger, 'info' | 'warn' | 'error'>;
 }
 
-/** Listens on the node's own Redis channel, and publishes to those of other nodes. */
+/** Messages between nodes: listens on the node's own Redis channel, and publishes to those of other nodes. */
 export class RedisChannel {
+  readonly #listeners: ((message: NodeMessage) => void)[] = [];
   readonly #name: string;
   readonly #log: RedisChannelOptions['log'];
   readonly #commands: Redis;
   readonly #listener: Redis;
+  #unconfirmedBytes = 0;
   #away = false;
   #closed = false;
 
-  /** @param onText called for each message */
-  constructor({ url, nodeId, log }: RedisChannelOptions, onText: (text: string) => void) {
+  constructor({ url, nodeId, log }: RedisChannelOptions) {
     this.#name = nameOf(nodeId);
     this.#log = log;
     const common: RedisOptions = {
@@ -33,18 +37,27 @@ export class RedisChannel {
     this.#commands = new Redis(url, common);
     this.#listener = new Redis(url, common);
     for (const connection of [this.#commands, this.#listener]) connection.on('error', (error) => this.#noteAway(error));
-    this.#listener.on('ready', () => this.#listen());
-    this.#listener.on('message', (_channel: string, text: string) => onText(text));
+    this.#listener.on('ready', () => this.#subscribe());
+    this.#listener.on('message', (_channel: string, text: string) => this.#receive(text));
   }
 
   /** Whether messages can be published. */
   get isReady(): boolean {
-    return !this.#closed && this.#commands.status === 'ready';
+    return !this.#closed && this.#commands.status === 'ready' && this.#unconfirmedBytes < UNCONFIRMED_BYTES_MAX;
+  }
+
+  /** @param listener gets every message to this node */
+  listen(listener: (message: NodeMessage) => void): void {
+    this.#listeners.push(listener);
   }
 
   /** Never rejects. @returns how many listeners got it (0 or 1); undefined when that is unknown */
-  publish(nodeId: string, text: string): Promise<number | undefined> {
-    return this.#replyTo(this.#commands.publish(nameOf(nodeId), text));
+  async publish(nodeId: string, message: NodeMessage): Promise<number | undefined> {
+    const text = JSON.stringify(message);
+    this.#unconfirmedBytes += text.length;
+    const reached = await this.#replyTo(this.#commands.publish(nameOf(nodeId), text));
+    this.#unconfirmedBytes -= text.length;
+    return reached;
   }
 
   /** Which of the nodes listen; undefined when Redis cannot be asked. */
@@ -67,21 +80,30 @@ export class RedisChannel {
     return command.catch((error) => void this.#noteAway(error));
   }
 
-  #listen(): void {
+  #receive(text: string): void {
+    const message = parseNodeMessage(text);
+    if (!message) this.#log.error({}, 'message of another node is not valid');
+    else for (const listener of this.#listeners) listener(message);
+  }
+
+  #subscribe(): void {
     this.#listener.subscribe(this.#name).then(
       () => {
-        if (this.#away) this.#log.info({}, 'tool calls reach other nodes again');
+        if (this.#away) this.#log.info({}, 'other nodes can be reached again');
         this.#away = false;
       },
       (error) => this.#noteAway(error),
     );
   }
 
-  /** Logs one line each time that Redis becomes unavailable. Calls end at their deadlines at the latest. */
+  /** Logs one line each time that Redis becomes unavailable. Tool calls end at their deadlines, messages take the workflow path. */
   #noteAway(error: unknown): void {
     if (this.#away || this.#closed) return;
     this.#away = true;
-    this.#log.warn({ err: errorMessage(error) }, 'redis cannot be reached: tool calls stay within their node');
+    this.#log.warn(
+      { err: errorMessage(error) },
+      'redis cannot be reached: tool calls and quick messages stay within their node',
+    );
   }
 }
 

@@ -2,6 +2,7 @@ import { addAbortListener } from 'node:events';
 import { LRUCache } from 'lru-cache';
 import { LIMITS } from '../../contracts/limits.js';
 import { errorMessage } from '../../runtime/errors.js';
+import type { Logger } from '../../runtime/logger.js';
 import {
   type DeregisteredAgent,
   type ForwardedCall,
@@ -12,8 +13,8 @@ import {
 } from '../../tools/tool-link.js';
 import { type Outcome, refusal, resultOfError, unsent } from '../../tools/tool-result.js';
 import { AcknowledgedSender } from './acknowledged-sender.js';
-import { type AcknowledgedMessage, type NodeMessage, parseNodeMessage } from './node-message.js';
-import { RedisChannel, type RedisChannelOptions } from './redis-channel.js';
+import type { AcknowledgedMessage, NodeMessage } from './node-message.js';
+import type { RedisChannel } from './redis-channel.js';
 
 /** How often the nodes of open calls are checked, in milliseconds. */
 const CHECK_MS = 1_000;
@@ -35,9 +36,15 @@ const LOST: Outcome = {
   result: refusal('TARGET_UNAVAILABLE', 'The node that holds the agent was lost while the call was there.', false),
 };
 
+interface RedisLinkOptions {
+  channel: RedisChannel;
+  nodeId: string;
+  log: Pick<Logger, 'warn'>;
+}
+
 class RedisLink implements NodeLink {
   readonly #nodeId: string;
-  readonly #log: RedisChannelOptions['log'];
+  readonly #log: RedisLinkOptions['log'];
   readonly #channel: RedisChannel;
   readonly #sender: AcknowledgedSender;
   /** Calls that another node was asked to make. */
@@ -53,10 +60,11 @@ class RedisLink implements NodeLink {
   #checking = false;
   #closed = false;
 
-  constructor(options: RedisChannelOptions) {
-    this.#nodeId = options.nodeId;
-    this.#log = options.log;
-    this.#channel = new RedisChannel(options, (text) => this.#receive(text));
+  constructor({ channel, nodeId, log }: RedisLinkOptions) {
+    this.#nodeId = nodeId;
+    this.#log = log;
+    this.#channel = channel;
+    channel.listen((message) => this.#receive(message));
     this.#sender = new AcknowledgedSender((node, message) => this.#post(node, message));
     this.#checks = setInterval(() => void this.#checkNodes(), CHECK_MS).unref();
   }
@@ -117,19 +125,16 @@ class RedisLink implements NodeLink {
     clearInterval(this.#checks);
     for (const { withdrawn } of this.#serving.values()) withdrawn.abort();
     for (const { settle } of this.#waiting.values()) settle(LOST);
-    await this.#channel.close();
   }
 
   #post(nodeId: string, message: NodeMessage): Promise<number | undefined> {
-    return this.#channel.publish(nodeId, JSON.stringify(message));
+    return this.#channel.publish(nodeId, message);
   }
 
-  #receive(text: string): void {
-    const message = parseNodeMessage(text);
-    if (!message) this.#log.error({}, 'message of another node is not valid');
-    else if (message.kind === 'acknowledged') this.#sender.acknowledged(message.of, message.call_id);
+  #receive(message: NodeMessage): void {
+    if (message.kind === 'acknowledged') this.#sender.acknowledged(message.of, message.call_id);
     else if (message.kind === 'deregistered') this.#handlers.deregistered?.(message.agent);
-    else this.#handle(message);
+    else if ('call_id' in message) this.#handle(message);
   }
 
   /** Acknowledges each copy of a message, and handles it once. */
@@ -191,10 +196,10 @@ class RedisLink implements NodeLink {
 }
 
 /**
- * The link of one process among several: each node listens on a channel of its own. A call is published there, and its outcome on the
+ * The link of one process among several. A call is published there, and its outcome on the
  * caller's channel, until the other node acknowledges it. A repeated call does not run again. A node that no longer listens is noticed
  * within three seconds.
  */
-export function createRedisLink(options: RedisChannelOptions): NodeLink {
+export function createRedisLink(options: RedisLinkOptions): NodeLink {
   return new RedisLink(options);
 }

@@ -37,10 +37,13 @@ export type NewMessage = Pick<
     push?: AcceptHook;
   };
 
-/** A dispatch that the accept transaction may open, and the node that then sends it. */
+/** A dispatch that the accept transaction may open. */
 export interface DispatchOffer {
   dispatch_id: string;
+  /** The mesh node that sends it to an agent connected there, or to a hosted agent. */
   mesh_id: string;
+  /** An agent connected to another node may be chosen too: that node then sends it. */
+  any_mesh: boolean;
 }
 
 /** The limits that the accept transaction checks by counting a tenant's messages. */
@@ -78,6 +81,8 @@ export interface AcceptRow {
   agent_type: string;
   deployment_mode: 'hosted' | 'connected';
   connection_epoch: number;
+  /** The node that sends the dispatch. */
+  mesh_id: string;
   public_url: string | null;
   agent_card: Record<string, unknown> | null;
   user_id: string | null;
@@ -89,9 +94,9 @@ export interface AcceptRow {
 
 const ACCEPT: Statement<AcceptRow> = {
   name: 'accept_messages',
-  text: `SELECT verdict, message_id, session_id, accepted_at, instance_id, agent_type, deployment_mode, connection_epoch, public_url,
-      agent_card, user_id, in_flight, waiting FROM accept_messages($1, $2)`,
-  row: ([verdict, message, session, at, instance, type, mode, epoch, url, card, user, inFlight, waiting]) => ({
+  text: `SELECT verdict, message_id, session_id, accepted_at, instance_id, agent_type, deployment_mode, connection_epoch, mesh_id,
+      public_url, agent_card, user_id, in_flight, waiting FROM accept_messages($1, $2)`,
+  row: ([verdict, message, session, at, instance, type, mode, epoch, mesh, url, card, user, inFlight, waiting]) => ({
     verdict: verdict as AcceptRow['verdict'],
     message_id: message ?? '',
     session_id: session ?? '',
@@ -100,6 +105,7 @@ const ACCEPT: Statement<AcceptRow> = {
     agent_type: type ?? '',
     deployment_mode: mode as AcceptRow['deployment_mode'],
     connection_epoch: Number(epoch),
+    mesh_id: mesh ?? '',
     public_url: url ?? null,
     agent_card: card ? JSON.parse(card) : null,
     user_id: user ?? null,
@@ -144,6 +150,7 @@ function acceptCall(message: NewMessage, { counting, offer, ...options }: Accept
     unavailable_text: options.unavailableText,
     dispatch_id: offer?.dispatch_id,
     mesh_id: offer?.mesh_id,
+    any_mesh: offer?.any_mesh,
     ...counting,
     ...message,
     content_hash: `\\x${message.content_hash.toString('hex')}`,

@@ -10,9 +10,9 @@ import {
   runAcceptTransaction,
 } from '../accept/accept-transaction.js';
 import type { MessageCore, MessageRef } from '../core.js';
-import type { MessageRow } from '../read/rows.js';
 import type { DispatchRunner } from '../runner/runner.js';
-import type { DispatchEnd, Dispatches, LiveMessage } from './dispatches.js';
+import type { DispatchEnd, Dispatches, LiveMessage, OpenDispatch } from './dispatches.js';
+import { type DispatchForwarder, type ForwardedDispatches, forwardDispatch, releaseUnsent } from './forwarding.js';
 import { dispatchedNow, dispatchedRow } from './open-dispatch.js';
 
 /** Messages on the fast path in one process; further ones take the workflow path. */
@@ -26,7 +26,10 @@ export const LEASE_MS = 10_000;
 export interface FastPathOptions {
   core: MessageCore;
   dispatches: Dispatches;
-  runner: DispatchRunner;
+  /** Null in a process without the mesh role. */
+  runner: DispatchRunner | null;
+  /** Null in a process that knows no other. */
+  forwarder: DispatchForwarder | null;
   /** Starts the workflow of a message; resolves when Temporal has acknowledged it. */
   supervise(ref: MessageRef & SessionRef): Promise<void>;
 }
@@ -36,8 +39,14 @@ const NEEDS_WORKFLOW: ReadonlySet<DispatchEnd['state']> = new Set(['input_requir
 
 /** Measures by the monotonic clock and by the wall clock, because only the wall clock counts the time of a suspended machine. */
 class Stopwatch {
-  readonly #startedAtMs = performance.now();
-  readonly #startedAtWallMs = Date.now();
+  readonly #startedAtMs: number;
+  readonly #startedAtWallMs: number;
+
+  /** @param elapsedMs what had passed elsewhere before */
+  constructor(elapsedMs = 0) {
+    this.#startedAtMs = performance.now() - elapsedMs;
+    this.#startedAtWallMs = Date.now() - elapsedMs;
+  }
 
   elapsedMs(): number {
     return Math.max(performance.now() - this.#startedAtMs, Date.now() - this.#startedAtWallMs);
@@ -45,10 +54,10 @@ class Stopwatch {
 }
 
 /**
- * The fast path (docs/durability.md): accept transaction, dispatch and complete transaction in the process that took the request. A message
- * that takes longer than two seconds or asks a human is handed over to its workflow.
+ * The fast path (docs/durability.md): accept transaction in the process that took the request, dispatch and complete transaction there or on
+ * the node that holds the agent's socket. A message that takes longer than two seconds or asks a human is handed over to its workflow.
  */
-export class FastPath {
+export class FastPath implements ForwardedDispatches {
   readonly #options: FastPathOptions;
   readonly #handOver: HandOver;
   #inFlight = 0;
@@ -64,7 +73,8 @@ export class FastPath {
   }
 
   /**
-   * Accepts a message and, where this process reaches the agent, sends its dispatch; undefined while it takes nothing new.
+   * Accepts a message and, where this process or a node that it reaches has the agent, has its dispatch sent; undefined while it takes
+   * nothing new.
    * @throws as `runAcceptTransaction`
    */
   async send(
@@ -73,21 +83,21 @@ export class FastPath {
   ): Promise<{ row: AcceptRow; live: LiveMessage | null } | undefined> {
     const { core, runner } = this.#options;
     if (this.#inFlight >= IN_FLIGHT_MAX) return undefined;
-    const offer = { dispatch_id: newId('dsp'), mesh_id: runner.meshId };
+    const offer = this.#offer();
     const lease = new Stopwatch();
-    if (!runner.reserve(offer.dispatch_id)) return undefined;
+    if (!offer || runner?.reserve(offer.dispatch_id) === false) return undefined;
     this.#inFlight += 1;
     let running: Promise<unknown> | undefined;
     try {
       const { idempotencyHours } = core.limits;
       const row = await runAcceptTransaction(core.db, draft, { counting, offer, idempotencyHours });
       if (row.verdict !== 'dispatched') return { row, live: null };
-      const live = await this.#dispatch(draft, row, offer, lease);
+      const live = await this.#dispatch(draft, row, offer.dispatch_id, lease);
       running = live?.ended;
       return { row, live };
     } finally {
       // If only the answer of a commit was lost, this node from here on reports that it never sent the dispatch.
-      runner.releaseReservation(offer.dispatch_id);
+      runner?.releaseReservation(offer.dispatch_id);
       const done = (): void => {
         this.#inFlight -= 1;
       };
@@ -96,38 +106,48 @@ export class FastPath {
     }
   }
 
+  take(open: OpenDispatch, elapsedMs: number): Promise<DispatchEnd> | null {
+    return this.#sendHere(open, new Stopwatch(elapsedMs));
+  }
+
+  /** What the accept transaction may open; undefined where nothing could be sent. */
+  #offer(): DispatchOffer | undefined {
+    const { runner, forwarder } = this.#options;
+    const any_mesh = forwarder?.isReachable ?? false;
+    const mesh_id = runner ? runner.meshId : any_mesh && forwarder?.hostedNode();
+    return mesh_id ? { dispatch_id: newId('dsp'), mesh_id, any_mesh } : undefined;
+  }
+
   async #dispatch(
     draft: NewMessage,
     row: AcceptRow,
-    offer: DispatchOffer,
+    dispatch_id: string,
     lease: Stopwatch,
   ): Promise<LiveMessage | null> {
+    const { runner, forwarder } = this.#options;
     const message = dispatchedRow(draft, row);
-    // After the lease another process may have taken the message over.
-    const isLeaseValid = () => lease.elapsedMs() < LEASE_MS;
-    const ended = this.#options.runner.send(dispatchedNow(draft, row, offer), isLeaseValid);
-    if (!ended) {
-      await this.#release(message, offer.dispatch_id);
-      return null;
+    const open = dispatchedNow(draft, row, dispatch_id);
+    if (row.mesh_id !== runner?.meshId && forwarder) {
+      const ended = forwardDispatch(this.#options, forwarder, { ...open, mesh_id: row.mesh_id }, lease.elapsedMs());
+      return { row: message, dispatch_id, ended };
     }
-    this.#handOver.add(message);
-    return { row: message, dispatch_id: offer.dispatch_id, ended: ended.then((end) => this.#ended(message, end)) };
+    const ended = this.#sendHere(open, lease);
+    if (ended !== null) return { row: message, dispatch_id, ended };
+    await releaseUnsent(this.#options, open);
+    return null;
   }
 
-  /** Nothing was sent: the workflow of the message routes it again. */
-  async #release(message: MessageRow, dispatchId: string): Promise<void> {
-    const { core, dispatches } = this.#options;
-    const ref = { tenant_id: message.tenant_id, message_id: message.message_id, dispatch_id: dispatchId };
-    await dispatches.release(ref, 'NOT_REACHED_HERE', { nothingSent: true }).catch((error: unknown) => {
-      // The workflow asks this node, which reports that it never sent the dispatch.
-      core.log.warn({ err: errorMessage(error), dispatch_id: dispatchId }, 'dispatch could not be released yet');
-    });
-    core.workflowStarter.message(message);
+  #sendHere(open: OpenDispatch, lease: Stopwatch): Promise<DispatchEnd> | null {
+    // After the lease another process may have taken the message over.
+    const ended = this.#options.runner?.send(open, () => lease.elapsedMs() < LEASE_MS);
+    if (!ended) return null;
+    this.#handOver.add(open);
+    return ended.then((end) => this.#ended(open, end));
   }
 
-  #ended(message: MessageRow, end: DispatchEnd): DispatchEnd {
-    this.#handOver.remove(message);
-    if (NEEDS_WORKFLOW.has(end.state)) this.#options.core.workflowStarter.message(message);
+  #ended(open: OpenDispatch, end: DispatchEnd): DispatchEnd {
+    this.#handOver.remove(open);
+    if (NEEDS_WORKFLOW.has(end.state)) this.#options.core.workflowStarter.message(open);
     return end;
   }
 }

@@ -4,7 +4,7 @@ import type { Usage } from '../../contracts/api/messages.js';
 import type { DispatchPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { traceparentOf, uuidOf } from '../../runtime/ids.js';
-import type { AcceptRow, DispatchOffer, NewMessage } from '../accept/accept-transaction.js';
+import type { AcceptRow, NewMessage } from '../accept/accept-transaction.js';
 import type { DispatchDetails, MessageRow } from '../read/rows.js';
 import { userMessage } from '../read/task.js';
 import type { AnswerOrFailure, OpenDispatch, Produced } from './dispatches.js';
@@ -93,8 +93,8 @@ export function dispatchedRow(draft: NewMessage, accepted: AcceptRow): MessageRo
   };
 }
 
-/** The open dispatch of that message, which the accept transaction wrote as sent by this node. */
-export function dispatchedNow(draft: NewMessage, accepted: AcceptRow, offer: DispatchOffer): OpenDispatch {
+/** The open dispatch of that message, which the accept transaction wrote as sent. */
+export function dispatchedNow(draft: NewMessage, accepted: AcceptRow, dispatch_id: string): OpenDispatch {
   const { accepted_at: at } = accepted;
   const details: DispatchDetails = {
     attempt: 1,
@@ -109,7 +109,7 @@ export function dispatchedNow(draft: NewMessage, accepted: AcceptRow, offer: Dis
     remote_context_id: null,
     ...draft,
     ...accepted,
-    ...offer,
+    dispatch_id,
   };
   return openDispatchFrom(details, at);
 }

@@ -107,6 +107,8 @@ export class DispatchRunner {
     const transport = this.#transports[open.deployment_mode];
     const reached = transport?.reach(open);
     if (this.#draining || !transport || !reached || !('epoch' in reached)) return null;
+    // It was forwarded here after its workflow had asked for it.
+    if (this.#running.get(open.dispatch_id) || this.#sender.isRefused(open.dispatch_id)) return null;
     // The accept transaction did not see a connection of another epoch.
     if (reached.epoch !== open.epoch || !leaseValid()) return null;
     const running = this.#add(open, transport);
@@ -136,7 +138,7 @@ export class DispatchRunner {
   async cancel(ref: DispatchRef, reason: string): Promise<void> {
     await this.#reservations.settled(ref.dispatch_id);
     const running = this.#running.get(ref.dispatch_id);
-    if (!running) return;
+    if (!running) return this.#sender.refuse(ref.dispatch_id);
     stopClosed(running, 'canceled', reason);
     await Promise.allSettled([running.done]);
     await running.transport.cancelSent?.(ref.dispatch_id);

@@ -21,6 +21,8 @@ const PAUSE_MAX_MS = 2_000;
 /** Retried failures that are not an absent database, for example a deadlock or a statement's time limit. */
 const FAILURES_MAX = 5;
 const UNRECORDED_MAX = 10_000;
+/** Refusals that are remembered. A dispatch that was forwarded before its refusal comes long before this many further ones. */
+const REFUSED_MAX = 100_000;
 /** Successes of a hosted agent are counted this often: they are its sign of life. */
 const SUCCESS_INTERVAL_MS = 10_000;
 const AGENTS_MAX = 10_000;
@@ -70,6 +72,8 @@ export class DispatchSender {
   readonly #closing: AbortSignal;
   /** Sent dispatches whose end could not be written: a defect or a lasting refusal of the database, so there are few. */
   readonly #unrecorded = new LRUCache<string, true>({ max: UNRECORDED_MAX });
+  /** Dispatches that this node has said it never sent, so that one which is forwarded late is not sent. */
+  readonly #refused = new LRUCache<string, true>({ max: REFUSED_MAX });
   /** By agent, from when on its next success is counted, on `performance.now()`. A connected agent without a failure is not in it. */
   readonly #successDueMs = new LRUCache<string, number>({ max: AGENTS_MAX });
 
@@ -112,6 +116,15 @@ export class DispatchSender {
     return this.#unrecorded.get(dispatchId) !== undefined;
   }
 
+  /** Notes that the dispatch is not sent from here any more. */
+  refuse(dispatchId: string): void {
+    this.#refused.set(dispatchId, true);
+  }
+
+  isRefused(dispatchId: string): boolean {
+    return this.#refused.has(dispatchId);
+  }
+
   /** Retries while the database is away. */
   persist<T>(work: () => Promise<T>): Promise<T> {
     return this.#closing.aborted ? work() : persist(work, this.#options.log, this.#closing);
@@ -123,7 +136,9 @@ export class DispatchSender {
    */
   async disown(ref: DispatchRef & { mesh_id: string | null }): Promise<DispatchEnd> {
     const isNeverSent = ref.mesh_id === this.#options.meshId && !this.isUnrecorded(ref.dispatch_id);
-    return isNeverSent ? this.#release(ref, 'NEVER_SENT') : this.#failAsLost(ref);
+    if (!isNeverSent) return this.#failAsLost(ref);
+    this.refuse(ref.dispatch_id);
+    return this.#release(ref, 'NEVER_SENT');
   }
 
   async #resultOf(running: RunningDispatch, open: OpenDispatch, token?: string): Promise<AgentResult> {

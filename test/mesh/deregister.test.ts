@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished } from 'vit
 import type { DeregistrationCause } from '../../agents/agent-row.js';
 import { lockAgent } from '../../agents/agents.js';
 import { deregisterAgent } from '../../agents/registration.js';
+import { RedisChannel } from '../../mesh/nodes/redis-channel.js';
 import { createRedisLink } from '../../mesh/nodes/tool-link-redis.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
@@ -88,8 +89,12 @@ it('is heard of at once by another process, over Redis', async () => {
   const { url } = await redisServer();
   const log = createLogger({ level: 'silent' });
   const link = (nodeId: string) => {
-    const made = createRedisLink({ url, nodeId, log });
-    onTestFinished(() => made.close());
+    const channel = new RedisChannel({ url, nodeId, log });
+    const made = createRedisLink({ channel, nodeId, log });
+    onTestFinished(async () => {
+      await made.close();
+      await channel.close();
+    });
     return made;
   };
   const meshId = newId('mesh');

@@ -83,7 +83,7 @@ async function answer(ref: MessageRef, state: 'completed' | 'input-required'): P
 async function acceptOnFastPath(contextId: string): Promise<string> {
   const parts = [{ kind: 'text' as const, text: 'meanwhile' }];
   const message = { kind: 'message' as const, messageId: newId('req'), role: 'user' as const, parts, contextId };
-  const offer = { dispatch_id: newId('dsp'), mesh_id: 'mesh_1' };
+  const offer = { dispatch_id: newId('dsp'), mesh_id: 'mesh_1', any_mesh: false };
   const draft = draftOf(caller, { message }, { method: 'message/send' });
   return (await runAcceptTransaction(core.db, draft, { counting: UNCOUNTED, offer, idempotencyHours: 1 })).verdict;
 }

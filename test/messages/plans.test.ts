@@ -61,7 +61,7 @@ async function rowsOf(metadata: { agent_type?: string }): Promise<Record<string,
     const dispatch_id = newId('dsp');
     const row = await runAcceptTransaction(db, draft, {
       counting: { in_flight_limit: 100, waiting_limit: 0, waiting_full: false },
-      offer: { dispatch_id, mesh_id: 'mesh_1' },
+      offer: { dispatch_id, mesh_id: 'mesh_1', any_mesh: false },
       idempotencyHours: 1,
     });
     expect(row.verdict).toBe('dispatched');

@@ -34,7 +34,7 @@ async function accept(messageId: string, options: { tenant?: string; text?: stri
   const dispatch_id = newId('dsp');
   const row = await runAcceptTransaction(db, draft, {
     counting: UNCOUNTED,
-    offer: { dispatch_id, mesh_id: 'mesh_1' },
+    offer: { dispatch_id, mesh_id: 'mesh_1', any_mesh: false },
     idempotencyHours: 1,
   });
   const { message_id, session_id } = row;

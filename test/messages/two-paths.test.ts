@@ -4,6 +4,7 @@ import { MeshFixture } from '../mesh/mesh-fixture.js';
 import { freshDatabase } from '../setup/database.js';
 import { contradictions, leftovers } from '../setup/histories/record-checker.js';
 import { Harness } from './two-paths/harness.js';
+import type { Way } from './two-paths/process.js';
 import { lastingRecord } from './two-paths/record.js';
 import { Runner } from './two-paths/runner.js';
 import { type Action, script } from './two-paths/script.js';
@@ -51,7 +52,7 @@ async function expectEndsOnRecord(runScript: Runner): Promise<void> {
 }
 
 /** Runs the script for a tenant of its own, and gives what is left of it. */
-async function outcomeOf(way: 'fast path' | 'workflow path', actions: Action[]): Promise<unknown> {
+async function outcomeOf(way: Way, actions: Action[]): Promise<unknown> {
   await fixture.reset();
   const harness = new Harness(fixture, way);
   const runScript = new Runner(harness);
@@ -72,11 +73,12 @@ async function outcomeOf(way: 'fast path' | 'workflow path', actions: Action[]):
 }
 
 test(
-  `both paths of a message end in the same rows and events, whatever goes wrong (seed ${SEED})`,
+  `every path of a message ends in the same rows and events, whatever goes wrong (seed ${SEED})`,
   async () => {
     const property = fc.asyncProperty(script, async (actions) => {
-      const short = await outcomeOf('fast path', actions);
-      expect(short).toEqual(await outcomeOf('workflow path', actions));
+      const expected = await outcomeOf('workflow path', actions);
+      for (const way of ['fast path', 'forwarded'] as const)
+        expect(await outcomeOf(way, actions), way).toEqual(expected);
     });
     await fc.assert(property, { numRuns: RUNS, seed: SEED, endOnFailure: false });
     for (const [what, count] of Object.entries(counts)) expect(count, what).toBeGreaterThan(0);

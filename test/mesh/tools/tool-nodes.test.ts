@@ -1,5 +1,6 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { RedisChannel } from '../../../mesh/nodes/redis-channel.js';
 import { createRedisLink } from '../../../mesh/nodes/tool-link-redis.js';
 import { newId } from '../../../runtime/ids.js';
 import { createLogger } from '../../../runtime/logger.js';
@@ -39,11 +40,16 @@ async function linkedNode(redisUrl: string): Promise<LinkedNode> {
   const lost = new Set<string>();
   const arrives = (chunk: Buffer) => ![...lost].some((text) => chunk.includes(text) && lost.delete(text));
   const proxy = await TcpProxy.to(redisUrl, { arrives });
-  const link = createRedisLink({ url: proxy.urlOf(redisUrl), nodeId: meshId, log });
-  onTestFinished(() => link.close());
+  const channel = new RedisChannel({ url: proxy.urlOf(redisUrl), nodeId: meshId, log });
+  const link = createRedisLink({ channel, nodeId: meshId, log });
+  const close = async () => {
+    await link.close();
+    await channel.close();
+  };
+  onTestFinished(close);
   return {
     node: await fixture.node({ meshId, tools: fixture.tools(link) }),
-    vanish: () => link.close(),
+    vanish: close,
     lose: (text) => void lost.add(text),
   };
 }

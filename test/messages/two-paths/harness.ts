@@ -5,7 +5,7 @@ import { createGateway } from '../../setup/gateway.js';
 import { FleetAgent, Inbox } from './agents.js';
 import { Faults } from './faults.js';
 import { InFlight } from './in-flight.js';
-import { PlatformProcess } from './process.js';
+import { PlatformProcess, type Way } from './process.js';
 import { AGENTS, type AgentName } from './script.js';
 import { Workflows } from './workflows.js';
 
@@ -26,12 +26,12 @@ export class Harness {
   readonly lapsed: string[] = [];
   readonly #processes: PlatformProcess[] = [];
   readonly #afterwards: (() => Promise<unknown>)[] = [];
-  readonly #short: boolean;
+  readonly #way: Way;
   readonly #over = new AbortController();
 
-  constructor(fixture: MeshFixture, way: 'fast path' | 'workflow path') {
+  constructor(fixture: MeshFixture, way: Way) {
     this.fixture = fixture;
-    this.#short = way === 'fast path';
+    this.#way = way;
     const core = { ...fixture.core, workflowStarter: this.#workflowStarter };
     this.gateway = createGateway(core);
     this.sessions = createSessions(sessionDeps(core));
@@ -86,7 +86,7 @@ export class Harness {
     const { fixture, faults } = this;
     const accepted = (dispatchId: string) => void this.accepted.push(dispatchId);
     this.#processes.push(
-      await PlatformProcess.start({ fixture, workflowStarter: this.#workflowStarter, faults, accepted }, this.#short),
+      await PlatformProcess.start({ fixture, workflowStarter: this.#workflowStarter, faults, accepted }, this.#way),
     );
   }
 

@@ -21,6 +21,9 @@ export interface Context {
   accepted(dispatchId: string): void;
 }
 
+/** How a process that takes a message has it done. `forwarded`: by a dispatch that it forwards to the node that holds the socket. */
+export type Way = 'fast path' | 'forwarded' | 'workflow path';
+
 /** One process of the platform with the roles api and mesh. When it dies, nothing it holds in memory reaches anybody any more. */
 export class PlatformProcess {
   readonly node: MeshNodeUnderTest;
@@ -32,7 +35,7 @@ export class PlatformProcess {
   readonly #context: Context;
   readonly #life: Life;
 
-  private constructor(context: Context, life: Life, node: MeshNodeUnderTest, parts: Parts, short: boolean) {
+  private constructor(context: Context, life: Life, node: MeshNodeUnderTest, parts: Parts, way: Way) {
     const { core, dispatches } = parts;
     this.#context = context;
     this.#life = life;
@@ -42,15 +45,29 @@ export class PlatformProcess {
       core,
       dispatches,
       runner: node.runner,
+      forwarder: null,
       supervise: async (ref) => {
         life.check();
         context.workflowStarter.message(ref);
       },
     });
-    this.gateway = createGateway(core, short ? this.#fastPath : null);
+    const front = new FastPath({
+      core,
+      dispatches,
+      runner: null,
+      forwarder: {
+        isReachable: true,
+        hostedNode: () => node.runner.meshId,
+        forward: async (open, elapsedMs) => this.#fastPath.take(open, elapsedMs) ?? 'refused',
+      },
+      supervise: async () => undefined,
+    });
+    void front.stop(); // it hands nothing over: the node does
+    const fastPaths = { 'fast path': this.#fastPath, forwarded: front, 'workflow path': null };
+    this.gateway = createGateway(core, fastPaths[way]);
   }
 
-  static async start(context: Context, short: boolean): Promise<PlatformProcess> {
+  static async start(context: Context, way: Way): Promise<PlatformProcess> {
     const life = new Life();
     const { fixture, workflowStarter, faults } = context;
     const db = mortal(fixture.core.db, life, faults);
@@ -65,7 +82,7 @@ export class PlatformProcess {
     };
     const { reconcileMs } = DEFAULT_TIMINGS;
     const node = await fixture.node({ dispatches: parts.dispatches, db, timings: { reconcileMs } });
-    return new PlatformProcess(context, life, node, parts, short);
+    return new PlatformProcess(context, life, node, parts, way);
   }
 
   get alive(): boolean {

@@ -7,7 +7,17 @@ const ANSWER_TIMEOUT_MS = 20_000;
 /** The part of `Profiler.takePreciseCoverage` that is read here. */
 interface ScriptCoverage {
   url: string;
-  functions: { functionName: string; ranges: { count: number }[] }[];
+  functions: { functionName: string; ranges: { startOffset: number; count: number }[] }[];
+}
+
+/** A function and how often it was called. */
+export interface CalledFunction {
+  /** Of its script. */
+  url: string;
+  name: string;
+  /** Where it begins in its script. */
+  place: number;
+  count: number;
 }
 
 /** Counts the function calls of a Node process that was started with `--inspect=127.0.0.1:0`, by V8's precise coverage. */
@@ -30,14 +40,16 @@ export class CallCounts {
     return counts;
   }
 
-  /** The functions called at least `min` times since the last call, by the URL of their script. */
-  async take(min: number): Promise<Map<string, string[]>> {
+  /** How often each function was called since the last look; functions that were not called are left out. */
+  async take(): Promise<CalledFunction[]> {
     const { result } = (await this.#call('Profiler.takePreciseCoverage')) as { result: ScriptCoverage[] };
-    const called = result.map(({ url, functions }) => {
-      const often = functions.filter(({ ranges }) => (ranges[0]?.count ?? 0) >= min);
-      return [url, often.map(({ functionName }) => functionName || '(anonymous)')] as const;
-    });
-    return new Map(called.filter(([, functions]) => functions.length > 0));
+    return result.flatMap(({ url, functions }) =>
+      functions.flatMap(({ functionName: name, ranges: [range] }) =>
+        range && range.count > 0
+          ? [{ url, name: name || '(anonymous)', place: range.startOffset, count: range.count }]
+          : [],
+      ),
+    );
   }
 
   close(): void {

@@ -1,0 +1,181 @@
+import { LRUCache } from 'lru-cache';
+import type { DispatchEnd, Dispatches, DispatchRef, OpenDispatch } from '../../messages/dispatch/dispatches.js';
+import type { DispatchForwarder, Forwarded, ForwardedDispatches } from '../../messages/dispatch/forwarding.js';
+import { errorMessage } from '../../runtime/errors.js';
+import type { Logger } from '../../runtime/logger.js';
+import type { NodeMessage } from './node-message.js';
+import type { RedisChannel } from './redis-channel.js';
+
+/** Pause before a dispatch is forwarded again of which nothing was heard, in milliseconds. */
+const REPEAT_MS = 250;
+/** The accepting process waits this long; a caller that still waits then follows the record. */
+const ANSWER_WAIT_MS = 2_000;
+/** A dispatch that ends sooner is not confirmed before: its end confirms it. */
+const TAKEN_MS = 100;
+/** Larger payloads and ends do not go over Redis: the record has them. In characters of JSON. */
+const CARRIED_MAX = 64 * 1024;
+/** Dispatches that are remembered, so that one which comes twice is sent once. A repeat comes within two seconds. */
+const KNOWN_MAX = 100_000;
+
+type DispatchMessage = Extract<NodeMessage, { kind: 'dispatch' }>;
+type Answer = Extract<NodeMessage, { kind: 'dispatch_taken' | 'dispatch_refused' | 'dispatch_ended' }>;
+
+/** A dispatch that another node was asked to send. */
+interface Waiting {
+  open: OpenDispatch & { mesh_id: string };
+  /** When the accept transaction began, on `performance.now()`. */
+  acceptedAtMs: number;
+  forwardedAtMs: number;
+  /** A copy may have reached the node. */
+  mayHaveArrived: boolean;
+  isTaken: boolean;
+  settle(forwarded: Forwarded): void;
+}
+
+export interface DispatchLinkOptions {
+  channel: RedisChannel;
+  nodeId: string;
+  dispatches: Pick<Dispatches, 'find'>;
+  /** A living mesh node for hosted agents; null when none is known. */
+  hostedNode: () => string | null;
+  log: Pick<Logger, 'warn'>;
+}
+
+/**
+ * Forwards dispatches of the fast path between nodes over Redis. A dispatch is published until the node answers, at most two seconds; the
+ * node sends it once. An answer that is lost costs time only: the end is on the record, and the workflow asks the node.
+ */
+export class DispatchLink implements DispatchForwarder {
+  readonly #options: DispatchLinkOptions;
+  readonly #waiting = new Map<string, Waiting>();
+  /** What this node answered to the dispatches that came. */
+  readonly #known = new LRUCache<string, 'dispatch_taken' | 'dispatch_refused'>({ max: KNOWN_MAX });
+  readonly #repeats: NodeJS.Timeout;
+  #taker: ForwardedDispatches | undefined;
+
+  constructor(options: DispatchLinkOptions) {
+    this.#options = options;
+    options.channel.listen((message) => this.#receive(message));
+    this.#repeats = setInterval(() => this.#repeat(), REPEAT_MS).unref();
+  }
+
+  get isReachable(): boolean {
+    return this.#options.channel.isReady;
+  }
+
+  hostedNode(): string | null {
+    return this.#options.hostedNode();
+  }
+
+  forward(open: Waiting['open'], elapsedMs: number): Promise<Forwarded> {
+    return new Promise((settle) => {
+      const now = performance.now();
+      const times = { acceptedAtMs: now - elapsedMs, forwardedAtMs: now };
+      const waiting = { open, ...times, mayHaveArrived: false, isTaken: false, settle };
+      this.#waiting.set(open.dispatch_id, waiting);
+      void this.#publish(waiting);
+    });
+  }
+
+  /** Sets what sends the dispatches that other processes forward to this node. */
+  serve(taker: ForwardedDispatches): void {
+    this.#taker = taker;
+  }
+
+  close(): void {
+    clearInterval(this.#repeats);
+    for (const waiting of this.#waiting.values()) this.#settle(waiting, 'unheard');
+  }
+
+  async #publish(waiting: Waiting): Promise<void> {
+    const { open, acceptedAtMs } = waiting;
+    const { tenant_id, message_id, dispatch_id, mesh_id } = open;
+    const isCarried = JSON.stringify(open.payload).length <= CARRIED_MAX;
+    const listeners = await this.#options.channel.publish(mesh_id, {
+      kind: 'dispatch',
+      from: this.#options.nodeId,
+      ref: { tenant_id, message_id, dispatch_id },
+      elapsed_ms: performance.now() - acceptedAtMs,
+      dispatch: isCarried ? open : null,
+    });
+    waiting.mayHaveArrived ||= listeners !== 0;
+    if (!waiting.mayHaveArrived) this.#settle(waiting, 'refused');
+  }
+
+  #repeat(): void {
+    const now = performance.now();
+    for (const waiting of this.#waiting.values()) {
+      const waitedMs = now - waiting.forwardedAtMs;
+      if (waitedMs >= ANSWER_WAIT_MS) this.#settle(waiting, waiting.isTaken ? 'taken' : 'unheard');
+      else if (waitedMs >= REPEAT_MS && !waiting.isTaken) void this.#publish(waiting);
+    }
+  }
+
+  #settle(waiting: Waiting, forwarded: Forwarded): void {
+    if (this.#waiting.delete(waiting.open.dispatch_id)) waiting.settle(forwarded);
+  }
+
+  #receive(message: NodeMessage): void {
+    if (message.kind === 'dispatch') this.#take(message);
+    if (!('dispatch_id' in message)) return;
+    const waiting = this.#waiting.get(message.dispatch_id);
+    if (waiting) this.#hear(waiting, message);
+  }
+
+  #hear(waiting: Waiting, answer: Answer): void {
+    if (answer.kind === 'dispatch_taken') waiting.isTaken = true;
+    else this.#settle(waiting, answer.kind === 'dispatch_ended' ? answer.end : 'refused');
+  }
+
+  /** Answers each copy of a dispatch, and sends it once. */
+  #take({ from, ref, elapsed_ms, dispatch }: DispatchMessage): void {
+    const { dispatch_id } = ref;
+    const kind = this.#known.get(dispatch_id);
+    if (kind) this.#answer(from, { kind, dispatch_id });
+    else this.#known.set(dispatch_id, 'dispatch_taken');
+    if (kind === undefined && dispatch) this.#send(from, dispatch, elapsed_ms);
+    if (kind === undefined && !dispatch) void this.#readAndSend(from, ref, elapsed_ms);
+  }
+
+  async #readAndSend(from: string, ref: DispatchRef, elapsedMs: number): Promise<void> {
+    const startedAtMs = performance.now();
+    const { dispatches, log } = this.#options;
+    const open = await dispatches.find(ref).catch((error: unknown) => {
+      log.warn({ err: errorMessage(error), dispatch_id: ref.dispatch_id }, 'forwarded dispatch could not be read');
+      return null;
+    });
+    if (open) this.#send(from, open, elapsedMs + performance.now() - startedAtMs);
+    else this.#refuse(from, ref.dispatch_id);
+  }
+
+  #send(from: string, open: OpenDispatch, elapsedMs: number): void {
+    const { dispatch_id } = open;
+    const ended = this.#taker?.take(open, elapsedMs);
+    if (ended) this.#answerTo(from, dispatch_id, ended);
+    else this.#refuse(from, dispatch_id);
+  }
+
+  #answerTo(from: string, dispatch_id: string, ended: Promise<DispatchEnd>): void {
+    const confirm = (): void => this.#answer(from, { kind: 'dispatch_taken', dispatch_id });
+    const timer = setTimeout(confirm, TAKEN_MS).unref();
+    void ended.then((end) => {
+      clearTimeout(timer);
+      this.#answer(from, { kind: 'dispatch_ended', dispatch_id, end: carried(end) });
+    });
+  }
+
+  #refuse(from: string, dispatch_id: string): void {
+    this.#known.set(dispatch_id, 'dispatch_refused');
+    this.#answer(from, { kind: 'dispatch_refused', dispatch_id });
+  }
+
+  #answer(node: string, answer: Answer): void {
+    void this.#options.channel.publish(node, answer);
+  }
+}
+
+/** An end without its output where that is large. */
+function carried(end: DispatchEnd): DispatchEnd {
+  const isLarge = JSON.stringify(end.message?.artifacts ?? null).length > CARRIED_MAX;
+  return isLarge ? { ...end, message: null } : end;
+}
