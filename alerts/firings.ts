@@ -18,19 +18,19 @@ export interface Firing {
   count: number;
 }
 
-/** The part of an event that a delivery tells. */
-type Told = Pick<EventRecord, 'event_id' | 'event_type' | 'timestamp' | 'tenant_id' | 'session_id' | 'event'>;
+/** The part of an event that a delivery reports. */
+type Subject = Pick<EventRecord, 'event_id' | 'event_type' | 'timestamp' | 'tenant_id' | 'session_id' | 'event'>;
 
 /** A delivery before its token is issued. */
 interface Draft {
   rule: CompiledRule;
   channel: CompiledChannel;
-  told: Told;
+  subject: Subject;
   purpose: TokenPurpose | null;
 }
 
-/** What a firing tells: the event, or with a threshold above 1 that it was reached, which is an event of its own. */
-async function toldBy(tx: Tx, { rule, record, count }: Firing): Promise<Told> {
+/** What a firing reports: the event, or with a threshold above 1 that it was reached, which is an event of its own. */
+async function subjectOf(tx: Tx, { rule, record, count }: Firing): Promise<Subject> {
   if (rule.threshold === 1) return record;
   const { tenant_id, rule_id, name: rule_name, severity, threshold, window_seconds } = rule;
   const event = { rule_id, rule_name, threshold, window_seconds, count };
@@ -47,32 +47,35 @@ const REQUESTS = `
 type RequestRow = Omit<TokenPurpose, 'rule_id'> & { requested_at: Date } & Record<string, unknown>;
 
 /** The request that an event asks about: the one that it names, else the newest of its message. */
-function requestOf(told: Told, requests: RequestRow[]): RequestRow | undefined {
-  const { message_id, request_id } = told.event;
-  const ofMessage = requests.filter((one) => one.tenant_id === told.tenant_id && one.message_id === message_id);
+function requestOf(subject: Subject, requests: RequestRow[]): RequestRow | undefined {
+  const { message_id, request_id } = subject.event;
+  const ofMessage = requests.filter((one) => one.tenant_id === subject.tenant_id && one.message_id === message_id);
   const named = ofMessage.find((one) => one.request_id === request_id);
   return named ?? ofMessage.sort((a, b) => b.requested_at.getTime() - a.requested_at.getTime())[0];
 }
 
 /** Finds what the tokens of deliveries answer. */
 async function withPurposes(tx: Tx, drafts: Draft[]): Promise<Draft[]> {
-  const approvals = drafts.filter(({ rule, told }) => rule.has_token && asksHuman(told.event_type));
+  const approvals = drafts.filter(({ rule, subject }) => rule.has_token && asksHuman(subject.event_type));
   if (approvals.length === 0) return drafts;
-  const messages = approvals.map(({ told }) => ({ tenant_id: told.tenant_id, message_id: told.event.message_id }));
+  const messages = approvals.map(({ subject }) => ({
+    tenant_id: subject.tenant_id,
+    message_id: subject.event.message_id,
+  }));
   const requests = await tx.query<RequestRow>(REQUESTS, [JSON.stringify(messages)]);
   return drafts.map((draft) => {
-    const request = approvals.includes(draft) ? requestOf(draft.told, requests) : undefined;
+    const request = approvals.includes(draft) ? requestOf(draft.subject, requests) : undefined;
     return request ? { ...draft, purpose: { ...request, rule_id: draft.rule.rule_id } } : draft;
   });
 }
 
 /** The body of a delivery (specification section 6). */
 export function envelopeOf(
-  { rule, told }: { rule: Pick<CompiledRule, 'name' | 'severity'>; told: Told },
+  { rule, subject }: { rule: Pick<CompiledRule, 'name' | 'severity'>; subject: Subject },
   deliveryId: string,
   { baseUrl, token }: { baseUrl: string; token?: string | undefined },
 ): Envelope {
-  const { event_type, timestamp, tenant_id, session_id, event } = told;
+  const { event_type, timestamp, tenant_id, session_id, event } = subject;
   const isApproval = asksHuman(event_type);
   return {
     delivery_id: deliveryId,
@@ -101,8 +104,8 @@ export async function writeFirings(
 ): Promise<void> {
   const drafts: Draft[] = [];
   for (const firing of firings) {
-    const told = await toldBy(tx, firing);
-    for (const channel of firing.rule.channels) drafts.push({ rule: firing.rule, channel, told, purpose: null });
+    const subject = await subjectOf(tx, firing);
+    for (const channel of firing.rule.channels) drafts.push({ rule: firing.rule, channel, subject, purpose: null });
   }
   const ready = await withPurposes(tx, drafts);
   const asking = ready.filter(({ purpose }) => purpose !== null);
@@ -112,8 +115,8 @@ export async function writeFirings(
   );
   const tokenOf = new Map(asking.map((draft, index) => [draft, tokens[index]]));
   const deliveries = ready.map((draft): NewDelivery => {
-    const { rule, channel, told } = draft;
-    const { tenant_id, session_id, event_id, event_type } = told;
+    const { rule, channel, subject } = draft;
+    const { tenant_id, session_id, event_id, event_type } = subject;
     const delivery_id = newId('dlv');
     const body = sealEnvelope(secrets, envelopeOf(draft, delivery_id, { baseUrl, token: tokenOf.get(draft) }));
     return { ...channel, tenant_id, session_id, delivery_id, event_id, event_type, rule_id: rule.rule_id, body };

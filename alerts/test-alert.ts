@@ -24,7 +24,7 @@ const PROBLEMS: Record<string, string> = {
 
 async function testChannel(clients: ChannelClients, channel: Channel, { row }: StoredRule): Promise<TestResult> {
   const { rule_id, name: rule_name, threshold, window_seconds, tenant_id } = row;
-  const told = {
+  const subject = {
     event_id: '',
     event_type: 'system.alert_triggered',
     timestamp: new Date().toISOString(),
@@ -33,7 +33,7 @@ async function testChannel(clients: ChannelClients, channel: Channel, { row }: S
     event: { rule_id, rule_name, threshold, window_seconds, count: 0 },
   };
   const deliveryId = newId('dlv');
-  const body = Buffer.from(JSON.stringify(envelopeOf({ rule: row, told }, deliveryId, { baseUrl: '' })));
+  const body = Buffer.from(JSON.stringify(envelopeOf({ rule: row, subject }, deliveryId, { baseUrl: '' })));
   const { result, outcome } = await attemptChannel(
     clients,
     channel,
