@@ -13,6 +13,7 @@ const LAYERS = {
   sessions: ['contracts', 'runtime', 'db', 'agents'],
   messages: ['contracts', 'runtime', 'db', 'agents', 'sessions'],
   deliveries: ['contracts', 'runtime', 'db', 'http', 'messages'],
+  alerts: ['contracts', 'runtime', 'db', 'http', 'telemetry', 'messages', 'deliveries'],
   tools: ['contracts', 'runtime', 'db', 'agents', 'messages'],
   mesh: ['contracts', 'runtime', 'db', 'http', 'auth', 'agents', 'messages', 'tools'],
   activities: ['contracts', 'runtime', 'db', 'http', 'agents', 'sessions', 'messages', 'deliveries'],
@@ -28,6 +29,7 @@ const LAYERS = {
     'sessions',
     'messages',
     'deliveries',
+    'alerts',
     'tools',
   ],
   embedded: ['contracts', 'runtime'],
@@ -46,6 +48,7 @@ const LAYERS = {
     'sessions',
     'messages',
     'deliveries',
+    'alerts',
     'tools',
     'mesh',
     'activities',
@@ -56,6 +59,8 @@ const LAYERS = {
 /** Single files and kinds of imports beyond the table. `types`: only `import type`. */
 const ALSO = {
   messages: { files: ['^workflows/definitions\\.ts$'], types: ['workflows'] },
+  deliveries: { types: ['workflows'] },
+  alerts: { types: ['workflows'] },
   activities: { types: ['workflows'] },
   workflows: { files: ['^contracts/(errors|limits)\\.ts$'], types: ['contracts', 'activities', 'messages'] },
   platform: { files: ['^workflows/definitions\\.ts$'] },

@@ -1,18 +1,13 @@
 import { Context } from '@temporalio/activity';
-import type { Db } from '../db/pool.js';
-import { attemptPush, verdictOf, waitBefore } from '../deliveries/push-attempt.js';
+import { dropPending } from '../deliveries/alert-deliveries.js';
+import { type AttemptResult, outcomeOf, verdictOf, waitBefore } from '../deliveries/attempts.js';
+import { mayAttempt, noteOutcome, readBreaker } from '../deliveries/breakers.js';
+import { attemptPush } from '../deliveries/push-attempt.js';
 import { readPushContent } from '../deliveries/push-content.js';
-import {
-  type AttemptResult,
-  dropDeliveries,
-  logAttempt,
-  nextDelivery,
-  type OfDelivery,
-} from '../deliveries/push-deliveries.js';
-import type { Outbound } from '../http/outbound.js';
-import type { Logger } from '../runtime/logger.js';
-import type { Secrets } from '../runtime/secrets.js';
-import type { DeliveryInput } from '../workflows/definitions.js';
+import { dropDeliveries, logAttempt, nextDelivery, type OfDelivery } from '../deliveries/push-deliveries.js';
+import { leaveQueue, lockQueued, pushQueueId, putBack } from '../deliveries/queue.js';
+import { attemptDelivery, type NextAttempt, type RunDeliveryDeps } from '../deliveries/run-delivery.js';
+import type { AlertDeliveryInput, DeliveryInput } from '../workflows/definitions.js';
 
 /** The next attempt of a delivery. */
 export interface DueAttempt {
@@ -23,25 +18,38 @@ export interface DueAttempt {
   wait_ms: number;
 }
 
+export type { NextAttempt };
+
 /** The dependencies of the delivery activities. */
-export interface DeliveryDeps {
-  db: Db;
-  secrets: Pick<Secrets, 'decrypt'>;
-  outbound: Pick<Outbound, 'request'>;
-  log: Logger;
-}
+export type DeliveryDeps = RunDeliveryDeps;
 
 export type DeliveryRecordActivities = ReturnType<typeof createDeliveryRecordActivities>;
 
-/** Local activities of the delivery workflow: one short, idempotent transaction each. */
+const inQueue = (input: DeliveryInput) => ({ tenant_id: input.tenant_id, queue_id: pushQueueId(input) });
+
+/** Local activities of the delivery workflows: one short, idempotent transaction each. */
 export function createDeliveryRecordActivities({ db, log }: DeliveryDeps) {
   return {
-    /** The next attempt of the oldest unfinished delivery; null when there is none. */
+    /**
+     * The next attempt of the oldest unfinished push notification; null when there is none, which takes the config out of the queue, and
+     * while its receiver does not answer, which puts it back.
+     */
     nextAttempt: (input: DeliveryInput): Promise<DueAttempt | null> =>
       db.tenant(input.tenant_id, async (tx) => {
+        const queued = inQueue(input);
+        // Locked first: what is queued from here on finds no row, or waits, and starts the workflow again.
+        const receiver = await lockQueued(tx, queued);
         const next = await nextDelivery(tx, input);
         if (next?.orphaned) await dropDeliveries(tx, input);
-        if (!next || next.orphaned) return null;
+        if (!next || next.orphaned) {
+          await leaveQueue(tx, queued);
+          return null;
+        }
+        const breaker = receiver === null ? null : await readBreaker(tx, { ...queued, receiver });
+        if (!mayAttempt(breaker, queued.queue_id)) {
+          await putBack(tx, queued);
+          return null;
+        }
         const attempt = next.attempts + 1;
         return { sequence: next.sequence, state: next.state, attempt, wait_ms: waitBefore(attempt) };
       }),
@@ -50,29 +58,49 @@ export function createDeliveryRecordActivities({ db, log }: DeliveryDeps) {
       { sequence, attempt }: DueAttempt,
       result: AttemptResult,
     ): Promise<void> => {
-      const { message_id, config_id } = input;
-      const verdict = verdictOf(result, attempt);
+      const { tenant_id, message_id, config_id } = input;
+      const outcome = outcomeOf(result);
+      const verdict = verdictOf(outcome, attempt);
       const end = verdict === 'retry' ? null : verdict;
-      await db.tenant(input.tenant_id, (tx) => logAttempt(tx, { ...input, sequence }, attempt, result, end));
-      if (verdict === 'failed')
-        log.warn({ message_id, config_id, attempt, ...result }, 'a push notification was given up');
+      const opened = await db.tenant(tenant_id, async (tx) => {
+        await logAttempt(tx, { ...input, sequence }, attempt, result, end);
+        const receiver = await lockQueued(tx, inQueue(input));
+        return receiver !== null && noteOutcome(tx, { ...inQueue(input), receiver }, outcome);
+      });
+      const fields = { tenant_id, message_id, config_id, attempt, ...result };
+      if (opened) log.warn(fields, 'a receiver does not answer: only probes are sent to it');
+      if (verdict === 'failed') log.warn(fields, 'a push notification was given up');
     },
-    /** Drops all unfinished deliveries of the config. */
-    dropDeliveries: (input: DeliveryInput) => db.tenant(input.tenant_id, (tx) => dropDeliveries(tx, input)),
+    /** Drops all unfinished push notifications of the config. */
+    dropDeliveries: (input: DeliveryInput) =>
+      db.tenant(input.tenant_id, async (tx) => {
+        await lockQueued(tx, inQueue(input));
+        await dropDeliveries(tx, input);
+        await leaveQueue(tx, inQueue(input));
+      }),
+    /** Drops the delivery of an alert, if it is not over. */
+    dropAlertDelivery: ({ tenant_id, delivery_id }: AlertDeliveryInput) =>
+      db.tenant(tenant_id, (tx) => dropPending(tx, tenant_id, 'delivery_id', delivery_id)),
   };
 }
 
 export type DeliveryActivities = ReturnType<typeof createDeliveryActivities>;
 
 /** The outbound requests. They have their own task queue, so that slow receivers delay nothing else. */
-export function createDeliveryActivities({ db, secrets, outbound }: DeliveryDeps) {
+export function createDeliveryActivities(deps: DeliveryDeps) {
+  const { db, secrets, clients } = deps;
   return {
     /** Makes one attempt; null when the delivery has ended or its config was removed. */
     postNotification: async (of: OfDelivery): Promise<AttemptResult | null> => {
       // Before the first await: afterwards there is no context (runtime/async-context.ts).
       const { cancellationSignal } = Context.current();
       const content = await readPushContent(db, secrets, of);
-      return content && attemptPush(outbound, content, cancellationSignal);
+      return content && attemptPush(clients.outbound, content, cancellationSignal);
+    },
+    /** Makes and records the next attempt of an alert's delivery; null when it is over or waits in the queue again. */
+    attemptAlertDelivery: (input: AlertDeliveryInput, made: number | null): Promise<NextAttempt | null> => {
+      const { cancellationSignal } = Context.current();
+      return attemptDelivery(deps, input, made, cancellationSignal);
     },
   };
 }

@@ -8,6 +8,7 @@ import { useJsonBodies } from './plugins/json-body.js';
 import { requestIdOf, useRequestHead } from './plugins/request-head.js';
 import { RateLimit } from './rate-limit.js';
 import { agentRoutes } from './routes/agents.js';
+import { alertRoutes } from './routes/alerts.js';
 import { authRoutes } from './routes/auth.js';
 import { agentCard, cardRoutes, fleetOf } from './routes/card.js';
 import { docsRoutes } from './routes/docs.js';
@@ -65,6 +66,7 @@ export function buildApi(deps: ApiDeps): FastifyInstance {
   messageRoutes(app, deps);
   agentRoutes(app, deps);
   toolRoutes(app, deps);
+  alertRoutes(app, deps);
   telemetryRoutes(app, deps);
   cardRoutes(app, deps);
   platformRoutes(app, deps);

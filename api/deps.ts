@@ -1,9 +1,11 @@
 import type { Redis } from 'ioredis';
 import type { AgentRow } from '../agents/agent-row.js';
+import type { AlertRules } from '../alerts/rules.js';
 import type { Authenticator } from '../auth/authenticator.js';
 import type { TokenIssuer } from '../auth/tokens.js';
 import type { HealthResponse } from '../contracts/api/health.js';
 import type { Db } from '../db/pool.js';
+import type { ChannelClients } from '../deliveries/channels/clients.js';
 import type { PushConfigs } from '../deliveries/push-configs.js';
 import type { Outbound } from '../http/outbound.js';
 import type { AcceptDeps } from '../messages/accept/accept.js';
@@ -24,6 +26,10 @@ export interface ApiDeps {
   secrets: Secrets;
   messages: AcceptDeps;
   pushConfigs: PushConfigs;
+  alertRules: AlertRules;
+  channelClients: ChannelClients;
+  /** Called when a delivery was queued. */
+  deliveriesExpected: () => void;
   sessions: Sessions;
   tools: ToolCallService;
   eventFeed: EventFeed;

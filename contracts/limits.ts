@@ -58,4 +58,11 @@ export const LIMITS = {
   toolCallsInFlightPerCaller: 64,
   pendingToolCallsPerAgent: 64,
   toolCallsInFlightPerNode: 4_096,
+  alertRulesPerTenant: 500,
+  channelsPerRule: 10,
+  channelHeaders: 20,
+  channelRecipients: 50,
+  ruleFilters: 20,
+  /** Events that a rule counts at most. */
+  alertThresholdMax: 10_000,
 } as const;

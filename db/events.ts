@@ -18,15 +18,17 @@ const INSERT_EVENTS = `
   SELECT $1, given.event_id, $2, split_part($2, '.', 1), 'platform', 'info', given.payload
     FROM unnest($3::text[], $4::jsonb[]) AS given (event_id, payload)`;
 
-/** Writes an event, in the transaction of the change that it reports. */
+/** Writes an event, in the transaction of the change that it reports. @returns its id */
 export async function recordEvent<Type extends EventType>(
   tx: Tx,
   { tenant_id, session_id = '', severity = 'info' }: EventContext,
   type: Type,
   payload: EventPayloads[Type],
-): Promise<void> {
-  const values = [tenant_id, newId('evt'), type, severity, session_id, JSON.stringify(payload)];
+): Promise<string> {
+  const event_id = newId('evt');
+  const values = [tenant_id, event_id, type, severity, session_id, JSON.stringify(payload)];
   await tx.query(INSERT_EVENT, values, 'insert_event');
+  return event_id;
 }
 
 /** As `recordEvent`, for events of one type that belong to no session, in one round trip. */

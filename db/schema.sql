@@ -61,6 +61,51 @@ CREATE TABLE agents (
   credential_id text,
   shuffle double precision NOT NULL DEFAULT random()
 );
+CREATE TABLE alert_channels (
+  tenant_id text NOT NULL,
+  rule_id text NOT NULL,
+  channel_id text NOT NULL,
+  place integer NOT NULL,
+  type text NOT NULL,
+  enabled boolean NOT NULL,
+  config jsonb NOT NULL,
+  secrets bytea
+);
+CREATE TABLE alert_revisions (
+  tenant_id text NOT NULL,
+  revision bigint NOT NULL
+);
+CREATE TABLE alert_rules (
+  tenant_id text NOT NULL,
+  rule_id text NOT NULL,
+  name text NOT NULL,
+  description text NOT NULL,
+  event text NOT NULL,
+  filters jsonb NOT NULL DEFAULT '{}'::jsonb,
+  severity text NOT NULL,
+  threshold integer NOT NULL,
+  window_seconds integer NOT NULL,
+  cooldown_seconds integer NOT NULL,
+  approvers text[] NOT NULL DEFAULT '{}'::text[],
+  enabled boolean NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  updated_at timestamp with time zone NOT NULL DEFAULT now()
+);
+CREATE TABLE alert_states (
+  tenant_id text NOT NULL,
+  rule_id text NOT NULL,
+  counted_ms jsonb NOT NULL DEFAULT '[]'::jsonb,
+  fired_ms bigint
+);
+CREATE TABLE callback_tokens (
+  token_hash bytea NOT NULL,
+  tenant_id text NOT NULL,
+  message_id text NOT NULL,
+  request_id text NOT NULL,
+  rule_id text NOT NULL,
+  expires_at timestamp with time zone NOT NULL,
+  used_at timestamp with time zone
+);
 CREATE TABLE credentials (
   tenant_id text NOT NULL,
   credential_id text NOT NULL,
@@ -73,6 +118,35 @@ CREATE TABLE credentials (
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   expires_at timestamp with time zone,
   revoked_at timestamp with time zone
+);
+CREATE TABLE deliveries (
+  tenant_id text NOT NULL,
+  delivery_id text NOT NULL,
+  event_id text NOT NULL,
+  rule_id text NOT NULL,
+  channel_id text NOT NULL,
+  event_type text NOT NULL,
+  session_id text NOT NULL,
+  url text NOT NULL,
+  receiver text NOT NULL,
+  body bytea NOT NULL,
+  status text NOT NULL,
+  max_attempts integer NOT NULL,
+  attempts jsonb NOT NULL DEFAULT '[]'::jsonb,
+  attempts_before integer NOT NULL DEFAULT 0,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  ended_at timestamp with time zone
+);
+CREATE TABLE delivery_queue (
+  tenant_id text NOT NULL,
+  queue_id text NOT NULL,
+  kind text NOT NULL,
+  receiver text NOT NULL,
+  input jsonb NOT NULL,
+  queued_at timestamp with time zone NOT NULL DEFAULT clock_timestamp(),
+  starts integer NOT NULL DEFAULT 0,
+  started_at timestamp with time zone,
+  check_at timestamp with time zone
 );
 CREATE TABLE dispatch_totals (
   tenant_id text NOT NULL,
@@ -242,6 +316,14 @@ CREATE TABLE push_deliveries (
   outcome text,
   ended_at timestamp with time zone
 );
+CREATE TABLE receiver_breakers (
+  tenant_id text NOT NULL,
+  receiver text NOT NULL,
+  failures integer NOT NULL,
+  open_until timestamp with time zone,
+  probe text,
+  changed_at timestamp with time zone NOT NULL DEFAULT now()
+);
 CREATE TABLE running_messages (
   tenant_id text NOT NULL,
   message_id text NOT NULL,
@@ -318,8 +400,23 @@ ALTER TABLE agents ADD CONSTRAINT agents_deregistration_cause_check CHECK ((dere
 ALTER TABLE agents ADD CONSTRAINT agents_status_check CHECK ((status = ANY (ARRAY['available'::text, 'busy'::text, 'draining'::text, 'unhealthy'::text, 'offline'::text, 'unknown'::text])));
 ALTER TABLE agents ADD CONSTRAINT agents_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
 ALTER TABLE agents ADD CONSTRAINT agents_pkey PRIMARY KEY (tenant_id, instance_id);
+ALTER TABLE alert_channels ADD CONSTRAINT alert_channels_type_check CHECK ((type = ANY (ARRAY['webhook'::text, 'slack'::text, 'email'::text])));
+ALTER TABLE alert_channels ADD CONSTRAINT alert_channels_tenant_id_rule_id_fkey FOREIGN KEY (tenant_id, rule_id) REFERENCES alert_rules(tenant_id, rule_id) ON DELETE CASCADE;
+ALTER TABLE alert_channels ADD CONSTRAINT alert_channels_pkey PRIMARY KEY (tenant_id, channel_id);
+ALTER TABLE alert_revisions ADD CONSTRAINT alert_revisions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
+ALTER TABLE alert_revisions ADD CONSTRAINT alert_revisions_pkey PRIMARY KEY (tenant_id);
+ALTER TABLE alert_rules ADD CONSTRAINT alert_rules_severity_check CHECK ((severity = ANY (ARRAY['info'::text, 'warning'::text, 'critical'::text])));
+ALTER TABLE alert_rules ADD CONSTRAINT alert_rules_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
+ALTER TABLE alert_rules ADD CONSTRAINT alert_rules_pkey PRIMARY KEY (tenant_id, rule_id);
+ALTER TABLE alert_states ADD CONSTRAINT alert_states_pkey PRIMARY KEY (tenant_id, rule_id);
+ALTER TABLE callback_tokens ADD CONSTRAINT callback_tokens_pkey PRIMARY KEY (token_hash);
 ALTER TABLE credentials ADD CONSTRAINT credentials_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
 ALTER TABLE credentials ADD CONSTRAINT credentials_pkey PRIMARY KEY (credential_id);
+ALTER TABLE deliveries ADD CONSTRAINT deliveries_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'delivered'::text, 'failed'::text, 'dropped'::text])));
+ALTER TABLE deliveries ADD CONSTRAINT deliveries_pkey PRIMARY KEY (tenant_id, delivery_id);
+ALTER TABLE deliveries ADD CONSTRAINT deliveries_tenant_id_event_id_rule_id_channel_id_key UNIQUE (tenant_id, event_id, rule_id, channel_id);
+ALTER TABLE delivery_queue ADD CONSTRAINT delivery_queue_kind_check CHECK ((kind = ANY (ARRAY['alert'::text, 'push'::text])));
+ALTER TABLE delivery_queue ADD CONSTRAINT delivery_queue_pkey PRIMARY KEY (tenant_id, queue_id);
 ALTER TABLE dispatch_totals ADD CONSTRAINT dispatch_totals_pkey PRIMARY KEY (tenant_id, instance_id);
 ALTER TABLE dispatch_transfers ADD CONSTRAINT dispatch_transfers_pkey PRIMARY KEY (tenant_id, instance_id, dispatch_id);
 ALTER TABLE dispatches ADD CONSTRAINT dispatches_pkey PRIMARY KEY (tenant_id, dispatch_id);
@@ -343,6 +440,7 @@ ALTER TABLE push_configs ADD CONSTRAINT push_configs_protocol_version_check CHEC
 ALTER TABLE push_configs ADD CONSTRAINT push_configs_pkey PRIMARY KEY (tenant_id, message_id, config_id);
 ALTER TABLE push_deliveries ADD CONSTRAINT push_deliveries_outcome_check CHECK ((outcome = ANY (ARRAY['delivered'::text, 'failed'::text, 'dropped'::text])));
 ALTER TABLE push_deliveries ADD CONSTRAINT push_deliveries_pkey PRIMARY KEY (tenant_id, message_id, config_id, sequence);
+ALTER TABLE receiver_breakers ADD CONSTRAINT receiver_breakers_pkey PRIMARY KEY (tenant_id, receiver);
 ALTER TABLE running_messages ADD CONSTRAINT running_messages_pkey PRIMARY KEY (tenant_id, message_id);
 ALTER TABLE session_agents ADD CONSTRAINT session_agents_pkey PRIMARY KEY (tenant_id, session_id, instance_id);
 ALTER TABLE sessions ADD CONSTRAINT sessions_pkey PRIMARY KEY (tenant_id, session_id);
@@ -356,7 +454,14 @@ CREATE INDEX agents_by_sign ON public.agents USING btree (last_seen) WHERE (dere
 CREATE INDEX agents_registered ON public.agents USING btree (tenant_id, agent_type) WHERE (COALESCE(deregistered_at, 'infinity'::timestamp with time zone) = 'infinity'::timestamp with time zone);
 CREATE INDEX agents_routable ON public.agents USING btree (tenant_id, agent_type);
 CREATE INDEX agents_shuffled ON public.agents USING btree (tenant_id, agent_type, shuffle) WHERE ((COALESCE(deregistered_at, 'infinity'::timestamp with time zone) = 'infinity'::timestamp with time zone) AND (status = ANY (ARRAY['available'::text, 'unknown'::text, 'busy'::text])));
+CREATE INDEX alert_channels_by_rule ON public.alert_channels USING btree (tenant_id, rule_id, place);
+CREATE INDEX callback_tokens_expiry ON public.callback_tokens USING btree (expires_at);
 CREATE INDEX credentials_by_tenant ON public.credentials USING btree (tenant_id, created_at DESC);
+CREATE INDEX deliveries_by_rule ON public.deliveries USING btree (tenant_id, rule_id, delivery_id);
+CREATE INDEX deliveries_ended ON public.deliveries USING btree (ended_at) WHERE (ended_at IS NOT NULL);
+CREATE INDEX delivery_queue_old ON public.delivery_queue USING btree (queued_at) WHERE (started_at IS NULL);
+CREATE INDEX delivery_queue_started ON public.delivery_queue USING btree (check_at) WHERE (started_at IS NOT NULL);
+CREATE INDEX delivery_queue_waiting ON public.delivery_queue USING btree (tenant_id, receiver, queued_at, queue_id) WHERE (started_at IS NULL);
 CREATE INDEX dispatches_newest ON ONLY public.dispatches USING btree (instance_id, tenant_id, created_at DESC);
 CREATE INDEX event_positions_in_order ON ONLY public.event_positions USING btree ("position");
 CREATE INDEX event_positions_of_tenant ON ONLY public.event_positions USING btree (tenant_id, "position");
@@ -390,7 +495,14 @@ CREATE TRIGGER push_deliveries_of_message AFTER UPDATE OF state ON public.messag
 ALTER TABLE agent_reports ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE agent_types ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE agents ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE alert_channels ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE alert_revisions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE alert_rules ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE alert_states ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE callback_tokens ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE credentials ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE deliveries ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE delivery_queue ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE dispatch_totals ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE dispatch_transfers ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE dispatches ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -407,6 +519,7 @@ ALTER TABLE messages ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE platform_facts DISABLE ROW LEVEL SECURITY;
 ALTER TABLE push_configs ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE push_deliveries ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE receiver_breakers ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE running_messages ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE session_agents ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE sessions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -420,8 +533,22 @@ CREATE POLICY one_tenant ON agent_types AS PERMISSIVE FOR ALL TO fleet_app USING
 CREATE POLICY whole_platform ON agent_types AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON agents AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON agents AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON alert_channels AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON alert_channels AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON alert_revisions AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON alert_revisions AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON alert_rules AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON alert_rules AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON alert_states AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON alert_states AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON callback_tokens AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON callback_tokens AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON credentials AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON credentials AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON deliveries AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON deliveries AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON delivery_queue AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON delivery_queue AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON dispatch_totals AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON dispatch_totals AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON dispatch_transfers AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -446,6 +573,8 @@ CREATE POLICY one_tenant ON push_configs AS PERMISSIVE FOR ALL TO fleet_app USIN
 CREATE POLICY whole_platform ON push_configs AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON push_deliveries AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON push_deliveries AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON receiver_breakers AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON receiver_breakers AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON running_messages AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON running_messages AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON session_agents AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -462,8 +591,22 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON agent_types TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON agent_types TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON agents TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON agents TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON alert_channels TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON alert_channels TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON alert_revisions TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON alert_revisions TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON alert_rules TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON alert_rules TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON alert_states TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON alert_states TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON callback_tokens TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON callback_tokens TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON credentials TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON credentials TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON deliveries TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON deliveries TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON delivery_queue TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON delivery_queue TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON dispatch_totals TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON dispatch_totals TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON dispatch_transfers TO fleet_app;
@@ -493,6 +636,8 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON push_configs TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON push_configs TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON push_deliveries TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON push_deliveries TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON receiver_breakers TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON receiver_breakers TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON running_messages TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON running_messages TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON session_agents TO fleet_app;

@@ -3,6 +3,7 @@
  * never stops a platform that it did not start: it shows the restart on a second one.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DemoPlatform } from './demo/demo-platform.js';
@@ -16,12 +17,15 @@ import {
   openSession,
   resolveMessage,
   sendMessage,
+  showDelivery,
   showEvents,
   showPending,
   showTemporal,
   showToken,
   streamMessage,
+  subscribe,
 } from './demo/steps.js';
+import { type ApprovalDelivery, WebhookReceiver } from './demo/webhook-receiver.js';
 import { type DevFile, dataDir, readDevFile } from './platform-access.js';
 
 /** Settings that a second platform must not share with the first: it uses its own servers and ports. */
@@ -33,7 +37,7 @@ const NOT_SHARED = [
   'FLEET_MESH_URL',
   'FLEET_SECRET_KEY',
 ];
-const FREE_PORTS = { FLEET_API_PORT: '0', FLEET_MESH_PORT: '0', FLEET_METRICS_PORT: '0', FLEET_EXAMPLES: 'on' };
+const FREE_PORTS = { FLEET_MESH_PORT: '0', FLEET_METRICS_PORT: '0', FLEET_EXAMPLES: 'on' };
 
 const FAILED = 1;
 
@@ -64,21 +68,51 @@ function createPlatform(directory: string, environment: NodeJS.ProcessEnv): Demo
   return platform;
 }
 
-async function runCommonSteps(connection: Connection): Promise<{ sessionId: string; messageId: string }> {
+/** A free port: after a restart the links of before must still lead to the platform. */
+async function freePort(): Promise<string> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return String(port);
+}
+
+/** The system that answers approvals; closed at the end of the demo. */
+async function openReceiver(): Promise<WebhookReceiver> {
+  const receiver = new WebhookReceiver();
+  await receiver.listen();
+  cleanUps.unshift(async () => receiver.close());
+  return receiver;
+}
+
+/** Another system is told of a question by webhook. @param sessionId of the agent that asks */
+async function askByWebhook(
+  connection: Connection,
+  sessionId: string,
+): Promise<{ delivery: ApprovalDelivery; ruleId: string }> {
+  const receiver = await openReceiver();
+  const { rule_id: ruleId } = await subscribe(connection, printer, receiver);
+  const messageId = await askForApproval(connection, printer, sessionId);
+  return { delivery: await showDelivery(printer, receiver, messageId), ruleId };
+}
+
+async function runCommonSteps(
+  connection: Connection,
+): Promise<{ sessionId: string; delivery: ApprovalDelivery; ruleId: string }> {
   await showToken(connection, printer);
   const sessionId = await openSession(connection, printer);
   await sendMessage(connection, printer, sessionId);
   await streamMessage(connection, printer, sessionId);
   await askLibrarian(connection, printer);
-  return { sessionId, messageId: await askForApproval(connection, printer, sessionId) };
+  return { sessionId, ...(await askByWebhook(connection, sessionId)) };
 }
 
-/** Restarts the platform while the message waits, and shows that it still waits. */
+/** Kills the whole platform while the message waits, starts it again, and shows that the message still waits. */
 async function restart(platform: DemoPlatform, connection: Connection, messageId: string): Promise<Connection> {
-  printer.step('The platform restarts while the message waits');
+  printer.step('Every process of the platform is killed while the message waits');
   connection.client.close();
-  await platform.stop();
-  printer.line('stopped: API, mesh, worker, agents, Temporal and Postgres');
+  const killed = await platform.kill();
+  printer.line(`kill -9 of ${killed} processes: API, mesh, worker, agents, Temporal and Postgres`);
   const startedAt = Date.now();
   const reconnected = await connectWhenReady(await platform.start());
   printer.line(`ready again after ${((Date.now() - startedAt) / 1000).toFixed(1)} s`);
@@ -90,11 +124,14 @@ async function restart(platform: DemoPlatform, connection: Connection, messageId
 async function runOnNewPlatform(directory: string): Promise<void> {
   printer.title('The agent fleet, step by step');
   printer.line('No platform is running here, so this demo starts one and stops it at the end.');
-  const platform = createPlatform(directory, { ...process.env, FLEET_EXAMPLES: 'on' });
+  const port = process.env.FLEET_API_PORT === '0' && { FLEET_API_PORT: await freePort() };
+  const platform = createPlatform(directory, { ...process.env, FLEET_EXAMPLES: 'on', ...port });
   const first = await connectWhenReady(await platform.start());
-  const { sessionId, messageId } = await runCommonSteps(first);
+  const { sessionId, delivery, ruleId } = await runCommonSteps(first);
+  const { message_id: messageId } = delivery.event;
   const second = await restart(platform, first, messageId);
-  await resolveMessage(second, printer, messageId);
+  await resolveMessage(second, printer, delivery);
+  await second.client.alerts.delete(ruleId);
   await showEvents(second, printer, sessionId);
   showTemporal(second, printer, messageId, false);
   second.client.close();
@@ -105,10 +142,11 @@ async function runOnRunningPlatform(dev: DevFile): Promise<void> {
   printer.title('The agent fleet, step by step');
   printer.line(`On the platform that is running at ${dev.base_url}.`);
   const connection = await connectWhenReady(dev);
-  const { sessionId, messageId } = await runCommonSteps(connection);
-  await resolveMessage(connection, printer, messageId);
+  const { sessionId, delivery, ruleId } = await runCommonSteps(connection);
+  await resolveMessage(connection, printer, delivery);
+  await connection.client.alerts.delete(ruleId);
   await showEvents(connection, printer, sessionId);
-  showTemporal(connection, printer, messageId, true);
+  showTemporal(connection, printer, delivery.event.message_id, true);
   connection.client.close();
 
   printer.title('The same question, with a restart before the answer');
@@ -116,10 +154,14 @@ async function runOnRunningPlatform(dev: DevFile): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), 'fleet-demo-'));
   cleanUps.unshift(() => rm(directory, { recursive: true, force: true }));
   const shared = Object.entries(process.env).filter(([name]) => !NOT_SHARED.includes(name));
-  const platform = createPlatform(directory, { ...Object.fromEntries(shared), ...FREE_PORTS });
+  const platform = createPlatform(directory, {
+    ...Object.fromEntries(shared),
+    ...FREE_PORTS,
+    FLEET_API_PORT: await freePort(),
+  });
   const first = await connectWhenReady(await platform.start());
-  const waiting = await askForApproval(first, printer, await openSession(first, printer));
-  const second = await restart(platform, first, waiting);
+  const { delivery: waiting } = await askByWebhook(first, await openSession(first, printer));
+  const second = await restart(platform, first, waiting.event.message_id);
   await resolveMessage(second, printer, waiting);
   second.client.close();
 }

@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyInstance } from 'fastify';
 import { settleTotals } from '../agents/agent-connections.js';
+import { createAlertRelay } from '../alerts/alert-relay.js';
 import { buildApi } from '../api/app.js';
 import { connectRateLimits } from '../api/rate-limit.js';
 import { createMaintenance } from '../db/maintenance.js';
@@ -76,6 +77,9 @@ function buildHttp(
     secrets: services.secrets,
     messages: services.messages,
     pushConfigs: services.pushConfigs,
+    alertRules: services.alertRules,
+    channelClients: services.channelClients,
+    deliveriesExpected: () => services.deliveryStarter.expect(),
     sessions: services.sessions,
     tools: tools.service,
     eventFeed: services.eventFeed,
@@ -100,18 +104,28 @@ async function startWorkerRole(
   services: Services,
   infrastructure: Infrastructure,
   workerDeps: WorkerDeps,
+  started: Started,
   stops: StopList,
 ): Promise<void> {
-  const { core, dispatches, db, outbound, secrets, log, temporal, pushRelay, eventFeed } = services;
+  const { core, dispatches, db, outbound, secrets, log, temporal, channelClients, deliveryStarter, eventFeed } =
+    services;
   const watch = { db, outbound, log };
-  const delivery = { db, outbound, secrets, log };
+  const delivery = { db, clients: channelClients, secrets, log };
+  const baseUrl = () => started.baseUrl;
+  const delivered = () => deliveryStarter.expect();
+  const { slackApiUrl } = channelClients;
   const worker = await runFleetWorker(workerDeps, { core, dispatches, watch, delivery, temporal });
   stops.add(() => worker.stop());
   await temporal.ensureAgentWatch();
+  const alertRelay = createAlertRelay({ db, secrets, log, slackApiUrl, baseUrl, delivered });
   const loops = [
     new Sweeper(core, temporal),
-    pushRelay,
-    createEventSequencer(db, log, () => eventFeed.wake()),
+    createEventSequencer(db, log, () => {
+      eventFeed.wake();
+      alertRelay.wake();
+    }),
+    alertRelay,
+    deliveryStarter,
     createSessionExpiry(sessionDeps(core)),
     createMaintenance(db, log),
     createRetention(services, infrastructure),
@@ -142,6 +156,13 @@ async function listenForApi(http: FastifyInstance, config: Config, started: Star
   started.baseUrl ||= `http://${hostInUrl(config.FLEET_HOST)}:${port}`;
 }
 
+/** Where the API is, for processes with the worker role alone: links in deliveries name it. */
+async function noteBaseUrl(db: Services['db'], baseUrl: string): Promise<void> {
+  const upsert = `
+    INSERT INTO platform_facts (name, value) VALUES ('base_url', $1) ON CONFLICT (name) DO UPDATE SET value = excluded.value`;
+  await db.system((tx) => tx.query(upsert, [baseUrl]));
+}
+
 async function closeHttp(http: FastifyInstance, draining: AbortController, graceMs: number): Promise<void> {
   draining.abort();
   // A stalled reader would otherwise block the close for ever.
@@ -163,7 +184,7 @@ async function startRoles(
   const connection = await connectWorkers(infrastructure.temporal);
   stops.add(() => connection.close());
   const workerDeps: WorkerDeps = { connection, namespace: config.TEMPORAL_NAMESPACE, log };
-  if (roles.has('worker')) await startWorkerRole(services, infrastructure, workerDeps, stops);
+  if (roles.has('worker')) await startWorkerRole(services, infrastructure, workerDeps, started, stops);
   if (!roles.has('api') && !roles.has('mesh')) return;
   const draining = new AbortController();
   setMaxListeners(0, draining.signal); // every stream and every waiting send adds a listener
@@ -183,7 +204,10 @@ async function startRoles(
   startFastPath(services, mesh?.runner ?? null, links, stops);
   // Stops before the fast path: what outlasts the grace of the stop gets its workflow meanwhile.
   stops.add(async (graceMs) => mesh?.stop(graceMs));
-  if (roles.has('api')) await listenForApi(http, config, started);
+  if (roles.has('api')) {
+    await listenForApi(http, config, started);
+    await noteBaseUrl(services.db, started.baseUrl);
+  }
   stops.add((graceMs) => closeHttp(http, draining, graceMs));
 }
 

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { createAlertRules } from '../alerts/rules.js';
 import { createAuthenticator } from '../auth/authenticator.js';
 import { credentialStatus } from '../auth/credentials.js';
 import { checkSecretKey } from '../auth/secret-check.js';
@@ -6,8 +7,9 @@ import { loadSigningKeys } from '../auth/signing-keys.js';
 import { createTokens } from '../auth/tokens.js';
 import { migrate } from '../db/migrate.js';
 import { openDb } from '../db/pool.js';
+import type { ChannelClients } from '../deliveries/channels/clients.js';
+import { DeliveryStarter } from '../deliveries/delivery-starter.js';
 import { createPushConfigs } from '../deliveries/push-configs.js';
-import { PushRelay } from '../deliveries/push-relay.js';
 import { createOutbound } from '../http/outbound.js';
 import { acceptDeps } from '../messages/accept/accept.js';
 import { sessionDeps } from '../messages/cancel.js';
@@ -88,7 +90,12 @@ export async function createServices(options: {
   const authenticator = createAuthenticator({ tokens, lookup: (credentialId) => credentialStatus(db, credentialId) });
   const loopback = run.development && isLoopback(config.FLEET_HOST) ? LOOPBACK : [];
   const outbound = createOutbound({ allowCidrs: [...config.OUTBOUND_ALLOW_CIDRS, ...loopback], log });
-  const pushRelay = new PushRelay(db, log, temporal);
+  const channelClients: ChannelClients = {
+    outbound,
+    slackApiUrl: config.SLACK_API_URL.replace(/\/+$/, ''),
+    email: { smtpUrl: config.SMTP_URL, from: config.SMTP_FROM },
+  };
+  const deliveryStarter = new DeliveryStarter(db, log, temporal);
   const eventFeed = new EventFeed(db, log);
   return {
     config,
@@ -105,10 +112,12 @@ export async function createServices(options: {
     messages: acceptDeps(core),
     dispatches: createDispatches(core),
     sessions: createSessions(sessionDeps(core)),
-    pushConfigs: createPushConfigs({ db, secrets, outbound, expect: () => pushRelay.expect() }),
+    pushConfigs: createPushConfigs({ db, secrets, outbound, expect: () => deliveryStarter.expect() }),
+    alertRules: createAlertRules({ db, secrets, outbound }),
+    channelClients,
     eventFeed,
     /** Started only by the worker role. */
-    pushRelay,
+    deliveryStarter,
     /** Closes everything that was opened here, last first. */
     close: async (): Promise<void> => {
       await workflowStarter.settled();

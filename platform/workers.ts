@@ -29,7 +29,7 @@ const RESTART_MS = 1_000;
  */
 const DISPATCH_SLOTS = LIMITS.dispatchesInFlightPerNode + 500;
 const CONTROL_SLOTS = 50;
-/** Concurrent push notifications; each takes at most 10 s. */
+/** Concurrent attempts of deliveries; each takes at most 10 s. Not fewer than the slots that tenants and receivers share (deliveries/queue.ts). */
 const DELIVERY_SLOTS = 200;
 /** Far below the heartbeat timeout of 10 s, so that a pause of several seconds on either side does not fail a message. */
 const HEARTBEAT_THROTTLE_MS = 2_000;

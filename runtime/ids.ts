@@ -1,7 +1,21 @@
 import { randomFillSync } from 'node:crypto';
 
 /** Prefixes of the platform's identifiers (decisions.md, Conventions). */
-export type IdPrefix = 'ses' | 'msg' | 'evt' | 'dsp' | 'cred' | 'ten' | 'req' | 'mesh' | 'con' | 'apv' | 'call';
+export type IdPrefix =
+  | 'ses'
+  | 'msg'
+  | 'evt'
+  | 'dsp'
+  | 'cred'
+  | 'ten'
+  | 'req'
+  | 'mesh'
+  | 'con'
+  | 'apv'
+  | 'call'
+  | 'rule'
+  | 'chn'
+  | 'dlv';
 
 /** Random bytes fetched in one call: 16 bytes from the pool cost 0.1 µs, a call for 16 bytes 5 µs. */
 const POOL_BYTES = 4_096;

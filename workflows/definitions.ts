@@ -37,7 +37,18 @@ export interface DeliveryInput extends MessageInput {
   config_id: string;
 }
 
-/** The signal to these three workflows: the row has changed. */
+/** Input of the `alertDelivery` workflow: one delivery of an alert rule to one channel. */
+export interface AlertDeliveryInput {
+  tenant_id: string;
+  session_id: string;
+  delivery_id: string;
+  event_id: string;
+  event_type: string;
+  rule_id: string;
+  channel_id: string;
+}
+
+/** The signal to the workflows of sessions, messages and push notifications: the row has changed. */
 export const WAKE_SIGNAL = 'wake';
 
 export function messageWorkflowId(ref: Omit<MessageInput, 'session_id'>): string {
@@ -46,6 +57,12 @@ export function messageWorkflowId(ref: Omit<MessageInput, 'session_id'>): string
 
 export function deliveryWorkflowId(of: Omit<DeliveryInput, 'session_id'>): string {
   return `delivery:${of.tenant_id}:${of.message_id}:${of.config_id}`;
+}
+
+/** @param starts how often the delivery has been started: a redelivery, or one that waited for its receiver, is a workflow of its own */
+export function alertDeliveryWorkflowId(of: AlertDeliveryInput, starts: number): string {
+  const id = `alert:${of.tenant_id}:${of.event_id}:${of.rule_id}:${of.channel_id}`;
+  return starts > 1 ? `${id}:${starts}` : id;
 }
 
 export function sessionWorkflowId(ref: SessionInput): string {

@@ -1,5 +1,6 @@
 import { watch } from './stubs.js';
 
+export { alertDelivery } from './alert-delivery.js';
 export { delivery } from './delivery.js';
 export { message } from './message.js';
 export { session } from './session.js';

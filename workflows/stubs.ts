@@ -53,7 +53,7 @@ export const watch = proxyActivities<WatchActivities>({
   retry: { maximumAttempts: 3 },
 });
 
-/** Transactions on push deliveries. */
+/** Transactions on deliveries. */
 export const deliveryRecord = proxyLocalActivities<DeliveryRecordActivities>(TRANSACTION);
 
 /** One delivery attempt, which takes at most 10 s. The activity fails only through errors of the platform, which do not count as attempts. */

@@ -3,7 +3,9 @@ import { Task } from '../a2a/a2a.js';
 import { Artifact, Part } from '../a2a/parts.js';
 import { ErrorBody } from '../primitives.js';
 import { AgentInstance } from './agents.js';
+import { AlertRule } from './alerts.js';
 import { Credential } from './auth.js';
+import { Delivery } from './deliveries.js';
 import { InputRequest, MessageRecord } from './messages.js';
 import type { Operation } from './operation.js';
 import { TAGS } from './operations.js';
@@ -16,8 +18,10 @@ type Json = Record<string, unknown>;
 const INFO_VERSION = '1.0.0';
 const NAMED = {
   AgentInstance,
+  AlertRule,
   Artifact,
   Credential,
+  Delivery,
   ErrorBody,
   EventRecord,
   InputRequest,
@@ -122,7 +126,12 @@ function describe(operation: Operation, writer: SchemaWriter): Json {
     ...(parameters.length > 0 && { parameters }),
     ...(request && {
       // An absent body counts as an empty one.
-      requestBody: { required: !request.safeParse({}).success, content: json(request, 'input') },
+      requestBody: {
+        required: !request.safeParse({}).success,
+        content: operation.form
+          ? { 'application/x-www-form-urlencoded': { schema: writer.write(request, 'input') } }
+          : json(request, 'input'),
+      },
     }),
     responses: {
       200: { description: 'Success', content },

@@ -22,6 +22,8 @@ export interface Operation<Request extends z.ZodType = z.ZodType, Response exten
   statuses: readonly number[];
   /** An extension of the specification, which may change without notice (specification section 9). */
   experimental?: boolean;
+  /** The body is a form (`application/x-www-form-urlencoded`) instead of JSON; its route parses it. */
+  form?: boolean;
   /** Answers with server-sent events, each of which carries a `response`. `both`: where the caller asks for that. */
   stream?: true | 'both';
   /**
@@ -47,7 +49,9 @@ export const TENANT: Access = { access: 'read', agents: 'forbidden' };
 /** For all tokens; one that acts as an agent reaches only what belongs to its type. */
 export const OWN: Access = { access: 'read', agents: 'own' };
 
-type Extra = Partial<Pick<Operation, 'statuses' | 'experimental' | 'othersNeed' | 'a2aVersions' | 'stream' | 'sunset'>>;
+type Extra = Partial<
+  Pick<Operation, 'statuses' | 'experimental' | 'othersNeed' | 'a2aVersions' | 'form' | 'stream' | 'sunset'>
+>;
 
 /** A POST operation. `statuses` are added to those of every POST. */
 export function post<Request extends z.ZodType, Response extends z.ZodType>(

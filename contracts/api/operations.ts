@@ -1,7 +1,9 @@
 import { AgentCardResponse } from '../a2a/agent-card.js';
 import { JsonObject } from '../primitives.js';
 import { AGENT_OPERATIONS } from './agents.js';
+import { ALERT_OPERATIONS } from './alerts.js';
 import { AUTH_OPERATIONS, CREDENTIAL_OPERATIONS } from './auth.js';
+import { DELIVERY_OPERATIONS } from './deliveries.js';
 import { HealthQuery, HealthResponse } from './health.js';
 import { MESSAGE_OPERATIONS } from './messages.js';
 import { EXTENSION, get, PUBLIC } from './operation.js';
@@ -28,6 +30,8 @@ export const OPERATIONS = {
   ...MESSAGE_OPERATIONS,
   ...AGENT_OPERATIONS,
   ...TOOL_OPERATIONS,
+  ...ALERT_OPERATIONS,
+  ...DELIVERY_OPERATIONS,
   ...TELEMETRY_OPERATIONS,
   ...PLATFORM_OPERATIONS,
 };
@@ -40,6 +44,8 @@ export const TAGS = {
   Messages: MESSAGE_OPERATIONS,
   Agents: AGENT_OPERATIONS,
   Tools: TOOL_OPERATIONS,
+  Alerts: ALERT_OPERATIONS,
+  Webhooks: DELIVERY_OPERATIONS,
   Telemetry: TELEMETRY_OPERATIONS,
   Platform: PLATFORM_OPERATIONS,
 };

@@ -1,9 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type DevFile, readDevFile } from '../platform-access.js';
+import { killTree } from './process-tree.js';
 
 const START = fileURLToPath(new URL('../../start.js', import.meta.url));
 /** A first start may have to download and build its servers. */
@@ -73,6 +76,17 @@ export class DemoPlatform {
     const kill = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS);
     await exited;
     clearTimeout(kill);
+  }
+
+  /** Kills the platform and everything that it started, as a crash of the machine would. @returns how many processes were killed */
+  async kill(): Promise<number> {
+    const child = this.#child;
+    if (!child?.pid || !isRunning(child)) throw new Error('the platform does not run');
+    const exited = once(child, 'exit');
+    const killed = await killTree(child.pid);
+    await exited;
+    await rm(join(this.#directory, 'dev.json'), { force: true });
+    return killed;
   }
 
   /** Stops the platform and prevents another start. */

@@ -2,10 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Task } from '../../contracts/a2a/a2a.js';
 import { textOf } from '../../contracts/a2a/parts.js';
 import { AgentsGetResponse } from '../../contracts/api/agents.js';
+import { ResolveResponse } from '../../contracts/api/messages.js';
 import { GetEventsResponse } from '../../contracts/api/telemetry.js';
-import { FleetClient } from '../../sdk/index.js';
+import { type AlertRule, FleetClient } from '../../sdk/index.js';
 import { accessFrom, type DevFile } from '../platform-access.js';
 import type { Printer } from './printer.js';
+import type { ApprovalDelivery, WebhookReceiver } from './webhook-receiver.js';
 
 const AGENT_TIMEOUT_MS = 60_000;
 const POLL_MS = 200;
@@ -101,9 +103,52 @@ export async function showPending({ client }: Connection, printer: Printer, mess
   printer.line(`POST /messages/pending: "${found.input_request?.title}" still waits for an answer`);
 }
 
-export async function resolveMessage({ client }: Connection, printer: Printer, messageId: string): Promise<void> {
-  printer.step('The answer of a human', `POST /messages/${messageId}/resolve {"resolution": "confirmed"}`);
-  const { new_state } = await client.approvals.resolve(messageId, 'confirmed');
+/** Creates the alert rule by which another system learns of approvals. */
+export async function subscribe(
+  { client }: Connection,
+  printer: Printer,
+  receiver: WebhookReceiver,
+): Promise<AlertRule> {
+  printer.step(
+    'Another system wants to know of approvals',
+    'POST /policies/new_alert, condition {"event": "message.input_required"}',
+  );
+  const rule = await receiver.subscribe(client);
+  printer.line(`${rule.rule_id} delivers to ${rule.notifications[0]?.config.url}`);
+  return rule;
+}
+
+/** Shows the webhook about a message that waits. */
+export async function showDelivery(
+  printer: Printer,
+  receiver: WebhookReceiver,
+  messageId: string,
+): Promise<ApprovalDelivery> {
+  printer.step('A webhook arrives');
+  const delivery = await receiver.deliveryOf(messageId);
+  printer.line(`signed, of type ${delivery.type}: "${delivery.event.title}"`);
+  printer.line(`resolve_url ${delivery.resolve_url}`);
+  printer.line(`callback_token ${delivery.callback_token.slice(0, 4)}… (it answers this one question, once)`);
+  return delivery;
+}
+
+/** Answers by the token of the webhook, without an access token. */
+export async function resolveMessage(
+  { client }: Connection,
+  printer: Printer,
+  delivery: ApprovalDelivery,
+): Promise<void> {
+  const { callback_token, resolve_url, event } = delivery;
+  const { message_id: messageId } = event;
+  const call = `curl -X POST ${resolve_url} -H 'content-type: application/json' -d '{"callback_token": "…", "resolution": "confirmed"}'`;
+  printer.step('The other system answers, with the token of the webhook and nothing else', call);
+  const answer = await fetch(resolve_url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ callback_token, resolution: 'confirmed' }),
+  });
+  if (!answer.ok) throw new Error(`the answer was refused: ${answer.status} ${await answer.text()}`);
+  const { new_state } = ResolveResponse.parse(await answer.json());
   printer.line(`accepted; the message is ${new_state}`);
   const message = await client.messages.waitFor(messageId, { until: 'terminal' });
   printer.line(`${message.state} after ${((message.duration_ms ?? 0) / 1000).toFixed(1)} s, the wait included`);

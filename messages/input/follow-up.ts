@@ -5,7 +5,7 @@ import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore } from '../core.js';
 import { lockRunning, readMessage } from '../read/read.js';
 import { readFollowUp } from './resolution.js';
-import { announceAnswer, claimRequest } from './resolve.js';
+import { announceAnswer, callerPrincipal, claimRequest } from './resolve.js';
 
 /**
  * Answers an agent's question with a `message/send` that names its `taskId` (docs/a2a.md). A repeat of the same messageId succeeds.
@@ -30,7 +30,7 @@ export async function answerFollowUp(
     if (!request) throw new PlatformError('NOT_AWAITING_INPUT', 'The task does not wait for an answer.');
     if (request.source !== 'agent')
       throw new PlatformError('UNSUPPORTED_OPERATION', 'This request is answered by /messages/{id}/resolve only.');
-    await claimRequest(tx, caller, row, request, {
+    await claimRequest(tx, callerPrincipal(caller), row, request, {
       decision: readFollowUp(request.kind, message.parts),
       invalid: { code: 'INVALID_PARAMS', text: 'The message is not an answer to a request of kind' },
       turn: { ...message, taskId: row.message_id, contextId: row.session_id },

@@ -10,6 +10,7 @@ import type { MessageCore, MessageRef } from '../core.js';
 import { lockRunning, readMessage } from '../read/read.js';
 import type { InputRequestRow, MessageRow } from '../read/rows.js';
 import { userMessage } from '../read/task.js';
+import { spendCallbackToken, tenantOfToken } from './callback-tokens.js';
 import { formProblem } from './form.js';
 import { type Decision, readResolution } from './resolution.js';
 
@@ -18,6 +19,13 @@ export interface Resolved {
   message_id: string;
   new_state: MessageState;
   resolution: string | Record<string, unknown>;
+}
+
+/** Who answers a request. `mayAnswer` throws PlatformError forbidden for one who may not. */
+export interface Principal {
+  /** As the audit row and `message.resolved` name it. */
+  name: string;
+  mayAnswer(tx: Tx, row: MessageRow, request: InputRequestRow): Promise<void>;
 }
 
 /** An answer to an open request. */
@@ -42,14 +50,24 @@ async function noOpenRequest(tx: Tx, row: MessageRow): Promise<PlatformError> {
   return new PlatformError('NOT_AWAITING_INPUT', `The message does not wait for an answer; it is ${row.state}.`);
 }
 
-/** @throws PlatformError forbidden unless the caller may answer the message's open request */
-async function checkMayAnswer(tx: Tx, caller: Caller, row: MessageRow, { source }: InputRequestRow): Promise<void> {
-  const [agent] = await tx.query<{ credential_id: string | null }>(
-    'SELECT credential_id FROM agents WHERE tenant_id = $1 AND instance_id = $2',
-    [row.tenant_id, row.instance_id],
-  );
-  const refusal = answerRefusal(caller, { source, registered_with: agent?.credential_id ?? null });
-  if (refusal !== null) throw new PlatformError('forbidden', refusal);
+/** A caller with an access token; the request decides whether it may answer. */
+export function callerPrincipal(caller: Caller): Principal {
+  return {
+    name: caller.sub,
+    mayAnswer: async (tx, row, { source }) => {
+      const [agent] = await tx.query<{ credential_id: string | null }>(
+        'SELECT credential_id FROM agents WHERE tenant_id = $1 AND instance_id = $2',
+        [row.tenant_id, row.instance_id],
+      );
+      const refusal = answerRefusal(caller, { source, registered_with: agent?.credential_id ?? null });
+      if (refusal !== null) throw new PlatformError('forbidden', refusal);
+    },
+  };
+}
+
+/** Whoever was proved to be one who may answer, outside of the record: by a callback token, or by the signature of another system. */
+export function provenPrincipal(name: string): Principal {
+  return { name, mayAnswer: async () => undefined };
 }
 
 /**
@@ -59,12 +77,12 @@ async function checkMayAnswer(tx: Tx, caller: Caller, row: MessageRow, { source 
  */
 export async function claimRequest(
   tx: Tx,
-  caller: Caller,
+  principal: Principal,
   row: MessageRow,
   request: InputRequestRow,
   { decision, invalid, comment, turn }: Answer,
 ): Promise<void> {
-  await checkMayAnswer(tx, caller, row, request);
+  await principal.mayAnswer(tx, row, request);
   if (request.expires_at.getTime() <= Date.now())
     throw new PlatformError('CALLBACK_TOKEN_EXPIRED', 'The time to answer ran out.');
   const { request_id, kind } = request;
@@ -80,7 +98,7 @@ export async function claimRequest(
     parts: [{ kind: 'data', data: answer }],
   };
   await tx.query('SELECT resolve_input($1)', [
-    JSON.stringify({ ...ids, ...answer, principal: caller.sub, answer, turn: turn ?? turnOfAnswer }),
+    JSON.stringify({ ...ids, ...answer, principal: principal.name, answer, turn: turn ?? turnOfAnswer }),
   ]);
 }
 
@@ -91,27 +109,27 @@ export function announceAnswer(core: MessageCore, message: MessageRef & SessionR
 }
 
 /**
- * Answers the open request of a message (`/messages/{id}/resolve`) in one transaction: of two concurrent answers one succeeds.
- * @param caller null for a callback token without a JWT, which approval webhooks issue
- * @throws PlatformError unauthorized, forbidden, NOT_FOUND, BAD_REQUEST, ALREADY_RESOLVED, NOT_AWAITING_INPUT, CALLBACK_TOKEN_EXPIRED
+ * Answers the open request of a message in one transaction: of two concurrent answers one succeeds.
+ * @param identify gives the principal, and the request that it answers if that is known; runs when the message is locked
+ * @throws PlatformError NOT_FOUND, forbidden, BAD_REQUEST, ALREADY_RESOLVED, NOT_AWAITING_INPUT, CALLBACK_TOKEN_EXPIRED
  */
-export async function resolveMessage(
+export async function resolveAs(
   core: MessageCore,
-  caller: Caller | null,
-  messageId: string,
-  body: ResolveRequest,
+  ref: MessageRef,
+  body: Pick<ResolveRequest, 'resolution' | 'request_id' | 'comment' | 'data'>,
+  identify: (tx: Tx) => Promise<{ principal: Principal; request_id?: string }>,
 ): Promise<Resolved> {
-  if (!caller) throw new PlatformError('unauthorized', 'The callback_token is not valid.');
-  const ref: MessageRef = { tenant_id: caller.tenant_id, message_id: messageId };
   const session_id = await core.db.tenant(ref.tenant_id, async (tx) => {
     await lockRunning(tx, ref);
-    const found = await readMessage(tx, ref.tenant_id, messageId);
+    const { principal, request_id } = await identify(tx);
+    const found = await readMessage(tx, ref.tenant_id, ref.message_id);
     if (!found) throw new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
     const { row, request } = found;
     if (isTerminal(row.state) || !request) throw await noOpenRequest(tx, row);
-    if (body.request_id !== undefined && body.request_id !== request.request_id)
+    const others = [body.request_id, request_id].filter((id) => id !== undefined && id !== request.request_id);
+    if (others.length > 0)
       throw new PlatformError('ALREADY_RESOLVED', 'The request of that request_id is no longer open.');
-    await claimRequest(tx, caller, row, request, {
+    await claimRequest(tx, principal, row, request, {
       decision: readResolution(request.kind, body.resolution, body.data),
       invalid: { code: 'BAD_REQUEST', text: 'resolution: not an answer to a request of kind' },
       comment: body.comment,
@@ -119,5 +137,28 @@ export async function resolveMessage(
     return row.session_id;
   });
   announceAnswer(core, { ...ref, session_id });
-  return { message_id: messageId, new_state: 'working', resolution: body.resolution };
+  return { message_id: ref.message_id, new_state: 'working', resolution: body.resolution };
+}
+
+/**
+ * `/messages/{id}/resolve`.
+ * @param caller null without an access token: then the body's callback token decides, which answers one request once
+ * @throws PlatformError unauthorized, and as `resolveAs`
+ */
+export async function resolveMessage(
+  core: MessageCore,
+  caller: Caller | null,
+  messageId: string,
+  body: ResolveRequest,
+): Promise<Resolved> {
+  if (caller) {
+    const ref = { tenant_id: caller.tenant_id, message_id: messageId };
+    return resolveAs(core, ref, body, async () => ({ principal: callerPrincipal(caller) }));
+  }
+  const token = body.callback_token ?? '';
+  const tenant_id = await tenantOfToken(core.db, token, messageId);
+  return resolveAs(core, { tenant_id, message_id: messageId }, body, async (tx) => {
+    const { request_id, rule_id } = await spendCallbackToken(tx, tenant_id, token);
+    return { principal: provenPrincipal(`callback:${rule_id}`), request_id };
+  });
 }

@@ -13,6 +13,8 @@ import { AsyncContext } from '../../runtime/async-context.js';
 import type { Logger } from '../../runtime/logger.js';
 import {
   AGENT_WATCH,
+  type AlertDeliveryInput,
+  alertDeliveryWorkflowId,
   type DeliveryInput,
   deliveryWorkflowId,
   FLEET_QUEUE,
@@ -89,6 +91,19 @@ export class TemporalLink {
   wakeDelivery(input: DeliveryInput): Promise<void> {
     const summary = `notifications of ${input.message_id}`;
     return this.#wake('delivery', this.#startOf(deliveryWorkflowId(input), summary, input, 'delivering'));
+  }
+
+  /** Starts the workflow of a push-notification config if it does not run, without a signal to one that does. */
+  async ensureDelivery(input: DeliveryInput): Promise<void> {
+    const start = this.#startOf(deliveryWorkflowId(input), `notifications of ${input.message_id}`, input, 'delivering');
+    await this.#call(({ workflow }) => workflow.start('delivery', start));
+  }
+
+  /** Starts the workflow of an alert's delivery if it does not run. @param starts how often the delivery has been started, this time included */
+  async ensureAlertDelivery(input: AlertDeliveryInput, starts: number): Promise<void> {
+    const id = alertDeliveryWorkflowId(input, starts);
+    const start = this.#startOf(id, `${input.event_type} to ${input.channel_id}`, input, 'delivering');
+    await this.#call(({ workflow }) => workflow.start('alertDelivery', start));
   }
 
   fateOfMessage(ref: Omit<MessageInput, 'session_id'>): Promise<WorkflowFate> {

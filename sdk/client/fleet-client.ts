@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type StreamEvent, Task } from '../../contracts/a2a/a2a.js';
 import type { Part } from '../../contracts/a2a/parts.js';
 import type { AccessOptions } from '../access.js';
+import { Alerts } from './alerts.js';
 import { Approvals, Messages } from './messages.js';
 import { type AnswerSchema, type CallOptions, PlatformApi, type PostOptions, withRetries } from './platform-api.js';
 import { resumedStream, type StreamPosition } from './resumed-stream.js';
@@ -27,6 +28,7 @@ export class FleetClient {
   readonly sessions: Sessions;
   readonly messages: Messages;
   readonly approvals: Approvals;
+  readonly alerts: Alerts;
   readonly #api: PlatformApi;
 
   /** @throws Error when an address or a credential is missing */
@@ -35,6 +37,7 @@ export class FleetClient {
     this.sessions = new Sessions(this.#api);
     this.messages = new Messages(this.#api);
     this.approvals = new Approvals(this.#api);
+    this.alerts = new Alerts(this.#api);
   }
 
   /** A valid access token. */

@@ -51,6 +51,29 @@ async function registered(): Promise<{ instance_id: string }> {
   return { instance_id };
 }
 
+const alert = {
+  name: 'x',
+  condition: { event: 'agent.registered' },
+  notifications: [{ type: 'webhook', config: { url: 'https://example.com/hook' } }],
+};
+async function alertRule(): Promise<{ rule_id: string }> {
+  const { body } = await api.client.post('/policies/new_alert', alert);
+  return { rule_id: (body as { rule_id: string }).rule_id };
+}
+/** On the record, since there is no relay. */
+async function failedDelivery(): Promise<{ delivery_id: string }> {
+  const { rule_id } = await alertRule();
+  const delivery_id = `dlv_${randomUUID()}`;
+  await api.database.query(
+    `INSERT INTO deliveries (tenant_id, delivery_id, event_id, rule_id, channel_id, event_type, session_id, url, receiver, body, status,
+        max_attempts, ended_at)
+       SELECT tenant_id, $1, $1, rule_id, channel_id, 'agent.registered', '', 'https://example.com/hook', 'https://example.com', '', 'failed', 3,
+              now() FROM alert_channels WHERE rule_id = $2`,
+    [delivery_id, rule_id],
+  );
+  return { delivery_id };
+}
+
 async function credential(): Promise<{ credential_id: string }> {
   return { credential_id: (await api.credentialOf(api.tenantId, ['read'])).client_id };
 }
@@ -167,6 +190,39 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
   setDefaultType: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => ({ agent_type: null }) },
 
   callTool: { ...open, needs: 'full', tenant: 'empty', body: () => ({ tool: 'fleet.get_agents' }) },
+  newAlert: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => alert },
+  getAlerts: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => ({}) },
+  getAlert: { ...forbidden, needs: 'admin', tenant: 'missing', body: alertRule },
+  updateAlert: {
+    ...forbidden,
+    needs: 'admin',
+    tenant: 'missing',
+    body: async () => ({ ...(await alertRule()), enabled: false }),
+  },
+  deleteAlert: { ...forbidden, needs: 'admin', tenant: 'missing', body: alertRule },
+  testAlert: {
+    ...forbidden,
+    needs: 'admin',
+    tenant: 'missing',
+    body: async () => {
+      const notifications = [{ type: 'email', config: { recipients: ['a@example.com'] } }];
+      const { body } = await api.client.post('/policies/new_alert', { ...alert, notifications });
+      return { rule_id: (body as { rule_id: string }).rule_id };
+    },
+  },
+  getDeliveries: {
+    ...forbidden,
+    needs: 'admin',
+    tenant: 'empty',
+    body: async () => {
+      await failedDelivery();
+      return {};
+    },
+  },
+  redeliver: { ...forbidden, needs: 'admin', tenant: 'missing', body: failedDelivery },
+  // Only Slack's signature counts.
+  slackInteraction: { ...open, own: 'unauthorized', body: () => ({ payload: '{}' }) },
+
   getEvents: { ...forbidden, needs: 'read', tenant: 'allowed', body: () => ({}) },
   streamEvents: { ...forbidden, needs: 'read', tenant: 'allowed', body: () => ({}) },
   streamEventsByQuery: { ...forbidden, needs: 'read', tenant: 'allowed' },
@@ -178,7 +234,7 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
 
 const RANK = ['read', 'admin', 'full'];
 function expectedFor(kind: string, { needs, own, foreign, tenant, none }: Case): Outcome {
-  if (needs === null) return 'allowed';
+  if (needs === null) return own;
   if (kind === 'none') return none ?? 'unauthorized';
   if (kind === 'expired') return 'unauthorized';
   if (kind === 'other tenant') return tenant;

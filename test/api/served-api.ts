@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Redis } from 'ioredis';
+import { createAlertRules } from '../../alerts/rules.js';
 import { buildApi } from '../../api/app.js';
 import { createAuthenticator } from '../../auth/authenticator.js';
 import { createCredential, credentialStatus } from '../../auth/credentials.js';
@@ -89,6 +90,13 @@ export async function serveApi(options: ServedApiOptions = {}) {
     secrets,
     messages: acceptDeps(core),
     pushConfigs: createPushConfigs({ db, secrets, outbound, expect: () => undefined }),
+    alertRules: createAlertRules({ db, secrets, outbound }),
+    channelClients: {
+      outbound,
+      slackApiUrl: 'http://127.0.0.1:9',
+      email: { smtpUrl: undefined, from: 'fleet@example.com' },
+    },
+    deliveriesExpected: () => undefined,
     sessions: createSessions(sessionDeps(core)),
     tools: new ToolCallService({
       db,

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { attemptPush, verdictOf, waitBefore } from '../../deliveries/push-attempt.js';
+import { outcomeOf, verdictOf, waitBefore } from '../../deliveries/attempts.js';
+import { attemptPush } from '../../deliveries/push-attempt.js';
 import { createOutbound, OutboundError } from '../../http/outbound.js';
 import { httpServer, moment } from '../runtime/loopback-server.js';
 
@@ -24,7 +25,7 @@ test.each([
   [null, 'BROKEN', 2, 'retry'],
   [null, 'CONNECT_FAILED', 3, 'failed'],
 ] as const)('status %s, error %s in attempt %d: %s', (status, error, attempt, verdict) => {
-  expect(verdictOf(result(status, error), attempt)).toBe(verdict);
+  expect(verdictOf(outcomeOf(result(status, error)), attempt)).toBe(verdict);
 });
 
 test('attempts are 1 s and 5 s apart', () => {

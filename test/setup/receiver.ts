@@ -2,13 +2,15 @@ import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { httpServer } from '../runtime/loopback-server.js';
 import { until } from './until.js';
 
-/** One push notification as it arrived. */
+/** One delivery as it arrived. */
 export interface Arrived {
   headers: IncomingHttpHeaders;
+  /** The bytes of the body. */
+  raw: Buffer;
   body: Record<string, unknown>;
 }
 
-/** A receiver of push notifications on 127.0.0.1 that lives for one test. */
+/** A receiver of deliveries on 127.0.0.1 that lives for one test. */
 export interface Receiver {
   url: string;
   /** Every attempt so far, in order. */
@@ -26,7 +28,8 @@ export async function receiver(
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
-      arrived.push({ headers: request.headers, body: JSON.parse(Buffer.concat(chunks).toString()) });
+      const raw = Buffer.concat(chunks);
+      arrived.push({ headers: request.headers, raw, body: JSON.parse(raw.toString()) });
       answer(response, arrived.length);
     });
   });

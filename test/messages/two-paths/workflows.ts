@@ -129,6 +129,8 @@ export class Workflows {
       startMessage: async ({ message_id }) => this.wake(message_id),
       wakeSession: async () => undefined, // idling out is not part of the script
       wakeDelivery: async () => undefined, // nor is anybody told
+      ensureDelivery: async () => undefined,
+      ensureAlertDelivery: async () => undefined,
       fateOfMessage: async () => 'running',
       fateOfSession: async () => 'running',
       ensureAgentWatch: async () => undefined,

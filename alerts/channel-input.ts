@@ -1,0 +1,126 @@
+import type { Notification, NotificationInput } from '../contracts/api/alerts.js';
+import { receiverOf } from '../deliveries/attempts.js';
+import type { Channel, ChannelConfig, ChannelSecrets } from '../deliveries/channels/channel-store.js';
+import { type Outbound, OutboundError } from '../http/outbound.js';
+import { PlatformError } from '../runtime/errors.js';
+import { newId } from '../runtime/ids.js';
+
+/** For so long after a rotation a webhook is signed by the previous secret too. */
+const OVERLAP_MS = 86_400_000;
+
+type NewChannel = Omit<Channel, 'rule_id'>;
+
+function checkUrl(outbound: Pick<Outbound, 'checkUrl'>, field: string, url: string | null | undefined): void {
+  if (url === undefined || url === null) return;
+  try {
+    outbound.checkUrl(url);
+  } catch (error) {
+    if (!(error instanceof OutboundError)) throw error;
+    const problem = error.code === 'FORBIDDEN_ADDRESS' ? 'must not name a private address' : 'must be an http(s) URL';
+    throw new PlatformError('BAD_REQUEST', `${field}: ${problem}`);
+  }
+}
+
+/** A given value replaces the stored one, null removes it, and an absent one keeps it. */
+function merged<Value>(given: Value | null | undefined, stored: Value | undefined): Value | undefined {
+  return given === undefined ? stored : (given ?? undefined);
+}
+
+/** Without the members that are undefined. */
+function present<Fields extends object>(fields: Fields): Partial<Fields> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Partial<Fields>;
+}
+
+/** The keys of a webhook's signatures after a change; a replaced secret stays valid for a day. */
+function rotated(given: string | null | undefined, stored: ChannelSecrets, nowMs: number): ChannelSecrets {
+  const secret = merged(given, stored.secret);
+  if (secret === undefined) return {};
+  if (secret === stored.secret || stored.secret === undefined) {
+    return { secret, ...present({ previous_secret: stored.previous_secret, previous_until: stored.previous_until }) };
+  }
+  return { secret, previous_secret: stored.secret, previous_until: nowMs + OVERLAP_MS };
+}
+
+/** The channel that an input replaces: by its id, else one of the same kind and address. */
+function replacedBy(input: NotificationInput, channels: NewChannel[]): NewChannel | undefined {
+  const ofKind = channels.filter(({ type }) => type === input.type);
+  if (input.channel_id !== undefined) {
+    const named = ofKind.find(({ channel_id }) => channel_id === input.channel_id);
+    if (!named) throw new PlatformError('BAD_REQUEST', 'notifications: the rule has no channel of that channel_id');
+    return named;
+  }
+  if (input.type === 'webhook') return ofKind.find(({ config }) => config.url === input.config.url);
+  if (input.type === 'slack') return ofKind.find(({ config }) => config.channel_id === input.config.channel_id);
+  return ofKind.find(({ config }) => String(config.recipients) === String(input.config.recipients));
+}
+
+function webhook(
+  { config }: Extract<NotificationInput, { type: 'webhook' }>,
+  stored: NewChannel | undefined,
+  nowMs: number,
+): { config: ChannelConfig; secrets: ChannelSecrets } {
+  const { url, secret, headers, max_attempts } = config;
+  // Secrets stay with their receiver: one that is moved elsewhere gets them only by who knows them.
+  const isSame = stored !== undefined && receiverOf(stored.config.url ?? '') === receiverOf(url);
+  const old = isSame ? stored.secrets : {};
+  const kept = merged(headers, old.headers);
+  const secrets = { ...rotated(secret, old, nowMs), ...(kept && Object.keys(kept).length > 0 && { headers: kept }) };
+  return { config: { url, ...present({ max_attempts }) }, secrets };
+}
+
+function slack(
+  { config }: Extract<NotificationInput, { type: 'slack' }>,
+  stored: NewChannel | undefined,
+): { config: ChannelConfig; secrets: ChannelSecrets } {
+  const old = stored?.secrets ?? {};
+  const { channel_id, max_attempts } = config;
+  const webhook_url = merged(config.webhook_url, old.webhook_url);
+  const bot_token = merged(config.bot_token, old.bot_token);
+  const signing_secret = merged(config.signing_secret, old.signing_secret);
+  if (webhook_url === undefined && (bot_token === undefined || channel_id === undefined))
+    throw new PlatformError(
+      'BAD_REQUEST',
+      'notifications.config: Slack needs webhook_url, or bot_token and channel_id',
+    );
+  return {
+    config: present({ channel_id, max_attempts }),
+    secrets: present({ webhook_url, bot_token, signing_secret }),
+  };
+}
+
+function channelOf(input: NotificationInput, stored: NewChannel | undefined, nowMs: number): NewChannel {
+  const head = { channel_id: stored?.channel_id ?? newId('chn'), type: input.type, enabled: input.enabled };
+  if (input.type === 'webhook') return { ...head, ...webhook(input, stored, nowMs) };
+  if (input.type === 'slack') return { ...head, ...slack(input, stored) };
+  const { recipients, max_attempts } = input.config;
+  return { ...head, config: { recipients, ...present({ max_attempts }) }, secrets: {} };
+}
+
+/**
+ * Makes the channels of a rule from a request. A channel that replaces a stored one keeps its id, and the secrets that are not given.
+ * @param stored the channels of the rule so far
+ * @throws PlatformError BAD_REQUEST naming the field: a URL that is not http(s), has credentials or names a forbidden address; an unknown
+ * `channel_id`; a Slack channel without an address
+ */
+export function channelsFrom(
+  outbound: Pick<Outbound, 'checkUrl'>,
+  inputs: NotificationInput[],
+  stored: NewChannel[],
+  nowMs: number,
+): NewChannel[] {
+  const left = new Set(stored);
+  return inputs.map((input) => {
+    if (input.type === 'webhook') checkUrl(outbound, 'notifications.config.url', input.config.url);
+    if (input.type === 'slack') checkUrl(outbound, 'notifications.config.webhook_url', input.config.webhook_url);
+    const replaced = replacedBy(input, [...left]);
+    if (replaced) left.delete(replaced);
+    return channelOf(input, replaced, nowMs);
+  });
+}
+
+/** A channel as answers show it: without its secrets. */
+export function shownChannel({ channel_id, type, enabled, config, secrets }: NewChannel): Notification {
+  const { previous_secret: _secret, previous_until: _until, headers = {}, ...named } = secrets;
+  const secrets_set = [...Object.keys(named), ...Object.keys(headers).map((name) => `headers.${name}`)];
+  return { channel_id, type, enabled, config, secrets_set };
+}

@@ -1,0 +1,125 @@
+import type { EventRecord } from '../contracts/api/telemetry.js';
+import { recordEvent } from '../db/events.js';
+import type { Tx } from '../db/pool.js';
+import { type NewDelivery, writeDeliveries } from '../deliveries/alert-deliveries.js';
+import { type Envelope, sealEnvelope } from '../deliveries/envelope.js';
+import { issueCallbackTokens, type TokenPurpose } from '../messages/input/callback-tokens.js';
+import { newId } from '../runtime/ids.js';
+import type { Secrets } from '../runtime/secrets.js';
+import { asksHuman } from './matching.js';
+import type { CompiledChannel, CompiledRule } from './rule-cache.js';
+
+/** A rule that fired. */
+export interface Firing {
+  rule: CompiledRule;
+  /** The event that made it fire. */
+  record: EventRecord;
+  /** Events that it has counted. */
+  count: number;
+}
+
+/** The part of an event that a delivery reports. */
+type Subject = Pick<EventRecord, 'event_id' | 'event_type' | 'timestamp' | 'tenant_id' | 'session_id' | 'event'>;
+
+/** A delivery before its token is issued. */
+interface Draft {
+  rule: CompiledRule;
+  channel: CompiledChannel;
+  subject: Subject;
+  purpose: TokenPurpose | null;
+}
+
+/** What a firing reports: the event, or with a threshold above 1 that it was reached, which is an event of its own. */
+async function subjectOf(tx: Tx, { rule, record, count }: Firing): Promise<Subject> {
+  if (rule.threshold === 1) return record;
+  const { tenant_id, rule_id, name: rule_name, severity, threshold, window_seconds } = rule;
+  const event = { rule_id, rule_name, threshold, window_seconds, count };
+  const event_id = await recordEvent(tx, { tenant_id, severity }, 'system.alert_triggered', event);
+  const head = { tenant_id, session_id: '', timestamp: record.timestamp };
+  return { ...head, event_id, event_type: 'system.alert_triggered', event };
+}
+
+const REQUESTS = `
+  SELECT DISTINCT ON (r.tenant_id, r.message_id, r.request_id) r.tenant_id, r.message_id, r.request_id, r.requested_at, r.expires_at
+    FROM jsonb_to_recordset($1) AS m (tenant_id text, message_id text) JOIN input_requests r USING (tenant_id, message_id)
+   ORDER BY r.tenant_id, r.message_id, r.request_id`;
+
+type RequestRow = Omit<TokenPurpose, 'rule_id'> & { requested_at: Date } & Record<string, unknown>;
+
+/** The request that an event asks about: the one that it names, else the newest of its message. */
+function requestOf(subject: Subject, requests: RequestRow[]): RequestRow | undefined {
+  const { message_id, request_id } = subject.event;
+  const ofMessage = requests.filter((one) => one.tenant_id === subject.tenant_id && one.message_id === message_id);
+  const named = ofMessage.find((one) => one.request_id === request_id);
+  return named ?? ofMessage.sort((a, b) => b.requested_at.getTime() - a.requested_at.getTime())[0];
+}
+
+/** Finds what the tokens of deliveries answer. */
+async function withPurposes(tx: Tx, drafts: Draft[]): Promise<Draft[]> {
+  const approvals = drafts.filter(({ rule, subject }) => rule.has_token && asksHuman(subject.event_type));
+  if (approvals.length === 0) return drafts;
+  const messages = approvals.map(({ subject }) => ({
+    tenant_id: subject.tenant_id,
+    message_id: subject.event.message_id,
+  }));
+  const requests = await tx.query<RequestRow>(REQUESTS, [JSON.stringify(messages)]);
+  return drafts.map((draft) => {
+    const request = approvals.includes(draft) ? requestOf(draft.subject, requests) : undefined;
+    return request ? { ...draft, purpose: { ...request, rule_id: draft.rule.rule_id } } : draft;
+  });
+}
+
+/** The body of a delivery (specification section 6). */
+export function envelopeOf(
+  { rule, subject }: { rule: Pick<CompiledRule, 'name' | 'severity'>; subject: Subject },
+  deliveryId: string,
+  { baseUrl, token }: { baseUrl: string; token?: string | undefined },
+): Envelope {
+  const { event_type, timestamp, tenant_id, session_id, event } = subject;
+  const isApproval = asksHuman(event_type);
+  return {
+    delivery_id: deliveryId,
+    event_type,
+    timestamp,
+    tenant_id,
+    session_id,
+    rule_name: rule.name,
+    severity: rule.severity,
+    type: isApproval ? 'approval_required' : 'alert',
+    event,
+    ...(token !== undefined && { callback_token: token }),
+    ...(isApproval && { resolve_url: `${baseUrl}/messages/${event.message_id}/resolve` }),
+  };
+}
+
+/**
+ * Writes the deliveries of rules that fired, one for each channel, with their tokens and events.
+ * @param baseUrl of the API, without a slash at the end
+ */
+export async function writeFirings(
+  tx: Tx,
+  secrets: Pick<Secrets, 'encrypt'>,
+  firings: Firing[],
+  baseUrl: string,
+): Promise<void> {
+  const drafts: Draft[] = [];
+  for (const firing of firings) {
+    const subject = await subjectOf(tx, firing);
+    for (const channel of firing.rule.channels) drafts.push({ rule: firing.rule, channel, subject, purpose: null });
+  }
+  const ready = await withPurposes(tx, drafts);
+  const asking = ready.filter(({ purpose }) => purpose !== null);
+  const tokens = await issueCallbackTokens(
+    tx,
+    asking.map(({ purpose }) => purpose as TokenPurpose),
+  );
+  const tokenOf = new Map(asking.map((draft, index) => [draft, tokens[index]]));
+  const deliveries = ready.map((draft): NewDelivery => {
+    const { rule, channel, subject } = draft;
+    const { tenant_id, session_id, event_id, event_type } = subject;
+    const delivery_id = newId('dlv');
+    const body = sealEnvelope(secrets, envelopeOf(draft, delivery_id, { baseUrl, token: tokenOf.get(draft) }));
+    return { ...channel, tenant_id, session_id, delivery_id, event_id, event_type, rule_id: rule.rule_id, body };
+  });
+  await writeDeliveries(tx, deliveries);
+}

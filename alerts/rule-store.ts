@@ -1,0 +1,104 @@
+import type { AlertRule, Condition } from '../contracts/api/alerts.js';
+import type { KeyList } from '../db/page.js';
+import type { Tx } from '../db/pool.js';
+
+/** A row of `alert_rules`. */
+export interface RuleRow
+  extends Pick<
+    AlertRule,
+    | 'tenant_id'
+    | 'rule_id'
+    | 'name'
+    | 'description'
+    | 'severity'
+    | 'threshold'
+    | 'window_seconds'
+    | 'cooldown_seconds'
+    | 'approvers'
+    | 'enabled'
+  > {
+  event: string;
+  filters: NonNullable<Condition['filters']>;
+  created_at: Date;
+  updated_at: Date;
+}
+
+const RAISE = `
+  INSERT INTO alert_revisions AS r (tenant_id, revision) VALUES ($1, 1)
+    ON CONFLICT (tenant_id) DO UPDATE SET revision = r.revision + 1`;
+
+/**
+ * Begins a change of a tenant's rules: locks them until the transaction ends, and raises their revision, so that every process compiles them
+ * anew.
+ */
+export async function beginRuleChange(tx: Tx, tenantId: string): Promise<void> {
+  await tx.query(RAISE, [tenantId]);
+}
+
+/** The revisions of the tenants that have, or had, rules. */
+export async function readRevisions(tx: Tx, tenantIds: string[]): Promise<Map<string, number>> {
+  const rows = await tx.query<{ tenant_id: string; revision: number }>(
+    'SELECT tenant_id, revision FROM alert_revisions WHERE tenant_id = ANY($1)',
+    [tenantIds],
+    'alert_revisions',
+  );
+  return new Map(rows.map(({ tenant_id, revision }) => [tenant_id, revision]));
+}
+
+/** All rules of a tenant. */
+export function readRules(tx: Tx, tenantId: string): Promise<RuleRow[]> {
+  return tx.query<RuleRow & Record<string, unknown>>('SELECT * FROM alert_rules WHERE tenant_id = $1', [tenantId]);
+}
+
+/** How many rules a tenant has. */
+export async function countRules(tx: Tx, tenantId: string): Promise<number> {
+  const [total] = await tx.query<{ count: number }>('SELECT count(*) AS count FROM alert_rules WHERE tenant_id = $1', [
+    tenantId,
+  ]);
+  return total?.count ?? 0;
+}
+
+/** A tenant's rules, the newest first. There are few. */
+export function ruleList(tenantId: string): KeyList {
+  const from = 'alert_rules WHERE tenant_id = $1';
+  return { key: 'rule_id', from, orderBy: 'rule_id DESC', values: [tenantId], bounded: true };
+}
+
+/** The rules of these ids, the newest first. */
+export function readRulesOf(tx: Tx, tenantId: string, ruleIds: string[]): Promise<RuleRow[]> {
+  return tx.query<RuleRow & Record<string, unknown>>(
+    'SELECT * FROM alert_rules WHERE tenant_id = $1 AND rule_id = ANY ($2) ORDER BY rule_id DESC',
+    [tenantId, ruleIds],
+  );
+}
+
+/** One rule; null when the tenant has none of that id. */
+export async function readRule(tx: Tx, tenantId: string, ruleId: string): Promise<RuleRow | null> {
+  const one = 'SELECT * FROM alert_rules WHERE tenant_id = $1 AND rule_id = $2';
+  const [row] = await tx.query<RuleRow & Record<string, unknown>>(one, [tenantId, ruleId]);
+  return row ?? null;
+}
+
+const SAVE = `
+  INSERT INTO alert_rules (tenant_id, rule_id, name, description, event, filters, severity, threshold, window_seconds, cooldown_seconds,
+      approvers, enabled) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+    ON CONFLICT (tenant_id, rule_id) DO UPDATE SET name = excluded.name, description = excluded.description, event = excluded.event,
+      filters = excluded.filters, severity = excluded.severity, threshold = excluded.threshold, window_seconds = excluded.window_seconds,
+      cooldown_seconds = excluded.cooldown_seconds, approvers = excluded.approvers, enabled = excluded.enabled, updated_at = now()
+    RETURNING *`;
+
+/** Stores a rule. @returns the row as it is stored */
+export async function saveRule(tx: Tx, rule: Omit<RuleRow, 'created_at' | 'updated_at'>): Promise<RuleRow> {
+  const { tenant_id, rule_id, name, description, event, filters, severity, approvers, enabled } = rule;
+  const limits = [rule.threshold, rule.window_seconds, rule.cooldown_seconds];
+  const values = [tenant_id, rule_id, name, description, event, JSON.stringify(filters), severity, ...limits];
+  const [saved] = await tx.query<RuleRow & Record<string, unknown>>(SAVE, [...values, approvers, enabled]);
+  return saved as RuleRow;
+}
+
+/** Deletes a rule with its channels and its counts. @returns whether there was one */
+export async function deleteRule(tx: Tx, tenantId: string, ruleId: string): Promise<boolean> {
+  await tx.query('DELETE FROM alert_states WHERE tenant_id = $1 AND rule_id = $2', [tenantId, ruleId]);
+  const remove = 'DELETE FROM alert_rules WHERE tenant_id = $1 AND rule_id = $2 RETURNING 1';
+  return (await tx.query(remove, [tenantId, ruleId])).length > 0;
+}

@@ -1,0 +1,123 @@
+import type { AlertRule, NewAlertRequest, NotificationInput, UpdateAlertRequest } from '../contracts/api/alerts.js';
+import { LIMITS } from '../contracts/limits.js';
+import { type Page, type PageRequest, readPage } from '../db/page.js';
+import type { Db, Tx } from '../db/pool.js';
+import { dropPending } from '../deliveries/alert-deliveries.js';
+import { type Channel, readChannels, unsealChannel, writeChannels } from '../deliveries/channels/channel-store.js';
+import type { Outbound } from '../http/outbound.js';
+import { PlatformError } from '../runtime/errors.js';
+import { newId } from '../runtime/ids.js';
+import type { Secrets } from '../runtime/secrets.js';
+import { channelsFrom, shownChannel } from './channel-input.js';
+import {
+  beginRuleChange,
+  countRules,
+  deleteRule,
+  type RuleRow,
+  readRule,
+  readRulesOf,
+  ruleList,
+  saveRule,
+} from './rule-store.js';
+
+/** A rule with its channels and their secrets. */
+export interface StoredRule {
+  row: RuleRow;
+  channels: Channel[];
+}
+
+/** The dependencies of the alert rules. */
+export interface AlertRuleDeps {
+  db: Db;
+  secrets: Pick<Secrets, 'encrypt' | 'decrypt'>;
+  outbound: Pick<Outbound, 'checkUrl'>;
+}
+
+export type AlertRules = ReturnType<typeof createAlertRules>;
+
+function noRule(): PlatformError {
+  return new PlatformError('NOT_FOUND', 'There is no alert rule of that rule_id.');
+}
+
+function shownRule({ row, channels }: StoredRule): AlertRule {
+  const { event, filters, created_at, updated_at, ...rule } = row;
+  const hasFilters = Object.keys(filters).length > 0;
+  return {
+    ...rule,
+    condition: { event, ...(hasFilters && { filters }) },
+    notifications: channels.map(shownChannel),
+    created_at: created_at.toISOString(),
+    updated_at: updated_at.toISOString(),
+  };
+}
+
+/** Only the given fields change. */
+function changedRow(row: RuleRow, { condition, notifications: _, ...given }: UpdateAlertRequest): RuleRow {
+  const fields = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  return { ...row, ...fields, ...(condition && { event: condition.event, filters: condition.filters ?? {} }) };
+}
+
+/** Alert rules with their channels, on Postgres with encrypted secrets. All throw PlatformError NOT_FOUND when the tenant has no such rule. */
+export function createAlertRules({ db, secrets, outbound }: AlertRuleDeps) {
+  const channelsOf = async (tx: Tx, tenantId: string, rules: Pick<RuleRow, 'rule_id'>[]): Promise<Channel[]> => {
+    const ids = rules.map(({ rule_id }) => rule_id);
+    return (await readChannels(tx, tenantId, ids)).map((row) => unsealChannel(secrets, row));
+  };
+  const read = async (tx: Tx, tenantId: string, ruleId: string): Promise<StoredRule> => {
+    const row = await readRule(tx, tenantId, ruleId);
+    if (!row) throw noRule();
+    return { row, channels: await channelsOf(tx, tenantId, [row]) };
+  };
+  const save = async (tx: Tx, row: RuleRow, inputs: NotificationInput[] | undefined, stored: Channel[]) => {
+    const saved = await saveRule(tx, row);
+    if (inputs === undefined) return shownRule({ row: saved, channels: stored });
+    const channels = channelsFrom(outbound, inputs, stored, Date.now());
+    await writeChannels(tx, secrets, saved, channels);
+    const { rule_id } = saved;
+    return shownRule({ row: saved, channels: channels.map((channel) => ({ ...channel, rule_id })) });
+  };
+  return {
+    /**
+     * Creates a rule. It sees the events that follow.
+     * @throws PlatformError BAD_REQUEST for a channel that cannot be used, CONFLICT beyond 500 rules
+     */
+    create: (tenantId: string, request: NewAlertRequest): Promise<AlertRule> =>
+      db.tenant(tenantId, async (tx) => {
+        await beginRuleChange(tx, tenantId);
+        if ((await countRules(tx, tenantId)) >= LIMITS.alertRulesPerTenant)
+          throw new PlatformError('CONFLICT', `A tenant has at most ${LIMITS.alertRulesPerTenant} alert rules.`);
+        const { condition, notifications, ...fields } = request;
+        const { event, filters = {} } = condition;
+        const made = { created_at: new Date(), updated_at: new Date() }; // the row has the database's
+        const row = { tenant_id: tenantId, rule_id: newId('rule'), ...fields, event, filters, ...made };
+        return save(tx, row, notifications, []);
+      }),
+    /** A page of rules, newest first. */
+    list: (tenantId: string, page: PageRequest): Promise<Page<AlertRule>> =>
+      readPage(db, ruleList(tenantId), page, async (tx, ruleIds) => {
+        const rules = await readRulesOf(tx, tenantId, ruleIds);
+        const channels = await channelsOf(tx, tenantId, rules);
+        const ofRule = (row: RuleRow) => channels.filter(({ rule_id }) => rule_id === row.rule_id);
+        return rules.map((row) => shownRule({ row, channels: ofRule(row) }));
+      }),
+    get: async (tenantId: string, ruleId: string): Promise<AlertRule> =>
+      shownRule(await db.tenant(tenantId, (tx) => read(tx, tenantId, ruleId))),
+    /** A rule with the secrets of its channels, for a test notification. */
+    getStored: (tenantId: string, ruleId: string): Promise<StoredRule> =>
+      db.tenant(tenantId, (tx) => read(tx, tenantId, ruleId)),
+    /** Changes a rule. `notifications` replaces all channels (channel-input.ts says which secrets stay). @throws PlatformError as `create` */
+    update: (tenantId: string, request: UpdateAlertRequest): Promise<AlertRule> =>
+      db.tenant(tenantId, async (tx) => {
+        await beginRuleChange(tx, tenantId);
+        const { row, channels } = await read(tx, tenantId, request.rule_id);
+        return save(tx, changedRow(row, request), request.notifications, channels);
+      }),
+    /** Deletes a rule, and drops its deliveries that are not over. */
+    delete: (tenantId: string, ruleId: string): Promise<void> =>
+      db.tenant(tenantId, async (tx) => {
+        await beginRuleChange(tx, tenantId);
+        if (!(await deleteRule(tx, tenantId, ruleId))) throw noRule();
+        await dropPending(tx, tenantId, 'rule_id', ruleId);
+      }),
+  };
+}

@@ -1,0 +1,132 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { z } from 'zod';
+import { type ChannelRow, unsealChannel } from '../deliveries/channels/channel-store.js';
+import { type ButtonValue, SLACK_ACTION } from '../deliveries/channels/slack.js';
+import { type Envelope, unsealEnvelope } from '../deliveries/envelope.js';
+import type { Outbound } from '../http/outbound.js';
+import type { MessageCore } from '../messages/core.js';
+import { provenPrincipal, resolveAs } from '../messages/input/resolve.js';
+import { PlatformError } from '../runtime/errors.js';
+import type { Secrets } from '../runtime/secrets.js';
+
+/** Slack's own bound: an older request may be a replay. */
+const MAX_AGE_SECONDS = 300;
+/** For the note in the Slack channel, which nobody waits for. */
+const NOTE_TIMEOUT_MS = 3_000;
+
+export interface SlackInteractionDeps {
+  core: MessageCore;
+  secrets: Pick<Secrets, 'decrypt'>;
+  outbound: Pick<Outbound, 'request'>;
+}
+
+/** A request of Slack as it came. */
+export interface SlackRequest {
+  /** The form as it arrived: the signature covers these bytes. */
+  body: Buffer;
+  signature: string | undefined;
+  timestamp: string | undefined;
+}
+
+const Value = z.object({
+  tenant_id: z.string().max(64),
+  delivery_id: z.string().max(64),
+  request_id: z.string().max(64),
+});
+const Interaction = z.object({
+  type: z.literal('block_actions'),
+  user: z.object({ id: z.string().min(1).max(64) }),
+  response_url: z.url().optional(),
+  actions: z.array(z.object({ action_id: z.string().max(64), value: z.string().max(2_000) })).min(1),
+});
+type Interaction = z.infer<typeof Interaction>;
+
+function unauthorized(): PlatformError {
+  return new PlatformError('unauthorized', 'The request is not signed by Slack.');
+}
+
+/** Parses JSON of unknown origin by its schema. @throws PlatformError BAD_REQUEST */
+function parsed<Schema extends z.ZodType>(schema: Schema, text: string): z.infer<Schema> {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    value = undefined; // refused below
+  }
+  const result = schema.safeParse(value);
+  if (!result.success)
+    throw new PlatformError('BAD_REQUEST', 'payload: not an interaction with a button of the platform');
+  return result.data;
+}
+
+/**
+ * Whether Slack has signed a request with this secret, at most five minutes ago.
+ * @param nowMs milliseconds since 1970
+ */
+function isSignedBySlack(
+  secret: string,
+  { body, signature = '', timestamp = '' }: SlackRequest,
+  nowMs: number,
+): boolean {
+  if (!/^\d{1,12}$/.test(timestamp) || Math.abs(nowMs / 1_000 - Number(timestamp)) > MAX_AGE_SECONDS) return false;
+  const expected = `v0=${createHmac('sha256', secret).update(`v0:${timestamp}:`).update(body).digest('hex')}`;
+  const given = Buffer.from(signature);
+  return given.length === expected.length && timingSafeEqual(given, Buffer.from(expected));
+}
+
+const FIND = `
+  SELECT d.body, r.approvers, c.channel_id, c.rule_id, c.type, c.enabled, c.config, c.secrets
+    FROM deliveries d JOIN alert_channels c USING (tenant_id, channel_id) JOIN alert_rules r ON r.tenant_id = d.tenant_id AND r.rule_id = d.rule_id
+   WHERE d.tenant_id = $1 AND d.delivery_id = $2`;
+
+async function findDelivery({ core, secrets }: SlackInteractionDeps, { tenant_id, delivery_id }: ButtonValue) {
+  type Row = ChannelRow & { body: Buffer; approvers: string[] } & Record<string, unknown>;
+  const [row] = await core.db.tenant(tenant_id, (tx) => tx.query<Row>(FIND, [tenant_id, delivery_id]));
+  if (!row) return null;
+  const envelope = JSON.parse(unsealEnvelope(secrets, row.body).toString()) as Envelope;
+  return { approvers: row.approvers, envelope, secret: unsealChannel(secrets, row).secrets.signing_secret };
+}
+
+/** Replaces the buttons in Slack by who has decided. Nothing depends on it. */
+async function note(
+  { outbound, core }: SlackInteractionDeps,
+  { response_url, user }: Interaction,
+  word: string,
+): Promise<void> {
+  if (response_url === undefined) return;
+  const body = JSON.stringify({ replace_original: false, text: `${word} by <@${user.id}>` });
+  const headers = { 'content-type': 'application/json' };
+  try {
+    await outbound.request(response_url, { method: 'POST', headers, body, timeoutMs: NOTE_TIMEOUT_MS });
+  } catch (error) {
+    core.log.info({ err: String(error) }, 'Slack did not take the note about a decision');
+  }
+}
+
+/**
+ * Answers a request by the button that somebody pressed in Slack.
+ * @param nowMs milliseconds since 1970
+ * @throws PlatformError BAD_REQUEST for anything that is no such button; unauthorized without a valid signature; forbidden unless the rule's
+ * `approvers` name the user; ALREADY_RESOLVED and the other errors of `/messages/{id}/resolve`
+ */
+export async function answerFromSlack(deps: SlackInteractionDeps, request: SlackRequest, nowMs: number): Promise<void> {
+  const interaction = parsed(Interaction, new URLSearchParams(request.body.toString()).get('payload') ?? '');
+  const [action] = interaction.actions;
+  if (!action?.action_id.startsWith(SLACK_ACTION)) throw new PlatformError('BAD_REQUEST', 'action_id: unknown');
+  const value = parsed(Value, action.value);
+  const found = await findDelivery(deps, value).catch((error: unknown) => {
+    if (error instanceof PlatformError && error.code === 'NOT_FOUND') return null; // no such tenant
+    throw error;
+  });
+  if (!found?.secret || !isSignedBySlack(found.secret, request, nowMs)) throw unauthorized();
+  const { event } = found.envelope;
+  if (event.request_id !== value.request_id) throw unauthorized();
+  const { user } = interaction;
+  if (!found.approvers.includes(user.id))
+    throw new PlatformError('forbidden', "The rule's approvers do not name this Slack user.");
+  const word = action.action_id.slice(SLACK_ACTION.length);
+  const ref = { tenant_id: value.tenant_id, message_id: String(event.message_id) };
+  const answer = { resolution: word, request_id: value.request_id };
+  await resolveAs(deps.core, ref, answer, async () => ({ principal: provenPrincipal(`slack:${user.id}`) }));
+  void note(deps, interaction, word);
+}

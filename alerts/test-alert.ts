@@ -1,0 +1,55 @@
+import type { Channel } from '../deliveries/channels/channel-store.js';
+import type { ChannelClients } from '../deliveries/channels/clients.js';
+import { attemptChannel } from '../deliveries/channels/send.js';
+import { newId } from '../runtime/ids.js';
+import { envelopeOf } from './firings.js';
+import type { StoredRule } from './rules.js';
+
+/** How a test notification went. */
+export interface TestResult {
+  type: string;
+  ok: boolean;
+  /** For people. */
+  message: string;
+}
+
+const PROBLEMS: Record<string, string> = {
+  FORBIDDEN_ADDRESS: 'its name resolves to an address that is not public',
+  CONNECT_FAILED: 'no connection could be opened',
+  TIMEOUT: 'it did not answer in time',
+  REDIRECT: 'it answered with a redirect, which is not followed',
+  BROKEN: 'the connection broke before the answer was complete',
+  SMTP_NOT_CONFIGURED: 'the platform has no mail server (SMTP_URL)',
+};
+
+async function testChannel(clients: ChannelClients, channel: Channel, { row }: StoredRule): Promise<TestResult> {
+  const { rule_id, name: rule_name, threshold, window_seconds, tenant_id } = row;
+  const subject = {
+    event_id: '',
+    event_type: 'system.alert_triggered',
+    timestamp: new Date().toISOString(),
+    tenant_id,
+    session_id: '',
+    event: { rule_id, rule_name, threshold, window_seconds, count: 0 },
+  };
+  const deliveryId = newId('dlv');
+  const body = Buffer.from(JSON.stringify(envelopeOf({ rule: row, subject }, deliveryId, { baseUrl: '' })));
+  const { result, outcome } = await attemptChannel(
+    clients,
+    channel,
+    { deliveryId, body },
+    new AbortController().signal,
+  );
+  const { status_code, error, duration_ms } = result;
+  if (outcome === 'accepted') return { type: channel.type, ok: true, message: `delivered in ${duration_ms} ms` };
+  const problem = (error && (PROBLEMS[error] ?? error)) || `it answered ${status_code}`;
+  return { type: channel.type, ok: false, message: `not delivered: ${problem}` };
+}
+
+/**
+ * Sends a test notification to every channel of a rule, also to those that are switched off: one attempt each, which is not logged as a delivery.
+ * @returns the results in the order of the channels
+ */
+export function sendTestAlert(clients: ChannelClients, rule: StoredRule): Promise<TestResult[]> {
+  return Promise.all(rule.channels.map((channel) => testChannel(clients, channel, rule)));
+}

@@ -1,0 +1,88 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { answerFromSlack } from '../../alerts/slack-interactions.js';
+import { sendTestAlert } from '../../alerts/test-alert.js';
+import { OPERATIONS } from '../../contracts/api/operations.js';
+import { listDeliveries, redeliver } from '../../deliveries/delivery-list.js';
+import { PlatformError } from '../../runtime/errors.js';
+import type { ApiDeps } from '../deps.js';
+import { mount, pageFields } from '../mount.js';
+
+/** The largest form that Slack sends is far smaller. */
+const FORM_BYTES = 256 * 1024;
+
+/** A header that occurs at most once. */
+function header(request: FastifyRequest, name: string): string | undefined {
+  const value = request.headers[name];
+  return typeof value === 'string' ? value : undefined;
+}
+
+/** What Slack posts when somebody presses a button. The signature covers the bytes, so the form is parsed here. */
+function slackRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'messages' | 'secrets' | 'channelClients'>): void {
+  app.register((scope, _options, done) => {
+    const bytes = new WeakMap<FastifyRequest, Buffer>();
+    scope.addContentTypeParser<Buffer>(
+      'application/x-www-form-urlencoded',
+      { parseAs: 'buffer', bodyLimit: FORM_BYTES },
+      (request: FastifyRequest, body: Buffer, parsed: (error: Error | null, body?: unknown) => void) => {
+        bytes.set(request, body);
+        parsed(null, Object.fromEntries(new URLSearchParams(body.toString())));
+      },
+    );
+    mount(scope, OPERATIONS.slackInteraction).answer(async (_body, { request }) => {
+      const body = bytes.get(request);
+      if (!body) throw new PlatformError('unauthorized', 'The request is not signed by Slack.');
+      const interaction = {
+        body,
+        signature: header(request, 'x-slack-signature'),
+        timestamp: header(request, 'x-slack-request-timestamp'),
+      };
+      const { core } = deps.messages;
+      const { outbound } = deps.channelClients;
+      await answerFromSlack({ core, secrets: deps.secrets, outbound }, interaction, Date.now());
+      return { ok: true };
+    });
+    done();
+  });
+}
+
+/** Alert rules and their deliveries, scope `admin` (decisions.md, Policies, guards, alerts). */
+export function alertRoutes(
+  app: FastifyInstance,
+  deps: Pick<ApiDeps, 'db' | 'alertRules' | 'channelClients' | 'deliveriesExpected' | 'messages' | 'secrets'>,
+): void {
+  const { alertRules: rules } = deps;
+
+  mount(app, OPERATIONS.newAlert).answer((body, { caller }) => rules.create(caller.tenant_id, body));
+
+  mount(app, OPERATIONS.getAlerts).answer(async (body, { caller }) => {
+    const found = await rules.list(caller.tenant_id, body);
+    return { ...pageFields(body, found), rules: found.rows };
+  });
+
+  mount(app, OPERATIONS.getAlert).answer(({ rule_id }, { caller }) => rules.get(caller.tenant_id, rule_id));
+
+  mount(app, OPERATIONS.updateAlert).answer((body, { caller }) => rules.update(caller.tenant_id, body));
+
+  mount(app, OPERATIONS.deleteAlert).answer(async ({ rule_id }, { caller }) => {
+    await rules.delete(caller.tenant_id, rule_id);
+    return { ok: true };
+  });
+
+  mount(app, OPERATIONS.testAlert).answer(async ({ rule_id }, { caller }) => {
+    const rule = await rules.getStored(caller.tenant_id, rule_id);
+    return { results: await sendTestAlert(deps.channelClients, rule) };
+  });
+
+  mount(app, OPERATIONS.getDeliveries).answer(async (body, { caller }) => {
+    const found = await listDeliveries(deps.db, caller.tenant_id, body);
+    return { ...pageFields(body, found), deliveries: found.rows };
+  });
+
+  mount(app, OPERATIONS.redeliver).answer(async ({ delivery_id }, { caller }) => {
+    const status = await redeliver(deps.db, caller.tenant_id, delivery_id);
+    deps.deliveriesExpected();
+    return { ok: true, delivery_id, status };
+  });
+
+  slackRoutes(app, deps);
+}

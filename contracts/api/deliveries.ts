@@ -1,0 +1,57 @@
+import { z } from 'zod';
+import { AnyId, ok, okPage, pageFields, Timestamp } from '../primitives.js';
+import { ADMIN, CONFLICT, PUBLIC, post } from './operation.js';
+
+/** One attempt of a delivery. `status_code` is null when no answer came; for email it is the reply code of SMTP. */
+const DeliveryAttempt = z.object({
+  at: Timestamp,
+  status_code: z.int().nullable(),
+  response_time_ms: z.int(),
+  success: z.boolean(),
+  error: z.string().optional(),
+});
+export type DeliveryAttempt = z.infer<typeof DeliveryAttempt>;
+
+/** `pending`: waits, or is being sent; `dropped`: its rule or channel was removed or switched off, or an operator canceled it. */
+const DeliveryStatus = z.enum(['pending', 'delivered', 'failed', 'dropped']);
+export type DeliveryStatus = z.infer<typeof DeliveryStatus>;
+
+/** A delivery without its body, which may hold a callback token. */
+export const Delivery = z.object({
+  delivery_id: z.string(),
+  rule_id: z.string(),
+  event_type: z.string(),
+  url: z.string(),
+  status: DeliveryStatus,
+  attempts: z.array(DeliveryAttempt),
+});
+export type Delivery = z.infer<typeof Delivery>;
+
+export const GetDeliveriesRequest = z.strictObject({
+  rule_id: AnyId.optional(),
+  event_type: z.string().min(1).max(128).optional(),
+  /** True: delivered; false: failed or dropped. */
+  success: z.boolean().optional(),
+  ...pageFields,
+});
+export type GetDeliveriesRequest = z.infer<typeof GetDeliveriesRequest>;
+export const GetDeliveriesResponse = okPage({ deliveries: z.array(Delivery) });
+export const RedeliverResponse = ok({ delivery_id: z.string(), status: DeliveryStatus });
+
+export const DELIVERY_OPERATIONS = {
+  getDeliveries: post('/webhooks/get_deliveries', ADMIN, 'List deliveries with their attempts, newest first', {
+    request: GetDeliveriesRequest,
+    response: GetDeliveriesResponse,
+  }),
+  redeliver: post('/webhooks/redeliver', ADMIN, 'Send a delivery again: the same bytes under the same delivery_id', {
+    request: z.strictObject({ delivery_id: AnyId }),
+    response: RedeliverResponse,
+    ...CONFLICT,
+  }),
+  slackInteraction: post('/slack/interactions', PUBLIC, "A button pressed in Slack; verified by Slack's signature", {
+    request: z.strictObject({ payload: z.string() }),
+    response: ok({}),
+    form: true,
+    statuses: [409, 410],
+  }),
+};

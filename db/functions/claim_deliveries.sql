@@ -1,0 +1,54 @@
+-- Gives the slots of deliveries that are free to what waits, fairly: to tenants in turn, those with the fewest slots first, at most
+-- `receiver_max` to one receiver and `tenant_max` to one tenant. A receiver whose breaker is open gets nothing; once it is due, one probe. Of a
+-- tenant, at most 2,000 receivers are looked at, so that a tenant with more of them slows only itself. One process claims at a time, so that
+-- no slot is given twice. The slot counts as unused after `check_ms` without a workflow.
+CREATE FUNCTION claim_deliveries(slots integer, tenant_max integer, receiver_max integer, check_ms bigint)
+RETURNS TABLE (tenant_id text, queue_id text, kind text, input jsonb, starts integer) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+BEGIN
+  IF NOT pg_try_advisory_xact_lock(hashtextextended('claim_deliveries', 0)) THEN
+    RETURN;
+  END IF;
+  RETURN QUERY
+  WITH RECURSIVE running AS MATERIALIZED (
+    SELECT q.tenant_id, q.receiver, count(*)::integer AS slots FROM delivery_queue q WHERE q.started_at IS NOT NULL GROUP BY 1, 2),
+  tenants_waiting AS (
+    (SELECT q.tenant_id FROM delivery_queue q WHERE q.started_at IS NULL ORDER BY q.tenant_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT q.tenant_id FROM delivery_queue q WHERE q.started_at IS NULL AND q.tenant_id > t.tenant_id ORDER BY q.tenant_id LIMIT 1)
+      FROM tenants_waiting t WHERE t.tenant_id IS NOT NULL),
+  receivers_waiting AS (
+    SELECT t.tenant_id, 1 AS nth,
+           (SELECT min(q.receiver) FROM delivery_queue q WHERE q.started_at IS NULL AND q.tenant_id = t.tenant_id) AS receiver
+      FROM tenants_waiting t WHERE t.tenant_id IS NOT NULL
+    UNION ALL
+    SELECT r.tenant_id, r.nth + 1, (SELECT min(q.receiver) FROM delivery_queue q
+        WHERE q.started_at IS NULL AND q.tenant_id = r.tenant_id AND q.receiver > r.receiver)
+      FROM receivers_waiting r WHERE r.receiver IS NOT NULL AND r.nth < 2000),
+  room AS (
+    SELECT w.tenant_id, w.receiver, b.open_until IS NOT NULL AS is_probe,
+           CASE WHEN b.open_until IS NULL THEN receiver_max - coalesce(r.slots, 0)
+                WHEN b.open_until <= now() AND r.slots IS NULL THEN 1 ELSE 0 END AS free
+      FROM receivers_waiting w LEFT JOIN running r USING (tenant_id, receiver) LEFT JOIN receiver_breakers b USING (tenant_id, receiver)
+     WHERE w.receiver IS NOT NULL),
+  candidates AS (
+    SELECT room.tenant_id, room.receiver, room.is_probe, q.queue_id, q.queued_at, q.nth
+      FROM room CROSS JOIN LATERAL (
+        SELECT oldest.*, row_number() OVER (ORDER BY oldest.queued_at, oldest.queue_id) AS nth
+          FROM (SELECT d.queue_id, d.queued_at FROM delivery_queue d
+                 WHERE d.tenant_id = room.tenant_id AND d.receiver = room.receiver AND d.started_at IS NULL
+                 ORDER BY d.queued_at, d.queue_id LIMIT greatest(0, room.free)) oldest) q),
+  ranked AS (
+    SELECT c.*, row_number() OVER (PARTITION BY c.tenant_id ORDER BY c.nth, c.queued_at)
+                + coalesce((SELECT sum(r.slots) FROM running r WHERE r.tenant_id = c.tenant_id), 0) AS turn
+      FROM candidates c),
+  chosen AS MATERIALIZED (
+    SELECT r.* FROM ranked r WHERE r.turn <= tenant_max
+     ORDER BY r.turn, r.queued_at LIMIT greatest(0, slots - (SELECT coalesce(sum(running.slots), 0) FROM running))),
+  probing AS (
+    UPDATE receiver_breakers b SET probe = c.queue_id, changed_at = now() FROM chosen c
+     WHERE c.is_probe AND b.tenant_id = c.tenant_id AND b.receiver = c.receiver)
+  UPDATE delivery_queue q SET started_at = now(), check_at = now() + check_ms * interval '1 ms', starts = q.starts + 1 FROM chosen c
+   WHERE q.tenant_id = c.tenant_id AND q.queue_id = c.queue_id
+  RETURNING q.tenant_id, q.queue_id, q.kind, q.input, q.starts;
+END $$;

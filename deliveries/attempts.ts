@@ -1,0 +1,95 @@
+import { type Outbound, OutboundError } from '../http/outbound.js';
+
+/** The timeout of one attempt (specification section 6, Outbound webhooks). */
+export const ATTEMPT_TIMEOUT_MS = 10_000;
+/** Of the response only the status counts, and for Slack's API the begin of its JSON. */
+const RESPONSE_BYTES = 4_096;
+/** The waits between attempts (specification section 6); the last one is for receivers with a fourth attempt. */
+const WAITS_MS = [1_000, 5_000, 30_000] as const;
+/** Attempts where nothing else is configured. */
+export const DEFAULT_ATTEMPTS = 3;
+
+/** The result of one attempt. */
+export interface AttemptResult {
+  /** Null when no response came. */
+  status_code: number | null;
+  /** Why there is no valid response: an error code of the outbound client or of the channel. */
+  error: string | null;
+  duration_ms: number;
+}
+
+/** What an attempt says about a delivery: the receiver took it, or will never take it, or may take it later. */
+export type AttemptOutcome = 'accepted' | 'refused' | 'unavailable';
+
+/** The request of an attempt. */
+export interface AttemptRequest {
+  url: string;
+  headers: Record<string, string>;
+  body: Buffer | string;
+}
+
+/**
+ * Makes one attempt over HTTP. Errors of the receiver and of the network are part of the result.
+ * @param signal aborts the attempt when this process stops
+ * @returns the result, and the first bytes of the answer
+ * @throws OutboundError ABORTED when the signal aborts; the attempt does not count
+ */
+export async function attemptRequest(
+  outbound: Pick<Outbound, 'request'>,
+  { url, headers, body }: AttemptRequest,
+  signal: AbortSignal,
+): Promise<{ result: AttemptResult; answer: string }> {
+  const startedAt = performance.now();
+  const resultOf = (status_code: number | null, error: string | null): AttemptResult => ({
+    status_code,
+    error,
+    duration_ms: Math.round(performance.now() - startedAt),
+  });
+  try {
+    const response = await outbound.request(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body,
+      timeoutMs: ATTEMPT_TIMEOUT_MS,
+      maxResponseBytes: RESPONSE_BYTES,
+      signal,
+    });
+    return { result: resultOf(response.status, null), answer: response.body.toString() };
+  } catch (error) {
+    if (!(error instanceof OutboundError) || error.code === 'ABORTED') throw error;
+    return { result: resultOf(error.status ?? null, error.code), answer: '' };
+  }
+}
+
+/** Errors that a retry cannot fix. */
+const FINAL_ERRORS = new Set(['BAD_URL', 'FORBIDDEN_ADDRESS', 'REDIRECT']);
+
+/** What the result of an attempt over HTTP means (specification section 6): 2xx is success, 4xx and a redirect are final, anything else may pass. */
+export function outcomeOf({ status_code: status, error }: AttemptResult): AttemptOutcome {
+  if (status !== null && status >= 200 && status < 300) return 'accepted';
+  if (status !== null && status >= 400 && status < 500) return 'refused';
+  return error !== null && FINAL_ERRORS.has(error) ? 'refused' : 'unavailable';
+}
+
+/**
+ * Decides what follows an attempt.
+ * @param attempt the number of the attempt, from 1
+ */
+export function verdictOf(
+  outcome: AttemptOutcome,
+  attempt: number,
+  maxAttempts = DEFAULT_ATTEMPTS,
+): 'delivered' | 'failed' | 'retry' {
+  if (outcome === 'accepted') return 'delivered';
+  return outcome === 'refused' || attempt >= maxAttempts ? 'failed' : 'retry';
+}
+
+/** The wait before an attempt, in milliseconds. @param attempt the number of the attempt, from 1 */
+export function waitBefore(attempt: number): number {
+  return WAITS_MS[attempt - 2] ?? 0;
+}
+
+/** The receiver of a URL: scheme, host and port. Deliveries to one receiver share slots and a breaker. */
+export function receiverOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).origin : '';
+}

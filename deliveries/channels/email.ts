@@ -1,0 +1,80 @@
+import { createTransport, type SendMailOptions } from 'nodemailer';
+import { ATTEMPT_TIMEOUT_MS, type AttemptOutcome, type AttemptResult } from '../attempts.js';
+import type { Envelope } from '../envelope.js';
+import type { Channel } from './channel-store.js';
+import type { EmailSettings } from './clients.js';
+
+const shown = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
+
+/** Header values end at a line break: a rule's name must not add headers. */
+const oneLine = (text: string): string => text.replace(/[\r\n]+/g, ' ').slice(0, 200);
+
+function textOf({ event, ...envelope }: Envelope): string {
+  const { rule_name, severity, event_type, timestamp, session_id, delivery_id, callback_token, resolve_url } = envelope;
+  const facts = { event: event_type, severity, time: timestamp, ...(session_id && { session: session_id }) };
+  const lines = Object.entries({ ...facts, ...event }).map(([name, value]) => `${name}: ${shown(value)}`);
+  const answer = resolve_url &&
+    callback_token && [
+      '',
+      'To answer, once:',
+      `curl -X POST ${resolve_url} -H 'content-type: application/json' \\`,
+      `  -d '{"callback_token": "${callback_token}", "resolution": "approved"}'`,
+    ];
+  return [rule_name, '', ...lines, ...(answer || []), '', `delivery: ${delivery_id}`].join('\n');
+}
+
+/** An envelope as an email. A repeat has the same Message-ID, by which mail systems find duplicates. */
+function emailOf(envelope: Envelope, recipients: string[], from: string): SendMailOptions {
+  const { delivery_id, rule_name, severity, event } = envelope;
+  const title = typeof event.title === 'string' ? event.title : envelope.event_type;
+  return {
+    from,
+    to: recipients,
+    subject: oneLine(`[${severity}] ${rule_name}: ${title}`),
+    text: textOf(envelope),
+    messageId: `<${delivery_id}@${from.split('@').at(-1)?.replace(/>.*$/, '') || 'localhost'}>`,
+    headers: { 'Auto-Submitted': 'auto-generated', 'X-Delivery-Id': delivery_id },
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  };
+}
+
+/** What the reply of a mail server means: 5xx is final, 4xx and a broken connection may pass (RFC 5321, 4.2.1). */
+export function smtpOutcome({ status_code, error }: AttemptResult): AttemptOutcome {
+  if (error === null) return 'accepted';
+  return error === 'SMTP_NOT_CONFIGURED' || (status_code ?? 0) >= 500 ? 'refused' : 'unavailable';
+}
+
+/** Sends a delivery to all recipients of an email channel. Errors of the server are part of the result. */
+export async function attemptEmail(
+  { smtpUrl, from }: EmailSettings,
+  { config }: Pick<Channel, 'config'>,
+  body: Buffer,
+): Promise<AttemptResult> {
+  const startedAt = performance.now();
+  const resultOf = (status_code: number | null, error: string | null): AttemptResult => ({
+    status_code,
+    error,
+    duration_ms: Math.round(performance.now() - startedAt),
+  });
+  if (smtpUrl === undefined) return resultOf(null, 'SMTP_NOT_CONFIGURED');
+  const timeouts = {
+    connectionTimeout: ATTEMPT_TIMEOUT_MS,
+    greetingTimeout: ATTEMPT_TIMEOUT_MS,
+    socketTimeout: ATTEMPT_TIMEOUT_MS,
+    dnsTimeout: ATTEMPT_TIMEOUT_MS,
+  };
+  const transport = createTransport({ url: smtpUrl, ...timeouts });
+  // A server that answers each command just in time would hold the slot for longer than an attempt may take.
+  const cut = setTimeout(() => transport.close(), ATTEMPT_TIMEOUT_MS);
+  try {
+    const sent = await transport.sendMail(emailOf(JSON.parse(body.toString()), config.recipients ?? [], from));
+    return resultOf(Number(/^\d{3}/.exec(sent.response)?.[0] ?? 250), null);
+  } catch (error) {
+    const { responseCode, code } = error as { responseCode?: number; code?: string };
+    return resultOf(responseCode ?? null, code === 'ETIMEDOUT' ? 'TIMEOUT' : 'SMTP_ERROR');
+  } finally {
+    clearTimeout(cut);
+    transport.close();
+  }
+}

@@ -1,0 +1,53 @@
+import { type AttemptOutcome, type AttemptResult, attemptRequest, outcomeOf, receiverOf } from '../attempts.js';
+import type { Channel } from './channel-store.js';
+import type { ChannelClients } from './clients.js';
+import { attemptEmail, smtpOutcome } from './email.js';
+import { signatureHeaders } from './signatures.js';
+import { attemptSlack, slackUrl } from './slack.js';
+
+/** The receiver of all emails of a tenant: they share the mail server. */
+const MAIL_SERVER = 'smtp:';
+
+/** Where a channel delivers to: what is shown of it, and its receiver. */
+export function destinationOf(channel: Channel, slackApiUrl: string): { url: string; receiver: string } {
+  if (channel.type === 'email') return { url: `mailto:${channel.config.recipients?.join(',')}`, receiver: MAIL_SERVER };
+  if (channel.type === 'webhook')
+    return { url: channel.config.url ?? '', receiver: receiverOf(channel.config.url ?? '') };
+  // The path of an incoming webhook is a secret.
+  const receiver = receiverOf(slackUrl(channel, slackApiUrl));
+  return { url: channel.config.channel_id ? `${receiver}/${channel.config.channel_id}` : receiver, receiver };
+}
+
+async function attemptWebhook(
+  { outbound }: ChannelClients,
+  { config, secrets }: Channel,
+  { deliveryId, body }: { deliveryId: string; body: Buffer },
+  signal: AbortSignal,
+): Promise<AttemptResult> {
+  const headers = { ...secrets.headers, ...signatureHeaders(secrets, deliveryId, body, Date.now()) };
+  return (await attemptRequest(outbound, { url: config.url ?? '', headers, body }, signal)).result;
+}
+
+/**
+ * Makes one attempt to send a delivery over its channel. Errors of the receiver and of the network are part of the result.
+ * @param delivery.body the bytes of the envelope
+ * @throws OutboundError ABORTED when the signal aborts; the attempt does not count
+ */
+export async function attemptChannel(
+  clients: ChannelClients,
+  channel: Channel,
+  delivery: { deliveryId: string; body: Buffer },
+  signal: AbortSignal,
+): Promise<{ result: AttemptResult; outcome: AttemptOutcome }> {
+  if (channel.type === 'email') {
+    const result = await attemptEmail(clients.email, channel, delivery.body);
+    return { result, outcome: smtpOutcome(result) };
+  }
+  const result =
+    channel.type === 'slack'
+      ? await attemptSlack(clients, channel, delivery.body, signal)
+      : await attemptWebhook(clients, channel, delivery, signal);
+  // Slack's API refuses with 200.
+  const outcome = result.status_code === 200 && result.error?.startsWith('SLACK_') ? 'refused' : outcomeOf(result);
+  return { result, outcome };
+}

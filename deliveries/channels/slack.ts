@@ -1,0 +1,108 @@
+import { type AttemptResult, attemptRequest } from '../attempts.js';
+import type { Envelope } from '../envelope.js';
+import type { Channel } from './channel-store.js';
+import type { ChannelClients } from './clients.js';
+
+/** Slack refuses longer texts: 150 characters in a header, 3,000 in a section, 2,000 in a button's value. */
+const HEADER_MAX = 150;
+const SECTION_MAX = 2_900;
+
+/** The `action_id` of the buttons, followed by the word that they answer. */
+export const SLACK_ACTION = 'resolve:';
+
+const EMOJI: Record<string, string> = {
+  info: ':information_source:',
+  warning: ':warning:',
+  critical: ':rotating_light:',
+};
+
+/** Text that Slack shows as it is: `&`, `<` and `>` would begin entities, links and mentions. */
+function escaped(text: string, max = SECTION_MAX): string {
+  return text.slice(0, max).replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+}
+
+const shown = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
+
+/** The request that buttons answer, as a button's value: not secret, Slack's signature proves who pressed it. */
+export interface ButtonValue {
+  tenant_id: string;
+  delivery_id: string;
+  request_id: string;
+}
+
+function buttons({ tenant_id, delivery_id, event }: Envelope) {
+  if (typeof event.request_id !== 'string' || event.kind === 'form') return [];
+  const value = JSON.stringify({ tenant_id, delivery_id, request_id: event.request_id } satisfies ButtonValue);
+  const button = (text: string, word: string, style: string) => ({
+    type: 'button',
+    text: { type: 'plain_text', text },
+    style,
+    action_id: `${SLACK_ACTION}${word}`,
+    value,
+  });
+  return [
+    {
+      type: 'actions',
+      elements: [button('Approve', 'approved', 'primary'), button('Reject', 'rejected', 'danger')],
+    },
+  ];
+}
+
+/**
+ * An envelope in Slack's Block Kit. An approval gets buttons when the channel has a signing secret, by which their answers are verified; its
+ * token is not shown, since everybody in the Slack channel would read it.
+ */
+function slackMessage(envelope: Envelope, { withButtons }: { withButtons: boolean }) {
+  const { rule_name, severity, event_type, timestamp, session_id, event } = envelope;
+  const title = typeof event.title === 'string' ? event.title : event_type;
+  const lines = Object.entries(event).map(([name, value]) => `*${escaped(name)}*: ${escaped(shown(value), 500)}`);
+  const context = [event_type, timestamp, session_id].filter(Boolean).map((text) => escaped(text));
+  return {
+    text: escaped(`${rule_name}: ${title}`, 500),
+    blocks: [
+      { type: 'header', text: { type: 'plain_text', text: rule_name.slice(0, HEADER_MAX) } },
+      { type: 'section', text: { type: 'mrkdwn', text: `${EMOJI[severity] ?? ''} *${escaped(title, 500)}*` } },
+      ...(lines.length > 0
+        ? [{ type: 'section', text: { type: 'mrkdwn', text: lines.join('\n').slice(0, SECTION_MAX) } }]
+        : []),
+      ...(withButtons && envelope.type === 'approval_required' ? buttons(envelope) : []),
+      { type: 'context', elements: [{ type: 'mrkdwn', text: context.join(' · ') }] },
+    ],
+  };
+}
+
+/** Slack's Web API answers 200 with `ok: false` and a code. */
+function apiError(answer: string): string | null {
+  try {
+    const { ok, error } = JSON.parse(answer) as { ok?: unknown; error?: unknown };
+    if (ok === true) return null;
+    return typeof error === 'string' ? `SLACK_${error.slice(0, 64).toUpperCase()}` : 'SLACK_ERROR';
+  } catch {
+    return 'SLACK_ERROR'; // not JSON, so not Slack
+  }
+}
+
+/** The URL that a Slack channel posts to. */
+export function slackUrl({ secrets }: Pick<Channel, 'secrets'>, slackApiUrl: string): string {
+  return secrets.webhook_url ?? `${slackApiUrl}/chat.postMessage`;
+}
+
+/** Posts a delivery to Slack: to an incoming webhook, or as a bot. */
+export async function attemptSlack(
+  { outbound, slackApiUrl }: ChannelClients,
+  channel: Channel,
+  body: Buffer,
+  signal: AbortSignal,
+): Promise<AttemptResult> {
+  const { webhook_url, bot_token, signing_secret } = channel.secrets;
+  const envelope = JSON.parse(body.toString()) as Envelope;
+  const message = slackMessage(envelope, { withButtons: signing_secret !== undefined });
+  const url = slackUrl(channel, slackApiUrl);
+  if (webhook_url !== undefined) {
+    return (await attemptRequest(outbound, { url, headers: {}, body: JSON.stringify(message) }, signal)).result;
+  }
+  const headers = { authorization: `Bearer ${bot_token}`, 'content-type': 'application/json; charset=utf-8' };
+  const content = JSON.stringify({ channel: channel.config.channel_id, ...message });
+  const { result, answer } = await attemptRequest(outbound, { url, headers, body: content }, signal);
+  return result.status_code === 200 ? { ...result, error: apiError(answer) } : result;
+}

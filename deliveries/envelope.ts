@@ -1,0 +1,30 @@
+import type { Secrets } from '../runtime/secrets.js';
+
+/** The body of a delivery (specification section 6, Outbound webhooks). */
+export interface Envelope {
+  delivery_id: string;
+  event_type: string;
+  /** When the event happened. */
+  timestamp: string;
+  tenant_id: string;
+  /** Empty for an event that belongs to no session. */
+  session_id: string;
+  rule_name: string;
+  severity: string;
+  type: 'alert' | 'approval_required';
+  event: Record<string, unknown>;
+  callback_token?: string;
+  resolve_url?: string;
+}
+
+const PURPOSE = 'deliveries';
+
+/** The bytes of an envelope, encrypted: every attempt sends these, and they may hold a callback token. */
+export function sealEnvelope(secrets: Pick<Secrets, 'encrypt'>, envelope: Envelope): Buffer {
+  return secrets.encrypt(JSON.stringify(envelope), PURPOSE);
+}
+
+/** @throws Error when the data was altered or encrypted with another key */
+export function unsealEnvelope(secrets: Pick<Secrets, 'decrypt'>, sealed: Buffer): Buffer {
+  return secrets.decrypt(sealed, PURPOSE);
+}

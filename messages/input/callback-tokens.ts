@@ -1,0 +1,75 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type { Db, Tx } from '../../db/pool.js';
+import { PlatformError } from '../../runtime/errors.js';
+import type { MessageRef } from '../core.js';
+
+const TOKEN_BYTES = 32;
+
+/** What a callback token answers, and for whom it was issued. */
+export interface TokenPurpose extends MessageRef {
+  request_id: string;
+  rule_id: string;
+  expires_at: Date;
+}
+
+/** A callback token as it is stored. */
+interface StoredToken extends Record<string, unknown> {
+  tenant_id: string;
+  message_id: string;
+  request_id: string;
+  rule_id: string;
+  expires_at: Date;
+  used_at: Date | null;
+}
+
+function hashOf(token: string): Buffer {
+  return createHash('sha256').update(token).digest();
+}
+
+/** Issues a token of 256 random bits for each purpose, in the transaction that writes what carries them. Only hashes are stored. */
+export async function issueCallbackTokens(tx: Tx, purposes: TokenPurpose[]): Promise<string[]> {
+  const tokens = purposes.map(() => randomBytes(TOKEN_BYTES).toString('base64url'));
+  const rows = purposes.map((purpose, index) => ({
+    ...purpose,
+    token_hash: hashOf(tokens[index] ?? '').toString('hex'),
+  }));
+  if (rows.length === 0) return tokens;
+  await tx.query(
+    `INSERT INTO callback_tokens (token_hash, tenant_id, message_id, request_id, rule_id, expires_at)
+       SELECT decode(token_hash, 'hex'), tenant_id, message_id, request_id, rule_id, expires_at
+         FROM jsonb_to_recordset($1) AS t (token_hash text, tenant_id text, message_id text, request_id text, rule_id text, expires_at timestamptz)`,
+    [JSON.stringify(rows)],
+  );
+  return tokens;
+}
+
+const FIND = 'SELECT tenant_id FROM callback_tokens WHERE token_hash = $1 AND message_id = $2';
+
+/**
+ * The tenant that a token for this message belongs to.
+ * @throws PlatformError unauthorized for any other token
+ */
+export async function tenantOfToken(db: Db, token: string, messageId: string): Promise<string> {
+  const [row] = await db.system((tx) => tx.query<{ tenant_id: string }>(FIND, [hashOf(token), messageId]));
+  if (!row) throw new PlatformError('unauthorized', 'The callback_token is not valid.');
+  return row.tenant_id;
+}
+
+const SPEND = `
+  SELECT tenant_id, message_id, request_id, rule_id, expires_at, used_at FROM callback_tokens WHERE token_hash = $1 AND tenant_id = $2
+     FOR UPDATE`;
+
+/**
+ * Spends a token, in the transaction that records its answer: if that does not commit, the token is unspent. Of two uses at once the second
+ * waits for the first.
+ * @throws PlatformError ALREADY_RESOLVED for a used token, CALLBACK_TOKEN_EXPIRED for one whose time ran out
+ */
+export async function spendCallbackToken(tx: Tx, tenantId: string, token: string): Promise<TokenPurpose> {
+  const [row] = await tx.query<StoredToken>(SPEND, [hashOf(token), tenantId]);
+  if (!row) throw new PlatformError('unauthorized', 'The callback_token is not valid.');
+  if (row.used_at !== null) throw new PlatformError('ALREADY_RESOLVED', 'The callback_token was already used.');
+  if (row.expires_at.getTime() <= Date.now())
+    throw new PlatformError('CALLBACK_TOKEN_EXPIRED', 'The time to answer ran out.');
+  await tx.query('UPDATE callback_tokens SET used_at = now() WHERE token_hash = $1', [hashOf(token)]);
+  return row;
+}

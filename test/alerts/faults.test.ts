@@ -1,0 +1,162 @@
+import { randomBytes } from 'node:crypto';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { createCredential } from '../../auth/credentials.js';
+import { createTenant } from '../../auth/tenants.js';
+import { createSecrets } from '../../runtime/secrets.js';
+import { alertDeliveryWorkflowId } from '../../workflows/definitions.js';
+import { ApiClient } from '../setup/platform/api-client.js';
+import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
+import { type Receiver, receiver, status } from '../setup/receiver.js';
+import { until } from '../setup/until.js';
+import { deliveriesOf, ruleFor, untilDelivered, webhook } from './alert-fixture.js';
+
+const KEY = randomBytes(32).toString('base64');
+
+/** A tenant of its own on a running platform. */
+async function anotherTenant({ platform, database }: SharedPlatform): Promise<ApiClient> {
+  const db = database.db();
+  const { tenant_id } = await createTenant(db, 'another');
+  const fields = { name: 'test', scopes: ['full' as const], agent_types: [] };
+  const { credential, client_secret } = await db.tenant(tenant_id, (tx) =>
+    createCredential(tx, createSecrets(KEY), tenant_id, fields),
+  );
+  return new ApiClient(platform, { client_id: credential.client_id, client_secret });
+}
+
+describe('a receiver that fails', () => {
+  let shared: SharedPlatform;
+  beforeAll(async () => {
+    shared = await startPlatform({ FLEET_SECRET_KEY: KEY });
+    return shared.dispose;
+  });
+  const client = () => shared.platform.client;
+  const breakers = () =>
+    shared.database.query<{ receiver: string; is_open: boolean }>(
+      'SELECT receiver, open_until IS NOT NULL AS is_open FROM receiver_breakers',
+      [],
+    );
+
+  test('takes no slot from others: a dead one beside a good one of another tenant and of the same', async () => {
+    const dead = await receiver(() => undefined);
+    const good = await receiver();
+    const slow = await ruleFor(client(), [webhook(dead.url)]);
+    const beside = await ruleFor(client(), [webhook(good.url)]);
+    const other = await ruleFor(await anotherTenant(shared), [webhook(good.url)]);
+    for (let count = 0; count < 60; count += 1) await slow.happen();
+    await dead.untilArrived(1);
+    const delays: number[] = [];
+    for (let count = 1; count <= 5; count += 1) {
+      const from = performance.now();
+      await Promise.all([beside.happen(), other.happen()]);
+      await good.untilArrived(2 * count);
+      delays.push(performance.now() - from);
+    }
+    const started = await shared.database.query<{ slots: number }>(
+      'SELECT count(*)::integer AS slots FROM delivery_queue WHERE started_at IS NOT NULL AND receiver = $1',
+      [new URL(dead.url).origin],
+    );
+    expect(started[0]?.slots).toBeLessThanOrEqual(8);
+    // Ten seconds are what one attempt at the dead receiver takes.
+    expect(Math.max(...delays)).toBeLessThan(10_000);
+    const waiting = (await deliveriesOf(client(), slow.rule.rule_id)).filter(({ attempts }) => attempts.length === 0);
+    expect(waiting.length).toBeGreaterThan(30);
+    await client().post('/policies/delete_alert', { rule_id: slow.rule.rule_id });
+  });
+
+  test('gets only probes once its breaker is open, and everything when it answers again', async () => {
+    let isUp = false;
+    const to = await receiver((response) => status(isUp ? 200 : 503)(response));
+    const { rule, happen } = await ruleFor(client(), [webhook(to.url)]);
+    for (let count = 0; count < 20; count += 1) await happen();
+    const origin = new URL(to.url).origin;
+    await until(async () => (await breakers()).some((one) => one.receiver === origin && one.is_open), {
+      what: 'an open breaker',
+    });
+    const ofReceiver =
+      'SELECT count(*)::integer AS started FROM delivery_queue WHERE started_at IS NOT NULL AND receiver = $1';
+    await until(async () => (await shared.database.query(ofReceiver, [origin]))[0]?.started === 0, {
+      what: 'free slots',
+    });
+    const before = to.arrived.length;
+    expect(before).toBeLessThan(20);
+    await until(() => to.arrived.length > before, { what: 'a probe' });
+    expect(to.arrived.length).toBe(before + 1);
+    isUp = true;
+    const all = await untilDelivered(client(), rule.rule_id, 20, 90_000);
+    // Those whose third attempt failed before are over.
+    const tried = all.filter(({ status: end }) => end === 'failed');
+    for (const { attempts } of tried) expect(attempts).toHaveLength(3);
+    expect(all.length - tried.length).toBeGreaterThanOrEqual(12);
+    expect((await breakers()).filter((one) => one.receiver === origin)).toEqual([]);
+    expect(shared.platform.log()).toContain('a receiver does not answer: only probes are sent to it');
+  });
+
+  test('a delivery has one workflow, which nobody signals, and an operator can cancel it', async () => {
+    const to = await receiver(status(500));
+    const { rule, happen } = await ruleFor(client(), [webhook(to.url)]);
+    await happen();
+    await to.untilArrived(1);
+    const [row] = await shared.database.query<Record<string, string>>('SELECT * FROM deliveries WHERE rule_id = $1', [
+      rule.rule_id,
+    ]);
+    const id = alertDeliveryWorkflowId(row as never, 1);
+    const handle = shared.temporal.workflow.getHandle(id);
+    const { events } = await handle.fetchHistory();
+    expect(
+      events?.filter(({ workflowExecutionSignaledEventAttributes }) => workflowExecutionSignaledEventAttributes),
+    ).toEqual([]);
+    await handle.cancel();
+    const [delivery] = await untilDelivered(client(), rule.rule_id);
+    expect(delivery?.status).toBe('dropped');
+  });
+});
+
+test('a deliverer that is killed after sending and before logging repeats the delivery under its id', async () => {
+  const shared = await startPlatform();
+  const to = await receiver((response, attempt) => {
+    if (attempt > 1) response.end();
+  });
+  const { rule, happen } = await ruleFor(shared.platform.client, [webhook(to.url)]);
+  await happen();
+  const [first] = await to.untilArrived(1);
+  await shared.platform.kill9();
+  await shared.platform.start();
+  await until(() => to.arrived.length > 1, { timeoutMs: 90_000, what: 'the delivery after the crash' });
+  const [delivery] = await untilDelivered(shared.platform.client, rule.rule_id, 1, 60_000);
+  expect(delivery?.status).toBe('delivered');
+  for (const { headers, raw } of to.arrived) {
+    expect(headers['webhook-id']).toBe(delivery?.delivery_id);
+    expect(raw.equals(first?.raw as Buffer)).toBe(true);
+  }
+});
+
+test('two nodes deliver each event once, and count it once', async () => {
+  const shared = await startPlatform();
+  const peer = await shared.startPeer();
+  const { client } = shared.platform;
+  const each = await receiver();
+  const counted = await receiver();
+  const { rule, happen } = await ruleFor(client, [webhook(each.url)]);
+  const condition = { event: 'agent.registered', filters: { agent_type: rule.name } };
+  const counting = {
+    name: 'ten',
+    condition,
+    notifications: [webhook(counted.url)],
+    threshold: 10,
+    window_seconds: 600,
+  };
+  expect((await client.post('/policies/new_alert', counting)).status).toBe(200);
+  for (let count = 0; count < 15; count += 1) await happen();
+  await peer.kill9();
+  for (let count = 0; count < 15; count += 1) await happen();
+  // What the dead node was on is sent again, under the same id.
+  const idsOf = ({ arrived }: Receiver) => new Set(arrived.map(({ body }) => body.delivery_id));
+  const late = { timeoutMs: 120_000, what: 'every delivery' };
+  await until(() => idsOf(each).size === 30 && idsOf(counted).size === 3, late);
+  const deliveries = await untilDelivered(client, rule.rule_id, 30, 60_000);
+  expect(deliveries).toHaveLength(30);
+  const agents = each.arrived.map(({ body }) => (body.event as { instance_id: string }).instance_id);
+  expect(new Set(agents).size).toBe(30);
+  const counts = counted.arrived.map(({ body }) => [body.delivery_id, (body.event as { count: number }).count]);
+  expect([...new Map(counts as [string, number][]).values()]).toEqual([10, 10, 10]);
+});

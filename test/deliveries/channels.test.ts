@@ -1,0 +1,81 @@
+import { expect, test } from 'vitest';
+import type { Channel } from '../../deliveries/channels/channel-store.js';
+import { attemptChannel, destinationOf } from '../../deliveries/channels/send.js';
+import { createOutbound } from '../../http/outbound.js';
+import { cleanUp } from '../setup/clean-up.js';
+import { receiver } from '../setup/receiver.js';
+
+const ENVELOPE = {
+  delivery_id: 'dlv_1',
+  event_type: 'message.input_required',
+  timestamp: '2026-11-22T10:00:00.000Z',
+  tenant_id: 'ten_1',
+  session_id: 'ses_1',
+  rule_name: 'Ask <!channel> & co',
+  severity: 'warning',
+  type: 'approval_required',
+  event: { message_id: 'msg_1', request_id: 'req_1', kind: 'confirmation', title: 'Go on?' },
+};
+const email = { smtpUrl: undefined, from: 'fleet@example.com' };
+
+function channelOf(type: Channel['type'], config: Channel['config'], secrets: Channel['secrets'] = {}): Channel {
+  return { channel_id: 'chn_1', rule_id: 'rule_1', enabled: true, type, config, secrets };
+}
+
+function attempt(channel: Channel, outbound: ReturnType<typeof createOutbound>, slackApiUrl = 'https://slack.com/api') {
+  cleanUp(() => outbound.close());
+  const delivery = { deliveryId: 'dlv_1', body: Buffer.from(JSON.stringify(ENVELOPE)) };
+  return attemptChannel({ outbound, slackApiUrl, email }, channel, delivery, new AbortController().signal);
+}
+
+const local = () => createOutbound({ allowCidrs: ['127.0.0.0/8'] });
+
+test('a name that resolves to a private address at delivery is refused, also when it was public before', async () => {
+  const to = await receiver();
+  const { port } = new URL(to.url);
+  const answers = [['93.184.215.14'], ['10.0.0.1'], ['93.184.215.14', '127.0.0.1'], ['::ffff:127.0.0.1']];
+  for (const addresses of answers.slice(1)) {
+    const lookup = async () => addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));
+    const channel = channelOf('webhook', { url: `http://rebound.example:${port}/hook` });
+    const { result, outcome } = await attempt(channel, createOutbound({ allowCidrs: [], lookup }));
+    expect(result).toMatchObject({ status_code: null, error: 'FORBIDDEN_ADDRESS' });
+    expect(outcome).toBe('refused');
+  }
+  expect(to.arrived).toEqual([]);
+});
+
+test('a Slack bot posts with its token, and its API refuses with 200', async () => {
+  const to = await receiver((response, count) => {
+    response.end(JSON.stringify(count === 1 ? { ok: true } : { ok: false, error: 'channel_not_found' }));
+  });
+  const channel = channelOf('slack', { channel_id: 'C1' }, { bot_token: 'xoxb-1', signing_secret: 's' });
+  expect(await attempt(channel, local(), to.url)).toMatchObject({ outcome: 'accepted' });
+  const [first] = to.arrived;
+  expect(first?.headers.authorization).toBe('Bearer xoxb-1');
+  expect(first?.body).toMatchObject({ channel: 'C1', text: 'Ask &lt;!channel&gt; &amp; co: Go on?' });
+  expect(JSON.stringify(first?.body)).toContain('resolve:approved');
+  const refused = await attempt(channel, local(), to.url);
+  expect(refused).toMatchObject({ outcome: 'refused', result: { error: 'SLACK_CHANNEL_NOT_FOUND' } });
+});
+
+test('without a signing secret Slack shows no buttons: their answers could not be verified', async () => {
+  const to = await receiver();
+  await attempt(channelOf('slack', {}, { webhook_url: to.url }), local());
+  expect(JSON.stringify(to.arrived[0]?.body)).not.toContain('actions');
+});
+
+test.each([
+  ['webhook', { url: 'https://example.com:8443/a?b' }, {}, 'https://example.com:8443/a?b', 'https://example.com:8443'],
+  [
+    'slack',
+    {},
+    { webhook_url: 'https://hooks.slack.com/services/T/B/secret' },
+    'https://hooks.slack.com',
+    'https://hooks.slack.com',
+  ],
+  ['slack', { channel_id: 'C1' }, { bot_token: 'x' }, 'https://slack.com/C1', 'https://slack.com'],
+  ['email', { recipients: ['a@example.com', 'b@example.com'] }, {}, 'mailto:a@example.com,b@example.com', 'smtp:'],
+] as const)('a %s channel with %j is shown as %s', (type, config, secrets, url, to) => {
+  const channel = channelOf(type, config as Channel['config'], secrets);
+  expect(destinationOf(channel, 'https://slack.com/api')).toEqual({ url, receiver: to });
+});

@@ -1,0 +1,116 @@
+import type { AddressInfo } from 'node:net';
+import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
+import { expect, onTestFinished, test } from 'vitest';
+import { attemptEmail, smtpOutcome } from '../../deliveries/channels/email.js';
+import type { Envelope } from '../../deliveries/envelope.js';
+import { tcpServer } from '../runtime/loopback-server.js';
+
+const ENVELOPE: Envelope = {
+  delivery_id: 'dlv_1',
+  event_type: 'message.input_required',
+  timestamp: '2026-11-22T10:00:00.000Z',
+  tenant_id: 'ten_1',
+  session_id: 'ses_1',
+  rule_name: 'Zürich\r\nBcc: evil@example.com',
+  severity: 'critical',
+  type: 'approval_required',
+  event: { message_id: 'msg_1', title: 'Pay?' },
+  callback_token: 'token-1',
+  resolve_url: 'https://fleet.example.com/messages/msg_1/resolve',
+};
+
+interface Mail {
+  from: string;
+  to: string[];
+  text: string;
+}
+
+/** A mail server that keeps what it gets. */
+async function mailServer(options: SMTPServerOptions = {}) {
+  const mails: Mail[] = [];
+  const server = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ['STARTTLS'],
+    onData: (stream, session, callback) => {
+      const chunks: Buffer[] = [];
+      stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+      stream.on('end', () => {
+        const { mailFrom, rcptTo } = session.envelope;
+        const from = mailFrom ? mailFrom.address : '';
+        mails.push({ from, to: rcptTo.map(({ address }) => address), text: Buffer.concat(chunks).toString() });
+        callback();
+      });
+    },
+    ...options,
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => new Promise<void>((resolve) => server.close(() => resolve())));
+  const { port } = server.server.address() as AddressInfo;
+  return { mails, port };
+}
+
+const channel = (...recipients: string[]) => ({ config: { recipients } });
+const send = (smtpUrl: string | undefined, recipients = ['ops@example.com']) =>
+  attemptEmail({ smtpUrl, from: 'fleet@example.com' }, channel(...recipients), Buffer.from(JSON.stringify(ENVELOPE)));
+
+const refusing = (code: number) => Object.assign(new Error('no'), { responseCode: code });
+
+test('a mail server gets one message for all recipients, whose headers a rule cannot add to', async () => {
+  const { mails, port } = await mailServer();
+  const result = await send(`smtp://127.0.0.1:${port}`, ['ops@example.com', 'night@example.com']);
+  expect(result).toMatchObject({ status_code: 250, error: null });
+  expect(smtpOutcome(result)).toBe('accepted');
+  const [mail] = mails;
+  expect(mails).toHaveLength(1);
+  expect(mail).toMatchObject({ from: 'fleet@example.com', to: ['ops@example.com', 'night@example.com'] });
+  expect(mail?.text).toMatch(/^Message-ID: <dlv_1@example\.com>\r$/im);
+  expect(mail?.text.split('\r\n\r\n')[0]).not.toMatch(/^Bcc:/im);
+  const body = mail?.text.replaceAll('=\r\n', '').replaceAll('=3D', '=') ?? '';
+  for (const part of ['title: Pay?', 'token-1', ENVELOPE.resolve_url as string]) expect(body).toContain(part);
+});
+
+test('user and password of SMTP_URL are used', async () => {
+  const logins: unknown[] = [];
+  const { mails, port } = await mailServer({
+    authOptional: false,
+    allowInsecureAuth: true,
+    onAuth: ({ username, password }, _session, callback) => {
+      logins.push([username, password]);
+      callback(null, { user: username ?? '' });
+    },
+  });
+  expect(await send(`smtp://fleet:s%40cret@127.0.0.1:${port}`)).toMatchObject({ error: null });
+  expect(logins).toEqual([['fleet', 's@cret']]);
+  expect(mails).toHaveLength(1);
+});
+
+test.each([
+  [550, 'refused'],
+  [451, 'unavailable'],
+])('a server that answers %s: %s', async (code, outcome) => {
+  const { port } = await mailServer({ onRcptTo: (_address, _session, callback) => callback(refusing(code)) });
+  const result = await send(`smtp://127.0.0.1:${port}`);
+  expect(result).toMatchObject({ status_code: code, error: 'SMTP_ERROR' });
+  expect(smtpOutcome(result)).toBe(outcome);
+});
+
+test('a server that is away, or hangs up, may be there later', async () => {
+  const gone = await send('smtp://127.0.0.1:1');
+  expect(gone).toMatchObject({ status_code: null, error: 'SMTP_ERROR' });
+  expect(smtpOutcome(gone)).toBe('unavailable');
+  const server = await tcpServer((socket) => socket.destroy());
+  expect(smtpOutcome(await send(`smtp://127.0.0.1:${server.port}`))).toBe('unavailable');
+});
+
+test('a server that never greets is given ten seconds', async () => {
+  const server = await tcpServer(() => undefined);
+  const result = await send(`smtp://127.0.0.1:${server.port}`);
+  expect(smtpOutcome(result)).toBe('unavailable');
+  expect(result.duration_ms).toBeGreaterThan(9_000);
+});
+
+test('without SMTP_URL nothing can be sent', async () => {
+  const result = await send(undefined);
+  expect(result).toMatchObject({ error: 'SMTP_NOT_CONFIGURED' });
+  expect(smtpOutcome(result)).toBe('refused');
+});
