@@ -21,7 +21,7 @@ BEGIN
     WHEN 'messages' THEN
       NOT EXISTS (SELECT 1 FROM running_messages r WHERE r.message_id >= p.lower_bound AND r.message_id < p.upper_bound)
       AND NOT EXISTS (SELECT 1 FROM push_deliveries d
-                       WHERE d.wake_at IS NOT NULL AND d.message_id >= p.lower_bound AND d.message_id < p.upper_bound)
+                       WHERE d.ended_at IS NULL AND d.message_id >= p.lower_bound AND d.message_id < p.upper_bound)
     WHEN 'dispatches' THEN
       -- A message has dispatches from its beginning on.
       NOT EXISTS (SELECT 1 FROM running_messages r WHERE r.message_id < replace(p.upper_bound, 'dsp_', 'msg_'))

@@ -22,6 +22,7 @@ export type MessageStep =
 
 const HELD_STEPS = ['early', 'late', 'storing'] as const;
 const MESSAGES_AT_A_STEP = 2;
+const TRY_AGAIN: number[] = [HTTP_ERRORS.SERVICE_UNAVAILABLE, HTTP_ERRORS.RATE_LIMITED];
 
 /** Messages on their way through a platform, each held at its step by locks and by an agent that waits. */
 export class MessageSteps {
@@ -100,7 +101,7 @@ export class MessageSteps {
     const caller = this.#callers.get(text);
     if (!caller) throw new Error(`nobody sent ${text}`);
     const answer = await caller.answer;
-    return answer.status === HTTP_ERRORS.SERVICE_UNAVAILABLE ? this.#client.rpc(text, caller.options) : answer;
+    return TRY_AGAIN.includes(answer.status) ? this.#client.rpc(text, caller.options) : answer;
   }
 
   /** Sends and goes on; `answerTo` awaits the answer. */

@@ -147,7 +147,8 @@ function expectCompletedOrLost(recorded: Map<string, Recorded>, texts: readonly 
 /** Stopped with messages at every step from accepting to storing the result (`STEPS`), then continued. */
 describe.each(PATHS)('$way, a process that stands still', ({ env }) => {
   beforeAll(async () => {
-    shared = await startPlatform({ ...env, QUEUE_WAIT_MS: '120000' });
+    // With so many connections several calls of one tenant may wait for locks at once.
+    shared = await startPlatform({ ...env, QUEUE_WAIT_MS: '120000', DATABASE_POOL_MAX: '40' });
     first = shared.platform;
     second = await shared.startPeer();
     await join(first, 'first-agent');
