@@ -48,7 +48,11 @@ async function follow({ dev, token }) {
   })().catch((error) => {
     if (!leaving.signal.aborted) throw error;
   });
-  return { arrivals, leave: () => (leaving.abort(), done) };
+  const leave = () => {
+    leaving.abort();
+    return done;
+  };
+  return { arrivals, leave };
 }
 
 /** Writes at a steady rate. @returns the moment at which each event was committed, by id */

@@ -142,7 +142,6 @@ export const EVENT_PAYLOADS = {
 };
 
 export type EventType = keyof typeof EVENT_PAYLOADS;
-export type EventCategory = (typeof EVENT_CATEGORIES)[number];
 export type EventSeverity = (typeof EVENT_SEVERITIES)[number];
 export type EventPayloads = { [Type in EventType]: z.infer<(typeof EVENT_PAYLOADS)[Type]> };
 

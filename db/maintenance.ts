@@ -15,14 +15,18 @@ const DELETE_CANCELED = `
   DELETE FROM running_messages
    WHERE state = 'canceled' AND wake_requested_at IS NULL AND supervised_at < now() - interval '10 minutes'`;
 
+/** Batches of the event sequencer, which needs the newest only. */
+const DELETE_BATCHES = `DELETE FROM event_batches WHERE positioned_at < now() - interval '1 hour' AND last_position < event_head()`;
+
 /**
- * Creates the partitions of the coming months, and deletes expired idempotency keys and the running rows of canceled messages. Processes
- * may run it concurrently.
+ * Creates the partitions of the coming months, and deletes expired idempotency keys, the running rows of canceled messages and old batches of
+ * the event sequencer. Processes may run it concurrently.
  */
 export async function maintainTables(db: Db): Promise<void> {
   const results = await Promise.allSettled([
     db.system((tx) => tx.query('SELECT create_partitions()')),
     db.system((tx) => tx.query(DELETE_CANCELED)),
+    db.system((tx) => tx.query(DELETE_BATCHES)),
     deleteExpired(db),
   ]);
   for (const result of results) if (result.status === 'rejected') throw result.reason;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { EVENT_PAYLOADS, EVENT_SEVERITIES, EVENT_TYPES, type EventPayloads, type EventType } from '../events.js';
 import { AnyId, Instant, JsonObject, okPage, pageFields, Timestamp } from '../primitives.js';
-import { get, post, TENANT } from './operation.js';
+import { EXTENSION, get, post, TENANT } from './operation.js';
 
 /** The members of an event record beside its type and payload (decisions.md, Telemetry). */
 const envelope = {
@@ -88,7 +88,7 @@ export const StreamClosed = z.object({
 });
 export type StreamClosed = z.infer<typeof StreamClosed>;
 
-const stream = { response: EventRecord, stream: true } as const;
+const stream = { response: EventRecord, stream: true, ...EXTENSION } as const;
 
 export const TELEMETRY_OPERATIONS = {
   getEvents: post('/telemetry/get_events', TENANT, 'List events', {

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { maintainTables } from '../../db/maintenance.js';
 import { newId } from '../../runtime/ids.js';
 import { readEvents } from '../../telemetry/event-reader.js';
 import { positionEvents } from '../../telemetry/event-sequencer.js';
@@ -72,6 +73,17 @@ test('a backlog is positioned in batches, in which a transaction that commits la
   expect(await positionEvents(db, 2)).toBe(2);
   expect(await idsAfter(db, start)).toEqual([...ids.slice(0, 7), late, ...ids.slice(7)]);
   expect(await positionEvents(db, 2)).toBe(0);
+});
+
+test('maintenance deletes old batches, except the newest, and positions go on', async () => {
+  await write();
+  const end = await positionAll(db);
+  await database.query("UPDATE event_batches SET positioned_at = now() - interval '2 hours'");
+  await maintainTables(db);
+  expect(await database.query('SELECT last_position::int FROM event_batches')).toEqual([{ last_position: end }]);
+  const next = await write();
+  await positionAll(db);
+  expect(await idsAfter(db, end)).toEqual([next]);
 });
 
 test('a tenant reads its own events, by pages, and its cursor passes the others', async () => {
