@@ -24,6 +24,8 @@ export interface AlertRelayDeps {
   delivered: () => void;
 }
 
+/** Those that have, or had, rules. */
+const TENANTS = 'SELECT tenant_id FROM alert_revisions';
 const STATES = `
   SELECT s.tenant_id, s.rule_id, s.counted_ms, s.fired_ms FROM alert_states s
     JOIN jsonb_to_recordset($1) AS r (tenant_id text, rule_id text) USING (tenant_id, rule_id)`;
@@ -83,21 +85,27 @@ async function knownBaseUrl(tx: Tx): Promise<string> {
  */
 async function relayEvents(deps: AlertRelayDeps, rules: RuleCache): Promise<number | null> {
   let hasFired = false;
-  const read = await consumeEvents(deps.db, { consumer: 'alerts', limit: BATCH }, async (tx, events) => {
-    const tenants = new Set(events.map(({ record }) => record.tenant_id));
-    const byTenant = await rules.rulesOf(tx, [...tenants]);
-    const matches = events.flatMap((event): Match[] => {
-      const candidates = byTenant.get(event.record.tenant_id)?.get(event.record.event_type) ?? [];
-      return candidates.filter(({ filters }) => passesFilters(filters, event.record)).map((rule) => ({ rule, event }));
-    });
-    if (matches.length === 0) return;
-    const states = await readStates(tx, matches);
-    const firings = firingsOf(matches, states);
-    await saveStates(tx, states);
-    if (firings.length === 0) return;
-    await writeFirings(tx, deps.secrets, firings, deps.baseUrl() || (await knownBaseUrl(tx)));
-    hasFired = true;
-  });
+  const read = await consumeEvents(
+    deps.db,
+    { consumer: 'alerts', limit: BATCH, tenants: TENANTS },
+    async (tx, events) => {
+      const tenants = new Set(events.map(({ record }) => record.tenant_id));
+      const byTenant = await rules.rulesOf(tx, [...tenants]);
+      const matches = events.flatMap((event): Match[] => {
+        const candidates = byTenant.get(event.record.tenant_id)?.get(event.record.event_type) ?? [];
+        return candidates
+          .filter(({ filters }) => passesFilters(filters, event.record))
+          .map((rule) => ({ rule, event }));
+      });
+      if (matches.length === 0) return;
+      const states = await readStates(tx, matches);
+      const firings = firingsOf(matches, states);
+      await saveStates(tx, states);
+      if (firings.length === 0) return;
+      await writeFirings(tx, deps.secrets, firings, deps.baseUrl() || (await knownBaseUrl(tx)));
+      hasFired = true;
+    },
+  );
   if (hasFired) deps.delivered();
   return read;
 }

@@ -117,14 +117,10 @@ async function startWorkerRole(
   const worker = await runFleetWorker(workerDeps, { core, dispatches, watch, delivery, temporal });
   stops.add(() => worker.stop());
   await temporal.ensureAgentWatch();
-  const alertRelay = createAlertRelay({ db, secrets, log, slackApiUrl, baseUrl, delivered });
   const loops = [
     new Sweeper(core, temporal),
-    createEventSequencer(db, log, () => {
-      eventFeed.wake();
-      alertRelay.wake();
-    }),
-    alertRelay,
+    createEventSequencer(db, log, () => eventFeed.wake()),
+    createAlertRelay({ db, secrets, log, slackApiUrl, baseUrl, delivered }),
     deliveryStarter,
     createSessionExpiry(sessionDeps(core)),
     createMaintenance(db, log),

@@ -27,6 +27,9 @@ interface Row extends Omit<EventRecord, 'timestamp' | 'trace_id' | 'event' | 'ty
   message_id: string | null;
 }
 
+/** Of more tenants than these, a consumer gets the events of all: each tenant costs a search. */
+const TENANTS_MAX = 100;
+
 const READ = 'SELECT h.head, e.* FROM event_head() AS h (head) LEFT JOIN LATERAL read_events($1, $2, $3) e ON true';
 
 function positionedEvent(row: Row): PositionedEvent {
@@ -47,6 +50,14 @@ function positionedEvent(row: Row): PositionedEvent {
   return { position: row.position ?? 0, message_id, record };
 }
 
+/** @param rows of a read after this cursor with this limit */
+function pageOf(rows: Row[], after: number, limit: number): EventPage {
+  const events = rows.filter(({ position }) => position !== null).map(positionedEvent);
+  const isWhole = events.length < limit;
+  const last = isWhole ? rows[0]?.head : events.at(-1)?.position;
+  return { events, cursor: Math.max(after, last ?? 0) };
+}
+
 /**
  * Reads events in the order of their positions, as the platform (`db.system`). An event has a position shortly after its commit.
  * @param query.after a cursor; 0 for the oldest event
@@ -57,12 +68,14 @@ export async function readEvents(
   tx: Tx,
   { after, tenants, limit }: { after: number; tenants?: readonly string[]; limit: number },
 ): Promise<EventPage> {
-  const rows = await tx.query<Row>(READ, [after, tenants ?? null, limit], 'read_events');
-  const events = rows.filter(({ position }) => position !== null).map(positionedEvent);
-  const isWhole = events.length < limit;
-  const last = isWhole ? rows[0]?.head : events.at(-1)?.position;
-  return { events, cursor: Math.max(after, last ?? 0) };
+  return pageOf(await tx.query<Row>(READ, [after, tenants ?? null, limit], 'read_events'), after, limit);
 }
+
+/** Reads as `readEvents` does, of the tenants that a query gives, in the same snapshot: no event of a tenant that is there is passed over. */
+const READ_OF = (tenants: string) => `
+  SELECT h.head, e.* FROM event_head() AS h (head) LEFT JOIN LATERAL read_events($1, (
+    SELECT CASE WHEN count(*) <= ${TENANTS_MAX} THEN coalesce(array_agg(t.tenant_id), '{}') END
+      FROM (SELECT tenant_id FROM (${tenants}) w (tenant_id) LIMIT ${TENANTS_MAX + 1}) t), $2) e ON true`;
 
 const CLAIM = 'SELECT position FROM event_cursors WHERE consumer = $1 FOR UPDATE SKIP LOCKED';
 const CREATE = 'INSERT INTO event_cursors (consumer, position) VALUES ($1, event_head()) ON CONFLICT DO NOTHING';
@@ -72,12 +85,13 @@ const ADVANCE = 'UPDATE event_cursors SET position = $2, updated_at = now() WHER
  * Hands the next events to a consumer of all events, each once, on any number of nodes: the cursor is a row, which moves in the transaction in
  * which `work` writes what it makes of the events. Another node that asks meanwhile gets nothing.
  * @param consumer its name; a new one begins with the events that follow
+ * @param from.tenants a query of the ids of the tenants whose events are wanted; those of others may come too. All by default
  * @param work runs in the transaction, may be repeated after a deadlock, and must not have other effects
  * @returns how many events were read: with `limit`, more may be there. Null while another node reads for this consumer
  */
 export function consumeEvents(
   db: Db,
-  { consumer, limit }: { consumer: string; limit: number },
+  { consumer, limit, tenants }: { consumer: string; limit: number; tenants?: string },
   work: (tx: Tx, events: PositionedEvent[]) => Promise<void>,
 ): Promise<number | null> {
   return db.system(async (tx) => {
@@ -86,7 +100,10 @@ export function consumeEvents(
       await tx.query(CREATE, [consumer], 'create_event_cursor');
       return null;
     }
-    const { events, cursor } = await readEvents(tx, { after: claimed.position, limit });
+    const after = claimed.position;
+    const { events, cursor } = tenants
+      ? pageOf(await tx.query<Row>(READ_OF(tenants), [after, limit], `read_events_of_${consumer}`), after, limit)
+      : await readEvents(tx, { after, limit });
     if (cursor === claimed.position) return 0;
     if (events.length > 0) await work(tx, events);
     await tx.query(ADVANCE, [consumer, cursor], 'advance_event_cursor');

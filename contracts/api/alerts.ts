@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { EVENT_TYPES } from '../events.js';
 import { LIMITS } from '../limits.js';
 import { AnyId, ok, pageFields, Timestamp } from '../primitives.js';
-import { ADMIN, CONFLICT, post } from './operation.js';
+import { ADMIN, CONFLICT, EXTENSION, post } from './operation.js';
 
 /** How serious an alert is (specification section 6). */
 const Severity = z.enum(['info', 'warning', 'critical']);
@@ -196,15 +196,22 @@ export const ALERT_OPERATIONS = {
     request: NewAlertRequest,
     response: AlertRule,
     ...CONFLICT,
+    ...EXTENSION,
   }),
   getAlerts: post('/policies/get_alerts', ADMIN, 'List alert rules', {
     request: z.strictObject(pageFields),
     response: GetAlertsResponse,
+    ...EXTENSION,
   }),
-  getAlert: post('/policies/get_alert_by_id', ADMIN, 'Read an alert rule', { request: ofRule, response: AlertRule }),
+  getAlert: post('/policies/get_alert_by_id', ADMIN, 'Read an alert rule', {
+    request: ofRule,
+    response: AlertRule,
+    ...EXTENSION,
+  }),
   updateAlert: post('/policies/update_alert', ADMIN, 'Change an alert rule; only given fields change', {
     request: UpdateAlertRequest,
     response: AlertRule,
+    ...EXTENSION,
   }),
   deleteAlert: post('/policies/delete_alert', ADMIN, 'Delete an alert rule; it sends nothing more', {
     request: ofRule,

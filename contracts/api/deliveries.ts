@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { AnyId, ok, okPage, pageFields, Timestamp } from '../primitives.js';
-import { ADMIN, CONFLICT, PUBLIC, post } from './operation.js';
+import { ADMIN, CONFLICT, EXTENSION, PUBLIC, post } from './operation.js';
 
 /** One attempt of a delivery. `status_code` is null when no answer came; for email it is the reply code of SMTP. */
 const DeliveryAttempt = z.object({
@@ -42,16 +42,19 @@ export const DELIVERY_OPERATIONS = {
   getDeliveries: post('/webhooks/get_deliveries', ADMIN, 'List deliveries with their attempts, newest first', {
     request: GetDeliveriesRequest,
     response: GetDeliveriesResponse,
+    ...EXTENSION,
   }),
   redeliver: post('/webhooks/redeliver', ADMIN, 'Send a delivery again: the same bytes under the same delivery_id', {
     request: z.strictObject({ delivery_id: AnyId }),
     response: RedeliverResponse,
     ...CONFLICT,
+    ...EXTENSION,
   }),
   slackInteraction: post('/slack/interactions', PUBLIC, "A button pressed in Slack; verified by Slack's signature", {
     request: z.strictObject({ payload: z.string() }),
     response: ok({}),
     form: true,
+    ...EXTENSION,
     statuses: [409, 410],
   }),
 };

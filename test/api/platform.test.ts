@@ -83,6 +83,8 @@ const SPECIFIED = [
   '/agents/deregister',
   '/agents/get_by_id',
   '/agents/connect',
+  '/policies/delete_alert',
+  '/policies/test_alert',
   '/telemetry/get_events',
   '/.well-known/agent-card.json',
   '/health',

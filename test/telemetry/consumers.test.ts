@@ -85,3 +85,25 @@ test('events may be dropped once they have positions and every consumer has read
   await writeEvent(database, tenantId);
   expect(await consumed('evt_~')).toBe(false);
 });
+
+test('a consumer of some tenants passes over the events of others, and of a tenant that comes later over none', async () => {
+  const [wanted, other] = [await insertTenant(database), await insertTenant(database)];
+  await database.query('CREATE TABLE wanted_tenants (tenant_id text); GRANT SELECT ON wanted_tenants TO fleet_system');
+  await database.query('INSERT INTO wanted_tenants VALUES ($1)', [wanted]);
+  const seen: string[] = [];
+  const from = { consumer: 'of some', limit: 100, tenants: 'SELECT tenant_id FROM wanted_tenants' };
+  const consume = () =>
+    consumeEvents(db, from, async (_tx, events) => void seen.push(...events.map(({ record }) => record.tenant_id)));
+  const write = async (tenant_id: string) => {
+    await writeEvent(database, tenant_id);
+    await positionAll(db);
+  };
+  await consume();
+  for (const tenantId of [wanted, other]) await write(tenantId);
+  await consume();
+  expect(seen).toEqual([wanted]);
+  await database.query('INSERT INTO wanted_tenants VALUES ($1)', [other]);
+  await write(other);
+  await consume();
+  expect(seen).toEqual([wanted, other]);
+});
