@@ -12,7 +12,7 @@ import { createGateway } from '../setup/gateway.js';
 import { until } from '../setup/until.js';
 
 const DAY_MS = 86_400_000;
-const TABLES = { messages: 'msg', dispatches: 'dsp', events: 'evt' };
+const TABLES = { messages: 'msg', dispatches: 'dsp', events: 'evt', event_positions: 'evt' };
 /** Partitions of the past. The newest is kept for its age, the others go. */
 const MONTHS_AGO = [5, 4, 3, 2, 1];
 const KEPT_DAYS = Math.floor((Date.now() - Date.parse(month(1).first)) / DAY_MS);
@@ -105,6 +105,12 @@ async function message(ago: number, state = 'completed'): Promise<Written> {
   return { message_id, session_id };
 }
 
+/** All events so far get their positions, and the consumers of events read them. */
+async function readEvents(): Promise<void> {
+  await database.query('SELECT position_events(1000)');
+  await database.query('UPDATE event_cursors SET position = event_head()');
+}
+
 function retention(
   days: { messages?: number; events?: number } = { messages: KEPT_DAYS, events: KEPT_DAYS },
 ): Retention {
@@ -146,6 +152,7 @@ test('whole months that are older than the retention go, with all that belongs t
   const old = await message(4);
   const recent = await message(1);
   expect(await rest()).toMatchObject({ sessions: 2, input_decisions: 2, push_deliveries: 2 });
+  await readEvents();
   await retention().turn();
   for (const table of Object.keys(TABLES)) expect(await monthsOf(table)).toEqual([1]);
   expect(new Set(Object.values(await rest()))).toEqual(new Set([1]));
@@ -158,6 +165,7 @@ test('whole months that are older than the retention go, with all that belongs t
 
 test('without a retention nothing goes, and each setting concerns its own tables', async () => {
   await message(4);
+  await readEvents();
   await retention({}).turn();
   for (const table of Object.keys(TABLES)) expect(await monthsOf(table)).toEqual(MONTHS_AGO);
   await retention({ events: KEPT_DAYS }).turn();
@@ -184,6 +192,19 @@ test('a month is kept while a notification about a message of it is not delivere
   await database.query('UPDATE push_deliveries SET wake_at = now(), outcome = NULL, ended_at = NULL');
   await retention().turn();
   expect(await monthsOf('messages')).toEqual([4, 1]);
+});
+
+test('a month and those after it are kept while a consumer has not read its events, or they have no position yet', async () => {
+  await message(4);
+  const kept = [4, 3, 2, 1];
+  await retention().turn();
+  expect(await monthsOf('events')).toEqual(kept);
+  await database.query('SELECT position_events(1000)');
+  await retention().turn();
+  expect([await monthsOf('events'), await monthsOf('event_positions')]).toEqual([kept, kept]);
+  await readEvents();
+  await retention().turn();
+  expect([await monthsOf('events'), await monthsOf('event_positions')]).toEqual([[1], [1]]);
 });
 
 test('a session is kept while it is active or has a message, and as long as messages are', async () => {
@@ -273,6 +294,7 @@ test('a process that dies between the steps leaves nothing behind, and an archiv
 
 test('several processes drop each month once', async () => {
   await message(4);
+  await readEvents();
   await Promise.all(Array.from({ length: 3 }, () => retention().turn()));
   for (const table of Object.keys(TABLES)) expect(await monthsOf(table)).toEqual([1]);
 });
