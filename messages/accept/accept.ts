@@ -79,7 +79,7 @@ async function checkVerdict({ core, limits }: AcceptDeps, draft: NewMessage, { v
         headers: { 'Retry-After': '1' },
       });
     case 'target_unknown': // does not get here: `writeMessage` then writes the message as failed
-    case 'later': // does not get here: `db.batch` repeats the call
+    case 'later': // does not get here: `runAcceptTransaction` repeats the call
     case 'unavailable':
     case 'repeat':
     case 'accepted':
