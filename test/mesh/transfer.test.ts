@@ -159,6 +159,23 @@ describe('it fails with AGENT_DISCONNECTED, once,', () => {
     expect(await fixture.events('dispatch.failed')).toHaveLength(1);
   });
 
+  it('when the other node accepts it and then cannot open the connection', async () => {
+    const { agent, welcome } = await first.join('a');
+    const { ref } = await first.send(agent);
+    await fixture.open('not sent yet');
+    await stop(first);
+    await database.query(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'refused'; END $$`);
+    await database.query(`CREATE TRIGGER refuse BEFORE UPDATE ON dispatches FOR EACH ROW WHEN (NEW.state = 'released')
+      EXECUTE FUNCTION refuse()`);
+    const back = await second.socket('a');
+    back.send('hello', { instance_id: 'a', resume_token: welcome.resume_token, ...holding(ref) });
+    await errorOf(back, 'INTERNAL');
+    await database.query('DROP TRIGGER refuse ON dispatches');
+    expect(await rowOf(ref)).toMatchObject({ state: 'sent', mesh_id: second.meshId });
+    expect(await second.run(ref)).toMatchObject({ kind: 'closed' });
+    expect(await isLost(ref)).toBe(true);
+  });
+
   it('when the other node stops as well', async () => {
     await stop(second, 0);
     const { agent } = await first.join('a');
