@@ -231,11 +231,12 @@ test('an end whose message is locked waits alone, and is taken once it is free',
   expect((await ends[0])?.state).toBe('completed');
 });
 
-test('a messageId is new once its time is over', async () => {
+test.each([
+  ['its time is over', "UPDATE idempotency_keys SET expires_at = now() - interval '1 s' WHERE message_id = $1"],
+  ['its message is deleted', 'DELETE FROM messages WHERE message_id = $1'],
+])('a messageId is new once %s', async (_what, change) => {
   const first = await accept(instance);
-  await database.query("UPDATE idempotency_keys SET expires_at = now() - interval '1 s' WHERE message_id = $1", [
-    first.row.message_id,
-  ]);
+  await database.query(change, [first.row.message_id]);
   const second = await accept(instance, { text: 'other' });
   expect([first, second].map(({ row }) => row.verdict)).toEqual(['dispatched', 'dispatched']);
   expect((await accept(instance, { text: 'other' })).row).toMatchObject({
