@@ -6,8 +6,14 @@ import { configDefaults, defineConfig } from 'vitest/config';
 const NEEDS: Record<string, string[]> = {
   'redis-server': [
     'test/api/rate-limit-redis.test.ts',
-    'test/messages/bus/bus-redis.test.ts',
+    'test/mesh/deregister.test.ts',
+    'test/mesh/dispatch-link.test.ts',
     'test/mesh/tools/tool-nodes.test.ts',
+    'test/messages/bus/bus-redis.test.ts',
+    'test/system/forwarding.test.ts',
+    'test/system/load-balancer.test.ts',
+    'test/system/nodes-roles.test.ts',
+    'test/system/nodes.test.ts',
     'test/system/tools-nodes.test.ts',
   ],
   mvn: ['test/embedded/time-skipping.test.ts'],

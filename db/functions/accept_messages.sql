@@ -183,7 +183,9 @@ BEGIN
       VALUES (idempotency_key(c.tenant_id, c.credential_id, c.requested_context, c.client_message_id), c.tenant_id, c.content_hash,
         c.message_id, now() + c.idempotency_hours * interval '1 hour')
       ON CONFLICT (idempotency_key) DO UPDATE SET content_hash = excluded.content_hash, message_id = excluded.message_id,
+        -- Retention may have dropped the message first: where both times were shortened, the key still has the longer one.
         expires_at = excluded.expires_at WHERE k.expires_at <= now()
+          OR NOT EXISTS (SELECT 1 FROM messages m WHERE m.tenant_id = k.tenant_id AND m.message_id = k.message_id)
       RETURNING 1),
   accepted AS (
     INSERT INTO messages (tenant_id, message_id, session_id, credential_id, sender_agent_type, client_message_id, method, parts, metadata,

@@ -184,7 +184,7 @@ CREATE TABLE messages (
   PRIMARY KEY (tenant_id, message_id)
 ) PARTITION BY RANGE (message_id);
 CREATE INDEX messages_by_session ON messages (tenant_id, session_id, message_id);
-CREATE INDEX messages_by_error ON messages (error_code, message_id) WHERE error_code IS NOT NULL;
+CREATE INDEX messages_by_error ON messages (tenant_id, error_code, message_id) WHERE error_code IS NOT NULL;
 
 -- A message that is not over, or that was canceled and whose agent is still to hear of it: what finds, routes, leases and wakes messages.
 -- The row is the message's lock, and is deleted with the message's end (minutes later when it was canceled), so no search for messages at

@@ -13,6 +13,8 @@ export class OfferedDispatches {
   readonly hash: Buffer;
   readonly dispatchIds: string[];
   readonly #runner: Context['runner'];
+  /** Those that the record names this node as the owner of, and that do not run yet. */
+  #unadopted: string[] = [];
 
   private constructor(hash: Buffer, dispatchIds: string[], runner: Context['runner']) {
     this.hash = hash;
@@ -45,6 +47,7 @@ export class OfferedDispatches {
   /** The others have ended, or another node has accepted them: nothing here waits for them any more. */
   accepted(dispatches: readonly TransferredDispatch[]): void {
     const accepted = new Set(dispatches.map(({ open }) => open.dispatch_id));
+    this.#unadopted = [...accepted];
     for (const dispatchId of this.dispatchIds)
       if (!accepted.has(dispatchId)) this.#runner.releaseReservation(dispatchId);
   }
@@ -52,9 +55,12 @@ export class OfferedDispatches {
   /** Continues those that were accepted. */
   adopt(dispatches: readonly TransferredDispatch[]): void {
     for (const { open, progress } of dispatches) this.#runner.adopt(open, progress);
+    this.#unadopted = [];
   }
 
+  /** What was accepted and could not be adopted counts as sent: its agent has it, and no other may get it. */
   release(): void {
+    this.#runner.noteUncertain(this.#unadopted);
     for (const dispatchId of this.dispatchIds) this.#runner.releaseReservation(dispatchId);
   }
 }

@@ -26,6 +26,8 @@ interface Waiting {
   /** When the accept transaction began, on `performance.now()`. */
   acceptedAtMs: number;
   forwardedAtMs: number;
+  /** Copies of which it is not known yet whether somebody listened. */
+  copiesUnderWay: number;
   /** A copy may have reached the node. */
   mayHaveArrived: boolean;
   isTaken: boolean;
@@ -71,7 +73,7 @@ export class DispatchLink implements DispatchForwarder {
     return new Promise((settle) => {
       const now = performance.now();
       const times = { acceptedAtMs: now - elapsedMs, forwardedAtMs: now };
-      const waiting = { open, ...times, mayHaveArrived: false, isTaken: false, settle };
+      const waiting = { open, ...times, copiesUnderWay: 0, mayHaveArrived: false, isTaken: false, settle };
       this.#waiting.set(open.dispatch_id, waiting);
       void this.#publish(waiting);
     });
@@ -90,6 +92,7 @@ export class DispatchLink implements DispatchForwarder {
   async #publish(waiting: Waiting): Promise<void> {
     const { open, acceptedAtMs } = waiting;
     const { tenant_id, message_id, dispatch_id, mesh_id } = open;
+    waiting.copiesUnderWay += 1;
     const isCarried = JSON.stringify(open.payload).length <= CARRIED_MAX;
     const listeners = await this.#options.channel.publish(mesh_id, {
       kind: 'dispatch',
@@ -98,8 +101,10 @@ export class DispatchLink implements DispatchForwarder {
       elapsed_ms: performance.now() - acceptedAtMs,
       dispatch: isCarried ? open : null,
     });
+    waiting.copiesUnderWay -= 1;
     waiting.mayHaveArrived ||= listeners !== 0;
-    if (!waiting.mayHaveArrived) this.#settle(waiting, 'refused');
+    // A later copy may arrive at a node that listens again.
+    if (!waiting.mayHaveArrived && waiting.copiesUnderWay === 0) this.#settle(waiting, 'refused');
   }
 
   #repeat(): void {

@@ -1,4 +1,5 @@
 import type { MessageState } from '../../contracts/api/messages.js';
+import { lockHeld } from '../../db/errors.js';
 import type { Db, Tx } from '../../db/pool.js';
 import { type Statement, type TenantCall, timeOf } from '../../db/statement.js';
 import { newId } from '../../runtime/ids.js';
@@ -92,7 +93,7 @@ export interface AcceptRow {
   in_flight: number | null;
   /** The tenant's messages that wait for input; null when they were not counted. */
   waiting: number | null;
-  /** With `later` the lock that the call waits for; `db.batch` then repeats it. */
+  /** With `later` the lock that the call waits for: it is then repeated, so that no caller sees this verdict. */
   awaits: string | null;
 }
 
@@ -155,6 +156,15 @@ async function acceptWithPush(db: Db, message: NewMessage, push: AcceptHook, cal
   });
 }
 
+/** As `acceptWithPush`. It waits for one agent's room; if another's is taken by then, the message goes without an offer: to the workflow path. */
+async function acceptOrLeaveOffer(db: Db, message: NewMessage, push: AcceptHook, call: TenantCall): Promise<AcceptRow> {
+  const row = await acceptWithPush(db, message, push, call);
+  if (row.verdict !== 'later') return row;
+  const withoutOffer = await acceptWithPush(db, message, push, { ...call, dispatch_id: undefined });
+  if (withoutOffer.verdict === 'later') throw lockHeld();
+  return withoutOffer;
+}
+
 interface AcceptOptions {
   counting: CountLimits;
   /** Null: the message takes the workflow path. */
@@ -182,5 +192,5 @@ function acceptCall(message: NewMessage, { counting, offer, ...options }: Accept
 /** The accept transaction: writes a message and, with an offer, opens its dispatch as sent. One round trip, shared with other messages. */
 export async function runAcceptTransaction(db: Db, message: NewMessage, options: AcceptOptions): Promise<AcceptRow> {
   const call = acceptCall(message, options);
-  return message.push ? acceptWithPush(db, message, message.push, call) : db.batch(ACCEPT, call);
+  return message.push ? acceptOrLeaveOffer(db, message, message.push, call) : db.batch(ACCEPT, call);
 }

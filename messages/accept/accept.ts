@@ -41,12 +41,15 @@ export interface Accepted {
 /** What accepting a message takes. */
 export interface AcceptDeps {
   core: MessageCore;
-  /** The platform sets it once the mesh of this process runs; null until then, without the mesh role, and with `FLEET_FAST_PATH=off`. */
+  /**
+   * The platform sets it once this process can have dispatches sent, by its own mesh node or by others. Null until then, where it has neither
+   * the mesh role nor Redis, and with `FLEET_FAST_PATH=off`.
+   */
   fastPath: FastPath | null;
   limits: TenantLimits;
 }
 
-/** The dependencies in a process whose mesh does not run yet. */
+/** The dependencies in a process that does not take the fast path yet. */
 export function acceptDeps(core: MessageCore): AcceptDeps {
   return { core, fastPath: null, limits: new TenantLimits(core.limits) };
 }
@@ -79,7 +82,7 @@ async function checkVerdict({ core, limits }: AcceptDeps, draft: NewMessage, { v
         headers: { 'Retry-After': '1' },
       });
     case 'target_unknown': // does not get here: `writeMessage` then writes the message as failed
-    case 'later': // does not get here: `db.batch` repeats the call
+    case 'later': // does not get here: `runAcceptTransaction` repeats the call
     case 'unavailable':
     case 'repeat':
     case 'accepted':

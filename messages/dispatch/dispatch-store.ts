@@ -104,7 +104,9 @@ class DispatchStore implements Dispatches {
       return null;
     }
     if (options.unlessOwnerLives && (row.owner_alive || (await this.#isOffered(row)))) return null;
-    return this.#complete(ref, null, 'lost', { code, message: LOSS_TEXT[code] }, null);
+    // With the epoch: its agent may have continued it at another node since then.
+    const epoch = options.unlessOwnerLives ? row.epoch : null;
+    return this.#complete(ref, epoch, 'lost', { code, message: LOSS_TEXT[code] }, null);
   }
 
   async closedAmong(refs: DispatchRef[]): Promise<{ dispatch_id: string; state: string }[]> {

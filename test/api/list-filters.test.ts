@@ -116,3 +116,19 @@ test('messages of an instance or an error, and events of a message, are found by
   });
   expect(read).toBeLessThan(1_000);
 });
+
+test('messages of an error are found without a look at those of other tenants', async () => {
+  await api.database.query(
+    `INSERT INTO messages (tenant_id, message_id, session_id, credential_id, client_message_id, state, method, parts, trace_id,
+       deadline_ms, error_code)
+     SELECT $1, 'msg_01' || n, 'ses_0', 'c', 'm' || n, 'failed', 'message/send', '[]', 't', 1, 'INTERNAL'
+       FROM generate_series(1, 20000) n`,
+    [await api.otherTenant()],
+  );
+  await api.database.query('ANALYZE messages');
+  const read = await rowsRead(api.database, /^messages/, async () => {
+    expect(await listed({ error_code: 'HANDLER_ERROR' })).toEqual([ids.failed]);
+    expect(await listed({ error_code: 'INTERNAL' })).toEqual([]);
+  });
+  expect(read).toBeLessThan(1_000);
+});

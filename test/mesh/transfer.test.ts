@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from 'vitest';
+import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import type { DispatchRef } from '../../messages/dispatch/dispatches.js';
 import { dispatched } from '../setup/agent.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
@@ -141,6 +142,25 @@ describe('a dispatch that outlasts the grace of its node', () => {
   });
 });
 
+test('a dispatch that its next node accepts while its workflow asks for it goes on', async () => {
+  const { agent, welcome } = await first.join('a');
+  const { ref, dispatch } = await first.send(agent);
+  await stop(first);
+  await first.server.close();
+  const { db } = fixture.core;
+  let back: Awaited<ReturnType<typeof second.join>> | undefined;
+  const accepted: typeof db.tenant = async (tenantId, work) => {
+    back = await second.join('a', { resume_token: welcome.resume_token, ...holding(ref) });
+    return db.tenant(tenantId, work);
+  };
+  // Between its look at the owner and the one at the offers.
+  const asking = createDispatches({ ...fixture.core, db: { ...db, tenant: accepted } });
+  expect(await asking.failAsLost(ref, 'AGENT_DISCONNECTED', { unlessOwnerLives: true })).toBeNull();
+  if (!back) throw new Error('the agent did not come back');
+  dispatched(back.agent, dispatch.frame).result('done');
+  expect(await until(async () => (await fixture.message(ref)).assistant_output === 'done')).toBe(true);
+});
+
 describe('it fails with AGENT_DISCONNECTED, once,', () => {
   const isLost = async (ref: DispatchRef) => (await fixture.message(ref)).error?.code === 'AGENT_DISCONNECTED';
 
@@ -157,6 +177,25 @@ describe('it fails with AGENT_DISCONNECTED, once,', () => {
     dispatched(back.agent, dispatch.frame).result('late');
     await errorOf(back.agent, 'DISPATCH_ALREADY_TERMINAL');
     expect(await fixture.events('dispatch.failed')).toHaveLength(1);
+  });
+
+  it('when the other node accepts it and then cannot open the connection', async () => {
+    const { agent, welcome } = await first.join('a');
+    const { ref } = await first.send(agent);
+    await fixture.open('not sent yet');
+    await stop(first);
+    await database.query(
+      `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'refused'; END $$`,
+    );
+    await database.query(`CREATE TRIGGER refuse BEFORE UPDATE ON dispatches FOR EACH ROW WHEN (NEW.state = 'released')
+      EXECUTE FUNCTION refuse()`);
+    const back = await second.socket('a');
+    back.send('hello', { instance_id: 'a', resume_token: welcome.resume_token, ...holding(ref) });
+    await errorOf(back, 'INTERNAL');
+    await database.query('DROP TRIGGER refuse ON dispatches');
+    expect(await rowOf(ref)).toMatchObject({ state: 'sent', mesh_id: second.meshId });
+    expect(await second.run(ref)).toMatchObject({ kind: 'closed' });
+    expect(await isLost(ref)).toBe(true);
   });
 
   it('when the other node stops as well', async () => {

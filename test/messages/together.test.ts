@@ -25,13 +25,13 @@ beforeEach(async () => {
 /** The accept transaction of one message. */
 async function accept(
   messageId: string,
-  options: { tenant?: string; text?: string; contextId?: string; push?: AcceptHook } = {},
+  options: { tenant?: string; text?: string; contextId?: string; push?: AcceptHook; agentType?: string } = {},
 ) {
-  const { tenant = TENANTS[0], text = messageId, contextId } = options;
+  const { tenant = TENANTS[0], text = messageId, contextId, agentType: agent_type } = options;
   const message = { kind: 'message', role: 'user', messageId, parts: [{ kind: 'text', text }] } as const;
   const params = {
     message: { ...message, parts: [...message.parts], ...(contextId && { contextId }) },
-    metadata: { instance_id: instance },
+    metadata: agent_type === undefined ? { instance_id: instance } : { agent_type },
   };
   const draft = { ...draftOf(callerOf(tenant), params, { method: 'message/send' }), push: options.push };
   const dispatch_id = newId('dsp');
@@ -185,6 +185,26 @@ test.each(HELD)('$what: who needs it waits alone, and no statement of others is 
   expect(['dispatched', 'repeat']).toContain((await waits).row.verdict);
 });
 
+test('a message with a push config goes to the workflow path when the rooms of two agents are taken in turn', async () => {
+  const agentType = `${instance}-type`;
+  const [one, two] = [`${instance}-1`, `${instance}-2`];
+  const agent = { agent_type: agentType, mesh_id: 'mesh_1', connection_epoch: 1, max_concurrent_sessions: 10 };
+  for (const instance_id of [one, two]) await insertAgent(database, { tenant_id: TENANTS[0], instance_id, ...agent });
+  const room = `SELECT pg_advisory_xact_lock(hashtextextended('capacity:' || $1 || ':' || $2, 0))`;
+  const lock = await RowLock.on(database.url, room, [TENANTS[0], one]);
+  const other = await RowLock.on(database.url, room, [TENANTS[0], two]);
+  const states: string[] = [];
+  const push: AcceptHook = async (_tx, _message, state) => void states.push(state);
+  const sending = accept(`${instance}-push`, { agentType, push });
+  await until(async () => (await lockWaiters()) === 1, { what: 'the message that waits for the first room' });
+  await database.query(`UPDATE agents SET status = 'busy' WHERE instance_id = $1`, [one]);
+  await lock.release();
+  const { row, draft } = await sending;
+  expect(row).toMatchObject({ verdict: 'accepted', message_id: draft.message_id });
+  expect(states).toEqual(['submitted']);
+  await other.release();
+});
+
 test('messages that wait for one lock wait on one connection, and go together when it is free', async () => {
   const { row } = await accept(`${instance}-first`);
   const lock = await RowLock.on(database.url, 'SELECT 1 FROM sessions WHERE session_id = $1', [row.session_id]);
@@ -211,11 +231,12 @@ test('an end whose message is locked waits alone, and is taken once it is free',
   expect((await ends[0])?.state).toBe('completed');
 });
 
-test('a messageId is new once its time is over', async () => {
+test.each([
+  ['its time is over', "UPDATE idempotency_keys SET expires_at = now() - interval '1 s' WHERE message_id = $1"],
+  ['its message is deleted', 'DELETE FROM messages WHERE message_id = $1'],
+])('a messageId is new once %s', async (_what, change) => {
   const first = await accept(instance);
-  await database.query("UPDATE idempotency_keys SET expires_at = now() - interval '1 s' WHERE message_id = $1", [
-    first.row.message_id,
-  ]);
+  await database.query(change, [first.row.message_id]);
   const second = await accept(instance, { text: 'other' });
   expect([first, second].map(({ row }) => row.verdict)).toEqual(['dispatched', 'dispatched']);
   expect((await accept(instance, { text: 'other' })).row).toMatchObject({

@@ -1,0 +1,65 @@
+import { Redis } from 'ioredis';
+import { expect, test } from 'vitest';
+import { DispatchLink } from '../../mesh/nodes/dispatch-link.js';
+import { RedisChannel } from '../../mesh/nodes/redis-channel.js';
+import type { OpenDispatch } from '../../messages/dispatch/dispatches.js';
+import { createLogger } from '../../runtime/logger.js';
+import { redisServer } from '../messages/bus/redis-server.js';
+import { cleanUp } from '../setup/clean-up.js';
+import { TcpProxy } from '../setup/platform/tcp-proxy.js';
+import { until } from '../setup/until.js';
+
+const log = createLogger({ level: 'silent' });
+const redis = await redisServer();
+const statistics = new Redis(redis.url);
+cleanUp(() => statistics.disconnect());
+
+function linkOf(nodeId: string, url: string): DispatchLink {
+  const channel = new RedisChannel({ url, nodeId, log });
+  const link = new DispatchLink({
+    channel,
+    nodeId,
+    log,
+    dispatches: { find: async () => null },
+    hostedNode: () => null,
+  });
+  cleanUp(() => link.close());
+  cleanUp(() => channel.close());
+  return link;
+}
+
+const OPEN = {
+  tenant_id: 'ten_1',
+  message_id: 'msg_1',
+  dispatch_id: 'dsp_1',
+  session_id: 'ses_1',
+  instance_id: 'a',
+  deployment_mode: 'connected',
+  epoch: 1,
+  mesh_id: 'mesh_holder',
+  sent_at: new Date(),
+  deadline_at: new Date(),
+  payload: {},
+} as unknown as OpenDispatch & { mesh_id: string };
+
+test('a dispatch does not count as refused while a later copy may reach a node that listens again', async () => {
+  const way = await TcpProxy.to(redis.url);
+  const caller = linkOf('mesh_caller', way.urlOf(redis.url));
+  await until(() => caller.isReachable, { what: 'the way to Redis' });
+  // Redis's word that nobody listened comes after further copies have gone out.
+  way.latencyMs = 800;
+  const forwarded = caller.forward(OPEN, 0);
+  await until(async () => (await statistics.info('commandstats')).includes('cmdstat_publish'), {
+    what: 'the first copy',
+  });
+  const taken: string[] = [];
+  linkOf('mesh_holder', redis.url).serve({
+    take: async ({ dispatch_id }) => {
+      taken.push(dispatch_id);
+      return { state: 'completed', message: null };
+    },
+    refusalKnown: async () => undefined,
+  });
+  expect(await forwarded).toEqual({ state: 'completed', message: null });
+  expect(taken).toEqual([OPEN.dispatch_id]);
+});
