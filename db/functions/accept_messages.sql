@@ -101,7 +101,7 @@ BEGIN
     IF NOT FOUND AND EXISTS (SELECT 1 FROM sessions s WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context) THEN
       RETURN accept_later(result, 'session ' || c.requested_context);
     END IF;
-    IF session.status <> 'active' THEN
+    IF session.status IS DISTINCT FROM 'active' THEN
       RETURN not_accepted(c, result, CASE WHEN session.status IS NULL THEN 'no_session' ELSE 'session_closed' END);
     END IF;
     result.user_id := session.user_id;

@@ -4,6 +4,7 @@ import type { z } from 'zod';
 import { type StreamEvent, Task } from '../../../contracts/a2a/a2a.js';
 import { GetTokenResponse } from '../../../contracts/api/auth.js';
 import { MessageGetByIdResponse, type MessageRecord } from '../../../contracts/api/messages.js';
+import { TELEMETRY_OPERATIONS } from '../../../contracts/api/telemetry.js';
 import { ErrorBody } from '../../../contracts/primitives.js';
 import { until } from '../until.js';
 
@@ -66,11 +67,13 @@ export class ApiClient {
     return this.#token;
   }
 
-  /** One POST of these bytes with these headers and nothing else. */
+  /** One POST of these bytes with these headers and nothing else. A stream of events has no end, and is left when it has begun. */
   async raw(path: string, body: string | null, headers: Record<string, string>, method = 'POST'): Promise<Answer> {
     const response = await fetch(new URL(path, this.baseUrl), { method, headers, body, redirect: 'manual' });
-    const text = await response.text();
-    return { status: response.status, headers: response.headers, body: parseIfJson(text) };
+    const { status, headers: answered } = response;
+    const isEndless = path === TELEMETRY_OPERATIONS.streamEvents.path && status === 200;
+    if (isEndless) await response.body?.cancel();
+    return { status, headers: answered, body: isEndless ? '' : parseIfJson(await response.text()) };
   }
 
   async post(path: string, body: unknown): Promise<Answer> {
