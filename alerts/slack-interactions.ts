@@ -87,7 +87,7 @@ async function findDelivery({ core, secrets }: SlackInteractionDeps, { tenant_id
   return { approvers: row.approvers, envelope, secret: unsealChannel(secrets, row).secrets.signing_secret };
 }
 
-/** Posts to the Slack channel who has decided what. Nothing depends on it. */
+/** Says in the Slack channel who has decided. Nothing depends on it. */
 async function note(
   { outbound, core }: SlackInteractionDeps,
   { response_url, user }: Interaction,

@@ -19,6 +19,7 @@ const PROBLEMS: Record<string, string> = {
   TIMEOUT: 'it did not answer in time',
   REDIRECT: 'it answered with a redirect, which is not followed',
   BROKEN: 'the connection broke before the answer was complete',
+  RECIPIENT_REFUSED: 'the mail server refused a recipient',
   SMTP_NOT_CONFIGURED: 'the platform has no mail server (SMTP_URL)',
 };
 

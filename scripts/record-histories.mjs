@@ -1,8 +1,8 @@
 /**
- * Records `test/histories/*.json` again, on a new platform. Run it after an intended change of the workflows that no running workflow has to
- * survive:
+ * Records `test/histories/*.json` on a new platform: those that are named, for a course that is new; without names all, after an intended change
+ * of the workflows that no running workflow has to survive.
  *
- *     npm run record-histories
+ *     npm run record-histories [-- NAME...]
  */
 import { rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -25,7 +25,7 @@ await esbuild.build({
 });
 try {
   const { recordHistories } = await import(pathToFileURL(compiled).href);
-  await recordHistories(join(root, 'test', 'histories'));
+  await recordHistories(join(root, 'test', 'histories'), process.argv.slice(2));
 } finally {
   rmSync(compiled, { force: true });
 }

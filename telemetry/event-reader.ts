@@ -86,13 +86,14 @@ const ADVANCE = 'UPDATE event_cursors SET position = $2, updated_at = now() WHER
  * which `work` writes what it makes of the events. Another node that asks meanwhile gets nothing.
  * @param consumer its name; a new one begins with the events that follow
  * @param from.tenants a query of the ids of the tenants whose events are wanted; those of others may come too. All by default
- * @param work runs in the transaction, may be repeated after a deadlock, and must not have other effects
- * @returns how many events were read: with `limit`, more may be there. Null while another node reads for this consumer
+ * @param work runs in the transaction, may be repeated after a deadlock, and must not have other effects. Resolves to how many of the events
+ * it has taken, from the first on and at least one: the others come again
+ * @returns how many events were taken: with `limit`, more may be there. Null while another node reads for this consumer
  */
 export function consumeEvents(
   db: Db,
   { consumer, limit, tenants }: { consumer: string; limit: number; tenants?: string },
-  work: (tx: Tx, events: PositionedEvent[]) => Promise<void>,
+  work: (tx: Tx, events: PositionedEvent[]) => Promise<number>,
 ): Promise<number | null> {
   return db.system(async (tx) => {
     const [claimed] = await tx.query<{ position: number }>(CLAIM, [consumer], 'claim_event_cursor');
@@ -105,8 +106,9 @@ export function consumeEvents(
       ? pageOf(await tx.query<Row>(READ_OF(tenants), [after, limit], `read_events_of_${consumer}`), after, limit)
       : await readEvents(tx, { after, limit });
     if (cursor === claimed.position) return 0;
-    if (events.length > 0) await work(tx, events);
-    await tx.query(ADVANCE, [consumer, cursor], 'advance_event_cursor');
-    return events.length;
+    const taken = events.length > 0 ? await work(tx, events) : 0;
+    const reached = taken < events.length ? (events[taken - 1]?.position ?? claimed.position) : cursor;
+    await tx.query(ADVANCE, [consumer, reached], 'advance_event_cursor');
+    return taken;
   });
 }

@@ -1,10 +1,15 @@
 import { createTransport, type SendMailOptions } from 'nodemailer';
+import { OutboundError } from '../../http/outbound.js';
 import { ATTEMPT_TIMEOUT_MS, type AttemptOutcome, type AttemptResult } from '../attempts.js';
 import type { Envelope } from '../envelope.js';
 import type { Channel } from './channel-store.js';
 import type { EmailSettings } from './clients.js';
 
-const shown = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
+/** A value on lines that are indented from the second one on: none of them can pass for a line of the platform. */
+function shown(value: unknown): string {
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  return text.replace(/\r\n|[\n\v\f\r\u0085\u2028\u2029]/g, '\n    ');
+}
 
 /** Header values end at a line break: a rule's name must not add headers. */
 const oneLine = (text: string): string => text.replace(/[\r\n]+/g, ' ').slice(0, 200);
@@ -20,7 +25,7 @@ function textOf({ event, ...envelope }: Envelope): string {
       `curl -X POST ${resolve_url} -H 'content-type: application/json' \\`,
       `  -d '{"callback_token": "${callback_token}", "resolution": "approved"}'`,
     ];
-  return [rule_name, '', ...lines, ...(answer || []), '', `delivery: ${delivery_id}`].join('\n');
+  return [shown(rule_name), '', ...lines, ...(answer || []), '', `delivery: ${delivery_id}`].join('\n');
 }
 
 /** An envelope as an email. A repeat has the same Message-ID, by which mail systems find duplicates. */
@@ -39,17 +44,30 @@ function emailOf(envelope: Envelope, recipients: string[], from: string): SendMa
   };
 }
 
-/** What the reply of a mail server means: 5xx is final, 4xx and a broken connection may pass (RFC 5321, 4.2.1). */
+/**
+ * What the reply of a mail server means: 5xx is final, 4xx and a broken connection may pass (RFC 5321, 4.2.1). Where a recipient may be accepted
+ * later, all get the mail again, under its Message-ID.
+ */
 export function smtpOutcome({ status_code, error }: AttemptResult): AttemptOutcome {
   if (error === null) return 'accepted';
   return error === 'SMTP_NOT_CONFIGURED' || (status_code ?? 0) >= 500 ? 'refused' : 'unavailable';
 }
 
-/** Sends a delivery to all recipients of an email channel. Errors of the server are part of the result. */
+/** The reply to the recipients that were refused beside others that were accepted: one that may pass before one that is final. */
+function refusalOf(rejected: readonly { responseCode?: number | undefined }[] = []): number | null {
+  const codes = rejected.map(({ responseCode = 550 }) => responseCode);
+  return codes.length > 0 ? Math.min(...codes) : null;
+}
+
+/**
+ * Sends a delivery to all recipients of an email channel. Errors of the server are part of the result.
+ * @throws OutboundError ABORTED when the signal aborts; the attempt does not count
+ */
 export async function attemptEmail(
   { smtpUrl, from }: EmailSettings,
   { config }: Pick<Channel, 'config'>,
   body: Buffer,
+  signal: AbortSignal,
 ): Promise<AttemptResult> {
   const startedAt = performance.now();
   const resultOf = (status_code: number | null, error: string | null): AttemptResult => ({
@@ -58,23 +76,21 @@ export async function attemptEmail(
     duration_ms: Math.round(performance.now() - startedAt),
   });
   if (smtpUrl === undefined) return resultOf(null, 'SMTP_NOT_CONFIGURED');
-  const timeouts = {
-    connectionTimeout: ATTEMPT_TIMEOUT_MS,
-    greetingTimeout: ATTEMPT_TIMEOUT_MS,
-    socketTimeout: ATTEMPT_TIMEOUT_MS,
-    dnsTimeout: ATTEMPT_TIMEOUT_MS,
-  };
+  // The timeouts of the transport are for one command each: a server that answers every one just in time would never reach them.
+  const cut = AbortSignal.timeout(ATTEMPT_TIMEOUT_MS);
+  const timeouts = { connectionTimeout: ATTEMPT_TIMEOUT_MS, dnsTimeout: ATTEMPT_TIMEOUT_MS };
   const transport = createTransport({ url: smtpUrl, ...timeouts });
-  // A server that answers each command just in time would hold the slot for longer than an attempt may take.
-  const cut = setTimeout(() => transport.close(), ATTEMPT_TIMEOUT_MS);
   try {
-    const sent = await transport.sendMail(emailOf(JSON.parse(body.toString()), config.recipients ?? [], from));
+    const mail = emailOf(JSON.parse(body.toString()), config.recipients ?? [], from);
+    const sent = await transport.sendMail({ ...mail, signal: AbortSignal.any([signal, cut]) });
+    const refusal = refusalOf(sent.rejectedErrors);
+    if (refusal !== null) return resultOf(refusal, 'RECIPIENT_REFUSED');
     return resultOf(Number(/^\d{3}/.exec(sent.response)?.[0] ?? 250), null);
   } catch (error) {
+    if (signal.aborted) throw new OutboundError('ABORTED', { cause: error });
     const { responseCode, code } = error as { responseCode?: number; code?: string };
-    return resultOf(responseCode ?? null, code === 'ETIMEDOUT' ? 'TIMEOUT' : 'SMTP_ERROR');
+    return resultOf(responseCode ?? null, code === 'ETIMEDOUT' || cut.aborted ? 'TIMEOUT' : 'SMTP_ERROR');
   } finally {
-    clearTimeout(cut);
     transport.close();
   }
 }

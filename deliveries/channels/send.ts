@@ -40,7 +40,7 @@ export async function attemptChannel(
   signal: AbortSignal,
 ): Promise<{ result: AttemptResult; outcome: AttemptOutcome }> {
   if (channel.type === 'email') {
-    const result = await attemptEmail(clients.email, channel, delivery.body);
+    const result = await attemptEmail(clients.email, channel, delivery.body, signal);
     return { result, outcome: smtpOutcome(result) };
   }
   const result =

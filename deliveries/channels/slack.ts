@@ -21,7 +21,13 @@ function escaped(text: string, max = SECTION_MAX): string {
   return text.slice(0, max).replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }
 
-const shown = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
+/** A value in one line, so that none can pass for another field. */
+function shown(value: unknown): string {
+  return (typeof value === 'string' ? value : JSON.stringify(value)).replace(/\s+/g, ' ');
+}
+
+/** `verbatim`: Slack makes no links and mentions of text that looks like them. */
+const markdown = (text: string) => ({ type: 'mrkdwn', text, verbatim: true });
 
 /** The request that buttons answer, as a button's value: not secret, Slack's signature proves who pressed it. */
 export interface ButtonValue {
@@ -61,12 +67,10 @@ function slackMessage(envelope: Envelope, { withButtons }: { withButtons: boolea
     text: escaped(`${rule_name}: ${title}`, 500),
     blocks: [
       { type: 'header', text: { type: 'plain_text', text: rule_name.slice(0, HEADER_MAX) } },
-      { type: 'section', text: { type: 'mrkdwn', text: `${EMOJI[severity] ?? ''} *${escaped(title, 500)}*` } },
-      ...(lines.length > 0
-        ? [{ type: 'section', text: { type: 'mrkdwn', text: lines.join('\n').slice(0, SECTION_MAX) } }]
-        : []),
+      { type: 'section', text: markdown(`${EMOJI[severity] ?? ''} *${escaped(shown(title), 500)}*`) },
+      ...(lines.length > 0 ? [{ type: 'section', text: markdown(lines.join('\n').slice(0, SECTION_MAX)) }] : []),
       ...(withButtons && envelope.type === 'approval_required' ? buttons(envelope) : []),
-      { type: 'context', elements: [{ type: 'mrkdwn', text: context.join(' · ') }] },
+      { type: 'context', elements: [markdown(context.join(' · '))] },
     ],
   };
 }

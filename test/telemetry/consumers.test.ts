@@ -14,6 +14,7 @@ await database.query('CREATE TABLE handled (consumer text, event_id text); GRANT
 const handle = (consumer: string) => async (tx: Tx, events: PositionedEvent[]) => {
   const ids = events.map(({ record }) => record.event_id);
   await tx.query('INSERT INTO handled SELECT $1, unnest($2::text[])', [consumer, ids]);
+  return ids.length;
 };
 const handledBy = async (consumer: string) => {
   const rows = await database.query<{ event_id: string }>('SELECT event_id FROM handled WHERE consumer = $1', [
@@ -57,13 +58,23 @@ test('a consumer that fails gets the same events again, and nothing of the faile
   expect(await handledBy('failing')).toEqual(ids);
 });
 
+test('a consumer that takes some of the events gets the others again', async () => {
+  await join('slow');
+  const ids = await writeMany(5);
+  const takeTwo = (tx: Tx, events: PositionedEvent[]) => handle('slow')(tx, events.slice(0, 2));
+  for (const taken of [2, 2, 1, 0])
+    expect(await consumeEvents(db, { consumer: 'slow', limit: 4 }, takeTwo)).toBe(taken);
+  expect(await handledBy('slow')).toEqual(ids);
+});
+
 test('while one node reads, another gets nothing and does not wait', async () => {
   await join('busy');
   await writeMany(1);
   const [entered, leave] = [gate(), gate()];
-  const first = consumeEvents(db, { consumer: 'busy', limit: 10 }, async () => {
+  const first = consumeEvents(db, { consumer: 'busy', limit: 10 }, async (_tx, events) => {
     entered.open();
     await leave.promise;
+    return events.length;
   });
   await entered.promise;
   expect(await consumeEvents(db, { consumer: 'busy', limit: 10 }, handle('busy'))).toBeNull();

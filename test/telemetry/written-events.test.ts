@@ -1,17 +1,23 @@
+import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import { markSilentAgents, reapAgents } from '../../agents/agent-watch.js';
+import { writeFirings } from '../../alerts/firings.js';
+import { type CompiledRule, RuleCache } from '../../alerts/rule-cache.js';
 import { deleteTenant } from '../../auth/tenants.js';
 import { SessionInitResponse } from '../../contracts/api/sessions.js';
 import { EVENT_TYPES } from '../../contracts/events.js';
+import { createSecrets } from '../../runtime/secrets.js';
+import { type PositionedEvent, readEvents } from '../../telemetry/event-reader.js';
 import { ASKS, answerMessage, COMPLETED, joinOnRecord } from '../api/moving.js';
 import { serveApi } from '../api/served-api.js';
 import { cleanUp } from '../setup/clean-up.js';
 import { unfitEvents } from '../setup/events.js';
+import { positionAll } from './event-writer.js';
 
 /** Types whose features come later. */
-const LATER = /^(policy|guard|plan|system)\./;
+const LATER = /^(policy|guard|plan)\./;
 
 const api = await serveApi();
 const { client, database } = api;
@@ -69,9 +75,25 @@ async function moveMessages(): Promise<void> {
   await post('/sessions/close', { session_id });
 }
 
+/** A rule with a threshold reaches it. */
+async function triggerAlert(): Promise<void> {
+  const channel = { type: 'webhook', config: { url: 'https://example.com/' } };
+  const body = { name: 'two', condition: { event: 'agent.registered' }, notifications: [channel], threshold: 2 };
+  await post('/policies/new_alert', body);
+  await positionAll(api.db);
+  const secrets = createSecrets(randomBytes(32).toString('base64'));
+  await api.db.system(async (tx) => {
+    const [event] = (await readEvents(tx, { after: 0, limit: 1 })).events as [PositionedEvent];
+    const rules = await new RuleCache(secrets, '').rulesOf(tx, [api.tenantId]);
+    const [rule] = (rules.get(api.tenantId)?.get('agent.registered') ?? []) as [CompiledRule];
+    await writeFirings(tx, secrets, [{ rule, record: event.record, count: 2 }], '');
+  });
+}
+
 test('every event that the platform writes has exactly the form of its type, and every type of today is written', async () => {
   await moveAgents();
   await moveMessages();
+  await triggerAlert();
   await deleteTenant(api.db, await api.otherTenant());
   expect(await unfitEvents(database)).toEqual([]);
   const written = await database.query<{ event_type: string }>('SELECT DISTINCT event_type FROM events');

@@ -4,9 +4,16 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join as joinPath } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
+import { AlertRule, type Notification } from '../../../contracts/api/alerts.js';
 import { MessageCancelResponse, ResolveResponse } from '../../../contracts/api/messages.js';
 import { SessionInitResponse } from '../../../contracts/api/sessions.js';
-import { deliveryWorkflowId, messageWorkflowId, sessionWorkflowId } from '../../../workflows/definitions.js';
+import { type EventRecord, GetEventsResponse } from '../../../contracts/api/telemetry.js';
+import {
+  alertDeliveryWorkflowId,
+  deliveryWorkflowId,
+  messageWorkflowId,
+  sessionWorkflowId,
+} from '../../../workflows/definitions.js';
 import { echo, silent } from '../agent.js';
 import { joinAgent } from '../platform/fleet.js';
 import { WORKFLOW_PATH } from '../platform/paths.js';
@@ -22,6 +29,20 @@ const join = (platform: TestPlatform, agentType: string, behaviour: typeof echo)
 
 const messageId = (platform: TestPlatform, message_id: string) =>
   messageWorkflowId({ tenant_id: platform.devJson().tenant_id, message_id });
+
+/** The URL of a receiver that answers 500 to the first attempt. */
+async function failsOnce(): Promise<string> {
+  let attempts = 0;
+  const receiver = createServer((request, response) => {
+    attempts += 1;
+    response.statusCode = attempts === 1 ? 500 : 200;
+    request.resume().on('end', () => response.end());
+  });
+  await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
+  receiver.unref();
+  const { port } = receiver.address() as AddressInfo;
+  return `http://127.0.0.1:${port}/`;
+}
 
 const COURSES: Record<string, Course> = {
   'message-completed': async (platform) => {
@@ -47,22 +68,25 @@ const COURSES: Record<string, Course> = {
     return messageId(platform, task.id);
   },
   'delivery-retried': async (platform) => {
-    let attempts = 0;
-    const receiver = createServer((request, response) => {
-      attempts += 1;
-      response.statusCode = attempts === 1 ? 500 : 200;
-      request.resume().on('end', () => response.end());
-    });
-    await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
-    receiver.unref();
-    const { port } = receiver.address() as AddressInfo;
+    const url = await failsOnce();
     await join(platform, 'told', echo);
     const task = await platform.client.send('tell', {
       metadata: { agent_type: 'told' },
-      pushNotificationConfig: { id: 'a', url: `http://127.0.0.1:${port}/` },
+      pushNotificationConfig: { id: 'a', url },
     });
     const { tenant_id } = platform.devJson();
     return deliveryWorkflowId({ tenant_id, message_id: task.id, config_id: 'a' });
+  },
+  'alert-delivery-retried': async (platform) => {
+    const condition = { event: 'agent.registered', filters: { agent_type: 'alerted' } };
+    const notifications = [{ type: 'webhook', config: { url: await failsOnce() } }];
+    const rule = await platform.client.ok('/policies/new_alert', { name: 'a', condition, notifications }, AlertRule);
+    await join(platform, 'alerted', echo);
+    const written = { type: 'agent.registered', instance_id: 'alerted-1' };
+    const { events } = await platform.client.ok('/telemetry/get_events', written, GetEventsResponse);
+    const [event] = events as [EventRecord];
+    const [channel] = rule.notifications as [Notification];
+    return alertDeliveryWorkflowId({ ...event, ...rule, delivery_id: '', channel_id: channel.channel_id }, 1);
   },
   'session-expired': async (platform) => {
     const body = { idle_timeout_seconds: 1 };
@@ -71,8 +95,11 @@ const COURSES: Record<string, Course> = {
   },
 };
 
-/** Runs every course on a platform of its own and writes the finished workflows' histories to the folder. */
-export async function recordHistories(folder: string): Promise<void> {
+/**
+ * Runs courses on a platform of their own and writes the finished workflows' histories to the folder.
+ * @param names of the courses; all where there is none
+ */
+export async function recordHistories(folder: string, names: readonly string[]): Promise<void> {
   const dataDir = mkdtempSync(joinPath(tmpdir(), 'fleet-record-'));
   chmodSync(dataDir, 0o755);
   const platform = new TestPlatform({ dataDir, env: WORKFLOW_PATH.env }); // on the fast path, quick messages have no workflow
@@ -81,6 +108,7 @@ export async function recordHistories(folder: string): Promise<void> {
     const connection = await Connection.connect({ address: platform.devJson().temporal_address });
     const client = new Client({ connection });
     for (const [name, course] of Object.entries(COURSES)) {
+      if (names.length > 0 && !names.includes(name)) continue;
       const handle = client.workflow.getHandle(await course(platform));
       await until(() => handle.result().then(() => true), { what: `the end of ${handle.workflowId}` }); // it may not have started yet
       writeFileSync(joinPath(folder, `${name}.json`), historyToText(await handle.fetchHistory()));
