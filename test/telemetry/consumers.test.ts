@@ -104,7 +104,10 @@ test('a consumer of some tenants passes over the events of others, and of a tena
   const seen: string[] = [];
   const from = { consumer: 'of some', limit: 100, tenants: 'SELECT tenant_id FROM wanted_tenants' };
   const consume = () =>
-    consumeEvents(db, from, async (_tx, events) => void seen.push(...events.map(({ record }) => record.tenant_id)));
+    consumeEvents(db, from, async (_tx, events) => {
+      seen.push(...events.map(({ record }) => record.tenant_id));
+      return events.length;
+    });
   const write = async (tenant_id: string) => {
     await writeEvent(database, tenant_id);
     await positionAll(db);
