@@ -16,6 +16,7 @@ DECLARE
   high xid8;
   late xid8[];
   positioned integer;
+  newest bigint;
 BEGIN
   -- Each statement below sees what was committed before it: the batch of whoever held this lock, too.
   IF NOT pg_try_advisory_xact_lock(hashtextextended('position_events', 0)) THEN
@@ -32,17 +33,18 @@ BEGIN
   high := coalesce((SELECT (e.transaction_id::text::bigint + 1)::text::xid8 FROM events e
     WHERE e.transaction_id >= low AND e.transaction_id < high ORDER BY e.transaction_id OFFSET most - 1 LIMIT 1), high);
   late := ARRAY(SELECT x FROM pg_snapshot_xip(last.seen) x WHERE pg_visible_in_snapshot(x, present));
-  -- Rows of a restored dump may have ids of the old cluster that this one reaches later: they have positions already.
-  INSERT INTO event_positions (position, tenant_id, event_id)
-    SELECT coalesce(last.last_position, 0) + row_number() OVER (ORDER BY e.transaction_id, e.event_id), e.tenant_id, e.event_id
-      FROM (SELECT n.transaction_id, n.tenant_id, n.event_id FROM events n
-             WHERE n.transaction_id >= low AND n.transaction_id < high AND pg_visible_in_snapshot(n.transaction_id, present)
-            UNION ALL
-            SELECT n.transaction_id, n.tenant_id, n.event_id FROM events n WHERE n.transaction_id = ANY (late)) e
-     WHERE NOT EXISTS (SELECT 1 FROM event_positions p WHERE p.event_id = e.event_id);
-  GET DIAGNOSTICS positioned = ROW_COUNT;
+  -- Rows of a restored dump may have ids of the old cluster that this one reaches later: they have positions already, and keep them.
+  WITH given AS (
+    INSERT INTO event_positions (position, tenant_id, event_id)
+      SELECT coalesce(last.last_position, 0) + row_number() OVER (ORDER BY e.transaction_id, e.event_id), e.tenant_id, e.event_id
+        FROM (SELECT n.transaction_id, n.tenant_id, n.event_id FROM events n
+               WHERE n.transaction_id >= low AND n.transaction_id < high AND pg_visible_in_snapshot(n.transaction_id, present)
+              UNION ALL
+              SELECT n.transaction_id, n.tenant_id, n.event_id FROM events n WHERE n.transaction_id = ANY (late)) e
+      ON CONFLICT (event_id) DO NOTHING RETURNING position)
+  SELECT count(*), max(g.position) INTO positioned, newest FROM given g;
   IF positioned > 0 OR high < pg_snapshot_xmax(present) THEN
-    PERFORM note_event_batch(last.last_position + positioned, snapshot_below(present, high), cluster);
+    PERFORM note_event_batch(coalesce(newest, last.last_position), snapshot_below(present, high), cluster);
   END IF;
   RETURN positioned;
 END $$;
