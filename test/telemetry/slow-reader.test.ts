@@ -32,13 +32,19 @@ async function stalledReader() {
   };
 }
 
+const STARTED_AT_S = Date.now() / 1_000;
+let written = 0;
+
+/** Events whose ids follow each other, a millisecond apart. */
 async function flood(count: number): Promise<string[]> {
   const name = 'x'.repeat(20_000);
+  const before = written;
+  written += count;
   const rows = await api.database.query<{ event_id: string }>(
     `INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, payload)
-     SELECT $1, id_bound('evt', clock_timestamp() + n * interval '1 ms') || '-7000-8000-000000000000', 'tenant.created', 'tenant', 'test', 'info',
-            jsonb_build_object('tenant_id', 'x', 'name', $2::text) FROM generate_series(1, ${count}) n RETURNING event_id`,
-    [api.tenantId, name],
+     SELECT $1, id_bound('evt', to_timestamp($3) + n * interval '1 ms') || '-7000-8000-000000000000', 'tenant.created', 'tenant', 'test', 'info',
+            jsonb_build_object('tenant_id', 'x', 'name', $2::text) FROM generate_series($4::integer + 1, $4 + ${count}) n RETURNING event_id`,
+    [api.tenantId, name, STARTED_AT_S, before],
   );
   return rows.map(({ event_id }) => event_id);
 }
