@@ -29,7 +29,7 @@ export class MessageSteps {
   readonly #round: string;
   readonly #client: ApiClient;
   readonly #database: FreshDatabase;
-  readonly #callers = new Map<string, { options: SendOptions; answer: Promise<RpcAnswer> }>();
+  readonly #answers = new Map<string, Promise<RpcAnswer>>();
   readonly #held = new Map<string, Dispatched>();
   /** By the text of the message. */
   readonly #sessions = new Map<string, string>();
@@ -96,20 +96,23 @@ export class MessageSteps {
     for (const session_id of this.#sessions.values()) await client.post('/sessions/close', { session_id });
   }
 
-  /** The caller's answer; one that was asked to try again has done so, with the same messageId. */
+  /** The caller's answer. */
   async answerTo(text: string): Promise<RpcAnswer> {
-    const caller = this.#callers.get(text);
-    if (!caller) throw new Error(`nobody sent ${text}`);
-    const answer = await caller.answer;
-    return TRY_AGAIN.includes(answer.status) ? this.#client.rpc(text, caller.options) : answer;
+    const answer = this.#answers.get(text);
+    if (!answer) throw new Error(`nobody sent ${text}`);
+    return answer;
   }
 
-  /** Sends and goes on; `answerTo` awaits the answer. */
+  /** Sends and goes on; `answerTo` awaits the answer. A caller that is asked to try again does so, with the same messageId. */
   #send(text: string, where: Pick<SendOptions, 'contextId' | 'metadata'>): void {
     const options = { ...where, messageId: randomUUID() };
-    const answer = this.#client.rpc(text, options);
+    const send = async (): Promise<RpcAnswer> => {
+      const answer = await this.#client.rpc(text, options);
+      return TRY_AGAIN.includes(answer.status) ? this.#client.rpc(text, options) : answer;
+    };
+    const answer = send();
     answer.catch(() => undefined); // it is awaited later
-    this.#callers.set(text, { options, answer });
+    this.#answers.set(text, answer);
   }
 
   async #lock(select: string, ids: readonly unknown[]): Promise<RowLock> {

@@ -22,6 +22,7 @@ export class RowLock {
 
   /** How many connections wait for it; of several that wait for one row, the first. */
   async waiters(): Promise<number> {
+    await this.#client.query('SELECT pg_stat_clear_snapshot()'); // else a transaction sees no connection that came later
     const { rows } = await this.#client.query<{ count: number }>(WAITERS);
     return rows[0]?.count ?? 0;
   }
