@@ -72,10 +72,15 @@ async function isSupervised(): Promise<boolean> {
   return (await Promise.all((await notEnded()).map(({ message_id }) => hasWorkflow(message_id)))).every(Boolean);
 }
 
-/** Whether the second process has removed the node of the first; what waited for locks is on the record by then. */
+/**
+ * Whether the second process has removed the node of the first. A result that waited for a lock is on the record by then; an accept that did may
+ * be, or is tried again by the first process.
+ */
 async function isTakenForDead(): Promise<boolean> {
-  const onRecord = steps.texts('accepting', 'early', 'late', 'storing').length;
-  return (await count('mesh_nodes')) === 1 && (await messages()).size === onRecord;
+  const recorded = await messages();
+  return (
+    (await count('mesh_nodes')) === 1 && steps.texts('early', 'late', 'storing').every((text) => recorded.has(text))
+  );
 }
 
 function givenToAgents(texts: string[]): string[] {
