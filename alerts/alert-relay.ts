@@ -135,7 +135,7 @@ async function relayEvents(deps: AlertRelayDeps, rules: RuleCache): Promise<bool
 
 /** The loop that turns events into deliveries; any number of processes may run it, one at a time works. */
 export function createAlertRelay(deps: AlertRelayDeps): Loop {
-  const rules = new RuleCache(deps.secrets, deps.slackApiUrl);
+  const rules = new RuleCache(deps.secrets, deps.slackApiUrl, deps.log);
   const work = async (): Promise<number> => ((await relayEvents(deps, rules)) ? 0 : INTERVAL_MS);
   return new Loop({ name: 'alert relay', intervalMs: INTERVAL_MS, immediate: true, work, log: deps.log });
 }

@@ -1,8 +1,16 @@
 import { LRUCache } from 'lru-cache';
 import { LIMITS } from '../contracts/limits.js';
 import type { Tx } from '../db/pool.js';
-import { maxAttemptsOf, readChannels, unsealChannel } from '../deliveries/channels/channel-store.js';
+import {
+  type Channel,
+  type ChannelRow,
+  maxAttemptsOf,
+  readChannels,
+  unsealChannel,
+} from '../deliveries/channels/channel-store.js';
 import { destinationOf } from '../deliveries/channels/send.js';
+import { errorMessage } from '../runtime/errors.js';
+import type { Logger } from '../runtime/logger.js';
 import type { Secrets } from '../runtime/secrets.js';
 import { mayHaveToken, typesOf } from './matching.js';
 import { type RuleRow, readRevisions, readRules } from './rule-store.js';
@@ -53,6 +61,7 @@ export class RuleCache {
   constructor(
     private readonly secrets: Pick<Secrets, 'decrypt'>,
     private readonly slackApiUrl: string,
+    private readonly log: Pick<Logger, 'error'>,
   ) {}
 
   /** The rules of these tenants as the transaction sees them. Tenants without rules are missing. */
@@ -72,7 +81,7 @@ export class RuleCache {
     const rules = (await readRules(tx, tenantId)).filter(({ enabled }) => enabled);
     const ids = rules.map(({ rule_id }) => rule_id);
     const rows = (await readChannels(tx, tenantId, ids)).filter(({ enabled }) => enabled);
-    const channels = rows.map((row) => unsealChannel(this.secrets, row));
+    const channels = rows.flatMap((row) => this.#unsealed(tenantId, row));
     const compiled = rules.map((rule) => ({
       ...rule,
       has_token: mayHaveToken(rule),
@@ -85,5 +94,20 @@ export class RuleCache {
         })),
     }));
     return { revision, rules: byType(compiled), size: compiled.length + 1 };
+  }
+
+  /** A channel that cannot be read gets nothing: it must not keep the alerts of all tenants from going on. */
+  #unsealed(tenant_id: string, row: ChannelRow): Channel[] {
+    try {
+      return [unsealChannel(this.secrets, row)];
+    } catch (error) {
+      const { rule_id, channel_id } = row;
+      const ids = { tenant_id, rule_id, channel_id };
+      this.log.error(
+        { err: errorMessage(error), ...ids },
+        'an alert channel cannot be decrypted: set its secrets anew',
+      );
+      return [];
+    }
   }
 }

@@ -4,7 +4,7 @@ import type { SessionInitRequest, SessionInviteRequest, SessionsGetRequest } fro
 import type { Reader } from '../contracts/permissions.js';
 import { recordEvent } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
-import { PlatformError } from '../runtime/errors.js';
+import { errorMessage, isTransient, PlatformError } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';
 import { inviteAgent } from './invite.js';
 import { chooseAgent, joinSession } from './session-agents.js';
@@ -74,6 +74,14 @@ async function interruptSession({ db, messages }: SessionDeps, caller: Caller, s
   return found?.status;
 }
 
+/** What a failure to cancel the rest of an ended session comes to. @throws any error that is not transient */
+function leftBehind(log: SessionDeps['log'], session_id: string): (error: unknown) => void {
+  return (error) => {
+    if (!isTransient(error)) throw error;
+    log.warn({ err: errorMessage(error), session_id }, 'messages of an ended session are canceled later');
+  };
+}
+
 /** Creates the operations of the API on sessions. */
 export function createSessions(deps: SessionDeps) {
   return {
@@ -88,7 +96,8 @@ export function createSessions(deps: SessionDeps) {
         return { explicit: session.explicit, ...(await endSession(tx, deps.messages, session, 'completed', reason)) };
       });
       deps.messages.announce({ canceled: [], woken });
-      if (inFlight) await cancelLeft(deps, { tenant_id, session_id }, reason);
+      // The session has ended: what cannot be canceled now is left to the worker role, and the caller is not asked to close it again.
+      if (inFlight) await cancelLeft(deps, { tenant_id, session_id }, reason).catch(leftBehind(deps.log, session_id));
       if (explicit) deps.wakeSession({ tenant_id, session_id });
     },
     /** Cancels the messages in flight; the sessions stay usable. Ended sessions are skipped. @throws PlatformError NOT_FOUND when none of the ids exists */

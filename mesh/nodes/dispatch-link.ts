@@ -23,6 +23,8 @@ type Answer = Extract<NodeMessage, { kind: 'dispatch_taken' | 'dispatch_refused'
 /** A dispatch that another node was asked to send. */
 interface Waiting {
   open: OpenDispatch & { mesh_id: string };
+  /** Its payload is small enough to go over Redis. */
+  isCarried: boolean;
   /** When the accept transaction began, on `performance.now()`. */
   acceptedAtMs: number;
   forwardedAtMs: number;
@@ -73,7 +75,8 @@ export class DispatchLink implements DispatchForwarder {
     return new Promise((settle) => {
       const now = performance.now();
       const times = { acceptedAtMs: now - elapsedMs, forwardedAtMs: now };
-      const waiting = { open, ...times, copiesUnderWay: 0, mayHaveArrived: false, isTaken: false, settle };
+      const isCarried = JSON.stringify(open.payload).length <= CARRIED_MAX;
+      const waiting = { open, ...times, isCarried, copiesUnderWay: 0, mayHaveArrived: false, isTaken: false, settle };
       this.#waiting.set(open.dispatch_id, waiting);
       void this.#publish(waiting);
     });
@@ -93,13 +96,12 @@ export class DispatchLink implements DispatchForwarder {
     const { open, acceptedAtMs } = waiting;
     const { tenant_id, message_id, dispatch_id, mesh_id } = open;
     waiting.copiesUnderWay += 1;
-    const isCarried = JSON.stringify(open.payload).length <= CARRIED_MAX;
     const listeners = await this.#options.channel.publish(mesh_id, {
       kind: 'dispatch',
       from: this.#options.nodeId,
       ref: { tenant_id, message_id, dispatch_id },
       elapsed_ms: performance.now() - acceptedAtMs,
-      dispatch: isCarried ? open : null,
+      dispatch: waiting.isCarried ? open : null,
     });
     waiting.copiesUnderWay -= 1;
     waiting.mayHaveArrived ||= listeners !== 0;

@@ -4,6 +4,7 @@ import { runAcceptTransaction, UNCOUNTED } from '../../messages/accept/accept-tr
 import { draftOf } from '../../messages/accept/draft.js';
 import { sessionDeps } from '../../messages/cancel.js';
 import type { MessageRef } from '../../messages/core.js';
+import { PlatformError } from '../../runtime/errors.js';
 import { newId } from '../../runtime/ids.js';
 import { createSessionExpiry } from '../../sessions/session-expiry.js';
 import { createSessions } from '../../sessions/sessions.js';
@@ -160,6 +161,27 @@ test.each([0, 1, 2])('a process that dies after %i parts leaves no message in fl
   await until(async () => (await checkAt(sessionId)) === null, { what: 'the end of the session' });
   expect(await recordOf(sessionId)).toEqual(ALL);
   expect(new Set(woken).size).toBe(MANY);
+});
+
+test('a session that is closed while the database goes away is closed, and the rest follows', async () => {
+  const sessionId = await sessionAtWork(true);
+  let transactions = 0;
+  const leaving: Db = {
+    ...db,
+    tenant: async (of, work) => {
+      transactions += 1;
+      if (transactions > 2) throw new PlatformError('SERVICE_UNAVAILABLE', 'The database cannot be reached.');
+      return db.tenant(of, work);
+    },
+  };
+  await createSessions(depsOn(leaving)).close(callerOf(tenantId), sessionId, 'over');
+  expect(await recordOf(sessionId)).toMatchObject({ messages: 200 });
+  await database.query('UPDATE sessions SET idle_check_at = now() WHERE session_id = $1', [sessionId]);
+  const expiry = createSessionExpiry(depsOn(db));
+  expiry.start();
+  cleanUp(() => expiry.stop());
+  await until(async () => (await checkAt(sessionId)) === null, { what: 'the end of the session' });
+  expect(await recordOf(sessionId)).toEqual(ALL);
 });
 
 test('an interrupt cancels what was accepted before it, and the session goes on', async () => {

@@ -8,6 +8,7 @@ import { type CompiledRule, RuleCache } from '../../alerts/rule-cache.js';
 import { deleteTenant } from '../../auth/tenants.js';
 import { SessionInitResponse } from '../../contracts/api/sessions.js';
 import { EVENT_TYPES } from '../../contracts/events.js';
+import { createLogger } from '../../runtime/logger.js';
 import { createSecrets } from '../../runtime/secrets.js';
 import { type PositionedEvent, readEvents } from '../../telemetry/event-reader.js';
 import { ASKS, answerMessage, COMPLETED, joinOnRecord } from '../api/moving.js';
@@ -84,7 +85,7 @@ async function triggerAlert(): Promise<void> {
   const secrets = createSecrets(randomBytes(32).toString('base64'));
   await api.db.system(async (tx) => {
     const [event] = (await readEvents(tx, { after: 0, limit: 1 })).events as [PositionedEvent];
-    const rules = await new RuleCache(secrets, '').rulesOf(tx, [api.tenantId]);
+    const rules = await new RuleCache(secrets, '', createLogger({ level: 'silent' })).rulesOf(tx, [api.tenantId]);
     const [rule] = (rules.get(api.tenantId)?.get('agent.registered') ?? []) as [CompiledRule];
     await writeFirings(tx, secrets, [{ rule, record: event.record, count: 2 }], '');
   });
