@@ -1,7 +1,7 @@
 import type { Db } from '../db/pool.js';
+import type { PolicyEngine } from '../policy/policy-engine.js';
 import type { Logger } from '../runtime/logger.js';
 import type { SessionRef } from '../sessions/session-deps.js';
-import type { PolicyEngine } from '../policy/policy-engine.js';
 import type { ChunkBus } from './stream/bus.js';
 
 /** Identifies a message across tenants. */

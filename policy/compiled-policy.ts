@@ -1,4 +1,4 @@
-import type { Evaluator, PolicyDecision, PolicyScope } from '../contracts/api/policies.js';
+import type { Approval, Evaluator, PolicyDecision, PolicyScope } from '../contracts/api/policies.js';
 import { errorMessage } from '../runtime/errors.js';
 import type { Secrets } from '../runtime/secrets.js';
 import { compileCel } from './evaluators/cel.js';
@@ -66,10 +66,10 @@ function byCel(expression: string): Evaluate {
 }
 
 function byWebhook(webhooks: WebhookEvaluators, target: WebhookTarget): Evaluate {
-  return async (facts, dryRun) => {
-    if (facts.later.length > 0) return LATER;
-    const { applies, reason } = await webhooks.ask(target, facts, dryRun);
-    return { applies, ...(reason && { reason }) };
+  return (facts, dryRun) => {
+    if (facts.later.includes('webhook')) return LATER;
+    const asked = webhooks.ask(target, facts, dryRun);
+    return asked.then(({ applies, reason }) => ({ applies, ...(reason && { reason }) }));
   };
 }
 
@@ -83,7 +83,7 @@ function evaluatorOf(row: PolicyRow, { secrets, webhooks }: CompileDeps): Evalua
 }
 
 function termsOf(approvers: string[], { approval }: Evaluator): ApprovalTerms {
-  const { quorum = 1, timeout_seconds = 86_400, allow_self = true, on_reject = 'fail', ...rest } = approval ?? {};
+  const { quorum = 1, timeout_seconds = 86_400, allow_self = true, on_reject = 'fail', ...rest }: Partial<Approval> = approval ?? {};
   return {
     ...{ approvers, quorum, timeout_seconds, allow_self, on_reject },
     ...(rest.reminder_seconds !== undefined && { reminder_seconds: rest.reminder_seconds }),

@@ -76,10 +76,10 @@ export class PolicyEngine implements Policies {
     return webhooks.some(({ conditions }) => allHold(conditions, facts) !== false);
   }
 
-  /** Whether the tenant has policies of the scope, or guards; undefined where that has to be read. */
-  concerns(tenantId: string, scope: PolicyRequest['scope']): boolean | undefined {
+  /** Whether the tenant may have policies about messages, or guards. False costs next to nothing. */
+  concernsMessages(tenantId: string): boolean {
     const known = this.#cache.known(tenantId);
-    return known && (known.guards !== null || known.byScope.has(scope));
+    return !known || known.guards !== null || known.byScope.has('admission') || known.byScope.has('dispatch');
   }
 
   /** Decides without consequences, by what is in force in this process. @returns null where the policies cannot be read */

@@ -53,8 +53,13 @@ export async function countPolicies(tx: Tx, tenantId: string): Promise<number> {
 /** A tenant's policies, the newest first. There are few. */
 export function policyList(tenantId: string, scope: PolicyScope | undefined, enabled: boolean | undefined): KeyList {
   const from = `policies WHERE tenant_id = $1 AND ($2::text IS NULL OR scope = $2) AND ($3::boolean IS NULL OR enabled = $3)`;
-  const values = [tenantId, scope ?? null, enabled ?? null];
-  return { key: 'policy_id', from, orderBy: 'policy_id DESC', values, bounded: true };
+  return {
+    key: 'policy_id',
+    from,
+    orderBy: 'policy_id DESC',
+    values: [tenantId, scope ?? null, enabled ?? null],
+    bounded: true,
+  };
 }
 
 /** The policies of these ids, the newest first. */

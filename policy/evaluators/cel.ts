@@ -1,6 +1,6 @@
 import { CelScalar, celEnv, isCelError, mapType, parse, plan } from '@bufbuild/cel';
 import { errorMessage, PlatformError } from '../../runtime/errors.js';
-import type { Facts } from '../matching/facts.js';
+import type { Facts, LaterFact } from '../matching/facts.js';
 import { compileRegex, type Regex } from '../matching/regex.js';
 import { costFunction, type Expr, type Extent, extentOf, patternOf } from './cel-cost.js';
 
@@ -37,8 +37,17 @@ function bad(problem: string): PlatformError {
 
 interface Shape {
   nodes: number;
-  readsAgent: boolean;
+  /** Members of `request`; `*`: any. */
+  reads: Set<string>;
 }
+
+/** The members of `request` that later facts belong to. */
+const MEMBER_OF: Partial<Record<LaterFact, string>> = {
+  agent_type: 'agent',
+  instance_id: 'agent',
+  skill_id: 'agent',
+  user_id: 'session',
+};
 
 function childrenOf({ exprKind }: Expr): (Expr | undefined)[] {
   switch (exprKind.case) {
@@ -62,12 +71,13 @@ function childrenOf({ exprKind }: Expr): (Expr | undefined)[] {
   }
 }
 
-/** Whether an expression takes `request` for anything but one of its other members. */
-function readsAgent({ exprKind }: Expr): boolean {
-  const isRequest = (expr: Expr | undefined) =>
-    expr?.exprKind.case === 'identExpr' && expr.exprKind.value.name === 'request';
-  if (exprKind.case === 'selectExpr' && isRequest(exprKind.value.operand)) return exprKind.value.field === 'agent';
-  return childrenOf({ exprKind } as Expr).some(isRequest);
+/** The member of `request` that a node reads; `*` for one that takes it as a whole. */
+function memberRead(expr: Expr): string | undefined {
+  const isRequest = (child: Expr | undefined) =>
+    child?.exprKind.case === 'identExpr' && child.exprKind.value.name === 'request';
+  const { exprKind } = expr;
+  if (exprKind.case === 'selectExpr' && isRequest(exprKind.value.operand)) return exprKind.value.field;
+  return childrenOf(expr).some(isRequest) ? '*' : undefined;
 }
 
 /** Visits an expression and refuses what is beyond the bounds. @throws PlatformError BAD_REQUEST */
@@ -76,7 +86,8 @@ function inspect(expr: Expr, variables: ReadonlySet<string>, shape: Shape, depth
   if (shape.nodes > NODES_MAX) throw bad(`has more than ${NODES_MAX} parts.`);
   if (depth > DEPTH_MAX) throw bad(`is nested deeper than ${DEPTH_MAX}.`);
   const { exprKind } = expr;
-  if (readsAgent(expr)) shape.readsAgent = true;
+  const member = memberRead(expr);
+  if (member !== undefined) shape.reads.add(member);
   if (exprKind.case === 'identExpr' && !variables.has(exprKind.value.name))
     throw bad(`there is no ${exprKind.value.name}. Everything is a member of request.`);
   if (exprKind.case === 'callExpr' && exprKind.value.function === 'matches')
@@ -90,6 +101,11 @@ function inspect(expr: Expr, variables: ReadonlySet<string>, shape: Shape, depth
     const isRange = isLoop && child === exprKind.value.iterRange;
     if (child) inspect(child, isRange ? variables : inner, shape, depth + 1, isLoop && !isRange ? loops + 1 : loops);
   }
+}
+
+function isRead({ reads }: Shape, fact: LaterFact): boolean {
+  const member = MEMBER_OF[fact];
+  return member !== undefined && (reads.has(member) || reads.has('*'));
 }
 
 function parsed(expression: string): Expr {
@@ -137,13 +153,13 @@ function regexes() {
  */
 export function compileCel(expression: string): CelTest {
   const expr = parsed(expression);
-  const shape: Shape = { nodes: 0, readsAgent: false };
+  const shape: Shape = { nodes: 0, reads: new Set() };
   inspect(expr, new Set(['request']), shape);
   const variables = { request: mapType(CelScalar.STRING, CelScalar.DYN) };
   const costOf = costFunction(expr);
   const evaluate = plan(celEnv({ variables, re2: regexes() }), expr);
   return (facts) => {
-    if (shape.readsAgent && facts.later.length > 0) return 'later';
+    if (facts.later.some((fact) => isRead(shape, fact))) return 'later';
     const { request, extent } = measure(facts);
     if (extent.size > REQUEST_SIZE_MAX) throw new Error('the request is too large for an expression');
     if (!facts.budget.take(costOf(extent))) throw new Error('the expression would cost too much for this request');
