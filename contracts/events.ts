@@ -110,6 +110,10 @@ export const EVENT_PAYLOADS = {
     resolved_by: text,
   }),
   'policy.denied': payload('A policy denied an action.', { ...policy, reason: text }),
+  'policy.audited': payload('A policy of decision `audit` applied to an action, which went on.', {
+    ...policy,
+    reason: text,
+  }),
   'policy.approval_required': payload('A policy asks a human about an action.', {
     ...policy,
     ...message,

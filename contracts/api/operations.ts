@@ -8,6 +8,7 @@ import { DELIVERY_OPERATIONS } from './deliveries.js';
 import { HealthQuery, HealthResponse } from './health.js';
 import { MESSAGE_OPERATIONS } from './messages.js';
 import { EXTENSION, get, PUBLIC } from './operation.js';
+import { POLICY_OPERATIONS } from './policies.js';
 import { SESSION_OPERATIONS } from './sessions.js';
 import { TELEMETRY_OPERATIONS } from './telemetry.js';
 import { TOOL_OPERATIONS } from './tools.js';
@@ -32,6 +33,7 @@ export const OPERATIONS = {
   ...APPROVAL_OPERATIONS,
   ...AGENT_OPERATIONS,
   ...TOOL_OPERATIONS,
+  ...POLICY_OPERATIONS,
   ...ALERT_OPERATIONS,
   ...DELIVERY_OPERATIONS,
   ...TELEMETRY_OPERATIONS,
@@ -47,6 +49,7 @@ export const TAGS = {
   Approvals: APPROVAL_OPERATIONS,
   Agents: AGENT_OPERATIONS,
   Tools: TOOL_OPERATIONS,
+  Policies: POLICY_OPERATIONS,
   Alerts: ALERT_OPERATIONS,
   Webhooks: DELIVERY_OPERATIONS,
   Telemetry: TELEMETRY_OPERATIONS,
