@@ -139,9 +139,7 @@ async function acceptInSession(
 ): Promise<Accepted> {
   const { policies } = deps.core;
   const mustDecide = ask !== undefined || policies.concernsMessages(drafted.tenant_id);
-  const draft = mustDecide
-    ? { ...drafted, decision: await decideOnAccept(policies, caller, drafted, ask) }
-    : drafted;
+  const draft = mustDecide ? { ...drafted, decision: await decideOnAccept(policies, caller, drafted, ask) } : drafted;
   const admission = deps.limits.begin(draft.tenant_id);
   let row: AcceptRow | null = null;
   try {
@@ -152,7 +150,12 @@ async function acceptInSession(
     const ids = { message_id, session_id };
     if (verdict === 'accepted' || verdict === 'asked')
       deps.core.workflowStarter.message({ tenant_id: draft.tenant_id, ...ids }, { fresh: true });
-    return { ...ids, duplicate: verdict === 'repeat', ended: verdict === 'unavailable' || verdict === 'denied', live: written.live };
+    return {
+      ...ids,
+      duplicate: verdict === 'repeat',
+      ended: verdict === 'unavailable' || verdict === 'denied',
+      live: written.live,
+    };
   } finally {
     admission.done(row);
   }

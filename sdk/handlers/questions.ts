@@ -79,19 +79,15 @@ export class Questions {
 
   /** `then` is not enumerable, so that a copy of the result, `{ ...task.ask({…}), usage }`, is the plain result. */
   ask(question: Question | FormQuestion<z.ZodObject>): Ask<TaskResolution> {
-    const form = formOf(question);
-    const result: InputRequired = {
-      state: 'input-required',
-      question: { ...question, ...(form.schema && { schema: form.schema }) } as Question,
-    };
+    const form = formOf(question ?? {});
+    const asked: Question = { ...question, ...(form.schema && { schema: form.schema }) } as Question;
     let answer: Promise<TaskResolution> | undefined;
-    Object.defineProperty(result, 'then', {
+    return Object.defineProperty({ ...resultFor(asked) }, 'then', {
       value: (...handlers: Parameters<PromiseLike<TaskResolution>['then']>) => {
-        answer ??= this.#answerTo(result, form);
+        answer ??= this.#answerTo(asked, form);
         return answer.then(...handlers);
       },
-    });
-    return result as Ask<TaskResolution>;
+    }) as Ask<TaskResolution>;
   }
 
   /** What a handler returned. `return task.ask({…})` gives an answer where the question was answered before: then it is asked again. */
@@ -100,25 +96,28 @@ export class Questions {
   }
 
   /** The next answer to this question; never settles where there is none, so that nothing after `await task.ask(…)` runs. */
-  #answerTo(result: InputRequired, form: Form): Promise<TaskResolution> {
-    let question = result;
+  #answerTo(asked: Question, form: Form): Promise<TaskResolution> {
+    let question = asked;
     for (;;) {
-      const index = this.#unused.findIndex((one) => isAnswerTo(one, result.question));
+      const index = this.#unused.findIndex((one) => isAnswerTo(one, asked));
       const [found] = index < 0 ? [] : this.#unused.splice(index, 1);
       if (!found) {
-        this.#end(question);
+        this.#end(resultFor(question));
         return new Promise(() => undefined);
       }
       const { data, problem } = found.accepted ? form.read(found.data) : { data: found.data, problem: null };
       if (problem === null) {
         const answer = { ...found, ...(data !== undefined && { data }) } as TaskResolution;
-        this.#replayed.set(answer, result);
+        this.#replayed.set(answer, resultFor(asked));
         return Promise.resolve(answer);
       }
-      const prompt = `${result.question.prompt}\n\nThe values did not fit. ${problem}`;
-      question = { ...result, question: { ...result.question, prompt } };
+      question = { ...asked, prompt: `${asked.prompt}\n\nThe values did not fit. ${problem}` };
     }
   }
+}
+
+function resultFor(question: Question): InputRequired {
+  return { state: 'input-required', question };
 }
 
 /** Questions are known by kind and title; a platform that does not name them sent one answer alone. */
