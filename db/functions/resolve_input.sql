@@ -68,7 +68,8 @@ BEGIN
   -- An agent that asked gets the refusal, and so does one that made a tool call where the policy says so.
   goes_on := c.positive OR q.stage = 'agent' OR q.stage = 'tool' AND q.on_reject = 'tell_agent';
   IF NOT goes_on THEN
-    PERFORM fail_message(q.tenant_id, q.message_id, 'APPROVAL_REJECTED', 'The approval was rejected: ' || q.title, 'withdrawn', c.event_ids[2:3]);
+    PERFORM fail_message(q.tenant_id, q.message_id, 'APPROVAL_REJECTED', 'The approval was rejected: ' || q.title, 'withdrawn',
+      c.event_ids[2:3], true);
     RETURN 'failed';
   END IF;
   PERFORM continue_message(q, c);

@@ -186,9 +186,9 @@ CREATE TABLE messages (
 CREATE INDEX messages_by_session ON messages (tenant_id, session_id, message_id);
 CREATE INDEX messages_by_error ON messages (tenant_id, error_code, message_id) WHERE error_code IS NOT NULL;
 
--- A message that is not over, or that was canceled and whose agent is still to hear of it: what finds, routes, leases and wakes messages.
--- The row is the message's lock, and is deleted with the message's end (minutes later when it was canceled), so no search for messages at
--- work reads the past. `state`, `instance_id` and `agent_type` are those of `messages`.
+-- A message that is not over, or that was canceled or rejected and whose agent or workflow is still to hear of it: what finds, routes, leases
+-- and wakes messages. The row is the message's lock, and is deleted with the message's end (later when it was canceled or rejected), so no
+-- search for messages at work reads the past. `state`, `instance_id` and `agent_type` are those of `messages`.
 CREATE TABLE running_messages (
   tenant_id text NOT NULL, message_id text COLLATE "C" NOT NULL, session_id text NOT NULL,
   state text NOT NULL, created_at timestamptz NOT NULL DEFAULT now(),

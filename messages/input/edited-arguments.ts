@@ -1,4 +1,5 @@
 import type { PolicyRequest } from '../../policy/types.js';
+import { eventsOf } from '../../policy/verdict.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore, MessageRef } from '../core.js';
 
@@ -10,6 +11,9 @@ interface AskedCall extends Record<string, unknown> {
 
 const ASKED_CALL = `
   SELECT tool, policy_request FROM input_requests WHERE tenant_id = $1 AND message_id = $2 AND state = 'pending' AND stage = 'tool'`;
+
+const RECORD = `
+  SELECT record_decision_events(m.tenant_id, m.session_id, m.trace_id, $3) FROM messages m WHERE m.tenant_id = $1 AND m.message_id = $2`;
 
 /**
  * Lets the policies and guards decide about the arguments as an approver edited them: a human may not approve what they deny. That they ask
@@ -32,6 +36,9 @@ export async function reviewArguments(
   };
   const verdict = await core.policies.decide(tenant_id, call);
   if (verdict.decision !== 'deny') return;
+  await core.db.tenant(tenant_id, (tx) =>
+    tx.query(RECORD, [tenant_id, message_id, JSON.stringify(eventsOf(verdict, call))]),
+  );
   const who = verdict.by.source === 'policy' ? `The policy ${verdict.by.name}` : `The guard ${verdict.by.guard}`;
   throw new PlatformError('forbidden', `arguments: ${who} denies the edited arguments: ${verdict.by.reason}`);
 }

@@ -58,6 +58,12 @@ async function canceledStep(tx: Tx, row: RunningRow): Promise<Step> {
     : { kind: 'done', state: 'canceled', agent_type };
 }
 
+/** The step of a message that a human's rejection has failed. The running row was there to wake its workflow, which knows now. */
+async function rejectedStep(tx: Tx, row: RunningRow): Promise<Step | null> {
+  await tx.query('DELETE FROM running_messages WHERE tenant_id = $1 AND message_id = $2', [row.tenant_id, row.message_id]);
+  return doneStep(tx, row);
+}
+
 async function unavailableStep(tx: Tx, row: RunningRow, session: SessionBinding, waitedMs: number): Promise<Step> {
   const message = await targetWaitedText(tx, row, session, waitedMs);
   return failedStep(tx, row, { code: 'TARGET_UNAVAILABLE', message });
@@ -112,7 +118,7 @@ async function dispatchStep(tx: Tx, row: RunningRow, dispatchId: string): Promis
 
 /** Decides the step of a locked message. */
 async function decide(tx: Tx, row: RunningRow, session: SessionBinding, queueWaitMs: number, now: Date): Promise<Step> {
-  if (isTerminal(row.state)) return canceledStep(tx, row);
+  if (row.state === 'canceled') return canceledStep(tx, row);
   if (row.state === 'input-required') {
     const request = (await openRequests(tx, row.tenant_id, [row])).get(row.message_id);
     if (request) return (await inputStep(tx, row.agent_type, request, now)) ?? failedStep(tx, row, EXPIRED, 'expired');
@@ -159,6 +165,7 @@ export async function nextStep(core: MessageCore, ref: MessageRef, now = () => n
     const session = await lockSession(tx, ref);
     const row = session && (await takeOver(tx, ref));
     if (!session || !row) return { row: null, step: await doneStep(tx, ref) };
+    if (row.state === 'failed') return { row: null, step: await rejectedStep(tx, row) };
     return { row, step: await decide(tx, row, session, core.limits.queueWaitMs, now()) };
   });
   if (row && step?.kind === 'done' && step.state === 'failed') announceFailed(core, row, step.error?.code);
