@@ -60,7 +60,10 @@ async function canceledStep(tx: Tx, row: RunningRow): Promise<Step> {
 
 /** The step of a message that a human's rejection has failed. The running row was there to wake its workflow, which knows now. */
 async function rejectedStep(tx: Tx, row: RunningRow): Promise<Step | null> {
-  await tx.query('DELETE FROM running_messages WHERE tenant_id = $1 AND message_id = $2', [row.tenant_id, row.message_id]);
+  await tx.query('DELETE FROM running_messages WHERE tenant_id = $1 AND message_id = $2', [
+    row.tenant_id,
+    row.message_id,
+  ]);
   return doneStep(tx, row);
 }
 

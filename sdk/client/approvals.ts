@@ -1,5 +1,10 @@
 import type { z } from 'zod';
-import { type ApprovalRecord, ExportedApproval, type ExportApprovalsRequest, GetApprovalsResponse } from '../../contracts/api/approvals.js';
+import {
+  type ApprovalRecord,
+  type ExportApprovalsRequest,
+  ExportedApproval,
+  GetApprovalsResponse,
+} from '../../contracts/api/approvals.js';
 import { type ResolveRequest, ResolveResponse } from '../../contracts/api/messages.js';
 import { readLines } from './event-reader.js';
 import type { CallOptions, PlatformApi } from './platform-api.js';
@@ -44,7 +49,10 @@ export class Approvals {
   /** Every decision about a message, the oldest first. For its sender, or with the scope `admin`. */
   async get(messageId: string, options: CallOptions = {}): Promise<ApprovalRecord[]> {
     const body = { message_id: messageId };
-    const answer = await this.#api.post('/messages/get_approvals', body, GetApprovalsResponse, { ...options, retry: true });
+    const answer = await this.#api.post('/messages/get_approvals', body, GetApprovalsResponse, {
+      ...options,
+      retry: true,
+    });
     return answer.approvals;
   }
 
