@@ -83,7 +83,13 @@ function evaluatorOf(row: PolicyRow, { secrets, webhooks }: CompileDeps): Evalua
 }
 
 function termsOf(approvers: string[], { approval }: Evaluator): ApprovalTerms {
-  const { quorum = 1, timeout_seconds = 86_400, allow_self = true, on_reject = 'fail', ...rest }: Partial<Approval> = approval ?? {};
+  const {
+    quorum = 1,
+    timeout_seconds = 86_400,
+    allow_self = true,
+    on_reject = 'fail',
+    ...rest
+  }: Partial<Approval> = approval ?? {};
   return {
     ...{ approvers, quorum, timeout_seconds, allow_self, on_reject },
     ...(rest.reminder_seconds !== undefined && { reminder_seconds: rest.reminder_seconds }),
@@ -93,7 +99,9 @@ function termsOf(approvers: string[], { approval }: Evaluator): ApprovalTerms {
 
 /** Whether what it decides may differ between the instances of a type. */
 function looksAtInstances({ match, evaluator }: PolicyRow): boolean {
-  return JSON.stringify([match, 'type' in evaluator && evaluator.type === 'cel' && evaluator.expression]).includes('instance_id');
+  return JSON.stringify([match, 'type' in evaluator && evaluator.type === 'cel' && evaluator.expression]).includes(
+    'instance_id',
+  );
 }
 
 /** Compiles a policy. @throws PlatformError BAD_REQUEST for an expression that is not valid */

@@ -14,7 +14,8 @@ const GUARD_TERMS: ApprovalTerms = {
 
 /** The verdict of policies and the findings of guards together: the most restrictive holds, so no policy permits what a guard refuses. */
 export function withFindings(verdict: EarlyVerdict, findings: readonly GuardFinding[]): EarlyVerdict {
-  const worst = findings.find(({ decision }) => decision === 'deny') ?? findings.find(({ decision }) => decision !== 'allow');
+  const worst =
+    findings.find(({ decision }) => decision === 'deny') ?? findings.find(({ decision }) => decision !== 'allow');
   if (!worst || (verdict !== 'later' && verdict.decision === 'deny')) return verdict;
   const { guard, reason, path, decision } = worst;
   const by = { source: 'guard' as const, guard, reason, ...(path && { path }) };
@@ -33,18 +34,25 @@ export interface DecisionEvent {
 }
 
 /** The events of a verdict, except that it asks a human: that is written with the request. */
-export function eventsOf(verdict: Verdict, { action, tool = null }: Pick<PolicyRequest, 'action'> & { tool?: string | null }): DecisionEvent[] {
-  const events = verdict.audits.map(({ policy_id, name, reason }): DecisionEvent => ({
-    event_id: newId('evt'),
-    event_type: 'policy.audited',
-    severity: 'info',
-    payload: { policy_id, policy_name: name, action, tool, reason },
-  }));
+export function eventsOf(
+  verdict: Verdict,
+  { action, tool = null }: Pick<PolicyRequest, 'action'> & { tool?: string | null },
+): DecisionEvent[] {
+  const events = verdict.audits.map(
+    ({ policy_id, name, reason }): DecisionEvent => ({
+      event_id: newId('evt'),
+      event_type: 'policy.audited',
+      severity: 'info',
+      payload: { policy_id, policy_name: name, action, tool, reason },
+    }),
+  );
   if (verdict.decision !== 'deny' || verdict.retryable) return events;
   const { by } = verdict;
   const about = { action, tool, reason: by.reason };
   const payload =
-    by.source === 'policy' ? { policy_id: by.policy_id, policy_name: by.name, ...about } : { guard: by.guard, ...about };
+    by.source === 'policy'
+      ? { policy_id: by.policy_id, policy_name: by.name, ...about }
+      : { guard: by.guard, ...about };
   return [...events, { event_id: newId('evt'), event_type: `${by.source}.denied`, severity: 'warning', payload }];
 }
 
