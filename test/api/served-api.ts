@@ -91,6 +91,7 @@ export async function serveApi(options: ServedApiOptions = {}) {
     secrets,
     messages: acceptDeps(core),
     pushConfigs: createPushConfigs({ db, secrets, outbound, expect: () => undefined }),
+    policies: core.policies,
     policyCatalog: createPolicyCatalog({ db, secrets, outbound, engine: core.policies }),
     alertRules: createAlertRules({ db, secrets, outbound }),
     channelClients: {

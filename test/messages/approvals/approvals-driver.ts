@@ -64,6 +64,7 @@ export class ApprovalsDriver {
       'messages',
       'running_messages',
       'idempotency_keys',
+      'session_agents',
       'sessions',
       'events',
     ];
