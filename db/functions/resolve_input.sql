@@ -26,7 +26,7 @@ DECLARE
   dispatch_lives boolean;
 BEGIN
   SELECT q.stage = 'tool' AND EXISTS (SELECT 1 FROM dispatches d
-      WHERE d.tenant_id = q.tenant_id AND d.dispatch_id = r.current_dispatch_id AND d.state = 'sent') INTO dispatch_lives
+      WHERE d.tenant_id = q.tenant_id AND d.dispatch_id = r.current_dispatch_id AND d.state IN ('open', 'sent')) INTO dispatch_lives
     FROM running_messages r WHERE r.tenant_id = q.tenant_id AND r.message_id = q.message_id;
   UPDATE running_messages r SET state = 'working', unrouted_since = NULL, wake_requested_at = now(),
       resolution = CASE WHEN dispatch_lives THEN r.resolution ELSE c.answer END,

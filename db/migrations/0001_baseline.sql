@@ -221,7 +221,7 @@ CREATE INDEX running_unrouted ON running_messages (tenant_id, created_at) WHERE 
 CREATE INDEX running_decided ON running_messages (tenant_id, instance_id) WHERE unrouted_since IS NOT NULL AND resolution IS NOT NULL;
 CREATE INDEX running_to_wake ON running_messages (wake_requested_at) WHERE wake_requested_at IS NOT NULL;
 CREATE INDEX running_supervised ON running_messages (supervised_at)
-  WHERE supervised_at IS NOT NULL AND state IN ('submitted', 'working', 'input-required');
+  WHERE supervised_at IS NOT NULL AND state IN ('submitted', 'working');
 CREATE INDEX running_canceled ON running_messages (supervised_at) WHERE state = 'canceled';
 
 -- One attempt to have one agent do a message. States: messages/dispatch/dispatch-states.ts. No index has a column that changes, so that the
@@ -265,6 +265,7 @@ CREATE TABLE input_requests (
 CREATE UNIQUE INDEX input_requests_one_open ON input_requests (tenant_id, message_id) WHERE state = 'pending';
 CREATE INDEX input_requests_by_message ON input_requests (tenant_id, message_id, requested_at DESC);
 CREATE INDEX input_requests_pending ON input_requests (tenant_id, requested_at) WHERE state = 'pending';
+CREATE INDEX input_requests_due ON input_requests (least(expires_at, remind_at)) WHERE state = 'pending';
 
 -- The audit of who decided what. Rows are only added: no role may change or delete them. The erasure of a message empties `comment` and
 -- `ip`. No foreign keys, because they outlive their messages. `voter`: who counts once towards a quorum.
