@@ -133,7 +133,10 @@ async function openDispatch(
   if (!opened) return null;
   if (opened.join_reason !== null && isOwn(session, opened.agent_type))
     await countMoved(tx, { ...session, tenant_id: row.tenant_id }, opened.instance_id);
-  return { step: await dispatchStep(tx, row, dispatchId), agent: opened };
+  return {
+    step: await dispatchStep(tx, row, dispatchId),
+    agent: { instance_id: opened.instance_id, agent_type: opened.agent_type },
+  };
 }
 
 /** The step of a dispatch that is open or sent; null for any other. Until it is sent, it has the whole time of the message. */
@@ -196,9 +199,10 @@ function stepBy(core: MessageCore, ref: MessageRef, known: KnownVerdicts, now: D
   return core.db.tenant(ref.tenant_id, async (tx) => {
     const session = await lockSession(tx, ref);
     const row = session && (await takeOver(tx, ref));
-    if (!session || !row) return { row: null, step: await doneStep(tx, ref) };
+    if (!session || !row) return { row: null, step: await doneStep(tx, ref), hasAsked: false };
     const gate = new PolicyGate(core, tx, row, known);
-    return { row, step: await decide({ tx, row, session, gate, now }, core.limits.queueWaitMs) };
+    const step = await decide({ tx, row, session, gate, now }, core.limits.queueWaitMs);
+    return { row, step, hasAsked: gate.hasAsked };
   });
 }
 
@@ -223,7 +227,7 @@ async function decidedStep(core: MessageCore, ref: MessageRef, now: () => Date) 
       const { key, request } = error;
       const isLate = performance.now() - startedAtMs > EVALUATION_STARTS_MS;
       if (isLate || core.policies.isBusy(ref.tenant_id))
-        return { row: null, step: waitForPolicies(EVALUATORS_BUSY_MS) };
+        return { row: null, step: waitForPolicies(EVALUATORS_BUSY_MS), hasAsked: false };
       known.set(key, await core.policies.decide(ref.tenant_id, request));
     }
   }
@@ -235,7 +239,8 @@ async function decidedStep(core: MessageCore, ref: MessageRef, now: () => Date) 
  * @returns null when the tenant has no such message
  */
 export async function nextStep(core: MessageCore, ref: MessageRef, now = () => new Date()): Promise<Step | null> {
-  const { row, step } = await decidedStep(core, ref, now);
+  const { row, step, hasAsked } = await decidedStep(core, ref, now);
+  if (hasAsked) core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed' });
   if (row && step?.kind === 'done' && step.state === 'failed') announceFailed(core, row, step.error?.code);
   return step;
 }
