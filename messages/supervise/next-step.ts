@@ -2,7 +2,6 @@ import { slotOf } from '../../agents/agent-row.js';
 import { isTerminal } from '../../contracts/api/messages.js';
 import type { Tx } from '../../db/pool.js';
 import { newId } from '../../runtime/ids.js';
-import { countMoved, isOwn } from '../../sessions/session-end.js';
 import { targetWaitedText } from '../accept/targets.js';
 import type { MessageCore, MessageRef } from '../core.js';
 import { boundedError, logEnd, type StoredError } from '../dispatch/message-end.js';
@@ -10,14 +9,8 @@ import { wakeForFreed } from '../dispatch/wake-queued.js';
 import { lockRunning, openRequests } from '../read/read.js';
 import type { MessageRow, RunningRow, SessionBinding } from '../read/rows.js';
 import { inputStep } from './input-step.js';
-import {
-  type ChosenAgent,
-  type GatedRow,
-  type KnownVerdicts,
-  PolicyGate,
-  type Stop,
-  VerdictNeeded,
-} from './policy-step.js';
+import { type GatedRow, type KnownVerdicts, PolicyGate, type Stop, VerdictNeeded } from './policy-step.js';
+import { dispatchStep, openDispatch } from './route-step.js';
 import { type RouteWait, retryDelayMs, routeWait, type Step, stepError } from './step.js';
 
 /** A message whose wait is over still gets a free agent, up to this multiple of the wait: the platform itself may have been slow. */
@@ -98,7 +91,8 @@ interface Context {
 async function stoppedStep({ tx, row, now }: Context, stop: Stop): Promise<Step> {
   if (stop.kind === 'failed') return failedStep(tx, row, stop.error);
   if (stop.kind === 'admitted') return waitForPolicies(1);
-  const request = (await openRequests(tx, row.tenant_id, [row])).get(row.message_id);
+  const asked = { ...row, state: 'input-required' as const };
+  const request = (await openRequests(tx, row.tenant_id, [asked])).get(row.message_id);
   const step = request && (await inputStep(tx, row.agent_type, request, now));
   if (!step) throw new Error('the request that was written just now is not open');
   return step;
@@ -114,42 +108,6 @@ async function openAllowed(context: Context, onlyReachable: boolean): Promise<St
   if (!refused) return opened?.step ?? null;
   await tx.query('ROLLBACK TO SAVEPOINT routed');
   return stoppedStep(context, await gate.follow(refused, opened.agent));
-}
-
-/** Routes the message and opens its dispatch; null when no agent is free. */
-async function openDispatch(
-  tx: Tx,
-  row: RunningRow,
-  session: SessionBinding,
-  onlyReachable: boolean,
-): Promise<{ step: Step | null; agent: ChosenAgent } | null> {
-  const dispatchId = newId('dsp');
-  const [opened] = await tx.query<{ instance_id: string; agent_type: string; join_reason: string | null }>(
-    `SELECT dispatch ->> 'instance_id' AS instance_id, dispatch ->> 'agent_type' AS agent_type, join_reason
-       FROM open_dispatch($1, $2, $3, $4)`,
-    [row.tenant_id, row.message_id, dispatchId, onlyReachable],
-    'open_dispatch',
-  );
-  if (!opened) return null;
-  if (opened.join_reason !== null && isOwn(session, opened.agent_type))
-    await countMoved(tx, { ...session, tenant_id: row.tenant_id }, opened.instance_id);
-  return {
-    step: await dispatchStep(tx, row, dispatchId),
-    agent: { instance_id: opened.instance_id, agent_type: opened.agent_type },
-  };
-}
-
-/** The step of a dispatch that is open or sent; null for any other. Until it is sent, it has the whole time of the message. */
-async function dispatchStep(tx: Tx, row: RunningRow, dispatchId: string): Promise<Step | null> {
-  const [dispatch] = await tx.query<Omit<Extract<Step, { kind: 'dispatch' }>, 'kind'>>(
-    `SELECT d.dispatch_id, d.instance_id, d.agent_type, d.mesh_id, d.deployment_mode, d.attempt,
-            greatest(1, coalesce((extract(epoch FROM d.deadline_at - now()) * 1000)::bigint, m.deadline_ms)) AS deadline_ms
-       FROM dispatches d JOIN messages m ON m.tenant_id = d.tenant_id AND m.message_id = $2
-      WHERE d.tenant_id = $1 AND d.dispatch_id = $3 AND d.state IN ('open', 'sent')`,
-    [row.tenant_id, row.message_id, dispatchId],
-    'find_open_dispatch',
-  );
-  return dispatch ? { kind: 'dispatch', ...dispatch } : null;
 }
 
 /** Decides the step of a locked message. */
