@@ -9,7 +9,7 @@ import { writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
-import { hasProc, CpuMeter, residentMiB } from './harness/cpu.mjs';
+import { CpuMeter, hasProc, residentMiB } from './harness/cpu.mjs';
 import { Harness } from './harness/harness.mjs';
 import { quantile } from './harness/measure.mjs';
 import { machineLine, markdownTable } from './harness/report.mjs';

@@ -12,7 +12,7 @@ import { joinOnRecord } from '../../api/moving.js';
 import type { ServedApi } from '../../api/served-api.js';
 import type { ApiClient } from '../../setup/platform/api-client.js';
 
-export const TERMS: ApprovalTerms = {
+const TERMS: ApprovalTerms = {
   approvers: [],
   quorum: 1,
   timeout_seconds: 3_600,

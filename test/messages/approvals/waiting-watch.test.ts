@@ -1,3 +1,4 @@
+import { Client, Connection } from '@temporalio/client';
 import { expect, inject, test } from 'vitest';
 import { connectTemporal } from '../../../messages/supervise/temporal-link.js';
 import { WaitingWatch } from '../../../messages/supervise/waiting-watch.js';
@@ -8,7 +9,6 @@ import { serveApi } from '../../api/served-api.js';
 import { cleanUp } from '../../setup/clean-up.js';
 import { until } from '../../setup/until.js';
 import { approvalsFixture } from './approvals-fixture.js';
-import { Client, Connection } from '@temporalio/client';
 
 const api = await serveApi();
 const { held, ref, step } = await approvalsFixture(api);
@@ -17,10 +17,10 @@ const temporal = await connectTemporal({ address }, 'default', createLogger({ le
 cleanUp(() => temporal.close());
 
 const dueIn = async (id: string, seconds: number) => {
-  await api.database.query(
-    `UPDATE input_requests SET expires_at = now() + $2 * interval '1 s' WHERE message_id = $1`,
-    [id, seconds],
-  );
+  await api.database.query(`UPDATE input_requests SET expires_at = now() + $2 * interval '1 s' WHERE message_id = $1`, [
+    id,
+    seconds,
+  ]);
 };
 const isMarked = async (id: string) => {
   const [row] = await api.database.query<{ marked: boolean }>(
