@@ -16,6 +16,8 @@ import { machineLine, markdownTable } from './harness/report.mjs';
 
 const CALLERS = 16;
 const POLL_MS = 250;
+/** After the last message came: what it has caused (events, their positions) is over by then. */
+const SETTLE_MS = 10_000;
 /** What waits may cost this much more with all than with one. Memory: MiB. */
 const GOALS = { cpuMs: 600, transactions: 60, memoryMiB: 64, resolve: 1.5 };
 
@@ -102,7 +104,7 @@ process.exitCode = await Harness.run(async (harness) => {
   const measure = async (size) => {
     const resolves = Number(given.resolves);
     await fill(platform, database, ids, size);
-    await times.measureIdle(1_000);
+    await delay(SETTLE_MS);
     const resting = await rest(platform, database, times);
     const own = [];
     // With one at a time as many are resolved as with all: each is sent anew.
