@@ -34,12 +34,14 @@ export class Policies {
 
   async getById(policyId: string, options: CallOptions = {}): Promise<Policy> {
     const body = { policy_id: policyId };
-    return (await this.#api.post('/policies/get_policy_by_id', body, PolicyResponse, { ...options, retry: true })).policy;
+    return (await this.#api.post('/policies/get_policy_by_id', body, PolicyResponse, { ...options, retry: true }))
+      .policy;
   }
 
   /** Changes the given fields of a policy; its scope stays. */
   async update(change: Request<'updatePolicy'>, options: CallOptions = {}): Promise<Policy> {
-    return (await this.#api.post('/policies/update_policy', change, PolicyResponse, { ...options, retry: true })).policy;
+    return (await this.#api.post('/policies/update_policy', change, PolicyResponse, { ...options, retry: true }))
+      .policy;
   }
 
   async delete(policyId: string, options: CallOptions = {}): Promise<void> {
