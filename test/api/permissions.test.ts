@@ -175,6 +175,7 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
   getMessage: { ...record, body: async () => ({ message_id: (await asked()).id }) },
   cancelMessage: { ...record, body: async () => ({ message_id: (await asked()).id }) },
   pendingMessages: { ...forbidden, needs: 'read', tenant: 'empty', body: () => ({}) },
+  resolveMessage: { ...forbidden, needs: 'read', tenant: 'missing', body: () => ({ resolution: 'confirmed' }) },
   // Those who serve a message have not sent it.
   getApprovals: {
     own: 'missing',
@@ -184,7 +185,6 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
     body: async () => ({ message_id: (await asked()).id }),
   },
   exportApprovals: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => ({}) },
-  resolveMessage: { ...forbidden, needs: 'read', tenant: 'missing', body: () => ({ resolution: 'confirmed' }) },
 
   registerAgent: {
     needs: 'full',
