@@ -88,7 +88,7 @@ export const INJECTION_RULES: readonly InjectionRule[] = [
   rule(
     'concealment',
     'an order to hide something from the user',
-    ['tell', 'inform', 'notify', 'mention', 'alert', 'reveal', 'let the user', 'silently', 'secretly', 'knowing'],
+    ['tell', 'inform', 'notify', 'mention', 'alert', 'reveal', 'let the user', 'without the '],
     `\\b(?:do not|don't|dont|never|must not|without) (?:tell(?:ing)?|inform(?:ing)?|notify(?:ing)?|alert(?:ing)?|mention(?:ing)? (?:this|it) to|reveal(?:ing)? (?:this|it) to|let(?:ting)?) (?:the )?(?:user|human|operator|customer|anyone)\\b(?! (?:know )?(?:that )?(?:how|when|until|before|if|unless|yet))|\\bwithout the (?:user|human|operator)(?:'s)? (?:knowing|noticing|knowledge)\\b`,
   ),
   rule(

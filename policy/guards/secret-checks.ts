@@ -23,11 +23,14 @@ function entropyOf(value: string): number {
   return bits;
 }
 
+/** Prefixes of the issuers with their lengths. */
+const CARD =
+  /^(?:4\d{12}(?:\d{3}){0,2}|5[1-5]\d{14}|2[2-7]\d{14}|3[47]\d{13}|3[0689]\d{12}|6(?:011|4[4-9]\d|5\d\d)\d{12,15}|35\d{14,17})$/;
+
 /** Whether digits have the length, a prefix and the check digit (Luhn, ISO/IEC 7812) of a payment card. */
 export function isPaymentCard(value: string): boolean {
   const digits = value.replace(/[ -]/g, '');
-  if (digits.length < 13 || digits.length > 19 || /^(\d)\1*$/.test(digits)) return false;
-  if (!/^(?:4|5[1-5]|2[2-7]|3[47]|3[0689]|6(?:011|4[4-9]|5)|35)/.test(digits)) return false;
+  if (!CARD.test(digits) || /^(\d)\1*$/.test(digits)) return false;
   let sum = 0;
   for (let place = 0; place < digits.length; place++) {
     const digit = Number(digits[digits.length - 1 - place]);
