@@ -58,6 +58,8 @@ export const LIMITS = {
   toolCallsInFlightPerCaller: 64,
   pendingToolCallsPerAgent: 64,
   toolCallsInFlightPerNode: 4_096,
+  policiesPerTenant: 2_000,
+  policyMatchBytes: 16 * 1024,
   alertRulesPerTenant: 500,
   channelsPerRule: 10,
   channelHeaders: 20,

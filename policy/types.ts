@@ -44,7 +44,8 @@ export type Decider =
 /** What is decided about a request. `audits`: the policies of decision `audit` that applied. */
 export type Verdict =
   | { decision: 'allow'; audits: AppliedPolicy[] }
-  | { decision: 'deny'; by: Decider; audits: AppliedPolicy[] }
+  /** `retryable`: the policies could not be read; the same request may be decided otherwise later. */
+  | { decision: 'deny'; by: Decider; audits: AppliedPolicy[]; retryable?: true }
   | { decision: 'require_approval'; by: Decider; terms: ApprovalTerms; audits: AppliedPolicy[] };
 
 /** Decides by the policies and guards of tenants: one in each process. Fails closed. */
