@@ -7,6 +7,7 @@ import {
   GuardStage,
 } from '../../contracts/api/guards.js';
 import { type EgressRules, findHosts } from './egress-guard.js';
+import type { GuardRow } from './guard-store.js';
 import { findInjections, injectionsIn } from './injection-guard.js';
 import { PHRASE_CHARS } from './injection-rules.js';
 import { findExcess, limitsStage } from './limits-guard.js';
@@ -15,14 +16,6 @@ import { REACH, SPAN } from './secret-rules.js';
 import { findSecrets, secretRules, secretsIn } from './secrets-guard.js';
 import { HoldingInspector, type StreamRules } from './stream-inspector.js';
 import type { Find, GuardedContent, GuardFinding, GuardSettings, StreamInspector } from './types.js';
-
-/** A guard as it is stored. */
-export interface GuardRow {
-  guard: string;
-  enabled: boolean;
-  decision: string;
-  config: Record<string, unknown>;
-}
 
 /** One guard of a tenant, ready to inspect. */
 interface CompiledGuard {
@@ -47,7 +40,7 @@ const FINDINGS_MAX = 16;
  * @throws z.ZodError for a config that does not fit: then nothing may be allowed
  */
 export function compileGuards(
-  rows: readonly GuardRow[],
+  rows: readonly Omit<GuardRow, 'updated_at'>[],
   allowsAddress: EgressRules['allowsAddress'],
 ): GuardSettings {
   const guards = GuardName.options.flatMap((name) => {
