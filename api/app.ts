@@ -9,11 +9,13 @@ import { requestIdOf, useRequestHead } from './plugins/request-head.js';
 import { RateLimit } from './rate-limit.js';
 import { agentRoutes } from './routes/agents.js';
 import { alertRoutes } from './routes/alerts.js';
+import { approvalRoutes } from './routes/approvals.js';
 import { authRoutes } from './routes/auth.js';
 import { agentCard, cardRoutes, fleetOf } from './routes/card.js';
 import { docsRoutes } from './routes/docs.js';
 import { messageRoutes } from './routes/messages.js';
 import { platformRoutes } from './routes/platform.js';
+import { policyRoutes } from './routes/policies.js';
 import { sendRoutes } from './routes/send.js';
 import { sessionRoutes } from './routes/sessions.js';
 import { telemetryRoutes } from './routes/telemetry.js';
@@ -64,8 +66,10 @@ export function buildApi(deps: ApiDeps): FastifyInstance {
     extendedCard: async (caller, version) => agentCard(deps, version, await fleetOf(deps, caller)),
   });
   messageRoutes(app, deps);
+  approvalRoutes(app, deps);
   agentRoutes(app, deps);
   toolRoutes(app, deps);
+  policyRoutes(app, deps);
   alertRoutes(app, deps);
   telemetryRoutes(app, deps);
   cardRoutes(app, deps);
