@@ -1,6 +1,5 @@
 import type { Artifact } from '../../contracts/a2a/parts.js';
 import { outputContent, textsOf } from '../../policy/guards/content.js';
-import { allowedEvents, deniedEvent } from '../../policy/guards/guard-events.js';
 import type {
   GuardFinding,
   GuardSettings,
@@ -8,6 +7,7 @@ import type {
   StreamStep,
   TenantGuards,
 } from '../../policy/guards/types.js';
+import { findingEvents } from '../../policy/verdict.js';
 import type { AnswerOrFailure, OpenDispatch } from '../dispatch/dispatches.js';
 import type { BusEvent, ChunkBus } from '../stream/bus.js';
 import type { TransportResult } from './transport.js';
@@ -75,7 +75,7 @@ export class GuardedOutput {
     if (guards) this.#take(guards.inspect(outputContent({ artifacts, status_message, input_request, error })));
     for (const stream of this.#streams.values()) this.#release(stream?.end());
     if (this.#denial) return this.#denied(this.#denial, result);
-    return this.#allowed.length === 0 ? result : { ...result, decisions: allowedEvents(this.#allowed, ACTION) };
+    return this.#allowed.length === 0 ? result : { ...result, decisions: findingEvents(this.#allowed, ACTION) };
   }
 
   #artifact(event: ArtifactEvent): void {
@@ -117,7 +117,7 @@ export class GuardedOutput {
       state: 'failed',
       artifacts: [],
       error: { code: 'GUARD_DENIED', message: `The agent's output was withheld: ${denial.reason}` },
-      decisions: [...allowedEvents(this.#allowed, ACTION), deniedEvent(denial, ACTION)],
+      decisions: findingEvents([...this.#allowed, denial], ACTION),
       ...(usage && { usage }),
       ...(health && { health }),
     };
@@ -156,7 +156,7 @@ export class OutputGate implements Pick<ChunkBus, 'publish'> {
   /** Begins to inspect the output of a dispatch; undefined where no guard of its tenant looks at output. */
   begin(dispatch: GuardedDispatch): GuardedOutput | undefined {
     const { tenant_id, message_id } = dispatch.open;
-    const guards = this.#guards.of(tenant_id);
+    const guards = this.#guards.guardsOf(tenant_id);
     if (!(guards instanceof Promise) && !guards?.inspects('output')) return undefined;
     const output = new GuardedOutput(dispatch, (event) => this.#bus.publish(tenant_id, message_id, event));
     this.#open.set(message_id, output);
@@ -169,10 +169,10 @@ export class OutputGate implements Pick<ChunkBus, 'publish'> {
     return output;
   }
 
-  /** The agent has answered. @returns the result to record. @throws as `TenantGuards.of` */
+  /** The agent has answered. @returns the result to record. @throws as `TenantGuards.guardsOf` */
   async end(output: GuardedOutput, { tenant_id }: OpenDispatch, result: TransportResult): Promise<TransportResult> {
     if (!isAnswer(result) && !output.isDenied) return result;
-    return output.finish(result, await this.#guards.of(tenant_id));
+    return output.finish(result, await this.#guards.guardsOf(tenant_id));
   }
 
   /** To be called when the dispatch has ended, however it did. */

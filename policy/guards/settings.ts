@@ -6,8 +6,10 @@ import {
   GuardName,
   GuardStage,
 } from '../../contracts/api/guards.js';
+import type { Tx } from '../../db/pool.js';
+import { AddressGuard } from '../../http/outbound-guard.js';
 import { type EgressRules, findHosts } from './egress-guard.js';
-import type { GuardRow } from './guard-store.js';
+import { type GuardRow, readGuards } from './guard-store.js';
 import { findInjections, injectionsIn } from './injection-guard.js';
 import { PHRASE_CHARS } from './injection-rules.js';
 import { findExcess, limitsStage } from './limits-guard.js';
@@ -51,6 +53,16 @@ export function compileGuards(
     return enabled ? [{ name, decision: decision as GuardDecision, ...COMPILE[name](config, allowsAddress) }] : [];
   });
   return new CompiledGuards(guards);
+}
+
+/**
+ * What `TenantPoliciesDeps.readGuards` needs.
+ * @param allowCidrs the ranges of private addresses that the platform itself may reach
+ */
+export function createGuardReader(allowCidrs: readonly string[]) {
+  const addresses = new AddressGuard(allowCidrs);
+  return async (tx: Tx, tenantId: string): Promise<GuardSettings> =>
+    compileGuards(await readGuards(tx, tenantId), (address) => addresses.allows(address));
 }
 
 type Compile = (config: unknown, allowsAddress: EgressRules['allowsAddress']) => Omit<CompiledGuard, 'name' | 'decision'>;

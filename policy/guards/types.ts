@@ -60,7 +60,7 @@ export interface TenantGuards {
    * A tenant's guards: without a promise where they are in memory and confirmed; null where none looks at anything.
    * @throws PlatformError SERVICE_UNAVAILABLE (the promise rejects) while they cannot be read
    */
-  of(tenantId: string): GuardSettings | null | Promise<GuardSettings | null>;
+  guardsOf(tenantId: string): GuardSettings | null | Promise<GuardSettings | null>;
 }
 
 /** What a piece of a stream leads to. */
