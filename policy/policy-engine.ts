@@ -80,7 +80,8 @@ export class PolicyEngine implements Policies, TenantGuards {
   /** Whether the tenant may have policies about messages, or guards. False costs next to nothing. */
   concernsMessages(tenantId: string): boolean {
     const known = this.#cache.known(tenantId);
-    return !known || known.guards !== null || known.byScope.has('admission') || known.byScope.has('dispatch');
+    if (!known || known.byScope.has('admission') || known.byScope.has('dispatch')) return true;
+    return known.guards?.inspects('message') === true;
   }
 
   guardsOf(tenantId: string): GuardSettings | null | Promise<GuardSettings | null> {

@@ -86,7 +86,7 @@ function collect(texts: GuardedText[], path: string, value: unknown, depth: numb
 
 function collectMembers(texts: GuardedText[], path: string, value: Record<string, unknown>, depth: number): void {
   for (const key of Object.keys(value)) {
-    const place = path === '' ? key : `${path}.${key}`;
+    const place = placeOf(path, key);
     if (key.length > KEY_CHARS) texts.push({ path: place, text: key });
     const member = value[key];
     const file = key === 'bytes' && typeof member === 'string' ? textOfFile(member) : undefined;
@@ -97,6 +97,14 @@ function collectMembers(texts: GuardedText[], path: string, value: Record<string
 
 /** Shorter keys hold nothing that a guard finds. */
 const KEY_CHARS = 15;
+/** Names that places of findings show. A key may be what was found, and findings get into events. */
+const SHOWN_KEY = /^(?:[A-Za-z_-]{1,48}|[A-Za-z_][\w-]{0,14})$/;
+
+/** The place of an object's member. */
+export function placeOf(path: string, key: string): string {
+  const name = SHOWN_KEY.test(key) ? key : '*';
+  return path === '' ? name : `${path}.${name}`;
+}
 
 /** The text in the base64 of a file; undefined for what is not base64 of UTF-8. */
 function textOfFile(base64: string): string | undefined {

@@ -1,3 +1,4 @@
+import { placeOf } from './content.js';
 import { decodeOnce, visibleText } from './normalise.js';
 import type { Find } from './types.js';
 
@@ -44,7 +45,7 @@ export function visit(path: string, key: string, value: unknown, visitor: Visito
   if (typeof value === 'string') visitor(path, key, value);
   else if (Array.isArray(value)) value.forEach((item, index) => visit(`${path}[${index}]`, key, item, visitor));
   else if (typeof value === 'object' && value !== null) {
-    for (const [name, member] of Object.entries(value)) visit(`${path}.${name}`, inSnakeCase(name), member, visitor);
+    for (const [name, member] of Object.entries(value)) visit(placeOf(path, name), inSnakeCase(name), member, visitor);
   }
 }
 

@@ -130,7 +130,7 @@ class CompiledGuards implements GuardSettings {
 
   inspect(content: GuardedContent): GuardFinding[] {
     const found = this.#guards[content.stage].flatMap((guard) => withDecision(guard, guard.find(content)));
-    return ranked(found);
+    return ranked(found, content.stage);
   }
 
   streamInspector<Item>(path: string): StreamInspector<Item> | undefined {
@@ -143,7 +143,7 @@ class CompiledGuards implements GuardSettings {
       reach: most('reach'),
       inspect: (visible, begins, ends) => {
         const find = (guard: (typeof streaming)[number]) => guard.stream.find(visible, begins, ends);
-        return ranked(streaming.flatMap((guard) => withDecision(guard, find(guard), path)));
+        return ranked(streaming.flatMap((guard) => withDecision(guard, find(guard), path)), 'output');
       },
       inspectWhole: (texts) => this.inspect({ stage: 'output', texts, facts: { bytes: 0, depth: 0 } }),
     });
@@ -157,15 +157,25 @@ function withDecision({ name, decision }: CompiledGuard, found: readonly Find[],
     .map((find) => ({ guard: name, decision, ...find, ...(path !== undefined && { path }) }));
 }
 
+/** Where a human can be asked before anything happens; what comes back has happened already. */
+const CAN_WAIT: ReadonlySet<GuardStage> = new Set(['message', 'tool_arguments']);
+
 /**
- * The most restrictive first. What looks like an injection is a guess: alone it never denies, so a `deny` of that guard asks a human unless
- * another guard found something too.
+ * The decision of a finding where it was made. What looks like an injection is a guess, which never denies alone: beside another finding it
+ * has its own decision, alone it asks a human. What comes back from an agent or a tool cannot wait for one: there, asking means denying, and
+ * of a guess alone that it is recorded.
  */
-function ranked(found: GuardFinding[]): GuardFinding[] {
-  if (found.length < 1) return found;
+function decisionAt(stage: GuardStage, { guard, decision }: GuardFinding, alone: boolean): GuardDecision {
+  const isGuess = alone && guard === 'prompt_injection';
+  const decided = isGuess && decision === 'deny' ? 'require_approval' : decision;
+  if (decided !== 'require_approval' || CAN_WAIT.has(stage)) return decided;
+  return isGuess ? 'allow' : 'deny';
+}
+
+/** The findings with the decisions that hold, the most restrictive first. */
+function ranked(found: readonly GuardFinding[], stage: GuardStage): GuardFinding[] {
+  if (found.length === 0) return [];
   const alone = found.every(({ guard }) => guard === 'prompt_injection');
-  const decided = alone
-    ? found.map((finding) => (finding.decision === 'deny' ? { ...finding, decision: 'require_approval' as const } : finding))
-    : found;
+  const decided = found.map((finding) => ({ ...finding, decision: decisionAt(stage, finding, alone) }));
   return decided.sort((one, other) => strictness(one) - strictness(other));
 }

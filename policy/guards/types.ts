@@ -30,7 +30,7 @@ export interface GuardFinding {
   guard: GuardName;
   /** Which of the guard's rules, for example `aws_access_key`. */
   rule: string;
-  /** What happens; that of a guard that never denies alone is `deny` only beside another finding. */
+  /** What happens at this stage. `require_approval` only of `message` and `tool_arguments`: what comes back cannot wait for a human. */
   decision: GuardDecision;
   /** A sentence for people. */
   reason: string;

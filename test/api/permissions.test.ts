@@ -199,6 +199,9 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
   setDefaultType: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => ({ agent_type: null }) },
 
   callTool: { ...open, needs: 'full', tenant: 'empty', body: () => ({ tool: 'fleet.get_agents' }) },
+  getGuards: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => ({}) },
+  updateGuard: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => ({ guard: 'path' }) },
+
   newAlert: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => alert },
   getAlerts: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => ({}) },
   getAlert: { ...forbidden, needs: 'admin', tenant: 'missing', body: alertRule },
