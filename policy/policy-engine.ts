@@ -26,8 +26,10 @@ function denied(error: unknown): Verdict {
 /** Decides by the policies and guards of all tenants: one in each process. */
 export class PolicyEngine implements Policies, TenantGuards {
   readonly #cache: TenantPoliciesCache;
+  readonly #webhooks: TenantPoliciesDeps['webhooks'];
 
   constructor(deps: TenantPoliciesDeps) {
+    this.#webhooks = deps.webhooks;
     this.#cache = new TenantPoliciesCache(deps);
   }
 
@@ -77,11 +79,16 @@ export class PolicyEngine implements Policies, TenantGuards {
     return webhooks.some(({ conditions }) => allHold(conditions, facts) !== false);
   }
 
-  /** Whether the tenant may have policies about messages, or guards. False costs next to nothing. */
-  concernsMessages(tenantId: string): boolean {
+  /** Whether the tenant has as many requests to its evaluators under way as it may: a decision that needs one would wait. */
+  isBusy(tenantId: string): boolean {
+    return this.#webhooks.isBusy(tenantId);
+  }
+
+  /** Whether the tenant may have policies of one of the scopes, or guards of messages. That it has none costs next to nothing to find out. */
+  concerns(tenantId: string, ...scopes: PolicyRequest['scope'][]): boolean {
     const known = this.#cache.known(tenantId);
-    if (!known || known.byScope.has('admission') || known.byScope.has('dispatch')) return true;
-    return known.guards?.inspects('message') === true;
+    if (!known || scopes.some((scope) => known.byScope.has(scope))) return true;
+    return scopes.includes('admission') && known.guards?.inspects('message') === true;
   }
 
   guardsOf(tenantId: string): GuardSettings | null | Promise<GuardSettings | null> {

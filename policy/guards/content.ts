@@ -8,6 +8,8 @@ const DEPTH_MAX = 64;
 const FILE_CHARS_MAX = 1024 * 1024;
 
 type Facts = GuardedContent['facts'];
+/** What is known of a tool call. `repeats` may count it when it is first asked for, which happens only where a guard bounds that. */
+type CallFacts = { hops?: number; repeats?: number | (() => number) };
 
 /** Content whose texts and facts are collected when a guard first asks for them: most content is inspected by few guards. */
 class LazyContent implements GuardedContent {
@@ -18,18 +20,23 @@ class LazyContent implements GuardedContent {
   readonly #root: string;
   #texts: GuardedText[] | undefined;
 
-  constructor(stage: GuardStage, root: string, value: unknown, known: Omit<Facts, 'bytes' | 'depth'> = {}) {
+  constructor(stage: GuardStage, root: string, value: unknown, { hops, repeats }: CallFacts = {}) {
     this.stage = stage;
     this.#root = root;
     this.#value = value;
     if (stage === 'tool_arguments') this.arguments = value as Record<string, unknown>;
+    let counted = typeof repeats === 'number' ? repeats : undefined;
     this.facts = {
-      ...known,
+      ...(hops !== undefined && { hops }),
       get bytes() {
         return Buffer.byteLength(JSON.stringify(value) ?? '');
       },
       get depth() {
         return depthOf(value);
+      },
+      get repeats() {
+        counted ??= typeof repeats === 'function' ? repeats() : 0;
+        return counted;
       },
     };
   }
@@ -58,7 +65,7 @@ export function outputContent(output: Readonly<Record<string, unknown>>): Guarde
  * @param facts.hops calls inside each other, this one included
  * @param facts.repeats from `RepeatedCalls`
  */
-export function toolArguments(given: Readonly<Record<string, unknown>>, facts: Omit<Facts, 'bytes' | 'depth'> = {}) {
+export function toolArguments(given: Readonly<Record<string, unknown>>, facts: CallFacts = {}): GuardedContent {
   return new LazyContent('tool_arguments', 'arguments', given, facts);
 }
 
