@@ -1,5 +1,6 @@
 import type { PolicyTrace, TestPolicyResponse } from '../contracts/api/policies.js';
 import { type EarlyVerdict, decideBy } from './decision.js';
+import { contentOf } from './guards/content.js';
 import type { GuardedContent, GuardSettings, TenantGuards } from './guards/types.js';
 import { allHold } from './matching/conditions.js';
 import { Facts, type LaterFact } from './matching/facts.js';
@@ -128,7 +129,8 @@ export class PolicyEngine implements Policies, TenantGuards {
     content: GuardedContent | undefined,
   ): EarlyVerdict | Promise<EarlyVerdict> {
     const policies = byScope.get(request.scope);
-    const findings = content && guards?.inspects(content.stage) ? guards.inspect(content) : [];
+    const inspected = guards && (content ?? contentOf(request));
+    const findings = inspected && guards.inspects(inspected.stage) ? guards.inspect(inspected) : [];
     if (!policies) return findings.length === 0 ? ALLOWED : withFindings(ALLOWED, findings);
     try {
       const verdict = decideBy(policies, new Facts(tenantId, request, later));

@@ -1,5 +1,6 @@
 import type { Part } from '../../contracts/a2a/parts.js';
 import type { GuardStage } from '../../contracts/api/guards.js';
+import type { PolicyRequest } from '../types.js';
 import type { GuardedContent, GuardedText } from './types.js';
 
 /** Nesting that is walked; the platform takes nothing that is deeper (`LIMITS.jsonDepth` and the envelope of a frame around it). */
@@ -50,9 +51,20 @@ class LazyContent implements GuardedContent {
   }
 }
 
+/** What guards inspect of a request to the policies: a message that enters, the arguments of a tool call; undefined for anything else. */
+export function contentOf({ scope, action, arguments: given }: PolicyRequest): GuardedContent | undefined {
+  if (scope === 'admission' && action === 'send') return new LazyContent('message', '', given);
+  return scope === 'tool' && given ? toolArguments(given) : undefined;
+}
+
 /** What goes to an agent with a message: its parts and its metadata. */
 export function messageContent(parts: readonly Part[], metadata: Readonly<Record<string, unknown>>): GuardedContent {
   return new LazyContent('message', '', { parts, metadata });
+}
+
+/** What a human or a caller answers to a question: it goes to the agent. */
+export function answerContent(answer: Readonly<Record<string, unknown>>): GuardedContent {
+  return new LazyContent('message', '', answer);
 }
 
 /** What an agent gives back: artifacts, its status message, its question, the text of its error. */

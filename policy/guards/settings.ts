@@ -128,9 +128,9 @@ class CompiledGuards implements GuardSettings {
     return this.#guards[stage].length > 0;
   }
 
-  inspect(content: GuardedContent): GuardFinding[] {
+  inspect(content: GuardedContent, { canWait = CAN_WAIT.has(content.stage) } = {}): GuardFinding[] {
     const found = this.#guards[content.stage].flatMap((guard) => withDecision(guard, guard.find(content)));
-    return ranked(found, content.stage);
+    return ranked(found, canWait);
   }
 
   streamInspector<Item>(path: string): StreamInspector<Item> | undefined {
@@ -143,7 +143,7 @@ class CompiledGuards implements GuardSettings {
       reach: most('reach'),
       inspect: (visible, begins, ends) => {
         const find = (guard: (typeof streaming)[number]) => guard.stream.find(visible, begins, ends);
-        return ranked(streaming.flatMap((guard) => withDecision(guard, find(guard), path)), 'output');
+        return ranked(streaming.flatMap((guard) => withDecision(guard, find(guard), path)), false);
       },
       inspectWhole: (texts) => this.inspect({ stage: 'output', texts, facts: { bytes: 0, depth: 0 } }),
     });
@@ -161,21 +161,21 @@ function withDecision({ name, decision }: CompiledGuard, found: readonly Find[],
 const CAN_WAIT: ReadonlySet<GuardStage> = new Set(['message', 'tool_arguments']);
 
 /**
- * The decision of a finding where it was made. What looks like an injection is a guess, which never denies alone: beside another finding it
+ * The decision that holds for a finding. What looks like an injection is a guess, which never denies alone: beside another finding it
  * has its own decision, alone it asks a human. What comes back from an agent or a tool cannot wait for one: there, asking means denying, and
  * of a guess alone that it is recorded.
  */
-function decisionAt(stage: GuardStage, { guard, decision }: GuardFinding, alone: boolean): GuardDecision {
+function decisionOf({ guard, decision }: GuardFinding, alone: boolean, canWait: boolean): GuardDecision {
   const isGuess = alone && guard === 'prompt_injection';
   const decided = isGuess && decision === 'deny' ? 'require_approval' : decision;
-  if (decided !== 'require_approval' || CAN_WAIT.has(stage)) return decided;
+  if (decided !== 'require_approval' || canWait) return decided;
   return isGuess ? 'allow' : 'deny';
 }
 
 /** The findings with the decisions that hold, the most restrictive first. */
-function ranked(found: readonly GuardFinding[], stage: GuardStage): GuardFinding[] {
+function ranked(found: readonly GuardFinding[], canWait: boolean): GuardFinding[] {
   if (found.length === 0) return [];
   const alone = found.every(({ guard }) => guard === 'prompt_injection');
-  const decided = found.map((finding) => ({ ...finding, decision: decisionAt(stage, finding, alone) }));
+  const decided = found.map((finding) => ({ ...finding, decision: decisionOf(finding, alone, canWait) }));
   return decided.sort((one, other) => strictness(one) - strictness(other));
 }
