@@ -20,6 +20,8 @@ export class RunningDispatch {
   epoch = 0;
   /** What is sent; undefined while `starting`. */
   open: OpenDispatch | undefined;
+  /** Another node has published the beginning of its output. */
+  isContinued = false;
   #phase: Phase = 'starting';
   #stopped: StopReason | undefined;
   #settle: (end: Promise<DispatchEnd>) => void = () => undefined;
@@ -69,16 +71,10 @@ export class RunningDispatch {
     await this.#started;
   }
 
-  /** It is closed on the record: its agent is told, and it stops. */
+  /** It is closed on the record, or `denied`: a guard withholds its output. Its agent is told, and it stops. */
   close(state: string, reason: string): void {
     if (this.open && this.#phase === 'sending') this.transport.notifyClosed?.(this.open, state, reason);
-    this.stop('closed');
-  }
-
-  /** A guard withholds its output: its agent is told, and it stops. */
-  deny(reason: string): void {
-    if (this.open && this.#phase === 'sending') this.transport.notifyClosed?.(this.open, 'denied', reason);
-    this.stop('denied');
+    this.stop(state === 'denied' ? 'denied' : 'closed');
   }
 
   /** The first reason counts, and none once the result is being recorded. */

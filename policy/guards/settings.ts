@@ -65,7 +65,10 @@ export function createGuardReader(allowCidrs: readonly string[]) {
     compileGuards(await readGuards(tx, tenantId), (address) => addresses.allows(address));
 }
 
-type Compile = (config: unknown, allowsAddress: EgressRules['allowsAddress']) => Omit<CompiledGuard, 'name' | 'decision'>;
+type Compile = (
+  config: unknown,
+  allowsAddress: EgressRules['allowsAddress'],
+) => Omit<CompiledGuard, 'name' | 'decision'>;
 
 const COMPILE: Record<GuardName, Compile> = {
   path: (config) => {
@@ -113,6 +116,7 @@ const contentHolds = (what: string) => ({ path: '', reason: `The content holds $
 
 class CompiledGuards implements GuardSettings {
   readonly #guards: Record<GuardStage, CompiledGuard[]>;
+  readonly inspects: GuardSettings['inspects'];
 
   constructor(guards: readonly CompiledGuard[]) {
     const at = (stage: GuardStage) => guards.filter(({ stages }) => stages.has(stage));
@@ -122,10 +126,8 @@ class CompiledGuards implements GuardSettings {
       tool_arguments: at('tool_arguments'),
       tool_result: at('tool_result'),
     };
-  }
-
-  inspects(stage: GuardStage): boolean {
-    return this.#guards[stage].length > 0;
+    const stages = new Set(GuardStage.options.filter((stage) => this.#guards[stage].length > 0));
+    this.inspects = stages.has.bind(stages);
   }
 
   inspect(content: GuardedContent, { canWait = CAN_WAIT.has(content.stage) } = {}): GuardFinding[] {
@@ -143,7 +145,10 @@ class CompiledGuards implements GuardSettings {
       reach: most('reach'),
       inspect: (visible, begins, ends) => {
         const find = (guard: (typeof streaming)[number]) => guard.stream.find(visible, begins, ends);
-        return ranked(streaming.flatMap((guard) => withDecision(guard, find(guard), path)), false);
+        return ranked(
+          streaming.flatMap((guard) => withDecision(guard, find(guard), path)),
+          false,
+        );
       },
       inspectWhole: (texts) => this.inspect({ stage: 'output', texts, facts: { bytes: 0, depth: 0 } }),
     });

@@ -110,7 +110,7 @@ describe.each(PATHS)('$way', ({ env }) => {
       expect((await client.untilState(task.id, 'completed')).assistant_output).toBe(`echo: ${ORDER}`);
     });
 
-    test('a bound of the tenant that is stricter than the platform\'s own holds', async () => {
+    test("a bound of the tenant that is stricter than the platform's own holds", async () => {
       const { to } = await join(echo);
       await update({ guard: 'limits', config: { max_message_bytes: 1_000 } });
       expect((await client.send('x'.repeat(500), to)).status.state).toBe('completed');
@@ -135,7 +135,8 @@ describe.each(PATHS)('$way', ({ env }) => {
 
     test('a secret that comes in pieces is shown to nobody, and the agent is told', async () => {
       const { agent, to } = await join((dispatch) => {
-        [...`Once upon a time. ${'It was nice. '.repeat(20)}${text}`].forEach((char, seq) => dispatch.chunk(seq, char));
+        const chars = [...`Once upon a time. ${'It was nice. '.repeat(20)}${text}`];
+        for (const [seq, char] of chars.entries()) dispatch.chunk(seq, char);
       });
       await update({ guard: 'secrets', enabled: true });
       const { task, last, shown } = await streamed(to);
@@ -148,7 +149,10 @@ describe.each(PATHS)('$way', ({ env }) => {
       expect(record).toMatchObject({ state: 'failed', error: { code: 'GUARD_DENIED' }, artifacts: [] });
       expect(JSON.stringify(record)).not.toContain(SECRET);
       expect(await eventsOf(task)).toEqual([
-        { event_type: 'guard.denied', payload: expect.objectContaining({ guard: 'secrets', action: 'output', tool: null }) },
+        {
+          event_type: 'guard.denied',
+          payload: expect.objectContaining({ guard: 'secrets', action: 'output', tool: null }),
+        },
       ]);
     });
 
@@ -174,7 +178,7 @@ describe.each(PATHS)('$way', ({ env }) => {
     test('what is let through is streamed and recorded whole, and its event written once', async () => {
       const { to } = await join((dispatch) => {
         const words = text.split(/(?<= )/);
-        words.forEach((word, seq) => dispatch.chunk(seq, word));
+        for (const [seq, word] of words.entries()) dispatch.chunk(seq, word);
         dispatch.result('', { chunk_count: words.length });
       });
       await update({ guard: 'secrets', enabled: true, decision: 'allow' });
@@ -187,7 +191,7 @@ describe.each(PATHS)('$way', ({ env }) => {
       ]);
     });
 
-    test('a hosted agent\'s stream is cut off', async () => {
+    test("a hosted agent's stream is cut off", async () => {
       agents += 1;
       const agent_type = `guarded-${agents}`;
       const server = await hostedAgent({

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Guard, GUARD_OPERATIONS } from '../../../contracts/api/guards.js';
+import { GUARD_OPERATIONS, type Guard } from '../../../contracts/api/guards.js';
 import { serveApi } from '../../api/served-api.js';
 
 const api = await serveApi();
@@ -61,7 +61,10 @@ test('an update changes what it names, member by member, and for this tenant onl
   const own = await newTenant();
   const other = await newTenant();
   await update({ guard: 'egress', config: { allowed_hosts: ['API.Example.com'] } }, own);
-  const { guard } = await update({ guard: 'egress', decision: 'require_approval', config: { denied_hosts: ['*.x.example'] } }, own);
+  const { guard } = await update(
+    { guard: 'egress', decision: 'require_approval', config: { denied_hosts: ['*.x.example'] } },
+    own,
+  );
   expect(guard).toEqual({
     guard: 'egress',
     enabled: true,
@@ -69,9 +72,19 @@ test('an update changes what it names, member by member, and for this tenant onl
     config: { allowed_hosts: ['api.example.com'], denied_hosts: ['*.x.example'], stages: ['tool_arguments'] },
     updated_at: expect.any(String),
   });
-  expect((await update({ guard: 'egress', enabled: false }, own)).guard).toMatchObject({ ...guard, enabled: false, updated_at: expect.any(String) });
-  expect((await guards(own)).find((one) => one.guard === 'egress')).toMatchObject({ enabled: false, decision: 'require_approval' });
-  expect((await guards(other)).find((one) => one.guard === 'egress')).toMatchObject({ enabled: true, updated_at: null });
+  expect((await update({ guard: 'egress', enabled: false }, own)).guard).toMatchObject({
+    ...guard,
+    enabled: false,
+    updated_at: expect.any(String),
+  });
+  expect((await guards(own)).find((one) => one.guard === 'egress')).toMatchObject({
+    enabled: false,
+    decision: 'require_approval',
+  });
+  expect((await guards(other)).find((one) => one.guard === 'egress')).toMatchObject({
+    enabled: true,
+    updated_at: null,
+  });
 });
 
 test('of two updates at once each keeps what the other changed', async () => {
@@ -100,7 +113,7 @@ test.each([
   ['a star inside a host', { guard: 'egress', config: { allowed_hosts: ['a.*.example.com'] } }],
   ['an unknown stage', { guard: 'secrets', config: { stages: ['everywhere'] } }],
   ['an unknown kind of secret', { guard: 'secrets', config: { detect: ['horoscopes'] } }],
-  ['a bound above the platform\'s own', { guard: 'limits', config: { max_depth: 33 } }],
+  ["a bound above the platform's own", { guard: 'limits', config: { max_depth: 33 } }],
   ['a bound of nothing', { guard: 'limits', config: { max_message_bytes: 0 } }],
 ])('%s is 400', async (_what, change) => {
   expect(await client.post('/policies/update_guard', change)).toMatchObject({

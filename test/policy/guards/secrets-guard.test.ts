@@ -69,7 +69,7 @@ test.each([
   'sk-learn is short for scikit-learn, sk-fading-circle-container',
   'password: required',
   'password = "<your-password>"',
-  'Set password=${DB_PASSWORD} in the file',
+  'Set password=$' + '{DB_PASSWORD} in the file',
   'password: ********',
   'api_key: process.env.API_KEY',
   'token: next_page',
