@@ -1,11 +1,16 @@
 import type { PolicyTrace, TestPolicyResponse } from '../contracts/api/policies.js';
-import { type EarlyVerdict, decideBy } from './decision.js';
+import { PlatformError } from '../runtime/errors.js';
+import { decideBy, type EarlyVerdict } from './decision.js';
 import { contentOf } from './guards/content.js';
 import type { GuardedContent, GuardSettings, TenantGuards } from './guards/types.js';
 import { allHold } from './matching/conditions.js';
 import { Facts, type LaterFact } from './matching/facts.js';
-import { type TenantPolicies, TenantPoliciesCache, type TenantPoliciesDeps } from './tenant-policies.js';
-import { PlatformError } from '../runtime/errors.js';
+import {
+  type TenantPolicies,
+  TenantPoliciesCache,
+  type TenantPoliciesDeps,
+  type Unconcerned,
+} from './tenant-policies.js';
 import type { Policies, PolicyRequest, Verdict } from './types.js';
 import { withFindings } from './verdict.js';
 
@@ -26,12 +31,15 @@ function denied(error: unknown): Verdict {
 
 /** Decides by the policies and guards of all tenants: one in each process. */
 export class PolicyEngine implements Policies, TenantGuards {
+  /** Tenants about whose messages nothing is to be decided. */
+  readonly unconcerned: Unconcerned;
   readonly #cache: TenantPoliciesCache;
   readonly #webhooks: TenantPoliciesDeps['webhooks'];
 
   constructor(deps: TenantPoliciesDeps) {
     this.#webhooks = deps.webhooks;
     this.#cache = new TenantPoliciesCache(deps);
+    this.unconcerned = this.#cache.unconcerned;
   }
 
   /** Begins to look for changes that other processes make. */

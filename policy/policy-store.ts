@@ -1,9 +1,11 @@
-import type { CreatePolicyRequest, Evaluator, Match, PolicyDecision, PolicyScope } from '../contracts/api/policies.js';
+import type { CreatePolicyRequest, Evaluator, PolicyDecision, PolicyScope } from '../contracts/api/policies.js';
+import type { Match } from '../contracts/api/policy-match.js';
 import type { KeyList } from '../db/page.js';
 import type { Tx } from '../db/pool.js';
 
 /** A row of `policies`. */
-export interface PolicyRow extends Required<Pick<CreatePolicyRequest, 'name' | 'description' | 'reason' | 'approvers'>> {
+export interface PolicyRow
+  extends Required<Pick<CreatePolicyRequest, 'name' | 'description' | 'reason' | 'approvers'>> {
   tenant_id: string;
   policy_id: string;
   scope: PolicyScope;

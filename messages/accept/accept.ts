@@ -138,7 +138,9 @@ async function acceptInSession(
   ask: AcceptContext['ask'],
 ): Promise<Accepted> {
   const { policies } = deps.core;
-  const mustDecide = ask !== undefined || policies.concerns(drafted.tenant_id, 'admission', 'dispatch');
+  const { tenants, confirmedUntilMs } = policies.unconcerned;
+  const isUnconcerned = tenants.has(drafted.tenant_id) && performance.now() <= confirmedUntilMs;
+  const mustDecide = ask !== undefined || !isUnconcerned;
   const decision = mustDecide ? await decideOnAccept(policies, caller, drafted, ask) : null;
   const draft = decision ? { ...drafted, decision } : drafted;
   const admission = deps.limits.begin(draft.tenant_id);
@@ -151,7 +153,12 @@ async function acceptInSession(
     const ids = { message_id, session_id };
     if (verdict === 'accepted' || verdict === 'asked')
       deps.core.workflowStarter.message({ tenant_id: draft.tenant_id, ...ids }, { fresh: true });
-    return { ...ids, duplicate: verdict === 'repeat', ended: verdict === 'unavailable' || verdict === 'denied', live: written.live };
+    return {
+      ...ids,
+      duplicate: verdict === 'repeat',
+      ended: verdict === 'unavailable' || verdict === 'denied',
+      live: written.live,
+    };
   } finally {
     admission.done(row);
   }

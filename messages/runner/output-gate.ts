@@ -1,12 +1,6 @@
 import type { Artifact } from '../../contracts/a2a/parts.js';
 import { outputContent, textsOf } from '../../policy/guards/content.js';
-import type {
-  GuardFinding,
-  GuardSettings,
-  StreamInspector,
-  StreamStep,
-  TenantGuards,
-} from '../../policy/guards/types.js';
+import type { GuardFinding, GuardSettings, StreamInspector, StreamStep } from '../../policy/guards/types.js';
 import { findingEvents } from '../../policy/verdict.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { AnswerOrFailure, DispatchRef, OpenDispatch } from '../dispatch/dispatches.js';
@@ -151,12 +145,10 @@ export class OutputGate implements Pick<ChunkBus, 'publish'> {
     else this.#options.bus.publish(tenantId, messageId, event);
   }
 
-  /** Begins to inspect the output of a dispatch. @param guards of its tenant, which may still be read */
-  begin(
-    running: RunningDispatch,
-    { tenant_id, message_id }: OpenDispatch,
-    guards: ReturnType<TenantGuards['guardsOf']>,
-  ): GuardedOutput {
+  /** Begins to inspect the output of a dispatch; undefined where no guard of its tenant looks at output. */
+  begin(running: RunningDispatch, { tenant_id, message_id }: OpenDispatch): GuardedOutput | undefined {
+    const guards = this.#options.guards.guardsOf(tenant_id);
+    if (!(guards instanceof Promise) && !guards?.inspects('output')) return undefined;
     const output = new GuardedOutput(running, (event) => this.#options.bus.publish(tenant_id, message_id, event));
     this.#open.set(message_id, output);
     if (guards instanceof Promise)

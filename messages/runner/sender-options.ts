@@ -1,5 +1,6 @@
 import type { Db } from '../../db/pool.js';
 import type { TenantGuards } from '../../policy/guards/types.js';
+import type { PolicyEngine } from '../../policy/policy-engine.js';
 import type { Logger } from '../../runtime/logger.js';
 import type { Dispatches } from '../dispatch/dispatches.js';
 import type { ChunkBus } from '../stream/bus.js';
@@ -8,7 +9,7 @@ import type { ChunkBus } from '../stream/bus.js';
 export interface SenderOptions {
   dispatches: Dispatches;
   bus: Pick<ChunkBus, 'publish'>;
-  guards: TenantGuards;
+  guards: TenantGuards & Pick<PolicyEngine, 'unconcerned'>;
   db: Db;
   log: Logger;
   /** This node; new at every boot. */

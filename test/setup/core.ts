@@ -1,7 +1,7 @@
 import type { Caller } from '../../contracts/api/auth.js';
 import type { Db } from '../../db/pool.js';
-import type { MessageCore } from '../../messages/core.js';
 import { createOutbound } from '../../http/outbound.js';
+import type { MessageCore } from '../../messages/core.js';
 import { createMemoryBus } from '../../messages/stream/memory-bus.js';
 import { WebhookEvaluators } from '../../policy/evaluators/webhook.js';
 import { createGuardReader } from '../../policy/guards/settings.js';
@@ -33,7 +33,7 @@ export function messageCore(
 }
 
 /** The policies of tenants, without the feed of changes: what was read counts for five seconds, or until `changed`. */
-export function policyEngine(db: Db): PolicyEngine {
+function policyEngine(db: Db): PolicyEngine {
   const log = createLogger({ level: 'silent' });
   const outbound = createOutbound({ allowCidrs: ['127.0.0.0/8'] });
   cleanUp(() => outbound.close());
