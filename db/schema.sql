@@ -216,6 +216,14 @@ CREATE TABLE events (
   payload jsonb NOT NULL,
   transaction_id xid8 NOT NULL DEFAULT pg_current_xact_id()
 ) PARTITION BY RANGE (event_id);
+CREATE TABLE guards (
+  tenant_id text NOT NULL,
+  guard text NOT NULL,
+  enabled boolean NOT NULL,
+  decision text NOT NULL,
+  config jsonb NOT NULL,
+  updated_at timestamp with time zone NOT NULL DEFAULT now()
+);
 CREATE TABLE idempotency_keys (
   idempotency_key uuid NOT NULL,
   expires_at timestamp with time zone NOT NULL,
@@ -473,6 +481,10 @@ ALTER TABLE dispatches ADD CONSTRAINT dispatches_pkey PRIMARY KEY (tenant_id, di
 ALTER TABLE event_batches ADD CONSTRAINT event_batches_pkey PRIMARY KEY (last_position);
 ALTER TABLE event_cursors ADD CONSTRAINT event_cursors_pkey PRIMARY KEY (consumer);
 ALTER TABLE events ADD CONSTRAINT events_pkey PRIMARY KEY (tenant_id, event_id);
+ALTER TABLE guards ADD CONSTRAINT guards_decision_check CHECK ((decision = ANY (ARRAY['allow'::text, 'require_approval'::text, 'deny'::text])));
+ALTER TABLE guards ADD CONSTRAINT guards_guard_check CHECK ((guard = ANY (ARRAY['path'::text, 'egress'::text, 'secrets'::text, 'prompt_injection'::text, 'limits'::text])));
+ALTER TABLE guards ADD CONSTRAINT guards_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
+ALTER TABLE guards ADD CONSTRAINT guards_pkey PRIMARY KEY (tenant_id, guard);
 ALTER TABLE idempotency_keys ADD CONSTRAINT idempotency_keys_pkey PRIMARY KEY (idempotency_key);
 ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_principal_type_check CHECK ((principal_type = ANY (ARRAY['credential'::text, 'callback'::text, 'page'::text, 'slack'::text, 'system'::text])));
 ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_pkey PRIMARY KEY (tenant_id, approval_id);
@@ -571,6 +583,7 @@ ALTER TABLE event_batches DISABLE ROW LEVEL SECURITY;
 ALTER TABLE event_cursors DISABLE ROW LEVEL SECURITY;
 ALTER TABLE event_positions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE events ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE guards ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE idempotency_keys ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE input_decisions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE input_requests ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -622,6 +635,8 @@ CREATE POLICY one_tenant ON event_positions AS PERMISSIVE FOR ALL TO fleet_app U
 CREATE POLICY whole_platform ON event_positions AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON events AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON events AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON guards AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON guards AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON idempotency_keys AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON idempotency_keys AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON input_decisions AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -686,6 +701,8 @@ GRANT SELECT ON event_positions TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON event_positions TO fleet_system;
 GRANT INSERT, SELECT ON events TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON events TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON guards TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON guards TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON idempotency_keys TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON idempotency_keys TO fleet_system;
 GRANT INSERT, SELECT ON input_decisions TO fleet_app;

@@ -80,6 +80,7 @@ function buildHttp(
     pushConfigs: services.pushConfigs,
     policies: services.core.policies,
     policyCatalog: services.policyCatalog,
+    guardCatalog: services.guardCatalog,
     alertRules: services.alertRules,
     channelClients: services.channelClients,
     deliveriesExpected: () => services.deliveryStarter.expect(),

@@ -49,7 +49,8 @@ export interface Unconcerned {
 }
 
 function isUnconcerned({ guards, byScope }: TenantPolicies): boolean {
-  return !guards?.inspects('message') && !byScope.has('admission') && !byScope.has('dispatch');
+  const isGuarded = guards?.inspects('message') || guards?.inspects('output');
+  return !isGuarded && !byScope.has('admission') && !byScope.has('dispatch');
 }
 
 /** The compiled policies of tenants: read on the first use, and again after a change. */

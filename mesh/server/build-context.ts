@@ -21,7 +21,8 @@ export interface MeshServerOptions {
   config: Pick<Config, 'FLEET_HOST' | 'FLEET_MESH_PORT' | 'RESUME_WINDOW_MS' | 'TRUST_PROXY_CIDRS'>;
   db: Db;
   log: Logger;
-  bus: ChunkBus;
+  /** What agents send is published there. */
+  bus: Pick<ChunkBus, 'publish'>;
   dispatches: Pick<Dispatches, 'agentJoined'>;
   /** Runs the dispatches; its `meshId` names this node. */
   runner: DispatchRunner;

@@ -1,3 +1,4 @@
+import { toolArguments } from '../../policy/guards/content.js';
 import type { PolicyRequest } from '../../policy/types.js';
 import { eventsOf } from '../../policy/verdict.js';
 import { PlatformError } from '../../runtime/errors.js';
@@ -34,7 +35,7 @@ export async function reviewArguments(
     tool: asked.tool ?? '',
     arguments: edited,
   };
-  const verdict = await core.policies.decide(tenant_id, call);
+  const verdict = await core.policies.decide(tenant_id, call, toolArguments(edited));
   if (verdict.decision !== 'deny') return;
   await core.db.tenant(tenant_id, (tx) =>
     tx.query(RECORD, [tenant_id, message_id, JSON.stringify(eventsOf(verdict, call))]),

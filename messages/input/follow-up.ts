@@ -5,6 +5,7 @@ import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore } from '../core.js';
 import { lockRunning, readMessage } from '../read/read.js';
 import { claimRequest } from './claim.js';
+import { inspectAnswer } from './guarded-answer.js';
 import { callerPrincipal } from './principals.js';
 import { readFollowUp } from './resolution.js';
 import { announceAnswer } from './resolve.js';
@@ -20,6 +21,7 @@ export async function answerFollowUp(
   { message }: MessageSendParams,
 ): Promise<{ message_id: string }> {
   const ref = { tenant_id: caller.tenant_id, message_id: message.taskId ?? '' };
+  await inspectAnswer(core, ref, { parts: message.parts, metadata: message.metadata });
   const answered = await core.db.tenant(ref.tenant_id, async (tx) => {
     await lockRunning(tx, ref);
     const found = await readMessage(tx, ref.tenant_id, ref.message_id);

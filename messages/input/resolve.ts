@@ -11,6 +11,7 @@ import type { InputRequestRow, MessageRow } from '../read/rows.js';
 import { spendCallbackToken, tenantOfToken } from './callback-tokens.js';
 import { claimRequest } from './claim.js';
 import { reviewArguments } from './edited-arguments.js';
+import { inspectAnswer } from './guarded-answer.js';
 import { callerPrincipal, type Principal, tokenPrincipal } from './principals.js';
 import { readResolution } from './resolution.js';
 
@@ -70,6 +71,8 @@ export async function resolveAs(
   body: Resolution,
   identify: (tx: Tx) => Promise<{ principal: Principal; request_id?: string }>,
 ): Promise<Resolved> {
+  const { comment, data, resolution } = body;
+  await inspectAnswer(core, ref, { comment, data, resolution });
   if (body.arguments) await reviewArguments(core, ref, body.arguments);
   const { row, state, woken } = await core.db.tenant(ref.tenant_id, async (tx) => {
     const running = await lockRunning(tx, ref);

@@ -8,7 +8,8 @@ import type { DispatchEnd, DispatchRef, OpenDispatch } from '../dispatch/dispatc
 import { DispatchMarker, type RoutedDispatch } from './mark-dispatch.js';
 import { Reservations, RunningDispatch, RunningDispatches, type WaitContext, waitFor } from './running-dispatches.js';
 import { Saturation } from './saturation.js';
-import { DispatchSender, notSent, type SenderOptions } from './send-dispatch.js';
+import { DispatchSender, notSent } from './send-dispatch.js';
+import type { SenderOptions } from './sender-options.js';
 import type { Transport } from './transport.js';
 
 /** Extra time for the writes that are under way when the grace period is over. */
@@ -35,6 +36,8 @@ export interface RunnerOptions extends SenderOptions {
  */
 export class DispatchRunner {
   readonly meshId: string;
+  /** What transports publish goes through it: guards see it before anybody else does. */
+  readonly output: DispatchSender['output'];
   readonly #options: RunnerOptions;
   readonly #running: RunningDispatches;
   readonly #saturation: Saturation;
@@ -64,6 +67,7 @@ export class DispatchRunner {
     setMaxListeners(0, this.#closing.signal); // each write that waits for the database adds a listener
     const sender = new DispatchSender(options, this.#closing.signal);
     this.#sender = sender;
+    this.output = sender.output;
     this.#marker = new DispatchMarker({ dispatches, sender, running, saturation: this.#saturation, meshId });
     const work = (): Promise<void> => this.#reconcile();
     this.#reconciliation = new Loop({ name: 'dispatch reconciliation', intervalMs: reconcileMs, work, log });

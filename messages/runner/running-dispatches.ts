@@ -5,8 +5,8 @@ import type { DispatchEnd, DispatchRef, OpenDispatch } from '../dispatch/dispatc
 import type { Transport } from './transport.js';
 
 type Phase = 'starting' | 'sending' | 'recording';
-/** Why a dispatch was stopped: it is closed on the record, its agent is gone, or the process is closing. */
-type StopReason = 'closed' | 'lost' | 'closing';
+/** Why a dispatch was stopped: it is closed on the record, its agent is gone, a guard withholds its output, or the process is closing. */
+type StopReason = 'closed' | 'lost' | 'denied' | 'closing';
 
 /** A dispatch that runs in this process, from before it is marked as sent until its end is on the record. */
 export class RunningDispatch {
@@ -20,6 +20,8 @@ export class RunningDispatch {
   epoch = 0;
   /** What is sent; undefined while `starting`. */
   open: OpenDispatch | undefined;
+  /** Another node has published the beginning of its output. */
+  isContinued = false;
   #phase: Phase = 'starting';
   #stopped: StopReason | undefined;
   #settle: (end: Promise<DispatchEnd>) => void = () => undefined;
@@ -69,10 +71,10 @@ export class RunningDispatch {
     await this.#started;
   }
 
-  /** It is closed on the record: its agent is told, and it stops. */
+  /** It is closed on the record, or `denied`: a guard withholds its output. Its agent is told, and it stops. */
   close(state: string, reason: string): void {
     if (this.open && this.#phase === 'sending') this.transport.notifyClosed?.(this.open, state, reason);
-    this.stop('closed');
+    this.stop(state === 'denied' ? 'denied' : 'closed');
   }
 
   /** The first reason counts, and none once the result is being recorded. */

@@ -1,20 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import { countFailure, countSuccess } from '../../agents/agent-health.js';
-import type { Db } from '../../db/pool.js';
 import { errorMessage, isTransient } from '../../runtime/errors.js';
 import { agentKeyOf } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
-import type {
-  AgentResult,
-  AnswerOrFailure,
-  DispatchEnd,
-  Dispatches,
-  DispatchRef,
-  OpenDispatch,
-} from '../dispatch/dispatches.js';
-import type { ChunkBus } from '../stream/bus.js';
+import type { AgentResult, AnswerOrFailure, DispatchEnd, DispatchRef, OpenDispatch } from '../dispatch/dispatches.js';
+import { OutputGate } from './output-gate.js';
 import type { RunningDispatch } from './running-dispatches.js';
+import type { SenderOptions } from './sender-options.js';
 import type { TransportResult } from './transport.js';
 
 const FIRST_PAUSE_MS = 50;
@@ -60,18 +53,10 @@ export async function persist<T>(work: () => Promise<T>, log: Pick<Logger, 'warn
   }
 }
 
-/** What all dispatches of a process share. */
-export interface SenderOptions {
-  dispatches: Dispatches;
-  bus: Pick<ChunkBus, 'publish'>;
-  db: Db;
-  log: Logger;
-  /** This node; new at every boot. */
-  meshId: string;
-}
-
 /** Sends dispatches that are marked as sent, and writes their ends to the record. While the database is away it retries. */
 export class DispatchSender {
+  /** What the transports publish goes through it. */
+  readonly output: OutputGate;
   readonly #options: SenderOptions;
   readonly #closing: AbortSignal;
   /** Sent dispatches whose end could not be written: a defect or a lasting refusal of the database, so there are few. */
@@ -85,6 +70,7 @@ export class DispatchSender {
   constructor(options: SenderOptions, closing: AbortSignal) {
     this.#options = options;
     this.#closing = closing;
+    this.output = new OutputGate(options);
   }
 
   /** Sends a dispatch that the accept transaction has marked as sent. Never rejects. */
@@ -109,6 +95,7 @@ export class DispatchSender {
   /** Continues a dispatch that another node sent, and records its end. Never rejects. @param progress as for `Transport.adopt` */
   adopt(running: RunningDispatch, open: OpenDispatch, progress: string): Promise<DispatchEnd> {
     const { transport, signal } = running;
+    running.isContinued = true;
     return this.#follow(running, open, () => transport.adopt?.(open, progress, signal) ?? Promise.resolve(LOST));
   }
 
@@ -155,7 +142,11 @@ export class DispatchSender {
   async #follow(running: RunningDispatch, open: OpenDispatch, deliver: Delivery): Promise<DispatchEnd> {
     running.open = open;
     running.enter('sending');
-    const result = await this.#resultOf(running, open, deliver);
+    const { tenants, confirmedUntilMs } = this.#options.guards.unconcerned;
+    const isUnconcerned = tenants.has(open.tenant_id) && performance.now() <= confirmedUntilMs;
+    const output = isUnconcerned ? undefined : this.output.begin(running, open);
+    const delivered = await this.#resultOf(running, open, deliver);
+    const result = output ? await this.output.end(output, delivered, (work) => this.persist(work)) : delivered;
     if (result.state === 'transferred') return CLOSED;
     running.enter('recording');
     return running.stopped === 'closed' ? CLOSED : this.#record(running, open, result);

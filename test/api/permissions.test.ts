@@ -215,6 +215,8 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
   updatePolicy: { ...forbidden, needs: 'admin', tenant: 'missing', body: policy },
   deletePolicy: { ...forbidden, needs: 'admin', tenant: 'missing', body: policy },
   testPolicy: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => ({ scope: 'plan', action: 'create' }) },
+  getGuards: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => ({}) },
+  updateGuard: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => ({ guard: 'path' }) },
   newAlert: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => alert },
   getAlerts: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => ({}) },
   getAlert: { ...forbidden, needs: 'admin', tenant: 'missing', body: alertRule },

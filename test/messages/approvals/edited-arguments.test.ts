@@ -84,3 +84,11 @@ test('only the arguments of a tool call can be edited, and only to approve them'
   expect(await outcome(api.client, call, { resolution: 'approved', arguments: 7 })).toBe('400 BAD_REQUEST');
   expect((await api.client.message(call)).state).toBe('input-required');
 });
+
+test('guards look at edited arguments too', async () => {
+  const { id } = await calling({ url: 'https://example.com/' });
+  const body = { resolution: 'approved', arguments: { url: 'http://169.254.169.254/latest/meta-data/' } };
+  const { status, body: answer } = await api.client.post(`/messages/${id}/resolve`, body);
+  expect([status, answer]).toMatchObject([403, { error: expect.stringContaining('The guard egress') }]);
+  expect(await outcome(api.client, id, { resolution: 'approved' })).toBe('200 working');
+});
