@@ -43,8 +43,8 @@ export async function approvalsFixture(api: ServedApi) {
     return answer.policy;
   }
 
-  /** A message that a policy of its own asks about, by this sender. */
-  async function held(terms: Partial<ApprovalTerms> = {}, sender: ApiClient = api.client): Promise<string> {
+  /** An agent on the record, the only one of its type and of that name, and a policy that asks about every message to it. */
+  async function heldType(terms: Partial<ApprovalTerms> = {}): Promise<{ agentType: string }> {
     const agentType = `held-${randomUUID().slice(0, 8)}`;
     await api.database.query(
       `INSERT INTO agents (tenant_id, instance_id, agent_type, deployment_mode, status, max_concurrent_sessions, mesh_id, connection_epoch)
@@ -52,6 +52,12 @@ export async function approvalsFixture(api: ServedApi) {
       [api.tenantId, agentType],
     );
     await policy(agentType, terms);
+    return { agentType };
+  }
+
+  /** A message that a policy of its own asks about, by this sender. */
+  async function held(terms: Partial<ApprovalTerms> = {}, sender: ApiClient = api.client): Promise<string> {
+    const { agentType } = await heldType(terms);
     const task = await sender.send('pay', { metadata: { agent_type: agentType }, blocking: false });
     return task.id;
   }
@@ -126,6 +132,7 @@ export async function approvalsFixture(api: ServedApi) {
     api,
     ref,
     held,
+    heldType,
     calling,
     tokenFor,
     outcome,

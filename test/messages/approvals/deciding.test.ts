@@ -1,11 +1,12 @@
 import { expect, test } from 'vitest';
 import { GetApprovalsResponse } from '../../../contracts/api/approvals.js';
 import { serveApi } from '../../api/served-api.js';
+import { SessionInitResponse } from '../../../contracts/api/sessions.js';
 import { ApiClient } from '../../setup/platform/api-client.js';
 import { approvalsFixture } from './approvals-fixture.js';
 
 const api = await serveApi();
-const { held, calling, caller, outcome, byToken, tokenFor, events, step } = await approvalsFixture(api);
+const { held, heldType, calling, caller, outcome, byToken, tokenFor, events, step } = await approvalsFixture(api);
 const APPROVED = { resolution: 'approved' };
 const REJECTED = { resolution: 'rejected' };
 const approvalsOf = async (id: string) =>
@@ -26,6 +27,25 @@ test('a message that a policy asks about waits on the record, and goes to its ag
   expect((await step(id))?.kind).toBe('dispatch');
   const [resolved] = await events(id, 'message.resolved');
   expect(resolved?.payload).toMatchObject({ resolution: 'approved', request_id: input_request?.request_id });
+});
+
+test('a session that counts on its instance does not while a message of it waits, and counts again with its dispatch', async () => {
+  const { agentType } = await heldType();
+  const session = await api.client.ok('/sessions/init', { instance_id: agentType }, SessionInitResponse);
+  const counts = async () => {
+    const [row] = await api.database.query<{ count: number }>('SELECT counted_sessions($1, $2)::int AS count', [
+      api.tenantId,
+      agentType,
+    ]);
+    return row?.count;
+  };
+  expect(await counts()).toBe(1);
+  const { id } = await api.client.send('pay', { contextId: session.session_id, blocking: false });
+  expect((await api.client.message(id)).state).toBe('input-required');
+  expect(await counts()).toBe(0);
+  expect(await outcome(api.client, id, APPROVED)).toBe('200 working');
+  expect((await step(id))?.kind).toBe('dispatch');
+  expect(await counts()).toBe(1);
 });
 
 test('a rejection fails the message, in the transaction of the decision', async () => {
