@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { GetApprovalsResponse } from '../../../contracts/api/approvals.js';
-import { serveApi } from '../../api/served-api.js';
 import { SessionInitResponse } from '../../../contracts/api/sessions.js';
+import { serveApi } from '../../api/served-api.js';
 import { ApiClient } from '../../setup/platform/api-client.js';
 import { approvalsFixture } from './approvals-fixture.js';
 

@@ -53,11 +53,15 @@ test('what the policies deny nobody approves, with an access token or another; t
     { code: 'forbidden', error: expect.stringContaining('more than a euro') },
   ]);
   expect(await byToken(id, { ...body, callback_token })).toBe('403 forbidden');
+  // Who may not decide learns nothing about the policies.
+  const stranger = await (await caller('read')).post(`/messages/${id}/resolve`, body);
+  expect(JSON.stringify(stranger.body)).not.toContain('more than a euro');
   expect(await approvalsOf(id)).toEqual([]);
-  const [denied] = await api.database.query<{ payload: object }>(
+  const [denied, again, ...more] = await api.database.query<{ payload: object }>(
     `SELECT payload FROM events WHERE event_type = 'policy.denied' AND session_id = (SELECT session_id FROM messages WHERE message_id = $1)`,
     [id],
   );
+  expect([again?.payload, more]).toEqual([denied?.payload, []]);
   expect(denied?.payload).toMatchObject({ action: 'call', tool: 'pay', reason: 'more than a euro' });
   expect(await byToken(id, { resolution: 'approved', callback_token })).toBe('200 working');
 });
