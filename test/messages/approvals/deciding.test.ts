@@ -40,7 +40,8 @@ test('a session that counts on its instance does not while a message of it waits
     return row?.count;
   };
   expect(await counts()).toBe(1);
-  const { id } = await api.client.send('pay', { contextId: session.session_id, blocking: false });
+  const metadata = { agent_type: agentType };
+  const { id } = await api.client.send('pay', { contextId: session.session_id, metadata, blocking: false });
   expect((await api.client.message(id)).state).toBe('input-required');
   expect(await counts()).toBe(0);
   expect(await outcome(api.client, id, APPROVED)).toBe('200 working');
