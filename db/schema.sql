@@ -161,6 +161,7 @@ CREATE TABLE dispatch_transfers (
   tenant_id text NOT NULL,
   instance_id text NOT NULL,
   dispatch_id text NOT NULL,
+  mesh_id text NOT NULL,
   epoch bigint NOT NULL,
   resume_token_hashes bytea[] NOT NULL,
   progress text NOT NULL,
