@@ -7,6 +7,27 @@ CREATE OR REPLACE FUNCTION public.current_tenant()
  STABLE PARALLEL SAFE
 AS $function$ SELECT nullif(current_setting('app.tenant_id', true), '') $function$
 ;
+CREATE OR REPLACE FUNCTION public.note_capacity_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+DECLARE
+  at text := lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0');
+  chance text := replace(gen_random_uuid()::text, '-', '');
+BEGIN
+  IF EXISTS (SELECT 1 FROM running_messages r WHERE r.tenant_id = NEW.tenant_id AND r.instance_id = NEW.instance_id
+               AND r.session_id = NEW.session_id AND r.holds_slot) THEN
+    RETURN NULL;
+  END IF;
+  INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, payload)
+    SELECT a.tenant_id, format('evt_%s-%s-7%s-8%s-%s', left(at, 8), right(at, 4), left(chance, 3), substr(chance, 4, 3), right(chance, 12)),
+           'agent.capacity_changed', 'agent', 'platform', 'info', '', jsonb_build_object('agent_type', a.agent_type,
+             'instance_id', a.instance_id, 'current_sessions', agent_load(a.tenant_id, a.instance_id),
+             'max_concurrent_sessions', a.max_concurrent_sessions)
+      FROM agents a WHERE a.tenant_id = NEW.tenant_id AND a.instance_id = NEW.instance_id;
+  RETURN NULL;
+END $function$
+;
 CREATE OR REPLACE FUNCTION public.note_push_deliveries()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -46,6 +67,7 @@ CREATE TABLE agents (
   connected_at timestamp with time zone,
   max_concurrent_sessions integer NOT NULL,
   saturated_until timestamp with time zone,
+  saturated_on jsonb NOT NULL DEFAULT '{}'::jsonb,
   consecutive_failures integer NOT NULL DEFAULT 0,
   last_seen timestamp with time zone,
   registered_at timestamp with time zone NOT NULL DEFAULT now(),
@@ -491,6 +513,7 @@ CREATE INDEX sessions_to_wake ON public.sessions USING btree (wake_requested_at)
 
 -- Triggers
 CREATE TRIGGER push_deliveries_of_message AFTER UPDATE OF state ON public.messages FOR EACH ROW WHEN (new.notifies) EXECUTE FUNCTION note_push_deliveries();
+CREATE TRIGGER capacity_of_session AFTER UPDATE OF suspended ON public.sessions FOR EACH ROW WHEN (((new.suspended <> old.suspended) AND new.explicit AND (new.instance_id = old.instance_id) AND (new.status = 'active'::text))) EXECUTE FUNCTION note_capacity_change();
 
 -- Row-level security
 ALTER TABLE agent_reports ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
