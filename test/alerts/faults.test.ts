@@ -91,6 +91,25 @@ describe('a receiver that fails', () => {
     expect(shared.platform.log()).toContain('a receiver does not answer: only probes are sent to it');
   });
 
+  test('does not hold up what goes to the new address of its channel', async () => {
+    const dead = await receiver(status(503));
+    const { rule, happen } = await ruleFor(client(), [webhook(dead.url)]);
+    for (let count = 0; count < 2; count += 1) await happen();
+    const origin = new URL(dead.url).origin;
+    const isOpen = async () => (await breakers()).some((one) => one.receiver === origin && one.is_open);
+    const failed = (await untilDelivered(client(), rule.rule_id, 2)).find((one) => one.status === 'failed');
+    await until(isOpen, { what: 'an open breaker' });
+    const good = await receiver();
+    const [channel] = rule.notifications;
+    const notifications = [{ ...webhook(good.url), channel_id: channel?.channel_id }];
+    expect((await client().post('/policies/update_alert', { rule_id: rule.rule_id, notifications })).status).toBe(200);
+    await client().post('/webhooks/redeliver', { delivery_id: failed?.delivery_id });
+    await good.untilArrived(1);
+    const [delivered] = (await untilDelivered(client(), rule.rule_id, 2)).filter((one) => one.status === 'delivered');
+    expect(delivered).toMatchObject({ delivery_id: failed?.delivery_id, url: good.url });
+    expect(await isOpen()).toBe(true); // the old receiver has not answered
+  });
+
   test('a delivery has one workflow, which nobody signals, and an operator can cancel it', async () => {
     const to = await receiver(status(500));
     const { rule, happen } = await ruleFor(client(), [webhook(to.url)]);
