@@ -1,8 +1,8 @@
 import type { Tx } from '../../db/pool.js';
 import { idBound } from '../../runtime/ids.js';
 
-/** Dispatches that one statement looks at. */
-const CHUNK = 1_000;
+/** Dispatches that one statement looks at: the first one, for a first page, and those that follow. */
+const [FIRST_CHUNK, CHUNK] = [200, 1_000];
 /** How far the clocks of processes, which make ids, may be ahead of the database's for the order to be exact, in milliseconds. */
 const CLOCKS_DIFFER_MS = 60_000;
 /** With more dispatches than so many times the messages that are counted exactly, the count is an estimate. */
@@ -43,19 +43,20 @@ export async function instanceMessageIds(
       else page.push(id);
     }
   };
-  const next = `SELECT found.message_id, d.created_at FROM ${MATCHING(where)}
+  const next = (chunk: number) => `SELECT found.message_id, d.created_at FROM ${MATCHING(where)}
       AND d.created_at < coalesce($${values.length + 1}::timestamptz, 'infinity')
-    ORDER BY d.created_at DESC FETCH FIRST ${CHUNK} ROWS WITH TIES`;
-  for (let before: string | null = null; page.length < limit; ) {
+    ORDER BY d.created_at DESC FETCH FIRST ${chunk} ROWS WITH TIES`;
+  let before: string | null = null;
+  for (let chunk = offset === 0 ? FIRST_CHUNK : CHUNK; page.length < limit; chunk = CHUNK) {
     // As text: a Date has no microseconds.
     const rows: { message_id: string; at: string; at_ms: number }[] = await tx.query(
-      `SELECT message_id, created_at::text AS at, extract(epoch FROM created_at)::double precision * 1000 AS at_ms FROM (${next}) AS chunk
+      `SELECT message_id, created_at::text AS at, extract(epoch FROM created_at)::double precision * 1000 AS at_ms FROM (${next(chunk)}) AS chunk
         ORDER BY created_at DESC`,
       [...values, before],
     );
     for (const { message_id } of rows) seen.add(message_id);
     const last = rows.at(-1);
-    if (!last || rows.length < CHUNK) {
+    if (!last || rows.length < chunk) {
       take('');
       break;
     }
