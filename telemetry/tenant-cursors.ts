@@ -1,5 +1,5 @@
 import type { Db, Tx } from '../db/pool.js';
-import { type PositionedEvent, readEvents } from './event-reader.js';
+import { type EventPage, type PositionedEvent, readEvents } from './event-reader.js';
 
 /**
  * Where the consumer of all events has left a tenant's events behind: after this position the tenant's events are read by a cursor of its own, in
@@ -46,10 +46,16 @@ async function mainPosition(tx: Tx, consumer: string, lock = ''): Promise<number
   return main?.position ?? 0;
 }
 
-/** A tenant's events after its cursor, up to a position. */
-async function eventsUpTo(tx: Tx, { tenant_id, position }: LeftBehind, head: number, limit: number) {
-  const { events } = await readEvents(tx, { after: position, tenants: [tenant_id], limit });
-  return events.filter((event) => event.position <= head);
+/** A tenant's next events after its cursor, up to a position, and the cursor to go on with: at that position when there are no more. */
+async function eventsUpTo(
+  tx: Tx,
+  { tenant_id, position }: LeftBehind,
+  head: number,
+  limit: number,
+): Promise<EventPage> {
+  const page = await readEvents(tx, { after: position, tenants: [tenant_id], limit });
+  const events = page.events.filter((event) => event.position <= head);
+  return { events, cursor: Math.min(page.cursor, head) };
 }
 
 /**
@@ -70,15 +76,16 @@ export function consumeLeftBehind(
     if (!own) return null;
     // Never beyond the consumer's cursor: what follows it is the consumer's once the tenant has caught up.
     const head = await mainPosition(tx, consumer);
-    const events = await eventsUpTo(tx, own, head, limit);
-    if (events.length > 0) {
-      const taken = await work(tx, events);
-      await tx.query(ADVANCE, [own.consumer, events[taken - 1]?.position ?? own.position]);
+    const { events, cursor } = await eventsUpTo(tx, own, head, limit);
+    if (events.length > 0 || cursor < head) {
+      const taken = events.length > 0 ? await work(tx, events) : 0;
+      const reached = taken < events.length ? (events[taken - 1]?.position ?? own.position) : cursor;
+      await tx.query(ADVANCE, [own.consumer, reached]);
       return true;
     }
-    const reached = { tenant_id: own.tenant_id, position: head };
     const locked = await mainPosition(tx, consumer, 'FOR UPDATE');
-    const isThere = (await eventsUpTo(tx, reached, locked, 1)).length === 0;
+    const rest = await eventsUpTo(tx, { tenant_id: own.tenant_id, position: head }, locked, 1);
+    const isThere = rest.events.length === 0 && rest.cursor >= locked;
     if (isThere) await tx.query(CATCH_UP, [own.consumer]);
     else await tx.query(ADVANCE, [own.consumer, head]);
     return true;
