@@ -100,6 +100,21 @@ test('a flood of one tenant delays the alerts of another by one share, and none 
   expect(await byRule()).toEqual([3_100, 31]);
 });
 
+test('a tenant that is left behind goes on after events that were erased', async () => {
+  const tenantId = await insertTenant(database);
+  await ruleOf(tenantId);
+  await happen(tenantId, 1_700);
+  await database.query(
+    `DELETE FROM events WHERE event_id IN (SELECT event_id FROM events WHERE tenant_id = $1 AND event_type = 'agent.registered'
+       ORDER BY event_id OFFSET 400 LIMIT 1100)`,
+    [tenantId],
+  );
+  startRelay();
+  await until(async () => (await deliveriesOf(tenantId)).length > 500, { what: 'the deliveries after them' });
+  await until(async () => (await cursors()).length === 1, { what: 'the end of its own cursor' });
+  expect(await deliveriesOf(tenantId)).toHaveLength(600);
+});
+
 test('what a rule has counted is written when it changes, and all its alerts of a batch in one round trip', async () => {
   const tenantId = await insertTenant(database);
   const cooling = await ruleOf(tenantId, { cooldown_seconds: 3_600 });
