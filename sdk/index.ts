@@ -2,6 +2,7 @@ export { z } from 'zod';
 export type { ArtifactUpdate, StatusUpdate, StreamEvent, Task } from '../contracts/a2a/a2a.js';
 export type { Artifact, Part } from '../contracts/a2a/parts.js';
 export type { AlertRule } from '../contracts/api/alerts.js';
+export type { Policy } from '../contracts/api/policies.js';
 export type { Delivery } from '../contracts/api/deliveries.js';
 export type { InputRequest, MessageRecord, ResolveRequest, Usage } from '../contracts/api/messages.js';
 export type { SessionDetails, SessionSummary } from '../contracts/api/sessions.js';
