@@ -95,7 +95,10 @@ const policy = (n) => ({
   match: { agent_types: [`type-${n}`, 'other-*'], skills: [`skill-${n}`] },
 });
 
-/** A row's measurements, with policies in force only while they run: the other rows share the tenant. */
+/**
+ * A row's measurements, with policies in force only while they run: the other rows share the tenant. Creating and deleting them is in the
+ * row's CPU time, and not in its latencies and rates.
+ */
 function withPolicies(caller, { sequential, throughput }) {
   const between = async (work) => {
     const made = [];
