@@ -3,7 +3,9 @@ export type { ArtifactUpdate, StatusUpdate, StreamEvent, Task } from '../contrac
 export type { Artifact, Part } from '../contracts/a2a/parts.js';
 export type { AlertRule } from '../contracts/api/alerts.js';
 export type { Delivery } from '../contracts/api/deliveries.js';
+export type { Guard } from '../contracts/api/guards.js';
 export type { InputRequest, MessageRecord, ResolveRequest, Usage } from '../contracts/api/messages.js';
+export type { Policy } from '../contracts/api/policies.js';
 export type { SessionDetails, SessionSummary } from '../contracts/api/sessions.js';
 export type { AccessOptions, TokenProvider } from './access.js';
 export { Agent, type ReportedStatus } from './agent/agent.js';
