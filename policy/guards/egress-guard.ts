@@ -25,11 +25,13 @@ const PRIVATE_NAME =
 const SCHEME_CHARS = /[A-Za-z0-9+.-]/;
 const SCHEME_CHARS_MAX = 32;
 const URL_CHARS_MAX = 2_048;
+/** Characters of the longest URL that is looked at. */
+export const URL_SPAN = SCHEME_CHARS_MAX + URL_CHARS_MAX;
 /** What ends a URL in a text. */
 const URL_END = /[\s"'<>`|{}\\^]/;
 
 /** Finds addresses that content must not lead to: hosts that are not allowed, private addresses in any notation, schemes of local files. */
-export function findHosts(content: GuardedContent, rules: EgressRules): Find[] {
+export function findHosts(content: Pick<GuardedContent, 'arguments' | 'texts'>, rules: EgressRules): Find[] {
   const found: Find[] = [];
   const note = (path: string, urls: Iterable<string>): void => {
     for (const url of urls) {

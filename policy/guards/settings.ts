@@ -8,7 +8,7 @@ import {
 } from '../../contracts/api/guards.js';
 import type { Tx } from '../../db/pool.js';
 import { AddressGuard } from '../../http/outbound-guard.js';
-import { type EgressRules, findHosts } from './egress-guard.js';
+import { type EgressRules, findHosts, URL_SPAN } from './egress-guard.js';
 import { type GuardRow, readGuards } from './guard-store.js';
 import { findInjections, injectionsIn } from './injection-guard.js';
 import { PHRASE_CHARS } from './injection-rules.js';
@@ -79,7 +79,13 @@ const COMPILE: Record<GuardName, Compile> = {
   egress: (config, allowsAddress) => {
     const { allowed_hosts: allowedHosts, denied_hosts: deniedHosts, stages } = GUARD_CONFIGS.egress.parse(config);
     const rules = { allowedHosts, deniedHosts, allowsAddress };
-    return { stages: new Set(stages), find: (content) => findHosts(content, rules) };
+    const find = (visible: string, _begins: number, ends: number): Find[] =>
+      findHosts({ texts: [{ path: '', text: wholeWords(visible, ends) }] }, rules);
+    return {
+      stages: new Set(stages),
+      find: (content) => findHosts(content, rules),
+      stream: { span: URL_SPAN, reach: 0, find },
+    };
   },
   secrets: (config) => {
     const { detect, stages } = GUARD_CONFIGS.secrets.parse(config);
@@ -95,10 +101,7 @@ const COMPILE: Record<GuardName, Compile> = {
   prompt_injection: (config) => {
     const { stages } = GUARD_CONFIGS.prompt_injection.parse(config);
     const find = (visible: string, _begins: number, ends: number): Find[] =>
-      // A word at the very end may go on.
-      injectionsIn(ends < visible.length ? visible.slice(0, visible.lastIndexOf(' ', ends) + 1) : visible).map(
-        ({ rule, what }) => ({ rule, ...contentHolds(what) }),
-      );
+      injectionsIn(wholeWords(visible, ends)).map(({ rule, what }) => ({ rule, ...contentHolds(what) }));
     return {
       stages: new Set(stages),
       find: ({ texts }) => findInjections(texts),
@@ -111,6 +114,14 @@ const COMPILE: Record<GuardName, Compile> = {
     return { stages, find: (content) => findExcess(content, limits) };
   },
 };
+
+/** The text up to an index, without a word at its end that may go on. */
+function wholeWords(visible: string, ends: number): string {
+  if (ends >= visible.length) return visible;
+  let end = ends;
+  while (end > 0 && !/\s/.test(visible[end - 1] as string)) end--;
+  return visible.slice(0, end);
+}
 
 const contentHolds = (what: string) => ({ path: '', reason: `The content holds ${what}.` });
 

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { GUARD_OPERATIONS, type Guard, type UpdateGuardRequest } from '../../contracts/api/guards.js';
 import {
   GetPoliciesResponse,
   type POLICY_OPERATIONS,
@@ -14,7 +15,7 @@ type Request<Name extends keyof Operations> = z.input<Operations[Name]['request'
 
 const Done = ok({});
 
-/** Policies: `/policies/*_polic*`, which need the scope `admin`. */
+/** Policies and guards: `/policies/*_polic*` and `/policies/*_guard*`, which need the scope `admin`. */
 export class Policies {
   readonly #api: PlatformApi;
 
@@ -51,5 +52,17 @@ export class Policies {
   /** What would be decided, and of each policy why it decided or did not. Nothing follows from it. */
   test(request: Request<'testPolicy'>, options: CallOptions = {}): Promise<TestPolicyResponse> {
     return this.#api.post('/policies/test_policy', request, TestPolicyResponse, { ...options, retry: true });
+  }
+
+  /** All guards with their settings. */
+  async guards(options: CallOptions = {}): Promise<Guard[]> {
+    const { response } = GUARD_OPERATIONS.getGuards;
+    return (await this.#api.post('/policies/get_guards', {}, response, { ...options, retry: true })).guards;
+  }
+
+  /** Changes what is given of a guard, members of its `config` one by one. */
+  async updateGuard(change: UpdateGuardRequest, options: CallOptions = {}): Promise<Guard> {
+    const { response } = GUARD_OPERATIONS.updateGuard;
+    return (await this.#api.post('/policies/update_guard', change, response, { ...options, retry: true })).guard;
   }
 }

@@ -110,6 +110,26 @@ describe.each(PATHS)('$way', ({ env }) => {
       expect((await client.untilState(task.id, 'completed')).assistant_output).toBe(`echo: ${ORDER}`);
     });
 
+    test('an answer to a question is inspected like a message; one that is denied leaves the question open', async () => {
+      const { to } = await join((dispatch) => {
+        if (dispatch.payload.params.metadata?.resolution) dispatch.result('thank you');
+        else dispatch.ask({ kind: 'form', title: 'Which key?', fields: [{ id: 'key', type: 'text', label: 'Key' }] });
+      });
+      await update({ guard: 'secrets', enabled: true });
+      const task = await client.send('Ask me', to);
+      const path = `/messages/${task.id}/resolve`;
+      expect(await client.failure(path, { resolution: { key: SECRET } })).toBe('403 forbidden');
+      expect(await client.failure(path, { resolution: { key: 'no' }, comment: SECRET })).toBe('403 forbidden');
+      const followUp = await client.rpc(`It is ${SECRET}`, { taskId: task.id });
+      expect(followUp.result).toBeUndefined();
+      expect((await eventsOf(task)).map(({ event_type, payload }) => [event_type, payload.action])).toEqual(
+        Array.from({ length: 3 }, () => ['guard.denied', 'answer']),
+      );
+      expect((await client.message(task.id)).state).toBe('input-required');
+      await client.ok(path, { resolution: { key: 'none' } }, ResolveResponse);
+      expect((await client.untilState(task.id, 'completed')).assistant_output).toBe('thank you');
+    });
+
     test("a bound of the tenant that is stricter than the platform's own holds", async () => {
       const { to } = await join(echo);
       await update({ guard: 'limits', config: { max_message_bytes: 1_000 } });

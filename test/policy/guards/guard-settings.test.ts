@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { GUARD_OPERATIONS, type Guard } from '../../../contracts/api/guards.js';
+import { FleetClient } from '../../../sdk/index.js';
 import { serveApi } from '../../api/served-api.js';
 
 const api = await serveApi();
@@ -129,4 +130,18 @@ test('the tenant of a request must be that of the token', async () => {
     expect((await client.post(path, asked)).status).toBe(403);
     expect((await client.post(path, { ...asked, tenant_id: api.tenantId })).status).toBe(200);
   }
+});
+
+test('the client of the SDK reads and changes guards', async () => {
+  const tenantId = await api.otherTenant();
+  const { client_id, client_secret } = await api.credentialOf(tenantId, ['admin']);
+  const fleet = new FleetClient({ url: api.baseUrl, clientId: client_id, clientSecret: client_secret });
+  const changed = await fleet.policies.updateGuard({
+    guard: 'secrets',
+    enabled: true,
+    config: { stages: ['message'] },
+  });
+  expect(changed).toMatchObject({ guard: 'secrets', enabled: true, config: { stages: ['message'] } });
+  expect((await fleet.policies.guards()).find(({ guard }) => guard === 'secrets')).toEqual(changed);
+  fleet.close();
 });
