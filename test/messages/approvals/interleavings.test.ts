@@ -5,7 +5,7 @@ import { freshDatabase } from '../../setup/database.js';
 import { contradictions, leftovers } from '../../setup/histories/record-checker.js';
 import { APPROVAL_ACTIONS, ApprovalsDriver } from './approvals-driver.js';
 
-const RUNS = Number(process.env.TEST_RUNS ?? 60);
+const RUNS = Number(process.env.TEST_RUNS ?? 40);
 /** A failure prints its seed; run it again with `TEST_SEED=…`. */
 const SEED = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31);
 
@@ -53,5 +53,5 @@ test(
     expect(driver.partial, 'approvals below a quorum').toBeGreaterThan(0);
     expect(driver.edits, 'edited arguments').toBeGreaterThan(0);
   },
-  3_000 * RUNS,
+  8_000 * RUNS,
 );
