@@ -65,4 +65,19 @@ export const LIMITS = {
   ruleFilters: 20,
   /** Events that a rule counts at most. */
   alertThresholdMax: 10_000,
+  /** The body of a request that takes in documents. */
+  knowledgeBodyBytes: 32 * 1024 * 1024,
+  knowledgeDocumentBytes: 10 * 1024 * 1024,
+  knowledgeCallBytes: 20 * 1024 * 1024,
+  /** Inline text that is taken in while its caller waits. */
+  knowledgeInlineBytes: 256 * 1024,
+  knowledgeDocumentsPerCall: 100,
+  knowledgeRefreshSources: 100,
+  /** Jobs of one tenant that are not over. */
+  knowledgeJobsPerTenant: 50,
+  knowledgeBasesPerTenant: 1_000,
+  knowledgeTags: 50,
+  knowledgeNamespacesPerQuery: 20,
+  knowledgeQueryChars: 4_000,
+  knowledgeResultsMax: 50,
 } as const;

@@ -5,6 +5,7 @@ import { ALERT_OPERATIONS } from './alerts.js';
 import { AUTH_OPERATIONS, CREDENTIAL_OPERATIONS } from './auth.js';
 import { DELIVERY_OPERATIONS } from './deliveries.js';
 import { HealthQuery, HealthResponse } from './health.js';
+import { KNOWLEDGE_OPERATIONS } from './knowledge-operations.js';
 import { MESSAGE_OPERATIONS } from './messages.js';
 import { EXTENSION, get, PUBLIC } from './operation.js';
 import { SESSION_OPERATIONS } from './sessions.js';
@@ -33,6 +34,7 @@ export const OPERATIONS = {
   ...ALERT_OPERATIONS,
   ...DELIVERY_OPERATIONS,
   ...TELEMETRY_OPERATIONS,
+  ...KNOWLEDGE_OPERATIONS,
   ...PLATFORM_OPERATIONS,
 };
 
@@ -47,5 +49,6 @@ export const TAGS = {
   Alerts: ALERT_OPERATIONS,
   Webhooks: DELIVERY_OPERATIONS,
   Telemetry: TELEMETRY_OPERATIONS,
+  'Knowledge base': KNOWLEDGE_OPERATIONS,
   Platform: PLATFORM_OPERATIONS,
 };
