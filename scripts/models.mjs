@@ -64,7 +64,8 @@ async function checkCosines(folder) {
     const vectors = await embedder.embed(texts, AbortSignal.timeout(120_000));
     const cosine = (one, other) => vectors[one].reduce((sum, value, index) => sum + value * vectors[other][index], 0);
     const furthest = Math.max(...cosines.map(([one, other, expected]) => Math.abs(cosine(one, other) - expected)));
-    if (!(furthest <= COSINE_TOLERANCE)) throw new Error(`a cosine differs by ${furthest.toFixed(3)} from its reference`);
+    if (!(furthest <= COSINE_TOLERANCE))
+      throw new Error(`a cosine differs by ${furthest.toFixed(3)} from its reference`);
     print(`${cosines.length} cosines checked, the furthest off by ${furthest.toFixed(3)}`);
   } finally {
     await embedder.close();

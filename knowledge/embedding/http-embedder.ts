@@ -97,7 +97,9 @@ export class HttpEmbedder implements Embedder {
   async embed(texts: readonly string[], signal: AbortSignal): Promise<Float32Array[]> {
     const parts = batches(texts);
     if (this.#limit.pendingCount + parts.length > WAITING_MAX)
-      throw new PlatformError('RATE_LIMITED', 'Too many texts wait to be embedded.', { headers: { 'Retry-After': '5' } });
+      throw new PlatformError('RATE_LIMITED', 'Too many texts wait to be embedded.', {
+        headers: { 'Retry-After': '5' },
+      });
     const failed = new AbortController();
     const either = AbortSignal.any([signal, failed.signal]);
     try {

@@ -47,7 +47,9 @@ export class LocalEmbedder implements Embedder {
   async embed(texts: readonly string[], signal: AbortSignal): Promise<Float32Array[]> {
     signal.throwIfAborted();
     if (this.#queue.length + texts.length > WAITING_MAX)
-      throw new PlatformError('RATE_LIMITED', 'Too many texts wait to be embedded.', { headers: { 'Retry-After': '5' } });
+      throw new PlatformError('RATE_LIMITED', 'Too many texts wait to be embedded.', {
+        headers: { 'Retry-After': '5' },
+      });
     const jobs: Job[] = [];
     const vectors = texts.map(
       (text) => new Promise<Float32Array>((resolve, reject) => jobs.push({ text, resolve, reject })),
@@ -88,7 +90,9 @@ export class LocalEmbedder implements Embedder {
   }
 
   #start(): Worker {
-    const worker = new Worker(workerFile('./local-thread.js', import.meta.url), { workerData: { folder: this.folder } });
+    const worker = new Worker(workerFile('./local-thread.js', import.meta.url), {
+      workerData: { folder: this.folder },
+    });
     worker.on('message', (reply: EmbedReply) => this.#onReply(worker, reply));
     worker.on('error', (error: Error) => this.#onEnd(worker, error.message));
     worker.on('exit', (code) => this.#onEnd(worker, `its thread ended with ${code}`));

@@ -10,7 +10,13 @@ export const LOCAL_DIMENSIONS = 384;
 export const LOCAL_TOKENS_MAX = 256;
 
 /** Files of an installed model. The last one is written when all others are whole. */
-const FILES = ['model.onnx', 'tokenizer.json', 'tokenizer_config.json', join('node_modules', 'onnxruntime-node', 'package.json'), 'installed.json'];
+const FILES = [
+  'model.onnx',
+  'tokenizer.json',
+  'tokenizer_config.json',
+  join('node_modules', 'onnxruntime-node', 'package.json'),
+  'installed.json',
+];
 
 /** The folder of the local model: `EMBEDDINGS_MODEL_DIR`, else one in the user's cache folder. */
 export function localModelFolder(config: Pick<Config, 'EMBEDDINGS_MODEL_DIR'>): string {

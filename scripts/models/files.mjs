@@ -61,7 +61,17 @@ export async function bringSources(folder, print) {
 async function fromWheel(folder, print) {
   const unpacked = join(folder, 'wheel');
   await mkdir(unpacked);
-  const pip = ['-m', 'pip', 'download', '--no-deps', '--only-binary=:all:', '--disable-pip-version-check', '-q', '-d', unpacked];
+  const pip = [
+    '-m',
+    'pip',
+    'download',
+    '--no-deps',
+    '--only-binary=:all:',
+    '--disable-pip-version-check',
+    '-q',
+    '-d',
+    unpacked,
+  ];
   print(`downloading ${WHEEL} with pip (84 MB) …`);
   await run('python3', [...pip, WHEEL]);
   const script = 'import glob,sys,zipfile; zipfile.ZipFile(glob.glob(sys.argv[1]+"/*.whl")[0]).extractall(sys.argv[1])';

@@ -44,7 +44,8 @@ function embeddings(graph, tensor) {
     const values = data.subarray(row * columns, (row + 1) * columns);
     const scale = Math.fround(largest(values) / EMBEDDING_MAX) || 1;
     scales[row] = scale;
-    for (let column = 0; column < columns; column++) quantized[row * columns + column] = roundEven(values[column] / scale);
+    for (let column = 0; column < columns; column++)
+      quantized[row * columns + column] = roundEven(values[column] / scale);
   }
   const table = graph.constant('word_embeddings', 'int8', shape, quantized);
   const rowScales = graph.constant('word_embedding_scales', 'float', [rows, 1], scales);

@@ -44,7 +44,12 @@ export class OnnxGraph {
 
   /** A list of 64-bit integers: axes and shapes. */
   integers(...values) {
-    return this.constant(`integers_${values.join('_')}`, 'int64', [values.length], BigInt64Array.from(values.map(BigInt)));
+    return this.constant(
+      `integers_${values.join('_')}`,
+      'int64',
+      [values.length],
+      BigInt64Array.from(values.map(BigInt)),
+    );
   }
 
   /** Adds an operator. @returns the names of its outputs, or the only one's */

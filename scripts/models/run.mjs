@@ -4,9 +4,7 @@ import { spawn } from 'node:child_process';
 export function run(command, args, options = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { stdio: ['ignore', 2, 2], ...options });
-    child.once('error', (error) =>
-      reject(error.code === 'ENOENT' ? new Error(`${command} is not installed`) : error),
-    );
+    child.once('error', (error) => reject(error.code === 'ENOENT' ? new Error(`${command} is not installed`) : error));
     child.once('exit', (code, signal) => {
       if (code === 0) resolve();
       else reject(new Error(`${command} ended with ${signal ?? code}; see the lines above`));
