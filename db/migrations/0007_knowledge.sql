@@ -88,6 +88,7 @@ CREATE TABLE knowledge_documents (
   attempts integer NOT NULL DEFAULT 0, -- begun; a document that ends its process again and again is given up
   result text CHECK (result IN ('created', 'updated', 'unchanged', 'failed')),
   chunk_count integer NOT NULL DEFAULT 0,
+  chunks_done integer NOT NULL DEFAULT 0, -- embedded, while it is pending
   error jsonb, -- {code, message}
   PRIMARY KEY (tenant_id, job_id, ordinal),
   CHECK (state = 'pending' OR content IS NULL),
