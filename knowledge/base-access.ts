@@ -1,5 +1,5 @@
 import type { Caller } from '../contracts/api/auth.js';
-import { KnowledgeBase, type KnowledgeConfig } from '../contracts/api/knowledge.js';
+import { KnowledgeBase } from '../contracts/api/knowledge.js';
 import { actsAs } from '../contracts/permissions.js';
 import { scopeIncludes } from '../contracts/primitives.js';
 import { queryJson } from '../db/json-rows.js';
@@ -75,12 +75,4 @@ export async function requireBase(tx: Tx, reader: KnowledgeReader, namespace: st
   const [base] = await requireBases(tx, reader, [namespace]);
   if (!base) throw noBase(namespace);
   return base;
-}
-
-/** What chunks depend on besides the content: a source with another value has chunks of before. */
-export function chunkingKey(
-  parserVersion: number,
-  config: Pick<KnowledgeConfig, 'chunk_tokens' | 'chunk_overlap'>,
-): string {
-  return `${parserVersion}/${config.chunk_tokens}/${config.chunk_overlap}`;
 }

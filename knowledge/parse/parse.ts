@@ -9,9 +9,6 @@ import { ParseError } from './parse-error.js';
 import { readPdf } from './pdf.js';
 import { readPlainText } from './plain-text.js';
 
-/** What stands in the way of using the chunks of before: it grows when the same bytes are read into another text. */
-export const PARSER_VERSION = 1;
-
 async function read(content: Uint8Array, hints: TypeHints): Promise<{ extracted: Extracted; contentType: string }> {
   const detected = await detectType(content, hints);
   const contentType = MEDIA_TYPES[detected.type];
