@@ -14,6 +14,7 @@ const LAYERS = {
   messages: ['contracts', 'runtime', 'db', 'agents', 'sessions'],
   deliveries: ['contracts', 'runtime', 'db', 'http', 'messages'],
   alerts: ['contracts', 'runtime', 'db', 'http', 'telemetry', 'messages', 'deliveries'],
+  knowledge: ['contracts', 'runtime', 'db', 'http'],
   tools: ['contracts', 'runtime', 'db', 'agents', 'messages'],
   mesh: ['contracts', 'runtime', 'db', 'http', 'auth', 'agents', 'messages', 'tools'],
   activities: ['contracts', 'runtime', 'db', 'http', 'agents', 'sessions', 'messages', 'deliveries'],

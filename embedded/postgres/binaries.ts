@@ -6,7 +6,7 @@ import { basename, dirname, join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { errorMessage } from '../../runtime/errors.js';
 import { readIfExists } from '../atomic-file.js';
-import { userCacheDir } from '../cache-dir.js';
+import { userCacheDir } from '../../runtime/cache-dir.js';
 import type { Identity } from '../spawn-server.js';
 
 const run = promisify(execFile);
