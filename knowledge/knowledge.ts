@@ -71,7 +71,8 @@ function ingestAnswer(job: JobResponse, documents: readonly NewDocument[]): Inge
 export function createKnowledge(deps: KnowledgeDeps) {
   const { db, runner, embedder } = deps;
   const checkUrl = (url: string) => deps.outbound.checkUrl(url);
-  const statusOf = (reader: KnowledgeReader, jobId: string) => db.tenant(reader.tenantId, (tx) => readJob(tx, reader, jobId));
+  const statusOf = (reader: KnowledgeReader, jobId: string) =>
+    db.tenant(reader.tenantId, (tx) => readJob(tx, reader, jobId));
 
   /** Has a written job run as far as its caller waits. */
   async function run(ref: JobRef, documents: readonly NewDocument[], { wait }: Waiting): Promise<void> {
@@ -93,7 +94,10 @@ export function createKnowledge(deps: KnowledgeDeps) {
     create: async (writer: KnowledgeWriter, request: NewKnowledgeBaseRequest) => {
       const { documents: given, idempotency_key, ...base } = request;
       const documents = given ? newDocuments({ documents: given }, checkUrl) : [];
-      const job = { ...jobOf(writer, base.namespace, 'create', idempotency_key), fingerprint: fingerprintOf(documents) };
+      const job = {
+        ...jobOf(writer, base.namespace, 'create', idempotency_key),
+        fingerprint: fingerprintOf(documents),
+      };
       const created = await db.tenant(writer.tenantId, async (tx) => {
         const row = await insertBase(tx, writer.tenantId, writer.name, base);
         return { row, ref: given && (await writeJob(tx, job, documents)) };
@@ -117,7 +121,10 @@ export function createKnowledge(deps: KnowledgeDeps) {
     /** Takes documents in. A job that does not end while the caller waits goes on in its workflow. */
     ingest: async (writer: KnowledgeWriter, request: IngestRequest): Promise<IngestResponse> => {
       const { namespace, idempotency_key, wait, ...given } = request;
-      const documents = newDocuments(given satisfies DocumentInput & { documents?: DocumentInput[] | undefined }, checkUrl);
+      const documents = newDocuments(
+        given satisfies DocumentInput & { documents?: DocumentInput[] | undefined },
+        checkUrl,
+      );
       const job = { ...jobOf(writer, namespace, 'ingest', idempotency_key), fingerprint: fingerprintOf(documents) };
       const ref = await db.tenant(writer.tenantId, async (tx) => {
         await requireBase(tx, writer, namespace);

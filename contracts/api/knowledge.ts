@@ -102,6 +102,8 @@ export const SOURCE_ERRORS = [
   /** A later call has written the source meanwhile. */
   'SUPERSEDED',
   'SOURCE_DELETED',
+  /** An operator stopped the job. */
+  'CANCELED',
   'BAD_GATEWAY',
   'INTERNAL',
 ] as const;

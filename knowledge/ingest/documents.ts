@@ -1,7 +1,7 @@
 import type { SourceErrorCode } from '../../contracts/api/knowledge.js';
-import type { Tx } from '../../db/pool.js';
+import type { Db, Tx } from '../../db/pool.js';
 import type { StoredInput } from './document-input.js';
-import type { JobRef } from './jobs.js';
+import { endJobIfDone, type JobRef } from './jobs.js';
 
 /** A document to be taken in. */
 export interface PendingDocument {
@@ -85,13 +85,17 @@ export async function failDocument(
   );
 }
 
-/** Ends all documents of a job that have not ended, and the job. */
-export async function failPending(tx: Tx, { tenant_id, job_id }: JobRef, failure: DocumentFailure): Promise<void> {
-  await tx.query(
-    `UPDATE knowledge_documents SET state = 'failed', result = 'failed', content = NULL, error = $3
-      WHERE tenant_id = $1 AND job_id = $2 AND state = 'pending'`,
-    [tenant_id, job_id, failure],
-  );
+/** Gives up what is left of a job that its operator has stopped. */
+export async function stopJob(db: Db, ref: JobRef): Promise<void> {
+  const failure: DocumentFailure = { code: 'CANCELED', message: 'An operator stopped the job.' };
+  await db.tenant(ref.tenant_id, async (tx) => {
+    await tx.query(
+      `UPDATE knowledge_documents SET state = 'failed', result = 'failed', content = NULL, error = $3
+        WHERE tenant_id = $1 AND job_id = $2 AND state = 'pending'`,
+      [ref.tenant_id, ref.job_id, failure],
+    );
+    await endJobIfDone(tx, ref);
+  });
 }
 
 /**

@@ -4,7 +4,14 @@ import { errorMessage, isTransient, PlatformError } from '../../runtime/errors.j
 import type { Logger } from '../../runtime/logger.js';
 import { ParseError } from '../parse/parse-error.js';
 import { type Embedder, embeddedText } from '../types.js';
-import { ATTEMPTS_MAX, beginSlice, type DocumentFailure, failDocument, failPending, noteProgress, type PendingDocument } from './documents.js';
+import {
+  ATTEMPTS_MAX,
+  beginSlice,
+  type DocumentFailure,
+  failDocument,
+  noteProgress,
+  type PendingDocument,
+} from './documents.js';
 import { endJobIfDone, type JobRef } from './jobs.js';
 import { type JobContext, type PrepareDeps, type Prepared, prepareDocument } from './prepare-document.js';
 import { BaseGone, keepSource, type NewVersion, writeSource } from './write-source.js';
@@ -41,7 +48,8 @@ function mayPass(error: unknown): boolean {
 
 function failureOf(error: unknown): DocumentFailure {
   if (error instanceof ParseError) return { code: error.code, message: error.message };
-  if (error instanceof PlatformError && error.code === 'BAD_GATEWAY') return { code: 'BAD_GATEWAY', message: error.message };
+  if (error instanceof PlatformError && error.code === 'BAD_GATEWAY')
+    return { code: 'BAD_GATEWAY', message: error.message };
   return { code: 'INTERNAL', message: 'The platform failed to take the document in. Send it again.' };
 }
 
@@ -71,14 +79,6 @@ export class Ingestor {
     return this.#progress(job);
   }
 
-  /** Gives up what is left of a job. */
-  async cancel(ref: JobRef, failure: DocumentFailure): Promise<void> {
-    await this.deps.db.tenant(ref.tenant_id, async (tx) => {
-      await failPending(tx, ref, failure);
-      await endJobIfDone(tx, ref);
-    });
-  }
-
   #readJob({ tenant_id, job_id }: JobRef): Promise<JobContext | undefined> {
     const select = `
       SELECT j.tenant_id, j.job_id, j.namespace, j.operation, b.config FROM knowledge_jobs j JOIN knowledge_bases b USING (tenant_id, namespace)
@@ -90,7 +90,11 @@ export class Ingestor {
   }
 
   /** Runs a part of the work on documents; a fault that does not pass ends these documents and not the others. */
-  async #guarded<T>(job: JobContext, documents: readonly PendingDocument[], work: () => Promise<T>): Promise<T | undefined> {
+  async #guarded<T>(
+    job: JobContext,
+    documents: readonly PendingDocument[],
+    work: () => Promise<T>,
+  ): Promise<T | undefined> {
     try {
       return await work();
     } catch (error) {
@@ -137,9 +141,14 @@ export class Ingestor {
       const batch = texts.slice(from, from + EMBED_BATCH).filter(({ version }) => wanted.includes(version));
       if (batch.length === 0) continue;
       const documents = [...new Set(batch.map(({ version }) => version.document))];
-      const vectors = await this.#guarded(job, documents, () => embedder.embed(batch.map(({ text }) => text), signal));
-      if (vectors) batch.forEach(({ version }, place) => version.vectors.push(vectors[place] as Float32Array));
-      else wanted = wanted.filter(({ document }) => !documents.includes(document));
+      const vectors = await this.#guarded(job, documents, () =>
+        embedder.embed(
+          batch.map(({ text }) => text),
+          signal,
+        ),
+      );
+      for (const [place, vector] of (vectors ?? []).entries()) batch[place]?.version.vectors.push(vector);
+      if (!vectors) wanted = wanted.filter(({ document }) => !documents.includes(document));
     }
     return wanted;
   }
@@ -157,7 +166,8 @@ export class Ingestor {
   async #write(job: JobContext, { document, prepared, vectors }: Version): Promise<void> {
     const { fields, read } = prepared;
     const version: NewVersion = {
-      fields,
+      // The provider's answer says how many dimensions its vectors have.
+      fields: { ...fields, dim: vectors[0]?.length ?? null },
       input: document.input,
       extracted: read.extracted,
       chunks: read.chunks,

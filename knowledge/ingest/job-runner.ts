@@ -3,7 +3,7 @@ import type { Db } from '../../db/pool.js';
 import { errorMessage, PlatformError } from '../../runtime/errors.js';
 import { FairSemaphore } from '../../runtime/fair-semaphore.js';
 import type { Logger } from '../../runtime/logger.js';
-import type { IngestProgress, Ingestor } from './ingestor.js';
+import type { Ingestor, IngestProgress } from './ingestor.js';
 import type { JobRef } from './jobs.js';
 
 /** The workflows of jobs. */
@@ -51,12 +51,6 @@ export class JobRunner {
       signal.throwIfAborted();
       return ingestor.runSlice(ref, signal);
     });
-  }
-
-  /** Ends a job that its operator has stopped. */
-  cancel(ref: JobRef): Promise<void> {
-    const failure = { code: 'INTERNAL', message: 'An operator stopped the job.' } as const;
-    return this.deps.ingestor?.cancel(ref, failure) ?? Promise.resolve();
   }
 
   /** Runs a whole job here while its caller waits; what it cannot finish in time goes to the job's workflow. */

@@ -2,6 +2,7 @@ import type { Db } from '../../db/pool.js';
 import type { Logger } from '../../runtime/logger.js';
 import { Loop } from '../../runtime/loop.js';
 import { purgeDeletedBases } from '../bases.js';
+import { stopJob } from './documents.js';
 import type { IngestWorkflows } from './job-runner.js';
 import type { JobRef } from './jobs.js';
 
@@ -29,11 +30,21 @@ const DELETE_OLD = `
   DELETE FROM knowledge_jobs WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM knowledge_jobs WHERE ended_at < now() - interval '${KEPT_DAYS} days' ORDER BY ended_at LIMIT 1000))`;
 
+interface WatchedWorkflows extends IngestWorkflows {
+  fateOfIngest(ref: JobRef): Promise<'running' | 'missing' | 'ended_by_operator' | 'ended'>;
+}
+
+/** Starts the workflow of a job, unless an operator has ended it. */
+async function startAgain(db: Db, workflows: WatchedWorkflows, ref: JobRef): Promise<void> {
+  if ((await workflows.fateOfIngest(ref)) === 'ended_by_operator') await stopJob(db, ref);
+  else await workflows.ensureIngest(ref);
+}
+
 /**
  * Looks after jobs whose process died or whose workflow could not be started, deletes old jobs, and finishes the deletion of knowledge bases.
  * Several processes may run it at once.
  */
-export function createJobStarter(db: Db, workflows: IngestWorkflows, log: Logger): Loop {
+export function createJobStarter(db: Db, workflows: WatchedWorkflows, log: Logger): Loop {
   let purgedAt = Number.NEGATIVE_INFINITY;
   return new Loop({
     name: 'knowledge jobs',
@@ -41,7 +52,9 @@ export function createJobStarter(db: Db, workflows: IngestWorkflows, log: Logger
     log,
     work: async () => {
       const due = await db.system((tx) => tx.query<JobRef & Record<string, string>>(CLAIM));
-      const started = await Promise.allSettled(due.map(({ tenant_id, job_id }) => workflows.ensureIngest({ tenant_id, job_id })));
+      const started = await Promise.allSettled(
+        due.map(({ tenant_id, job_id }) => startAgain(db, workflows, { tenant_id, job_id })),
+      );
       const failure = started.find((one) => one.status === 'rejected');
       if (failure) throw failure.reason;
       if (performance.now() - purgedAt < PURGE_EVERY_MS) return;

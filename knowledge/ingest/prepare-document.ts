@@ -34,7 +34,10 @@ export type Prepared =
   | { kind: 'gone' };
 
 /** What a document's chunks depend on besides its bytes: how they are read, and how the text is cut. */
-function chunkingOf({ config }: JobContext, hints: { content_type?: string | undefined; filename?: string | undefined }): string {
+function chunkingOf(
+  { config }: JobContext,
+  hints: { content_type?: string | undefined; filename?: string | undefined },
+): string {
   const extension = /\.[A-Za-z0-9]+$/.exec(hints.filename ?? '')?.[0] ?? '';
   const how = [READER_VERSION, config.chunk_tokens, config.chunk_overlap];
   return [...how, hints.content_type ?? '', extension.toLowerCase()].join('/');
@@ -72,7 +75,13 @@ function titleOf(document: PendingDocument, read: ReadDocument, filename: string
 }
 
 /** Whether the stored chunks are those that a document would make. */
-function isCurrent(deps: PrepareDeps, document: PendingDocument, before: StoredSource, hash: string, chunking: string): boolean {
+function isCurrent(
+  deps: PrepareDeps,
+  document: PendingDocument,
+  before: StoredSource,
+  hash: string,
+  chunking: string,
+): boolean {
   const { title, force } = document.input;
   const sameModel = before.model === (deps.embedder?.model ?? before.model);
   const sameTitle = title === undefined || title === before.title;
@@ -80,7 +89,11 @@ function isCurrent(deps: PrepareDeps, document: PendingDocument, before: StoredS
 }
 
 /** Fields that the document says, over those that are stored. */
-function fieldsOf(deps: PrepareDeps, document: PendingDocument, more: Omit<SourceFields, 'url' | 'source_type' | 'model' | 'dim'>) {
+function fieldsOf(
+  deps: PrepareDeps,
+  document: PendingDocument,
+  more: Omit<SourceFields, 'url' | 'source_type' | 'model' | 'dim'>,
+) {
   const { url = null, source_type = null } = document.input;
   return { ...more, url, source_type, model: deps.embedder?.model ?? null, dim: deps.embedder?.dimensions ?? null };
 }
@@ -122,7 +135,9 @@ async function fromStored(
   const current = isCurrent(deps, document, before, before.content_hash, chunking);
   const fields = { ...before, chunking, model: deps.embedder?.model ?? null, dim: deps.embedder?.dimensions ?? null };
   if (current) return { kind: 'keep', fields };
-  const extracted = await deps.db.tenant(job.tenant_id, (tx) => readExtracted(tx, { ...job, source_id: document.source_id }));
+  const extracted = await deps.db.tenant(job.tenant_id, (tx) =>
+    readExtracted(tx, { ...job, source_id: document.source_id }),
+  );
   if (!extracted) return { kind: 'gone' };
   return { kind: 'version', fields, read: await deps.read(job.tenant_id, { extracted, chunking: config }, signal) };
 }

@@ -57,7 +57,11 @@ const SOURCE = `place, title, filename, url, etag, content_type, source_type, co
   chunk_count, token_count`;
 
 /** The stored source of a document. @param lock for a transaction that replaces it */
-export async function readSource(tx: Tx, of: Omit<Target, keyof JobRef | 'ordinal' | 'place'> & { tenant_id: string }, lock = false) {
+export async function readSource(
+  tx: Tx,
+  of: Omit<Target, keyof JobRef | 'ordinal' | 'place'> & { tenant_id: string },
+  lock = false,
+) {
   const [row] = await tx.query<StoredSource>(
     `SELECT ${SOURCE} FROM knowledge_sources WHERE tenant_id = $1 AND namespace = $2 AND source_id = $3 ${lock ? 'FOR UPDATE' : ''}`,
     [of.tenant_id, of.namespace, of.source_id],

@@ -2,10 +2,11 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { PlatformError } from '../../runtime/errors.js';
 import { FairSemaphore } from '../../runtime/fair-semaphore.js';
+import { workerFile } from '../../runtime/worker-file.js';
 import { ParseError } from '../parse/parse-error.js';
 import type { ReadAnswer, ReadDocument, ReadRequest } from './reading.js';
 
-const THREAD = new URL('./reader-thread.js', import.meta.url);
+const THREAD = workerFile('./reader-thread.js', import.meta.url);
 /** Threads that read at once, and of these at most so many for one tenant. */
 const THREADS = 2;
 const OF_TENANT = 1;
