@@ -22,7 +22,8 @@ function checkConfig(config: KnowledgeConfig): KnowledgeConfig {
 /**
  * Writes a new knowledge base.
  * @param createdBy credential
- * @throws PlatformError CONFLICT when the namespace is taken, also by a base that the caller may not see
+ * @throws PlatformError CONFLICT when the namespace is taken, also by a base that the caller may not see; SERVICE_UNAVAILABLE while one of that
+ *   name is being deleted
  */
 export async function insertBase(
   tx: Tx,
@@ -44,8 +45,17 @@ export async function insertBase(
     VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING RETURNING ${BASE_COLUMNS}`;
   const values = [tenantId, namespace, display_name, description, visibility, config, createdBy];
   const [row] = await queryJson<BaseRow>(tx, insert, values);
-  if (!row) throw new PlatformError('CONFLICT', `There is a knowledge base ${namespace} already.`);
-  return row;
+  if (row) return row;
+  const [deleted] = await tx.query(
+    'SELECT 1 FROM knowledge_bases WHERE tenant_id = $1 AND namespace = $2 AND deleted_at IS NOT NULL',
+    [tenantId, namespace],
+  );
+  if (deleted)
+    throw new PlatformError(
+      'SERVICE_UNAVAILABLE',
+      `The knowledge base ${namespace} is still being deleted. Try again in a minute.`,
+    );
+  throw new PlatformError('CONFLICT', `There is a knowledge base ${namespace} already.`);
 }
 
 /** The bases that a reader may see, newest first. */

@@ -96,6 +96,11 @@ CREATE TABLE knowledge_documents (
 );
 CREATE INDEX knowledge_documents_of_source ON knowledge_documents (tenant_id, namespace, source_id) WHERE state = 'pending';
 
+-- Compressing these would take time and save nothing: they are files, zipped text, and numbers.
+ALTER TABLE knowledge_documents ALTER COLUMN content SET STORAGE EXTERNAL;
+ALTER TABLE knowledge_sources ALTER COLUMN extracted SET STORAGE EXTERNAL;
+ALTER TABLE knowledge_chunks ALTER COLUMN embedding SET STORAGE EXTERNAL;
+
 DO $$
 DECLARE
   name text;

@@ -5,7 +5,7 @@ import { ParseError } from '../parse/parse-error.js';
 
 /** For all hops together, from the first byte sent to the last received. */
 const TIMEOUT_MS = 30_000;
-const HOPS_MAX = 5;
+const REDIRECTS_MAX = 5;
 
 /** The content of a URL. */
 export interface Fetched {
@@ -68,7 +68,7 @@ export async function fetchUrl(
 ): Promise<Fetched | null> {
   const endsAt = performance.now() + TIMEOUT_MS;
   let url = from;
-  for (let hop = 0; hop <= HOPS_MAX; hop += 1) {
+  for (let redirects = 0; redirects <= REDIRECTS_MAX; redirects += 1) {
     const answer = await outbound
       .request(url, {
         headers: {
@@ -89,5 +89,5 @@ export async function fetchUrl(
     if (answer.status < 300 || answer.status >= 400) return contentOf(url, answer);
     url = nextUrl(url, answer);
   }
-  throw failed(`The URL redirects more than ${HOPS_MAX} times.`);
+  throw failed(`The URL redirects more than ${REDIRECTS_MAX} times.`);
 }

@@ -71,11 +71,11 @@ export class Ingestor {
     const slice = await db.tenant(ref.tenant_id, (tx) => beginSlice(tx, ref));
     const versions: Version[] = [];
     for (const document of slice) {
-      const version = await this.#guarded(job, [document], () => this.#prepare(job, document, signal));
+      const version = await this.#guarded(job, [document], signal, () => this.#prepare(job, document, signal));
       if (version) versions.push(version);
     }
     const ready = await this.#embedAll(job, versions, signal);
-    for (const version of ready) await this.#guarded(job, [version.document], () => this.#write(job, version));
+    for (const version of ready) await this.#guarded(job, [version.document], signal, () => this.#write(job, version));
     return this.#progress(job);
   }
 
@@ -93,11 +93,14 @@ export class Ingestor {
   async #guarded<T>(
     job: JobContext,
     documents: readonly PendingDocument[],
+    signal: AbortSignal,
     work: () => Promise<T>,
   ): Promise<T | undefined> {
     try {
       return await work();
     } catch (error) {
+      // A slice that is cut off says nothing about its documents.
+      if (signal.aborted) throw error;
       const last = documents.every(({ attempts }) => attempts >= ATTEMPTS_MAX);
       if (!last && !(error instanceof ParseError)) throw error;
       if (!mayPass(error) && !(error instanceof ParseError)) {
@@ -141,7 +144,7 @@ export class Ingestor {
       const batch = texts.slice(from, from + EMBED_BATCH).filter(({ version }) => wanted.includes(version));
       if (batch.length === 0) continue;
       const documents = [...new Set(batch.map(({ version }) => version.document))];
-      const vectors = await this.#guarded(job, documents, () =>
+      const vectors = await this.#guarded(job, documents, signal, () =>
         embedder.embed(
           batch.map(({ text }) => text),
           signal,

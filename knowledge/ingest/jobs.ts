@@ -25,7 +25,7 @@ export interface NewJob {
   fingerprint: string;
 }
 
-/** Sources of a job that its status lists; failed ones first. */
+/** Sources of a job that its status lists: where there are more, failed ones rather than others. */
 const SHOWN_SOURCES = 100;
 /** How long a process that takes documents in while the caller waits has before others look after the job, in seconds. */
 const FIRST_LOOK_SECONDS = 30;
@@ -185,8 +185,9 @@ const COUNTS = `
     FROM knowledge_documents WHERE tenant_id = $1 AND job_id = $2`;
 
 const DOCUMENTS = `
-  SELECT source_id, state, result, chunk_count, content_hash, input -> 'tags' AS tags, error FROM knowledge_documents
-   WHERE tenant_id = $1 AND job_id = $2 ORDER BY state <> 'failed', ordinal LIMIT ${SHOWN_SOURCES}`;
+  SELECT source_id, state, result, chunk_count, content_hash, tags, error FROM (
+    SELECT ordinal, source_id, state, result, chunk_count, content_hash, input -> 'tags' AS tags, error FROM knowledge_documents
+     WHERE tenant_id = $1 AND job_id = $2 ORDER BY state <> 'failed', ordinal LIMIT ${SHOWN_SOURCES}) AS shown ORDER BY ordinal`;
 
 function shownDocument(row: DocumentRow, created_at: string): IngestedSource {
   const status = ({ pending: 'processing', done: 'completed', failed: 'failed' } as const)[row.state];
@@ -196,7 +197,7 @@ function shownDocument(row: DocumentRow, created_at: string): IngestedSource {
 }
 
 /**
- * How far a job is. Sources keep their order, except that failed ones come first where there are more than are shown.
+ * How far a job is.
  * @throws PlatformError NOT_FOUND, also for a job of a base that the reader may not see
  */
 export async function readJob(tx: Tx, reader: KnowledgeReader, jobId: string): Promise<JobResponse> {

@@ -103,8 +103,8 @@ class HtmlReader {
     const line = table.columns
       ? recordLine(table.columns, row.cells)
       : row.cells.filter((cell) => cell !== '').join(' | ');
-    const around = this.#openCell;
-    if (around) around.cell += ` ${line} `;
+    const outer = this.#openCell;
+    if (outer) outer.cell += ` ${line} `;
     else this.builder.add('row', line);
   }
 
