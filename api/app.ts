@@ -12,6 +12,7 @@ import { alertRoutes } from './routes/alerts.js';
 import { authRoutes } from './routes/auth.js';
 import { agentCard, cardRoutes, fleetOf } from './routes/card.js';
 import { docsRoutes } from './routes/docs.js';
+import { knowledgeRoutes } from './routes/knowledge.js';
 import { messageRoutes } from './routes/messages.js';
 import { platformRoutes } from './routes/platform.js';
 import { sendRoutes } from './routes/send.js';
@@ -68,6 +69,7 @@ export function buildApi(deps: ApiDeps): FastifyInstance {
   toolRoutes(app, deps);
   alertRoutes(app, deps);
   telemetryRoutes(app, deps);
+  knowledgeRoutes(app, deps);
   cardRoutes(app, deps);
   platformRoutes(app, deps);
   docsRoutes(app, deps);

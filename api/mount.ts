@@ -44,13 +44,14 @@ export function mount<Body, Answer>(
   app: FastifyInstance,
   operation: Operation<z.ZodType<Body>, z.ZodType<unknown, Answer>>,
 ) {
-  const { method, path, request: schema, response } = operation;
+  const { method, path, request: schema, response, bodyBytes: bodyLimit } = operation;
   // Two calls, so that both schemas are known where the compiler infers the types of the handler.
   const answer = (handler: (body: Body, context: HandlerContext) => Promise<Answer>): void => {
     app.route({
       method,
       url: path,
       config: routeConfig(operation),
+      ...(bodyLimit !== undefined && { bodyLimit }),
       handler: async (request, reply) => {
         const body = (schema && parseBody(schema, request.body)) as Body; // no schema: the handler of a GET takes no body
         const context = {

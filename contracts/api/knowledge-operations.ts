@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { LIMITS } from '../limits.js';
 import { AnyId, ok, pageFields } from '../primitives.js';
 import {
   Bases,
@@ -25,6 +26,7 @@ export const KNOWLEDGE_OPERATIONS = {
   newKnowledgeBase: post('/knowledge_base/new', FULL, 'Create a knowledge base, with documents if given', {
     request: NewKnowledgeBaseRequest,
     response: NewKnowledgeBaseResponse,
+    bodyBytes: LIMITS.knowledgeBodyBytes,
     ...CONFLICT,
   }),
   getKnowledgeBases: post('/knowledge_base/get', TENANT, 'List knowledge bases', {
@@ -46,6 +48,7 @@ export const KNOWLEDGE_OPERATIONS = {
   ingestDocuments: post('/knowledge_base/ingest', FULL, 'Take in documents, as a job where they are large', {
     request: IngestRequest,
     response: IngestResponse,
+    bodyBytes: LIMITS.knowledgeBodyBytes,
     ...CONFLICT,
   }),
   queryKnowledge: post('/knowledge_base/query', TENANT, 'Search knowledge bases; results carry citations', {

@@ -39,11 +39,8 @@ export type KnowledgeBase = z.infer<typeof KnowledgeBase>;
 /** A document to take in. Exactly one of `content`, `content_base64` and `url`. */
 export const DocumentInput = z.strictObject({
   source_id: line(200).optional(),
-  content: z.string().max(LIMITS.knowledgeDocumentBytes).optional(),
-  content_base64: z
-    .base64()
-    .max(Math.ceil(LIMITS.knowledgeDocumentBytes / 3) * 4)
-    .optional(),
+  content: z.string().optional(),
+  content_base64: z.string().optional(),
   url: z.string().min(1).max(2_048).optional(),
   title: line(512).optional(),
   filename: line(255).optional(),
@@ -86,6 +83,31 @@ export type IngestRequest = z.infer<typeof IngestRequest>;
 
 const JobStatus = z.enum(['processing', 'completed', 'failed']);
 export type JobStatus = z.infer<typeof JobStatus>;
+
+/** Why a document was not taken in. New codes may be added. */
+export const SOURCE_ERRORS = [
+  /** Nothing to read in it. */
+  'EMPTY',
+  /** Pages without text, such as scans. */
+  'NO_TEXT',
+  'DAMAGED',
+  'ENCRYPTED',
+  'UNSUPPORTED_TYPE',
+  'TOO_LARGE',
+  /** Reading it took too much time or memory. */
+  'TOO_COMPLEX',
+  'FETCH_FAILED',
+  /** The URL, or one that it redirects to, may not be reached. */
+  'FORBIDDEN_ADDRESS',
+  /** A later call has written the source meanwhile. */
+  'SUPERSEDED',
+  'SOURCE_DELETED',
+  /** An operator stopped the job. */
+  'CANCELED',
+  'BAD_GATEWAY',
+  'INTERNAL',
+] as const;
+export type SourceErrorCode = (typeof SOURCE_ERRORS)[number];
 const SourceError = z.object({ code: z.string(), message: z.string() });
 
 /** A document of a job, and what became of it. */

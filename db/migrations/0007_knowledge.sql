@@ -88,12 +88,18 @@ CREATE TABLE knowledge_documents (
   attempts integer NOT NULL DEFAULT 0, -- begun; a document that ends its process again and again is given up
   result text CHECK (result IN ('created', 'updated', 'unchanged', 'failed')),
   chunk_count integer NOT NULL DEFAULT 0,
+  chunks_done integer NOT NULL DEFAULT 0, -- embedded, while it is pending
   error jsonb, -- {code, message}
   PRIMARY KEY (tenant_id, job_id, ordinal),
   CHECK (state = 'pending' OR content IS NULL),
   FOREIGN KEY (tenant_id, job_id) REFERENCES knowledge_jobs ON DELETE CASCADE
 );
 CREATE INDEX knowledge_documents_of_source ON knowledge_documents (tenant_id, namespace, source_id) WHERE state = 'pending';
+
+-- Compressing these would take time and save nothing: they are files, zipped text, and numbers.
+ALTER TABLE knowledge_documents ALTER COLUMN content SET STORAGE EXTERNAL;
+ALTER TABLE knowledge_sources ALTER COLUMN extracted SET STORAGE EXTERNAL;
+ALTER TABLE knowledge_chunks ALTER COLUMN embedding SET STORAGE EXTERNAL;
 
 DO $$
 DECLARE

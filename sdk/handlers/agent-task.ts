@@ -1,5 +1,6 @@
 import type { Artifact, Part } from '../../contracts/a2a/parts.js';
 import type { AgentInputRequest, Usage } from '../../contracts/api/messages.js';
+import type { Search } from '../tools/search.js';
 import type { CallTool } from '../tools/tool-caller.js';
 
 /** A human's answer to the question that this agent asked about the same message. */
@@ -107,6 +108,8 @@ export interface AgentTask {
   status(text: string): Promise<void>;
   /** Calls a tool of another agent, or of the platform. The call is aborted when the task ends. */
   readonly callTool: CallTool;
+  /** Searches knowledge bases; results carry citations. */
+  readonly search: Search;
   /** Builds the result that asks a human: `return task.ask({…})`. When the human answers, the handler runs again with `resolution`. */
   ask(question: Question): InputRequired;
 }

@@ -1,6 +1,7 @@
 import { textOf } from '../../contracts/a2a/parts.js';
 import type { DispatchPayload } from '../../contracts/frames.js';
 import type { AgentLog } from '../log.js';
+import { searchBy } from '../tools/search.js';
 import { callToolBy, type ToolCaller } from '../tools/tool-caller.js';
 import type { AgentTask, TaskResolution } from './agent-task.js';
 import { errorFrameOf, type ResultFrame, resultFrameOf } from './result-frame.js';
@@ -63,6 +64,7 @@ export function logFailure(log: AgentLog, fields: { handler: string; dispatch_id
 function taskOf(dispatch: DispatchPayload, output: TaskOutput, tools: ToolCaller, signal: AbortSignal): AgentTask {
   const { params, session_context: context, dispatch_id, skill_id, args, attempt, deadline_ms } = dispatch;
   const traceparent = context.propagation_headers?.traceparent ?? '';
+  const callTool = callToolBy(tools, { dispatchId: dispatch_id, traceparent, signal });
   return {
     text: textOf(params.message.parts),
     parts: params.message.parts,
@@ -79,7 +81,8 @@ function taskOf(dispatch: DispatchPayload, output: TaskOutput, tools: ToolCaller
     signal,
     stream: (chunk) => output.stream(chunk),
     status: (text) => output.status(text),
-    callTool: callToolBy(tools, { dispatchId: dispatch_id, traceparent, signal }),
+    callTool,
+    search: searchBy(callTool),
     ask: (question) => ({ state: 'input-required', question }),
   };
 }

@@ -3,7 +3,7 @@ import type { SearchMode } from '../../contracts/api/knowledge-query.js';
 import type { KnowledgeSearch } from '../../knowledge/search/search.js';
 import { type Embedder, embeddedText } from '../../knowledge/types.js';
 import type { FreshDatabase } from './database.js';
-import { ask, insertBase, insertSource } from './knowledge.js';
+import { ask, insertBase, insertSource } from './knowledge-rows.js';
 
 export const QUALITY_NAMESPACE = 'quality';
 

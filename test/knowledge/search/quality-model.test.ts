@@ -4,7 +4,7 @@ import { chooseEmbedder } from '../../../knowledge/embedding/choose.js';
 import { cleanUp } from '../../setup/clean-up.js';
 import { insertTenant } from '../../setup/core.js';
 import { freshDatabase } from '../../setup/database.js';
-import { knowledgeSearch } from '../../setup/knowledge.js';
+import { knowledgeSearch } from '../../setup/knowledge-rows.js';
 import { insertPassages, ranksOf } from '../../setup/quality.js';
 
 const database = await freshDatabase();

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { quality, readPassages, readQueries } from '../../../bench/knowledge/quality-set.mjs';
 import { insertTenant } from '../../setup/core.js';
 import { freshDatabase } from '../../setup/database.js';
-import { knowledgeSearch } from '../../setup/knowledge.js';
+import { knowledgeSearch } from '../../setup/knowledge-rows.js';
 import { insertPassages, ranksOf } from '../../setup/quality.js';
 
 const database = await freshDatabase();

@@ -12,7 +12,7 @@ import {
   knowledgeSearch,
   type TestSource,
   WORD_MODEL,
-} from '../../setup/knowledge.js';
+} from '../../setup/knowledge-rows.js';
 
 const database = await freshDatabase();
 const { embedder, state } = await embeddingsProvider();

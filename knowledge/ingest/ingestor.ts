@@ -1,0 +1,200 @@
+import type { KnowledgeConfig } from '../../contracts/api/knowledge.js';
+import type { Db, Tx } from '../../db/pool.js';
+import { errorMessage, isTransient, PlatformError } from '../../runtime/errors.js';
+import type { Logger } from '../../runtime/logger.js';
+import { ParseError } from '../parse/parse-error.js';
+import { type Embedder, embeddedText } from '../types.js';
+import {
+  ATTEMPTS_MAX,
+  beginSlice,
+  type DocumentFailure,
+  failDocument,
+  noteProgress,
+  type PendingDocument,
+} from './documents.js';
+import { endJobIfDone, type JobRef } from './jobs.js';
+import { type JobContext, type PrepareDeps, type Prepared, prepareDocument } from './prepare-document.js';
+import { BaseGone, keepSource, type NewVersion, writeSource } from './write-source.js';
+
+/** Texts of one call of the embedder. */
+const EMBED_BATCH = 64;
+
+export interface IngestorDeps extends Omit<PrepareDeps, 'embedder'> {
+  db: Db;
+  log: Pick<Logger, 'info' | 'warn'>;
+  embedder: Embedder | undefined;
+}
+
+/** How far a job is, for the Temporal UI. */
+export interface IngestProgress {
+  ended: boolean;
+  namespace: string;
+  total: number;
+  done: number;
+  failed: number;
+}
+
+/** A document that was read and waits for its vectors. */
+interface Version {
+  document: PendingDocument;
+  prepared: Extract<Prepared, { kind: 'version' }>;
+  vectors: Float32Array[];
+}
+
+/** Whether the fault is the platform's or a provider's and may pass, so that the documents are tried again. */
+function mayPass(error: unknown): boolean {
+  return isTransient(error) || (error instanceof PlatformError && error.code === 'BAD_GATEWAY');
+}
+
+function failureOf(error: unknown): DocumentFailure {
+  if (error instanceof ParseError) return { code: error.code, message: error.message };
+  if (error instanceof PlatformError && error.code === 'BAD_GATEWAY')
+    return { code: 'BAD_GATEWAY', message: error.message };
+  return { code: 'INTERNAL', message: 'The platform failed to take the document in. Send it again.' };
+}
+
+/**
+ * Takes documents in: a job's workflow calls `runSlice` until the job has ended. What a slice has written stays written when it is cut off,
+ * and the next one goes on behind it; running twice at once does no harm.
+ */
+export class Ingestor {
+  constructor(private readonly deps: IngestorDeps) {}
+
+  /**
+   * Takes the next documents of a job.
+   * @throws the signal's reason; PlatformError BAD_GATEWAY, SERVICE_UNAVAILABLE or RATE_LIMITED for what may pass: the slice is to be run again
+   */
+  async runSlice(ref: JobRef, signal: AbortSignal): Promise<IngestProgress> {
+    const { db } = this.deps;
+    const job = await this.#readJob(ref);
+    if (!job) return { ended: true, namespace: '', total: 0, done: 0, failed: 0 };
+    const slice = await db.tenant(ref.tenant_id, (tx) => beginSlice(tx, ref));
+    const versions: Version[] = [];
+    for (const document of slice) {
+      const version = await this.#guarded(job, [document], signal, () => this.#prepare(job, document, signal));
+      if (version) versions.push(version);
+    }
+    const ready = await this.#embedAll(job, versions, signal);
+    for (const version of ready) await this.#guarded(job, [version.document], signal, () => this.#write(job, version));
+    return this.#progress(job);
+  }
+
+  #readJob({ tenant_id, job_id }: JobRef): Promise<JobContext | undefined> {
+    const select = `
+      SELECT j.tenant_id, j.job_id, j.namespace, j.operation, b.config FROM knowledge_jobs j JOIN knowledge_bases b USING (tenant_id, namespace)
+       WHERE tenant_id = $1 AND job_id = $2 AND j.status = 'processing' AND b.deleted_at IS NULL`;
+    return this.deps.db.tenant(tenant_id, async (tx) => {
+      const [job] = await tx.query<JobContext & { config: KnowledgeConfig }>(select, [tenant_id, job_id]);
+      return job;
+    });
+  }
+
+  /** Runs a part of the work on documents; a fault that does not pass ends these documents and not the others. */
+  async #guarded<T>(
+    job: JobContext,
+    documents: readonly PendingDocument[],
+    signal: AbortSignal,
+    work: () => Promise<T>,
+  ): Promise<T | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      // A slice that is cut off says nothing about its documents.
+      if (signal.aborted) throw error;
+      const last = documents.every(({ attempts }) => attempts >= ATTEMPTS_MAX);
+      if (!last && !(error instanceof ParseError)) throw error;
+      if (!mayPass(error) && !(error instanceof ParseError)) {
+        this.deps.log.warn({ err: errorMessage(error), job_id: job.job_id }, 'a document was given up');
+      }
+      const failure = failureOf(error);
+      await this.deps.db.tenant(job.tenant_id, async (tx) => {
+        for (const { ordinal } of documents) await failDocument(tx, job, ordinal, failure);
+      });
+      return undefined;
+    }
+  }
+
+  /** Reads a document. @returns undefined where nothing is to be embedded: what was to be done is done */
+  async #prepare(job: JobContext, document: PendingDocument, signal: AbortSignal): Promise<Version | undefined> {
+    const prepared = await prepareDocument(this.deps, job, document, signal);
+    if (prepared.kind === 'version') return { document, prepared, vectors: [] };
+    if (prepared.kind === 'gone') {
+      const failure: DocumentFailure = { code: 'SOURCE_DELETED', message: 'The source was deleted meanwhile.' };
+      await this.deps.db.tenant(job.tenant_id, (tx) => failDocument(tx, job, document.ordinal, failure));
+      return undefined;
+    }
+    const { fields } = prepared;
+    await this.#transact(job, (tx) => keepSource(tx, { ...job, ...document }, fields, document.input));
+    return undefined;
+  }
+
+  /** Embeds the chunks of all versions, the chunks of several in one call. @returns the versions that are still wanted */
+  async #embedAll(job: JobContext, versions: Version[], signal: AbortSignal): Promise<Version[]> {
+    const { embedder } = this.deps;
+    if (!embedder) return versions;
+    let wanted = versions;
+    const texts = versions.flatMap((version) =>
+      version.prepared.read.chunks.map(({ heading_path, text }) => ({
+        version,
+        text: embeddedText(version.prepared.fields.title, heading_path, text),
+      })),
+    );
+    for (let from = 0; from < texts.length; from += EMBED_BATCH) {
+      wanted = await this.#stillWanted(job, wanted);
+      const batch = texts.slice(from, from + EMBED_BATCH).filter(({ version }) => wanted.includes(version));
+      if (batch.length === 0) continue;
+      const documents = [...new Set(batch.map(({ version }) => version.document))];
+      const vectors = await this.#guarded(job, documents, signal, () =>
+        embedder.embed(
+          batch.map(({ text }) => text),
+          signal,
+        ),
+      );
+      for (const [place, vector] of (vectors ?? []).entries()) batch[place]?.version.vectors.push(vector);
+      if (!vectors) wanted = wanted.filter(({ document }) => !documents.includes(document));
+    }
+    return wanted;
+  }
+
+  async #stillWanted(job: JobContext, versions: Version[]): Promise<Version[]> {
+    const progress = versions.map(({ document, prepared, vectors }) => ({
+      ordinal: document.ordinal,
+      chunks: prepared.read.chunks.length,
+      done: vectors.length,
+    }));
+    const wanted = await this.deps.db.tenant(job.tenant_id, (tx) => noteProgress(tx, job, progress));
+    return versions.filter(({ document }) => wanted.includes(document.ordinal));
+  }
+
+  async #write(job: JobContext, { document, prepared, vectors }: Version): Promise<void> {
+    const { fields, read } = prepared;
+    const version: NewVersion = {
+      // The provider's answer says how many dimensions its vectors have.
+      fields: { ...fields, dim: vectors[0]?.length ?? null },
+      input: document.input,
+      extracted: read.extracted,
+      chunks: read.chunks,
+      vectors: this.deps.embedder && vectors,
+    };
+    await this.#transact(job, (tx) => writeSource(tx, { ...job, ...document }, version));
+  }
+
+  /** Runs a write; one that finds its base deleted leaves nothing. */
+  async #transact(job: JobContext, work: (tx: Tx) => Promise<unknown>): Promise<void> {
+    await this.deps.db.tenant(job.tenant_id, work).catch((error: unknown) => {
+      if (!(error instanceof BaseGone)) throw error;
+    });
+  }
+
+  #progress(job: JobContext): Promise<IngestProgress> {
+    return this.deps.db.tenant(job.tenant_id, async (tx) => {
+      const ended = await endJobIfDone(tx, job);
+      const [counts] = await tx.query<{ total: number; done: number; failed: number }>(
+        `SELECT count(*) AS total, count(*) FILTER (WHERE state = 'done') AS done, count(*) FILTER (WHERE state = 'failed') AS failed
+           FROM knowledge_documents WHERE tenant_id = $1 AND job_id = $2`,
+        [job.tenant_id, job.job_id],
+      );
+      return { ended, namespace: job.namespace, ...(counts ?? { total: 0, done: 0, failed: 0 }) };
+    });
+  }
+}
