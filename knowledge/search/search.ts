@@ -8,8 +8,8 @@ import { readResults } from './result-rows.js';
 import { SearchThread } from './search-thread-client.js';
 import type { SearchReply } from './searcher.js';
 
-/** A source may be replaced between a search and the reading of its chunks; then the search is made again, so often. */
-const ATTEMPTS = 3;
+/** A source may be replaced between a search and the reading of its chunks; then the search is made again, so often at most. */
+const ATTEMPTS = 10;
 const EMBED_TIMEOUT_MS = 30_000;
 
 export interface SearchOptions {
