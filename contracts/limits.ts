@@ -2,6 +2,8 @@
 export const LIMITS = {
   bodyBytes: 1024 * 1024,
   jsonDepth: 32,
+  /** Values in the JSON of a body that is larger than `bodyBytes`. */
+  largeBodyValues: 200_000,
   messagePartsBytes: 256 * 1024,
   frameBytes: 1024 * 1024,
   cardBytes: 64 * 1024,

@@ -197,10 +197,12 @@ CREATE TABLE event_cursors (
   updated_at timestamp with time zone NOT NULL DEFAULT now()
 );
 CREATE TABLE event_positions (
-  event_id text NOT NULL,
+  "position" bigint NOT NULL,
   tenant_id text NOT NULL,
-  "position" bigint NOT NULL
-) PARTITION BY RANGE (event_id);
+  transaction_id xid8 NOT NULL,
+  event_ids uuid[] NOT NULL,
+  last_event_id text NOT NULL
+) PARTITION BY RANGE (last_event_id);
 CREATE TABLE events (
   tenant_id text NOT NULL,
   event_id text NOT NULL,
@@ -511,7 +513,6 @@ ALTER TABLE dispatch_transfers ADD CONSTRAINT dispatch_transfers_pkey PRIMARY KE
 ALTER TABLE dispatches ADD CONSTRAINT dispatches_pkey PRIMARY KEY (tenant_id, dispatch_id);
 ALTER TABLE event_batches ADD CONSTRAINT event_batches_pkey PRIMARY KEY (last_position);
 ALTER TABLE event_cursors ADD CONSTRAINT event_cursors_pkey PRIMARY KEY (consumer);
-ALTER TABLE event_positions ADD CONSTRAINT event_positions_pkey PRIMARY KEY (event_id);
 ALTER TABLE events ADD CONSTRAINT events_pkey PRIMARY KEY (tenant_id, event_id);
 ALTER TABLE idempotency_keys ADD CONSTRAINT idempotency_keys_pkey PRIMARY KEY (idempotency_key);
 ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_tenant_id_request_id_fkey FOREIGN KEY (tenant_id, request_id) REFERENCES input_requests(tenant_id, request_id);
@@ -571,6 +572,7 @@ CREATE INDEX delivery_queue_old ON public.delivery_queue USING btree (queued_at)
 CREATE INDEX delivery_queue_started ON public.delivery_queue USING btree (check_at) WHERE (started_at IS NOT NULL);
 CREATE INDEX delivery_queue_waiting ON public.delivery_queue USING btree (tenant_id, receiver, queued_at, queue_id) WHERE (started_at IS NULL);
 CREATE INDEX dispatches_newest ON ONLY public.dispatches USING btree (instance_id, tenant_id, created_at DESC);
+CREATE INDEX event_positions_by_transaction ON ONLY public.event_positions USING btree (transaction_id);
 CREATE INDEX event_positions_in_order ON ONLY public.event_positions USING btree ("position");
 CREATE INDEX event_positions_of_tenant ON ONLY public.event_positions USING btree (tenant_id, "position");
 CREATE INDEX events_by_session ON ONLY public.events USING btree (tenant_id, session_id, "left"(event_id, 12));
@@ -589,7 +591,7 @@ CREATE INDEX knowledge_jobs_waiting ON public.knowledge_jobs USING btree (wake_a
 CREATE INDEX knowledge_sources_newest ON public.knowledge_sources USING btree (tenant_id, namespace, created_at, source_id);
 CREATE INDEX late_changes_newest ON public.late_changes USING btree (tenant_id, changed_at, message_id);
 CREATE INDEX messages_by_error ON ONLY public.messages USING btree (tenant_id, error_code, message_id) WHERE (error_code IS NOT NULL);
-CREATE INDEX messages_by_session ON ONLY public.messages USING btree (tenant_id, session_id, message_id);
+CREATE INDEX messages_by_session ON ONLY public.messages USING btree (session_id, tenant_id, message_id);
 CREATE INDEX push_deliveries_due ON public.push_deliveries USING btree (wake_at) WHERE (wake_at IS NOT NULL);
 CREATE INDEX push_deliveries_ended ON public.push_deliveries USING btree (ended_at) WHERE (ended_at IS NOT NULL);
 CREATE INDEX running_canceled ON public.running_messages USING btree (supervised_at) WHERE (state = 'canceled'::text);

@@ -93,7 +93,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
     /** @throws PlatformError CONFLICT, BAD_REQUEST, PAYLOAD_TOO_LARGE */
     create: async (writer: KnowledgeWriter, request: NewKnowledgeBaseRequest) => {
       const { documents: given, idempotency_key, ...base } = request;
-      const documents = given ? newDocuments({ documents: given }, checkUrl) : [];
+      const documents = given ? await newDocuments({ documents: given }, checkUrl) : [];
       const job = {
         ...jobOf(writer, base.namespace, 'create', idempotency_key),
         fingerprint: fingerprintOf(documents),
@@ -121,7 +121,7 @@ export function createKnowledge(deps: KnowledgeDeps) {
     /** Takes documents in. A job that does not end while the caller waits goes on in its workflow. */
     ingest: async (writer: KnowledgeWriter, request: IngestRequest): Promise<IngestResponse> => {
       const { namespace, idempotency_key, wait, ...given } = request;
-      const documents = newDocuments(
+      const documents = await newDocuments(
         given satisfies DocumentInput & { documents?: DocumentInput[] | undefined },
         checkUrl,
       );

@@ -4,6 +4,7 @@ import { OPERATIONS } from '../../contracts/api/operations.js';
 import { readerOf, shownBase } from '../../knowledge/base-access.js';
 import type { KnowledgeWriter } from '../../knowledge/knowledge.js';
 import type { ApiDeps } from '../deps.js';
+import { largeBodySlots } from '../large-bodies.js';
 import { mount, pageFields } from '../mount.js';
 
 function writerOf(caller: Caller): KnowledgeWriter {
@@ -12,7 +13,9 @@ function writerOf(caller: Caller): KnowledgeWriter {
 
 /** Knowledge bases: reading needs the scope `read`, changing `full` (specification section 4). */
 export function knowledgeRoutes(app: FastifyInstance, { knowledge }: Pick<ApiDeps, 'knowledge'>): void {
-  mount(app, OPERATIONS.newKnowledgeBase).answer(async (body, { caller }) => {
+  const large = { onRequest: largeBodySlots() };
+
+  mount(app, OPERATIONS.newKnowledgeBase, large).answer(async (body, { caller }) => {
     const { row, job_id, status } = await knowledge.create(writerOf(caller), body);
     return { ok: true, knowledge_base: shownBase(row), job_id, status };
   });
@@ -36,7 +39,7 @@ export function knowledgeRoutes(app: FastifyInstance, { knowledge }: Pick<ApiDep
     return { ok: true };
   });
 
-  mount(app, OPERATIONS.ingestDocuments).answer((body, { caller }) => knowledge.ingest(writerOf(caller), body));
+  mount(app, OPERATIONS.ingestDocuments, large).answer((body, { caller }) => knowledge.ingest(writerOf(caller), body));
 
   mount(app, OPERATIONS.queryKnowledge).answer(async (body, { caller }) => {
     return { ok: true, ...(await knowledge.query(readerOf(caller), body)) };

@@ -43,7 +43,7 @@ export const QueryRequest = z.strictObject({
 });
 export type QueryRequest = z.infer<typeof QueryRequest>;
 
-export const Citation = z.object({
+const Citation = z.object({
   url: z.string().optional(),
   filename: z.string().optional(),
   page_start: z.int().optional(),

@@ -34,7 +34,7 @@ function excerpt(text: string): string {
 }
 
 /** The passages that answer a question, with their sources; as data too. */
-export function answerOf(results: readonly SearchResult[]): Part[] {
+function answerOf(results: readonly SearchResult[]): Part[] {
   if (results.length === 0) return [{ kind: 'text', text: 'The library says nothing about that.' }];
   const passages = results.map(({ text }, place) => `${excerpt(text)} [${place + 1}]`);
   const sources = results.map((result, place) => `[${place + 1}] ${citationLine(result)}`);

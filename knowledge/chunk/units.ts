@@ -69,7 +69,7 @@ class Headings {
 
   add(level: number, text: string): void {
     this.#open = this.#open.filter((heading) => heading.level < level).slice(0, HEADINGS_MAX - 1);
-    this.#open.push({ level, text: text.slice(0, cutAt(text, 0, HEADING_CHARS_MAX)) });
+    this.#open.push({ level, text: text.slice(0, HEADING_CHARS_MAX).toWellFormed() });
     this.path = this.#open.map((heading) => heading.text);
   }
 }

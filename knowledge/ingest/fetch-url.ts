@@ -6,6 +6,8 @@ import { ParseError } from '../parse/parse-error.js';
 /** For all hops together, from the first byte sent to the last received. */
 const TIMEOUT_MS = 30_000;
 const REDIRECTS_MAX = 5;
+/** Of what a server says about its content; longer headers are cut, and longer ETags are none. */
+const HEADER_CHARS_MAX = 256;
 
 /** The content of a URL. */
 export interface Fetched {
@@ -51,7 +53,13 @@ function contentOf(url: string, { status, headers, body, truncated }: OutboundRe
   const encoding = headers['content-encoding'];
   if (encoding && encoding !== 'identity') throw failed('The URL answered in an encoding that was not asked for.');
   const name = new URL(url).pathname.split('/').at(-1);
-  return { content: body, etag: headers.etag, contentType: headers['content-type'], filename: name || undefined };
+  const { etag = '' } = headers;
+  return {
+    content: body,
+    etag: etag !== '' && etag.length <= HEADER_CHARS_MAX ? etag : undefined,
+    contentType: headers['content-type']?.slice(0, HEADER_CHARS_MAX),
+    filename: name?.slice(0, HEADER_CHARS_MAX) || undefined,
+  };
 }
 
 /**

@@ -1,3 +1,4 @@
+import pLimit from 'p-limit';
 import type { KnowledgeConfig } from '../../contracts/api/knowledge.js';
 import type { Db, Tx } from '../../db/pool.js';
 import { errorMessage, isTransient, PlatformError } from '../../runtime/errors.js';
@@ -18,6 +19,8 @@ import { BaseGone, keepSource, type NewVersion, writeSource } from './write-sour
 
 /** Texts of one call of the embedder. */
 const EMBED_BATCH = 64;
+/** Documents of a slice that are fetched and read at once. */
+const PREPARED_AT_ONCE = 4;
 
 export interface IngestorDeps extends Omit<PrepareDeps, 'embedder'> {
   db: Db;
@@ -69,13 +72,7 @@ export class Ingestor {
     const job = await this.#readJob(ref);
     if (!job) return { ended: true, namespace: '', total: 0, done: 0, failed: 0 };
     const slice = await db.tenant(ref.tenant_id, (tx) => beginSlice(tx, ref));
-    const versions: Version[] = [];
-    for (const document of slice) {
-      const version = await this.#guarded(job, [document], signal, () => this.#prepare(job, document, signal));
-      if (version) versions.push(version);
-    }
-    const ready = await this.#embedAll(job, versions, signal);
-    for (const version of ready) await this.#guarded(job, [version.document], signal, () => this.#write(job, version));
+    await this.#embedAndWrite(job, await this.#prepareAll(job, slice, signal), signal);
     return this.#progress(job);
   }
 
@@ -114,6 +111,20 @@ export class Ingestor {
     }
   }
 
+  /** Reads the documents of a slice. @returns those that are to be embedded; what else was to be done is done */
+  async #prepareAll(job: JobContext, slice: readonly PendingDocument[], signal: AbortSignal): Promise<Version[]> {
+    const limit = pLimit(PREPARED_AT_ONCE);
+    const prepared = await Promise.allSettled(
+      slice.map((document) =>
+        limit(() => this.#guarded(job, [document], signal, () => this.#prepare(job, document, signal))),
+      ),
+    );
+    return prepared.flatMap((one) => {
+      if (one.status === 'rejected') throw one.reason;
+      return one.value ?? [];
+    });
+  }
+
   /** Reads a document. @returns undefined where nothing is to be embedded: what was to be done is done */
   async #prepare(job: JobContext, document: PendingDocument, signal: AbortSignal): Promise<Version | undefined> {
     const prepared = await prepareDocument(this.deps, job, document, signal);
@@ -128,10 +139,31 @@ export class Ingestor {
     return undefined;
   }
 
-  /** Embeds the chunks of all versions, the chunks of several in one call. @returns the versions that are still wanted */
-  async #embedAll(job: JobContext, versions: Version[], signal: AbortSignal): Promise<Version[]> {
+  /** Embeds the chunks of all versions, those of several in one call, and writes each version as soon as it has its vectors. */
+  async #embedAndWrite(job: JobContext, versions: Version[], signal: AbortSignal): Promise<void> {
+    // One after the other: all of them lock the row of their base.
+    let writing: Promise<unknown> = Promise.resolve();
+    const write = (version: Version): void => {
+      writing = writing.then(() => this.#guarded(job, [version.document], signal, () => this.#write(job, version)));
+      writing.catch(() => undefined); // reported at the end
+    };
     const { embedder } = this.deps;
-    if (!embedder) return versions;
+    try {
+      if (embedder) await this.#embedAll(job, versions, embedder, write, signal);
+      else for (const version of versions) write(version);
+    } finally {
+      await writing.catch(() => undefined); // whatever ends the slice ends after what it has begun
+    }
+    await writing;
+  }
+
+  async #embedAll(
+    job: JobContext,
+    versions: Version[],
+    embedder: Embedder,
+    write: (version: Version) => void,
+    signal: AbortSignal,
+  ): Promise<void> {
     let wanted = versions;
     const texts = versions.flatMap((version) =>
       version.prepared.read.chunks.map(({ heading_path, text }) => ({
@@ -143,17 +175,20 @@ export class Ingestor {
       wanted = await this.#stillWanted(job, wanted);
       const batch = texts.slice(from, from + EMBED_BATCH).filter(({ version }) => wanted.includes(version));
       if (batch.length === 0) continue;
-      const documents = [...new Set(batch.map(({ version }) => version.document))];
-      const vectors = await this.#guarded(job, documents, signal, () =>
+      const touched = [...new Set(batch.map(({ version }) => version))];
+      const documents = touched.map(({ document }) => document);
+      const embed = () =>
         embedder.embed(
           batch.map(({ text }) => text),
           signal,
-        ),
-      );
+        );
+      const vectors = await this.#guarded(job, documents, signal, embed);
       for (const [place, vector] of (vectors ?? []).entries()) batch[place]?.version.vectors.push(vector);
-      if (!vectors) wanted = wanted.filter(({ document }) => !documents.includes(document));
+      const isWhole = ({ prepared, vectors: has }: Version) => has.length === prepared.read.chunks.length;
+      const done = vectors ? touched.filter(isWhole) : [];
+      for (const version of done) write(version);
+      wanted = wanted.filter((version) => (vectors ? !done.includes(version) : !touched.includes(version)));
     }
-    return wanted;
   }
 
   async #stillWanted(job: JobContext, versions: Version[]): Promise<Version[]> {

@@ -4,7 +4,7 @@ import type { Outbound } from '../../http/outbound.js';
 import { ParseError } from '../parse/parse-error.js';
 import type { ReadDocument, ReadRequest } from '../threads/reading.js';
 import type { Embedder } from '../types.js';
-import { sha256 } from './document-input.js';
+import { contentHash } from './document-input.js';
 import { type PendingDocument, readContent } from './documents.js';
 import { type Fetched, fetchUrl } from './fetch-url.js';
 import type { JobRef } from './jobs.js';
@@ -107,7 +107,7 @@ async function fromContent(
   { bytes, hints, etag }: Content,
   signal: AbortSignal,
 ): Promise<Prepared> {
-  const content_hash = document.content_hash ?? sha256(bytes);
+  const content_hash = document.content_hash ?? (await contentHash(bytes));
   const chunking = chunkingOf(job, hints);
   const filename = document.input.filename ?? hints.filename ?? null;
   if (before && isCurrent(deps, document, before, content_hash, chunking)) {

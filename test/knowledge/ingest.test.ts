@@ -128,6 +128,7 @@ describe('documents', () => {
     ],
     ['more than ten megabytes', { content: 'x'.repeat(10 * 1024 * 1024 + 1) }, '413 PAYLOAD_TOO_LARGE'],
     ['a field that is not known', { text: 'a' }, '400 BAD_REQUEST'],
+    ['millions of nothing', { documents: Array.from({ length: 2_000_000 }, () => ({})) }, '413 PAYLOAD_TOO_LARGE'],
   ])('are refused with %s', async (_, body, failure) => {
     const { namespace } = await create();
     expect(await client().failure('/knowledge_base/ingest', { namespace, ...body })).toBe(failure);

@@ -48,3 +48,20 @@ test('a tenant that is deleted leaves no knowledge behind', async () => {
   }
   expect(await kept.texts('kept words')).toEqual(['Kept words.']);
 });
+
+test('large calls have their bounds in each process, which one tenant cannot use up', async () => {
+  const { client: other } = await stranger();
+  const namespace = 'large-calls';
+  for (const client of [api.client, other])
+    expect((await client.post('/knowledge_base/new', { namespace })).status).toBe(200);
+  const large = { namespace, content: 'word '.repeat(400_000) };
+  const statuses = async (client: ApiClient, times: number) =>
+    Promise.all(Array.from({ length: times }, async () => (await client.post('/knowledge_base/ingest', large)).status));
+  const [mine, theirs] = await Promise.all([statuses(api.client, 12), statuses(other, 1)]);
+  expect(mine).toContain(429);
+  expect(mine).toContain(200);
+  expect(theirs).toEqual([200]);
+  expect(await statuses(api.client, 1)).toEqual([200]);
+  const small = { namespace, content: 'Small words.' };
+  expect((await api.client.post('/knowledge_base/ingest', small)).body).toMatchObject({ status: 'completed' });
+});
