@@ -13,11 +13,12 @@ import type { Outbound } from '../http/outbound.js';
 import { PlatformError } from '../runtime/errors.js';
 import { type BaseRow, type KnowledgeReader, requireBase, requireBases } from './base-access.js';
 import { deleteBase, insertBase, listBases, updateBase } from './bases.js';
+import type { Embedder } from './embedder.js';
 import { fingerprintOf, type NewDocument, newDocuments } from './ingest/document-input.js';
 import type { JobRunner } from './ingest/job-runner.js';
 import { type JobRef, type NewJob, readJob, writeJob, writeRefreshJob } from './ingest/jobs.js';
+import type { KnowledgeQuery, KnowledgeResults, SearchScope } from './search-query.js';
 import { deleteSource, listSources, statsOf } from './sources.js';
-import type { Embedder, KnowledgeQuery, KnowledgeResults, SearchScope } from './types.js';
 
 export interface KnowledgeDeps {
   db: Db;

@@ -1,6 +1,6 @@
 import { createOutbound } from '../../http/outbound.js';
 import type { Config } from '../../runtime/config.js';
-import type { Embedder } from '../types.js';
+import type { Embedder } from '../embedder.js';
 import { HttpEmbedder } from './http-embedder.js';
 import { LocalEmbedder } from './local-embedder.js';
 import { isModelInstalled, localModelFolder } from './local-model.js';

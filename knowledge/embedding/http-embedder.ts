@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { Outbound, OutboundResponse } from '../../http/outbound.js';
 import { OutboundError } from '../../http/outbound-error.js';
 import { PlatformError } from '../../runtime/errors.js';
-import type { Embedder } from '../types.js';
+import type { Embedder } from '../embedder.js';
 import { unitVector } from './vectors.js';
 
 /** Texts of one request, and their characters together. Providers bound both; a text that is longer alone goes alone. */

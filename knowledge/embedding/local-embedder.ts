@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { PlatformError } from '../../runtime/errors.js';
 import { workerFile } from '../../runtime/worker-file.js';
-import type { Embedder } from '../types.js';
+import type { Embedder } from '../embedder.js';
 import { LOCAL_DIMENSIONS, LOCAL_MODEL } from './local-model.js';
 import type { EmbedReply, EmbedRequest } from './local-thread.js';
 

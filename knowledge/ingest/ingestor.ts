@@ -3,8 +3,8 @@ import type { KnowledgeConfig } from '../../contracts/api/knowledge.js';
 import type { Db, Tx } from '../../db/pool.js';
 import { errorMessage, isTransient, PlatformError } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
+import { type Embedder, embeddedText } from '../embedder.js';
 import { ParseError } from '../parse/parse-error.js';
-import { type Embedder, embeddedText } from '../types.js';
 import {
   ATTEMPTS_MAX,
   beginSlice,

@@ -3,6 +3,7 @@ import type { Db } from '../../db/pool.js';
 import { errorMessage, PlatformError } from '../../runtime/errors.js';
 import { FairSemaphore } from '../../runtime/fair-semaphore.js';
 import type { Logger } from '../../runtime/logger.js';
+import { unlessAborted } from '../../runtime/unless-aborted.js';
 import type { Ingestor, IngestProgress } from './ingestor.js';
 import type { JobRef } from './jobs.js';
 
@@ -20,9 +21,11 @@ export interface JobRunnerDeps {
   workflows: IngestWorkflows;
 }
 
-/** Slices that this process runs at once, and of these at most so many of one tenant. */
-const SLICES = 4;
-const OF_TENANT = 2;
+/**
+ * Slices that this process runs at once, and of these at most so many of one tenant: for workflows, and as many again for callers that wait,
+ * so that a small text does not stand behind large jobs.
+ */
+const SLICES = { limit: 4, perKey: 2 };
 /** Of one tenant; more are refused and come back by their workflows. */
 const SLICES_WAITING = 200;
 /** How long a caller whose documents are small waits for them before the job goes to its workflow. */
@@ -32,25 +35,34 @@ const WAIT_MS = 60_000;
 const LOOK_MIN_MS = 50;
 const LOOK_MAX_MS = 500;
 
-/** Runs jobs in this process, and hands them to their workflows. */
-export class JobRunner {
-  readonly #turns = new FairSemaphore({
-    limit: SLICES,
-    perKey: OF_TENANT,
+function turnsOfTenants(): FairSemaphore {
+  return new FairSemaphore({
+    ...SLICES,
     waitingMax: SLICES_WAITING,
     refusal: () => new PlatformError('RATE_LIMITED', 'Too many documents wait to be taken in.'),
   });
+}
+
+/** Runs jobs in this process, and hands them to their workflows. */
+export class JobRunner {
+  readonly #turns = turnsOfTenants();
+  readonly #inlineTurns = turnsOfTenants();
 
   constructor(private readonly deps: JobRunnerDeps) {}
 
   /** Runs the next slice of a job in the turn of its tenant. */
   runSlice(ref: JobRef, signal: AbortSignal): Promise<IngestProgress> {
+    return this.#runIn(this.#turns, ref, signal);
+  }
+
+  async #runIn(turns: FairSemaphore, ref: JobRef, signal: AbortSignal): Promise<IngestProgress> {
     const { ingestor } = this.deps;
     if (!ingestor) throw new PlatformError('SERVICE_UNAVAILABLE', 'This process does not take documents in.');
-    return this.#turns.run(ref.tenant_id, () => {
+    const slice = async (): Promise<IngestProgress> => {
       signal.throwIfAborted();
       return ingestor.runSlice(ref, signal);
-    });
+    };
+    return unlessAborted(turns.run(ref.tenant_id, slice), signal);
   }
 
   /** Runs a whole job here while its caller waits; what it cannot finish in time goes to the job's workflow. */
@@ -61,7 +73,7 @@ export class JobRunner {
     }
     const signal = AbortSignal.timeout(INLINE_MS);
     try {
-      while (!(await this.runSlice(ref, signal)).ended);
+      while (!(await this.#runIn(this.#inlineTurns, ref, signal)).ended);
     } catch (error) {
       this.deps.log.info({ job_id: ref.job_id, err: errorMessage(error) }, 'a job goes on in its workflow');
       await this.start(ref);

@@ -1,9 +1,9 @@
 import type { KnowledgeConfig } from '../../contracts/api/knowledge.js';
 import type { Db } from '../../db/pool.js';
 import type { Outbound } from '../../http/outbound.js';
+import type { Embedder } from '../embedder.js';
 import { ParseError } from '../parse/parse-error.js';
 import type { ReadDocument, ReadRequest } from '../threads/reading.js';
-import type { Embedder } from '../types.js';
 import { contentHash } from './document-input.js';
 import { type PendingDocument, readContent } from './documents.js';
 import { type Fetched, fetchUrl } from './fetch-url.js';

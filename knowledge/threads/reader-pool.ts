@@ -2,14 +2,15 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { PlatformError } from '../../runtime/errors.js';
 import { FairSemaphore } from '../../runtime/fair-semaphore.js';
+import { unlessAborted } from '../../runtime/unless-aborted.js';
 import { workerFile } from '../../runtime/worker-file.js';
 import { ParseError } from '../parse/parse-error.js';
 import type { ReadAnswer, ReadDocument, ReadRequest } from './reading.js';
 
 const THREAD = workerFile('./reader-thread.js', import.meta.url);
 /** Threads that read at once, and of these at most so many for one tenant. */
-const THREADS = 2;
-const OF_TENANT = 1;
+const THREADS = 3;
+const OF_TENANT = 2;
 const WAITING_MAX = 1_000;
 /** An idle thread keeps the libraries that it has loaded for so long. */
 const IDLE_MS = 60_000;
@@ -49,7 +50,7 @@ export class ReaderPool {
    * @throws ParseError when the document cannot be read, the signal's reason once it is aborted
    */
   read(tenantId: string, request: ReadRequest, signal: AbortSignal): Promise<ReadDocument> {
-    return this.#turns.run(tenantId, async () => {
+    const reading = this.#turns.run(tenantId, async () => {
       signal.throwIfAborted();
       const thread = this.#take();
       let reusable = false;
@@ -63,6 +64,7 @@ export class ReaderPool {
         else await thread.terminate();
       }
     });
+    return unlessAborted(reading, signal);
   }
 
   async close(): Promise<void> {

@@ -98,3 +98,15 @@ test('a job that lost its workflow gets another one', async () => {
   held.open();
   expect(await base.ended(job_id)).toMatchObject({ status: 'completed' });
 });
+
+test('a small text does not stand behind the large jobs of its tenant', async () => {
+  const base = await create();
+  const held = provider.hold('Slow damson');
+  const jobs = await Promise.all(
+    Array.from({ length: 5 }, (_, at) => base.ingest({ content: `Slow damson ${at}.` }, { wait: false })),
+  );
+  await held.held;
+  expect(await base.ingest({ content: 'Quick damson.' })).toMatchObject({ status: 'completed' });
+  held.open();
+  for (const { job_id } of jobs) expect(await base.ended(job_id)).toMatchObject({ status: 'completed' });
+});

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import { createOutbound } from '../../http/outbound.js';
+import { type Embedder, embeddedText } from '../../knowledge/embedder.js';
 import { HttpEmbedder } from '../../knowledge/embedding/http-embedder.js';
 import { unitVector } from '../../knowledge/embedding/vectors.js';
 import { createKnowledgeSearch, type KnowledgeSearch } from '../../knowledge/search/search.js';
-import { type Embedder, embeddedText, type KnowledgeQuery, type SearchScope } from '../../knowledge/types.js';
+import type { KnowledgeQuery, SearchScope } from '../../knowledge/search-query.js';
 import { createLogger } from '../../runtime/logger.js';
 import { httpServer } from '../runtime/loopback-server.js';
 import { cleanUp } from './clean-up.js';

@@ -1,7 +1,7 @@
 import { readPassages, readQueries } from '../../bench/knowledge/quality-set.mjs';
 import type { SearchMode } from '../../contracts/api/knowledge-query.js';
+import { type Embedder, embeddedText } from '../../knowledge/embedder.js';
 import type { KnowledgeSearch } from '../../knowledge/search/search.js';
-import { type Embedder, embeddedText } from '../../knowledge/types.js';
 import type { FreshDatabase } from './database.js';
 import { ask, insertBase, insertSource } from './knowledge-rows.js';
 

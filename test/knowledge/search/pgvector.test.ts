@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { SearchMode } from '../../../contracts/api/knowledge-query.js';
 import { createKnowledgeSearch } from '../../../knowledge/search/search.js';
-import type { SearchScope } from '../../../knowledge/types.js';
+import type { SearchScope } from '../../../knowledge/search-query.js';
 import { createLogger } from '../../../runtime/logger.js';
 import { cleanUp } from '../../setup/clean-up.js';
 import { insertTenant } from '../../setup/core.js';

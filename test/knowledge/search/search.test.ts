@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
-import type { SearchScope } from '../../../knowledge/types.js';
+import type { SearchScope } from '../../../knowledge/search-query.js';
 import { cleanUp } from '../../setup/clean-up.js';
 import { insertTenant } from '../../setup/core.js';
 import { freshDatabase } from '../../setup/database.js';
