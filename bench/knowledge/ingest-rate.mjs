@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { readPassages } from './quality-set.mjs';
 
-const DOCUMENTS = 40;
+const DOCUMENTS = 90;
 const PASSAGES_PER_DOCUMENT = 60;
 const POLL_MS = 50;
 

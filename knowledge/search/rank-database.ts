@@ -1,7 +1,7 @@
 import type { DatabaseVectors, NearChunk, VectorScope } from './database-vectors.js';
 import type { NamespaceIndex } from './namespace-index.js';
 import { describeChunks, type IndexQuery, type Ranked, termsFor } from './rank.js';
-import { hybridBound, scoreOf } from './ranking.js';
+import { hybridBound, isEnough, scoreOf } from './ranking.js';
 import { countChunks, type Segment } from './segment.js';
 import { TopList } from './top-list.js';
 import { scanWords } from './word-scan.js';
@@ -80,7 +80,10 @@ export async function rankWithDatabase(
     });
   };
   if (query.mode === 'hybrid' && near.length === wanted) {
-    const least = Math.max(query.minScore, bestOf(cosines.length, query.limit, score).best.threshold);
+    const least = Math.max(
+      query.minScore || Number.NEGATIVE_INFINITY,
+      bestOf(cosines.length, query.limit, score).best.threshold,
+    );
     const farthest = near.at(-1)?.cosine ?? 0;
     const missing: number[] = [];
     for (let item = 0; item < cosines.length; item++) {
@@ -99,7 +102,7 @@ export async function rankWithDatabase(
 }
 
 function atLeast(score: number | undefined, least: number): number | undefined {
-  return score !== undefined && score >= least ? score : undefined;
+  return score !== undefined && isEnough(score, least) ? score : undefined;
 }
 
 function bestOf(

@@ -1,6 +1,6 @@
 import type { SearchMode } from '../../contracts/api/knowledge-query.js';
 import type { NamespaceIndex } from './namespace-index.js';
-import { scoreOf } from './ranking.js';
+import { isEnough, scoreOf } from './ranking.js';
 import type { Segment } from './segment.js';
 import { TopList } from './top-list.js';
 import { scanVectors } from './vector-scan.js';
@@ -93,7 +93,7 @@ export async function rankAll(index: NamespaceIndex, query: IndexQuery): Promise
       lexical: words.lexical[item] as number,
       coverage: words.coverage[item] as number,
     });
-    if (score === undefined || score < query.minScore) continue;
+    if (score === undefined || !isEnough(score, query.minScore)) continue;
     total += 1;
     best.add(item, score);
   }

@@ -30,13 +30,18 @@ export function lexicalScore(bm25: number, most: number): number {
 }
 
 /**
- * The score of a chunk, 0 to 1; undefined for one that the mode does not find. In hybrid, words add at most 0.3 to the cosine, by the square of
+ * The score of a chunk, at most 1 and below 0 where a cosine is; undefined for one that the mode does not find. In hybrid, words add at most 0.3 to the cosine, by the square of
  * their share, so that a single common word adds next to nothing. A chunk without a vector of the present model is scored by words there.
  */
 export function scoreOf(mode: SearchMode, { cosine, lexical, coverage }: Fit): number | undefined {
-  if (mode === 'semantic') return cosine === undefined ? undefined : Math.max(0, Math.min(1, cosine));
+  if (mode === 'semantic') return cosine;
   if (mode === 'lexical' || cosine === undefined) return lexical > 0 ? lexical : undefined;
-  return Math.max(0, Math.min(1, cosine + COVERAGE_WEIGHT * coverage ** 2));
+  return Math.min(1, cosine + COVERAGE_WEIGHT * coverage ** 2);
+}
+
+/** Whether a score is at least what was asked for. Scores below 0 count as 0, which is how they are shown. */
+export function isEnough(score: number, minScore: number): boolean {
+  return Math.max(0, score) >= minScore;
 }
 
 /** The most that a chunk with this coverage scores in hybrid, given that its cosine is at most `cosineMax`. */

@@ -27,7 +27,7 @@ function toResult(row: ResultRow, { score, semantic, lexical }: FoundChunk): Sea
   return {
     text,
     source_id,
-    score: rounded(score),
+    score: rounded(Math.max(0, score)),
     tags,
     chunk_id,
     namespace,

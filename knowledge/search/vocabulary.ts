@@ -12,9 +12,12 @@ export interface SimilarTerm {
   similarity: number;
 }
 
-function trigrams(term: string): string[] {
-  const padded = `  ${term} `;
-  return Array.from({ length: padded.length - 2 }, (_, at) => padded.slice(at, at + 3));
+/** The different groups of three characters of a term, its ends marked. */
+function trigrams(term: string): Set<string> {
+  const padded = ` ${term} `;
+  const all = new Set<string>();
+  for (let at = 0; at + 3 <= padded.length; at++) all.add(padded.slice(at, at + 3));
+  return all;
 }
 
 /** The terms of a knowledge base, numbered from 0. Numbers stay. */
@@ -22,7 +25,10 @@ export class Vocabulary {
   readonly #ids = new Map<string, number>();
   readonly #terms: string[] = [];
   readonly #byTrigram = new Map<string, number[]>();
-  #compared = 0;
+  /** How many trigrams each term has. */
+  readonly #trigramCounts: number[] = [];
+  /** How many trigrams each term shares with the one that is looked up; all zero in between. */
+  #shared = new Uint8Array(0);
   #letters = 0;
 
   get size(): number {
@@ -43,38 +49,49 @@ export class Vocabulary {
     return this.#terms.push(term) - 1;
   }
 
-  /** The term itself and those that look like it, the most alike first. */
-  similar(term: string): SimilarTerm[] {
+  /**
+   * The term itself and those that look like it, the most alike first.
+   * @param isPresent whether any chunk has a term; terms stay when their chunks are gone
+   */
+  similar(term: string, isPresent: (termId: number) => boolean): SimilarTerm[] {
     const own = this.#ids.get(term);
-    const same = own === undefined ? [] : [{ termId: own, similarity: 1 }];
-    return term.length < LETTERS_MIN ? same : [...same, ...this.#alike(term, own)];
+    const same = own === undefined || !isPresent(own) ? [] : [{ termId: own, similarity: 1 }];
+    const alike = term.length < LETTERS_MIN ? [] : this.#alike(term);
+    const others = alike.filter(({ termId }) => termId !== own && isPresent(termId));
+    return [...same, ...others.sort((one, other) => other.similarity - one.similarity).slice(0, SIMILAR_MAX)];
   }
 
-  #alike(term: string, own: number | undefined): SimilarTerm[] {
+  #alike(term: string): SimilarTerm[] {
     this.#index();
-    const wanted = new Set(trigrams(term));
-    const shared = new Map<number, number>();
+    const wanted = trigrams(term);
+    const candidates: number[] = [];
     for (const trigram of wanted)
-      for (const termId of this.#byTrigram.get(trigram) ?? []) shared.set(termId, (shared.get(termId) ?? 0) + 1);
+      for (const termId of this.#byTrigram.get(trigram) ?? []) {
+        if (this.#shared[termId] === 0) candidates.push(termId);
+        this.#shared[termId] = (this.#shared[termId] as number) + 1;
+      }
     const found: SimilarTerm[] = [];
-    for (const [termId, count] of shared) {
-      if (termId === own) continue;
-      const similarity = count / (wanted.size + new Set(trigrams(this.#terms[termId] as string)).size - count);
+    for (const termId of candidates) {
+      const count = this.#shared[termId] as number;
+      this.#shared[termId] = 0;
+      const similarity = count / (wanted.size + (this.#trigramCounts[termId] as number) - count);
       if (similarity >= SIMILARITY_MIN) found.push({ termId, similarity });
     }
-    return found.sort((one, other) => other.similarity - one.similarity).slice(0, SIMILAR_MAX);
+    return found;
   }
 
   /** Brings the trigrams up to date; queries alone need them. */
   #index(): void {
-    for (; this.#compared < this.#terms.length; this.#compared++) {
-      const term = this.#terms[this.#compared] as string;
-      if (term.length < LETTERS_MIN) continue;
-      for (const trigram of new Set(trigrams(term))) {
+    for (let termId = this.#trigramCounts.length; termId < this.#terms.length; termId++) {
+      const term = this.#terms[termId] as string;
+      const own = term.length < LETTERS_MIN ? [] : trigrams(term);
+      for (const trigram of own) {
         const list = this.#byTrigram.get(trigram);
-        if (list) list.push(this.#compared);
-        else this.#byTrigram.set(trigram, [this.#compared]);
+        if (list) list.push(termId);
+        else this.#byTrigram.set(trigram, [termId]);
       }
+      this.#trigramCounts.push('size' in own ? own.size : 0);
     }
+    if (this.#shared.length < this.#terms.length) this.#shared = new Uint8Array(this.#terms.length * 2);
   }
 }

@@ -33,7 +33,7 @@ function prepare(index: NamespaceIndex, terms: readonly string[]): PreparedTerms
   const matches: Match[][] = [];
   const rarity = new Float64Array(terms.length);
   for (const [term, text] of terms.entries()) {
-    const present = index.vocabulary.similar(text).filter(({ termId }) => index.frequency(termId) > 0);
+    const present = index.vocabulary.similar(text, (termId) => index.frequency(termId) > 0);
     const exact = present[0]?.similarity === 1;
     rarity[term] = inverseFrequency(index.chunks, index.frequency(present[0]?.termId ?? -1));
     for (const { termId, similarity } of present) {
