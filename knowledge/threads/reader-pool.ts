@@ -18,6 +18,8 @@ const LIMITS_OF_THREAD = { maxOldGenerationSizeMb: 768, maxYoungGenerationSizeMb
 /** Buffers are outside of a thread's heap limit: a document for which the process grows by more ends its thread. */
 const GROWTH_BYTES_MAX = 1024 * 1024 * 1024;
 const LOOK_EVERY_MS = 50;
+/** The error of a thread beyond its heap limit. */
+const OUT_OF_MEMORY = 'ERR_WORKER_OUT_OF_MEMORY';
 
 export interface ReaderPoolOptions {
   /** For one document, in milliseconds; 60000 by default. */
@@ -117,7 +119,7 @@ export class ReaderPool {
     }, LOOK_EVERY_MS);
     try {
       const exited = once(thread, 'exit', { signal: stop }).then(() => {
-        throw tooComplex('memory');
+        throw new Error('the thread that reads documents ended');
       });
       const answered = once(thread, 'message', { signal: stop });
       for (const waiting of [exited, answered]) waiting.catch(() => undefined); // the race below reports the first
@@ -126,8 +128,8 @@ export class ReaderPool {
       return answer as ReadAnswer;
     } catch (error) {
       stop.throwIfAborted();
-      // A thread that runs out of memory reports that as its error.
-      throw error instanceof ParseError ? error : tooComplex('memory');
+      // Any other end of a thread is no fault of the document.
+      throw (error as { code?: string }).code === OUT_OF_MEMORY ? tooComplex('memory') : error;
     } finally {
       over.abort();
       clearTimeout(clock);

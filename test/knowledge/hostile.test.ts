@@ -117,3 +117,10 @@ test('a caller that gives up ends its thread, and waits no longer', async () => 
   await expect(reading).rejects.toThrow('enough');
   expect(await outcome('Some words.')).toBe('chunks');
 });
+
+test('a document that needs more memory than a thread has is stopped, and is named as the reason', async () => {
+  // Each of its values takes far more room than its two characters.
+  const many = `[${'{},'.repeat(3_400_000)}{}]`;
+  await expect(read(many, { filename: 'a.json' })).rejects.toMatchObject({ code: 'TOO_COMPLEX' });
+  expect(await outcome('Some words.')).toBe('chunks');
+}, 60_000);

@@ -14,7 +14,7 @@ export const WORD_MODEL = 'words-32';
 const DIMENSIONS = 32;
 
 /** A vector whose directions are words: texts with common words are near to each other. */
-export function wordVector(text: string, dimensions = DIMENSIONS): Float32Array {
+function wordVector(text: string, dimensions = DIMENSIONS): Float32Array {
   const values = new Float32Array(dimensions).fill(0.001);
   for (const word of text.toLowerCase().match(/\p{L}+/gu) ?? []) {
     const digest = createHash('sha256').update(word).digest();

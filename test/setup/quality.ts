@@ -5,7 +5,7 @@ import type { KnowledgeSearch } from '../../knowledge/search/search.js';
 import type { FreshDatabase } from './database.js';
 import { ask, insertBase, insertSource } from './knowledge-rows.js';
 
-export const QUALITY_NAMESPACE = 'quality';
+const QUALITY_NAMESPACE = 'quality';
 
 /** Puts the committed passages on the record, each as a source of its own. */
 export async function insertPassages(
