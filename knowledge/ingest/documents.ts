@@ -17,8 +17,8 @@ export interface PendingDocument {
 /** A document that was begun so often ends as failed: it may be what ends its process. */
 export const ATTEMPTS_MAX = 6;
 /** Of one slice: what is read and embedded together. */
-const SLICE_BYTES = 512 * 1024;
-const SLICE_DOCUMENTS = 20;
+const SLICE_BYTES = 1024 * 1024;
+const SLICE_DOCUMENTS = 50;
 
 /** What a slice may take, from the pending documents in their order. One that was begun before is taken alone. */
 export function sliceOf(pending: readonly PendingDocument[]): PendingDocument[] {

@@ -44,6 +44,20 @@ interface Version {
   vectors: Float32Array[];
 }
 
+/** A chunk to be embedded. */
+interface Piece {
+  version: Version;
+  text: string;
+}
+
+function piecesOf(version: Version): Piece[] {
+  const { fields, read } = version.prepared;
+  return read.chunks.map(({ heading_path, text }) => ({
+    version,
+    text: embeddedText(fields.title, heading_path, text),
+  }));
+}
+
 /** Whether the fault is the platform's or a provider's and may pass, so that the documents are tried again. */
 function mayPass(error: unknown): boolean {
   return isTransient(error) || (error instanceof PlatformError && error.code === 'BAD_GATEWAY');
@@ -72,7 +86,16 @@ export class Ingestor {
     const job = await this.#readJob(ref);
     if (!job) return { ended: true, namespace: '', total: 0, done: 0, failed: 0 };
     const slice = await db.tenant(ref.tenant_id, (tx) => beginSlice(tx, ref));
-    await this.#embedAndWrite(job, await this.#prepareAll(job, slice, signal), signal);
+    const limit = pLimit(PREPARED_AT_ONCE);
+    const preparing = slice.map((document) =>
+      limit(() => this.#guarded(job, [document], signal, () => this.#prepare(job, document, signal))),
+    );
+    for (const one of preparing) one.catch(() => undefined); // reported in its turn
+    try {
+      await this.#embedAndWrite(job, preparing, signal);
+    } finally {
+      await Promise.allSettled(preparing); // whatever ends the slice ends after what it has begun
+    }
     return this.#progress(job);
   }
 
@@ -111,20 +134,6 @@ export class Ingestor {
     }
   }
 
-  /** Reads the documents of a slice. @returns those that are to be embedded; what else was to be done is done */
-  async #prepareAll(job: JobContext, slice: readonly PendingDocument[], signal: AbortSignal): Promise<Version[]> {
-    const limit = pLimit(PREPARED_AT_ONCE);
-    const prepared = await Promise.allSettled(
-      slice.map((document) =>
-        limit(() => this.#guarded(job, [document], signal, () => this.#prepare(job, document, signal))),
-      ),
-    );
-    return prepared.flatMap((one) => {
-      if (one.status === 'rejected') throw one.reason;
-      return one.value ?? [];
-    });
-  }
-
   /** Reads a document. @returns undefined where nothing is to be embedded: what was to be done is done */
   async #prepare(job: JobContext, document: PendingDocument, signal: AbortSignal): Promise<Version | undefined> {
     const prepared = await prepareDocument(this.deps, job, document, signal);
@@ -139,8 +148,8 @@ export class Ingestor {
     return undefined;
   }
 
-  /** Embeds the chunks of all versions, those of several in one call, and writes each version as soon as it has its vectors. */
-  async #embedAndWrite(job: JobContext, versions: Version[], signal: AbortSignal): Promise<void> {
+  /** Embeds documents while further ones are read, the chunks of several in one call, and writes each as soon as it has its vectors. */
+  async #embedAndWrite(job: JobContext, preparing: Promise<Version | undefined>[], signal: AbortSignal): Promise<void> {
     // One after the other: all of them lock the row of their base.
     let writing: Promise<unknown> = Promise.resolve();
     const write = (version: Version): void => {
@@ -148,46 +157,53 @@ export class Ingestor {
       writing.catch(() => undefined); // reported at the end
     };
     const { embedder } = this.deps;
+    const wanted = new Set<Version>();
+    let waiting: Piece[] = [];
+    const embedNext = async (by: Embedder): Promise<void> => {
+      const batch = waiting.slice(0, EMBED_BATCH).filter(({ version }) => wanted.has(version));
+      waiting = waiting.slice(EMBED_BATCH);
+      if (batch.length > 0) await this.#embedBatch(job, batch, { wanted, by, write }, signal);
+    };
     try {
-      if (embedder) await this.#embedAll(job, versions, embedder, write, signal);
-      else for (const version of versions) write(version);
+      for (const one of preparing) {
+        const version = await one;
+        if (!version) continue;
+        if (!embedder) {
+          write(version);
+          continue;
+        }
+        wanted.add(version);
+        waiting = waiting.concat(piecesOf(version));
+        while (waiting.length >= EMBED_BATCH) await embedNext(embedder);
+      }
+      while (embedder && waiting.length > 0) await embedNext(embedder);
     } finally {
-      await writing.catch(() => undefined); // whatever ends the slice ends after what it has begun
+      await writing.catch(() => undefined);
     }
     await writing;
   }
 
-  async #embedAll(
+  /** Embeds some pieces, and looks meanwhile which versions are still wanted: those that are not leave `wanted`. */
+  async #embedBatch(
     job: JobContext,
-    versions: Version[],
-    embedder: Embedder,
-    write: (version: Version) => void,
+    batch: readonly Piece[],
+    { wanted, by, write }: { wanted: Set<Version>; by: Embedder; write: (version: Version) => void },
     signal: AbortSignal,
   ): Promise<void> {
-    let wanted = versions;
-    const texts = versions.flatMap((version) =>
-      version.prepared.read.chunks.map(({ heading_path, text }) => ({
-        version,
-        text: embeddedText(version.prepared.fields.title, heading_path, text),
-      })),
-    );
-    for (let from = 0; from < texts.length; from += EMBED_BATCH) {
-      wanted = await this.#stillWanted(job, wanted);
-      const batch = texts.slice(from, from + EMBED_BATCH).filter(({ version }) => wanted.includes(version));
-      if (batch.length === 0) continue;
-      const touched = [...new Set(batch.map(({ version }) => version))];
-      const documents = touched.map(({ document }) => document);
-      const embed = () =>
-        embedder.embed(
-          batch.map(({ text }) => text),
-          signal,
-        );
-      const vectors = await this.#guarded(job, documents, signal, embed);
-      for (const [place, vector] of (vectors ?? []).entries()) batch[place]?.version.vectors.push(vector);
-      const isWhole = ({ prepared, vectors: has }: Version) => has.length === prepared.read.chunks.length;
-      const done = vectors ? touched.filter(isWhole) : [];
-      for (const version of done) write(version);
-      wanted = wanted.filter((version) => (vectors ? !done.includes(version) : !touched.includes(version)));
+    const looking = this.#stillWanted(job, [...wanted]);
+    looking.catch(() => undefined); // reported below
+    const touched = [...new Set(batch.map(({ version }) => version))];
+    const documents = touched.map(({ document }) => document);
+    const texts = batch.map(({ text }) => text);
+    const vectors = await this.#guarded(job, documents, signal, () => by.embed(texts, signal));
+    const still = await looking;
+    for (const version of wanted) if (!still.includes(version)) wanted.delete(version);
+    for (const [place, vector] of (vectors ?? []).entries()) batch[place]?.version.vectors.push(vector);
+    for (const version of touched) {
+      const isWhole = version.vectors.length === version.prepared.read.chunks.length;
+      if (vectors && !isWhole) continue;
+      if (vectors && wanted.has(version)) write(version);
+      wanted.delete(version);
     }
   }
 

@@ -19,7 +19,7 @@ describe('a slice of a job', () => {
   it.each<[string, PendingDocument[], number]>([
     ['nothing', [], 0],
     ['small documents together', Array.from({ length: 10 }, () => document(10 * KB)), 10],
-    ['as many as fit', Array.from({ length: 10 }, () => document(200 * KB)), 2],
+    ['as many as fit', Array.from({ length: 10 }, () => document(200 * KB)), 5],
     ['one that is larger than a slice alone', [document(5_000 * KB), document(1)], 1],
     ['a few addresses, whose sizes nobody knows', Array.from({ length: 10 }, () => url()), 4],
     ['one that was begun before alone', [document(1, { attempts: 1 }), document(1)], 1],

@@ -94,7 +94,7 @@ const COURSES: Record<string, Course> = {
     const { tenant_id } = platform.devJson();
     await platform.client.ok('/knowledge_base/new', { namespace: 'base' }, NewKnowledgeBaseResponse);
     // More than one slice.
-    const documents = Array.from({ length: 30 }, (_, at) => ({ source_id: `source-${at}`, content: `Text ${at}.` }));
+    const documents = Array.from({ length: 80 }, (_, at) => ({ source_id: `source-${at}`, content: `Text ${at}.` }));
     const body = { namespace: 'base', documents, wait: false };
     const { job_id } = await platform.client.ok('/knowledge_base/ingest', body, IngestResponse);
     return ingestWorkflowId({ tenant_id, job_id });
