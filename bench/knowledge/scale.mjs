@@ -44,7 +44,9 @@ export async function measureScale({ client, db, databaseUrl, tenantId, sizes, q
     const search = await createKnowledgeSearch({ db, databaseUrl, embedder, cacheMb: CACHE_MB, log });
     try {
       progress(`${size} chunks: measuring`);
-      rows.push({ size, ...(await measureBase({ search, embedder, vectors, tenantId, namespace, queries })) });
+      const row = { size, ...(await measureBase({ search, embedder, vectors, tenantId, namespace, queries })) };
+      progress(`${size} chunks: hybrid ${row.hybridMs.toFixed(1)} ms, recall ${row.recall.toFixed(3)}`);
+      rows.push(row);
     } finally {
       await search.close();
     }
