@@ -91,6 +91,13 @@ export interface LiveMessage {
 /** Error code when the outcome of a dispatch is unknown. */
 export type LossCode = 'AGENT_DISCONNECTED' | 'DEADLINE_EXCEEDED';
 
+/** When a dispatch counts as lost. */
+export interface LossConditions {
+  owner?: string | null;
+  unlessOffered?: boolean;
+  unlessOwnerLives?: boolean;
+}
+
 /** The transactions of a dispatch. Each is idempotent. Those that change the message's state publish `changed` after the commit. */
 export interface Dispatches {
   /** The dispatch while it is open or sent; null otherwise. */
@@ -118,11 +125,12 @@ export interface Dispatches {
   release(ref: DispatchRef, reason: string, options?: { nothingSent?: boolean }): Promise<boolean>;
   /**
    * Ends a dispatch whose owner is gone. It fails with the given code if it was sent; else it is released.
-   * @param options.unlessOwnerLives changes nothing while the node that sent it renews its row, because that node still has it, and while
-   * the agent may still continue it at another node
+   * @param options.owner the node that is gone; changes nothing when another one has the dispatch by now
+   * @param options.unlessOffered changes nothing while the agent may still continue it at another node
+   * @param options.unlessOwnerLives the same, and while the node that sent it renews its row, because that node still has it
    * @returns null when it did not fail
    */
-  failAsLost(ref: DispatchRef, code: LossCode, options?: { unlessOwnerLives?: boolean }): Promise<DispatchEnd | null>;
+  failAsLost(ref: DispatchRef, code: LossCode, options?: LossConditions): Promise<DispatchEnd | null>;
   /** Those of these dispatches that have ended. */
   closedAmong(refs: DispatchRef[]): Promise<{ dispatch_id: string; state: string }[]>;
   /** To be called when an agent can take work: wakes queued messages that it could take. */

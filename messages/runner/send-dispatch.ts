@@ -5,6 +5,7 @@ import { errorMessage, isTransient } from '../../runtime/errors.js';
 import { agentKeyOf } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
 import type { AgentResult, AnswerOrFailure, DispatchEnd, DispatchRef, OpenDispatch } from '../dispatch/dispatches.js';
+import { CLOSED, LostDispatches, notSent } from './lost-dispatches.js';
 import { OutputGate } from './output-gate.js';
 import type { RunningDispatch } from './running-dispatches.js';
 import type { SenderOptions } from './sender-options.js';
@@ -14,23 +15,12 @@ const FIRST_PAUSE_MS = 50;
 const PAUSE_MAX_MS = 2_000;
 /** Retried failures that are neither an absent database nor too much work, for example a deadlock or a statement's time limit. */
 const FAILURES_MAX = 5;
-const UNRECORDED_MAX = 10_000;
-/** Refusals that are remembered. A dispatch that was forwarded before its refusal comes long before this many further ones. */
-const REFUSED_MAX = 100_000;
 /** Successes of a hosted agent are counted this often: they are its sign of life. */
 const SUCCESS_INTERVAL_MS = 10_000;
 const AGENTS_MAX = 10_000;
-/** Something other than the dispatch's result closed it, or another node has it. */
-export const CLOSED: DispatchEnd = { state: 'closed', message: null };
-
 const LOST = { state: 'lost' } as const;
 
 type Delivery = () => Promise<TransportResult>;
-
-/** Nothing of the dispatch went out. */
-export function notSent(reason: string): DispatchEnd {
-  return { state: 'not_sent', message: null, reason };
-}
 
 /**
  * Retries database work until it succeeds. It retries forever, with growing pauses, while the database cannot be reached or is busy with
@@ -59,10 +49,8 @@ export class DispatchSender {
   readonly output: OutputGate;
   readonly #options: SenderOptions;
   readonly #closing: AbortSignal;
-  /** Sent dispatches whose end could not be written: a defect or a lasting refusal of the database, so there are few. */
-  readonly #unrecorded = new LRUCache<string, true>({ max: UNRECORDED_MAX });
-  /** Dispatches that this node has said it never sent, so that one which is forwarded late is not sent. */
-  readonly #refused = new LRUCache<string, true>({ max: REFUSED_MAX });
+  /** Dispatches that this node does not run. */
+  readonly lost: LostDispatches;
   /** By agent, from when on its next success is counted, on `performance.now()`. A connected agent without a failure is not in it. */
   readonly #successDueMs = new LRUCache<string, number>({ max: AGENTS_MAX });
 
@@ -71,6 +59,7 @@ export class DispatchSender {
     this.#options = options;
     this.#closing = closing;
     this.output = new OutputGate(options);
+    this.lost = new LostDispatches(options, (work) => this.persist(work));
   }
 
   /** Sends a dispatch that the accept transaction has marked as sent. Never rejects. */
@@ -99,44 +88,14 @@ export class DispatchSender {
     return this.#follow(running, open, () => transport.adopt?.(open, progress, signal) ?? Promise.resolve(LOST));
   }
 
-  /** From here on `disown` takes it for sent: nobody knows whether this node owns it. */
-  noteUnrecorded(dispatchId: string): void {
-    this.#unrecorded.set(dispatchId, true);
-  }
-
   /** Signs the token of a dispatch's request; undefined where its transport needs none. */
   sign({ transport }: RunningDispatch, dispatch: DispatchRef & { instance_id: string }): Promise<string | undefined> {
     return this.persist(async () => transport.sign?.(dispatch));
   }
 
-  /** Whether the dispatch was sent from here and its end could not be written. */
-  isUnrecorded(dispatchId: string): boolean {
-    return this.#unrecorded.get(dispatchId) !== undefined;
-  }
-
-  /** Notes that the dispatch is not sent from here any more. */
-  refuse(dispatchId: string): void {
-    this.#refused.set(dispatchId, true);
-  }
-
-  isRefused(dispatchId: string): boolean {
-    return this.#refused.has(dispatchId);
-  }
-
   /** Retries while the database is away. */
   persist<T>(work: () => Promise<T>): Promise<T> {
     return this.#closing.aborted ? work() : persist(work, this.#options.log, this.#closing);
-  }
-
-  /**
-   * Ends a dispatch that is on the record as sent and does not run here. One that this node owns was never sent, unless it is
-   * `unrecorded`. The agent of any other may have acted, so it is not sent again.
-   */
-  async disown(ref: DispatchRef & { mesh_id: string | null }): Promise<DispatchEnd> {
-    const isNeverSent = ref.mesh_id === this.#options.meshId && !this.isUnrecorded(ref.dispatch_id);
-    if (!isNeverSent) return this.#failAsLost(ref);
-    this.refuse(ref.dispatch_id);
-    return this.#release(ref, 'NEVER_SENT');
   }
 
   async #follow(running: RunningDispatch, open: OpenDispatch, deliver: Delivery): Promise<DispatchEnd> {
@@ -169,8 +128,8 @@ export class DispatchSender {
     // Before the end is visible: a caller that sends again at the end finds the agent's health counted.
     await this.#countHealth(running, open, result);
     try {
-      if (result.state === 'not_sent') return await this.#release(running.ref, result.reason);
-      if (result.state === 'lost') return await this.#failAsLost(running.ref);
+      if (result.state === 'not_sent') return await this.lost.release(running.ref, result.reason);
+      if (result.state === 'lost') return await this.lost.fail(running.ref);
       return await this.#end(running, open, result);
     } catch (error) {
       this.#logError(open, error, 'end of a dispatch could not be recorded');
@@ -180,7 +139,7 @@ export class DispatchSender {
       const error = { code: 'INTERNAL', message: 'The result could not be stored.' };
       return (await this.persist(() => dispatches.end(open, { state: 'failed', error }, null))) ?? CLOSED;
     } catch (error) {
-      this.#unrecorded.set(open.dispatch_id, true);
+      this.lost.noteUnrecorded(open.dispatch_id);
       this.#logError(open, error, 'dispatch is left to the workflow of its message');
       return { state: 'unrecorded', message: null };
     }
@@ -197,23 +156,12 @@ export class DispatchSender {
       if (running.epoch === epoch) break; // not a resume that raced with the result
     }
     const [closed] = await this.persist(() => dispatches.closedAmong([ref]));
-    // A newer connection owns the agent, and fails this dispatch as lost as well.
-    if (!closed) return this.#failAsLost(ref);
+    // A newer connection owns the agent. Unless that continues this dispatch, it fails it as lost as well.
+    if (!closed) return this.lost.fail(ref);
     transport.notifyClosed?.(open, closed.state, '');
     // This very result may have closed it when only the database's answer was lost; then nothing was published.
     bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed' });
     return CLOSED;
-  }
-
-  /** Releases a dispatch of which nothing went out, so that its message is routed again. */
-  async #release(ref: DispatchRef, reason: string): Promise<DispatchEnd> {
-    await this.persist(() => this.#options.dispatches.release(ref, reason, { nothingSent: true }));
-    // Also when it was not released: the commit of an earlier attempt may have done that.
-    return notSent(reason);
-  }
-
-  async #failAsLost(ref: DispatchRef): Promise<DispatchEnd> {
-    return (await this.persist(() => this.#options.dispatches.failAsLost(ref, 'AGENT_DISCONNECTED'))) ?? CLOSED;
   }
 
   /** Counts a success or failure of the agent. Never throws: a lost count only delays a change of its status. */

@@ -1,5 +1,5 @@
+import type { GuardedText, GuardFinding, StreamInspector, StreamStep } from './guarded-content.js';
 import { visibleText } from './normalise.js';
-import type { GuardedText, GuardFinding, StreamInspector, StreamStep } from './types.js';
 
 /** How a stream is inspected. */
 export interface StreamRules {
