@@ -118,7 +118,11 @@ class DispatchStore implements Dispatches {
       if (!(await this.#isLost(row, conditions))) return null;
       epoch = row.epoch;
       // With the epoch: its agent may have continued it elsewhere since then. If it has not, it was a resume at the same node.
-      const end = await this.#complete(ref, epoch, { state: 'lost', error: { code, message: LOSS_TEXT[code] }, output: null });
+      const end = await this.#complete(ref, epoch, {
+        state: 'lost',
+        error: { code, message: LOSS_TEXT[code] },
+        output: null,
+      });
       if (end) return end;
     }
     return null;
