@@ -2,7 +2,7 @@ import type { PolicyTrace, TestPolicyResponse } from '../contracts/api/policies.
 import { PlatformError } from '../runtime/errors.js';
 import { decideBy, type EarlyVerdict } from './decision.js';
 import { contentOf } from './guards/content.js';
-import type { GuardedContent, GuardSettings, TenantGuards } from './guards/types.js';
+import type { GuardedContent, GuardSettings, TenantGuards } from './guards/guarded-content.js';
 import { allHold } from './matching/conditions.js';
 import { Facts, type LaterFact } from './matching/facts.js';
 import {

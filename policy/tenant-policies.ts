@@ -6,7 +6,7 @@ import type { Logger } from '../runtime/logger.js';
 import { settledWithin } from '../runtime/settled-within.js';
 import { ChangeFeed } from './change-feed.js';
 import { type CompileDeps, type CompiledPolicy, compilePolicy, policyOrder } from './compiled-policy.js';
-import type { GuardSettings } from './guards/types.js';
+import type { GuardSettings } from './guards/guarded-content.js';
 import { type PolicyRow, readPolicies, readRevision } from './policy-store.js';
 
 /** A node that could not confirm a tenant's revision for this long reads it again, or denies. */

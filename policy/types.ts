@@ -1,5 +1,5 @@
 import type { PolicyScope } from '../contracts/api/policies.js';
-import type { GuardedContent } from './guards/types.js';
+import type { GuardedContent } from './guards/guarded-content.js';
 
 /** What a policy is asked about. docs/policies.md lists the actions of each scope. */
 export interface PolicyRequest {

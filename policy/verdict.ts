@@ -1,6 +1,6 @@
 import { newId } from '../runtime/ids.js';
 import type { EarlyVerdict } from './decision.js';
-import type { GuardedAction, GuardFinding } from './guards/types.js';
+import type { GuardedAction, GuardFinding } from './guards/guarded-content.js';
 import type { ApprovalTerms, PolicyRequest, Verdict } from './types.js';
 
 /** The terms of what a guard asks. */

@@ -1,6 +1,6 @@
 import type { Artifact } from '../../contracts/a2a/parts.js';
 import { outputContent, textsOf } from '../../policy/guards/content.js';
-import type { GuardFinding, GuardSettings, StreamInspector, StreamStep } from '../../policy/guards/types.js';
+import type { GuardFinding, GuardSettings, StreamInspector, StreamStep } from '../../policy/guards/guarded-content.js';
 import { findingEvents } from '../../policy/verdict.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { AnswerOrFailure, DispatchRef, OpenDispatch } from '../dispatch/dispatches.js';

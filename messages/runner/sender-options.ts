@@ -1,5 +1,5 @@
 import type { Db } from '../../db/pool.js';
-import type { TenantGuards } from '../../policy/guards/types.js';
+import type { TenantGuards } from '../../policy/guards/guarded-content.js';
 import type { PolicyEngine } from '../../policy/policy-engine.js';
 import type { Logger } from '../../runtime/logger.js';
 import type { Dispatches } from '../dispatch/dispatches.js';

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
+import type { Find, GuardedContent } from './guarded-content.js';
 import { decodeOnce, visibleText } from './normalise.js';
 import { visit } from './path-guard.js';
-import type { Find, GuardedContent } from './types.js';
 
 /** Hosts that content may name. */
 export interface EgressRules {

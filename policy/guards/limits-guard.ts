@@ -1,6 +1,6 @@
 import type { GuardStage } from '../../contracts/api/guards.js';
 import { LIMITS } from '../../contracts/limits.js';
-import type { Find, GuardedContent } from './types.js';
+import type { Find, GuardedContent } from './guarded-content.js';
 
 /** The bounds of a tenant's content. */
 export interface ContentLimits {

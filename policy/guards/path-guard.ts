@@ -1,6 +1,6 @@
 import { placeOf } from './content.js';
+import type { Find } from './guarded-content.js';
 import { decodeOnce, visibleText } from './normalise.js';
-import type { Find } from './types.js';
 
 /** Members that hold paths, whatever their values look like: `path`, `file_name`, `outputDir`, `cwd`. */
 const PATH_KEY = /(?:^|[_.-])(?:path|file|filename|filepath|dir|directory|folder|cwd|root)s?$/;

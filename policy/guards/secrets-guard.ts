@@ -1,8 +1,8 @@
 import type { SecretKind } from '../../contracts/api/guards.js';
+import type { Find, GuardedText } from './guarded-content.js';
 import { visibleText } from './normalise.js';
 import { isNotPlaceholder } from './secret-checks.js';
 import { SECRET_RULES, type SecretRule } from './secret-rules.js';
-import type { Find, GuardedText } from './types.js';
 
 /** Members that hold a secret, whatever it looks like. */
 const SECRET_KEY =

@@ -10,6 +10,7 @@ import type { Tx } from '../../db/pool.js';
 import { AddressGuard } from '../../http/outbound-guard.js';
 import { type EgressRules, findHosts, URL_SPAN } from './egress-guard.js';
 import { type GuardRow, readGuards } from './guard-store.js';
+import type { Find, GuardedContent, GuardFinding, GuardSettings, StreamInspector } from './guarded-content.js';
 import { findInjections, injectionsIn } from './injection-guard.js';
 import { PHRASE_CHARS } from './injection-rules.js';
 import { findExcess, limitsStage } from './limits-guard.js';
@@ -17,7 +18,6 @@ import { findPaths, rootOf } from './path-guard.js';
 import { REACH, SPAN } from './secret-rules.js';
 import { findSecrets, secretRules, secretsIn } from './secrets-guard.js';
 import { HoldingInspector, type StreamRules } from './stream-inspector.js';
-import type { Find, GuardedContent, GuardFinding, GuardSettings, StreamInspector } from './types.js';
 
 /** One guard of a tenant, ready to inspect. */
 interface CompiledGuard {

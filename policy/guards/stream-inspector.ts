@@ -1,5 +1,5 @@
+import type { GuardedText, GuardFinding, StreamInspector, StreamStep } from './guarded-content.js';
 import { visibleText } from './normalise.js';
-import type { GuardedText, GuardFinding, StreamInspector, StreamStep } from './types.js';
 
 /** How a stream is inspected. */
 export interface StreamRules {
@@ -43,7 +43,7 @@ export class HoldingInspector<Item> implements StreamInspector<Item> {
   /** The first half of a surrogate pair whose other half has not come. */
   #half = '';
   #stopped = false;
-  readonly #told = new Set<string>();
+  readonly #reported = new Set<string>();
 
   constructor(rules: StreamRules) {
     this.#rules = rules;
@@ -71,8 +71,8 @@ export class HoldingInspector<Item> implements StreamInspector<Item> {
   }
 
   #step(found: GuardFinding[], releasable: number): StreamStep<Item> {
-    const findings = found.filter(({ guard, rule, path }) => !this.#told.has(`${guard} ${rule} ${path}`));
-    for (const { guard, rule, path } of findings) this.#told.add(`${guard} ${rule} ${path}`);
+    const findings = found.filter(({ guard, rule, path }) => !this.#reported.has(`${guard} ${rule} ${path}`));
+    for (const { guard, rule, path } of findings) this.#reported.add(`${guard} ${rule} ${path}`);
     this.#stopped = findings.some(({ decision }) => decision !== 'allow');
     if (this.#stopped) {
       this.#held = [];

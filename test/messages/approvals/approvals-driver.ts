@@ -110,13 +110,12 @@ export class ApprovalsDriver {
     return cancelMessage(this.core, { tenant_id: TENANT, message_id }, 'canceled');
   }
 
-  /** As workflows and sweepers see it: a decision whose workflow has not looked since, and whose message nobody would wake. */
+  /** Messages that were decided about, of which no workflow has made anything yet and that nobody would wake: neither routed nor waiting. */
   lostWakeUps(): Promise<object[]> {
     return this.database.query(
-      `SELECT q.request_id FROM input_requests q JOIN messages m USING (tenant_id, message_id)
-         LEFT JOIN running_messages r USING (tenant_id, message_id)
-        WHERE q.state = 'resolved' AND m.state <> 'canceled' AND (r.message_id IS NOT NULL OR m.state <> 'failed')
-          AND r.wake_requested_at IS NULL AND coalesce(r.supervised_at, '-infinity') < q.ended_at`,
+      `SELECT r.message_id FROM running_messages r
+        WHERE r.wake_requested_at IS NULL AND (r.state = 'failed' OR r.state = 'working' AND r.resolution IS NOT NULL
+          AND r.current_dispatch_id IS NULL AND r.unrouted_since IS NULL)`,
     );
   }
 

@@ -2,8 +2,8 @@ import { GuardName } from '../../../contracts/api/guards.js';
 import { AddressGuard } from '../../../http/outbound-guard.js';
 import { messageContent, toolArguments } from '../../../policy/guards/content.js';
 import type { GuardRow } from '../../../policy/guards/guard-store.js';
+import type { GuardFinding, GuardSettings } from '../../../policy/guards/guarded-content.js';
 import { compileGuards } from '../../../policy/guards/settings.js';
-import type { GuardFinding, GuardSettings } from '../../../policy/guards/types.js';
 
 type Settings = Omit<GuardRow, 'updated_at'>;
 const OFF: Settings[] = GuardName.options.map((guard) => ({ guard, enabled: false, decision: 'deny', config: {} }));

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { GuardFinding, GuardSettings, StreamInspector } from '../../../policy/guards/types.js';
+import type { GuardFinding, GuardSettings, StreamInspector } from '../../../policy/guards/guarded-content.js';
 import { inText, only } from './guards-fixture.js';
 
 const AWS = `${'AKI'}AZ7Q3M5N1P9R2T4V6`;
