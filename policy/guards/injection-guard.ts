@@ -56,7 +56,7 @@ const REORDERED = /[\u202d\u202e]/;
 const HIDDEN_FIND = { rule: 'hidden_text', reason: 'The content holds text that people cannot see.' };
 
 /** A text as phrases are looked for in it: visible, in lower case, lookalikes as Latin letters, single spaces, lines kept. */
-export function foldedText(visible: string): string {
+function foldedText(visible: string): string {
   const lower = visible.toLowerCase();
   const latin =
     ASCII.test(lower) || !LATIN.test(lower) ? lower : lower.replace(LOOKALIKE, (char) => LOOKALIKES[char] as string);
@@ -78,7 +78,7 @@ export function findInjections(texts: readonly GuardedText[]): Find[] {
 }
 
 /** Whether a text holds what people cannot see. */
-export function isHidden(text: string): boolean {
+function isHidden(text: string): boolean {
   if (ASCII.test(text)) return false;
   return REORDERED.test(text) || HIDDEN.test(text.replace(REGION_FLAG, ''));
 }

@@ -1,18 +1,8 @@
-import type { GuardStage } from '../../contracts/api/guards.js';
-import { LIMITS } from '../../contracts/limits.js';
+import { GUARD_CONFIGS, type GuardConfigs, type GuardStage } from '../../contracts/api/guards.js';
 import type { Find, GuardedContent } from './guarded-content.js';
 
 /** The bounds of a tenant's content. */
-export interface ContentLimits {
-  max_message_bytes: number;
-  max_output_bytes: number;
-  max_argument_bytes: number;
-  max_result_bytes: number;
-  max_depth: number;
-  max_hops: number;
-  /** Null: no bound. */
-  max_repeated_calls: number | null;
-}
+type ContentLimits = GuardConfigs['limits'];
 
 const BYTES: Record<GuardStage, keyof ContentLimits> = {
   message: 'max_message_bytes',
@@ -22,15 +12,7 @@ const BYTES: Record<GuardStage, keyof ContentLimits> = {
 };
 
 /** The bounds of the platform itself, which hold for everybody. */
-export const PLATFORM_BOUNDS: ContentLimits = {
-  max_message_bytes: LIMITS.messagePartsBytes,
-  max_output_bytes: LIMITS.chunkBytesBufferedPerDispatch,
-  max_argument_bytes: LIMITS.toolArgumentsBytes,
-  max_result_bytes: LIMITS.toolResultBytes,
-  max_depth: LIMITS.jsonDepth,
-  max_hops: LIMITS.toolCallDepthMax,
-  max_repeated_calls: null,
-};
+const PLATFORM_BOUNDS: ContentLimits = GUARD_CONFIGS.limits.parse({});
 
 /** Whether a bound is stricter at this stage than the platform's own. */
 export function limitsStage(limits: ContentLimits, stage: GuardStage): boolean {
