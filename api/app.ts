@@ -14,6 +14,7 @@ import { approveRoutes } from './routes/approve.js';
 import { authRoutes } from './routes/auth.js';
 import { agentCard, cardRoutes, fleetOf } from './routes/card.js';
 import { docsRoutes } from './routes/docs.js';
+import { knowledgeRoutes } from './routes/knowledge.js';
 import { messageRoutes } from './routes/messages.js';
 import { platformRoutes } from './routes/platform.js';
 import { policyRoutes } from './routes/policies.js';
@@ -74,6 +75,7 @@ export function buildApi(deps: ApiDeps): FastifyInstance {
   policyRoutes(app, deps);
   alertRoutes(app, deps);
   telemetryRoutes(app, deps);
+  knowledgeRoutes(app, deps);
   cardRoutes(app, deps);
   platformRoutes(app, deps);
   docsRoutes(app, deps);

@@ -5,6 +5,8 @@ export type { AlertRule } from '../contracts/api/alerts.js';
 export type { ApprovalRecord, ExportedApproval } from '../contracts/api/approvals.js';
 export type { Delivery } from '../contracts/api/deliveries.js';
 export type { Guard } from '../contracts/api/guards.js';
+export type { JobResponse, KnowledgeBase, KnowledgeSource } from '../contracts/api/knowledge.js';
+export type { QueryResponse, SearchResult } from '../contracts/api/knowledge-query.js';
 export type { InputRequest, MessageRecord, ResolveRequest, Usage } from '../contracts/api/messages.js';
 export type { Policy } from '../contracts/api/policies.js';
 export type { SessionDetails, SessionSummary } from '../contracts/api/sessions.js';
@@ -15,6 +17,7 @@ export type { AgentOptions, ConnectionEvents, ConnectOptions } from './agent/age
 export type { DecisionOptions } from './client/approvals.js';
 export { ApiError, isTransient, UnreachableError } from './client/errors.js';
 export { FleetClient, type FleetClientOptions } from './client/fleet-client.js';
+export type { KnowledgeDocument } from './client/knowledge.js';
 export type { WaitOptions } from './client/messages.js';
 export type { AnswerSchema, CallOptions, PostOptions } from './client/platform-api.js';
 export type { SendOptions } from './client/rpc.js';
@@ -36,6 +39,7 @@ export type {
 export type { MessageHandler, SkillHandler, SkillOptions } from './handlers/handlers.js';
 export type { ServeOptions } from './hosted/hosted-agent.js';
 export { type AgentLog, SILENT_LOG } from './log.js';
+export type { Search, SearchOptions } from './tools/search.js';
 export type { CallTool, CallToolOptions } from './tools/tool-caller.js';
 export { ToolError } from './tools/tool-error.js';
 export type { ToolCall, ToolHandler } from './tools/tool-handlers.js';

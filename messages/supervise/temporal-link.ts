@@ -18,6 +18,8 @@ import {
   type DeliveryInput,
   deliveryWorkflowId,
   FLEET_QUEUE,
+  type IngestInput,
+  ingestWorkflowId,
   type MessageInput,
   messageWorkflowId,
   SEARCH_ATTRIBUTES,
@@ -108,6 +110,16 @@ export class TemporalLink {
     await this.#call(({ workflow }) => workflow.start('alertDelivery', start));
   }
 
+  /** Starts the workflow of a knowledge base's job if it does not run. */
+  async ensureIngest(input: IngestInput): Promise<void> {
+    const start = this.#startOf(ingestWorkflowId(input), `documents of ${input.job_id}`, input, 'processing');
+    await this.#call(({ workflow }) => workflow.start('ingest', start));
+  }
+
+  fateOfIngest(input: IngestInput): Promise<WorkflowFate> {
+    return this.#fate(ingestWorkflowId(input));
+  }
+
   fateOfMessage(ref: Omit<MessageInput, 'session_id'>): Promise<WorkflowFate> {
     return this.#fate(messageWorkflowId(ref));
   }
@@ -184,12 +196,12 @@ export class TemporalLink {
     return this.#startOf(messageWorkflowId(input), `message ${input.message_id}`, input, 'submitted');
   }
 
-  #startOf(workflowId: string, staticSummary: string, input: SessionInput, state: string) {
+  #startOf(workflowId: string, staticSummary: string, input: SessionInput | IngestInput, state: string) {
     const { tenant, session, state: stateKey } = SEARCH_ATTRIBUTES;
     // The server bounds keyword values; these identifiers are far shorter.
     const typedSearchAttributes = [
       { key: tenant, value: input.tenant_id },
-      { key: session, value: input.session_id },
+      ...('session_id' in input ? [{ key: session, value: input.session_id }] : []),
       { key: stateKey, value: state },
     ];
     return {

@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { Artifact, Part } from '../../contracts/a2a/parts.js';
 import type { AgentInputRequest, Usage } from '../../contracts/api/messages.js';
+import type { Search } from '../tools/search.js';
 import type { CallTool } from '../tools/tool-caller.js';
 
 /** What a human decided about a message: the answer to a question of this agent, or to what a policy, a guard or a plan asked. */
@@ -132,6 +133,8 @@ export interface AgentTask {
   status(text: string): Promise<void>;
   /** Calls a tool of another agent, or of the platform. The call is aborted when the task ends. */
   readonly callTool: CallTool;
+  /** Searches knowledge bases; results carry citations. */
+  readonly search: Search;
   /**
    * Asks a human. `await task.ask({…})` gives the answer: until there is one, this run of the handler ends here (nothing after it runs, not
    * even `finally`), and the handler runs again from its beginning when a human has answered. Questions that were answered in earlier runs

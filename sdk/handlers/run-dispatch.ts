@@ -1,6 +1,7 @@
 import { textOf } from '../../contracts/a2a/parts.js';
 import type { DispatchPayload } from '../../contracts/frames.js';
 import type { AgentLog } from '../log.js';
+import { searchBy } from '../tools/search.js';
 import { callToolBy, type ToolCaller } from '../tools/tool-caller.js';
 import type { AgentTask, Question } from './agent-task.js';
 import { Questions } from './questions.js';
@@ -65,6 +66,7 @@ export function logFailure(log: AgentLog, fields: { handler: string; dispatch_id
 function taskOf({ dispatch, output, signal }: DispatchInput, tools: ToolCaller, questions: Questions): AgentTask {
   const { params, session_context: context, dispatch_id, skill_id, args, attempt, deadline_ms } = dispatch;
   const traceparent = context.propagation_headers?.traceparent ?? '';
+  const callTool = callToolBy(tools, { dispatchId: dispatch_id, traceparent, signal });
   return {
     text: textOf(params.message.parts),
     parts: params.message.parts,
@@ -82,7 +84,8 @@ function taskOf({ dispatch, output, signal }: DispatchInput, tools: ToolCaller, 
     signal,
     stream: (chunk) => output.stream(chunk),
     status: (text) => output.status(text),
-    callTool: callToolBy(tools, { dispatchId: dispatch_id, traceparent, signal }),
+    callTool,
+    search: searchBy(callTool),
     ask: ((question: Question) => questions.ask(question)) as AgentTask['ask'],
   };
 }

@@ -66,6 +66,7 @@ function task(text: string, resolution?: TaskResolution): { task: AgentTask; str
     stream: async (output) => void streamed.push(String(output)),
     status: async () => undefined,
     callTool: () => Promise.reject(new Error('no tools here')),
+    search: () => Promise.reject(new Error('no knowledge here')),
     ask: ((question: Question) => ({ state: 'input-required', question })) as never,
   };
   return { task: given, streamed };

@@ -50,6 +50,7 @@ function handle(text: string, resolution?: TaskResolution) {
     stream: async (output) => void streamed.push(String(output)),
     status: async () => undefined,
     callTool: () => Promise.reject(new Error('no tools here')),
+    search: () => Promise.reject(new Error('no knowledge here')),
     ask: ((question: Question) => ({ state: 'input-required', question })) as never,
   };
   return handler(task).then((result) => ({ result, streamed: streamed.join(''), pieces: streamed.length }));
