@@ -15,6 +15,9 @@ import { type CallingDispatch, findCallingDispatch, typeOfAgent } from './tool-t
 
 type CallContext = Pick<ToolRequest, 'traceparent' | 'signal'>;
 
+/** How long a request waits for a human; then its agent asks again with the same `idempotency_key` (decisions.md, WebSocket). */
+const WAITS_FOR_HUMAN_MS = 60_000;
+
 interface ToolCallServiceOptions extends Pick<ToolCallsOptions, 'db' | 'log' | 'link'> {
   calls: ToolCalls;
   /** This node. */
@@ -65,7 +68,9 @@ export class ToolCallService {
       return refusal('UNKNOWN_DISPATCH', 'dispatch_id names no dispatch or tool call that the agent is answering.');
     }
     const { caller, parent, release } = calling;
-    return this.#options.calls.call({ caller, payload, parent, ...context }).finally(release);
+    const asksAgainAfterMs = Math.min(WAITS_FOR_HUMAN_MS, payload.deadline_ms ?? WAITS_FOR_HUMAN_MS);
+    const request = { caller: { ...caller, token: claimsOf(token) }, payload, parent, asksAgainAfterMs, ...context };
+    return this.#options.calls.call(request).finally(release);
   }
 
   /** The calling agent: the given instance, or an unnamed instance of the token's type. */
@@ -110,13 +115,19 @@ export class ToolCallService {
     });
     const traceparent = traceparentOf(trace_id, uuidOf(dispatch_id));
     const endsAtMs = performance.now() + ms_left;
-    return { parent: { chain: [], endsAtMs, ended: ended.signal, session_id, traceparent }, release };
+    const ref = { tenant_id, message_id, dispatch_id };
+    return { parent: { chain: [], endsAtMs, dispatch: ref, ended: ended.signal, session_id, traceparent }, release };
   }
 }
 
 function checkActsFor(token: Caller, agentType: string): void {
   if (mayActFor(token, agentType, 'full')) return;
   throw new PlatformError('forbidden', `This needs the scope full, or a token of the agent type ${agentType}.`);
+}
+
+/** What policies see of a token. */
+function claimsOf({ sub, credential_id, scopes, agent_type }: Caller): ToolCaller['token'] {
+  return { sub, credential_id, scopes, agent_type };
 }
 
 function callerOf(tenant_id: string, instance_id: string, agent_type: string): ToolCaller {

@@ -4,12 +4,16 @@ import { LIMITS } from '../contracts/limits.js';
 import type { Db } from '../db/pool.js';
 import { agentKeyOf, newId, traceFrom, traceparentOf, uuidOf } from '../runtime/ids.js';
 import type { Logger } from '../runtime/logger.js';
+import type { Policies, Verdict } from '../policy/types.js';
 import { CallCancellation, type CallParent, type Chain, type ToolCaller } from './call-context.js';
 import { IdempotencyCache } from './idempotency-cache.js';
 import { PendingCalls } from './pending-calls.js';
 import { isPlatformTool, runPlatformTool } from './platform-tools.js';
 import { Admission, isLoop, whyDenied } from './tool-admission.js';
+import type { Approval, ToolApprovals } from './tool-approvals.js';
+import { returnToolGrant, type TakenOverCall } from './tool-grants.js';
 import { type Deliver, NODE_UNREACHABLE, type NodeLink, type RoutedCall } from './tool-link.js';
+import { denial, policyRequestOf, recordDenial } from './tool-policy.js';
 import { type Outcome, refusal, resultOfError, unsent } from './tool-result.js';
 import { findToolTargets, type ToolCandidate, type ToolTargets } from './tool-targets.js';
 
@@ -24,6 +28,8 @@ export interface ToolCallsOptions {
   link: NodeLink;
   /** Sends calls to hosted agents. */
   hosted: Deliver;
+  policies: Pick<Policies, 'decide'>;
+  approvals: ToolApprovals;
 }
 
 /** A tool call as it was received. */
@@ -34,8 +40,12 @@ export interface ToolRequest {
   parent: CallParent | undefined;
   /** The trace context of the request. */
   traceparent?: string;
-  /** Aborted when the caller disconnects or withdraws the call. */
+  /** Aborted when the caller disconnects, or with the reason `WITHDRAWN` when it withdraws the call. */
   signal: AbortSignal;
+  /** Told when the call begins to wait for a human, and when that is over. */
+  held?: { begin(): void; end(): void; frameId?: string };
+  /** How long the caller waits for a human before it is told APPROVAL_PENDING and asks again; undefined: as long as it takes. */
+  asksAgainAfterMs?: number;
 }
 
 /** Routes tool calls: finds an agent, sends it the call over its transport, and returns the result. */
@@ -43,7 +53,12 @@ export class ToolCalls {
   /** The calls of this node that agents are answering. */
   readonly pending = new PendingCalls();
   readonly #options: ToolCallsOptions;
-  readonly #admission = new Admission();
+  readonly #admission = new Admission({
+    perCaller: LIMITS.toolCallsInFlightPerCaller,
+    perNode: LIMITS.toolCallsInFlightPerNode,
+  });
+  /** Calls that wait for a human are counted apart: they may wait for days. */
+  readonly #held = new Admission({ perCaller: LIMITS.heldToolCallsPerCaller, perNode: LIMITS.heldToolCallsPerNode });
   readonly #idempotency = new IdempotencyCache();
   readonly #lookupLimit = pLimit(CONCURRENT_LOOKUPS);
   /** The number of calls in flight from this node to each agent. */
@@ -69,7 +84,9 @@ export class ToolCalls {
     using cancellation = new CallCancellation(deadlineOf(request), request.signal, request.parent);
     try {
       const { caller, payload } = request;
-      return await this.#idempotency.once(caller.key, payload, cancellation, () => this.#run(request, cancellation));
+      return await this.#idempotency.once(caller.key, payload, cancellation, () =>
+        this.#run(request, cancellation, leave),
+      );
     } catch (error) {
       this.#options.log.warn({ err: error, tenant_id: request.caller.tenant_id }, 'tool call failed in the platform');
       return resultOfError(error);
@@ -78,15 +95,103 @@ export class ToolCalls {
     }
   }
 
-  async #run(request: ToolRequest, cancellation: CallCancellation): Promise<Outcome> {
-    const { caller, payload, parent } = request;
+  /** The calls that wait for a human in these dispatches, which this process has taken over. Never rejects. */
+  takeOver(tenantId: string, dispatchIds: string[]): Promise<TakenOverCall[]> {
+    return this.#options.approvals.takeOver(tenantId, dispatchIds);
+  }
+
+  /** Continues a call that another process held: waits for the decision on its request and makes it. Never rejects. */
+  async resume(request: ToolRequest, requestId: string): Promise<ToolResult> {
+    using cancellation = new CallCancellation(deadlineOf(request), request.signal, request.parent);
+    try {
+      const approval = await this.#options.approvals.resume(request, requestId, cancellation);
+      return (await this.#runApproved(request, approval, cancellation)).result;
+    } catch (error) {
+      this.#options.log.warn({ err: error, tenant_id: request.caller.tenant_id }, 'tool call failed in the platform');
+      return resultOfError(error);
+    }
+  }
+
+  /** @param leave ends the call's admission */
+  async #run(request: ToolRequest, cancellation: CallCancellation, leave: () => void): Promise<Outcome> {
+    const decided = this.#options.policies.decide(request.caller.tenant_id, policyRequestOf(request));
+    const verdict = decided instanceof Promise ? await decided : decided;
+    switch (verdict.decision) {
+      case 'allow':
+        return this.#make(request, cancellation);
+      case 'deny':
+        return this.#deny(request, verdict);
+      case 'require_approval':
+        return this.#makeApproved(request, verdict, cancellation, leave);
+      default:
+        return verdict satisfies never;
+    }
+  }
+
+  async #deny(request: ToolRequest, { by }: Extract<Verdict, { decision: 'deny' }>): Promise<Outcome> {
+    await recordDenial(this.#options.db, request, by);
+    return { sent: false, result: denial(by) };
+  }
+
+  /** Makes a call once a human has approved it. Nobody is asked about one that could not be made. */
+  async #makeApproved(
+    request: ToolRequest,
+    verdict: Extract<Verdict, { decision: 'require_approval' }>,
+    cancellation: CallCancellation,
+    leave: () => void,
+  ): Promise<Outcome> {
+    const impossible = await this.#whyImpossible(request);
+    if (impossible) return impossible;
+    const bytes = Buffer.byteLength(JSON.stringify(request.payload.arguments));
+    const leaveHeld = this.#held.enter(request.caller.key, bytes);
+    if (!leaveHeld) return unsent('RATE_LIMITED', 'Too many calls wait for approval.');
+    leave();
+    try {
+      const approval = await this.#options.approvals.approve(request, verdict, cancellation);
+      return await this.#runApproved(request, approval, cancellation);
+    } finally {
+      leaveHeld();
+    }
+  }
+
+  /** Makes an approved call with the arguments that were approved. They pass policy again, which may have changed: only a denial counts. */
+  async #runApproved(request: ToolRequest, approval: Approval, cancellation: CallCancellation): Promise<Outcome> {
+    if ('refused' in approval) return approval.refused;
+    const { db, policies } = this.#options;
+    const { tenant_id } = request.caller;
+    const approved = { ...request, payload: { ...request.payload, arguments: approval.granted } };
+    const verdict = await policies.decide(tenant_id, policyRequestOf(approved));
+    if (verdict.decision === 'deny') return this.#deny(approved, verdict);
+    const outcome = await this.#make(approved, cancellation);
+    if (!outcome.sent) await returnToolGrant(db, tenant_id, approval.requestId);
+    return outcome;
+  }
+
+  /** Why a call cannot be made whoever approves it; undefined when it can. */
+  async #whyImpossible(request: ToolRequest): Promise<Outcome | undefined> {
+    const { payload } = request;
+    const chain = this.#chainOf(request);
+    if (!hasTarget(payload) && isPlatformTool(payload.tool)) {
+      const reason = whyDenied(payload.tool, chain);
+      return reason === undefined ? undefined : unsent('POLICY_DENIED', reason);
+    }
+    const targets = await this.#find(request);
+    return targets.offering === 0 || !targets.session_known ? noTarget(payload, targets) : undefined;
+  }
+
+  /** A call without a parent counts as part of the longest chain, so that omitting it does not evade the depth limit. */
+  #chainOf({ caller, parent }: ToolRequest): Chain {
+    return parent?.chain ?? this.pending.longestChain(caller.key);
+  }
+
+  async #make(request: ToolRequest, cancellation: CallCancellation): Promise<Outcome> {
+    const { caller, payload } = request;
     const { tenant_id } = caller;
     const { tool } = payload;
-    // A call without a parent counts as part of the longest chain, so that omitting it does not evade the depth limit.
-    const chain = parent?.chain ?? this.pending.longestChain(caller.key);
+    const chain = this.#chainOf(request);
     if (!hasTarget(payload) && isPlatformTool(tool)) {
-      const denial = whyDenied(tool, chain);
-      if (denial) return unsent('POLICY_DENIED', denial);
+      const reason = whyDenied(tool, chain);
+      if (reason) return unsent('POLICY_DENIED', reason);
       const run = runPlatformTool(this.#options.db, tenant_id, tool, payload.arguments);
       return cancellation.race(run.then((result) => ({ sent: true, result: { ok: true, result } })));
     }
@@ -95,8 +200,8 @@ export class ToolCalls {
     if (!first || !targets.session_known) return noTarget(payload, targets);
     let outcome = NODE_UNREACHABLE;
     for (const candidate of this.#ranked(targets.candidates, tool, chain, tenant_id)) {
-      const denial = whyDenied(tool, chain, candidate.instance_id);
-      if (denial) return unsent('POLICY_DENIED', denial);
+      const reason = whyDenied(tool, chain, candidate.instance_id);
+      if (reason) return unsent('POLICY_DENIED', reason);
       if (cancellation.signal.aborted) return cancellation.unsent();
       const routed = routeTo(candidate, request, chain, cancellation.endsAtMs);
       outcome = await cancellation.race(this.#deliver(candidate.mesh_id, routed, cancellation.signal));

@@ -33,6 +33,12 @@ export async function authorizeAgent(
     credential_id: caller.credential_id,
     token,
     token_exp: caller.exp,
+    claims: {
+      sub: caller.sub,
+      credential_id: caller.credential_id,
+      scopes: caller.scopes,
+      agent_type: caller.agent_type,
+    },
   };
 }
 

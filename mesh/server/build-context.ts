@@ -22,7 +22,7 @@ export interface MeshServerOptions {
   db: Db;
   log: Logger;
   bus: ChunkBus;
-  dispatches: Pick<Dispatches, 'agentJoined'>;
+  dispatches: Pick<Dispatches, 'agentJoined' | 'deadlineLeft'>;
   /** Runs the dispatches; its `meshId` names this node. */
   runner: DispatchRunner;
   authenticator: Authenticator;

@@ -76,6 +76,9 @@ class DispatchStore implements Dispatches {
   }
 
   async end(dispatch: EndingDispatch, result: AnswerOrFailure, epoch: number | null): Promise<DispatchEnd | null> {
+    const isLoss = result.state === 'failed' && result.error?.code === 'AGENT_DISCONNECTED';
+    const detached = isLoss ? await this.#detach(dispatch, epoch, 'AGENT_DISCONNECTED') : null;
+    if (detached) return detached;
     const usable = result.state === 'input-required' ? withUsableForm(result) : result;
     if (usable.state === 'input-required') return this.#ask(dispatch, usable, epoch);
     const output = outputAfter(dispatch.produced, usable);
@@ -103,10 +106,24 @@ class DispatchStore implements Dispatches {
       await this.release(ref, 'OWNER_LOST');
       return null;
     }
+    if (code === 'DEADLINE_EXCEEDED' && !hasPassed(await this.deadlineLeft(ref))) return null;
     if (options.unlessOwnerLives && (row.owner_alive || (await this.#isOffered(row)))) return null;
     // With the epoch: its agent may have continued it at another node since then.
     const epoch = options.unlessOwnerLives ? row.epoch : null;
+    const detached = await this.#detach(ref, epoch, code);
+    if (detached) return detached;
     return this.#complete(ref, epoch, 'lost', { code, message: LOSS_TEXT[code] }, null);
+  }
+
+  async deadlineLeft({ tenant_id, dispatch_id }: DispatchRef): Promise<number | 'stands_still'> {
+    const [row] = await this.#core.db.tenant(tenant_id, (tx) =>
+      tx.query<{ left_ms: number | null }>(
+        `SELECT (extract(epoch FROM deadline_at - now()) * 1000)::float8 AS left_ms FROM dispatches
+          WHERE tenant_id = $1 AND dispatch_id = $2 AND state = 'sent'`,
+        [tenant_id, dispatch_id],
+      ),
+    );
+    return row ? (row.left_ms ?? 'stands_still') : 0;
   }
 
   async closedAmong(refs: DispatchRef[]): Promise<{ dispatch_id: string; state: string }[]> {
@@ -137,6 +154,21 @@ class DispatchStore implements Dispatches {
       [ref.tenant_id, ref.dispatch_id],
     );
     return row ? readable(row) : null;
+  }
+
+  /** Ends a dispatch as lost whose tool call waits for a human, and leaves its message waiting; null when no call of it waits. */
+  async #detach(ref: DispatchRef, epoch: number | null, code: LossCode): Promise<DispatchEnd | null> {
+    const { tenant_id, message_id, dispatch_id } = ref;
+    const [row] = await this.#core.db.call<{ detached: boolean; session_id: string; woken: QueuedMessage[] | null }>(
+      tenant_id,
+      'detach_dispatch',
+      'SELECT detached, session_id, woken FROM detach_dispatch($1, $2, $3, $4, $5, $6)',
+      [tenant_id, message_id, dispatch_id, epoch, code, newId('evt')],
+    );
+    if (!row?.detached) return null;
+    const message = { tenant_id, message_id, session_id: row.session_id };
+    this.#announce(ref, [message, ...(row.woken ?? [])], { kind: 'changed' });
+    return { state: 'lost', message: null };
   }
 
   /** Ends a dispatch and its message, in the complete transaction. */
@@ -194,6 +226,10 @@ class DispatchStore implements Dispatches {
     for (const message of woken) this.#core.workflowStarter.message(message);
     this.#core.bus.publish(ref.tenant_id, ref.message_id, event);
   }
+}
+
+function hasPassed(left: number | 'stands_still'): boolean {
+  return left !== 'stands_still' && left <= 0;
 }
 
 export function createDispatches(core: StoreCore): Dispatches {
