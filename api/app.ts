@@ -9,6 +9,7 @@ import { requestIdOf, useRequestHead } from './plugins/request-head.js';
 import { RateLimit } from './rate-limit.js';
 import { agentRoutes } from './routes/agents.js';
 import { alertRoutes } from './routes/alerts.js';
+import { approvalRoutes } from './routes/approvals.js';
 import { authRoutes } from './routes/auth.js';
 import { agentCard, cardRoutes, fleetOf } from './routes/card.js';
 import { docsRoutes } from './routes/docs.js';
@@ -64,6 +65,7 @@ export function buildApi(deps: ApiDeps): FastifyInstance {
     extendedCard: async (caller, version) => agentCard(deps, version, await fleetOf(deps, caller)),
   });
   messageRoutes(app, deps);
+  approvalRoutes(app, deps);
   agentRoutes(app, deps);
   toolRoutes(app, deps);
   alertRoutes(app, deps);

@@ -2,6 +2,7 @@ import { AgentCardResponse } from '../a2a/agent-card.js';
 import { JsonObject } from '../primitives.js';
 import { AGENT_OPERATIONS } from './agents.js';
 import { ALERT_OPERATIONS } from './alerts.js';
+import { APPROVAL_OPERATIONS } from './approvals.js';
 import { AUTH_OPERATIONS, CREDENTIAL_OPERATIONS } from './auth.js';
 import { DELIVERY_OPERATIONS } from './deliveries.js';
 import { HealthQuery, HealthResponse } from './health.js';
@@ -29,6 +30,7 @@ export const OPERATIONS = {
   ...CREDENTIAL_OPERATIONS,
   ...SESSION_OPERATIONS,
   ...MESSAGE_OPERATIONS,
+  ...APPROVAL_OPERATIONS,
   ...AGENT_OPERATIONS,
   ...TOOL_OPERATIONS,
   ...POLICY_OPERATIONS,
@@ -44,6 +46,7 @@ export const TAGS = {
   Credentials: CREDENTIAL_OPERATIONS,
   Sessions: SESSION_OPERATIONS,
   Messages: MESSAGE_OPERATIONS,
+  Approvals: APPROVAL_OPERATIONS,
   Agents: AGENT_OPERATIONS,
   Tools: TOOL_OPERATIONS,
   Policies: POLICY_OPERATIONS,

@@ -4,7 +4,7 @@
 -- guard.approval_required.
 CREATE TYPE new_input_request AS (
   request_id text, kind text, source text, stage text, title text, prompt text, schema jsonb, fields jsonb, action text, tool text,
-  arguments jsonb, path text, policy_id text, policy_name text, guard text, digest text, approvers text[], quorum integer, allow_self boolean,
+  arguments jsonb, path text, policy_id text, policy_name text, guard text, policy_request jsonb, digest text, approvers text[], quorum integer, allow_self boolean,
   on_reject text, reminder_seconds integer, escalate_to text[], timeout_ms bigint, event_ids text[]
 );
 
@@ -34,12 +34,13 @@ DECLARE
   q input_requests;
 BEGIN
   INSERT INTO input_requests (tenant_id, request_id, message_id, session_id, kind, source, stage, title, prompt, schema, fields, action, tool,
-      arguments, path, policy_id, policy_name, guard, digest, approvers, quorum, allow_self, on_reject, escalate_to, reminder_seconds, remind_at,
+      arguments, path, policy_id, policy_name, guard, policy_request, digest, approvers, quorum, allow_self, on_reject, escalate_to, reminder_seconds, remind_at,
       state, expires_at)
     VALUES (of_tenant, n.request_id, of_message, of_session, n.kind, n.source, n.stage, n.title, n.prompt, n.schema, n.fields, n.action, n.tool,
-      n.arguments, n.path, n.policy_id, n.policy_name, n.guard, n.digest, coalesce(n.approvers, '{}'), coalesce(n.quorum, 1),
+      n.arguments, n.path, n.policy_id, n.policy_name, n.guard, n.policy_request, n.digest, coalesce(n.approvers, '{}'), coalesce(n.quorum, 1),
       coalesce(n.allow_self, true), coalesce(n.on_reject, 'fail'), coalesce(n.escalate_to, '{}'), n.reminder_seconds,
-      now() + n.reminder_seconds * interval '1 s', 'pending', now() + n.timeout_ms * interval '1 ms')
+      now() + coalesce(n.reminder_seconds * interval '1 s', CASE WHEN n.escalate_to <> '{}' THEN n.timeout_ms / 2 * interval '1 ms' END),
+      'pending', now() + n.timeout_ms * interval '1 ms')
     RETURNING * INTO q;
   PERFORM record_request(q, trace_id, n.event_ids);
 END $$;
@@ -66,3 +67,24 @@ BEGIN
   PERFORM open_request(of_tenant, of_message, message.session_id, message.trace_id, n);
   RETURN true;
 END $$;
+
+-- Asks again about a request that nobody has decided: the same events with their number, and the next reminder. The first one escalates: from
+-- then on `escalate_to` may decide too. Without a reminder of its own, escalation comes at half of the time.
+CREATE FUNCTION remind_of_request(of_tenant text, of_request text, at timestamptz, event_ids text[]) RETURNS SETOF input_requests
+  LANGUAGE plpgsql AS $$
+DECLARE
+  q input_requests;
+BEGIN
+  UPDATE input_requests x SET reminders = x.reminders + 1, remind_at = at + x.reminder_seconds * interval '1 s',
+      approvers = CASE WHEN x.reminders = 0 THEN x.approvers || x.escalate_to ELSE x.approvers END
+   WHERE x.tenant_id = of_tenant AND x.request_id = of_request RETURNING * INTO q;
+  PERFORM record_request(q, (SELECT m.trace_id FROM messages m WHERE m.tenant_id = q.tenant_id AND m.message_id = q.message_id), event_ids);
+  RETURN NEXT q;
+END $$;
+
+-- Nobody decided in time, which refuses: the audit row of the platform. The caller fails the message.
+CREATE FUNCTION record_expiry(of_tenant text, of_request text, approval_id text) RETURNS void LANGUAGE sql AS $$
+  INSERT INTO input_decisions (tenant_id, approval_id, request_id, message_id, kind, source, resolution, principal_type, principal_id, voter, digest)
+    SELECT q.tenant_id, record_expiry.approval_id, q.request_id, q.message_id, q.kind, q.source, 'expired', 'system', 'expiry', 'system', q.digest
+      FROM input_requests q WHERE q.tenant_id = of_tenant AND q.request_id = of_request
+$$;

@@ -1,6 +1,6 @@
 import type { AgentInputRequest, InputRequest } from '../../contracts/api/messages.js';
 import type { Tx } from '../../db/pool.js';
-import type { ApprovalTerms } from '../../policy/types.js';
+import type { ApprovalTerms, PolicyRequest } from '../../policy/types.js';
 import { newId } from '../../runtime/ids.js';
 import type { MessageRef } from '../core.js';
 
@@ -27,6 +27,8 @@ export interface NewInputRequest extends Pick<AgentInputRequest, 'schema' | 'fie
   policy_id?: string;
   policy_name?: string;
   guard?: string;
+  /** Of a tool call: what the policies were asked, without the arguments, which an approver may edit. */
+  policy_request?: PolicyRequest;
   terms: ApprovalTerms;
   /** Of what is asked about: `digestOf`. */
   digest: string;

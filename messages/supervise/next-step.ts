@@ -8,11 +8,14 @@ import type { MessageCore, MessageRef } from '../core.js';
 import { boundedError, logEnd, type StoredError } from '../dispatch/message-end.js';
 import { wakeForFreed } from '../dispatch/wake-queued.js';
 import { lockRunning, openRequests } from '../read/read.js';
-import type { InputRequestRow, MessageRow, RunningRow, SessionBinding } from '../read/rows.js';
+import type { MessageRow, RunningRow, SessionBinding } from '../read/rows.js';
+import { inputStep } from './input-step.js';
 import { type RouteWait, retryDelayMs, routeWait, type Step, stepError } from './step.js';
 
 /** A message whose wait is over still gets a free agent, up to this multiple of the wait: the platform itself may have been slow. */
 const LATE_FACTOR = 10;
+
+const EXPIRED = { code: 'APPROVAL_EXPIRED', message: 'Nobody answered in time.' };
 
 /** Fails a locked message. @param requestState the new state of its open input request */
 async function failedStep(
@@ -53,23 +56,6 @@ async function canceledStep(tx: Tx, row: RunningRow): Promise<Step> {
   return dispatch
     ? { kind: 'deliver_cancel', ...dispatch, agent_type }
     : { kind: 'done', state: 'canceled', agent_type };
-}
-
-async function inputStep(tx: Tx, row: RunningRow, request: InputRequestRow, now: Date): Promise<Step> {
-  const leftMs = request.expires_at.getTime() - now.getTime();
-  if (leftMs > 0) {
-    return {
-      kind: 'wait_input',
-      request_id: request.request_id,
-      agent_type: row.agent_type,
-      request_kind: request.kind,
-      source: request.source,
-      since: request.requested_at.toISOString(),
-      expires_at: request.expires_at.toISOString(),
-      expires_ms: leftMs,
-    };
-  }
-  return failedStep(tx, row, { code: 'APPROVAL_EXPIRED', message: 'Nobody answered in time.' }, 'expired');
 }
 
 async function unavailableStep(tx: Tx, row: RunningRow, session: SessionBinding, waitedMs: number): Promise<Step> {
@@ -129,7 +115,7 @@ async function decide(tx: Tx, row: RunningRow, session: SessionBinding, queueWai
   if (isTerminal(row.state)) return canceledStep(tx, row);
   if (row.state === 'input-required') {
     const request = (await openRequests(tx, row.tenant_id, [row])).get(row.message_id);
-    if (request) return inputStep(tx, row, request, now);
+    if (request) return (await inputStep(tx, row.agent_type, request, now)) ?? failedStep(tx, row, EXPIRED, 'expired');
   }
   const current = row.current_dispatch_id && (await dispatchStep(tx, row, row.current_dispatch_id));
   if (current) return current;

@@ -35,6 +35,10 @@ export type Step =
       since: string;
       expires_at: string;
       expires_ms: number;
+      /** Until the next reminder or the end of the time. Absent, as `awaited`, from histories of before there were reminders. */
+      wait_ms?: number;
+      /** What is awaited, from whom, and how to decide; Markdown for the Temporal UI. */
+      awaited?: string;
     };
 
 const RETRY_MIN_MS = 250;

@@ -170,6 +170,15 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
   getMessage: { ...record, body: async () => ({ message_id: (await asked()).id }) },
   cancelMessage: { ...record, body: async () => ({ message_id: (await asked()).id }) },
   pendingMessages: { ...forbidden, needs: 'read', tenant: 'empty', body: () => ({}) },
+  // Those who serve a message have not sent it.
+  getApprovals: {
+    own: 'missing',
+    foreign: 'missing',
+    needs: 'admin',
+    tenant: 'missing',
+    body: async () => ({ message_id: (await asked()).id }),
+  },
+  exportApprovals: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => ({}) },
   resolveMessage: { ...forbidden, needs: 'read', tenant: 'missing', body: () => ({ resolution: 'confirmed' }) },
 
   registerAgent: {
