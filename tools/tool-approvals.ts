@@ -18,7 +18,7 @@ import {
   useToolGrant,
   withdrawToolCall,
 } from './tool-grants.js';
-import { denial } from './tool-policy.js';
+import { denial, policyRequestOf } from './tool-policy.js';
 import { type Outcome, unsent } from './tool-result.js';
 
 export interface ToolApprovalsOptions {
@@ -63,7 +63,8 @@ export class ToolApprovals {
     if (!parent?.dispatch) return { refused: { sent: false, result: denial(verdict.by, cannotWait(verdict.by.reason)) } };
     const waiting = { request, dispatch: { ...parent.dispatch, session_id: parent.session_id ?? '' }, cancellation };
     const { tool, target, arguments: given } = payload;
-    const holding = { dispatch: waiting.dispatch, nodeId, tool, arguments: given, target, verdict };
+    const policyRequest = policyRequestOf(request);
+    const holding = { dispatch: waiting.dispatch, nodeId, tool, arguments: given, target, verdict, policyRequest };
     return this.#whileHeld(waiting, async (until, begin) => {
       for (;;) {
         const held = await holdToolCall(db, { ...holding, stored: storedCallOf(request, cancellation) });

@@ -5,7 +5,7 @@ import { inputRequestCall, type NewInputRequest } from '../messages/input/ask.js
 import type { DispatchRef } from '../messages/dispatch/dispatches.js';
 import type { SessionRef } from '../sessions/session-deps.js';
 import { newId } from '../runtime/ids.js';
-import type { Verdict } from '../policy/types.js';
+import type { PolicyRequest, Verdict } from '../policy/types.js';
 
 type ApprovalVerdict = Extract<Verdict, { decision: 'require_approval' }>;
 
@@ -40,6 +40,8 @@ export interface HoldingCall {
   arguments: Record<string, unknown>;
   target: ToolCallPayload['target'];
   verdict: ApprovalVerdict;
+  /** What the policies were asked. */
+  policyRequest: PolicyRequest;
   stored: StoredCall;
 }
 
@@ -72,7 +74,9 @@ export async function holdToolCall(db: Db, call: HoldingCall): Promise<HeldCall 
 }
 
 /** The request to a human about a call. */
-function requestOf({ tool, arguments: given, verdict: { by, terms } }: HoldingCall): NewInputRequest {
+function requestOf({ tool, arguments: given, policyRequest, verdict }: HoldingCall): NewInputRequest {
+  const { by, terms } = verdict;
+  const { arguments: _asked, ...policy_request } = policyRequest;
   const source =
     by.source === 'policy'
       ? { policy_id: by.policy_id, policy_name: by.name }
@@ -88,6 +92,7 @@ function requestOf({ tool, arguments: given, verdict: { by, terms } }: HoldingCa
     ...source,
     tool,
     arguments: given,
+    policy_request,
     terms,
     digest: digestOf({ tool, arguments: given }),
   };

@@ -1,3 +1,4 @@
+import { toolArguments } from '../../policy/guards/content.js';
 import type { PolicyRequest } from '../../policy/types.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore, MessageRef } from '../core.js';
@@ -31,7 +32,7 @@ export async function reviewArguments(
     arguments: edited,
   };
   if (!core.policies) throw new PlatformError('forbidden', 'arguments: nothing here can check edited arguments.');
-  const verdict = await core.policies.decide(tenant_id, call);
+  const verdict = await core.policies.decide(tenant_id, call, toolArguments(edited));
   if (verdict.decision !== 'deny') return;
   const who = verdict.by.source === 'policy' ? `The policy ${verdict.by.name}` : `The guard ${verdict.by.guard}`;
   throw new PlatformError('forbidden', `arguments: ${who} denies the edited arguments: ${verdict.by.reason}`);

@@ -115,7 +115,7 @@ async function decide(tx: Tx, row: RunningRow, session: SessionBinding, queueWai
   if (isTerminal(row.state)) return canceledStep(tx, row);
   if (row.state === 'input-required') {
     const request = (await openRequests(tx, row.tenant_id, [row])).get(row.message_id);
-    if (request) return (await inputStep(tx, row.agent_type, request, now)) ?? failedStep(tx, row, EXPIRED, 'expired');
+    if (request) return (await inputStep(tx, row, request, now)) ?? failedStep(tx, row, EXPIRED, 'expired');
   }
   const current = row.current_dispatch_id && (await dispatchStep(tx, row, row.current_dispatch_id));
   if (current) return current;

@@ -5,6 +5,7 @@ import { callToolBy, type ToolCaller } from '../tools/tool-caller.js';
 import type { AgentTask, TaskResolution } from './agent-task.js';
 import { errorFrameOf, type ResultFrame, resultFrameOf } from './result-frame.js';
 import { errorText, UnsendableError } from './sendable.js';
+import type { TaskDeadline } from './task-deadline.js';
 import type { TaskOutput } from './task-output.js';
 
 /** A running handler. */
@@ -30,6 +31,7 @@ interface DispatchInput {
   dispatch: DispatchPayload;
   output: TaskOutput;
   signal: AbortSignal;
+  deadline: TaskDeadline;
 }
 
 /**
@@ -37,10 +39,10 @@ interface DispatchInput {
  * only.
  */
 export async function runDispatch(input: DispatchInput, { runTask, tools, log }: RunDeps): Promise<ResultFrame> {
-  const { dispatch, output, signal } = input;
+  const { dispatch, signal, output } = input;
   const fields = { handler: '', dispatch_id: dispatch.dispatch_id };
   try {
-    const { handler, result } = runTask(taskOf(dispatch, output, tools, signal));
+    const { handler, result } = runTask(taskOf(input, tools));
     fields.handler = handler;
     const answer = await result;
     if (output.failure !== null) throw output.failure;
@@ -60,7 +62,7 @@ export function logFailure(log: AgentLog, fields: { handler: string; dispatch_id
 }
 
 /** The task that the handler of a dispatch receives. */
-function taskOf(dispatch: DispatchPayload, output: TaskOutput, tools: ToolCaller, signal: AbortSignal): AgentTask {
+function taskOf({ dispatch, output, signal, deadline }: DispatchInput, tools: ToolCaller): AgentTask {
   const { params, session_context: context, dispatch_id, skill_id, args, attempt, deadline_ms } = dispatch;
   const traceparent = context.propagation_headers?.traceparent ?? '';
   return {
@@ -79,7 +81,7 @@ function taskOf(dispatch: DispatchPayload, output: TaskOutput, tools: ToolCaller
     signal,
     stream: (chunk) => output.stream(chunk),
     status: (text) => output.status(text),
-    callTool: callToolBy(tools, { dispatchId: dispatch_id, traceparent, signal }),
+    callTool: callToolBy(tools, { dispatchId: dispatch_id, traceparent, signal, deadline }),
     ask: (question) => ({ state: 'input-required', question }),
   };
 }

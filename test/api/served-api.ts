@@ -103,7 +103,7 @@ export async function serveApi(options: ServedApiOptions = {}) {
       log,
       bus,
       dispatches: createDispatches(core),
-      calls: toolCalls({ db, outbound, tokens }),
+      calls: toolCalls({ core, outbound, tokens }),
       link: createLocalLink('alone'),
       nodeId: 'alone',
     }),

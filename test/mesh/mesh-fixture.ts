@@ -20,6 +20,7 @@ import type { Dispatches, DispatchRef } from '../../messages/dispatch/dispatches
 import { DispatchRunner } from '../../messages/runner/runner.js';
 import type { BusItem } from '../../messages/stream/bus.js';
 import { nextStep } from '../../messages/supervise/next-step.js';
+import type { Policies } from '../../policy/types.js';
 import { readConfig } from '../../runtime/config.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
@@ -47,6 +48,8 @@ export class MeshFixture {
   readonly authenticator: Authenticator;
   tenantId = '';
   credentialId = '';
+  /** What decides about tool calls; none by default. */
+  policies: Pick<Policies, 'decide'> | undefined;
 
   /** @param db another way to the same database, for what happens when that way is cut */
   constructor(database: FreshDatabase, db: Db = database.db()) {
@@ -102,7 +105,7 @@ export class MeshFixture {
       authenticator: this.authenticator,
       tls: { cert: certificate.cert, key: certificate.key },
       timings: { reconcileMs: 50, ...timings },
-      tools: this.tools(createLocalLink(meshId)),
+      tools: this.tools(createLocalLink(meshId), meshId),
       ...others,
     });
     const { port } = await server.listen();
@@ -115,10 +118,11 @@ export class MeshFixture {
   }
 
   /** The tool calls of a node; what it requests from hosted agents ends with the test. */
-  tools(link: NodeLink): ToolCalls {
+  tools(link: NodeLink, nodeId?: string): ToolCalls {
     const outbound = createOutbound({ allowCidrs: ['127.0.0.0/8'] });
     onTestFinished(() => outbound.close());
-    return toolCalls({ db: this.core.db, tokens: this.tokens, outbound, link });
+    const { core, tokens, policies } = this;
+    return toolCalls({ core, tokens, outbound, link, ...(policies && { policies }), ...(nodeId && { nodeId }) });
   }
 
   async register(instanceId: string, mode = 'connected', tenantId = this.tenantId): Promise<void> {
