@@ -15,6 +15,7 @@ import { agentCard, cardRoutes, fleetOf } from './routes/card.js';
 import { docsRoutes } from './routes/docs.js';
 import { messageRoutes } from './routes/messages.js';
 import { platformRoutes } from './routes/platform.js';
+import { policyRoutes } from './routes/policies.js';
 import { sendRoutes } from './routes/send.js';
 import { sessionRoutes } from './routes/sessions.js';
 import { telemetryRoutes } from './routes/telemetry.js';
@@ -68,6 +69,7 @@ export function buildApi(deps: ApiDeps): FastifyInstance {
   approvalRoutes(app, deps);
   agentRoutes(app, deps);
   toolRoutes(app, deps);
+  policyRoutes(app, deps);
   alertRoutes(app, deps);
   telemetryRoutes(app, deps);
   cardRoutes(app, deps);

@@ -9,6 +9,7 @@ import type { ChannelClients } from '../deliveries/channels/clients.js';
 import type { PushConfigs } from '../deliveries/push-configs.js';
 import type { Outbound } from '../http/outbound.js';
 import type { AcceptDeps } from '../messages/accept/accept.js';
+import type { PolicyCatalog } from '../policy/policy-catalog.js';
 import type { Config } from '../runtime/config.js';
 import type { Logger } from '../runtime/logger.js';
 import type { Secrets } from '../runtime/secrets.js';
@@ -26,6 +27,7 @@ export interface ApiDeps {
   secrets: Secrets;
   messages: AcceptDeps;
   pushConfigs: PushConfigs;
+  policyCatalog: PolicyCatalog;
   alertRules: AlertRules;
   channelClients: ChannelClients;
   /** Called when a delivery was queued. */

@@ -77,6 +77,7 @@ function buildHttp(
     secrets: services.secrets,
     messages: services.messages,
     pushConfigs: services.pushConfigs,
+    policyCatalog: services.policyCatalog,
     alertRules: services.alertRules,
     channelClients: services.channelClients,
     deliveriesExpected: () => services.deliveryStarter.expect(),

@@ -20,6 +20,9 @@ import { createMemoryBus } from '../messages/stream/memory-bus.js';
 import { createRedisBus } from '../messages/stream/redis-bus.js';
 import { connectTemporal } from '../messages/supervise/temporal-link.js';
 import { createWorkflowStarter } from '../messages/supervise/workflow-starter.js';
+import { WebhookEvaluators } from '../policy/evaluators/webhook.js';
+import { createPolicyCatalog } from '../policy/policy-catalog.js';
+import { PolicyEngine } from '../policy/policy-engine.js';
 import type { Config } from '../runtime/config.js';
 import type { Logger } from '../runtime/logger.js';
 import { createSecrets } from '../runtime/secrets.js';
@@ -85,11 +88,14 @@ export async function createServices(options: {
     tenantMaxWaiting: config.TENANT_MAX_WAITING,
     idempotencyHours: config.IDEMPOTENCY_TTL_HOURS,
   };
-  const core: MessageCore = { db, bus, log, workflowStarter, limits };
   const tokens = createTokens({ loadKeys: () => loadSigningKeys(db, secrets), issuer: baseUrl });
   const authenticator = createAuthenticator({ tokens, lookup: (credentialId) => credentialStatus(db, credentialId) });
   const loopback = run.development && isLoopback(config.FLEET_HOST) ? LOOPBACK : [];
   const outbound = createOutbound({ allowCidrs: [...config.OUTBOUND_ALLOW_CIDRS, ...loopback], log });
+  const webhooks = new WebhookEvaluators(outbound);
+  const policies = new PolicyEngine({ db, secrets, webhooks, log, readGuards: async () => null });
+  policies.start();
+  const core: MessageCore = { db, bus, log, workflowStarter, policies, limits };
   const channelClients: ChannelClients = {
     outbound,
     slackApiUrl: config.SLACK_API_URL.replace(/\/+$/, ''),
@@ -113,6 +119,7 @@ export async function createServices(options: {
     dispatches: createDispatches(core),
     sessions: createSessions(sessionDeps(core)),
     pushConfigs: createPushConfigs({ db, secrets, outbound, expect: () => deliveryStarter.expect() }),
+    policyCatalog: createPolicyCatalog({ db, secrets, outbound, engine: policies }),
     alertRules: createAlertRules({ db, secrets, outbound }),
     channelClients,
     eventFeed,
@@ -121,6 +128,7 @@ export async function createServices(options: {
     /** Closes everything that was opened here, last first. */
     close: async (): Promise<void> => {
       await workflowStarter.settled();
+      await policies.stop();
       await eventFeed.stop();
       await outbound.close();
       await bus.close();

@@ -15,7 +15,9 @@ export type IdPrefix =
   | 'call'
   | 'rule'
   | 'chn'
-  | 'dlv';
+  | 'dlv'
+  | 'pol'
+  | 'evl';
 
 /** Random bytes fetched in one call: 16 bytes from the pool cost 0.1 µs, a call for 16 bytes 5 µs. */
 const POOL_BYTES = 4_096;

@@ -192,7 +192,7 @@ BEGIN
   END IF;
   PERFORM note_change(c.tenant_id, c.message_id);
   IF c.decision IS NOT NULL THEN
-    PERFORM record_decision(c, error_code IS NOT NULL);
+    PERFORM record_decision(c, error_code IS NOT NULL, dispatched);
   END IF;
   RETURN (CASE WHEN c.decision ? 'error' THEN 'denied' WHEN error_code IS NOT NULL THEN 'unavailable' WHEN dispatched THEN 'dispatched'
       WHEN asks THEN 'asked' ELSE 'accepted' END, c.message_id, c.session_id, now(),

@@ -8,9 +8,12 @@ BEGIN
 END $$;
 
 -- The rest of an accept transaction whose call has a `decision`: its events, and the request that the message waits for unless it `failed`.
-CREATE FUNCTION record_decision(c accept_call, failed boolean) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION record_decision(c accept_call, failed boolean, dispatched boolean) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM record_decision_events(c.tenant_id, c.session_id, c.trace_id, coalesce(c.decision -> 'events', '[]'));
+  IF dispatched THEN
+    PERFORM record_decision_events(c.tenant_id, c.session_id, c.trace_id, coalesce(c.decision -> 'dispatch_events', '[]'));
+  END IF;
   IF c.decision ? 'input_request' AND NOT failed THEN
     PERFORM open_request(c.tenant_id, c.message_id, c.session_id, c.trace_id,
       jsonb_populate_record(NULL::new_input_request, c.decision -> 'input_request'));

@@ -42,9 +42,10 @@ function orderOf(value: unknown, expected: number | string): number {
   return value < expected ? -1 : Number(value > expected);
 }
 
-function contains(value: unknown, expected: Scalar): boolean {
-  if (Array.isArray(value)) return value.some((item) => isEqual(item, expected));
-  return typeof value === 'string' && typeof expected === 'string' && value.includes(expected);
+function contains(value: unknown, expected: Scalar, budget: Budget): boolean | undefined {
+  if (Array.isArray(value)) return budget.take(value.length) ? value.some((item) => isEqual(item, expected)) : undefined;
+  if (typeof value !== 'string' || typeof expected !== 'string') return false;
+  return budget.take(value.length / 16) ? value.includes(expected) : undefined;
 }
 
 function valueTest(condition: ArgumentCondition): ValueTest {
@@ -57,7 +58,7 @@ function valueTest(condition: ArgumentCondition): ValueTest {
     case 'in':
       return (value) => expected.some((one) => isEqual(value, one));
     case 'contains':
-      return (value) => contains(value, expected);
+      return (value, budget) => contains(value, expected, budget);
     case 'gt':
     case 'gte':
     case 'lt':
@@ -84,7 +85,9 @@ export function compileArgument(condition: ArgumentCondition, restrictive: boole
   const path = condition.path.split('.');
   const test = valueTest(condition);
   return (args: Readonly<Record<string, unknown>>, budget: Budget): boolean => {
+    if (budget.isSpent) return restrictive;
     const values = valuesAt(args, path);
+    budget.spend(10 + values.length);
     if (values.length === 0) return condition.op === 'ne';
     const fits = (value: unknown) => test(value, budget) ?? restrictive;
     return restrictive ? values.some(fits) : values.every(fits);

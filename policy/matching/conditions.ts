@@ -1,7 +1,7 @@
 import type { Conditions, Match, PolicyDecision } from '../../contracts/api/policies.js';
 import { compileArgument } from './argument-conditions.js';
 import type { Facts, LaterFact } from './facts.js';
-import { compileGlobs, compilePathGlobs } from './globs.js';
+import { compileGlobs, compilePathGlobs, type GlobTest } from './globs.js';
 
 /** Whether a condition holds; `later`: it depends on what is not known yet. */
 export type Truth = boolean | 'later';
@@ -31,7 +31,7 @@ const LATER: Partial<Record<SingleName, LaterFact>> = {
   skills: 'skill_id',
 };
 
-function single(name: SingleName, globs: readonly string[]): Condition {
+function single(name: SingleName, globs: readonly string[], { restrictive }: Restricts): Condition {
   const matches = compileGlobs(globs);
   const valueOf = SINGLE[name];
   const fact = LATER[name];
@@ -39,7 +39,7 @@ function single(name: SingleName, globs: readonly string[]): Condition {
     name,
     holds: (facts) => {
       const value = valueOf(facts);
-      if (value !== undefined) return matches(value);
+      if (value !== undefined) return matches(value, facts.budget) ?? restrictive;
       return fact !== undefined && facts.later.includes(fact) ? 'later' : false;
     },
     explain: (facts) => `${name}: ${valueOf(facts) ?? 'nothing'} does not match.`,
@@ -47,16 +47,17 @@ function single(name: SingleName, globs: readonly string[]): Condition {
 }
 
 /** Of several values one is enough to restrict, and all are needed to permit. */
-function ofMany(values: readonly string[], matches: (value: string) => boolean, { restrictive }: Restricts): boolean {
-  return restrictive ? values.some(matches) : values.length > 0 && values.every(matches);
+function ofMany(values: readonly string[], matches: GlobTest, { budget }: Facts, { restrictive }: Restricts): boolean {
+  const fits = (value: string) => matches(value, budget) ?? restrictive;
+  return restrictive ? values.some(fits) : values.length > 0 && values.every(fits);
 }
 
 function paths(globs: readonly string[], restricts: Restricts): Condition {
   const matches = compilePathGlobs(globs);
   return {
     name: 'paths',
-    holds: ({ places }) =>
-      places.hasUnsafePath ? restricts.restrictive : ofMany(places.paths, matches, restricts),
+    holds: (facts) =>
+      facts.places.hasUnsafePath ? restricts.restrictive : ofMany(facts.places.paths, matches, facts, restricts),
     explain: ({ places }) => `paths: ${places.paths.join(', ') || 'nothing'} does not match.`,
   };
 }
@@ -65,7 +66,7 @@ function hosts(globs: readonly string[], restricts: Restricts): Condition {
   const matches = compileGlobs(globs.map((glob) => glob.toLowerCase()));
   return {
     name: 'hosts',
-    holds: ({ places }) => ofMany(places.hosts, matches, restricts),
+    holds: (facts) => ofMany(facts.places.hosts, matches, facts, restricts),
     explain: ({ places }) => `hosts: ${places.hosts.join(', ') || 'nothing'} does not match.`,
   };
 }
@@ -86,7 +87,7 @@ function argumentConditions(all: NonNullable<Conditions['arguments']>, { restric
 function compileConditions(match: Conditions, restricts: Restricts): Condition[] {
   const singles = Object.keys(SINGLE) as SingleName[];
   return [
-    ...singles.flatMap((name) => (match[name] ? [single(name, match[name])] : [])),
+    ...singles.flatMap((name) => (match[name] ? [single(name, match[name], restricts)] : [])),
     ...(match.arguments ? argumentConditions(match.arguments, restricts) : []),
     ...(match.paths ? [paths(match.paths, restricts)] : []),
     ...(match.hosts ? [hosts(match.hosts, restricts)] : []),

@@ -2,8 +2,8 @@ import type { PolicyRequest } from '../types.js';
 import { Budget } from './budget.js';
 import { type Places, placesIn } from './places.js';
 
-/** Facts of a request that are not known yet and will be. */
-export type LaterFact = 'agent_type' | 'instance_id' | 'skill_id';
+/** What is not known yet about a request and will be: members of `agent` and `session`, and what webhooks say. */
+export type LaterFact = 'agent_type' | 'instance_id' | 'skill_id' | 'user_id' | 'webhook';
 
 /** What one decision is made from. */
 export class Facts {

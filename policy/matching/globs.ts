@@ -1,3 +1,5 @@
+import type { Budget } from './budget.js';
+
 const WILDCARD = /[*?]/;
 
 /** Whether a glob, in which `*` stands for any characters and `?` for one, matches a text. At most their lengths multiplied in steps. */
@@ -35,19 +37,40 @@ function matchesSequence<Items extends string | readonly string[]>(
   return at === pattern.length;
 }
 
-/** Whether one of the globs matches. Those without a wildcard cost one look-up together. */
-export function compileGlobs(globs: readonly string[]): (text: string) => boolean {
+/** Whether one of some globs matches a text; undefined: it would cost too much to find out. */
+export type GlobTest = (text: string, budget: Budget) => boolean | undefined;
+
+/** With one wildcard each character is looked at once, with several as often as the glob is long. */
+function costOf(glob: string, text: string): number {
+  const steps = glob.split('*').length > 2 ? glob.length * text.length : glob.length + text.length;
+  return 1 + steps / 4;
+}
+
+/** One by one, until one matches or the budget is spent. */
+function someMatch(globs: readonly string[], text: string, budget: Budget, test: (glob: string) => boolean) {
+  for (const glob of globs) {
+    if (!budget.take(costOf(glob, text))) return undefined;
+    if (test(glob)) return true;
+  }
+  return false;
+}
+
+/** Those without a wildcard cost one look-up together. */
+export function compileGlobs(globs: readonly string[]): GlobTest {
   const exact = new Set(globs.filter((glob) => !WILDCARD.test(glob)));
   const others = globs.filter((glob) => WILDCARD.test(glob));
   if (others.length === 0) return (text) => exact.has(text);
-  return (text) => exact.has(text) || others.some((glob) => glob === '*' || matchesGlob(glob, text));
+  return (text, budget) => exact.has(text) || someMatch(others, text, budget, (glob) => matchesGlob(glob, text));
 }
 
 /** As `compileGlobs`, for paths: `*` and `?` stay within a segment, the segment `**` stands for any number of segments. */
-export function compilePathGlobs(globs: readonly string[]): (path: string) => boolean {
-  const patterns = globs.map((glob) => glob.split('/'));
-  return (path) => {
+export function compilePathGlobs(globs: readonly string[]): GlobTest {
+  const patterns = new Map(globs.map((glob) => [glob, glob.split('/')]));
+  return (path, budget) => {
     const segments = path.split('/');
-    return patterns.some((pattern) => matchesSequence(pattern, segments, (of, at) => of[at] === '**', matchesGlob));
+    const isWildcard = (of: readonly string[], at: number) => of[at] === '**';
+    return someMatch(globs, path, budget, (glob) =>
+      matchesSequence(patterns.get(glob) ?? [], segments, isWildcard, matchesGlob),
+    );
   };
 }
