@@ -1,14 +1,11 @@
 import type { AgentRow } from '../agents/agent-row.js';
 import { createHostedTools } from '../mesh/hosted/tool-calls.js';
-import type { Policies } from '../policy/types.js';
 import { DecisionWatch } from '../tools/decision-watch.js';
 import { ToolApprovals } from '../tools/tool-approvals.js';
 import { ToolCallService } from '../tools/tool-call-service.js';
 import { ToolCalls } from '../tools/tool-calls.js';
 import type { NodeHandlers, NodeLink } from '../tools/tool-link.js';
 import type { Services } from './services.js';
-
-const NONE: Pick<Policies, 'decide'> = { decide: () => ({ decision: 'allow', audits: [] }) };
 
 export type RunningTools = ReturnType<typeof startTools>;
 
@@ -27,7 +24,7 @@ export function startTools(services: Services, link: NodeLink, nodeId: string) {
     log,
     link,
     hosted: createHostedTools({ db, log, nodeId, outbound, tokens }),
-    policies: core.policies ?? NONE,
+    policies: core.policies,
     approvals: new ToolApprovals({ db, log, bus, nodeId, watch, workflowStarter }),
   });
   return {

@@ -18,7 +18,7 @@ import {
   useToolGrant,
   withdrawToolCall,
 } from './tool-grants.js';
-import { denial, policyRequestOf } from './tool-policy.js';
+import { denialOf, policyRequestOf } from './tool-policy.js';
 import { type Outcome, unsent } from './tool-result.js';
 
 export interface ToolApprovalsOptions {
@@ -60,7 +60,7 @@ export class ToolApprovals {
   ): Promise<Approval> {
     const { db, nodeId } = this.#options;
     const { payload, parent } = request;
-    if (!parent?.dispatch) return { refused: { sent: false, result: denial(verdict.by, cannotWait(verdict.by.reason)) } };
+    if (!parent?.dispatch) return { refused: { sent: false, result: denialOf(verdict.by, cannotWait(verdict.by.reason)) } };
     const waiting = { request, dispatch: { ...parent.dispatch, session_id: parent.session_id ?? '' }, cancellation };
     const { tool, target, arguments: given } = payload;
     const policyRequest = policyRequestOf(request);

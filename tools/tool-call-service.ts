@@ -5,6 +5,7 @@ import type { ToolCallRequest, ToolResult } from '../contracts/api/tools.js';
 import { actsAs, isOwnType, mayActFor } from '../contracts/permissions.js';
 import type { Dispatches } from '../messages/dispatch/dispatches.js';
 import type { ChunkBus } from '../messages/stream/bus.js';
+import { tokenFacts } from '../policy/token-facts.js';
 import { errorMessage, PlatformError } from '../runtime/errors.js';
 import { agentKeyOf, newId, traceparentOf, uuidOf } from '../runtime/ids.js';
 import type { CallParent, ToolCaller } from './call-context.js';
@@ -69,7 +70,7 @@ export class ToolCallService {
     }
     const { caller, parent, release } = calling;
     const asksAgainAfterMs = Math.min(WAITS_FOR_HUMAN_MS, payload.deadline_ms ?? WAITS_FOR_HUMAN_MS);
-    const request = { caller: { ...caller, token: claimsOf(token) }, payload, parent, asksAgainAfterMs, ...context };
+    const request = { caller: { ...caller, token: tokenFacts(token) }, payload, parent, asksAgainAfterMs, ...context };
     return this.#options.calls.call(request).finally(release);
   }
 
@@ -123,11 +124,6 @@ export class ToolCallService {
 function checkActsFor(token: Caller, agentType: string): void {
   if (mayActFor(token, agentType, 'full')) return;
   throw new PlatformError('forbidden', `This needs the scope full, or a token of the agent type ${agentType}.`);
-}
-
-/** What policies see of a token. */
-function claimsOf({ sub, credential_id, scopes, agent_type }: Caller): ToolCaller['token'] {
-  return { sub, credential_id, scopes, agent_type };
 }
 
 function callerOf(tenant_id: string, instance_id: string, agent_type: string): ToolCaller {

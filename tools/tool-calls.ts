@@ -13,7 +13,7 @@ import { Admission, isLoop, whyDenied } from './tool-admission.js';
 import type { Approval, ToolApprovals } from './tool-approvals.js';
 import { returnToolGrant, type TakenOverCall } from './tool-grants.js';
 import { type Deliver, NODE_UNREACHABLE, type NodeLink, type RoutedCall } from './tool-link.js';
-import { denial, policyRequestOf, recordDenial } from './tool-policy.js';
+import { denialOf, guardedArguments, policyRequestOf, recordVerdict } from './tool-policy.js';
 import { type Outcome, refusal, resultOfError, unsent } from './tool-result.js';
 import { findToolTargets, type ToolCandidate, type ToolTargets } from './tool-targets.js';
 
@@ -114,13 +114,15 @@ export class ToolCalls {
 
   /** @param leave ends the call's admission */
   async #run(request: ToolRequest, cancellation: CallCancellation, leave: () => void): Promise<Outcome> {
-    const decided = this.#options.policies.decide(request.caller.tenant_id, policyRequestOf(request));
+    const decided = this.#decide(request);
     const verdict = decided instanceof Promise ? await decided : decided;
+    if (verdict.decision === 'deny' || verdict.audits.length > 0)
+      await recordVerdict(this.#options.db, request, verdict);
     switch (verdict.decision) {
       case 'allow':
         return this.#make(request, cancellation);
       case 'deny':
-        return this.#deny(request, verdict);
+        return { sent: false, result: denialOf(verdict.by, verdict.by.reason, verdict.retryable) };
       case 'require_approval':
         return this.#makeApproved(request, verdict, cancellation, leave);
       default:
@@ -128,9 +130,10 @@ export class ToolCalls {
     }
   }
 
-  async #deny(request: ToolRequest, { by }: Extract<Verdict, { decision: 'deny' }>): Promise<Outcome> {
-    await recordDenial(this.#options.db, request, by);
-    return { sent: false, result: denial(by) };
+  /** Given at once where no evaluator is asked. */
+  #decide(request: ToolRequest): Verdict | Promise<Verdict> {
+    const content = guardedArguments(request, this.#chainOf(request));
+    return this.#options.policies.decide(request.caller.tenant_id, policyRequestOf(request), content);
   }
 
   /** Makes a call once a human has approved it. Nobody is asked about one that could not be made. */
@@ -157,11 +160,14 @@ export class ToolCalls {
   /** Makes an approved call with the arguments that were approved. They pass policy again, which may have changed: only a denial counts. */
   async #runApproved(request: ToolRequest, approval: Approval, cancellation: CallCancellation): Promise<Outcome> {
     if ('refused' in approval) return approval.refused;
-    const { db, policies } = this.#options;
+    const { db } = this.#options;
     const { tenant_id } = request.caller;
     const approved = { ...request, payload: { ...request.payload, arguments: approval.granted } };
-    const verdict = await policies.decide(tenant_id, policyRequestOf(approved));
-    if (verdict.decision === 'deny') return this.#deny(approved, verdict);
+    const verdict = await this.#decide(approved);
+    if (verdict.decision === 'deny') {
+      await recordVerdict(db, approved, verdict);
+      return { sent: false, result: denialOf(verdict.by) };
+    }
     const outcome = await this.#make(approved, cancellation);
     if (!outcome.sent) await returnToolGrant(db, tenant_id, approval.requestId);
     return outcome;

@@ -1,7 +1,10 @@
 import type { ToolResult } from '../contracts/api/tools.js';
-import { recordEvent } from '../db/events.js';
 import type { Db } from '../db/pool.js';
+import { toolArguments } from '../policy/guards/content.js';
+import type { GuardedContent } from '../policy/guards/types.js';
 import type { Decider, PolicyRequest, Verdict } from '../policy/types.js';
+import { eventsOf } from '../policy/verdict.js';
+import type { Chain } from './call-context.js';
 import type { ToolRequest } from './tool-calls.js';
 import { refusal } from './tool-result.js';
 
@@ -21,25 +24,25 @@ export function policyRequestOf({ caller, payload, parent }: ToolRequest): Polic
   };
 }
 
+/** What guards inspect of a call. @param chain the calls that wait for it */
+export function guardedArguments({ payload }: ToolRequest, chain: Chain): GuardedContent {
+  return toolArguments(payload.arguments, { hops: chain.length + 1 });
+}
+
 /** The result of a call that a policy or a guard denies. */
-export function denial(by: Decider, message = by.reason): ToolResult {
-  if (by.source === 'guard') return refusal('GUARD_DENIED', message);
-  const denied = refusal('POLICY_DENIED', message);
-  return denied.ok ? denied : { ok: false, error: { ...denied.error, policy_id: by.policy_id } };
+export function denialOf(by: Decider, message = by.reason, retryable = false): ToolResult {
+  if (by.source === 'guard') return refusal('GUARD_DENIED', message, retryable);
+  const code = 'POLICY_DENIED';
+  return { ok: false, error: { code, message, retryable, ...(by.policy_id !== '' && { policy_id: by.policy_id }) } };
 }
 
-/** Records that a call was denied. */
-export async function recordDenial(db: Db, { caller, payload, parent }: ToolRequest, by: Decider): Promise<void> {
+/** Records what was decided about a call: that it is denied, and the policies that only record. Nothing is written about any other. */
+export async function recordVerdict(db: Db, request: ToolRequest, verdict: Verdict): Promise<void> {
+  const { caller, payload, parent, traceparent } = request;
+  const events = eventsOf(verdict, { action: 'call', tool: payload.tool });
+  if (events.length === 0) return;
   const { tenant_id } = caller;
-  const about = { action: 'call', tool: payload.tool, reason: by.reason };
-  const session_id = parent?.session_id;
-  const context = { tenant_id, severity: 'warning' as const, ...(session_id !== undefined && { session_id }) };
-  await db.tenant(tenant_id, (tx) =>
-    by.source === 'guard'
-      ? recordEvent(tx, context, 'guard.denied', { guard: by.guard, ...about })
-      : recordEvent(tx, context, 'policy.denied', { policy_id: by.policy_id, policy_name: by.name, ...about }),
-  );
+  const [, traceId = null] = (traceparent ?? parent?.traceparent ?? '').split('-');
+  const values = [tenant_id, parent?.session_id ?? '', traceId, JSON.stringify(events)];
+  await db.tenant(tenant_id, (tx) => tx.query('SELECT record_decision_events($1, $2, $3, $4)', values));
 }
-
-/** The verdict, which is a promise only where a webhook evaluator is asked. */
-export type ToolVerdict = Verdict | Promise<Verdict>;

@@ -2,11 +2,11 @@ import { heartbeat, reportSessions } from '../../agents/agent-health.js';
 import { type AgentRow, isUnwanted } from '../../agents/agent-row.js';
 import { getAgent, lockAgent, recordCapacity, recordHealth } from '../../agents/agents.js';
 import type { AgentStatus, HeartbeatPayload } from '../../contracts/api/agents.js';
-import type { Caller } from '../../contracts/api/auth.js';
 import type { HelloPayload } from '../../contracts/frames.js';
 import type { Tx } from '../../db/pool.js';
 import { moveDispatches, type OpenDispatchRef, openDispatches } from '../../messages/dispatch/agent-dispatches.js';
 import { acceptDispatches, type TransferredDispatch } from '../../messages/dispatch/transfers.js';
+import type { tokenFacts } from '../../policy/token-facts.js';
 
 /** One connection of an agent; a newer one has a higher epoch (architecture.md, decision 4). */
 export interface ConnectionRef {
@@ -25,7 +25,7 @@ export interface AuthenticatedAgent {
   /** When the token expires, in seconds since 1970. */
   token_exp: number;
   /** What policies see of the token. */
-  claims: Pick<Caller, 'sub' | 'credential_id' | 'scopes' | 'agent_type'>;
+  claims: ReturnType<typeof tokenFacts>;
 }
 
 /**

@@ -20,7 +20,6 @@ import type { Dispatches, DispatchRef } from '../../messages/dispatch/dispatches
 import { DispatchRunner } from '../../messages/runner/runner.js';
 import type { BusItem } from '../../messages/stream/bus.js';
 import { nextStep } from '../../messages/supervise/next-step.js';
-import type { Policies } from '../../policy/types.js';
 import { readConfig } from '../../runtime/config.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
@@ -48,8 +47,6 @@ export class MeshFixture {
   readonly authenticator: Authenticator;
   tenantId = '';
   credentialId = '';
-  /** What decides about tool calls; none by default. */
-  policies: Pick<Policies, 'decide'> | undefined;
 
   /** @param db another way to the same database, for what happens when that way is cut */
   constructor(database: FreshDatabase, db: Db = database.db()) {
@@ -121,8 +118,8 @@ export class MeshFixture {
   tools(link: NodeLink, nodeId?: string): ToolCalls {
     const outbound = createOutbound({ allowCidrs: ['127.0.0.0/8'] });
     onTestFinished(() => outbound.close());
-    const { core, tokens, policies } = this;
-    return toolCalls({ core, tokens, outbound, link, ...(policies && { policies }), ...(nodeId && { nodeId }) });
+    const { core, tokens } = this;
+    return toolCalls({ core, tokens, outbound, link, ...(nodeId && { nodeId }) });
   }
 
   async register(instanceId: string, mode = 'connected', tenantId = this.tenantId): Promise<void> {

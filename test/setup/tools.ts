@@ -2,7 +2,6 @@ import type { TokenIssuer } from '../../auth/tokens.js';
 import type { Outbound } from '../../http/outbound.js';
 import { createHostedTools } from '../../mesh/hosted/tool-calls.js';
 import type { MessageCore } from '../../messages/core.js';
-import type { Policies } from '../../policy/types.js';
 import { createLogger } from '../../runtime/logger.js';
 import { DecisionWatch } from '../../tools/decision-watch.js';
 import { ToolApprovals } from '../../tools/tool-approvals.js';
@@ -11,23 +10,18 @@ import { createLocalLink, type NodeLink } from '../../tools/tool-link.js';
 
 const log = createLogger({ level: process.env.MESH_TEST_LOG ?? 'silent' });
 
-/** No policies. */
-const ALLOWING: Pick<Policies, 'decide'> = { decide: () => ({ decision: 'allow', audits: [] }) };
-
 interface ToolCallsDeps {
   core: MessageCore;
   outbound: Outbound;
   tokens: TokenIssuer;
   link?: NodeLink;
-  /** Without any by default. */
-  policies?: Pick<Policies, 'decide'>;
   nodeId?: string;
 }
 
 /** The tool calls of one process, put together as the platform does. */
 export function toolCalls(deps: ToolCallsDeps): ToolCalls {
-  const { core, outbound, tokens, nodeId = 'alone', link = createLocalLink(nodeId), policies = ALLOWING } = deps;
-  const { db, bus, workflowStarter } = core;
+  const { core, outbound, tokens, nodeId = 'alone', link = createLocalLink(nodeId) } = deps;
+  const { db, bus, workflowStarter, policies } = core;
   const watch = new DecisionWatch({ db, bus, log, nodeId });
   return new ToolCalls({
     db,

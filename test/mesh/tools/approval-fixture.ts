@@ -1,0 +1,84 @@
+import { isTerminal } from '../../../contracts/api/messages.js';
+import type { DispatchRef } from '../../../messages/dispatch/dispatches.js';
+import { resolveMessage } from '../../../messages/input/resolve.js';
+import { nextStep } from '../../../messages/supervise/next-step.js';
+import type { ApprovalTerms, PolicyRequest, Verdict } from '../../../policy/types.js';
+import { until } from '../../setup/until.js';
+import type { MeshFixture } from '../mesh-fixture.js';
+
+const TERMS: ApprovalTerms = {
+  approvers: [],
+  quorum: 1,
+  timeout_seconds: 3_600,
+  allow_self: true,
+  on_reject: 'fail',
+};
+
+/** A policy that wants approval. */
+export function wantsApproval(terms: Partial<ApprovalTerms> = {}): Verdict {
+  const by = { source: 'policy', policy_id: 'pol_1', name: 'careful', reason: 'It costs money.' } as const;
+  return { decision: 'require_approval', by, terms: { ...TERMS, ...terms }, audits: [] };
+}
+
+export function denies(): Verdict {
+  const by = { source: 'policy', policy_id: 'pol_2', name: 'strict', reason: 'Not this.' } as const;
+  return { decision: 'deny', by, audits: [] };
+}
+
+export const ALLOWS: Verdict = { decision: 'allow', audits: [] };
+
+/** Decides about each call by these rules from now on. */
+export function decideBy(fixture: MeshFixture, rules: (request: PolicyRequest) => Verdict): void {
+  fixture.policies = { decide: (_tenant, request) => rules(request) };
+  fixture.core.policies = fixture.policies;
+}
+
+/** The record of a message whose tool calls wait. */
+export class Approvals {
+  readonly #fixture: MeshFixture;
+
+  constructor(fixture: MeshFixture) {
+    this.#fixture = fixture;
+  }
+
+  /** Waits until a human is asked. @returns the open request */
+  async asked(ref: DispatchRef): Promise<{ request_id: string; tool?: string; arguments?: unknown }> {
+    await until(async () => (await this.#fixture.message(ref)).state === 'input-required');
+    const { input_request } = await this.#fixture.message(ref);
+    if (!input_request) throw new Error('nobody was asked');
+    return input_request;
+  }
+
+  resolve(ref: DispatchRef, resolution: string, body: object = {}) {
+    const { core, caller } = this.#fixture;
+    return resolveMessage(core, caller, ref.message_id, { resolution, ...body });
+  }
+
+  /** The states of all requests of a message, the oldest first. */
+  async requests(ref: DispatchRef): Promise<string[]> {
+    const rows = await this.#fixture.database.query<{ state: string }>(
+      'SELECT state FROM input_requests WHERE message_id = $1 ORDER BY requested_at, request_id',
+      [ref.message_id],
+    );
+    return rows.map(({ state }) => state);
+  }
+
+  async dispatch(ref: DispatchRef): Promise<Record<string, unknown>> {
+    const [row] = await this.#fixture.database.query('SELECT * FROM dispatches WHERE dispatch_id = $1', [
+      ref.dispatch_id,
+    ]);
+    return row ?? {};
+  }
+
+  /** What the workflow of the message would do now: the next dispatch of a message that lost its own. */
+  async nextDispatch(ref: DispatchRef): Promise<DispatchRef> {
+    const step = await nextStep(this.#fixture.core, ref);
+    if (step?.kind !== 'dispatch') throw new Error(`no dispatch: ${JSON.stringify(step)}`);
+    return { ...ref, dispatch_id: step.dispatch_id };
+  }
+
+  async ended(ref: DispatchRef) {
+    await until(async () => isTerminal((await this.#fixture.message(ref)).state));
+    return this.#fixture.message(ref);
+  }
+}
