@@ -10,6 +10,7 @@ import type { PushConfigs } from '../deliveries/push-configs.js';
 import type { Outbound } from '../http/outbound.js';
 import type { AcceptDeps } from '../messages/accept/accept.js';
 import type { PolicyCatalog } from '../policy/policy-catalog.js';
+import type { GuardCatalog } from '../policy/guards/guard-catalog.js';
 import type { Config } from '../runtime/config.js';
 import type { Logger } from '../runtime/logger.js';
 import type { Secrets } from '../runtime/secrets.js';
@@ -28,6 +29,7 @@ export interface ApiDeps {
   messages: AcceptDeps;
   pushConfigs: PushConfigs;
   policyCatalog: PolicyCatalog;
+  guardCatalog: GuardCatalog;
   alertRules: AlertRules;
   channelClients: ChannelClients;
   /** Called when a delivery was queued. */

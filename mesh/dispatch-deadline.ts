@@ -10,7 +10,8 @@ const RECHECK_MS = 60_000;
 
 /** What a deadline works with. */
 export interface DeadlineDeps {
-  bus: Pick<ChunkBus, 'subscribe'>;
+  /** Announces the decision about a tool call. */
+  changes: Pick<ChunkBus, 'subscribe'>;
   dispatches: Pick<Dispatches, 'deadlineLeft'>;
 }
 
@@ -80,7 +81,7 @@ export class DispatchDeadline {
     if (this.#isOver || this.#pauses > 0) return;
     if (left === 'stands_still') {
       const { tenant_id, message_id } = this.#open;
-      this.#unsubscribe ??= this.#deps.bus.subscribe(tenant_id, message_id, 0, ({ event }) => {
+      this.#unsubscribe ??= this.#deps.changes.subscribe(tenant_id, message_id, 0, ({ event }) => {
         if (event.kind === 'changed') void this.#due();
       });
       this.#arm(RECHECK_MS);

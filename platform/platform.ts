@@ -78,6 +78,7 @@ function buildHttp(
     messages: services.messages,
     pushConfigs: services.pushConfigs,
     policyCatalog: services.policyCatalog,
+    guardCatalog: services.guardCatalog,
     alertRules: services.alertRules,
     channelClients: services.channelClients,
     deliveriesExpected: () => services.deliveryStarter.expect(),

@@ -21,6 +21,8 @@ import { createRedisBus } from '../messages/stream/redis-bus.js';
 import { connectTemporal } from '../messages/supervise/temporal-link.js';
 import { createWorkflowStarter } from '../messages/supervise/workflow-starter.js';
 import { WebhookEvaluators } from '../policy/evaluators/webhook.js';
+import { GuardCatalog } from '../policy/guards/guard-catalog.js';
+import { createGuardReader } from '../policy/guards/settings.js';
 import { createPolicyCatalog } from '../policy/policy-catalog.js';
 import { PolicyEngine } from '../policy/policy-engine.js';
 import type { Config } from '../runtime/config.js';
@@ -91,9 +93,10 @@ export async function createServices(options: {
   const tokens = createTokens({ loadKeys: () => loadSigningKeys(db, secrets), issuer: baseUrl });
   const authenticator = createAuthenticator({ tokens, lookup: (credentialId) => credentialStatus(db, credentialId) });
   const loopback = run.development && isLoopback(config.FLEET_HOST) ? LOOPBACK : [];
-  const outbound = createOutbound({ allowCidrs: [...config.OUTBOUND_ALLOW_CIDRS, ...loopback], log });
+  const allowCidrs = [...config.OUTBOUND_ALLOW_CIDRS, ...loopback];
+  const outbound = createOutbound({ allowCidrs, log });
   const webhooks = new WebhookEvaluators(outbound);
-  const policies = new PolicyEngine({ db, secrets, webhooks, log, readGuards: async () => null });
+  const policies = new PolicyEngine({ db, secrets, webhooks, log, readGuards: createGuardReader(allowCidrs) });
   policies.start();
   const core: MessageCore = { db, bus, log, workflowStarter, policies, limits };
   const channelClients: ChannelClients = {
@@ -119,6 +122,7 @@ export async function createServices(options: {
     dispatches: createDispatches(core),
     sessions: createSessions(sessionDeps(core)),
     pushConfigs: createPushConfigs({ db, secrets, outbound, expect: () => deliveryStarter.expect() }),
+    guardCatalog: new GuardCatalog(db, (tenantId) => policies.changed(tenantId)),
     policyCatalog: createPolicyCatalog({ db, secrets, outbound, engine: policies }),
     alertRules: createAlertRules({ db, secrets, outbound }),
     channelClients,

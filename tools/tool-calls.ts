@@ -4,7 +4,7 @@ import { LIMITS } from '../contracts/limits.js';
 import type { Db } from '../db/pool.js';
 import { agentKeyOf, newId, traceFrom, traceparentOf, uuidOf } from '../runtime/ids.js';
 import type { Logger } from '../runtime/logger.js';
-import type { Policies, Verdict } from '../policy/types.js';
+import type { Verdict } from '../policy/types.js';
 import { CallCancellation, type CallParent, type Chain, type ToolCaller } from './call-context.js';
 import { IdempotencyCache } from './idempotency-cache.js';
 import { PendingCalls } from './pending-calls.js';
@@ -13,7 +13,7 @@ import { Admission, isLoop, whyDenied } from './tool-admission.js';
 import type { Approval, ToolApprovals } from './tool-approvals.js';
 import { returnToolGrant, type TakenOverCall } from './tool-grants.js';
 import { type Deliver, NODE_UNREACHABLE, type NodeLink, type RoutedCall } from './tool-link.js';
-import { denialOf, guardedArguments, policyRequestOf, recordVerdict } from './tool-policy.js';
+import { denialOf, type ToolPolicies, ToolPolicy } from './tool-policy.js';
 import { type Outcome, refusal, resultOfError, unsent } from './tool-result.js';
 import { findToolTargets, type ToolCandidate, type ToolTargets } from './tool-targets.js';
 
@@ -28,7 +28,7 @@ export interface ToolCallsOptions {
   link: NodeLink;
   /** Sends calls to hosted agents. */
   hosted: Deliver;
-  policies: Pick<Policies, 'decide'>;
+  policies: ToolPolicies;
   approvals: ToolApprovals;
 }
 
@@ -53,6 +53,7 @@ export class ToolCalls {
   /** The calls of this node that agents are answering. */
   readonly pending = new PendingCalls();
   readonly #options: ToolCallsOptions;
+  readonly #policy: ToolPolicy;
   readonly #admission = new Admission({
     perCaller: LIMITS.toolCallsInFlightPerCaller,
     perNode: LIMITS.toolCallsInFlightPerNode,
@@ -66,6 +67,7 @@ export class ToolCalls {
 
   constructor(options: ToolCallsOptions) {
     this.#options = options;
+    this.#policy = new ToolPolicy(options.db, options.policies);
   }
 
   /** Sets the handler of calls to agents whose sockets this node holds. */
@@ -114,10 +116,9 @@ export class ToolCalls {
 
   /** @param leave ends the call's admission */
   async #run(request: ToolRequest, cancellation: CallCancellation, leave: () => void): Promise<Outcome> {
-    const decided = this.#decide(request);
+    const decided = this.#policy.decide(request, this.#chainOf(request));
     const verdict = decided instanceof Promise ? await decided : decided;
-    if (verdict.decision === 'deny' || verdict.audits.length > 0)
-      await recordVerdict(this.#options.db, request, verdict);
+    await this.#policy.record(request, verdict);
     switch (verdict.decision) {
       case 'allow':
         return this.#make(request, cancellation);
@@ -128,12 +129,6 @@ export class ToolCalls {
       default:
         return verdict satisfies never;
     }
-  }
-
-  /** Given at once where no evaluator is asked. */
-  #decide(request: ToolRequest): Verdict | Promise<Verdict> {
-    const content = guardedArguments(request, this.#chainOf(request));
-    return this.#options.policies.decide(request.caller.tenant_id, policyRequestOf(request), content);
   }
 
   /** Makes a call once a human has approved it. Nobody is asked about one that could not be made. */
@@ -163,9 +158,9 @@ export class ToolCalls {
     const { db } = this.#options;
     const { tenant_id } = request.caller;
     const approved = { ...request, payload: { ...request.payload, arguments: approval.granted } };
-    const verdict = await this.#decide(approved);
+    const verdict = await this.#policy.decide(approved, this.#chainOf(approved));
     if (verdict.decision === 'deny') {
-      await recordVerdict(db, approved, verdict);
+      await this.#policy.record(approved, verdict);
       return { sent: false, result: denialOf(verdict.by) };
     }
     const outcome = await this.#make(approved, cancellation);
@@ -191,6 +186,10 @@ export class ToolCalls {
   }
 
   async #make(request: ToolRequest, cancellation: CallCancellation): Promise<Outcome> {
+    return this.#policy.inspect(request, await this.#route(request, cancellation));
+  }
+
+  async #route(request: ToolRequest, cancellation: CallCancellation): Promise<Outcome> {
     const { caller, payload } = request;
     const { tenant_id } = caller;
     const { tool } = payload;

@@ -2,10 +2,11 @@
 -- trip; several callers may share it, as in accept_messages. It also wakes one message that waits for an agent like this one.
 
 -- `state` of the dispatch. `epoch` NULL: it does not matter. `artifacts` NULL: the agent brought no output, and what is there stays.
--- `event_ids`: of the dispatch's event and the message's.
+-- `decisions`: events of what guards decided about the output, as record_decision_events takes them; NULL: none. `event_ids`: of the
+-- dispatch's event and the message's.
 CREATE TYPE dispatch_end_call AS (
   tenant_id text, message_id text, dispatch_id text, epoch bigint, state text, error_code text, error_message text, artifacts jsonb,
-  usage jsonb, status_message jsonb, event_ids text[]
+  usage jsonb, status_message jsonb, decisions jsonb, event_ids text[]
 );
 
 -- `ended_at` NULL: nothing was written. The dispatch was not the message's current one; or, with `awaits`, another transaction holds the lock of
@@ -67,6 +68,9 @@ BEGIN
       CASE WHEN failed THEN error
            ELSE jsonb_build_object('role', 'agent', 'duration_ms', milliseconds_between(message.created_at, now())) END
         || jsonb_build_object('message_id', c.message_id, 'session_id', message.session_id));
+  IF c.decisions IS NOT NULL THEN
+    PERFORM record_decision_events(c.tenant_id, message.session_id, message.trace_id, c.decisions);
+  END IF;
   woken := wake_queued_messages(c.tenant_id, dispatch.agent_type, dispatch.instance_id, 1);
   -- A tool call of it waits for a human: its result is here, so nobody needs to answer any more, and its own workflow waits for that.
   IF state_before = 'input-required' THEN

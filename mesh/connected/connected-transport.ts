@@ -15,7 +15,7 @@ import { DispatchProgress } from './dispatch-progress.js';
 
 /** What a dispatch to a connected agent works with. */
 interface SentDispatchDeps extends DeadlineDeps {
-  bus: Pick<ChunkBus, 'publish' | 'subscribe'>;
+  bus: Pick<ChunkBus, 'publish'>;
   /** Sends to the agent's present socket; false when there is none. */
   send(agentKey: string, frame: string): boolean;
 }
@@ -169,7 +169,7 @@ export class SentDispatch {
 
 /** What the transport works with on its node. */
 export interface ConnectedTransportDeps extends DeadlineDeps {
-  bus: Pick<ChunkBus, 'publish' | 'subscribe'>;
+  bus: Pick<ChunkBus, 'publish'>;
   registry: {
     get(agentKey: string): Connection | undefined;
     isConnecting(agentKey: string): boolean;
@@ -188,8 +188,8 @@ export class ConnectedTransport implements Transport {
 
   constructor(deps: ConnectedTransportDeps) {
     this.#deps = deps;
-    const { bus, dispatches } = deps;
-    this.#sentDeps = { bus, dispatches, send: (agentKey, frame) => this.#send(agentKey, frame) };
+    const { bus, changes, dispatches } = deps;
+    this.#sentDeps = { bus, changes, dispatches, send: (agentKey, frame) => this.#send(agentKey, frame) };
   }
 
   connecting(agent: Destination): Promise<void> {

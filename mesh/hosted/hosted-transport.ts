@@ -10,7 +10,8 @@ import { HostedProgress } from './progress.js';
 import { HostedRecovery, type RecoveryOptions } from './recovery.js';
 
 export interface HostedTransportOptions extends HostedClient, RecoveryOptions {
-  bus: Pick<ChunkBus, 'publish' | 'subscribe'>;
+  bus: Pick<ChunkBus, 'publish'>;
+  changes: Pick<ChunkBus, 'subscribe'>;
   dispatches: Pick<Dispatches, 'agentJoined' | 'deadlineLeft'>;
   /** How often an unfinished task of an agent is asked for. */
   pace?: PollPace;

@@ -50,6 +50,13 @@ const END: Statement<EndRow> = {
   awaits: (row) => row.awaits,
 };
 
+/** How a dispatch ends, and its message with it. */
+interface Completion extends Pick<AnswerOrFailure, 'decisions'> {
+  state: 'completed' | 'failed' | 'lost';
+  error: StoredError | null;
+  output: ReturnType<typeof outputAfter>;
+}
+
 /** The transactions of a dispatch on Postgres, one SQL function each (dispatch-states.ts). */
 class DispatchStore implements Dispatches {
   readonly #core: StoreCore;
@@ -82,7 +89,8 @@ class DispatchStore implements Dispatches {
     const usable = result.state === 'input-required' ? withUsableForm(result) : result;
     if (usable.state === 'input-required') return this.#ask(dispatch, usable, epoch);
     const output = outputAfter(dispatch.produced, usable);
-    return this.#complete(dispatch, epoch, usable.state, usable.state === 'failed' ? errorOf(usable) : null, output);
+    const error = usable.state === 'failed' ? errorOf(usable) : null;
+    return this.#complete(dispatch, epoch, { state: usable.state, error, output, decisions: usable.decisions });
   }
 
   async release(ref: DispatchRef, reason: string, options: { nothingSent?: boolean } = {}): Promise<boolean> {
@@ -112,7 +120,7 @@ class DispatchStore implements Dispatches {
     const epoch = options.unlessOwnerLives ? row.epoch : null;
     const detached = await this.#detach(ref, epoch, code);
     if (detached) return detached;
-    return this.#complete(ref, epoch, 'lost', { code, message: LOSS_TEXT[code] }, null);
+    return this.#complete(ref, epoch, { state: 'lost', error: { code, message: LOSS_TEXT[code] }, output: null });
   }
 
   async deadlineLeft({ tenant_id, dispatch_id }: DispatchRef): Promise<number | 'stands_still'> {
@@ -175,9 +183,7 @@ class DispatchStore implements Dispatches {
   async #complete(
     ref: DispatchRef,
     epoch: number | null,
-    state: 'completed' | 'failed' | 'lost',
-    failure: StoredError | null,
-    output: ReturnType<typeof outputAfter>,
+    { state, error: failure, output, decisions }: Completion,
   ): Promise<DispatchEnd | null> {
     const error = failure && boundedError(failure);
     const { tenant_id, message_id, dispatch_id } = ref;
@@ -187,6 +193,7 @@ class DispatchStore implements Dispatches {
       error_code: error?.code,
       error_message: error?.message,
       ...output,
+      decisions,
       event_ids: [newId('evt'), newId('evt')],
     });
     if (!ended?.ended_at) return null;

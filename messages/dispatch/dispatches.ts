@@ -3,6 +3,7 @@ import type { A2aMessage } from '../../contracts/a2a/a2a.js';
 import type { Artifact } from '../../contracts/a2a/parts.js';
 import type { AgentInputRequest, Usage } from '../../contracts/api/messages.js';
 import type { DispatchPayload } from '../../contracts/frames.js';
+import type { DecisionEvent } from '../../policy/verdict.js';
 import type { MessageRef } from '../core.js';
 import type { MessageRow } from '../read/rows.js';
 
@@ -50,6 +51,8 @@ export interface AnswerOrFailure {
   remote_context_id?: string;
   /** Absent when the result says nothing about the agent's health. */
   health?: 'well' | 'failing';
+  /** What guards decided about it: the events are written with the end. */
+  decisions?: DecisionEvent[];
 }
 
 /** The result of a dispatch, as its transport reports it. */

@@ -6,7 +6,10 @@ import {
   GuardName,
   GuardStage,
 } from '../../contracts/api/guards.js';
+import type { Tx } from '../../db/pool.js';
+import { AddressGuard } from '../../http/outbound-guard.js';
 import { type EgressRules, findHosts } from './egress-guard.js';
+import { type GuardRow, readGuards } from './guard-store.js';
 import { findInjections, injectionsIn } from './injection-guard.js';
 import { PHRASE_CHARS } from './injection-rules.js';
 import { findExcess, limitsStage } from './limits-guard.js';
@@ -15,14 +18,6 @@ import { REACH, SPAN } from './secret-rules.js';
 import { findSecrets, secretRules, secretsIn } from './secrets-guard.js';
 import { HoldingInspector, type StreamRules } from './stream-inspector.js';
 import type { Find, GuardedContent, GuardFinding, GuardSettings, StreamInspector } from './types.js';
-
-/** A guard as it is stored. */
-export interface GuardRow {
-  guard: string;
-  enabled: boolean;
-  decision: string;
-  config: Record<string, unknown>;
-}
 
 /** One guard of a tenant, ready to inspect. */
 interface CompiledGuard {
@@ -47,7 +42,7 @@ const FINDINGS_MAX = 16;
  * @throws z.ZodError for a config that does not fit: then nothing may be allowed
  */
 export function compileGuards(
-  rows: readonly GuardRow[],
+  rows: readonly Omit<GuardRow, 'updated_at'>[],
   allowsAddress: EgressRules['allowsAddress'],
 ): GuardSettings {
   const guards = GuardName.options.flatMap((name) => {
@@ -58,6 +53,16 @@ export function compileGuards(
     return enabled ? [{ name, decision: decision as GuardDecision, ...COMPILE[name](config, allowsAddress) }] : [];
   });
   return new CompiledGuards(guards);
+}
+
+/**
+ * What `TenantPoliciesDeps.readGuards` needs.
+ * @param allowCidrs the ranges of private addresses that the platform itself may reach
+ */
+export function createGuardReader(allowCidrs: readonly string[]) {
+  const addresses = new AddressGuard(allowCidrs);
+  return async (tx: Tx, tenantId: string): Promise<GuardSettings> =>
+    compileGuards(await readGuards(tx, tenantId), (address) => addresses.allows(address));
 }
 
 type Compile = (config: unknown, allowsAddress: EgressRules['allowsAddress']) => Omit<CompiledGuard, 'name' | 'decision'>;

@@ -54,6 +54,15 @@ export interface GuardSettings {
   streamInspector<Item>(path: string): StreamInspector<Item> | undefined;
 }
 
+/** The guards of tenants, for content about which no policy is asked: what agents give back, results of tool calls. */
+export interface TenantGuards {
+  /**
+   * A tenant's guards: without a promise where they are in memory and confirmed; null where none looks at anything.
+   * @throws PlatformError SERVICE_UNAVAILABLE (the promise rejects) while they cannot be read
+   */
+  guardsOf(tenantId: string): GuardSettings | null | Promise<GuardSettings | null>;
+}
+
 /** What a piece of a stream leads to. */
 export interface StreamStep<Item> {
   /** What may be shown now, in the order in which it came. */

@@ -18,6 +18,7 @@ import { createOutbound } from '../../http/outbound.js';
 import { acceptDeps } from '../../messages/accept/accept.js';
 import { sessionDeps } from '../../messages/cancel.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
+import { GuardCatalog } from '../../policy/guards/guard-catalog.js';
 import { createPolicyCatalog } from '../../policy/policy-catalog.js';
 import { createLogger } from '../../runtime/logger.js';
 import { createSecrets } from '../../runtime/secrets.js';
@@ -91,6 +92,7 @@ export async function serveApi(options: ServedApiOptions = {}) {
     secrets,
     messages: acceptDeps(core),
     pushConfigs: createPushConfigs({ db, secrets, outbound, expect: () => undefined }),
+    guardCatalog: new GuardCatalog(db, (tenantId) => core.policies.changed(tenantId)),
     policyCatalog: createPolicyCatalog({ db, secrets, outbound, engine: core.policies }),
     alertRules: createAlertRules({ db, secrets, outbound }),
     channelClients: {

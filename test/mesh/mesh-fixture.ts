@@ -91,12 +91,14 @@ export class MeshFixture {
     const { dispatches = this.dispatches, ...others } = rest;
     const { bus } = this.core;
     const pace = { heartbeatMs: 50, reconcileMs: timings?.reconcileMs ?? 50 };
-    const runner = new DispatchRunner({ dispatches, bus, db, log, meshId, inFlightMax, ...pace });
+    const guards = this.core.policies;
+    const runner = new DispatchRunner({ dispatches, bus, guards, db, log, meshId, inFlightMax, ...pace });
     const server = createMeshServer({
       config: readConfig({ FLEET_MESH_PORT: '0', RESUME_WINDOW_MS: '60000', ...environment }),
       db,
       log,
-      bus,
+      bus: runner.output,
+      changes: bus,
       dispatches,
       runner,
       authenticator: this.authenticator,

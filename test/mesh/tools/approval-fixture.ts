@@ -2,35 +2,30 @@ import { isTerminal } from '../../../contracts/api/messages.js';
 import type { DispatchRef } from '../../../messages/dispatch/dispatches.js';
 import { resolveMessage } from '../../../messages/input/resolve.js';
 import { nextStep } from '../../../messages/supervise/next-step.js';
-import type { ApprovalTerms, PolicyRequest, Verdict } from '../../../policy/types.js';
+import { createOutbound } from '../../../http/outbound.js';
+import { POLICY_OPERATIONS } from '../../../contracts/api/policies.js';
+import { createPolicyCatalog } from '../../../policy/policy-catalog.js';
+import { createSecrets } from '../../../runtime/secrets.js';
 import { until } from '../../setup/until.js';
 import type { MeshFixture } from '../mesh-fixture.js';
 
-const TERMS: ApprovalTerms = {
-  approvers: [],
-  quorum: 1,
-  timeout_seconds: 3_600,
-  allow_self: true,
-  on_reject: 'fail',
-};
+const CreatePolicy = POLICY_OPERATIONS.createPolicy.request;
 
-/** A policy that wants approval. */
-export function wantsApproval(terms: Partial<ApprovalTerms> = {}): Verdict {
-  const by = { source: 'policy', policy_id: 'pol_1', name: 'careful', reason: 'It costs money.' } as const;
-  return { decision: 'require_approval', by, terms: { ...TERMS, ...terms }, audits: [] };
-}
-
-export function denies(): Verdict {
-  const by = { source: 'policy', policy_id: 'pol_2', name: 'strict', reason: 'Not this.' } as const;
-  return { decision: 'deny', by, audits: [] };
-}
-
-export const ALLOWS: Verdict = { decision: 'allow', audits: [] };
-
-/** Decides about each call by these rules from now on. */
-export function decideBy(fixture: MeshFixture, rules: (request: PolicyRequest) => Verdict): void {
-  fixture.policies = { decide: (_tenant, request) => rules(request) };
-  fixture.core.policies = fixture.policies;
+/** Makes a policy of the tenant about the tool `pay`, in force at once. @returns its id */
+export async function policyAboutPay(
+  fixture: MeshFixture,
+  decision: 'deny' | 'require_approval' | 'audit',
+  { approval = {}, ...fields }: { approval?: object; [field: string]: unknown } = {},
+): Promise<string> {
+  const outbound = createOutbound();
+  const { db, policies: engine } = fixture.core;
+  const secrets = createSecrets(Buffer.alloc(32, 7).toString('base64'));
+  const catalog = createPolicyCatalog({ db, secrets, outbound, engine });
+  const about = { scope: 'tool', name: decision, match: { tools: ['pay'] }, reason: 'It costs money.' };
+  const request = CreatePolicy.parse({ ...about, decision, evaluator: { approval }, ...fields });
+  const { policy_id } = await catalog.create(fixture.tenantId, request);
+  await outbound.close();
+  return policy_id;
 }
 
 /** The record of a message whose tool calls wait. */

@@ -1,12 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { nextStep } from '../../../messages/supervise/next-step.js';
-import type { Verdict } from '../../../policy/types.js';
 import { type FreshDatabase, freshDatabase } from '../../setup/database.js';
 import { until } from '../../setup/until.js';
 import { errorOf, type FixtureAgent } from '../fixture-agent.js';
 import { MeshFixture, type MeshNodeUnderTest } from '../mesh-fixture.js';
-import { ALLOWS, Approvals, decideBy, denies, wantsApproval } from './approval-fixture.js';
+import { Approvals, policyAboutPay } from './approval-fixture.js';
 import { ask, callTool, refusedWith, resultOf, take } from './tool-fixture.js';
 
 let database: FreshDatabase;
@@ -15,18 +14,17 @@ let approvals: Approvals;
 let node: MeshNodeUnderTest;
 let a: FixtureAgent;
 let b: FixtureAgent;
-/** What the policies say about the tool `pay`; all else is allowed. */
-let verdict: Verdict;
+/** Of the policy that wants approval for the tool `pay`. */
+let careful: string;
 
 beforeAll(async () => {
   database = await freshDatabase();
   fixture = new MeshFixture(database);
   approvals = new Approvals(fixture);
-  decideBy(fixture, ({ tool }) => (tool === 'pay' ? verdict : ALLOWS));
 });
 beforeEach(async () => {
   await fixture.reset();
-  verdict = wantsApproval();
+  careful = await policyAboutPay(fixture, 'require_approval');
   await fixture.register('a');
   await fixture.register('b');
   // So that messages go to `a`.
@@ -57,7 +55,7 @@ describe('a tool call that needs approval', () => {
     expect(request).toMatchObject({ kind: 'approval', source: 'policy', tool: 'pay', arguments: { amount: 5 } });
     expect(await approvals.dispatch(ref)).toMatchObject({ state: 'sent', deadline_at: null });
     expect(b.count('tool_call')).toBe(0);
-    const asked = { policy_id: 'pol_1', policy_name: 'careful', action: 'call', tool: 'pay' };
+    const asked = { policy_id: careful, policy_name: 'require_approval', action: 'call', tool: 'pay' };
     expect(await fixture.events('policy.approval_required')).toEqual([
       { ...asked, message_id: ref.message_id, session_id: expect.any(String) },
     ]);
@@ -101,7 +99,7 @@ describe('a tool call that needs approval', () => {
   });
 
   it('that is rejected tells its agent, where the policy says so, and is not asked about again', async () => {
-    verdict = wantsApproval({ on_reject: 'tell_agent' });
+    await policyAboutPay(fixture, 'require_approval', { priority: 1, approval: { on_reject: 'tell_agent' } });
     const { ref, id, payload, dispatch, end } = await heldCall();
     await approvals.resolve(ref, 'rejected');
     expect(await resultOf(a, id)).toEqual(refusedWith('APPROVAL_REJECTED'));
@@ -158,11 +156,11 @@ describe('a tool call that needs approval', () => {
 
   it('is made with the arguments that the approver edited, which pass the policies again', async () => {
     const { ref, id } = await heldCall();
-    verdict = denies();
-    const edited = { arguments: { amount: 3 } };
-    await expect(approvals.resolve(ref, 'approved', edited)).rejects.toMatchObject({ code: 'forbidden' });
-    verdict = wantsApproval();
-    await approvals.resolve(ref, 'approved', edited);
+    const negative = { tools: ['pay'], arguments: [{ path: 'amount', op: 'lt', value: 0 }] };
+    await policyAboutPay(fixture, 'deny', { match: negative });
+    const resolveWith = (amount: number) => approvals.resolve(ref, 'approved', { arguments: { amount } });
+    await expect(resolveWith(-1)).rejects.toMatchObject({ code: 'forbidden' });
+    await resolveWith(3);
     const call = await take(b, 'pay');
     expect(call.payload.arguments).toEqual({ amount: 3 });
     call.result(ok('paid 3'));
@@ -171,9 +169,9 @@ describe('a tool call that needs approval', () => {
 
   it('is denied when the policies deny it by the time that it is approved', async () => {
     const { ref, id } = await heldCall();
-    verdict = denies();
+    const policy_id = await policyAboutPay(fixture, 'deny', { priority: 1 });
     await approvals.resolve(ref, 'approved');
-    expect(await resultOf(a, id)).toMatchObject({ error: { code: 'POLICY_DENIED', policy_id: 'pol_2' } });
+    expect(await resultOf(a, id)).toMatchObject({ error: { code: 'POLICY_DENIED', policy_id } });
     expect(b.count('tool_call')).toBe(0);
   });
 
@@ -202,18 +200,16 @@ describe('a tool call that needs approval', () => {
 
 describe('a tool call', () => {
   it('that a policy denies is not made, and is on the record', async () => {
-    verdict = denies();
-    expect(await ask(a, { tool: 'pay' })).toEqual({
-      ok: false,
-      error: { code: 'POLICY_DENIED', message: 'Not this.', policy_id: 'pol_2', retryable: false },
-    });
-    const denied = { policy_id: 'pol_2', policy_name: 'strict', action: 'call', tool: 'pay', reason: 'Not this.' };
-    expect(await fixture.events('policy.denied')).toEqual([denied]);
+    const policy_id = await policyAboutPay(fixture, 'deny', { priority: 1, reason: 'Not this.' });
+    const error = { code: 'POLICY_DENIED', message: 'Not this.', policy_id, retryable: false };
+    expect(await ask(a, { tool: 'pay' })).toEqual({ ok: false, error });
+    const about = { action: 'call', tool: 'pay', reason: 'Not this.' };
+    expect(await fixture.events('policy.denied')).toEqual([{ policy_id, policy_name: 'deny', ...about }]);
     expect(b.count('tool_call')).toBe(0);
   });
 
   it('cannot wait for a human without a message that can', async () => {
-    expect(await ask(a, { tool: 'pay' })).toMatchObject({ error: { code: 'POLICY_DENIED', policy_id: 'pol_1' } });
+    expect(await ask(a, { tool: 'pay' })).toMatchObject({ error: { code: 'POLICY_DENIED', policy_id: careful } });
   });
 
   it('that cannot be made is not asked about', async () => {

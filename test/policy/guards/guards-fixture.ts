@@ -1,19 +1,16 @@
-import type { GuardName } from '../../../contracts/api/guards.js';
+import { GuardName } from '../../../contracts/api/guards.js';
 import { AddressGuard } from '../../../http/outbound-guard.js';
 import { messageContent, toolArguments } from '../../../policy/guards/content.js';
-import { compileGuards, type GuardRow } from '../../../policy/guards/settings.js';
+import type { GuardRow } from '../../../policy/guards/guard-store.js';
+import { compileGuards } from '../../../policy/guards/settings.js';
 import type { GuardFinding, GuardSettings } from '../../../policy/guards/types.js';
 
-const OFF: GuardRow[] = ['path', 'egress', 'secrets', 'prompt_injection', 'limits'].map((guard) => ({
-  guard,
-  enabled: false,
-  decision: 'deny',
-  config: {},
-}));
+type Settings = Omit<GuardRow, 'updated_at'>;
+const OFF: Settings[] = GuardName.options.map((guard) => ({ guard, enabled: false, decision: 'deny', config: {} }));
 
 /** Settings in which only these guards are on. */
-export function only(...rows: (Partial<GuardRow> & { guard: GuardName })[]): GuardSettings {
-  const on = rows.map((row) => ({ enabled: true, decision: 'deny', config: {}, ...row }));
+export function only(...rows: (Partial<Settings> & { guard: GuardName })[]): GuardSettings {
+  const on = rows.map((row): Settings => ({ enabled: true, decision: 'deny', config: {}, ...row }));
   const others = OFF.filter(({ guard }) => !rows.some((row) => row.guard === guard));
   const addresses = new AddressGuard([]);
   return compileGuards([...on, ...others], (address) => addresses.allows(address));
