@@ -11,6 +11,7 @@ import type { Outbound } from '../http/outbound.js';
 import type { AcceptDeps } from '../messages/accept/accept.js';
 import type { PolicyCatalog } from '../policy/policy-catalog.js';
 import type { GuardCatalog } from '../policy/guards/guard-catalog.js';
+import type { PolicyEngine } from '../policy/policy-engine.js';
 import type { Config } from '../runtime/config.js';
 import type { Logger } from '../runtime/logger.js';
 import type { Secrets } from '../runtime/secrets.js';
@@ -28,6 +29,7 @@ export interface ApiDeps {
   secrets: Secrets;
   messages: AcceptDeps;
   pushConfigs: PushConfigs;
+  policies: PolicyEngine;
   policyCatalog: PolicyCatalog;
   guardCatalog: GuardCatalog;
   alertRules: AlertRules;

@@ -77,6 +77,7 @@ function buildHttp(
     secrets: services.secrets,
     messages: services.messages,
     pushConfigs: services.pushConfigs,
+    policies: services.core.policies,
     policyCatalog: services.policyCatalog,
     guardCatalog: services.guardCatalog,
     alertRules: services.alertRules,

@@ -91,6 +91,11 @@ function termsOf(approvers: string[], { approval }: Evaluator): ApprovalTerms {
   };
 }
 
+/** Whether what it decides may differ between the instances of a type. */
+function looksAtInstances({ match, evaluator }: PolicyRow): boolean {
+  return JSON.stringify([match, 'type' in evaluator && evaluator.type === 'cel' && evaluator.expression]).includes('instance_id');
+}
+
 /** Compiles a policy. @throws PlatformError BAD_REQUEST for an expression that is not valid */
 export function compilePolicy(row: PolicyRow, deps: CompileDeps): CompiledPolicy {
   const { policy_id, name, scope, decision, priority, evaluator } = row;
@@ -101,7 +106,7 @@ export function compilePolicy(row: PolicyRow, deps: CompileDeps): CompiledPolicy
     evaluate: evaluatorOf(row, deps),
     isWebhook: 'type' in evaluator && evaluator.type === 'webhook',
     onError: 'type' in evaluator ? evaluator.on_error : 'deny',
-    applied: { policy_id, name, reason },
+    applied: { policy_id, name, reason, ...(looksAtInstances(row) && { per_instance: true as const }) },
     terms: termsOf(row.approvers, evaluator),
   };
 }

@@ -26,8 +26,10 @@ function denied(error: unknown): Verdict {
 /** Decides by the policies and guards of all tenants: one in each process. */
 export class PolicyEngine implements Policies, TenantGuards {
   readonly #cache: TenantPoliciesCache;
+  readonly #webhooks: TenantPoliciesDeps['webhooks'];
 
   constructor(deps: TenantPoliciesDeps) {
+    this.#webhooks = deps.webhooks;
     this.#cache = new TenantPoliciesCache(deps);
   }
 
@@ -77,10 +79,15 @@ export class PolicyEngine implements Policies, TenantGuards {
     return webhooks.some(({ conditions }) => allHold(conditions, facts) !== false);
   }
 
-  /** Whether the tenant may have policies about messages, or guards. False costs next to nothing. */
-  concernsMessages(tenantId: string): boolean {
+  /** Whether the tenant has as many requests to its evaluators under way as it may: a decision that needs one would wait. */
+  isBusy(tenantId: string): boolean {
+    return this.#webhooks.isBusy(tenantId);
+  }
+
+  /** Whether the tenant may have policies of one of the scopes, or guards. That it has none costs next to nothing to find out. */
+  concerns(tenantId: string, ...scopes: PolicyRequest['scope'][]): boolean {
     const known = this.#cache.known(tenantId);
-    return !known || known.guards !== null || known.byScope.has('admission') || known.byScope.has('dispatch');
+    return !known || known.guards !== null || scopes.some((scope) => known.byScope.has(scope));
   }
 
   guardsOf(tenantId: string): GuardSettings | null | Promise<GuardSettings | null> {

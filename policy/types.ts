@@ -34,6 +34,8 @@ export interface AppliedPolicy {
   policy_id: string;
   name: string;
   reason: string;
+  /** It looks at single instances: what is decided about one does not hold for another. */
+  per_instance?: true;
 }
 
 /** Who decided other than `allow`. */

@@ -142,6 +142,10 @@ async function follow(input: MessageInput, step: Step | null, progress: Progress
       await condition(() => progress.woken, step.retry_ms);
       return null;
     }
+    case 'wait_policy':
+      show('submitted', step.agent_type, 'Waits for the evaluators of policies.');
+      await condition(() => progress.woken, step.retry_ms);
+      return null;
     case 'wait_input': {
       const { awaited = `Waits for a human since ${step.since}, until ${step.expires_at}.` } = step;
       show('input-required', step.agent_type, awaited);

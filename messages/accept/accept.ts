@@ -138,10 +138,9 @@ async function acceptInSession(
   ask: AcceptContext['ask'],
 ): Promise<Accepted> {
   const { policies } = deps.core;
-  const mustDecide = ask !== undefined || policies.concernsMessages(drafted.tenant_id);
-  const draft = mustDecide
-    ? { ...drafted, decision: await decideOnAccept(policies, caller, drafted, ask) }
-    : drafted;
+  const mustDecide = ask !== undefined || policies.concerns(drafted.tenant_id, 'admission', 'dispatch');
+  const decision = mustDecide ? await decideOnAccept(policies, caller, drafted, ask) : null;
+  const draft = decision ? { ...drafted, decision } : drafted;
   const admission = deps.limits.begin(draft.tenant_id);
   let row: AcceptRow | null = null;
   try {

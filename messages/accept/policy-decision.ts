@@ -33,9 +33,20 @@ async function dispatchDecision(
  * Decides about a message that enters, and about its dispatch as far as that is possible before its agent is chosen. Asks no evaluator
  * outside: what needs one is left to the workflow path.
  * @param ask a request that the message waits for in any case; policies decide after its approval what they cannot decide before
+ * @returns null: they have nothing to say
  * @throws PlatformError SERVICE_UNAVAILABLE while the tenant's policies cannot be read
  */
 export async function decideOnAccept(
+  policies: PolicyEngine,
+  caller: Caller,
+  draft: NewMessage,
+  ask: NewInputRequest | undefined,
+): Promise<AcceptDecision | null> {
+  const decision = await decisionOf(policies, caller, draft, ask);
+  return Object.keys(decision).length > 0 ? decision : null;
+}
+
+async function decisionOf(
   policies: PolicyEngine,
   caller: Caller,
   draft: NewMessage,
@@ -53,6 +64,8 @@ export async function decideOnAccept(
     if (asked) return { undecided: true, ...asked };
     return { input_request: inputRequestCall(approvalRequest(verdict, request, 'admission')), events };
   }
-  if (asked) return { ...asked, events };
-  return { events, ...(await dispatchDecision(policies, draft, message, later)) };
+  const recorded = events.length > 0 && { events };
+  if (asked) return { ...asked, ...recorded };
+  const dispatch = await dispatchDecision(policies, draft, message, later);
+  return { ...recorded, ...dispatch, ...(dispatch.events && { events: [...events, ...dispatch.events] }) };
 }

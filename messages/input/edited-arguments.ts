@@ -31,7 +31,6 @@ export async function reviewArguments(
     tool: asked.tool ?? '',
     arguments: edited,
   };
-  if (!core.policies) throw new PlatformError('forbidden', 'arguments: nothing here can check edited arguments.');
   const verdict = await core.policies.decide(tenant_id, call, toolArguments(edited));
   if (verdict.decision !== 'deny') return;
   const who = verdict.by.source === 'policy' ? `The policy ${verdict.by.name}` : `The guard ${verdict.by.guard}`;

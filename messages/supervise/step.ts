@@ -25,6 +25,8 @@ export type Step =
       attempt: number;
       deadline_ms: number;
     }
+  /** The evaluators of the tenant's policies are busy, or were asked just now. */
+  | { kind: 'wait_policy'; retry_ms: number; agent_type: string | null }
   | { kind: 'wait_agent'; since: string; retry_ms: number; agent_type: string | null }
   | {
       kind: 'wait_input';

@@ -60,6 +60,10 @@ async function alertRule(): Promise<{ rule_id: string }> {
   const { body } = await api.client.post('/policies/new_alert', alert);
   return { rule_id: (body as { rule_id: string }).rule_id };
 }
+async function policy(): Promise<{ policy_id: string }> {
+  const { body } = await api.client.post('/policies/create_policy', { scope: 'plan', name: 'x', decision: 'allow' });
+  return (body as { policy: { policy_id: string } }).policy;
+}
 /** On the record, since there is no relay. */
 async function failedDelivery(): Promise<{ delivery_id: string }> {
   const { rule_id } = await alertRule();
@@ -199,6 +203,17 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
   setDefaultType: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => ({ agent_type: null }) },
 
   callTool: { ...open, needs: 'full', tenant: 'empty', body: () => ({ tool: 'fleet.get_agents' }) },
+  createPolicy: {
+    ...forbidden,
+    needs: 'admin',
+    tenant: 'allowed',
+    body: () => ({ scope: 'plan', name: 'x', decision: 'allow' }),
+  },
+  getPolicies: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => ({}) },
+  getPolicy: { ...forbidden, needs: 'admin', tenant: 'missing', body: policy },
+  updatePolicy: { ...forbidden, needs: 'admin', tenant: 'missing', body: policy },
+  deletePolicy: { ...forbidden, needs: 'admin', tenant: 'missing', body: policy },
+  testPolicy: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => ({ scope: 'plan', action: 'create' }) },
   newAlert: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => alert },
   getAlerts: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => ({}) },
   getAlert: { ...forbidden, needs: 'admin', tenant: 'missing', body: alertRule },

@@ -93,6 +93,7 @@ export async function serveApi(options: ServedApiOptions = {}) {
     messages: acceptDeps(core),
     pushConfigs: createPushConfigs({ db, secrets, outbound, expect: () => undefined }),
     guardCatalog: new GuardCatalog(db, (tenantId) => core.policies.changed(tenantId)),
+    policies: core.policies,
     policyCatalog: createPolicyCatalog({ db, secrets, outbound, engine: core.policies }),
     alertRules: createAlertRules({ db, secrets, outbound }),
     channelClients: {
