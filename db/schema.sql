@@ -223,12 +223,19 @@ CREATE TABLE idempotency_keys (
 );
 CREATE TABLE input_decisions (
   tenant_id text NOT NULL,
-  decision_id text NOT NULL,
+  approval_id text NOT NULL,
   request_id text NOT NULL,
-  principal text NOT NULL,
-  resolution jsonb NOT NULL,
-  data jsonb,
+  message_id text NOT NULL,
+  kind text NOT NULL,
+  source text NOT NULL,
+  resolution text NOT NULL,
+  principal_type text NOT NULL,
+  principal_id text NOT NULL,
+  voter text NOT NULL,
+  digest text NOT NULL,
+  arguments_changed boolean NOT NULL DEFAULT false,
   comment text,
+  ip text,
   decided_at timestamp with time zone NOT NULL DEFAULT now()
 );
 CREATE TABLE input_requests (
@@ -238,13 +245,30 @@ CREATE TABLE input_requests (
   session_id text NOT NULL,
   kind text NOT NULL,
   source text NOT NULL,
+  stage text NOT NULL,
   title text NOT NULL,
   prompt text NOT NULL,
   schema jsonb,
   fields jsonb,
+  action text,
   tool text,
   arguments jsonb,
+  path text,
+  policy_id text,
+  policy_name text,
+  guard text,
+  policy_request jsonb,
+  digest text NOT NULL,
+  approvers text[] NOT NULL DEFAULT '{}'::text[],
+  quorum integer NOT NULL DEFAULT 1,
+  allow_self boolean NOT NULL DEFAULT true,
+  on_reject text NOT NULL DEFAULT 'fail'::text,
+  escalate_to text[] NOT NULL DEFAULT '{}'::text[],
+  reminder_seconds integer,
+  reminders integer NOT NULL DEFAULT 0,
+  remind_at timestamp with time zone,
   state text NOT NULL,
+  answer jsonb,
   requested_at timestamp with time zone NOT NULL DEFAULT now(),
   expires_at timestamp with time zone NOT NULL,
   ended_at timestamp with time zone
@@ -425,11 +449,13 @@ ALTER TABLE event_cursors ADD CONSTRAINT event_cursors_pkey PRIMARY KEY (consume
 ALTER TABLE event_positions ADD CONSTRAINT event_positions_pkey PRIMARY KEY (event_id);
 ALTER TABLE events ADD CONSTRAINT events_pkey PRIMARY KEY (tenant_id, event_id);
 ALTER TABLE idempotency_keys ADD CONSTRAINT idempotency_keys_pkey PRIMARY KEY (idempotency_key);
-ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_tenant_id_request_id_fkey FOREIGN KEY (tenant_id, request_id) REFERENCES input_requests(tenant_id, request_id);
-ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_pkey PRIMARY KEY (tenant_id, decision_id);
-ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_tenant_id_request_id_principal_key UNIQUE (tenant_id, request_id, principal);
+ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_principal_type_check CHECK ((principal_type = ANY (ARRAY['credential'::text, 'callback'::text, 'page'::text, 'slack'::text, 'system'::text])));
+ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_pkey PRIMARY KEY (tenant_id, approval_id);
+ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_tenant_id_request_id_voter_digest_key UNIQUE (tenant_id, request_id, voter, digest);
 ALTER TABLE input_requests ADD CONSTRAINT input_requests_kind_check CHECK ((kind = ANY (ARRAY['approval'::text, 'form'::text, 'confirmation'::text])));
+ALTER TABLE input_requests ADD CONSTRAINT input_requests_on_reject_check CHECK ((on_reject = ANY (ARRAY['fail'::text, 'tell_agent'::text])));
 ALTER TABLE input_requests ADD CONSTRAINT input_requests_source_check CHECK ((source = ANY (ARRAY['policy'::text, 'guard'::text, 'agent'::text, 'plan'::text])));
+ALTER TABLE input_requests ADD CONSTRAINT input_requests_stage_check CHECK ((stage = ANY (ARRAY['admission'::text, 'dispatch'::text, 'tool'::text, 'plan'::text, 'agent'::text])));
 ALTER TABLE input_requests ADD CONSTRAINT input_requests_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'resolved'::text, 'expired'::text, 'withdrawn'::text])));
 ALTER TABLE input_requests ADD CONSTRAINT input_requests_pkey PRIMARY KEY (tenant_id, request_id);
 ALTER TABLE late_changes ADD CONSTRAINT late_changes_pkey PRIMARY KEY (tenant_id, message_id);
@@ -468,6 +494,7 @@ CREATE INDEX event_positions_of_tenant ON ONLY public.event_positions USING btre
 CREATE INDEX events_by_session ON ONLY public.events USING btree (tenant_id, session_id, "left"(event_id, 12));
 CREATE INDEX events_by_transaction ON ONLY public.events USING btree (transaction_id);
 CREATE INDEX idempotency_keys_expiry ON public.idempotency_keys USING btree (expires_at);
+CREATE INDEX input_decisions_by_message ON public.input_decisions USING btree (tenant_id, message_id, approval_id);
 CREATE INDEX input_requests_by_message ON public.input_requests USING btree (tenant_id, message_id, requested_at DESC);
 CREATE UNIQUE INDEX input_requests_one_open ON public.input_requests USING btree (tenant_id, message_id) WHERE (state = 'pending'::text);
 CREATE INDEX input_requests_pending ON public.input_requests USING btree (tenant_id, requested_at) WHERE (state = 'pending'::text);
@@ -621,8 +648,8 @@ GRANT INSERT, SELECT ON events TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON events TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON idempotency_keys TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON idempotency_keys TO fleet_system;
-GRANT DELETE, INSERT, SELECT, UPDATE ON input_decisions TO fleet_app;
-GRANT DELETE, INSERT, SELECT, UPDATE ON input_decisions TO fleet_system;
+GRANT INSERT, SELECT ON input_decisions TO fleet_app;
+GRANT INSERT, SELECT ON input_decisions TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON input_requests TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON input_requests TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON late_changes TO fleet_app;

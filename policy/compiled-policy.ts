@@ -83,7 +83,13 @@ function evaluatorOf(row: PolicyRow, { secrets, webhooks }: CompileDeps): Evalua
 }
 
 function termsOf(approvers: string[], { approval }: Evaluator): ApprovalTerms {
-  const { quorum = 1, timeout_seconds = 86_400, allow_self = true, on_reject = 'fail', ...rest }: Partial<Approval> = approval ?? {};
+  const {
+    quorum = 1,
+    timeout_seconds = 86_400,
+    allow_self = true,
+    on_reject = 'fail',
+    ...rest
+  }: Partial<Approval> = approval ?? {};
   return {
     ...{ approvers, quorum, timeout_seconds, allow_self, on_reject },
     ...(rest.reminder_seconds !== undefined && { reminder_seconds: rest.reminder_seconds }),

@@ -35,7 +35,9 @@ class Decision {
   from(start: number): EarlyVerdict | Promise<EarlyVerdict> {
     for (let at = start; at < this.policies.length; at++) {
       const policy = this.policies[at] as CompiledPolicy;
-      const found = this.#isOutOfTime(policy) ? OUT_OF_TIME : application(policy, this.facts, this.options.dryRun === true);
+      const found = this.#isOutOfTime(policy)
+        ? OUT_OF_TIME
+        : application(policy, this.facts, this.options.dryRun === true);
       if (found instanceof Promise) return found.then((given) => this.#take(policy, given) ?? this.from(at + 1));
       const verdict = found.applies === false ? this.#skip(policy) : this.#take(policy, found);
       if (verdict) return verdict;
@@ -59,7 +61,8 @@ class Decision {
       this.#mayBeAllowed = true;
       return undefined;
     }
-    const why = failed === undefined ? (reason ?? policy.applied.reason) : `The evaluator of ${policy.name} failed: ${failed}.`;
+    const why =
+      failed === undefined ? (reason ?? policy.applied.reason) : `The evaluator of ${policy.name} failed: ${failed}.`;
     const applied = { ...policy.applied, reason: why };
     if (policy.decision === 'audit') {
       this.#audits.push(applied);
@@ -80,7 +83,11 @@ class Decision {
     return decision === 'deny' ? { decision, by, audits } : { decision, by, terms, audits };
   }
 
-  #note({ policy_id, name, decision, priority }: CompiledPolicy, outcome: PolicyTrace['outcome'], explanation: string): void {
+  #note(
+    { policy_id, name, decision, priority }: CompiledPolicy,
+    outcome: PolicyTrace['outcome'],
+    explanation: string,
+  ): void {
     this.options.trace?.push({ policy_id, name, decision, priority, outcome, explanation });
   }
 }

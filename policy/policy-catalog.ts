@@ -136,7 +136,11 @@ export function createPolicyCatalog({ db, secrets, outbound, engine }: PolicyCat
       const tested = await engine.test(tenant_id, {
         ...{ scope, action, arguments: request.arguments ?? {}, token: tokenFacts(caller) },
         ...(tool !== undefined && { tool }),
-        agent: { ...(agent_type && { agent_type }), ...(instance_id && { instance_id }), ...(skill_id && { skill_id }) },
+        agent: {
+          ...(agent_type && { agent_type }),
+          ...(instance_id && { instance_id }),
+          ...(skill_id && { skill_id }),
+        },
         session: { ...(session_id && { session_id }), ...(user_id && { user_id }) },
       });
       if (!tested) throw new PlatformError('SERVICE_UNAVAILABLE', 'The policies cannot be read at this moment.');

@@ -1,5 +1,5 @@
 import type { PolicyTrace, TestPolicyResponse } from '../contracts/api/policies.js';
-import { type EarlyVerdict, decideBy } from './decision.js';
+import { decideBy, type EarlyVerdict } from './decision.js';
 import type { GuardedContent, GuardSettings, TenantGuards } from './guards/types.js';
 import { allHold } from './matching/conditions.js';
 import { Facts, type LaterFact } from './matching/facts.js';

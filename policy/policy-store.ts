@@ -3,7 +3,8 @@ import type { KeyList } from '../db/page.js';
 import type { Tx } from '../db/pool.js';
 
 /** A row of `policies`. */
-export interface PolicyRow extends Required<Pick<CreatePolicyRequest, 'name' | 'description' | 'reason' | 'approvers'>> {
+export interface PolicyRow
+  extends Required<Pick<CreatePolicyRequest, 'name' | 'description' | 'reason' | 'approvers'>> {
   tenant_id: string;
   policy_id: string;
   scope: PolicyScope;

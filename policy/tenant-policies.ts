@@ -36,7 +36,8 @@ export interface TenantPoliciesDeps extends CompileDeps {
 
 function byScope(policies: CompiledPolicy[]): TenantPolicies['byScope'] {
   const found = new Map<PolicyScope, CompiledPolicy[]>();
-  for (const policy of policies.sort(policyOrder)) found.set(policy.scope, [...(found.get(policy.scope) ?? []), policy]);
+  for (const policy of policies.sort(policyOrder))
+    found.set(policy.scope, [...(found.get(policy.scope) ?? []), policy]);
   return found;
 }
 

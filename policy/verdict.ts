@@ -14,7 +14,8 @@ const GUARD_TERMS: ApprovalTerms = {
 
 /** The verdict of policies and the findings of guards together: the most restrictive holds, so no policy permits what a guard refuses. */
 export function withFindings(verdict: EarlyVerdict, findings: readonly GuardFinding[]): EarlyVerdict {
-  const worst = findings.find(({ decision }) => decision === 'deny') ?? findings.find(({ decision }) => decision !== 'allow');
+  const worst =
+    findings.find(({ decision }) => decision === 'deny') ?? findings.find(({ decision }) => decision !== 'allow');
   const passed = passedGuards(findings);
   if (!worst || (verdict !== 'later' && verdict.decision === 'deny'))
     return verdict === 'later' || passed.length === 0 ? verdict : { ...verdict, passed };
@@ -40,19 +41,26 @@ export interface DecisionEvent {
 }
 
 /** The events of a verdict, except that it asks a human: that is written with the request. */
-export function eventsOf(verdict: Verdict, { action, tool = null }: Pick<PolicyRequest, 'action'> & { tool?: string | null }): DecisionEvent[] {
-  const events = verdict.audits.map(({ policy_id, name, reason }): DecisionEvent => ({
-    event_id: newId('evt'),
-    event_type: 'policy.audited',
-    severity: 'info',
-    payload: { policy_id, policy_name: name, action, tool, reason },
-  }));
+export function eventsOf(
+  verdict: Verdict,
+  { action, tool = null }: Pick<PolicyRequest, 'action'> & { tool?: string | null },
+): DecisionEvent[] {
+  const events = verdict.audits.map(
+    ({ policy_id, name, reason }): DecisionEvent => ({
+      event_id: newId('evt'),
+      event_type: 'policy.audited',
+      severity: 'info',
+      payload: { policy_id, policy_name: name, action, tool, reason },
+    }),
+  );
   events.push(...(verdict.passed ?? []).map((guard) => passedEvent(guard, { action, tool })));
   if (verdict.decision !== 'deny' || verdict.retryable) return events;
   const { by } = verdict;
   const about = { action, tool, reason: by.reason };
   const payload =
-    by.source === 'policy' ? { policy_id: by.policy_id, policy_name: by.name, ...about } : { guard: by.guard, ...about };
+    by.source === 'policy'
+      ? { policy_id: by.policy_id, policy_name: by.name, ...about }
+      : { guard: by.guard, ...about };
   return [...events, { event_id: newId('evt'), event_type: `${by.source}.denied`, severity: 'warning', payload }];
 }
 

@@ -151,7 +151,12 @@ async function acceptInSession(
     const ids = { message_id, session_id };
     if (verdict === 'accepted' || verdict === 'asked')
       deps.core.workflowStarter.message({ tenant_id: draft.tenant_id, ...ids }, { fresh: true });
-    return { ...ids, duplicate: verdict === 'repeat', ended: verdict === 'unavailable' || verdict === 'denied', live: written.live };
+    return {
+      ...ids,
+      duplicate: verdict === 'repeat',
+      ended: verdict === 'unavailable' || verdict === 'denied',
+      live: written.live,
+    };
   } finally {
     admission.done(row);
   }

@@ -23,14 +23,29 @@ type Scope = ReadonlyMap<string, Extent>;
 
 const ONE: Extent = { size: 1, count: 1 };
 /** Operators that look at no more than one member of their operands. */
-const CONSTANT_TIME = new Set(['_&&_', '_||_', '!_', '-_', '_?_:_', '_[_]', '@not_strictly_false', 'size', '_?._', '_[?_]']);
+const CONSTANT_TIME = new Set([
+  '_&&_',
+  '_||_',
+  '!_',
+  '-_',
+  '_?_:_',
+  '_[_]',
+  '@not_strictly_false',
+  'size',
+  '_?._',
+  '_[?_]',
+]);
 /** Those, and functions, whose result is a part of an operand. */
 const GIVES_PART = new Set(['_?_:_', '_[_]', '_?._', '_[?_]']);
 /** Those whose result is no larger than a number or a truth value. */
-const GIVES_SCALAR = /^(_[&|=!<>]+_|!_|-_|@in|@not_strictly_false|size|contains|startsWith|endsWith|matches|has|get.*|int|uint|double|bool|type)$/;
+const GIVES_SCALAR =
+  /^(_[&|=!<>]+_|!_|-_|@in|@not_strictly_false|size|contains|startsWith|endsWith|matches|has|get.*|int|uint|double|bool|type)$/;
 
 function largest(extents: readonly Extent[]): Extent {
-  return { size: Math.max(1, ...extents.map(({ size }) => size)), count: Math.max(1, ...extents.map(({ count }) => count)) };
+  return {
+    size: Math.max(1, ...extents.map(({ size }) => size)),
+    count: Math.max(1, ...extents.map(({ count }) => count)),
+  };
 }
 
 function total(estimates: readonly Estimate[]): Estimate {
@@ -65,7 +80,9 @@ function estimateComprehension(loop: Comprehension, scope: Scope): Estimate {
   const turn = (accumulated: Extent): Estimate => {
     const inner = new Map(scope).set(loop.iterVar, item).set(loop.accuVar, accumulated);
     if (loop.iterVar2 !== '') inner.set(loop.iterVar2, item);
-    const parts = [loop.loopCondition, loop.loopStep].map((part) => (part ? estimate(part, inner) : { ...ONE, cost: 0 }));
+    const parts = [loop.loopCondition, loop.loopStep].map((part) =>
+      part ? estimate(part, inner) : { ...ONE, cost: 0 },
+    );
     return { ...(parts[1] ?? ONE), cost: NODE_UNITS + parts.reduce((cost, part) => cost + part.cost, 0) };
   };
   const grown = turn(start);
@@ -80,7 +97,8 @@ function estimate(expr: Expr, scope: Scope): Estimate {
   switch (exprKind.case) {
     case 'constExpr': {
       const { constantKind } = exprKind.value;
-      const length = constantKind.case === 'stringValue' || constantKind.case === 'bytesValue' ? constantKind.value.length : 0;
+      const length =
+        constantKind.case === 'stringValue' || constantKind.case === 'bytesValue' ? constantKind.value.length : 0;
       return { size: length + 1, count: 1, cost: NODE_UNITS };
     }
     case 'identExpr':
@@ -116,7 +134,8 @@ function estimate(expr: Expr, scope: Scope): Estimate {
 /** The regular expression of a call of `matches`. @throws PlatformError BAD_REQUEST unless it is a literal */
 export function patternOf(operands: readonly Expr[]) {
   const kind = operands[1]?.exprKind;
-  const source = kind?.case === 'constExpr' && kind.value.constantKind.case === 'stringValue' && kind.value.constantKind.value;
+  const source =
+    kind?.case === 'constExpr' && kind.value.constantKind.case === 'stringValue' && kind.value.constantKind.value;
   if (typeof source !== 'string')
     throw new PlatformError('BAD_REQUEST', 'evaluator.expression: matches needs its regular expression as a literal.');
   return compileRegex(source);

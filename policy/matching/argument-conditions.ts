@@ -43,7 +43,8 @@ function orderOf(value: unknown, expected: number | string): number {
 }
 
 function contains(value: unknown, expected: Scalar, budget: Budget): boolean | undefined {
-  if (Array.isArray(value)) return budget.take(value.length) ? value.some((item) => isEqual(item, expected)) : undefined;
+  if (Array.isArray(value))
+    return budget.take(value.length) ? value.some((item) => isEqual(item, expected)) : undefined;
   if (typeof value !== 'string' || typeof expected !== 'string') return false;
   return budget.take(value.length / 16) ? value.includes(expected) : undefined;
 }

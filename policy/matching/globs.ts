@@ -4,7 +4,12 @@ const WILDCARD = /[*?]/;
 
 /** Whether a glob, in which `*` stands for any characters and `?` for one, matches a text. At most their lengths multiplied in steps. */
 function matchesGlob(glob: string, text: string): boolean {
-  return matchesSequence(glob, text, (of, at) => of[at] === '*', (one, other) => one === '?' || one === other);
+  return matchesSequence(
+    glob,
+    text,
+    (of, at) => of[at] === '*',
+    (one, other) => one === '?' || one === other,
+  );
 }
 
 /**

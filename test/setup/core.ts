@@ -1,7 +1,7 @@
 import type { Caller } from '../../contracts/api/auth.js';
 import type { Db } from '../../db/pool.js';
-import type { MessageCore } from '../../messages/core.js';
 import { createOutbound } from '../../http/outbound.js';
+import type { MessageCore } from '../../messages/core.js';
 import { createMemoryBus } from '../../messages/stream/memory-bus.js';
 import { WebhookEvaluators } from '../../policy/evaluators/webhook.js';
 import { createGuardReader } from '../../policy/guards/settings.js';
