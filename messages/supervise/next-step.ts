@@ -92,7 +92,7 @@ async function stoppedStep({ tx, row, now }: Context, stop: Stop): Promise<Step>
   if (stop.kind === 'failed') return failedStep(tx, row, stop.error);
   if (stop.kind === 'admitted') return waitForPolicies(1);
   const request = (await openRequests(tx, row.tenant_id, [row])).get(row.message_id);
-  const step = request && (await inputStep(tx, row.agent_type, request, now));
+  const step = request && (await inputStep(tx, row, request, now));
   if (!step) throw new Error('the request that was written just now is not open');
   return step;
 }

@@ -32,7 +32,7 @@ interface DispatchInput {
   dispatch: DispatchPayload;
   output: TaskOutput;
   signal: AbortSignal;
-  deadline: TaskDeadline;
+  deadline?: TaskDeadline;
 }
 
 /**

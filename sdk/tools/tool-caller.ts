@@ -47,7 +47,7 @@ interface CallContext {
   traceparent: string;
   signal: AbortSignal;
   /** Of the dispatch. */
-  deadline?: TaskDeadline;
+  deadline?: TaskDeadline | undefined;
 }
 
 /** `callTool` for one task or tool call; without `context`, for the agent itself. */

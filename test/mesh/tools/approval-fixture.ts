@@ -17,7 +17,7 @@ export async function policyAboutPay(
   decision: 'deny' | 'require_approval' | 'audit',
   { approval = {}, ...fields }: { approval?: object; [field: string]: unknown } = {},
 ): Promise<string> {
-  const outbound = createOutbound();
+  const outbound = createOutbound({ allowCidrs: [] });
   const { db, policies: engine } = fixture.core;
   const secrets = createSecrets(Buffer.alloc(32, 7).toString('base64'));
   const catalog = createPolicyCatalog({ db, secrets, outbound, engine });

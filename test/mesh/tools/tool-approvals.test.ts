@@ -148,7 +148,7 @@ describe('a tool call that needs approval', () => {
 
   it('fails its message when nobody decides in time', async () => {
     const { ref, id } = await heldCall();
-    const later = () => new Date(Date.now() + 3_601_000);
+    const later = () => new Date(Date.now() + 86_401_000);
     expect(await nextStep(fixture.core, ref, later)).toMatchObject({ kind: 'done', error: { code: 'APPROVAL_EXPIRED' } });
     expect(await resultOf(a, id)).toEqual(refusedWith('APPROVAL_EXPIRED'));
     await errorOf(a, 'DISPATCH_ALREADY_TERMINAL');
