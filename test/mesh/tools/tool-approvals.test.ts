@@ -124,6 +124,7 @@ describe('a tool call that needs approval', () => {
     const input_request = { kind: 'confirmation', title: 'Sure?', prompt: 'Sure?' };
     dispatch.result('', { status: { state: 'input-required', input_request } });
     expect(await resultOf(a, id)).toEqual(refusedWith('CANCELED'));
+    await until(async () => (await approvals.requests(ref)).length === 2);
     expect(await approvals.requests(ref)).toEqual(['withdrawn', 'pending']);
     expect(await fixture.message(ref)).toMatchObject({ input_request: { source: 'agent', title: 'Sure?' } });
   });
