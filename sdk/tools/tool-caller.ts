@@ -18,8 +18,8 @@ export interface CallToolOptions {
 
 /**
  * Calls a tool of another agent, or of the platform. A call that needs the approval of a human waits for it, for days if need be: the
- * deadline of the task stands still meanwhile. If the agent or the platform is lost in between, the task begins anew with the decision in
- * `task.resolution`, and the same call passes without a further question.
+ * deadline of the task stands still meanwhile. If the agent or the platform is lost in between, the task begins anew with the decision among
+ * `task.resolutions`, and the same call passes without a further question.
  * @throws ToolError when the call fails or is denied, when no agent offers the tool, and when the arguments cannot be sent (`BAD_REQUEST`,
  *   `PAYLOAD_TOO_LARGE`); the signal's reason once it is aborted
  */
