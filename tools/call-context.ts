@@ -1,4 +1,5 @@
 import { addAbortListener, once } from 'node:events';
+import type { ToolCallPayload } from '../contracts/api/tools.js';
 import type { DispatchRef } from '../messages/dispatch/dispatches.js';
 import type { PolicyRequest } from '../policy/types.js';
 import { type Outcome, refusal } from './tool-result.js';
@@ -29,6 +30,22 @@ export interface CallParent {
   ended: AbortSignal;
   session_id?: string;
   traceparent?: string;
+}
+
+/** A tool call as it was received. */
+export interface ToolRequest {
+  caller: ToolCaller;
+  payload: ToolCallPayload;
+  /** The parent that `payload.dispatch_id` names; it runs and belongs to the caller. */
+  parent: CallParent | undefined;
+  /** The trace context of the request. */
+  traceparent?: string;
+  /** Aborted when the caller disconnects, or with the reason `WITHDRAWN` when it withdraws the call. */
+  signal: AbortSignal;
+  /** Told when the call begins to wait for a human, and when that is over. */
+  held?: { begin(): void; end(): void; frameId?: string };
+  /** How long the caller waits for a human before it is told APPROVAL_PENDING and asks again; undefined: as long as it takes. */
+  asksAgainAfterMs?: number;
 }
 
 /** The reason of a caller's signal when the caller does not want the call any more, as against one that is only gone. */

@@ -6,9 +6,8 @@ import { persist } from '../messages/runner/send-dispatch.js';
 import type { Verdict } from '../policy/types.js';
 import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
-import { type CallCancellation, WITHDRAWN } from './call-context.js';
+import { type CallCancellation, type ToolRequest, WITHDRAWN } from './call-context.js';
 import type { DecisionWatch } from './decision-watch.js';
-import type { ToolRequest } from './tool-calls.js';
 import {
   type HeldCall,
   holdToolCall,
@@ -60,7 +59,8 @@ export class ToolApprovals {
   ): Promise<Approval> {
     const { db, nodeId } = this.#options;
     const { payload, parent } = request;
-    if (!parent?.dispatch) return { refused: { sent: false, result: denialOf(verdict.by, cannotWait(verdict.by.reason)) } };
+    if (!parent?.dispatch)
+      return { refused: { sent: false, result: denialOf(verdict.by, cannotWait(verdict.by.reason)) } };
     const waiting = { request, dispatch: { ...parent.dispatch, session_id: parent.session_id ?? '' }, cancellation };
     const { tool, target, arguments: given } = payload;
     const policyRequest = policyRequestOf(request);
@@ -121,7 +121,11 @@ export class ToolApprovals {
     }
   }
 
-  async #decided({ request, dispatch, cancellation }: WaitingCall, requestId: string, until: AbortSignal): Promise<Approval> {
+  async #decided(
+    { request, dispatch, cancellation }: WaitingCall,
+    requestId: string,
+    until: AbortSignal,
+  ): Promise<Approval> {
     const { db, log, watch } = this.#options;
     for (;;) {
       await watch.over(dispatch, requestId, until);

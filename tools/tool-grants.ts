@@ -1,11 +1,11 @@
 import type { ToolCallPayload } from '../contracts/api/tools.js';
 import type { Db } from '../db/pool.js';
-import { digestOf } from '../messages/input/digest.js';
-import { inputRequestCall, type NewInputRequest } from '../messages/input/ask.js';
+import type { MessageRef } from '../messages/core.js';
 import type { DispatchRef } from '../messages/dispatch/dispatches.js';
-import type { SessionRef } from '../sessions/session-deps.js';
-import { newId } from '../runtime/ids.js';
+import { inputRequestCall, type NewInputRequest } from '../messages/input/ask.js';
+import { digestOf } from '../messages/input/digest.js';
 import type { PolicyRequest, Verdict } from '../policy/types.js';
+import { newId } from '../runtime/ids.js';
 
 type ApprovalVerdict = Extract<Verdict, { decision: 'require_approval' }>;
 
@@ -19,7 +19,7 @@ export interface HeldCall {
   /** Of a `rejected` call. */
   comment: string | null;
   /** Messages whose workflows the process wakes. */
-  woken: (DispatchRef & SessionRef)[] | null;
+  woken: (MessageRef & { session_id: string })[] | null;
 }
 
 /** What a process needs to go on with a call whose arguments are in its request. Plain JSON: it is stored. */

@@ -6,8 +6,7 @@ import { RepeatedCalls } from '../policy/guards/repeated-calls.js';
 import type { GuardedContent, TenantGuards } from '../policy/guards/types.js';
 import type { Decider, Policies, PolicyRequest, Verdict } from '../policy/types.js';
 import { type DecisionEvent, eventsOf, findingEvents } from '../policy/verdict.js';
-import type { Chain } from './call-context.js';
-import type { ToolRequest } from './tool-calls.js';
+import type { Chain, ToolRequest } from './call-context.js';
 import { type Outcome, refusal } from './tool-result.js';
 
 /** What policies are asked about a call. `agent`: the one that calls. */
@@ -20,7 +19,11 @@ export function policyRequestOf({ caller, payload, parent }: ToolRequest): Polic
     action: 'call',
     tool: payload.tool,
     arguments: payload.arguments,
-    agent: { agent_type, ...(instance_id !== undefined && { instance_id }), ...(skill_id !== undefined && { skill_id }) },
+    agent: {
+      agent_type,
+      ...(instance_id !== undefined && { instance_id }),
+      ...(skill_id !== undefined && { skill_id }),
+    },
     ...(session_id !== undefined && { session: { session_id } }),
     ...(token && { token }),
   };
@@ -56,6 +59,13 @@ export class ToolPolicy {
       content = toolArguments(given, { hops: chain.length + 1, repeats });
     }
     if (guards instanceof Promise) guards.catch(() => undefined); // `decide` meets the same failure, and denies
+    return this.#policies.decide(caller.tenant_id, policyRequestOf(request), content);
+  }
+
+  /** As `decide`, for a call that has been decided about and counted before. */
+  decideAgain(request: ToolRequest, chain: Chain): Verdict | Promise<Verdict> {
+    const { caller, payload } = request;
+    const content = toolArguments(payload.arguments, { hops: chain.length + 1 });
     return this.#policies.decide(caller.tenant_id, policyRequestOf(request), content);
   }
 

@@ -1,13 +1,14 @@
 import type { ToolDelivery, ToolResult } from '../../contracts/api/tools.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { agentKeyOf, uuidOf } from '../../runtime/ids.js';
-import { type CallParent, WITHDRAWN } from '../../tools/call-context.js';
+import { type CallParent, type ToolRequest, WITHDRAWN } from '../../tools/call-context.js';
 import type { PendingCall } from '../../tools/pending-calls.js';
-import { agentBusy, type ToolCalls, type ToolRequest } from '../../tools/tool-calls.js';
+import type { ToolCalls } from '../../tools/tool-calls.js';
 import type { RoutedCall } from '../../tools/tool-link.js';
 import { boundedResult, failureOf, type Outcome, refusal, unsent } from '../../tools/tool-result.js';
-import type { SentDispatch } from '../connected/connected-transport.js';
+import { agentBusy } from '../../tools/tool-router.js';
 import { AnswerQueue } from './answer-queue.js';
+import { CallParents } from './call-parents.js';
 import type { Connection } from './connection.js';
 import { type AgentFrame, encodeFrame, errorFrame } from './frames.js';
 import { HeldAnswers } from './held-answers.js';
@@ -34,7 +35,7 @@ export class AgentTools {
   readonly #sent: SentDispatches;
   readonly #calls: ToolCalls;
   readonly #byConnection = new WeakMap<Connection, ConnectionCalls>();
-  readonly #parents = new WeakMap<SentDispatch, CallParent>();
+  readonly #parents: CallParents;
   /** The calls that wait for a human. They outlive the connection that made them. */
   readonly #held: HeldAnswers;
 
@@ -42,6 +43,7 @@ export class AgentTools {
     this.#registry = registry;
     this.#sent = sent;
     this.#calls = calls;
+    this.#parents = new CallParents(sent, calls);
     this.#calls.serve((call, signal) => this.#deliver(call, signal));
     this.#held = new HeldAnswers((agentKey, frame) => this.#answer(agentKey, frame));
   }
@@ -60,7 +62,7 @@ export class AgentTools {
     made.set(frame.id, withdrawn);
     const about = { reply_to: frame.id, traceparent: frame.traceparent };
     const { dispatch_id } = frame.payload;
-    const parent = dispatch_id ? this.#parentOf(connection, dispatch_id) : undefined;
+    const parent = dispatch_id ? this.#parents.of(connection, dispatch_id) : undefined;
     const wait = this.#waitOf(agentKey, frame.id, parent, withdrawn);
     const begin = (): void => {
       made.delete(frame.id);
@@ -79,7 +81,7 @@ export class AgentTools {
   async adopted(connection: Connection, dispatchIds: string[]): Promise<void> {
     const { tenant_id, agentKey } = connection;
     for (const { dispatch_id, request_id, call } of await this.#calls.takeOver(tenant_id, dispatchIds)) {
-      const parent = this.#parentOf(connection, dispatch_id);
+      const parent = this.#parents.of(connection, dispatch_id);
       const { frame_id, traceparent, payload, deadline_ms } = call;
       if (!parent || frame_id === undefined) continue; // it has ended, or asks again over HTTP
       const withdrawn = new AbortController();
@@ -185,37 +187,6 @@ export class AgentTools {
     if (!connection?.isLive) return false;
     this.#callsOf(connection).answers.push(frame);
     return true;
-  }
-
-  #parentOf({ agentKey }: Connection, id: string): CallParent | undefined {
-    const pendingCall = this.#calls.pending.get(uuidOf(id), agentKey);
-    if (pendingCall?.call.call_id === id) return pendingCall.asParent;
-    const dispatch = this.#sent.get(uuidOf(id));
-    return dispatch?.open.dispatch_id === id && dispatch.agentKey === agentKey
-      ? this.#parentOfDispatch(dispatch)
-      : undefined;
-  }
-
-  #parentOfDispatch(dispatch: SentDispatch): CallParent | undefined {
-    if (!dispatch.isOpen) return undefined;
-    const known = this.#parents.get(dispatch);
-    if (known) return known;
-    const ended = new AbortController();
-    void dispatch.result.then(() => ended.abort());
-    const { traceparent, open, deadline } = dispatch;
-    const { tenant_id, message_id, dispatch_id, session_id } = open;
-    const parent = {
-      chain: [],
-      get endsAtMs() {
-        return deadline.endsAtMs;
-      },
-      dispatch: { tenant_id, message_id, dispatch_id },
-      ended: ended.signal,
-      session_id,
-      traceparent,
-    };
-    this.#parents.set(dispatch, parent);
-    return parent;
   }
 
   async #deliver(call: RoutedCall, signal: AbortSignal): Promise<Outcome> {

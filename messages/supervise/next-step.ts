@@ -10,7 +10,14 @@ import { wakeForFreed } from '../dispatch/wake-queued.js';
 import { lockRunning, openRequests } from '../read/read.js';
 import type { MessageRow, RunningRow, SessionBinding } from '../read/rows.js';
 import { inputStep } from './input-step.js';
-import { type ChosenAgent, type GatedRow, type KnownVerdicts, PolicyGate, type Stop, VerdictNeeded } from './policy-step.js';
+import {
+  type ChosenAgent,
+  type GatedRow,
+  type KnownVerdicts,
+  PolicyGate,
+  type Stop,
+  VerdictNeeded,
+} from './policy-step.js';
 import { type RouteWait, retryDelayMs, routeWait, type Step, stepError } from './step.js';
 
 /** A message whose wait is over still gets a free agent, up to this multiple of the wait: the platform itself may have been slow. */
@@ -215,7 +222,8 @@ async function decidedStep(core: MessageCore, ref: MessageRef, now: () => Date) 
       if (!(error instanceof VerdictNeeded)) throw error;
       const { key, request } = error;
       const isLate = performance.now() - startedAtMs > EVALUATION_STARTS_MS;
-      if (isLate || core.policies.isBusy(ref.tenant_id)) return { row: null, step: waitForPolicies(EVALUATORS_BUSY_MS) };
+      if (isLate || core.policies.isBusy(ref.tenant_id))
+        return { row: null, step: waitForPolicies(EVALUATORS_BUSY_MS) };
       known.set(key, await core.policies.decide(ref.tenant_id, request));
     }
   }

@@ -157,7 +157,8 @@ export class PolicyGate {
     const key = [scope, agent.agent_type, agent.instance_id, agent.skill_id].join('\n');
     const given = this.#known.get(key);
     const verdict = given ?? this.#decideNow(tenant_id, key, request);
-    if (verdict.decision === 'deny' && verdict.retryable) throw new PlatformError('SERVICE_UNAVAILABLE', verdict.by.reason);
+    if (verdict.decision === 'deny' && verdict.retryable)
+      throw new PlatformError('SERVICE_UNAVAILABLE', verdict.by.reason);
     return { scope, request, verdict, waited: given !== undefined };
   }
 
@@ -171,7 +172,9 @@ export class PolicyGate {
 
   /** A human was asked by the same policy about the same kind of agent. Had it been rejected, the message had failed. */
   #isApproved(verdict: Verdict, chosen: ChosenAgent): boolean {
-    return verdict.decision === 'require_approval' && this.#row.asked_policies.includes(this.#approvalKey(verdict, chosen));
+    return (
+      verdict.decision === 'require_approval' && this.#row.asked_policies.includes(this.#approvalKey(verdict, chosen))
+    );
   }
 
   /** An approval holds for every instance of the type, unless the policy looks at instances. */

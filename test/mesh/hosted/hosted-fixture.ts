@@ -82,7 +82,13 @@ export class HostedFixture {
     const { bus, db } = this.core;
     const { dispatches = this.dispatches, ...others } = options;
     const shared = { dispatches, bus, db, log };
-    const runner = new DispatchRunner({ ...shared, guards: this.core.policies, meshId: MESH, heartbeatMs: 20, reconcileMs: 50 });
+    const runner = new DispatchRunner({
+      ...shared,
+      guards: this.core.policies,
+      meshId: MESH,
+      heartbeatMs: 20,
+      reconcileMs: 50,
+    });
     const hosted = new HostedTransport({
       ...shared,
       bus: runner.output,

@@ -1,9 +1,9 @@
 import { isTerminal } from '../../../contracts/api/messages.js';
+import { POLICY_OPERATIONS } from '../../../contracts/api/policies.js';
+import { createOutbound } from '../../../http/outbound.js';
 import type { DispatchRef } from '../../../messages/dispatch/dispatches.js';
 import { resolveMessage } from '../../../messages/input/resolve.js';
 import { nextStep } from '../../../messages/supervise/next-step.js';
-import { createOutbound } from '../../../http/outbound.js';
-import { POLICY_OPERATIONS } from '../../../contracts/api/policies.js';
 import { createPolicyCatalog } from '../../../policy/policy-catalog.js';
 import { createSecrets } from '../../../runtime/secrets.js';
 import { until } from '../../setup/until.js';

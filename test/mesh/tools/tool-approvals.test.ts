@@ -150,7 +150,10 @@ describe('a tool call that needs approval', () => {
   it('fails its message when nobody decides in time', async () => {
     const { ref, id } = await heldCall();
     const later = () => new Date(Date.now() + 86_401_000);
-    expect(await nextStep(fixture.core, ref, later)).toMatchObject({ kind: 'done', error: { code: 'APPROVAL_EXPIRED' } });
+    expect(await nextStep(fixture.core, ref, later)).toMatchObject({
+      kind: 'done',
+      error: { code: 'APPROVAL_EXPIRED' },
+    });
     expect(await resultOf(a, id)).toEqual(refusedWith('APPROVAL_EXPIRED'));
     await errorOf(a, 'DISPATCH_ALREADY_TERMINAL');
   });
@@ -217,7 +220,9 @@ describe('a tool call', () => {
     const { ref } = await node.send(a, 'pay it', TO_A);
     b.close();
     await until(async () => (await fixture.agent('b')).status === 'offline');
-    await database.query(`UPDATE agents SET tools = '[]' WHERE tenant_id = $1 AND instance_id = 'b'`, [fixture.tenantId]);
+    await database.query(`UPDATE agents SET tools = '[]' WHERE tenant_id = $1 AND instance_id = 'b'`, [
+      fixture.tenantId,
+    ]);
     expect(await ask(a, { tool: 'pay', dispatch_id: ref.dispatch_id })).toEqual(refusedWith('TOOL_NOT_FOUND'));
     expect(await approvals.requests(ref)).toEqual([]);
   });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { uuidOf } from '../../../runtime/ids.js';
 import type { DispatchRef } from '../../../messages/dispatch/dispatches.js';
+import { uuidOf } from '../../../runtime/ids.js';
 import { type FreshDatabase, freshDatabase } from '../../setup/database.js';
 import { until } from '../../setup/until.js';
 import { errorOf, type FixtureAgent, receive } from '../fixture-agent.js';
