@@ -318,6 +318,28 @@ CREATE TABLE platform_facts (
   name text NOT NULL,
   value text NOT NULL
 );
+CREATE TABLE policies (
+  tenant_id text NOT NULL,
+  policy_id text NOT NULL,
+  scope text NOT NULL,
+  name text NOT NULL,
+  decision text NOT NULL,
+  description text NOT NULL,
+  match jsonb NOT NULL,
+  reason text NOT NULL,
+  approvers text[] NOT NULL,
+  evaluator jsonb NOT NULL,
+  evaluator_secret bytea,
+  priority integer NOT NULL,
+  enabled boolean NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  updated_at timestamp with time zone NOT NULL DEFAULT now()
+);
+CREATE TABLE policy_revisions (
+  tenant_id text NOT NULL,
+  revision bigint NOT NULL,
+  changed_by xid8 NOT NULL DEFAULT pg_current_xact_id()
+);
 CREATE TABLE push_configs (
   tenant_id text NOT NULL,
   message_id text NOT NULL,
@@ -369,7 +391,9 @@ CREATE TABLE running_messages (
   unreachable_ids text[] NOT NULL DEFAULT '{}'::text[],
   wake_requested_at timestamp with time zone,
   supervised_at timestamp with time zone,
-  lease_epoch integer NOT NULL DEFAULT 0
+  lease_epoch integer NOT NULL DEFAULT 0,
+  undecided boolean NOT NULL DEFAULT false,
+  asked_policies text[] NOT NULL DEFAULT '{}'::text[]
 );
 CREATE TABLE session_agents (
   tenant_id text NOT NULL,
@@ -462,6 +486,12 @@ ALTER TABLE late_changes ADD CONSTRAINT late_changes_pkey PRIMARY KEY (tenant_id
 ALTER TABLE mesh_nodes ADD CONSTRAINT mesh_nodes_pkey PRIMARY KEY (mesh_id);
 ALTER TABLE messages ADD CONSTRAINT messages_pkey PRIMARY KEY (tenant_id, message_id);
 ALTER TABLE platform_facts ADD CONSTRAINT platform_facts_pkey PRIMARY KEY (name);
+ALTER TABLE policies ADD CONSTRAINT policies_decision_check CHECK ((decision = ANY (ARRAY['allow'::text, 'deny'::text, 'require_approval'::text, 'audit'::text])));
+ALTER TABLE policies ADD CONSTRAINT policies_scope_check CHECK ((scope = ANY (ARRAY['admission'::text, 'dispatch'::text, 'tool'::text, 'plan'::text, 'session'::text])));
+ALTER TABLE policies ADD CONSTRAINT policies_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
+ALTER TABLE policies ADD CONSTRAINT policies_pkey PRIMARY KEY (tenant_id, policy_id);
+ALTER TABLE policy_revisions ADD CONSTRAINT policy_revisions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
+ALTER TABLE policy_revisions ADD CONSTRAINT policy_revisions_pkey PRIMARY KEY (tenant_id);
 ALTER TABLE push_configs ADD CONSTRAINT push_configs_protocol_version_check CHECK ((protocol_version = ANY (ARRAY['0.3'::text, '1.0'::text])));
 ALTER TABLE push_configs ADD CONSTRAINT push_configs_pkey PRIMARY KEY (tenant_id, message_id, config_id);
 ALTER TABLE push_deliveries ADD CONSTRAINT push_deliveries_outcome_check CHECK ((outcome = ANY (ARRAY['delivered'::text, 'failed'::text, 'dropped'::text])));
@@ -501,6 +531,7 @@ CREATE INDEX input_requests_pending ON public.input_requests USING btree (tenant
 CREATE INDEX late_changes_newest ON public.late_changes USING btree (tenant_id, changed_at, message_id);
 CREATE INDEX messages_by_error ON ONLY public.messages USING btree (tenant_id, error_code, message_id) WHERE (error_code IS NOT NULL);
 CREATE INDEX messages_by_session ON ONLY public.messages USING btree (tenant_id, session_id, message_id);
+CREATE INDEX policy_revisions_by_change ON public.policy_revisions USING btree (changed_by);
 CREATE INDEX push_deliveries_due ON public.push_deliveries USING btree (wake_at) WHERE (wake_at IS NOT NULL);
 CREATE INDEX push_deliveries_ended ON public.push_deliveries USING btree (ended_at) WHERE (ended_at IS NOT NULL);
 CREATE INDEX running_canceled ON public.running_messages USING btree (supervised_at) WHERE (state = 'canceled'::text);
@@ -544,6 +575,8 @@ ALTER TABLE late_changes ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE mesh_nodes DISABLE ROW LEVEL SECURITY;
 ALTER TABLE messages ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE platform_facts DISABLE ROW LEVEL SECURITY;
+ALTER TABLE policies ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE policy_revisions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE push_configs ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE push_deliveries ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE receiver_breakers ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -596,6 +629,10 @@ CREATE POLICY one_tenant ON late_changes AS PERMISSIVE FOR ALL TO fleet_app USIN
 CREATE POLICY whole_platform ON late_changes AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON messages AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON messages AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON policies AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON policies AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON policy_revisions AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON policy_revisions AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON push_configs AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON push_configs AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON push_deliveries AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -659,6 +696,10 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON mesh_nodes TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON messages TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON messages TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON platform_facts TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON policies TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON policies TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON policy_revisions TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON policy_revisions TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON push_configs TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON push_configs TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON push_deliveries TO fleet_app;

@@ -6,8 +6,8 @@ import { recordDecision } from '../policy/enforce.js';
 import { PlatformError } from '../runtime/errors.js';
 import { agentsOf, chooseAgent, isRoutable, joinSession } from './session-agents.js';
 import type { SessionDeps } from './session-deps.js';
-import { decideSession } from './session-policy.js';
 import { countMoved, isOwn, type LockedSession, lockSession, requireActive } from './session-end.js';
+import { decideSession } from './session-policy.js';
 
 /**
  * Makes an agent the session's agent of its type. If the session binds to that type, it is bound to the agent, and a session from

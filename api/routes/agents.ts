@@ -22,7 +22,10 @@ import { PlatformError } from '../../runtime/errors.js';
 import type { ApiDeps } from '../deps.js';
 import { mount, pageFields } from '../mount.js';
 
-type Deps = Pick<ApiDeps, 'db' | 'policies' | 'agentJoined' | 'agentsDeregistered' | 'outbound' | 'baseUrl' | 'meshUrl'>;
+type Deps = Pick<
+  ApiDeps,
+  'db' | 'policies' | 'agentJoined' | 'agentsDeregistered' | 'outbound' | 'baseUrl' | 'meshUrl'
+>;
 
 const DISPATCH_AUTH = { type: 'bearer_jwt' } as const;
 
@@ -49,7 +52,13 @@ function registrationRequest(
   const about = { deployment_mode, public_url: public_url ?? url, skills, tools, agent_card, context };
   const given = Object.entries(about).filter(([, value]) => value !== undefined);
   const agent = { agent_type, ...(instance_id !== undefined && { instance_id }) };
-  return { scope: 'admission', action: 'register', arguments: Object.fromEntries(given), agent, token: tokenFacts(caller) };
+  return {
+    scope: 'admission',
+    action: 'register',
+    arguments: Object.fromEntries(given),
+    agent,
+    token: tokenFacts(caller),
+  };
 }
 
 async function register(deps: Deps, caller: Caller, body: AgentRegisterRequest) {
