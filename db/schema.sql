@@ -20,6 +20,19 @@ BEGIN
   RETURN NULL;
 END $function$
 ;
+CREATE OR REPLACE FUNCTION public.note_tool_decision()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+DECLARE
+  decided tool_grants;
+BEGIN
+  UPDATE tool_grants g SET decided_at = now() WHERE g.tenant_id = NEW.tenant_id AND g.request_id = NEW.request_id RETURNING * INTO decided;
+  UPDATE dispatches d SET deadline_at = now() + decided.deadline_left_ms * interval '1 ms'
+   WHERE d.tenant_id = decided.tenant_id AND d.dispatch_id = decided.dispatch_id AND d.state = 'sent' AND d.deadline_at IS NULL;
+  RETURN NULL;
+END $function$
+;
 
 -- Tables
 CREATE TABLE agent_reports (
@@ -214,6 +227,14 @@ CREATE TABLE events (
   payload jsonb NOT NULL,
   transaction_id xid8 NOT NULL DEFAULT pg_current_xact_id()
 ) PARTITION BY RANGE (event_id);
+CREATE TABLE guards (
+  tenant_id text NOT NULL,
+  guard text NOT NULL,
+  enabled boolean NOT NULL,
+  decision text NOT NULL,
+  config jsonb NOT NULL,
+  updated_at timestamp with time zone NOT NULL DEFAULT now()
+);
 CREATE TABLE idempotency_keys (
   idempotency_key uuid NOT NULL,
   expires_at timestamp with time zone NOT NULL,
@@ -437,6 +458,19 @@ CREATE TABLE tenants (
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   deleted_at timestamp with time zone
 );
+CREATE TABLE tool_grants (
+  tenant_id text NOT NULL,
+  request_id text NOT NULL,
+  message_id text NOT NULL,
+  dispatch_id text NOT NULL,
+  deadline_left_ms bigint NOT NULL,
+  asked_digest text NOT NULL,
+  target jsonb NOT NULL,
+  node_id text NOT NULL,
+  call jsonb NOT NULL,
+  decided_at timestamp with time zone,
+  used_at timestamp with time zone
+);
 
 -- Constraints
 ALTER TABLE agent_reports ADD CONSTRAINT agent_reports_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
@@ -472,6 +506,10 @@ ALTER TABLE event_batches ADD CONSTRAINT event_batches_pkey PRIMARY KEY (last_po
 ALTER TABLE event_cursors ADD CONSTRAINT event_cursors_pkey PRIMARY KEY (consumer);
 ALTER TABLE event_positions ADD CONSTRAINT event_positions_pkey PRIMARY KEY (event_id);
 ALTER TABLE events ADD CONSTRAINT events_pkey PRIMARY KEY (tenant_id, event_id);
+ALTER TABLE guards ADD CONSTRAINT guards_decision_check CHECK ((decision = ANY (ARRAY['allow'::text, 'require_approval'::text, 'deny'::text])));
+ALTER TABLE guards ADD CONSTRAINT guards_guard_check CHECK ((guard = ANY (ARRAY['path'::text, 'egress'::text, 'secrets'::text, 'prompt_injection'::text, 'limits'::text])));
+ALTER TABLE guards ADD CONSTRAINT guards_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
+ALTER TABLE guards ADD CONSTRAINT guards_pkey PRIMARY KEY (tenant_id, guard);
 ALTER TABLE idempotency_keys ADD CONSTRAINT idempotency_keys_pkey PRIMARY KEY (idempotency_key);
 ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_principal_type_check CHECK ((principal_type = ANY (ARRAY['credential'::text, 'callback'::text, 'page'::text, 'slack'::text, 'system'::text])));
 ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_pkey PRIMARY KEY (tenant_id, approval_id);
@@ -502,6 +540,7 @@ ALTER TABLE session_agents ADD CONSTRAINT session_agents_pkey PRIMARY KEY (tenan
 ALTER TABLE sessions ADD CONSTRAINT sessions_pkey PRIMARY KEY (tenant_id, session_id);
 ALTER TABLE signing_keys ADD CONSTRAINT signing_keys_pkey PRIMARY KEY (kid);
 ALTER TABLE tenants ADD CONSTRAINT tenants_pkey PRIMARY KEY (tenant_id);
+ALTER TABLE tool_grants ADD CONSTRAINT tool_grants_pkey PRIMARY KEY (tenant_id, request_id);
 
 -- Indexes
 CREATE INDEX agents_by_instance ON public.agents USING btree (instance_id);
@@ -545,8 +584,11 @@ CREATE INDEX sessions_slots ON public.sessions USING btree (tenant_id, instance_
 CREATE INDEX sessions_supervised ON public.sessions USING btree (supervised_at) WHERE ((supervised_at IS NOT NULL) AND (status = 'active'::text));
 CREATE INDEX sessions_to_check ON public.sessions USING btree (idle_check_at) WHERE (idle_check_at IS NOT NULL);
 CREATE INDEX sessions_to_wake ON public.sessions USING btree (wake_requested_at) WHERE (wake_requested_at IS NOT NULL);
+CREATE INDEX tool_grants_by_message ON public.tool_grants USING btree (tenant_id, message_id);
+CREATE INDEX tool_grants_decided ON public.tool_grants USING btree (node_id, decided_at) WHERE (decided_at IS NOT NULL);
 
 -- Triggers
+CREATE TRIGGER tool_decisions AFTER UPDATE OF state ON public.input_requests FOR EACH ROW WHEN (((old.state = 'pending'::text) AND (new.state <> 'pending'::text) AND (new.stage = 'tool'::text))) EXECUTE FUNCTION note_tool_decision();
 CREATE TRIGGER push_deliveries_of_message AFTER UPDATE OF state ON public.messages FOR EACH ROW WHEN (new.notifies) EXECUTE FUNCTION note_push_deliveries();
 
 -- Row-level security
@@ -568,6 +610,7 @@ ALTER TABLE event_batches DISABLE ROW LEVEL SECURITY;
 ALTER TABLE event_cursors DISABLE ROW LEVEL SECURITY;
 ALTER TABLE event_positions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE events ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE guards ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE idempotency_keys ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE input_decisions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE input_requests ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -585,6 +628,7 @@ ALTER TABLE session_agents ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE sessions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE signing_keys DISABLE ROW LEVEL SECURITY;
 ALTER TABLE tenants ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE tool_grants ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 
 -- Policies
 CREATE POLICY one_tenant ON agent_reports AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -619,6 +663,8 @@ CREATE POLICY one_tenant ON event_positions AS PERMISSIVE FOR ALL TO fleet_app U
 CREATE POLICY whole_platform ON event_positions AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON events AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON events AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON guards AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON guards AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON idempotency_keys AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON idempotency_keys AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON input_decisions AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -647,6 +693,8 @@ CREATE POLICY one_tenant ON sessions AS PERMISSIVE FOR ALL TO fleet_app USING ((
 CREATE POLICY whole_platform ON sessions AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON tenants AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON tenants AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON tool_grants AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON tool_grants AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 
 -- Grants
 GRANT DELETE, INSERT, SELECT, UPDATE ON agent_reports TO fleet_app;
@@ -683,6 +731,8 @@ GRANT SELECT ON event_positions TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON event_positions TO fleet_system;
 GRANT INSERT, SELECT ON events TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON events TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON guards TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON guards TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON idempotency_keys TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON idempotency_keys TO fleet_system;
 GRANT INSERT, SELECT ON input_decisions TO fleet_app;
@@ -715,3 +765,5 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON sessions TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON signing_keys TO fleet_system;
 GRANT SELECT ON tenants TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON tenants TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON tool_grants TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON tool_grants TO fleet_system;

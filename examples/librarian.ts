@@ -38,7 +38,9 @@ async function main(stopped: AbortSignal): Promise<void> {
     (task) => answer(task.parts),
   );
   let notices = 0;
-  const notice = z.object({ text: z.string().min(1).max(1_000) }).describe('Publishes a notice on the board (simulated).');
+  const notice = z
+    .object({ text: z.string().min(1).max(1_000) })
+    .describe('Publishes a notice on the board (simulated).');
   agent.tool('publish_notice', notice, ({ text }) => {
     notices += 1;
     return { number: notices, text };

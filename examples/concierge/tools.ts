@@ -1,8 +1,8 @@
 import type { FleetClient } from '../../sdk/index.js';
 import { createFleetReport } from './fleet-report.js';
 import { placeOrder, planTrip } from './form-tools.js';
-import { createServiceTools } from './service-tools.js';
 import { publishNotice } from './notice-tool.js';
+import { createServiceTools } from './service-tools.js';
 import { calculate, wait } from './simple-tools.js';
 import type { ConciergeTool } from './tool.js';
 
