@@ -210,10 +210,12 @@ CREATE TABLE event_cursors (
   updated_at timestamp with time zone NOT NULL DEFAULT now()
 );
 CREATE TABLE event_positions (
-  event_id text NOT NULL,
+  "position" bigint NOT NULL,
   tenant_id text NOT NULL,
-  "position" bigint NOT NULL
-) PARTITION BY RANGE (event_id);
+  transaction_id xid8 NOT NULL,
+  event_ids uuid[] NOT NULL,
+  last_event_id text NOT NULL
+) PARTITION BY RANGE (last_event_id);
 CREATE TABLE events (
   tenant_id text NOT NULL,
   event_id text NOT NULL,
@@ -504,7 +506,6 @@ ALTER TABLE dispatch_transfers ADD CONSTRAINT dispatch_transfers_pkey PRIMARY KE
 ALTER TABLE dispatches ADD CONSTRAINT dispatches_pkey PRIMARY KEY (tenant_id, dispatch_id);
 ALTER TABLE event_batches ADD CONSTRAINT event_batches_pkey PRIMARY KEY (last_position);
 ALTER TABLE event_cursors ADD CONSTRAINT event_cursors_pkey PRIMARY KEY (consumer);
-ALTER TABLE event_positions ADD CONSTRAINT event_positions_pkey PRIMARY KEY (event_id);
 ALTER TABLE events ADD CONSTRAINT events_pkey PRIMARY KEY (tenant_id, event_id);
 ALTER TABLE guards ADD CONSTRAINT guards_decision_check CHECK ((decision = ANY (ARRAY['allow'::text, 'require_approval'::text, 'deny'::text])));
 ALTER TABLE guards ADD CONSTRAINT guards_guard_check CHECK ((guard = ANY (ARRAY['path'::text, 'egress'::text, 'secrets'::text, 'prompt_injection'::text, 'limits'::text])));
@@ -558,6 +559,7 @@ CREATE INDEX delivery_queue_old ON public.delivery_queue USING btree (queued_at)
 CREATE INDEX delivery_queue_started ON public.delivery_queue USING btree (check_at) WHERE (started_at IS NOT NULL);
 CREATE INDEX delivery_queue_waiting ON public.delivery_queue USING btree (tenant_id, receiver, queued_at, queue_id) WHERE (started_at IS NULL);
 CREATE INDEX dispatches_newest ON ONLY public.dispatches USING btree (instance_id, tenant_id, created_at DESC);
+CREATE INDEX event_positions_by_transaction ON ONLY public.event_positions USING btree (transaction_id);
 CREATE INDEX event_positions_in_order ON ONLY public.event_positions USING btree ("position");
 CREATE INDEX event_positions_of_tenant ON ONLY public.event_positions USING btree (tenant_id, "position");
 CREATE INDEX events_by_session ON ONLY public.events USING btree (tenant_id, session_id, "left"(event_id, 12));
@@ -569,7 +571,7 @@ CREATE UNIQUE INDEX input_requests_one_open ON public.input_requests USING btree
 CREATE INDEX input_requests_pending ON public.input_requests USING btree (tenant_id, requested_at) WHERE (state = 'pending'::text);
 CREATE INDEX late_changes_newest ON public.late_changes USING btree (tenant_id, changed_at, message_id);
 CREATE INDEX messages_by_error ON ONLY public.messages USING btree (tenant_id, error_code, message_id) WHERE (error_code IS NOT NULL);
-CREATE INDEX messages_by_session ON ONLY public.messages USING btree (tenant_id, session_id, message_id);
+CREATE INDEX messages_by_session ON ONLY public.messages USING btree (session_id, tenant_id, message_id);
 CREATE INDEX policy_revisions_by_change ON public.policy_revisions USING btree (changed_by);
 CREATE INDEX push_deliveries_due ON public.push_deliveries USING btree (wake_at) WHERE (wake_at IS NOT NULL);
 CREATE INDEX push_deliveries_ended ON public.push_deliveries USING btree (ended_at) WHERE (ended_at IS NOT NULL);
