@@ -179,10 +179,10 @@ export class SentDispatch {
 
 /** Carries dispatches to the agents whose sockets are on this node. */
 export class ConnectedTransport implements Transport {
-  readonly #deps: ConnectedTransportDeps;
+  readonly #deps: ConnectedTransportDeps<SentDispatch>;
   readonly #sentDeps: SentDispatchDeps;
 
-  constructor(deps: ConnectedTransportDeps) {
+  constructor(deps: ConnectedTransportDeps<SentDispatch>) {
     this.#deps = deps;
     const { bus, changes, dispatches } = deps;
     this.#sentDeps = { bus, changes, dispatches, send: (agentKey, frame) => this.#send(agentKey, frame) };

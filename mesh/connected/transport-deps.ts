@@ -1,7 +1,6 @@
 import type { ChunkBus } from '../../messages/stream/bus.js';
 import type { Connection } from '../connection/connection.js';
 import type { DeadlineDeps } from '../dispatch-deadline.js';
-import type { SentDispatch } from './connected-transport.js';
 
 /** What a dispatch to a connected agent works with. */
 export interface SentDispatchDeps extends DeadlineDeps {
@@ -11,7 +10,7 @@ export interface SentDispatchDeps extends DeadlineDeps {
 }
 
 /** What the transport works with on its node. */
-export interface ConnectedTransportDeps extends DeadlineDeps {
+export interface ConnectedTransportDeps<Sent> extends DeadlineDeps {
   bus: Pick<ChunkBus, 'publish'>;
   registry: {
     get(agentKey: string): Connection | undefined;
@@ -19,7 +18,7 @@ export interface ConnectedTransportDeps extends DeadlineDeps {
     helloSettled(agentKey: string): Promise<void>;
     epochSettled(agentKey: string): Promise<void>;
   };
-  sent: { add(dispatch: SentDispatch): void };
+  sent: { add(dispatch: Sent): void };
   /** Offers what still runs to other nodes. */
   transfer(): Promise<void>;
 }
