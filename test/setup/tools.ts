@@ -7,6 +7,7 @@ import { DecisionWatch } from '../../tools/decision-watch.js';
 import { ToolApprovals } from '../../tools/tool-approvals.js';
 import { ToolCalls } from '../../tools/tool-calls.js';
 import { createLocalLink, type NodeLink } from '../../tools/tool-link.js';
+import { cleanUp } from './clean-up.js';
 
 const log = createLogger({ level: process.env.MESH_TEST_LOG ?? 'silent' });
 
@@ -23,6 +24,8 @@ export function toolCalls(deps: ToolCallsDeps): ToolCalls {
   const { core, outbound, tokens, nodeId = 'alone', link = createLocalLink(nodeId) } = deps;
   const { db, bus, workflowStarter, policies } = core;
   const watch = new DecisionWatch({ db, bus, log, nodeId });
+  watch.start();
+  cleanUp(() => watch.stop());
   return new ToolCalls({
     db,
     log,

@@ -1,6 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { resolveMessage } from '../../../messages/input/resolve.js';
 import { nextStep } from '../../../messages/supervise/next-step.js';
+import { messageCore } from '../../setup/core.js';
 import { type FreshDatabase, freshDatabase } from '../../setup/database.js';
 import { until } from '../../setup/until.js';
 import { errorOf, type FixtureAgent } from '../fixture-agent.js';
@@ -192,6 +194,14 @@ describe('a tool call that needs approval', () => {
     expect(call.payload.arguments).toEqual({ amount: 2 });
     call.result(ok('second'));
     expect(await resultOf(a, second)).toEqual(ok('second'));
+  });
+
+  it('hears of the decision although its notice was lost', async () => {
+    const { ref, id } = await heldCall();
+    const elsewhere = messageCore(database.db()); // a process that nothing here listens to
+    await resolveMessage(elsewhere, fixture.caller, ref.message_id, { resolution: 'approved' });
+    (await take(b, 'pay')).result(ok('paid'));
+    expect(await resultOf(a, id)).toEqual(ok('paid'));
   });
 
   it('lets calls that need none through meanwhile', async () => {
