@@ -38,15 +38,19 @@ function agentOf(type: string): Agent {
   return agent;
 }
 
-/** The agent that pays, with what it has paid. */
-async function teller(): Promise<{ paid: number[] }> {
+/** The agent that pays, with what it has paid and how often it has connected. */
+async function teller(): Promise<{ paid: number[]; connections: () => number }> {
   const paid: number[] = [];
+  let connections = 0;
   const agent = agentOf('teller').tool('pay', z.object({ amount: z.number() }), ({ amount }) => {
     paid.push(amount);
     return `${amount} paid`;
   });
+  agent.on('connected', () => {
+    connections += 1;
+  });
   await agent.connect();
-  return { paid };
+  return { paid, connections: () => connections };
 }
 
 /** An agent that pays 5 for each message, with the tasks that it was given. */
@@ -126,7 +130,7 @@ describe('a tool call that needs approval', () => {
   };
 
   test('survives that everything is killed at each step', async () => {
-    const { paid } = await teller();
+    const { paid, connections } = await teller();
     const first = buyer();
     await first.join();
     const task = await buy();
@@ -137,7 +141,9 @@ describe('a tool call that needs approval', () => {
     await restart(); // while nobody but the record waits
     await first.agent.close(0);
     expect(await resolve(task.id, { resolution: 'approved' })).toMatchObject({ new_state: 'working' });
+    const before = connections();
     await restart(); // before anybody has heard of the decision
+    await until(() => connections() > before, { what: 'the agent with the tool' });
     const second = buyer();
     await second.join();
     const ended = await client.untilState(task.id, 'completed');
