@@ -16,7 +16,7 @@ const NEEDS: Record<string, string[]> = {
     'test/system/nodes.test.ts',
     'test/system/tools-nodes.test.ts',
   ],
-  mvn: ['test/embedded/time-skipping.test.ts'],
+  mvn: ['test/embedded/time-skipping.test.ts', 'test/messages/approvals/days.test.ts'],
   python3: ['test/examples/python.test.ts'],
 };
 

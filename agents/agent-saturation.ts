@@ -3,26 +3,42 @@ import type { AgentRef, AgentWithRoom } from './agent-row.js';
 
 /** A mark that its node does not renew ends after this time: nodes die. */
 const VALID = "interval '5 s'";
+
+/**
+ * The marks of a hosted agent, which every node sends to, and whether routing skips it: while all living nodes have marked it. A node that has
+ * no room passes a message on, by releasing its dispatch. `$3`: this node; its mark is replaced by `own`, a row of no columns or of one.
+ */
+const marksWith = (own: string) => `
+  (saturated_on, saturated_until) = (
+    SELECT marks.by_node, CASE WHEN NOT EXISTS (SELECT 1 FROM mesh_nodes n
+             WHERE n.renewed_at > now() - ${VALID} AND NOT n.draining AND NOT marks.by_node ? n.mesh_id) THEN marks.until END
+      FROM (SELECT coalesce(jsonb_object_agg(valid.node, valid.until), '{}') AS by_node, min(valid.until) AS until
+              FROM (SELECT m.key AS node, m.value::timestamptz AS until FROM jsonb_each_text(a.saturated_on) m
+                     WHERE m.key <> $3 AND m.value::timestamptz > now() ${own}) valid) marks)`;
+const OF_HOSTED = "a.tenant_id = $1 AND a.instance_id = $2 AND a.deployment_mode = 'hosted'";
 /** A connected agent belongs to the node that holds its socket. */
-const OF_NODE = `tenant_id = $1 AND instance_id = $2 AND (deployment_mode = 'hosted' OR mesh_id = $3)`;
+const OF_NODE = "a.tenant_id = $1 AND a.instance_id = $2 AND a.deployment_mode = 'connected' AND a.mesh_id = $3";
+
+const MARK = `
+  WITH connected AS (UPDATE agents a SET saturated_until = now() + ${VALID} WHERE ${OF_NODE})
+  UPDATE agents a SET ${marksWith(`UNION ALL SELECT $3, now() + ${VALID}`)} WHERE ${OF_HOSTED}`;
+const UNMARK = `
+  WITH connected AS (UPDATE agents a SET saturated_until = NULL WHERE ${OF_NODE} RETURNING a.agent_type, a.instance_id),
+  hosted AS (UPDATE agents a SET ${marksWith('')} WHERE ${OF_HOSTED} RETURNING a.agent_type, a.instance_id)
+  SELECT * FROM connected UNION ALL SELECT * FROM hosted`;
 
 /** Marks an agent as saturated for five seconds: this node has no room for further dispatches to it, and routing skips it. */
 export async function markSaturated(db: Db, { tenant_id, instance_id }: AgentRef, meshId: string): Promise<void> {
-  const mark = `UPDATE agents SET saturated_until = now() + ${VALID} WHERE ${OF_NODE}`;
-  await db.tenant(tenant_id, (tx) => tx.query(mark, [tenant_id, instance_id, meshId]));
+  await db.tenant(tenant_id, (tx) => tx.query(MARK, [tenant_id, instance_id, meshId]));
 }
 
-/**
- * Ends the saturation of an agent. Another node that has no room for a hosted agent marks it again.
- * @returns the agent; null when it is no longer this node's
- */
+/** Ends this node's mark of an agent. @returns the agent; null when it is no longer this node's */
 export async function endSaturation(
   db: Db,
   { tenant_id, instance_id }: AgentRef,
   meshId: string,
 ): Promise<AgentWithRoom | null> {
-  const end = `UPDATE agents SET saturated_until = NULL WHERE ${OF_NODE} RETURNING agent_type, instance_id`;
   const values = [tenant_id, instance_id, meshId];
-  const [agent] = await db.tenant(tenant_id, (tx) => tx.query<AgentWithRoom & Record<string, unknown>>(end, values));
+  const [agent] = await db.tenant(tenant_id, (tx) => tx.query<AgentWithRoom & Record<string, unknown>>(UNMARK, values));
   return agent ?? null;
 }

@@ -149,6 +149,9 @@ async function leaveType(tx: Tx, tenantId: string, rows: AgentRow[], reason: str
     `UPDATE sessions SET instance_id = NULL WHERE tenant_id = $1 AND instance_id = ANY ($2) AND status = 'active' AND explicit`,
     [tenantId, leaving.map(({ instance_id }) => instance_id)],
   );
-  const payloads = leaving.map(({ agent_type, instance_id }) => ({ agent_type, instance_id, reason }));
-  await recordEvents(tx, tenantId, 'agent.deregistered', payloads);
+  const events = leaving.map(({ agent_type, instance_id }) => ({
+    tenant_id: tenantId,
+    payload: { agent_type, instance_id, reason },
+  }));
+  await recordEvents(tx, 'agent.deregistered', events);
 }

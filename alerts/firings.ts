@@ -1,5 +1,5 @@
 import type { EventRecord } from '../contracts/api/telemetry.js';
-import { recordEvent } from '../db/events.js';
+import { recordEvents } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
 import { type NewDelivery, writeDeliveries } from '../deliveries/alert-deliveries.js';
 import { type Envelope, sealEnvelope } from '../deliveries/envelope.js';
@@ -29,14 +29,29 @@ interface Draft {
   purpose: TokenPurpose | null;
 }
 
-/** What a firing reports: the event, or with a threshold above 1 that it was reached, which is an event of its own. */
-async function subjectOf(tx: Tx, { rule, record, count }: Firing): Promise<Subject> {
-  if (rule.threshold === 1) return record;
-  const { tenant_id, rule_id, name: rule_name, severity, threshold, window_seconds } = rule;
-  const event = { rule_id, rule_name, threshold, window_seconds, count };
-  const event_id = await recordEvent(tx, { tenant_id, severity }, 'system.alert_triggered', event);
-  const head = { tenant_id, session_id: '', timestamp: record.timestamp };
-  return { ...head, event_id, event_type: 'system.alert_triggered', event };
+/**
+ * What the firings report: the event of each, or with a threshold above 1 that it was reached, which is an event of its own. All of these are
+ * written in one round trip.
+ */
+async function subjectsOf(tx: Tx, firings: Firing[]): Promise<Map<Firing, Subject>> {
+  const reached = firings.filter(({ rule }) => rule.threshold > 1);
+  const events = reached.map(({ rule: { tenant_id, rule_id, name: rule_name, severity, ...rule }, count }) => {
+    const { threshold, window_seconds } = rule;
+    return { tenant_id, severity, payload: { rule_id, rule_name, threshold, window_seconds, count } };
+  });
+  const eventIds = await recordEvents(tx, 'system.alert_triggered', events);
+  const subjects = new Map<Firing, Subject>(firings.map((firing) => [firing, firing.record]));
+  for (const [index, firing] of reached.entries()) {
+    const { tenant_id, payload: event } = events[index] as (typeof events)[number];
+    const head = { tenant_id, session_id: '', timestamp: firing.record.timestamp };
+    subjects.set(firing, {
+      ...head,
+      event_id: eventIds[index] as string,
+      event_type: 'system.alert_triggered',
+      event,
+    });
+  }
+  return subjects;
 }
 
 const REQUESTS = `
@@ -103,9 +118,8 @@ export async function writeFirings(
   baseUrl: string,
 ): Promise<void> {
   const drafts: Draft[] = [];
-  for (const firing of firings) {
-    const subject = await subjectOf(tx, firing);
-    for (const channel of firing.rule.channels) drafts.push({ rule: firing.rule, channel, subject, purpose: null });
+  for (const [{ rule }, subject] of await subjectsOf(tx, firings)) {
+    for (const channel of rule.channels) drafts.push({ rule, channel, subject, purpose: null });
   }
   const ready = await withPurposes(tx, drafts);
   const asking = ready.filter(({ purpose }) => purpose !== null);

@@ -35,6 +35,7 @@ export function countEvent(
   const inWindow = threshold === 1 ? [] : counted_ms.filter((one) => one > atMs - window_seconds * 1_000);
   const counted = [...inWindow, atMs].slice(-LIMITS.alertThresholdMax);
   const isCooling = fired_ms !== null && atMs < fired_ms + cooldown_seconds * 1_000;
-  if (isCooling || counted.length < threshold) return { state: { counted_ms: counted, fired_ms }, fires: null };
+  if (isCooling || counted.length < threshold)
+    return { state: { counted_ms: threshold === 1 ? [] : counted, fired_ms }, fires: null };
   return { state: { counted_ms: [], fired_ms: atMs }, fires: counted.length };
 }

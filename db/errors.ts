@@ -55,12 +55,14 @@ export function isLockTimeout(error: unknown): boolean {
 const RETRY_SOON = { headers: { 'Retry-After': '1' } };
 
 /** The error of a call that needs what other requests of its tenant keep locked. Nothing was written. */
+export class LockHeldError extends PlatformError {
+  constructor() {
+    super('RATE_LIMITED', 'Other requests hold what this one needs, a session for example. Try again.', RETRY_SOON);
+  }
+}
+
 export function lockHeld(): PlatformError {
-  return new PlatformError(
-    'RATE_LIMITED',
-    'Other requests hold what this one needs, a session for example. Try again.',
-    RETRY_SOON,
-  );
+  return new LockHeldError();
 }
 
 /** The error of a call that would wait behind too many of its tenant. Nothing was written. */

@@ -14,9 +14,9 @@ const INSERT_EVENT = `
   VALUES ($1, $2, $3, split_part($3, '.', 1), 'platform', $4, $5, $6)`;
 
 const INSERT_EVENTS = `
-  INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, payload)
-  SELECT $1, given.event_id, $2, split_part($2, '.', 1), 'platform', 'info', given.payload
-    FROM unnest($3::text[], $4::jsonb[]) AS given (event_id, payload)`;
+  INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, payload)
+  SELECT e.tenant_id, e.event_id, $1, split_part($1, '.', 1), 'platform', e.severity, e.session_id, e.payload
+    FROM jsonb_to_recordset($2) AS e (tenant_id text, event_id text, severity text, session_id text, payload jsonb)`;
 
 /** Writes an event, in the transaction of the change that it reports. @returns its id */
 export async function recordEvent<Type extends EventType>(
@@ -31,13 +31,13 @@ export async function recordEvent<Type extends EventType>(
   return event_id;
 }
 
-/** As `recordEvent`, for events of one type that belong to no session, in one round trip. */
+/** As `recordEvent`, for events of one type, in one round trip. @returns their ids, in their order */
 export async function recordEvents<Type extends EventType>(
   tx: Tx,
-  tenantId: string,
   type: Type,
-  payloads: EventPayloads[Type][],
-): Promise<void> {
-  const eventIds = payloads.map(() => newId('evt'));
-  await tx.query(INSERT_EVENTS, [tenantId, type, eventIds, payloads.map((payload) => JSON.stringify(payload))]);
+  events: (EventContext & { payload: EventPayloads[Type] })[],
+): Promise<string[]> {
+  const rows = events.map((event) => ({ session_id: '', severity: 'info', ...event, event_id: newId('evt') }));
+  if (rows.length > 0) await tx.query(INSERT_EVENTS, [type, JSON.stringify(rows)]);
+  return rows.map(({ event_id }) => event_id);
 }

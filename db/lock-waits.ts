@@ -3,9 +3,10 @@ import { isLockTimeout, lockHeld, tooManyCalls } from './errors.js';
 
 /** Calls of one statement. */
 const CALLS_MAX = 32;
-/** Repeats of one call, and their time in milliseconds; 429 beyond. */
+/** Repeats of one call; 429 beyond. */
 const REPEATS_MAX = 10;
-const WAIT_MAX_MS = 10_000;
+/** How long a call waits for locks, in milliseconds; 429 beyond. */
+export const WAIT_MAX_MS = 10_000;
 /** Calls of one tenant that wait; 429 beyond. */
 const WAITING_MAX = 1_000;
 

@@ -37,6 +37,12 @@ export interface KeyList {
   appendOnly?: boolean;
   /** Something else bounds the number of rows, and all are counted. */
   bounded?: boolean;
+  /** Reads the keys where a statement of `from` in its order would cost more the more rows there are; `from` then serves the estimate alone. */
+  walk?: {
+    keys(tx: Tx, limit: number, offset: number): Promise<string[]>;
+    /** Null when there are more than `most`, or it would take too long. */
+    count(tx: Tx, most: number): Promise<number | null>;
+  };
 }
 
 /** How long a statement that reads keys may take, in milliseconds. */
@@ -54,7 +60,8 @@ const WALK_INDEXES = `SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapsca
 const keysOf = ({ key, from, orderBy }: KeyList) => `SELECT ${key} AS key FROM ${from} ORDER BY ${orderBy}`;
 
 async function readKeys(tx: Tx, list: KeyList, limit: number, offset: number): Promise<string[]> {
-  const { values } = list;
+  const { values, walk } = list;
+  if (walk) return walk.keys(tx, limit, offset);
   const text = `${keysOf(list)} LIMIT $${values.length + 1} OFFSET $${values.length + 2}`;
   const rows = await tx.query<{ key: string }>(text, [...values, limit, offset]);
   return rows.map(({ key }) => key);
@@ -62,6 +69,7 @@ async function readKeys(tx: Tx, list: KeyList, limit: number, offset: number): P
 
 /** The number of rows; null when there are more than are counted. */
 async function countExactly(tx: Tx, list: KeyList): Promise<number | null> {
+  if (list.walk) return list.walk.count(tx, LIMITS.countExactMax);
   const limit = list.bounded ? 'ALL' : LIMITS.countExactMax + 1;
   const text = `SELECT count(*) AS count FROM (${keysOf(list)} LIMIT ${limit}) AS counted`;
   const [counted] = await tx.query<{ count: number }>(text, list.values);

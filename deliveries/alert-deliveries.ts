@@ -111,6 +111,16 @@ export async function readDelivery(tx: Tx, of: OfDelivery): Promise<DeliveryWith
   return row ?? null;
 }
 
+/** The channel of a delivery has another address by now: the next attempt goes there. */
+export async function moveDelivery(
+  tx: Tx,
+  { tenant_id, delivery_id }: OfDelivery,
+  { url, receiver }: { url: string; receiver: string },
+): Promise<void> {
+  const move = 'UPDATE deliveries SET url = $3, receiver = $4 WHERE tenant_id = $1 AND delivery_id = $2';
+  await tx.query(move, [tenant_id, delivery_id, url, receiver]);
+}
+
 /** Logs an attempt. @param end null when another attempt follows */
 export async function logDeliveryAttempt(
   tx: Tx,

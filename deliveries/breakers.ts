@@ -49,7 +49,12 @@ export async function readBreaker(tx: Tx, { tenant_id, receiver }: QueuedFor): P
   return row ?? null;
 }
 
+const ANSWERED = `
+  WITH closed AS (DELETE FROM receiver_breakers WHERE tenant_id = $1 AND receiver = $2)
+  INSERT INTO proven_receivers AS p (tenant_id, receiver) VALUES ($1, $2)
+    ON CONFLICT (tenant_id, receiver) DO UPDATE SET answered_at = now() WHERE p.answered_at < now() - interval '10 minutes'`;
 const LOCK_FAILED = `
+  WITH unproven AS (DELETE FROM proven_receivers WHERE tenant_id = $1 AND receiver = $2)
   INSERT INTO receiver_breakers AS b (tenant_id, receiver, failures) VALUES ($1, $2, 0)
     ON CONFLICT (tenant_id, receiver) DO UPDATE SET failures = b.failures RETURNING failures, open_until, probe`;
 const SAVE = `
@@ -58,13 +63,13 @@ const SAVE = `
    WHERE tenant_id = $1 AND receiver = $2`;
 
 /**
- * Records in the breaker how an attempt went. Any answer of the receiver closes it.
+ * Records in the breaker how an attempt went. Any answer of the receiver closes it, and proves that the receiver answers, until it fails.
  * @returns whether the attempt has opened the breaker, or left it open as a failed probe
  */
 export async function noteOutcome(tx: Tx, of: QueuedFor, outcome: AttemptOutcome): Promise<boolean> {
   const key = [of.tenant_id, of.receiver];
   if (outcome !== 'unavailable') {
-    await tx.query('DELETE FROM receiver_breakers WHERE tenant_id = $1 AND receiver = $2', key);
+    await tx.query(ANSWERED, key);
     return false;
   }
   const [breaker] = await tx.query<Breaker & Record<string, unknown>>(LOCK_FAILED, key);

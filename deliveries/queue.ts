@@ -8,6 +8,9 @@ const SLOTS = 200;
 /** Of one tenant, and to one receiver of a tenant. */
 const TENANT_SLOTS = 50;
 const RECEIVER_SLOTS = 8;
+/** To one receiver that has not answered lately, and to all of these of one tenant: each may hang for ten seconds, three times. */
+const UNPROVEN_RECEIVER_SLOTS = 2;
+const TENANT_UNPROVEN_SLOTS = 10;
 /** After how long a look whether a started delivery has its workflow; a look does nothing to one that runs. */
 const CHECK_MS = 30_000;
 
@@ -73,11 +76,12 @@ export async function enqueuePushes(db: Db, limit: number): Promise<number> {
   });
 }
 
-const CLAIM = 'SELECT * FROM claim_deliveries($1, $2, $3, $4)';
+const CLAIM = 'SELECT * FROM claim_deliveries($1, $2, $3, $4, $5, $6)';
 
 /** Gives free slots to what waits, fairly by tenant and receiver. @returns the deliveries whose workflows the caller must start */
 export function claimQueued(db: Db): Promise<QueuedDelivery[]> {
-  const values = [SLOTS, TENANT_SLOTS, RECEIVER_SLOTS, CHECK_MS];
+  const ofReceivers = [RECEIVER_SLOTS, UNPROVEN_RECEIVER_SLOTS, TENANT_UNPROVEN_SLOTS];
+  const values = [SLOTS, TENANT_SLOTS, ...ofReceivers, CHECK_MS];
   return db.system((tx) => tx.query<QueuedDelivery>(CLAIM, values, 'claim_deliveries'));
 }
 
@@ -105,6 +109,13 @@ export async function lockQueued(tx: Tx, { tenant_id, queue_id }: InQueue): Prom
 export async function putBack(tx: Tx, { tenant_id, queue_id }: InQueue): Promise<void> {
   const wait = 'UPDATE delivery_queue SET started_at = NULL, check_at = NULL WHERE tenant_id = $1 AND queue_id = $2';
   await tx.query(wait, [tenant_id, queue_id]);
+}
+
+/** Moves a delivery to another receiver: it gives its slot up and waits for one there. */
+export async function moveQueued(tx: Tx, { tenant_id, queue_id }: InQueue, receiver: string): Promise<void> {
+  const move =
+    'UPDATE delivery_queue SET receiver = $3, started_at = NULL, check_at = NULL WHERE tenant_id = $1 AND queue_id = $2';
+  await tx.query(move, [tenant_id, queue_id, receiver]);
 }
 
 /** Takes a delivery that is over out of the queue. */

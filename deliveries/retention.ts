@@ -15,6 +15,10 @@ const TOKENS = `
   DELETE FROM callback_tokens WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM callback_tokens WHERE expires_at < now() - interval '${RETENTION_DAYS} days' ORDER BY expires_at LIMIT ${BATCH}))`;
 
+const PROVEN = `
+  DELETE FROM proven_receivers WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM proven_receivers WHERE answered_at < now() - interval '${RETENTION_DAYS} days' LIMIT ${BATCH}))`;
+
 /** In the log of a delivery, as of a push notification. */
 const ATTEMPT = `jsonb_build_object('at', to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), 'status_code', NULL,
     'success', false, 'error', 'RECEIVER_UNAVAILABLE')`;
@@ -31,7 +35,7 @@ const WAITED_TOO_LONG = `
     FROM late WHERE late.kind = 'push' AND p.tenant_id = late.tenant_id AND p.message_id = late.input ->> 'message_id'
      AND p.config_id = late.input ->> 'config_id' AND p.ended_at IS NULL`;
 
-/** Deletes deliveries that ended a week ago and tokens that ran out, and gives up on what has waited for its receiver for a day. */
+/** Deletes deliveries that ended a week ago, tokens that ran out and proofs that are as old, and gives up on what has waited for its receiver for a day. */
 export async function purgeDeliveries(db: Db): Promise<void> {
-  for (const statement of [...ENDED, TOKENS, WAITED_TOO_LONG]) await db.system((tx) => tx.query(statement));
+  for (const statement of [...ENDED, TOKENS, PROVEN, WAITED_TOO_LONG]) await db.system((tx) => tx.query(statement));
 }

@@ -2,14 +2,20 @@ import type { Db } from '../db/pool.js';
 import type { Logger } from '../runtime/logger.js';
 import type { Secrets } from '../runtime/secrets.js';
 import type { AlertDeliveryInput } from '../workflows/definitions.js';
-import { type DeliveryWithChannel, dropPending, logDeliveryAttempt, readDelivery } from './alert-deliveries.js';
+import {
+  type DeliveryWithChannel,
+  dropPending,
+  logDeliveryAttempt,
+  moveDelivery,
+  readDelivery,
+} from './alert-deliveries.js';
 import { type AttemptOutcome, type AttemptResult, verdictOf, waitBefore } from './attempts.js';
 import { mayAttempt, noteOutcome, readBreaker } from './breakers.js';
 import { type Channel, unsealChannel } from './channels/channel-store.js';
 import type { ChannelClients } from './channels/clients.js';
-import { attemptChannel } from './channels/send.js';
+import { attemptChannel, destinationOf } from './channels/send.js';
 import { unsealEnvelope } from './envelope.js';
-import { leaveQueue, putBack } from './queue.js';
+import { leaveQueue, moveQueued, putBack } from './queue.js';
 
 export interface RunDeliveryDeps {
   db: Db;
@@ -29,7 +35,7 @@ export interface NextAttempt {
 type Due = { delivery: DeliveryWithChannel; channel: Channel } | null;
 
 /** Reads a delivery that may be attempted now; otherwise takes it out of the queue, or puts it back until its receiver answers again. */
-async function takeDue({ db, secrets }: RunDeliveryDeps, input: AlertDeliveryInput): Promise<Due> {
+async function takeDue({ db, secrets, clients }: RunDeliveryDeps, input: AlertDeliveryInput): Promise<Due> {
   const { tenant_id, delivery_id } = input;
   const of = { tenant_id, queue_id: delivery_id };
   return db.tenant(tenant_id, async (tx) => {
@@ -42,12 +48,19 @@ async function takeDue({ db, secrets }: RunDeliveryDeps, input: AlertDeliveryInp
       await dropPending(tx, tenant_id, 'delivery_id', delivery_id);
       return null;
     }
+    const channel = unsealChannel(secrets, { ...delivery.channel, secrets: delivery.channel_secrets });
+    const destination = destinationOf(channel, clients.slackApiUrl);
+    if (destination.receiver !== delivery.receiver) {
+      // The channel has another address since: slot and breaker are those of the receiver that is called.
+      await moveDelivery(tx, input, destination);
+      await moveQueued(tx, of, destination.receiver);
+      return null;
+    }
     const breaker = await readBreaker(tx, { ...of, receiver: delivery.receiver });
     if (!mayAttempt(breaker, delivery_id)) {
       await putBack(tx, of);
       return null;
     }
-    const channel = unsealChannel(secrets, { ...delivery.channel, secrets: delivery.channel_secrets });
     return { delivery, channel };
   });
 }

@@ -1,3 +1,4 @@
+import { DatabaseClock } from '../db/database-clock.js';
 import { DispatchLink } from '../mesh/nodes/dispatch-link.js';
 import { LivingNodes } from '../mesh/nodes/living-nodes.js';
 import { RedisChannel } from '../mesh/nodes/redis-channel.js';
@@ -22,12 +23,14 @@ export function linkNodes({ config, db, log, dispatches }: Services, nodeId: str
   const channel = new RedisChannel({ url: config.REDIS_URL, nodeId, log });
   const tools = createRedisLink({ channel, nodeId, log });
   const nodes = new LivingNodes(db, log);
-  const link = new DispatchLink({ channel, nodeId, dispatches, log, hostedNode: () => nodes.any() });
+  const clock = new DatabaseClock(db, log);
+  clock.start();
+  const link = new DispatchLink({ channel, nodeId, dispatches, clock, log, hostedNode: () => nodes.any() });
   return {
     tools,
     dispatches: link,
     stop: async () => {
-      await nodes.stop();
+      await Promise.all([nodes.stop(), clock.stop()]);
       link.close();
       await tools.close();
       await channel.close();

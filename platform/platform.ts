@@ -11,6 +11,7 @@ import { sessionDeps } from '../messages/cancel.js';
 import { FastPath } from '../messages/dispatch/fast-path.js';
 import type { DispatchRunner } from '../messages/runner/runner.js';
 import { Sweeper } from '../messages/supervise/sweeper.js';
+import { WaitingWatch } from '../messages/supervise/waiting-watch.js';
 import type { Config } from '../runtime/config.js';
 import { newId } from '../runtime/ids.js';
 import type { Logger } from '../runtime/logger.js';
@@ -122,6 +123,7 @@ async function startWorkerRole(
   await temporal.ensureAgentWatch();
   const loops = [
     new Sweeper(core, temporal),
+    new WaitingWatch(core, temporal),
     createEventSequencer(db, log, () => eventFeed.wake()),
     createAlertRelay({ db, secrets, log, slackApiUrl, baseUrl, delivered }),
     deliveryStarter,

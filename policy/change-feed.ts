@@ -22,6 +22,8 @@ export class ChangeFeed {
   readonly #loop: Loop;
   /** Null before the first look: what was committed earlier is in everything that is read from then on. */
   #next: string | null = null;
+  /** When the newest look began, on `performance.now()`. */
+  lookedAtMs = Number.NEGATIVE_INFINITY;
   /** On `performance.now()`: every change that was committed before is known. */
   confirmedAtMs = Number.NEGATIVE_INFINITY;
 
@@ -54,6 +56,7 @@ export class ChangeFeed {
     );
     if (!row) throw new Error('the policy revisions gave no row');
     this.#next = row.next;
+    this.lookedAtMs = startedAtMs;
     this.#onChanges(new Map(Object.entries(row.revisions)));
     this.confirmedAtMs = startedAtMs;
   }

@@ -1,10 +1,16 @@
 import type { PolicyTrace, TestPolicyResponse } from '../contracts/api/policies.js';
+import { PlatformError } from '../runtime/errors.js';
 import { decideBy, type EarlyVerdict } from './decision.js';
+import { contentOf } from './guards/content.js';
 import type { GuardedContent, GuardSettings, TenantGuards } from './guards/types.js';
 import { allHold } from './matching/conditions.js';
 import { Facts, type LaterFact } from './matching/facts.js';
-import { type TenantPolicies, TenantPoliciesCache, type TenantPoliciesDeps } from './tenant-policies.js';
-import { PlatformError } from '../runtime/errors.js';
+import {
+  type TenantPolicies,
+  TenantPoliciesCache,
+  type TenantPoliciesDeps,
+  type Unconcerned,
+} from './tenant-policies.js';
 import type { Policies, PolicyRequest, Verdict } from './types.js';
 import { withFindings } from './verdict.js';
 
@@ -25,12 +31,15 @@ function denied(error: unknown): Verdict {
 
 /** Decides by the policies and guards of all tenants: one in each process. */
 export class PolicyEngine implements Policies, TenantGuards {
+  /** Tenants about whose messages nothing is to be decided. */
+  readonly unconcerned: Unconcerned;
   readonly #cache: TenantPoliciesCache;
   readonly #webhooks: TenantPoliciesDeps['webhooks'];
 
   constructor(deps: TenantPoliciesDeps) {
     this.#webhooks = deps.webhooks;
     this.#cache = new TenantPoliciesCache(deps);
+    this.unconcerned = this.#cache.unconcerned;
   }
 
   /** Begins to look for changes that other processes make. */
@@ -84,10 +93,11 @@ export class PolicyEngine implements Policies, TenantGuards {
     return this.#webhooks.isBusy(tenantId);
   }
 
-  /** Whether the tenant may have policies of one of the scopes, or guards. That it has none costs next to nothing to find out. */
+  /** Whether the tenant may have policies of one of the scopes, or guards of messages. That it has none costs next to nothing to find out. */
   concerns(tenantId: string, ...scopes: PolicyRequest['scope'][]): boolean {
     const known = this.#cache.known(tenantId);
-    return !known || known.guards !== null || scopes.some((scope) => known.byScope.has(scope));
+    if (!known || scopes.some((scope) => known.byScope.has(scope))) return true;
+    return scopes.includes('admission') && known.guards?.inspects('message') === true;
   }
 
   guardsOf(tenantId: string): GuardSettings | null | Promise<GuardSettings | null> {
@@ -127,7 +137,8 @@ export class PolicyEngine implements Policies, TenantGuards {
     content: GuardedContent | undefined,
   ): EarlyVerdict | Promise<EarlyVerdict> {
     const policies = byScope.get(request.scope);
-    const findings = content && guards?.inspects(content.stage) ? guards.inspect(content) : [];
+    const inspected = guards && (content ?? contentOf(request));
+    const findings = inspected && guards.inspects(inspected.stage) ? guards.inspect(inspected) : [];
     if (!policies) return findings.length === 0 ? ALLOWED : withFindings(ALLOWED, findings);
     try {
       const verdict = decideBy(policies, new Facts(tenantId, request, later));

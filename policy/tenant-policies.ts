@@ -41,13 +41,27 @@ function byScope(policies: CompiledPolicy[]): TenantPolicies['byScope'] {
   return found;
 }
 
+/** Tenants whose messages neither policies nor guards look at: a plain table, since every message looks into it. */
+export interface Unconcerned {
+  tenants: Set<string>;
+  /** On `performance.now()`: until then the table is confirmed. */
+  confirmedUntilMs: number;
+}
+
+function isUnconcerned({ guards, byScope }: TenantPolicies): boolean {
+  const isGuarded = guards?.inspects('message') || guards?.inspects('output');
+  return !isGuarded && !byScope.has('admission') && !byScope.has('dispatch');
+}
+
 /** The compiled policies of tenants: read on the first use, and again after a change. */
 export class TenantPoliciesCache {
+  readonly unconcerned: Unconcerned = { tenants: new Set(), confirmedUntilMs: Number.NEGATIVE_INFINITY };
   readonly #deps: TenantPoliciesDeps;
   readonly #feed: ChangeFeed;
   readonly #kept = new LRUCache<string, TenantPolicies>({
     maxSize: POLICIES_KEPT,
     sizeCalculation: ({ size }) => size,
+    dispose: (_policies, tenantId) => this.unconcerned.tenants.delete(tenantId),
   });
   readonly #reading = new Map<string, Promise<TenantPolicies | null>>();
 
@@ -55,6 +69,7 @@ export class TenantPoliciesCache {
     this.#deps = deps;
     this.#feed = new ChangeFeed(deps.db, deps.log, (revisions) => {
       for (const [tenantId, revision] of revisions) this.#changed(tenantId, revision);
+      this.unconcerned.confirmedUntilMs = this.#feed.lookedAtMs + CONFIRMED_MAX_MS;
     });
   }
 
@@ -93,10 +108,15 @@ export class TenantPoliciesCache {
     if (this.#kept.peek(tenantId)?.revision !== revision) this.#kept.delete(tenantId);
   }
 
+  #keep(tenantId: string, policies: TenantPolicies): void {
+    this.#kept.set(tenantId, policies); // which disposes of what was kept before
+    if (isUnconcerned(policies)) this.unconcerned.tenants.add(tenantId);
+  }
+
   #read(tenantId: string): Promise<TenantPolicies | null> {
     const reading = this.#compiled(tenantId).then(
       (policies) => {
-        if (this.#reading.get(tenantId) === reading) this.#kept.set(tenantId, policies);
+        if (this.#reading.get(tenantId) === reading) this.#keep(tenantId, policies);
         return policies;
       },
       (error: unknown) => {

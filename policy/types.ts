@@ -1,7 +1,7 @@
 import type { PolicyScope } from '../contracts/api/policies.js';
 import type { GuardedContent } from './guards/types.js';
 
-/** What a policy is asked about. `action` per scope: see `POLICY_ACTIONS` in contracts/api/policies.ts. */
+/** What a policy is asked about. docs/policies.md lists the actions of each scope. */
 export interface PolicyRequest {
   scope: PolicyScope;
   action: string;

@@ -79,7 +79,7 @@ export function alertRoutes(
   });
 
   mount(app, OPERATIONS.redeliver).answer(async ({ delivery_id }, { caller }) => {
-    const status = await redeliver(deps.db, caller.tenant_id, delivery_id);
+    const status = await redeliver({ ...deps, clients: deps.channelClients }, caller.tenant_id, delivery_id);
     deps.deliveriesExpected();
     return { ok: true, delivery_id, status };
   });

@@ -52,6 +52,14 @@ export class Caller {
     };
   }
 
+  /** Posts once and gives the answer. */
+  async post(path, body) {
+    const { statusCode, body: answer } = await this.#post(path, JSON.stringify(body));
+    const text = await answer.text();
+    if (statusCode !== 200) throw new Error(`${path} answered ${statusCode}: ${text}`);
+    return JSON.parse(text);
+  }
+
   close() {
     return this.#pool.close();
   }

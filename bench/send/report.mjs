@@ -7,6 +7,8 @@ const RATIOS = {
   short_p50: { of: ['send_short', 'floor', 'p50_ms'], goal: 1.5 },
   short_rps_16: { of: ['send_short', 'floor', 'rps_16'], goal: 0.6 },
   short_rps_64: { of: ['send_short', 'floor', 'rps_64'], goal: 0.6 },
+  policies_p50: { of: ['send_short_policies', 'send_short', 'p50_ms'], goal: 1.05 },
+  policies_rps_16: { of: ['send_short_policies', 'send_short', 'rps_16'], goal: 0.95 },
   hosted_p50: { of: ['send_short_hosted', 'floor_hosted', 'p50_ms'], goal: 1.5 },
   hosted_rps_16: { of: ['send_short_hosted', 'floor_hosted', 'rps_16'], goal: 0.6 },
   long_p50: { of: ['send_long', 'floor_temporal', 'p50_ms'], goal: 1.25 },

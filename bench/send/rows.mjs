@@ -85,6 +85,36 @@ export async function setUp(harness) {
   return { rows: createRows({ exchange, callers, floor, temporalFloor }), pids };
 }
 
+const POLICIES = 100;
+
+/** None of them applies to what the rows send, so that each message is compared with all of them. */
+const policy = (n) => ({
+  scope: n % 2 === 0 ? 'admission' : 'dispatch',
+  name: `policy ${n}`,
+  decision: 'deny',
+  match: { agent_types: [`type-${n}`, 'other-*'], skills: [`skill-${n}`] },
+});
+
+/**
+ * A row's measurements, with policies in force only while they run: the other rows share the tenant. Creating and deleting them is in the
+ * row's CPU time, and not in its latencies and rates.
+ */
+function withPolicies(caller, { sequential, throughput }) {
+  const between = async (work) => {
+    const made = [];
+    for (let n = 0; n < POLICIES; n += 1) made.push(await caller.post('/policies/create_policy', policy(n)));
+    try {
+      return await work();
+    } finally {
+      for (const { policy } of made) await caller.post('/policies/delete_policy', { policy_id: policy.policy_id });
+    }
+  };
+  return {
+    sequential: (options) => between(() => sequential(options)),
+    throughput: (options) => between(() => throughput(options)),
+  };
+}
+
 /** @param processes that serve the row, beside the caller */
 const row = (name, pace, processes, measurements) => ({ name, pace, processes, ...measurements });
 
@@ -98,6 +128,12 @@ function createRows({ exchange, callers, floor, temporalFloor }) {
     row('floor_without_http', QUICK, ['floor', 'connected', 'postgres'], measuredIn(floor)),
     row('floor', QUICK, ['floor', 'connected', 'postgres'], measured(callers.floor.send('echo'))),
     row('send_short', QUICK, [...fastPath, 'connected'], measured(callers.fastPath.send('echo'))),
+    row(
+      'send_short_policies',
+      QUICK,
+      [...fastPath, 'connected'],
+      withPolicies(callers.fastPath, measured(callers.fastPath.send('echo'))),
+    ),
     row('stream_short', QUICK, [...fastPath, 'connected'], measured(callers.fastPath.stream('echo'))),
     row('floor_hosted', QUICK, ['floor', 'hosted', 'postgres'], measured(callers.floor.send('echo', '/send-hosted'))),
     row('send_short_hosted', QUICK, [...fastPath, 'hosted'], measured(callers.fastPath.send('echo-hosted'))),

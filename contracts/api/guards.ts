@@ -33,7 +33,10 @@ const HostGlob = z
   .string()
   .max(253)
   .toLowerCase()
-  .regex(/^(?:\*|(?:\*\.)?[\p{L}\p{N}_](?:[\p{L}\p{N}._:-]*[\p{L}\p{N}])?|[0-9a-f:.]+)$/u, 'must be a host name or *.domain');
+  .regex(
+    /^(?:\*|(?:\*\.)?[\p{L}\p{N}_](?:[\p{L}\p{N}._:-]*[\p{L}\p{N}])?|[0-9a-f:.]+)$/u,
+    'must be a host name or *.domain',
+  );
 const hosts = (text: string) => z.array(HostGlob).max(ENTRIES_MAX).default([]).describe(text);
 /** An absolute directory, of Unix or of a drive. */
 const Root = z
@@ -115,7 +118,10 @@ type Given<Shape> = {
 };
 /** The members of a config that a change gives; those that it leaves out get no default. */
 function givenOf<Shape extends Record<string, z.ZodDefault<z.ZodType>>>(config: z.ZodObject<Shape>) {
-  const members = Object.entries(config.shape).map(([name, member]) => [name, (member as z.ZodDefault<z.ZodType>).unwrap().optional()]);
+  const members = Object.entries(config.shape).map(([name, member]) => [
+    name,
+    (member as z.ZodDefault<z.ZodType>).unwrap().optional(),
+  ]);
   return z.strictObject(Object.fromEntries(members) as Given<Shape>);
 }
 

@@ -7,15 +7,6 @@ import { Match } from './policy-match.js';
 export const PolicyScope = z.enum(['admission', 'dispatch', 'tool', 'plan', 'session']);
 export type PolicyScope = z.infer<typeof PolicyScope>;
 
-/** The actions of each scope. */
-export const POLICY_ACTIONS = {
-  admission: ['send', 'register'],
-  dispatch: ['dispatch'],
-  tool: ['call'],
-  plan: ['create', 'approve', 'step'],
-  session: ['init', 'invite'],
-} as const satisfies Record<PolicyScope, readonly string[]>;
-
 export const PolicyDecision = z.enum(['allow', 'deny', 'require_approval', 'audit']);
 export type PolicyDecision = z.infer<typeof PolicyDecision>;
 

@@ -1,8 +1,11 @@
--- Gives the slots of deliveries that are free to what waits, fairly: to tenants in turn, those with the fewest slots first, at most
--- `receiver_max` to one receiver and `tenant_max` to one tenant. A receiver whose breaker is open gets nothing; once it is due, one probe. Of a
--- tenant, at most 2,000 receivers are looked at, so that a tenant with more of them slows only itself. One process claims at a time, so that
--- no slot is given twice. The slot counts as unused after `check_ms` without a workflow.
-CREATE FUNCTION claim_deliveries(slots integer, tenant_max integer, receiver_max integer, check_ms bigint)
+-- Gives the slots of deliveries that are free to what waits, fairly: to tenants in turn, those with the fewest slots first. A tenant may take
+-- another while it has fewer than are free, so that others still find room, up to `tenant_max`; a receiver has at most `receiver_max`. A receiver
+-- that has not answered lately may never answer: it has at most `unproven_max`, those of a tenant `tenant_unproven_max`, and all of them half
+-- of the slots. A receiver whose breaker is open gets nothing; once it is due, one probe. Of a tenant, at most 2,000 receivers are looked at, so
+-- that a tenant with more of them slows only itself. One process claims at a time, so that no slot is given twice. The slot counts as unused
+-- after `check_ms` without a workflow.
+CREATE FUNCTION claim_deliveries(
+  slots integer, tenant_max integer, receiver_max integer, unproven_max integer, tenant_unproven_max integer, check_ms bigint)
 RETURNS TABLE (tenant_id text, queue_id text, kind text, input jsonb, starts integer) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
@@ -11,7 +14,9 @@ BEGIN
   END IF;
   RETURN QUERY
   WITH RECURSIVE running AS MATERIALIZED (
-    SELECT q.tenant_id, q.receiver, count(*)::integer AS slots FROM delivery_queue q WHERE q.started_at IS NOT NULL GROUP BY 1, 2),
+    SELECT q.tenant_id, q.receiver, count(*)::integer AS slots,
+           EXISTS (SELECT 1 FROM proven_receivers p WHERE p.tenant_id = q.tenant_id AND p.receiver = q.receiver) AS is_proven
+      FROM delivery_queue q WHERE q.started_at IS NOT NULL GROUP BY q.tenant_id, q.receiver),
   tenants_waiting AS (
     (SELECT q.tenant_id FROM delivery_queue q WHERE q.started_at IS NULL ORDER BY q.tenant_id LIMIT 1)
     UNION ALL
@@ -26,25 +31,39 @@ BEGIN
         WHERE q.started_at IS NULL AND q.tenant_id = r.tenant_id AND q.receiver > r.receiver)
       FROM receivers_waiting r WHERE r.receiver IS NOT NULL AND r.nth < 2000),
   room AS (
-    SELECT w.tenant_id, w.receiver, b.open_until IS NOT NULL AS is_probe,
-           CASE WHEN b.open_until IS NULL THEN receiver_max - coalesce(r.slots, 0)
+    SELECT w.tenant_id, w.receiver, p.receiver IS NOT NULL AS is_proven, b.open_until IS NOT NULL AS is_probe,
+           CASE WHEN b.open_until IS NULL
+                  THEN CASE WHEN p.receiver IS NULL THEN least(unproven_max, receiver_max) ELSE receiver_max END - coalesce(r.slots, 0)
                 WHEN b.open_until <= now() AND r.slots IS NULL THEN 1 ELSE 0 END AS free
       FROM receivers_waiting w LEFT JOIN running r USING (tenant_id, receiver) LEFT JOIN receiver_breakers b USING (tenant_id, receiver)
+      LEFT JOIN proven_receivers p USING (tenant_id, receiver)
      WHERE w.receiver IS NOT NULL),
   candidates AS (
-    SELECT room.tenant_id, room.receiver, room.is_probe, q.queue_id, q.queued_at, q.nth
+    SELECT room.tenant_id, room.receiver, room.is_proven, room.is_probe, q.queue_id, q.queued_at, q.nth
       FROM room CROSS JOIN LATERAL (
         SELECT oldest.*, row_number() OVER (ORDER BY oldest.queued_at, oldest.queue_id) AS nth
           FROM (SELECT d.queue_id, d.queued_at FROM delivery_queue d
                  WHERE d.tenant_id = room.tenant_id AND d.receiver = room.receiver AND d.started_at IS NULL
                  ORDER BY d.queued_at, d.queue_id LIMIT greatest(0, room.free)) oldest) q),
+  -- `turn`: how many slots its tenant then has; of the unproven, how many for those.
+  unproven AS (
+    SELECT * FROM (
+      SELECT u.*, row_number() OVER (ORDER BY u.turn, u.queued_at) AS place FROM (
+        SELECT c.tenant_id, c.queue_id, c.queued_at, row_number() OVER (PARTITION BY c.tenant_id ORDER BY c.nth, c.queued_at)
+                 + coalesce((SELECT sum(r.slots) FROM running r WHERE r.tenant_id = c.tenant_id AND NOT r.is_proven), 0) AS turn
+          FROM candidates c WHERE NOT c.is_proven) u
+       WHERE u.turn <= tenant_unproven_max) placed
+     WHERE placed.turn + placed.place - 1 <= slots / 2 - (SELECT coalesce(sum(r.slots), 0) FROM running r WHERE NOT r.is_proven)),
   ranked AS (
     SELECT c.*, row_number() OVER (PARTITION BY c.tenant_id ORDER BY c.nth, c.queued_at)
                 + coalesce((SELECT sum(r.slots) FROM running r WHERE r.tenant_id = c.tenant_id), 0) AS turn
-      FROM candidates c),
+      FROM candidates c
+     WHERE c.is_proven OR EXISTS (SELECT 1 FROM unproven u WHERE u.tenant_id = c.tenant_id AND u.queue_id = c.queue_id)),
   chosen AS MATERIALIZED (
-    SELECT r.* FROM ranked r WHERE r.turn <= tenant_max
-     ORDER BY r.turn, r.queued_at LIMIT greatest(0, slots - (SELECT coalesce(sum(running.slots), 0) FROM running))),
+    SELECT * FROM (
+      SELECT r.*, row_number() OVER (ORDER BY r.turn, r.queued_at) AS place FROM ranked r WHERE r.turn <= tenant_max) placed
+     -- The slots that the tenant has before are fewer than those that are free by then.
+     WHERE placed.turn + placed.place - 1 <= slots - (SELECT coalesce(sum(running.slots), 0) FROM running)),
   probing AS (
     UPDATE receiver_breakers b SET probe = c.queue_id, changed_at = now() FROM chosen c
      WHERE c.is_probe AND b.tenant_id = c.tenant_id AND b.receiver = c.receiver)

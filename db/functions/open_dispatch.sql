@@ -21,7 +21,9 @@ BEGIN
     PERFORM join_session(of_tenant, r.session_id, agent.agent_type, agent.instance_id, agent.join_reason);
     IF coalesce(s.agent_type, agent.agent_type) = agent.agent_type THEN
       s.instance_id := agent.instance_id;
-      UPDATE sessions x SET instance_id = agent.instance_id, agent_type = agent.agent_type
+      -- Room was claimed for it there, so a suspended session is counted again.
+      s.suspended := false;
+      UPDATE sessions x SET instance_id = agent.instance_id, agent_type = agent.agent_type, suspended = false
        WHERE x.tenant_id = of_tenant AND x.session_id = r.session_id;
     END IF;
   END IF;

@@ -71,9 +71,10 @@ CREATE TABLE agents (
   status text NOT NULL CHECK (status IN ('available', 'busy', 'draining', 'unhealthy', 'offline', 'unknown')),
   mesh_id text, connection_epoch bigint NOT NULL DEFAULT 0, connected_at timestamptz,
   max_concurrent_sessions integer NOT NULL,
-  -- Until then routing skips it: a node has no room for further dispatches to it. That node renews the time, and clears it when there is
-  -- room again; a node that dies lets it pass.
+  -- Until then routing skips it: its node, or for a hosted agent every living node, has no room for further dispatches to it. The node
+  -- renews the time, and clears it when there is room again; a node that dies lets it pass.
   saturated_until timestamptz,
+  saturated_on jsonb NOT NULL DEFAULT '{}', -- of a hosted agent: the nodes without room, each with the time until then
   consecutive_failures integer NOT NULL DEFAULT 0, last_seen timestamptz,
   registered_at timestamptz NOT NULL DEFAULT now(), deregistered_at timestamptz,
   -- 'explicit': it stays away until it is started again. 'inactivity': it may register again by itself.
@@ -188,9 +189,9 @@ CREATE TABLE messages (
 CREATE INDEX messages_by_session ON messages (session_id, tenant_id, message_id);
 CREATE INDEX messages_by_error ON messages (tenant_id, error_code, message_id) WHERE error_code IS NOT NULL;
 
--- A message that is not over, or that was canceled and whose agent is still to hear of it: what finds, routes, leases and wakes messages.
--- The row is the message's lock, and is deleted with the message's end (minutes later when it was canceled), so no search for messages at
--- work reads the past. `state`, `instance_id` and `agent_type` are those of `messages`.
+-- A message that is not over, or that was canceled or rejected and whose agent or workflow is still to hear of it: what finds, routes, leases
+-- and wakes messages. The row is the message's lock, and is deleted with the message's end (later when it was canceled or rejected), so no
+-- search for messages at work reads the past. `state`, `instance_id` and `agent_type` are those of `messages`.
 CREATE TABLE running_messages (
   tenant_id text NOT NULL, message_id text COLLATE "C" NOT NULL, session_id text NOT NULL,
   state text NOT NULL, created_at timestamptz NOT NULL DEFAULT now(),
@@ -223,7 +224,7 @@ CREATE INDEX running_unrouted ON running_messages (tenant_id, created_at) WHERE 
 CREATE INDEX running_decided ON running_messages (tenant_id, instance_id) WHERE unrouted_since IS NOT NULL AND resolution IS NOT NULL;
 CREATE INDEX running_to_wake ON running_messages (wake_requested_at) WHERE wake_requested_at IS NOT NULL;
 CREATE INDEX running_supervised ON running_messages (supervised_at)
-  WHERE supervised_at IS NOT NULL AND state IN ('submitted', 'working', 'input-required');
+  WHERE supervised_at IS NOT NULL AND state IN ('submitted', 'working');
 CREATE INDEX running_canceled ON running_messages (supervised_at) WHERE state = 'canceled';
 
 -- One attempt to have one agent do a message. States: messages/dispatch/dispatch-states.ts. No index has a column that changes, so that the
@@ -267,6 +268,7 @@ CREATE TABLE input_requests (
 CREATE UNIQUE INDEX input_requests_one_open ON input_requests (tenant_id, message_id) WHERE state = 'pending';
 CREATE INDEX input_requests_by_message ON input_requests (tenant_id, message_id, requested_at DESC);
 CREATE INDEX input_requests_pending ON input_requests (tenant_id, requested_at) WHERE state = 'pending';
+CREATE INDEX input_requests_due ON input_requests (least(expires_at, remind_at)) WHERE state = 'pending';
 
 -- The audit of who decided what. Rows are only added: no role may change or delete them. The erasure of a message empties `comment` and
 -- `ip`. No foreign keys, because they outlive their messages. `voter`: who counts once towards a quorum.
@@ -340,6 +342,30 @@ END $$;
 -- The condition is parsed for every statement that ends a message: it is as short as can be.
 CREATE TRIGGER push_deliveries_of_message AFTER UPDATE OF state ON messages FOR EACH ROW
   WHEN (NEW.notifies) EXECUTE FUNCTION note_push_deliveries();
+
+-- A session that pauses or resumes changes the load of its instance (agent_load), unless a message of it holds the slot there: whichever
+-- function does it, the event is written here.
+CREATE FUNCTION note_capacity_change() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  at text := lpad(to_hex((extract(epoch FROM clock_timestamp()) * 1000)::bigint), 12, '0');
+  chance text := replace(gen_random_uuid()::text, '-', '');
+BEGIN
+  IF EXISTS (SELECT 1 FROM running_messages r WHERE r.tenant_id = NEW.tenant_id AND r.instance_id = NEW.instance_id
+               AND r.session_id = NEW.session_id AND r.holds_slot) THEN
+    RETURN NULL;
+  END IF;
+  INSERT INTO events (tenant_id, event_id, event_type, category, source, severity, session_id, payload)
+    SELECT a.tenant_id, format('evt_%s-%s-7%s-8%s-%s', left(at, 8), right(at, 4), left(chance, 3), substr(chance, 4, 3), right(chance, 12)),
+           'agent.capacity_changed', 'agent', 'platform', 'info', '', jsonb_build_object('agent_type', a.agent_type,
+             'instance_id', a.instance_id, 'current_sessions', agent_load(a.tenant_id, a.instance_id),
+             'max_concurrent_sessions', a.max_concurrent_sessions)
+      FROM agents a WHERE a.tenant_id = NEW.tenant_id AND a.instance_id = NEW.instance_id;
+  RETURN NULL;
+END $$;
+-- One that moves to another instance is counted by who moves it.
+CREATE TRIGGER capacity_of_session AFTER UPDATE OF suspended ON sessions FOR EACH ROW
+  WHEN (NEW.suspended <> OLD.suspended AND NEW.explicit AND NEW.instance_id = OLD.instance_id AND NEW.status = 'active')
+  EXECUTE FUNCTION note_capacity_change();
 
 -- Every table of tenants.
 DO $$

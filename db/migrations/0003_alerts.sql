@@ -86,6 +86,14 @@ CREATE TABLE receiver_breakers (
   PRIMARY KEY (tenant_id, receiver)
 );
 
+-- Receivers that have answered lately, and not failed since. Others get few slots.
+CREATE TABLE proven_receivers (
+  tenant_id text NOT NULL, receiver text NOT NULL,
+  answered_at timestamptz NOT NULL DEFAULT now(), -- to within ten minutes
+  PRIMARY KEY (tenant_id, receiver)
+);
+CREATE INDEX proven_receivers_old ON proven_receivers (answered_at);
+
 -- Tokens that answer one request once, each for the deliveries of one rule. Only the hash is stored.
 CREATE TABLE callback_tokens (
   token_hash bytea PRIMARY KEY,
@@ -103,7 +111,7 @@ DECLARE
   name text;
 BEGIN
   FOREACH name IN ARRAY ARRAY['alert_revisions', 'alert_rules', 'alert_channels', 'alert_states', 'deliveries', 'delivery_queue',
-      'receiver_breakers', 'callback_tokens'] LOOP
+      'receiver_breakers', 'proven_receivers', 'callback_tokens'] LOOP
     EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', name);
     EXECUTE format('CREATE POLICY one_tenant ON %I TO fleet_app USING (tenant_id = current_tenant())', name);
     EXECUTE format('CREATE POLICY whole_platform ON %I TO fleet_system USING (true)', name);

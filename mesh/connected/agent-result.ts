@@ -5,7 +5,7 @@ import { FRAME_ERROR_CODES } from '../../contracts/errors.js';
 import type { DispatchResultPayload, ErrorPayload } from '../../contracts/frames.js';
 import type { AnswerOrFailure } from '../../messages/dispatch/dispatches.js';
 import { uuidOf } from '../../runtime/ids.js';
-import { describe, unfitAnswer } from '../connection/frames.js';
+import { describe, unfitAnswer } from '../frames/frames.js';
 
 /** Length of an agent's own task or context id, beyond which it is not stored. */
 const REMOTE_ID_CHARS = 512;

@@ -1,6 +1,6 @@
 import type { OpenDispatch } from '../../messages/dispatch/dispatches.js';
 import { uuidOf } from '../../runtime/ids.js';
-import { errorFrame } from '../connection/frames.js';
+import { errorFrame } from '../frames/frames.js';
 
 /** Tells an agent that its dispatch is closed on the record: CANCELED, GUARD_DENIED for `denied`, or DISPATCH_ALREADY_TERMINAL with the state. */
 export function closedFrame({ dispatch_id, payload }: OpenDispatch, state: string, reason: string): string {

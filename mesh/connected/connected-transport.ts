@@ -5,8 +5,8 @@ import type { Destination, Transport, TransportResult } from '../../messages/run
 import { agentKeyOf, uuidOf } from '../../runtime/ids.js';
 import { TokenBucket } from '../../runtime/token-bucket.js';
 import type { Connection } from '../connection/connection.js';
-import { encodeFrame, errorFrame, unfitAnswer } from '../connection/frames.js';
 import { DispatchDeadline } from '../dispatch-deadline.js';
+import { encodeFrame, errorFrame, unfitAnswer } from '../frames/frames.js';
 import { reportedFailure, toAgentResult } from './agent-result.js';
 import { CHUNK_PACE, ChunkLog, type ChunkVerdict, whyRefused } from './chunks.js';
 import { closedFrame } from './closed-frame.js';

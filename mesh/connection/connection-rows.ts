@@ -5,7 +5,6 @@ import type { AgentStatus, HeartbeatPayload } from '../../contracts/api/agents.j
 import type { HelloPayload } from '../../contracts/frames.js';
 import type { Tx } from '../../db/pool.js';
 import { moveDispatches, type OpenDispatchRef, openDispatches } from '../../messages/dispatch/agent-dispatches.js';
-import { acceptDispatches, type TransferredDispatch } from '../../messages/dispatch/transfers.js';
 import type { tokenFacts } from '../../policy/token-facts.js';
 
 /** One connection of an agent; a newer one has a higher epoch (architecture.md, decision 4). */
@@ -67,23 +66,23 @@ export interface OpeningConnection {
   mesh_id: string;
   hello: HelloPayload;
   resumes: number | null;
-  /** What another node offers to the agent, where it has the token for it. */
-  offered?: { hash: Buffer; dispatchIds: string[] } | undefined;
+  /** Claims what another node offers to the agent, where it has the token for it. @returns the ids of the dispatches */
+  offered?: { claim(tx: Tx, epoch: number, meshId: string): Promise<string[]> } | undefined;
 }
 
 /** A connection that was opened. */
 export interface OpenedConnection {
   epoch: number;
-  /** The dispatches that are open (with `resumes`: that were moved), without `accepted`. */
+  /** The dispatches that are open (with `resumes`: that were moved), without `claimed`. */
   open: OpenDispatchRef[];
-  /** The dispatches that this node continues for another. */
-  accepted: TransferredDispatch[];
+  /** Ids of the dispatches that this node continues for another. */
+  claimed: string[];
 }
 
 /**
  * Makes this the instance's newest connection: raises the epoch, which fences off older connections, stores what `hello` says, and makes
  * the agent routable. A connection that resumes moves the open dispatches of the one before to its epoch.
- * One that brings the token for what another node offers accepts that. @returns why there is no connection:
+ * One that brings the token for what another node offers claims that. @returns why there is no connection:
  * `deregistered` by a request, `unknown` when the instance has to register again, `not_admitted` when its type may no longer join
  */
 export async function openConnection(
@@ -113,10 +112,9 @@ export async function openConnection(
   }
   const { connection_epoch: epoch } = after;
   const { resumes, offered, mesh_id: meshId } = opening;
-  const accepted = offered ? await acceptDispatches(tx, opening, { ...offered, epoch, meshId }) : [];
+  const claimed = offered ? await offered.claim(tx, epoch, meshId) : [];
   const found = await (resumes === null ? openDispatches(tx, opening) : moveDispatches(tx, opening, resumes, epoch));
-  const acceptedIds = new Set(accepted.map(({ open }) => open.dispatch_id));
-  return { epoch, open: found.filter(({ dispatch_id }) => !acceptedIds.has(dispatch_id)), accepted };
+  return { epoch, open: found.filter(({ dispatch_id }) => !claimed.includes(dispatch_id)), claimed };
 }
 
 const OPEN_CONNECTION = `

@@ -5,9 +5,9 @@ import { LIMITS } from '../../contracts/limits.js';
 import { agentKeyOf, newId } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
 import { TokenBucket } from '../../runtime/token-bucket.js';
+import { FrameSocket } from '../frames/frame-socket.js';
+import { encodeFrame } from '../frames/frames.js';
 import type { AuthenticatedAgent, ConnectionRef } from './connection-rows.js';
-import { FrameSocket } from './frame-socket.js';
-import { encodeFrame } from './frames.js';
 import { HeldToken } from './held-token.js';
 import { ResumeTokens } from './resume-tokens.js';
 import {

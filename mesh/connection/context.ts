@@ -3,11 +3,11 @@ import type { Db } from '../../db/pool.js';
 import type { Dispatches } from '../../messages/dispatch/dispatches.js';
 import type { DispatchRunner } from '../../messages/runner/runner.js';
 import type { Logger } from '../../runtime/logger.js';
+import type { AgentTools } from '../frames/tool-frames.js';
 import type { AuthenticatedAgent } from './connection-rows.js';
 import type { Registry, SentDispatches } from './registry.js';
 import type { StatusWriter } from './status-writer.js';
 import type { MeshTimings } from './timings.js';
-import type { AgentTools } from './tool-frames.js';
 
 /** What the parts of a mesh node share. */
 export interface MeshContext {

@@ -4,11 +4,11 @@ import { LIMITS } from '../../contracts/limits.js';
 import { persist } from '../../messages/runner/send-dispatch.js';
 import { errorMessage } from '../../runtime/errors.js';
 import { uuidOf } from '../../runtime/ids.js';
+import { answerEnded } from '../frames/ended-dispatches.js';
+import { encodeFrame } from '../frames/frames.js';
 import type { Connection } from './connection.js';
 import { openConnection } from './connection-rows.js';
 import type { MeshContext } from './context.js';
-import { answerEnded } from './ended-dispatches.js';
-import { encodeFrame } from './frames.js';
 import { OfferedDispatches } from './offered-dispatches.js';
 import { STOP_MARGIN_MS } from './timings.js';
 
@@ -79,20 +79,17 @@ async function replace(
     const message = opened === 'unknown' ? NOT_REGISTERED : 'The type of the instance may not join any more.';
     return connection.socket.fail('INSTANCE_ID_MISMATCH', message, CLOSE_CODES.INSTANCE_ID_MISMATCH);
   }
-  offered?.accepted(opened.accepted);
+  offered?.claimed(opened.claimed);
   if (resumes && connection.state !== 'AWAIT_WELCOME') return keepPrevious(context, resumes, connection);
   if (resumes) resumes.resumedBy(connection);
   else previous?.transition(previous.state === 'SUSPENDED' ? 'hello_without_match' : 'replaced');
   registry.set(connection);
   if (!resumes) await runner.agentReplaced(agentKey, opened.open);
-  offered?.adopt(opened.accepted);
+  const continues = offered !== undefined && (await offered.adopt(connection));
   // Not awaited: what waits for a human is in no hurry.
-  if (opened.accepted.length > 0)
-    void context.tools.adopted(
-      connection,
-      opened.accepted.map(({ open }) => open.dispatch_id),
-    );
-  await welcome(context, connection, hello, resumes !== undefined || opened.accepted.length > 0);
+  if (continues) void context.tools.adopted(connection, offered.claimedIds);
+  await welcome(context, connection, hello, resumes !== undefined || continues);
+  if (continues) void offered.forget(connection);
   // Not awaited: queued messages look for an agent by themselves, only later.
   wakeQueued(context, connection).catch((error: unknown) =>
     context.log.warn({ err: errorMessage(error) }, 'queued messages could not be woken'),
@@ -139,13 +136,12 @@ async function welcome(
   hello: HelloPayload,
   resumed: boolean,
 ): Promise<void> {
-  const { meshId, resumeWindowMs, timings, statuses, runner, sent, log } = context;
+  const { meshId, resumeWindowMs, timings, statuses, sent, log } = context;
   const drainLeftMs = context.drainLeftMs();
   if (drainLeftMs !== null && !resumed) connection.socket.close(CLOSE_CODES.GOING_AWAY, 'shutting down');
   if (connection.state !== 'AWAIT_WELCOME') {
-    // The socket was lost, and no resume window runs any more.
+    // The socket was lost. The agent comes back with the token that it has; no dispatch is here that it could continue.
     context.registry.remove(connection);
-    if (resumed) await runner.agentLost(connection.agentKey);
     return statuses.write(connection, { status: 'offline' });
   }
   const held = resumed ? heldBy(hello) : new Map<string, number>();

@@ -1,66 +1,144 @@
-import { offeredDispatchIds, type TransferredDispatch } from '../../messages/dispatch/transfers.js';
+import type { Tx } from '../../db/pool.js';
+import {
+  claimDispatches,
+  forgetOffers,
+  offerAgain,
+  offeredDispatchIds,
+  readClaimed,
+  type TransferredDispatch,
+} from '../../messages/dispatch/transfers.js';
+import { persist } from '../../messages/runner/send-dispatch.js';
+import { errorMessage } from '../../runtime/errors.js';
 import type { Connection } from './connection.js';
 import type { MeshContext } from './context.js';
 import { resumeTokenHash } from './resume-tokens.js';
 
-type Context = Pick<MeshContext, 'db' | 'runner' | 'registrationLimit'>;
+type Context = Pick<MeshContext, 'db' | 'runner' | 'registrationLimit' | 'resumeWindowMs' | 'log'>;
+
+/** Dispatches read in one transaction: each has its payload and its output so far. */
+const READ_AT_ONCE = 16;
 
 /**
  * The dispatches that a stopping node offers to an agent (docs/durability.md), while the agent's connection is opened here. They are reserved
  * before the record names this node as their owner: a workflow that asks this node for one waits until it runs here.
  */
 export class OfferedDispatches {
-  readonly hash: Buffer;
-  readonly dispatchIds: string[];
-  readonly #runner: Context['runner'];
-  /** Those that the record names this node as the owner of, and that do not run yet. */
+  readonly #context: Context;
+  readonly #agent: Pick<Connection, 'tenant_id' | 'instance_id'>;
+  readonly #hash: Buffer;
+  readonly #dispatchIds: string[];
+  /** Those that the record names this node as the owner of. */
+  #claimed: string[] = [];
+  /** Those of them that do not run yet. */
   #unadopted: string[] = [];
 
-  private constructor(hash: Buffer, dispatchIds: string[], runner: Context['runner']) {
-    this.hash = hash;
-    this.dispatchIds = dispatchIds;
-    this.#runner = runner;
+  private constructor(context: Context, connection: Connection, hash: Buffer, dispatchIds: string[]) {
+    this.#context = context;
+    this.#agent = connection;
+    this.#hash = hash;
+    this.#dispatchIds = dispatchIds;
   }
 
   /** Finds and reserves them; undefined when there are none. `release` is to be called once they run, or will not run. */
   static async reserve(
-    { db, runner, registrationLimit }: Context,
-    { tenant_id, instance_id }: Connection,
+    context: Context,
+    connection: Connection,
     resumeToken: string | null | undefined,
   ): Promise<OfferedDispatches | undefined> {
     if (typeof resumeToken !== 'string') return undefined;
+    const { db, runner, registrationLimit } = context;
     const hash = resumeTokenHash(resumeToken);
-    const agent = { tenant_id, instance_id };
-    const found = await registrationLimit(() => db.tenant(tenant_id, (tx) => offeredDispatchIds(tx, agent, hash)));
+    const { tenant_id } = connection;
+    const found = await registrationLimit(() => db.tenant(tenant_id, (tx) => offeredDispatchIds(tx, connection, hash)));
     if (found.length === 0) return undefined;
-    const offered = new OfferedDispatches(hash, found, runner);
+    const offered = new OfferedDispatches(context, connection, hash, found);
     if (found.every((dispatchId) => runner.reserve(dispatchId))) return offered;
     offered.release(); // this node stops too
     return undefined;
   }
 
+  /** The ids of those that were claimed. */
+  get claimedIds(): string[] {
+    return this.#claimed;
+  }
+
+  /** Claims them for this node, in the transaction that raises the epoch. @returns the ids of those that were still there */
+  claim(tx: Tx, epoch: number, meshId: string): Promise<string[]> {
+    return claimDispatches(tx, this.#agent, { hash: this.#hash, dispatchIds: this.#dispatchIds, epoch, meshId });
+  }
+
   /** Whether the record names this node as their owner is not known: if it does, they must not count as never sent. */
   uncertain(): void {
-    this.#runner.noteUncertain(this.dispatchIds);
+    this.#context.runner.noteUncertain(this.#dispatchIds);
   }
 
-  /** The others have ended, or another node has accepted them: nothing here waits for them any more. */
-  accepted(dispatches: readonly TransferredDispatch[]): void {
-    const accepted = new Set(dispatches.map(({ open }) => open.dispatch_id));
-    this.#unadopted = [...accepted];
-    for (const dispatchId of this.dispatchIds)
-      if (!accepted.has(dispatchId)) this.#runner.releaseReservation(dispatchId);
+  /** The claim is committed. The others have ended, or another node has claimed them: nothing here waits for them any more. */
+  claimed(dispatchIds: readonly string[]): void {
+    this.#claimed = [...dispatchIds];
+    this.#unadopted = this.#claimed;
+    const claimed = new Set(dispatchIds);
+    for (const dispatchId of this.#dispatchIds)
+      if (!claimed.has(dispatchId)) this.#context.runner.releaseReservation(dispatchId);
   }
 
-  /** Continues those that were accepted. */
-  adopt(dispatches: readonly TransferredDispatch[]): void {
-    for (const { open, progress } of dispatches) this.#runner.adopt(open, progress);
+  /**
+   * Continues those that were claimed. If the socket was lost meanwhile, they are offered again: the agent has no other token, and may come to
+   * any node with it.
+   * @returns whether any continue
+   */
+  async adopt(connection: Connection): Promise<boolean> {
+    if (this.#claimed.length === 0) return false;
+    const found = await this.#readAll();
+    if (connection.state !== 'AWAIT_WELCOME') {
+      await this.#offerAgain(connection.epoch);
+      return false;
+    }
+    for (const { open, progress } of found) this.#context.runner.adopt(open, progress);
+    this.#unadopted = [];
+    return found.length > 0;
+  }
+
+  /** The agent is connected: what was offered is not needed any more. Never rejects; what cannot be deleted expires. */
+  async forget({ epoch }: Connection): Promise<void> {
+    if (this.#claimed.length === 0) return;
+    const claimed = { ...this.#agentRef, dispatchIds: this.#claimed, epoch };
+    await this.#context.db
+      .tenant(this.#agent.tenant_id, (tx) => forgetOffers(tx, claimed))
+      .catch((error: unknown) =>
+        this.#context.log.warn({ err: errorMessage(error) }, 'offers of claimed dispatches could not be deleted'),
+      );
+  }
+
+  /** What was claimed and could not be adopted counts as sent: its agent has it, and no other may get it. */
+  release(): void {
+    this.#context.runner.noteUncertain(this.#unadopted);
+    for (const dispatchId of this.#dispatchIds) this.#context.runner.releaseReservation(dispatchId);
+  }
+
+  get #agentRef(): { tenant_id: string; instance_id: string } {
+    const { tenant_id, instance_id } = this.#agent;
+    return { tenant_id, instance_id };
+  }
+
+  async #readAll(): Promise<TransferredDispatch[]> {
+    const found: TransferredDispatch[] = [];
+    for (let from = 0; from < this.#claimed.length; from += READ_AT_ONCE) {
+      const portion = this.#claimed.slice(from, from + READ_AT_ONCE);
+      found.push(...(await this.#persist((tx) => readClaimed(tx, this.#agent, portion))));
+    }
+    return found;
+  }
+
+  async #offerAgain(epoch: number): Promise<void> {
+    const { resumeWindowMs } = this.#context;
+    const claimed = { ...this.#agentRef, dispatchIds: this.#claimed, epoch };
+    await this.#persist((tx) => offerAgain(tx, claimed, resumeWindowMs));
     this.#unadopted = [];
   }
 
-  /** What was accepted and could not be adopted counts as sent: its agent has it, and no other may get it. */
-  release(): void {
-    this.#runner.noteUncertain(this.#unadopted);
-    for (const dispatchId of this.dispatchIds) this.#runner.releaseReservation(dispatchId);
+  /** Repeats while the database is away: the record names this node as their owner. */
+  #persist<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+    const { db, log, registrationLimit } = this.#context;
+    return persist(() => registrationLimit(() => db.tenant(this.#agent.tenant_id, work)), log);
   }
 }

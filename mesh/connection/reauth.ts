@@ -1,9 +1,9 @@
 import type { FrameErrorCode } from '../../contracts/errors.js';
 import { errorMessage, PlatformError } from '../../runtime/errors.js';
+import { type AgentFrame, answerTo, encodeFrame, errorFrame } from '../frames/frames.js';
 import type { Connection } from './connection.js';
 import type { AuthenticatedAgent } from './connection-rows.js';
 import type { MeshContext } from './context.js';
-import { type AgentFrame, answerTo, encodeFrame, errorFrame } from './frames.js';
 
 type ReauthFrame = Extract<AgentFrame, { type: 'reauth' }>;
 

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import type { DatabaseClock } from '../../db/database-clock.js';
 import type { DispatchEnd, Dispatches, DispatchRef, OpenDispatch } from '../../messages/dispatch/dispatches.js';
 import type { DispatchForwarder, Forwarded, ForwardedDispatches } from '../../messages/dispatch/forwarding.js';
 import { errorMessage } from '../../runtime/errors.js';
@@ -25,8 +26,9 @@ interface Waiting {
   open: OpenDispatch & { mesh_id: string };
   /** Its payload is small enough to go over Redis. */
   isCarried: boolean;
-  /** When the accept transaction began, on `performance.now()`. */
+  /** When the accept transaction began, the earliest that it can have been on the database's clock: the node counts the lease from it. */
   acceptedAtMs: number;
+  /** On `performance.now()`. */
   forwardedAtMs: number;
   /** Copies of which it is not known yet whether somebody listened. */
   copiesUnderWay: number;
@@ -40,6 +42,8 @@ export interface DispatchLinkOptions {
   channel: RedisChannel;
   nodeId: string;
   dispatches: Pick<Dispatches, 'find'>;
+  /** What the processes measure the lease by together. */
+  clock: Pick<DatabaseClock, 'earliestMs' | 'latestMs'>;
   /** A living mesh node for hosted agents; null when none is known. */
   hostedNode: () => string | null;
   log: Pick<Logger, 'warn'>;
@@ -64,7 +68,7 @@ export class DispatchLink implements DispatchForwarder {
   }
 
   get isReachable(): boolean {
-    return this.#options.channel.isReady;
+    return this.#options.channel.isReady && this.#options.clock.earliestMs() !== null;
   }
 
   hostedNode(): string | null {
@@ -72,9 +76,10 @@ export class DispatchLink implements DispatchForwarder {
   }
 
   forward(open: Waiting['open'], elapsedMs: number): Promise<Forwarded> {
+    const now = this.#options.clock.earliestMs();
+    if (now === null) return Promise.resolve('refused');
     return new Promise((settle) => {
-      const now = performance.now();
-      const times = { acceptedAtMs: now - elapsedMs, forwardedAtMs: now };
+      const times = { acceptedAtMs: now - elapsedMs, forwardedAtMs: performance.now() };
       const isCarried = JSON.stringify(open.payload).length <= CARRIED_MAX;
       const waiting = { open, ...times, isCarried, copiesUnderWay: 0, mayHaveArrived: false, isTaken: false, settle };
       this.#waiting.set(open.dispatch_id, waiting);
@@ -100,7 +105,7 @@ export class DispatchLink implements DispatchForwarder {
       kind: 'dispatch',
       from: this.#options.nodeId,
       ref: { tenant_id, message_id, dispatch_id },
-      elapsed_ms: performance.now() - acceptedAtMs,
+      accepted_at_ms: acceptedAtMs,
       dispatch: waiting.isCarried ? open : null,
     });
     waiting.copiesUnderWay -= 1;
@@ -135,29 +140,30 @@ export class DispatchLink implements DispatchForwarder {
   }
 
   /** Answers each copy of a dispatch, and sends it once. */
-  #take({ from, ref, elapsed_ms, dispatch }: DispatchMessage): void {
+  #take({ from, ref, accepted_at_ms, dispatch }: DispatchMessage): void {
     const { dispatch_id } = ref;
     const kind = this.#known.get(dispatch_id);
     if (kind) this.#answer(from, { kind, dispatch_id });
     else this.#known.set(dispatch_id, 'dispatch_taken');
-    if (kind === undefined && dispatch) this.#send(from, dispatch, elapsed_ms);
-    if (kind === undefined && !dispatch) void this.#readAndSend(from, ref, elapsed_ms);
+    if (kind === undefined && dispatch) this.#send(from, dispatch, accepted_at_ms);
+    if (kind === undefined && !dispatch) void this.#readAndSend(from, ref, accepted_at_ms);
   }
 
-  async #readAndSend(from: string, ref: DispatchRef, elapsedMs: number): Promise<void> {
-    const startedAtMs = performance.now();
+  async #readAndSend(from: string, ref: DispatchRef, acceptedAtMs: number): Promise<void> {
     const { dispatches, log } = this.#options;
     const open = await dispatches.find(ref).catch((error: unknown) => {
       log.warn({ err: errorMessage(error), dispatch_id: ref.dispatch_id }, 'forwarded dispatch could not be read');
       return null;
     });
-    if (open) this.#send(from, open, elapsedMs + performance.now() - startedAtMs);
+    if (open) this.#send(from, open, acceptedAtMs);
     else this.#refuse(from, ref.dispatch_id);
   }
 
-  #send(from: string, open: OpenDispatch, elapsedMs: number): void {
+  #send(from: string, open: OpenDispatch, acceptedAtMs: number): void {
     const { dispatch_id } = open;
-    const ended = this.#taker?.take(open, elapsedMs);
+    // The way here counts: a copy may have waited in a buffer, or this process may have stood still.
+    const now = this.#options.clock.latestMs();
+    const ended = now === null ? null : this.#taker?.take(open, Math.max(0, now - acceptedAtMs));
     if (ended) this.#answerTo(from, dispatch_id, ended);
     else void this.#refuseSent(from, open);
   }

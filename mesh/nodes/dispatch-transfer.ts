@@ -79,12 +79,13 @@ export class DispatchTransfer {
   }
 
   #write({ tenant_id, instance_id, epoch, resumeTokens }: Connection, running: SentDispatch[]): Promise<void> {
-    const window_ms = this.#context.resumeWindowMs;
+    const { meshId: mesh_id, resumeWindowMs: window_ms } = this.#context;
     const dispatches = running.map((dispatch) => ({
       dispatch_id: dispatch.open.dispatch_id,
       progress: () => dispatch.progress(),
     }));
-    const transfer = { tenant_id, instance_id, epoch, resume_token_hashes: resumeTokens.hashes, window_ms, dispatches };
+    const agent = { tenant_id, instance_id, mesh_id, epoch, resume_token_hashes: resumeTokens.hashes };
+    const transfer = { ...agent, window_ms, dispatches };
     return this.#context.db.tenant(tenant_id, (tx) => offerDispatches(tx, transfer));
   }
 

@@ -43,8 +43,8 @@ const NodeMessage = z.discriminatedUnion('kind', [
     kind: z.literal('dispatch'),
     from: z.string(),
     ref: DispatchRef,
-    /** Since the accept transaction began. */
-    elapsed_ms: z.number(),
+    /** When the accept transaction began, by the database's clock, in milliseconds since 1970. */
+    accepted_at_ms: z.number(),
     /** Null: too large to be carried, the node reads it from the record. */
     dispatch: ForwardedDispatch.nullable(),
   }),

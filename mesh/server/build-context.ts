@@ -13,7 +13,7 @@ import type { MeshContext } from '../connection/context.js';
 import { Registry, SentDispatches } from '../connection/registry.js';
 import { StatusWriter } from '../connection/status-writer.js';
 import { DEFAULT_TIMINGS, type MeshTimings } from '../connection/timings.js';
-import { AgentTools } from '../connection/tool-frames.js';
+import { AgentTools } from '../frames/tool-frames.js';
 import { instanceLookup } from './instance-lookup.js';
 
 /** What a mesh node is made with. */

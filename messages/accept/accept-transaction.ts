@@ -1,5 +1,6 @@
 import type { MessageState } from '../../contracts/api/messages.js';
-import { lockHeld } from '../../db/errors.js';
+import { LockHeldError, lockHeld } from '../../db/errors.js';
+import { WAIT_MAX_MS } from '../../db/lock-waits.js';
 import type { Db, Tx } from '../../db/pool.js';
 import { type Statement, type TenantCall, timeOf } from '../../db/statement.js';
 import type { DecisionEvent } from '../../policy/verdict.js';
@@ -188,6 +189,18 @@ async function acceptOrLeaveOffer(db: Db, message: NewMessage, push: AcceptHook,
   return withoutOffer;
 }
 
+/** As `acceptOrLeaveOffer`, for as long as batched calls wait for locks, in transactions of two seconds: others have their turns in between. */
+async function acceptRepeatedly(db: Db, message: NewMessage, push: AcceptHook, call: TenantCall): Promise<AcceptRow> {
+  const untilMs = performance.now() + WAIT_MAX_MS;
+  for (;;) {
+    try {
+      return await acceptOrLeaveOffer(db, message, push, call);
+    } catch (error) {
+      if (!(error instanceof LockHeldError) || performance.now() >= untilMs) throw error;
+    }
+  }
+}
+
 interface AcceptOptions {
   counting: CountLimits;
   /** Null: the message takes the workflow path. */
@@ -215,5 +228,5 @@ function acceptCall(message: NewMessage, { counting, offer, ...options }: Accept
 /** The accept transaction: writes a message and, with an offer, opens its dispatch as sent. One round trip, shared with other messages. */
 export async function runAcceptTransaction(db: Db, message: NewMessage, options: AcceptOptions): Promise<AcceptRow> {
   const call = acceptCall(message, options);
-  return message.push ? acceptOrLeaveOffer(db, message, message.push, call) : db.batch(ACCEPT, call);
+  return message.push ? acceptRepeatedly(db, message, message.push, call) : db.batch(ACCEPT, call);
 }

@@ -138,7 +138,9 @@ async function acceptInSession(
   ask: AcceptContext['ask'],
 ): Promise<Accepted> {
   const { policies } = deps.core;
-  const mustDecide = ask !== undefined || policies.concerns(drafted.tenant_id, 'admission', 'dispatch');
+  const { tenants, confirmedUntilMs } = policies.unconcerned;
+  const isUnconcerned = tenants.has(drafted.tenant_id) && performance.now() <= confirmedUntilMs;
+  const mustDecide = ask !== undefined || !isUnconcerned;
   const decision = mustDecide ? await decideOnAccept(policies, caller, drafted, ask) : null;
   const draft = decision ? { ...drafted, decision } : drafted;
   const admission = deps.limits.begin(draft.tenant_id);

@@ -6,7 +6,15 @@ import type { MessageCore, MessageRef } from '../core.js';
 import { readable } from '../read/readable.js';
 import type { DispatchDetails } from '../read/rows.js';
 import type { BusEvent } from '../stream/bus.js';
-import type { AnswerOrFailure, DispatchEnd, Dispatches, DispatchRef, LossCode, OpenDispatch } from './dispatches.js';
+import type {
+  AnswerOrFailure,
+  DispatchEnd,
+  Dispatches,
+  DispatchRef,
+  LossCode,
+  LossConditions,
+  OpenDispatch,
+} from './dispatches.js';
 import { askCall, boundedError, errorOf, logEnd, type StoredError, withUsableForm } from './message-end.js';
 import { openDispatchFrom, outputAfter } from './open-dispatch.js';
 import { isOffered } from './transfers.js';
@@ -103,24 +111,23 @@ class DispatchStore implements Dispatches {
     return row?.released === true;
   }
 
-  async failAsLost(
-    ref: DispatchRef,
-    code: LossCode,
-    options: { unlessOwnerLives?: boolean } = {},
-  ): Promise<DispatchEnd | null> {
-    const row = await this.#details(ref);
-    if (!row) return null;
-    if (row.sent_at === null) {
-      await this.release(ref, 'OWNER_LOST');
-      return null;
+  async failAsLost(ref: DispatchRef, code: LossCode, conditions: LossConditions = {}): Promise<DispatchEnd | null> {
+    let row = await this.#details(ref);
+    for (let epoch: number | undefined; row && row.epoch !== epoch; row = await this.#details(ref)) {
+      if (row.sent_at === null) {
+        await this.release(ref, 'OWNER_LOST');
+        return null;
+      }
+      if (code === 'DEADLINE_EXCEEDED' && !hasPassed(await this.deadlineLeft(ref))) return null;
+      if (!(await this.#isLost(row, conditions))) return null;
+      epoch = row.epoch;
+      const detached = await this.#detach(ref, epoch, code);
+      if (detached) return detached;
+      // With the epoch: its agent may have continued it elsewhere since then. If it has not, it was a resume at the same node.
+      const end = await this.#complete(ref, epoch, { state: 'lost', error: { code, message: LOSS_TEXT[code] }, output: null });
+      if (end) return end;
     }
-    if (code === 'DEADLINE_EXCEEDED' && !hasPassed(await this.deadlineLeft(ref))) return null;
-    if (options.unlessOwnerLives && (row.owner_alive || (await this.#isOffered(row)))) return null;
-    // With the epoch: its agent may have continued it at another node since then.
-    const epoch = options.unlessOwnerLives ? row.epoch : null;
-    const detached = await this.#detach(ref, epoch, code);
-    if (detached) return detached;
-    return this.#complete(ref, epoch, { state: 'lost', error: { code, message: LOSS_TEXT[code] }, output: null });
+    return null;
   }
 
   async deadlineLeft({ tenant_id, dispatch_id }: DispatchRef): Promise<number | 'stands_still'> {
@@ -150,8 +157,11 @@ class DispatchStore implements Dispatches {
     for (const message of woken) this.#core.workflowStarter.message(message);
   }
 
-  #isOffered(row: DetailsRow): Promise<boolean> {
-    return this.#core.db.tenant(row.tenant_id, (tx) => isOffered(tx, row, row.instance_id));
+  async #isLost(row: DetailsRow, { owner, unlessOffered, unlessOwnerLives }: LossConditions): Promise<boolean> {
+    if (owner !== undefined && row.mesh_id !== owner) return false;
+    if (unlessOwnerLives && row.owner_alive) return false;
+    if (!unlessOffered && !unlessOwnerLives) return true;
+    return !(await this.#core.db.tenant(row.tenant_id, (tx) => isOffered(tx, row, row.instance_id)));
   }
 
   async #details(ref: DispatchRef): Promise<DetailsRow | null> {

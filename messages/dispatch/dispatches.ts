@@ -91,6 +91,13 @@ export interface LiveMessage {
 /** Error code when the outcome of a dispatch is unknown. */
 export type LossCode = 'AGENT_DISCONNECTED' | 'DEADLINE_EXCEEDED';
 
+/** When a dispatch counts as lost. */
+export interface LossConditions {
+  owner?: string | null;
+  unlessOffered?: boolean;
+  unlessOwnerLives?: boolean;
+}
+
 /** The transactions of a dispatch. Each is idempotent. Those that change the message's state publish `changed` after the commit. */
 export interface Dispatches {
   /** The dispatch while it is open or sent; null otherwise. */
@@ -120,11 +127,12 @@ export interface Dispatches {
    * Ends a dispatch whose owner is gone. It fails with the given code if it was sent; else it is released. While a tool call of it waits for
    * a human its message does not fail with it: the next dispatch carries the decision. Nothing changes while its deadline stands still and
    * the code is DEADLINE_EXCEEDED.
-   * @param options.unlessOwnerLives changes nothing while the node that sent it renews its row, because that node still has it, and while
-   * the agent may still continue it at another node
+   * @param options.owner the node that is gone; changes nothing when another one has the dispatch by now
+   * @param options.unlessOffered changes nothing while the agent may still continue it at another node
+   * @param options.unlessOwnerLives the same, and while the node that sent it renews its row, because that node still has it
    * @returns null when it did not fail
    */
-  failAsLost(ref: DispatchRef, code: LossCode, options?: { unlessOwnerLives?: boolean }): Promise<DispatchEnd | null>;
+  failAsLost(ref: DispatchRef, code: LossCode, options?: LossConditions): Promise<DispatchEnd | null>;
   /**
    * Milliseconds until the deadline of a sent dispatch, by the record; 0 or less when it has passed or the dispatch has ended.
    * `stands_still`: a tool call of it waits for a human.

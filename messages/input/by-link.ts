@@ -1,5 +1,6 @@
 import { textOf } from '../../contracts/a2a/parts.js';
 import type { InputRequest } from '../../contracts/api/messages.js';
+import type { Tx } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore } from '../core.js';
 import { readMessage } from '../read/read.js';
@@ -56,6 +57,14 @@ function askedBy(
 }
 
 const FIND = 'SELECT * FROM request_details WHERE tenant_id = $1 AND request_id = $2';
+const SENDER = 'SELECT name FROM credentials WHERE tenant_id = $1 AND credential_id = $2';
+
+/** Who sent a message, by the name that people gave the credential. */
+async function senderOf(tx: Tx, { tenant_id, credential_id, sender_agent_type }: MessageRow): Promise<string> {
+  if (sender_agent_type !== null) return `the agent “${sender_agent_type}”`;
+  const [credential] = await tx.query<{ name: string }>(SENDER, [tenant_id, credential_id]);
+  return credential ? `“${credential.name}” (${credential_id})` : credential_id;
+}
 
 /**
  * What a callback token asks. Changes nothing: whoever opens a link has decided nothing.
@@ -64,10 +73,11 @@ const FIND = 'SELECT * FROM request_details WHERE tenant_id = $1 AND request_id 
 export async function describeRequest(core: Pick<MessageCore, 'db'>, token: string): Promise<LinkedRequest> {
   const found = await findCallbackToken(core.db, token);
   const { tenant_id, message_id, request_id } = found;
-  const { message, asked } = await core.db.tenant(tenant_id, async (tx) => ({
-    message: await readMessage(tx, tenant_id, message_id),
-    asked: (await tx.query<Asked>(FIND, [tenant_id, request_id]))[0],
-  }));
+  const { message, asked, sent_by } = await core.db.tenant(tenant_id, async (tx) => {
+    const message = await readMessage(tx, tenant_id, message_id);
+    const [asked] = await tx.query<Asked>(FIND, [tenant_id, request_id]);
+    return { message, asked, sent_by: message ? await senderOf(tx, message.row) : '' };
+  });
   if (!message || !asked) throw new PlatformError('unauthorized', 'The callback_token is not valid.');
   const { row } = message;
   return {
@@ -78,7 +88,7 @@ export async function describeRequest(core: Pick<MessageCore, 'db'>, token: stri
     message: {
       message_id,
       user_input: textOf(row.parts),
-      sent_by: row.sender_agent_type === null ? row.credential_id : `the agent “${row.sender_agent_type}”`,
+      sent_by,
       agent_type: row.agent_type ?? row.want_agent_type,
       created_at: row.created_at.toISOString(),
     },

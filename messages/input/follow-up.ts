@@ -5,6 +5,7 @@ import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore } from '../core.js';
 import { lockRunning, readMessage } from '../read/read.js';
 import { claimRequest } from './claim.js';
+import { inspectAnswer } from './guarded-answer.js';
 import { callerPrincipal } from './principals.js';
 import { readFollowUp } from './resolution.js';
 import { announceAnswer } from './resolve.js';
@@ -20,6 +21,7 @@ export async function answerFollowUp(
   { message }: MessageSendParams,
 ): Promise<{ message_id: string }> {
   const ref = { tenant_id: caller.tenant_id, message_id: message.taskId ?? '' };
+  await inspectAnswer(core, ref, { parts: message.parts, metadata: message.metadata });
   const answered = await core.db.tenant(ref.tenant_id, async (tx) => {
     await lockRunning(tx, ref);
     const found = await readMessage(tx, ref.tenant_id, ref.message_id);
@@ -32,7 +34,9 @@ export async function answerFollowUp(
     if (!request) throw new PlatformError('NOT_AWAITING_INPUT', 'The task does not wait for an answer.');
     if (request.source !== 'agent')
       throw new PlatformError('UNSUPPORTED_OPERATION', 'This request is answered by /messages/{id}/resolve only.');
-    const state = await claimRequest(tx, callerPrincipal(caller), row, request, {
+    const principal = callerPrincipal(caller);
+    await principal.mayAnswer(tx, row, request);
+    const state = await claimRequest(tx, principal, row, request, {
       decision: readFollowUp(request.kind, message.parts),
       invalid: { code: 'INVALID_PARAMS', text: 'The message is not an answer to a request of kind' },
       turn: { ...message, taskId: row.message_id, contextId: row.session_id },

@@ -4,18 +4,21 @@ import { ownMessages } from '../../db/ownership.js';
 import { type KeyList, type Page, readPage, readSlice } from '../../db/page.js';
 import type { Db } from '../../db/pool.js';
 import { idRange } from '../../runtime/ids.js';
+import { countInstanceMessages, type InstanceMessages, instanceMessageIds } from './instance-messages.js';
 import { type PageMessage, readPageMessages } from './page-rows.js';
 import { recordOf } from './task.js';
 
-/** Planned with the values, so that the plan has no trace of absent filters. */
+/** Planned with the values, so that the plan has no trace of absent filters. `$5`: who serves it, or served it last. */
 const MATCHING = `m.tenant_id = $1 AND ($2::text IS NULL OR m.session_id = $2) AND ($3::text IS NULL OR m.state = $3)
   AND ($4::text IS NULL OR coalesce(m.agent_type, m.want_agent_type) = $4) AND ($5::text IS NULL OR m.instance_id = $5)
   AND ($7::timestamptz IS NULL OR m.created_at >= $7) AND ($8::timestamptz IS NULL OR m.created_at < $8)
   AND ($10::text IS NULL OR m.message_id >= $10) AND ($11::text IS NULL OR m.message_id < $11)`;
 
-/** The subquery uses an index on the instance's dispatches. */
-const ALL = `messages m WHERE ${MATCHING} AND ($6::text IS NULL OR m.error_code = $6) AND ${ownMessages('m', '$9')}
-  AND ($5::text IS NULL OR m.message_id = ANY (ARRAY(SELECT d.message_id FROM dispatches d WHERE d.instance_id = $5 AND d.tenant_id = $1)))`;
+const OF_ALL = `${MATCHING} AND ($6::text IS NULL OR m.error_code = $6) AND ${ownMessages('m', '$9')}`;
+
+/** A message that was only assigned to the instance, and never dispatched to it, is not listed. */
+const ALL = `messages m WHERE ${OF_ALL} AND ($5::text IS NULL OR EXISTS (
+  SELECT 1 FROM dispatches d WHERE d.tenant_id = $1 AND d.instance_id = $5 AND d.message_id = m.message_id))`;
 
 /** Messages that are not over, and so have no error: few, however many there ever were. */
 const RUNNING = `running_messages m WHERE ${MATCHING} AND $6::text IS NULL AND ($9::text IS NULL OR m.agent_type = $9
@@ -27,14 +30,22 @@ function matching(reader: Reader, query: MessagesGetRequest): KeyList {
   const { least, bound } = idRange('msg', { from: since, to: until });
   const filters = [session_id, state, agent_type, instance_id, error_code, since, until, actsAs(reader), least, bound];
   const isRunning = state !== undefined && !isTerminal(state);
+  const values: KeyList['values'] = [reader.tenant_id, ...filters.map((value) => value ?? null)];
+  const ofInstance = { where: OF_ALL, values };
   return {
     key: 'm.message_id',
     from: isRunning ? RUNNING : ALL,
     orderBy: 'm.message_id DESC',
-    values: [reader.tenant_id, ...filters.map((value) => value ?? null)],
+    values,
     appendOnly: !isRunning,
+    ...(instance_id !== undefined && !isRunning && { walk: walkOf(ofInstance) }),
   };
 }
+
+const walkOf = (messages: InstanceMessages): KeyList['walk'] => ({
+  keys: (tx, limit, offset) => instanceMessageIds(tx, messages, limit, offset),
+  count: (tx, most) => countInstanceMessages(tx, messages, most),
+});
 
 /** A message of a list: with its content, or marked as `truncated`. */
 function listed({ row, request, whole }: PageMessage): MessageRecord {

@@ -1,7 +1,8 @@
 import type { DispatchEnd, Dispatches, DispatchRef, OpenDispatch } from '../dispatch/dispatches.js';
+import { CLOSED, notSent } from './lost-dispatches.js';
 import type { RunningDispatch, RunningDispatches } from './running-dispatches.js';
 import type { Saturation } from './saturation.js';
-import { CLOSED, type DispatchSender, notSent } from './send-dispatch.js';
+import type { DispatchSender } from './send-dispatch.js';
 import type { Destination, Transport } from './transport.js';
 
 /** A dispatch as the workflow of its message knows it. */
@@ -30,7 +31,7 @@ export class DispatchMarker {
   async markAndSend(running: RunningDispatch, { tenant_id, instance_id }: RoutedDispatch): Promise<DispatchEnd> {
     const { ref, transport } = running;
     const { sender } = this.#options;
-    if (instance_id !== undefined && !sender.isUnrecorded(ref.dispatch_id)) {
+    if (instance_id !== undefined && !sender.lost.isUnrecorded(ref.dispatch_id)) {
       // Saves a query when the agent can be reached: marking as sent checks the rest.
       const agent = { tenant_id, instance_id, epoch: null };
       await transport.connecting?.(agent);
@@ -39,7 +40,7 @@ export class DispatchMarker {
     }
     const open = await this.#find(ref);
     if (!open) return CLOSED;
-    if (open.sent_at !== null) return sender.disown(open);
+    if (open.sent_at !== null) return sender.lost.disown(open, { unlessOffered: true });
     await transport.connecting?.(open);
     const reached = this.#reach(transport, open);
     if ('epoch' in reached) return this.#mark(running, open, reached.epoch);
@@ -64,7 +65,7 @@ export class DispatchMarker {
     // It has ended, or the agent has another epoch, or a commit whose answer was lost has marked it.
     const open = await this.#find(ref);
     if (!open) return CLOSED;
-    return open.sent_at === null ? notSent('CONNECTION_REPLACED') : sender.disown(open);
+    return open.sent_at === null ? notSent('CONNECTION_REPLACED') : sender.lost.disown(open, { unlessOffered: true });
   }
 
   #find(ref: DispatchRef): Promise<OpenDispatch | null> {

@@ -1,15 +1,12 @@
 import type { Artifact } from '../../contracts/a2a/parts.js';
 import { outputContent, textsOf } from '../../policy/guards/content.js';
-import type {
-  GuardFinding,
-  GuardSettings,
-  StreamInspector,
-  StreamStep,
-  TenantGuards,
-} from '../../policy/guards/types.js';
+import type { GuardFinding, GuardSettings, StreamInspector, StreamStep } from '../../policy/guards/types.js';
 import { findingEvents } from '../../policy/verdict.js';
-import type { AnswerOrFailure, OpenDispatch } from '../dispatch/dispatches.js';
+import { errorMessage } from '../../runtime/errors.js';
+import type { AnswerOrFailure, DispatchRef, OpenDispatch } from '../dispatch/dispatches.js';
 import type { BusEvent, ChunkBus } from '../stream/bus.js';
+import type { RunningDispatch } from './running-dispatches.js';
+import type { SenderOptions } from './sender-options.js';
 import type { TransportResult } from './transport.js';
 
 type ArtifactEvent = Extract<BusEvent, { kind: 'artifact' }>;
@@ -17,17 +14,9 @@ type ArtifactEvent = Extract<BusEvent, { kind: 'artifact' }>;
 /** How events name what is inspected here. */
 const ACTION = { action: 'output', tool: null };
 
-export interface GuardedDispatch {
-  open: OpenDispatch;
-  /** Another node has published the beginning: nothing more is published before the whole answer is known. */
-  isContinued: boolean;
-  /** Called once, when a guard stops the output. */
-  onDenied(finding: GuardFinding): void;
-}
-
 /** What comes from the agent of one dispatch, on its way to the followers of the message and to the record. */
 export class GuardedOutput {
-  readonly #dispatch: GuardedDispatch;
+  readonly #running: RunningDispatch;
   readonly #publish: (event: BusEvent) => void;
   #guards: GuardSettings | null | undefined;
   /** What came before the guards were known. */
@@ -37,9 +26,13 @@ export class GuardedOutput {
   readonly #allowed: GuardFinding[] = [];
   #denial: GuardFinding | undefined;
 
-  constructor(dispatch: GuardedDispatch, publish: (event: BusEvent) => void) {
-    this.#dispatch = dispatch;
+  constructor(running: RunningDispatch, publish: (event: BusEvent) => void) {
+    this.#running = running;
     this.#publish = publish;
+  }
+
+  get ref(): DispatchRef {
+    return this.#running.ref;
   }
 
   /** Whether a guard has stopped it. */
@@ -79,7 +72,8 @@ export class GuardedOutput {
   }
 
   #artifact(event: ArtifactEvent): void {
-    if (this.#dispatch.isContinued) return;
+    // The whole answer follows at the end.
+    if (this.#running.isContinued) return;
     const { artifact, append } = event;
     let stream = append ? this.#streams.get(artifact.artifactId) : undefined;
     if (stream === undefined) {
@@ -107,7 +101,7 @@ export class GuardedOutput {
     this.#allowed.push(...findings.filter(({ decision }) => decision === 'allow'));
     if (!denial || this.#denial) return;
     this.#denial = denial;
-    this.#dispatch.onDenied(denial);
+    this.#running.close('denied', denial.reason);
   }
 
   /** The answer is not kept; what the agent used is. */
@@ -137,28 +131,25 @@ function textsIn({ artifactId: _, parts, ...about }: Artifact): [text: string, w
 
 /** Everything that comes from agents on this node goes through here before anybody sees it. */
 export class OutputGate implements Pick<ChunkBus, 'publish'> {
-  readonly #bus: Pick<ChunkBus, 'publish'>;
-  readonly #guards: TenantGuards;
+  readonly #options: Pick<SenderOptions, 'bus' | 'guards' | 'log'>;
   /** Outputs that are inspected, by message: a message has one dispatch at a time. */
   readonly #open = new Map<string, GuardedOutput>();
 
-  constructor(bus: Pick<ChunkBus, 'publish'>, guards: TenantGuards) {
-    this.#bus = bus;
-    this.#guards = guards;
+  constructor(options: Pick<SenderOptions, 'bus' | 'guards' | 'log'>) {
+    this.#options = options;
   }
 
   publish(tenantId: string, messageId: string, event: BusEvent): void {
     const output = this.#open.get(messageId);
     if (output) output.publish(event);
-    else this.#bus.publish(tenantId, messageId, event);
+    else this.#options.bus.publish(tenantId, messageId, event);
   }
 
   /** Begins to inspect the output of a dispatch; undefined where no guard of its tenant looks at output. */
-  begin(dispatch: GuardedDispatch): GuardedOutput | undefined {
-    const { tenant_id, message_id } = dispatch.open;
-    const guards = this.#guards.guardsOf(tenant_id);
+  begin(running: RunningDispatch, { tenant_id, message_id }: OpenDispatch): GuardedOutput | undefined {
+    const guards = this.#options.guards.guardsOf(tenant_id);
     if (!(guards instanceof Promise) && !guards?.inspects('output')) return undefined;
-    const output = new GuardedOutput(dispatch, (event) => this.#bus.publish(tenant_id, message_id, event));
+    const output = new GuardedOutput(running, (event) => this.#options.bus.publish(tenant_id, message_id, event));
     this.#open.set(message_id, output);
     if (guards instanceof Promise)
       guards.then(
@@ -169,14 +160,25 @@ export class OutputGate implements Pick<ChunkBus, 'publish'> {
     return output;
   }
 
-  /** The agent has answered. @returns the result to record. @throws as `TenantGuards.guardsOf` */
-  async end(output: GuardedOutput, { tenant_id }: OpenDispatch, result: TransportResult): Promise<TransportResult> {
-    if (!isAnswer(result) && !output.isDenied) return result;
-    return output.finish(result, await this.#guards.guardsOf(tenant_id));
-  }
-
-  /** To be called when the dispatch has ended, however it did. */
-  close(output: GuardedOutput, { message_id }: OpenDispatch): void {
-    if (this.#open.get(message_id) === output) this.#open.delete(message_id);
+  /**
+   * The agent has answered, or the dispatch has ended otherwise. Without the guards nothing of an answer may be recorded, so this waits until
+   * they can be read.
+   * @param persist repeats work until the database is there
+   * @returns the result to record
+   */
+  async end(output: GuardedOutput, result: TransportResult, persist: Persist): Promise<TransportResult> {
+    const { tenant_id, message_id, dispatch_id } = output.ref;
+    try {
+      if (!isAnswer(result) && !output.isDenied) return result;
+      return output.finish(result, await persist(async () => this.#options.guards.guardsOf(tenant_id)));
+    } catch (error) {
+      this.#options.log.error({ err: errorMessage(error), dispatch_id }, 'output of an agent could not be inspected');
+      const message = 'The output could not be inspected.';
+      return { state: 'failed', artifacts: [], error: { code: 'INTERNAL', message } };
+    } finally {
+      if (this.#open.get(message_id) === output) this.#open.delete(message_id);
+    }
   }
 }
+
+type Persist = <T>(work: () => Promise<T>) => Promise<T>;

@@ -1,23 +1,21 @@
 import { setMaxListeners } from 'node:events';
 import type { AgentRef } from '../../agents/agent-row.js';
 import { errorMessage } from '../../runtime/errors.js';
-import { Loop } from '../../runtime/loop.js';
 import { settledWithin } from '../../runtime/settled-within.js';
 import type { OpenDispatchRef } from '../dispatch/agent-dispatches.js';
 import type { DispatchEnd, DispatchRef, OpenDispatch } from '../dispatch/dispatches.js';
-import type { ChunkBus } from '../stream/bus.js';
+import { notSent } from './lost-dispatches.js';
 import { DispatchMarker, type RoutedDispatch } from './mark-dispatch.js';
-import { Reservations, RunningDispatch, RunningDispatches, type WaitContext, waitFor } from './running-dispatches.js';
+import { Reconciliation } from './reconciliation.js';
+import { Reservations, RunningDispatch, RunningDispatches } from './running-dispatches.js';
 import { Saturation } from './saturation.js';
-import { DispatchSender, notSent, type SenderOptions } from './send-dispatch.js';
+import { DispatchSender } from './send-dispatch.js';
+import type { SenderOptions } from './sender-options.js';
 import type { Transport } from './transport.js';
+import { type WaitContext, waitFor } from './wait-for-end.js';
 
 /** Extra time for the writes that are under way when the grace period is over. */
 const LAST_WRITES_MS = 5_000;
-/** How long the release of a refused dispatch waits for its agent's mark. */
-const SATURATION_KNOWN_MS = 500;
-/** Dispatches compared with the record in one statement. */
-const RECONCILE_BATCH = 1_000;
 
 type DeploymentMode = OpenDispatch['deployment_mode'];
 
@@ -36,18 +34,18 @@ export interface RunnerOptions extends SenderOptions {
  */
 export class DispatchRunner {
   readonly meshId: string;
+  /** What transports publish goes through it: guards see it before anybody else does. */
+  readonly output: DispatchSender['output'];
   readonly #options: RunnerOptions;
   readonly #running: RunningDispatches;
   readonly #saturation: Saturation;
   readonly #reservations = new Reservations();
   readonly #sender: DispatchSender;
   readonly #marker: DispatchMarker;
-  readonly #reconciliation: Loop;
+  readonly #reconciliation: Reconciliation;
   readonly #closing = new AbortController();
   #transports: Partial<Record<DeploymentMode, Transport>> = {};
   #draining = false;
-  readonly #idleListeners = new Map<string, () => void>();
-  #onIdle: (() => void) | undefined;
 
   constructor(options: RunnerOptions) {
     const { dispatches, db, log, meshId, reconcileMs = 2_000, inFlightMax } = options;
@@ -65,9 +63,9 @@ export class DispatchRunner {
     setMaxListeners(0, this.#closing.signal); // each write that waits for the database adds a listener
     const sender = new DispatchSender(options, this.#closing.signal);
     this.#sender = sender;
+    this.output = sender.output;
     this.#marker = new DispatchMarker({ dispatches, sender, running, saturation: this.#saturation, meshId });
-    const work = (): Promise<void> => this.#reconcile();
-    this.#reconciliation = new Loop({ name: 'dispatch reconciliation', intervalMs: reconcileMs, work, log });
+    this.#reconciliation = new Reconciliation({ dispatches, running, intervalMs: reconcileMs, log });
   }
 
   /** Starts the comparison with the record. A dispatch needs the transport of its mode. */
@@ -75,11 +73,6 @@ export class DispatchRunner {
     this.#transports = transports;
     this.#reconciliation.start();
     this.#saturation.start();
-  }
-
-  /** What transports publish goes through it: guards see it before anybody else does. */
-  get output(): Pick<ChunkBus, 'publish'> {
-    return this.#sender.output;
   }
 
   /** Aborted when the process ends. */
@@ -102,17 +95,17 @@ export class DispatchRunner {
    * dispatch that `send` has refused is released, so that its message is routed to another.
    */
   async saturationKnown(agent: AgentRef): Promise<void> {
-    await settledWithin(this.#saturation.mark(agent), SATURATION_KNOWN_MS);
+    await this.#saturation.known(agent);
   }
 
   /** @param listener called when the last running dispatch of the agent has ended; it replaces the listener before */
   whenAgentIdle(agentKey: string, listener: () => void): void {
-    this.#idleListeners.set(agentKey, listener);
+    this.#running.whenAgentIdle(agentKey, listener);
   }
 
   /** @param listener called when the last running dispatch of all has ended; it replaces the listener before */
   whenIdle(listener: () => void): void {
-    this.#onIdle = listener;
+    this.#running.whenIdle(listener);
   }
 
   /**
@@ -138,7 +131,7 @@ export class DispatchRunner {
     const reached = transport?.reach(open);
     if (this.#draining || !transport || !reached || !('epoch' in reached)) return null;
     // It was forwarded here after its workflow had asked for it.
-    if (this.#running.get(open.dispatch_id) || this.#sender.isRefused(open.dispatch_id)) return null;
+    if (this.#running.get(open.dispatch_id) || this.#sender.lost.refused.has(open.dispatch_id)) return null;
     // The accept transaction did not see a connection of another epoch.
     if (reached.epoch !== open.epoch || !leaseValid() || this.#running.isFull(open)) return null;
     const running = this.#add(open, transport);
@@ -168,7 +161,7 @@ export class DispatchRunner {
   async cancel(ref: DispatchRef, reason: string): Promise<void> {
     await this.#reservations.settled(ref.dispatch_id);
     const running = this.#running.get(ref.dispatch_id);
-    if (!running) return this.#sender.refuse(ref.dispatch_id);
+    if (!running) return this.#sender.lost.refuse(ref.dispatch_id);
     running.close('canceled', reason);
     await Promise.allSettled([running.done]);
     await running.transport.cancelSent?.(ref.dispatch_id);
@@ -203,7 +196,7 @@ export class DispatchRunner {
 
   /** The record may or may not name this node as the owner of these dispatches, which do not run here: they are never sent again. */
   noteUncertain(dispatchIds: readonly string[]): void {
-    for (const dispatchId of dispatchIds) this.#sender.noteUnrecorded(dispatchId);
+    for (const dispatchId of dispatchIds) this.#sender.lost.noteUnrecorded(dispatchId);
   }
 
   /** The agent is gone: its dispatches fail, or are released when nothing was sent. Resolves when that is on the record. */
@@ -218,7 +211,7 @@ export class DispatchRunner {
     // A dispatch that was being committed here runs now, or was released.
     await Promise.all(open.map((ref) => this.#reservations.settled(ref.dispatch_id)));
     await this.agentLost(agentKey);
-    await Promise.all(open.map((ref) => this.#sender.disown(ref)));
+    await Promise.all(open.map((ref) => this.#sender.lost.disown(ref)));
   }
 
   /**
@@ -242,34 +235,12 @@ export class DispatchRunner {
 
   #add(ref: DispatchRef, transport: Transport): RunningDispatch {
     const running = this.#running.add(new RunningDispatch(ref, transport));
-    const remove = (): void => {
-      this.#running.remove(running);
-      if (this.#running.countOf(running.agentKey) === 0) this.#agentIdle(running.agentKey);
-      if (this.#running.size === 0) this.#onIdle?.();
-    };
+    const remove = (): void => this.#running.remove(running);
     running.done.then(remove, (error) => {
       remove();
       // Perhaps no caller waits for it any more, so the failure is logged here.
       this.#options.log.error({ err: errorMessage(error), dispatch_id: ref.dispatch_id }, 'dispatch could not be sent');
     });
     return running;
-  }
-
-  #agentIdle(agentKey: string): void {
-    const listener = this.#idleListeners.get(agentKey);
-    this.#idleListeners.delete(agentKey);
-    listener?.();
-  }
-
-  /** Stops dispatches that ended elsewhere: an agent must not keep working because its cancel was lost. */
-  async #reconcile(): Promise<void> {
-    const sending = this.#running.all().filter(({ phase }) => phase === 'sending');
-    for (let start = 0; start < sending.length; start += RECONCILE_BATCH) {
-      const refs = sending.slice(start, start + RECONCILE_BATCH).map(({ ref }) => ref);
-      for (const { dispatch_id, state } of await this.#options.dispatches.closedAmong(refs)) {
-        const running = this.#running.get(dispatch_id);
-        if (running) running.close(state, '');
-      }
-    }
   }
 }

@@ -20,6 +20,8 @@ export class RunningDispatch {
   epoch = 0;
   /** What is sent; undefined while `starting`. */
   open: OpenDispatch | undefined;
+  /** Another node has published the beginning of its output. */
+  isContinued = false;
   #phase: Phase = 'starting';
   #stopped: StopReason | undefined;
   #settle: (end: Promise<DispatchEnd>) => void = () => undefined;
@@ -69,16 +71,10 @@ export class RunningDispatch {
     await this.#started;
   }
 
-  /** It is closed on the record: its agent is told, and it stops. */
+  /** It is closed on the record, or `denied`: a guard withholds its output. Its agent is told, and it stops. */
   close(state: string, reason: string): void {
     if (this.open && this.#phase === 'sending') this.transport.notifyClosed?.(this.open, state, reason);
-    this.stop('closed');
-  }
-
-  /** A guard withholds its output: its agent is told, and it stops. */
-  deny(reason: string): void {
-    if (this.open && this.#phase === 'sending') this.transport.notifyClosed?.(this.open, 'denied', reason);
-    this.stop('denied');
+    this.stop(state === 'denied' ? 'denied' : 'closed');
   }
 
   /** The first reason counts, and none once the result is being recorded. */
@@ -143,6 +139,8 @@ export class RunningDispatches {
   readonly #byAgent = new Map<string, Set<RunningDispatch>>();
   readonly #share: FairShare;
   readonly #onFull: (agent: AgentRef) => void;
+  readonly #idleListeners = new Map<string, () => void>();
+  #onIdle: (() => void) | undefined;
 
   constructor({ inFlightMax = LIMITS.dispatchesInFlightPerNode, onFull }: RunningDispatchesOptions) {
     this.#share = new FairShare(inFlightMax);
@@ -195,39 +193,30 @@ export class RunningDispatches {
 
   remove(running: RunningDispatch): void {
     this.#byId.delete(running.ref.dispatch_id);
-    if (running.agentKey === '') return;
-    this.#share.remove(running.ref.tenant_id);
-    const ofAgent = this.#byAgent.get(running.agentKey);
-    ofAgent?.delete(running);
-    if (ofAgent?.size === 0) this.#byAgent.delete(running.agentKey);
+    if (running.agentKey !== '') this.#removeFromAgent(running);
+    if (this.#byId.size === 0) this.#onIdle?.();
   }
-}
 
-/** The activity that waits for the end of a dispatch. `signal` ends the wait, not the dispatch. */
-export interface WaitContext {
-  heartbeat(): void;
-  signal: AbortSignal;
-}
+  /** @param listener called when the last dispatch of the agent has ended; it replaces the listener before */
+  whenAgentIdle(agentKey: string, listener: () => void): void {
+    this.#idleListeners.set(agentKey, listener);
+  }
 
-/** Waits for an end with a heartbeat at the start and every `heartbeatMs`. @throws the reason of `signal` once it is aborted */
-export async function waitFor(
-  end: Promise<DispatchEnd>,
-  { heartbeat, signal }: WaitContext,
-  heartbeatMs: number,
-): Promise<DispatchEnd> {
-  signal.throwIfAborted();
-  heartbeat();
-  const timer = setInterval(heartbeat, heartbeatMs);
-  let leave: () => void = () => undefined;
-  const left = new Promise<never>((_, reject) => {
-    leave = () => reject(signal.reason);
-    signal.addEventListener('abort', leave, { once: true });
-  });
-  try {
-    return await Promise.race([end, left]);
-  } finally {
-    clearInterval(timer);
-    signal.removeEventListener('abort', leave);
+  /** @param listener called when the last dispatch of all has ended; it replaces the listener before */
+  whenIdle(listener: () => void): void {
+    this.#onIdle = listener;
+  }
+
+  #removeFromAgent(running: RunningDispatch): void {
+    const { agentKey } = running;
+    this.#share.remove(running.ref.tenant_id);
+    const ofAgent = this.#byAgent.get(agentKey);
+    ofAgent?.delete(running);
+    if (ofAgent?.size !== 0) return;
+    this.#byAgent.delete(agentKey);
+    const listener = this.#idleListeners.get(agentKey);
+    this.#idleListeners.delete(agentKey);
+    listener?.();
   }
 }
 

@@ -5,6 +5,7 @@ import { errorMessage } from '../../runtime/errors.js';
 import { agentKeyOf } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
 import { Loop } from '../../runtime/loop.js';
+import { settledWithin } from '../../runtime/settled-within.js';
 import type { Dispatches } from '../dispatch/dispatches.js';
 
 /** How often saturated agents are looked at. */
@@ -13,6 +14,8 @@ const TICK_MS = 50;
 const LITTLE_ROOM_MS = 250;
 /** With less than this part of what it may have, it gets messages at once. */
 const AMPLE_ROOM = 7 / 8;
+/** How long the release of a refused dispatch waits for its agent's mark. */
+const KNOWN_MS = 500;
 /** How often a mark is renewed; it is valid for five seconds. */
 const RENEW_MS = 1_000;
 const IDLE_MS = 60_000;
@@ -73,6 +76,11 @@ export class Saturation {
     if (!this.#options.isFull(agent)) return;
     const mark = this.#marks.get(key) ?? this.#add(key, agent);
     await this.#renew(mark);
+  }
+
+  /** As `mark`, and does not wait long. */
+  async known(agent: AgentRef): Promise<void> {
+    await settledWithin(this.mark(agent), KNOWN_MS);
   }
 
   #add(key: string, agent: AgentRef): Mark {

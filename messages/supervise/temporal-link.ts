@@ -25,10 +25,12 @@ import {
   sessionWorkflowId,
   WAKE_SIGNAL,
 } from '../../workflows/definitions.js';
+import type { MessageRef } from '../core.js';
 import { ensureSearchAttributes } from './search-attributes.js';
 
 const CALL_TIMEOUT_MS = 5_000;
 const REACH_TIMEOUT_MS = 2_000;
+const ENDED_MAX = 1_000;
 
 /** The state of a workflow, as far as the sweeper needs it. */
 type WorkflowFate = 'running' | 'missing' | 'ended_by_operator' | 'ended';
@@ -112,6 +114,20 @@ export class TemporalLink {
 
   fateOfSession(ref: SessionInput): Promise<WorkflowFate> {
     return this.#fate(sessionWorkflowId(ref));
+  }
+
+  /** Messages whose workflows did not end by themselves since this time, at most 1,000. Temporal lists them some seconds late. */
+  async endedMessages(since: Date): Promise<MessageRef[]> {
+    const query = `WorkflowType = "message" AND ExecutionStatus IN ("Terminated", "Canceled", "Failed", "TimedOut") AND CloseTime >= "${since.toISOString()}"`;
+    const ended: MessageRef[] = [];
+    await this.#call(async ({ workflow }) => {
+      for await (const { workflowId } of workflow.list({ query })) {
+        const [, tenant_id, message_id] = /^message:([^:]+):(.+)$/.exec(workflowId) ?? [];
+        if (tenant_id && message_id) ended.push({ tenant_id, message_id });
+        if (ended.length >= ENDED_MAX) return;
+      }
+    });
+    return ended;
   }
 
   /** Creates the schedule of the workflow that watches the agents, unless it exists. */

@@ -6,7 +6,7 @@ import { compileRegex } from '../matching/regex.js';
 export type Expr = NonNullable<ReturnType<typeof parse>['expr']>;
 
 /** The evaluation of one node, in the units of `Budget`. */
-const NODE_UNITS = 100;
+const NODE_UNITS = 25;
 
 /** An upper bound of a value: its characters, members and items together, and the items of its largest list or map. */
 export interface Extent {

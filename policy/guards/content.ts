@@ -1,5 +1,6 @@
 import type { Part } from '../../contracts/a2a/parts.js';
 import type { GuardStage } from '../../contracts/api/guards.js';
+import type { PolicyRequest } from '../types.js';
 import type { GuardedContent, GuardedText } from './types.js';
 
 /** Nesting that is walked; the platform takes nothing that is deeper (`LIMITS.jsonDepth` and the envelope of a frame around it). */
@@ -8,6 +9,8 @@ const DEPTH_MAX = 64;
 const FILE_CHARS_MAX = 1024 * 1024;
 
 type Facts = GuardedContent['facts'];
+/** What is known of a tool call. `repeats` may count it when it is first asked for, which happens only where a guard bounds that. */
+type CallFacts = { hops?: number; repeats?: number | (() => number) };
 
 /** Content whose texts and facts are collected when a guard first asks for them: most content is inspected by few guards. */
 class LazyContent implements GuardedContent {
@@ -18,18 +21,23 @@ class LazyContent implements GuardedContent {
   readonly #root: string;
   #texts: GuardedText[] | undefined;
 
-  constructor(stage: GuardStage, root: string, value: unknown, known: Omit<Facts, 'bytes' | 'depth'> = {}) {
+  constructor(stage: GuardStage, root: string, value: unknown, { hops, repeats }: CallFacts = {}) {
     this.stage = stage;
     this.#root = root;
     this.#value = value;
     if (stage === 'tool_arguments') this.arguments = value as Record<string, unknown>;
+    let counted = typeof repeats === 'number' ? repeats : undefined;
     this.facts = {
-      ...known,
+      ...(hops !== undefined && { hops }),
       get bytes() {
         return Buffer.byteLength(JSON.stringify(value) ?? '');
       },
       get depth() {
         return depthOf(value);
+      },
+      get repeats() {
+        counted ??= typeof repeats === 'function' ? repeats() : 0;
+        return counted;
       },
     };
   }
@@ -43,9 +51,20 @@ class LazyContent implements GuardedContent {
   }
 }
 
+/** What guards inspect of a request to the policies: a message that enters, the arguments of a tool call; undefined for anything else. */
+export function contentOf({ scope, action, arguments: given }: PolicyRequest): GuardedContent | undefined {
+  if (scope === 'admission' && action === 'send') return new LazyContent('message', '', given);
+  return scope === 'tool' && given ? toolArguments(given) : undefined;
+}
+
 /** What goes to an agent with a message: its parts and its metadata. */
 export function messageContent(parts: readonly Part[], metadata: Readonly<Record<string, unknown>>): GuardedContent {
   return new LazyContent('message', '', { parts, metadata });
+}
+
+/** What a human or a caller answers to a question: it goes to the agent. */
+export function answerContent(answer: Readonly<Record<string, unknown>>): GuardedContent {
+  return new LazyContent('message', '', answer);
 }
 
 /** What an agent gives back: artifacts, its status message, its question, the text of its error. */
@@ -58,7 +77,7 @@ export function outputContent(output: Readonly<Record<string, unknown>>): Guarde
  * @param facts.hops calls inside each other, this one included
  * @param facts.repeats from `RepeatedCalls`
  */
-export function toolArguments(given: Readonly<Record<string, unknown>>, facts: Omit<Facts, 'bytes' | 'depth'> = {}) {
+export function toolArguments(given: Readonly<Record<string, unknown>>, facts: CallFacts = {}): GuardedContent {
   return new LazyContent('tool_arguments', 'arguments', given, facts);
 }
 
@@ -86,7 +105,7 @@ function collect(texts: GuardedText[], path: string, value: unknown, depth: numb
 
 function collectMembers(texts: GuardedText[], path: string, value: Record<string, unknown>, depth: number): void {
   for (const key of Object.keys(value)) {
-    const place = path === '' ? key : `${path}.${key}`;
+    const place = placeOf(path, key);
     if (key.length > KEY_CHARS) texts.push({ path: place, text: key });
     const member = value[key];
     const file = key === 'bytes' && typeof member === 'string' ? textOfFile(member) : undefined;
@@ -97,6 +116,14 @@ function collectMembers(texts: GuardedText[], path: string, value: Record<string
 
 /** Shorter keys hold nothing that a guard finds. */
 const KEY_CHARS = 15;
+/** Names that places of findings show. A key may be what was found, and findings get into events. */
+const SHOWN_KEY = /^(?:[A-Za-z_-]{1,48}|[A-Za-z_][\w-]{0,14})$/;
+
+/** The place of an object's member. */
+export function placeOf(path: string, key: string): string {
+  const name = SHOWN_KEY.test(key) ? key : '*';
+  return path === '' ? name : `${path}.${name}`;
+}
 
 /** The text in the base64 of a file; undefined for what is not base64 of UTF-8. */
 function textOfFile(base64: string): string | undefined {

@@ -20,15 +20,18 @@ const FORBIDDEN_SCHEMES = new Set(['file', 'gopher', 'dict', 'jar', 'netdoc', 'p
 /** Schemes without a host. */
 const WITHOUT_HOST = new Set(['data', 'mailto', 'urn', 'tel', 'about', 'blob', 'cid', 'tag', 'did', 'doi']);
 /** Names of the machine itself, of the network around it, and of the metadata services of clouds. */
-const PRIVATE_NAME = /(?:^|\.)(?:localhost|local|internal|intranet|lan|home\.arpa|localdomain)$|^metadata(?:\.|$)|^kubernetes(?:\.|$)/;
+const PRIVATE_NAME =
+  /(?:^|\.)(?:localhost|local|internal|intranet|lan|home\.arpa|localdomain)$|^metadata(?:\.|$)|^kubernetes(?:\.|$)/;
 const SCHEME_CHARS = /[A-Za-z0-9+.-]/;
 const SCHEME_CHARS_MAX = 32;
 const URL_CHARS_MAX = 2_048;
+/** Characters of the longest URL that is looked at. */
+export const URL_SPAN = SCHEME_CHARS_MAX + URL_CHARS_MAX;
 /** What ends a URL in a text. */
 const URL_END = /[\s"'<>`|{}\\^]/;
 
 /** Finds addresses that content must not lead to: hosts that are not allowed, private addresses in any notation, schemes of local files. */
-export function findHosts(content: GuardedContent, rules: EgressRules): Find[] {
+export function findHosts(content: Pick<GuardedContent, 'arguments' | 'texts'>, rules: EgressRules): Find[] {
   const found: Find[] = [];
   const note = (path: string, urls: Iterable<string>): void => {
     for (const url of urls) {
@@ -45,7 +48,9 @@ export function findHosts(content: GuardedContent, rules: EgressRules): Find[] {
 function urlsOf(key: string, text: string): Iterable<string> {
   if (text.length > URL_CHARS_MAX) return urlsIn(text);
   // As browsers read a URL: without leading space, and without tabs and line ends anywhere.
-  const whole = visibleText(text).trim().replace(/[\t\r\n]/g, '');
+  const whole = visibleText(text)
+    .trim()
+    .replace(/[\t\r\n]/g, '');
   if (/^[\\/]{2}[^\\/\s]/.test(whole) && !/\s/.test(whole)) return [`http:${whole}`];
   if (/^(?:https?|wss?|ftp|file|gopher|jar|php|data):/i.test(whole)) return [whole, ...urlsIn(text)];
   if (HOST_KEY.test(key) && /^[\w.:[\]%-]+$/.test(whole) && isHost(whole)) return [`http://${whole}`];
@@ -78,7 +83,10 @@ function* urlsIn(text: string): Generator<string> {
 }
 
 function problemOf(text: string, rules: EgressRules): Omit<Find, 'path'> | undefined {
-  const scheme = text.slice(0, text.indexOf(':')).toLowerCase().replace(/^[^a-z]+/, '');
+  const scheme = text
+    .slice(0, text.indexOf(':'))
+    .toLowerCase()
+    .replace(/^[^a-z]+/, '');
   const parts = scheme.split('+');
   if (parts.some((part) => FORBIDDEN_SCHEMES.has(part)))
     return { rule: 'scheme', reason: `URLs of the scheme ${scheme} are not allowed.` };

@@ -4,8 +4,43 @@ import type { Find, GuardedText } from './types.js';
 
 /** Cyrillic and Greek letters that look like Latin ones, in lower case. */
 const LOOKALIKES: Record<string, string> = {
-  ...{ а: 'a', в: 'b', с: 'c', е: 'e', ё: 'e', н: 'h', і: 'i', ї: 'i', ј: 'j', к: 'k', м: 'm', о: 'o', р: 'p', ѕ: 's', т: 't', у: 'y' },
-  ...{ х: 'x', ԁ: 'd', ɡ: 'g', ӏ: 'l', ո: 'n', ѵ: 'v', ԝ: 'w', α: 'a', ε: 'e', ι: 'i', κ: 'k', ν: 'v', ο: 'o', ρ: 'p', τ: 't', υ: 'u', χ: 'x' },
+  ...{
+    а: 'a',
+    в: 'b',
+    с: 'c',
+    е: 'e',
+    ё: 'e',
+    н: 'h',
+    і: 'i',
+    ї: 'i',
+    ј: 'j',
+    к: 'k',
+    м: 'm',
+    о: 'o',
+    р: 'p',
+    ѕ: 's',
+    т: 't',
+    у: 'y',
+  },
+  ...{
+    х: 'x',
+    ԁ: 'd',
+    ɡ: 'g',
+    ӏ: 'l',
+    ո: 'n',
+    ѵ: 'v',
+    ԝ: 'w',
+    α: 'a',
+    ε: 'e',
+    ι: 'i',
+    κ: 'k',
+    ν: 'v',
+    ο: 'o',
+    ρ: 'p',
+    τ: 't',
+    υ: 'u',
+    χ: 'x',
+  },
 };
 const LOOKALIKE = new RegExp(`[${Object.keys(LOOKALIKES).join('')}]`, 'gu');
 const LATIN = /[a-z]/;
@@ -23,8 +58,12 @@ const HIDDEN_FIND = { rule: 'hidden_text', reason: 'The content holds text that 
 /** A text as phrases are looked for in it: visible, in lower case, lookalikes as Latin letters, single spaces, lines kept. */
 export function foldedText(visible: string): string {
   const lower = visible.toLowerCase();
-  const latin = ASCII.test(lower) || !LATIN.test(lower) ? lower : lower.replace(LOOKALIKE, (char) => LOOKALIKES[char] as string);
-  return latin.replace(/[’‘`]/g, "'").replace(/[^\S\n]{2,}|[\t\v\f\r]/g, ' ').replace(/ ?\n[ \n]*/g, '\n');
+  const latin =
+    ASCII.test(lower) || !LATIN.test(lower) ? lower : lower.replace(LOOKALIKE, (char) => LOOKALIKES[char] as string);
+  return latin
+    .replace(/[’‘`]/g, "'")
+    .replace(/[^\S\n]{2,}|[\t\v\f\r]/g, ' ')
+    .replace(/ ?\n[ \n]*/g, '\n');
 }
 
 /** Finds instructions to the agent in texts: one finding for each rule and place. */

@@ -13,8 +13,10 @@ export const PHRASE_CHARS = 256;
 
 /** Up to n characters of the same sentence. */
 const gap = (chars: number): string => `[^.!?\\n]{0,${chars}}?`;
-const OLD = 'previous|prior|above|earlier|preceding|foregoing|system|original|initial|your|all|any|every|these|those|past|existing|given';
-const ORDERS = 'instructions?|prompts?|rules|guidelines|directives?|directions|programming|guardrails|restrictions|constraints|polic(?:y|ies)|safety|training';
+const OLD =
+  'previous|prior|above|earlier|preceding|foregoing|system|original|initial|your|all|any|every|these|those|past|existing|given';
+const ORDERS =
+  'instructions?|prompts?|rules|guidelines|directives?|directions|programming|guardrails|restrictions|constraints|polic(?:y|ies)|safety|training';
 
 const rule = (name: string, what: string, literals: readonly string[], pattern: string): InjectionRule => ({
   rule: name,
@@ -64,7 +66,20 @@ export const INJECTION_RULES: readonly InjectionRule[] = [
   rule(
     'role_marker',
     'a marker of a chat format',
-    ['<|', '[inst', '<<sys', '[/inst', '### system', '### instruction', '[system', '<system', '</system', '{{#system', '<assistant', 'start_of_turn'],
+    [
+      '<|',
+      '[inst',
+      '<<sys',
+      '[/inst',
+      '### system',
+      '### instruction',
+      '[system',
+      '<system',
+      '</system',
+      '{{#system',
+      '<assistant',
+      'start_of_turn',
+    ],
     `<\\|[a-z_]{1,24}\\|>|\\[/?inst\\]|<</?sys>>|(?:^|\\n) ?#{2,4} ?(?:system|instruction)s? ?(?:prompt|message)? ?:|\\[system\\] ?\\(?#|\\[system (?:message|prompt|override|note)\\]|</?(?:system|system_prompt|system-reminder|assistant)>|\\{\\{#system|<start_of_turn>`,
   ),
   rule(
@@ -94,7 +109,19 @@ export const INJECTION_RULES: readonly InjectionRule[] = [
   rule(
     'exfiltration',
     'an order to send secrets away',
-    ['key', 'password', 'credential', 'secret', 'token', 'environment variable', 'system prompt', 'conversation', 'chat history', '.env', 'ssh'],
+    [
+      'key',
+      'password',
+      'credential',
+      'secret',
+      'token',
+      'environment variable',
+      'system prompt',
+      'conversation',
+      'chat history',
+      '.env',
+      'ssh',
+    ],
     `\\b(?:send|post|forward|upload|exfiltrate|e-?mail|transmit|append|leak|submit)\\b${gap(40)}\\b(?:api keys?|passwords?|credentials|secrets|access tokens?|tokens|environment variables|env file|system prompt|conversation|chat history|private keys?|ssh keys?|session cookies?)\\b${gap(32)}\\b(?:to|at|via|into)\\b${gap(24)}(?:https?://|ftp://|[\\w.+-]{1,40}@|webhook|attacker|my server|this url|the following url)`,
   ),
   rule(
@@ -113,11 +140,46 @@ export const INJECTION_RULES: readonly InjectionRule[] = [
 
 /** In other languages; matched against visible text in lower case, with its own letters. */
 export const FOREIGN_RULES: readonly InjectionRule[] = [
-  rule('override', 'an order to ignore instructions', ['ignorier', 'vergiss', 'missacht'], `\\b(?:ignorier(?:e|en sie)?|vergiss|vergessen sie|missachten? ?(?:sie)?)\\b${gap(24)}\\b(?:alle|vorherigen?|bisherigen?|obigen?|deine|ihre)\\b${gap(32)}\\b(?:anweisung(?:en)?|instruktionen|regeln|vorgaben|befehle)`),
-  rule('override', 'an order to ignore instructions', ['ignore', 'oubli'], `\\b(?:ignor(?:e|ez|er)|oubli(?:e|ez|er))\\b${gap(24)}\\b(?:toutes|les|tes|vos|ces)\\b${gap(32)}(?:instructions|consignes|directives|règles)${gap(20)}(?:précédentes|antérieures|ci-dessus|initiales|système)`),
-  rule('override', 'an order to ignore instructions', ['ignor', 'olvid'], `\\b(?:ignor(?:a|e|en|ar)|olvid(?:a|e|en|ar))\\b${gap(24)}\\b(?:todas|las|tus|sus)\\b${gap(32)}(?:instrucciones|reglas|indicaciones|órdenes)${gap(20)}(?:anteriores|previas|iniciales|de arriba|del sistema)`),
-  rule('override', 'an order to ignore instructions', ['ignor', 'esque'], `\\b(?:ignor(?:e|ar|a|i)|esqueç?c?a)\\b${gap(24)}\\b(?:todas|tutte|as|le|suas)\\b${gap(32)}(?:instruções|istruzioni|regras|regole)${gap(20)}(?:anteriores|precedenti|acima|prévias)`),
-  rule('override', 'an order to ignore instructions', ['忽略', '无视', '忘记', '忽視', '無視'], '(?:忽略|无视|忘记|忽視|無視)[^。\\n]{0,12}(?:之前|以上|上面|前面|先前|所有|全部|系统)[^。\\n]{0,8}(?:指令|提示|指示|说明|规则|命令)'),
-  rule('override', 'an order to ignore instructions', ['無視', '忘れ'], '(?:これまで|以前|上記|前|すべて|全て)の[^。\\n]{0,8}(?:指示|命令|ルール|プロンプト)[^。\\n]{0,6}(?:無視|忘れ)'),
-  rule('override', 'an order to ignore instructions', ['игнорир', 'забудь'], `(?:проигнорируй|игнорируй|забудь)(?:те)?${gap(24)}(?:все|всё|предыдущ|вышеуказанн|прошл)${gap(32)}(?:инструкци|указани|правил|команд)`),
+  rule(
+    'override',
+    'an order to ignore instructions',
+    ['ignorier', 'vergiss', 'missacht'],
+    `\\b(?:ignorier(?:e|en sie)?|vergiss|vergessen sie|missachten? ?(?:sie)?)\\b${gap(24)}\\b(?:alle|vorherigen?|bisherigen?|obigen?|deine|ihre)\\b${gap(32)}\\b(?:anweisung(?:en)?|instruktionen|regeln|vorgaben|befehle)`,
+  ),
+  rule(
+    'override',
+    'an order to ignore instructions',
+    ['ignore', 'oubli'],
+    `\\b(?:ignor(?:e|ez|er)|oubli(?:e|ez|er))\\b${gap(24)}\\b(?:toutes|les|tes|vos|ces)\\b${gap(32)}(?:instructions|consignes|directives|règles)${gap(20)}(?:précédentes|antérieures|ci-dessus|initiales|système)`,
+  ),
+  rule(
+    'override',
+    'an order to ignore instructions',
+    ['ignor', 'olvid'],
+    `\\b(?:ignor(?:a|e|en|ar)|olvid(?:a|e|en|ar))\\b${gap(24)}\\b(?:todas|las|tus|sus)\\b${gap(32)}(?:instrucciones|reglas|indicaciones|órdenes)${gap(20)}(?:anteriores|previas|iniciales|de arriba|del sistema)`,
+  ),
+  rule(
+    'override',
+    'an order to ignore instructions',
+    ['ignor', 'esque'],
+    `\\b(?:ignor(?:e|ar|a|i)|esqueç?c?a)\\b${gap(24)}\\b(?:todas|tutte|as|le|suas)\\b${gap(32)}(?:instruções|istruzioni|regras|regole)${gap(20)}(?:anteriores|precedenti|acima|prévias)`,
+  ),
+  rule(
+    'override',
+    'an order to ignore instructions',
+    ['忽略', '无视', '忘记', '忽視', '無視'],
+    '(?:忽略|无视|忘记|忽視|無視)[^。\\n]{0,12}(?:之前|以上|上面|前面|先前|所有|全部|系统)[^。\\n]{0,8}(?:指令|提示|指示|说明|规则|命令)',
+  ),
+  rule(
+    'override',
+    'an order to ignore instructions',
+    ['無視', '忘れ'],
+    '(?:これまで|以前|上記|前|すべて|全て)の[^。\\n]{0,8}(?:指示|命令|ルール|プロンプト)[^。\\n]{0,6}(?:無視|忘れ)',
+  ),
+  rule(
+    'override',
+    'an order to ignore instructions',
+    ['игнорир', 'забудь'],
+    `(?:проигнорируй|игнорируй|забудь)(?:те)?${gap(24)}(?:все|всё|предыдущ|вышеуказанн|прошл)${gap(32)}(?:инструкци|указани|правил|команд)`,
+  ),
 ];

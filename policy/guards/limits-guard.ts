@@ -1,5 +1,5 @@
-import { LIMITS } from '../../contracts/limits.js';
 import type { GuardStage } from '../../contracts/api/guards.js';
+import { LIMITS } from '../../contracts/limits.js';
 import type { Find, GuardedContent } from './types.js';
 
 /** The bounds of a tenant's content. */
@@ -48,7 +48,8 @@ export function findExcess({ stage, facts }: GuardedContent, limits: ContentLimi
   const bytes = limits[BYTES[stage]] as number;
   const found: Find[] = [];
   const note = (rule: string, what: string): void => void found.push({ rule, path: '', reason: `${what}.` });
-  if (isStricter(limits, BYTES[stage]) && facts.bytes > bytes) note('size', `The content is larger than ${bytes} bytes`);
+  if (isStricter(limits, BYTES[stage]) && facts.bytes > bytes)
+    note('size', `The content is larger than ${bytes} bytes`);
   if (isStricter(limits, 'max_depth') && facts.depth > limits.max_depth)
     note('depth', `The content nests deeper than ${limits.max_depth}`);
   if ((facts.hops ?? 0) > limits.max_hops) note('hops', `More than ${limits.max_hops} calls wait for each other`);

@@ -1,3 +1,4 @@
+import { placeOf } from './content.js';
 import { decodeOnce, visibleText } from './normalise.js';
 import type { Find } from './types.js';
 
@@ -42,9 +43,10 @@ type Visitor = (path: string, key: string, text: string) => void;
 /** Calls `visitor` with every string and the name of the member that holds it, through arrays. The depth is bounded at the edge. */
 export function visit(path: string, key: string, value: unknown, visitor: Visitor): void {
   if (typeof value === 'string') visitor(path, key, value);
-  else if (Array.isArray(value)) value.forEach((item, index) => visit(`${path}[${index}]`, key, item, visitor));
-  else if (typeof value === 'object' && value !== null) {
-    for (const [name, member] of Object.entries(value)) visit(`${path}.${name}`, inSnakeCase(name), member, visitor);
+  else if (Array.isArray(value)) {
+    for (const [index, item] of value.entries()) visit(`${path}[${index}]`, key, item, visitor);
+  } else if (typeof value === 'object' && value !== null) {
+    for (const [name, member] of Object.entries(value)) visit(placeOf(path, name), inSnakeCase(name), member, visitor);
   }
 }
 
@@ -71,7 +73,8 @@ function problemOf(given: string, { roots }: PathRules): Omit<Find, 'path'> | un
   const decoded = decodeOnce(given).normalize('NFC');
   if (decoded.includes('\0')) return { rule: 'nul', reason: 'The path holds a NUL character.' };
   if (ENCODED_AGAIN.test(decoded)) return { rule: 'encoded', reason: 'The path is encoded more than once.' };
-  if (TRAVERSAL.test(visibleText(decoded))) return { rule: 'traversal', reason: 'The path leaves its directory by `..`.' };
+  if (TRAVERSAL.test(visibleText(decoded)))
+    return { rule: 'traversal', reason: 'The path leaves its directory by `..`.' };
   if (roots.length === 0 || isInside(decoded, roots)) return undefined;
   return { rule: 'outside_roots', reason: 'The path is outside the allowed roots.' };
 }

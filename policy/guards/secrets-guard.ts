@@ -5,7 +5,8 @@ import { SECRET_RULES, type SecretRule } from './secret-rules.js';
 import type { Find, GuardedText } from './types.js';
 
 /** Members that hold a secret, whatever it looks like. */
-const SECRET_KEY = /(?:^|[._-])(?:password|passwd|passphrase|client_?secret|secret_?(?:access_?)?key|api_?key|private_?key|access_?token|refresh_?token)$/i;
+const SECRET_KEY =
+  /(?:^|[._-])(?:password|passwd|passphrase|client_?secret|secret_?(?:access_?)?key|api_?key|private_?key|access_?token|refresh_?token)$/i;
 const SECRET_CHARS = 8;
 
 /** The rules of these kinds. */

@@ -8,7 +8,7 @@ import {
 } from '../../contracts/api/guards.js';
 import type { Tx } from '../../db/pool.js';
 import { AddressGuard } from '../../http/outbound-guard.js';
-import { type EgressRules, findHosts } from './egress-guard.js';
+import { type EgressRules, findHosts, URL_SPAN } from './egress-guard.js';
 import { type GuardRow, readGuards } from './guard-store.js';
 import { findInjections, injectionsIn } from './injection-guard.js';
 import { PHRASE_CHARS } from './injection-rules.js';
@@ -65,7 +65,10 @@ export function createGuardReader(allowCidrs: readonly string[]) {
     compileGuards(await readGuards(tx, tenantId), (address) => addresses.allows(address));
 }
 
-type Compile = (config: unknown, allowsAddress: EgressRules['allowsAddress']) => Omit<CompiledGuard, 'name' | 'decision'>;
+type Compile = (
+  config: unknown,
+  allowsAddress: EgressRules['allowsAddress'],
+) => Omit<CompiledGuard, 'name' | 'decision'>;
 
 const COMPILE: Record<GuardName, Compile> = {
   path: (config) => {
@@ -76,7 +79,13 @@ const COMPILE: Record<GuardName, Compile> = {
   egress: (config, allowsAddress) => {
     const { allowed_hosts: allowedHosts, denied_hosts: deniedHosts, stages } = GUARD_CONFIGS.egress.parse(config);
     const rules = { allowedHosts, deniedHosts, allowsAddress };
-    return { stages: new Set(stages), find: (content) => findHosts(content, rules) };
+    const find = (visible: string, _begins: number, ends: number): Find[] =>
+      findHosts({ texts: [{ path: '', text: wholeWords(visible, ends) }] }, rules);
+    return {
+      stages: new Set(stages),
+      find: (content) => findHosts(content, rules),
+      stream: { span: URL_SPAN, reach: 0, find },
+    };
   },
   secrets: (config) => {
     const { detect, stages } = GUARD_CONFIGS.secrets.parse(config);
@@ -92,10 +101,7 @@ const COMPILE: Record<GuardName, Compile> = {
   prompt_injection: (config) => {
     const { stages } = GUARD_CONFIGS.prompt_injection.parse(config);
     const find = (visible: string, _begins: number, ends: number): Find[] =>
-      // A word at the very end may go on.
-      injectionsIn(ends < visible.length ? visible.slice(0, visible.lastIndexOf(' ', ends) + 1) : visible).map(
-        ({ rule, what }) => ({ rule, ...contentHolds(what) }),
-      );
+      injectionsIn(wholeWords(visible, ends)).map(({ rule, what }) => ({ rule, ...contentHolds(what) }));
     return {
       stages: new Set(stages),
       find: ({ texts }) => findInjections(texts),
@@ -109,10 +115,19 @@ const COMPILE: Record<GuardName, Compile> = {
   },
 };
 
+/** The text up to an index, without a word at its end that may go on. */
+function wholeWords(visible: string, ends: number): string {
+  if (ends >= visible.length) return visible;
+  let end = ends;
+  while (end > 0 && !/\s/.test(visible[end - 1] as string)) end--;
+  return visible.slice(0, end);
+}
+
 const contentHolds = (what: string) => ({ path: '', reason: `The content holds ${what}.` });
 
 class CompiledGuards implements GuardSettings {
   readonly #guards: Record<GuardStage, CompiledGuard[]>;
+  readonly inspects: GuardSettings['inspects'];
 
   constructor(guards: readonly CompiledGuard[]) {
     const at = (stage: GuardStage) => guards.filter(({ stages }) => stages.has(stage));
@@ -122,15 +137,13 @@ class CompiledGuards implements GuardSettings {
       tool_arguments: at('tool_arguments'),
       tool_result: at('tool_result'),
     };
+    const stages = new Set(GuardStage.options.filter((stage) => this.#guards[stage].length > 0));
+    this.inspects = stages.has.bind(stages);
   }
 
-  inspects(stage: GuardStage): boolean {
-    return this.#guards[stage].length > 0;
-  }
-
-  inspect(content: GuardedContent): GuardFinding[] {
+  inspect(content: GuardedContent, { canWait = CAN_WAIT.has(content.stage) } = {}): GuardFinding[] {
     const found = this.#guards[content.stage].flatMap((guard) => withDecision(guard, guard.find(content)));
-    return ranked(found);
+    return ranked(found, canWait);
   }
 
   streamInspector<Item>(path: string): StreamInspector<Item> | undefined {
@@ -143,7 +156,10 @@ class CompiledGuards implements GuardSettings {
       reach: most('reach'),
       inspect: (visible, begins, ends) => {
         const find = (guard: (typeof streaming)[number]) => guard.stream.find(visible, begins, ends);
-        return ranked(streaming.flatMap((guard) => withDecision(guard, find(guard), path)));
+        return ranked(
+          streaming.flatMap((guard) => withDecision(guard, find(guard), path)),
+          false,
+        );
       },
       inspectWhole: (texts) => this.inspect({ stage: 'output', texts, facts: { bytes: 0, depth: 0 } }),
     });
@@ -157,15 +173,25 @@ function withDecision({ name, decision }: CompiledGuard, found: readonly Find[],
     .map((find) => ({ guard: name, decision, ...find, ...(path !== undefined && { path }) }));
 }
 
+/** Where a human can be asked before anything happens; what comes back has happened already. */
+const CAN_WAIT: ReadonlySet<GuardStage> = new Set(['message', 'tool_arguments']);
+
 /**
- * The most restrictive first. What looks like an injection is a guess: alone it never denies, so a `deny` of that guard asks a human unless
- * another guard found something too.
+ * The decision that holds for a finding. What looks like an injection is a guess, which never denies alone: beside another finding it
+ * has its own decision, alone it asks a human. What comes back from an agent or a tool cannot wait for one: there, asking means denying, and
+ * of a guess alone that it is recorded.
  */
-function ranked(found: GuardFinding[]): GuardFinding[] {
-  if (found.length < 1) return found;
+function decisionOf({ guard, decision }: GuardFinding, alone: boolean, canWait: boolean): GuardDecision {
+  const isGuess = alone && guard === 'prompt_injection';
+  const decided = isGuess && decision === 'deny' ? 'require_approval' : decision;
+  if (decided !== 'require_approval' || canWait) return decided;
+  return isGuess ? 'allow' : 'deny';
+}
+
+/** The findings with the decisions that hold, the most restrictive first. */
+function ranked(found: readonly GuardFinding[], canWait: boolean): GuardFinding[] {
+  if (found.length === 0) return [];
   const alone = found.every(({ guard }) => guard === 'prompt_injection');
-  const decided = alone
-    ? found.map((finding) => (finding.decision === 'deny' ? { ...finding, decision: 'require_approval' as const } : finding))
-    : found;
+  const decided = found.map((finding) => ({ ...finding, decision: decisionOf(finding, alone, canWait) }));
   return decided.sort((one, other) => strictness(one) - strictness(other));
 }

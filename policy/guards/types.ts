@@ -30,7 +30,7 @@ export interface GuardFinding {
   guard: GuardName;
   /** Which of the guard's rules, for example `aws_access_key`. */
   rule: string;
-  /** What happens; that of a guard that never denies alone is `deny` only beside another finding. */
+  /** What happens at this stage. `require_approval` only of `message` and `tool_arguments`: what comes back cannot wait for a human. */
   decision: GuardDecision;
   /** A sentence for people. */
   reason: string;
@@ -48,8 +48,12 @@ export interface GuardedAction {
 export interface GuardSettings {
   /** Whether a guard looks at this stage at all. Where none does, there is no need to collect content. */
   inspects(stage: GuardStage): boolean;
-  /** All findings about the content, the most restrictive first; empty where nothing was found. Synchronous, in linear time. */
-  inspect(content: GuardedContent): GuardFinding[];
+  /**
+   * All findings about the content, the most restrictive first; empty where nothing was found. Synchronous, in linear time.
+   * @param options.canWait whether a human can be asked before anything happens: by default where the stage is `message` or `tool_arguments`.
+   * If not, no finding is `require_approval`
+   */
+  inspect(content: GuardedContent, options?: { canWait?: boolean }): GuardFinding[];
   /** An inspector of one stream of text from an agent; undefined where no guard looks at `output`. @param path of its findings */
   streamInspector<Item>(path: string): StreamInspector<Item> | undefined;
 }

@@ -25,7 +25,7 @@ function decodeOnce(text: string): string {
 }
 
 /** Decoded once, NFC, with slashes and without empty segments and those of one dot; null: nobody can tell where it leads. */
-export function normalPath(given: string): string | null {
+function normalPath(given: string): string | null {
   const text = decodeOnce(given.replace(/^file:(?:\/\/(?:localhost)?(?=\/))?/i, '')).normalize('NFC');
   const path = text.replaceAll('\\', '/');
   if (path.includes('\0') || ENCODED_AGAIN.test(path) || TRAVERSAL.test(path)) return null;

@@ -3,8 +3,10 @@ import { type StreamEvent, Task } from '../../contracts/a2a/a2a.js';
 import type { Part } from '../../contracts/a2a/parts.js';
 import type { AccessOptions } from '../access.js';
 import { Alerts } from './alerts.js';
-import { Approvals, Messages } from './messages.js';
+import { Approvals } from './approvals.js';
+import { Messages } from './messages.js';
 import { type AnswerSchema, type CallOptions, PlatformApi, type PostOptions, withRetries } from './platform-api.js';
+import { Policies } from './policies.js';
 import { resumedStream, type StreamPosition } from './resumed-stream.js';
 import { messageParams, rpcRequest, rpcResult, type SendOptions, streamEvents } from './rpc.js';
 import { Sessions } from './sessions.js';
@@ -28,6 +30,7 @@ export class FleetClient {
   readonly sessions: Sessions;
   readonly messages: Messages;
   readonly approvals: Approvals;
+  readonly policies: Policies;
   readonly alerts: Alerts;
   readonly #api: PlatformApi;
 
@@ -37,6 +40,7 @@ export class FleetClient {
     this.sessions = new Sessions(this.#api);
     this.messages = new Messages(this.#api);
     this.approvals = new Approvals(this.#api);
+    this.policies = new Policies(this.#api);
     this.alerts = new Alerts(this.#api);
   }
 

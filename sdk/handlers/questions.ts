@@ -24,7 +24,7 @@ function resolutionOf(value: unknown): TaskResolution[] {
 }
 
 /** Every answer that a dispatch carries, the oldest first. Platforms of before there were several send one, `resolution`. */
-export function resolutionsIn(metadata: Readonly<Record<string, unknown>> | undefined): TaskResolution[] {
+function resolutionsIn(metadata: Readonly<Record<string, unknown>> | undefined): TaskResolution[] {
   const { resolutions, resolution } = metadata ?? {};
   return (Array.isArray(resolutions) ? resolutions : [resolution]).flatMap(resolutionOf);
 }

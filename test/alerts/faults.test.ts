@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createCredential } from '../../auth/credentials.js';
 import { createTenant } from '../../auth/tenants.js';
+import type { AlertRule } from '../../contracts/api/alerts.js';
 import { createSecrets } from '../../runtime/secrets.js';
 import { alertDeliveryWorkflowId } from '../../workflows/definitions.js';
 import { ApiClient } from '../setup/platform/api-client.js';
@@ -35,6 +36,12 @@ describe('a receiver that fails', () => {
       'SELECT receiver, open_until IS NOT NULL AS is_open FROM receiver_breakers',
       [],
     );
+
+  /** Gives the channel of a rule another address. */
+  const move = async ({ rule_id, notifications: [channel] }: AlertRule, url: string) => {
+    const notifications = [{ ...webhook(url), channel_id: channel?.channel_id }];
+    expect((await client().post('/policies/update_alert', { rule_id, notifications })).status).toBe(200);
+  };
 
   test('takes no slot from others: a dead one beside a good one of another tenant and of the same', async () => {
     const dead = await receiver(() => undefined);
@@ -89,6 +96,40 @@ describe('a receiver that fails', () => {
     expect(all.length - tried.length).toBeGreaterThanOrEqual(12);
     expect((await breakers()).filter((one) => one.receiver === origin)).toEqual([]);
     expect(shared.platform.log()).toContain('a receiver does not answer: only probes are sent to it');
+  });
+
+  test('does not hold up what goes to the new address of its channel', async () => {
+    const dead = await receiver(status(503));
+    const { rule, happen } = await ruleFor(client(), [webhook(dead.url)]);
+    for (let count = 0; count < 2; count += 1) await happen();
+    const origin = new URL(dead.url).origin;
+    const isOpen = async () => (await breakers()).some((one) => one.receiver === origin && one.is_open);
+    const failed = (await untilDelivered(client(), rule.rule_id, 2)).find((one) => one.status === 'failed');
+    await until(isOpen, { what: 'an open breaker' });
+    const lasting = "UPDATE receiver_breakers SET open_until = now() + interval '1 hour' WHERE receiver = $1";
+    await shared.database.query(lasting, [origin]);
+    const good = await receiver();
+    await move(rule, good.url);
+    await client().post('/webhooks/redeliver', { delivery_id: failed?.delivery_id });
+    await good.untilArrived(1);
+    const [delivered] = (await untilDelivered(client(), rule.rule_id, 2)).filter((one) => one.status === 'delivered');
+    expect(delivered).toMatchObject({ delivery_id: failed?.delivery_id, url: good.url });
+    expect(await isOpen()).toBe(true); // the old receiver has not answered
+  });
+
+  test('is not taken for the one to which its channel moves between two attempts', async () => {
+    const good = await receiver();
+    const dead = await receiver(status(503));
+    const { rule, happen } = await ruleFor(client(), [webhook(dead.url)]);
+    await happen();
+    await dead.untilArrived(1);
+    await move(rule, good.url);
+    const [delivery] = await untilDelivered(client(), rule.rule_id);
+    expect(delivery).toMatchObject({ status: 'delivered', url: good.url });
+    expect(good.arrived).toHaveLength(1);
+    const failing = (await breakers()).map((one) => one.receiver);
+    expect(failing).toContain(new URL(dead.url).origin);
+    expect(failing).not.toContain(new URL(good.url).origin);
   });
 
   test('a delivery has one workflow, which nobody signals, and an operator can cancel it', async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { fire } from '../../alerts/alert-relay.js';
+import { fire } from '../../alerts/relay-batch.js';
 import type { CompiledRule } from '../../alerts/rule-cache.js';
 import type { RuleState } from '../../alerts/thresholds.js';
 import type { PositionedEvent } from '../../telemetry/event-reader.js';

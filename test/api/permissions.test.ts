@@ -175,6 +175,7 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
   getMessage: { ...record, body: async () => ({ message_id: (await asked()).id }) },
   cancelMessage: { ...record, body: async () => ({ message_id: (await asked()).id }) },
   pendingMessages: { ...forbidden, needs: 'read', tenant: 'empty', body: () => ({}) },
+  resolveMessage: { ...forbidden, needs: 'read', tenant: 'missing', body: () => ({ resolution: 'confirmed' }) },
   // Those who serve a message have not sent it.
   getApprovals: {
     own: 'missing',
@@ -184,7 +185,6 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
     body: async () => ({ message_id: (await asked()).id }),
   },
   exportApprovals: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => ({}) },
-  resolveMessage: { ...forbidden, needs: 'read', tenant: 'missing', body: () => ({ resolution: 'confirmed' }) },
 
   registerAgent: {
     needs: 'full',
@@ -215,6 +215,8 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
   updatePolicy: { ...forbidden, needs: 'admin', tenant: 'missing', body: policy },
   deletePolicy: { ...forbidden, needs: 'admin', tenant: 'missing', body: policy },
   testPolicy: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => ({ scope: 'plan', action: 'create' }) },
+  getGuards: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => ({}) },
+  updateGuard: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => ({ guard: 'path' }) },
   newAlert: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => alert },
   getAlerts: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => ({}) },
   getAlert: { ...forbidden, needs: 'admin', tenant: 'missing', body: alertRule },

@@ -1,15 +1,20 @@
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
+import { DatabaseClock } from '../../db/database-clock.js';
 import { DispatchLink } from '../../mesh/nodes/dispatch-link.js';
 import { RedisChannel } from '../../mesh/nodes/redis-channel.js';
 import type { OpenDispatch } from '../../messages/dispatch/dispatches.js';
 import { createLogger } from '../../runtime/logger.js';
 import { redisServer } from '../messages/bus/redis-server.js';
 import { cleanUp } from '../setup/clean-up.js';
+import { freshDatabase } from '../setup/database.js';
 import { TcpProxy } from '../setup/platform/tcp-proxy.js';
 import { until } from '../setup/until.js';
 
 const log = createLogger({ level: 'silent' });
+const clock = new DatabaseClock((await freshDatabase()).db(), log);
+clock.start();
+cleanUp(() => clock.stop());
 const redis = await redisServer();
 const statistics = new Redis(redis.url);
 cleanUp(() => statistics.disconnect());
@@ -21,6 +26,7 @@ function linkOf(nodeId: string, url: string): DispatchLink {
     nodeId,
     log,
     dispatches: { find: async () => null },
+    clock,
     hostedNode: () => null,
   });
   cleanUp(() => link.close());
@@ -62,4 +68,25 @@ test('a dispatch does not count as refused while a later copy may reach a node t
   });
   expect(await forwarded).toEqual({ state: 'completed', message: null });
   expect(taken).toEqual([OPEN.dispatch_id]);
+});
+
+test('the time on the way to the node counts for the lease', async () => {
+  const way = await TcpProxy.to(redis.url);
+  const holder = linkOf('mesh_far', way.urlOf(redis.url));
+  const caller = linkOf('mesh_near', redis.url);
+  await until(() => caller.isReachable && holder.isReachable, { what: 'the ways to Redis' });
+  const elapsedOf = new Promise<number>((resolve) => {
+    holder.serve({
+      take: (_open, elapsedMs) => {
+        resolve(elapsedMs);
+        return null;
+      },
+      refusalKnown: async () => undefined,
+    });
+  });
+  way.latencyMs = 900;
+  const forwarded = caller.forward({ ...OPEN, dispatch_id: 'dsp_2', mesh_id: 'mesh_far' }, 500);
+  expect(await elapsedOf).toBeGreaterThanOrEqual(1_400);
+  way.latencyMs = 0;
+  expect(await forwarded).toBe('refused');
 });

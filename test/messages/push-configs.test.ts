@@ -12,6 +12,7 @@ import { cleanUp } from '../setup/clean-up.js';
 import { callerOf, insertAgent, insertTenant, messageCore } from '../setup/core.js';
 import { freshDatabase } from '../setup/database.js';
 import { createGateway } from '../setup/gateway.js';
+import { RowLock } from '../setup/row-lock.js';
 import { until } from '../setup/until.js';
 
 const URL_1 = 'https://receiver.example/one';
@@ -177,6 +178,40 @@ test('a change of state waits for a config that is being set, and is told to it'
   await ending.canceled;
   expect(await due(id)).toEqual(['canceled']);
 });
+
+test('a message that brings a config waits for its session as any other, longer than one transaction waits', async () => {
+  const sessionId = newId('ses');
+  await database.query(
+    `INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_by)
+     VALUES ($1, $2, false, 'active', 3600, 'test')`,
+    [caller.tenant_id, sessionId],
+  );
+  const closing = await RowLock.on(database.url, 'SELECT 1 FROM sessions WHERE session_id = $1', [sessionId]);
+  const message = { kind: 'message' as const, messageId: newId('req'), role: 'user' as const, contextId: sessionId };
+  const push = configs.prepare({ url: URL_1 }, '1.0');
+  const accepted = gateway.accept(
+    caller,
+    { message: { ...message, parts: [{ kind: 'text', text: 'hello' }] } },
+    { method: 'message/send', push },
+  );
+  accepted.catch(() => undefined); // looked at below
+  const transactions = new Set<string>();
+  await until(
+    async () => {
+      for (const { began } of await blocked()) transactions.add(began);
+      return transactions.size > 1;
+    },
+    { what: 'the second transaction that waits' },
+  );
+  await closing.release();
+  expect((await configs.list(caller, (await accepted).message_id)).configs).toHaveLength(1);
+});
+
+/** The transactions that wait for a lock, by when they began. */
+const blocked = () =>
+  database.query<{ began: string }>(
+    `SELECT xact_start::text AS began FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+  );
 
 async function waiting(): Promise<number> {
   const [row] = await database.query<{ count: number }>(

@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { GetPoliciesResponse, PolicyResponse } from '../../contracts/api/policies.js';
+import { FleetClient } from '../../sdk/index.js';
 import { type ServedApi, serveApi } from '../api/served-api.js';
 import { receiver, status } from '../setup/receiver.js';
 import { type NewPolicy, policyFor, type Tested, tested } from './policy-fixture.js';
@@ -356,5 +357,20 @@ describe('managing policies', () => {
       'It is switched off.',
     ]);
     expect(await api.database.query("SELECT 1 FROM events WHERE category = 'policy'")).toEqual([]);
+  });
+
+  test('the client of the SDK manages and tests them', async () => {
+    const { client_id: clientId, client_secret: clientSecret } = await api.credentialOf(api.tenantId, ['admin']);
+    const client = new FleetClient({ url: api.baseUrl, clientId, clientSecret });
+    const made = await client.policies.create({ ...simple, name: 'made' });
+    expect(await client.policies.getById(made.policy_id)).toEqual(made);
+    expect((await client.policies.get({ scope: 'tool' })).policies).toEqual([made]);
+    const asked = { scope: 'tool' as const, action: 'call', tool: 'a' };
+    expect((await client.policies.test(asked)).decision).toBe('deny');
+    expect((await client.policies.update({ policy_id: made.policy_id, enabled: false })).enabled).toBe(false);
+    expect((await client.policies.test(asked)).decision).toBe('allow');
+    await client.policies.delete(made.policy_id);
+    expect((await client.policies.get()).count).toBe(0);
+    client.close();
   });
 });

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { parseFrame } from '../../mesh/connection/frames.js';
+import { parseFrame } from '../../mesh/frames/frames.js';
 import { Agent, type AgentLog, type AgentTask, type ToolCall, ToolError, z } from '../../sdk/index.js';
 import { gate } from '../setup/until.js';
 import { MeshServer } from './mesh-server.js';

@@ -33,7 +33,7 @@ export function messageCore(
 }
 
 /** The policies of tenants, without the feed of changes: what was read counts for five seconds, or until `changed`. */
-export function policyEngine(db: Db): PolicyEngine {
+function policyEngine(db: Db): PolicyEngine {
   const log = createLogger({ level: 'silent' });
   const outbound = createOutbound({ allowCidrs: ['127.0.0.0/8'] });
   cleanUp(() => outbound.close());

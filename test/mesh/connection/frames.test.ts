@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { encodeFrame, errorFrame, parseFrame } from '../../../mesh/connection/frames.js';
+import { encodeFrame, errorFrame, parseFrame } from '../../../mesh/frames/frames.js';
 import { uuidv7 } from '../../../runtime/ids.js';
 
 const ID = uuidv7();

@@ -7,7 +7,7 @@ import type { MessageCore } from '../../../messages/core.js';
 import { createDispatches } from '../../../messages/dispatch/dispatch-store.js';
 import type { Dispatches, DispatchRef } from '../../../messages/dispatch/dispatches.js';
 import { DispatchRunner } from '../../../messages/runner/runner.js';
-import type { WaitContext } from '../../../messages/runner/running-dispatches.js';
+import type { WaitContext } from '../../../messages/runner/wait-for-end.js';
 import type { BusItem } from '../../../messages/stream/bus.js';
 import { nextStep } from '../../../messages/supervise/next-step.js';
 import { newId } from '../../../runtime/ids.js';

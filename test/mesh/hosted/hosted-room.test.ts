@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { endSaturation, markSaturated } from '../../../agents/agent-saturation.js';
 import { LIMITS } from '../../../contracts/limits.js';
 import { freshDatabase } from '../../setup/database.js';
 import { until } from '../../setup/until.js';
@@ -32,4 +33,36 @@ test('an agent that does not answer gets its share of a node, and more are refus
   await until(async () => (await Promise.all(ends)).filter(({ kind }) => kind === 'closed').length === MAX, {
     what: 'the ends',
   });
+});
+
+test('a node that has no room for an agent does not keep the other nodes from sending to it', async () => {
+  const { fixture } = await agentOf({});
+  const agent = { tenant_id: fixture.tenantId, instance_id: 'hosted-1' };
+  const { db } = fixture.core;
+  const saturated = async () => {
+    const [row] = await fixture.database.query<{ saturated: boolean }>(
+      'SELECT is_saturated(a) AS saturated FROM agents a WHERE tenant_id = $1',
+      [fixture.tenantId],
+    );
+    return row?.saturated;
+  };
+  const renew = () =>
+    fixture.database.query(
+      `INSERT INTO mesh_nodes (mesh_id) VALUES ('mesh_one'), ('mesh_two'), ('mesh_test')
+       ON CONFLICT (mesh_id) DO UPDATE SET renewed_at = now()`,
+    );
+  await renew();
+  for (const node of ['mesh_one', 'mesh_test']) {
+    await markSaturated(db, agent, node);
+    expect(await saturated()).toBe(false);
+  }
+  await markSaturated(db, agent, 'mesh_two');
+  expect(await saturated()).toBe(true);
+  expect(await endSaturation(db, agent, 'mesh_one')).toMatchObject({ instance_id: 'hosted-1' });
+  expect(await saturated()).toBe(false);
+  // A dead node has no room either way.
+  await fixture.database.query("UPDATE mesh_nodes SET renewed_at = now() - interval '6 s' WHERE mesh_id = 'mesh_one'");
+  await markSaturated(db, agent, 'mesh_two');
+  expect(await saturated()).toBe(true);
+  await fixture.database.query("DELETE FROM mesh_nodes WHERE mesh_id IN ('mesh_one', 'mesh_two')");
 });

@@ -132,6 +132,7 @@ export class Workflows {
       ensureDelivery: async () => undefined,
       ensureAlertDelivery: async () => undefined,
       fateOfMessage: async () => 'running',
+      endedMessages: async () => [],
       fateOfSession: async () => 'running',
       ensureAgentWatch: async () => undefined,
       isReachable: async () => true,

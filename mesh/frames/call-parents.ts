@@ -2,8 +2,8 @@ import { uuidOf } from '../../runtime/ids.js';
 import type { CallParent } from '../../tools/call-context.js';
 import type { ToolCalls } from '../../tools/tool-calls.js';
 import type { SentDispatch } from '../connected/connected-transport.js';
-import type { Connection } from './connection.js';
-import type { SentDispatches } from './registry.js';
+import type { Connection } from '../connection/connection.js';
+import type { SentDispatches } from '../connection/registry.js';
 
 /** What the tool calls of connected agents are part of: the dispatches and tool calls that they are answering. */
 export class CallParents {

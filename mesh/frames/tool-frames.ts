@@ -7,12 +7,12 @@ import type { ToolCalls } from '../../tools/tool-calls.js';
 import type { RoutedCall } from '../../tools/tool-link.js';
 import { boundedResult, failureOf, type Outcome, refusal, unsent } from '../../tools/tool-result.js';
 import { agentBusy } from '../../tools/tool-router.js';
+import type { Connection } from '../connection/connection.js';
+import type { Registry, SentDispatches } from '../connection/registry.js';
 import { AnswerQueue } from './answer-queue.js';
 import { CallParents } from './call-parents.js';
-import type { Connection } from './connection.js';
 import { type AgentFrame, encodeFrame, errorFrame } from './frames.js';
 import { HeldAnswers } from './held-answers.js';
-import type { Registry, SentDispatches } from './registry.js';
 
 type CallFrame = Extract<AgentFrame, { type: 'tool_call' }>;
 type ResultFrame = Extract<AgentFrame, { type: 'tool_result' }>;

@@ -2,8 +2,8 @@ import type { FrameErrorCode } from '../../contracts/errors.js';
 import type { ErrorPayload } from '../../contracts/frames.js';
 import { dispatchStates } from '../../messages/dispatch/agent-dispatches.js';
 import { errorMessage } from '../../runtime/errors.js';
-import type { Connection } from './connection.js';
-import type { MeshContext } from './context.js';
+import type { Connection } from '../connection/connection.js';
+import type { MeshContext } from '../connection/context.js';
 import { errorFrame, type FrameContext } from './frames.js';
 
 /** Pause between two errors of one connection that are logged. */

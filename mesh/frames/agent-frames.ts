@@ -3,8 +3,10 @@ import { CLOSE_CODES } from '../../contracts/errors.js';
 import type { ErrorPayload } from '../../contracts/frames.js';
 import { refusal } from '../../tools/tool-result.js';
 import type { SentDispatch } from '../connected/connected-transport.js';
-import type { Connection, Protocol } from './connection.js';
-import type { MeshContext } from './context.js';
+import type { Connection, Protocol } from '../connection/connection.js';
+import type { MeshContext } from '../connection/context.js';
+import { answerHello } from '../connection/hello.js';
+import { answerReauth } from '../connection/reauth.js';
 import { answerNotOpen, answerRateLimited, logAgentError } from './ended-dispatches.js';
 import {
   type AgentFrame,
@@ -16,8 +18,6 @@ import {
   type UnfitFrame,
   unfitAnswer,
 } from './frames.js';
-import { answerHello } from './hello.js';
-import { answerReauth } from './reauth.js';
 
 /** A frame about a dispatch; an `error` may be about something else. */
 type DispatchFrame = Extract<AgentFrame, { type: 'dispatch_ack' | 'dispatch_chunk' | 'dispatch_result' | 'error' }>;
@@ -98,15 +98,24 @@ function handlerError(problem: string): ErrorPayload {
   return { code: 'HANDLER_ERROR', message: unfitAnswer(problem), retryable: false };
 }
 
-const OF_DISPATCH: ReadonlySet<string> = new Set<DispatchFrame['type']>([
-  'dispatch_ack',
-  'dispatch_chunk',
-  'dispatch_result',
-  'error',
-]);
+/** Of every frame type whether it is about a dispatch; the compiler finds one that is missing or wrong. */
+const OF_DISPATCH: { [Type in AgentFrame['type']]: Type extends DispatchFrame['type'] ? true : false } = {
+  dispatch_ack: true,
+  dispatch_chunk: true,
+  dispatch_result: true,
+  error: true,
+  hello: false,
+  ping: false,
+  pong: false,
+  heartbeat: false,
+  reauth: false,
+  close_request: false,
+  tool_call: false,
+  tool_result: false,
+};
 
 function isOfDispatch(frame: AgentFrame): frame is DispatchFrame {
-  return OF_DISPATCH.has(frame.type);
+  return OF_DISPATCH[frame.type];
 }
 
 /**

@@ -5,8 +5,8 @@ import { CLOSE_CODES, type FrameErrorCode } from '../../contracts/errors.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
+import type { MeshTimings } from '../connection/timings.js';
 import { errorFrame } from './frames.js';
-import type { MeshTimings } from './timings.js';
 
 const INBOX_FRAMES_MAX = 64;
 const INBOX_BYTES_MAX = 2 * 1024 * 1024;

@@ -1,0 +1,28 @@
+import { answerContent } from '../../policy/guards/content.js';
+import { findingEvents } from '../../policy/verdict.js';
+import { PlatformError } from '../../runtime/errors.js';
+import type { MessageCore, MessageRef } from '../core.js';
+
+const RECORD = `
+  SELECT record_decision_events($1, m.session_id, m.trace_id, $3) FROM messages m WHERE m.tenant_id = $1 AND m.message_id = $2`;
+
+/**
+ * Inspects an answer before it is taken: it goes to the agent as a message does. Nobody can be asked about an answer, so a finding that would
+ * need approval denies. Before the decision's transaction, so that nothing is locked while the guards are read.
+ * @param answer comment and data, or the parts of a follow-up
+ * @throws PlatformError forbidden when a guard denies it; the request stays open
+ */
+export async function inspectAnswer(
+  core: Pick<MessageCore, 'db' | 'policies'>,
+  ref: MessageRef,
+  answer: Record<string, unknown>,
+): Promise<void> {
+  const guards = await core.policies.guardsOf(ref.tenant_id);
+  if (!guards?.inspects('message')) return;
+  const findings = guards.inspect(answerContent(answer), { canWait: false });
+  if (findings.length === 0) return;
+  const events = JSON.stringify(findingEvents(findings, { action: 'answer', tool: null }));
+  await core.db.tenant(ref.tenant_id, (tx) => tx.query(RECORD, [ref.tenant_id, ref.message_id, events]));
+  const denial = findings.find(({ decision }) => decision === 'deny');
+  if (denial) throw new PlatformError('forbidden', `The guard ${denial.guard} denies the answer: ${denial.reason}`);
+}

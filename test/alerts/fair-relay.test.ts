@@ -1,0 +1,202 @@
+import { randomBytes } from 'node:crypto';
+import type { QueryResultRow } from 'pg';
+import { expect, onTestFinished, test } from 'vitest';
+import { createAlertRelay } from '../../alerts/alert-relay.js';
+import { matchOwn, matchShared } from '../../alerts/relay-batch.js';
+import type { CompiledRule } from '../../alerts/rule-cache.js';
+import { createAlertRules } from '../../alerts/rules.js';
+import { NewAlertRequest } from '../../contracts/api/alerts.js';
+import { recordEvents } from '../../db/events.js';
+import type { Db } from '../../db/pool.js';
+import { createOutbound } from '../../http/outbound.js';
+import { createLogger } from '../../runtime/logger.js';
+import { createSecrets } from '../../runtime/secrets.js';
+import type { PositionedEvent } from '../../telemetry/event-reader.js';
+import { positionEvents } from '../../telemetry/event-sequencer.js';
+import { cleanUp } from '../setup/clean-up.js';
+import { insertTenant } from '../setup/core.js';
+import { freshDatabase } from '../setup/database.js';
+import { until } from '../setup/until.js';
+import { webhook } from './alert-fixture.js';
+
+const log = createLogger({ level: 'silent' });
+const database = await freshDatabase();
+const db = database.db();
+const secrets = createSecrets(randomBytes(32).toString('base64'));
+const outbound = createOutbound({ allowCidrs: [] });
+cleanUp(() => outbound.close());
+const rules = createAlertRules({ db, secrets, outbound });
+
+/** A rule on `agent.registered`; its deliveries are never started. */
+async function ruleOf(tenantId: string, fields: object = {}): Promise<string> {
+  const body = {
+    name: 'rule',
+    condition: { event: 'agent.registered' },
+    notifications: [webhook('https://a.example/')],
+  };
+  return (await rules.create(tenantId, NewAlertRequest.parse({ ...body, ...fields }))).rule_id;
+}
+
+/** Lets events of a tenant happen, after all that have happened before. */
+async function happen(tenantId: string, count: number): Promise<void> {
+  const payload = {
+    agent_type: 'worker',
+    instance_id: 'worker-1',
+    tenant_id: tenantId,
+    connect_mode: 'connected',
+  } as const;
+  const events = Array.from({ length: count }, () => ({ tenant_id: tenantId, payload }));
+  await db.tenant(tenantId, (tx) => recordEvents(tx, 'agent.registered', events));
+  while ((await positionEvents(db, 100_000)) !== 0) {} // one batch may leave some to the next
+}
+
+function startRelay(over: Db = db): void {
+  const relay = createAlertRelay({
+    ...{ db: over, secrets, log, slackApiUrl: 'https://slack.example' },
+    baseUrl: () => 'https://platform.example',
+    delivered: () => undefined,
+  });
+  relay.start();
+  onTestFinished(() => relay.stop());
+}
+
+interface Delivered extends QueryResultRow {
+  rule_id: string;
+  at: string;
+}
+const deliveriesOf = (tenantId: string) =>
+  database.query<Delivered>('SELECT rule_id, created_at::text AS at FROM deliveries WHERE tenant_id = $1', [tenantId]);
+const cursors = () => database.query<{ consumer: string }>('SELECT consumer FROM event_cursors ORDER BY 1');
+
+test('a flood of one tenant delays the alerts of another by one share, and none of it is lost or counted twice', async () => {
+  const [flooding, other] = [await insertTenant(database), await insertTenant(database)];
+  const each = await ruleOf(flooding);
+  const counting = await ruleOf(flooding, { threshold: 100, window_seconds: 86_400 });
+  await ruleOf(other);
+  await happen(flooding, 3_000);
+  await happen(other, 1);
+  startRelay();
+  startRelay(); // another node
+  const byRule = async () => {
+    const found = await deliveriesOf(flooding);
+    return [each, counting].map((rule) => found.filter(({ rule_id }) => rule_id === rule).length);
+  };
+  await until(async () => (await byRule())[0] === 3_000, { what: 'the deliveries of the flood' });
+  const [late] = await deliveriesOf(other);
+  const transactions = (await deliveriesOf(flooding)).map(({ at }) => at);
+  expect(transactions.filter((at) => at <= (late?.at ?? '')).length).toBeLessThan(3_000);
+  expect(transactions.filter((at) => at === late?.at).length).toBeLessThanOrEqual(200);
+  expect(await byRule()).toEqual([3_000, 30]);
+
+  // It has caught up, and takes its turns with the others again.
+  await until(async () => (await cursors()).length === 1, { what: 'the end of its own cursor' });
+  await happen(flooding, 70);
+  await happen(other, 1);
+  await until(async () => (await deliveriesOf(other)).length === 2, { what: 'the next delivery' });
+  await until(async () => (await byRule())[0] === 3_070, { what: 'the next deliveries' });
+  expect(await byRule()).toEqual([3_070, 30]);
+  await happen(flooding, 30);
+  await until(async () => (await byRule())[1] === 31, { what: 'the last alert' });
+  expect(await byRule()).toEqual([3_100, 31]);
+});
+
+test('a tenant that is left behind goes on after events that were erased', async () => {
+  const tenantId = await insertTenant(database);
+  await ruleOf(tenantId);
+  await happen(tenantId, 1_700);
+  await database.query(
+    `DELETE FROM events WHERE event_id IN (SELECT event_id FROM events WHERE tenant_id = $1 AND event_type = 'agent.registered'
+       ORDER BY event_id OFFSET 400 LIMIT 1100)`,
+    [tenantId],
+  );
+  startRelay();
+  await until(async () => (await deliveriesOf(tenantId)).length > 500, { what: 'the deliveries after them' });
+  await until(async () => (await cursors()).length === 1, { what: 'the end of its own cursor' });
+  expect(await deliveriesOf(tenantId)).toHaveLength(600);
+});
+
+test('what a rule has counted is written when it changes, and all its alerts of a batch in one round trip', async () => {
+  const tenantId = await insertTenant(database);
+  const cooling = await ruleOf(tenantId, { cooldown_seconds: 3_600 });
+  const counting = await ruleOf(tenantId, { threshold: 2, window_seconds: 86_400 });
+  const written: string[] = [];
+  const counted: Db = {
+    ...db,
+    system: (work) =>
+      db.system((tx) =>
+        work({
+          query: <Row extends QueryResultRow>(text: string, values?: unknown[], name?: string) => {
+            if (/INSERT INTO events\b/.test(text)) written.push(text);
+            return tx.query<Row>(text, values, name);
+          },
+        }),
+      ),
+  };
+  startRelay(counted);
+  const stateOf = async (ruleId: string) => {
+    const one = 'SELECT xmin::text AS version, counted_ms, fired_ms FROM alert_states WHERE rule_id = $1';
+    return (await database.query(one, [ruleId]))[0];
+  };
+  const firingsOf = async (ruleId: string) =>
+    (await deliveriesOf(tenantId)).filter(({ rule_id }) => rule_id === ruleId).length;
+  await happen(tenantId, 20);
+  await until(async () => (await firingsOf(counting)) === 10, { what: 'ten alerts' });
+  expect(written).toHaveLength(1);
+  const fired = await stateOf(cooling);
+  expect(fired).toMatchObject({ counted_ms: [] });
+  await happen(tenantId, 2);
+  await until(async () => (await firingsOf(counting)) === 11, { what: 'the next alert' });
+  expect(await firingsOf(cooling)).toBe(1);
+  expect(await stateOf(cooling)).toEqual(fired);
+});
+
+const channel = { channel_id: 'chn_1', url: 'https://example.com/', receiver: 'https://example.com', max_attempts: 3 };
+const TIMES = { threshold: 1, window_seconds: 60, cooldown_seconds: 0 };
+const eventAt = (position: number, tenant_id: string) =>
+  ({ position, record: { tenant_id, event_type: 'agent.registered', event: {} } }) as PositionedEvent;
+const ruleWith = (channels: number, tenant_id: string, fields: Partial<CompiledRule> = {}) =>
+  ({ tenant_id, filters: {}, ...TIMES, ...fields, channels: Array(channels).fill(channel) }) as CompiledRule;
+const rulesOf = (...given: CompiledRule[]) =>
+  new Map(
+    given.map(({ tenant_id }) => [
+      tenant_id,
+      new Map([['agent.registered', given.filter((rule) => rule.tenant_id === tenant_id)]]),
+    ]),
+  );
+
+test.each([
+  ['everybody has room', [1, 1], 100, [1, 2, 3, 4, 5, 6], []],
+  ['one has not', [10, 1], 20, [1, 2, 3, 4, 6], [['a', 4]]],
+  ['one event is too much', [50, 1], 20, [2, 4, 6], [['a', 0]]],
+  [
+    'nobody has',
+    [7, 7],
+    7,
+    [1, 2],
+    [
+      ['a', 2],
+      ['b', 3],
+    ],
+  ],
+])('of a shared batch each tenant gets its share: %s', (_what, [ofA, ofB], deliveries, taken, left) => {
+  const rules = rulesOf(ruleWith(ofA ?? 0, 'a'), ruleWith(ofB ?? 0, 'b'));
+  const events = [1, 2, 3, 4, 5, 6].map((position) => eventAt(position, position % 2 === 1 ? 'a' : 'b'));
+  const { matched, behind } = matchShared(events, rules, { work: 1_000, deliveries });
+  expect(matched.map(({ event }) => event.position)).toEqual(taken);
+  expect(behind.map(({ tenant_id, position }) => [tenant_id, position])).toEqual(left);
+});
+
+test('rules that count many events use up the share of a tenant by their states', () => {
+  const counting = Array.from({ length: 20 }, () => ruleWith(1, 'a', { threshold: 10_000 }));
+  const events = [1, 2].map((position) => eventAt(position, 'a'));
+  expect(matchShared(events, rulesOf(...counting)).behind).toEqual([{ tenant_id: 'a', position: 0 }]);
+});
+
+test.each([
+  ['as many as have room', 2, 7, [1, 2, 3]],
+  ['one that has none, alone', 50, 7, [1]],
+])('a batch of one tenant takes %s', (_what, channels, deliveries, taken) => {
+  const events = [1, 2, 3, 4, 5].map((position) => eventAt(position, 'a'));
+  const matched = matchOwn(events, rulesOf(ruleWith(channels, 'a')), { work: 1_000, deliveries });
+  expect(matched.map(({ event }) => event.position)).toEqual(taken);
+});

@@ -1,0 +1,100 @@
+import { expect, test } from 'vitest';
+import { noteOutcome } from '../../deliveries/breakers.js';
+import { claimQueued, enqueue } from '../../deliveries/queue.js';
+import { insertTenant } from '../setup/core.js';
+import { freshDatabase } from '../setup/database.js';
+
+const database = await freshDatabase();
+const db = database.db();
+
+const receiverOf = (nth: number) => `https://receiver-${nth}.example`;
+
+/** Queues deliveries to so many receivers of a tenant. */
+async function queue(tenant_id: string, receivers: number, each: number): Promise<void> {
+  const deliveries = Array.from({ length: receivers * each }, (_, nth) => ({
+    tenant_id,
+    queue_id: `dlv_${nth}`,
+    kind: 'alert' as const,
+    receiver: receiverOf(nth % receivers),
+    input: {},
+  }));
+  await db.tenant(tenant_id, (tx) => enqueue(tx, deliveries));
+}
+
+/** The receivers answer an attempt, or do not. */
+async function attempted(tenant_id: string, receivers: number, outcome: 'accepted' | 'unavailable'): Promise<void> {
+  await db.tenant(tenant_id, async (tx) => {
+    for (let nth = 0; nth < receivers; nth += 1)
+      await noteOutcome(tx, { tenant_id, queue_id: 'earlier', receiver: receiverOf(nth) }, outcome);
+  });
+}
+
+/** Slots by tenant and by receiver, after all that are free were given. */
+async function slots() {
+  while ((await claimQueued(db)).length > 0) {}
+  const rows = await database.query<{ tenant_id: string; receiver: string; slots: number }>(
+    `SELECT tenant_id, receiver, count(*)::integer AS slots FROM delivery_queue WHERE started_at IS NOT NULL GROUP BY 1, 2`,
+  );
+  const ofTenant = (tenantId: string) => rows.filter(({ tenant_id }) => tenant_id === tenantId);
+  const sum = (of: typeof rows) => of.reduce((total, row) => total + row.slots, 0);
+  return {
+    ofTenant: (tenantId: string) => sum(ofTenant(tenantId)),
+    ofReceivers: (tenantId: string) => ofTenant(tenantId).map((row) => row.slots),
+    all: sum(rows),
+  };
+}
+
+const tenants = (count: number) => Promise.all(Array.from({ length: count }, () => insertTenant(database)));
+const emptyQueue = () => database.query('DELETE FROM delivery_queue');
+
+test('four tenants with seven receivers that hang leave most slots to others', async () => {
+  await emptyQueue();
+  const hanging = await tenants(4);
+  for (const tenantId of hanging) await queue(tenantId, 7, 20);
+  const before = await slots();
+  for (const tenantId of hanging) {
+    expect(before.ofTenant(tenantId)).toBe(10);
+    expect(Math.max(...before.ofReceivers(tenantId))).toBeLessThanOrEqual(2);
+  }
+  const [good] = (await tenants(1)) as [string];
+  await attempted(good, 1, 'accepted');
+  await queue(good, 1, 20);
+  expect((await slots()).ofTenant(good)).toBe(8);
+});
+
+test('receivers that have not answered never get more than half of the slots', async () => {
+  await emptyQueue();
+  for (const tenantId of await tenants(15)) await queue(tenantId, 7, 20);
+  expect((await slots()).all).toBeLessThanOrEqual(100);
+  const [fresh] = (await tenants(1)) as [string];
+  await attempted(fresh, 1, 'accepted');
+  await queue(fresh, 1, 20);
+  expect((await slots()).ofTenant(fresh)).toBe(8);
+});
+
+test('however many tenants take what they can, the next one finds a slot', async () => {
+  await emptyQueue();
+  const busy = await tenants(4);
+  for (const tenantId of busy) {
+    await attempted(tenantId, 7, 'accepted');
+    await queue(tenantId, 7, 20);
+  }
+  const before = await slots();
+  for (const tenantId of busy) expect(before.ofTenant(tenantId)).toBeLessThanOrEqual(50);
+  expect(before.all).toBeLessThan(200);
+  const [next] = (await tenants(1)) as [string];
+  await queue(next, 1, 1);
+  expect((await slots()).ofTenant(next)).toBe(1);
+});
+
+test('a receiver gets all its slots from its first answer on, until it fails', async () => {
+  await emptyQueue();
+  const [tenantId] = (await tenants(1)) as [string];
+  await queue(tenantId, 1, 40);
+  expect((await slots()).ofTenant(tenantId)).toBe(2);
+  await attempted(tenantId, 1, 'accepted');
+  expect((await slots()).ofTenant(tenantId)).toBe(8);
+  await attempted(tenantId, 1, 'unavailable');
+  await database.query('DELETE FROM delivery_queue WHERE started_at IS NOT NULL');
+  expect((await slots()).ofTenant(tenantId)).toBe(2);
+});

@@ -1,0 +1,112 @@
+import { randomBytes } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { type NewDelivery, writeDeliveries } from '../../deliveries/alert-deliveries.js';
+import { listDeliveries, redeliver } from '../../deliveries/delivery-list.js';
+import { enqueuePushes } from '../../deliveries/queue.js';
+import { purgeDeliveries } from '../../deliveries/retention.js';
+import { newId } from '../../runtime/ids.js';
+import { createSecrets } from '../../runtime/secrets.js';
+import { insertTenant } from '../setup/core.js';
+import { freshDatabase } from '../setup/database.js';
+
+const database = await freshDatabase();
+const db = database.db();
+const RECEIVER = 'https://receiver.example';
+const deps = { db, secrets: createSecrets(randomBytes(32).toString('base64')), clients: { slackApiUrl: '' } };
+
+/** A tenant with a rule and its channel. */
+async function tenantWithRule() {
+  const tenant_id = await insertTenant(database);
+  const ids = { tenant_id, rule_id: newId('rule'), channel_id: newId('chn') };
+  await database.query(
+    `INSERT INTO alert_rules (tenant_id, rule_id, name, description, event, severity, threshold, window_seconds, cooldown_seconds, enabled)
+     VALUES ($1, $2, 'rule', '', 'agent.registered', 'info', 1, 60, 0, true)`,
+    [tenant_id, ids.rule_id],
+  );
+  await database.query(
+    `INSERT INTO alert_channels (tenant_id, rule_id, channel_id, place, type, enabled, config) VALUES ($1, $2, $3, 0, 'webhook', true, $4)`,
+    [tenant_id, ids.rule_id, ids.channel_id, JSON.stringify({ url: RECEIVER })],
+  );
+  const delivery = (receiver = RECEIVER): NewDelivery => ({
+    ...{ ...ids, session_id: '', delivery_id: newId('dlv'), event_id: newId('evt'), event_type: 'agent.registered' },
+    ...{ url: receiver, receiver, body: Buffer.from('sealed'), max_attempts: 3 },
+  });
+  const write = (deliveries: NewDelivery[]) => db.tenant(tenant_id, (tx) => writeDeliveries(tx, deliveries));
+  const list = async () => (await listDeliveries(db, tenant_id, { page: 1, page_size: 100 })).rows;
+  return { tenant_id, delivery, write, list };
+}
+
+const errorsOf = (deliveries: Awaited<ReturnType<typeof listDeliveries>>['rows']) =>
+  deliveries.map(({ status, attempts }) => [status, ...attempts.map(({ error }) => error)]);
+
+test('of more than 10,000 deliveries that wait for one receiver the others fail with QUEUE_FULL, and can be redelivered', async () => {
+  const { tenant_id, delivery, write, list } = await tenantWithRule();
+  const other = await tenantWithRule();
+  await database.query(
+    `INSERT INTO delivery_queue (tenant_id, queue_id, kind, receiver, input)
+     SELECT $1, 'dlv_waiting_' || n, 'alert', $2, '{}' FROM generate_series(1, 9999) n`,
+    [tenant_id, RECEIVER],
+  );
+  const given = [delivery(), delivery(), delivery('https://another.example'), delivery()];
+  await write(given);
+  await other.write([other.delivery()]);
+  expect(errorsOf((await list()).reverse())).toEqual([
+    ['pending'],
+    ['failed', 'QUEUE_FULL'],
+    ['pending'],
+    ['failed', 'QUEUE_FULL'],
+  ]);
+  expect(errorsOf(await other.list())).toEqual([['pending']]);
+  const [refused] = (await list()).filter(({ status }) => status === 'failed');
+  expect(refused?.attempts).toMatchObject([{ status_code: null, response_time_ms: 0, success: false }]);
+  const queued = async () => {
+    const one = 'SELECT queue_id FROM delivery_queue WHERE queue_id = $1';
+    return (await database.query(one, [refused?.delivery_id])).length;
+  };
+  expect(await queued()).toBe(0);
+  expect(await redeliver(deps, tenant_id, refused?.delivery_id ?? '')).toBe('pending');
+  expect(await queued()).toBe(1);
+});
+
+/** Lets the queue wait so long already. */
+const waited = (queueId: string, time: string) =>
+  database.query(`UPDATE delivery_queue SET queued_at = now() - $2::interval WHERE queue_id = $1`, [queueId, time]);
+
+test('a delivery waits 24 hours for its receiver, and then has failed', async () => {
+  const { delivery, write, list } = await tenantWithRule();
+  const [late, waiting, sent] = [delivery(), delivery(), delivery()];
+  await write([late, waiting, sent]);
+  await waited(late.delivery_id, '24 hours 1 minute');
+  await waited(waiting.delivery_id, '23 hours 59 minutes');
+  await waited(sent.delivery_id, '25 hours');
+  await database.query('UPDATE delivery_queue SET started_at = now() WHERE queue_id = $1', [sent.delivery_id]);
+  await purgeDeliveries(db);
+  expect(errorsOf((await list()).reverse())).toEqual([['failed', 'RECEIVER_UNAVAILABLE'], ['pending'], ['pending']]);
+  const left = await database.query<{ queue_id: string }>(
+    'SELECT queue_id FROM delivery_queue WHERE queue_id = ANY ($1)',
+    [[late, waiting, sent].map(({ delivery_id }) => delivery_id)],
+  );
+  expect(left.map(({ queue_id }) => queue_id).sort()).toEqual([waiting.delivery_id, sent.delivery_id].sort());
+});
+
+test('a push notification does so too', async () => {
+  const tenantId = await insertTenant(database);
+  const messages = [newId('msg'), newId('msg')];
+  for (const messageId of messages)
+    await database.query(
+      "INSERT INTO push_deliveries (tenant_id, message_id, config_id, state) VALUES ($1, $2, 'c', 'completed')",
+      [tenantId, messageId],
+    );
+  await enqueuePushes(db, 10);
+  await waited(`${messages[0]}/c`, '24 hours 1 minute');
+  await waited(`${messages[1]}/c`, '23 hours 59 minutes');
+  await purgeDeliveries(db);
+  const rows = await database.query<{ message_id: string; outcome: string | null; error: string | null }>(
+    `SELECT message_id, outcome, attempts -> -1 ->> 'error' AS error FROM push_deliveries WHERE tenant_id = $1 ORDER BY message_id`,
+    [tenantId],
+  );
+  expect(rows).toEqual([
+    { message_id: messages[0], outcome: 'failed', error: 'RECEIVER_UNAVAILABLE' },
+    { message_id: messages[1], outcome: null, error: null },
+  ]);
+});

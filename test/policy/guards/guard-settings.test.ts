@@ -1,0 +1,147 @@
+import { expect, test } from 'vitest';
+import { GUARD_OPERATIONS, type Guard } from '../../../contracts/api/guards.js';
+import { FleetClient } from '../../../sdk/index.js';
+import { serveApi } from '../../api/served-api.js';
+
+const api = await serveApi();
+const { client } = api;
+
+const guards = async (of = client): Promise<Guard[]> =>
+  (await of.ok('/policies/get_guards', {}, GUARD_OPERATIONS.getGuards.response)).guards;
+const update = (change: object, of = client) =>
+  of.ok('/policies/update_guard', change, GUARD_OPERATIONS.updateGuard.response);
+/** A tenant of its own, so that no test sees what another has changed. */
+const newTenant = async () => api.clientOf(await api.otherTenant(), ['admin']);
+
+test('the guards have the defaults that are documented', async () => {
+  expect(await guards(await newTenant())).toEqual([
+    { guard: 'path', enabled: true, decision: 'deny', config: { allowed_roots: [] }, updated_at: null },
+    {
+      guard: 'egress',
+      enabled: true,
+      decision: 'deny',
+      config: { allowed_hosts: [], denied_hosts: [], stages: ['tool_arguments'] },
+      updated_at: null,
+    },
+    {
+      guard: 'secrets',
+      enabled: false,
+      decision: 'deny',
+      config: {
+        detect: ['credentials', 'payment_cards', 'bank_accounts', 'national_ids'],
+        stages: ['message', 'output', 'tool_arguments', 'tool_result'],
+      },
+      updated_at: null,
+    },
+    {
+      guard: 'prompt_injection',
+      enabled: false,
+      decision: 'require_approval',
+      config: { stages: ['message', 'tool_result'] },
+      updated_at: null,
+    },
+    {
+      guard: 'limits',
+      enabled: true,
+      decision: 'deny',
+      config: {
+        max_message_bytes: 262_144,
+        max_output_bytes: 1_048_576,
+        max_argument_bytes: 262_144,
+        max_result_bytes: 524_288,
+        max_depth: 32,
+        max_hops: 8,
+        max_repeated_calls: null,
+      },
+      updated_at: null,
+    },
+  ]);
+});
+
+test('an update changes what it names, member by member, and for this tenant only', async () => {
+  const own = await newTenant();
+  const other = await newTenant();
+  await update({ guard: 'egress', config: { allowed_hosts: ['API.Example.com'] } }, own);
+  const { guard } = await update(
+    { guard: 'egress', decision: 'require_approval', config: { denied_hosts: ['*.x.example'] } },
+    own,
+  );
+  expect(guard).toEqual({
+    guard: 'egress',
+    enabled: true,
+    decision: 'require_approval',
+    config: { allowed_hosts: ['api.example.com'], denied_hosts: ['*.x.example'], stages: ['tool_arguments'] },
+    updated_at: expect.any(String),
+  });
+  expect((await update({ guard: 'egress', enabled: false }, own)).guard).toMatchObject({
+    ...guard,
+    enabled: false,
+    updated_at: expect.any(String),
+  });
+  expect((await guards(own)).find((one) => one.guard === 'egress')).toMatchObject({
+    enabled: false,
+    decision: 'require_approval',
+  });
+  expect((await guards(other)).find((one) => one.guard === 'egress')).toMatchObject({
+    enabled: true,
+    updated_at: null,
+  });
+});
+
+test('of two updates at once each keeps what the other changed', async () => {
+  const own = await newTenant();
+  const hosts = Array.from({ length: 8 }, (_, index) => `host-${index}.example`);
+  await Promise.all([
+    ...hosts.map(() => update({ guard: 'limits', config: { max_depth: 5 } }, own)),
+    update({ guard: 'limits', config: { max_hops: 2 } }, own),
+    update({ guard: 'limits', decision: 'allow' }, own),
+  ]);
+  expect((await guards(own)).find(({ guard }) => guard === 'limits')).toMatchObject({
+    decision: 'allow',
+    config: { max_depth: 5, max_hops: 2 },
+  });
+});
+
+test.each([
+  ['an unknown guard', { guard: 'firewall' }],
+  ['no guard', { enabled: true }],
+  ['an unknown decision', { guard: 'path', decision: 'audit' }],
+  ['an unknown field', { guard: 'path', color: 'red' }],
+  ['a member of another guard', { guard: 'path', config: { allowed_hosts: ['example.com'] } }],
+  ['a relative root', { guard: 'path', config: { allowed_roots: ['workspace'] } }],
+  ['a root with ..', { guard: 'path', config: { allowed_roots: ['/workspace/..'] } }],
+  ['a URL as a host', { guard: 'egress', config: { allowed_hosts: ['https://example.com'] } }],
+  ['a star inside a host', { guard: 'egress', config: { allowed_hosts: ['a.*.example.com'] } }],
+  ['an unknown stage', { guard: 'secrets', config: { stages: ['everywhere'] } }],
+  ['an unknown kind of secret', { guard: 'secrets', config: { detect: ['horoscopes'] } }],
+  ["a bound above the platform's own", { guard: 'limits', config: { max_depth: 33 } }],
+  ['a bound of nothing', { guard: 'limits', config: { max_message_bytes: 0 } }],
+])('%s is 400', async (_what, change) => {
+  expect(await client.post('/policies/update_guard', change)).toMatchObject({
+    status: 400,
+    body: { code: 'BAD_REQUEST' },
+  });
+});
+
+test('the tenant of a request must be that of the token', async () => {
+  for (const path of ['/policies/get_guards', '/policies/update_guard']) {
+    const body = { guard: 'path', tenant_id: 'ten_other' };
+    const asked = path.endsWith('get_guards') ? { tenant_id: 'ten_other' } : body;
+    expect((await client.post(path, asked)).status).toBe(403);
+    expect((await client.post(path, { ...asked, tenant_id: api.tenantId })).status).toBe(200);
+  }
+});
+
+test('the client of the SDK reads and changes guards', async () => {
+  const tenantId = await api.otherTenant();
+  const { client_id, client_secret } = await api.credentialOf(tenantId, ['admin']);
+  const fleet = new FleetClient({ url: api.baseUrl, clientId: client_id, clientSecret: client_secret });
+  const changed = await fleet.policies.updateGuard({
+    guard: 'secrets',
+    enabled: true,
+    config: { stages: ['message'] },
+  });
+  expect(changed).toMatchObject({ guard: 'secrets', enabled: true, config: { stages: ['message'] } });
+  expect((await fleet.policies.guards()).find(({ guard }) => guard === 'secrets')).toEqual(changed);
+  fleet.close();
+});
