@@ -6,6 +6,7 @@ import type { MessageCore, MessageRef } from '../core.js';
 import { readable } from '../read/readable.js';
 import type { DispatchDetails } from '../read/rows.js';
 import type { BusEvent } from '../stream/bus.js';
+import { hasPassed, readDeadlineLeft } from './deadline-left.js';
 import type {
   AnswerOrFailure,
   DispatchEnd,
@@ -124,21 +125,18 @@ class DispatchStore implements Dispatches {
       const detached = await this.#detach(ref, epoch, code);
       if (detached) return detached;
       // With the epoch: its agent may have continued it elsewhere since then. If it has not, it was a resume at the same node.
-      const end = await this.#complete(ref, epoch, { state: 'lost', error: { code, message: LOSS_TEXT[code] }, output: null });
+      const end = await this.#complete(ref, epoch, {
+        state: 'lost',
+        error: { code, message: LOSS_TEXT[code] },
+        output: null,
+      });
       if (end) return end;
     }
     return null;
   }
 
-  async deadlineLeft({ tenant_id, dispatch_id }: DispatchRef): Promise<number | 'stands_still'> {
-    const [row] = await this.#core.db.tenant(tenant_id, (tx) =>
-      tx.query<{ left_ms: number | null }>(
-        `SELECT (extract(epoch FROM deadline_at - now()) * 1000)::float8 AS left_ms FROM dispatches
-          WHERE tenant_id = $1 AND dispatch_id = $2 AND state = 'sent'`,
-        [tenant_id, dispatch_id],
-      ),
-    );
-    return row ? (row.left_ms ?? 'stands_still') : 0;
+  deadlineLeft(ref: DispatchRef): Promise<number | 'stands_still'> {
+    return readDeadlineLeft(this.#core.db, ref);
   }
 
   async closedAmong(refs: DispatchRef[]): Promise<{ dispatch_id: string; state: string }[]> {
@@ -243,10 +241,6 @@ class DispatchStore implements Dispatches {
     for (const message of woken) this.#core.workflowStarter.message(message);
     this.#core.bus.publish(ref.tenant_id, ref.message_id, event);
   }
-}
-
-function hasPassed(left: number | 'stands_still'): boolean {
-  return left !== 'stands_still' && left <= 0;
 }
 
 export function createDispatches(core: StoreCore): Dispatches {
