@@ -18,6 +18,7 @@ const NEEDS: Record<string, string[]> = {
   ],
   mvn: ['test/embedded/time-skipping.test.ts', 'test/messages/approvals/days.test.ts'],
   python3: ['test/examples/python.test.ts'],
+  chromium: ['test/browser/approve.test.ts'],
 };
 
 function isInstalled(program: string): boolean {

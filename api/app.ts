@@ -10,6 +10,7 @@ import { RateLimit } from './rate-limit.js';
 import { agentRoutes } from './routes/agents.js';
 import { alertRoutes } from './routes/alerts.js';
 import { approvalRoutes } from './routes/approvals.js';
+import { approveRoutes } from './routes/approve.js';
 import { authRoutes } from './routes/auth.js';
 import { agentCard, cardRoutes, fleetOf } from './routes/card.js';
 import { docsRoutes } from './routes/docs.js';
@@ -67,6 +68,7 @@ export function buildApi(deps: ApiDeps): FastifyInstance {
   });
   messageRoutes(app, deps);
   approvalRoutes(app, deps);
+  approveRoutes(app, deps);
   agentRoutes(app, deps);
   toolRoutes(app, deps);
   policyRoutes(app, deps);
