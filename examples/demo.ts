@@ -10,13 +10,13 @@ import { DemoPlatform } from './demo/demo-platform.js';
 import { Printer } from './demo/printer.js';
 import {
   agentsReady,
+  approveOnPage,
   askForApproval,
   askLibrarian,
   type Connection,
   connect,
   holdNotices,
   openSession,
-  resolveMessage,
   sendMessage,
   showDelivery,
   showEvents,
@@ -140,7 +140,7 @@ async function runOnNewPlatform(directory: string): Promise<void> {
   const { sessionId, ...asked } = await runCommonSteps(first);
   const { message_id: messageId } = asked.delivery.event;
   const second = await restart(platform, first, messageId);
-  await resolveMessage(second, printer, asked.delivery);
+  await approveOnPage(second, printer, asked.delivery);
   await removeRules(second, asked);
   await showEvents(second, printer, sessionId);
   showTemporal(second, printer, messageId, false);
@@ -153,7 +153,7 @@ async function runOnRunningPlatform(dev: DevFile): Promise<void> {
   printer.line(`On the platform that is running at ${dev.base_url}.`);
   const connection = await connectWhenReady(dev);
   const { sessionId, ...asked } = await runCommonSteps(connection);
-  await resolveMessage(connection, printer, asked.delivery);
+  await approveOnPage(connection, printer, asked.delivery);
   await removeRules(connection, asked);
   await showEvents(connection, printer, sessionId);
   showTemporal(connection, printer, asked.delivery.event.message_id, true);
@@ -172,7 +172,7 @@ async function runOnRunningPlatform(dev: DevFile): Promise<void> {
   const first = await connectWhenReady(await platform.start());
   const { delivery: waiting } = await askByWebhook(first, await openSession(first, printer));
   const second = await restart(platform, first, waiting.event.message_id);
-  await resolveMessage(second, printer, waiting);
+  await approveOnPage(second, printer, waiting);
   second.client.close();
 }
 

@@ -2,7 +2,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Task } from '../../contracts/a2a/a2a.js';
 import { textOf } from '../../contracts/a2a/parts.js';
 import { AgentsGetResponse } from '../../contracts/api/agents.js';
-import { ResolveResponse } from '../../contracts/api/messages.js';
 import { PolicyResponse } from '../../contracts/api/policies.js';
 import { GetEventsResponse } from '../../contracts/api/telemetry.js';
 import { type AlertRule, FleetClient } from '../../sdk/index.js';
@@ -155,28 +154,27 @@ export async function showDelivery(
   return delivery;
 }
 
-/** Answers by the token of the webhook, without an access token. */
-export async function resolveMessage(
-  { client }: Connection,
+/** Approves on the page behind the link of the webhook, as a person without a login would, and waits for the agent to finish. */
+export async function approveOnPage(
+  { client, dev }: Connection,
   printer: Printer,
-  delivery: ApprovalDelivery,
+  { callback_token, event }: ApprovalDelivery,
 ): Promise<void> {
-  const { callback_token, resolve_url, event } = delivery;
-  const { message_id: messageId } = event;
-  const call = `curl -X POST ${resolve_url} -H 'content-type: application/json' -d '{"callback_token": "…", "resolution": "approved"}'`;
-  printer.step('The other system answers, with the token of the webhook and nothing else', call);
-  const answer = await fetch(resolve_url, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ callback_token, resolution: 'approved' }),
-  });
-  if (!answer.ok) throw new Error(`the answer was refused: ${answer.status} ${await answer.text()}`);
-  const { new_state } = ResolveResponse.parse(await answer.json());
-  printer.line(`accepted; the message is ${new_state}`);
-  const message = await client.messages.waitFor(messageId, { until: 'terminal' });
+  const page = `${dev.base_url}/approve/${callback_token}`;
+  printer.step(
+    'Somebody opens the link of the webhook and approves on the page, without a login',
+    `GET ${dev.base_url}/approve/…`,
+  );
+  const shown = await fetch(page);
+  if (!shown.ok) throw new Error(`the page answered ${shown.status}`);
+  const body = new URLSearchParams({ resolution: 'approved', comment: 'Fine, go ahead.' });
+  const answer = await fetch(page, { method: 'POST', body });
+  if (!answer.ok) throw new Error(`the approval was refused: ${answer.status}`);
+  printer.line('approved, with a comment');
+  const message = await client.messages.waitFor(event.message_id, { until: 'terminal' });
   printer.line(`${message.state} after ${((message.duration_ms ?? 0) / 1000).toFixed(1)} s, the wait included`);
   printer.quote(message.assistant_output || (message.error_message ?? ''));
-  if (message.state !== 'completed') throw new Error(`message ${messageId} ended as ${message.state}`);
+  if (message.state !== 'completed') throw new Error(`message ${event.message_id} ended as ${message.state}`);
 }
 
 export async function showEvents({ client }: Connection, printer: Printer, session_id: string): Promise<void> {
