@@ -65,9 +65,10 @@ function buyer(type = 'buyer'): { agent: Agent; tasks: AgentTask[]; join(): Prom
 
 const buy = (metadata: object = {}) => client.send('buy', { metadata: { agent_type: 'buyer', ...metadata } });
 const resolve = (messageId: string, body: object) => client.ok(`/messages/${messageId}/resolve`, body, ResolveResponse);
+/** Of the dispatches of which something went out. */
 const dispatchStates = async (messageId: string) => {
   const rows = await shared.database.query<{ state: string }>(
-    'SELECT state FROM dispatches WHERE message_id = $1 ORDER BY dispatch_id',
+    `SELECT state FROM dispatches WHERE message_id = $1 AND state <> 'released' ORDER BY dispatch_id`,
     [messageId],
   );
   return rows.map(({ state }) => state).join();
