@@ -60,6 +60,9 @@ export const LIMITS = {
   toolCallsInFlightPerCaller: 64,
   pendingToolCallsPerAgent: 64,
   toolCallsInFlightPerNode: 4_096,
+  /** Tool calls that wait for a human. */
+  heldToolCallsPerCaller: 256,
+  heldToolCallsPerNode: 4_096,
   policiesPerTenant: 2_000,
   policyMatchBytes: 16 * 1024,
   alertRulesPerTenant: 500,

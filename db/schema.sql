@@ -41,6 +41,19 @@ BEGIN
   RETURN NULL;
 END $function$
 ;
+CREATE OR REPLACE FUNCTION public.note_tool_decision()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+DECLARE
+  decided tool_grants;
+BEGIN
+  UPDATE tool_grants g SET decided_at = now() WHERE g.tenant_id = NEW.tenant_id AND g.request_id = NEW.request_id RETURNING * INTO decided;
+  UPDATE dispatches d SET deadline_at = now() + decided.deadline_left_ms * interval '1 ms'
+   WHERE d.tenant_id = decided.tenant_id AND d.dispatch_id = decided.dispatch_id AND d.state = 'sent' AND d.deadline_at IS NULL;
+  RETURN NULL;
+END $function$
+;
 
 -- Tables
 CREATE TABLE agent_reports (
@@ -564,6 +577,19 @@ CREATE TABLE tenants (
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   deleted_at timestamp with time zone
 );
+CREATE TABLE tool_grants (
+  tenant_id text NOT NULL,
+  request_id text NOT NULL,
+  message_id text NOT NULL,
+  dispatch_id text NOT NULL,
+  deadline_left_ms bigint NOT NULL,
+  asked_digest text NOT NULL,
+  target jsonb NOT NULL,
+  node_id text NOT NULL,
+  call jsonb NOT NULL,
+  decided_at timestamp with time zone,
+  used_at timestamp with time zone
+);
 
 -- Constraints
 ALTER TABLE agent_reports ADD CONSTRAINT agent_reports_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
@@ -652,6 +678,7 @@ ALTER TABLE session_agents ADD CONSTRAINT session_agents_pkey PRIMARY KEY (tenan
 ALTER TABLE sessions ADD CONSTRAINT sessions_pkey PRIMARY KEY (tenant_id, session_id);
 ALTER TABLE signing_keys ADD CONSTRAINT signing_keys_pkey PRIMARY KEY (kid);
 ALTER TABLE tenants ADD CONSTRAINT tenants_pkey PRIMARY KEY (tenant_id);
+ALTER TABLE tool_grants ADD CONSTRAINT tool_grants_pkey PRIMARY KEY (tenant_id, request_id);
 
 -- Indexes
 CREATE INDEX agents_by_instance ON public.agents USING btree (instance_id);
@@ -706,8 +733,11 @@ CREATE INDEX sessions_slots ON public.sessions USING btree (tenant_id, instance_
 CREATE INDEX sessions_supervised ON public.sessions USING btree (supervised_at) WHERE ((supervised_at IS NOT NULL) AND (status = 'active'::text));
 CREATE INDEX sessions_to_check ON public.sessions USING btree (idle_check_at) WHERE (idle_check_at IS NOT NULL);
 CREATE INDEX sessions_to_wake ON public.sessions USING btree (wake_requested_at) WHERE (wake_requested_at IS NOT NULL);
+CREATE INDEX tool_grants_by_message ON public.tool_grants USING btree (tenant_id, message_id);
+CREATE INDEX tool_grants_decided ON public.tool_grants USING btree (node_id, decided_at) WHERE (decided_at IS NOT NULL);
 
 -- Triggers
+CREATE TRIGGER tool_decisions AFTER UPDATE OF state ON public.input_requests FOR EACH ROW WHEN (((old.state = 'pending'::text) AND (new.state <> 'pending'::text) AND (new.stage = 'tool'::text))) EXECUTE FUNCTION note_tool_decision();
 CREATE TRIGGER push_deliveries_of_message AFTER UPDATE OF state ON public.messages FOR EACH ROW WHEN (new.notifies) EXECUTE FUNCTION note_push_deliveries();
 CREATE TRIGGER capacity_of_session AFTER UPDATE OF suspended ON public.sessions FOR EACH ROW WHEN (((new.suspended <> old.suspended) AND new.explicit AND (new.instance_id = old.instance_id) AND (new.status = 'active'::text))) EXECUTE FUNCTION note_capacity_change();
 
@@ -754,6 +784,7 @@ ALTER TABLE session_agents ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE sessions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE signing_keys DISABLE ROW LEVEL SECURITY;
 ALTER TABLE tenants ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE tool_grants ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 
 -- Policies
 CREATE POLICY one_tenant ON agent_reports AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -830,6 +861,8 @@ CREATE POLICY one_tenant ON sessions AS PERMISSIVE FOR ALL TO fleet_app USING ((
 CREATE POLICY whole_platform ON sessions AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON tenants AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON tenants AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON tool_grants AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON tool_grants AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 
 -- Grants
 GRANT DELETE, INSERT, SELECT, UPDATE ON agent_reports TO fleet_app;
@@ -914,3 +947,5 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON sessions TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON signing_keys TO fleet_system;
 GRANT SELECT ON tenants TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON tenants TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON tool_grants TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON tool_grants TO fleet_system;

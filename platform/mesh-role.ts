@@ -27,7 +27,7 @@ export async function startMesh(options: {
   const { tls } = infrastructure;
   if (!tls) throw new Error('The mesh role needs a certificate.');
   const runner = new DispatchRunner({ dispatches, bus, guards: core.policies, db, log, meshId });
-  const shared = { db, log, bus: runner.output, dispatches };
+  const shared = { db, log, bus: runner.output, changes: bus, dispatches };
   let ownUrl: string | undefined;
   const server = createMeshServer({
     ...{ ...shared, config, runner, authenticator, tls, tools: tools.calls, handler },

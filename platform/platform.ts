@@ -200,6 +200,7 @@ async function startRoles(
   const links = linkNodes(services, meshId);
   stops.add(() => links.stop());
   const tools = startTools(services, links.tools, meshId);
+  stops.add(() => tools.stop());
   const http = buildHttp(services, started, draining.signal, tools, stops);
   let mesh: Awaited<ReturnType<typeof startMesh>> | null = null;
   if (roles.has('mesh')) {

@@ -36,6 +36,8 @@ BEGIN
    WHERE r.tenant_id = c.tenant_id AND r.message_id = c.message_id;
   UPDATE sessions s SET suspended = true WHERE s.tenant_id = c.tenant_id AND s.session_id = c.session_id AND s.explicit;
   PERFORM record_dispatch_end(c.event_id, d, message.trace_id);
+  -- What the agent asks itself takes the place of what a tool call of it waits for.
+  PERFORM close_request(c.tenant_id, c.message_id, 'withdrawn');
   IF c.decisions IS NOT NULL THEN
     PERFORM record_decision_events(c.tenant_id, c.session_id, message.trace_id, c.decisions);
   END IF;

@@ -13,7 +13,7 @@ import type { MeshTimings } from './timings.js';
 export interface MeshContext {
   db: Db;
   log: Logger;
-  dispatches: Pick<Dispatches, 'agentJoined'>;
+  dispatches: Pick<Dispatches, 'agentJoined' | 'deadlineLeft'>;
   runner: DispatchRunner;
   meshId: string;
   timings: MeshTimings;

@@ -86,6 +86,8 @@ async function replace(
   registry.set(connection);
   if (!resumes) await runner.agentReplaced(agentKey, opened.open);
   const continues = offered !== undefined && (await offered.adopt(connection));
+  // Not awaited: what waits for a human is in no hurry.
+  if (continues) void context.tools.adopted(connection, offered.claimedIds);
   await welcome(context, connection, hello, resumes !== undefined || continues);
   if (continues) void offered.forget(connection);
   // Not awaited: queued messages look for an agent by themselves, only later.
@@ -167,6 +169,7 @@ async function welcome(
   log.info({ instance_id, connection_id, epoch, resumed, replayed: replays.length }, 'agent connected');
   connection.transition(resumed ? 'resumed' : 'welcomed');
   for (const dispatch of replays) dispatch.send();
+  context.tools.resumed(connection);
   if (drainLeftMs !== null) connection.requestClose(drainLeftMs, SHUTTING_DOWN, drainLeftMs + STOP_MARGIN_MS);
   const ended = [...held.keys()].filter((frameId) => sent.get(frameId)?.isOpen !== true);
   await answerEnded(context, connection, ended);

@@ -57,6 +57,11 @@ export class OfferedDispatches {
     return undefined;
   }
 
+  /** The ids of those that were claimed. */
+  get claimedIds(): string[] {
+    return this.#claimed;
+  }
+
   /** Claims them for this node, in the transaction that raises the epoch. @returns the ids of those that were still there */
   claim(tx: Tx, epoch: number, meshId: string): Promise<string[]> {
     return claimDispatches(tx, this.#agent, { hash: this.#hash, dispatchIds: this.#dispatchIds, epoch, meshId });

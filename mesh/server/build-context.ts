@@ -23,7 +23,9 @@ export interface MeshServerOptions {
   log: Logger;
   /** What agents send is published there. */
   bus: Pick<ChunkBus, 'publish'>;
-  dispatches: Pick<Dispatches, 'agentJoined'>;
+  /** Announces decisions about tool calls, for which the deadlines of dispatches stand still. */
+  changes: Pick<ChunkBus, 'subscribe'>;
+  dispatches: Pick<Dispatches, 'agentJoined' | 'deadlineLeft'>;
   /** Runs the dispatches; its `meshId` names this node. */
   runner: DispatchRunner;
   authenticator: Authenticator;

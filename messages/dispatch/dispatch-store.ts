@@ -6,6 +6,7 @@ import type { MessageCore, MessageRef } from '../core.js';
 import { readable } from '../read/readable.js';
 import type { DispatchDetails } from '../read/rows.js';
 import type { BusEvent } from '../stream/bus.js';
+import { hasPassed, readDeadlineLeft } from './deadline-left.js';
 import type {
   AnswerOrFailure,
   DispatchEnd,
@@ -91,6 +92,9 @@ class DispatchStore implements Dispatches {
   }
 
   async end(dispatch: EndingDispatch, result: AnswerOrFailure, epoch: number | null): Promise<DispatchEnd | null> {
+    const isLoss = result.state === 'failed' && result.error?.code === 'AGENT_DISCONNECTED';
+    const detached = isLoss ? await this.#detach(dispatch, epoch, 'AGENT_DISCONNECTED') : null;
+    if (detached) return detached;
     const usable = result.state === 'input-required' ? withUsableForm(result) : result;
     if (usable.state === 'input-required') return this.#ask(dispatch, usable, epoch);
     const output = outputAfter(dispatch.produced, usable);
@@ -115,8 +119,11 @@ class DispatchStore implements Dispatches {
         await this.release(ref, 'OWNER_LOST');
         return null;
       }
+      if (code === 'DEADLINE_EXCEEDED' && !hasPassed(await this.deadlineLeft(ref))) return null;
       if (!(await this.#isLost(row, conditions))) return null;
       epoch = row.epoch;
+      const detached = await this.#detach(ref, epoch, code);
+      if (detached) return detached;
       // With the epoch: its agent may have continued it elsewhere since then. If it has not, it was a resume at the same node.
       const end = await this.#complete(ref, epoch, {
         state: 'lost',
@@ -126,6 +133,10 @@ class DispatchStore implements Dispatches {
       if (end) return end;
     }
     return null;
+  }
+
+  deadlineLeft(ref: DispatchRef): Promise<number | 'stands_still'> {
+    return readDeadlineLeft(this.#core.db, ref);
   }
 
   async closedAmong(refs: DispatchRef[]): Promise<{ dispatch_id: string; state: string }[]> {
@@ -159,6 +170,21 @@ class DispatchStore implements Dispatches {
       [ref.tenant_id, ref.dispatch_id],
     );
     return row ? readable(row) : null;
+  }
+
+  /** Ends a dispatch as lost whose tool call waits for a human, and leaves its message waiting; null when no call of it waits. */
+  async #detach(ref: DispatchRef, epoch: number | null, code: LossCode): Promise<DispatchEnd | null> {
+    const { tenant_id, message_id, dispatch_id } = ref;
+    const [row] = await this.#core.db.call<{ detached: boolean; session_id: string; woken: QueuedMessage[] | null }>(
+      tenant_id,
+      'detach_dispatch',
+      'SELECT detached, session_id, woken FROM detach_dispatch($1, $2, $3, $4, $5, $6)',
+      [tenant_id, message_id, dispatch_id, epoch, code, newId('evt')],
+    );
+    if (!row?.detached) return null;
+    const message = { tenant_id, message_id, session_id: row.session_id };
+    this.#announce(ref, [message, ...(row.woken ?? [])], { kind: 'changed' });
+    return { state: 'lost', message: null };
   }
 
   /** Ends a dispatch and its message, in the complete transaction. */

@@ -124,13 +124,20 @@ export interface Dispatches {
    */
   release(ref: DispatchRef, reason: string, options?: { nothingSent?: boolean }): Promise<boolean>;
   /**
-   * Ends a dispatch whose owner is gone. It fails with the given code if it was sent; else it is released.
+   * Ends a dispatch whose owner is gone. It fails with the given code if it was sent; else it is released. While a tool call of it waits for
+   * a human its message does not fail with it: the next dispatch carries the decision. Nothing changes while its deadline stands still and
+   * the code is DEADLINE_EXCEEDED.
    * @param options.owner the node that is gone; changes nothing when another one has the dispatch by now
    * @param options.unlessOffered changes nothing while the agent may still continue it at another node
    * @param options.unlessOwnerLives the same, and while the node that sent it renews its row, because that node still has it
    * @returns null when it did not fail
    */
   failAsLost(ref: DispatchRef, code: LossCode, options?: LossConditions): Promise<DispatchEnd | null>;
+  /**
+   * Milliseconds until the deadline of a sent dispatch, by the record; 0 or less when it has passed or the dispatch has ended.
+   * `stands_still`: a tool call of it waits for a human.
+   */
+  deadlineLeft(ref: DispatchRef): Promise<number | 'stands_still'>;
   /** Those of these dispatches that have ended. */
   closedAmong(refs: DispatchRef[]): Promise<{ dispatch_id: string; state: string }[]>;
   /** To be called when an agent can take work: wakes queued messages that it could take. */

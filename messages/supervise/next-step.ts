@@ -102,7 +102,7 @@ async function stoppedStep({ tx, row, now }: Context, stop: Stop): Promise<Step>
   if (stop.kind === 'admitted') return waitForPolicies(1);
   const asked = { ...row, state: 'input-required' as const };
   const request = (await openRequests(tx, row.tenant_id, [asked])).get(row.message_id);
-  const step = request && (await inputStep(tx, row.agent_type, request, now));
+  const step = request && (await inputStep(tx, row, request, now));
   if (!step) throw new Error('the request that was written just now is not open');
   return step;
 }
@@ -125,7 +125,7 @@ async function decide(context: Context, queueWaitMs: number): Promise<Step> {
   if (row.state === 'canceled') return canceledStep(tx, row);
   if (row.state === 'input-required') {
     const request = (await openRequests(tx, row.tenant_id, [row])).get(row.message_id);
-    if (request) return (await inputStep(tx, row.agent_type, request, now)) ?? failedStep(tx, row, EXPIRED, 'expired');
+    if (request) return (await inputStep(tx, row, request, now)) ?? failedStep(tx, row, EXPIRED, 'expired');
   }
   const current = row.current_dispatch_id && (await dispatchStep(tx, row, row.current_dispatch_id));
   if (current) return current;

@@ -7,6 +7,7 @@ import type { AgentTask, Question } from './agent-task.js';
 import { Questions } from './questions.js';
 import { errorFrameOf, type ResultFrame, resultFrameOf } from './result-frame.js';
 import { errorText, UnsendableError } from './sendable.js';
+import type { TaskDeadline } from './task-deadline.js';
 import type { TaskOutput } from './task-output.js';
 
 /** A running handler. */
@@ -32,6 +33,7 @@ interface DispatchInput {
   dispatch: DispatchPayload;
   output: TaskOutput;
   signal: AbortSignal;
+  deadline?: TaskDeadline;
 }
 
 /**
@@ -39,7 +41,7 @@ interface DispatchInput {
  * only.
  */
 export async function runDispatch(input: DispatchInput, { runTask, tools, log }: RunDeps): Promise<ResultFrame> {
-  const { dispatch, output, signal } = input;
+  const { dispatch, signal, output } = input;
   const fields = { handler: '', dispatch_id: dispatch.dispatch_id };
   try {
     const questions = new Questions(dispatch.params.metadata);
@@ -63,10 +65,14 @@ export function logFailure(log: AgentLog, fields: { handler: string; dispatch_id
 }
 
 /** The task that the handler of a dispatch receives. */
-function taskOf({ dispatch, output, signal }: DispatchInput, tools: ToolCaller, questions: Questions): AgentTask {
+function taskOf(
+  { dispatch, output, signal, deadline }: DispatchInput,
+  tools: ToolCaller,
+  questions: Questions,
+): AgentTask {
   const { params, session_context: context, dispatch_id, skill_id, args, attempt, deadline_ms } = dispatch;
   const traceparent = context.propagation_headers?.traceparent ?? '';
-  const callTool = callToolBy(tools, { dispatchId: dispatch_id, traceparent, signal });
+  const callTool = callToolBy(tools, { dispatchId: dispatch_id, traceparent, signal, deadline });
   return {
     text: textOf(params.message.parts),
     parts: params.message.parts,

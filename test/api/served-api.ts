@@ -110,7 +110,7 @@ export async function serveApi(options: ServedApiOptions = {}) {
       log,
       bus,
       dispatches: createDispatches(core),
-      calls: toolCalls({ db, outbound, tokens, knowledge }),
+      calls: toolCalls({ core, outbound, tokens, knowledge }),
       link: createLocalLink('alone'),
       nodeId: 'alone',
     }),

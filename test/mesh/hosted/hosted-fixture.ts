@@ -92,6 +92,7 @@ export class HostedFixture {
     const hosted = new HostedTransport({
       ...shared,
       bus: runner.output,
+      changes: bus,
       outbound,
       tokens: { issueDispatchToken: async ({ instance_id }) => `jwt-for-${instance_id}` },
       closing: runner.closing,

@@ -1,0 +1,101 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { UpdateGuardRequest } from '../../../contracts/api/guards.js';
+import { GuardCatalog } from '../../../policy/guards/guard-catalog.js';
+import { type FreshDatabase, freshDatabase } from '../../setup/database.js';
+import type { FixtureAgent } from '../fixture-agent.js';
+import { MeshFixture, type MeshNodeUnderTest } from '../mesh-fixture.js';
+import { Approvals } from './approval-fixture.js';
+import { ask, callTool, refusedWith, resultOf, take } from './tool-fixture.js';
+
+let database: FreshDatabase;
+let fixture: MeshFixture;
+let node: MeshNodeUnderTest;
+let a: FixtureAgent;
+let b: FixtureAgent;
+
+beforeAll(async () => {
+  database = await freshDatabase();
+  fixture = new MeshFixture(database);
+});
+beforeEach(async () => {
+  await fixture.reset();
+  await fixture.register('a');
+  await fixture.register('b');
+  node = await fixture.node();
+  a = (await node.join('a')).agent;
+  b = (await node.join('b', { tools: ['read'] })).agent;
+});
+afterAll(() => database.drop());
+
+const ok = (result: unknown) => ({ ok: true, result });
+const OUTSIDE = { path: '/srv/data/../../etc/passwd' };
+/** Put together here, so that scanners of repositories do not take it for a real one. */
+const KEY = `AKI${'AZ7Q3M5N1P9R2T4V6'}`;
+
+function configure(change: UpdateGuardRequest): Promise<unknown> {
+  return new GuardCatalog(fixture.core.db, (tenantId) => fixture.core.policies.changed(tenantId)).update(
+    fixture.tenantId,
+    change,
+  );
+}
+
+describe('guards', () => {
+  it('deny arguments', async () => {
+    const result = await ask(a, { tool: 'read', arguments: OUTSIDE });
+    expect(result).toEqual(refusedWith('GUARD_DENIED'));
+    expect(await fixture.events('guard.denied')).toMatchObject([{ guard: 'path', action: 'call', tool: 'read' }]);
+    expect(b.count('tool_call')).toBe(0);
+  });
+
+  it('have a human approve arguments, where they are set so', async () => {
+    await configure({ guard: 'path', decision: 'require_approval' });
+    const approvals = new Approvals(fixture);
+    const { ref } = await node.send(a, 'read it', { instance_id: 'a' });
+    const id = callTool(a, { tool: 'read', arguments: OUTSIDE, dispatch_id: ref.dispatch_id });
+    expect(await resultOf(a, id)).toEqual(refusedWith('APPROVAL_PENDING'));
+    expect(await approvals.asked(ref)).toMatchObject({ source: 'guard', guard: 'path', tool: 'read' });
+    expect(await fixture.events('guard.approval_required')).toMatchObject([{ guard: 'path', tool: 'read' }]);
+    await approvals.resolve(ref, 'approved');
+    const call = await take(b, 'read');
+    expect(call.payload.arguments).toEqual(OUTSIDE);
+    call.result(ok('read'));
+    expect(await resultOf(a, id)).toEqual(ok('read'));
+  });
+
+  it('deny arguments that an approver has edited', async () => {
+    await configure({ guard: 'secrets', enabled: true, decision: 'deny', config: { stages: ['tool_arguments'] } });
+    await configure({ guard: 'path', decision: 'require_approval' });
+    const approvals = new Approvals(fixture);
+    const { ref } = await node.send(a, 'read it', { instance_id: 'a' });
+    callTool(a, { tool: 'read', arguments: OUTSIDE, dispatch_id: ref.dispatch_id });
+    await approvals.asked(ref);
+    const edited = { arguments: { path: `/srv/${KEY}` } };
+    await expect(approvals.resolve(ref, 'approved', edited)).rejects.toMatchObject({ code: 'forbidden' });
+    expect((await fixture.message(ref)).state).toBe('input-required');
+  });
+
+  it('withhold a result', async () => {
+    await configure({ guard: 'secrets', enabled: true, decision: 'deny', config: { stages: ['tool_result'] } });
+    const id = callTool(a, { tool: 'read' });
+    (await take(b, 'read')).result(ok({ content: `the key is ${KEY}` }));
+    const result = await resultOf(a, id);
+    expect(result).toEqual(refusedWith('GUARD_DENIED'));
+    expect(JSON.stringify(result)).not.toContain(KEY);
+    expect(await fixture.events('guard.denied')).toMatchObject([{ guard: 'secrets', tool: 'read' }]);
+  });
+
+  it('end a loop of the same call', async () => {
+    await configure({ guard: 'limits', config: { max_repeated_calls: 2 } });
+    const { ref } = await node.send(a, 'read it', { instance_id: 'a' });
+    const payload = { tool: 'read', arguments: { page: 1 }, dispatch_id: ref.dispatch_id };
+    for (const _ of [1, 2]) {
+      const id = callTool(a, payload);
+      (await take(b, 'read')).result(ok('same'));
+      expect(await resultOf(a, id)).toEqual(ok('same'));
+    }
+    expect(await ask(a, payload)).toEqual(refusedWith('GUARD_DENIED'));
+    const other = callTool(a, { ...payload, arguments: { page: 2 } });
+    (await take(b, 'read')).result(ok('other'));
+    expect(await resultOf(a, other)).toEqual(ok('other'));
+  });
+});
