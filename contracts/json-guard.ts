@@ -12,9 +12,23 @@ export function nestsDeeper(text: string, maxDepth: number): boolean {
   }
   return false;
 }
-const [QUOTE, BACKSLASH, OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [...'"\\[]{}'].map((char) =>
+const [QUOTE, BACKSLASH, OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE, COMMA] = [...'"\\[]{},'].map((char) =>
   char.charCodeAt(0),
 );
+
+/**
+ * Whether a JSON text has more values than `maxValues`: a large body should be large by its texts. Millions of small values take seconds to
+ * parse and to check, during which the process answers nobody. It does not parse, and stops at the bound.
+ */
+export function hasMoreValues(text: string, maxValues: number): boolean {
+  let values = 1;
+  for (let at = 0; at < text.length; at++) {
+    const char = text.charCodeAt(at);
+    if (char === QUOTE) at = endOfString(text, at);
+    else if ((char === COMMA || char === OPEN_BRACKET || char === OPEN_BRACE) && ++values > maxValues) return true;
+  }
+  return false;
+}
 
 /** The index where the string that begins at `start` ends; the end of the text for an unterminated string. */
 function endOfString(text: string, start: number): number {

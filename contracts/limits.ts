@@ -2,6 +2,8 @@
 export const LIMITS = {
   bodyBytes: 1024 * 1024,
   jsonDepth: 32,
+  /** Values in the JSON of a body that is larger than `bodyBytes`. */
+  largeBodyValues: 200_000,
   messagePartsBytes: 256 * 1024,
   frameBytes: 1024 * 1024,
   cardBytes: 64 * 1024,
@@ -67,4 +69,19 @@ export const LIMITS = {
   ruleFilters: 20,
   /** Events that a rule counts at most. */
   alertThresholdMax: 10_000,
+  /** The body of a request that takes in documents. */
+  knowledgeBodyBytes: 32 * 1024 * 1024,
+  knowledgeDocumentBytes: 10 * 1024 * 1024,
+  knowledgeCallBytes: 20 * 1024 * 1024,
+  /** Inline text that is taken in while its caller waits. */
+  knowledgeInlineBytes: 256 * 1024,
+  knowledgeDocumentsPerCall: 100,
+  knowledgeRefreshSources: 100,
+  /** Jobs of one tenant that are not over. */
+  knowledgeJobsPerTenant: 50,
+  knowledgeBasesPerTenant: 1_000,
+  knowledgeTags: 50,
+  knowledgeNamespacesPerQuery: 20,
+  knowledgeQueryChars: 4_000,
+  knowledgeResultsMax: 50,
 } as const;

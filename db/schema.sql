@@ -306,6 +306,95 @@ CREATE TABLE input_requests (
   expires_at timestamp with time zone NOT NULL,
   ended_at timestamp with time zone
 );
+CREATE TABLE knowledge_bases (
+  tenant_id text NOT NULL,
+  namespace text NOT NULL,
+  display_name text NOT NULL,
+  description text NOT NULL,
+  visibility text NOT NULL,
+  config jsonb NOT NULL,
+  created_by text NOT NULL,
+  revision bigint NOT NULL DEFAULT nextval('knowledge_order'::regclass),
+  last_ingested_at timestamp with time zone,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  deleted_at timestamp with time zone
+);
+CREATE TABLE knowledge_chunks (
+  tenant_id text NOT NULL,
+  namespace text NOT NULL,
+  source_id text NOT NULL,
+  ordinal integer NOT NULL,
+  chunk_id text NOT NULL,
+  text text NOT NULL,
+  char_start integer NOT NULL,
+  char_end integer NOT NULL,
+  page_start integer,
+  page_end integer,
+  heading_path text[] NOT NULL DEFAULT '{}'::text[],
+  tokens integer NOT NULL,
+  embedding bytea,
+  dim integer,
+  model text
+);
+CREATE TABLE knowledge_documents (
+  tenant_id text NOT NULL,
+  job_id text NOT NULL,
+  ordinal integer NOT NULL,
+  namespace text NOT NULL,
+  source_id text NOT NULL,
+  place bigint NOT NULL DEFAULT nextval('knowledge_order'::regclass),
+  state text NOT NULL,
+  input jsonb NOT NULL,
+  content bytea,
+  content_bytes bigint NOT NULL,
+  content_hash text,
+  attempts integer NOT NULL DEFAULT 0,
+  result text,
+  chunk_count integer NOT NULL DEFAULT 0,
+  chunks_done integer NOT NULL DEFAULT 0,
+  error jsonb
+);
+CREATE TABLE knowledge_jobs (
+  tenant_id text NOT NULL,
+  job_id text NOT NULL,
+  namespace text NOT NULL,
+  operation text NOT NULL,
+  status text NOT NULL,
+  phase text NOT NULL,
+  created_by text NOT NULL,
+  idempotency_key text,
+  fingerprint text NOT NULL,
+  documents integer NOT NULL,
+  wake_at timestamp with time zone,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  updated_at timestamp with time zone NOT NULL DEFAULT now(),
+  ended_at timestamp with time zone
+);
+CREATE TABLE knowledge_sources (
+  tenant_id text NOT NULL,
+  namespace text NOT NULL,
+  source_id text NOT NULL,
+  place bigint NOT NULL,
+  title text NOT NULL,
+  filename text,
+  url text,
+  etag text,
+  content_type text NOT NULL,
+  source_type text,
+  tags text[] NOT NULL DEFAULT '{}'::text[],
+  metadata jsonb NOT NULL DEFAULT '{}'::jsonb,
+  content_hash text NOT NULL,
+  chunking text NOT NULL,
+  extracted bytea NOT NULL,
+  chunk_count integer NOT NULL,
+  token_count bigint NOT NULL,
+  byte_count bigint NOT NULL,
+  model text,
+  dim integer,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  updated_at timestamp with time zone NOT NULL DEFAULT now()
+);
 CREATE TABLE late_changes (
   tenant_id text NOT NULL,
   message_id text NOT NULL,
@@ -523,6 +612,25 @@ ALTER TABLE input_requests ADD CONSTRAINT input_requests_source_check CHECK ((so
 ALTER TABLE input_requests ADD CONSTRAINT input_requests_stage_check CHECK ((stage = ANY (ARRAY['admission'::text, 'dispatch'::text, 'tool'::text, 'plan'::text, 'agent'::text])));
 ALTER TABLE input_requests ADD CONSTRAINT input_requests_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'resolved'::text, 'expired'::text, 'withdrawn'::text])));
 ALTER TABLE input_requests ADD CONSTRAINT input_requests_pkey PRIMARY KEY (tenant_id, request_id);
+ALTER TABLE knowledge_bases ADD CONSTRAINT knowledge_bases_visibility_check CHECK ((visibility = ANY (ARRAY['private'::text, 'tenant'::text])));
+ALTER TABLE knowledge_bases ADD CONSTRAINT knowledge_bases_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
+ALTER TABLE knowledge_bases ADD CONSTRAINT knowledge_bases_pkey PRIMARY KEY (tenant_id, namespace);
+ALTER TABLE knowledge_chunks ADD CONSTRAINT knowledge_chunks_check CHECK ((((embedding IS NULL) = (model IS NULL)) AND ((embedding IS NULL) = (dim IS NULL))));
+ALTER TABLE knowledge_chunks ADD CONSTRAINT knowledge_chunks_tenant_id_namespace_source_id_fkey FOREIGN KEY (tenant_id, namespace, source_id) REFERENCES knowledge_sources(tenant_id, namespace, source_id) ON DELETE CASCADE;
+ALTER TABLE knowledge_chunks ADD CONSTRAINT knowledge_chunks_pkey PRIMARY KEY (tenant_id, namespace, source_id, ordinal);
+ALTER TABLE knowledge_documents ADD CONSTRAINT knowledge_documents_check CHECK (((state = 'pending'::text) OR (content IS NULL)));
+ALTER TABLE knowledge_documents ADD CONSTRAINT knowledge_documents_result_check CHECK ((result = ANY (ARRAY['created'::text, 'updated'::text, 'unchanged'::text, 'failed'::text])));
+ALTER TABLE knowledge_documents ADD CONSTRAINT knowledge_documents_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'done'::text, 'failed'::text])));
+ALTER TABLE knowledge_documents ADD CONSTRAINT knowledge_documents_tenant_id_job_id_fkey FOREIGN KEY (tenant_id, job_id) REFERENCES knowledge_jobs(tenant_id, job_id) ON DELETE CASCADE;
+ALTER TABLE knowledge_documents ADD CONSTRAINT knowledge_documents_pkey PRIMARY KEY (tenant_id, job_id, ordinal);
+ALTER TABLE knowledge_jobs ADD CONSTRAINT knowledge_jobs_operation_check CHECK ((operation = ANY (ARRAY['create'::text, 'ingest'::text, 'refresh'::text])));
+ALTER TABLE knowledge_jobs ADD CONSTRAINT knowledge_jobs_phase_check CHECK ((phase = ANY (ARRAY['queued'::text, 'working'::text, 'done'::text])));
+ALTER TABLE knowledge_jobs ADD CONSTRAINT knowledge_jobs_status_check CHECK ((status = ANY (ARRAY['processing'::text, 'completed'::text, 'failed'::text])));
+ALTER TABLE knowledge_jobs ADD CONSTRAINT knowledge_jobs_tenant_id_namespace_fkey FOREIGN KEY (tenant_id, namespace) REFERENCES knowledge_bases(tenant_id, namespace) ON DELETE CASCADE;
+ALTER TABLE knowledge_jobs ADD CONSTRAINT knowledge_jobs_pkey PRIMARY KEY (tenant_id, job_id);
+ALTER TABLE knowledge_jobs ADD CONSTRAINT knowledge_jobs_tenant_id_namespace_idempotency_key_key UNIQUE (tenant_id, namespace, idempotency_key);
+ALTER TABLE knowledge_sources ADD CONSTRAINT knowledge_sources_tenant_id_namespace_fkey FOREIGN KEY (tenant_id, namespace) REFERENCES knowledge_bases(tenant_id, namespace);
+ALTER TABLE knowledge_sources ADD CONSTRAINT knowledge_sources_pkey PRIMARY KEY (tenant_id, namespace, source_id);
 ALTER TABLE late_changes ADD CONSTRAINT late_changes_pkey PRIMARY KEY (tenant_id, message_id);
 ALTER TABLE mesh_nodes ADD CONSTRAINT mesh_nodes_pkey PRIMARY KEY (mesh_id);
 ALTER TABLE messages ADD CONSTRAINT messages_pkey PRIMARY KEY (tenant_id, message_id);
@@ -569,8 +677,17 @@ CREATE INDEX events_by_transaction ON ONLY public.events USING btree (transactio
 CREATE INDEX idempotency_keys_expiry ON public.idempotency_keys USING btree (expires_at);
 CREATE INDEX input_decisions_by_message ON public.input_decisions USING btree (tenant_id, message_id, approval_id);
 CREATE INDEX input_requests_by_message ON public.input_requests USING btree (tenant_id, message_id, requested_at DESC);
+CREATE INDEX input_requests_due ON public.input_requests USING btree (LEAST(expires_at, remind_at)) WHERE (state = 'pending'::text);
 CREATE UNIQUE INDEX input_requests_one_open ON public.input_requests USING btree (tenant_id, message_id) WHERE (state = 'pending'::text);
 CREATE INDEX input_requests_pending ON public.input_requests USING btree (tenant_id, requested_at) WHERE (state = 'pending'::text);
+CREATE INDEX knowledge_bases_deleted ON public.knowledge_bases USING btree (deleted_at) WHERE (deleted_at IS NOT NULL);
+CREATE INDEX knowledge_bases_newest ON public.knowledge_bases USING btree (tenant_id, created_at, namespace) WHERE (deleted_at IS NULL);
+CREATE UNIQUE INDEX knowledge_chunks_by_id ON public.knowledge_chunks USING btree (tenant_id, chunk_id);
+CREATE INDEX knowledge_documents_of_source ON public.knowledge_documents USING btree (tenant_id, namespace, source_id) WHERE (state = 'pending'::text);
+CREATE INDEX knowledge_jobs_ended ON public.knowledge_jobs USING btree (ended_at) WHERE (ended_at IS NOT NULL);
+CREATE INDEX knowledge_jobs_processing ON public.knowledge_jobs USING btree (tenant_id) WHERE (status = 'processing'::text);
+CREATE INDEX knowledge_jobs_waiting ON public.knowledge_jobs USING btree (wake_at) WHERE (status = 'processing'::text);
+CREATE INDEX knowledge_sources_newest ON public.knowledge_sources USING btree (tenant_id, namespace, created_at, source_id);
 CREATE INDEX late_changes_newest ON public.late_changes USING btree (tenant_id, changed_at, message_id);
 CREATE INDEX messages_by_error ON ONLY public.messages USING btree (tenant_id, error_code, message_id) WHERE (error_code IS NOT NULL);
 CREATE INDEX messages_by_session ON ONLY public.messages USING btree (session_id, tenant_id, message_id);
@@ -582,7 +699,7 @@ CREATE INDEX running_canceled ON public.running_messages USING btree (supervised
 CREATE INDEX running_decided ON public.running_messages USING btree (tenant_id, instance_id) WHERE ((unrouted_since IS NOT NULL) AND (resolution IS NOT NULL));
 CREATE INDEX running_in_flight ON public.running_messages USING btree (tenant_id, state, session_id) WHERE (state = ANY (ARRAY['submitted'::text, 'working'::text, 'input-required'::text]));
 CREATE INDEX running_slots ON public.running_messages USING btree (tenant_id, instance_id, session_id, message_id) WHERE holds_slot;
-CREATE INDEX running_supervised ON public.running_messages USING btree (supervised_at) WHERE ((supervised_at IS NOT NULL) AND (state = ANY (ARRAY['submitted'::text, 'working'::text, 'input-required'::text])));
+CREATE INDEX running_supervised ON public.running_messages USING btree (supervised_at) WHERE ((supervised_at IS NOT NULL) AND (state = ANY (ARRAY['submitted'::text, 'working'::text])));
 CREATE INDEX running_to_wake ON public.running_messages USING btree (wake_requested_at) WHERE (wake_requested_at IS NOT NULL);
 CREATE INDEX running_unrouted ON public.running_messages USING btree (tenant_id, created_at) WHERE (unrouted_since IS NOT NULL);
 CREATE INDEX sessions_slots ON public.sessions USING btree (tenant_id, instance_id, session_id) WHERE ((status = 'active'::text) AND explicit);
@@ -617,6 +734,11 @@ ALTER TABLE guards ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE idempotency_keys ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE input_decisions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE input_requests ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE knowledge_bases ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE knowledge_chunks ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE knowledge_documents ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE knowledge_jobs ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE knowledge_sources ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE late_changes ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE mesh_nodes DISABLE ROW LEVEL SECURITY;
 ALTER TABLE messages ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -674,6 +796,16 @@ CREATE POLICY one_tenant ON input_decisions AS PERMISSIVE FOR ALL TO fleet_app U
 CREATE POLICY whole_platform ON input_decisions AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON input_requests AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON input_requests AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON knowledge_bases AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON knowledge_bases AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON knowledge_chunks AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON knowledge_chunks AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON knowledge_documents AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON knowledge_documents AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON knowledge_jobs AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON knowledge_jobs AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON knowledge_sources AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON knowledge_sources AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON late_changes AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON late_changes AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON messages AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -742,6 +874,18 @@ GRANT INSERT, SELECT ON input_decisions TO fleet_app;
 GRANT INSERT, SELECT ON input_decisions TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON input_requests TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON input_requests TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON knowledge_bases TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON knowledge_bases TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON knowledge_chunks TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON knowledge_chunks TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON knowledge_documents TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON knowledge_documents TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON knowledge_jobs TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON knowledge_jobs TO fleet_system;
+GRANT USAGE ON knowledge_order TO fleet_app;
+GRANT USAGE ON knowledge_order TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON knowledge_sources TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON knowledge_sources TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON late_changes TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON late_changes TO fleet_system;
 GRANT SELECT ON mesh_nodes TO fleet_app;

@@ -1,8 +1,8 @@
 import { chmod, mkdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
+import { userCacheDir } from '../runtime/cache-dir.js';
 import type { Logger } from '../runtime/logger.js';
 import { readIfExists, writeAtomic } from './atomic-file.js';
-import { userCacheDir } from './cache-dir.js';
 import { freePort, isPortFree } from './free-port.js';
 import { prepareLog, rotateLog } from './log-file.js';
 import { type Running, Supervisor } from './supervisor.js';

@@ -1,11 +1,12 @@
 /**
- * The librarian: a hosted agent, an A2A server that the mesh posts messages to. It counts words, summarizes, finds keywords and makes
- * tables of JSON, without a model.
+ * The librarian: a hosted agent, an A2A server that the mesh posts messages to. It answers questions from the documents of a knowledge base,
+ * counts words, summarizes, finds keywords and makes tables of JSON, without a model.
  *
  *     node dist/examples/librarian.js
  */
 import { Agent } from '../sdk/index.js';
 import { answer } from './librarian/answer.js';
+import { askLibrary, questionIn } from './librarian/ask.js';
 import { lineLog } from './line-log.js';
 import { findPlatform } from './platform-access.js';
 import { stopSignal } from './stop-signal.js';
@@ -20,15 +21,22 @@ async function main(stopped: AbortSignal): Promise<void> {
     type: AGENT_TYPE,
     instanceId: process.env.EXAMPLE_HOSTED_INSTANCE_ID || 'librarian-1',
     name: 'Librarian',
-    description: 'Counts words, summarizes texts, finds keywords and makes tables of JSON.',
+    description:
+      'Answers questions from documents, counts words, summarizes texts, finds keywords and makes tables of JSON.',
     version: '1.0.0',
     maxConcurrentSessions: 200,
     drainOnSignals: false, // `stopSignal` also observes the end of the parent process
     log: lineLog(AGENT_TYPE),
   });
   agent.onMessage(async function* (task) {
-    for (const section of answer(task.parts)) yield section;
+    const question = questionIn(task.text);
+    const sections = question === undefined ? answer(task.parts) : await askLibrary(task, question);
+    for (const section of sections) yield section;
   });
+  agent.skill(
+    { id: 'ask', name: 'Ask the library', description: 'Passages of documents, with citations', tags: ['knowledge'] },
+    (task) => askLibrary(task, questionIn(task.text) ?? task.text),
+  );
   agent.skill(
     { id: 'analyze', name: 'Analyze a text', description: 'Summary, keywords and counts', tags: ['text'] },
     (task) => answer(task.parts),

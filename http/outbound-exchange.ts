@@ -12,6 +12,8 @@ export interface RequestParts {
   method?: string;
   headers?: Record<string, string>;
   body?: string | Buffer;
+  /** A 3xx is an answer like others, and its `location` is the caller's to judge. By default it fails with REDIRECT. */
+  returnRedirects?: boolean;
 }
 
 /** Status and headers of a response. */
@@ -68,7 +70,7 @@ export class OutboundExchange {
         headersTimeout: 0, // the deadline counts for connect and headers together
         bodyTimeout: bodyTimeoutMs,
       };
-      agent.dispatch(options, this.#handler(resolve));
+      agent.dispatch(options, this.#handler(resolve, parts.returnRedirects ?? false));
     });
   }
 
@@ -106,7 +108,7 @@ export class OutboundExchange {
     if (!this.#isWhole) this.body.destroy(error);
   }
 
-  #handler(onHead: (head: ResponseHead) => void): Dispatcher.DispatchHandler {
+  #handler(onHead: (head: ResponseHead) => void, returnRedirects: boolean): Dispatcher.DispatchHandler {
     return {
       onRequestStart: (controller) => {
         // Called right before the first byte is written. A second call is refused: undici may requeue a request.
@@ -118,7 +120,7 @@ export class OutboundExchange {
       onResponseStart: (_controller, status, headers) => {
         if (status < 200) return;
         this.#status = status;
-        if (status >= 300 && status < 400) this.#fail(this.error('REDIRECT'));
+        if (status >= 300 && status < 400 && !returnRedirects) this.#fail(this.error('REDIRECT'));
         else onHead({ status, headers });
       },
       onResponseData: (controller, chunk) => {

@@ -2,11 +2,13 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ensureDefaultType } from '../auth/tenants.js';
 import { rotateLog } from '../embedded/log-file.js';
+import { describeEmbedder } from '../knowledge/embedding/choose.js';
 import { type Config, readConfig } from '../runtime/config.js';
 import { errorMessage } from '../runtime/errors.js';
 import { createLogger, type Logger } from '../runtime/logger.js';
 import { DEFAULT_EXAMPLE, EXAMPLES, startExamples, untilRegistered } from './examples.js';
 import { type Infrastructure, openInfrastructure } from './infrastructure.js';
+import { fillLibrary } from './library.js';
 import { type Platform, startPlatform } from './platform.js';
 import { type RunOptions, readArguments } from './roles.js';
 import { ensureCredential } from './seed.js';
@@ -86,6 +88,7 @@ class PlatformProcess {
     const devFile = await writeDevFile(dataDir, platform, infrastructure, { first, agents });
     this.#stops.add(() => removeDevFile(dataDir));
     print(welcome(platform, infrastructure, devFile, this.logFile));
+    print(describeEmbedder(platform.services.embedder, this.config));
     print('Ctrl-C gives running work up to 10 s to finish, then stops everything that was started here.');
   }
 
@@ -103,6 +106,7 @@ class PlatformProcess {
     print(`Example agents: started (${EXAMPLES.join(', ')})`);
     this.#examples = startExamples({ dataDir, environment, log: this.log });
     await untilRegistered(db, tenantId);
+    void fillLibrary(platform.services, tenantId, credential.client_id);
   }
 }
 

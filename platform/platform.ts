@@ -7,10 +7,12 @@ import { buildApi } from '../api/app.js';
 import { connectRateLimits } from '../api/rate-limit.js';
 import { createMaintenance } from '../db/maintenance.js';
 import { Retention } from '../db/retention.js';
+import { createJobStarter } from '../knowledge/ingest/job-starter.js';
 import { sessionDeps } from '../messages/cancel.js';
 import { FastPath } from '../messages/dispatch/fast-path.js';
 import type { DispatchRunner } from '../messages/runner/runner.js';
 import { Sweeper } from '../messages/supervise/sweeper.js';
+import { WaitingWatch } from '../messages/supervise/waiting-watch.js';
 import type { Config } from '../runtime/config.js';
 import { newId } from '../runtime/ids.js';
 import type { Logger } from '../runtime/logger.js';
@@ -24,7 +26,7 @@ import type { RunOptions } from './roles.js';
 import { createServices, type Services } from './services.js';
 import { StopList } from './stop-list.js';
 import { type RunningTools, startTools } from './tools.js';
-import { connectWorkers, runFleetWorker, type WorkerDeps } from './workers.js';
+import { connectWorkers, runFleetWorker, runKnowledgeWorker, type WorkerDeps } from './workers.js';
 
 /** The running platform. */
 export interface Platform {
@@ -85,6 +87,7 @@ function buildHttp(
     deliveriesExpected: () => services.deliveryStarter.expect(),
     sessions: services.sessions,
     tools: tools.service,
+    knowledge: services.knowledge,
     eventFeed: services.eventFeed,
     agentsDeregistered: (rows) => tools.closeSockets(rows),
     agentJoined: (tenantId, agent) => services.dispatches.agentJoined(tenantId, agent),
@@ -122,12 +125,14 @@ async function startWorkerRole(
   await temporal.ensureAgentWatch();
   const loops = [
     new Sweeper(core, temporal),
+    new WaitingWatch(core, temporal),
     createEventSequencer(db, log, () => eventFeed.wake()),
     createAlertRelay({ db, secrets, log, slackApiUrl, baseUrl, delivered }),
     deliveryStarter,
     createSessionExpiry(sessionDeps(core)),
     createMaintenance(db, log),
     createRetention(services, infrastructure),
+    createJobStarter(db, temporal, log),
   ];
   for (const loop of loops) {
     loop.start();
@@ -184,6 +189,10 @@ async function startRoles(
   stops.add(() => connection.close());
   const workerDeps: WorkerDeps = { connection, namespace: config.TEMPORAL_NAMESPACE, log };
   if (roles.has('worker')) await startWorkerRole(services, infrastructure, workerDeps, started, stops);
+  if (roles.has('knowledge')) {
+    const worker = await runKnowledgeWorker(workerDeps, services);
+    stops.add(() => worker.stop());
+  }
   if (!roles.has('api') && !roles.has('mesh')) return;
   const draining = new AbortController();
   setMaxListeners(0, draining.signal); // every stream and every waiting send adds a listener

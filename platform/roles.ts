@@ -1,5 +1,5 @@
 /** The roles that one process may run (decisions.md, Running it). */
-export const ROLES = ['api', 'mesh', 'worker'] as const;
+export const ROLES = ['api', 'mesh', 'worker', 'knowledge'] as const;
 export type Role = (typeof ROLES)[number];
 
 /** The parsed command line. */
@@ -13,14 +13,14 @@ export interface RunOptions {
 }
 
 /**
- * Reads `--roles api,mesh,worker`.
+ * Reads `--roles api,mesh,worker,knowledge`.
  * @throws Error for invalid arguments
  */
 export function readArguments(args: readonly string[]): RunOptions {
   if (args.length === 0) return { roles: new Set(ROLES), development: true };
   const [flag, value] = args;
   if (flag !== '--roles' || value === undefined || args.length > 2) {
-    throw new Error('Usage: node dist/start.js [--roles api,mesh,worker]');
+    throw new Error(`Usage: node dist/start.js [--roles ${ROLES.join(',')}]`);
   }
   const roles = value.split(',').map((name) => {
     const role = ROLES.find((known) => known === name.trim());

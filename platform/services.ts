@@ -31,6 +31,7 @@ import { createSecrets } from '../runtime/secrets.js';
 import { createSessions } from '../sessions/sessions.js';
 import { EventFeed } from '../telemetry/event-feed.js';
 import type { Infrastructure } from './infrastructure.js';
+import { openKnowledge } from './knowledge.js';
 import type { RunOptions } from './roles.js';
 
 const LOOPBACK = ['127.0.0.0/8', '::1/128'];
@@ -50,7 +51,9 @@ function readVersion(): string {
 
 function createBus(config: Config, options: RunOptions, log: Logger): ChunkBus {
   if (config.REDIS_URL) return createRedisBus({ url: config.REDIS_URL, log });
-  if (options.roles.size < 3)
+  // The knowledge role alone exchanges nothing with others but rows and workflows.
+  const linked = (['api', 'mesh', 'worker'] as const).filter((role) => options.roles.has(role));
+  if (linked.length === 1 || linked.length === 2)
     throw new Error('Roles in separate processes need REDIS_URL, which carries output between them.');
   return createMemoryBus({ log });
 }
@@ -104,6 +107,9 @@ export async function createServices(options: {
     slackApiUrl: config.SLACK_API_URL.replace(/\/+$/, ''),
     email: { smtpUrl: config.SMTP_URL, from: config.SMTP_FROM },
   };
+  const { roles } = run;
+  const { databaseUrl } = infrastructure;
+  const opened = await openKnowledge({ config, roles, databaseUrl, db, log, outbound, temporal });
   const deliveryStarter = new DeliveryStarter(db, log, temporal);
   const eventFeed = new EventFeed(db, log);
   return {
@@ -127,6 +133,10 @@ export async function createServices(options: {
     alertRules: createAlertRules({ db, secrets, outbound }),
     channelClients,
     eventFeed,
+    embedder: opened.embedder,
+    knowledge: opened.knowledge,
+    /** Takes documents in where this process has the knowledge role. */
+    jobRunner: opened.runner,
     /** Started only by the worker role. */
     deliveryStarter,
     /** Closes everything that was opened here, last first. */
@@ -134,6 +144,7 @@ export async function createServices(options: {
       await workflowStarter.settled();
       await policies.stop();
       await eventFeed.stop();
+      await opened.close();
       await outbound.close();
       await bus.close();
       await temporal.close();

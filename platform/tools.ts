@@ -13,11 +13,12 @@ export type RunningTools = ReturnType<typeof startTools>;
  * @param nodeId the mesh id of this process, or any unique id without the mesh role: answers return to it
  */
 export function startTools(services: Services, link: NodeLink, nodeId: string) {
-  const { db, log, outbound, tokens, dispatches, bus } = services;
+  const { db, log, outbound, tokens, dispatches, bus, knowledge } = services;
   const calls = new ToolCalls({
     db,
     log,
     link,
+    knowledge,
     hosted: createHostedTools({ db, log, nodeId, outbound, tokens }),
   });
   return {

@@ -11,6 +11,7 @@ import {
   type WorkerOptions,
 } from '@temporalio/worker';
 import { createDeliveryActivities, createDeliveryRecordActivities, type DeliveryDeps } from '../activities/deliver.js';
+import { createIngestActivities, createIngestRecordActivities } from '../activities/ingest.js';
 import { createControlActivities, createNodeActivities } from '../activities/node.js';
 import { createRecordActivities } from '../activities/record.js';
 import { createWatchActivities, type WatchDeps } from '../activities/watch.js';
@@ -19,7 +20,14 @@ import type { DispatchRunner } from '../messages/runner/runner.js';
 import { AsyncContext } from '../runtime/async-context.js';
 import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
-import { controlQueue, DELIVERY_QUEUE, FLEET_QUEUE, HOSTED_QUEUE, nodeQueue } from '../workflows/definitions.js';
+import {
+  controlQueue,
+  DELIVERY_QUEUE,
+  FLEET_QUEUE,
+  HOSTED_QUEUE,
+  KNOWLEDGE_QUEUE,
+  nodeQueue,
+} from '../workflows/definitions.js';
 import type { Services } from './services.js';
 
 const RESTART_MS = 1_000;
@@ -31,6 +39,8 @@ const DISPATCH_SLOTS = LIMITS.dispatchesInFlightPerNode + 500;
 const CONTROL_SLOTS = 50;
 /** Concurrent attempts of deliveries; each takes at most 10 s. Not fewer than the slots that tenants and receivers share (deliveries/queue.ts). */
 const DELIVERY_SLOTS = 200;
+/** Slices of jobs; most of them wait for their tenant's turn (knowledge/ingest/job-runner.ts). */
+const KNOWLEDGE_SLOTS = 100;
 /** Far below the heartbeat timeout of 10 s, so that a pause of several seconds on either side does not fail a message. */
 const HEARTBEAT_THROTTLE_MS = 2_000;
 /** Longer than any drain: activities end when their dispatches do. */
@@ -156,6 +166,7 @@ export async function runFleetWorker(
       ...createRecordActivities(deps.core, deps.dispatches),
       ...createDeliveryRecordActivities(deps.delivery),
       ...createWatchActivities(deps.watch),
+      ...createIngestRecordActivities(deps.core.db),
     },
     maxConcurrentLocalActivityExecutions: 50,
     maxConcurrentActivityTaskExecutions: CONTROL_SLOTS,
@@ -172,6 +183,16 @@ export async function runFleetWorker(
       await Promise.all([worker.stop(), deliveries.stop()]);
     },
   };
+}
+
+/** The worker of the knowledge role: reads and embeds documents. */
+export function runKnowledgeWorker(workerDeps: WorkerDeps, { jobRunner }: Pick<Services, 'jobRunner'>) {
+  return keepRunning(workerDeps, {
+    taskQueue: KNOWLEDGE_QUEUE,
+    activities: createIngestActivities(jobRunner),
+    maxHeartbeatThrottleInterval: HEARTBEAT_THROTTLE_MS,
+    maxConcurrentActivityTaskExecutions: KNOWLEDGE_SLOTS,
+  });
 }
 
 /** The workers of the mesh role: dispatches of this node, its control queue, and a share of the dispatches to hosted agents. */

@@ -47,6 +47,11 @@ export const Settings = z.object({
   LLM_URL: url(/^https?$/),
   LLM_API_KEY: z.string().optional(),
   LLM_MODEL: z.string().optional(),
+  EMBEDDINGS_URL: url(/^https?$/),
+  EMBEDDINGS_API_KEY: z.string().optional(),
+  EMBEDDINGS_MODEL: z.string().max(200).optional(),
+  EMBEDDINGS_MODEL_DIR: z.string().min(1).optional(),
+  KNOWLEDGE_CACHE_MB: z.coerce.number().int().min(16).max(1_000_000).default(1_024),
   SEND_WAIT_MS: milliseconds(60_000),
   QUEUE_WAIT_MS: milliseconds(30_000),
   RESUME_WINDOW_MS: milliseconds(45_000),
@@ -59,11 +64,14 @@ export const Settings = z.object({
   RATE_LIMIT_PER_MINUTE: z.coerce.number().int().min(0).default(0),
 });
 
-/** A repeat within the lifetime of its `messageId` must find its message. */
 const CheckedSettings = Settings.refine(
+  // A repeat within the lifetime of its `messageId` must find its message.
   ({ MESSAGE_RETENTION_DAYS: days, IDEMPOTENCY_TTL_HOURS: hours }) => days === undefined || days * 24 >= hours,
   { path: ['MESSAGE_RETENTION_DAYS'], error: 'must be at least as long as IDEMPOTENCY_TTL_HOURS' },
-);
+).refine(({ EMBEDDINGS_URL: address, EMBEDDINGS_MODEL: model }) => address === undefined || model !== undefined, {
+  path: ['EMBEDDINGS_MODEL'],
+  error: 'must be set together with EMBEDDINGS_URL',
+});
 
 /** The settings of the process, parsed once at the start. */
 export type Config = z.infer<typeof Settings>;

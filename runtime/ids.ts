@@ -17,7 +17,10 @@ export type IdPrefix =
   | 'chn'
   | 'dlv'
   | 'pol'
-  | 'evl';
+  | 'evl'
+  | 'job'
+  | 'src'
+  | 'chk';
 
 /** Random bytes fetched in one call: 16 bytes from the pool cost 0.1 µs, a call for 16 bytes 5 µs. */
 const POOL_BYTES = 4_096;

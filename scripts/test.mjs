@@ -17,6 +17,7 @@ const SUBSET = [
   'test/runtime',
   'test/deliveries',
   'test/db/batcher.test.ts',
+  'test/knowledge/parse',
   'test/messages/bus/bus-memory.test.ts',
   'test/messages/fingerprint.test.ts',
   'test/messages/form.test.ts',

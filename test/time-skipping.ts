@@ -2,8 +2,8 @@ import { execFile } from 'node:child_process';
 import { access, chmod, constants, mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { userCacheDir } from '../embedded/cache-dir.js';
 import { waitForLock } from '../embedded/lock-file.js';
+import { userCacheDir } from '../runtime/cache-dir.js';
 
 const run = promisify(execFile);
 const VERSION = '1.38.0';

@@ -1,28 +1,55 @@
+import type { z } from 'zod';
+import { IngestRequest } from '../contracts/api/knowledge.js';
+import { QueryRequest } from '../contracts/api/knowledge-query.js';
 import { FleetGetAgentsArguments, PLATFORM_TOOLS, type PlatformToolName } from '../contracts/api/tools.js';
 import type { Db } from '../db/pool.js';
+import { readerOfAgent } from '../knowledge/base-access.js';
+import type { Knowledge } from '../knowledge/knowledge.js';
 import { PlatformError } from '../runtime/errors.js';
+import type { ToolCaller } from './call-context.js';
 import { listToolAgents } from './tool-targets.js';
 
-/** Whether a name is reserved for a platform tool, configured or not. */
+/** What the platform's tools need. */
+export interface PlatformToolDeps {
+  db: Db;
+  knowledge: Pick<Knowledge, 'query' | 'ingest'>;
+}
+
+/** Whether a name is reserved for a platform tool. */
 export function isPlatformTool(name: string): name is PlatformToolName {
   return (PLATFORM_TOOLS as readonly string[]).includes(name);
 }
 
+/** @throws PlatformError BAD_REQUEST */
+function parsed<Arguments>(schema: z.ZodType<Arguments>, given: object): Arguments {
+  const { data, error } = schema.safeParse(given);
+  if (data !== undefined) return data;
+  const [issue] = error?.issues ?? [];
+  throw new PlatformError('BAD_REQUEST', `arguments: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`.trim());
+}
+
 /**
  * Runs a tool that the platform itself provides (decisions.md, WebSocket). `fleet.get_agents` lists the tenant's available agents with
- * their skills and tools.
- * @throws PlatformError SERVICE_UNAVAILABLE for a tool that is not configured on this platform, BAD_REQUEST for its arguments
+ * their skills and tools; `knowledge_base.query` and `.ingest` reach the tenant's knowledge bases that are not private.
+ * @throws PlatformError BAD_REQUEST for its arguments, and what the operation of the same name throws
  */
 export async function runPlatformTool(
-  db: Db,
-  tenantId: string,
+  { db, knowledge }: PlatformToolDeps,
+  { tenant_id, agent_type }: Pick<ToolCaller, 'tenant_id' | 'agent_type'>,
   name: PlatformToolName,
   given: object,
 ): Promise<unknown> {
-  if (name !== 'fleet.get_agents')
-    throw new PlatformError('SERVICE_UNAVAILABLE', `${name} is not configured on this platform.`);
-  const { data: filter, error } = FleetGetAgentsArguments.safeParse(given);
-  if (filter) return db.tenant(tenantId, (tx) => listToolAgents(tx, tenantId, filter));
-  const [issue] = error.issues;
-  throw new PlatformError('BAD_REQUEST', `arguments: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`.trim());
+  const reader = readerOfAgent(tenant_id);
+  switch (name) {
+    case 'fleet.get_agents': {
+      const filter = parsed(FleetGetAgentsArguments, given);
+      return db.tenant(tenant_id, (tx) => listToolAgents(tx, tenant_id, filter));
+    }
+    case 'knowledge_base.query':
+      return { ok: true, ...(await knowledge.query(reader, parsed(QueryRequest, given))) };
+    case 'knowledge_base.ingest':
+      return knowledge.ingest({ ...reader, name: `agent:${agent_type}` }, parsed(IngestRequest, given));
+    default:
+      return name satisfies never;
+  }
 }

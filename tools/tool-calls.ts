@@ -1,16 +1,15 @@
 import pLimit from 'p-limit';
 import type { ToolCallPayload, ToolResult } from '../contracts/api/tools.js';
 import { LIMITS } from '../contracts/limits.js';
-import type { Db } from '../db/pool.js';
 import { agentKeyOf, newId, traceFrom, traceparentOf, uuidOf } from '../runtime/ids.js';
 import type { Logger } from '../runtime/logger.js';
 import { CallCancellation, type CallParent, type Chain, type ToolCaller } from './call-context.js';
 import { IdempotencyCache } from './idempotency-cache.js';
 import { PendingCalls } from './pending-calls.js';
-import { isPlatformTool, runPlatformTool } from './platform-tools.js';
+import { isPlatformTool, type PlatformToolDeps, runPlatformTool } from './platform-tools.js';
 import { Admission, isLoop, whyDenied } from './tool-admission.js';
 import { type Deliver, NODE_UNREACHABLE, type NodeLink, type RoutedCall } from './tool-link.js';
-import { type Outcome, refusal, resultOfError, unsent } from './tool-result.js';
+import { boundedResult, type Outcome, refusal, resultOfError, unsent } from './tool-result.js';
 import { findToolTargets, type ToolCandidate, type ToolTargets } from './tool-targets.js';
 
 /** Concurrent lookups of target agents; the other database connections are left to messages. */
@@ -18,8 +17,7 @@ const CONCURRENT_LOOKUPS = 6;
 /** The number of agents to try if the first ones cannot be reached. */
 const TRIES_MAX = 3;
 
-export interface ToolCallsOptions {
-  db: Db;
+export interface ToolCallsOptions extends PlatformToolDeps {
   log: Logger;
   link: NodeLink;
   /** Sends calls to hosted agents. */
@@ -87,8 +85,8 @@ export class ToolCalls {
     if (!hasTarget(payload) && isPlatformTool(tool)) {
       const denial = whyDenied(tool, chain);
       if (denial) return unsent('POLICY_DENIED', denial);
-      const run = runPlatformTool(this.#options.db, tenant_id, tool, payload.arguments);
-      return cancellation.race(run.then((result) => ({ sent: true, result: { ok: true, result } })));
+      const run = runPlatformTool(this.#options, caller, tool, payload.arguments);
+      return cancellation.race(run.then((result) => ({ sent: true, result: boundedResult({ ok: true, result }) })));
     }
     const targets = await this.#find(request);
     const [first] = targets.candidates;

@@ -10,6 +10,8 @@ export const FLEET_QUEUE = 'fleet';
 export const HOSTED_QUEUE = 'mesh';
 /** The task queue of push notifications, whose receivers may be slow. */
 export const DELIVERY_QUEUE = 'delivery';
+/** The task queue of processes with the knowledge role, which read and embed documents. */
+export const KNOWLEDGE_QUEUE = 'knowledge';
 
 /** The task queue of one mesh node: dispatches to the agents whose sockets it holds. */
 export function nodeQueue(meshId: string): string {
@@ -48,6 +50,12 @@ export interface AlertDeliveryInput {
   channel_id: string;
 }
 
+/** Input of the `ingest` workflow: a job that takes documents into a knowledge base. */
+export interface IngestInput {
+  tenant_id: string;
+  job_id: string;
+}
+
 /** The signal to the workflows of sessions, messages and push notifications: the row has changed. */
 export const WAKE_SIGNAL = 'wake';
 
@@ -63,6 +71,10 @@ export function deliveryWorkflowId(of: Omit<DeliveryInput, 'session_id'>): strin
 export function alertDeliveryWorkflowId(of: AlertDeliveryInput, starts: number): string {
   const id = `alert:${of.tenant_id}:${of.event_id}:${of.rule_id}:${of.channel_id}`;
   return starts > 1 ? `${id}:${starts}` : id;
+}
+
+export function ingestWorkflowId({ tenant_id, job_id }: IngestInput): string {
+  return `ingest:${tenant_id}:${job_id}`;
 }
 
 export function sessionWorkflowId(ref: SessionInput): string {

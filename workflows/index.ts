@@ -2,6 +2,7 @@ import { watch } from './stubs.js';
 
 export { alertDelivery } from './alert-delivery.js';
 export { delivery } from './delivery.js';
+export { ingest } from './ingest.js';
 export { message } from './message.js';
 export { session } from './session.js';
 

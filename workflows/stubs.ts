@@ -5,10 +5,11 @@ import {
   proxyLocalActivities,
 } from '@temporalio/workflow';
 import type { DeliveryActivities, DeliveryRecordActivities } from '../activities/deliver.js';
+import type { IngestActivities, IngestRecordActivities } from '../activities/ingest.js';
 import type { ControlActivities, NodeActivities } from '../activities/node.js';
 import type { RecordActivities } from '../activities/record.js';
 import type { WatchActivities } from '../activities/watch.js';
-import { controlQueue, DELIVERY_QUEUE, HOSTED_QUEUE, nodeQueue } from './definitions.js';
+import { controlQueue, DELIVERY_QUEUE, HOSTED_QUEUE, KNOWLEDGE_QUEUE, nodeQueue } from './definitions.js';
 
 /** Added to the dispatch's own deadline, so that the node, whose clock decides, ends the dispatch first. */
 const DEADLINE_MARGIN_MS = 30_000;
@@ -65,3 +66,19 @@ export function receiver(summary: string) {
     summary,
   });
 }
+
+/** Transactions on jobs of knowledge bases. */
+export const ingestRecord = proxyLocalActivities<IngestRecordActivities>(TRANSACTION);
+
+/**
+ * Reads and embeds documents. A slice waits for its tenant's turn; one that is cut off is run again and goes on behind what is written. How
+ * often a document is tried is counted in its row.
+ */
+export const documents = proxyActivities<IngestActivities>({
+  taskQueue: KNOWLEDGE_QUEUE,
+  startToCloseTimeout: '2h',
+  heartbeatTimeout: '20s',
+  cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+  retry: { initialInterval: '1s', backoffCoefficient: 2, maximumInterval: '30s' },
+  summary: 'take documents in',
+});

@@ -1,5 +1,12 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { jsonProblem, makeWellFormed, mayBeIllFormed, mayBeUnfit, nestsDeeper } from '../../contracts/json-guard.js';
+import {
+  hasMoreValues,
+  jsonProblem,
+  makeWellFormed,
+  mayBeIllFormed,
+  mayBeUnfit,
+  nestsDeeper,
+} from '../../contracts/json-guard.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { PlatformError } from '../../runtime/errors.js';
 
@@ -10,11 +17,14 @@ export const OTHER_TYPE = Symbol('another content type');
 
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
-/** @throws PlatformError `BAD_REQUEST`; SyntaxError or TypeError for bytes that are not JSON in UTF-8 */
+/** @throws PlatformError `BAD_REQUEST`, `PAYLOAD_TOO_LARGE`; SyntaxError or TypeError for bytes that are not JSON in UTF-8 */
 function parse(bytes: Buffer): unknown {
   const text = decoder.decode(bytes);
   if (nestsDeeper(text, LIMITS.jsonDepth)) {
     throw new PlatformError('BAD_REQUEST', `The body is nested deeper than ${LIMITS.jsonDepth}.`);
+  }
+  if (bytes.length > LIMITS.bodyBytes && hasMoreValues(text, LIMITS.largeBodyValues)) {
+    throw new PlatformError('PAYLOAD_TOO_LARGE', `A body of this size may have ${LIMITS.largeBodyValues} values.`);
   }
   const body: unknown = JSON.parse(text);
   const problem = mayBeUnfit(text) ? jsonProblem(body) : undefined;

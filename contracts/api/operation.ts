@@ -24,6 +24,8 @@ export interface Operation<Request extends z.ZodType = z.ZodType, Response exten
   experimental?: boolean;
   /** The body is a form (`application/x-www-form-urlencoded`) instead of JSON; its route parses it. */
   form?: boolean;
+  /** Of the body; that of all operations (`LIMITS.bodyBytes`) by default. */
+  bodyBytes?: number;
   /** Answers with server-sent events, each of which carries a `response`. `both`: where the caller asks for that. */
   stream?: true | 'both';
   /** Answers with JSON Lines, each of which is a `response`. */
@@ -52,7 +54,10 @@ export const TENANT: Access = { access: 'read', agents: 'forbidden' };
 export const OWN: Access = { access: 'read', agents: 'own' };
 
 type Extra = Partial<
-  Pick<Operation, 'statuses' | 'experimental' | 'othersNeed' | 'a2aVersions' | 'form' | 'stream' | 'lines' | 'sunset'>
+  Pick<
+    Operation,
+    'statuses' | 'experimental' | 'othersNeed' | 'a2aVersions' | 'form' | 'stream' | 'lines' | 'sunset' | 'bodyBytes'
+  >
 >;
 
 /** A POST operation. `statuses` are added to those of every POST. */

@@ -7,6 +7,7 @@ import { AUTH_OPERATIONS, CREDENTIAL_OPERATIONS } from './auth.js';
 import { DELIVERY_OPERATIONS } from './deliveries.js';
 import { GUARD_OPERATIONS } from './guards.js';
 import { HealthQuery, HealthResponse } from './health.js';
+import { KNOWLEDGE_OPERATIONS } from './knowledge-operations.js';
 import { MESSAGE_OPERATIONS } from './messages.js';
 import { EXTENSION, get, PUBLIC } from './operation.js';
 import { POLICY_OPERATIONS } from './policies.js';
@@ -39,6 +40,7 @@ export const OPERATIONS = {
   ...ALERT_OPERATIONS,
   ...DELIVERY_OPERATIONS,
   ...TELEMETRY_OPERATIONS,
+  ...KNOWLEDGE_OPERATIONS,
   ...PLATFORM_OPERATIONS,
 };
 
@@ -56,5 +58,6 @@ export const TAGS = {
   Alerts: ALERT_OPERATIONS,
   Webhooks: DELIVERY_OPERATIONS,
   Telemetry: TELEMETRY_OPERATIONS,
+  'Knowledge base': KNOWLEDGE_OPERATIONS,
   Platform: PLATFORM_OPERATIONS,
 };

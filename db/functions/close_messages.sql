@@ -55,15 +55,21 @@ BEGIN
   PERFORM note_change(of_tenant, given) FROM unnest(of_messages) AS given;
 END $$;
 
--- Fails a message that no agent's result ends: nobody took it, nobody answered in time, an operator ended its workflow. `request_state`:
--- what becomes of an open question. `event_ids`: of dispatch.failed and message.error.
-CREATE FUNCTION fail_message(of_tenant text, of_message text, error text, error_text text, request_state text, event_ids text[])
-RETURNS void LANGUAGE plpgsql AS $$
+-- Fails a message that no agent's result ends: nobody took it, nobody answered in time, a human rejected it, an operator ended its workflow.
+-- `request_state`: what becomes of an open question. `event_ids`: of dispatch.failed and message.error. `wakes`: its workflow does not know
+-- yet; the running row stays until it has looked.
+CREATE FUNCTION fail_message(of_tenant text, of_message text, error text, error_text text, request_state text, event_ids text[],
+  wakes boolean DEFAULT false) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   r running_messages;
   message record;
 BEGIN
-  DELETE FROM running_messages x WHERE x.tenant_id = of_tenant AND x.message_id = of_message RETURNING * INTO r;
+  IF wakes THEN
+    UPDATE running_messages x SET state = 'failed', holds_slot = false, resolution = NULL, unrouted_since = NULL, wake_requested_at = now()
+     WHERE x.tenant_id = of_tenant AND x.message_id = of_message RETURNING * INTO r;
+  ELSE
+    DELETE FROM running_messages x WHERE x.tenant_id = of_tenant AND x.message_id = of_message RETURNING * INTO r;
+  END IF;
   UPDATE messages m SET state = 'failed', error_code = error, error_message = error_text, completed_at = now(), updated_at = now()
    WHERE m.tenant_id = of_tenant AND m.message_id = of_message RETURNING m.trace_id INTO message;
   PERFORM note_change(of_tenant, of_message);

@@ -4,8 +4,8 @@
 -- guard.approval_required.
 CREATE TYPE new_input_request AS (
   request_id text, kind text, source text, stage text, title text, prompt text, schema jsonb, fields jsonb, action text, tool text,
-  arguments jsonb, path text, policy_id text, policy_name text, guard text, policy_request jsonb, digest text, approvers text[], quorum integer, allow_self boolean,
-  on_reject text, reminder_seconds integer, escalate_to text[], timeout_ms bigint, event_ids text[]
+  arguments jsonb, path text, policy_id text, policy_name text, guard text, policy_request jsonb, digest text, approvers text[],
+  quorum integer, allow_self boolean, on_reject text, reminder_seconds integer, escalate_to text[], timeout_ms bigint, event_ids text[]
 );
 
 -- Writes the events that ask the human: the same again for a reminder, with its number.
@@ -34,8 +34,8 @@ DECLARE
   q input_requests;
 BEGIN
   INSERT INTO input_requests (tenant_id, request_id, message_id, session_id, kind, source, stage, title, prompt, schema, fields, action, tool,
-      arguments, path, policy_id, policy_name, guard, policy_request, digest, approvers, quorum, allow_self, on_reject, escalate_to, reminder_seconds, remind_at,
-      state, expires_at)
+      arguments, path, policy_id, policy_name, guard, policy_request, digest, approvers, quorum, allow_self, on_reject, escalate_to,
+      reminder_seconds, remind_at, state, expires_at)
     VALUES (of_tenant, n.request_id, of_message, of_session, n.kind, n.source, n.stage, n.title, n.prompt, n.schema, n.fields, n.action, n.tool,
       n.arguments, n.path, n.policy_id, n.policy_name, n.guard, n.policy_request, n.digest, coalesce(n.approvers, '{}'), coalesce(n.quorum, 1),
       coalesce(n.allow_self, true), coalesce(n.on_reject, 'fail'), coalesce(n.escalate_to, '{}'), n.reminder_seconds,
@@ -43,6 +43,13 @@ BEGIN
       'pending', now() + n.timeout_ms * interval '1 ms')
     RETURNING * INTO q;
   PERFORM record_request(q, trace_id, n.event_ids);
+  -- A session that counts by itself does not while it waits for a human. As a message is accepted nothing waits for the session's row: where
+  -- somebody else has it, the session goes on counting.
+  IF n.stage IN ('admission', 'plan')
+      AND EXISTS (SELECT 1 FROM sessions s WHERE s.tenant_id = of_tenant AND s.session_id = of_session AND s.explicit AND NOT s.suspended)
+      AND lock_session_at_once(of_tenant, of_session) THEN
+    UPDATE sessions s SET suspended = true WHERE s.tenant_id = of_tenant AND s.session_id = of_session;
+  END IF;
 END $$;
 
 -- submitted | working → input-required, for a request of the platform itself (askInput). A dispatch that is at work goes on (stage `tool`).

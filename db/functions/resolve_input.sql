@@ -26,7 +26,7 @@ DECLARE
   dispatch_lives boolean;
 BEGIN
   SELECT q.stage = 'tool' AND EXISTS (SELECT 1 FROM dispatches d
-      WHERE d.tenant_id = q.tenant_id AND d.dispatch_id = r.current_dispatch_id AND d.state = 'sent') INTO dispatch_lives
+      WHERE d.tenant_id = q.tenant_id AND d.dispatch_id = r.current_dispatch_id AND d.state IN ('open', 'sent')) INTO dispatch_lives
     FROM running_messages r WHERE r.tenant_id = q.tenant_id AND r.message_id = q.message_id;
   UPDATE running_messages r SET state = 'working', unrouted_since = NULL, wake_requested_at = now(),
       resolution = CASE WHEN dispatch_lives THEN r.resolution ELSE c.answer END,
@@ -45,7 +45,7 @@ DECLARE
   c resolve_call := jsonb_populate_record(NULL::resolve_call, call);
   q input_requests;
   trace text;
-  goes_on boolean;
+  continues boolean;
 BEGIN
   UPDATE input_requests x SET arguments = coalesce(c.arguments, x.arguments), digest = c.digest
    WHERE x.tenant_id = c.tenant_id AND x.request_id = c.request_id RETURNING * INTO q;
@@ -66,9 +66,10 @@ BEGIN
     jsonb_build_object('message_id', q.message_id, 'session_id', q.session_id, 'request_id', q.request_id,
       'resolution', c.resolution, 'resolved_by', c.resolved_by));
   -- An agent that asked gets the refusal, and so does one that made a tool call where the policy says so.
-  goes_on := c.positive OR q.stage = 'agent' OR q.stage = 'tool' AND q.on_reject = 'tell_agent';
-  IF NOT goes_on THEN
-    PERFORM fail_message(q.tenant_id, q.message_id, 'APPROVAL_REJECTED', 'The approval was rejected: ' || q.title, 'withdrawn', c.event_ids[2:3]);
+  continues := c.positive OR q.stage = 'agent' OR q.stage = 'tool' AND q.on_reject = 'tell_agent';
+  IF NOT continues THEN
+    PERFORM fail_message(q.tenant_id, q.message_id, 'APPROVAL_REJECTED', 'The approval was rejected: ' || q.title, 'withdrawn',
+      c.event_ids[2:3], true);
     RETURN 'failed';
   END IF;
   PERFORM continue_message(q, c);

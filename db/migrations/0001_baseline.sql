@@ -189,9 +189,9 @@ CREATE TABLE messages (
 CREATE INDEX messages_by_session ON messages (session_id, tenant_id, message_id);
 CREATE INDEX messages_by_error ON messages (tenant_id, error_code, message_id) WHERE error_code IS NOT NULL;
 
--- A message that is not over, or that was canceled and whose agent is still to hear of it: what finds, routes, leases and wakes messages.
--- The row is the message's lock, and is deleted with the message's end (minutes later when it was canceled), so no search for messages at
--- work reads the past. `state`, `instance_id` and `agent_type` are those of `messages`.
+-- A message that is not over, or that was canceled or rejected and whose agent or workflow is still to hear of it: what finds, routes, leases
+-- and wakes messages. The row is the message's lock, and is deleted with the message's end (later when it was canceled or rejected), so no
+-- search for messages at work reads the past. `state`, `instance_id` and `agent_type` are those of `messages`.
 CREATE TABLE running_messages (
   tenant_id text NOT NULL, message_id text COLLATE "C" NOT NULL, session_id text NOT NULL,
   state text NOT NULL, created_at timestamptz NOT NULL DEFAULT now(),
@@ -224,7 +224,7 @@ CREATE INDEX running_unrouted ON running_messages (tenant_id, created_at) WHERE 
 CREATE INDEX running_decided ON running_messages (tenant_id, instance_id) WHERE unrouted_since IS NOT NULL AND resolution IS NOT NULL;
 CREATE INDEX running_to_wake ON running_messages (wake_requested_at) WHERE wake_requested_at IS NOT NULL;
 CREATE INDEX running_supervised ON running_messages (supervised_at)
-  WHERE supervised_at IS NOT NULL AND state IN ('submitted', 'working', 'input-required');
+  WHERE supervised_at IS NOT NULL AND state IN ('submitted', 'working');
 CREATE INDEX running_canceled ON running_messages (supervised_at) WHERE state = 'canceled';
 
 -- One attempt to have one agent do a message. States: messages/dispatch/dispatch-states.ts. No index has a column that changes, so that the
@@ -268,6 +268,7 @@ CREATE TABLE input_requests (
 CREATE UNIQUE INDEX input_requests_one_open ON input_requests (tenant_id, message_id) WHERE state = 'pending';
 CREATE INDEX input_requests_by_message ON input_requests (tenant_id, message_id, requested_at DESC);
 CREATE INDEX input_requests_pending ON input_requests (tenant_id, requested_at) WHERE state = 'pending';
+CREATE INDEX input_requests_due ON input_requests (least(expires_at, remind_at)) WHERE state = 'pending';
 
 -- The audit of who decided what. Rows are only added: no role may change or delete them. The erasure of a message empties `comment` and
 -- `ip`. No foreign keys, because they outlive their messages. `voter`: who counts once towards a quorum.

@@ -21,7 +21,9 @@ function textOf({ event, ...envelope }: Envelope): string {
   const answer = resolve_url &&
     callback_token && [
       '',
-      'To answer, once:',
+      'To answer, once, open the page:',
+      resolve_url.replace(/\/messages\/[^/]*\/resolve$/, `/approve/${callback_token}`),
+      'or run:',
       `curl -X POST ${resolve_url} -H 'content-type: application/json' \\`,
       `  -d '{"callback_token": "${callback_token}", "resolution": "approved"}'`,
     ];

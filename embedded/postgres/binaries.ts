@@ -4,9 +4,9 @@ import { chmod, cp, lstat, mkdir, readFile, rename, rm, symlink } from 'node:fs/
 import { createRequire } from 'node:module';
 import { basename, dirname, join, relative } from 'node:path';
 import { promisify } from 'node:util';
+import { userCacheDir } from '../../runtime/cache-dir.js';
 import { errorMessage } from '../../runtime/errors.js';
 import { readIfExists } from '../atomic-file.js';
-import { userCacheDir } from '../cache-dir.js';
 import type { Identity } from '../spawn-server.js';
 
 const run = promisify(execFile);

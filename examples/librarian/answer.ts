@@ -6,7 +6,7 @@ const SUMMARY_SENTENCES = 3;
 const KEYWORDS = 8;
 const COMMAND = /^\s*(summari[sz]e|summary|count|keywords|table)\b[\s:,-]*(?:this|the following|of)?[\s:]*/i;
 const HELP = `I am the fleet's librarian. Give me a text and I count its words, find its keywords and summarize it; give me JSON and I make a table.
-"summarize: …", "count: …", "keywords: …" and "table: …" do one of them.`;
+"summarize: …", "count: …", "keywords: …" and "table: …" do one of them. Ask me a question, and I answer from the documents of the library.`;
 
 /** The librarian's answer, in sections that can be streamed. The last one may be data. */
 export function answer(parts: readonly Part[]): Part[] {

@@ -70,6 +70,7 @@ export function askCall(
   expiryMs: number,
 ) {
   const { tenant_id, message_id, dispatch_id, session_id } = dispatch;
+  const event_id = newId('evt'); // before those of the request: events are listed by their ids
   const request = agentRequest(result, expiryMs);
   const asked: Part[] = [{ kind: 'text', text: request.prompt || request.title }];
   return {
@@ -80,7 +81,7 @@ export function askCall(
     remote_context_id: result.remote_context_id,
     request: inputRequestCall(request),
     decisions: result.decisions,
-    event_id: newId('evt'),
+    event_id,
   };
 }
 

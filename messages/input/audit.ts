@@ -32,7 +32,7 @@ const OF_MESSAGE = `SELECT ${COLUMNS} FROM input_decisions WHERE tenant_id = $1 
 const PART = 1_000;
 const NEXT_PART = `
   SELECT ${COLUMNS} FROM input_decisions
-   WHERE tenant_id = $1 AND approval_id > $2 AND decided_at >= coalesce($3, '-infinity') AND decided_at < coalesce($4, 'infinity'::timestamptz)
+   WHERE tenant_id = $1 AND approval_id > $2 AND decided_at >= coalesce($3::timestamptz, '-infinity') AND decided_at < coalesce($4::timestamptz, 'infinity')
    ORDER BY approval_id LIMIT ${PART}`;
 
 function recordOf(row: DecisionRow): ApprovalRecord {

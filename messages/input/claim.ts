@@ -50,9 +50,10 @@ function turnOf(row: MessageRow, request: InputRequestRow, answer: object): A2aM
 }
 
 /**
- * Records a decision about an open request: request, audit row, message and events. The caller holds the message's lock.
+ * Records a decision about an open request: request, audit row, message and events. The caller holds the message's lock and has asked
+ * whether the principal may answer.
  * @returns the message's state afterwards: `working`, `failed` where a rejection ends it, `input-required` while the quorum is not reached
- * @throws PlatformError forbidden, CALLBACK_TOKEN_EXPIRED, ALREADY_RESOLVED for a principal who has decided before, and `invalid.code` naming
+ * @throws PlatformError CALLBACK_TOKEN_EXPIRED, ALREADY_RESOLVED for a principal who has decided before, and `invalid.code` naming
  * what does not fit
  */
 export async function claimRequest(
@@ -62,7 +63,6 @@ export async function claimRequest(
   request: InputRequestRow,
   answered: Answer,
 ): Promise<MessageState> {
-  await principal.mayAnswer(tx, row, request);
   if (request.expires_at.getTime() <= Date.now())
     throw new PlatformError('CALLBACK_TOKEN_EXPIRED', 'The time to answer ran out.');
   const problem = problemOf(answered, request);

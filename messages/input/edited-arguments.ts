@@ -1,4 +1,6 @@
+import { toolArguments } from '../../policy/guards/content.js';
 import type { PolicyRequest } from '../../policy/types.js';
+import { eventsOf } from '../../policy/verdict.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore, MessageRef } from '../core.js';
 
@@ -11,27 +13,43 @@ interface AskedCall extends Record<string, unknown> {
 const ASKED_CALL = `
   SELECT tool, policy_request FROM input_requests WHERE tenant_id = $1 AND message_id = $2 AND state = 'pending' AND stage = 'tool'`;
 
+const RECORD = `
+  SELECT record_decision_events(m.tenant_id, m.session_id, m.trace_id, $3) FROM messages m WHERE m.tenant_id = $1 AND m.message_id = $2`;
+
+/** What the policies or guards deny: the error for whoever may decide at all, and how it is put on the record. */
+export interface DeniedEdit {
+  error: PlatformError;
+  record(): Promise<void>;
+}
+
 /**
  * Lets the policies and guards decide about the arguments as an approver edited them: a human may not approve what they deny. That they ask
  * for approval is what is happening. Before the decision's transaction, because an evaluator may be asked over the network; what is
  * approved then are these very arguments.
- * @throws PlatformError forbidden when they deny
+ * @returns null where they do not deny
  */
 export async function reviewArguments(
   core: Pick<MessageCore, 'db' | 'policies'>,
   ref: MessageRef,
   edited: Record<string, unknown>,
-): Promise<void> {
+): Promise<DeniedEdit | null> {
   const { tenant_id, message_id } = ref;
   const [asked] = await core.db.tenant(tenant_id, (tx) => tx.query<AskedCall>(ASKED_CALL, [tenant_id, message_id]));
-  if (!asked) return; // no tool call waits: the decision itself is refused
+  if (!asked) return null; // no tool call waits: the decision itself is refused
   const call: PolicyRequest = {
     ...(asked.policy_request ?? { scope: 'tool', action: 'call' }),
     tool: asked.tool ?? '',
     arguments: edited,
   };
-  const verdict = await core.policies.decide(tenant_id, call);
-  if (verdict.decision !== 'deny') return;
+  const verdict = await core.policies.decide(tenant_id, call, toolArguments(edited));
+  if (verdict.decision !== 'deny') return null;
   const who = verdict.by.source === 'policy' ? `The policy ${verdict.by.name}` : `The guard ${verdict.by.guard}`;
-  throw new PlatformError('forbidden', `arguments: ${who} denies the edited arguments: ${verdict.by.reason}`);
+  const text = `arguments: ${who} denies the edited arguments: ${verdict.by.reason}`;
+  const values = [tenant_id, message_id, JSON.stringify(eventsOf(verdict, call))];
+  return {
+    error: new PlatformError('forbidden', text),
+    record: async () => {
+      await core.db.tenant(tenant_id, (tx) => tx.query(RECORD, values));
+    },
+  };
 }

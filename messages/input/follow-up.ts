@@ -34,7 +34,9 @@ export async function answerFollowUp(
     if (!request) throw new PlatformError('NOT_AWAITING_INPUT', 'The task does not wait for an answer.');
     if (request.source !== 'agent')
       throw new PlatformError('UNSUPPORTED_OPERATION', 'This request is answered by /messages/{id}/resolve only.');
-    const state = await claimRequest(tx, callerPrincipal(caller), row, request, {
+    const principal = callerPrincipal(caller);
+    await principal.mayAnswer(tx, row, request);
+    const state = await claimRequest(tx, principal, row, request, {
       decision: readFollowUp(request.kind, message.parts),
       invalid: { code: 'INVALID_PARAMS', text: 'The message is not an answer to a request of kind' },
       turn: { ...message, taskId: row.message_id, contextId: row.session_id },

@@ -73,11 +73,13 @@ export async function resolveAs(
 ): Promise<Resolved> {
   const { comment, data, resolution } = body;
   await inspectAnswer(core, ref, { comment, data, resolution });
-  if (body.arguments) await reviewArguments(core, ref, body.arguments);
-  const { row, state, woken } = await core.db.tenant(ref.tenant_id, async (tx) => {
+  const denied = body.arguments ? await reviewArguments(core, ref, body.arguments) : null;
+  const decide = async (tx: Tx) => {
     const running = await lockRunning(tx, ref);
     const { principal, request_id } = await identify(tx);
     const { row, request } = await openRequest(tx, ref, [body.request_id, request_id]);
+    await principal.mayAnswer(tx, row, request);
+    if (denied) throw denied.error;
     const state = await claimRequest(tx, principal, row, request, {
       decision: readResolution(request.kind, body.resolution, body.data),
       invalid: { code: 'BAD_REQUEST', text: 'resolution: not an answer to a request of kind' },
@@ -86,6 +88,10 @@ export async function resolveAs(
     });
     const freed = state === 'failed' && running ? slotOf(running) : [];
     return { row, state, woken: await wakeForFreed(tx, ref.tenant_id, freed) };
+  };
+  const { row, state, woken } = await core.db.tenant(ref.tenant_id, decide).catch(async (error: unknown) => {
+    if (denied && error === denied.error) await denied.record();
+    throw error;
   });
   announceAnswer(core, row, state);
   for (const queued of woken) core.workflowStarter.message(queued);

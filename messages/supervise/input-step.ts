@@ -4,7 +4,7 @@ import type { InputRequestRow } from '../read/rows.js';
 import type { Step } from './step.js';
 
 /** What an operator reads about a request in the Temporal UI. It goes into the history: identifiers, times and numbers, no content. */
-export function awaitedText(request: InputRequestRow): string {
+function awaitedText(request: InputRequestRow): string {
   const { kind, source, tool, policy_id, guard, approvers, quorum, approvals } = request;
   const about = tool === null ? '' : ` of the tool call \`${tool}\``;
   const byWhom = policy_id ?? guard;

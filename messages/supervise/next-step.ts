@@ -59,6 +59,15 @@ async function canceledStep(tx: Tx, row: RunningRow): Promise<Step> {
     : { kind: 'done', state: 'canceled', agent_type };
 }
 
+/** The step of a message that a human's rejection has failed. The running row was there to wake its workflow, which knows now. */
+async function rejectedStep(tx: Tx, row: RunningRow): Promise<Step | null> {
+  await tx.query('DELETE FROM running_messages WHERE tenant_id = $1 AND message_id = $2', [
+    row.tenant_id,
+    row.message_id,
+  ]);
+  return doneStep(tx, row);
+}
+
 async function unavailableStep(tx: Tx, row: RunningRow, session: SessionBinding, waitedMs: number): Promise<Step> {
   const message = await targetWaitedText(tx, row, session, waitedMs);
   return failedStep(tx, row, { code: 'TARGET_UNAVAILABLE', message });
@@ -113,7 +122,7 @@ async function openAllowed(context: Context, onlyReachable: boolean): Promise<St
 /** Decides the step of a locked message. */
 async function decide(context: Context, queueWaitMs: number): Promise<Step> {
   const { tx, row, session, gate, now } = context;
-  if (isTerminal(row.state)) return canceledStep(tx, row);
+  if (row.state === 'canceled') return canceledStep(tx, row);
   if (row.state === 'input-required') {
     const request = (await openRequests(tx, row.tenant_id, [row])).get(row.message_id);
     if (request) return (await inputStep(tx, row.agent_type, request, now)) ?? failedStep(tx, row, EXPIRED, 'expired');
@@ -158,6 +167,7 @@ function stepBy(core: MessageCore, ref: MessageRef, known: KnownVerdicts, now: D
     const session = await lockSession(tx, ref);
     const row = session && (await takeOver(tx, ref));
     if (!session || !row) return { row: null, step: await doneStep(tx, ref), hasAsked: false };
+    if (row.state === 'failed') return { row: null, step: await rejectedStep(tx, row), hasAsked: false };
     const gate = new PolicyGate(core, tx, row, known);
     const step = await decide({ tx, row, session, gate, now }, core.limits.queueWaitMs);
     return { row, step, hasAsked: gate.hasAsked };

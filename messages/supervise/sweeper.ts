@@ -2,7 +2,7 @@ import pLimit from 'p-limit';
 import { Loop } from '../../runtime/loop.js';
 import type { SessionRef } from '../../sessions/session-deps.js';
 import type { MessageCore, MessageRef } from '../core.js';
-import { failByOperator } from './next-step.js';
+import { restoreMessage } from './restore-message.js';
 import type { TemporalLink } from './temporal-link.js';
 
 /** Between rounds. */
@@ -45,7 +45,8 @@ const WATCHED = {
   unseen_messages: {
     table: 'running_messages',
     mark: 'supervised_at',
-    condition: `state IN ('submitted', 'working', 'input-required')`,
+    // Those that wait for a human are watched over without a look at each (waiting-watch.ts).
+    condition: `state IN ('submitted', 'working')`,
   },
   unseen_sessions: { table: 'sessions', mark: 'supervised_at', condition: `status = 'active'` },
 } satisfies Record<string, WatchedRows>;
@@ -95,7 +96,7 @@ export class Sweeper extends Loop {
   readonly #repairs: Record<Kind, (row: ClaimedRow) => Promise<void>> = {
     unanswered_messages: (row) => this.#temporal.wakeMessage(row),
     unanswered_sessions: (row) => this.#temporal.wakeSession(row),
-    unseen_messages: (row) => this.#restoreMessage(row),
+    unseen_messages: (row) => restoreMessage(this.#core, this.#temporal, row),
     unseen_sessions: async (row) => {
       if ((await this.#temporal.fateOfSession(row)) !== 'running') await this.#temporal.wakeSession(row);
     },
@@ -129,18 +130,5 @@ export class Sweeper extends Loop {
     if (failed) throw failed.reason;
     if (kind === 'unanswered_messages' && claimed.length > 0)
       this.#core.log.info({ messages: claimed.length }, 'wake-ups repeated');
-  }
-
-  async #restoreMessage(row: ClaimedRow): Promise<void> {
-    const { message_id } = row;
-    const fate = await this.#temporal.fateOfMessage(row);
-    if (fate === 'running') return;
-    if (fate !== 'ended_by_operator') {
-      this.#core.log.info({ message_id, fate }, 'recreating a lost workflow');
-      return this.#temporal.wakeMessage(row);
-    }
-    this.#core.log.warn({ message_id }, 'the workflow of a message was ended in Temporal; the message fails');
-    const error = { code: 'INTERNAL', message: 'An operator ended the workflow of this message.' };
-    await failByOperator(this.#core, row, error);
   }
 }

@@ -18,6 +18,8 @@ import {
   type DeliveryInput,
   deliveryWorkflowId,
   FLEET_QUEUE,
+  type IngestInput,
+  ingestWorkflowId,
   type MessageInput,
   messageWorkflowId,
   SEARCH_ATTRIBUTES,
@@ -25,10 +27,12 @@ import {
   sessionWorkflowId,
   WAKE_SIGNAL,
 } from '../../workflows/definitions.js';
+import type { MessageRef } from '../core.js';
 import { ensureSearchAttributes } from './search-attributes.js';
 
 const CALL_TIMEOUT_MS = 5_000;
 const REACH_TIMEOUT_MS = 2_000;
+const ENDED_MAX = 1_000;
 
 /** The state of a workflow, as far as the sweeper needs it. */
 type WorkflowFate = 'running' | 'missing' | 'ended_by_operator' | 'ended';
@@ -106,12 +110,36 @@ export class TemporalLink {
     await this.#call(({ workflow }) => workflow.start('alertDelivery', start));
   }
 
+  /** Starts the workflow of a knowledge base's job if it does not run. */
+  async ensureIngest(input: IngestInput): Promise<void> {
+    const start = this.#startOf(ingestWorkflowId(input), `documents of ${input.job_id}`, input, 'processing');
+    await this.#call(({ workflow }) => workflow.start('ingest', start));
+  }
+
+  fateOfIngest(input: IngestInput): Promise<WorkflowFate> {
+    return this.#fate(ingestWorkflowId(input));
+  }
+
   fateOfMessage(ref: Omit<MessageInput, 'session_id'>): Promise<WorkflowFate> {
     return this.#fate(messageWorkflowId(ref));
   }
 
   fateOfSession(ref: SessionInput): Promise<WorkflowFate> {
     return this.#fate(sessionWorkflowId(ref));
+  }
+
+  /** Messages whose workflows did not end by themselves since this time, at most 1,000. Temporal lists them some seconds late. */
+  async endedMessages(since: Date): Promise<MessageRef[]> {
+    const query = `WorkflowType = "message" AND ExecutionStatus IN ("Terminated", "Canceled", "Failed", "TimedOut") AND CloseTime >= "${since.toISOString()}"`;
+    const ended: MessageRef[] = [];
+    await this.#call(async ({ workflow }) => {
+      for await (const { workflowId } of workflow.list({ query })) {
+        const [, tenant_id, message_id] = /^message:([^:]+):(.+)$/.exec(workflowId) ?? [];
+        if (tenant_id && message_id) ended.push({ tenant_id, message_id });
+        if (ended.length >= ENDED_MAX) return;
+      }
+    });
+    return ended;
   }
 
   /** Creates the schedule of the workflow that watches the agents, unless it exists. */
@@ -168,12 +196,12 @@ export class TemporalLink {
     return this.#startOf(messageWorkflowId(input), `message ${input.message_id}`, input, 'submitted');
   }
 
-  #startOf(workflowId: string, staticSummary: string, input: SessionInput, state: string) {
+  #startOf(workflowId: string, staticSummary: string, input: SessionInput | IngestInput, state: string) {
     const { tenant, session, state: stateKey } = SEARCH_ATTRIBUTES;
     // The server bounds keyword values; these identifiers are far shorter.
     const typedSearchAttributes = [
       { key: tenant, value: input.tenant_id },
-      { key: session, value: input.session_id },
+      ...('session_id' in input ? [{ key: session, value: input.session_id }] : []),
       { key: stateKey, value: state },
     ];
     return {

@@ -1,3 +1,5 @@
+import { decodeOnce } from '../guards/normalise.js';
+
 /** Paths and hosts that arguments name, in the form in which policies compare them. */
 export interface Places {
   paths: readonly string[];
@@ -15,14 +17,8 @@ const PATH_START = /^(?:[\\/]|~|\.{1,2}(?:[\\/]|$)|[A-Za-z]:[\\/]|file:|%2e%2e|%
 const TRAVERSAL = /(?:^|[\\/])\.\.(?:[\\/]|$)/;
 const URL_START = /^[a-z][a-z0-9+.-]*:\/\//i;
 const ENCODED_AGAIN = /%(?:2e|2f|5c|00|25)/i;
-const ESCAPES = /(?:%[0-9A-Fa-f]{2})+/g;
 /** A longer text is no path. */
 const PATH_CHARS_MAX = 4_096;
-
-/** Decodes percent escapes once; bytes that are not UTF-8 become U+FFFD. */
-function decodeOnce(text: string): string {
-  return text.replace(ESCAPES, (escapes) => Buffer.from(escapes.replaceAll('%', ''), 'hex').toString('utf8'));
-}
 
 /** Decoded once, NFC, with slashes and without empty segments and those of one dot; null: nobody can tell where it leads. */
 function normalPath(given: string): string | null {

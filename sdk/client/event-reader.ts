@@ -30,7 +30,7 @@ export async function* readEvents(body: AsyncIterable<Uint8Array>): AsyncGenerat
 }
 
 /** Lines without their terminator: CR LF, LF or CR. */
-async function* readLines(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+export async function* readLines(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let rest = '';
   for await (const bytes of body) {

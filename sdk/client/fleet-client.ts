@@ -3,7 +3,9 @@ import { type StreamEvent, Task } from '../../contracts/a2a/a2a.js';
 import type { Part } from '../../contracts/a2a/parts.js';
 import type { AccessOptions } from '../access.js';
 import { Alerts } from './alerts.js';
-import { Approvals, Messages } from './messages.js';
+import { Approvals } from './approvals.js';
+import { Knowledge } from './knowledge.js';
+import { Messages } from './messages.js';
 import { type AnswerSchema, type CallOptions, PlatformApi, type PostOptions, withRetries } from './platform-api.js';
 import { Policies } from './policies.js';
 import { resumedStream, type StreamPosition } from './resumed-stream.js';
@@ -31,6 +33,7 @@ export class FleetClient {
   readonly approvals: Approvals;
   readonly policies: Policies;
   readonly alerts: Alerts;
+  readonly knowledge: Knowledge;
   readonly #api: PlatformApi;
 
   /** @throws Error when an address or a credential is missing */
@@ -41,6 +44,7 @@ export class FleetClient {
     this.approvals = new Approvals(this.#api);
     this.policies = new Policies(this.#api);
     this.alerts = new Alerts(this.#api);
+    this.knowledge = new Knowledge(this.#api);
   }
 
   /** A valid access token. */

@@ -8,8 +8,6 @@ import {
   MessagesGetResponse,
   type MessagesPendingRequest,
   MessagesPendingResponse,
-  type ResolveRequest,
-  ResolveResponse,
 } from '../../contracts/api/messages.js';
 import { ApiError, isTransient } from './errors.js';
 import { type CallOptions, type PlatformApi, pause } from './platform-api.js';
@@ -80,24 +78,5 @@ export class Messages {
       }
       await pause(waitMs, signal);
     }
-  }
-}
-
-/** Answers of humans to waiting messages, which `messages.pending()` lists. */
-export class Approvals {
-  readonly #api: PlatformApi;
-
-  constructor(api: PlatformApi) {
-    this.#api = api;
-  }
-
-  /**
-   * Answers the question of a message.
-   * @param answer `approved`, `rejected`, `confirmed`, `declined`, `submitted`, or a whole request with `data`, `comment` or `request_id`
-   * @throws ApiError with `ALREADY_RESOLVED` when the question was answered before; the call is therefore not retried
-   */
-  resolve(messageId: string, answer: string | ResolveRequest, options: CallOptions = {}) {
-    const body = typeof answer === 'string' ? { resolution: answer } : answer;
-    return this.#api.post(`/messages/${encodeURIComponent(messageId)}/resolve`, body, ResolveResponse, options);
   }
 }

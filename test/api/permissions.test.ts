@@ -83,6 +83,19 @@ async function credential(): Promise<{ credential_id: string }> {
   return { credential_id: (await api.credentialOf(api.tenantId, ['read'])).client_id };
 }
 
+async function knowledgeBase(): Promise<{ namespace: string }> {
+  const namespace = `base-${++names}`;
+  expect((await api.client.post('/knowledge_base/new', { namespace })).status).toBe(200);
+  return { namespace };
+}
+/** A base with a source, and its job. */
+async function filled(): Promise<{ namespace: string; job_id: string }> {
+  const { namespace } = await knowledgeBase();
+  const { body } = await api.client.post('/knowledge_base/ingest', { namespace, source_id: 'a', content: 'Words.' });
+  return { namespace, job_id: (body as { job_id: string }).job_id };
+}
+const filledBase = async () => ({ namespace: (await filled()).namespace });
+
 /** A call, and what it comes to for each kind of token. */
 interface Case {
   /** With which body, in which version of A2A. */
@@ -175,6 +188,7 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
   getMessage: { ...record, body: async () => ({ message_id: (await asked()).id }) },
   cancelMessage: { ...record, body: async () => ({ message_id: (await asked()).id }) },
   pendingMessages: { ...forbidden, needs: 'read', tenant: 'empty', body: () => ({}) },
+  resolveMessage: { ...forbidden, needs: 'read', tenant: 'missing', body: () => ({ resolution: 'confirmed' }) },
   // Those who serve a message have not sent it.
   getApprovals: {
     own: 'missing',
@@ -184,7 +198,6 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
     body: async () => ({ message_id: (await asked()).id }),
   },
   exportApprovals: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => ({}) },
-  resolveMessage: { ...forbidden, needs: 'read', tenant: 'missing', body: () => ({ resolution: 'confirmed' }) },
 
   registerAgent: {
     needs: 'full',
@@ -253,6 +266,44 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
   getEvents: { ...forbidden, needs: 'read', tenant: 'allowed', body: () => ({}) },
   streamEvents: { ...forbidden, needs: 'read', tenant: 'allowed', body: () => ({}) },
   streamEventsByQuery: { ...forbidden, needs: 'read', tenant: 'allowed' },
+
+  newKnowledgeBase: {
+    ...forbidden,
+    needs: 'full',
+    tenant: 'allowed',
+    body: () => ({ namespace: `made-${++names}` }),
+  },
+  getKnowledgeBases: { ...forbidden, needs: 'read', tenant: 'allowed', body: () => ({}) },
+  getKnowledgeBase: { ...forbidden, needs: 'read', tenant: 'missing', body: knowledgeBase },
+  updateKnowledgeBase: { ...forbidden, needs: 'full', tenant: 'missing', body: knowledgeBase },
+  deleteKnowledgeBase: { ...forbidden, needs: 'full', tenant: 'missing', body: knowledgeBase },
+  ingestDocuments: {
+    ...forbidden,
+    needs: 'full',
+    tenant: 'missing',
+    body: async () => ({ ...(await knowledgeBase()), content: 'Words.' }),
+  },
+  queryKnowledge: {
+    ...forbidden,
+    needs: 'read',
+    tenant: 'missing',
+    body: async () => ({ ...(await knowledgeBase()), query: 'words' }),
+  },
+  refreshKnowledgeBase: { ...forbidden, needs: 'full', tenant: 'missing', body: knowledgeBase },
+  getKnowledgeStats: { ...forbidden, needs: 'read', tenant: 'missing', body: knowledgeBase },
+  getKnowledgeSources: { ...forbidden, needs: 'read', tenant: 'missing', body: filledBase },
+  deleteKnowledgeSource: {
+    ...forbidden,
+    needs: 'full',
+    tenant: 'missing',
+    body: async () => ({ namespace: (await filledBase()).namespace, source_id: 'a' }),
+  },
+  getKnowledgeJob: {
+    ...forbidden,
+    needs: 'read',
+    tenant: 'missing',
+    body: async () => ({ job_id: (await filled()).job_id }),
+  },
 
   health: open,
   agentCard: { ...open, needs: 'read', none: 'allowed' },

@@ -30,6 +30,7 @@ import { createLocalLink } from '../../tools/tool-link.js';
 import { cleanUp } from '../setup/clean-up.js';
 import { messageCore } from '../setup/core.js';
 import { type FreshDatabase, freshDatabase } from '../setup/database.js';
+import { knowledgeOf } from '../setup/knowledge.js';
 import { ApiClient } from '../setup/platform/api-client.js';
 import { toolCalls } from '../setup/tools.js';
 import { until } from '../setup/until.js';
@@ -78,6 +79,7 @@ export async function serveApi(options: ServedApiOptions = {}) {
     sequencer.start();
     cleanUp(() => sequencer.stop());
   }
+  const knowledge = await knowledgeOf(database, outbound);
   let baseUrl = '';
   const app = buildApi({
     config: {
@@ -108,10 +110,11 @@ export async function serveApi(options: ServedApiOptions = {}) {
       log,
       bus,
       dispatches: createDispatches(core),
-      calls: toolCalls({ db, outbound, tokens }),
+      calls: toolCalls({ db, outbound, tokens, knowledge }),
       link: createLocalLink('alone'),
       nodeId: 'alone',
     }),
+    knowledge,
     eventFeed,
     redis: options.redis ?? null,
     docsFolder: join(import.meta.dirname, '..', '..', 'dist', 'api', 'docs'),

@@ -1,6 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { jsonProblem, makeWellFormed, mayBeIllFormed, mayBeUnfit, nestsDeeper } from '../../contracts/json-guard.js';
+import {
+  hasMoreValues,
+  jsonProblem,
+  makeWellFormed,
+  mayBeIllFormed,
+  mayBeUnfit,
+  nestsDeeper,
+} from '../../contracts/json-guard.js';
 
 function depthOf(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0;
@@ -29,6 +36,25 @@ describe('nesting of JSON text', () => {
     ['backslashes before each quote', `"${'\\\\\\"'.repeat(100_000)}"`, false],
   ])('is told of %s', (_what, text, deeper) => {
     expect(nestsDeeper(text, 2)).toBe(deeper);
+  });
+});
+
+/** Every container counts one, and every value after the first of a container. */
+function valuesIn(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  const members = Object.values(value);
+  return 1 + Math.max(0, members.length - 1) + members.reduce<number>((sum, member) => sum + valuesIn(member), 0);
+}
+
+describe('the number of values in JSON text', () => {
+  it('is what parsing it would find', () => {
+    fc.assert(
+      fc.property(fc.json({ depthSize: 'large' }), (value) => {
+        const json = `[${value}]`;
+        const values = 1 + valuesIn(JSON.parse(json));
+        expect([hasMoreValues(json, values), hasMoreValues(json, values - 1)]).toEqual([false, true]);
+      }),
+    );
   });
 });
 

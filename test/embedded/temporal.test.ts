@@ -2,10 +2,10 @@ import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { userCacheDir } from '../../embedded/cache-dir.js';
 import { processInfo } from '../../embedded/process-table.js';
 import { temporalBinary } from '../../embedded/temporal/binary.js';
 import { type EmbeddedTemporal, startTemporal } from '../../embedded/temporal.js';
+import { userCacheDir } from '../../runtime/cache-dir.js';
 import { eventually, inOwnProcess, scratch, silent } from './host.js';
 
 let folder: Awaited<ReturnType<typeof scratch>>;

@@ -28,6 +28,7 @@ test('the workflows still go the way that recorded ones went', async () => {
   expect(replayed.sort()).toEqual([
     'alert-delivery-retried.json',
     'delivery-retried.json',
+    'ingest-completed.json',
     'message-canceled.json',
     'message-completed.json',
     'message-input-resolved.json',

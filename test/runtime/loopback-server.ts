@@ -1,10 +1,10 @@
 import { createServer, type RequestListener } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net';
-import { onTestFinished } from 'vitest';
+import { cleanUp } from '../setup/clean-up.js';
 import { selfSigned } from './self-signed.js';
 
-/** A server on 127.0.0.1 that lives for one test. */
+/** A server on 127.0.0.1 that lives for one test, or for the file that starts it at its top. */
 export interface LoopbackServer {
   port: number;
   url: string;
@@ -23,7 +23,7 @@ async function listen(server: Server, requests: string[] = [], onPort = 0): Prom
     socket.on('error', () => undefined); // the client may reset at any time
   });
   await new Promise<void>((resolve) => server.listen(onPort, '127.0.0.1', resolve));
-  onTestFinished(async () => {
+  cleanUp(async () => {
     for (const socket of sockets) socket.destroy();
     await new Promise((resolve) => server.close(resolve));
   });

@@ -100,7 +100,8 @@ describe('a hosted agent', () => {
       refusedWith('TARGET_UNAVAILABLE'),
     );
     expect(await call({ tool: 'look_up', dispatch_id: 'dsp_x' })).toEqual(refusedWith('UNKNOWN_DISPATCH'));
-    expect(await call({ tool: 'knowledge_base.query', target: null })).toEqual(refusedWith('SERVICE_UNAVAILABLE'));
+    const query = { tool: 'knowledge_base.query', target: null, arguments: { namespace: 'nowhere', query: 'a' } };
+    expect(await call(query)).toEqual(refusedWith('NOT_FOUND'));
   });
 
   test('is told by status what is wrong with the request', async () => {

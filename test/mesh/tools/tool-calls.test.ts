@@ -116,7 +116,7 @@ describe('a tool call', () => {
     ['only an agent that is offline lists it', { tool: 'gone' }, 'TARGET_UNAVAILABLE'],
     ['another tenant has it', { tool: 'foreign' }, 'TOOL_NOT_FOUND'],
     ['the target is of another tenant', { tool: 'foreign', target: { instance_id: 'f' } }, 'TARGET_UNAVAILABLE'],
-    ['the platform has the tool, but not here', { tool: 'knowledge_base.query' }, 'SERVICE_UNAVAILABLE'],
+    ['the platform has the tool, but with other arguments', { tool: 'knowledge_base.query' }, 'BAD_REQUEST'],
     ['the session is not known', { tool: 't', session_id: 'ses_x' }, 'NOT_FOUND'],
     ['the dispatch is not known', { tool: 't', dispatch_id: 'dsp_x' }, 'UNKNOWN_DISPATCH'],
     [

@@ -131,7 +131,10 @@ export class Workflows {
       wakeDelivery: async () => undefined, // nor is anybody told
       ensureDelivery: async () => undefined,
       ensureAlertDelivery: async () => undefined,
+      ensureIngest: async () => undefined,
+      fateOfIngest: async () => 'running',
       fateOfMessage: async () => 'running',
+      endedMessages: async () => [],
       fateOfSession: async () => 'running',
       ensureAgentWatch: async () => undefined,
       isReachable: async () => true,

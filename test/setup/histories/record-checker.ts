@@ -64,10 +64,10 @@ const ALWAYS: Rule[] = [
       HAVING count(*) > 1 OR bool_or(d.dispatch_id IS DISTINCT FROM r.current_dispatch_id)`,
   },
   {
-    what: 'a message is running exactly while it is not over, in the same state; one that is canceled may be for a while',
+    what: 'a message is running exactly while it is not over, in the same state; one that is canceled or was rejected may be for a while',
     sql: `SELECT coalesce(m.message_id, r.message_id) AS id FROM messages m FULL JOIN running_messages r USING (tenant_id, message_id)
       WHERE m.state IS NULL OR r.state IS DISTINCT FROM m.state AND NOT (r.state IS NULL AND m.state IN ${TERMINAL})
-        OR r.state IN ('completed', 'failed') OR (r.session_id, r.instance_id, r.agent_type, r.want_agent_type)
+        OR r.state = 'completed' OR r.state = 'failed' AND m.error_code <> 'APPROVAL_REJECTED' OR (r.session_id, r.instance_id, r.agent_type, r.want_agent_type)
              IS DISTINCT FROM (m.session_id, m.instance_id, m.agent_type, m.want_agent_type) AND r.state IS NOT NULL`,
   },
   {

@@ -5,12 +5,14 @@ import { tmpdir } from 'node:os';
 import { join as joinPath } from 'node:path';
 import { Client, Connection } from '@temporalio/client';
 import { AlertRule, type Notification } from '../../../contracts/api/alerts.js';
+import { IngestResponse, NewKnowledgeBaseResponse } from '../../../contracts/api/knowledge.js';
 import { MessageCancelResponse, ResolveResponse } from '../../../contracts/api/messages.js';
 import { SessionInitResponse } from '../../../contracts/api/sessions.js';
 import { type EventRecord, GetEventsResponse } from '../../../contracts/api/telemetry.js';
 import {
   alertDeliveryWorkflowId,
   deliveryWorkflowId,
+  ingestWorkflowId,
   messageWorkflowId,
   sessionWorkflowId,
 } from '../../../workflows/definitions.js';
@@ -87,6 +89,15 @@ const COURSES: Record<string, Course> = {
     const [event] = events as [EventRecord];
     const [channel] = rule.notifications as [Notification];
     return alertDeliveryWorkflowId({ ...event, ...rule, delivery_id: '', channel_id: channel.channel_id }, 1);
+  },
+  'ingest-completed': async (platform) => {
+    const { tenant_id } = platform.devJson();
+    await platform.client.ok('/knowledge_base/new', { namespace: 'base' }, NewKnowledgeBaseResponse);
+    // More than one slice.
+    const documents = Array.from({ length: 80 }, (_, at) => ({ source_id: `source-${at}`, content: `Text ${at}.` }));
+    const body = { namespace: 'base', documents, wait: false };
+    const { job_id } = await platform.client.ok('/knowledge_base/ingest', body, IngestResponse);
+    return ingestWorkflowId({ tenant_id, job_id });
   },
   'session-expired': async (platform) => {
     const body = { idle_timeout_seconds: 1 };

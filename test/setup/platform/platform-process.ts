@@ -216,7 +216,7 @@ const BASE_SETTINGS = {
 /** The surroundings without any setting of a platform that the developer may have exported. */
 function inherited(): NodeJS.ProcessEnv {
   const settings =
-    /^(FLEET_|DATABASE_|TEMPORAL_(?!CLI_PATH)|REDIS_|LLM_|OUTBOUND_|TRUST_|SEND_|QUEUE_|RESUME_|INPUT_|TENANT_|RATE_)/;
+    /^(FLEET_|DATABASE_|TEMPORAL_(?!CLI_PATH)|REDIS_|LLM_|EMBEDDINGS_|KNOWLEDGE_|OUTBOUND_|TRUST_|SEND_|QUEUE_|RESUME_|INPUT_|TENANT_|RATE_)/;
   return Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !settings.test(name) && name !== 'NODE_ENV'),
   );

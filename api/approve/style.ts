@@ -1,0 +1,38 @@
+import { createHash } from 'node:crypto';
+
+/** The style of the page, inline so that the page is one answer; the policy names its hash. */
+export const STYLE = `
+:root { color-scheme: light dark; --line: #8886; --soft: #8881; --yes: #1a7f37; --no: #b3261e; }
+* { box-sizing: border-box; }
+body { font: 16px/1.5 system-ui, sans-serif; margin: 0; padding: 1rem; }
+main { max-width: 40rem; margin: 0 auto; }
+h1 { font-size: 1.35rem; line-height: 1.25; margin: .5rem 0; overflow-wrap: anywhere; }
+p, dd, label { overflow-wrap: anywhere; }
+.prompt, .quote { white-space: pre-wrap; }
+.quote, pre { background: var(--soft); border: 1px solid var(--line); border-radius: .4rem; padding: .6rem .8rem; }
+pre { overflow: auto; white-space: pre-wrap; overflow-wrap: anywhere; margin: .3rem 0; max-height: 24rem; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1rem; margin: 1rem 0; }
+dt { opacity: .75; } dd { margin: 0; }
+@media (max-width: 30rem) { dl { grid-template-columns: 1fr; gap: 0; } dd { margin-bottom: .5rem; } }
+label { display: block; margin: .8rem 0; font-weight: 600; }
+label small { display: block; font-weight: 400; opacity: .8; }
+input, select, textarea { font: inherit; width: 100%; padding: .5rem; margin-top: .25rem; border: 1px solid var(--line); border-radius: .4rem; }
+input[type=checkbox] { width: 1.25rem; height: 1.25rem; margin: 0 .5rem 0 0; vertical-align: middle; }
+.buttons { display: flex; gap: .75rem; margin: 1.25rem 0; flex-wrap: wrap; }
+button { font: inherit; font-weight: 600; color: #fff; border: 0; border-radius: .4rem; padding: .7rem 1.4rem; min-height: 2.75rem; flex: 1; cursor: pointer; }
+button.yes { background: var(--yes); } button.no { background: var(--no); }
+.problem { border-left: .3rem solid var(--no); padding: .4rem .8rem; background: var(--soft); }
+footer { font-size: .85rem; opacity: .75; margin-top: 2rem; }
+`;
+
+const hash = createHash('sha256').update(STYLE).digest('base64');
+
+/** Headers of every answer of the page: nothing is loaded, framed, cached or passed on. */
+export const PAGE_HEADERS = {
+  'cache-control': 'no-store',
+  'content-security-policy': `default-src 'none'; style-src 'sha256-${hash}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`,
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'x-robots-tag': 'noindex',
+};

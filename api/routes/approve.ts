@@ -1,0 +1,111 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { LIMITS } from '../../contracts/limits.js';
+import { decideByLink, describeRequest, type LinkedRequest } from '../../messages/input/by-link.js';
+import { PlatformError } from '../../runtime/errors.js';
+import { formFields, postedValues } from '../approve/form-fields.js';
+import { decidedPage, problemPage, requestPage } from '../approve/page.js';
+import { PAGE_HEADERS } from '../approve/style.js';
+import type { ApiDeps } from '../deps.js';
+import { logFailure, toPlatformError } from '../plugins/error-contract.js';
+import { networkOf, RateLimit } from '../rate-limit.js';
+
+/** Wrong tokens of one address (decisions.md, Shapes added). */
+const GUESSES = { limit: 10, windowSeconds: 60 };
+const COMMENT_MAX = 4_096;
+
+interface Linked {
+  Params: { token: string };
+}
+
+/** What the page says where there is no request to show. */
+function problemOf({ code, message }: PlatformError): [title: string, text: string] {
+  if (code === 'unauthorized')
+    return ['This link is not valid', 'Check that it was copied whole. A link belongs to one question.'];
+  if (code === 'RATE_LIMITED') return ['Too many wrong links', 'Try again in a minute.'];
+  if (code === 'SERVICE_UNAVAILABLE') return ['Not available right now', 'Nothing was decided. Try again in a moment.'];
+  return ['This did not work', message];
+}
+
+function sendPage(reply: FastifyReply, status: number, page: string): FastifyReply {
+  return reply.code(status).headers(PAGE_HEADERS).type('text/html; charset=utf-8').send(page);
+}
+
+/**
+ * `GET /approve/{token}`: the page for somebody who has only the link of an approval, and the `POST` of its form. It works without a script,
+ * never decides on a GET, and says every refusal as a page.
+ */
+export function approveRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'messages' | 'redis'>): void {
+  const { core } = deps.messages;
+  const wrongTokens = new RateLimit({ ...GUESSES, name: 'wrong-links', redis: deps.redis });
+
+  /** @throws PlatformError unauthorized, and RATE_LIMITED for an address that has tried too many wrong tokens */
+  const find = async (request: FastifyRequest<Linked>): Promise<LinkedRequest> => {
+    const network = networkOf(request.ip);
+    await wrongTokens.learn(network);
+    wrongTokens.check(network, 'Too many wrong links from this address.');
+    try {
+      return await describeRequest(core, request.params.token);
+    } catch (error) {
+      if (error instanceof PlatformError && error.code === 'unauthorized') wrongTokens.add(network);
+      throw error;
+    }
+  };
+
+  const answered =
+    (work: (request: FastifyRequest<Linked>, reply: FastifyReply) => Promise<FastifyReply>) =>
+    async (request: FastifyRequest<Linked>, reply: FastifyReply): Promise<FastifyReply> => {
+      try {
+        return await work(request, reply);
+      } catch (error) {
+        const shown = toPlatformError(error);
+        logFailure(request, shown);
+        return sendPage(reply.headers(shown.headers), shown.statusCode, problemPage(...problemOf(shown)));
+      }
+    };
+
+  app.get<Linked>(
+    '/approve/:token',
+    answered(async (request, reply) => sendPage(reply, 200, requestPage(await find(request)))),
+  );
+
+  app.register((scope, _options, done) => {
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser<string>(
+      'application/x-www-form-urlencoded',
+      { parseAs: 'string', bodyLimit: LIMITS.bodyBytes },
+      (_request: FastifyRequest, body: string, parsed: (error: Error | null, body?: unknown) => void) =>
+        parsed(null, new URLSearchParams(body)),
+    );
+    scope.post<Linked>(
+      '/approve/:token',
+      {
+        errorHandler: (error, _request, reply) => {
+          const shown = toPlatformError(error);
+          void sendPage(reply, shown.statusCode, problemPage(...problemOf(shown)));
+        },
+      },
+      answered(async (request, reply) => {
+        const posted = request.body instanceof URLSearchParams ? request.body : new URLSearchParams();
+        const linked = await find(request);
+        const comment = posted.get('comment')?.slice(0, COMMENT_MAX);
+        const resolution = posted.get('resolution') ?? '';
+        const isSubmitted = linked.request.kind === 'form' && resolution === 'submitted';
+        try {
+          const answer = {
+            resolution,
+            ...(comment && { comment }),
+            ...(isSubmitted && { data: postedValues(formFields(linked.request), posted) }),
+          };
+          const { new_state } = await decideByLink(core, request.params.token, answer, request.ip);
+          return sendPage(reply, 200, decidedPage(linked, resolution, new_state !== 'input-required'));
+        } catch (error) {
+          const shown = toPlatformError(error);
+          if (shown.statusCode >= 500 || shown.code === 'unauthorized') throw error;
+          const now = shown.code === 'BAD_REQUEST' ? linked : await describeRequest(core, request.params.token);
+          return sendPage(reply, shown.statusCode, requestPage(now, posted, shown.message));
+        }
+      }),
+    );
+    done();
+  });
+}

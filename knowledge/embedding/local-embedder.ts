@@ -1,0 +1,126 @@
+import { availableParallelism } from 'node:os';
+import { Worker } from 'node:worker_threads';
+import { PlatformError } from '../../runtime/errors.js';
+import { workerFile } from '../../runtime/worker-file.js';
+import type { Embedder } from '../embedder.js';
+import { LOCAL_DIMENSIONS, LOCAL_MODEL } from './local-model.js';
+import type { EmbedReply, EmbedRequest } from './local-thread.js';
+
+/** Texts that wait, 100 of which take a second on one thread. Beyond that the caller is refused. */
+const WAITING_MAX = 20_000;
+/** One thread less than there are processors, so that other work keeps one. */
+const THREADS_MAX = 4;
+
+interface Job {
+  text: string;
+  resolve(vector: Float32Array): void;
+  reject(error: Error): void;
+}
+
+function failed(reason: string): PlatformError {
+  return new PlatformError('BAD_GATEWAY', `The local embedding model failed: ${reason}.`);
+}
+
+/**
+ * Embeds with the local model in worker threads, one text at a time in each. A call with one text, which somebody waits for, goes ahead of
+ * the long ones. Threads start with the first call and do not keep the process alive.
+ */
+export class LocalEmbedder implements Embedder {
+  readonly kind = 'local';
+  readonly model = LOCAL_MODEL;
+  readonly dimensions = LOCAL_DIMENSIONS;
+  readonly #threads: number;
+  #queue: Job[] = [];
+  readonly #idle: Worker[] = [];
+  readonly #busy = new Map<Worker, Job>();
+  #closed = false;
+
+  /** @param folder of an installed model: see `isModelInstalled` */
+  constructor(
+    private readonly folder: string,
+    threads = Math.min(THREADS_MAX, availableParallelism() - 1),
+  ) {
+    this.#threads = Math.max(1, threads);
+  }
+
+  /** @throws PlatformError `BAD_GATEWAY` when the model fails, `RATE_LIMITED` when too many texts wait; the signal's reason */
+  async embed(texts: readonly string[], signal: AbortSignal): Promise<Float32Array[]> {
+    signal.throwIfAborted();
+    if (this.#queue.length + texts.length > WAITING_MAX)
+      throw new PlatformError('RATE_LIMITED', 'Too many texts wait to be embedded.', {
+        headers: { 'Retry-After': '5' },
+      });
+    const jobs: Job[] = [];
+    const vectors = texts.map(
+      (text) => new Promise<Float32Array>((resolve, reject) => jobs.push({ text, resolve, reject })),
+    );
+    this.#queue = texts.length === 1 ? [...jobs, ...this.#queue] : [...this.#queue, ...jobs];
+    const onAbort = () => {
+      for (const job of jobs) job.reject(signal.reason as Error);
+    };
+    signal.addEventListener('abort', onAbort, { once: true });
+    this.#next();
+    try {
+      return await Promise.all(vectors);
+    } catch (error) {
+      const own = new Set(jobs); // what the others would bring is of no use
+      this.#queue = this.#queue.filter((job) => !own.has(job));
+      throw error;
+    } finally {
+      signal.removeEventListener('abort', onAbort);
+    }
+  }
+
+  /** Ends the threads; calls that wait are rejected. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#failAll('it was closed');
+    await Promise.all([...this.#idle, ...this.#busy.keys()].map((worker) => worker.terminate()));
+  }
+
+  #next(): void {
+    while (this.#queue.length > 0 && !this.#closed) {
+      const worker = this.#idle.pop() ?? (this.#busy.size < this.#threads ? this.#start() : undefined);
+      if (!worker) return;
+      const job = this.#queue.shift() as Job;
+      this.#busy.set(worker, job);
+      worker.ref();
+      worker.postMessage({ id: 0, text: job.text } satisfies EmbedRequest);
+    }
+  }
+
+  #start(): Worker {
+    const worker = new Worker(workerFile('./local-thread.js', import.meta.url), {
+      workerData: { folder: this.folder },
+    });
+    worker.on('message', (reply: EmbedReply) => this.#onReply(worker, reply));
+    worker.on('error', (error: Error) => this.#onEnd(worker, error.message));
+    worker.on('exit', (code) => this.#onEnd(worker, `its thread ended with ${code}`));
+    return worker;
+  }
+
+  #onReply(worker: Worker, reply: EmbedReply): void {
+    const job = this.#busy.get(worker);
+    this.#busy.delete(worker);
+    this.#idle.push(worker);
+    worker.unref(); // an idle thread does not keep the process alive
+    if ('vector' in reply) job?.resolve(reply.vector);
+    else job?.reject(failed(reply.error));
+    this.#next();
+  }
+
+  /** The text that the thread was at fails; the next one gets a new thread. */
+  #onEnd(worker: Worker, reason: string): void {
+    const job = this.#busy.get(worker);
+    this.#busy.delete(worker);
+    const at = this.#idle.indexOf(worker);
+    if (at >= 0) this.#idle.splice(at, 1);
+    job?.reject(failed(reason));
+    if (job) this.#next();
+  }
+
+  #failAll(reason: string): void {
+    for (const job of [...this.#busy.values(), ...this.#queue]) job.reject(failed(reason));
+    this.#queue = [];
+  }
+}

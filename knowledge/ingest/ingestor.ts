@@ -1,0 +1,251 @@
+import pLimit from 'p-limit';
+import type { KnowledgeConfig } from '../../contracts/api/knowledge.js';
+import type { Db, Tx } from '../../db/pool.js';
+import { errorMessage, isTransient, PlatformError } from '../../runtime/errors.js';
+import type { Logger } from '../../runtime/logger.js';
+import { type Embedder, embeddedText } from '../embedder.js';
+import { ParseError } from '../parse/parse-error.js';
+import {
+  ATTEMPTS_MAX,
+  beginSlice,
+  type DocumentFailure,
+  failDocument,
+  noteProgress,
+  type PendingDocument,
+} from './documents.js';
+import { endJobIfDone, type JobRef } from './jobs.js';
+import { type JobContext, type PrepareDeps, type Prepared, prepareDocument } from './prepare-document.js';
+import { BaseGone, keepSource, type NewVersion, writeSource } from './write-source.js';
+
+/** Texts of one call of the embedder. */
+const EMBED_BATCH = 64;
+/** Documents of a slice that are fetched and read at once. */
+const PREPARED_AT_ONCE = 4;
+
+export interface IngestorDeps extends Omit<PrepareDeps, 'embedder'> {
+  db: Db;
+  log: Pick<Logger, 'info' | 'warn'>;
+  embedder: Embedder | undefined;
+}
+
+/** How far a job is, for the Temporal UI. */
+export interface IngestProgress {
+  ended: boolean;
+  namespace: string;
+  total: number;
+  done: number;
+  failed: number;
+}
+
+/** A document that was read and waits for its vectors. */
+interface Version {
+  document: PendingDocument;
+  prepared: Extract<Prepared, { kind: 'version' }>;
+  vectors: Float32Array[];
+}
+
+/** A chunk to be embedded. */
+interface Piece {
+  version: Version;
+  text: string;
+}
+
+function piecesOf(version: Version): Piece[] {
+  const { fields, read } = version.prepared;
+  return read.chunks.map(({ heading_path, text }) => ({
+    version,
+    text: embeddedText(fields.title, heading_path, text),
+  }));
+}
+
+/** Whether the fault is the platform's or a provider's and may pass, so that the documents are tried again. */
+function mayPass(error: unknown): boolean {
+  return isTransient(error) || (error instanceof PlatformError && error.code === 'BAD_GATEWAY');
+}
+
+function failureOf(error: unknown): DocumentFailure {
+  if (error instanceof ParseError) return { code: error.code, message: error.message };
+  if (error instanceof PlatformError && error.code === 'BAD_GATEWAY')
+    return { code: 'BAD_GATEWAY', message: error.message };
+  return { code: 'INTERNAL', message: 'The platform failed to take the document in. Send it again.' };
+}
+
+/**
+ * Takes documents in: a job's workflow calls `runSlice` until the job has ended. What a slice has written stays written when it is cut off,
+ * and the next one goes on behind it; running twice at once does no harm.
+ */
+export class Ingestor {
+  constructor(private readonly deps: IngestorDeps) {}
+
+  /**
+   * Takes the next documents of a job.
+   * @throws the signal's reason; PlatformError BAD_GATEWAY, SERVICE_UNAVAILABLE or RATE_LIMITED for what may pass: the slice is to be run again
+   */
+  async runSlice(ref: JobRef, signal: AbortSignal): Promise<IngestProgress> {
+    const { db } = this.deps;
+    const job = await this.#readJob(ref);
+    if (!job) return { ended: true, namespace: '', total: 0, done: 0, failed: 0 };
+    const slice = await db.tenant(ref.tenant_id, (tx) => beginSlice(tx, ref));
+    const limit = pLimit(PREPARED_AT_ONCE);
+    const preparing = slice.map((document) =>
+      limit(() => this.#guarded(job, [document], signal, () => this.#prepare(job, document, signal))),
+    );
+    for (const one of preparing) one.catch(() => undefined); // reported in its turn
+    try {
+      await this.#embedAndWrite(job, preparing, signal);
+    } finally {
+      await Promise.allSettled(preparing); // whatever ends the slice ends after what it has begun
+    }
+    return this.#progress(job);
+  }
+
+  #readJob({ tenant_id, job_id }: JobRef): Promise<JobContext | undefined> {
+    const select = `
+      SELECT j.tenant_id, j.job_id, j.namespace, j.operation, b.config FROM knowledge_jobs j JOIN knowledge_bases b USING (tenant_id, namespace)
+       WHERE tenant_id = $1 AND job_id = $2 AND j.status = 'processing' AND b.deleted_at IS NULL`;
+    return this.deps.db.tenant(tenant_id, async (tx) => {
+      const [job] = await tx.query<JobContext & { config: KnowledgeConfig }>(select, [tenant_id, job_id]);
+      return job;
+    });
+  }
+
+  /** Runs a part of the work on documents; a fault that does not pass ends these documents and not the others. */
+  async #guarded<T>(
+    job: JobContext,
+    documents: readonly PendingDocument[],
+    signal: AbortSignal,
+    work: () => Promise<T>,
+  ): Promise<T | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      // A slice that is cut off says nothing about its documents.
+      if (signal.aborted) throw error;
+      const last = documents.every(({ attempts }) => attempts >= ATTEMPTS_MAX);
+      if (!last && !(error instanceof ParseError)) throw error;
+      if (!mayPass(error) && !(error instanceof ParseError)) {
+        this.deps.log.warn({ err: errorMessage(error), job_id: job.job_id }, 'a document was given up');
+      }
+      const failure = failureOf(error);
+      await this.deps.db.tenant(job.tenant_id, async (tx) => {
+        for (const { ordinal } of documents) await failDocument(tx, job, ordinal, failure);
+      });
+      return undefined;
+    }
+  }
+
+  /** Reads a document. @returns undefined where nothing is to be embedded: what was to be done is done */
+  async #prepare(job: JobContext, document: PendingDocument, signal: AbortSignal): Promise<Version | undefined> {
+    const prepared = await prepareDocument(this.deps, job, document, signal);
+    if (prepared.kind === 'version') return { document, prepared, vectors: [] };
+    if (prepared.kind === 'gone') {
+      const failure: DocumentFailure = { code: 'SOURCE_DELETED', message: 'The source was deleted meanwhile.' };
+      await this.deps.db.tenant(job.tenant_id, (tx) => failDocument(tx, job, document.ordinal, failure));
+      return undefined;
+    }
+    const { fields } = prepared;
+    await this.#transact(job, (tx) => keepSource(tx, { ...job, ...document }, fields, document.input));
+    return undefined;
+  }
+
+  /** Embeds documents while further ones are read, the chunks of several in one call, and writes each as soon as it has its vectors. */
+  async #embedAndWrite(job: JobContext, preparing: Promise<Version | undefined>[], signal: AbortSignal): Promise<void> {
+    // One after the other: all of them lock the row of their base.
+    let writing: Promise<unknown> = Promise.resolve();
+    const write = (version: Version): void => {
+      writing = writing.then(() => this.#guarded(job, [version.document], signal, () => this.#write(job, version)));
+      writing.catch(() => undefined); // reported at the end
+    };
+    const { embedder } = this.deps;
+    const wanted = new Set<Version>();
+    let waiting: Piece[] = [];
+    const embedNext = async (by: Embedder): Promise<void> => {
+      const batch = waiting.slice(0, EMBED_BATCH).filter(({ version }) => wanted.has(version));
+      waiting = waiting.slice(EMBED_BATCH);
+      if (batch.length > 0) await this.#embedBatch(job, batch, { wanted, by, write }, signal);
+    };
+    try {
+      for (const one of preparing) {
+        const version = await one;
+        if (!version) continue;
+        if (!embedder) {
+          write(version);
+          continue;
+        }
+        wanted.add(version);
+        waiting = waiting.concat(piecesOf(version));
+        while (waiting.length >= EMBED_BATCH) await embedNext(embedder);
+      }
+      while (embedder && waiting.length > 0) await embedNext(embedder);
+    } finally {
+      await writing.catch(() => undefined);
+    }
+    await writing;
+  }
+
+  /** Embeds some pieces, and looks meanwhile which versions are still wanted: those that are not leave `wanted`. */
+  async #embedBatch(
+    job: JobContext,
+    batch: readonly Piece[],
+    { wanted, by, write }: { wanted: Set<Version>; by: Embedder; write: (version: Version) => void },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const looking = this.#stillWanted(job, [...wanted]);
+    looking.catch(() => undefined); // reported below
+    const touched = [...new Set(batch.map(({ version }) => version))];
+    const documents = touched.map(({ document }) => document);
+    const texts = batch.map(({ text }) => text);
+    const vectors = await this.#guarded(job, documents, signal, () => by.embed(texts, signal));
+    const still = await looking;
+    for (const version of wanted) if (!still.includes(version)) wanted.delete(version);
+    for (const [place, vector] of (vectors ?? []).entries()) batch[place]?.version.vectors.push(vector);
+    for (const version of touched) {
+      const isWhole = version.vectors.length === version.prepared.read.chunks.length;
+      if (vectors && !isWhole) continue;
+      if (vectors && wanted.has(version)) write(version);
+      wanted.delete(version);
+    }
+  }
+
+  async #stillWanted(job: JobContext, versions: Version[]): Promise<Version[]> {
+    const progress = versions.map(({ document, prepared, vectors }) => ({
+      ordinal: document.ordinal,
+      chunks: prepared.read.chunks.length,
+      done: vectors.length,
+    }));
+    const wanted = await this.deps.db.tenant(job.tenant_id, (tx) => noteProgress(tx, job, progress));
+    return versions.filter(({ document }) => wanted.includes(document.ordinal));
+  }
+
+  async #write(job: JobContext, { document, prepared, vectors }: Version): Promise<void> {
+    const { fields, read } = prepared;
+    const version: NewVersion = {
+      // The provider's answer says how many dimensions its vectors have.
+      fields: { ...fields, dim: vectors[0]?.length ?? null },
+      input: document.input,
+      extracted: read.extracted,
+      chunks: read.chunks,
+      vectors: this.deps.embedder && vectors,
+    };
+    await this.#transact(job, (tx) => writeSource(tx, { ...job, ...document }, version));
+  }
+
+  /** Runs a write; one that finds its base deleted leaves nothing. */
+  async #transact(job: JobContext, work: (tx: Tx) => Promise<unknown>): Promise<void> {
+    await this.deps.db.tenant(job.tenant_id, work).catch((error: unknown) => {
+      if (!(error instanceof BaseGone)) throw error;
+    });
+  }
+
+  #progress(job: JobContext): Promise<IngestProgress> {
+    return this.deps.db.tenant(job.tenant_id, async (tx) => {
+      const ended = await endJobIfDone(tx, job);
+      const [counts] = await tx.query<{ total: number; done: number; failed: number }>(
+        `SELECT count(*) AS total, count(*) FILTER (WHERE state = 'done') AS done, count(*) FILTER (WHERE state = 'failed') AS failed
+           FROM knowledge_documents WHERE tenant_id = $1 AND job_id = $2`,
+        [job.tenant_id, job.job_id],
+      );
+      return { ended, namespace: job.namespace, ...(counts ?? { total: 0, done: 0, failed: 0 }) };
+    });
+  }
+}

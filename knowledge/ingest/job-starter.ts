@@ -1,0 +1,66 @@
+import type { Db } from '../../db/pool.js';
+import type { Logger } from '../../runtime/logger.js';
+import { Loop } from '../../runtime/loop.js';
+import { purgeDeletedBases } from '../bases.js';
+import { stopJob } from './documents.js';
+import type { IngestWorkflows } from './job-runner.js';
+import type { JobRef } from './jobs.js';
+
+const EVERY_MS = 2_000;
+/** Jobs of one turn. */
+const BATCH = 100;
+/** Until a job is looked at again, in seconds. */
+const NEXT_LOOK_SECONDS = 60;
+/** How long the status of a job can be read after its end, and its `idempotency_key` counts. */
+const KEPT_DAYS = 7;
+const PURGE_EVERY_MS = 60_000;
+
+/** Claims jobs that are due, of each tenant the oldest first, so that one with many leaves room for others. */
+const CLAIM = `
+  WITH due AS MATERIALIZED (
+    SELECT tenant_id, job_id, row_number() OVER (PARTITION BY tenant_id ORDER BY wake_at) AS turn
+      FROM knowledge_jobs WHERE status = 'processing' AND wake_at < now()),
+  claimed AS MATERIALIZED (
+    SELECT j.tenant_id, j.job_id FROM knowledge_jobs j JOIN due USING (tenant_id, job_id)
+     WHERE j.wake_at < now() ORDER BY due.turn LIMIT ${BATCH} FOR UPDATE OF j SKIP LOCKED)
+  UPDATE knowledge_jobs j SET wake_at = now() + interval '${NEXT_LOOK_SECONDS} s' FROM claimed c
+   WHERE j.tenant_id = c.tenant_id AND j.job_id = c.job_id RETURNING j.tenant_id, j.job_id`;
+
+const DELETE_OLD = `
+  DELETE FROM knowledge_jobs WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM knowledge_jobs WHERE ended_at < now() - interval '${KEPT_DAYS} days' ORDER BY ended_at LIMIT 1000))`;
+
+interface WatchedWorkflows extends IngestWorkflows {
+  fateOfIngest(ref: JobRef): Promise<'running' | 'missing' | 'ended_by_operator' | 'ended'>;
+}
+
+/** Starts the workflow of a job, unless an operator has ended it. */
+async function startAgain(db: Db, workflows: WatchedWorkflows, ref: JobRef): Promise<void> {
+  if ((await workflows.fateOfIngest(ref)) === 'ended_by_operator') await stopJob(db, ref);
+  else await workflows.ensureIngest(ref);
+}
+
+/**
+ * Looks after jobs whose process died or whose workflow could not be started, deletes old jobs, and finishes the deletion of knowledge bases.
+ * Several processes may run it at once.
+ */
+export function createJobStarter(db: Db, workflows: WatchedWorkflows, log: Logger): Loop {
+  let purgedAt = Number.NEGATIVE_INFINITY;
+  return new Loop({
+    name: 'knowledge jobs',
+    intervalMs: EVERY_MS,
+    log,
+    work: async () => {
+      const due = await db.system((tx) => tx.query<JobRef & Record<string, string>>(CLAIM));
+      const started = await Promise.allSettled(
+        due.map(({ tenant_id, job_id }) => startAgain(db, workflows, { tenant_id, job_id })),
+      );
+      const failure = started.find((one) => one.status === 'rejected');
+      if (failure) throw failure.reason;
+      if (performance.now() - purgedAt < PURGE_EVERY_MS) return;
+      purgedAt = performance.now();
+      await db.system((tx) => tx.query(DELETE_OLD));
+      await purgeDeletedBases(db);
+    },
+  });
+}

@@ -1,0 +1,233 @@
+import type { IngestedSource, JobResponse, JobStatus } from '../../contracts/api/knowledge.js';
+import { LIMITS } from '../../contracts/limits.js';
+import { queryJson } from '../../db/json-rows.js';
+import type { Tx } from '../../db/pool.js';
+import { PlatformError } from '../../runtime/errors.js';
+import { newId } from '../../runtime/ids.js';
+import { type KnowledgeReader, VISIBLE, visibleTo } from '../base-access.js';
+import type { NewDocument } from './document-input.js';
+
+/** A job by its ids. */
+export interface JobRef {
+  tenant_id: string;
+  job_id: string;
+}
+
+type Operation = 'create' | 'ingest' | 'refresh';
+
+/** A job to be written. */
+export interface NewJob {
+  tenantId: string;
+  namespace: string;
+  operation: Operation;
+  createdBy: string;
+  idempotencyKey?: string | undefined;
+  fingerprint: string;
+}
+
+/** Sources of a job that its status lists: where there are more, failed ones rather than others. */
+const SHOWN_SOURCES = 100;
+/** How long a process that takes documents in while the caller waits has before others look after the job, in seconds. */
+const FIRST_LOOK_SECONDS = 30;
+
+/** The job of the same key. @throws PlatformError IDEMPOTENCY_MISMATCH when it was for something else */
+async function repeatedJob(tx: Tx, job: NewJob): Promise<string | undefined> {
+  if (job.idempotencyKey === undefined) return undefined;
+  const [found] = await tx.query<{ job_id: string; fingerprint: string }>(
+    'SELECT job_id, fingerprint FROM knowledge_jobs WHERE tenant_id = $1 AND namespace = $2 AND idempotency_key = $3',
+    [job.tenantId, job.namespace, job.idempotencyKey],
+  );
+  if (!found || found.fingerprint === job.fingerprint) return found?.job_id;
+  throw new PlatformError('IDEMPOTENCY_MISMATCH', 'The idempotency_key was used for other documents.');
+}
+
+async function insertJob(tx: Tx, job: NewJob, documents: number): Promise<JobRef> {
+  const { tenantId, namespace, operation, createdBy, idempotencyKey = null, fingerprint } = job;
+  const [processing] = await tx.query<{ count: number }>(
+    `SELECT count(*) AS count FROM knowledge_jobs WHERE tenant_id = $1 AND status = 'processing'`,
+    [tenantId],
+  );
+  if ((processing?.count ?? 0) >= LIMITS.knowledgeJobsPerTenant) {
+    const message = `${LIMITS.knowledgeJobsPerTenant} jobs are at work. Wait for one to end.`;
+    throw new PlatformError('RATE_LIMITED', message, { headers: { 'Retry-After': '5' } });
+  }
+  const job_id = newId('job');
+  await tx.query(
+    `INSERT INTO knowledge_jobs (tenant_id, job_id, namespace, operation, status, phase, created_by, idempotency_key, fingerprint, documents,
+                                 wake_at)
+     VALUES ($1, $2, $3, $4, 'processing', 'queued', $5, $6, $7, $8, now() + interval '${FIRST_LOOK_SECONDS} s')`,
+    [tenantId, job_id, namespace, operation, createdBy, idempotencyKey, fingerprint, documents],
+  );
+  return { tenant_id: tenantId, job_id };
+}
+
+/** Writes a job with its documents. @returns `repeated` for a key whose job is there already, which is left as it is */
+export async function writeJob(
+  tx: Tx,
+  job: NewJob,
+  documents: readonly NewDocument[],
+): Promise<JobRef & { repeated: boolean }> {
+  const repeated = await repeatedJob(tx, job);
+  if (repeated !== undefined) return { tenant_id: job.tenantId, job_id: repeated, repeated: true };
+  const ref = await insertJob(tx, job, documents.length);
+  const insert = `
+    INSERT INTO knowledge_documents (tenant_id, job_id, ordinal, namespace, source_id, state, input, content, content_bytes, content_hash)
+    VALUES ($1, $2, $3, $4, $5, 'pending', $6, $7, $8, $9)`;
+  for (const [ordinal, { sourceId, input, content, contentHash }] of documents.entries()) {
+    const bytes = content?.length ?? 0;
+    await tx.query(insert, [
+      job.tenantId,
+      ref.job_id,
+      ordinal,
+      job.namespace,
+      sourceId,
+      input,
+      content,
+      bytes,
+      contentHash,
+    ]);
+  }
+  return { ...ref, repeated: false };
+}
+
+/** Writes a job that renews sources of a base; all without `sourceIds`. @throws PlatformError NOT_FOUND for a source that is not there */
+export async function writeRefreshJob(
+  tx: Tx,
+  job: NewJob,
+  sourceIds: string[] | undefined,
+  force: boolean,
+): Promise<JobRef> {
+  const { tenantId, namespace } = job;
+  const wanted = 'tenant_id = $1 AND namespace = $2 AND ($3::text[] IS NULL OR source_id = ANY ($3))';
+  const found = await tx.query<{ source_id: string }>(`SELECT source_id FROM knowledge_sources WHERE ${wanted}`, [
+    tenantId,
+    namespace,
+    sourceIds ?? null,
+  ]);
+  const missing = sourceIds?.find((id) => !found.some(({ source_id }) => source_id === id));
+  if (missing !== undefined) throw new PlatformError('NOT_FOUND', `There is no source ${missing} in ${namespace}.`);
+  const ref = await insertJob(tx, job, found.length);
+  await tx.query(
+    `INSERT INTO knowledge_documents (tenant_id, job_id, ordinal, namespace, source_id, state, input, content_bytes)
+     SELECT $1, $4, row_number() OVER (ORDER BY source_id) - 1, $2, source_id, 'pending',
+            jsonb_strip_nulls(jsonb_build_object('url', url, 'title', title, 'filename', filename, 'source_type', source_type, 'force', $5::boolean))
+              || jsonb_build_object('tags', tags, 'metadata', metadata), 0
+       FROM knowledge_sources WHERE ${wanted}`,
+    [tenantId, namespace, sourceIds ?? null, ref.job_id, force],
+  );
+  // Nothing to renew is a job that is over.
+  if (found.length === 0) await endJobIfDone(tx, ref);
+  return ref;
+}
+
+/** Ends a job whose documents are all done. @returns whether it has ended */
+export async function endJobIfDone(tx: Tx, { tenant_id, job_id }: JobRef): Promise<boolean> {
+  // It failed where nothing at all came of it.
+  const [ended] = await tx.query<{ status: JobStatus }>(
+    `UPDATE knowledge_jobs j SET phase = 'done', ended_at = now(), updated_at = now(), wake_at = NULL,
+            status = CASE WHEN j.documents > 0 AND NOT EXISTS (
+              SELECT 1 FROM knowledge_documents d WHERE d.tenant_id = $1 AND d.job_id = $2 AND d.state = 'done') THEN 'failed' ELSE 'completed' END
+      WHERE tenant_id = $1 AND job_id = $2 AND status = 'processing' AND NOT EXISTS (
+              SELECT 1 FROM knowledge_documents d WHERE d.tenant_id = $1 AND d.job_id = $2 AND d.state = 'pending')
+      RETURNING status`,
+    [tenant_id, job_id],
+  );
+  if (ended) return true;
+  const [row] = await tx.query<{ status: JobStatus }>(
+    'SELECT status FROM knowledge_jobs WHERE tenant_id = $1 AND job_id = $2',
+    [tenant_id, job_id],
+  );
+  return row?.status !== 'processing';
+}
+
+interface JobRow {
+  namespace: string;
+  operation: string;
+  status: JobStatus;
+  phase: 'queued' | 'working' | 'done';
+  created_at: string;
+  updated_at: string;
+}
+
+interface DocumentRow {
+  source_id: string;
+  state: 'pending' | 'done' | 'failed';
+  result: 'created' | 'updated' | 'unchanged' | 'failed' | null;
+  chunk_count: number;
+  content_hash: string | null;
+  tags: string[];
+  error: { code: string; message: string } | null;
+}
+
+interface Counts {
+  total: number;
+  done: number;
+  failed: number;
+  chunks_done: number;
+  share: number;
+  created: number;
+  updated: number;
+  unchanged: number;
+  chunks_created: number;
+}
+
+/** Reading takes this share of a document's progress, embedding the rest. */
+const READ_SHARE = 0.1;
+
+const COUNTS = `
+  SELECT count(*) AS total, count(*) FILTER (WHERE state = 'done') AS done, count(*) FILTER (WHERE state = 'failed') AS failed,
+         coalesce(sum(CASE state WHEN 'done' THEN chunk_count ELSE chunks_done END), 0) AS chunks_done,
+         coalesce(sum(CASE WHEN state <> 'pending' THEN 1.0 WHEN chunk_count > 0
+                      THEN ${READ_SHARE} + ${0.99 - READ_SHARE} * chunks_done / chunk_count ELSE 0 END), 0)::float8 AS share,
+         count(*) FILTER (WHERE result = 'created') AS created, count(*) FILTER (WHERE result = 'updated') AS updated,
+         count(*) FILTER (WHERE result = 'unchanged') AS unchanged,
+         coalesce(sum(chunk_count) FILTER (WHERE result IN ('created', 'updated')), 0) AS chunks_created
+    FROM knowledge_documents WHERE tenant_id = $1 AND job_id = $2`;
+
+const DOCUMENTS = `
+  SELECT source_id, state, result, chunk_count, content_hash, tags, error FROM (
+    SELECT ordinal, source_id, state, result, chunk_count, content_hash, input -> 'tags' AS tags, error FROM knowledge_documents
+     WHERE tenant_id = $1 AND job_id = $2 ORDER BY state <> 'failed', ordinal LIMIT ${SHOWN_SOURCES}) AS shown ORDER BY ordinal`;
+
+function shownDocument(row: DocumentRow, created_at: string): IngestedSource {
+  const status = ({ pending: 'processing', done: 'completed', failed: 'failed' } as const)[row.state];
+  const { source_id, chunk_count, tags, content_hash, result, error } = row;
+  const shown = { source_id, status, chunk_count, tags, created_at, content_hash };
+  return { ...shown, ...(result && { result }), ...(error && { error }) };
+}
+
+/**
+ * How far a job is.
+ * @throws PlatformError NOT_FOUND, also for a job of a base that the reader may not see
+ */
+export async function readJob(tx: Tx, reader: KnowledgeReader, jobId: string): Promise<JobResponse> {
+  const select = `
+    SELECT namespace, operation, status, phase, created_at, updated_at FROM knowledge_jobs
+     WHERE tenant_id = $1 AND job_id = $4 AND namespace IN (SELECT namespace FROM knowledge_bases WHERE ${VISIBLE})`;
+  const [job] = await queryJson<JobRow>(tx, select, [...visibleTo(reader), jobId]);
+  if (!job) throw new PlatformError('NOT_FOUND', `There is no job ${jobId}.`);
+  const [counts] = await queryJson<Counts>(tx, COUNTS, [reader.tenantId, jobId]);
+  const documents = await queryJson<DocumentRow & { ordinal: number }>(tx, DOCUMENTS, [reader.tenantId, jobId]);
+  if (!counts) throw new Error('an aggregate gives one row');
+  return shownJob(jobId, job, counts, documents);
+}
+
+function shownJob(job_id: string, job: JobRow, counts: Counts, documents: DocumentRow[]): JobResponse {
+  const { namespace, operation, status, phase, created_at, updated_at } = job;
+  const { total, done, failed, chunks_done, share, chunks_created, created, updated, unchanged } = counts;
+  const [only] = documents.length === 1 ? documents : [];
+  const percent = status === 'processing' ? Math.min(99, Math.floor((100 * share) / Math.max(1, total))) : 100;
+  const error = status === 'failed' ? documents.find((one) => one.error)?.error : undefined;
+  return {
+    ok: true,
+    job_id,
+    status,
+    context: { namespace, operation, ...(only && { source_id: only.source_id }) },
+    progress: { phase, sources_total: total, sources_done: done, sources_failed: failed, chunks_done, percent },
+    sources: documents.map((one) => shownDocument(one, created_at)),
+    ...(status !== 'processing' && { result: { created, updated, unchanged, failed, chunks_created } }),
+    ...(error && { error }),
+    created_at,
+    updated_at,
+  };
+}

@@ -1,0 +1,229 @@
+import type { Tx } from '../../db/pool.js';
+import { newId } from '../../runtime/ids.js';
+import type { Chunk } from '../chunk/chunks.js';
+import type { StoredInput } from './document-input.js';
+import type { JobRef } from './jobs.js';
+
+/** Chunks of one statement. */
+const CHUNKS_AT_ONCE = 500;
+
+/** What is stored of a source beside its input and chunks. */
+export interface SourceFields {
+  title: string;
+  filename: string | null;
+  url: string | null;
+  etag: string | null;
+  content_type: string;
+  source_type: string | null;
+  content_hash: string;
+  chunking: string;
+  byte_count: number;
+  model: string | null;
+  dim: number | null;
+}
+
+/** A source as it is stored: what a new version is compared with. */
+export interface StoredSource extends SourceFields {
+  place: number;
+  tags: string[];
+  metadata: Record<string, unknown>;
+  chunk_count: number;
+  /** Given with the source or found in it. */
+  token_count: number;
+}
+
+/** A version of a source that is ready to replace the one of before. */
+export interface NewVersion {
+  fields: SourceFields;
+  input: Pick<StoredInput, 'tags' | 'metadata'>;
+  extracted: Uint8Array;
+  chunks: readonly Chunk[];
+  /** One for each chunk; none without an embedder. */
+  vectors: readonly Float32Array[] | undefined;
+}
+
+/** How a document of a job is written. */
+interface Target extends JobRef {
+  namespace: string;
+  source_id: string;
+  ordinal: number;
+  place: number;
+}
+
+/** What became of a write: `gone` where job, document or base have ended meanwhile. */
+export type WriteResult = 'created' | 'updated' | 'unchanged' | 'superseded' | 'gone';
+
+const SOURCE = `place, title, filename, url, etag, content_type, source_type, content_hash, chunking, byte_count, model, dim, tags, metadata,
+  chunk_count, token_count`;
+
+/** The stored source of a document. @param lock for a transaction that replaces it */
+export async function readSource(
+  tx: Tx,
+  of: Omit<Target, keyof JobRef | 'ordinal' | 'place'> & { tenant_id: string },
+  lock = false,
+) {
+  const [row] = await tx.query<StoredSource>(
+    `SELECT ${SOURCE} FROM knowledge_sources WHERE tenant_id = $1 AND namespace = $2 AND source_id = $3 ${lock ? 'FOR UPDATE' : ''}`,
+    [of.tenant_id, of.namespace, of.source_id],
+  );
+  return row;
+}
+
+/** Locks a document that is still to be written: whoever cancels it waits, and then finds it written. */
+async function lockDocument(tx: Tx, { tenant_id, job_id, ordinal }: Target): Promise<boolean> {
+  const rows = await tx.query(
+    `SELECT 1 FROM knowledge_documents d JOIN knowledge_jobs j USING (tenant_id, job_id)
+      WHERE tenant_id = $1 AND job_id = $2 AND ordinal = $3 AND d.state = 'pending' AND j.status = 'processing' FOR UPDATE OF d`,
+    [tenant_id, job_id, ordinal],
+  );
+  return rows.length > 0;
+}
+
+/** Ends the document, and makes the change known to whoever keeps the base in memory. @returns false where the base was deleted */
+async function finish(tx: Tx, target: Target, result: WriteResult, chunks: number, hash: string): Promise<boolean> {
+  const { tenant_id, job_id, ordinal, namespace } = target;
+  await tx.query(
+    `UPDATE knowledge_documents SET state = 'done', result = $4, content = NULL, chunk_count = $5, content_hash = $6
+      WHERE tenant_id = $1 AND job_id = $2 AND ordinal = $3`,
+    [tenant_id, job_id, ordinal, result, chunks, hash],
+  );
+  const changes = result === 'unchanged' ? '' : `revision = nextval('knowledge_order'),`;
+  const base = await tx.query(
+    `UPDATE knowledge_bases SET ${changes} last_ingested_at = now()
+      WHERE tenant_id = $1 AND namespace = $2 AND deleted_at IS NULL RETURNING 1`,
+    [tenant_id, namespace],
+  );
+  return base.length > 0;
+}
+
+async function supersede(tx: Tx, { tenant_id, job_id, ordinal }: Target): Promise<WriteResult> {
+  const error = { code: 'SUPERSEDED', message: 'A later call has written this source meanwhile.' };
+  await tx.query(
+    `UPDATE knowledge_documents SET state = 'failed', result = 'failed', content = NULL, error = $4
+      WHERE tenant_id = $1 AND job_id = $2 AND ordinal = $3`,
+    [tenant_id, job_id, ordinal, error],
+  );
+  return 'superseded';
+}
+
+/** A transaction that found its base deleted is rolled back by this. */
+export class BaseGone extends Error {}
+
+/**
+ * Replaces a source by a new version in one transaction with its chunks, its document and the revision of its base: queries see the old
+ * version or the new one.
+ * @throws BaseGone, to undo the transaction
+ */
+export async function writeSource(tx: Tx, target: Target, version: NewVersion): Promise<WriteResult> {
+  if (!(await lockDocument(tx, target))) return 'gone';
+  const before = await readSource(tx, target, true);
+  if (before && before.place > target.place) return supersede(tx, target);
+  const { fields, input, extracted, chunks } = version;
+  const tokens = chunks.reduce((sum, chunk) => sum + chunk.tokens, 0);
+  await tx.query(
+    `INSERT INTO knowledge_sources (tenant_id, namespace, source_id, ${SOURCE}, extracted)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+     ON CONFLICT (tenant_id, namespace, source_id) DO UPDATE SET (${SOURCE}, extracted, updated_at) =
+       ROW (${SOURCE.split(',').map((column) => `excluded.${column.trim()}`)}, excluded.extracted, now())`,
+    [
+      target.tenant_id,
+      target.namespace,
+      target.source_id,
+      target.place,
+      fields.title,
+      fields.filename,
+      fields.url,
+      fields.etag,
+      fields.content_type,
+      fields.source_type,
+      fields.content_hash,
+      fields.chunking,
+      fields.byte_count,
+      fields.model,
+      fields.dim,
+      input.tags,
+      input.metadata,
+      chunks.length,
+      tokens,
+      extracted,
+    ],
+  );
+  if (before) {
+    const key = [target.tenant_id, target.namespace, target.source_id];
+    await tx.query('DELETE FROM knowledge_chunks WHERE tenant_id = $1 AND namespace = $2 AND source_id = $3', key);
+  }
+  await insertChunks(tx, target, version);
+  const result = before ? 'updated' : 'created';
+  if (!(await finish(tx, target, result, chunks.length, fields.content_hash))) throw new BaseGone();
+  return result;
+}
+
+async function insertChunks(tx: Tx, target: Target, { chunks, vectors, fields }: NewVersion): Promise<void> {
+  const insert = `
+    INSERT INTO knowledge_chunks (tenant_id, namespace, source_id, ordinal, chunk_id, text, char_start, char_end, page_start, page_end,
+                                  heading_path, tokens, embedding, dim, model)
+    SELECT $1, $2, $3, c.ordinal, c.chunk_id, c.text, c.char_start, c.char_end, c.page_start, c.page_end,
+           ARRAY (SELECT jsonb_array_elements_text(c.heading_path)), c.tokens, c.embedding, $13, $14
+      FROM unnest($4::integer[], $5::text[], $6::text[], $7::integer[], $8::integer[], $9::integer[], $10::integer[], $11::jsonb[],
+                  $12::integer[], $15::bytea[])
+           AS c (ordinal, chunk_id, text, char_start, char_end, page_start, page_end, heading_path, tokens, embedding)`;
+  for (let from = 0; from < chunks.length; from += CHUNKS_AT_ONCE) {
+    const part = chunks.slice(from, from + CHUNKS_AT_ONCE);
+    await tx.query(insert, [
+      target.tenant_id,
+      target.namespace,
+      target.source_id,
+      part.map((_, place) => from + place),
+      part.map(() => newId('chk')),
+      part.map(({ text }) => text),
+      part.map(({ char_start }) => char_start),
+      part.map(({ char_end }) => char_end),
+      part.map(({ page_start }) => page_start),
+      part.map(({ page_end }) => page_end),
+      part.map(({ heading_path }) => JSON.stringify(heading_path)),
+      part.map(({ tokens }) => tokens),
+      fields.dim,
+      fields.model,
+      part.map((_, place) => bytesOf(vectors?.[from + place])),
+    ]);
+  }
+}
+
+function bytesOf(vector: Float32Array | undefined): Buffer | null {
+  return vector ? Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength) : null;
+}
+
+/** Keeps the chunks of a source, and writes what else is said of it. @throws BaseGone, to undo the transaction */
+export async function keepSource(
+  tx: Tx,
+  target: Target,
+  fields: Pick<SourceFields, 'filename' | 'url' | 'etag' | 'source_type'>,
+  input: Pick<StoredInput, 'tags' | 'metadata'>,
+): Promise<WriteResult> {
+  if (!(await lockDocument(tx, target))) return 'gone';
+  const before = await readSource(tx, target, true);
+  if (!before) return 'gone';
+  if (before.place > target.place) return supersede(tx, target);
+  const { filename, url, etag, source_type } = fields;
+  const values = [filename, url, etag, source_type, input.tags, input.metadata, target.place];
+  const [changed] = await tx.query<{ differs: boolean }>(
+    `UPDATE knowledge_sources s SET filename = $4, url = $5, etag = $6, source_type = $7, tags = $8, metadata = $9, place = $10,
+            updated_at = CASE WHEN b.same THEN s.updated_at ELSE now() END
+       FROM (SELECT (filename, url, source_type, tags, metadata) IS NOT DISTINCT FROM ($4, $5, $7, $8::text[], $9::jsonb) AS same
+               FROM knowledge_sources WHERE tenant_id = $1 AND namespace = $2 AND source_id = $3) AS b
+      WHERE s.tenant_id = $1 AND s.namespace = $2 AND s.source_id = $3 RETURNING NOT b.same AS differs`,
+    [target.tenant_id, target.namespace, target.source_id, ...values],
+  );
+  const result = changed?.differs ? 'updated' : 'unchanged';
+  if (!(await finish(tx, target, result, before.chunk_count, before.content_hash))) throw new BaseGone();
+  return result;
+}
+
+/** The text of a source with its outline, as it was extracted. */
+export async function readExtracted(tx: Tx, of: { tenant_id: string; namespace: string; source_id: string }) {
+  const [row] = await tx.query<{ extracted: Buffer }>(
+    'SELECT extracted FROM knowledge_sources WHERE tenant_id = $1 AND namespace = $2 AND source_id = $3',
+    [of.tenant_id, of.namespace, of.source_id],
+  );
+  return row?.extracted;
+}

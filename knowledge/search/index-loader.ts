@@ -1,0 +1,109 @@
+import type { Db } from '../../db/pool.js';
+import { embeddedText } from '../embedder.js';
+import { type ChunkRow, readChunks, readSources, type SourceRow } from './index-rows.js';
+import { type IndexedSource, NamespaceIndex, type NewChunk } from './namespace-index.js';
+import { termsOf } from './terms.js';
+
+/** Chunks that are read in one transaction: some 2 MB. A larger source is read as a whole. */
+const CHUNKS_PER_READ = 1_000;
+
+/** A knowledge base that is being, or was, loaded. */
+export interface LoadedIndex {
+  index: NamespaceIndex;
+  /** The revision whose sources it has; undefined before the first load, and for a base that does not exist. */
+  revision: number | undefined;
+}
+
+export interface LoaderOptions {
+  db: Pick<Db, 'tenant'>;
+  /** The embedder's; null without. Vectors of other models are not loaded. */
+  model: string | null;
+  /** Vectors stay in the database when false. */
+  keepsVectors: boolean;
+  /** Told of sources that were read with their vectors, before they are searched. */
+  onVectors?: (tenantId: string, namespace: string, chunks: readonly ChunkRow[]) => Promise<void>;
+  /** Called as an index grows. @throws to end the load */
+  onGrowth: (index: NamespaceIndex) => void;
+}
+
+/** Little-endian floats, as `knowledge_chunks.embedding` holds them. */
+function toVector(embedding: Buffer): Float32Array {
+  const aligned = new Uint8Array(embedding); // a copy: the row's own bytes lie anywhere in a larger buffer
+  return new Float32Array(aligned.buffer);
+}
+
+/** @param dimensions of vectors that the index keeps; others are of a model that changed under its name, and as good as none */
+function toChunk(row: ChunkRow, dimensions: number): NewChunk {
+  const vector = row.embedding ? toVector(row.embedding) : undefined;
+  return {
+    ordinal: row.ordinal,
+    terms: termsOf(embeddedText(row.title, row.heading_path, row.text)),
+    vector: dimensions === 0 || vector?.length === dimensions ? vector : undefined,
+  };
+}
+
+/** Parts of a list of sources whose chunks are read together. */
+function parts(sources: readonly SourceRow[]): SourceRow[][] {
+  const result: SourceRow[][] = [];
+  let chunks = 0;
+  for (const source of sources) {
+    const last = result.at(-1);
+    chunks += source.chunk_count;
+    if (last && chunks <= CHUNKS_PER_READ) last.push(source);
+    else {
+      result.push([source]);
+      chunks = source.chunk_count;
+    }
+  }
+  return result;
+}
+
+const versionOf = ({ place, model }: Pick<SourceRow, 'place' | 'model'>): string => `${place} ${model ?? ''}`;
+
+/** Loads knowledge bases into memory, and brings them up to date by the sources that changed. */
+export class IndexLoader {
+  constructor(private readonly options: LoaderOptions) {}
+
+  /** Whether an index has the vectors that a query needs. @param dimensions 0 when it needs none */
+  fits(index: NamespaceIndex, dimensions: number): boolean {
+    return !this.options.keepsVectors || dimensions === 0 || index.dimensions === dimensions;
+  }
+
+  /**
+   * Brings an index to the present revision. When a source changes meanwhile, the index has its newer chunks or none of them; the revision
+   * differs then, so that the next query loads again.
+   * @param dimensions of the present model's vectors; 0 when they are not needed
+   */
+  async refresh(tenantId: string, namespace: string, loaded: LoadedIndex, dimensions: number): Promise<void> {
+    const now = await this.options.db.tenant(tenantId, (tx) => readSources(tx, tenantId, namespace));
+    const isKept = this.fits(loaded.index, dimensions) && !loaded.index.isWorn;
+    const index = isKept ? loaded.index : new NamespaceIndex(this.options.keepsVectors ? dimensions : 0);
+    const versions = new Map((now?.sources ?? []).map((source) => [source.source_id, versionOf(source)]));
+    const known = new Map([...index.sources()].map((source) => [source.sourceId, versionOf(source)]));
+    index.drop([...known.keys()].filter((sourceId) => !versions.has(sourceId)));
+    const missing = (now?.sources ?? []).filter((source) => known.get(source.source_id) !== versionOf(source));
+    for (const part of parts(missing)) await this.#load(tenantId, namespace, index, part);
+    loaded.index = index;
+    loaded.revision = now?.revision;
+  }
+
+  async #load(tenantId: string, namespace: string, index: NamespaceIndex, sources: SourceRow[]): Promise<void> {
+    const { db, model, onVectors, onGrowth } = this.options;
+    const ids = sources.map(({ source_id }) => source_id);
+    const rows = await db.tenant(tenantId, (tx) => readChunks(tx, tenantId, namespace, ids, model));
+    await onVectors?.(tenantId, namespace, rows);
+    const bySource = new Map<string, { source: IndexedSource; chunks: NewChunk[] }>();
+    // A source without chunks is there too, as it was listed: else it would be read with each query.
+    for (const { source_id: sourceId, place, model: own, chunk_count } of sources)
+      if (chunk_count === 0) bySource.set(sourceId, { source: { sourceId, place, model: own }, chunks: [] });
+    for (const row of rows) {
+      const { source_id: sourceId, place, model: own } = row;
+      const entry = bySource.get(sourceId) ?? { source: { sourceId, place, model: own }, chunks: [] };
+      bySource.set(sourceId, entry);
+      entry.chunks.push(toChunk(row, index.dimensions));
+    }
+    index.drop(ids); // in one step with their new versions: a query has the one or the other
+    index.add([...bySource.values()]);
+    onGrowth(index);
+  }
+}

@@ -1,0 +1,90 @@
+import type { SearchFilters } from '../../contracts/api/knowledge-query.js';
+import type { Tx } from '../../db/pool.js';
+
+/** A source as its row is now. */
+export interface SourceRow {
+  source_id: string;
+  place: number;
+  model: string | null;
+  chunk_count: number;
+}
+
+/** A chunk as it is indexed. `embedding` is null where its model is not the one that was asked for. */
+export interface ChunkRow {
+  source_id: string;
+  place: number;
+  model: string | null;
+  ordinal: number;
+  title: string;
+  heading_path: string[];
+  text: string;
+  embedding: Buffer | null;
+}
+
+/** The revisions of knowledge bases; those that do not exist are missing. */
+export async function readRevisions(
+  tx: Tx,
+  tenantId: string,
+  namespaces: readonly string[],
+): Promise<Map<string, number>> {
+  const rows = await tx.query<{ namespace: string; revision: number }>(
+    `SELECT namespace, revision FROM knowledge_bases WHERE tenant_id = $1 AND namespace = ANY ($2) AND deleted_at IS NULL`,
+    [tenantId, namespaces],
+    'knowledge_revisions',
+  );
+  return new Map(rows.map(({ namespace, revision }) => [namespace, revision]));
+}
+
+/** The revision of a knowledge base with the sources of that very revision; undefined when it does not exist. */
+export async function readSources(
+  tx: Tx,
+  tenantId: string,
+  namespace: string,
+): Promise<{ revision: number; sources: SourceRow[] } | undefined> {
+  const rows = await tx.query<SourceRow & { revision: number; source_id: string | null }>(
+    `SELECT b.revision, s.source_id, s.place, s.model, s.chunk_count
+    FROM knowledge_bases b LEFT JOIN knowledge_sources s USING (tenant_id, namespace)
+    WHERE b.tenant_id = $1 AND b.namespace = $2 AND b.deleted_at IS NULL`,
+    [tenantId, namespace],
+    'knowledge_sources_of',
+  );
+  const first = rows[0];
+  return first && { revision: first.revision, sources: rows.filter((row) => row.source_id !== null) };
+}
+
+/** The chunks of some sources, in their order. @param model vectors of other models are left out */
+export function readChunks(
+  tx: Tx,
+  tenantId: string,
+  namespace: string,
+  sourceIds: readonly string[],
+  model: string | null,
+): Promise<ChunkRow[]> {
+  return tx.query<ChunkRow>(
+    `SELECT source_id, s.place, s.model, c.ordinal, s.title, c.heading_path, c.text,
+      CASE WHEN c.model = $4 THEN c.embedding END AS embedding
+    FROM knowledge_chunks c JOIN knowledge_sources s USING (tenant_id, namespace, source_id)
+    WHERE c.tenant_id = $1 AND c.namespace = $2 AND c.source_id = ANY ($3)
+    ORDER BY c.source_id, c.ordinal`,
+    [tenantId, namespace, sourceIds, model],
+    'knowledge_chunks_of',
+  );
+}
+
+/** The sources of a knowledge base that pass filters. */
+export async function readFiltered(
+  tx: Tx,
+  tenantId: string,
+  namespace: string,
+  filters: SearchFilters,
+): Promise<Set<string>> {
+  const { tags_any = null, tags_all = null, source_ids = null, metadata } = filters;
+  const rows = await tx.query<{ source_id: string }>(
+    `SELECT source_id FROM knowledge_sources
+    WHERE tenant_id = $1 AND namespace = $2 AND ($3::text[] IS NULL OR tags && $3) AND ($4::text[] IS NULL OR tags @> $4)
+      AND ($5::text[] IS NULL OR source_id = ANY ($5)) AND ($6::jsonb IS NULL OR metadata @> $6)`,
+    [tenantId, namespace, tags_any, tags_all, source_ids, metadata ? JSON.stringify(metadata) : null],
+    'knowledge_filtered',
+  );
+  return new Set(rows.map(({ source_id }) => source_id));
+}

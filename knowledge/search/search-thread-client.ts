@@ -1,0 +1,93 @@
+import { Worker } from 'node:worker_threads';
+import { PlatformError } from '../../runtime/errors.js';
+import { FairSemaphore } from '../../runtime/fair-semaphore.js';
+import type { Logger } from '../../runtime/logger.js';
+import { workerFile } from '../../runtime/worker-file.js';
+import type { SearchThreadData, ThreadReply, ThreadRequest } from './search-thread.js';
+import type { SearchReply, SearchRequest } from './searcher.js';
+
+/** Searches in the thread at once, and of one tenant; those that wait of one tenant, and how long in milliseconds. 429 beyond. */
+const AT_ONCE = 8;
+const AT_ONCE_PER_TENANT = 4;
+const WAITING_MAX = 200;
+const WAIT_MAX_MS = 20_000;
+
+interface Pending {
+  resolve(reply: SearchReply): void;
+  reject(error: Error): void;
+}
+
+/** The thread that searches. It starts with the first search; when it dies its searches fail, and the next one starts another. */
+export class SearchThread {
+  readonly #turns = new FairSemaphore({
+    limit: AT_ONCE,
+    perKey: AT_ONCE_PER_TENANT,
+    waitingMax: WAITING_MAX,
+    waitMaxMs: WAIT_MAX_MS,
+    refusal: () => new PlatformError('RATE_LIMITED', 'Too many searches at once.', { headers: { 'Retry-After': '2' } }),
+  });
+  readonly #pending = new Map<number, Pending>();
+  #worker: Worker | undefined;
+  #nextId = 1;
+  #cacheBytes = 0;
+
+  constructor(
+    private readonly data: SearchThreadData,
+    private readonly log: Pick<Logger, 'error'>,
+  ) {}
+
+  /** Memory that the indexes took after the last search. */
+  get cacheBytes(): number {
+    return this.#cacheBytes;
+  }
+
+  /** @throws PlatformError `RATE_LIMITED` at the bound of searches, `SERVICE_UNAVAILABLE` when the thread dies */
+  search(request: SearchRequest, dimensions: number): Promise<SearchReply> {
+    return this.#turns.run(
+      request.tenantId,
+      () =>
+        new Promise((resolve, reject) => {
+          const id = this.#nextId++;
+          this.#pending.set(id, { resolve, reject });
+          this.#start().postMessage({ id, request, dimensions } satisfies ThreadRequest);
+        }),
+    );
+  }
+
+  /** Ends the thread; searches that run fail. */
+  async close(): Promise<void> {
+    await this.#worker?.terminate();
+  }
+
+  #start(): Worker {
+    if (this.#worker) {
+      this.#worker.ref();
+      return this.#worker;
+    }
+    const worker = new Worker(workerFile('./search-thread.js', import.meta.url), { workerData: this.data });
+    worker.on('message', (reply: ThreadReply) => this.#onReply(worker, reply));
+    worker.on('error', (error: Error) => this.log.error({ err: error.message }, 'the search thread failed'));
+    worker.on('exit', () => this.#onExit(worker));
+    this.#worker = worker;
+    return worker;
+  }
+
+  #onReply(worker: Worker, reply: ThreadReply): void {
+    const pending = this.#pending.get(reply.id);
+    this.#pending.delete(reply.id);
+    if (this.#pending.size === 0) worker.unref(); // an idle thread does not keep the process alive
+    if ('error' in reply) {
+      pending?.reject(new PlatformError(reply.error.code, reply.error.message));
+      return;
+    }
+    this.#cacheBytes = reply.cacheBytes;
+    pending?.resolve(reply.reply);
+  }
+
+  #onExit(worker: Worker): void {
+    if (this.#worker === worker) this.#worker = undefined;
+    for (const { reject } of this.#pending.values())
+      reject(new PlatformError('SERVICE_UNAVAILABLE', 'The search was interrupted.'));
+    this.#pending.clear();
+  }
+}

@@ -1,0 +1,86 @@
+import type { SearchMode } from '../../contracts/api/knowledge-query.js';
+import type { Db } from '../../db/pool.js';
+import { PlatformError } from '../../runtime/errors.js';
+import type { Logger } from '../../runtime/logger.js';
+import type { Embedder } from '../embedder.js';
+import type { KnowledgeQuery, KnowledgeResults, SearchScope } from '../search-query.js';
+import { preparePgvector } from './database-vectors.js';
+import { readResults } from './result-rows.js';
+import { SearchThread } from './search-thread-client.js';
+import type { SearchReply } from './searcher.js';
+
+/** A source may be replaced between a search and the reading of its chunks; then the search is made again, so often at most. */
+const ATTEMPTS = 10;
+const EMBED_TIMEOUT_MS = 30_000;
+
+export interface SearchOptions {
+  db: Db;
+  /** The login that runs the migrations: it prepares pgvector, and the search thread has connections of its own. */
+  databaseUrl: string;
+  /** Undefined: search is by words. */
+  embedder: Embedder | undefined;
+  /** Memory for indexes, in MiB. */
+  cacheMb: number;
+  log: Logger;
+}
+
+/** Searches knowledge bases. One for each process that answers queries. */
+export interface KnowledgeSearch {
+  /**
+   * Finds the chunks that answer a query best, with citations. Sees every change that was committed before.
+   * @throws PlatformError `SERVICE_UNAVAILABLE` for `semantic` without an embedder, or a knowledge base too large for memory; `BAD_GATEWAY` when
+   * the provider of embeddings fails; `RATE_LIMITED` when too many searches wait
+   */
+  search(scope: SearchScope, query: KnowledgeQuery): Promise<KnowledgeResults>;
+  /** Memory that the indexes took after the last search, in bytes. */
+  readonly cacheBytes: number;
+  close(): Promise<void>;
+}
+
+/** The mode of a query, before it is known whether anything has vectors. */
+function modeOf(asked: SearchMode | undefined, embedder: Embedder | undefined): SearchMode {
+  if (embedder) return asked ?? 'hybrid';
+  if (asked === 'semantic')
+    throw new PlatformError(
+      'SERVICE_UNAVAILABLE',
+      'There is no embedding model, so knowledge is searched by words only.',
+    );
+  return 'lexical';
+}
+
+/** What the answer says: a hybrid search of chunks without any vector of the present model was one by words. */
+function modeUsed(mode: SearchMode, { chunks, chunksWithVector }: SearchReply): SearchMode {
+  return mode === 'hybrid' && chunks > 0 && chunksWithVector === 0 ? 'lexical' : mode;
+}
+
+/** Starts nothing yet: the thread that searches starts with the first search. */
+export async function createKnowledgeSearch(options: SearchOptions): Promise<KnowledgeSearch> {
+  const { db, databaseUrl, embedder, cacheMb, log } = options;
+  const usesPgvector = embedder ? await preparePgvector(databaseUrl, embedder.dimensions, log) : false;
+  const model = embedder?.model ?? null;
+  const thread = new SearchThread({ databaseUrl, model, usesPgvector, cacheBytes: cacheMb * 1024 * 1024 }, log);
+
+  const vectorOf = async (query: string, mode: SearchMode): Promise<Float32Array | undefined> => {
+    if (!embedder || mode === 'lexical') return undefined;
+    const [vector] = await embedder.embed([query], AbortSignal.timeout(EMBED_TIMEOUT_MS));
+    return vector;
+  };
+
+  return {
+    search: async ({ tenantId, namespaces }, { query, topK, minScore, mode: asked, filters }) => {
+      const mode = modeOf(asked, embedder);
+      const vector = await vectorOf(query, mode);
+      const request = { tenantId, namespaces, query, vector, mode, minScore, limit: topK, filters };
+      for (let attempt = 1; ; attempt++) {
+        const reply = await thread.search(request, embedder?.dimensions ?? 0);
+        const results = await db.tenant(tenantId, (tx) => readResults(tx, tenantId, reply.found));
+        if (results.length < reply.found.length && attempt < ATTEMPTS) continue;
+        return { results, total_candidates: reply.total, mode_used: modeUsed(mode, reply) };
+      }
+    },
+    get cacheBytes() {
+      return thread.cacheBytes;
+    },
+    close: () => thread.close(),
+  };
+}

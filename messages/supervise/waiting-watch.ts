@@ -1,0 +1,72 @@
+import { Loop } from '../../runtime/loop.js';
+import type { SessionRef } from '../../sessions/session-deps.js';
+import type { MessageCore, MessageRef } from '../core.js';
+import { restoreMessage } from './restore-message.js';
+import type { TemporalLink } from './temporal-link.js';
+
+/** Between rounds. */
+const EVERY_MS = 10_000;
+/** Between questions to Temporal, in rounds. */
+const ASKED_EVERY = 6;
+/** How far the first question of a process looks back. */
+const FIRST_MS = 86_400_000;
+/** How far the next ones look back before the last: Temporal lists workflows some time after they ended. */
+const OVERLAP_MS = 300_000;
+/** After this time, in milliseconds, a reminder or the end of a request is overdue: its workflow's own timer should have seen to it. */
+const OVERDUE_MS = 10_000;
+const BATCH = 200;
+
+/** Marks messages whose workflow has missed a time, so that the sweeper wakes or recreates it. By input_requests_due, which holds what is due. */
+const WAKE_OVERDUE = `
+  UPDATE running_messages r SET wake_requested_at = now() - interval '10 s'
+    FROM (SELECT q.tenant_id, q.message_id FROM input_requests q JOIN running_messages w USING (tenant_id, message_id)
+           WHERE q.state = 'pending' AND least(q.expires_at, q.remind_at) < now() - interval '${OVERDUE_MS} ms' AND w.wake_requested_at IS NULL
+           ORDER BY least(q.expires_at, q.remind_at) LIMIT ${BATCH}) AS overdue
+   WHERE r.tenant_id = overdue.tenant_id AND r.message_id = overdue.message_id AND r.wake_requested_at IS NULL`;
+
+const WAITING = `
+  SELECT tenant_id, message_id, session_id FROM unnest($1::text[], $2::text[]) AS ended (tenant_id, message_id)
+    JOIN running_messages r USING (tenant_id, message_id) WHERE r.state = 'input-required'`;
+
+type Workflows = Pick<TemporalLink, 'endedMessages' | 'fateOfMessage' | 'wakeMessage'>;
+
+/**
+ * Watches over messages that wait for a human. Nothing here grows with their number: a statement finds those whose time has come unnoticed,
+ * and one question a minute asks Temporal which workflows operators have ended.
+ */
+export class WaitingWatch extends Loop {
+  readonly #core: MessageCore;
+  readonly #temporal: Workflows;
+  #rounds = 0;
+  #askedAtMs: number | null = null;
+
+  constructor(core: MessageCore, temporal: Workflows) {
+    super({ name: 'waiting messages', intervalMs: EVERY_MS, immediate: true, log: core.log, work: () => this.look() });
+    this.#core = core;
+    this.#temporal = temporal;
+  }
+
+  /** One round. Rejects while the database or Temporal is away; the next one does what this one did not. */
+  async look(): Promise<void> {
+    await this.#core.db.system((tx) => tx.query(WAKE_OVERDUE));
+    this.#rounds += 1;
+    if (this.#rounds % ASKED_EVERY !== 1) return;
+    await this.restoreEnded().catch((error: unknown) => {
+      this.#rounds -= 1; // asked again in the next round
+      throw error;
+    });
+  }
+
+  /** Fails the waiting messages whose workflows operators have ended since the last time. */
+  async restoreEnded(): Promise<void> {
+    const nowMs = Date.now();
+    const sinceMs = this.#askedAtMs === null ? nowMs - FIRST_MS : this.#askedAtMs - OVERLAP_MS;
+    const ended = await this.#temporal.endedMessages(new Date(sinceMs));
+    if (ended.length > 0) {
+      const values = [ended.map(({ tenant_id }) => tenant_id), ended.map(({ message_id }) => message_id)];
+      const rows = await this.#core.db.system((tx) => tx.query<MessageRef & SessionRef>(WAITING, values));
+      for (const row of rows) await restoreMessage(this.#core, this.#temporal, row);
+    }
+    this.#askedAtMs = nowMs;
+  }
+}

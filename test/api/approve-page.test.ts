@@ -1,0 +1,121 @@
+import { expect, test } from 'vitest';
+import { GetApprovalsResponse } from '../../contracts/api/approvals.js';
+import { approvalsFixture } from '../messages/approvals/approvals-fixture.js';
+import { answerMessage } from './moving.js';
+import { serveApi } from './served-api.js';
+
+const api = await serveApi({ trustProxyCidrs: ['127.0.0.0/8'] });
+const { held, calling, tokenFor, outcome } = await approvalsFixture(api);
+
+const address = (token: string) => `${api.baseUrl}/approve/${token}`;
+/** @param from the address of the visitor, as the proxy in front says */
+const get = (token: string, from = '192.0.2.1') => fetch(address(token), { headers: { 'x-forwarded-for': from } });
+const post = (token: string, fields: Record<string, string>, from = '192.0.2.1') =>
+  fetch(address(token), { method: 'POST', body: new URLSearchParams(fields), headers: { 'x-forwarded-for': from } });
+const stateOf = async (id: string) => (await api.client.message(id)).state;
+
+/** A message that asks for the values of a form. */
+async function asking(): Promise<{ id: string; token: string }> {
+  const task = await api.client.send('hi', { metadata: { agent_type: 'worker' }, blocking: false });
+  const properties = {
+    n: { type: 'integer', minimum: 1, title: 'How many' },
+    color: { enum: ['red', 'blue'] },
+    urgent: { type: 'boolean' },
+    names: { type: 'array', items: { type: 'string' } },
+  };
+  const schema = { type: 'object', properties, required: ['n', 'color'] };
+  await answerMessage(api, task.id, {
+    state: 'input-required',
+    artifacts: [],
+    input_request: { kind: 'form', title: 'What shall I order?', schema },
+  });
+  return { id: task.id, token: await tokenFor(task.id) };
+}
+
+test('the page says what is asked, may not be framed, cached or passed on, and loads nothing', async () => {
+  const { id } = await calling({ cents: 5, note: '<script>alert("&")</script>' });
+  const answer = await get(await tokenFor(id));
+  expect(answer.status).toBe(200);
+  expect(answer.headers.get('content-type')).toBe('text/html; charset=utf-8');
+  expect(answer.headers.get('cache-control')).toBe('no-store');
+  expect(answer.headers.get('referrer-policy')).toBe('no-referrer');
+  const policy = answer.headers.get('content-security-policy') ?? '';
+  expect(policy).toMatch(/^default-src 'none'; style-src 'sha256-[A-Za-z0-9+/=]+';/);
+  expect(policy).toContain("frame-ancestors 'none'");
+  expect(policy).toContain("form-action 'self'");
+  const page = await answer.text();
+  for (const said of ['May pay be called?', 'the policy “payments”', '&quot;cents&quot;: 5', 'Approve', 'Reject'])
+    expect(page).toContain(said);
+  expect(page).toContain('&lt;script&gt;');
+  expect(page).not.toMatch(/<script|src=|href=/);
+});
+
+test('a look at the page never decides; its form does, once, and the audit names the page', async () => {
+  const id = await held();
+  const token = await tokenFor(id, 'rule_7');
+  for (let look = 0; look < 3; look += 1) await get(`${token}?resolution=approved`);
+  expect(await stateOf(id)).toBe('input-required');
+  const decided = await post(token, { resolution: 'approved', comment: 'fine with me' }, '198.51.100.4');
+  expect([decided.status, await decided.text()]).toEqual([200, expect.stringContaining('approved')]);
+  const { approvals } = await api.client.ok('/messages/get_approvals', { message_id: id }, GetApprovalsResponse);
+  const principal = { type: 'page', id: 'rule_7' };
+  expect(approvals).toMatchObject([{ principal, comment: 'fine with me', ip: '198.51.100.4', resolution: 'approved' }]);
+  const again = await post(token, { resolution: 'rejected' });
+  expect([again.status, await again.text()]).toEqual([409, expect.stringContaining('already decided')]);
+  expect(await (await get(token)).text()).not.toContain('<form');
+});
+
+test('a form is read as its schema wants it; what does not fit is shown again and leaves the link unspent', async () => {
+  const { id, token } = await asking();
+  const filled = { resolution: 'submitted', 'field.n': '0', 'field.color': '"blue"', 'field.names': 'anna\r\nbert' };
+  const wrong = await post(token, filled);
+  const shown = await wrong.text();
+  expect([wrong.status, shown]).toEqual([400, expect.stringContaining('n must be')]);
+  expect(shown).toMatch(/value="0"/);
+  expect(shown).toContain('bert</textarea>');
+  expect((await post(token, { ...filled, 'field.n': 'many' })).status).toBe(400);
+  expect(await stateOf(id)).toBe('input-required');
+  expect((await post(token, { ...filled, 'field.n': '3', 'field.urgent': 'true' })).status).toBe(200);
+  const [row] = await api.database.query<{ data: unknown }>(
+    "SELECT resolution -> 'data' AS data FROM running_messages WHERE message_id = $1",
+    [id],
+  );
+  expect(row?.data).toEqual({ n: 3, color: 'blue', urgent: true, names: ['anna', 'bert'] });
+});
+
+test('a form can be declined without its values', async () => {
+  const { id, token } = await asking();
+  expect((await post(token, { resolution: 'declined' })).status).toBe(200);
+  expect(await stateOf(id)).toBe('working');
+});
+
+test('an answer that is none, another content type, and what is over are said on a page', async () => {
+  const [open, resolved, late] = [await held(), await held(), await held()];
+  const [token, used, expired] = [await tokenFor(open), await tokenFor(resolved), await tokenFor(late)];
+  expect((await post(token, { resolution: 'perhaps' })).status).toBe(400);
+  expect((await post(token, {})).status).toBe(400);
+  const json = { method: 'POST', body: '{"resolution": "approved"}', headers: { 'content-type': 'application/json' } };
+  const other = await fetch(address(token), json);
+  expect([other.status, other.headers.get('content-type')]).toEqual([400, 'text/html; charset=utf-8']);
+  expect(await stateOf(open)).toBe('input-required');
+  expect(await outcome(api.client, resolved, { resolution: 'approved' })).toBe('200 working');
+  expect((await post(used, { resolution: 'approved' })).status).toBe(409);
+  await api.database.query("UPDATE input_requests SET expires_at = now() - interval '1 s' WHERE message_id = $1", [
+    late,
+  ]);
+  const over = await post(expired, { resolution: 'approved' });
+  expect([over.status, await over.text()]).toEqual([410, expect.stringContaining('ran out')]);
+});
+
+test('ten wrong links a minute from an address, then 429; others are not kept out', async () => {
+  const wrong = (n: number) => get(`${'x'.repeat(42)}${n}`, '203.0.113.9');
+  for (let tried = 0; tried < 10; tried += 1) {
+    const answer = await wrong(tried);
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([401, 'text/html; charset=utf-8']);
+  }
+  const token = await tokenFor(await held());
+  const refused = await get(token, '203.0.113.9');
+  expect([refused.status, Number(refused.headers.get('retry-after')) > 0]).toEqual([429, true]);
+  expect((await post(token, { resolution: 'approved' }, '203.0.113.9')).status).toBe(429);
+  expect((await get(token, '203.0.113.10')).status).toBe(200);
+});

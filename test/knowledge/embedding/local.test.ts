@@ -1,0 +1,76 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { LocalEmbedder } from '../../../knowledge/embedding/local-embedder.js';
+import { LOCAL_DIMENSIONS, localModelFolder } from '../../../knowledge/embedding/local-model.js';
+import { cleanUp } from '../../setup/clean-up.js';
+
+const REFERENCE = new URL('../../../scripts/models/reference.json', import.meta.url);
+const folder = localModelFolder({});
+const embedder = new LocalEmbedder(folder, 2);
+cleanUp(() => embedder.close());
+const embed = (texts: string[], signal = AbortSignal.timeout(60_000)) => embedder.embed(texts, signal);
+const cosine = (one: Float32Array, other: Float32Array): number =>
+  one.reduce((sum, value, index) => sum + value * (other[index] as number), 0);
+
+test('cosines are those of the 32-bit weights, within what eight bits can tell', async () => {
+  const { texts, cosines } = JSON.parse(readFileSync(REFERENCE, 'utf8')) as {
+    texts: string[];
+    cosines: [number, number, number][];
+  };
+  const vectors = await embed(texts);
+  expect(cosines.length).toBeGreaterThan(10);
+  for (const [one, other, expected] of cosines)
+    expect(Math.abs(cosine(vectors[one] as Float32Array, vectors[other] as Float32Array) - expected)).toBeLessThan(
+      0.08,
+    );
+});
+
+test('a text has the same vector whatever it is embedded with, and vectors keep the order of the texts', async () => {
+  const texts = Array.from({ length: 24 }, (_, n) => `${'long '.repeat((n * 7) % 24)}text number ${n}`);
+  const together = await embed(texts);
+  for (const index of [0, 11, 23]) {
+    const [alone] = await embed([texts[index] as string]);
+    expect(together[index]).toEqual(alone);
+  }
+  for (const vector of together) {
+    expect(vector).toHaveLength(LOCAL_DIMENSIONS);
+    expect(cosine(vector, vector)).toBeCloseTo(1, 5);
+  }
+});
+
+test('a text of a megabyte and an empty one have vectors', async () => {
+  const vectors = await embed(['word '.repeat(200_000), '']);
+  for (const vector of vectors) expect(cosine(vector, vector)).toBeCloseTo(1, 5);
+});
+
+test('a query goes ahead of many texts that wait', async () => {
+  const order: string[] = [];
+  const many = embed(Array.from({ length: 200 }, (_, n) => `text ${n}`)).then(() => order.push('many'));
+  await embed(['query']).then(() => order.push('query'));
+  await many;
+  expect(order).toEqual(['query', 'many']);
+});
+
+test('an aborted call ends at once, and what it asked for is not made', async () => {
+  const abort = new AbortController();
+  const long = embed(
+    Array.from({ length: 5_000 }, (_, n) => `text ${n}`),
+    abort.signal,
+  );
+  abort.abort(new Error('not wanted'));
+  await expect(long).rejects.toThrow('not wanted');
+  const texts = Array.from({ length: 20 }, (_, n) => `other ${n}`);
+  expect(await embed(texts, AbortSignal.timeout(20_000))).toHaveLength(20);
+});
+
+test('more texts than may wait are refused', async () => {
+  await expect(embed(Array(20_001).fill('text'))).rejects.toMatchObject({ code: 'RATE_LIMITED' });
+});
+
+test('a model that is broken fails the call', async () => {
+  const broken = new LocalEmbedder('/nonexistent', 1);
+  cleanUp(() => broken.close());
+  await expect(broken.embed(['one', 'two'], AbortSignal.timeout(30_000))).rejects.toMatchObject({
+    code: 'BAD_GATEWAY',
+  });
+});

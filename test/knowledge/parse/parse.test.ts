@@ -1,0 +1,174 @@
+import iconv from 'iconv-lite';
+import { describe, expect, it } from 'vitest';
+import type { TypeHints } from '../../../knowledge/parse/detect-type.js';
+import type { Extracted } from '../../../knowledge/parse/extracted.js';
+import { parseDocument } from '../../../knowledge/parse/parse.js';
+import { ParseError } from '../../../knowledge/parse/parse-error.js';
+import { docxOf, pdfOf, zipOf } from './documents.js';
+
+const parse = (content: string | Buffer, hints: TypeHints = {}) => parseDocument(Buffer.from(content), hints);
+
+const refusal = (content: string | Buffer, hints: TypeHints = {}) =>
+  parse(content, hints).then(
+    () => 'read',
+    (error: unknown) => (error instanceof ParseError ? error.code : String(error)),
+  );
+
+/** The blocks as `kind: text`. */
+const shown = ({ text, blocks }: Extracted) =>
+  blocks.map(({ kind, level, start, end }) => `${kind}${level ?? ''}: ${text.slice(start, end)}`);
+
+describe('the type of a document', () => {
+  it.each<[string, string | Buffer, TypeHints, string]>([
+    ['text without a hint', 'Just words.', {}, 'text/plain'],
+    ['Markdown by its headings', '# One\n\nText.', {}, 'text/markdown'],
+    ['HTML by its start', '<!DOCTYPE html><p>Hi</p>', {}, 'text/html'],
+    ['JSON by parsing it', '{"a": 1}', {}, 'application/json'],
+    ['a text that starts with a bracket', '[draft] not JSON', {}, 'text/plain'],
+    ['CSV by its name', 'a,b\n1,2', { filename: 'x.CSV' }, 'text/csv'],
+    ['CSV that a server calls text', 'a,b\n1,2', { filename: 'x.csv', content_type: 'text/plain' }, 'text/csv'],
+    ['PDF that is called text', pdfOf([['Hi']]), { content_type: 'text/plain' }, 'application/pdf'],
+    ['text that begins like a picture', 'BM is how bitmaps begin.', {}, 'text/plain'],
+    ['HTML by its content type', '<p>Hi', { content_type: 'text/html; charset=utf-8' }, 'text/html'],
+  ])('%s', async (_, content, hints, type) => {
+    expect((await parse(content, hints)).contentType).toBe(type);
+  });
+
+  it.each<[string, string | Buffer, TypeHints, string]>([
+    ['nothing', '', {}, 'EMPTY'],
+    ['white space', ' \n\t ', {}, 'EMPTY'],
+    ['HTML without text', '<html><script>1</script></html>', {}, 'EMPTY'],
+    ['a ZIP archive', zipOf({ a: 'b' }), {}, 'UNSUPPORTED_TYPE'],
+    ['a picture', Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'), {}, 'UNSUPPORTED_TYPE'],
+    [
+      'bytes that mean nothing',
+      Buffer.from(Array.from({ length: 4_000 }, (_, at) => (at * 7) % 32)),
+      {},
+      'UNSUPPORTED_TYPE',
+    ],
+    ['text that is called PDF', 'not a PDF', { content_type: 'application/pdf' }, 'DAMAGED'],
+    ['text that is called DOCX', 'not a DOCX', { filename: 'a.docx' }, 'DAMAGED'],
+    ['an archive that is called DOCX', zipOf({ a: 'b' }), { filename: 'a.docx' }, 'DAMAGED'],
+    ['a cut PDF', pdfOf([['Hi']]).subarray(0, 200), {}, 'DAMAGED'],
+    ['an encrypted PDF', pdfOf([['Hi']], { encrypt: true }), {}, 'ENCRYPTED'],
+    ['a PDF of images', pdfOf([null, null]), {}, 'NO_TEXT'],
+    ['broken JSON', '{"a": ', { content_type: 'application/json' }, 'DAMAGED'],
+    [
+      'an encrypted DOCX',
+      Buffer.from(`d0cf11e0a1b11ae1${'00'.repeat(600)}`, 'hex'),
+      { filename: 'a.docx' },
+      'ENCRYPTED',
+    ],
+  ])('refuses %s', async (_, content, hints, code) => {
+    expect(await refusal(content, hints)).toBe(code);
+  });
+});
+
+describe('the charset of a text', () => {
+  const words = 'Grüße aus Köln. Les élèves étaient où? Größe, Straße, Übermut, naïve.';
+  it.each<[string, Buffer, TypeHints]>([
+    ['UTF-8', Buffer.from(words), {}],
+    ['UTF-8 with a byte-order mark', Buffer.from(`\uFEFF${words}`), {}],
+    ['UTF-16 LE', iconv.encode(words, 'utf-16le', { addBOM: true }), {}],
+    ['UTF-16 BE', iconv.encode(words, 'utf-16be', { addBOM: true }), {}],
+    ['Latin 1 without a word about it', iconv.encode(words, 'windows-1252'), {}],
+    ['a charset that is named', iconv.encode(words, 'cp850'), { content_type: 'text/plain; charset=cp850' }],
+  ])('%s', async (_, content, hints) => {
+    expect((await parse(content, hints)).extracted.text).toBe(words);
+  });
+
+  it('keeps what is readable of invalid UTF-8, and makes it well-formed', async () => {
+    const { extracted } = await parse(
+      Buffer.concat([Buffer.from('good '), Buffer.from([0xff, 0xfe, 0xc3]), Buffer.from(' end')]),
+    );
+    expect(extracted.text).toMatch(/^good .* end$/);
+    expect(extracted.text.isWellFormed()).toBe(true);
+  });
+
+  it('has no NUL, which Postgres cannot store', async () => {
+    expect((await parse('a\u0000b '.padEnd(200, 'x'))).extracted.text.startsWith('a\uFFFDb')).toBe(true);
+  });
+});
+
+describe('what formats say', () => {
+  it('Markdown keeps its text and offsets, headings and table rows', async () => {
+    const text = '# Guide\n\nIntro.\n\n## Install\n\n- one\n- two\n\n| a | b |\n| - | - |\n| 1 | 2 |\n\nEnd\n===\n';
+    const { extracted } = await parse(text, { filename: 'a.md' });
+    expect(extracted.text).toBe(text);
+    expect(extracted.title).toBe('Guide');
+    expect(shown(extracted)).toEqual([
+      'heading1: # Guide',
+      'text: Intro.',
+      'heading2: ## Install',
+      'text: - one',
+      'text: - two',
+      'row: | a | b |',
+      'row: | - | - |',
+      'row: | 1 | 2 |',
+      'heading1: End\n===',
+    ]);
+  });
+
+  it('long Markdown is divided by its lines in the same way', async () => {
+    const part = '# Guide\n\nIntro.\n\n```\n# no heading\n```\n\n| a |\n\n';
+    const { extracted } = await parse(part.repeat(30_000), { filename: 'a.md' });
+    expect(shown(extracted).slice(0, 4)).toEqual([
+      'heading1: # Guide',
+      'text: Intro.',
+      'text: ```\n# no heading\n```',
+      'row: | a |',
+    ]);
+    expect(extracted.blocks).toHaveLength(4 * 30_000);
+  });
+
+  it('HTML without scripts and navigation, with rows that name their columns', async () => {
+    const page = `<html><head><title>A &amp; B</title><style>x</style></head><body><nav>Menu</nav><h1>Head <b>line</b></h1>
+      <p>One<br>two</p><script>no()</script><table><tr><th>City</th><th>People</th></tr><tr><td>Köln</td><td>1 million</td></tr></table>
+      <pre>a\n  b</pre></body></html>`;
+    const { extracted } = await parse(page);
+    expect(extracted.title).toBe('A & B');
+    expect(shown(extracted)).toEqual([
+      'heading1: Head line',
+      'text: One two',
+      'row: City | People',
+      'row: City: Köln; People: 1 million',
+      'text: a\n  b',
+    ]);
+  });
+
+  it('nested tables keep their words in the cell around them', async () => {
+    const inner = '<table><tr><td>x</td><td>y</td></tr></table>';
+    const { extracted } = await parse(`<html><table><tr><td>a ${inner} b</td><td>c</td></tr></table>`);
+    expect(shown(extracted)).toEqual(['row: a x | y b | c']);
+  });
+
+  it('CSV rows name their columns', async () => {
+    const { extracted } = await parse('name;city\n"Ada; L.";London\nBob;\n', { filename: 'a.csv' });
+    expect(shown(extracted)).toEqual(['row: name: Ada; L.; city: London', 'row: name: Bob']);
+  });
+
+  it('JSON values are lines with their path', async () => {
+    const long = 'word '.repeat(200);
+    const { extracted } = await parse(
+      JSON.stringify({ shop: { open: true, items: [{ id: 1, note: long }, { id: 2 }] } }),
+    );
+    expect(shown(extracted)).toEqual([
+      'row: shop.open: true',
+      'row: shop.items[0].id: 1',
+      `row: shop.items[0].note: ${long.trim()}`,
+      'row: shop.items[1]: id: 2',
+    ]);
+  });
+
+  it('PDF has pages and a title', async () => {
+    const { extracted } = await parse(pdfOf([['First page.'], ['Second page.', 'More.']], { title: 'Report' }));
+    expect(extracted.title).toBe('Report');
+    expect(extracted.pages).toHaveLength(2);
+    expect(extracted.text.slice(extracted.pages[1])).toMatch(/^Second page\.\s+More\.$/);
+  });
+
+  it('DOCX has headings and table rows', async () => {
+    const { extracted } = await parse(docxOf(['# Chapter', 'Words.', ['a', 'b']]));
+    expect(shown(extracted)).toEqual(['heading1: Chapter', 'text: Words.', 'row: a | b']);
+  });
+});

@@ -1,0 +1,145 @@
+import { expect, test } from 'vitest';
+import type { SearchMode } from '../../../contracts/api/knowledge-query.js';
+import { createKnowledgeSearch } from '../../../knowledge/search/search.js';
+import type { SearchScope } from '../../../knowledge/search-query.js';
+import { createLogger } from '../../../runtime/logger.js';
+import { cleanUp } from '../../setup/clean-up.js';
+import { insertTenant } from '../../setup/core.js';
+import { freshDatabase } from '../../setup/database.js';
+import {
+  ask,
+  deleteSource,
+  embeddingsProvider,
+  insertBase,
+  insertSource,
+  knowledgeSearch,
+} from '../../setup/knowledge-rows.js';
+import { pgvectorDatabase } from '../../setup/pgvector.js';
+
+const inMemory = await freshDatabase();
+const withPgvector = await pgvectorDatabase();
+const databases = [inMemory, withPgvector];
+const { embedder } = await embeddingsProvider();
+await embedder.embed(['dimensions'], AbortSignal.timeout(10_000));
+const searches = [await knowledgeSearch(inMemory, embedder), await knowledgeSearch(withPgvector, embedder)];
+
+const WORDS =
+  'anchor boiler crane deck engine ferry gull harbour inlet jetty keel lamp mast net oar pier quay rope sail tide'.split(
+    ' ',
+  );
+/** A text of a few words, the same for the same number. */
+const textOf = (n: number): string =>
+  Array.from({ length: 4 + (n % 5) }, (_, at) => WORDS[(n * 7 + at * at * (1 + (n % 3))) % WORDS.length]).join(' ');
+
+/** The same base in both databases: 600 chunks in 120 sources, some of them stale. */
+async function fill(): Promise<SearchScope> {
+  const tenantId = await insertTenant(inMemory);
+  await insertTenant(withPgvector, tenantId);
+  for (const database of databases) {
+    await insertBase(database, tenantId, 'port');
+    for (let source = 0; source < 120; source++)
+      await insertSource(database, {
+        tenantId,
+        namespace: 'port',
+        sourceId: `s${source}`,
+        texts: Array.from({ length: 5 }, (_, n) => textOf(source * 5 + n)),
+        tags: source % 3 === 0 ? ['third'] : [],
+        ...(source % 20 === 7 && { model: 'another' }),
+      });
+  }
+  return { tenantId, namespaces: ['port'] };
+}
+
+const scope = await fill();
+
+test('the database without pgvector searches in memory, the other one in the database', async () => {
+  const vectors = async (database: typeof inMemory) =>
+    (await database.query<{ found: string | null }>(`SELECT to_regclass('knowledge_vectors')::text AS found`))[0]
+      ?.found;
+  await ask(searches[1] as (typeof searches)[1], scope, 'harbour');
+  expect(await vectors(inMemory)).toBeNull();
+  expect(await vectors(withPgvector)).toBe('knowledge_vectors');
+  const rows = await withPgvector.query('SELECT FROM knowledge_vectors WHERE tenant_id = $1', [scope.tenantId]);
+  expect(rows).toHaveLength(114 * 5); // the stale ones have no vector of this model
+});
+
+const QUERIES = [
+  'harbour crane',
+  'a lamp on the mast',
+  'tide',
+  'rope and sail at the quay',
+  'nothing of this',
+  'engine boiler deck',
+];
+
+test.each<SearchMode>(['hybrid', 'semantic', 'lexical'])('%s search gives the same results in both', async (mode) => {
+  for (const query of QUERIES)
+    for (const more of [{}, { filters: { tags_any: ['third'] } }, { minScore: 0.5, topK: 50 }]) {
+      const [memory, database] = await Promise.all(
+        searches.map(async (search) => {
+          const { results, mode_used } = await ask(search, scope, query, { mode, topK: 20, ...more });
+          return { scores: results.map(({ score }) => score), mode_used, results };
+        }),
+      );
+      expect(database?.mode_used).toBe(memory?.mode_used);
+      expect(database?.scores.length).toBe(memory?.scores.length);
+      for (const [index, score] of (memory?.scores ?? []).entries())
+        expect(database?.scores[index]).toBeCloseTo(score, 3);
+      // Chunks of the same score may change places, and at the end of the list others of that score may stand.
+      const last = memory?.scores.at(-1) ?? 0;
+      const certain = ({ results = [] }: { results?: { source_id: string; score: number; text: string }[] } = {}) =>
+        results
+          .filter(({ score }) => score > last + 0.001)
+          .map(({ source_id, text }) => `${source_id} ${text}`)
+          .sort();
+      expect(certain(database)).toEqual(certain(memory));
+    }
+});
+
+test('deleted and replaced sources are gone with their vectors', async () => {
+  const search = searches[1] as (typeof searches)[1];
+  const { tenantId } = scope;
+  await insertSource(withPgvector, {
+    tenantId,
+    namespace: 'port',
+    sourceId: 'extra',
+    texts: ['zeppelin over the harbour'],
+  });
+  const zeppelins = async () =>
+    (await ask(search, scope, 'zeppelin', { minScore: 0.3 })).results.map(({ text }) => text);
+  expect(await zeppelins()).toEqual(['zeppelin over the harbour']);
+  await insertSource(withPgvector, {
+    tenantId,
+    namespace: 'port',
+    sourceId: 'extra',
+    texts: ['zeppelin behind the pier'],
+  });
+  expect(await zeppelins()).toEqual(['zeppelin behind the pier']);
+  await deleteSource(withPgvector, tenantId, 'port', 'extra');
+  expect(await zeppelins()).toEqual([]);
+  expect(await withPgvector.query(`SELECT FROM knowledge_vectors WHERE source_id = 'extra'`)).toEqual([]);
+});
+
+test('a tenant does not see the vectors of another', async () => {
+  const other = await insertTenant(withPgvector);
+  await insertBase(withPgvector, other, 'port');
+  expect(
+    await ask(searches[1] as (typeof searches)[1], { tenantId: other, namespaces: ['port'] }, 'harbour'),
+  ).toMatchObject({
+    results: [],
+    total_candidates: 0,
+  });
+  const seen = await withPgvector.db().tenant(other, (tx) => tx.query('SELECT FROM knowledge_vectors'));
+  expect(seen).toEqual([]);
+});
+
+test('a second process finds what the first one wrote, and starts beside it', async () => {
+  const log = createLogger({ level: 'silent' });
+  const options = { db: withPgvector.db(), databaseUrl: withPgvector.url, embedder, cacheMb: 64, log };
+  const started = await Promise.all([createKnowledgeSearch(options), createKnowledgeSearch(options)]);
+  for (const search of started) {
+    cleanUp(() => search.close());
+    const { results } = await ask(search, scope, 'harbour crane');
+    expect(results).toEqual((await ask(searches[1] as (typeof searches)[1], scope, 'harbour crane')).results);
+  }
+});

@@ -1,0 +1,250 @@
+import { beforeEach, expect, test } from 'vitest';
+import type { SearchScope } from '../../../knowledge/search-query.js';
+import { cleanUp } from '../../setup/clean-up.js';
+import { insertTenant } from '../../setup/core.js';
+import { freshDatabase } from '../../setup/database.js';
+import {
+  ask,
+  deleteSource,
+  embeddingsProvider,
+  insertBase,
+  insertSource,
+  knowledgeSearch,
+  type TestSource,
+  WORD_MODEL,
+} from '../../setup/knowledge-rows.js';
+
+const database = await freshDatabase();
+const { embedder, state } = await embeddingsProvider();
+const search = await knowledgeSearch(database, embedder);
+const wordSearch = await knowledgeSearch(database, undefined);
+cleanUp(() => search.close());
+
+const NAMESPACE = 'handbook';
+let tenantId: string;
+let scope: SearchScope;
+beforeEach(async () => {
+  state.status = 200;
+  tenantId = await insertTenant(database);
+  await insertBase(database, tenantId, NAMESPACE);
+  scope = { tenantId, namespaces: [NAMESPACE] };
+});
+
+const put = (sourceId: string, texts: string[], more: Partial<TestSource> = {}): Promise<void> =>
+  insertSource(database, { tenantId, namespace: NAMESPACE, sourceId, texts, ...more });
+
+const found = ({ results }: { results: { source_id: string }[] }): string[] =>
+  results.map(({ source_id }) => source_id);
+
+test('a result carries its text, its scores and a citation that points at the text', async () => {
+  await put('parking', ['Bicycles are kept in the yard.', 'Visitors park behind the mill.'], {
+    title: 'Parking',
+    heading: ['Site', 'Cars'],
+    tags: ['site'],
+    metadata: { floor: 0 },
+  });
+  const { results, mode_used, total_candidates } = await ask(search, scope, 'where do visitors park', { topK: 1 });
+  expect(mode_used).toBe('hybrid');
+  expect(total_candidates).toBe(2);
+  expect(results).toEqual([
+    {
+      text: 'Visitors park behind the mill.',
+      source_id: 'parking',
+      chunk_id: expect.any(String),
+      namespace: NAMESPACE,
+      title: 'Parking',
+      tags: ['site'],
+      metadata: { floor: 0 },
+      score: expect.any(Number),
+      scores: { semantic: expect.any(Number), lexical: expect.any(Number) },
+      citation: {
+        filename: 'parking.txt',
+        page_start: 2,
+        page_end: 2,
+        heading_path: ['Site', 'Cars'],
+        char_start: 20,
+        char_end: 29,
+      },
+    },
+  ]);
+});
+
+test('a deleted source does not answer any more, and a new one answers at once', async () => {
+  await put('old', ['the boiler is inspected in march']);
+  expect(found(await ask(search, scope, 'boiler inspected'))).toEqual(['old']);
+  await deleteSource(database, tenantId, NAMESPACE, 'old');
+  expect(found(await ask(search, scope, 'boiler inspected'))).toEqual([]);
+  await put('new', ['the boiler is inspected in april']);
+  expect(found(await ask(search, scope, 'boiler inspected'))).toEqual(['new']);
+});
+
+test('a replaced source answers with its new text only', async () => {
+  await put('hours', ['the shop opens at nine', 'and closes at six']);
+  await ask(search, scope, 'shop');
+  await put('hours', ['the shop opens at ten']);
+  const { results, total_candidates } = await ask(search, scope, 'shop opens');
+  expect(results.map(({ text }) => text)).toEqual(['the shop opens at ten']);
+  expect(total_candidates).toBe(1);
+});
+
+test('a deleted knowledge base answers nothing, also where its index is still in memory', async () => {
+  await put('one', ['the boiler is inspected in march']);
+  await ask(search, scope, 'boiler');
+  await database.query('UPDATE knowledge_bases SET deleted_at = now() WHERE tenant_id = $1', [tenantId]);
+  expect(await ask(search, scope, 'boiler')).toMatchObject({ results: [], total_candidates: 0 });
+});
+
+test('two tenants with the same namespace and source id never meet', async () => {
+  const other = await insertTenant(database);
+  await insertBase(database, other, NAMESPACE);
+  await put('notes', ['the password of the safe is plum']);
+  await insertSource(database, {
+    tenantId: other,
+    namespace: NAMESPACE,
+    sourceId: 'notes',
+    texts: ['nothing is written here'],
+  });
+  for (const one of [search, wordSearch]) {
+    await ask(one, scope, 'password safe');
+    const theirs = await ask(one, { tenantId: other, namespaces: [NAMESPACE] }, 'password safe');
+    expect(theirs.results.map(({ text }) => text)).not.toContain('the password of the safe is plum');
+    expect(theirs.total_candidates).toBeLessThanOrEqual(1);
+  }
+});
+
+test('filters narrow the sources, and all that are given must hold', async () => {
+  await put('a', ['soup recipe'], { tags: ['kitchen', 'winter'], metadata: { lang: 'en', author: { name: 'Ida' } } });
+  await put('b', ['soup recipe'], { tags: ['kitchen'], metadata: { lang: 'de' } });
+  await put('c', ['soup recipe'], { tags: ['garden'] });
+  const filtered = async (filters: object) => found(await ask(search, scope, 'soup', { filters })).sort();
+  expect(await filtered({ tags_any: ['winter', 'garden'] })).toEqual(['a', 'c']);
+  expect(await filtered({ tags_all: ['kitchen', 'winter'] })).toEqual(['a']);
+  expect(await filtered({ source_ids: ['b', 'c', 'unknown'] })).toEqual(['b', 'c']);
+  expect(await filtered({ metadata: { author: { name: 'Ida' } } })).toEqual(['a']);
+  expect(await filtered({ tags_any: ['kitchen'], metadata: { lang: 'de' } })).toEqual(['b']);
+  expect(await ask(search, scope, 'soup', { filters: { tags_any: ['none'] } })).toMatchObject({
+    results: [],
+    total_candidates: 0,
+  });
+});
+
+test('several namespaces answer together, the best first', async () => {
+  await insertBase(database, tenantId, 'second');
+  await put('near', ['lilac hedge cut']);
+  await insertSource(database, {
+    tenantId,
+    namespace: 'second',
+    sourceId: 'nearest',
+    texts: ['lilac hedge cut in june'],
+  });
+  const both = { tenantId, namespaces: [NAMESPACE, 'second', 'missing'] };
+  const { results } = await ask(search, both, 'lilac hedge cut in june');
+  expect(results.map(({ namespace, source_id }) => [namespace, source_id])).toEqual([
+    ['second', 'nearest'],
+    [NAMESPACE, 'near'],
+  ]);
+});
+
+test('top_k and min_score bound the answer, and total_candidates counts what passed', async () => {
+  for (let n = 0; n < 8; n++) await put(`s${n}`, [`${'lamp '.repeat(n)}bulb replacement`]);
+  const all = await ask(search, scope, 'lamp', { topK: 50 });
+  expect(all.results).toHaveLength(8);
+  const scores = all.results.map(({ score }) => score);
+  expect(scores).toEqual([...scores].sort((one, other) => other - one));
+  const minScore = ((scores[6] as number) + (scores[7] as number)) / 2;
+  const some = await ask(search, scope, 'lamp', { topK: 2, minScore });
+  expect(some.results).toEqual(all.results.slice(0, 2));
+  expect(some.total_candidates).toBe(7);
+});
+
+test('semantic and lexical use one measure each', async () => {
+  await put('doc', ['harbour crane maintenance']);
+  const lexical = await ask(search, scope, 'crane', { mode: 'lexical' });
+  expect(lexical).toMatchObject({ mode_used: 'lexical', results: [{ scores: { lexical: expect.any(Number) } }] });
+  expect(lexical.results[0]?.scores).not.toHaveProperty('semantic');
+  const semantic = await ask(search, scope, 'crane', { mode: 'semantic' });
+  expect(semantic.mode_used).toBe('semantic');
+  expect(semantic.results[0]?.scores).not.toHaveProperty('lexical');
+  expect(state.texts.filter((text) => text === 'crane')).toHaveLength(1); // words alone need no provider
+});
+
+test('chunks of another model are stale: they answer by words, and mode_used says so when all are', async () => {
+  await put('stale', ['anchor chain inspection'], { model: 'another-model' });
+  const alone = await ask(search, scope, 'anchor chain');
+  expect(alone).toMatchObject({ mode_used: 'lexical', results: [{ source_id: 'stale' }] });
+  expect(alone.results[0]?.scores).not.toHaveProperty('semantic');
+  expect(await ask(search, scope, 'anchor chain', { mode: 'semantic' })).toMatchObject({
+    mode_used: 'semantic',
+    results: [],
+  });
+  await put('current', ['anchor chain storage']);
+  const both = await ask(search, scope, 'anchor chain');
+  expect(both.mode_used).toBe('hybrid');
+  expect(found(both).sort()).toEqual(['current', 'stale']);
+  await put('stale', ['anchor chain inspection'], { model: WORD_MODEL });
+  expect((await ask(search, scope, 'anchor chain')).results.every(({ scores }) => 'semantic' in scores)).toBe(true);
+});
+
+test('vectors of other dimensions under the same name are stale too', async () => {
+  await put('short', ['anchor chain inspection'], { vectors: [Float32Array.of(1, 0)] });
+  expect(await ask(search, scope, 'anchor chain')).toMatchObject({
+    mode_used: 'lexical',
+    results: [{ source_id: 'short' }],
+  });
+});
+
+test('without an embedder search is by words, and semantic is refused', async () => {
+  await put('doc', ['The turbine is greased twice a year.'], { model: null });
+  expect(await ask(wordSearch, scope, 'greasing turbines')).toMatchObject({
+    mode_used: 'lexical',
+    results: [{ source_id: 'doc' }],
+  });
+  expect(await ask(wordSearch, scope, 'turbine', { mode: 'hybrid' })).toMatchObject({ mode_used: 'lexical' });
+  await expect(ask(wordSearch, scope, 'turbine', { mode: 'semantic' })).rejects.toMatchObject({
+    code: 'SERVICE_UNAVAILABLE',
+  });
+});
+
+test('a provider that fails is 502, and not a search by words in secret', async () => {
+  await put('doc', ['turbine']);
+  state.status = 500;
+  await expect(ask(search, scope, 'turbine')).rejects.toMatchObject({ code: 'BAD_GATEWAY' });
+  expect(await ask(search, scope, 'turbine', { mode: 'lexical' })).toMatchObject({ mode_used: 'lexical' });
+});
+
+test('while a source is replaced again and again, it answers in one version, and never not at all', async () => {
+  await put('doc', ['version 0 of the turbine manual']);
+  const seen = new Set<number>();
+  let isWriting = true;
+  const writing = (async () => {
+    for (let n = 1; n <= 25; n++) await put('doc', [`version ${n} of the turbine manual`]);
+    isWriting = false;
+  })();
+  const versions: number[] = [];
+  while (isWriting) {
+    const { results } = await ask(search, scope, 'turbine manual');
+    seen.add(results.length);
+    versions.push(Number(/\d+/.exec(results[0]?.text ?? '')?.[0]));
+  }
+  await writing;
+  expect([...seen]).toEqual([1]);
+  expect(versions).toEqual([...versions].sort((one, other) => one - other));
+});
+
+test('indexes that need more memory than there is make room for each other, and one that is larger alone is refused', async () => {
+  const small = await knowledgeSearch(database, embedder, 1);
+  const text = Array.from({ length: 200 }, (_, n) => `word${n}`).join(' ');
+  const bases = ['first', 'second', 'third'];
+  for (const namespace of bases) {
+    await insertBase(database, tenantId, namespace);
+    await insertSource(database, { tenantId, namespace, sourceId: 'doc', texts: Array(400).fill(text) });
+  }
+  for (const namespace of [...bases, ...bases]) {
+    const { results } = await ask(small, { tenantId, namespaces: [namespace] }, 'word7');
+    expect(results).toHaveLength(5);
+    expect(small.cacheBytes).toBeLessThanOrEqual(1024 * 1024);
+  }
+  await put('large', Array(2_000).fill(text));
+  await expect(ask(small, scope, 'word7')).rejects.toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
+  expect((await ask(small, { tenantId, namespaces: ['first'] }, 'word7')).results).toHaveLength(5);
+});

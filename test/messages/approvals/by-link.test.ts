@@ -1,0 +1,72 @@
+import { expect, test } from 'vitest';
+import { GetApprovalsResponse } from '../../../contracts/api/approvals.js';
+import { decideByLink, describeRequest } from '../../../messages/input/by-link.js';
+import { answerMessage } from '../../api/moving.js';
+import { serveApi } from '../../api/served-api.js';
+import { approvalsFixture } from './approvals-fixture.js';
+
+const api = await serveApi();
+const { held, calling, outcome, tokenFor } = await approvalsFixture(api);
+const show = (token: string) => describeRequest(api.core, token);
+const decide = (token: string, resolution: string) => decideByLink(api.core, token, { resolution }, '10.1.2.3');
+
+test('a link shows what is asked, by whom, with which arguments, and about which message', async () => {
+  const { id, request } = await calling({ cents: 5, to: 'anna' });
+  const shown = await show(await tokenFor(id));
+  expect(shown).toMatchObject({
+    state: 'open',
+    asked_by: 'the policy “payments”',
+    request: { request_id: request.request_id, tool: 'pay', arguments: { cents: 5, to: 'anna' }, kind: 'approval' },
+    message: {
+      message_id: id,
+      user_input: 'go',
+      agent_type: 'worker',
+      sent_by: expect.stringMatching(/^“test” \(cred_/),
+    },
+  });
+  expect(JSON.stringify(shown)).not.toContain('digest');
+});
+
+test('looking at it decides nothing; deciding by it spends it, as the principal page', async () => {
+  const id = await held();
+  const token = await tokenFor(id, 'rule_3');
+  await show(token);
+  await show(token);
+  expect((await api.client.message(id)).state).toBe('input-required');
+  expect(await decide(token, 'approved')).toMatchObject({ message_id: id, new_state: 'working' });
+  expect(await show(token)).toMatchObject({ state: 'decided', resolution: 'approved' });
+  await expect(decide(token, 'approved')).rejects.toMatchObject({ code: 'ALREADY_RESOLVED' });
+  const { approvals } = await api.client.ok('/messages/get_approvals', { message_id: id }, GetApprovalsResponse);
+  expect(approvals).toMatchObject([{ principal: { type: 'page', id: 'rule_3' }, ip: '10.1.2.3' }]);
+});
+
+test('a form of an agent is filled in by a link; what does not fit leaves it unspent', async () => {
+  const task = await api.client.send('hi', { metadata: { agent_type: 'worker' }, blocking: false });
+  const schema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] };
+  await answerMessage(api, task.id, {
+    state: 'input-required',
+    artifacts: [],
+    input_request: { kind: 'form', title: 'How many?', schema },
+  });
+  const token = await tokenFor(task.id);
+  expect(await show(token)).toMatchObject({ asked_by: 'the agent “worker”', request: { kind: 'form', schema } });
+  const fill = (n: unknown) => decideByLink(api.core, token, { resolution: 'submitted', data: { n } });
+  await expect(fill('many')).rejects.toMatchObject({ code: 'BAD_REQUEST' });
+  expect(await fill(3)).toMatchObject({ new_state: 'working' });
+});
+
+test('a link that nobody issued shows nothing; one whose request is over says so', async () => {
+  await expect(show('x'.repeat(43))).rejects.toMatchObject({ code: 'unauthorized' });
+  await expect(decide('x'.repeat(43), 'approved')).rejects.toMatchObject({ code: 'unauthorized' });
+  const [other, canceled, late] = [await held(), await held(), await held()];
+  const tokens = [await tokenFor(other), await tokenFor(canceled), await tokenFor(late)] as const;
+  expect(await outcome(api.client, other, { resolution: 'approved' })).toBe('200 working');
+  await api.client.post('/messages/cancel', { message_id: canceled });
+  await api.database.query("UPDATE input_requests SET expires_at = now() - interval '1 s' WHERE message_id = $1", [
+    late,
+  ]);
+  expect((await Promise.all(tokens.map(show))).map(({ state }) => state)).toEqual(['decided', 'withdrawn', 'expired']);
+  const codes = ['ALREADY_RESOLVED', 'NOT_AWAITING_INPUT', 'CALLBACK_TOKEN_EXPIRED'];
+  for (const [index, token] of tokens.entries())
+    await expect(decide(token, 'approved')).rejects.toMatchObject({ code: codes[index] });
+});

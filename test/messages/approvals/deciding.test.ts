@@ -1,0 +1,186 @@
+import { expect, test } from 'vitest';
+import { GetApprovalsResponse } from '../../../contracts/api/approvals.js';
+import { SessionInitResponse } from '../../../contracts/api/sessions.js';
+import { serveApi } from '../../api/served-api.js';
+import { ApiClient } from '../../setup/platform/api-client.js';
+import { approvalsFixture } from './approvals-fixture.js';
+
+const api = await serveApi();
+const { held, heldType, calling, caller, outcome, byToken, tokenFor, events, step } = await approvalsFixture(api);
+const APPROVED = { resolution: 'approved' };
+const REJECTED = { resolution: 'rejected' };
+const approvalsOf = async (id: string) =>
+  (await api.client.ok('/messages/get_approvals', { message_id: id }, GetApprovalsResponse)).approvals;
+
+test('a message that a policy asks about waits on the record, and goes to its agent once it is approved', async () => {
+  const id = await held();
+  const { state, input_request } = await api.client.message(id);
+  expect(state).toBe('input-required');
+  expect(input_request).toMatchObject({ kind: 'approval', source: 'policy', quorum: 1, approvals: [] });
+  expect(input_request?.policy_id).toMatch(/^pol_/);
+  expect((await events(id, '%required')).map(({ event_type }) => event_type).sort()).toEqual([
+    'message.input_required',
+    'policy.approval_required',
+  ]);
+  expect((await step(id))?.kind).toBe('wait_input');
+  expect(await outcome(api.client, id, { ...APPROVED, comment: 'fine' })).toBe('200 working');
+  expect((await step(id))?.kind).toBe('dispatch');
+  const [resolved] = await events(id, 'message.resolved');
+  expect(resolved?.payload).toMatchObject({ resolution: 'approved', request_id: input_request?.request_id });
+});
+
+test('a session that counts on its instance does not while a message of it waits, and counts again with its dispatch', async () => {
+  const { agentType } = await heldType();
+  const session = await api.client.ok('/sessions/init', { instance_id: agentType }, SessionInitResponse);
+  const counts = async () => {
+    const [row] = await api.database.query<{ count: number }>('SELECT counted_sessions($1, $2)::int AS count', [
+      api.tenantId,
+      agentType,
+    ]);
+    return row?.count;
+  };
+  expect(await counts()).toBe(1);
+  const metadata = { agent_type: agentType };
+  const { id } = await api.client.send('pay', { contextId: session.session_id, metadata, blocking: false });
+  expect((await api.client.message(id)).state).toBe('input-required');
+  expect(await counts()).toBe(0);
+  expect(await outcome(api.client, id, APPROVED)).toBe('200 working');
+  expect((await step(id))?.kind).toBe('dispatch');
+  expect(await counts()).toBe(1);
+});
+
+test('a rejection fails the message, in the transaction of the decision', async () => {
+  const id = await held();
+  expect(await outcome(api.client, id, { ...REJECTED, comment: 'too dear' })).toBe('200 failed');
+  expect(await api.client.message(id)).toMatchObject({ state: 'failed', error: { code: 'APPROVAL_REJECTED' } });
+  expect((await events(id)).map(({ event_type }) => event_type)).toContain('message.error');
+  expect(await step(id)).toMatchObject({ kind: 'done', state: 'failed', error: { code: 'APPROVAL_REJECTED' } });
+  expect(await outcome(api.client, id, APPROVED)).toBe('409 ALREADY_RESOLVED');
+});
+
+test('any affirmative or negative word is told as the kind’s own; anything else is 400', async () => {
+  const [yes, no] = [await held(), await held()];
+  expect(await outcome(api.client, yes, { resolution: 'perhaps' })).toBe('400 BAD_REQUEST');
+  expect(await outcome(api.client, yes, { resolution: { decision: 'approve' } })).toBe('200 working');
+  expect(await outcome(api.client, no, { resolution: 'declined' })).toBe('200 failed');
+  expect((await approvalsOf(yes))[0]?.resolution).toBe('approved');
+  expect((await approvalsOf(no))[0]?.resolution).toBe('rejected');
+});
+
+test('a quorum is one of distinct principals; one and the same decides once', async () => {
+  const id = await held({ quorum: 3 });
+  const [first, second] = [await caller('admin'), await caller('full')];
+  expect(await outcome(first, id, { ...APPROVED, comment: 'one' })).toBe('200 input-required');
+  expect(await outcome(first, id, APPROVED)).toBe('409 ALREADY_RESOLVED');
+  expect(await outcome(second, id, APPROVED)).toBe('200 input-required');
+  const { state, input_request } = await api.client.message(id);
+  expect(state).toBe('input-required');
+  expect(input_request?.approvals.map(({ comment }) => comment)).toEqual(['one', undefined]);
+  expect(await events(id, 'message.resolved')).toEqual([]);
+  expect(await outcome(api.client, id, APPROVED)).toBe('200 working');
+  expect(await approvalsOf(id)).toHaveLength(3);
+  expect(await events(id, 'message.resolved')).toHaveLength(1);
+});
+
+test('one rejection ends a quorum', async () => {
+  const id = await held({ quorum: 2 });
+  expect(await outcome(await caller('admin'), id, APPROVED)).toBe('200 input-required');
+  expect(await outcome(await caller('admin'), id, REJECTED)).toBe('200 failed');
+  expect((await approvalsOf(id)).map(({ resolution }) => resolution)).toEqual(['approved', 'rejected']);
+});
+
+test('the tokens of one request are one principal, however many there are and wherever they are used', async () => {
+  const id = await held({ quorum: 2 });
+  const tokens = [await tokenFor(id, 'rule_1'), await tokenFor(id, 'rule_2')];
+  expect(await byToken(id, { ...APPROVED, callback_token: tokens[0] })).toBe('200 input-required');
+  expect(await byToken(id, { ...APPROVED, callback_token: tokens[1] })).toBe('409 ALREADY_RESOLVED');
+  expect(await byToken(id, { ...APPROVED, callback_token: tokens[0] })).toBe('409 ALREADY_RESOLVED');
+  expect(await outcome(await caller('admin'), id, APPROVED)).toBe('200 working');
+});
+
+test('who may decide: the scope admin, or who is named; never a sender that may not, nor what acts as an agent', async () => {
+  const reader = await api.credentialOf(api.tenantId, ['read']);
+  const named = new ApiClient({ devJson: () => ({ base_url: api.baseUrl, ...reader }) }, reader);
+  const sender = await caller('admin');
+  const id = await held({ approvers: [reader.client_id], allow_self: false }, sender);
+  expect(await outcome(await caller('read'), id, APPROVED)).toBe('403 forbidden');
+  expect(await outcome(sender, id, APPROVED)).toBe('403 forbidden');
+  const token = await api.tokenOf(['full'], 'worker');
+  const asAgent = await api.client.raw(`/messages/${id}/resolve`, JSON.stringify(APPROVED), {
+    'content-type': 'application/json',
+    authorization: `Bearer ${token}`,
+  });
+  expect(asAgent.status).toBe(403);
+  expect(await outcome(named, id, APPROVED)).toBe('200 working');
+});
+
+test('a follow-up message does not answer what a policy asks', async () => {
+  const id = await held();
+  const answer = await api.client.rpc('approve', { taskId: id });
+  expect(answer.error?.code).toBe(-32004);
+  expect((await api.client.message(id)).state).toBe('input-required');
+});
+
+test('of 50 decisions at once one is taken, also where half of them reject', async () => {
+  const id = await held();
+  const answers = await Promise.all(
+    Array.from({ length: 50 }, (_, index) => outcome(api.client, id, index % 2 === 0 ? APPROVED : REJECTED)),
+  );
+  expect(answers.filter((answer) => answer.startsWith('200'))).toHaveLength(1);
+  expect(answers.filter((answer) => answer.startsWith('409'))).toHaveLength(49);
+  expect(await approvalsOf(id)).toHaveLength(1);
+});
+
+test('of 50 principals at once a quorum takes as many as it needs', async () => {
+  const id = await held({ quorum: 5 });
+  const callers = await Promise.all(Array.from({ length: 12 }, () => caller('admin')));
+  const answers = await Promise.all(callers.map((one) => outcome(one, id, APPROVED)));
+  expect(answers.filter((answer) => answer === '200 input-required')).toHaveLength(4);
+  expect(answers.filter((answer) => answer === '200 working')).toHaveLength(1);
+  expect(answers.filter((answer) => answer.startsWith('409'))).toHaveLength(7);
+  expect(await approvalsOf(id)).toHaveLength(5);
+});
+
+test('a decision against a cancel has one winner', async () => {
+  for (let round = 0; round < 10; round += 1) {
+    const id = await held();
+    const [decided, canceled] = await Promise.all([
+      outcome(api.client, id, APPROVED),
+      api.client.post('/messages/cancel', { message_id: id }),
+    ]);
+    const { state } = await api.client.message(id);
+    expect(canceled.status).toBe(200);
+    expect(state).toBe('canceled');
+    expect(await approvalsOf(id)).toHaveLength(decided === '200 working' ? 1 : 0);
+    if (decided !== '200 working') expect(decided).toBe('409 NOT_AWAITING_INPUT');
+  }
+});
+
+test('a decision against the end of the time has one winner, and expiry refuses', async () => {
+  for (let round = 0; round < 10; round += 1) {
+    const id = await held();
+    const [decided] = await Promise.all([outcome(api.client, id, APPROVED), step(id, 3_600_000 * 24 + 1)]);
+    const { state, error } = await api.client.message(id);
+    const [audit, ...others] = await approvalsOf(id);
+    expect(others).toEqual([]);
+    if (decided === '200 working') expect(audit?.resolution).toBe('approved');
+    else {
+      expect([decided, state, error?.code]).toEqual(['410 CALLBACK_TOKEN_EXPIRED', 'failed', 'APPROVAL_EXPIRED']);
+      expect(audit).toMatchObject({ resolution: 'expired', principal: { type: 'system', id: 'expiry' } });
+    }
+  }
+});
+
+test('a tool call that waits keeps its dispatch, which goes on with the decision', async () => {
+  const { id, dispatch_id } = await calling({ cents: 5 }, { on_reject: 'tell_agent' });
+  expect((await step(id))?.kind).toBe('wait_input');
+  expect(await outcome(api.client, id, REJECTED)).toBe('200 working');
+  expect(await step(id)).toMatchObject({ kind: 'dispatch', dispatch_id });
+  const other = await calling({ cents: 6 });
+  expect(await outcome(api.client, other.id, REJECTED)).toBe('200 failed');
+  const [dispatch] = await api.database.query<{ state: string }>(
+    'SELECT state FROM dispatches WHERE dispatch_id = $1',
+    [other.dispatch_id],
+  );
+  expect(dispatch?.state).toBe('failed');
+});

@@ -1,0 +1,98 @@
+import { expect, test } from 'vitest';
+import { GetApprovalsResponse } from '../../../contracts/api/approvals.js';
+import { digestOf } from '../../../messages/input/digest.js';
+import { serveApi } from '../../api/served-api.js';
+import { approvalsFixture } from './approvals-fixture.js';
+
+const api = await serveApi();
+const { held, calling, caller, outcome, byToken, tokenFor } = await approvalsFixture(api);
+const approvalsOf = async (id: string) =>
+  (await api.client.ok('/messages/get_approvals', { message_id: id }, GetApprovalsResponse)).approvals;
+const stored = async (id: string) => {
+  const [row] = await api.database.query<{ arguments: object; digest: string; answer: object | null }>(
+    'SELECT arguments, digest, answer FROM input_requests WHERE message_id = $1',
+    [id],
+  );
+  return row;
+};
+
+await api.client.post('/policies/create_policy', {
+  scope: 'tool',
+  name: 'no large payments',
+  decision: 'deny',
+  match: { tools: ['pay'], arguments: [{ path: 'cents', op: 'gt', value: 100 }] },
+  reason: 'more than a euro',
+});
+
+test('what is approved is bound by a digest of the tool and its arguments, in whatever order they are written', async () => {
+  const { id } = await calling({ to: 'anna', cents: 5 });
+  const digest = digestOf({ arguments: { cents: 5, to: 'anna' }, tool: 'pay' });
+  expect(digest).toMatch(/^[0-9a-f]{64}$/);
+  expect(await outcome(api.client, id, { resolution: 'approved', arguments: { cents: 5, to: 'anna' } })).toBe(
+    '200 working',
+  );
+  expect(await approvalsOf(id)).toMatchObject([{ digest, arguments_changed: false }]);
+});
+
+test('edited arguments are approved in the place of those that were asked about, with a digest of their own', async () => {
+  const { id } = await calling({ to: 'anna', cents: 5 });
+  const edited = { to: 'anna', cents: 3 };
+  expect(await outcome(api.client, id, { resolution: 'approved', arguments: edited })).toBe('200 working');
+  const digest = digestOf({ tool: 'pay', arguments: edited });
+  expect(await approvalsOf(id)).toMatchObject([{ digest, arguments_changed: true }]);
+  expect(await stored(id)).toMatchObject({ arguments: edited, digest, answer: { arguments: edited } });
+});
+
+test('what the policies deny nobody approves, with an access token or another; the request stays open and the token unspent', async () => {
+  const { id } = await calling({ cents: 5 });
+  const body = { resolution: 'approved', arguments: { cents: 101 } };
+  const callback_token = await tokenFor(id);
+  const { status, body: answer } = await api.client.post(`/messages/${id}/resolve`, body);
+  expect([status, answer]).toMatchObject([
+    403,
+    { code: 'forbidden', error: expect.stringContaining('more than a euro') },
+  ]);
+  expect(await byToken(id, { ...body, callback_token })).toBe('403 forbidden');
+  // Who may not decide learns nothing about the policies.
+  const stranger = await (await caller('read')).post(`/messages/${id}/resolve`, body);
+  expect(JSON.stringify(stranger.body)).not.toContain('more than a euro');
+  expect(await approvalsOf(id)).toEqual([]);
+  const [denied, again, ...more] = await api.database.query<{ payload: object }>(
+    `SELECT payload FROM events WHERE event_type = 'policy.denied' AND session_id = (SELECT session_id FROM messages WHERE message_id = $1)`,
+    [id],
+  );
+  expect([again?.payload, more]).toEqual([denied?.payload, []]);
+  expect(denied?.payload).toMatchObject({ action: 'call', tool: 'pay', reason: 'more than a euro' });
+  expect(await byToken(id, { resolution: 'approved', callback_token })).toBe('200 working');
+});
+
+test('an edit voids the approvals of other arguments, and who gave one may approve the new ones', async () => {
+  const { id } = await calling({ cents: 5 }, { quorum: 2 });
+  const [one, other] = [await caller('admin'), await caller('admin')];
+  expect(await outcome(one, id, { resolution: 'approved' })).toBe('200 input-required');
+  expect(await outcome(other, id, { resolution: 'approved', arguments: { cents: 9 } })).toBe('200 input-required');
+  const { input_request } = await api.client.message(id);
+  expect(input_request).toMatchObject({ arguments: { cents: 9 } });
+  expect(input_request?.approvals).toHaveLength(1);
+  expect(await outcome(other, id, { resolution: 'approved' })).toBe('409 ALREADY_RESOLVED');
+  expect(await outcome(one, id, { resolution: 'approved' })).toBe('200 working');
+  expect((await approvalsOf(id)).map(({ arguments_changed }) => arguments_changed)).toEqual([false, true, false]);
+  expect(new Set((await approvalsOf(id)).slice(1).map(({ digest }) => digest)).size).toBe(1);
+});
+
+test('only the arguments of a tool call can be edited, and only to approve them', async () => {
+  const id = await held();
+  expect(await outcome(api.client, id, { resolution: 'approved', arguments: { a: 1 } })).toBe('400 BAD_REQUEST');
+  const { id: call } = await calling({ cents: 5 });
+  expect(await outcome(api.client, call, { resolution: 'rejected', arguments: { cents: 1 } })).toBe('400 BAD_REQUEST');
+  expect(await outcome(api.client, call, { resolution: 'approved', arguments: 7 })).toBe('400 BAD_REQUEST');
+  expect((await api.client.message(call)).state).toBe('input-required');
+});
+
+test('guards look at edited arguments too', async () => {
+  const { id } = await calling({ url: 'https://example.com/' });
+  const body = { resolution: 'approved', arguments: { url: 'http://169.254.169.254/latest/meta-data/' } };
+  const { status, body: answer } = await api.client.post(`/messages/${id}/resolve`, body);
+  expect([status, answer]).toMatchObject([403, { error: expect.stringContaining('The guard egress') }]);
+  expect(await outcome(api.client, id, { resolution: 'approved' })).toBe('200 working');
+});

@@ -1,0 +1,57 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { isTerminal } from '../../../contracts/api/messages.js';
+import { freshDatabase } from '../../setup/database.js';
+import { contradictions, leftovers } from '../../setup/histories/record-checker.js';
+import { APPROVAL_ACTIONS, ApprovalsDriver } from './approvals-driver.js';
+
+const RUNS = Number(process.env.TEST_RUNS ?? 40);
+/** A failure prints its seed; run it again with `TEST_SEED=…`. */
+const SEED = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31);
+
+const database = await freshDatabase();
+type Name = keyof typeof APPROVAL_ACTIONS;
+const action = fc.oneof(
+  { weight: 4, arbitrary: fc.constantFrom<Name>('ask', 'approve') },
+  { weight: 3, arbitrary: fc.constantFrom(...(Object.keys(APPROVAL_ACTIONS) as Name[])) },
+);
+const step = fc.record({ action, target: fc.nat(2), variant: fc.nat(11) });
+/** Up to four things happen at the same time. */
+const moments = fc.array(fc.array(step, { minLength: 1, maxLength: 4 }), { minLength: 8, maxLength: 14, size: 'max' });
+
+/** How often each end of a request was seen: one that never takes place would hold too. */
+const seen: Record<string, number> = {};
+
+test(
+  `however asking, deciding, editing, canceling, expiring and restarting meet, each request has one outcome (seed ${SEED})`,
+  async () => {
+    const driver = new ApprovalsDriver(database);
+    const property = fc.asyncProperty(moments, async (run) => {
+      await driver.reset();
+      const ended = new Map<string, string>();
+      for (const moment of run) {
+        const results = await Promise.allSettled(moment.map((each) => driver.run(each)));
+        const defect = results.find((result) => result.status === 'rejected');
+        if (defect) throw defect.reason;
+        expect(await contradictions(database)).toEqual([]);
+        expect(await driver.lostWakeUps()).toEqual([]);
+        expect(await driver.unaccountedDecisions()).toEqual([]);
+        for (const { request_id, state, outcome } of await driver.requests()) {
+          if (ended.has(request_id)) expect(outcome).toBe(ended.get(request_id));
+          else if (state !== 'pending') {
+            ended.set(request_id, outcome);
+            seen[state] = (seen[state] ?? 0) + 1;
+          }
+        }
+      }
+      for (const { message_id, state } of await driver.messages())
+        if (!isTerminal(state)) await driver.cancel(message_id);
+      expect(await leftovers(database)).toEqual([]);
+    });
+    await fc.assert(property, { numRuns: RUNS, seed: SEED, endOnFailure: false });
+    for (const state of ['resolved', 'expired', 'withdrawn']) expect(seen[state], state).toBeGreaterThan(0);
+    expect(driver.partial, 'approvals below a quorum').toBeGreaterThan(0);
+    expect(driver.edits, 'edited arguments').toBeGreaterThan(0);
+  },
+  8_000 * RUNS,
+);

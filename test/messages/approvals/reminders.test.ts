@@ -1,0 +1,68 @@
+import { expect, test } from 'vitest';
+import { GetApprovalsResponse } from '../../../contracts/api/approvals.js';
+import { serveApi } from '../../api/served-api.js';
+import { ApiClient } from '../../setup/platform/api-client.js';
+import { approvalsFixture } from './approvals-fixture.js';
+
+const api = await serveApi();
+const { held, outcome, events, step } = await approvalsFixture(api);
+const HOUR_MS = 3_600_000;
+/** The numbers of the events of a type: none for the first, 1 for the first reminder. */
+const numbers = async (id: string, type: string) => (await events(id, type)).map(({ payload }) => payload.reminder);
+
+test('a request is asked about again by the same events, each time with its number, until it is decided', async () => {
+  const id = await held({ timeout_seconds: 86_400, reminder_seconds: 3_600 });
+  expect(await step(id)).toMatchObject({ kind: 'wait_input', wait_ms: expect.closeTo(HOUR_MS, -5) });
+  expect(await step(id, HOUR_MS / 2)).toMatchObject({ wait_ms: expect.closeTo(HOUR_MS / 2, -5) });
+  expect(await step(id, HOUR_MS + 1)).toMatchObject({ kind: 'wait_input', wait_ms: HOUR_MS });
+  expect(await step(id, HOUR_MS + 1_000)).toMatchObject({ kind: 'wait_input', wait_ms: expect.closeTo(HOUR_MS, -5) });
+  expect(await step(id, 5 * HOUR_MS)).toMatchObject({ kind: 'wait_input' });
+  expect(await numbers(id, 'message.input_required')).toEqual([undefined, 1, 2]);
+  expect(await numbers(id, 'policy.approval_required')).toEqual([undefined, 1, 2]);
+  expect(await outcome(api.client, id, { resolution: 'approved' })).toBe('200 working');
+  expect((await step(id, 9 * HOUR_MS))?.kind).toBe('dispatch');
+  expect(await numbers(id, 'message.input_required')).toEqual([undefined, 1, 2]);
+});
+
+test.each([
+  ['the first reminder', { reminder_seconds: 600 }, 600_000],
+  ['half of the time without reminders', {}, HOUR_MS / 2],
+])('who it escalates to may decide from %s on', async (_, terms, afterMs) => {
+  const credential = await api.credentialOf(api.tenantId, ['read']);
+  const boss = new ApiClient({ devJson: () => ({ base_url: api.baseUrl, ...credential }) }, credential);
+  const id = await held({ timeout_seconds: 3_600, escalate_to: [credential.client_id], ...terms });
+  await step(id, afterMs / 2);
+  expect(await outcome(boss, id, { resolution: 'approved' })).toBe('403 forbidden');
+  await step(id, afterMs + 1);
+  await step(id, afterMs + 2);
+  expect((await api.client.message(id)).input_request?.approvers).toEqual([credential.client_id]);
+  expect(await outcome(boss, id, { resolution: 'approved' })).toBe('200 working');
+});
+
+test('a request that nobody decides is refused when its time ends, and the trail says by what', async () => {
+  const id = await held({ timeout_seconds: 3_600 });
+  expect(await step(id, HOUR_MS + 1)).toMatchObject({
+    kind: 'done',
+    state: 'failed',
+    error: { code: 'APPROVAL_EXPIRED' },
+  });
+  const { approvals } = await api.client.ok('/messages/get_approvals', { message_id: id }, GetApprovalsResponse);
+  expect(approvals).toMatchObject([{ resolution: 'expired', principal: { type: 'system', id: 'expiry' } }]);
+});
+
+test('an operator reads what is awaited, from whom, since when, until when and how to decide', async () => {
+  const id = await held({ quorum: 2, approvers: ['cred_boss'] });
+  const waiting = await step(id);
+  if (waiting?.kind !== 'wait_input') throw new Error('it does not wait');
+  const { input_request } = await api.client.message(id);
+  for (const text of [
+    `asked by the policy \`${input_request?.policy_id}\``,
+    '`cred_boss`',
+    'Approvals: 0 of 2',
+    `Since ${input_request?.requested_at}, until ${input_request?.expires_at}`,
+    `POST /messages/${id}/resolve`,
+    `${input_request?.request_id}`,
+  ])
+    expect(waiting.awaited).toContain(text);
+  expect(waiting.awaited).not.toContain('People look at these.');
+});

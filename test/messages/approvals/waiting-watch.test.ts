@@ -1,0 +1,68 @@
+import { Client, Connection } from '@temporalio/client';
+import { expect, inject, test } from 'vitest';
+import { connectTemporal } from '../../../messages/supervise/temporal-link.js';
+import { WaitingWatch } from '../../../messages/supervise/waiting-watch.js';
+import { newId } from '../../../runtime/ids.js';
+import { createLogger } from '../../../runtime/logger.js';
+import { messageWorkflowId } from '../../../workflows/definitions.js';
+import { serveApi } from '../../api/served-api.js';
+import { cleanUp } from '../../setup/clean-up.js';
+import { until } from '../../setup/until.js';
+import { approvalsFixture } from './approvals-fixture.js';
+
+const api = await serveApi();
+const { held, ref, step } = await approvalsFixture(api);
+const address = inject('temporalAddress');
+const temporal = await connectTemporal({ address }, 'default', createLogger({ level: 'silent' }));
+cleanUp(() => temporal.close());
+
+const dueIn = async (id: string, seconds: number) => {
+  await api.database.query(`UPDATE input_requests SET expires_at = now() + $2 * interval '1 s' WHERE message_id = $1`, [
+    id,
+    seconds,
+  ]);
+};
+const isMarked = async (id: string) => {
+  const [row] = await api.database.query<{ marked: boolean }>(
+    'SELECT wake_requested_at IS NOT NULL AS marked FROM running_messages WHERE message_id = $1',
+    [id],
+  );
+  return row?.marked;
+};
+
+test('a message whose time has passed unnoticed is marked for the sweeper; the others are left alone', async () => {
+  const [overdue, reminded, waiting] = [await held(), await held({ reminder_seconds: 60 }), await held()];
+  for (const id of [overdue, reminded, waiting]) await step(id);
+  await dueIn(overdue, -30);
+  await api.database.query("UPDATE input_requests SET remind_at = now() - interval '1 minute' WHERE message_id = $1", [
+    reminded,
+  ]);
+  await new WaitingWatch(api.core, temporal).look();
+  expect(await Promise.all([overdue, reminded, waiting].map(isMarked))).toEqual([true, true, false]);
+});
+
+test('a message whose workflow an operator ended while it waited fails; one that only waits does not', async () => {
+  const [ended, waiting] = [await held(), await held()];
+  const connection = await Connection.connect({ address });
+  cleanUp(() => connection.close());
+  const { workflow } = new Client({ connection });
+  for (const id of [ended, waiting]) {
+    await step(id);
+    const { session_id } = await api.client.message(id);
+    await temporal.wakeMessage({ ...ref(id), session_id });
+  }
+  // Nobody works on the queue of these: the workflows stay as they are until they are terminated.
+  await workflow.getHandle(messageWorkflowId(ref(ended))).terminate();
+  const since = new Date(Date.now() - 60_000);
+  await until(async () => (await temporal.endedMessages(since)).some(({ message_id }) => message_id === ended));
+  await new WaitingWatch(api.core, temporal).restoreEnded();
+  expect(await api.client.message(ended)).toMatchObject({ state: 'failed', error: { code: 'INTERNAL' } });
+  expect((await api.client.message(waiting)).state).toBe('input-required');
+  await workflow.getHandle(messageWorkflowId(ref(waiting))).terminate();
+});
+
+test('workflows that ended by themselves, and those of before, are none that operators ended', async () => {
+  const found = await temporal.endedMessages(new Date(Date.now() + 3_600_000));
+  expect(found).toEqual([]);
+  await expect(temporal.fateOfMessage({ tenant_id: api.tenantId, message_id: newId('msg') })).resolves.toBe('missing');
+});
