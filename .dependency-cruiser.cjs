@@ -14,9 +14,10 @@ const LAYERS = {
   messages: ['contracts', 'runtime', 'db', 'agents', 'sessions'],
   deliveries: ['contracts', 'runtime', 'db', 'http', 'messages'],
   alerts: ['contracts', 'runtime', 'db', 'http', 'telemetry', 'messages', 'deliveries'],
-  tools: ['contracts', 'runtime', 'db', 'agents', 'messages'],
+  plans: ['contracts', 'runtime', 'db', 'sessions', 'messages'],
+  tools: ['contracts', 'runtime', 'db', 'agents', 'messages', 'plans'],
   mesh: ['contracts', 'runtime', 'db', 'http', 'auth', 'agents', 'messages', 'tools'],
-  activities: ['contracts', 'runtime', 'db', 'http', 'agents', 'sessions', 'messages', 'deliveries'],
+  activities: ['contracts', 'runtime', 'db', 'http', 'agents', 'sessions', 'messages', 'plans', 'deliveries'],
   workflows: [],
   api: [
     'contracts',
@@ -28,6 +29,7 @@ const LAYERS = {
     'agents',
     'sessions',
     'messages',
+    'plans',
     'deliveries',
     'alerts',
     'tools',
@@ -47,6 +49,7 @@ const LAYERS = {
     'agents',
     'sessions',
     'messages',
+    'plans',
     'deliveries',
     'alerts',
     'tools',
@@ -60,9 +63,10 @@ const LAYERS = {
 const ALSO = {
   messages: { files: ['^workflows/definitions\\.ts$'], types: ['workflows'] },
   deliveries: { types: ['workflows'] },
+  plans: { types: ['workflows'] },
   alerts: { types: ['workflows'] },
   activities: { types: ['workflows'] },
-  workflows: { files: ['^contracts/(errors|limits)\\.ts$'], types: ['contracts', 'activities', 'messages'] },
+  workflows: { files: ['^contracts/(errors|limits)\\.ts$'], types: ['contracts', 'activities', 'messages', 'plans'] },
   platform: { files: ['^workflows/definitions\\.ts$'] },
 };
 /** Root files that put the parts together: they import anything, nothing imports them. */

@@ -13,6 +13,7 @@ import { authRoutes } from './routes/auth.js';
 import { agentCard, cardRoutes, fleetOf } from './routes/card.js';
 import { docsRoutes } from './routes/docs.js';
 import { messageRoutes } from './routes/messages.js';
+import { planRoutes } from './routes/plans.js';
 import { platformRoutes } from './routes/platform.js';
 import { sendRoutes } from './routes/send.js';
 import { sessionRoutes } from './routes/sessions.js';
@@ -66,6 +67,7 @@ export function buildApi(deps: ApiDeps): FastifyInstance {
   messageRoutes(app, deps);
   agentRoutes(app, deps);
   toolRoutes(app, deps);
+  planRoutes(app, deps);
   alertRoutes(app, deps);
   telemetryRoutes(app, deps);
   cardRoutes(app, deps);

@@ -9,6 +9,7 @@ import type { ChannelClients } from '../deliveries/channels/clients.js';
 import type { PushConfigs } from '../deliveries/push-configs.js';
 import type { Outbound } from '../http/outbound.js';
 import type { AcceptDeps } from '../messages/accept/accept.js';
+import type { Plans } from '../plans/plans.js';
 import type { Config } from '../runtime/config.js';
 import type { Logger } from '../runtime/logger.js';
 import type { Secrets } from '../runtime/secrets.js';
@@ -31,6 +32,7 @@ export interface ApiDeps {
   /** Called when a delivery was queued. */
   deliveriesExpected: () => void;
   sessions: Sessions;
+  plans: Plans;
   tools: ToolCallService;
   eventFeed: EventFeed;
   /** Called when a hosted agent may have room: queued messages are routed at once. */

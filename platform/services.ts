@@ -20,6 +20,8 @@ import { createMemoryBus } from '../messages/stream/memory-bus.js';
 import { createRedisBus } from '../messages/stream/redis-bus.js';
 import { connectTemporal } from '../messages/supervise/temporal-link.js';
 import { createWorkflowStarter } from '../messages/supervise/workflow-starter.js';
+import { PlanStarter } from '../plans/plan-starter.js';
+import { createPlans } from '../plans/plans.js';
 import type { Config } from '../runtime/config.js';
 import type { Logger } from '../runtime/logger.js';
 import { createSecrets } from '../runtime/secrets.js';
@@ -96,6 +98,8 @@ export async function createServices(options: {
     email: { smtpUrl: config.SMTP_URL, from: config.SMTP_FROM },
   };
   const deliveryStarter = new DeliveryStarter(db, log, temporal);
+  const planStarter = new PlanStarter(db, log, temporal);
+  const plans = createPlans({ db, approvalMs: config.INPUT_EXPIRY_MS, wakesExpected: () => planStarter.expect() });
   const eventFeed = new EventFeed(db, log);
   return {
     config,
@@ -116,8 +120,10 @@ export async function createServices(options: {
     alertRules: createAlertRules({ db, secrets, outbound }),
     channelClients,
     eventFeed,
-    /** Started only by the worker role. */
+    plans,
+    /** Started only by the worker role, both. */
     deliveryStarter,
+    planStarter,
     /** Closes everything that was opened here, last first. */
     close: async (): Promise<void> => {
       await workflowStarter.settled();

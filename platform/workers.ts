@@ -12,6 +12,7 @@ import {
 } from '@temporalio/worker';
 import { createDeliveryActivities, createDeliveryRecordActivities, type DeliveryDeps } from '../activities/deliver.js';
 import { createControlActivities, createNodeActivities } from '../activities/node.js';
+import { createPlanActivities, type PlanActivityDeps } from '../activities/plan.js';
 import { createRecordActivities } from '../activities/record.js';
 import { createWatchActivities, type WatchDeps } from '../activities/watch.js';
 import { LIMITS } from '../contracts/limits.js';
@@ -144,7 +145,11 @@ async function keepRunning(workerDeps: WorkerDeps, options: Omit<WorkerOptions, 
  */
 export async function runFleetWorker(
   workerDeps: WorkerDeps,
-  deps: Pick<Services, 'core' | 'dispatches' | 'temporal'> & { watch: WatchDeps; delivery: DeliveryDeps },
+  deps: Pick<Services, 'core' | 'dispatches' | 'temporal'> & {
+    watch: WatchDeps;
+    delivery: DeliveryDeps;
+    plans: PlanActivityDeps;
+  },
 ) {
   const worker = await keepRunning(workerDeps, {
     taskQueue: FLEET_QUEUE,
@@ -155,6 +160,7 @@ export async function runFleetWorker(
     activities: {
       ...createRecordActivities(deps.core, deps.dispatches),
       ...createDeliveryRecordActivities(deps.delivery),
+      ...createPlanActivities(deps.plans),
       ...createWatchActivities(deps.watch),
     },
     maxConcurrentLocalActivityExecutions: 50,

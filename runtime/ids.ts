@@ -15,7 +15,8 @@ export type IdPrefix =
   | 'call'
   | 'rule'
   | 'chn'
-  | 'dlv';
+  | 'dlv'
+  | 'plan';
 
 /** Random bytes fetched in one call: 16 bytes from the pool cost 0.1 µs, a call for 16 bytes 5 µs. */
 const POOL_BYTES = 4_096;

@@ -32,6 +32,11 @@ export interface MessageInput extends SessionInput {
   message_id: string;
 }
 
+/** Input of the `plan` workflow. */
+export interface PlanInput extends SessionInput {
+  plan_id: string;
+}
+
 /** Input of the `delivery` workflow: one push-notification config of one message. */
 export interface DeliveryInput extends MessageInput {
   config_id: string;
@@ -48,7 +53,7 @@ export interface AlertDeliveryInput {
   channel_id: string;
 }
 
-/** The signal to the workflows of sessions, messages and push notifications: the row has changed. */
+/** The signal to the workflows of sessions, messages, plans and push notifications: the row has changed. */
 export const WAKE_SIGNAL = 'wake';
 
 export function messageWorkflowId(ref: Omit<MessageInput, 'session_id'>): string {
@@ -67,6 +72,10 @@ export function alertDeliveryWorkflowId(of: AlertDeliveryInput, starts: number):
 
 export function sessionWorkflowId(ref: SessionInput): string {
   return `session:${ref.tenant_id}:${ref.session_id}`;
+}
+
+export function planWorkflowId(ref: Omit<PlanInput, 'session_id'>): string {
+  return `plan:${ref.tenant_id}:${ref.plan_id}`;
 }
 
 /** The Temporal Schedule of the agent watch. */

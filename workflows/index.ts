@@ -3,6 +3,7 @@ import { watch } from './stubs.js';
 export { alertDelivery } from './alert-delivery.js';
 export { delivery } from './delivery.js';
 export { message } from './message.js';
+export { plan } from './plan.js';
 export { session } from './session.js';
 
 /** One round of the agent watch; see `createWatchActivities`. */

@@ -7,6 +7,7 @@ import { DELIVERY_OPERATIONS } from './deliveries.js';
 import { HealthQuery, HealthResponse } from './health.js';
 import { MESSAGE_OPERATIONS } from './messages.js';
 import { EXTENSION, get, PUBLIC } from './operation.js';
+import { PLAN_OPERATIONS } from './plans.js';
 import { SESSION_OPERATIONS } from './sessions.js';
 import { TELEMETRY_OPERATIONS } from './telemetry.js';
 import { TOOL_OPERATIONS } from './tools.js';
@@ -30,6 +31,7 @@ export const OPERATIONS = {
   ...MESSAGE_OPERATIONS,
   ...AGENT_OPERATIONS,
   ...TOOL_OPERATIONS,
+  ...PLAN_OPERATIONS,
   ...ALERT_OPERATIONS,
   ...DELIVERY_OPERATIONS,
   ...TELEMETRY_OPERATIONS,
@@ -44,6 +46,7 @@ export const TAGS = {
   Messages: MESSAGE_OPERATIONS,
   Agents: AGENT_OPERATIONS,
   Tools: TOOL_OPERATIONS,
+  Plans: PLAN_OPERATIONS,
   Alerts: ALERT_OPERATIONS,
   Webhooks: DELIVERY_OPERATIONS,
   Telemetry: TELEMETRY_OPERATIONS,

@@ -20,6 +20,8 @@ import {
   FLEET_QUEUE,
   type MessageInput,
   messageWorkflowId,
+  type PlanInput,
+  planWorkflowId,
   SEARCH_ATTRIBUTES,
   type SessionInput,
   sessionWorkflowId,
@@ -87,6 +89,11 @@ export class TemporalLink {
     return this.#wake('session', this.#startOf(sessionWorkflowId(input), summary, input, 'active'));
   }
 
+  /** Starts the workflow of a plan, or wakes it if it runs. */
+  wakePlan(input: PlanInput): Promise<void> {
+    return this.#wake('plan', this.#startOf(planWorkflowId(input), `plan ${input.plan_id}`, input, 'proposed'));
+  }
+
   /** Starts the workflow that sends the notifications of a push-notification config, or wakes it if it runs. */
   wakeDelivery(input: DeliveryInput): Promise<void> {
     const summary = `notifications of ${input.message_id}`;
@@ -112,6 +119,10 @@ export class TemporalLink {
 
   fateOfSession(ref: SessionInput): Promise<WorkflowFate> {
     return this.#fate(sessionWorkflowId(ref));
+  }
+
+  fateOfPlan(ref: Omit<PlanInput, 'session_id'>): Promise<WorkflowFate> {
+    return this.#fate(planWorkflowId(ref));
   }
 
   /** Creates the schedule of the workflow that watches the agents, unless it exists. */
