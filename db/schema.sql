@@ -7,7 +7,7 @@ CREATE OR REPLACE FUNCTION public.current_tenant()
  STABLE PARALLEL SAFE
 AS $function$ SELECT nullif(current_setting('app.tenant_id', true), '') $function$
 ;
-CREATE OR REPLACE FUNCTION public.note_push_deliveries()
+CREATE OR REPLACE FUNCTION public.note_state_change()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
@@ -16,6 +16,8 @@ BEGIN
     INSERT INTO push_deliveries (tenant_id, message_id, config_id, state)
       SELECT c.tenant_id, c.message_id, c.config_id, NEW.state FROM push_configs c
        WHERE c.tenant_id = NEW.tenant_id AND c.message_id = NEW.message_id;
+    INSERT INTO plan_wakes (tenant_id, plan_id)
+      SELECT p.tenant_id, p.plan_id FROM plan_messages p WHERE p.tenant_id = NEW.tenant_id AND p.message_id = NEW.message_id;
   END IF;
   RETURN NULL;
 END $function$
@@ -290,6 +292,69 @@ CREATE TABLE messages (
   started_at timestamp with time zone,
   completed_at timestamp with time zone
 ) PARTITION BY RANGE (message_id);
+CREATE TABLE plan_messages (
+  tenant_id text NOT NULL,
+  message_id text NOT NULL,
+  plan_id text NOT NULL,
+  place integer NOT NULL,
+  attempt integer NOT NULL
+);
+CREATE TABLE plan_steps (
+  tenant_id text NOT NULL,
+  plan_id text NOT NULL,
+  place integer NOT NULL,
+  step_id text NOT NULL,
+  description text NOT NULL,
+  agent_type text,
+  instance_id text,
+  skill_id text,
+  parts jsonb NOT NULL,
+  depends_on integer[] NOT NULL,
+  requires_approval boolean NOT NULL,
+  timeout_seconds integer,
+  max_attempts integer NOT NULL,
+  state text NOT NULL DEFAULT 'pending'::text,
+  attempts integer NOT NULL DEFAULT 0,
+  message_id text,
+  started_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  retry_at timestamp with time zone,
+  due_at timestamp with time zone,
+  time_left_ms bigint,
+  error_code text,
+  error_message text
+);
+CREATE TABLE plan_wakes (
+  wake_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+  tenant_id text NOT NULL,
+  plan_id text NOT NULL,
+  due_at timestamp with time zone NOT NULL DEFAULT now()
+);
+CREATE TABLE plans (
+  tenant_id text NOT NULL,
+  plan_id text NOT NULL,
+  session_id text NOT NULL,
+  description text NOT NULL,
+  state text NOT NULL,
+  max_parallel integer NOT NULL,
+  auto_approve boolean NOT NULL,
+  credential_id text NOT NULL,
+  created_by text NOT NULL,
+  agent_type text NOT NULL,
+  scopes text[] NOT NULL,
+  trace_id text NOT NULL,
+  proposal_key text,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  approval_expires_at timestamp with time zone NOT NULL,
+  decided_by text,
+  comment text,
+  started_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  error_code text,
+  error_message text,
+  failed_step integer,
+  check_at timestamp with time zone
+);
 CREATE TABLE platform_facts (
   name text NOT NULL,
   value text NOT NULL
@@ -435,6 +500,15 @@ ALTER TABLE input_requests ADD CONSTRAINT input_requests_pkey PRIMARY KEY (tenan
 ALTER TABLE late_changes ADD CONSTRAINT late_changes_pkey PRIMARY KEY (tenant_id, message_id);
 ALTER TABLE mesh_nodes ADD CONSTRAINT mesh_nodes_pkey PRIMARY KEY (mesh_id);
 ALTER TABLE messages ADD CONSTRAINT messages_pkey PRIMARY KEY (tenant_id, message_id);
+ALTER TABLE plan_messages ADD CONSTRAINT plan_messages_tenant_id_plan_id_fkey FOREIGN KEY (tenant_id, plan_id) REFERENCES plans(tenant_id, plan_id) ON DELETE CASCADE;
+ALTER TABLE plan_messages ADD CONSTRAINT plan_messages_pkey PRIMARY KEY (tenant_id, message_id);
+ALTER TABLE plan_steps ADD CONSTRAINT plan_steps_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'running'::text, 'input-required'::text, 'completed'::text, 'failed'::text, 'skipped'::text])));
+ALTER TABLE plan_steps ADD CONSTRAINT plan_steps_tenant_id_plan_id_fkey FOREIGN KEY (tenant_id, plan_id) REFERENCES plans(tenant_id, plan_id) ON DELETE CASCADE;
+ALTER TABLE plan_steps ADD CONSTRAINT plan_steps_pkey PRIMARY KEY (tenant_id, plan_id, place);
+ALTER TABLE plan_wakes ADD CONSTRAINT plan_wakes_tenant_id_plan_id_fkey FOREIGN KEY (tenant_id, plan_id) REFERENCES plans(tenant_id, plan_id) ON DELETE CASCADE;
+ALTER TABLE plan_wakes ADD CONSTRAINT plan_wakes_pkey PRIMARY KEY (wake_id);
+ALTER TABLE plans ADD CONSTRAINT plans_state_check CHECK ((state = ANY (ARRAY['proposed'::text, 'running'::text, 'completed'::text, 'failed'::text, 'canceled'::text, 'rejected'::text])));
+ALTER TABLE plans ADD CONSTRAINT plans_pkey PRIMARY KEY (tenant_id, plan_id);
 ALTER TABLE platform_facts ADD CONSTRAINT platform_facts_pkey PRIMARY KEY (name);
 ALTER TABLE push_configs ADD CONSTRAINT push_configs_protocol_version_check CHECK ((protocol_version = ANY (ARRAY['0.3'::text, '1.0'::text])));
 ALTER TABLE push_configs ADD CONSTRAINT push_configs_pkey PRIMARY KEY (tenant_id, message_id, config_id);
@@ -474,6 +548,14 @@ CREATE INDEX input_requests_pending ON public.input_requests USING btree (tenant
 CREATE INDEX late_changes_newest ON public.late_changes USING btree (tenant_id, changed_at, message_id);
 CREATE INDEX messages_by_error ON ONLY public.messages USING btree (tenant_id, error_code, message_id) WHERE (error_code IS NOT NULL);
 CREATE INDEX messages_by_session ON ONLY public.messages USING btree (tenant_id, session_id, message_id);
+CREATE INDEX plan_messages_of_plan ON public.plan_messages USING btree (tenant_id, plan_id);
+CREATE INDEX plan_wakes_due ON public.plan_wakes USING btree (due_at);
+CREATE INDEX plan_wakes_of_plan ON public.plan_wakes USING btree (tenant_id, plan_id);
+CREATE INDEX plans_ended ON public.plans USING btree (ended_at) WHERE (ended_at IS NOT NULL);
+CREATE INDEX plans_of_session ON public.plans USING btree (tenant_id, session_id, plan_id);
+CREATE INDEX plans_open ON public.plans USING btree (tenant_id, session_id) WHERE (state = ANY (ARRAY['proposed'::text, 'running'::text]));
+CREATE UNIQUE INDEX plans_proposed ON public.plans USING btree (tenant_id, proposal_key) WHERE (proposal_key IS NOT NULL);
+CREATE INDEX plans_to_check ON public.plans USING btree (check_at) WHERE (check_at IS NOT NULL);
 CREATE INDEX push_deliveries_due ON public.push_deliveries USING btree (wake_at) WHERE (wake_at IS NOT NULL);
 CREATE INDEX push_deliveries_ended ON public.push_deliveries USING btree (ended_at) WHERE (ended_at IS NOT NULL);
 CREATE INDEX running_canceled ON public.running_messages USING btree (supervised_at) WHERE (state = 'canceled'::text);
@@ -489,7 +571,7 @@ CREATE INDEX sessions_to_check ON public.sessions USING btree (idle_check_at) WH
 CREATE INDEX sessions_to_wake ON public.sessions USING btree (wake_requested_at) WHERE (wake_requested_at IS NOT NULL);
 
 -- Triggers
-CREATE TRIGGER push_deliveries_of_message AFTER UPDATE OF state ON public.messages FOR EACH ROW WHEN (new.notifies) EXECUTE FUNCTION note_push_deliveries();
+CREATE TRIGGER state_change_of_message AFTER UPDATE OF state ON public.messages FOR EACH ROW WHEN (new.notifies) EXECUTE FUNCTION note_state_change();
 
 -- Row-level security
 ALTER TABLE agent_reports ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -516,6 +598,10 @@ ALTER TABLE input_requests ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE late_changes ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE mesh_nodes DISABLE ROW LEVEL SECURITY;
 ALTER TABLE messages ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE plan_messages ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE plan_steps ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE plan_wakes ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE plans ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE platform_facts DISABLE ROW LEVEL SECURITY;
 ALTER TABLE push_configs ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE push_deliveries ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -569,6 +655,14 @@ CREATE POLICY one_tenant ON late_changes AS PERMISSIVE FOR ALL TO fleet_app USIN
 CREATE POLICY whole_platform ON late_changes AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON messages AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON messages AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON plan_messages AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON plan_messages AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON plan_steps AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON plan_steps AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON plan_wakes AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON plan_wakes AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON plans AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON plans AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON push_configs AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON push_configs AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON push_deliveries AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -631,6 +725,14 @@ GRANT SELECT ON mesh_nodes TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON mesh_nodes TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON messages TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON messages TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON plan_messages TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON plan_messages TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON plan_steps TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON plan_steps TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON plan_wakes TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON plan_wakes TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON plans TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON plans TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON platform_facts TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON push_configs TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON push_configs TO fleet_system;

@@ -18,6 +18,7 @@ import { createOutbound } from '../../http/outbound.js';
 import { acceptDeps } from '../../messages/accept/accept.js';
 import { sessionDeps } from '../../messages/cancel.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
+import { createPlans } from '../../plans/plans.js';
 import { createLogger } from '../../runtime/logger.js';
 import { createSecrets } from '../../runtime/secrets.js';
 import { createSessions } from '../../sessions/sessions.js';
@@ -98,6 +99,7 @@ export async function serveApi(options: ServedApiOptions = {}) {
     },
     deliveriesExpected: () => undefined,
     sessions: createSessions(sessionDeps(core)),
+    plans: createPlans({ db, approvalMs: core.limits.inputExpiryMs, wakesExpected: () => undefined }),
     tools: new ToolCallService({
       db,
       log,
