@@ -1,8 +1,14 @@
 import type { Part } from '../contracts/a2a/parts.js';
 
-/** What begins as a reference to a step, whether it is a valid one or not. */
-const REFERENCE = /\{\{\s*steps\.([^{}]*?)\s*\}\}/g;
-const OUTPUT = /^([A-Za-z0-9][A-Za-z0-9_-]{0,63})\.output$/;
+/** Anything in double braces. Matched in linear time, whatever the text is. */
+const BRACED = /\{\{([^{}]*)\}\}/g;
+const OUTPUT = /^steps\.([A-Za-z0-9][A-Za-z0-9_-]{0,63})\.output$/;
+
+/** The step whose output the content of double braces stands for; null for an invalid reference, undefined for other content. */
+function stepIn(braced: string): string | null | undefined {
+  const inner = braced.trim();
+  return inner.startsWith('steps.') ? (OUTPUT.exec(inner)?.[1] ?? null) : undefined;
+}
 
 /** The references in the texts of a message: ids of steps, and what looks like a reference and is none. */
 export function referencesIn(parts: readonly Part[]): { stepIds: string[]; invalid: string[] } {
@@ -10,10 +16,10 @@ export function referencesIn(parts: readonly Part[]): { stepIds: string[]; inval
   const invalid = new Set<string>();
   for (const part of parts) {
     if (part.kind !== 'text') continue;
-    for (const [whole, inner = ''] of part.text.matchAll(REFERENCE)) {
-      const stepId = OUTPUT.exec(inner)?.[1];
-      if (stepId === undefined) invalid.add(whole);
-      else stepIds.add(stepId);
+    for (const [whole, inner = ''] of part.text.matchAll(BRACED)) {
+      const stepId = stepIn(inner);
+      if (stepId === null) invalid.add(whole);
+      else if (stepId !== undefined) stepIds.add(stepId);
     }
   }
   return { stepIds: [...stepIds], invalid: [...invalid] };
@@ -26,10 +32,7 @@ export function referencesIn(parts: readonly Part[]): { stepIds: string[]; inval
 export function withOutputs(parts: readonly Part[], outputs: ReadonlyMap<string, string>): Part[] {
   return parts.map((part) => {
     if (part.kind !== 'text') return part;
-    const text = part.text.replace(REFERENCE, (whole, inner: string) => {
-      const stepId = OUTPUT.exec(inner)?.[1] ?? '';
-      return outputs.get(stepId) ?? whole;
-    });
+    const text = part.text.replace(BRACED, (whole, inner: string) => outputs.get(stepIn(inner) ?? '') ?? whole);
     return { ...part, text };
   });
 }
