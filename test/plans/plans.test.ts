@@ -195,7 +195,7 @@ describe.each(PATHS)('$way', ({ env }) => {
         (await client.post('/sessions/get_by_id', { session_id: id })).body as { session: { status: string } };
       await until(async () => (await statusOf(other)).session.status === 'expired');
       await client.ok('/plans/approve', { plan_id: plan.plan_id }, PlanResponse);
-      await untilPlan(client, plan.plan_id, 'completed');
+      expect((await untilPlan(client, plan.plan_id, 'completed')).session_id).toBe(session_id);
     });
   });
 
@@ -207,6 +207,8 @@ describe.each(PATHS)('$way', ({ env }) => {
       const plan = await createPlan(client, steps, { ...more });
       const dispatch = await agent.nextOfType('dispatch');
       await untilStep(client, plan.plan_id, 'a', 'running');
+      // A wake-up that is on its way would start a workflow that was ended anew.
+      await until(async () => (await shared.database.query('SELECT 1 FROM plan_wakes')).length === 0);
       return { plan, agent, dispatch };
     };
 
@@ -242,8 +244,13 @@ describe.each(PATHS)('$way', ({ env }) => {
     test('because its workflow was terminated', async () => {
       const { plan, agent } = await start();
       await shared.temporal.workflow.getHandle(`plan:${plan.tenant_id}:${plan.plan_id}`).terminate('test');
-      await shared.database.query('UPDATE plans SET check_at = now() WHERE plan_id = $1', [plan.plan_id]);
-      await untilPlan(client, plan.plan_id, 'canceled');
+      const { plan_id } = plan;
+      const ended = await until(async () => {
+        await shared.database.query('UPDATE plans SET check_at = now() WHERE check_at IS NOT NULL');
+        const found = await readPlan(client, plan_id);
+        return found.state !== 'running' && found;
+      });
+      expect(ended).toMatchObject({ state: 'canceled', error: { message: expect.stringMatching(/operator/) } });
       await agent.nextOfType('error');
     });
   });
