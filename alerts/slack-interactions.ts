@@ -5,7 +5,8 @@ import { type ButtonValue, SLACK_ACTION } from '../deliveries/channels/slack.js'
 import { type Envelope, unsealEnvelope } from '../deliveries/envelope.js';
 import type { Outbound } from '../http/outbound.js';
 import type { MessageCore } from '../messages/core.js';
-import { provenPrincipal, resolveAs } from '../messages/input/resolve.js';
+import { slackPrincipal } from '../messages/input/principals.js';
+import { resolveAs } from '../messages/input/resolve.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { Secrets } from '../runtime/secrets.js';
 
@@ -106,8 +107,8 @@ async function note(
 /**
  * Answers a request by the button that somebody pressed in Slack.
  * @param nowMs milliseconds since 1970
- * @throws PlatformError BAD_REQUEST for anything that is no such button; unauthorized without a valid signature; forbidden unless the rule's
- * `approvers` name the user; ALREADY_RESOLVED and the other errors of `/messages/{id}/resolve`
+ * @throws PlatformError BAD_REQUEST for anything that is no such button; unauthorized without a valid signature; forbidden unless the
+ * `approvers` of the rule or of the request name the user; ALREADY_RESOLVED and the other errors of `/messages/{id}/resolve`
  */
 export async function answerFromSlack(deps: SlackInteractionDeps, request: SlackRequest, nowMs: number): Promise<void> {
   const interaction = parsed(Interaction, new URLSearchParams(request.body.toString()).get('payload') ?? '');
@@ -122,11 +123,9 @@ export async function answerFromSlack(deps: SlackInteractionDeps, request: Slack
   const { event } = found.envelope;
   if (event.request_id !== value.request_id) throw unauthorized();
   const { user } = interaction;
-  if (!found.approvers.includes(user.id))
-    throw new PlatformError('forbidden', "The rule's approvers do not name this Slack user.");
   const word = action.action_id.slice(SLACK_ACTION.length);
   const ref = { tenant_id: value.tenant_id, message_id: String(event.message_id) };
   const answer = { resolution: word, request_id: value.request_id };
-  await resolveAs(deps.core, ref, answer, async () => ({ principal: provenPrincipal(`slack:${user.id}`) }));
+  await resolveAs(deps.core, ref, answer, async () => ({ principal: slackPrincipal(user.id, found.approvers) }));
   void note(deps, interaction, word);
 }

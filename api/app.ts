@@ -9,12 +9,14 @@ import { requestIdOf, useRequestHead } from './plugins/request-head.js';
 import { RateLimit } from './rate-limit.js';
 import { agentRoutes } from './routes/agents.js';
 import { alertRoutes } from './routes/alerts.js';
+import { approvalRoutes } from './routes/approvals.js';
 import { authRoutes } from './routes/auth.js';
 import { agentCard, cardRoutes, fleetOf } from './routes/card.js';
 import { docsRoutes } from './routes/docs.js';
 import { messageRoutes } from './routes/messages.js';
 import { planRoutes } from './routes/plans.js';
 import { platformRoutes } from './routes/platform.js';
+import { policyRoutes } from './routes/policies.js';
 import { sendRoutes } from './routes/send.js';
 import { sessionRoutes } from './routes/sessions.js';
 import { telemetryRoutes } from './routes/telemetry.js';
@@ -65,9 +67,11 @@ export function buildApi(deps: ApiDeps): FastifyInstance {
     extendedCard: async (caller, version) => agentCard(deps, version, await fleetOf(deps, caller)),
   });
   messageRoutes(app, deps);
+  approvalRoutes(app, deps);
   agentRoutes(app, deps);
   toolRoutes(app, deps);
   planRoutes(app, deps);
+  policyRoutes(app, deps);
   alertRoutes(app, deps);
   telemetryRoutes(app, deps);
   cardRoutes(app, deps);

@@ -10,6 +10,8 @@ import type { PushConfigs } from '../deliveries/push-configs.js';
 import type { Outbound } from '../http/outbound.js';
 import type { AcceptDeps } from '../messages/accept/accept.js';
 import type { Plans } from '../plans/plans.js';
+import type { PolicyCatalog } from '../policy/policy-catalog.js';
+import type { PolicyEngine } from '../policy/policy-engine.js';
 import type { Config } from '../runtime/config.js';
 import type { Logger } from '../runtime/logger.js';
 import type { Secrets } from '../runtime/secrets.js';
@@ -27,6 +29,8 @@ export interface ApiDeps {
   secrets: Secrets;
   messages: AcceptDeps;
   pushConfigs: PushConfigs;
+  policies: PolicyEngine;
+  policyCatalog: PolicyCatalog;
   alertRules: AlertRules;
   channelClients: ChannelClients;
   /** Called when a delivery was queued. */

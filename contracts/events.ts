@@ -24,6 +24,8 @@ const agent = { agent_type: text, instance_id: text };
 const message = { message_id: text, session_id: text };
 /** What a policy or guard decided about. `tool`: null where the action is no tool call. */
 const action = { action: text, tool: text.nullable() };
+/** Only in the events of a reminder, which asks about the same request again: its number, from 1. */
+const reminder = z.int().min(1).optional();
 const policy = { policy_id: text, policy_name: text, ...action };
 
 /** The payload of a type: exactly these fields. @param when in which case it is written, for `/openapi.json` and docs/events.md */
@@ -90,26 +92,38 @@ export const EVENT_PAYLOADS = {
   }),
   'message.error': payload('The message failed. `error` is a code.', { ...message, error: text }),
   'message.canceled': payload('The message was canceled.', { ...message, reason: text }),
-  'message.input_required': payload('The message waits for a human.', {
-    ...message,
-    request_id: text,
-    kind: z.enum(['approval', 'form', 'confirmation']),
-    source: z.enum(['policy', 'guard', 'agent', 'plan']),
-    title: text,
-  }),
-  'message.resolved': payload('A human answered, and the message goes on.', {
+  'message.input_required': payload(
+    'The message waits for a human. `reminder` is there where the same request is asked again.',
+    {
+      ...message,
+      request_id: text,
+      kind: z.enum(['approval', 'form', 'confirmation']),
+      source: z.enum(['policy', 'guard', 'agent', 'plan']),
+      title: text,
+      reminder,
+    },
+  ),
+  'message.resolved': payload('A human decided: the message goes on, or fails where its approval was rejected.', {
     ...message,
     request_id: text,
     resolution: text,
     resolved_by: text,
   }),
   'policy.denied': payload('A policy denied an action.', { ...policy, reason: text }),
-  'policy.approval_required': payload('A policy asks a human about an action.', { ...policy, ...message }),
+  'policy.audited': payload('A policy of decision `audit` applied to an action, which went on.', {
+    ...policy,
+    reason: text,
+  }),
+  'policy.approval_required': payload('A policy asks a human about an action.', {
+    ...policy,
+    ...message,
+    reminder,
+  }),
   'guard.allowed': payload('A guard checked an action and let it pass.', { guard: text, ...action }),
   'guard.denied': payload('A guard denied an action.', { guard: text, ...action, reason: text }),
   'guard.approval_required': payload(
     'A guard asks a human about an action. `path` is null where the action names none.',
-    { guard: text, ...action, path: text.nullable(), message_id: text },
+    { guard: text, ...action, path: text.nullable(), message_id: text, reminder },
   ),
   'plan.created': payload('A plan was proposed.', {
     plan_id: text,

@@ -64,6 +64,8 @@ export const LIMITS = {
   planStepSecondsMax: 7 * 86_400,
   /** Plans of a tenant that are proposed or running. */
   openPlansPerTenant: 1_000,
+  policiesPerTenant: 2_000,
+  policyMatchBytes: 16 * 1024,
   alertRulesPerTenant: 500,
   channelsPerRule: 10,
   channelHeaders: 20,

@@ -1,7 +1,7 @@
 import type { Caller, Credential } from './api/auth.js';
 import type { InputRequest } from './api/messages.js';
 import type { Operation } from './api/operation.js';
-import { ANY_AGENT_TYPE, NO_AGENT, type Scope, scopeIncludes } from './primitives.js';
+import { ANY_AGENT_TYPE, NO_AGENT, Scope, scopeIncludes } from './primitives.js';
 
 /**
  * The permission checks of the platform (decisions.md, Auth). A token whose `agent_type` is not `credential` acts as an agent, whatever its
@@ -76,15 +76,37 @@ interface OpenQuestion {
   source: InputRequest['source'];
   /** The credential that registered the asking agent; null if unknown. */
   registered_with: string | null;
+  /** Scopes, `sub`s and credentials of the policy; Slack users among them concern Slack only. */
+  approvers: readonly string[];
+  /** The credential that sent the message, and whether it may answer. */
+  sent_with: string;
+  allow_self: boolean;
+}
+
+/** Whether a policy's approvers name a caller: its `sub`, its credential, or a scope that it has. */
+function isNamed({ sub, credential_id, scopes }: Caller, approvers: readonly string[]): boolean {
+  return approvers.some((approver) => {
+    const scope = Scope.safeParse(approver.replace(/^scope:/, ''));
+    return approver === sub || approver === credential_id || (scope.success && scopeIncludes(scopes, scope.data));
+  });
 }
 
 /** Why a caller may not answer an input request; null if it may. */
-export function answerRefusal(caller: Caller, { source, registered_with }: OpenQuestion): string | null {
+export function answerRefusal(caller: Caller, question: OpenQuestion): string | null {
+  const { source, registered_with, approvers, sent_with, allow_self } = question;
   const refusal = anyAnswerRefusal(caller);
   if (refusal !== null) return refusal;
   const needed = source === 'agent' ? 'read' : 'admin';
-  if (!scopeIncludes(caller.scopes, needed)) return `Answering this request needs the scope ${needed}.`;
+  if (!scopeIncludes(caller.scopes, needed) && !isNamed(caller, approvers))
+    return `Answering this request needs the scope ${needed}, or to be one of its approvers.`;
+  if (!allow_self && caller.credential_id === sent_with)
+    return 'The credential that sent the message may not answer this request.';
   const asksItself = source === 'agent' && registered_with === caller.credential_id;
   if (!asksItself || scopeIncludes(caller.scopes, 'full')) return null;
   return 'The credential that registered the asking agent may not answer its requests.';
+}
+
+/** Whether a policy's approvers name a Slack user: `U…` or `slack:U…`. */
+export function namesSlackUser(approvers: readonly string[], userId: string): boolean {
+  return approvers.some((approver) => approver === userId || approver === `slack:${userId}`);
 }

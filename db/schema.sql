@@ -225,12 +225,19 @@ CREATE TABLE idempotency_keys (
 );
 CREATE TABLE input_decisions (
   tenant_id text NOT NULL,
-  decision_id text NOT NULL,
+  approval_id text NOT NULL,
   request_id text NOT NULL,
-  principal text NOT NULL,
-  resolution jsonb NOT NULL,
-  data jsonb,
+  message_id text NOT NULL,
+  kind text NOT NULL,
+  source text NOT NULL,
+  resolution text NOT NULL,
+  principal_type text NOT NULL,
+  principal_id text NOT NULL,
+  voter text NOT NULL,
+  digest text NOT NULL,
+  arguments_changed boolean NOT NULL DEFAULT false,
   comment text,
+  ip text,
   decided_at timestamp with time zone NOT NULL DEFAULT now()
 );
 CREATE TABLE input_requests (
@@ -240,13 +247,30 @@ CREATE TABLE input_requests (
   session_id text NOT NULL,
   kind text NOT NULL,
   source text NOT NULL,
+  stage text NOT NULL,
   title text NOT NULL,
   prompt text NOT NULL,
   schema jsonb,
   fields jsonb,
+  action text,
   tool text,
   arguments jsonb,
+  path text,
+  policy_id text,
+  policy_name text,
+  guard text,
+  policy_request jsonb,
+  digest text NOT NULL,
+  approvers text[] NOT NULL DEFAULT '{}'::text[],
+  quorum integer NOT NULL DEFAULT 1,
+  allow_self boolean NOT NULL DEFAULT true,
+  on_reject text NOT NULL DEFAULT 'fail'::text,
+  escalate_to text[] NOT NULL DEFAULT '{}'::text[],
+  reminder_seconds integer,
+  reminders integer NOT NULL DEFAULT 0,
+  remind_at timestamp with time zone,
   state text NOT NULL,
+  answer jsonb,
   requested_at timestamp with time zone NOT NULL DEFAULT now(),
   expires_at timestamp with time zone NOT NULL,
   ended_at timestamp with time zone
@@ -359,6 +383,28 @@ CREATE TABLE platform_facts (
   name text NOT NULL,
   value text NOT NULL
 );
+CREATE TABLE policies (
+  tenant_id text NOT NULL,
+  policy_id text NOT NULL,
+  scope text NOT NULL,
+  name text NOT NULL,
+  decision text NOT NULL,
+  description text NOT NULL,
+  match jsonb NOT NULL,
+  reason text NOT NULL,
+  approvers text[] NOT NULL,
+  evaluator jsonb NOT NULL,
+  evaluator_secret bytea,
+  priority integer NOT NULL,
+  enabled boolean NOT NULL,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  updated_at timestamp with time zone NOT NULL DEFAULT now()
+);
+CREATE TABLE policy_revisions (
+  tenant_id text NOT NULL,
+  revision bigint NOT NULL,
+  changed_by xid8 NOT NULL DEFAULT pg_current_xact_id()
+);
 CREATE TABLE push_configs (
   tenant_id text NOT NULL,
   message_id text NOT NULL,
@@ -410,7 +456,9 @@ CREATE TABLE running_messages (
   unreachable_ids text[] NOT NULL DEFAULT '{}'::text[],
   wake_requested_at timestamp with time zone,
   supervised_at timestamp with time zone,
-  lease_epoch integer NOT NULL DEFAULT 0
+  lease_epoch integer NOT NULL DEFAULT 0,
+  undecided boolean NOT NULL DEFAULT false,
+  asked_policies text[] NOT NULL DEFAULT '{}'::text[]
 );
 CREATE TABLE session_agents (
   tenant_id text NOT NULL,
@@ -490,11 +538,13 @@ ALTER TABLE event_cursors ADD CONSTRAINT event_cursors_pkey PRIMARY KEY (consume
 ALTER TABLE event_positions ADD CONSTRAINT event_positions_pkey PRIMARY KEY (event_id);
 ALTER TABLE events ADD CONSTRAINT events_pkey PRIMARY KEY (tenant_id, event_id);
 ALTER TABLE idempotency_keys ADD CONSTRAINT idempotency_keys_pkey PRIMARY KEY (idempotency_key);
-ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_tenant_id_request_id_fkey FOREIGN KEY (tenant_id, request_id) REFERENCES input_requests(tenant_id, request_id);
-ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_pkey PRIMARY KEY (tenant_id, decision_id);
-ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_tenant_id_request_id_principal_key UNIQUE (tenant_id, request_id, principal);
+ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_principal_type_check CHECK ((principal_type = ANY (ARRAY['credential'::text, 'callback'::text, 'page'::text, 'slack'::text, 'system'::text])));
+ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_pkey PRIMARY KEY (tenant_id, approval_id);
+ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_tenant_id_request_id_voter_digest_key UNIQUE (tenant_id, request_id, voter, digest);
 ALTER TABLE input_requests ADD CONSTRAINT input_requests_kind_check CHECK ((kind = ANY (ARRAY['approval'::text, 'form'::text, 'confirmation'::text])));
+ALTER TABLE input_requests ADD CONSTRAINT input_requests_on_reject_check CHECK ((on_reject = ANY (ARRAY['fail'::text, 'tell_agent'::text])));
 ALTER TABLE input_requests ADD CONSTRAINT input_requests_source_check CHECK ((source = ANY (ARRAY['policy'::text, 'guard'::text, 'agent'::text, 'plan'::text])));
+ALTER TABLE input_requests ADD CONSTRAINT input_requests_stage_check CHECK ((stage = ANY (ARRAY['admission'::text, 'dispatch'::text, 'tool'::text, 'plan'::text, 'agent'::text])));
 ALTER TABLE input_requests ADD CONSTRAINT input_requests_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'resolved'::text, 'expired'::text, 'withdrawn'::text])));
 ALTER TABLE input_requests ADD CONSTRAINT input_requests_pkey PRIMARY KEY (tenant_id, request_id);
 ALTER TABLE late_changes ADD CONSTRAINT late_changes_pkey PRIMARY KEY (tenant_id, message_id);
@@ -510,6 +560,12 @@ ALTER TABLE plan_wakes ADD CONSTRAINT plan_wakes_pkey PRIMARY KEY (wake_id);
 ALTER TABLE plans ADD CONSTRAINT plans_state_check CHECK ((state = ANY (ARRAY['proposed'::text, 'running'::text, 'completed'::text, 'failed'::text, 'canceled'::text, 'rejected'::text])));
 ALTER TABLE plans ADD CONSTRAINT plans_pkey PRIMARY KEY (tenant_id, plan_id);
 ALTER TABLE platform_facts ADD CONSTRAINT platform_facts_pkey PRIMARY KEY (name);
+ALTER TABLE policies ADD CONSTRAINT policies_decision_check CHECK ((decision = ANY (ARRAY['allow'::text, 'deny'::text, 'require_approval'::text, 'audit'::text])));
+ALTER TABLE policies ADD CONSTRAINT policies_scope_check CHECK ((scope = ANY (ARRAY['admission'::text, 'dispatch'::text, 'tool'::text, 'plan'::text, 'session'::text])));
+ALTER TABLE policies ADD CONSTRAINT policies_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
+ALTER TABLE policies ADD CONSTRAINT policies_pkey PRIMARY KEY (tenant_id, policy_id);
+ALTER TABLE policy_revisions ADD CONSTRAINT policy_revisions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
+ALTER TABLE policy_revisions ADD CONSTRAINT policy_revisions_pkey PRIMARY KEY (tenant_id);
 ALTER TABLE push_configs ADD CONSTRAINT push_configs_protocol_version_check CHECK ((protocol_version = ANY (ARRAY['0.3'::text, '1.0'::text])));
 ALTER TABLE push_configs ADD CONSTRAINT push_configs_pkey PRIMARY KEY (tenant_id, message_id, config_id);
 ALTER TABLE push_deliveries ADD CONSTRAINT push_deliveries_outcome_check CHECK ((outcome = ANY (ARRAY['delivered'::text, 'failed'::text, 'dropped'::text])));
@@ -542,6 +598,7 @@ CREATE INDEX event_positions_of_tenant ON ONLY public.event_positions USING btre
 CREATE INDEX events_by_session ON ONLY public.events USING btree (tenant_id, session_id, "left"(event_id, 12));
 CREATE INDEX events_by_transaction ON ONLY public.events USING btree (transaction_id);
 CREATE INDEX idempotency_keys_expiry ON public.idempotency_keys USING btree (expires_at);
+CREATE INDEX input_decisions_by_message ON public.input_decisions USING btree (tenant_id, message_id, approval_id);
 CREATE INDEX input_requests_by_message ON public.input_requests USING btree (tenant_id, message_id, requested_at DESC);
 CREATE UNIQUE INDEX input_requests_one_open ON public.input_requests USING btree (tenant_id, message_id) WHERE (state = 'pending'::text);
 CREATE INDEX input_requests_pending ON public.input_requests USING btree (tenant_id, requested_at) WHERE (state = 'pending'::text);
@@ -556,6 +613,7 @@ CREATE INDEX plans_of_session ON public.plans USING btree (tenant_id, session_id
 CREATE INDEX plans_open ON public.plans USING btree (tenant_id, session_id) WHERE (state = ANY (ARRAY['proposed'::text, 'running'::text]));
 CREATE UNIQUE INDEX plans_proposed ON public.plans USING btree (tenant_id, proposal_key) WHERE (proposal_key IS NOT NULL);
 CREATE INDEX plans_to_check ON public.plans USING btree (check_at) WHERE (check_at IS NOT NULL);
+CREATE INDEX policy_revisions_by_change ON public.policy_revisions USING btree (changed_by);
 CREATE INDEX push_deliveries_due ON public.push_deliveries USING btree (wake_at) WHERE (wake_at IS NOT NULL);
 CREATE INDEX push_deliveries_ended ON public.push_deliveries USING btree (ended_at) WHERE (ended_at IS NOT NULL);
 CREATE INDEX running_canceled ON public.running_messages USING btree (supervised_at) WHERE (state = 'canceled'::text);
@@ -603,6 +661,8 @@ ALTER TABLE plan_steps ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE plan_wakes ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE plans ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE platform_facts DISABLE ROW LEVEL SECURITY;
+ALTER TABLE policies ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE policy_revisions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE push_configs ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE push_deliveries ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE receiver_breakers ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -663,6 +723,10 @@ CREATE POLICY one_tenant ON plan_wakes AS PERMISSIVE FOR ALL TO fleet_app USING 
 CREATE POLICY whole_platform ON plan_wakes AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON plans AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON plans AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON policies AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON policies AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON policy_revisions AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON policy_revisions AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON push_configs AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON push_configs AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON push_deliveries AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -715,8 +779,8 @@ GRANT INSERT, SELECT ON events TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON events TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON idempotency_keys TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON idempotency_keys TO fleet_system;
-GRANT DELETE, INSERT, SELECT, UPDATE ON input_decisions TO fleet_app;
-GRANT DELETE, INSERT, SELECT, UPDATE ON input_decisions TO fleet_system;
+GRANT INSERT, SELECT ON input_decisions TO fleet_app;
+GRANT INSERT, SELECT ON input_decisions TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON input_requests TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON input_requests TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON late_changes TO fleet_app;
@@ -734,6 +798,10 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON plan_wakes TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON plans TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON plans TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON platform_facts TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON policies TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON policies TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON policy_revisions TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON policy_revisions TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON push_configs TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON push_configs TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON push_deliveries TO fleet_app;

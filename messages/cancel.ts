@@ -96,6 +96,7 @@ export function sessionDeps(core: MessageCore): SessionDeps {
   return {
     db: core.db,
     log: core.log,
+    policies: core.policies,
     messages: {
       cancelInFlight: (session, options) => cancelInFlight(core, session, options),
       wakeForFreed,

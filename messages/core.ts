@@ -1,4 +1,5 @@
 import type { Db } from '../db/pool.js';
+import type { PolicyEngine } from '../policy/policy-engine.js';
 import type { Logger } from '../runtime/logger.js';
 import type { SessionRef } from '../sessions/session-deps.js';
 import type { ChunkBus } from './stream/bus.js';
@@ -25,6 +26,7 @@ export interface MessageCore {
   bus: ChunkBus;
   log: Logger;
   workflowStarter: WorkflowStarter;
+  policies: PolicyEngine;
   limits: {
     /** How long a message waits for a free agent. */
     queueWaitMs: number;

@@ -77,6 +77,8 @@ function buildHttp(
     secrets: services.secrets,
     messages: services.messages,
     pushConfigs: services.pushConfigs,
+    policies: services.core.policies,
+    policyCatalog: services.policyCatalog,
     alertRules: services.alertRules,
     channelClients: services.channelClients,
     deliveriesExpected: () => services.deliveryStarter.expect(),

@@ -22,6 +22,9 @@ import { connectTemporal } from '../messages/supervise/temporal-link.js';
 import { createWorkflowStarter } from '../messages/supervise/workflow-starter.js';
 import { PlanStarter } from '../plans/plan-starter.js';
 import { createPlans } from '../plans/plans.js';
+import { WebhookEvaluators } from '../policy/evaluators/webhook.js';
+import { createPolicyCatalog } from '../policy/policy-catalog.js';
+import { PolicyEngine } from '../policy/policy-engine.js';
 import type { Config } from '../runtime/config.js';
 import type { Logger } from '../runtime/logger.js';
 import { createSecrets } from '../runtime/secrets.js';
@@ -87,11 +90,14 @@ export async function createServices(options: {
     tenantMaxWaiting: config.TENANT_MAX_WAITING,
     idempotencyHours: config.IDEMPOTENCY_TTL_HOURS,
   };
-  const core: MessageCore = { db, bus, log, workflowStarter, limits };
   const tokens = createTokens({ loadKeys: () => loadSigningKeys(db, secrets), issuer: baseUrl });
   const authenticator = createAuthenticator({ tokens, lookup: (credentialId) => credentialStatus(db, credentialId) });
   const loopback = run.development && isLoopback(config.FLEET_HOST) ? LOOPBACK : [];
   const outbound = createOutbound({ allowCidrs: [...config.OUTBOUND_ALLOW_CIDRS, ...loopback], log });
+  const webhooks = new WebhookEvaluators(outbound);
+  const policies = new PolicyEngine({ db, secrets, webhooks, log, readGuards: async () => null });
+  policies.start();
+  const core: MessageCore = { db, bus, log, workflowStarter, policies, limits };
   const channelClients: ChannelClients = {
     outbound,
     slackApiUrl: config.SLACK_API_URL.replace(/\/+$/, ''),
@@ -117,6 +123,7 @@ export async function createServices(options: {
     dispatches: createDispatches(core),
     sessions: createSessions(sessionDeps(core)),
     pushConfigs: createPushConfigs({ db, secrets, outbound, expect: () => deliveryStarter.expect() }),
+    policyCatalog: createPolicyCatalog({ db, secrets, outbound, engine: policies }),
     alertRules: createAlertRules({ db, secrets, outbound }),
     channelClients,
     eventFeed,
@@ -127,6 +134,7 @@ export async function createServices(options: {
     /** Closes everything that was opened here, last first. */
     close: async (): Promise<void> => {
       await workflowStarter.settled();
+      await policies.stop();
       await eventFeed.stop();
       await outbound.close();
       await bus.close();

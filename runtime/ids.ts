@@ -16,6 +16,8 @@ export type IdPrefix =
   | 'rule'
   | 'chn'
   | 'dlv'
+  | 'pol'
+  | 'evl'
   | 'plan';
 
 /** Random bytes fetched in one call: 16 bytes from the pool cost 0.1 µs, a call for 16 bytes 5 µs. */

@@ -2,10 +2,12 @@ import type { AgentWithRoom } from '../agents/agent-row.js';
 import type { Caller } from '../contracts/api/auth.js';
 import type { SessionAgent, SessionInviteRequest } from '../contracts/api/sessions.js';
 import type { Tx } from '../db/pool.js';
+import { recordDecision } from '../policy/enforce.js';
 import { PlatformError } from '../runtime/errors.js';
 import { agentsOf, chooseAgent, isRoutable, joinSession } from './session-agents.js';
 import type { SessionDeps } from './session-deps.js';
 import { countMoved, isOwn, type LockedSession, lockSession, requireActive } from './session-end.js';
+import { decideSession } from './session-policy.js';
 
 /**
  * Makes an agent the session's agent of its type. If the session binds to that type, it is bound to the agent, and a session from
@@ -30,16 +32,20 @@ async function join(
  * loaded one. An agent that is no longer routable is replaced. A session that is not bound to the invited agent counts towards its load only
  * while the agent runs a message of it.
  * @throws PlatformError NOT_FOUND (session, instance), SESSION_CLOSED, BAD_REQUEST (instance of another type), CONFLICT (the session has
- * another instance of the type), SERVICE_UNAVAILABLE (not routable), AGENT_AT_CAPACITY
+ * another instance of the type), SERVICE_UNAVAILABLE (not routable), AGENT_AT_CAPACITY, forbidden (a policy denies it)
  */
 export async function inviteAgent(
-  { db }: Pick<SessionDeps, 'db'>,
-  { tenant_id }: Caller,
-  { session_id, agent_type, instance_id }: SessionInviteRequest,
+  deps: Pick<SessionDeps, 'db' | 'policies'>,
+  caller: Caller,
+  request: SessionInviteRequest,
 ): Promise<SessionAgent> {
-  return db.tenant(tenant_id, async (tx) => {
+  const { tenant_id } = caller;
+  const { session_id, agent_type, instance_id } = request;
+  const decided = await decideSession(deps, caller, 'invite', request);
+  return deps.db.tenant(tenant_id, async (tx) => {
     const session = await lockSession(tx, tenant_id, session_id);
     requireActive(session);
+    await recordDecision(tx, tenant_id, session_id, decided);
     const present = (await agentsOf(tx, session)).findLast((agent) => agent.agent_type === agent_type);
     const named = { instance_id: present?.instance_id, agent_type };
     const stays = present !== undefined && (await isRoutable(tx, tenant_id, named));

@@ -1,5 +1,6 @@
 import type { AgentWithRoom } from '../agents/agent-row.js';
 import type { Db, Tx } from '../db/pool.js';
+import type { PolicyEngine } from '../policy/policy-engine.js';
 import type { Logger } from '../runtime/logger.js';
 
 /** Identifies a session across tenants. */
@@ -45,6 +46,7 @@ export interface SessionMessages {
 export interface SessionDeps {
   db: Db;
   log: Logger;
+  policies: PolicyEngine;
   messages: SessionMessages;
   /** Starts or wakes the workflow of a session. Never throws: the sweeper repeats it until the workflow has answered. */
   wakeSession(ref: SessionRef): void;

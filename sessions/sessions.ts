@@ -4,12 +4,14 @@ import type { SessionInitRequest, SessionInviteRequest, SessionsGetRequest } fro
 import type { Reader } from '../contracts/permissions.js';
 import { recordEvent } from '../db/events.js';
 import type { Tx } from '../db/pool.js';
+import { recordDecision } from '../policy/enforce.js';
 import { errorMessage, isTransient, PlatformError } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';
 import { inviteAgent } from './invite.js';
 import { chooseAgent, joinSession } from './session-agents.js';
 import type { SessionDeps } from './session-deps.js';
 import { cancelLeft, endSession, lockOwnSession, recordLoad, requireActive } from './session-end.js';
+import { decideSession } from './session-policy.js';
 import { listSessions, readDetails, readSession } from './session-records.js';
 
 async function insertSession(
@@ -44,13 +46,15 @@ async function insertSession(
   return session_id;
 }
 
-/** Opens a session. @throws PlatformError as `chooseAgent` */
+/** Opens a session. @throws PlatformError as `chooseAgent`; forbidden where a policy denies it */
 async function initSession(deps: SessionDeps, caller: Caller, body: SessionInitRequest) {
   const { tenant_id } = caller;
+  const decided = await decideSession(deps, caller, 'init', body);
   const opened = await deps.db.tenant(tenant_id, async (tx) => {
     const named = body.instance_id !== undefined || body.agent_type !== undefined;
     const agent = named ? await chooseAgent(tx, tenant_id, body) : null;
     const session = await readSession(tx, tenant_id, await insertSession(tx, caller, body, agent));
+    await recordDecision(tx, tenant_id, session.session_id, decided);
     return { session, instance_id: agent?.instance_id ?? null, agent_type: agent?.agent_type ?? null };
   });
   deps.wakeSession({ tenant_id, session_id: opened.session.session_id });

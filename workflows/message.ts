@@ -126,14 +126,16 @@ async function follow(input: MessageInput, step: Step | null, progress: Progress
       await condition(() => progress.woken, step.retry_ms);
       return null;
     }
-    case 'wait_input':
-      show(
-        'input-required',
-        step.agent_type,
-        `Waits for a human (${step.request_kind}, asked by the ${step.source}) since ${step.since}, until ${step.expires_at}.`,
-      );
-      await condition(() => progress.woken, step.expires_ms);
+    case 'wait_policy':
+      show('submitted', step.agent_type, 'Waits for the evaluators of policies.');
+      await condition(() => progress.woken, step.retry_ms);
       return null;
+    case 'wait_input': {
+      const { awaited = `Waits for a human since ${step.since}, until ${step.expires_at}.` } = step;
+      show('input-required', step.agent_type, awaited);
+      await condition(() => progress.woken, step.wait_ms ?? step.expires_ms);
+      return null;
+    }
     default:
       return step satisfies never;
   }

@@ -51,7 +51,7 @@ export function messageRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'message
     mount(scope, OPERATIONS.resolveMessage).answer(async (body, { request }) => {
       const { id } = request.params as { id: string };
       if (!MESSAGE_ID.test(id)) throw new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
-      return { ok: true, ...(await resolveMessage(core, request.caller, id, body)) };
+      return { ok: true, ...(await resolveMessage(core, request.caller, id, body, request.ip)) };
     });
     done();
   });

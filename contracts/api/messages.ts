@@ -1,7 +1,19 @@
 import { z } from 'zod';
 import { RpcRequest, RpcResponse, Task } from '../a2a/a2a.js';
 import { Artifact, Part } from '../a2a/parts.js';
-import { AgentType, AnyId, Instant, JsonObject, ok, okPage, pageFields, Reason, Timestamp } from '../primitives.js';
+import { LIMITS } from '../limits.js';
+import {
+  AgentType,
+  AnyId,
+  Instant,
+  JsonObject,
+  ok,
+  okPage,
+  pageFields,
+  Reason,
+  Timestamp,
+  within,
+} from '../primitives.js';
 import { CONFLICT, OWN, post, TENANT } from './operation.js';
 
 /** Lifecycle states of a message (specification section 3). */
@@ -127,6 +139,8 @@ export const ResolveRequest = z.strictObject({
   callback_token: z.string().min(1).max(512).optional(),
   comment: z.string().max(4096).optional(),
   data: JsonObject.optional(),
+  /** Of a tool call: the arguments that are approved in place of those that were asked about. */
+  arguments: within(LIMITS.toolArgumentsBytes, JsonObject).optional(),
 });
 export type ResolveRequest = z.infer<typeof ResolveRequest>;
 export const ResolveResponse = ok({

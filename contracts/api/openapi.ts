@@ -109,7 +109,8 @@ function describe(operation: Operation, writer: SchemaWriter): Json {
   ]);
   const parameters = parametersOf(operation, writer);
   const content = {
-    ...(operation.stream !== true && json(response, 'output')),
+    ...(operation.stream !== true && !operation.lines && json(response, 'output')),
+    ...(operation.lines && { 'application/jsonl': { schema: writer.write(response, 'output') } }),
     ...(operation.stream && {
       'text/event-stream': {
         schema: operation.stream === 'both' ? { type: 'string' } : writer.write(response, 'output'),

@@ -26,6 +26,8 @@ export interface Operation<Request extends z.ZodType = z.ZodType, Response exten
   form?: boolean;
   /** Answers with server-sent events, each of which carries a `response`. `both`: where the caller asks for that. */
   stream?: true | 'both';
+  /** Answers with JSON Lines, each of which is a `response`. */
+  lines?: true;
   /**
    * The operation is deprecated and works until then (specification section 9): ISO 8601 UTC, 30 days ahead at least when it is set. Its
    * answers carry `Deprecation` and `Sunset`; afterwards it answers 410 `ENDPOINT_SUNSET`.
@@ -50,7 +52,7 @@ export const TENANT: Access = { access: 'read', agents: 'forbidden' };
 export const OWN: Access = { access: 'read', agents: 'own' };
 
 type Extra = Partial<
-  Pick<Operation, 'statuses' | 'experimental' | 'othersNeed' | 'a2aVersions' | 'form' | 'stream' | 'sunset'>
+  Pick<Operation, 'statuses' | 'experimental' | 'othersNeed' | 'a2aVersions' | 'form' | 'stream' | 'lines' | 'sunset'>
 >;
 
 /** A POST operation. `statuses` are added to those of every POST. */

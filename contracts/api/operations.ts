@@ -2,12 +2,14 @@ import { AgentCardResponse } from '../a2a/agent-card.js';
 import { JsonObject } from '../primitives.js';
 import { AGENT_OPERATIONS } from './agents.js';
 import { ALERT_OPERATIONS } from './alerts.js';
+import { APPROVAL_OPERATIONS } from './approvals.js';
 import { AUTH_OPERATIONS, CREDENTIAL_OPERATIONS } from './auth.js';
 import { DELIVERY_OPERATIONS } from './deliveries.js';
 import { HealthQuery, HealthResponse } from './health.js';
 import { MESSAGE_OPERATIONS } from './messages.js';
 import { EXTENSION, get, PUBLIC } from './operation.js';
 import { PLAN_OPERATIONS } from './plans.js';
+import { POLICY_OPERATIONS } from './policies.js';
 import { SESSION_OPERATIONS } from './sessions.js';
 import { TELEMETRY_OPERATIONS } from './telemetry.js';
 import { TOOL_OPERATIONS } from './tools.js';
@@ -29,9 +31,11 @@ export const OPERATIONS = {
   ...CREDENTIAL_OPERATIONS,
   ...SESSION_OPERATIONS,
   ...MESSAGE_OPERATIONS,
+  ...APPROVAL_OPERATIONS,
   ...AGENT_OPERATIONS,
   ...TOOL_OPERATIONS,
   ...PLAN_OPERATIONS,
+  ...POLICY_OPERATIONS,
   ...ALERT_OPERATIONS,
   ...DELIVERY_OPERATIONS,
   ...TELEMETRY_OPERATIONS,
@@ -44,9 +48,11 @@ export const TAGS = {
   Credentials: CREDENTIAL_OPERATIONS,
   Sessions: SESSION_OPERATIONS,
   Messages: MESSAGE_OPERATIONS,
+  Approvals: APPROVAL_OPERATIONS,
   Agents: AGENT_OPERATIONS,
   Tools: TOOL_OPERATIONS,
   Plans: PLAN_OPERATIONS,
+  Policies: POLICY_OPERATIONS,
   Alerts: ALERT_OPERATIONS,
   Webhooks: DELIVERY_OPERATIONS,
   Telemetry: TELEMETRY_OPERATIONS,

@@ -3,56 +3,6 @@
 -- would wait for a lock of another transaction is answered 'later' and writes nothing; the others go on (db/batcher.ts). A messageId that is
 -- on the record already is found by its key, at any step, and nothing is written.
 
--- `in_flight_limit`, `waiting_limit`: bounds to count to; 0: not to be counted. `waiting_full`: the process knows that the second is reached.
--- `unavailable_text`: the error of a message whose target is not registered, which is then put on the record as failed; NULL: refused.
--- `dispatch_id`: of the dispatch that the process may open; NULL: the workflow path. `mesh_id`: the node that sends to hosted agents, and to
--- agents connected to it; with `any_mesh` an agent that is connected to another node may be chosen too. `event_ids`: of session.created,
--- message.received, dispatch.sent and message.error.
-CREATE TYPE accept_call AS (
-  tenant_id text, message_id text, session_id text, requested_context text, credential_id text, sender_agent_type text,
-  client_message_id text, content_hash bytea, method text, parts jsonb, metadata jsonb, want_instance_id text, want_agent_type text,
-  want_skill_id text, trace_id text, parent_span_id text, baggage text, deadline_ms integer, created_by text, idle_timeout_seconds integer,
-  idempotency_hours integer, in_flight_limit integer, waiting_limit integer, waiting_full boolean, unavailable_text text, dispatch_id text,
-  mesh_id text, any_mesh boolean, event_ids text[]
-);
-
--- `verdict`: dispatched | accepted | unavailable | repeat | mismatch | full | waiting_full | no_session | session_closed | target_required |
--- target_unknown | agents_saturated (with both, `agent_type` is the type that was looked for) | later (`awaits` names the lock). From
--- `instance_id` on for `dispatched`, `mesh_id` is the node that sends; the counts where they were taken.
-CREATE TYPE accept_result AS (
-  verdict text, message_id text, session_id text, accepted_at timestamptz, instance_id text, agent_type text, deployment_mode text,
-  connection_epoch bigint, mesh_id text, public_url text, agent_card jsonb, user_id text, in_flight integer, waiting integer, awaits text
-);
-
--- What makes a messageId one: the same from the same credential in the same context ('' for none) is a repeat. Half of a SHA-256, and no
--- part can pass for another.
-CREATE FUNCTION idempotency_key(of_tenant text, credential_id text, requested_context text, client_message_id text) RETURNS uuid
-  LANGUAGE plpgsql IMMUTABLE AS $$
-BEGIN
-  RETURN left(encode(sha256(convert_to(concat_ws('/', of_tenant, credential_id, length(requested_context), requested_context
-    || client_message_id), 'UTF8')), 'hex'), 32)::uuid;
-END $$;
-
--- The result of a call that writes nothing: 'repeat' or 'mismatch' when the messageId is on the record, else `otherwise`.
-CREATE FUNCTION not_accepted(c accept_call, result accept_result, otherwise text) RETURNS accept_result LANGUAGE plpgsql AS $$
-BEGIN
-  SELECT k.message_id, m.session_id, CASE WHEN k.content_hash = c.content_hash THEN 'repeat' ELSE 'mismatch' END
-    INTO result.message_id, result.session_id, result.verdict
-    FROM idempotency_keys k JOIN messages m ON m.tenant_id = k.tenant_id AND m.message_id = k.message_id
-   WHERE k.idempotency_key = idempotency_key(c.tenant_id, c.credential_id, c.requested_context, c.client_message_id)
-     AND k.expires_at > now();
-  result.verdict := coalesce(result.verdict, otherwise);
-  RETURN result;
-END $$;
-
--- The result of a call that another transaction keeps from a lock.
-CREATE FUNCTION accept_later(result accept_result, lock_name text) RETURNS accept_result LANGUAGE plpgsql IMMUTABLE AS $$
-BEGIN
-  result.verdict := 'later';
-  result.awaits := lock_name;
-  RETURN result;
-END $$;
-
 -- `may_wait`: it waits for session, room and key where another transaction holds them. Nobody else's call may then stand behind it, and its
 -- transaction must hold no lock yet.
 CREATE FUNCTION accept_message(c accept_call, may_wait boolean) RETURNS accept_result LANGUAGE plpgsql AS $$
@@ -65,8 +15,11 @@ DECLARE
   resumes boolean := false;
   wish routing;
   agent chosen_agent;
-  failed boolean := false;
+  error_code text := c.decision #>> '{error,code}';
+  error_text text := c.decision #>> '{error,message}';
+  asks boolean := coalesce(c.decision ? 'input_request', false);
   dispatched boolean;
+  first_state text;
   key_lock bigint;
 BEGIN
   IF c.waiting_full THEN
@@ -151,7 +104,7 @@ BEGIN
     UPDATE sessions s SET suspended = false
      WHERE s.tenant_id = c.tenant_id AND s.session_id = c.requested_context AND s.instance_id = agent.instance_id;
   END IF;
-  IF NOT dispatched THEN
+  IF NOT dispatched AND error_code IS NULL THEN
     -- The session's agent of the type goes before a wanted instance or skill. Messages wait only for what is registered.
     IF in_session THEN
       is_bound := session.agent_type = want_type OR EXISTS (SELECT 1 FROM session_agents j
@@ -163,12 +116,16 @@ BEGIN
         result.agent_type := want_type;
         RETURN not_accepted(c, result, 'target_unknown');
       END IF;
-      failed := true;
-    ELSIF all_saturated(wish) THEN
+      error_code := 'TARGET_UNAVAILABLE';
+      error_text := c.unavailable_text;
+    ELSIF NOT asks AND all_saturated(wish) THEN
       result.agent_type := want_type;
       RETURN not_accepted(c, result, 'agents_saturated');
     END IF;
   END IF;
+
+  first_state := CASE WHEN error_code IS NOT NULL THEN 'failed' WHEN dispatched THEN 'working' WHEN asks THEN 'input-required'
+    ELSE 'submitted' END;
 
   -- Whoever writes a key holds this lock, so that the INSERT meets no key of a transaction that has not ended.
   key_lock := hashtextextended('message:' || c.tenant_id || ' ' || c.credential_id || ' ' || c.requested_context || ' ' || c.client_message_id, 0);
@@ -193,16 +150,16 @@ BEGIN
         completed_at)
       SELECT c.tenant_id, c.message_id, c.session_id, c.credential_id, c.sender_agent_type, c.client_message_id, c.method, c.parts, c.metadata,
         want_type, c.trace_id, c.parent_span_id, c.baggage, c.deadline_ms,
-        CASE WHEN failed THEN 'failed' WHEN dispatched THEN 'working' ELSE 'submitted' END, agent.instance_id, agent.agent_type,
-        CASE WHEN failed THEN 'TARGET_UNAVAILABLE' END, CASE WHEN failed THEN c.unavailable_text END, CASE WHEN dispatched THEN now() END,
-        CASE WHEN failed THEN now() END
+        first_state, agent.instance_id, agent.agent_type, error_code, error_text, CASE WHEN dispatched THEN now() END,
+        CASE WHEN error_code IS NOT NULL THEN now() END
         FROM key),
   running AS (
     INSERT INTO running_messages (tenant_id, message_id, session_id, state, want_instance_id, want_agent_type, want_skill_id, instance_id,
-        agent_type, attempts, current_dispatch_id, holds_slot, wake_requested_at)
-      SELECT c.tenant_id, c.message_id, c.session_id, CASE WHEN dispatched THEN 'working' ELSE 'submitted' END, c.want_instance_id, want_type,
-        c.want_skill_id, agent.instance_id, agent.agent_type, dispatched::integer, CASE WHEN dispatched THEN c.dispatch_id END, dispatched, now()
-        FROM key WHERE NOT failed),
+        agent_type, attempts, current_dispatch_id, holds_slot, wake_requested_at, undecided)
+      SELECT c.tenant_id, c.message_id, c.session_id, first_state, c.want_instance_id, want_type,
+        c.want_skill_id, agent.instance_id, agent.agent_type, dispatched::integer, CASE WHEN dispatched THEN c.dispatch_id END, dispatched, now(),
+        coalesce(c.decision ? 'undecided', false)
+        FROM key WHERE error_code IS NULL),
   opened AS (
     INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_by, idle_check_at, instance_id,
         agent_type)
@@ -223,10 +180,10 @@ BEGIN
                CASE WHEN c.sender_agent_type IS NULL THEN 'user' ELSE 'agent' END)
              WHEN 3 THEN jsonb_build_object('dispatch_id', c.dispatch_id, 'instance_id', agent.instance_id, 'skill_id', c.want_skill_id,
                'session_id', c.session_id)
-             ELSE jsonb_build_object('message_id', c.message_id, 'session_id', c.session_id, 'error', 'TARGET_UNAVAILABLE')
+             ELSE jsonb_build_object('message_id', c.message_id, 'session_id', c.session_id, 'error', error_code)
            END
       FROM key, (VALUES (1, 'session.created', 'session', 'info', NOT in_session), (2, 'message.received', 'message', 'info', true),
-        (3, 'dispatch.sent', 'dispatch', 'info', dispatched), (4, 'message.error', 'message', 'warning', failed))
+        (3, 'dispatch.sent', 'dispatch', 'info', dispatched), (4, 'message.error', 'message', 'warning', error_code IS NOT NULL))
         AS event (place, type, category, severity, happened)
      WHERE event.happened;
   IF NOT FOUND THEN
@@ -234,7 +191,11 @@ BEGIN
     RETURN not_accepted(c, result, NULL);
   END IF;
   PERFORM note_change(c.tenant_id, c.message_id);
-  RETURN (CASE WHEN failed THEN 'unavailable' WHEN dispatched THEN 'dispatched' ELSE 'accepted' END, c.message_id, c.session_id, now(),
+  IF c.decision IS NOT NULL THEN
+    PERFORM record_decision(c, error_code IS NOT NULL, dispatched);
+  END IF;
+  RETURN (CASE WHEN c.decision ? 'error' THEN 'denied' WHEN error_code IS NOT NULL THEN 'unavailable' WHEN dispatched THEN 'dispatched'
+      WHEN asks THEN 'asked' ELSE 'accepted' END, c.message_id, c.session_id, now(),
     agent.instance_id, agent.agent_type, agent.deployment_mode, agent.connection_epoch, agent.mesh_id, agent.public_url, agent.agent_card,
     result.user_id, result.in_flight, result.waiting, NULL::text);
 END $$;

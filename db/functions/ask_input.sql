@@ -1,12 +1,11 @@
 -- sent → input_required: the agent asks a human. Its dispatch ends, the message waits, a session that counts by itself is suspended and gives
 -- up its slot.
 
--- `epoch`: of the connection that brought the question. `turn`: the question as an A2A message. `event_ids`: of dispatch.success and
--- message.input_required.
+-- `epoch`: of the connection that brought the question. `turn`: the question as an A2A message. `request`: a new_input_request.
+-- `event_id`: of dispatch.success.
 CREATE TYPE ask_call AS (
   tenant_id text, message_id text, dispatch_id text, session_id text, epoch bigint, artifacts jsonb, usage jsonb, status_message jsonb,
-  turn jsonb, remote_task_id text, remote_context_id text, request_id text, kind text, title text, prompt text, schema jsonb, fields jsonb,
-  tool text, arguments jsonb, expiry_ms bigint, event_ids text[]
+  turn jsonb, remote_task_id text, remote_context_id text, request jsonb, event_id text
 );
 
 -- Gives `asked`: false, and nothing written, when the dispatch is not sent, not the message's current one or of another epoch; and the
@@ -36,13 +35,7 @@ BEGIN
       wake_requested_at = now()
    WHERE r.tenant_id = c.tenant_id AND r.message_id = c.message_id;
   UPDATE sessions s SET suspended = true WHERE s.tenant_id = c.tenant_id AND s.session_id = c.session_id AND s.explicit;
-  INSERT INTO input_requests (tenant_id, request_id, message_id, session_id, kind, source, title, prompt, schema, fields, tool, arguments,
-      state, expires_at)
-    VALUES (c.tenant_id, c.request_id, c.message_id, c.session_id, c.kind, 'agent', c.title, c.prompt, c.schema, c.fields, c.tool, c.arguments,
-      'pending', now() + c.expiry_ms * interval '1 ms');
-  PERFORM record_dispatch_end(c.event_ids[1], d, message.trace_id);
-  PERFORM record_event(c.tenant_id, c.event_ids[2], 'message.input_required', 'info', c.session_id, message.trace_id,
-    jsonb_build_object('message_id', c.message_id, 'session_id', c.session_id, 'request_id', c.request_id, 'kind', c.kind, 'source', 'agent',
-      'title', c.title));
+  PERFORM record_dispatch_end(c.event_id, d, message.trace_id);
+  PERFORM open_request(c.tenant_id, c.message_id, c.session_id, message.trace_id, jsonb_populate_record(NULL::new_input_request, c.request));
   RETURN QUERY SELECT true, wake_queued_messages(c.tenant_id, d.agent_type, d.instance_id, 1);
 END $$;

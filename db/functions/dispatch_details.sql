@@ -1,10 +1,17 @@
+-- Every answer of a message, the oldest first, as agents get them; NULL for none.
+CREATE FUNCTION answers_of(of_tenant text, of_message text) RETURNS jsonb LANGUAGE sql STABLE AS $$
+  SELECT jsonb_agg(q.answer || jsonb_build_object('source', q.source, 'kind', q.kind, 'title', q.title) ORDER BY q.requested_at, q.request_id)
+    FROM input_requests q WHERE q.tenant_id = of_tenant AND q.message_id = of_message AND q.answer IS NOT NULL
+$$;
+
 -- A dispatch with its message, its session, its agent and its owner: all that is needed to send it. `owner_alive`: the mesh node that has
 -- it renewed itself lately. The other nodes remove the row of a dead one after 15 s and know a pause of the whole machine from a death
 -- (mesh/nodes/node.ts); where there is no other node, 60 s count.
 CREATE VIEW dispatch_details WITH (security_invoker = true) AS
   SELECT d.*, d.state IN ('open', 'sent') AND r.current_dispatch_id = d.dispatch_id AS is_open,
          m.method, m.parts, m.metadata, m.client_message_id, m.trace_id, m.baggage, m.deadline_ms, m.artifacts, m.usage,
-         r.resolution, r.remote_task_id, r.remote_context_id, s.user_id, a.public_url, a.agent_card, a.connection_epoch,
+         r.resolution, CASE WHEN r.resolution IS NOT NULL THEN answers_of(d.tenant_id, d.message_id) END AS resolutions,
+         r.remote_task_id, r.remote_context_id, s.user_id, a.public_url, a.agent_card, a.connection_epoch,
          coalesce(n.renewed_at > now() - interval '60 seconds', false) AS owner_alive
     FROM dispatches d
     JOIN messages m ON m.tenant_id = d.tenant_id AND m.message_id = d.message_id

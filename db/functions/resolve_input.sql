@@ -1,27 +1,76 @@
--- input-required → working: a human has answered. Request, audit row, message and event; the next dispatch carries the answer. The caller
--- holds the message's lock and has checked that the request is open and the answer fits. Gives the session.
+-- A human decides about an open request. One transaction is the way in: request, audit row, message and events. The caller holds the locks of
+-- the session and of the message, and has checked who decides and that the answer fits.
 
--- `resolution`: the word on the record. `answer`: what the next dispatch carries. `turn`: the answer as an A2A message.
+-- `voter`: counts once towards the quorum. `arguments`: those that the approver edited, else NULL. `digest`: of what is approved. `answer`:
+-- what the next dispatch carries. `turn`: the answer to an agent's question as an A2A message. `resolved_by`: in the event. `event_ids`: of
+-- message.resolved, dispatch.failed and message.error.
 CREATE TYPE resolve_call AS (
-  tenant_id text, message_id text, request_id text, decision_id text, principal text, resolution text, data jsonb, comment text, answer jsonb,
-  turn jsonb, event_id text
+  tenant_id text, message_id text, request_id text, approval_id text, principal_type text, principal_id text, voter text, resolution text,
+  positive boolean, arguments jsonb, digest text, comment text, ip text, answer jsonb, turn jsonb, resolved_by text, event_ids text[]
 );
 
-CREATE FUNCTION resolve_input(call jsonb) RETURNS void LANGUAGE plpgsql AS $$
+-- Writes the audit row of a decision. Gives false when the same voter has decided about the same before.
+CREATE FUNCTION record_approval(q input_requests, c resolve_call) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO input_decisions (tenant_id, approval_id, request_id, message_id, kind, source, resolution, principal_type, principal_id, voter,
+      digest, arguments_changed, comment, ip)
+    VALUES (q.tenant_id, c.approval_id, q.request_id, q.message_id, q.kind, q.source, c.resolution, c.principal_type, c.principal_id, c.voter,
+      c.digest, c.arguments IS NOT NULL, c.comment, c.ip)
+    ON CONFLICT (tenant_id, request_id, voter, digest) DO NOTHING;
+  RETURN FOUND;
+END $$;
+
+-- input-required → working: the message goes on. A dispatch whose tool call waited stays the current one while it is at work.
+CREATE FUNCTION continue_message(q input_requests, c resolve_call) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  dispatch_lives boolean;
+BEGIN
+  SELECT q.stage = 'tool' AND EXISTS (SELECT 1 FROM dispatches d
+      WHERE d.tenant_id = q.tenant_id AND d.dispatch_id = r.current_dispatch_id AND d.state = 'sent') INTO dispatch_lives
+    FROM running_messages r WHERE r.tenant_id = q.tenant_id AND r.message_id = q.message_id;
+  UPDATE running_messages r SET state = 'working', unrouted_since = NULL, wake_requested_at = now(),
+      resolution = CASE WHEN dispatch_lives THEN r.resolution ELSE c.answer END,
+      current_dispatch_id = CASE WHEN dispatch_lives THEN r.current_dispatch_id END
+   WHERE r.tenant_id = q.tenant_id AND r.message_id = q.message_id;
+  UPDATE messages m SET state = 'working', status_message = NULL, updated_at = now(),
+      turns = CASE WHEN c.turn IS NULL THEN m.turns ELSE m.turns || c.turn END
+   WHERE m.tenant_id = q.tenant_id AND m.message_id = q.message_id;
+  PERFORM note_change(q.tenant_id, q.message_id);
+END $$;
+
+-- Gives the message's state afterwards: 'working'; 'failed' when a rejection ends it; 'input-required' while the quorum is not reached.
+-- NULL, and nothing is written, when the same voter has decided before.
+CREATE FUNCTION resolve_input(call jsonb) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   c resolve_call := jsonb_populate_record(NULL::resolve_call, call);
-  message record;
+  q input_requests;
+  trace text;
+  goes_on boolean;
 BEGIN
-  UPDATE input_requests q SET state = 'resolved', ended_at = now() WHERE q.tenant_id = c.tenant_id AND q.request_id = c.request_id;
-  INSERT INTO input_decisions (tenant_id, decision_id, request_id, principal, resolution, data, comment)
-    VALUES (c.tenant_id, c.decision_id, c.request_id, c.principal, to_jsonb(c.resolution), c.data, c.comment);
-  UPDATE running_messages r SET state = 'working', resolution = c.answer, current_dispatch_id = NULL, unrouted_since = NULL,
-      wake_requested_at = now()
-   WHERE r.tenant_id = c.tenant_id AND r.message_id = c.message_id;
-  UPDATE messages m SET state = 'working', turns = m.turns || c.turn, status_message = NULL, updated_at = now()
-   WHERE m.tenant_id = c.tenant_id AND m.message_id = c.message_id RETURNING m.session_id, m.trace_id INTO message;
-  PERFORM note_change(c.tenant_id, c.message_id);
-  PERFORM record_event(c.tenant_id, c.event_id, 'message.resolved', 'info', message.session_id, message.trace_id,
-    jsonb_build_object('message_id', c.message_id, 'session_id', message.session_id, 'request_id', c.request_id,
-      'resolution', c.resolution, 'resolved_by', c.principal));
+  UPDATE input_requests x SET arguments = coalesce(c.arguments, x.arguments), digest = c.digest
+   WHERE x.tenant_id = c.tenant_id AND x.request_id = c.request_id RETURNING * INTO q;
+  IF NOT record_approval(q, c) THEN
+    RETURN NULL;
+  END IF;
+  -- One rejection ends it, so all that was recorded before is approval.
+  IF c.positive AND q.quorum > (SELECT count(*) FROM input_decisions d
+       WHERE d.tenant_id = q.tenant_id AND d.request_id = q.request_id AND d.digest = q.digest) THEN
+    UPDATE messages m SET updated_at = now() WHERE m.tenant_id = q.tenant_id AND m.message_id = q.message_id;
+    PERFORM note_change(q.tenant_id, q.message_id);
+    RETURN 'input-required';
+  END IF;
+  UPDATE input_requests x SET state = 'resolved', answer = c.answer, ended_at = now()
+   WHERE x.tenant_id = q.tenant_id AND x.request_id = q.request_id;
+  SELECT m.trace_id INTO trace FROM messages m WHERE m.tenant_id = q.tenant_id AND m.message_id = q.message_id;
+  PERFORM record_event(q.tenant_id, c.event_ids[1], 'message.resolved', 'info', q.session_id, trace,
+    jsonb_build_object('message_id', q.message_id, 'session_id', q.session_id, 'request_id', q.request_id,
+      'resolution', c.resolution, 'resolved_by', c.resolved_by));
+  -- An agent that asked gets the refusal, and so does one that made a tool call where the policy says so.
+  goes_on := c.positive OR q.stage = 'agent' OR q.stage = 'tool' AND q.on_reject = 'tell_agent';
+  IF NOT goes_on THEN
+    PERFORM fail_message(q.tenant_id, q.message_id, 'APPROVAL_REJECTED', 'The approval was rejected: ' || q.title, 'withdrawn', c.event_ids[2:3]);
+    RETURN 'failed';
+  END IF;
+  PERFORM continue_message(q, c);
+  RETURN 'working';
 END $$;

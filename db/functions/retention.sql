@@ -38,17 +38,17 @@ CREATE FUNCTION uncounted_agents(before timestamptz) RETURNS TABLE (tenant_id te
    WHERE coalesce(t.until, '-infinity') < before
 $$;
 
--- Deletes what belongs to the next messages of a detached partition, in the order of the key. Gives the last of these messages; no row
--- where there are no more.
+-- Deletes what belongs to the next messages of a detached partition, in the order of the key. Of decisions about them who, when and the
+-- digest stay. Gives the last of these messages; no row where there are no more.
 CREATE FUNCTION purge_messages(partition regclass, after_tenant text, after_message text, batch integer)
 RETURNS TABLE (last_tenant text, last_message text) LANGUAGE plpgsql AS $$
 BEGIN
   RETURN QUERY EXECUTE format($sql$
     WITH gone AS MATERIALIZED (
       SELECT tenant_id, message_id FROM %s WHERE (tenant_id, message_id) > ($1, $2) ORDER BY tenant_id, message_id LIMIT $3),
-    decisions AS (
-      DELETE FROM input_decisions d USING gone g JOIN input_requests r USING (tenant_id, message_id)
-       WHERE d.tenant_id = r.tenant_id AND d.request_id = r.request_id),
+    erased AS (
+      UPDATE input_decisions d SET comment = NULL, ip = NULL FROM gone g
+       WHERE d.tenant_id = g.tenant_id AND d.message_id = g.message_id AND (d.comment IS NOT NULL OR d.ip IS NOT NULL)),
     requests AS (DELETE FROM input_requests r USING gone g WHERE r.tenant_id = g.tenant_id AND r.message_id = g.message_id),
     deliveries AS (DELETE FROM push_deliveries d USING gone g WHERE d.tenant_id = g.tenant_id AND d.message_id = g.message_id),
     late AS (DELETE FROM late_changes l USING gone g WHERE l.tenant_id = g.tenant_id AND l.message_id = g.message_id),

@@ -239,15 +239,26 @@ CREATE TABLE dispatches (
 ) PARTITION BY RANGE (dispatch_id);
 CREATE INDEX dispatches_newest ON dispatches (instance_id, tenant_id, created_at DESC);
 
+-- A question to a human about a message. One is open at a time; those that are over keep their answers.
 CREATE TABLE input_requests (
   tenant_id text NOT NULL, request_id text NOT NULL,
   message_id text COLLATE "C" NOT NULL, session_id text NOT NULL,
   kind text NOT NULL CHECK (kind IN ('approval', 'form', 'confirmation')),
   source text NOT NULL CHECK (source IN ('policy', 'guard', 'agent', 'plan')),
+  -- Where the message stood when it was asked, which decides how it goes on.
+  stage text NOT NULL CHECK (stage IN ('admission', 'dispatch', 'tool', 'plan', 'agent')),
   title text NOT NULL, prompt text NOT NULL,
   schema jsonb, fields jsonb,
-  tool text, arguments jsonb,
+  -- What is asked about: of a tool call its arguments, which an approver may edit. `path`: what a guard objects to.
+  action text, tool text, arguments jsonb, path text,
+  policy_id text, policy_name text, guard text, policy_request jsonb,
+  digest text NOT NULL, -- of what is asked about (messages/input/digest.ts)
+  approvers text[] NOT NULL DEFAULT '{}', quorum integer NOT NULL DEFAULT 1, allow_self boolean NOT NULL DEFAULT true,
+  on_reject text NOT NULL DEFAULT 'fail' CHECK (on_reject IN ('fail', 'tell_agent')),
+  escalate_to text[] NOT NULL DEFAULT '{}', -- become approvers with the first reminder
+  reminder_seconds integer, reminders integer NOT NULL DEFAULT 0, remind_at timestamptz,
   state text NOT NULL CHECK (state IN ('pending', 'resolved', 'expired', 'withdrawn')),
+  answer jsonb, -- {request_id, resolution, data?, comment?, arguments?}, as agents get it
   requested_at timestamptz NOT NULL DEFAULT now(), expires_at timestamptz NOT NULL, ended_at timestamptz,
   PRIMARY KEY (tenant_id, request_id)
 );
@@ -255,16 +266,22 @@ CREATE UNIQUE INDEX input_requests_one_open ON input_requests (tenant_id, messag
 CREATE INDEX input_requests_by_message ON input_requests (tenant_id, message_id, requested_at DESC);
 CREATE INDEX input_requests_pending ON input_requests (tenant_id, requested_at) WHERE state = 'pending';
 
--- The audit of who decided what.
+-- The audit of who decided what. Rows are only added: no role may change or delete them. The erasure of a message empties `comment` and
+-- `ip`. No foreign keys, because they outlive their messages. `voter`: who counts once towards a quorum.
 CREATE TABLE input_decisions (
-  tenant_id text NOT NULL, decision_id text NOT NULL, request_id text NOT NULL,
-  principal text NOT NULL, resolution jsonb NOT NULL,
-  data jsonb, comment text,
+  tenant_id text NOT NULL, approval_id text COLLATE "C" NOT NULL,
+  request_id text NOT NULL, message_id text COLLATE "C" NOT NULL,
+  kind text NOT NULL, source text NOT NULL,
+  resolution text NOT NULL,
+  principal_type text NOT NULL CHECK (principal_type IN ('credential', 'callback', 'page', 'slack', 'system')), principal_id text NOT NULL,
+  voter text NOT NULL,
+  digest text NOT NULL, arguments_changed boolean NOT NULL DEFAULT false,
+  comment text, ip text,
   decided_at timestamptz NOT NULL DEFAULT now(),
-  PRIMARY KEY (tenant_id, decision_id),
-  UNIQUE (tenant_id, request_id, principal),
-  FOREIGN KEY (tenant_id, request_id) REFERENCES input_requests
+  PRIMARY KEY (tenant_id, approval_id),
+  UNIQUE (tenant_id, request_id, voter, digest)
 );
+CREATE INDEX input_decisions_by_message ON input_decisions (tenant_id, message_id, approval_id);
 
 -- Ids rise with time within a process, so the key gives a tenant's newest events first.
 CREATE TABLE events (
@@ -339,8 +356,10 @@ BEGIN
 END $$;
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON credentials, agent_types, agents, agent_reports, dispatch_totals, sessions, session_agents,
-  idempotency_keys, messages, running_messages, dispatches, input_requests, input_decisions, push_configs, push_deliveries TO fleet_app;
-GRANT SELECT, INSERT ON events TO fleet_app;
+  idempotency_keys, messages, running_messages, dispatches, input_requests, push_configs, push_deliveries TO fleet_app;
+GRANT SELECT, INSERT ON events, input_decisions TO fleet_app;
 GRANT SELECT ON tenants, mesh_nodes TO fleet_app;
 GRANT UPDATE (default_agent_type) ON tenants TO fleet_app;
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO fleet_system;
+REVOKE UPDATE, DELETE ON input_decisions FROM fleet_system;
+GRANT UPDATE (comment, ip) ON input_decisions TO fleet_system;

@@ -1,5 +1,6 @@
 import type { ChannelType } from '../../contracts/api/alerts.js';
 import type { Tx } from '../../db/pool.js';
+import type { SigningSecrets } from '../../http/webhook-signatures.js';
 import type { Secrets } from '../../runtime/secrets.js';
 import { DEFAULT_ATTEMPTS } from '../attempts.js';
 
@@ -12,11 +13,8 @@ export interface ChannelConfig {
 }
 
 /** The part of a channel's config that never leaves the platform. */
-export interface ChannelSecrets {
-  /** Of a webhook: the key of its signatures. The previous one signs too until `previous_until`, in milliseconds since 1970. */
-  secret?: string;
-  previous_secret?: string;
-  previous_until?: number;
+export interface ChannelSecrets extends SigningSecrets {
+  /** Of a webhook. */
   headers?: Record<string, string>;
   /** Of Slack. */
   webhook_url?: string;

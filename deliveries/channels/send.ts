@@ -1,8 +1,8 @@
+import { signatureHeaders } from '../../http/webhook-signatures.js';
 import { type AttemptOutcome, type AttemptResult, attemptRequest, outcomeOf, receiverOf } from '../attempts.js';
 import type { Channel } from './channel-store.js';
 import type { ChannelClients } from './clients.js';
 import { attemptEmail, smtpOutcome } from './email.js';
-import { signatureHeaders } from './signatures.js';
 import { attemptSlack, slackUrl } from './slack.js';
 
 /** The receiver of all emails of a tenant: they share the mail server. */

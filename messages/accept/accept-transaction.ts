@@ -2,14 +2,31 @@ import type { MessageState } from '../../contracts/api/messages.js';
 import { lockHeld } from '../../db/errors.js';
 import type { Db, Tx } from '../../db/pool.js';
 import { type Statement, type TenantCall, timeOf } from '../../db/statement.js';
+import type { DecisionEvent } from '../../policy/verdict.js';
 import { newId } from '../../runtime/ids.js';
 import type { MessageRef } from '../core.js';
+import type { inputRequestCall } from '../input/ask.js';
 import type { MessageRow, RunningRow } from '../read/rows.js';
 
 /** Runs in the accept transaction and writes rows that belong to the message. @param state the message's state in that transaction */
 export type AcceptHook = (tx: Tx, message: MessageRef, state: MessageState) => Promise<void>;
 
-/** The columns of a new message: an `accept_call` (db/functions/accept_messages.sql) without the limits and the dispatch. */
+/** What policies and guards have to say of a message, for the accept transaction: `decision` of an `accept_call`. */
+export interface AcceptDecision {
+  /** The message fails with it. */
+  error?: { code: string; message: string };
+  /** It waits for the answer. */
+  input_request?: ReturnType<typeof inputRequestCall>;
+  /** The workflow path decides before anything is sent. */
+  undecided?: true;
+  events?: DecisionEvent[];
+  /** Written only if the message is dispatched at once. */
+  dispatch_events?: DecisionEvent[];
+  /** It takes the workflow path, which decides about its dispatch. */
+  noOffer?: true;
+}
+
+/** The columns of a new message: an `accept_call` (db/functions/accept_call.sql) without the limits and the dispatch. */
 export type NewMessage = Pick<
   MessageRow,
   | 'tenant_id'
@@ -36,6 +53,8 @@ export type NewMessage = Pick<
     idle_timeout_seconds: number;
     /** Writes the push-notification config that came with the message. */
     push?: AcceptHook;
+    /** What policies and guards have to say; absent for most. */
+    decision?: AcceptDecision;
   };
 
 /** A dispatch that the accept transaction may open. */
@@ -59,11 +78,13 @@ export interface CountLimits {
 
 export const UNCOUNTED: CountLimits = { in_flight_limit: 0, waiting_limit: 0, waiting_full: false };
 
-/** An `accept_result` (db/functions/accept_messages.sql). */
+/** An `accept_result` (db/functions/accept_call.sql). */
 export interface AcceptRow {
   verdict:
     | 'dispatched'
     | 'accepted'
+    | 'asked'
+    | 'denied'
     | 'unavailable'
     | 'repeat'
     | 'mismatch'
@@ -142,6 +163,8 @@ const FIRST_STATES: Partial<Record<AcceptRow['verdict'], MessageState>> = {
   accepted: 'submitted',
   dispatched: 'working',
   unavailable: 'failed',
+  asked: 'input-required',
+  denied: 'failed',
 };
 
 /** The accept transaction of a message that brings a push-notification config: several round trips, not batched. */

@@ -19,6 +19,7 @@ import {
 } from './accept-transaction.js';
 import { withDestination } from './destination.js';
 import { type AcceptContext, draftOf, needsDestination } from './draft.js';
+import { decideOnAccept } from './policy-decision.js';
 import { saturatedText } from './target-text.js';
 import { targetRequiredText, targetUnknownText } from './targets.js';
 import { TenantLimits } from './tenant-limits.js';
@@ -32,7 +33,7 @@ export interface Accepted {
   session_id: string;
   /** It is a repeat: nothing was written. */
   duplicate: boolean;
-  /** It failed at once: its target is not registered. */
+  /** It failed at once: its target is not registered, or a policy or guard denied it. */
   ended: boolean;
   /** Set when it takes the fast path in this process. */
   live: LiveMessage | null;
@@ -84,6 +85,8 @@ async function checkVerdict({ core, limits }: AcceptDeps, draft: NewMessage, { v
     case 'target_unknown': // does not get here: `writeMessage` then writes the message as failed
     case 'later': // does not get here: `runAcceptTransaction` repeats the call
     case 'unavailable':
+    case 'denied':
+    case 'asked':
     case 'repeat':
     case 'accepted':
     case 'dispatched':
@@ -91,6 +94,14 @@ async function checkVerdict({ core, limits }: AcceptDeps, draft: NewMessage, { v
     default:
       verdict satisfies never;
   }
+}
+
+/** Logs a message that failed as it was accepted. */
+function logFailed(log: MessageCore['log'], draft: NewMessage, row: AcceptRow, code: string | undefined): void {
+  const { tenant_id, want_agent_type: agent_type, want_instance_id: instance_id } = draft;
+  const { message_id, session_id } = row;
+  const ids = { tenant_id, message_id, session_id, dispatch_id: null, agent_type, instance_id };
+  logEnd(log, { ...ids, state: 'failed', code });
 }
 
 /**
@@ -104,25 +115,32 @@ async function writeMessage(
 ): Promise<{ row: AcceptRow; live: LiveMessage | null }> {
   const { db, log } = core;
   const options = { counting, offer: null, idempotencyHours: core.limits.idempotencyHours };
-  const written = (await fastPath?.send(draft, counting)) ?? {
+  const { decision } = draft;
+  const hasOffer = !decision?.noOffer && !decision?.error && !decision?.undecided && !decision?.input_request;
+  const written = (hasOffer && (await fastPath?.send(draft, counting))) || {
     row: await runAcceptTransaction(db, draft, options),
     live: null,
   };
   const { verdict, agent_type, in_flight, waiting } = written.row;
+  if (verdict === 'denied') logFailed(log, draft, written.row, draft.decision?.error?.code);
   if (verdict !== 'target_unknown') return written;
   const unavailableText = await targetUnknownText(db, draft, agent_type || null);
   const row = await runAcceptTransaction(db, draft, { ...options, counting: UNCOUNTED, unavailableText });
-  if (row.verdict === 'unavailable') {
-    const { tenant_id, want_agent_type, want_instance_id: instance_id } = draft;
-    const { message_id, session_id } = row;
-    const ids = { tenant_id, message_id, session_id, dispatch_id: null, agent_type: want_agent_type, instance_id };
-    logEnd(log, { ...ids, state: 'failed', code: 'TARGET_UNAVAILABLE' });
-  }
+  if (row.verdict === 'unavailable') logFailed(log, draft, row, 'TARGET_UNAVAILABLE');
   return { row: { ...row, in_flight, waiting }, live: null };
 }
 
 /** Accepts a message into an existing session, or into a new one when it names none. */
-async function acceptInSession(deps: AcceptDeps, draft: NewMessage): Promise<Accepted> {
+async function acceptInSession(
+  deps: AcceptDeps,
+  caller: Caller,
+  drafted: NewMessage,
+  ask: AcceptContext['ask'],
+): Promise<Accepted> {
+  const { policies } = deps.core;
+  const mustDecide = ask !== undefined || policies.concerns(drafted.tenant_id, 'admission', 'dispatch');
+  const decision = mustDecide ? await decideOnAccept(policies, caller, drafted, ask) : null;
+  const draft = decision ? { ...drafted, decision } : drafted;
   const admission = deps.limits.begin(draft.tenant_id);
   let row: AcceptRow | null = null;
   try {
@@ -131,9 +149,14 @@ async function acceptInSession(deps: AcceptDeps, draft: NewMessage): Promise<Acc
     const { verdict, message_id, session_id } = row;
     await checkVerdict(deps, draft, row);
     const ids = { message_id, session_id };
-    if (verdict === 'accepted')
+    if (verdict === 'accepted' || verdict === 'asked')
       deps.core.workflowStarter.message({ tenant_id: draft.tenant_id, ...ids }, { fresh: true });
-    return { ...ids, duplicate: verdict === 'repeat', ended: verdict === 'unavailable', live: written.live };
+    return {
+      ...ids,
+      duplicate: verdict === 'repeat',
+      ended: verdict === 'unavailable' || verdict === 'denied',
+      live: written.live,
+    };
   } finally {
     admission.done(row);
   }
@@ -162,13 +185,13 @@ async function acceptInContext(
   context: AcceptContext,
 ): Promise<Accepted> {
   try {
-    return await acceptInSession(deps, draftOf(caller, params, context));
+    return await acceptInSession(deps, caller, draftOf(caller, params, context), context.ask);
   } catch (error) {
     const { contextId } = params.message;
     const isNew = error instanceof PlatformError && error.code === 'SESSION_NOT_FOUND';
     if (!isNew || contextId === undefined || !CALLER_CONTEXT.test(contextId)) throw error;
     await openNamedSession(deps.core.db, caller, contextId);
-    return acceptInSession(deps, draftOf(caller, params, context));
+    return acceptInSession(deps, caller, draftOf(caller, params, context), context.ask);
   }
 }
 
@@ -192,7 +215,7 @@ async function requireOwnRepeat(db: Db, sender: Caller, messageId: string): Prom
  * where it can, else its workflow is started. A repeat of the same messageId from the same credential in the same context gives the same
  * message.
  * @throws PlatformError INVALID_PARAMS, CONTENT_TYPE_NOT_SUPPORTED, IDEMPOTENCY_MISMATCH, SESSION_NOT_FOUND, TARGET_REQUIRED,
- * SESSION_CLOSED; RATE_LIMITED at the tenant's limit of messages in flight or of those that wait for input, and when all agents that may
+ * SESSION_CLOSED; SERVICE_UNAVAILABLE while the tenant's policies cannot be read; RATE_LIMITED at the tenant's limit of messages in flight or of those that wait for input, and when all agents that may
  * take it have their maximum of dispatches in flight
  */
 export async function acceptMessage(

@@ -6,6 +6,7 @@ import { LIMITS } from '../../contracts/limits.js';
 import { actsAs } from '../../contracts/permissions.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { newId, traceFrom } from '../../runtime/ids.js';
+import type { NewInputRequest } from '../input/ask.js';
 import type { AcceptHook, NewMessage } from './accept-transaction.js';
 
 /** The agent that a `target_agent` names. */
@@ -18,6 +19,8 @@ export interface AcceptContext {
   baggage?: string;
   /** Stores the push-notification config that came with the message. Not called for a repeat. */
   push?: AcceptHook;
+  /** A request to a human that the message waits for before anything is sent. */
+  ask?: NewInputRequest;
   /** The message's own `instance_id` and `agent_type` have precedence. */
   target?: Target;
 }

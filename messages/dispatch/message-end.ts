@@ -1,6 +1,8 @@
-import { textOf } from '../../contracts/a2a/parts.js';
+import { type Part, textOf } from '../../contracts/a2a/parts.js';
 import { newId } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
+import { inputRequestCall, type NewInputRequest } from '../input/ask.js';
+import { digestOf } from '../input/digest.js';
 import { schemaProblem } from '../input/form.js';
 import { agentMessage } from '../read/task.js';
 import type { AnswerOrFailure, OpenDispatch } from './dispatches.js';
@@ -38,6 +40,28 @@ export function withUsableForm(result: AnswerOrFailure): AnswerOrFailure {
   };
 }
 
+/** An agent's question. @param expiryMs how long a human may take to answer */
+function agentRequest(result: AnswerOrFailure, expiryMs: number): NewInputRequest {
+  const { kind, title, prompt, ...asked } = result.input_request ?? {};
+  const promptText = prompt ?? textOf(result.status_message?.parts ?? []);
+  const firstLine = promptText.split('\n', 1)[0] || 'The agent needs an answer.';
+  const content = {
+    ...asked,
+    kind: kind ?? (asked.schema || asked.fields ? 'form' : 'confirmation'),
+    title: title ?? firstLine.slice(0, TITLE_CHARS_MAX).toWellFormed(),
+    prompt: promptText,
+  };
+  const terms = { approvers: [], quorum: 1, timeout_seconds: expiryMs / 1_000, allow_self: true };
+  return {
+    ...content,
+    request_id: newId('req'),
+    source: 'agent',
+    stage: 'agent',
+    terms: { ...terms, on_reject: 'tell_agent' },
+    digest: digestOf(content),
+  };
+}
+
 /** An agent's question as an `ask_call` (db/functions/ask_input.sql). @param expiryMs how long a human may take to answer */
 export function askCall(
   dispatch: Pick<OpenDispatch, 'tenant_id' | 'message_id' | 'dispatch_id' | 'session_id' | 'produced'>,
@@ -46,21 +70,16 @@ export function askCall(
   expiryMs: number,
 ) {
   const { tenant_id, message_id, dispatch_id, session_id } = dispatch;
-  const { kind, title, prompt, ...request } = result.input_request ?? {};
-  const parts = result.status_message?.parts;
-  const promptText = prompt ?? textOf(parts ?? []);
-  const titleText =
-    title ?? (promptText.split('\n', 1)[0] || 'The agent needs an answer.').slice(0, TITLE_CHARS_MAX).toWellFormed();
-  const request_id = newId('req');
+  const request = agentRequest(result, expiryMs);
+  const asked: Part[] = [{ kind: 'text', text: request.prompt || request.title }];
   return {
-    ...{ tenant_id, message_id, dispatch_id, session_id, epoch, request_id },
+    ...{ tenant_id, message_id, dispatch_id, session_id, epoch },
     ...outputAfter(dispatch.produced, { ...result, artifacts: result.artifacts ?? [] }),
-    ...{ ...request, kind: kind ?? (request.schema || request.fields ? 'form' : 'confirmation') },
-    ...{ title: titleText, prompt: promptText, expiry_ms: expiryMs },
-    turn: agentMessage(dispatch, request_id, parts ?? [{ kind: 'text', text: promptText || titleText }]),
+    turn: agentMessage(dispatch, request.request_id, result.status_message?.parts ?? asked),
     remote_task_id: result.remote_task_id,
     remote_context_id: result.remote_context_id,
-    event_ids: [newId('evt'), newId('evt')],
+    request: inputRequestCall(request),
+    event_id: newId('evt'),
   };
 }
 

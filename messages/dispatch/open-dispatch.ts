@@ -14,9 +14,11 @@ const Args = SendMetadata.shape.args.unwrap();
 function payloadOf(details: DispatchDetails, now: Date): DispatchPayload {
   const uuid = uuidOf(details.dispatch_id);
   const leftMs = details.deadline_at ? details.deadline_at.getTime() - now.getTime() : details.deadline_ms;
-  const { accepted_output_modes: acceptedOutputModes, ...sent } = details.metadata;
+  // What a caller sends in the place of an answer is none.
+  const { accepted_output_modes: acceptedOutputModes, resolution: _, resolutions: __, ...sent } = details.metadata;
   const args = Args.safeParse(sent.args);
-  const metadata = { ...sent, ...(details.resolution && { resolution: details.resolution }) };
+  const { resolution, resolutions } = details;
+  const metadata = { ...sent, ...(resolution && { resolution }), ...(resolutions && { resolutions }) };
   return {
     jsonrpc: '2.0',
     id: uuid,
@@ -105,6 +107,7 @@ export function dispatchedNow(draft: NewMessage, accepted: AcceptRow, dispatch_i
     artifacts: [],
     usage: null,
     resolution: null,
+    resolutions: null,
     remote_task_id: null,
     remote_context_id: null,
     ...draft,

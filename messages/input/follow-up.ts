@@ -4,8 +4,10 @@ import { isTerminal } from '../../contracts/api/messages.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore } from '../core.js';
 import { lockRunning, readMessage } from '../read/read.js';
+import { claimRequest } from './claim.js';
+import { callerPrincipal } from './principals.js';
 import { readFollowUp } from './resolution.js';
-import { announceAnswer, callerPrincipal, claimRequest } from './resolve.js';
+import { announceAnswer } from './resolve.js';
 
 /**
  * Answers an agent's question with a `message/send` that names its `taskId` (docs/a2a.md). A repeat of the same messageId succeeds.
@@ -18,7 +20,7 @@ export async function answerFollowUp(
   { message }: MessageSendParams,
 ): Promise<{ message_id: string }> {
   const ref = { tenant_id: caller.tenant_id, message_id: message.taskId ?? '' };
-  const session_id = await core.db.tenant(ref.tenant_id, async (tx) => {
+  const answered = await core.db.tenant(ref.tenant_id, async (tx) => {
     await lockRunning(tx, ref);
     const found = await readMessage(tx, ref.tenant_id, ref.message_id);
     if (!found) throw new PlatformError('TASK_NOT_FOUND', 'Task not found: there is none of that taskId.');
@@ -30,13 +32,13 @@ export async function answerFollowUp(
     if (!request) throw new PlatformError('NOT_AWAITING_INPUT', 'The task does not wait for an answer.');
     if (request.source !== 'agent')
       throw new PlatformError('UNSUPPORTED_OPERATION', 'This request is answered by /messages/{id}/resolve only.');
-    await claimRequest(tx, callerPrincipal(caller), row, request, {
+    const state = await claimRequest(tx, callerPrincipal(caller), row, request, {
       decision: readFollowUp(request.kind, message.parts),
       invalid: { code: 'INVALID_PARAMS', text: 'The message is not an answer to a request of kind' },
       turn: { ...message, taskId: row.message_id, contextId: row.session_id },
     });
-    return row.session_id;
+    return { row, state };
   });
-  if (session_id !== null) announceAnswer(core, { ...ref, session_id });
+  if (answered) announceAnswer(core, answered.row, answered.state);
   return { message_id: ref.message_id };
 }

@@ -27,9 +27,10 @@ const WITHOUT_ARTIFACTS = readContent({
   content: withoutArtifacts,
 });
 const REQUESTS = readContent({
-  name: 'input_requests',
+  name: 'request_details',
   key: 'request_id',
-  columns: 'tenant_id, request_id, message_id, session_id, kind, source, title, prompt, tool, requested_at, expires_at',
+  columns: `tenant_id, request_id, message_id, session_id, kind, source, stage, title, prompt, tool, policy_id, guard, digest, approvers, quorum,
+    allow_self, approvals, requested_at, expires_at, remind_at`,
   content: { schema: 'NULL', fields: 'NULL', arguments: 'NULL' },
 });
 const OPEN_REQUESTS = `

@@ -22,7 +22,7 @@ export async function openRequests(
   const waiting = messages.filter(({ state }) => state === 'input-required').map(({ message_id }) => message_id);
   if (waiting.length === 0) return new Map();
   const rows = await tx.query<InputRequestRow>(
-    `SELECT * FROM input_requests WHERE tenant_id = $1 AND message_id = ANY($2) AND state = 'pending'`,
+    `SELECT * FROM request_details WHERE tenant_id = $1 AND message_id = ANY($2) AND state = 'pending'`,
     [tenantId, waiting],
   );
   return new Map(rows.map((row) => [row.message_id, readableRequest(row)]));

@@ -4,6 +4,7 @@ import type { AgentInputRequest, InputRequest, MessageState, Usage } from '../..
 import type { SessionRef } from '../../sessions/session-deps.js';
 import type { LockedSession } from '../../sessions/session-end.js';
 import type { MessageRef } from '../core.js';
+import type { InputStage } from '../input/ask.js';
 
 /** A row of `messages`. */
 export interface MessageRow extends MessageRef, SessionRef {
@@ -53,19 +54,32 @@ export interface Resolution {
   resolution: string;
   data?: Record<string, unknown>;
   comment?: string;
+  /** Of a tool call, where the approver edited them. */
+  arguments?: Record<string, unknown>;
 }
 
-/** A row of `input_requests`, without its state. */
+/** An answer in the list `params.metadata.resolutions`: with the question that it answers. */
+export type ListedResolution = Resolution & Pick<InputRequest, 'source' | 'kind' | 'title'>;
+
+/** A row of the view `request_details`: a request to a human, and what was decided about it so far. */
 export interface InputRequestRow
   extends MessageRef,
     SessionRef,
-    Pick<InputRequest, 'request_id' | 'kind' | 'source' | 'title' | 'prompt'> {
+    Pick<InputRequest, 'request_id' | 'kind' | 'source' | 'title' | 'prompt' | 'quorum' | 'approvals'> {
+  stage: InputStage;
   schema: Record<string, unknown> | null;
   fields: NonNullable<AgentInputRequest['fields']> | null;
   tool: string | null;
   arguments: Record<string, unknown> | null;
+  policy_id: string | null;
+  guard: string | null;
+  digest: string;
+  approvers: string[];
+  allow_self: boolean;
   requested_at: Date;
   expires_at: Date;
+  /** When a human is asked again; null: not again. */
+  remind_at: Date | null;
 }
 
 /** The columns of a session that routing needs. */
@@ -88,6 +102,8 @@ export interface DispatchDetails
       | 'usage'
     >,
     Pick<RunningRow, 'resolution'> {
+  /** Every answer of the message, the oldest first; null where the dispatch carries none. */
+  resolutions: ListedResolution[] | null;
   dispatch_id: string;
   instance_id: string;
   agent_type: string;

@@ -81,8 +81,11 @@ function inputRequestOf(row: InputRequestRow): InputRequest {
     ...(row.fields && { fields: row.fields }),
     ...(row.tool !== null && { tool: row.tool }),
     ...(row.arguments && { arguments: row.arguments }),
-    quorum: 1,
-    approvals: [],
+    ...(row.policy_id !== null && { policy_id: row.policy_id }),
+    ...(row.guard !== null && { guard: row.guard }),
+    ...(row.approvers.length > 0 && { approvers: row.approvers }),
+    quorum: row.quorum,
+    approvals: row.approvals,
     requested_at: row.requested_at.toISOString(),
     expires_at: row.expires_at.toISOString(),
   };

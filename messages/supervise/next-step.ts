@@ -8,11 +8,22 @@ import type { MessageCore, MessageRef } from '../core.js';
 import { boundedError, logEnd, type StoredError } from '../dispatch/message-end.js';
 import { wakeForFreed } from '../dispatch/wake-queued.js';
 import { lockRunning, openRequests } from '../read/read.js';
-import type { InputRequestRow, MessageRow, RunningRow, SessionBinding } from '../read/rows.js';
+import type { MessageRow, RunningRow, SessionBinding } from '../read/rows.js';
+import { inputStep } from './input-step.js';
+import {
+  type ChosenAgent,
+  type GatedRow,
+  type KnownVerdicts,
+  PolicyGate,
+  type Stop,
+  VerdictNeeded,
+} from './policy-step.js';
 import { type RouteWait, retryDelayMs, routeWait, type Step, stepError } from './step.js';
 
 /** A message whose wait is over still gets a free agent, up to this multiple of the wait: the platform itself may have been slow. */
 const LATE_FACTOR = 10;
+
+const EXPIRED = { code: 'APPROVAL_EXPIRED', message: 'Nobody answered in time.' };
 
 /** Fails a locked message. @param requestState the new state of its open input request */
 async function failedStep(
@@ -55,23 +66,6 @@ async function canceledStep(tx: Tx, row: RunningRow): Promise<Step> {
     : { kind: 'done', state: 'canceled', agent_type };
 }
 
-async function inputStep(tx: Tx, row: RunningRow, request: InputRequestRow, now: Date): Promise<Step> {
-  const leftMs = request.expires_at.getTime() - now.getTime();
-  if (leftMs > 0) {
-    return {
-      kind: 'wait_input',
-      request_id: request.request_id,
-      agent_type: row.agent_type,
-      request_kind: request.kind,
-      source: request.source,
-      since: request.requested_at.toISOString(),
-      expires_at: request.expires_at.toISOString(),
-      expires_ms: leftMs,
-    };
-  }
-  return failedStep(tx, row, { code: 'APPROVAL_EXPIRED', message: 'Nobody answered in time.' }, 'expired');
-}
-
 async function unavailableStep(tx: Tx, row: RunningRow, session: SessionBinding, waitedMs: number): Promise<Step> {
   const message = await targetWaitedText(tx, row, session, waitedMs);
   return failedStep(tx, row, { code: 'TARGET_UNAVAILABLE', message });
@@ -91,13 +85,44 @@ async function waitStep(tx: Tx, row: RunningRow, { since, waitedMs, leftMs }: Ro
   };
 }
 
+/** What a step is decided with. */
+interface Context {
+  tx: Tx;
+  row: RunningRow;
+  session: SessionBinding;
+  gate: PolicyGate;
+  now: Date;
+}
+
+/** The step of a message that does not go on in this transaction: it fails, or waits for the human that was asked just now. */
+async function stoppedStep({ tx, row, now }: Context, stop: Stop): Promise<Step> {
+  if (stop.kind === 'failed') return failedStep(tx, row, stop.error);
+  if (stop.kind === 'admitted') return waitForPolicies(1);
+  const request = (await openRequests(tx, row.tenant_id, [row])).get(row.message_id);
+  const step = request && (await inputStep(tx, row.agent_type, request, now));
+  if (!step) throw new Error('the request that was written just now is not open');
+  return step;
+}
+
+/** Routes the message and opens its dispatch, if the policies allow it; null when no agent is free. */
+async function openAllowed(context: Context, onlyReachable: boolean): Promise<Step | null> {
+  const { tx, row, session, gate } = context;
+  if (!gate.isConcerned) return (await openDispatch(tx, row, session, onlyReachable))?.step ?? null;
+  await tx.query('SAVEPOINT routed');
+  const opened = await openDispatch(tx, row, session, onlyReachable);
+  const refused = opened && (await gate.rulingOn(opened.agent));
+  if (!refused) return opened?.step ?? null;
+  await tx.query('ROLLBACK TO SAVEPOINT routed');
+  return stoppedStep(context, await gate.follow(refused, opened.agent));
+}
+
 /** Routes the message and opens its dispatch; null when no agent is free. */
 async function openDispatch(
   tx: Tx,
   row: RunningRow,
   session: SessionBinding,
   onlyReachable: boolean,
-): Promise<Step | null> {
+): Promise<{ step: Step | null; agent: ChosenAgent } | null> {
   const dispatchId = newId('dsp');
   const [opened] = await tx.query<{ instance_id: string; agent_type: string; join_reason: string | null }>(
     `SELECT dispatch ->> 'instance_id' AS instance_id, dispatch ->> 'agent_type' AS agent_type, join_reason
@@ -108,7 +133,7 @@ async function openDispatch(
   if (!opened) return null;
   if (opened.join_reason !== null && isOwn(session, opened.agent_type))
     await countMoved(tx, { ...session, tenant_id: row.tenant_id }, opened.instance_id);
-  return dispatchStep(tx, row, dispatchId);
+  return { step: await dispatchStep(tx, row, dispatchId), agent: opened };
 }
 
 /** The step of a dispatch that is open or sent; null for any other. Until it is sent, it has the whole time of the message. */
@@ -125,19 +150,22 @@ async function dispatchStep(tx: Tx, row: RunningRow, dispatchId: string): Promis
 }
 
 /** Decides the step of a locked message. */
-async function decide(tx: Tx, row: RunningRow, session: SessionBinding, queueWaitMs: number, now: Date): Promise<Step> {
+async function decide(context: Context, queueWaitMs: number): Promise<Step> {
+  const { tx, row, session, gate, now } = context;
   if (isTerminal(row.state)) return canceledStep(tx, row);
   if (row.state === 'input-required') {
     const request = (await openRequests(tx, row.tenant_id, [row])).get(row.message_id);
-    if (request) return inputStep(tx, row, request, now);
+    if (request) return (await inputStep(tx, row.agent_type, request, now)) ?? failedStep(tx, row, EXPIRED, 'expired');
   }
   const current = row.current_dispatch_id && (await dispatchStep(tx, row, row.current_dispatch_id));
   if (current) return current;
+  const stop = await gate.admit(session);
+  if (stop) return stoppedStep(context, stop);
   const wait = await routeWait(tx, row, queueWaitMs, now);
   const { leftMs, waitedMs } = wait;
   if (waitedMs >= (waitedMs + leftMs) * LATE_FACTOR) return unavailableStep(tx, row, session, waitedMs);
   // A free agent gets the message also after its wait: the time may have passed in a queue, or with a node that died.
-  const opened = await openDispatch(tx, row, session, leftMs <= 0);
+  const opened = await openAllowed(context, leftMs <= 0);
   if (opened) return opened;
   return leftMs <= 0 ? unavailableStep(tx, row, session, waitedMs) : waitStep(tx, row, wait);
 }
@@ -153,8 +181,8 @@ async function lockSession(tx: Tx, ref: MessageRef): Promise<SessionBinding | nu
 }
 
 /** Locks a message and ends the lease of the process that has it; null when it has ended. Also notes that its workflow is running. */
-async function takeOver(tx: Tx, ref: MessageRef): Promise<RunningRow | null> {
-  const [row] = await tx.query<RunningRow & Record<string, unknown>>(
+async function takeOver(tx: Tx, ref: MessageRef): Promise<GatedRow | null> {
+  const [row] = await tx.query<GatedRow & Record<string, unknown>>(
     `UPDATE running_messages SET supervised_at = now(), wake_requested_at = NULL, lease_epoch = lease_epoch + 1
       WHERE tenant_id = $1 AND message_id = $2 RETURNING *`,
     [ref.tenant_id, ref.message_id],
@@ -163,18 +191,51 @@ async function takeOver(tx: Tx, ref: MessageRef): Promise<RunningRow | null> {
   return row ?? null;
 }
 
+/** One transaction that decides the step. @throws VerdictNeeded where policies have to be asked first */
+function stepBy(core: MessageCore, ref: MessageRef, known: KnownVerdicts, now: Date) {
+  return core.db.tenant(ref.tenant_id, async (tx) => {
+    const session = await lockSession(tx, ref);
+    const row = session && (await takeOver(tx, ref));
+    if (!session || !row) return { row: null, step: await doneStep(tx, ref) };
+    const gate = new PolicyGate(core, tx, row, known);
+    return { row, step: await decide({ tx, row, session, gate, now }, core.limits.queueWaitMs) };
+  });
+}
+
+/** The pause while the evaluators of a tenant's policies are busy. */
+const EVALUATORS_BUSY_MS = 500;
+/** No evaluator is asked later than this in one step: a local activity has 20 s, and a decision takes up to 15. */
+const EVALUATION_STARTS_MS = 4_000;
+
+function waitForPolicies(retry_ms: number): Step {
+  return { kind: 'wait_policy', retry_ms, agent_type: null };
+}
+
+/** As `stepBy`, with the policies asked between transactions. */
+async function decidedStep(core: MessageCore, ref: MessageRef, now: () => Date) {
+  const known: KnownVerdicts = new Map();
+  const startedAtMs = performance.now();
+  for (;;) {
+    try {
+      return await stepBy(core, ref, known, now());
+    } catch (error) {
+      if (!(error instanceof VerdictNeeded)) throw error;
+      const { key, request } = error;
+      const isLate = performance.now() - startedAtMs > EVALUATION_STARTS_MS;
+      if (isLate || core.policies.isBusy(ref.tenant_id))
+        return { row: null, step: waitForPolicies(EVALUATORS_BUSY_MS) };
+      known.set(key, await core.policies.decide(ref.tenant_id, request));
+    }
+  }
+}
+
 /**
  * Decides the next step of a message's workflow. It opens a dispatch or fails the message where that is due. Postgres decides and the
  * workflow follows: a repeated call, after a crash for example, gives the same step.
  * @returns null when the tenant has no such message
  */
 export async function nextStep(core: MessageCore, ref: MessageRef, now = () => new Date()): Promise<Step | null> {
-  const { row, step } = await core.db.tenant(ref.tenant_id, async (tx) => {
-    const session = await lockSession(tx, ref);
-    const row = session && (await takeOver(tx, ref));
-    if (!session || !row) return { row: null, step: await doneStep(tx, ref) };
-    return { row, step: await decide(tx, row, session, core.limits.queueWaitMs, now()) };
-  });
+  const { row, step } = await decidedStep(core, ref, now);
   if (row && step?.kind === 'done' && step.state === 'failed') announceFailed(core, row, step.error?.code);
   return step;
 }

@@ -25,6 +25,8 @@ export type Step =
       attempt: number;
       deadline_ms: number;
     }
+  /** The evaluators of the tenant's policies are busy, or were asked just now. */
+  | { kind: 'wait_policy'; retry_ms: number; agent_type: string | null }
   | { kind: 'wait_agent'; since: string; retry_ms: number; agent_type: string | null }
   | {
       kind: 'wait_input';
@@ -35,6 +37,10 @@ export type Step =
       since: string;
       expires_at: string;
       expires_ms: number;
+      /** Until the next reminder or the end of the time. Absent, as `awaited`, from histories of before there were reminders. */
+      wait_ms?: number;
+      /** What is awaited, from whom, and how to decide; Markdown for the Temporal UI. */
+      awaited?: string;
     };
 
 const RETRY_MIN_MS = 250;

@@ -1,6 +1,7 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { AlertRule } from '../../contracts/api/alerts.js';
+import { GetApprovalsResponse } from '../../contracts/api/approvals.js';
 import { ErrorBody } from '../../contracts/primitives.js';
 import type { Behaviour } from '../setup/agent.js';
 import type { Answer } from '../setup/platform/api-client.js';
@@ -78,11 +79,8 @@ describe.each(PATHS)('approvals by callback token, $way', ({ env }) => {
       '409 ALREADY_RESOLVED',
     );
     const { rule_id } = listener.rule;
-    const decided = await shared.database.query<{ principal: string }>(
-      'SELECT principal FROM input_decisions JOIN input_requests USING (request_id) WHERE message_id = $1',
-      [id],
-    );
-    expect(decided).toEqual([{ principal: `callback:${rule_id}` }]);
+    const { approvals } = await client().ok('/messages/get_approvals', { message_id: id }, GetApprovalsResponse);
+    expect(approvals.map(({ principal }) => principal)).toEqual([{ type: 'callback', id: rule_id }]);
     await forget(listener.rule);
   });
 

@@ -60,6 +60,10 @@ async function alertRule(): Promise<{ rule_id: string }> {
   const { body } = await api.client.post('/policies/new_alert', alert);
   return { rule_id: (body as { rule_id: string }).rule_id };
 }
+async function policy(): Promise<{ policy_id: string }> {
+  const { body } = await api.client.post('/policies/create_policy', { scope: 'plan', name: 'x', decision: 'allow' });
+  return (body as { policy: { policy_id: string } }).policy;
+}
 /** On the record, since there is no relay. */
 async function failedDelivery(): Promise<{ delivery_id: string }> {
   const { rule_id } = await alertRule();
@@ -180,6 +184,15 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
   getMessage: { ...record, body: async () => ({ message_id: (await asked()).id }) },
   cancelMessage: { ...record, body: async () => ({ message_id: (await asked()).id }) },
   pendingMessages: { ...forbidden, needs: 'read', tenant: 'empty', body: () => ({}) },
+  // Those who serve a message have not sent it.
+  getApprovals: {
+    own: 'missing',
+    foreign: 'missing',
+    needs: 'admin',
+    tenant: 'missing',
+    body: async () => ({ message_id: (await asked()).id }),
+  },
+  exportApprovals: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => ({}) },
   resolveMessage: { ...forbidden, needs: 'read', tenant: 'missing', body: () => ({ resolution: 'confirmed' }) },
 
   registerAgent: {
@@ -215,6 +228,17 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
   approvePlan: { ...forbidden, needs: 'admin', tenant: 'missing', body: proposed },
   rejectPlan: { ...forbidden, needs: 'admin', tenant: 'missing', body: proposed },
   cancelPlan: { ...record, body: proposed },
+  createPolicy: {
+    ...forbidden,
+    needs: 'admin',
+    tenant: 'allowed',
+    body: () => ({ scope: 'plan', name: 'x', decision: 'allow' }),
+  },
+  getPolicies: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => ({}) },
+  getPolicy: { ...forbidden, needs: 'admin', tenant: 'missing', body: policy },
+  updatePolicy: { ...forbidden, needs: 'admin', tenant: 'missing', body: policy },
+  deletePolicy: { ...forbidden, needs: 'admin', tenant: 'missing', body: policy },
+  testPolicy: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => ({ scope: 'plan', action: 'create' }) },
   newAlert: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => alert },
   getAlerts: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => ({}) },
   getAlert: { ...forbidden, needs: 'admin', tenant: 'missing', body: alertRule },

@@ -19,6 +19,7 @@ import { acceptDeps } from '../../messages/accept/accept.js';
 import { sessionDeps } from '../../messages/cancel.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import { createPlans } from '../../plans/plans.js';
+import { createPolicyCatalog } from '../../policy/policy-catalog.js';
 import { createLogger } from '../../runtime/logger.js';
 import { createSecrets } from '../../runtime/secrets.js';
 import { createSessions } from '../../sessions/sessions.js';
@@ -91,6 +92,8 @@ export async function serveApi(options: ServedApiOptions = {}) {
     secrets,
     messages: acceptDeps(core),
     pushConfigs: createPushConfigs({ db, secrets, outbound, expect: () => undefined }),
+    policies: core.policies,
+    policyCatalog: createPolicyCatalog({ db, secrets, outbound, engine: core.policies }),
     alertRules: createAlertRules({ db, secrets, outbound }),
     channelClients: {
       outbound,

@@ -7,6 +7,7 @@ import {
   isOwnType,
   isSentBy,
   mayActFor,
+  namesSlackUser,
   tokenRefusal,
 } from '../../contracts/permissions.js';
 import type { Scope } from '../../contracts/primitives.js';
@@ -108,5 +109,32 @@ test.each([
   ['painter', 'full', 'agent', 'cred_2', false],
   ['painter', 'full', 'policy', 'cred_2', false],
 ] as const)('%s with %s answers what %s asks, registered with %s: %s', (type, scope, source, registered_with, may) => {
-  expect(answerRefusal(caller(type, scope), { source, registered_with }) === null).toBe(may);
+  const question = { source, registered_with, approvers: [], sent_with: 'cred_1', allow_self: true };
+  expect(answerRefusal(caller(type, scope), question) === null).toBe(may);
+});
+
+test.each([
+  // claim, scope, source, approvers, sent with, allow_self, may answer
+  ['credential', 'read', 'policy', ['cred_1'], 'cred_2', true, true],
+  ['credential', 'read', 'policy', ['cred_2'], 'cred_2', true, false],
+  ['credential', 'read', 'guard', ['read'], 'cred_2', true, true],
+  ['credential', 'read', 'policy', ['scope:read'], 'cred_2', true, true],
+  ['credential', 'read', 'policy', ['scope:admin', 'full', 'U1', 'slack:U1'], 'cred_2', true, false],
+  ['credential', 'admin', 'policy', ['cred_2'], 'cred_2', true, true],
+  ['credential', 'admin', 'policy', [], 'cred_1', false, false],
+  ['credential', 'full', 'plan', ['cred_1'], 'cred_1', false, false],
+  ['credential', 'admin', 'policy', [], 'cred_2', false, true],
+  ['worker', 'full', 'policy', ['cred_1', 'read'], 'cred_2', true, false],
+] as const)(
+  '%s with %s decides what %s asks of %j, sent by %s, allow_self %s: %s',
+  (type, scope, source, approvers, sent_with, allow_self, may) => {
+    const question = { source, registered_with: null, approvers, sent_with, allow_self };
+    expect(answerRefusal(caller(type, scope), question) === null).toBe(may);
+  },
+);
+
+test('approvers name a Slack user by its id, with or without the prefix', () => {
+  expect(namesSlackUser(['cred_1', 'slack:U1'], 'U1')).toBe(true);
+  expect(namesSlackUser(['U1'], 'U1')).toBe(true);
+  expect(namesSlackUser(['U10', 'slack:U2'], 'U1')).toBe(false);
 });

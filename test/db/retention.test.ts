@@ -2,6 +2,7 @@ import pg from 'pg';
 import { beforeEach, expect, test } from 'vitest';
 import { dispatchTotals, settleTotals } from '../../agents/agent-connections.js';
 import { Retention } from '../../db/retention.js';
+import { getApprovals } from '../../messages/input/audit.js';
 import { getMessage } from '../../messages/read/read.js';
 import { createLogger } from '../../runtime/logger.js';
 import { readDetails } from '../../sessions/session-records.js';
@@ -90,9 +91,11 @@ async function message(ago: number, state = 'completed'): Promise<Written> {
   );
   await database.query(
     `WITH asked AS (
-       INSERT INTO input_requests (tenant_id, request_id, message_id, session_id, kind, source, title, prompt, state, expires_at)
-       VALUES ($1, $2, $2, $3, 'confirmation', 'agent', '', '', 'resolved', now()))
-     INSERT INTO input_decisions (tenant_id, decision_id, request_id, principal, resolution) VALUES ($1, $2, $2, 'cred_1', '{}')`,
+       INSERT INTO input_requests (tenant_id, request_id, message_id, session_id, kind, source, stage, title, prompt, digest, state, expires_at)
+       VALUES ($1, $2, $2, $3, 'confirmation', 'agent', 'agent', '', '', 'd', 'resolved', now()))
+     INSERT INTO input_decisions (tenant_id, approval_id, request_id, message_id, kind, source, resolution, principal_type, principal_id, voter,
+         digest, comment, ip)
+       VALUES ($1, $2, $2, $2, 'confirmation', 'agent', 'confirmed', 'credential', 'cred_1', 'credential:cred_1', 'd', 'private', '10.0.0.1')`,
     [tenantId, message_id, session_id],
   );
   await database.query(
@@ -155,8 +158,23 @@ test('whole months that are older than the retention go, with all that belongs t
   await readEvents();
   await retention().turn();
   for (const table of Object.keys(TABLES)) expect(await monthsOf(table)).toEqual([1]);
-  expect(new Set(Object.values(await rest()))).toEqual(new Set([1]));
+  const { input_decisions, ...others } = await rest();
+  expect(new Set(Object.values(others))).toEqual(new Set([1]));
   const db = database.db();
+  // Who decided, when and about what outlives the message; what they wrote and from where does not.
+  expect(input_decisions).toBe(2);
+  const [erased] = await getApprovals(db, callerOf(tenantId), old.message_id);
+  expect(erased).toMatchObject({
+    principal: { type: 'credential', id: 'cred_1' },
+    resolution: 'confirmed',
+    digest: 'd',
+  });
+  expect(erased).not.toHaveProperty('comment');
+  expect(erased).not.toHaveProperty('ip');
+  expect((await getApprovals(db, callerOf(tenantId), recent.message_id))[0]).toMatchObject({
+    comment: 'private',
+    ip: '10.0.0.1',
+  });
   await expect(getMessage(db, callerOf(tenantId), old.message_id)).rejects.toMatchObject({ code: 'NOT_FOUND' });
   await expect(readDetails(db, callerOf(tenantId), old.session_id)).rejects.toMatchObject({ code: 'NOT_FOUND' });
   expect(await getMessage(db, callerOf(tenantId), recent.message_id)).toMatchObject({ state: 'completed' });

@@ -1,9 +1,13 @@
 import type { Caller } from '../../contracts/api/auth.js';
 import type { Db } from '../../db/pool.js';
+import { createOutbound } from '../../http/outbound.js';
 import type { MessageCore } from '../../messages/core.js';
 import { createMemoryBus } from '../../messages/stream/memory-bus.js';
+import { WebhookEvaluators } from '../../policy/evaluators/webhook.js';
+import { PolicyEngine } from '../../policy/policy-engine.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
+import { createSecrets } from '../../runtime/secrets.js';
 import { cleanUp } from './clean-up.js';
 import type { FreshDatabase } from './database.js';
 
@@ -23,7 +27,18 @@ export function messageCore(
     idempotencyHours: 168,
   };
   const workflowStarter = { message: () => undefined, session: () => undefined };
-  return { db, bus, log, workflowStarter, ...changes, limits: { ...limits, ...changes.limits } };
+  const policies = changes.policies ?? policyEngine(db);
+  return { db, bus, log, workflowStarter, ...changes, policies, limits: { ...limits, ...changes.limits } };
+}
+
+/** The policies of tenants, without the feed of changes: what was read counts for five seconds, or until `changed`. */
+export function policyEngine(db: Db): PolicyEngine {
+  const log = createLogger({ level: 'silent' });
+  const outbound = createOutbound({ allowCidrs: ['127.0.0.0/8'] });
+  cleanUp(() => outbound.close());
+  const secrets = createSecrets(Buffer.alloc(32, 7).toString('base64'));
+  const webhooks = new WebhookEvaluators(outbound);
+  return new PolicyEngine({ db, secrets, webhooks, log, readGuards: async () => null });
 }
 
 /** Who calls with a credential of this tenant. */

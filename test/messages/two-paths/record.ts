@@ -33,10 +33,11 @@ const RECORD = {
       FROM dispatches d JOIN messages m USING (tenant_id, message_id)
      WHERE tenant_id = $1 AND d.state <> 'released' ORDER BY m.created_at, d.created_at`,
   input_requests: `
-    SELECT r.request_id, message_id, r.session_id, r.kind, r.source, r.title, r.prompt, r.state
+    SELECT r.request_id, message_id, r.session_id, r.kind, r.source, r.stage, r.title, r.prompt, r.state, r.answer
       FROM input_requests r JOIN messages m USING (tenant_id, message_id) WHERE tenant_id = $1 ORDER BY m.created_at, r.requested_at`,
   input_decisions: `
-    SELECT request_id, principal, resolution, data, comment FROM input_decisions WHERE tenant_id = $1 ORDER BY decided_at`,
+    SELECT request_id, message_id, principal_type, principal_id, resolution, digest, comment FROM input_decisions WHERE tenant_id = $1
+     ORDER BY decided_at`,
   events: `
     SELECT e.event_type, e.category, e.source, e.severity, e.session_id, e.payload - 'duration_ms' AS payload,
            coalesce(e.payload->>'message_id', d.message_id) AS of_message

@@ -89,9 +89,16 @@ const ALWAYS: Rule[] = [
       <> (CASE WHEN m.state = 'input-required' THEN 1 ELSE 0 END)`,
   },
   {
-    what: 'a request is decided once at most, and has a decision exactly when it is resolved',
-    sql: `SELECT r.request_id AS id FROM input_requests r WHERE (SELECT count(*) FROM input_decisions d
-      WHERE d.tenant_id = r.tenant_id AND d.request_id = r.request_id) <> (CASE WHEN r.state = 'resolved' THEN 1 ELSE 0 END)`,
+    what: 'a request is rejected, expired, or approved by its quorum, once, exactly when it is resolved or expired',
+    sql: `SELECT r.request_id AS id FROM input_requests r CROSS JOIN LATERAL (
+        SELECT count(*) FILTER (WHERE d.resolution = 'expired') AS expired,
+               count(*) FILTER (WHERE d.resolution IN ('rejected', 'declined')) AS against,
+               count(*) FILTER (WHERE d.resolution IN ('approved', 'confirmed', 'submitted') AND d.digest = r.digest) AS favourable
+          FROM input_decisions d WHERE d.tenant_id = r.tenant_id AND d.request_id = r.request_id) AS made
+      WHERE (expired, against) <> (CASE WHEN r.state = 'expired' THEN 1 ELSE 0 END,
+          CASE WHEN r.state = 'resolved' AND r.answer->>'resolution' IN ('rejected', 'declined') THEN 1 ELSE 0 END)
+        OR favourable > r.quorum OR r.state = 'resolved' AND against = 0 AND favourable <> r.quorum
+        OR r.state <> 'resolved' AND favourable = r.quorum`,
   },
   {
     what: 'a message that has ended holds nothing',

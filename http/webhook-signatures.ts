@@ -1,5 +1,11 @@
 import { createHmac } from 'node:crypto';
-import type { ChannelSecrets } from './channel-store.js';
+
+/** The keys of a webhook. The previous one signs too until `previous_until`, in milliseconds since 1970. */
+export interface SigningSecrets {
+  secret?: string;
+  previous_secret?: string;
+  previous_until?: number;
+}
 
 const STANDARD_PREFIX = 'whsec_';
 
@@ -20,7 +26,7 @@ function standardSignature(secret: string, content: string, body: Buffer): strin
  * @param nowMs the time of the attempt, in milliseconds since 1970
  */
 export function signatureHeaders(
-  { secret, previous_secret, previous_until = 0 }: ChannelSecrets,
+  { secret, previous_secret, previous_until = 0 }: SigningSecrets,
   deliveryId: string,
   body: Buffer,
   nowMs: number,

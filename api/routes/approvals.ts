@@ -1,0 +1,26 @@
+import { Readable } from 'node:stream';
+import type { FastifyInstance } from 'fastify';
+import { ExportedApproval } from '../../contracts/api/approvals.js';
+import { OPERATIONS } from '../../contracts/api/operations.js';
+import { exportApprovals, getApprovals } from '../../messages/input/audit.js';
+import type { ApiDeps } from '../deps.js';
+import { mount, parseBody, routeConfig } from '../mount.js';
+import { callerOf } from '../plugins/authentication.js';
+
+/** The audit trail of decisions (decisions.md, Shapes added). */
+export function approvalRoutes(app: FastifyInstance, { db }: Pick<ApiDeps, 'db'>): void {
+  mount(app, OPERATIONS.getApprovals).answer(async ({ message_id }, { caller }) => ({
+    ok: true,
+    approvals: await getApprovals(db, caller, message_id),
+  }));
+
+  const operation = OPERATIONS.exportApprovals;
+  app.post(operation.path, { config: routeConfig(operation) }, (request, reply) => {
+    const range = parseBody(operation.request, request.body);
+    const lines = async function* () {
+      for await (const approval of exportApprovals(db, callerOf(request).tenant_id, range))
+        yield `${JSON.stringify(ExportedApproval.parse(approval))}\n`;
+    };
+    return reply.type('application/jsonl').header('cache-control', 'no-store').send(Readable.from(lines()));
+  });
+}

@@ -1,0 +1,90 @@
+-- Requests to humans: how they are written, and how a message comes to wait for one.
+
+-- `NewInputRequest` in messages/input/ask.ts. `event_ids`: of message.input_required and of policy.approval_required or
+-- guard.approval_required.
+CREATE TYPE new_input_request AS (
+  request_id text, kind text, source text, stage text, title text, prompt text, schema jsonb, fields jsonb, action text, tool text,
+  arguments jsonb, path text, policy_id text, policy_name text, guard text, policy_request jsonb, digest text, approvers text[], quorum integer, allow_self boolean,
+  on_reject text, reminder_seconds integer, escalate_to text[], timeout_ms bigint, event_ids text[]
+);
+
+-- Writes the events that ask the human: the same again for a reminder, with its number.
+CREATE FUNCTION record_request(q input_requests, trace_id text, event_ids text[]) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  about jsonb := jsonb_build_object('action', coalesce(q.action, ''), 'tool', q.tool);
+  reminder jsonb := CASE WHEN q.reminders > 0 THEN jsonb_build_object('reminder', q.reminders) ELSE '{}' END;
+BEGIN
+  PERFORM record_event(q.tenant_id, event_ids[1], 'message.input_required', 'info', q.session_id, trace_id,
+    jsonb_build_object('message_id', q.message_id, 'session_id', q.session_id, 'request_id', q.request_id, 'kind', q.kind,
+      'source', q.source, 'title', q.title) || reminder);
+  IF q.source = 'policy' THEN
+    PERFORM record_event(q.tenant_id, event_ids[2], 'policy.approval_required', 'warning', q.session_id, trace_id,
+      about || jsonb_build_object('policy_id', q.policy_id, 'policy_name', q.policy_name, 'message_id', q.message_id,
+        'session_id', q.session_id) || reminder);
+  ELSIF q.source = 'guard' THEN
+    PERFORM record_event(q.tenant_id, event_ids[2], 'guard.approval_required', 'warning', q.session_id, trace_id,
+      about || jsonb_build_object('guard', q.guard, 'path', q.path, 'message_id', q.message_id) || reminder);
+  END IF;
+END $$;
+
+-- Writes a request and its events. The message is `input-required` by the same transaction, and no other request of it is open.
+CREATE FUNCTION open_request(of_tenant text, of_message text, of_session text, trace_id text, n new_input_request) RETURNS void
+  LANGUAGE plpgsql AS $$
+DECLARE
+  q input_requests;
+BEGIN
+  INSERT INTO input_requests (tenant_id, request_id, message_id, session_id, kind, source, stage, title, prompt, schema, fields, action, tool,
+      arguments, path, policy_id, policy_name, guard, policy_request, digest, approvers, quorum, allow_self, on_reject, escalate_to, reminder_seconds, remind_at,
+      state, expires_at)
+    VALUES (of_tenant, n.request_id, of_message, of_session, n.kind, n.source, n.stage, n.title, n.prompt, n.schema, n.fields, n.action, n.tool,
+      n.arguments, n.path, n.policy_id, n.policy_name, n.guard, n.policy_request, n.digest, coalesce(n.approvers, '{}'), coalesce(n.quorum, 1),
+      coalesce(n.allow_self, true), coalesce(n.on_reject, 'fail'), coalesce(n.escalate_to, '{}'), n.reminder_seconds,
+      now() + coalesce(n.reminder_seconds * interval '1 s', CASE WHEN n.escalate_to <> '{}' THEN n.timeout_ms / 2 * interval '1 ms' END),
+      'pending', now() + n.timeout_ms * interval '1 ms')
+    RETURNING * INTO q;
+  PERFORM record_request(q, trace_id, n.event_ids);
+END $$;
+
+-- submitted | working → input-required, for a request of the platform itself (askInput). A dispatch that is at work goes on (stage `tool`).
+-- Gives false, and nothing is written, when a request is open already.
+CREATE FUNCTION ask_about_message(of_tenant text, of_message text, request jsonb) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  n new_input_request := jsonb_populate_record(NULL::new_input_request, request);
+  message record;
+BEGIN
+  UPDATE running_messages r SET state = 'input-required', unrouted_since = NULL, wake_requested_at = now(),
+      holds_slot = r.holds_slot AND n.stage = 'tool'
+   WHERE r.tenant_id = of_tenant AND r.message_id = of_message AND r.state IN ('submitted', 'working');
+  IF NOT FOUND THEN
+    RETURN false;
+  END IF;
+  UPDATE messages m SET state = 'input-required', status_message = NULL, updated_at = now()
+   WHERE m.tenant_id = of_tenant AND m.message_id = of_message RETURNING m.session_id, m.trace_id INTO message;
+  PERFORM note_change(of_tenant, of_message);
+  IF n.stage <> 'tool' THEN
+    UPDATE sessions s SET suspended = true WHERE s.tenant_id = of_tenant AND s.session_id = message.session_id AND s.explicit;
+  END IF;
+  PERFORM open_request(of_tenant, of_message, message.session_id, message.trace_id, n);
+  RETURN true;
+END $$;
+
+-- Asks again about a request that nobody has decided: the same events with their number, and the next reminder. The first one escalates: from
+-- then on `escalate_to` may decide too. Without a reminder of its own, escalation comes at half of the time.
+CREATE FUNCTION remind_of_request(of_tenant text, of_request text, at timestamptz, event_ids text[]) RETURNS SETOF input_requests
+  LANGUAGE plpgsql AS $$
+DECLARE
+  q input_requests;
+BEGIN
+  UPDATE input_requests x SET reminders = x.reminders + 1, remind_at = at + x.reminder_seconds * interval '1 s',
+      approvers = CASE WHEN x.reminders = 0 THEN x.approvers || x.escalate_to ELSE x.approvers END
+   WHERE x.tenant_id = of_tenant AND x.request_id = of_request RETURNING * INTO q;
+  PERFORM record_request(q, (SELECT m.trace_id FROM messages m WHERE m.tenant_id = q.tenant_id AND m.message_id = q.message_id), event_ids);
+  RETURN NEXT q;
+END $$;
+
+-- Nobody decided in time, which refuses: the audit row of the platform. The caller fails the message.
+CREATE FUNCTION record_expiry(of_tenant text, of_request text, approval_id text) RETURNS void LANGUAGE sql AS $$
+  INSERT INTO input_decisions (tenant_id, approval_id, request_id, message_id, kind, source, resolution, principal_type, principal_id, voter, digest)
+    SELECT q.tenant_id, record_expiry.approval_id, q.request_id, q.message_id, q.kind, q.source, 'expired', 'system', 'expiry', 'system', q.digest
+      FROM input_requests q WHERE q.tenant_id = of_tenant AND q.request_id = of_request
+$$;

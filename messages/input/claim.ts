@@ -1,0 +1,98 @@
+import type { A2aMessage } from '../../contracts/a2a/a2a.js';
+import type { MessageState } from '../../contracts/api/messages.js';
+import type { Tx } from '../../db/pool.js';
+import { PlatformError } from '../../runtime/errors.js';
+import { newId } from '../../runtime/ids.js';
+import type { InputRequestRow, MessageRow } from '../read/rows.js';
+import { userMessage } from '../read/task.js';
+import { digestOf } from './digest.js';
+import { formProblem } from './form.js';
+import { type Principal, principalName } from './principals.js';
+import type { Decision } from './resolution.js';
+
+/** A decision about an open request. */
+export interface Answer {
+  /** Null: it does not answer a request of this kind. */
+  decision: Decision | null;
+  /** The error for such an answer begins so; its code is also that of an answer that does not fit the form. */
+  invalid: { code: 'BAD_REQUEST' | 'INVALID_PARAMS'; text: string };
+  comment?: string | undefined;
+  /** The arguments of the tool call as the approver edited them. They have passed the policies. */
+  arguments?: Record<string, unknown> | undefined;
+  /** The turn that it adds to the task's history; by default made from the decision. */
+  turn?: A2aMessage;
+}
+
+/** Why a decision does not fit its request; null when it fits. */
+function problemOf({ decision, ...answer }: Answer, request: InputRequestRow): string | null {
+  const { code: _, text } = answer.invalid;
+  if (!decision) return `${text} ${request.kind}.`;
+  const problem = request.kind === 'form' && decision.positive ? formProblem(request, decision.data ?? {}) : null;
+  if (problem !== null) return `data: ${problem}`;
+  if (answer.arguments === undefined) return null;
+  if (request.stage !== 'tool') return 'arguments: only those of a tool call can be edited.';
+  return decision.positive ? null : 'arguments: what is rejected cannot be edited.';
+}
+
+/** What was approved: the request as it was asked, or a tool call with the arguments as they were edited. */
+function approvedDigest(request: InputRequestRow, edited: Record<string, unknown> | undefined): string {
+  return edited === undefined ? request.digest : digestOf({ tool: request.tool ?? '', arguments: edited });
+}
+
+/** An agent's question is a turn of the task's history, and so is the answer to it. */
+function turnOf(row: MessageRow, request: InputRequestRow, answer: object): A2aMessage | undefined {
+  if (request.source !== 'agent') return undefined;
+  return {
+    ...userMessage(row),
+    messageId: `${request.request_id}:answer`,
+    parts: [{ kind: 'data', data: { ...answer } }],
+  };
+}
+
+/**
+ * Records a decision about an open request: request, audit row, message and events. The caller holds the message's lock.
+ * @returns the message's state afterwards: `working`, `failed` where a rejection ends it, `input-required` while the quorum is not reached
+ * @throws PlatformError forbidden, CALLBACK_TOKEN_EXPIRED, ALREADY_RESOLVED for a principal who has decided before, and `invalid.code` naming
+ * what does not fit
+ */
+export async function claimRequest(
+  tx: Tx,
+  principal: Principal,
+  row: MessageRow,
+  request: InputRequestRow,
+  answered: Answer,
+): Promise<MessageState> {
+  await principal.mayAnswer(tx, row, request);
+  if (request.expires_at.getTime() <= Date.now())
+    throw new PlatformError('CALLBACK_TOKEN_EXPIRED', 'The time to answer ran out.');
+  const problem = problemOf(answered, request);
+  const { decision, invalid, comment, turn } = answered;
+  if (problem !== null || !decision) throw new PlatformError(invalid.code, problem ?? invalid.text);
+  const digest = approvedDigest(request, answered.arguments);
+  const edited = digest === request.digest ? undefined : answered.arguments;
+  const { request_id } = request;
+  const answer = { request_id, resolution: decision.word, data: decision.data, comment, arguments: edited };
+  const [result] = await tx.query<{ state: MessageState | null }>('SELECT resolve_input($1) AS state', [
+    JSON.stringify({
+      tenant_id: row.tenant_id,
+      message_id: row.message_id,
+      request_id,
+      approval_id: newId('apv'),
+      principal_type: principal.type,
+      principal_id: principal.id,
+      voter: principal.voter,
+      resolution: decision.word,
+      positive: decision.positive,
+      arguments: edited,
+      digest,
+      comment,
+      ip: principal.ip,
+      answer,
+      turn: turn ?? turnOf(row, request, answer),
+      resolved_by: principalName(principal),
+      event_ids: [newId('evt'), newId('evt'), newId('evt')],
+    }),
+  ]);
+  if (result?.state) return result.state;
+  throw new PlatformError('ALREADY_RESOLVED', 'This principal has decided about the request before.');
+}

@@ -1,0 +1,74 @@
+import type { Caller } from '../contracts/api/auth.js';
+import type { LaterFact } from '../policy/matching/facts.js';
+import { tokenFacts } from '../policy/token-facts.js';
+import type { PolicyRequest, Verdict } from '../policy/types.js';
+import { newId } from '../runtime/ids.js';
+import type { NewMessage } from './accept/accept-transaction.js';
+import type { NewInputRequest } from './input/ask.js';
+import { digestOf } from './input/digest.js';
+
+/** What policies see of a message, on both paths. */
+export interface PolicyMessage {
+  message_id: string;
+  parts: NewMessage['parts'];
+  metadata: NewMessage['metadata'];
+  /** Who gets it, as far as that is known. */
+  agent: NonNullable<PolicyRequest['agent']>;
+  session: NonNullable<PolicyRequest['session']>;
+  token: NonNullable<PolicyRequest['token']>;
+}
+
+/** The message enters (scope `admission`), or goes to an agent (scope `dispatch`). */
+export function policyRequest(scope: 'admission' | 'dispatch', message: PolicyMessage): PolicyRequest {
+  const { parts, metadata, agent, session, token } = message;
+  const action = scope === 'admission' ? 'send' : 'dispatch';
+  return { scope, action, arguments: { parts, metadata }, agent, session, token };
+}
+
+/** A message that is being accepted, with what policies cannot know of it yet. */
+export function draftMessage(draft: NewMessage, caller: Caller): { message: PolicyMessage; later: LaterFact[] } {
+  const { want_agent_type, want_instance_id, want_skill_id, requested_context } = draft;
+  const agent = {
+    ...(want_agent_type !== null && { agent_type: want_agent_type }),
+    ...(want_instance_id !== null && { instance_id: want_instance_id }),
+    ...(want_skill_id !== null && { skill_id: want_skill_id }),
+  };
+  const message = {
+    ...{ message_id: draft.message_id, parts: draft.parts, metadata: draft.metadata, agent },
+    session: { session_id: draft.session_id },
+    token: tokenFacts(caller),
+  };
+  const later: LaterFact[] = ['webhook'];
+  // The session's or the tenant's default, which the accept transaction finds.
+  if (want_agent_type === null) later.push('agent_type');
+  if (requested_context !== '') later.push('user_id');
+  return { message, later };
+}
+
+const TITLE_CHARS_MAX = 200;
+const ASKS = { admission: 'A message waits for approval.', dispatch: 'A message to an agent waits for approval.' };
+
+/** The request to a human that a verdict about a message asks for. */
+export function approvalRequest(
+  { by, terms }: Extract<Verdict, { decision: 'require_approval' }>,
+  request: PolicyRequest,
+  stage: 'admission' | 'dispatch',
+): NewInputRequest {
+  const about = { scope: request.scope, action: request.action, agent: request.agent ?? {}, ...request.arguments };
+  const asker =
+    by.source === 'policy'
+      ? { policy_id: by.policy_id, policy_name: by.name }
+      : { guard: by.guard, ...(by.path !== undefined && { path: by.path }) };
+  return {
+    request_id: newId('req'),
+    kind: 'approval',
+    source: by.source,
+    stage,
+    title: ASKS[stage].slice(0, TITLE_CHARS_MAX),
+    prompt: by.reason,
+    action: request.action,
+    ...asker,
+    terms,
+    digest: digestOf(about),
+  };
+}

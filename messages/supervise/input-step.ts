@@ -1,0 +1,65 @@
+import type { Tx } from '../../db/pool.js';
+import { newId } from '../../runtime/ids.js';
+import type { InputRequestRow } from '../read/rows.js';
+import type { Step } from './step.js';
+
+/** What an operator reads about a request in the Temporal UI. It goes into the history: identifiers, times and numbers, no content. */
+export function awaitedText(request: InputRequestRow): string {
+  const { kind, source, tool, policy_id, guard, approvers, quorum, approvals } = request;
+  const about = tool === null ? '' : ` of the tool call \`${tool}\``;
+  const byWhom = policy_id ?? guard;
+  const asker = byWhom === null ? `the ${source}` : `the ${source} \`${byWhom}\``;
+  const scope = source === 'agent' ? 'read' : 'admin';
+  const named = approvers.map((approver) => `\`${approver}\``).join(', ');
+  const who = `a token with the scope ${scope}${named === '' ? '' : `, or ${named}`}, or a callback token`;
+  const count = quorum === 1 ? '' : `\n- Approvals: ${approvals.length} of ${quorum}`;
+  return [
+    `Waits for a human: ${kind}${about}, asked by ${asker}.`,
+    '',
+    `- Who may decide: ${who}${count}`,
+    `- Since ${request.requested_at.toISOString()}, until ${request.expires_at.toISOString()}`,
+    `- To decide: \`POST /messages/${request.message_id}/resolve\` with \`{"resolution": …, "request_id": "${request.request_id}"}\``,
+  ].join('\n');
+}
+
+/** Asks again, if that is due. @returns the request as it is then */
+async function remindIfDue(tx: Tx, request: InputRequestRow, now: Date): Promise<InputRequestRow> {
+  if (request.remind_at === null || request.remind_at > now) return request;
+  const [reminded] = await tx.query<Pick<InputRequestRow, 'approvers' | 'remind_at'> & Record<string, unknown>>(
+    'SELECT approvers, remind_at FROM remind_of_request($1, $2, $3, $4)',
+    [request.tenant_id, request.request_id, now, [newId('evt'), newId('evt')]],
+  );
+  return { ...request, ...reminded };
+}
+
+/**
+ * The step of a message that waits for a human. Writes the reminder that is due, and the audit row of a request that nobody has decided in
+ * time.
+ * @returns null when the time is up: the message fails
+ */
+export async function inputStep(
+  tx: Tx,
+  agentType: string | null,
+  asked: InputRequestRow,
+  now: Date,
+): Promise<Step | null> {
+  const leftMs = asked.expires_at.getTime() - now.getTime();
+  if (leftMs <= 0) {
+    await tx.query('SELECT record_expiry($1, $2, $3)', [asked.tenant_id, asked.request_id, newId('apv')]);
+    return null;
+  }
+  const request = await remindIfDue(tx, asked, now);
+  const remindMs = request.remind_at ? request.remind_at.getTime() - now.getTime() : leftMs;
+  return {
+    kind: 'wait_input',
+    request_id: request.request_id,
+    agent_type: agentType,
+    request_kind: request.kind,
+    source: request.source,
+    since: request.requested_at.toISOString(),
+    expires_at: request.expires_at.toISOString(),
+    expires_ms: leftMs,
+    wait_ms: Math.max(1, Math.min(leftMs, remindMs)),
+    awaited: awaitedText(request),
+  };
+}

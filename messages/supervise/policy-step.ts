@@ -1,0 +1,221 @@
+import { NO_AGENT } from '../../contracts/primitives.js';
+import type { Tx } from '../../db/pool.js';
+import type { PolicyRequest, Verdict } from '../../policy/types.js';
+import { errorOfDenial, eventsOf } from '../../policy/verdict.js';
+import { PlatformError } from '../../runtime/errors.js';
+import type { MessageCore } from '../core.js';
+import type { StoredError } from '../dispatch/message-end.js';
+import { askInput } from '../input/ask.js';
+import { approvalRequest, type PolicyMessage, policyRequest } from '../policy-requests.js';
+import type { MessageRow, RunningRow, SessionBinding } from '../read/rows.js';
+
+type Scope = 'admission' | 'dispatch';
+
+/** A row of `running_messages` with what policies left to the workflow path. */
+export type GatedRow = RunningRow & { undecided: boolean; asked_policies: string[] };
+
+/** The agent that was chosen for a message. */
+export interface ChosenAgent {
+  instance_id: string;
+  agent_type: string;
+}
+
+/**
+ * What follows from the policies for a message that does not go on in this transaction. `asked`: it waits for a human from now on;
+ * `admitted`: what an evaluator said is to be stored before the next is asked.
+ */
+export type Stop = { kind: 'failed'; error: StoredError } | { kind: 'asked' | 'admitted' };
+
+/** A verdict about a message. */
+interface Ruling {
+  scope: Scope;
+  request: PolicyRequest;
+  verdict: Verdict;
+  /** It was given outside of the transaction. */
+  waited: boolean;
+}
+
+/** Verdicts that were given outside of a transaction, by the agent that they are about. */
+export type KnownVerdicts = Map<string, Verdict>;
+
+/** Leaves the transaction: the verdict may have to be waited for, and no lock is held meanwhile. */
+export class VerdictNeeded extends Error {
+  constructor(
+    readonly key: string,
+    readonly request: PolicyRequest,
+  ) {
+    super('the policies have to be asked outside of a transaction');
+  }
+}
+
+const MESSAGE = `
+  SELECT m.parts, m.metadata, m.credential_id, m.sender_agent_type, coalesce(c.scopes, '{}') AS scopes, s.user_id
+    FROM messages m
+    JOIN sessions s ON s.tenant_id = m.tenant_id AND s.session_id = m.session_id
+    LEFT JOIN credentials c ON c.tenant_id = m.tenant_id AND c.credential_id = m.credential_id
+   WHERE m.tenant_id = $1 AND m.message_id = $2`;
+
+type Details = Pick<MessageRow, 'parts' | 'metadata' | 'credential_id' | 'sender_agent_type'> & {
+  scopes: string[];
+  user_id: string | null;
+};
+
+/**
+ * The policies of one message on the workflow path, in the transaction that decides its step: what was left undecided when it was accepted,
+ * and each dispatch, whose agent is chosen by now.
+ */
+export class PolicyGate {
+  readonly #core: MessageCore;
+  readonly #tx: Tx;
+  readonly #row: GatedRow;
+  readonly #known: KnownVerdicts;
+  #details: Details | undefined;
+  #isUndecided: boolean;
+
+  constructor(core: MessageCore, tx: Tx, row: GatedRow, known: KnownVerdicts) {
+    this.#core = core;
+    this.#tx = tx;
+    this.#row = row;
+    this.#known = known;
+    this.#isUndecided = row.undecided;
+  }
+
+  /** Whether there is anything to decide about a dispatch of the message. */
+  get isConcerned(): boolean {
+    return this.#isUndecided || this.#core.policies.concerns(this.#row.tenant_id, 'admission', 'dispatch');
+  }
+
+  /** Decides whether the message may enter, if that is open and its type is known. Null: it goes on. @throws VerdictNeeded */
+  async admit(session: SessionBinding): Promise<Stop | null> {
+    if (!this.#isUndecided) return null;
+    const agent_type = await this.#typeOf(session);
+    return agent_type === null ? null : this.#admit({ agent_type, ...this.#wanted() });
+  }
+
+  /** Decides about the dispatch that was opened to an agent. Null: it may be sent. @throws VerdictNeeded */
+  async rulingOn(chosen: ChosenAgent): Promise<Ruling | null> {
+    if (this.#isUndecided) {
+      const admission = await this.#ask('admission', { ...this.#wanted(), ...chosen });
+      if (admission.waited || admission.verdict.decision !== 'allow') return admission;
+      await this.#admitted(admission);
+    }
+    const dispatch = await this.#ask('dispatch', { ...this.#wanted(), ...chosen });
+    if (dispatch.verdict.decision === 'allow' || this.#isApproved(dispatch.verdict, chosen)) {
+      await this.#record(dispatch.verdict, dispatch.request);
+      return null;
+    }
+    return dispatch;
+  }
+
+  /** Does what a verdict other than `allow` says, after what was opened for the dispatch was undone. */
+  async follow(ruling: Ruling, chosen: ChosenAgent | null): Promise<Stop> {
+    const { scope, request, verdict } = ruling;
+    if (verdict.decision === 'allow') {
+      await this.#admitted(ruling);
+      return { kind: 'admitted' };
+    }
+    await this.#record(verdict, request);
+    if (verdict.decision === 'deny') return { kind: 'failed', error: errorOfDenial(verdict) };
+    const { tenant_id, message_id } = this.#row;
+    const asked = chosen && scope === 'dispatch' ? [this.#approvalKey(verdict, chosen)] : [];
+    await this.#tx.query(
+      `UPDATE running_messages SET undecided = undecided AND $3, asked_policies = asked_policies || $4::text[],
+              want_agent_type = CASE WHEN $3 THEN want_agent_type ELSE coalesce(want_agent_type, $5) END
+        WHERE tenant_id = $1 AND message_id = $2`,
+      [tenant_id, message_id, scope !== 'admission', asked, request.agent?.agent_type ?? null],
+    );
+    await askInput(this.#tx, this.#row, approvalRequest(verdict, request, scope));
+    return { kind: 'asked' };
+  }
+
+  async #admit(agent: PolicyMessage['agent']): Promise<Stop | null> {
+    const admission = await this.#ask('admission', agent);
+    if (admission.waited || admission.verdict.decision !== 'allow') return this.follow(admission, null);
+    await this.#admitted(admission);
+    return null;
+  }
+
+  /** From here on the message is for the type that it was admitted for. */
+  async #admitted({ verdict, request }: Ruling): Promise<void> {
+    const { tenant_id, message_id } = this.#row;
+    await this.#record(verdict, request);
+    await this.#tx.query(
+      `UPDATE running_messages SET undecided = false, want_agent_type = coalesce(want_agent_type, $3)
+        WHERE tenant_id = $1 AND message_id = $2`,
+      [tenant_id, message_id, request.agent?.agent_type ?? null],
+    );
+    this.#isUndecided = false;
+  }
+
+  async #ask(scope: Scope, agent: PolicyMessage['agent']): Promise<Ruling> {
+    const { tenant_id, message_id, session_id } = this.#row;
+    const details = await this.#read();
+    const { parts, metadata, credential_id, sender_agent_type, scopes, user_id } = details;
+    const session = { session_id, ...(user_id !== null && { user_id }) };
+    const token = { sub: credential_id, credential_id, scopes, agent_type: sender_agent_type ?? NO_AGENT };
+    const request = policyRequest(scope, { message_id, parts, metadata, agent, session, token });
+    const key = [scope, agent.agent_type, agent.instance_id, agent.skill_id].join('\n');
+    const given = this.#known.get(key);
+    const verdict = given ?? this.#decideNow(tenant_id, key, request);
+    if (verdict.decision === 'deny' && verdict.retryable)
+      throw new PlatformError('SERVICE_UNAVAILABLE', verdict.by.reason);
+    return { scope, request, verdict, waited: given !== undefined };
+  }
+
+  #decideNow(tenantId: string, key: string, request: PolicyRequest): Verdict {
+    const { policies } = this.#core;
+    if (policies.needsWebhook(tenantId, request)) throw new VerdictNeeded(key, request);
+    const verdict = policies.decide(tenantId, request);
+    if (verdict instanceof Promise) throw new VerdictNeeded(key, request);
+    return verdict;
+  }
+
+  /** A human was asked by the same policy about the same kind of agent. Had it been rejected, the message had failed. */
+  #isApproved(verdict: Verdict, chosen: ChosenAgent): boolean {
+    return (
+      verdict.decision === 'require_approval' && this.#row.asked_policies.includes(this.#approvalKey(verdict, chosen))
+    );
+  }
+
+  /** An approval holds for every instance of the type, unless the policy looks at instances. */
+  #approvalKey({ by }: Extract<Verdict, { decision: 'require_approval' }>, chosen: ChosenAgent): string {
+    if (by.source === 'guard') return `guard ${by.guard} ${chosen.agent_type}`;
+    return `policy ${by.policy_id} ${chosen.agent_type}${by.per_instance ? ` ${chosen.instance_id}` : ''}`;
+  }
+
+  async #record(verdict: Verdict, request: PolicyRequest): Promise<void> {
+    const events = eventsOf(verdict, request);
+    if (events.length === 0) return;
+    const { tenant_id, message_id, session_id } = this.#row;
+    await this.#tx.query(
+      `SELECT record_decision_events($1, $3, m.trace_id, $4) FROM messages m WHERE m.tenant_id = $1 AND m.message_id = $2`,
+      [tenant_id, message_id, session_id, JSON.stringify(events)],
+    );
+  }
+
+  async #read(): Promise<Details> {
+    const { tenant_id, message_id } = this.#row;
+    this.#details ??= (await this.#tx.query<Details & Record<string, unknown>>(MESSAGE, [tenant_id, message_id]))[0];
+    if (!this.#details) throw new Error('a running message has no row');
+    return this.#details;
+  }
+
+  /** What the message names besides its type. */
+  #wanted() {
+    const { want_instance_id, want_skill_id } = this.#row;
+    return {
+      ...(want_instance_id !== null && { instance_id: want_instance_id }),
+      ...(want_skill_id !== null && { skill_id: want_skill_id }),
+    };
+  }
+
+  /** The type that gets the message; null where only the choice of its agent tells. */
+  async #typeOf(session: SessionBinding): Promise<string | null> {
+    const { tenant_id, want_agent_type, want_instance_id } = this.#row;
+    if (want_agent_type !== null) return want_agent_type;
+    if (want_instance_id === null) return session.agent_type;
+    const one = 'SELECT agent_type FROM agents WHERE tenant_id = $1 AND instance_id = $2';
+    const [agent] = await this.#tx.query<{ agent_type: string }>(one, [tenant_id, want_instance_id]);
+    return agent?.agent_type ?? null;
+  }
+}

@@ -1,0 +1,142 @@
+import type { Approval, Evaluator, PolicyDecision, PolicyScope } from '../contracts/api/policies.js';
+import { errorMessage } from '../runtime/errors.js';
+import type { Secrets } from '../runtime/secrets.js';
+import { compileCel } from './evaluators/cel.js';
+import type { WebhookEvaluators, WebhookTarget } from './evaluators/webhook.js';
+import { allHold, type Condition, compileMatch } from './matching/conditions.js';
+import type { Facts } from './matching/facts.js';
+import type { PolicyRow } from './policy-store.js';
+import type { AppliedPolicy, ApprovalTerms } from './types.js';
+
+/** The purpose of the key that encrypts the secrets of evaluators. */
+export const EVALUATOR_SECRET = 'policy-evaluator';
+
+/**
+ * Whether a policy applies to a request. `later`: that depends on what is not known yet. `reason`: an evaluator's own. `failed`: its evaluator
+ * could not say, and why.
+ */
+export type Application = { applies: boolean | 'later'; reason?: string; failed?: string };
+
+/** Says whether a policy that matches applies. @throws Error where it cannot */
+type Evaluate = (facts: Facts, dryRun: boolean) => Application | Promise<Application>;
+
+/** A policy that is switched on, ready to decide. */
+export interface CompiledPolicy {
+  policy_id: string;
+  name: string;
+  scope: PolicyScope;
+  decision: PolicyDecision;
+  priority: number;
+  conditions: readonly Condition[];
+  /** Null: it applies where it matches. */
+  evaluate: Evaluate | null;
+  isWebhook: boolean;
+  onError: 'deny' | 'require_approval';
+  applied: AppliedPolicy;
+  terms: ApprovalTerms;
+}
+
+/** What compiling a policy takes. */
+export interface CompileDeps {
+  secrets: Pick<Secrets, 'decrypt'>;
+  webhooks: WebhookEvaluators;
+}
+
+const APPLIES: Application = { applies: true };
+const APPLIES_NOT: Application = { applies: false };
+const LATER: Application = { applies: 'later' };
+/** The most restrictive first; what is only recorded goes before all. */
+const RANKS: Record<PolicyDecision, number> = { audit: 0, deny: 1, require_approval: 2, allow: 3 };
+
+/** The order in which policies are looked at: by priority, then the most restrictive, then the oldest. */
+export function policyOrder(
+  one: Pick<PolicyRow, 'priority' | 'decision' | 'policy_id'>,
+  other: Pick<PolicyRow, 'priority' | 'decision' | 'policy_id'>,
+): number {
+  const ranked = one.priority - other.priority || RANKS[one.decision] - RANKS[other.decision];
+  return ranked || (one.policy_id < other.policy_id ? -1 : 1);
+}
+
+function byCel(expression: string): Evaluate {
+  const test = compileCel(expression);
+  return (facts) => {
+    const applies = test(facts);
+    return applies === 'later' ? LATER : applies ? APPLIES : APPLIES_NOT;
+  };
+}
+
+function byWebhook(webhooks: WebhookEvaluators, target: WebhookTarget): Evaluate {
+  return (facts, dryRun) => {
+    if (facts.later.includes('webhook')) return LATER;
+    const asked = webhooks.ask(target, facts, dryRun);
+    return asked.then(({ applies, reason }) => ({ applies, ...(reason && { reason }) }));
+  };
+}
+
+function evaluatorOf(row: PolicyRow, { secrets, webhooks }: CompileDeps): Evaluate | null {
+  const { evaluator, policy_id, name, evaluator_secret } = row;
+  if (!('type' in evaluator)) return null;
+  if (evaluator.type === 'cel') return byCel(evaluator.expression);
+  const secret = evaluator_secret ? secrets.decrypt(evaluator_secret, EVALUATOR_SECRET).toString() : undefined;
+  const { url, timeout_ms } = evaluator;
+  return byWebhook(webhooks, { policy_id, name, url, secret, timeout_ms });
+}
+
+function termsOf(approvers: string[], { approval }: Evaluator): ApprovalTerms {
+  const {
+    quorum = 1,
+    timeout_seconds = 86_400,
+    allow_self = true,
+    on_reject = 'fail',
+    ...rest
+  }: Partial<Approval> = approval ?? {};
+  return {
+    ...{ approvers, quorum, timeout_seconds, allow_self, on_reject },
+    ...(rest.reminder_seconds !== undefined && { reminder_seconds: rest.reminder_seconds }),
+    ...(rest.escalate_to !== undefined && { escalate_to: rest.escalate_to }),
+  };
+}
+
+/** Whether what it decides may differ between the instances of a type. */
+function looksAtInstances({ match, evaluator }: PolicyRow): boolean {
+  return JSON.stringify([match, 'type' in evaluator && evaluator.type === 'cel' && evaluator.expression]).includes(
+    'instance_id',
+  );
+}
+
+/** Compiles a policy. @throws PlatformError BAD_REQUEST for an expression that is not valid */
+export function compilePolicy(row: PolicyRow, deps: CompileDeps): CompiledPolicy {
+  const { policy_id, name, scope, decision, priority, evaluator } = row;
+  const reason = row.reason || `The policy ${name} applies.`;
+  return {
+    ...{ policy_id, name, scope, decision, priority },
+    conditions: compileMatch(row.match, decision),
+    evaluate: evaluatorOf(row, deps),
+    isWebhook: 'type' in evaluator && evaluator.type === 'webhook',
+    onError: 'type' in evaluator ? evaluator.on_error : 'deny',
+    applied: { policy_id, name, reason, ...(looksAtInstances(row) && { per_instance: true as const }) },
+    terms: termsOf(row.approvers, evaluator),
+  };
+}
+
+/** Whether a policy applies. Never throws: an evaluator that fails says so. */
+export function application(
+  { conditions, evaluate }: CompiledPolicy,
+  facts: Facts,
+  dryRun: boolean,
+): Application | Promise<Application> {
+  const matches = allHold(conditions, facts);
+  if (matches === false) return APPLIES_NOT;
+  if (matches === 'later') return LATER;
+  if (!evaluate) return APPLIES;
+  try {
+    const given = evaluate(facts, dryRun);
+    return given instanceof Promise ? given.catch(failed) : given;
+  } catch (error) {
+    return failed(error);
+  }
+}
+
+function failed(error: unknown): Application {
+  return { applies: true, failed: errorMessage(error) };
+}

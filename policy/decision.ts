@@ -1,0 +1,111 @@
+import type { PolicyTrace } from '../contracts/api/policies.js';
+import { type Application, application, type CompiledPolicy } from './compiled-policy.js';
+import type { Facts } from './matching/facts.js';
+import type { AppliedPolicy, Verdict } from './types.js';
+
+/** Evaluators that are asked one after the other may take this long together; then the next has failed. */
+const EVALUATION_MAX_MS = 8_000;
+const OUT_OF_TIME: Application = { applies: true, failed: 'the evaluators took too long' };
+
+/** `later`: it depends on what is not known yet. */
+export type EarlyVerdict = Verdict | 'later';
+
+/** How a decision is made. */
+export interface DecisionOptions {
+  /** For test_policy: evaluators are told that nothing follows. */
+  dryRun?: boolean;
+  /** Gets what became of each policy that was looked at. */
+  trace?: PolicyTrace[];
+}
+
+/** One decision over the policies of a scope, in their order. */
+class Decision {
+  readonly #audits: AppliedPolicy[] = [];
+  readonly #startedAtMs = performance.now();
+  /** A policy that allows may apply, which the facts do not tell yet. */
+  #mayBeAllowed = false;
+
+  constructor(
+    readonly policies: readonly CompiledPolicy[],
+    readonly facts: Facts,
+    readonly options: DecisionOptions,
+  ) {}
+
+  /** Looks at the policies from a place on. A promise only where an evaluator gives one. */
+  from(start: number): EarlyVerdict | Promise<EarlyVerdict> {
+    for (let at = start; at < this.policies.length; at++) {
+      const policy = this.policies[at] as CompiledPolicy;
+      const found = this.#isOutOfTime(policy)
+        ? OUT_OF_TIME
+        : application(policy, this.facts, this.options.dryRun === true);
+      if (found instanceof Promise) return found.then((given) => this.#take(policy, given) ?? this.from(at + 1));
+      const verdict = found.applies === false ? this.#skip(policy) : this.#take(policy, found);
+      if (verdict) return verdict;
+    }
+    return { decision: 'allow', audits: this.#audits };
+  }
+
+  #isOutOfTime({ isWebhook }: CompiledPolicy): boolean {
+    return isWebhook && performance.now() - this.#startedAtMs > EVALUATION_MAX_MS;
+  }
+
+  #skip(policy: CompiledPolicy): undefined {
+    if (this.options.trace) this.#note(policy, 'not_matched', explain(policy, this.facts));
+  }
+
+  /** The verdict if the policy decides. */
+  #take(policy: CompiledPolicy, { applies, reason, failed }: Application): EarlyVerdict | undefined {
+    if (applies === false) return this.#skip(policy);
+    if (applies === 'later') {
+      if (policy.decision !== 'allow') return 'later';
+      this.#mayBeAllowed = true;
+      return undefined;
+    }
+    const why =
+      failed === undefined ? (reason ?? policy.applied.reason) : `The evaluator of ${policy.name} failed: ${failed}.`;
+    const applied = { ...policy.applied, reason: why };
+    if (policy.decision === 'audit') {
+      this.#audits.push(applied);
+      this.#note(policy, 'audited', why);
+      return undefined;
+    }
+    const decision = failed === undefined ? policy.decision : policy.onError;
+    // What comes after a policy that may allow is not decided yet.
+    if (this.#mayBeAllowed && decision !== 'allow') return 'later';
+    this.#note(policy, 'decided', why);
+    return this.#verdict(policy, decision, applied);
+  }
+
+  #verdict({ terms }: CompiledPolicy, decision: Verdict['decision'], applied: AppliedPolicy): Verdict {
+    const audits = this.#audits;
+    if (decision === 'allow') return { decision, audits };
+    const by = { source: 'policy' as const, ...applied };
+    return decision === 'deny' ? { decision, by, audits } : { decision, by, terms, audits };
+  }
+
+  #note(
+    { policy_id, name, decision, priority }: CompiledPolicy,
+    outcome: PolicyTrace['outcome'],
+    explanation: string,
+  ): void {
+    this.options.trace?.push({ policy_id, name, decision, priority, outcome, explanation });
+  }
+}
+
+function explain({ conditions, evaluate }: CompiledPolicy, facts: Facts): string {
+  const unmet = conditions.find((condition) => condition.holds(facts) === false);
+  if (unmet) return unmet.explain(facts);
+  return evaluate ? 'The evaluator says that it does not apply.' : 'It does not match.';
+}
+
+/**
+ * Decides by policies in their order: the first that applies decides, those that only record do so until then, and without one the action is
+ * allowed. Given at once where no evaluator has to be waited for.
+ */
+export function decideBy(
+  policies: readonly CompiledPolicy[],
+  facts: Facts,
+  options: DecisionOptions = {},
+): EarlyVerdict | Promise<EarlyVerdict> {
+  return new Decision(policies, facts, options).from(0);
+}

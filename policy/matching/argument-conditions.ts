@@ -1,0 +1,96 @@
+import type { ArgumentCondition } from '../../contracts/api/policies.js';
+import type { Budget } from './budget.js';
+import { compileRegex } from './regex.js';
+
+type Scalar = string | number | boolean | null;
+
+/** Whether one value fits; undefined: it would cost too much to find out. */
+type ValueTest = (value: unknown, budget: Budget) => boolean | undefined;
+
+/** The values at a path; `*` stands for every member. The depth and size of arguments are bounded at the edge. */
+function valuesAt(value: unknown, path: readonly string[], from = 0): unknown[] {
+  const key = path[from];
+  if (key === undefined) return [value];
+  if (typeof value !== 'object' || value === null) return [];
+  if (key === '*') return Object.values(value).flatMap((member) => valuesAt(member, path, from + 1));
+  return Object.hasOwn(value, key) ? valuesAt((value as Record<string, unknown>)[key], path, from + 1) : [];
+}
+
+/** The number that a value stands for; a text counts where it is one, so that `"5000"` is not less than 1000. */
+function numberOf(value: unknown): number | undefined {
+  if (typeof value === 'number') return value;
+  if (typeof value !== 'string' || value.trim() === '') return undefined;
+  const number = Number(value);
+  return Number.isNaN(number) ? undefined : number;
+}
+
+function isEqual(value: unknown, expected: Scalar): boolean {
+  return typeof expected === 'number' ? numberOf(value) === expected : value === expected;
+}
+
+const COMPARISONS = {
+  gt: (order: number) => order > 0,
+  gte: (order: number) => order >= 0,
+  lt: (order: number) => order < 0,
+  lte: (order: number) => order <= 0,
+};
+
+/** Less than 0, 0 or more than 0; NaN, which no comparison takes, for values that have no order. */
+function orderOf(value: unknown, expected: number | string): number {
+  if (typeof expected === 'number') return (numberOf(value) ?? Number.NaN) - expected;
+  if (typeof value !== 'string') return Number.NaN;
+  return value < expected ? -1 : Number(value > expected);
+}
+
+function contains(value: unknown, expected: Scalar, budget: Budget): boolean | undefined {
+  if (Array.isArray(value))
+    return budget.take(value.length) ? value.some((item) => isEqual(item, expected)) : undefined;
+  if (typeof value !== 'string' || typeof expected !== 'string') return false;
+  return budget.take(value.length / 16) ? value.includes(expected) : undefined;
+}
+
+function valueTest(condition: ArgumentCondition): ValueTest {
+  const { op, value: expected } = condition;
+  switch (op) {
+    case 'eq':
+      return (value) => isEqual(value, expected);
+    case 'ne':
+      return (value) => !isEqual(value, expected);
+    case 'in':
+      return (value) => expected.some((one) => isEqual(value, one));
+    case 'contains':
+      return (value, budget) => contains(value, expected, budget);
+    case 'gt':
+    case 'gte':
+    case 'lt':
+    case 'lte':
+      return (value) => COMPARISONS[op](orderOf(value, expected));
+    case 'matches': {
+      const regex = compileRegex(expected);
+      return (value, budget) => {
+        const text = typeof value === 'string' ? value : JSON.stringify(value ?? null);
+        return budget.take(text.length * regex.charCost) ? regex.test(text) : undefined;
+      };
+    }
+    default:
+      return condition satisfies never;
+  }
+}
+
+/**
+ * Whether a condition holds for arguments: for one of the values at its path where `restrictive`, else for all of them. A path without a
+ * value fits `ne` only. What would cost too much to find out holds where that restricts.
+ * @throws PlatformError BAD_REQUEST for a bad regular expression
+ */
+export function compileArgument(condition: ArgumentCondition, restrictive: boolean) {
+  const path = condition.path.split('.');
+  const test = valueTest(condition);
+  return (args: Readonly<Record<string, unknown>>, budget: Budget): boolean => {
+    if (budget.isSpent) return restrictive;
+    const values = valuesAt(args, path);
+    budget.spend(10 + values.length);
+    if (values.length === 0) return condition.op === 'ne';
+    const fits = (value: unknown) => test(value, budget) ?? restrictive;
+    return restrictive ? values.some(fits) : values.every(fits);
+  };
+}

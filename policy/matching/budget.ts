@@ -1,0 +1,24 @@
+/** About ten nanoseconds each. One decision may cost 10 ms of the process that all tenants share. */
+const UNITS_MAX = 1_000_000;
+
+/** What one decision may still cost. What a tenant configures may not be dearer, and nothing is begun that could be. */
+export class Budget {
+  #left = UNITS_MAX;
+
+  /** Nothing more may be done. */
+  get isSpent(): boolean {
+    return this.#left <= 0;
+  }
+
+  /** Counts work that is done and was bounded by the size of the request. */
+  spend(units: number): void {
+    this.#left -= units;
+  }
+
+  /** Takes the cost of the next piece of work, before it is done. @returns false: it is too dear, and must not be done */
+  take(units: number): boolean {
+    if (!(units <= this.#left)) return false;
+    this.#left -= units;
+    return true;
+  }
+}

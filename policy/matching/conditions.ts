@@ -1,0 +1,128 @@
+import type { Conditions, Match, PolicyDecision } from '../../contracts/api/policies.js';
+import { compileArgument } from './argument-conditions.js';
+import type { Facts, LaterFact } from './facts.js';
+import { compileGlobs, compilePathGlobs, type GlobTest } from './globs.js';
+
+/** Whether a condition holds; `later`: it depends on what is not known yet. */
+export type Truth = boolean | 'later';
+
+/** A condition of a policy's `match`, ready to be asked. */
+export interface Condition {
+  /** The member of `match`: `tools`, `not`. */
+  name: string;
+  holds(facts: Facts): Truth;
+  /** Why it does not hold, for a trace. */
+  explain(facts: Facts): string;
+}
+
+type Restricts = { restrictive: boolean };
+
+const SINGLE = {
+  tools: ({ request }: Facts) => request.tool,
+  actions: ({ request }: Facts) => request.action,
+  agent_types: ({ request }: Facts) => request.agent?.agent_type,
+  instance_ids: ({ request }: Facts) => request.agent?.instance_id,
+  skills: ({ request }: Facts) => request.agent?.skill_id,
+};
+type SingleName = keyof typeof SINGLE;
+const LATER: Partial<Record<SingleName, LaterFact>> = {
+  agent_types: 'agent_type',
+  instance_ids: 'instance_id',
+  skills: 'skill_id',
+};
+
+function single(name: SingleName, globs: readonly string[], { restrictive }: Restricts): Condition {
+  const matches = compileGlobs(globs);
+  const valueOf = SINGLE[name];
+  const fact = LATER[name];
+  return {
+    name,
+    holds: (facts) => {
+      const value = valueOf(facts);
+      if (value !== undefined) return matches(value, facts.budget) ?? restrictive;
+      return fact !== undefined && facts.later.includes(fact) ? 'later' : false;
+    },
+    explain: (facts) => `${name}: ${valueOf(facts) ?? 'nothing'} does not match.`,
+  };
+}
+
+/** Of several values one is enough to restrict, and all are needed to permit. */
+function ofMany(values: readonly string[], matches: GlobTest, { budget }: Facts, { restrictive }: Restricts): boolean {
+  const fits = (value: string) => matches(value, budget) ?? restrictive;
+  return restrictive ? values.some(fits) : values.length > 0 && values.every(fits);
+}
+
+function paths(globs: readonly string[], restricts: Restricts): Condition {
+  const matches = compilePathGlobs(globs);
+  return {
+    name: 'paths',
+    holds: (facts) =>
+      facts.places.hasUnsafePath ? restricts.restrictive : ofMany(facts.places.paths, matches, facts, restricts),
+    explain: ({ places }) => `paths: ${places.paths.join(', ') || 'nothing'} does not match.`,
+  };
+}
+
+function hosts(globs: readonly string[], restricts: Restricts): Condition {
+  const matches = compileGlobs(globs.map((glob) => glob.toLowerCase()));
+  return {
+    name: 'hosts',
+    holds: (facts) => ofMany(facts.places.hosts, matches, facts, restricts),
+    explain: ({ places }) => `hosts: ${places.hosts.join(', ') || 'nothing'} does not match.`,
+  };
+}
+
+function argumentConditions(all: NonNullable<Conditions['arguments']>, { restrictive }: Restricts): Condition[] {
+  return all.map((condition) => {
+    const holds = compileArgument(condition, restrictive);
+    const { path, op, value } = condition;
+    return {
+      name: 'arguments',
+      holds: ({ request, budget }) => holds(request.arguments ?? {}, budget),
+      explain: () => `arguments: ${path} ${op} ${JSON.stringify(value)} does not hold.`,
+    };
+  });
+}
+
+/** The cheap ones first. */
+function compileConditions(match: Conditions, restricts: Restricts): Condition[] {
+  const singles = Object.keys(SINGLE) as SingleName[];
+  return [
+    ...singles.flatMap((name) => (match[name] ? [single(name, match[name], restricts)] : [])),
+    ...(match.arguments ? argumentConditions(match.arguments, restricts) : []),
+    ...(match.paths ? [paths(match.paths, restricts)] : []),
+    ...(match.hosts ? [hosts(match.hosts, restricts)] : []),
+  ];
+}
+
+/** Whether all conditions hold. */
+export function allHold(conditions: readonly Condition[], facts: Facts): Truth {
+  let truth: Truth = true;
+  for (const condition of conditions) {
+    const holds = condition.holds(facts);
+    if (holds === false) return false;
+    if (holds === 'later') truth = 'later';
+  }
+  return truth;
+}
+
+function negation(conditions: Condition[]): Condition {
+  return {
+    name: 'not',
+    holds: (facts) => {
+      const holds = allHold(conditions, facts);
+      return holds === 'later' ? 'later' : !holds;
+    },
+    explain: () => 'not: its conditions hold.',
+  };
+}
+
+/**
+ * Compiles what a policy matches. Where a fact cannot be told, or has several values, the policy is taken to restrict rather than to permit:
+ * a policy that allows wants all values to match, any other wants one.
+ * @throws PlatformError BAD_REQUEST for a bad regular expression
+ */
+export function compileMatch({ not, ...match }: Match, decision: PolicyDecision): Condition[] {
+  const restrictive = decision !== 'allow';
+  const conditions = compileConditions(match, { restrictive });
+  return not ? [...conditions, negation(compileConditions(not, { restrictive: !restrictive }))] : conditions;
+}

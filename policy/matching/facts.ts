@@ -1,0 +1,24 @@
+import type { PolicyRequest } from '../types.js';
+import { Budget } from './budget.js';
+import { type Places, placesIn } from './places.js';
+
+/** What is not known yet about a request and will be: members of `agent` and `session`, and what webhooks say. */
+export type LaterFact = 'agent_type' | 'instance_id' | 'skill_id' | 'user_id' | 'webhook';
+
+/** What one decision is made from. */
+export class Facts {
+  readonly budget = new Budget();
+  #places: Places | undefined;
+
+  constructor(
+    readonly tenantId: string,
+    readonly request: PolicyRequest,
+    readonly later: readonly LaterFact[] = [],
+  ) {}
+
+  /** Read from the arguments once. */
+  get places(): Places {
+    this.#places ??= placesIn(this.request.arguments ?? {});
+    return this.#places;
+  }
+}

@@ -1,0 +1,156 @@
+import type { Caller } from '../contracts/api/auth.js';
+import type {
+  CreatePolicyRequest,
+  Evaluator,
+  GetPoliciesRequest,
+  Policy,
+  PolicyTrace,
+  TestPolicyRequest,
+  TestPolicyResponse,
+  UpdatePolicyRequest,
+} from '../contracts/api/policies.js';
+import { LIMITS } from '../contracts/limits.js';
+import { type Page, readPage } from '../db/page.js';
+import type { Db, Tx } from '../db/pool.js';
+import type { Outbound } from '../http/outbound.js';
+import { errorMessage, PlatformError } from '../runtime/errors.js';
+import { newId } from '../runtime/ids.js';
+import type { Secrets } from '../runtime/secrets.js';
+import { EVALUATOR_SECRET } from './compiled-policy.js';
+import { compileCel } from './evaluators/cel.js';
+import { compileMatch } from './matching/conditions.js';
+import type { PolicyEngine } from './policy-engine.js';
+import {
+  beginPolicyChange,
+  countPolicies,
+  deletePolicy,
+  type PolicyRow,
+  policyList,
+  readPolicies,
+  readPoliciesOf,
+  readPolicy,
+  savePolicy,
+} from './policy-store.js';
+import { tokenFacts } from './token-facts.js';
+
+/** What managing policies takes. */
+export interface PolicyCatalogDeps {
+  db: Db;
+  secrets: Pick<Secrets, 'encrypt'>;
+  outbound: Pick<Outbound, 'checkUrl'>;
+  engine: PolicyEngine;
+}
+
+export type PolicyCatalog = ReturnType<typeof createPolicyCatalog>;
+
+function noPolicy(): PlatformError {
+  return new PlatformError('NOT_FOUND', 'There is no policy of that policy_id.');
+}
+
+function shownPolicy({ evaluator_secret, created_at, updated_at, ...row }: PolicyRow): Policy {
+  const isWebhook = 'type' in row.evaluator && row.evaluator.type === 'webhook';
+  return {
+    ...row,
+    evaluator: { ...row.evaluator, ...(isWebhook && { secret_set: evaluator_secret !== null }) },
+    created_at: created_at.toISOString(),
+    updated_at: updated_at.toISOString(),
+  };
+}
+
+/** The evaluator as it is stored, and its secret: a given one, else that which was stored for a webhook. */
+function storedEvaluator(evaluator: Evaluator, before: Buffer | null, secrets: PolicyCatalogDeps['secrets']) {
+  if (!('type' in evaluator) || evaluator.type !== 'webhook') return { evaluator, evaluator_secret: null };
+  const { secret, secret_set: _, ...shown } = evaluator;
+  const kept = secret === undefined ? before : null;
+  return { evaluator: shown, evaluator_secret: secret ? secrets.encrypt(secret, EVALUATOR_SECRET) : kept };
+}
+
+/** Policies of tenants on Postgres, with encrypted secrets. All throw PlatformError NOT_FOUND when the tenant has no such policy. */
+export function createPolicyCatalog({ db, secrets, outbound, engine }: PolicyCatalogDeps) {
+  /** @throws PlatformError BAD_REQUEST for what cannot be compiled, or a URL that must not be reached */
+  const check = ({ match, decision, evaluator }: Pick<PolicyRow, 'match' | 'decision' | 'evaluator'>): void => {
+    compileMatch(match, decision);
+    if (!('type' in evaluator)) return;
+    if (evaluator.type === 'cel') compileCel(evaluator.expression);
+    else {
+      try {
+        outbound.checkUrl(evaluator.url);
+      } catch (error) {
+        throw new PlatformError('BAD_REQUEST', `evaluator.url: ${errorMessage(error)}`);
+      }
+    }
+  };
+  const change = async <T>(tenantId: string, work: (tx: Tx) => Promise<T>): Promise<T> => {
+    const changed = await db.tenant(tenantId, async (tx) => {
+      await beginPolicyChange(tx, tenantId);
+      return work(tx);
+    });
+    engine.changed(tenantId);
+    return changed;
+  };
+  const read = async (tx: Tx, tenantId: string, policyId: string): Promise<PolicyRow> => {
+    const row = await readPolicy(tx, tenantId, policyId);
+    if (!row) throw noPolicy();
+    return row;
+  };
+  return {
+    /**
+     * Creates a policy. It decides from now on.
+     * @throws PlatformError BAD_REQUEST for an expression or an address that cannot be used, CONFLICT beyond 2,000 policies
+     */
+    create: (tenantId: string, { tenant_id: _, ...request }: CreatePolicyRequest): Promise<Policy> => {
+      check(request);
+      return change(tenantId, async (tx) => {
+        if ((await countPolicies(tx, tenantId)) >= LIMITS.policiesPerTenant)
+          throw new PlatformError('CONFLICT', `A tenant has at most ${LIMITS.policiesPerTenant} policies.`);
+        const stored = storedEvaluator(request.evaluator, null, secrets);
+        const row = { ...request, ...stored, tenant_id: tenantId, policy_id: newId('pol') };
+        return shownPolicy(await savePolicy(tx, row));
+      });
+    },
+    /** A page of policies, newest first. */
+    list: (tenantId: string, { scope, enabled, ...page }: GetPoliciesRequest): Promise<Page<Policy>> =>
+      readPage(db, policyList(tenantId, scope, enabled), page, async (tx, policyIds) =>
+        (await readPoliciesOf(tx, tenantId, policyIds)).map(shownPolicy),
+      ),
+    get: async (tenantId: string, policyId: string): Promise<Policy> =>
+      shownPolicy(await db.tenant(tenantId, (tx) => read(tx, tenantId, policyId))),
+    /** Changes the given fields. A webhook's secret stays where none is given. @throws PlatformError as `create` */
+    update: (tenantId: string, { tenant_id: _, policy_id, ...given }: UpdatePolicyRequest): Promise<Policy> =>
+      change(tenantId, async (tx) => {
+        const before = await read(tx, tenantId, policy_id);
+        const fields = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+        const row: PolicyRow = { ...before, ...fields };
+        check(row);
+        const stored = given.evaluator && storedEvaluator(given.evaluator, before.evaluator_secret, secrets);
+        return shownPolicy(await savePolicy(tx, { ...row, ...stored }));
+      }),
+    delete: (tenantId: string, policyId: string): Promise<void> =>
+      change(tenantId, async (tx) => {
+        if (!(await deletePolicy(tx, tenantId, policyId))) throw noPolicy();
+      }),
+    /** What would be decided, and why. Nothing follows from it. @throws PlatformError SERVICE_UNAVAILABLE */
+    test: async (caller: Caller, request: TestPolicyRequest): Promise<TestPolicyResponse> => {
+      const { scope, action, tool, agent_type, instance_id, skill_id, session_id, user_id } = request;
+      const { tenant_id } = caller;
+      const tested = await engine.test(tenant_id, {
+        ...{ scope, action, arguments: request.arguments ?? {}, token: tokenFacts(caller) },
+        ...(tool !== undefined && { tool }),
+        agent: {
+          ...(agent_type && { agent_type }),
+          ...(instance_id && { instance_id }),
+          ...(skill_id && { skill_id }),
+        },
+        session: { ...(session_id && { session_id }), ...(user_id && { user_id }) },
+      });
+      if (!tested) throw new PlatformError('SERVICE_UNAVAILABLE', 'The policies cannot be read at this moment.');
+      const rows = await db.tenant(tenant_id, (tx) => readPolicies(tx, tenant_id));
+      const disabled = rows.filter((row) => row.scope === scope && !row.enabled);
+      return { ...tested, trace: [...tested.trace, ...disabled.map(disabledTrace)] };
+    },
+  };
+}
+
+function disabledTrace({ policy_id, name, decision, priority }: PolicyRow): PolicyTrace {
+  return { policy_id, name, decision, priority, outcome: 'disabled', explanation: 'It is switched off.' };
+}

@@ -1,0 +1,130 @@
+import type { PolicyTrace, TestPolicyResponse } from '../contracts/api/policies.js';
+import { decideBy, type EarlyVerdict } from './decision.js';
+import type { GuardedContent } from './guards/types.js';
+import { allHold } from './matching/conditions.js';
+import { Facts, type LaterFact } from './matching/facts.js';
+import { type TenantPolicies, TenantPoliciesCache, type TenantPoliciesDeps } from './tenant-policies.js';
+import type { Policies, PolicyRequest, Verdict } from './types.js';
+import { withFindings } from './verdict.js';
+
+/** Shared by everything that nothing is said about. */
+const ALLOWED: Verdict = { decision: 'allow', audits: [] };
+
+/** Nobody knows what the tenant's policies say. */
+function unreadable(): Verdict {
+  const reason = 'The policies of the tenant cannot be read at this moment.';
+  return { decision: 'deny', by: { source: 'policy', policy_id: '', name: '', reason }, audits: [], retryable: true };
+}
+
+function denied(error: unknown): Verdict {
+  const verdict = unreadable();
+  if (verdict.decision === 'deny') verdict.by.reason = `The policies could not be evaluated: ${String(error)}`;
+  return verdict;
+}
+
+/** Decides by the policies and guards of all tenants: one in each process. */
+export class PolicyEngine implements Policies {
+  readonly #cache: TenantPoliciesCache;
+  readonly #webhooks: TenantPoliciesDeps['webhooks'];
+
+  constructor(deps: TenantPoliciesDeps) {
+    this.#webhooks = deps.webhooks;
+    this.#cache = new TenantPoliciesCache(deps);
+  }
+
+  /** Begins to look for changes that other processes make. */
+  start(): void {
+    this.#cache.start();
+  }
+
+  stop(): Promise<void> {
+    return this.#cache.stop();
+  }
+
+  /** To be called after a change of the tenant's policies or guards was committed. */
+  changed(tenantId: string): void {
+    this.#cache.forget(tenantId);
+  }
+
+  decide(tenantId: string, request: PolicyRequest, content?: GuardedContent): Verdict | Promise<Verdict> {
+    const verdict = this.decideEarly(tenantId, request, [], content);
+    return verdict as Verdict | Promise<Verdict>; // without facts that come later, no verdict is `later`
+  }
+
+  /**
+   * As `decide`, before all is known about a request.
+   * @param later what will be known, and is not in the request
+   * @returns `later` where the verdict depends on that
+   */
+  decideEarly(
+    tenantId: string,
+    request: PolicyRequest,
+    later: readonly LaterFact[],
+    content?: GuardedContent,
+  ): EarlyVerdict | Promise<EarlyVerdict> {
+    const known = this.#cache.known(tenantId);
+    if (known) return this.#decide(known, tenantId, request, later, content);
+    return this.#cache
+      .read(tenantId)
+      .then((policies) => (policies ? this.#decide(policies, tenantId, request, later, content) : unreadable()));
+  }
+
+  needsWebhook(tenantId: string, request: PolicyRequest): boolean {
+    const known = this.#cache.known(tenantId);
+    if (!known) return true;
+    const webhooks = known.byScope.get(request.scope)?.filter(({ isWebhook }) => isWebhook) ?? [];
+    if (webhooks.length === 0) return false;
+    const facts = new Facts(tenantId, request);
+    return webhooks.some(({ conditions }) => allHold(conditions, facts) !== false);
+  }
+
+  /** Whether the tenant has as many requests to its evaluators under way as it may: a decision that needs one would wait. */
+  isBusy(tenantId: string): boolean {
+    return this.#webhooks.isBusy(tenantId);
+  }
+
+  /** Whether the tenant may have policies of one of the scopes, or guards. That it has none costs next to nothing to find out. */
+  concerns(tenantId: string, ...scopes: PolicyRequest['scope'][]): boolean {
+    const known = this.#cache.known(tenantId);
+    return !known || known.guards !== null || scopes.some((scope) => known.byScope.has(scope));
+  }
+
+  /** Decides without consequences, by what is in force in this process. @returns null where the policies cannot be read */
+  async test(tenantId: string, request: PolicyRequest): Promise<TestPolicyResponse | null> {
+    const policies = (await this.#cache.read(tenantId)) ?? null;
+    if (!policies) return null;
+    const trace: PolicyTrace[] = [];
+    const ofScope = policies.byScope.get(request.scope) ?? [];
+    const verdict = await decideBy(ofScope, new Facts(tenantId, request), { dryRun: true, trace });
+    const decided = trace.find(({ outcome }) => outcome === 'decided');
+    const rest = ofScope.slice(trace.length).map(({ policy_id, name, decision, priority }): PolicyTrace => {
+      const explanation = `${decided?.name ?? 'An earlier policy'} had decided.`;
+      return { policy_id, name, decision, priority, outcome: 'not_reached', explanation };
+    });
+    return {
+      decision: verdict === 'later' ? 'deny' : verdict.decision,
+      ...(decided && { policy_id: decided.policy_id }),
+      matched: decided !== undefined,
+      trace: [...trace, ...rest],
+    };
+  }
+
+  #decide(
+    { byScope, guards }: TenantPolicies,
+    tenantId: string,
+    request: PolicyRequest,
+    later: readonly LaterFact[],
+    content: GuardedContent | undefined,
+  ): EarlyVerdict | Promise<EarlyVerdict> {
+    const policies = byScope.get(request.scope);
+    const findings = content && guards?.inspects(content.stage) ? guards.inspect(content) : [];
+    if (!policies) return findings.length === 0 ? ALLOWED : withFindings(ALLOWED, findings);
+    try {
+      const verdict = decideBy(policies, new Facts(tenantId, request, later));
+      if (verdict instanceof Promise) return verdict.then((given) => withFindings(given, findings), denied);
+      return withFindings(verdict, findings);
+    } catch (error) {
+      return denied(error);
+    }
+  }
+}

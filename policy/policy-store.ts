@@ -1,0 +1,102 @@
+import type { CreatePolicyRequest, Evaluator, Match, PolicyDecision, PolicyScope } from '../contracts/api/policies.js';
+import type { KeyList } from '../db/page.js';
+import type { Tx } from '../db/pool.js';
+
+/** A row of `policies`. */
+export interface PolicyRow
+  extends Required<Pick<CreatePolicyRequest, 'name' | 'description' | 'reason' | 'approvers'>> {
+  tenant_id: string;
+  policy_id: string;
+  scope: PolicyScope;
+  decision: PolicyDecision;
+  match: Match;
+  /** Without its secret. */
+  evaluator: Evaluator;
+  /** Encrypted. */
+  evaluator_secret: Buffer | null;
+  priority: number;
+  enabled: boolean;
+  created_at: Date;
+  updated_at: Date;
+}
+
+const RAISE = `
+  INSERT INTO policy_revisions AS r (tenant_id, revision) VALUES ($1, 1)
+    ON CONFLICT (tenant_id) DO UPDATE SET revision = r.revision + 1, changed_by = pg_current_xact_id()`;
+
+/**
+ * Begins a change of a tenant's policies or guards: locks them until the transaction ends, and raises their revision, so that every process
+ * reads them anew.
+ */
+export async function beginPolicyChange(tx: Tx, tenantId: string): Promise<void> {
+  await tx.query(RAISE, [tenantId]);
+}
+
+/** The revision of a tenant's policies; 0 for a tenant that never had any. Read before them, it is never newer than they are. */
+export async function readRevision(tx: Tx, tenantId: string): Promise<number> {
+  const one = 'SELECT revision FROM policy_revisions WHERE tenant_id = $1';
+  const [row] = await tx.query<{ revision: number }>(one, [tenantId], 'policy_revision');
+  return row?.revision ?? 0;
+}
+
+/** All policies of a tenant. */
+export function readPolicies(tx: Tx, tenantId: string): Promise<PolicyRow[]> {
+  return tx.query<PolicyRow & Record<string, unknown>>('SELECT * FROM policies WHERE tenant_id = $1', [tenantId]);
+}
+
+/** How many policies a tenant has. */
+export async function countPolicies(tx: Tx, tenantId: string): Promise<number> {
+  const total = 'SELECT count(*) AS count FROM policies WHERE tenant_id = $1';
+  const [row] = await tx.query<{ count: number }>(total, [tenantId]);
+  return row?.count ?? 0;
+}
+
+/** A tenant's policies, the newest first. There are few. */
+export function policyList(tenantId: string, scope: PolicyScope | undefined, enabled: boolean | undefined): KeyList {
+  const from = `policies WHERE tenant_id = $1 AND ($2::text IS NULL OR scope = $2) AND ($3::boolean IS NULL OR enabled = $3)`;
+  return {
+    key: 'policy_id',
+    from,
+    orderBy: 'policy_id DESC',
+    values: [tenantId, scope ?? null, enabled ?? null],
+    bounded: true,
+  };
+}
+
+/** The policies of these ids, the newest first. */
+export function readPoliciesOf(tx: Tx, tenantId: string, policyIds: string[]): Promise<PolicyRow[]> {
+  return tx.query<PolicyRow & Record<string, unknown>>(
+    'SELECT * FROM policies WHERE tenant_id = $1 AND policy_id = ANY ($2) ORDER BY policy_id DESC',
+    [tenantId, policyIds],
+  );
+}
+
+/** One policy; null when the tenant has none of that id. */
+export async function readPolicy(tx: Tx, tenantId: string, policyId: string): Promise<PolicyRow | null> {
+  const one = 'SELECT * FROM policies WHERE tenant_id = $1 AND policy_id = $2';
+  const [row] = await tx.query<PolicyRow & Record<string, unknown>>(one, [tenantId, policyId]);
+  return row ?? null;
+}
+
+const SAVE = `
+  INSERT INTO policies (tenant_id, policy_id, scope, name, decision, description, match, reason, approvers, evaluator, evaluator_secret,
+      priority, enabled) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+    ON CONFLICT (tenant_id, policy_id) DO UPDATE SET name = excluded.name, decision = excluded.decision, description = excluded.description,
+      match = excluded.match, reason = excluded.reason, approvers = excluded.approvers, evaluator = excluded.evaluator,
+      evaluator_secret = excluded.evaluator_secret, priority = excluded.priority, enabled = excluded.enabled, updated_at = now()
+    RETURNING *`;
+
+/** Stores a policy; its scope stays. @returns the row as it is stored */
+export async function savePolicy(tx: Tx, policy: Omit<PolicyRow, 'created_at' | 'updated_at'>): Promise<PolicyRow> {
+  const { tenant_id, policy_id, scope, name, decision, description, match, reason, approvers, evaluator } = policy;
+  const values = [tenant_id, policy_id, scope, name, decision, description, JSON.stringify(match), reason, approvers];
+  const rest = [JSON.stringify(evaluator), policy.evaluator_secret, policy.priority, policy.enabled];
+  const [saved] = await tx.query<PolicyRow & Record<string, unknown>>(SAVE, [...values, ...rest]);
+  return saved as PolicyRow;
+}
+
+/** @returns whether there was one */
+export async function deletePolicy(tx: Tx, tenantId: string, policyId: string): Promise<boolean> {
+  const remove = 'DELETE FROM policies WHERE tenant_id = $1 AND policy_id = $2 RETURNING 1';
+  return (await tx.query(remove, [tenantId, policyId])).length > 0;
+}

@@ -1,0 +1,137 @@
+import { LRUCache } from 'lru-cache';
+import type { PolicyScope } from '../contracts/api/policies.js';
+import type { Db, Tx } from '../db/pool.js';
+import { errorMessage } from '../runtime/errors.js';
+import type { Logger } from '../runtime/logger.js';
+import { settledWithin } from '../runtime/settled-within.js';
+import { ChangeFeed } from './change-feed.js';
+import { type CompileDeps, type CompiledPolicy, compilePolicy, policyOrder } from './compiled-policy.js';
+import type { GuardSettings } from './guards/types.js';
+import { type PolicyRow, readPolicies, readRevision } from './policy-store.js';
+
+/** A node that could not confirm a tenant's revision for this long reads it again, or denies. */
+const CONFIRMED_MAX_MS = 5_000;
+/** Policies of all tenants that are kept compiled; a tenant without any counts as one. */
+const POLICIES_KEPT = 100_000;
+
+/** What a tenant's decisions are made by, compiled once for a revision. */
+export interface TenantPolicies {
+  revision: number;
+  /** Those that are switched on, in the order in which they are looked at. Scopes without any are missing. */
+  byScope: ReadonlyMap<PolicyScope, readonly CompiledPolicy[]>;
+  /** Null: no guard looks at anything. */
+  guards: GuardSettings | null;
+  /** On `performance.now()`, before it was read. */
+  readAtMs: number;
+  size: number;
+}
+
+/** What the policies of tenants are read with. */
+export interface TenantPoliciesDeps extends CompileDeps {
+  db: Pick<Db, 'tenant' | 'system'>;
+  log: Logger;
+  /** The guards of a tenant, in the transaction in which its policies are read. */
+  readGuards: (tx: Tx, tenantId: string) => Promise<GuardSettings | null>;
+}
+
+function byScope(policies: CompiledPolicy[]): TenantPolicies['byScope'] {
+  const found = new Map<PolicyScope, CompiledPolicy[]>();
+  for (const policy of policies.sort(policyOrder))
+    found.set(policy.scope, [...(found.get(policy.scope) ?? []), policy]);
+  return found;
+}
+
+/** The compiled policies of tenants: read on the first use, and again after a change. */
+export class TenantPoliciesCache {
+  readonly #deps: TenantPoliciesDeps;
+  readonly #feed: ChangeFeed;
+  readonly #kept = new LRUCache<string, TenantPolicies>({
+    maxSize: POLICIES_KEPT,
+    sizeCalculation: ({ size }) => size,
+  });
+  readonly #reading = new Map<string, Promise<TenantPolicies | null>>();
+
+  constructor(deps: TenantPoliciesDeps) {
+    this.#deps = deps;
+    this.#feed = new ChangeFeed(deps.db, deps.log, (revisions) => {
+      for (const [tenantId, revision] of revisions) this.#changed(tenantId, revision);
+    });
+  }
+
+  start(): void {
+    this.#feed.start();
+  }
+
+  stop(): Promise<void> {
+    return this.#feed.stop();
+  }
+
+  /** What is in memory and confirmed; undefined where it has to be read. */
+  known(tenantId: string): TenantPolicies | undefined {
+    const kept = this.#kept.get(tenantId);
+    if (!kept) return undefined;
+    const confirmedAtMs = Math.max(kept.readAtMs, this.#feed.confirmedAtMs);
+    return performance.now() - confirmedAtMs <= CONFIRMED_MAX_MS ? kept : undefined;
+  }
+
+  /** Reads a tenant's policies. Null where that cannot be done in time. Never rejects. */
+  async read(tenantId: string): Promise<TenantPolicies | null> {
+    const reading = this.#reading.get(tenantId) ?? this.#read(tenantId);
+    this.#reading.set(tenantId, reading);
+    return settledWithin(reading, CONFIRMED_MAX_MS);
+  }
+
+  /** A change was committed in this process: what follows is decided by it. */
+  forget(tenantId: string): void {
+    this.#kept.delete(tenantId);
+    this.#reading.delete(tenantId);
+  }
+
+  #changed(tenantId: string, revision: number): void {
+    // What is being read may be older than the change.
+    this.#reading.delete(tenantId);
+    if (this.#kept.peek(tenantId)?.revision !== revision) this.#kept.delete(tenantId);
+  }
+
+  #read(tenantId: string): Promise<TenantPolicies | null> {
+    const reading = this.#compiled(tenantId).then(
+      (policies) => {
+        if (this.#reading.get(tenantId) === reading) this.#kept.set(tenantId, policies);
+        return policies;
+      },
+      (error: unknown) => {
+        this.#deps.log.warn({ err: errorMessage(error), tenant_id: tenantId }, 'policies cannot be read');
+        return null;
+      },
+    );
+    void reading.finally(() => {
+      if (this.#reading.get(tenantId) === reading) this.#reading.delete(tenantId);
+    });
+    return reading;
+  }
+
+  async #compiled(tenantId: string): Promise<TenantPolicies> {
+    const { db, readGuards } = this.#deps;
+    const readAtMs = performance.now();
+    const { revision, rows, guards } = await db.tenant(tenantId, async (tx) => ({
+      // First: what is read after it may be newer, and is then read again.
+      revision: await readRevision(tx, tenantId),
+      rows: await readPolicies(tx, tenantId),
+      guards: await readGuards(tx, tenantId),
+    }));
+    const policies = rows.filter(({ enabled }) => enabled).map((row) => this.#compile(row));
+    return { revision, byScope: byScope(policies), guards, readAtMs, size: 1 + policies.length };
+  }
+
+  /** One that cannot be compiled, because a former release stored it, decides as one whose evaluator fails. */
+  #compile(row: PolicyRow): CompiledPolicy {
+    try {
+      return compilePolicy(row, this.#deps);
+    } catch (error) {
+      const { tenant_id, policy_id } = row;
+      this.#deps.log.error({ err: errorMessage(error), tenant_id, policy_id }, 'policy cannot be compiled');
+      const broken = compilePolicy({ ...row, match: {}, evaluator: {} }, this.#deps);
+      return { ...broken, evaluate: () => Promise.reject(error) };
+    }
+  }
+}

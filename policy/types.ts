@@ -1,0 +1,62 @@
+import type { PolicyScope } from '../contracts/api/policies.js';
+import type { GuardedContent } from './guards/types.js';
+
+/** What a policy is asked about. `action` per scope: see `POLICY_ACTIONS` in contracts/api/policies.ts. */
+export interface PolicyRequest {
+  scope: PolicyScope;
+  action: string;
+  /** Of scope `tool`: the name of the tool. */
+  tool?: string;
+  /** What the action is about: a tool's arguments, a message's parts and metadata, a registration, the steps of a plan. */
+  arguments?: Record<string, unknown>;
+  /** The agent that acts, or that the action goes to; members that are not known yet are absent. */
+  agent?: { agent_type?: string; instance_id?: string; skill_id?: string };
+  session?: { session_id?: string; user_id?: string };
+  token?: { sub: string; credential_id: string; scopes: string[]; agent_type: string };
+}
+
+/** How a human decides, and for how long. */
+export interface ApprovalTerms {
+  /** Scopes, `sub`s, credentials or Slack users; none: who has the scope `admin`. */
+  approvers: string[];
+  /** Distinct principals who must approve. */
+  quorum: number;
+  timeout_seconds: number;
+  reminder_seconds?: number;
+  escalate_to?: string[];
+  /** Whether the credential that sent the message may approve it. */
+  allow_self: boolean;
+  on_reject: 'fail' | 'tell_agent';
+}
+
+/** A policy that applied, as events name it. */
+export interface AppliedPolicy {
+  policy_id: string;
+  name: string;
+  reason: string;
+  /** It looks at single instances: what is decided about one does not hold for another. */
+  per_instance?: true;
+}
+
+/** Who decided other than `allow`. */
+export type Decider =
+  | ({ source: 'policy' } & AppliedPolicy)
+  | { source: 'guard'; guard: string; reason: string; path?: string };
+
+/** What is decided about a request. `audits`: the policies of decision `audit` that applied. */
+export type Verdict =
+  | { decision: 'allow'; audits: AppliedPolicy[] }
+  /** `retryable`: the policies could not be read; the same request may be decided otherwise later. */
+  | { decision: 'deny'; by: Decider; audits: AppliedPolicy[]; retryable?: true }
+  | { decision: 'require_approval'; by: Decider; terms: ApprovalTerms; audits: AppliedPolicy[] };
+
+/** Decides by the policies and guards of tenants: one in each process. Fails closed. */
+export interface Policies {
+  /**
+   * The verdict of a tenant's policies, and of its guards over `content`. Given at once, without a promise, where the tenant's policies are in
+   * memory and no evaluator is met. Never rejects: what cannot be decided is denied.
+   */
+  decide(tenantId: string, request: PolicyRequest, content?: GuardedContent): Verdict | Promise<Verdict>;
+  /** Whether a webhook evaluator may have to be asked about the request, so that it cannot be decided without waiting for a stranger. */
+  needsWebhook(tenantId: string, request: PolicyRequest): boolean;
+}

@@ -1,0 +1,64 @@
+import { newId } from '../runtime/ids.js';
+import type { EarlyVerdict } from './decision.js';
+import type { GuardFinding } from './guards/types.js';
+import type { ApprovalTerms, PolicyRequest, Verdict } from './types.js';
+
+/** The terms of what a guard asks. */
+const GUARD_TERMS: ApprovalTerms = {
+  approvers: [],
+  quorum: 1,
+  timeout_seconds: 86_400,
+  allow_self: true,
+  on_reject: 'fail',
+};
+
+/** The verdict of policies and the findings of guards together: the most restrictive holds, so no policy permits what a guard refuses. */
+export function withFindings(verdict: EarlyVerdict, findings: readonly GuardFinding[]): EarlyVerdict {
+  const worst =
+    findings.find(({ decision }) => decision === 'deny') ?? findings.find(({ decision }) => decision !== 'allow');
+  if (!worst || (verdict !== 'later' && verdict.decision === 'deny')) return verdict;
+  const { guard, reason, path, decision } = worst;
+  const by = { source: 'guard' as const, guard, reason, ...(path && { path }) };
+  const audits = verdict === 'later' ? [] : verdict.audits;
+  if (decision === 'deny') return { decision, by, audits };
+  if (verdict === 'later' || verdict.decision === 'require_approval') return verdict;
+  return { decision: 'require_approval', by, terms: GUARD_TERMS, audits };
+}
+
+/** An event of a decision, as SQL takes it (db/functions/record_decision.sql). */
+export interface DecisionEvent {
+  event_id: string;
+  event_type: 'policy.denied' | 'policy.audited' | 'guard.denied';
+  severity: 'info' | 'warning';
+  payload: Record<string, string | null>;
+}
+
+/** The events of a verdict, except that it asks a human: that is written with the request. */
+export function eventsOf(
+  verdict: Verdict,
+  { action, tool = null }: Pick<PolicyRequest, 'action'> & { tool?: string | null },
+): DecisionEvent[] {
+  const events = verdict.audits.map(
+    ({ policy_id, name, reason }): DecisionEvent => ({
+      event_id: newId('evt'),
+      event_type: 'policy.audited',
+      severity: 'info',
+      payload: { policy_id, policy_name: name, action, tool, reason },
+    }),
+  );
+  if (verdict.decision !== 'deny' || verdict.retryable) return events;
+  const { by } = verdict;
+  const about = { action, tool, reason: by.reason };
+  const payload =
+    by.source === 'policy'
+      ? { policy_id: by.policy_id, policy_name: by.name, ...about }
+      : { guard: by.guard, ...about };
+  return [...events, { event_id: newId('evt'), event_type: `${by.source}.denied`, severity: 'warning', payload }];
+}
+
+/** The error of what was denied, for whoever asked for it. */
+export function errorOfDenial({ by }: Extract<Verdict, { decision: 'deny' }>): { code: string; message: string } {
+  return by.source === 'policy'
+    ? { code: 'POLICY_DENIED', message: by.reason }
+    : { code: 'GUARD_DENIED', message: by.reason };
+}
