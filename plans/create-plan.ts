@@ -4,10 +4,12 @@ import { LIMITS } from '../contracts/limits.js';
 import { recordEvent } from '../db/events.js';
 import { isForeignSession } from '../db/ownership.js';
 import type { Tx } from '../db/pool.js';
+import { recordDecision } from '../policy/enforce.js';
+import type { DecisionEvent } from '../policy/verdict.js';
 import { PlatformError } from '../runtime/errors.js';
 import { newId, traceFrom } from '../runtime/ids.js';
-import { type GraphStep, graphOf } from './plan-graph.js';
-import { type PlanRef, requestWake } from './plan-rows.js';
+import type { GraphStep } from './plan-graph.js';
+import { noteDecision, type PlanApproval, type PlanRef, requestWake } from './plan-rows.js';
 
 /** A new plan. */
 export interface NewPlan extends PlanProposal {
@@ -42,20 +44,36 @@ async function requireRoom(tx: Tx, tenantId: string): Promise<void> {
   throw new PlatformError('RATE_LIMITED', text, { headers: { 'Retry-After': '60' } });
 }
 
-async function insertPlan(tx: Tx, caller: Caller, plan: NewPlan, approvalMs: number): Promise<PlanRef | null> {
+/** What is decided about a new plan. */
+export interface Admitted {
+  /** What a policy demands of its approval: then it is not approved at once. */
+  approval: PlanApproval | null;
+  /** Events of policies. */
+  events: DecisionEvent[];
+  /** How long somebody may take to approve it, in milliseconds, where no policy says otherwise. */
+  approvalMs: number;
+}
+
+/** Whether the plan starts at once. */
+const startsAtOnce = ({ auto_approve }: NewPlan, { approval }: Admitted) => auto_approve && approval === null;
+
+async function insertPlan(tx: Tx, caller: Caller, plan: NewPlan, admitted: Admitted): Promise<PlanRef | null> {
   const { tenant_id, credential_id, sub, agent_type, scopes } = caller;
   const plan_id = newId('plan');
-  const { auto_approve } = plan;
-  const values = [tenant_id, plan_id, plan.session_id, plan.description, auto_approve ? 'running' : 'proposed'];
+  const { approval } = admitted;
+  const starts = startsAtOnce(plan, admitted);
+  const approvalMs = approval ? approval.timeout_seconds * 1_000 : admitted.approvalMs;
+  const values = [tenant_id, plan_id, plan.session_id, plan.description, starts ? 'running' : 'proposed'];
   const rows = await tx.query(
     `INSERT INTO plans (tenant_id, plan_id, session_id, description, state, max_parallel, auto_approve, credential_id, created_by, agent_type,
-       scopes, trace_id, proposal_key, approval_expires_at, decided_by, started_at, check_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, now() + $14 * interval '1 ms', CASE WHEN $7 THEN $9 END,
-       CASE WHEN $7 THEN now() END, now() + interval '1 minute')
+       scopes, trace_id, proposal_key, approval_expires_at, approval, started_at, check_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, now() + $14 * interval '1 ms', $15,
+       CASE WHEN $16 THEN now() END, now() + interval '1 minute')
      ON CONFLICT (tenant_id, proposal_key) WHERE proposal_key IS NOT NULL DO NOTHING RETURNING plan_id`,
     [
-      ...[...values, plan.max_parallel, auto_approve, credential_id, sub, agent_type, scopes],
+      ...[...values, plan.max_parallel, plan.auto_approve, credential_id, sub, agent_type, scopes],
       ...[traceFrom(plan.traceparent).trace_id, plan.proposal_key ?? null, approvalMs],
+      ...[approval && JSON.stringify(approval), starts],
     ],
   );
   return rows.length > 0 ? { tenant_id, plan_id } : null;
@@ -85,21 +103,29 @@ async function findProposed(tx: Tx, tenantId: string, key: string | undefined): 
 
 /**
  * Writes a new plan with its events: proposed, or running where it is approved at once.
- * @param approvalMs how long somebody may take to approve it
- * @throws PlatformError BAD_REQUEST as `graphOf`, NOT_FOUND, SESSION_CLOSED, RATE_LIMITED
+ * @throws PlatformError NOT_FOUND, SESSION_CLOSED, RATE_LIMITED
  */
-export async function createPlan(tx: Tx, caller: Caller, plan: NewPlan, approvalMs: number): Promise<PlanRef> {
-  const steps = graphOf(plan.steps);
+export async function createPlan(
+  tx: Tx,
+  caller: Caller,
+  plan: NewPlan,
+  steps: readonly GraphStep[],
+  admitted: Admitted,
+): Promise<PlanRef> {
   await requireSession(tx, caller, plan.session_id);
   await requireRoom(tx, caller.tenant_id);
-  const ref = await insertPlan(tx, caller, plan, approvalMs);
+  const ref = await insertPlan(tx, caller, plan, admitted);
   if (!ref) return findProposed(tx, caller.tenant_id, plan.proposal_key);
   await insertSteps(tx, ref, steps);
   const { session_id, description } = plan;
   const { plan_id } = ref;
   const context = { ...ref, session_id };
   await recordEvent(tx, context, 'plan.created', { plan_id, session_id, step_count: steps.length, description });
-  if (plan.auto_approve) await recordEvent(tx, context, 'plan.approved', { plan_id, approved_by: caller.sub });
+  await recordDecision(tx, ref.tenant_id, session_id, admitted.events);
+  if (startsAtOnce(plan, admitted)) {
+    await noteDecision(tx, ref, caller, 'approved');
+    await recordEvent(tx, context, 'plan.approved', { plan_id, approved_by: caller.sub });
+  }
   await requestWake(tx, ref);
   return ref;
 }

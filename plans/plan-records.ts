@@ -1,6 +1,7 @@
 import type { Plan, PlanStep, PlanSummary, PlansGetRequest, StepState } from '../contracts/api/plans.js';
 import { actsAs, type Reader } from '../contracts/permissions.js';
 import { NO_AGENT } from '../contracts/primitives.js';
+import { queryJson } from '../db/json-rows.js';
 import { type KeyList, type Page, readPage } from '../db/page.js';
 import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
@@ -48,8 +49,8 @@ function summaryOf(row: PlanRow, counts: Counts): PlanSummary {
     proposed_by: row.agent_type === NO_AGENT ? null : row.agent_type,
     created_at: row.created_at.toISOString(),
     ...(state === 'proposed' && { approval_expires_at: row.approval_expires_at.toISOString() }),
-    ...(row.decided_by !== null && { decided_by: row.decided_by }),
-    ...(row.comment !== null && { comment: row.comment }),
+    quorum: row.approval?.quorum ?? 1,
+    ...(row.approval && { approval_reason: row.approval.reason }),
     ...timesOf(row),
     ...failureOf(row.error_code, row.error_message),
     ...(row.failed_step !== null && { failed_step: row.failed_step }),
@@ -92,6 +93,16 @@ async function stepsOf(tx: Tx, ref: PlanRef): Promise<PlanStep[]> {
   });
 }
 
+async function decisionsOf(tx: Tx, ref: PlanRef): Promise<Plan['decisions']> {
+  const rows = await queryJson<Omit<Plan['decisions'][number], 'comment'> & { comment: string | null }>(
+    tx,
+    `SELECT credential_id, decided_by, resolution, comment, decided_at FROM plan_decisions
+      WHERE tenant_id = $1 AND plan_id = $2 ORDER BY decided_at, credential_id`,
+    [ref.tenant_id, ref.plan_id],
+  );
+  return rows.map(({ comment, ...decision }) => ({ ...decision, ...(comment !== null && { comment }) }));
+}
+
 /** Reads a plan with its steps. @throws PlatformError NOT_FOUND, also for a plan that the reader may not see */
 export async function readPlan(tx: Tx, reader: Reader, planId: string): Promise<Plan> {
   const [row] = await tx.query<PlanRow & Record<string, unknown>>(
@@ -102,7 +113,7 @@ export async function readPlan(tx: Tx, reader: Reader, planId: string): Promise<
   const steps = await stepsOf(tx, row);
   const counts: Counts = {};
   for (const { state } of steps) counts[state] = (counts[state] ?? 0) + 1;
-  return { ...summaryOf(row, counts), steps };
+  return { ...summaryOf(row, counts), decisions: await decisionsOf(tx, row), steps };
 }
 
 async function rowsOf(tx: Tx, tenantId: string, ids: string[]): Promise<PlanSummary[]> {

@@ -4,11 +4,15 @@ import { LIMITS } from '../contracts/limits.js';
 import type { Tx } from '../db/pool.js';
 import { type AcceptDeps, acceptMessage } from '../messages/accept/accept.js';
 import type { AcceptHook } from '../messages/accept/accept-transaction.js';
+import type { AcceptContext } from '../messages/accept/draft.js';
 import type { MessageRow } from '../messages/read/rows.js';
 import { outputText } from '../messages/read/task.js';
+import { recordDecision } from '../policy/enforce.js';
+import type { DecisionEvent } from '../policy/verdict.js';
 import { PlatformError } from '../runtime/errors.js';
 import { traceparentOf, uuidOf } from '../runtime/ids.js';
 import { failedStep, type PlanError } from './next-moves.js';
+import { decideStep } from './plan-policy.js';
 import {
   creatorOf,
   factsOf,
@@ -30,11 +34,14 @@ export interface StepAttempt {
 /** The plan or the step has moved on since the attempt was decided: nothing is to be sent. */
 class AttemptOutdated extends Error {}
 
-/** A step that is to be sent, with the outputs that its texts use. */
+/** An attempt that is to be sent. */
 interface DueStep {
   plan: PlanRow;
   step: StepRow;
-  outputs: Map<string, string>;
+  /** Its message, with the outputs of other steps. */
+  parts: Part[];
+  /** The creator's credential does not hold any more. */
+  revoked: boolean;
 }
 
 /** How long an attempt waits that the platform has no room for now, in milliseconds. */
@@ -62,14 +69,6 @@ async function readOutputs(tx: Tx, step: StepRow): Promise<Map<string, string>> 
 const isDue = (plan: PlanRow, step: StepRow | undefined, attempt: number): step is StepRow =>
   plan.state === 'running' && step?.state === 'pending' && step.attempts === attempt - 1;
 
-/** What an attempt sends; null when it is not due any more. */
-async function readDue(tx: Tx, ref: PlanRef, { place, attempt }: StepAttempt): Promise<DueStep | null> {
-  const plan = await lockPlan(tx, ref);
-  const step = await readStep(tx, ref, place);
-  if (!plan || !isDue(plan, step, attempt)) return null;
-  return { plan, step, outputs: await readOutputs(tx, step) };
-}
-
 /** Whether the creator's credential still holds: its revocation ends what is done in its name. */
 async function isRevoked(tx: Tx, { credential_id }: PlanRow): Promise<boolean> {
   const rows = await tx.query('SELECT 1 FROM credentials WHERE credential_id = $1 AND revoked_at IS NOT NULL', [
@@ -78,11 +77,21 @@ async function isRevoked(tx: Tx, { credential_id }: PlanRow): Promise<boolean> {
   return rows.length > 0;
 }
 
+/** What an attempt sends; null when it is not due any more. */
+async function readDue(tx: Tx, ref: PlanRef, { place, attempt }: StepAttempt): Promise<DueStep | null> {
+  const plan = await lockPlan(tx, ref);
+  const step = await readStep(tx, ref, place);
+  if (!plan || !isDue(plan, step, attempt)) return null;
+  const parts = withOutputs(step.parts, await readOutputs(tx, step));
+  return { plan, step, parts, revoked: await isRevoked(tx, plan) };
+}
+
 /** Marks the step as started by this message, in the transaction that accepts the message. @throws AttemptOutdated */
-function stepStarter({ plan, step }: DueStep, attempt: number): AcceptHook {
+function stepStarter({ plan, step }: DueStep, attempt: number, events: readonly DecisionEvent[]): AcceptHook {
   return async (tx, { tenant_id, message_id }, state) => {
     const locked = await lockPlan(tx, plan);
     if (!locked || !isDue(locked, await readStep(tx, plan, step.place), attempt)) throw new AttemptOutdated();
+    await recordDecision(tx, tenant_id, plan.session_id, events);
     const waits = state === 'input-required';
     await tx.query(
       `WITH marked AS (UPDATE messages SET notifies = true WHERE tenant_id = $1 AND message_id = $4),
@@ -96,7 +105,7 @@ function stepStarter({ plan, step }: DueStep, attempt: number): AcceptHook {
   };
 }
 
-function paramsOf({ plan, step, outputs }: DueStep, attempt: number): MessageSendParams {
+function paramsOf({ plan, step, parts }: DueStep, attempt: number): MessageSendParams {
   const { agent_type, instance_id, skill_id, timeout_seconds, step_id } = step;
   const { plan_id, session_id } = plan;
   // The same for a repeat of the attempt, which would otherwise be another message.
@@ -107,7 +116,7 @@ function paramsOf({ plan, step, outputs }: DueStep, attempt: number): MessageSen
       role: 'user',
       messageId: `${plan_id}:${step_id}:${attempt}`,
       contextId: session_id,
-      parts: withOutputs(step.parts, outputs),
+      parts,
     },
     metadata: {
       ...(agent_type !== null && { agent_type }),
@@ -127,43 +136,55 @@ function contentProblem(parts: readonly Part[]): PlanError | null {
   return { code: 'PAYLOAD_TOO_LARGE', message };
 }
 
-/** Writes that an attempt sent nothing: the step failed, or is tried again after a pause. */
-async function writeUnsent(
-  tx: Tx,
-  ref: PlanRef,
-  { place, attempt }: StepAttempt,
-  error: PlanError | null,
-): Promise<void> {
+/** What became of an attempt that sent nothing. */
+interface Unsent {
+  /** Null: the platform has no room now, and the attempt is repeated. */
+  error: PlanError | null;
+  /** Events of policies. */
+  events?: readonly DecisionEvent[];
+}
+
+async function writeUnsent(tx: Tx, ref: PlanRef, due: StepAttempt, { error, events = [] }: Unsent): Promise<void> {
+  const { place, attempt } = due;
   const plan = await lockPlan(tx, ref);
   if (!plan || !isDue(plan, await readStep(tx, ref, place), attempt)) return;
   const facts = (await observedSteps(tx, ref)).map(factsOf)[place];
   if (!facts) return;
-  await writeSteps(tx, ref, [
-    error ? failedStep(facts, error) : { ...facts, retry_at: new Date(Date.now() + NO_ROOM_MS) },
-  ]);
+  const retry_at = new Date(Date.now() + NO_ROOM_MS);
+  await writeSteps(tx, ref, [error ? failedStep(facts, error) : { ...facts, retry_at }]);
+  await recordDecision(tx, ref.tenant_id, plan.session_id, events);
 }
 
-/** Why an attempt cannot be sent at all; null: the platform has no room now. @throws what is not about the message */
-function refusalOf(error: unknown): PlanError | null {
+/** Why an attempt cannot be sent. @throws what is not about the message */
+function refusalOf(error: unknown): Unsent {
   if (!(error instanceof PlatformError) || error.statusCode >= 500) throw error;
-  return error.code === 'RATE_LIMITED' ? null : { code: error.code, message: error.message };
+  return { error: error.code === 'RATE_LIMITED' ? null : { code: error.code, message: error.message } };
 }
 
-/** Sends one message. @returns the error of an attempt that cannot be sent; null: there is no room now; undefined: it was sent */
-async function send(deps: AcceptDeps, due: DueStep, attempt: number): Promise<PlanError | null | undefined> {
-  const { plan } = due;
-  const params = paramsOf(due, attempt);
-  const problem = contentProblem(params.message.parts);
-  if (problem) return problem;
-  const traceparent = traceparentOf(plan.trace_id, uuidOf(plan.plan_id));
+/** Sends the message of an attempt. @returns null when it was sent, or was not due any more */
+async function send(deps: AcceptDeps, due: DueStep, attempt: number): Promise<Unsent | null> {
+  const { plan, step, parts } = due;
+  const { policies, limits } = deps.core;
+  if (due.revoked)
+    return { error: { code: 'unauthorized', message: 'The credential that created the plan is revoked.' } };
+  const problem = contentProblem(parts);
+  if (problem) return { error: problem };
+  const decided = await decideStep({ policies, approvalMs: limits.inputExpiryMs }, plan, step, parts);
+  if (decided.error) return decided;
+  const context: AcceptContext = {
+    method: 'message/send',
+    traceparent: traceparentOf(plan.trace_id, uuidOf(plan.plan_id)),
+    push: stepStarter(due, attempt, decided.events),
+    ...(decided.ask && { ask: decided.ask }),
+  };
   try {
-    const context = { method: 'message/send' as const, traceparent, push: stepStarter(due, attempt) };
-    const { duplicate } = await acceptMessage(deps, creatorOf(plan), params, context);
-    // An attempt of the plan and its message are written together, so this one was sent by somebody else.
-    return duplicate ? { code: 'IDEMPOTENCY_MISMATCH', message: 'The messageId of the step is in use.' } : undefined;
+    const { duplicate } = await acceptMessage(deps, creatorOf(plan), paramsOf(due, attempt), context);
+    // An attempt and its message are written together, so somebody else has sent this one.
+    return duplicate
+      ? { error: { code: 'IDEMPOTENCY_MISMATCH', message: 'The messageId of the step is in use.' } }
+      : null;
   } catch (error) {
-    if (error instanceof AttemptOutdated) return undefined;
-    return refusalOf(error);
+    return error instanceof AttemptOutdated ? null : refusalOf(error);
   }
 }
 
@@ -174,13 +195,7 @@ async function send(deps: AcceptDeps, due: DueStep, attempt: number): Promise<Pl
  */
 export async function startStep(deps: AcceptDeps, ref: PlanRef, due: StepAttempt): Promise<void> {
   const { db } = deps.core;
-  const found = await db.tenant(ref.tenant_id, async (tx) => {
-    const step = await readDue(tx, ref, due);
-    return step && { step, revoked: await isRevoked(tx, step.plan) };
-  });
-  if (!found) return;
-  const unsent = found.revoked
-    ? { code: 'unauthorized', message: 'The credential that created the plan is revoked.' }
-    : await send(deps, found.step, due.attempt);
-  if (unsent !== undefined) await db.tenant(ref.tenant_id, (tx) => writeUnsent(tx, ref, due, unsent));
+  const found = await db.tenant(ref.tenant_id, (tx) => readDue(tx, ref, due));
+  const unsent = found && (await send(deps, found, due.attempt));
+  if (unsent) await db.tenant(ref.tenant_id, (tx) => writeUnsent(tx, ref, due, unsent));
 }

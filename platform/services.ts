@@ -105,7 +105,12 @@ export async function createServices(options: {
   };
   const deliveryStarter = new DeliveryStarter(db, log, temporal);
   const planStarter = new PlanStarter(db, log, temporal);
-  const plans = createPlans({ db, approvalMs: config.INPUT_EXPIRY_MS, wakesExpected: () => planStarter.expect() });
+  const plans = createPlans({
+    db,
+    policies,
+    approvalMs: config.INPUT_EXPIRY_MS,
+    wakesExpected: () => planStarter.expect(),
+  });
   const eventFeed = new EventFeed(db, log);
   return {
     config,

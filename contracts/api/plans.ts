@@ -101,9 +101,10 @@ export const PlanSummary = z.object({
   created_at: Timestamp,
   /** Nobody approved it until then: it is rejected. Of a proposed plan only. */
   approval_expires_at: Timestamp.optional(),
-  /** Who approved or rejected it, and why. */
-  decided_by: z.string().optional(),
-  comment: z.string().optional(),
+  /** How many credentials must approve it. */
+  quorum: z.int(),
+  /** Why a policy demands its approval. */
+  approval_reason: z.string().optional(),
   started_at: Timestamp.optional(),
   ended_at: Timestamp.optional(),
   duration_ms: z.int().optional(),
@@ -115,7 +116,16 @@ export const PlanSummary = z.object({
 });
 export type PlanSummary = z.infer<typeof PlanSummary>;
 
-export const Plan = PlanSummary.extend({ steps: z.array(PlanStep) });
+const PlanDecision = z.object({
+  credential_id: z.string(),
+  decided_by: z.string(),
+  resolution: z.enum(['approved', 'rejected']),
+  comment: z.string().optional(),
+  decided_at: Timestamp,
+});
+
+/** `decisions`: who approved or rejected the plan, the oldest first. */
+export const Plan = PlanSummary.extend({ decisions: z.array(PlanDecision), steps: z.array(PlanStep) });
 export type Plan = z.infer<typeof Plan>;
 
 export const PlansGetRequest = z.strictObject({

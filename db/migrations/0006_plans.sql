@@ -12,7 +12,7 @@ CREATE TABLE plans (
   -- What an agent proposed it with; a repeat finds the plan.
   proposal_key text,
   created_at timestamptz NOT NULL DEFAULT now(), approval_expires_at timestamptz NOT NULL,
-  decided_by text, comment text,
+  approval jsonb, -- what a policy demands of it; NULL: one who may approve plans
   started_at timestamptz, ended_at timestamptz,
   error_code text, error_message text, failed_step integer,
   -- When the plan starter looks whether its workflow is still there; NULL once it has ended.
@@ -43,6 +43,16 @@ CREATE TABLE plan_steps (
   FOREIGN KEY (tenant_id, plan_id) REFERENCES plans ON DELETE CASCADE
 );
 
+-- Who approved or rejected a plan. A quorum counts credentials.
+CREATE TABLE plan_decisions (
+  tenant_id text NOT NULL, plan_id text COLLATE "C" NOT NULL, credential_id text NOT NULL,
+  decided_by text NOT NULL, resolution text NOT NULL CHECK (resolution IN ('approved', 'rejected')),
+  comment text,
+  decided_at timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (tenant_id, plan_id, credential_id),
+  FOREIGN KEY (tenant_id, plan_id) REFERENCES plans ON DELETE CASCADE
+);
+
 -- The messages of all attempts.
 CREATE TABLE plan_messages (
   tenant_id text NOT NULL, message_id text COLLATE "C" NOT NULL,
@@ -67,7 +77,7 @@ DO $$
 DECLARE
   name text;
 BEGIN
-  FOREACH name IN ARRAY ARRAY['plans', 'plan_steps', 'plan_messages', 'plan_wakes'] LOOP
+  FOREACH name IN ARRAY ARRAY['plans', 'plan_steps', 'plan_decisions', 'plan_messages', 'plan_wakes'] LOOP
     EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', name);
     EXECUTE format('CREATE POLICY one_tenant ON %I TO fleet_app USING (tenant_id = current_tenant())', name);
     EXECUTE format('CREATE POLICY whole_platform ON %I TO fleet_system USING (true)', name);

@@ -102,7 +102,12 @@ export async function serveApi(options: ServedApiOptions = {}) {
     },
     deliveriesExpected: () => undefined,
     sessions: createSessions(sessionDeps(core)),
-    plans: createPlans({ db, approvalMs: core.limits.inputExpiryMs, wakesExpected: () => undefined }),
+    plans: createPlans({
+      db,
+      policies: core.policies,
+      approvalMs: core.limits.inputExpiryMs,
+      wakesExpected: () => undefined,
+    }),
     tools: new ToolCallService({
       db,
       log,

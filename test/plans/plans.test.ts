@@ -169,7 +169,7 @@ describe.each(PATHS)('$way', ({ env }) => {
       expect(answers.filter((answer) => answer === '200')).toHaveLength(1);
       expect(answers.filter((answer) => answer === '409 ALREADY_RESOLVED')).toHaveLength(19);
       const done = await untilPlan(client, plan_id, 'completed');
-      expect(done).toMatchObject({ decided_by: expect.any(String), comment: 'go' });
+      expect(done.decisions).toEqual([expect.objectContaining({ resolution: 'approved', comment: 'go' })]);
       expect((await planEvents(session_id)).map(({ event_type }) => event_type)).toEqual([
         ...['plan.created', 'plan.approved', 'plan.completed'],
       ]);
@@ -180,10 +180,11 @@ describe.each(PATHS)('$way', ({ env }) => {
     test('that is rejected runs nothing', async () => {
       const { plan_id, session_id } = await propose();
       const { plan } = await client.ok('/plans/reject', { plan_id, comment: 'no' }, PlanResponse);
-      expect(plan).toMatchObject({ state: 'rejected', comment: 'no', error: { code: 'APPROVAL_REJECTED' } });
+      expect(plan).toMatchObject({ state: 'rejected', error: { code: 'APPROVAL_REJECTED' } });
+      expect(plan.decisions).toMatchObject([{ resolution: 'rejected', comment: 'no' }]);
       expect(plan.steps[0]).toMatchObject({ state: 'skipped', message_id: null });
       expect(await client.failure('/plans/approve', { plan_id })).toBe('409 ALREADY_TERMINAL');
-      const rejected = { event_type: 'plan.rejected', plan_id, session_id, rejected_by: plan.decided_by };
+      const rejected = { event_type: 'plan.rejected', plan_id, session_id, rejected_by: plan.decisions[0]?.decided_by };
       expect((await planEvents(session_id)).at(-1)).toEqual(rejected);
     });
 
