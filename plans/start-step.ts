@@ -98,7 +98,8 @@ function stepStarter({ plan, step }: DueStep, attempt: number, events: readonly 
         linked AS (INSERT INTO plan_messages (tenant_id, message_id, plan_id, place, attempt) VALUES ($1, $4, $2, $3, $5))
        UPDATE plan_steps SET state = $6, attempts = $5, message_id = $4, started_at = coalesce(started_at, now()), retry_at = NULL,
               due_at = CASE WHEN $7 THEN NULL ELSE coalesce(due_at, now() + timeout_seconds * interval '1 s') END,
-              time_left_ms = CASE WHEN $7 THEN coalesce(milliseconds_between(now(), due_at), timeout_seconds * 1000::bigint) END
+              time_left_ms = CASE WHEN NOT $7 THEN NULL WHEN due_at IS NULL THEN timeout_seconds * 1000::bigint
+                ELSE milliseconds_between(now(), due_at) END
         WHERE tenant_id = $1 AND plan_id = $2 AND place = $3`,
       [tenant_id, plan.plan_id, step.place, message_id, attempt, waits ? 'input-required' : 'running', waits],
     );

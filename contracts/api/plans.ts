@@ -84,7 +84,12 @@ export type PlanStep = z.infer<typeof PlanStep>;
 /** How many steps are in each state. */
 const Progress = z.object({
   total: z.int(),
-  ...Object.fromEntries(StepState.options.map((state) => [state, z.int()])),
+  pending: z.int(),
+  running: z.int(),
+  'input-required': z.int(),
+  completed: z.int(),
+  failed: z.int(),
+  skipped: z.int(),
 });
 
 export const PlanSummary = z.object({
