@@ -11,6 +11,7 @@ import type { Outbound } from '../http/outbound.js';
 import type { AcceptDeps } from '../messages/accept/accept.js';
 import type { Plans } from '../plans/plans.js';
 import type { PolicyCatalog } from '../policy/policy-catalog.js';
+import type { GuardCatalog } from '../policy/guards/guard-catalog.js';
 import type { PolicyEngine } from '../policy/policy-engine.js';
 import type { Config } from '../runtime/config.js';
 import type { Logger } from '../runtime/logger.js';
@@ -31,6 +32,7 @@ export interface ApiDeps {
   pushConfigs: PushConfigs;
   policies: PolicyEngine;
   policyCatalog: PolicyCatalog;
+  guardCatalog: GuardCatalog;
   alertRules: AlertRules;
   channelClients: ChannelClients;
   /** Called when a delivery was queued. */

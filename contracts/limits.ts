@@ -64,6 +64,9 @@ export const LIMITS = {
   planStepSecondsMax: 7 * 86_400,
   /** Plans of a tenant that are proposed or running. */
   openPlansPerTenant: 1_000,
+  /** Tool calls that wait for a human. */
+  heldToolCallsPerCaller: 256,
+  heldToolCallsPerNode: 4_096,
   policiesPerTenant: 2_000,
   policyMatchBytes: 16 * 1024,
   alertRulesPerTenant: 500,

@@ -23,11 +23,11 @@ export async function startMesh(options: {
   nodeUrl: (port: number) => string | undefined;
 }) {
   const { services, infrastructure, workerDeps, meshId, tools, handler, nodeUrl } = options;
-  const { config, db, log, bus, dispatches, authenticator, outbound, tokens } = services;
+  const { config, core, db, log, bus, dispatches, authenticator, outbound, tokens } = services;
   const { tls } = infrastructure;
   if (!tls) throw new Error('The mesh role needs a certificate.');
-  const runner = new DispatchRunner({ dispatches, bus, db, log, meshId });
-  const shared = { db, log, bus, dispatches };
+  const runner = new DispatchRunner({ dispatches, bus, guards: core.policies, db, log, meshId });
+  const shared = { db, log, bus: runner.output, changes: bus, dispatches };
   let ownUrl: string | undefined;
   const server = createMeshServer({
     ...{ ...shared, config, runner, authenticator, tls, tools: tools.calls, handler },

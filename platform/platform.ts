@@ -79,6 +79,7 @@ function buildHttp(
     pushConfigs: services.pushConfigs,
     policies: services.core.policies,
     policyCatalog: services.policyCatalog,
+    guardCatalog: services.guardCatalog,
     alertRules: services.alertRules,
     channelClients: services.channelClients,
     deliveriesExpected: () => services.deliveryStarter.expect(),
@@ -194,6 +195,7 @@ async function startRoles(
   const links = linkNodes(services, meshId);
   stops.add(() => links.stop());
   const tools = startTools(services, links.tools, meshId);
+  stops.add(() => tools.stop());
   const http = buildHttp(services, started, draining.signal, tools, stops);
   let mesh: Awaited<ReturnType<typeof startMesh>> | null = null;
   if (roles.has('mesh')) {

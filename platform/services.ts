@@ -23,6 +23,8 @@ import { createWorkflowStarter } from '../messages/supervise/workflow-starter.js
 import { PlanStarter } from '../plans/plan-starter.js';
 import { createPlans } from '../plans/plans.js';
 import { WebhookEvaluators } from '../policy/evaluators/webhook.js';
+import { GuardCatalog } from '../policy/guards/guard-catalog.js';
+import { createGuardReader } from '../policy/guards/settings.js';
 import { createPolicyCatalog } from '../policy/policy-catalog.js';
 import { PolicyEngine } from '../policy/policy-engine.js';
 import type { Config } from '../runtime/config.js';
@@ -93,9 +95,10 @@ export async function createServices(options: {
   const tokens = createTokens({ loadKeys: () => loadSigningKeys(db, secrets), issuer: baseUrl });
   const authenticator = createAuthenticator({ tokens, lookup: (credentialId) => credentialStatus(db, credentialId) });
   const loopback = run.development && isLoopback(config.FLEET_HOST) ? LOOPBACK : [];
-  const outbound = createOutbound({ allowCidrs: [...config.OUTBOUND_ALLOW_CIDRS, ...loopback], log });
+  const allowCidrs = [...config.OUTBOUND_ALLOW_CIDRS, ...loopback];
+  const outbound = createOutbound({ allowCidrs, log });
   const webhooks = new WebhookEvaluators(outbound);
-  const policies = new PolicyEngine({ db, secrets, webhooks, log, readGuards: async () => null });
+  const policies = new PolicyEngine({ db, secrets, webhooks, log, readGuards: createGuardReader(allowCidrs) });
   policies.start();
   const core: MessageCore = { db, bus, log, workflowStarter, policies, limits };
   const channelClients: ChannelClients = {
@@ -128,6 +131,7 @@ export async function createServices(options: {
     dispatches: createDispatches(core),
     sessions: createSessions(sessionDeps(core)),
     pushConfigs: createPushConfigs({ db, secrets, outbound, expect: () => deliveryStarter.expect() }),
+    guardCatalog: new GuardCatalog(db, (tenantId) => policies.changed(tenantId)),
     policyCatalog: createPolicyCatalog({ db, secrets, outbound, engine: policies }),
     alertRules: createAlertRules({ db, secrets, outbound }),
     channelClients,

@@ -1,5 +1,8 @@
 import type { AgentRow } from '../agents/agent-row.js';
 import { createHostedTools } from '../mesh/hosted/tool-calls.js';
+import { DecisionWatch } from '../tools/decision-watch.js';
+import { createPlanTool } from '../tools/plan-tool.js';
+import { ToolApprovals } from '../tools/tool-approvals.js';
 import { ToolCallService } from '../tools/tool-call-service.js';
 import { ToolCalls } from '../tools/tool-calls.js';
 import type { NodeHandlers, NodeLink } from '../tools/tool-link.js';
@@ -13,15 +16,23 @@ export type RunningTools = ReturnType<typeof startTools>;
  * @param nodeId the mesh id of this process, or any unique id without the mesh role: answers return to it
  */
 export function startTools(services: Services, link: NodeLink, nodeId: string) {
-  const { db, log, outbound, tokens, dispatches, bus } = services;
+  const { db, log, outbound, tokens, dispatches, bus, core } = services;
+  const { workflowStarter } = core;
+  const watch = new DecisionWatch({ db, log, bus, nodeId });
+  watch.start();
   const calls = new ToolCalls({
     db,
     log,
     link,
     hosted: createHostedTools({ db, log, nodeId, outbound, tokens }),
+    policies: core.policies,
+    planTool: createPlanTool(services.plans),
+    approvals: new ToolApprovals({ db, log, bus, nodeId, watch, workflowStarter }),
   });
   return {
     calls,
+    /** Ends the look for decisions. */
+    stop: () => watch.stop(),
     /** Answers `POST /tools/call`. */
     service: new ToolCallService({ db, log, calls, link, nodeId, dispatches, bus }),
     /** Makes the nodes of deregistered agents close their sockets. */

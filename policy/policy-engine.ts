@@ -1,9 +1,10 @@
 import type { PolicyTrace, TestPolicyResponse } from '../contracts/api/policies.js';
 import { decideBy, type EarlyVerdict } from './decision.js';
-import type { GuardedContent } from './guards/types.js';
+import type { GuardedContent, GuardSettings, TenantGuards } from './guards/types.js';
 import { allHold } from './matching/conditions.js';
 import { Facts, type LaterFact } from './matching/facts.js';
 import { type TenantPolicies, TenantPoliciesCache, type TenantPoliciesDeps } from './tenant-policies.js';
+import { PlatformError } from '../runtime/errors.js';
 import type { Policies, PolicyRequest, Verdict } from './types.js';
 import { withFindings } from './verdict.js';
 
@@ -23,7 +24,7 @@ function denied(error: unknown): Verdict {
 }
 
 /** Decides by the policies and guards of all tenants: one in each process. */
-export class PolicyEngine implements Policies {
+export class PolicyEngine implements Policies, TenantGuards {
   readonly #cache: TenantPoliciesCache;
   readonly #webhooks: TenantPoliciesDeps['webhooks'];
 
@@ -87,6 +88,15 @@ export class PolicyEngine implements Policies {
   concerns(tenantId: string, ...scopes: PolicyRequest['scope'][]): boolean {
     const known = this.#cache.known(tenantId);
     return !known || known.guards !== null || scopes.some((scope) => known.byScope.has(scope));
+  }
+
+  guardsOf(tenantId: string): GuardSettings | null | Promise<GuardSettings | null> {
+    const known = this.#cache.known(tenantId);
+    if (known) return known.guards;
+    return this.#cache.read(tenantId).then((policies) => {
+      if (policies) return policies.guards;
+      throw new PlatformError('SERVICE_UNAVAILABLE', 'The guards of the tenant cannot be read at this moment.');
+    });
   }
 
   /** Decides without consequences, by what is in force in this process. @returns null where the policies cannot be read */

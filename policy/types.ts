@@ -43,12 +43,16 @@ export type Decider =
   | ({ source: 'policy' } & AppliedPolicy)
   | { source: 'guard'; guard: string; reason: string; path?: string };
 
-/** What is decided about a request. `audits`: the policies of decision `audit` that applied. */
-export type Verdict =
-  | { decision: 'allow'; audits: AppliedPolicy[] }
+/**
+ * What is decided about a request. `audits`: the policies of decision `audit` that applied. `passed`: the guards that found something and let
+ * it pass.
+ */
+export type Verdict = { audits: AppliedPolicy[]; passed?: string[] } & (
+  | { decision: 'allow' }
   /** `retryable`: the policies could not be read; the same request may be decided otherwise later. */
-  | { decision: 'deny'; by: Decider; audits: AppliedPolicy[]; retryable?: true }
-  | { decision: 'require_approval'; by: Decider; terms: ApprovalTerms; audits: AppliedPolicy[] };
+  | { decision: 'deny'; by: Decider; retryable?: true }
+  | { decision: 'require_approval'; by: Decider; terms: ApprovalTerms }
+);
 
 /** Decides by the policies and guards of tenants: one in each process. Fails closed. */
 export interface Policies {

@@ -1,6 +1,6 @@
 import { newId } from '../runtime/ids.js';
 import type { EarlyVerdict } from './decision.js';
-import type { GuardFinding } from './guards/types.js';
+import type { GuardedAction, GuardFinding } from './guards/types.js';
 import type { ApprovalTerms, PolicyRequest, Verdict } from './types.js';
 
 /** The terms of what a guard asks. */
@@ -16,19 +16,26 @@ const GUARD_TERMS: ApprovalTerms = {
 export function withFindings(verdict: EarlyVerdict, findings: readonly GuardFinding[]): EarlyVerdict {
   const worst =
     findings.find(({ decision }) => decision === 'deny') ?? findings.find(({ decision }) => decision !== 'allow');
-  if (!worst || (verdict !== 'later' && verdict.decision === 'deny')) return verdict;
+  const passed = passedGuards(findings);
+  if (!worst || (verdict !== 'later' && verdict.decision === 'deny'))
+    return verdict === 'later' || passed.length === 0 ? verdict : { ...verdict, passed };
   const { guard, reason, path, decision } = worst;
   const by = { source: 'guard' as const, guard, reason, ...(path && { path }) };
-  const audits = verdict === 'later' ? [] : verdict.audits;
-  if (decision === 'deny') return { decision, by, audits };
+  const shared = { by, audits: verdict === 'later' ? [] : verdict.audits, ...(passed.length > 0 && { passed }) };
+  if (decision === 'deny') return { decision, ...shared };
   if (verdict === 'later' || verdict.decision === 'require_approval') return verdict;
-  return { decision: 'require_approval', by, terms: GUARD_TERMS, audits };
+  return { decision: 'require_approval', terms: GUARD_TERMS, ...shared };
+}
+
+/** The guards that found something and let it pass. */
+function passedGuards(findings: readonly GuardFinding[]): string[] {
+  return [...new Set(findings.filter(({ decision }) => decision === 'allow').map(({ guard }) => guard))];
 }
 
 /** An event of a decision, as SQL takes it (db/functions/record_decision.sql). */
 export interface DecisionEvent {
   event_id: string;
-  event_type: 'policy.denied' | 'policy.audited' | 'guard.denied';
+  event_type: 'policy.denied' | 'policy.audited' | 'guard.denied' | 'guard.allowed';
   severity: 'info' | 'warning';
   payload: Record<string, string | null>;
 }
@@ -46,6 +53,7 @@ export function eventsOf(
       payload: { policy_id, policy_name: name, action, tool, reason },
     }),
   );
+  events.push(...(verdict.passed ?? []).map((guard) => passedEvent(guard, { action, tool })));
   if (verdict.decision !== 'deny' || verdict.retryable) return events;
   const { by } = verdict;
   const about = { action, tool, reason: by.reason };
@@ -54,6 +62,20 @@ export function eventsOf(
       ? { policy_id: by.policy_id, policy_name: by.name, ...about }
       : { guard: by.guard, ...about };
   return [...events, { event_id: newId('evt'), event_type: `${by.source}.denied`, severity: 'warning', payload }];
+}
+
+function passedEvent(guard: string, about: GuardedAction): DecisionEvent {
+  return { event_id: newId('evt'), event_type: 'guard.allowed', severity: 'info', payload: { guard, ...about } };
+}
+
+/** The events of findings about content for which no policy is asked: `guard.allowed` once for each guard, and what denied it. */
+export function findingEvents(findings: readonly GuardFinding[], about: GuardedAction): DecisionEvent[] {
+  const events = passedGuards(findings).map((guard) => passedEvent(guard, about));
+  const denial = findings.find(({ decision }) => decision !== 'allow');
+  if (!denial) return events;
+  const { guard, reason } = denial;
+  const payload = { guard, ...about, reason };
+  return [...events, { event_id: newId('evt'), event_type: 'guard.denied', severity: 'warning', payload }];
 }
 
 /** The error of what was denied, for whoever asked for it. */

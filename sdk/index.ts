@@ -17,8 +17,11 @@ export type { SendOptions } from './client/rpc.js';
 export type {
   AgentTask,
   Answer,
+  Ask,
   Completed,
   Failed,
+  FormQuestion,
+  FormResolution,
   InputRequired,
   Output,
   OutputSource,

@@ -1,4 +1,7 @@
 import { addAbortListener, once } from 'node:events';
+import type { ToolCallPayload } from '../contracts/api/tools.js';
+import type { DispatchRef } from '../messages/dispatch/dispatches.js';
+import type { PolicyRequest } from '../policy/types.js';
 import { type Outcome, refusal } from './tool-result.js';
 
 /** The agent that calls a tool. */
@@ -9,6 +12,8 @@ export interface ToolCaller {
   instance_id?: string;
   /** For limits (that of the chain's depth too) and idempotency: the agent's key (`agentKeyOf`), or the credential's and type's when there is no instance. */
   key: string;
+  /** What its token says, for policies. */
+  token?: PolicyRequest['token'];
 }
 
 /** Nested tool calls that wait for each other, the outermost first. Recorded by the platform, never taken from an agent. */
@@ -17,33 +22,55 @@ export type Chain = readonly { instance_id: string; tool: string }[];
 /** What a tool call is part of: a dispatch, or a tool call that the calling agent is answering. */
 export interface CallParent {
   chain: Chain;
-  /** The deadline, on `performance.now()`. */
-  endsAtMs: number;
+  /** The deadline, on `performance.now()`; infinite while it stands still. */
+  readonly endsAtMs: number;
+  /** The dispatch that it is, whose message can wait for a human; absent where it is a tool call. */
+  dispatch?: DispatchRef;
   /** Aborted when the parent ends for any reason; its calls end with it. */
   ended: AbortSignal;
   session_id?: string;
   traceparent?: string;
 }
 
+/** A tool call as it was received. */
+export interface ToolRequest {
+  caller: ToolCaller;
+  payload: ToolCallPayload;
+  /** The parent that `payload.dispatch_id` names; it runs and belongs to the caller. */
+  parent: CallParent | undefined;
+  /** The trace context of the request. */
+  traceparent?: string;
+  /** Aborted when the caller disconnects, or with the reason `WITHDRAWN` when it withdraws the call. */
+  signal: AbortSignal;
+  /** Told when the call begins to wait for a human, and when that is over. */
+  held?: { begin(): void; end(): void; frameId?: string };
+  /** How long the caller waits for a human before it is told APPROVAL_PENDING and asks again; undefined: as long as it takes. */
+  asksAgainAfterMs?: number;
+}
+
+/** The reason of a caller's signal when the caller does not want the call any more, as against one that is only gone. */
+export const WITHDRAWN = 'withdrawn';
+
 /** Ends a call that has no result yet: at its deadline, when the caller withdraws it, or when its parent ends. */
 export class CallCancellation {
-  /** The deadline, on `performance.now()`. */
-  readonly endsAtMs: number;
+  #endsAtMs: number;
+  #deadline: NodeJS.Timeout | undefined;
   readonly #controller = new AbortController();
   /** Aborted when the call is canceled, with its result as the reason. */
   readonly signal = this.#controller.signal;
   readonly #canceled: Promise<Outcome>;
   readonly #causes: Disposable[];
+  readonly #onTimeout: () => void;
 
   constructor(endsAtMs: number, withdrawn: AbortSignal, parent: CallParent | undefined) {
-    this.endsAtMs = endsAtMs;
+    this.#endsAtMs = endsAtMs;
     const cancel = (code: 'DEADLINE_EXCEEDED' | 'CANCELED', message: string) => () =>
       this.#controller.abort(refusal(code, message));
-    const onTimeout = cancel('DEADLINE_EXCEEDED', 'The tool did not answer in time.');
     const onWithdrawn = cancel('CANCELED', 'The caller has withdrawn the call.');
     const onParentEnded = cancel('CANCELED', 'The dispatch or tool call that this call is part of has ended.');
+    this.#onTimeout = cancel('DEADLINE_EXCEEDED', 'The tool did not answer in time.');
+    this.#startDeadline();
     this.#causes = [
-      setTimeout(onTimeout, Math.max(0, endsAtMs - performance.now())),
       addAbortListener(withdrawn, onWithdrawn),
       ...(parent ? [addAbortListener(parent.ended, onParentEnded)] : []),
     ];
@@ -51,6 +78,21 @@ export class CallCancellation {
     // Listeners of a signal that is aborted already are called a moment later.
     if (withdrawn.aborted) onWithdrawn();
     if (parent?.ended.aborted) onParentEnded();
+  }
+
+  /** The deadline, on `performance.now()`. */
+  get endsAtMs(): number {
+    return this.#endsAtMs;
+  }
+
+  /** Stops the clock: the call waits for a human. @returns what starts it again, with the time that was left */
+  pause(): () => void {
+    const leftMs = this.#endsAtMs - performance.now();
+    clearTimeout(this.#deadline);
+    return () => {
+      this.#endsAtMs = performance.now() + leftMs;
+      this.#startDeadline();
+    };
   }
 
   /** The outcome of a call that was canceled before it was sent. */
@@ -65,6 +107,11 @@ export class CallCancellation {
 
   /** Releases the timer and the listeners. */
   [Symbol.dispose](): void {
+    clearTimeout(this.#deadline);
     for (const cause of this.#causes) cause[Symbol.dispose]();
+  }
+
+  #startDeadline(): void {
+    this.#deadline = setTimeout(this.#onTimeout, Math.max(0, this.#endsAtMs - performance.now()));
   }
 }

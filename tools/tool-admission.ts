@@ -4,21 +4,36 @@ import type { Chain } from './call-context.js';
 /** Limit of the arguments of all calls in flight on a node; they are kept until the results arrive. */
 const ARGUMENT_BYTES_MAX = 64 * 1024 * 1024;
 
-/** Limits the tool calls in flight, per caller and per node, and the bytes of their arguments. */
+/** The calls that a process takes at once. */
+export interface AdmissionLimits {
+  perCaller: number;
+  perNode: number;
+}
+
+/** Limits tool calls, per caller and per node, and the bytes of their arguments. */
 export class Admission {
+  readonly #limits: AdmissionLimits;
   readonly #byCaller = new Map<string, number>();
   #calls = 0;
   #bytes = 0;
 
-  /** Admits a call. @returns a function to call once when the call has its result; null when a limit is reached */
+  constructor(limits: AdmissionLimits) {
+    this.#limits = limits;
+  }
+
+  /** Admits a call. @returns a function to call when the call is over, of which the first call counts; null when a limit is reached */
   enter(callerKey: string, bytes: number): (() => void) | null {
     const own = this.#byCaller.get(callerKey) ?? 0;
-    if (own >= LIMITS.toolCallsInFlightPerCaller || this.#calls >= LIMITS.toolCallsInFlightPerNode) return null;
+    if (own >= this.#limits.perCaller || this.#calls >= this.#limits.perNode) return null;
     if (this.#bytes + bytes > ARGUMENT_BYTES_MAX) return null;
     this.#byCaller.set(callerKey, own + 1);
     this.#calls += 1;
     this.#bytes += bytes;
-    return () => this.#leave(callerKey, bytes);
+    let isIn = true;
+    return () => {
+      if (isIn) this.#leave(callerKey, bytes);
+      isIn = false;
+    };
   }
 
   #leave(callerKey: string, bytes: number): void {

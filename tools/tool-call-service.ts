@@ -5,15 +5,19 @@ import type { ToolCallRequest, ToolResult } from '../contracts/api/tools.js';
 import { actsAs, isOwnType, mayActFor } from '../contracts/permissions.js';
 import type { Dispatches } from '../messages/dispatch/dispatches.js';
 import type { ChunkBus } from '../messages/stream/bus.js';
+import { tokenFacts } from '../policy/token-facts.js';
 import { errorMessage, PlatformError } from '../runtime/errors.js';
 import { agentKeyOf, newId, traceparentOf, uuidOf } from '../runtime/ids.js';
-import type { CallParent, ToolCaller } from './call-context.js';
-import type { ToolCalls, ToolCallsOptions, ToolRequest } from './tool-calls.js';
+import type { CallParent, ToolCaller, ToolRequest } from './call-context.js';
+import type { ToolCalls, ToolCallsOptions } from './tool-calls.js';
 import { parseHostedCallId } from './tool-link.js';
 import { refusal } from './tool-result.js';
 import { type CallingDispatch, findCallingDispatch, typeOfAgent } from './tool-targets.js';
 
 type CallContext = Pick<ToolRequest, 'traceparent' | 'signal'>;
+
+/** How long a request waits for a human; then its agent asks again with the same `idempotency_key` (decisions.md, WebSocket). */
+const WAITS_FOR_HUMAN_MS = 60_000;
 
 interface ToolCallServiceOptions extends Pick<ToolCallsOptions, 'db' | 'log' | 'link'> {
   calls: ToolCalls;
@@ -65,7 +69,9 @@ export class ToolCallService {
       return refusal('UNKNOWN_DISPATCH', 'dispatch_id names no dispatch or tool call that the agent is answering.');
     }
     const { caller, parent, release } = calling;
-    return this.#options.calls.call({ caller, payload, parent, ...context }).finally(release);
+    const asksAgainAfterMs = Math.min(WAITS_FOR_HUMAN_MS, payload.deadline_ms ?? WAITS_FOR_HUMAN_MS);
+    const request = { caller: { ...caller, token: tokenFacts(token) }, payload, parent, asksAgainAfterMs, ...context };
+    return this.#options.calls.call(request).finally(release);
   }
 
   /** The calling agent: the given instance, or an unnamed instance of the token's type. */
@@ -110,7 +116,8 @@ export class ToolCallService {
     });
     const traceparent = traceparentOf(trace_id, uuidOf(dispatch_id));
     const endsAtMs = performance.now() + ms_left;
-    return { parent: { chain: [], endsAtMs, ended: ended.signal, session_id, traceparent }, release };
+    const ref = { tenant_id, message_id, dispatch_id };
+    return { parent: { chain: [], endsAtMs, dispatch: ref, ended: ended.signal, session_id, traceparent }, release };
   }
 }
 

@@ -123,7 +123,7 @@ export interface CallingDispatch {
   trace_id: string;
 }
 
-/** Reads a dispatch that was sent and has not ended; null otherwise. */
+/** Reads a dispatch that was sent and has not ended; null otherwise. `ms_left`: also of one whose deadline stands still. */
 export async function findCallingDispatch(
   tx: Tx,
   tenantId: string,
@@ -131,8 +131,10 @@ export async function findCallingDispatch(
 ): Promise<CallingDispatch | null> {
   const [row] = await tx.query<CallingDispatch & Record<string, unknown>>(
     `SELECT d.message_id, d.session_id, d.instance_id, d.agent_type, m.trace_id,
-            (extract(epoch FROM d.deadline_at - now()) * 1000)::float8 AS ms_left
+            coalesce((extract(epoch FROM d.deadline_at - now()) * 1000)::float8, g.deadline_left_ms, m.deadline_ms)::float8 AS ms_left
        FROM dispatches d JOIN messages m USING (tenant_id, message_id)
+       LEFT JOIN tool_grants g ON g.tenant_id = d.tenant_id AND g.message_id = d.message_id AND g.dispatch_id = d.dispatch_id
+        AND g.decided_at IS NULL
       WHERE d.tenant_id = $1 AND d.dispatch_id = $2 AND d.state = 'sent'`,
     [tenantId, dispatchId],
   );

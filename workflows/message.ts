@@ -78,9 +78,12 @@ async function deliverCancel(input: MessageInput, step: StepOf<'deliver_cancel'>
 /** Runs a dispatch. A wake-up meanwhile may mean that the message was canceled; the agent then gets the cancellation at once. */
 async function superviseDispatch(input: MessageInput, step: StepOf<'dispatch'>, progress: Progress) {
   let over = false;
-  const running = runStep(input, step).finally(() => {
-    over = true;
-  });
+  const waiting = new CancellationScope();
+  const running = waiting
+    .run(() => runStep(input, step))
+    .finally(() => {
+      over = true;
+    });
   // Rejections reach the caller at the await below.
   running.catch(() => undefined);
   for (;;) {
@@ -89,6 +92,19 @@ async function superviseDispatch(input: MessageInput, step: StepOf<'dispatch'>, 
     progress.woken = false;
     const next = await record.nextStep(input);
     if (next?.kind === 'deliver_cancel') await deliverCancel(input, next, progress);
+    // For days, perhaps: the node keeps the dispatch, and the workflow adopts it again after the decision.
+    if (next?.kind === 'wait_input' && next.dispatch_id !== undefined) return leave(waiting, running);
+  }
+}
+
+/** Ends the wait for a dispatch, which goes on. @returns its end if that came first, else null */
+async function leave<T>(waiting: CancellationScope, running: Promise<T>): Promise<T | null> {
+  waiting.cancel();
+  try {
+    return await running;
+  } catch (error) {
+    if (isCancellation(error) && !CancellationScope.current().consideredCancelled) return null;
+    throw error;
   }
 }
 

@@ -12,7 +12,10 @@ function ownTenant({ tenant_id }: Caller, body: { tenant_id?: string | undefined
 }
 
 /** Policies, scope `admin` (specification section 4; decisions.md, Policies). */
-export function policyRoutes(app: FastifyInstance, { policyCatalog: catalog }: Pick<ApiDeps, 'policyCatalog'>): void {
+export function policyRoutes(
+  app: FastifyInstance,
+  { policyCatalog: catalog, guardCatalog }: Pick<ApiDeps, 'policyCatalog' | 'guardCatalog'>,
+): void {
   mount(app, OPERATIONS.createPolicy).answer(async (body, { caller }) => ({
     policy: await catalog.create(ownTenant(caller, body), body),
   }));
@@ -39,4 +42,14 @@ export function policyRoutes(app: FastifyInstance, { policyCatalog: catalog }: P
     ownTenant(caller, body);
     return catalog.test(caller, body);
   });
+
+  mount(app, OPERATIONS.getGuards).answer(async (body, { caller }) => ({
+    ok: true,
+    guards: await guardCatalog.list(ownTenant(caller, body)),
+  }));
+
+  mount(app, OPERATIONS.updateGuard).answer(async (body, { caller }) => ({
+    ok: true,
+    guard: await guardCatalog.update(ownTenant(caller, body), body),
+  }));
 }

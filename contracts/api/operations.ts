@@ -5,6 +5,7 @@ import { ALERT_OPERATIONS } from './alerts.js';
 import { APPROVAL_OPERATIONS } from './approvals.js';
 import { AUTH_OPERATIONS, CREDENTIAL_OPERATIONS } from './auth.js';
 import { DELIVERY_OPERATIONS } from './deliveries.js';
+import { GUARD_OPERATIONS } from './guards.js';
 import { HealthQuery, HealthResponse } from './health.js';
 import { MESSAGE_OPERATIONS } from './messages.js';
 import { EXTENSION, get, PUBLIC } from './operation.js';
@@ -36,6 +37,7 @@ export const OPERATIONS = {
   ...TOOL_OPERATIONS,
   ...PLAN_OPERATIONS,
   ...POLICY_OPERATIONS,
+  ...GUARD_OPERATIONS,
   ...ALERT_OPERATIONS,
   ...DELIVERY_OPERATIONS,
   ...TELEMETRY_OPERATIONS,
@@ -53,6 +55,7 @@ export const TAGS = {
   Tools: TOOL_OPERATIONS,
   Plans: PLAN_OPERATIONS,
   Policies: POLICY_OPERATIONS,
+  Guards: GUARD_OPERATIONS,
   Alerts: ALERT_OPERATIONS,
   Webhooks: DELIVERY_OPERATIONS,
   Telemetry: TELEMETRY_OPERATIONS,

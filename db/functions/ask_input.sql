@@ -5,7 +5,7 @@
 -- `event_id`: of dispatch.success.
 CREATE TYPE ask_call AS (
   tenant_id text, message_id text, dispatch_id text, session_id text, epoch bigint, artifacts jsonb, usage jsonb, status_message jsonb,
-  turn jsonb, remote_task_id text, remote_context_id text, request jsonb, event_id text
+  turn jsonb, remote_task_id text, remote_context_id text, request jsonb, decisions jsonb, event_id text
 );
 
 -- Gives `asked`: false, and nothing written, when the dispatch is not sent, not the message's current one or of another epoch; and the
@@ -36,6 +36,11 @@ BEGIN
    WHERE r.tenant_id = c.tenant_id AND r.message_id = c.message_id;
   UPDATE sessions s SET suspended = true WHERE s.tenant_id = c.tenant_id AND s.session_id = c.session_id AND s.explicit;
   PERFORM record_dispatch_end(c.event_id, d, message.trace_id);
+  -- What the agent asks itself takes the place of what a tool call of it waits for.
+  PERFORM close_request(c.tenant_id, c.message_id, 'withdrawn');
+  IF c.decisions IS NOT NULL THEN
+    PERFORM record_decision_events(c.tenant_id, c.session_id, message.trace_id, c.decisions);
+  END IF;
   PERFORM open_request(c.tenant_id, c.message_id, c.session_id, message.trace_id, jsonb_populate_record(NULL::new_input_request, c.request));
   RETURN QUERY SELECT true, wake_queued_messages(c.tenant_id, d.agent_type, d.instance_id, 1);
 END $$;

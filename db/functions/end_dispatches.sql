@@ -2,10 +2,11 @@
 -- trip; several callers may share it, as in accept_messages. It also wakes one message that waits for an agent like this one.
 
 -- `state` of the dispatch. `epoch` NULL: it does not matter. `artifacts` NULL: the agent brought no output, and what is there stays.
--- `event_ids`: of the dispatch's event and the message's.
+-- `decisions`: events of what guards decided about the output, as record_decision_events takes them; NULL: none. `event_ids`: of the
+-- dispatch's event and the message's.
 CREATE TYPE dispatch_end_call AS (
   tenant_id text, message_id text, dispatch_id text, epoch bigint, state text, error_code text, error_message text, artifacts jsonb,
-  usage jsonb, status_message jsonb, event_ids text[]
+  usage jsonb, status_message jsonb, decisions jsonb, event_ids text[]
 );
 
 -- `ended_at` NULL: nothing was written. The dispatch was not the message's current one; or, with `awaits`, another transaction holds the lock of
@@ -17,8 +18,10 @@ CREATE TYPE dispatch_end_result AS (ended_at timestamptz, session_id text, insta
 CREATE FUNCTION end_dispatch(c dispatch_end_call, may_wait boolean) RETURNS dispatch_end_result LANGUAGE plpgsql AS $$
 DECLARE
   is_current boolean;
+  state_before text;
   message record;
   dispatch record;
+  woken jsonb;
   failed boolean := c.state <> 'completed';
   severity text := CASE WHEN failed THEN 'warning' ELSE 'info' END;
   error jsonb := CASE WHEN failed THEN jsonb_build_object('error', c.error_code) ELSE '{}' END;
@@ -27,7 +30,8 @@ BEGIN
   -- wait; that costs nothing, while a lock of its own would be a tenth of the transaction.
   DELETE FROM running_messages r
    WHERE r.tenant_id = c.tenant_id AND r.message_id = c.message_id AND coalesce(r.current_dispatch_id, '') = c.dispatch_id
-     AND coalesce(r.state, '') IN ('submitted', 'working', 'input-required') AND r.xmax = 0;
+     AND coalesce(r.state, '') IN ('submitted', 'working', 'input-required') AND r.xmax = 0
+   RETURNING r.state INTO state_before;
   IF NOT FOUND THEN
     IF may_wait THEN
       PERFORM 1 FROM running_messages r WHERE r.tenant_id = c.tenant_id AND r.message_id = c.message_id FOR UPDATE;
@@ -40,7 +44,7 @@ BEGIN
     IF is_current IS NOT TRUE THEN
       RETURN NULL;
     END IF;
-    DELETE FROM running_messages r WHERE r.tenant_id = c.tenant_id AND r.message_id = c.message_id;
+    DELETE FROM running_messages r WHERE r.tenant_id = c.tenant_id AND r.message_id = c.message_id RETURNING r.state INTO state_before;
   END IF;
   UPDATE dispatches d SET state = c.state, error_code = c.error_code, ended_at = now()
    WHERE d.tenant_id = c.tenant_id AND d.dispatch_id = c.dispatch_id AND coalesce(d.state, '') = 'sent'
@@ -64,8 +68,16 @@ BEGIN
       CASE WHEN failed THEN error
            ELSE jsonb_build_object('role', 'agent', 'duration_ms', milliseconds_between(message.created_at, now())) END
         || jsonb_build_object('message_id', c.message_id, 'session_id', message.session_id));
-  RETURN (now(), message.session_id, dispatch.instance_id, dispatch.agent_type,
-    wake_queued_messages(c.tenant_id, dispatch.agent_type, dispatch.instance_id, 1), NULL::text);
+  IF c.decisions IS NOT NULL THEN
+    PERFORM record_decision_events(c.tenant_id, message.session_id, message.trace_id, c.decisions);
+  END IF;
+  woken := wake_queued_messages(c.tenant_id, dispatch.agent_type, dispatch.instance_id, 1);
+  -- A tool call of it waits for a human: its result is here, so nobody needs to answer any more, and its own workflow waits for that.
+  IF state_before = 'input-required' THEN
+    PERFORM close_request(c.tenant_id, c.message_id, 'withdrawn');
+    woken := coalesce(woken, '[]') || jsonb_build_object('tenant_id', c.tenant_id, 'message_id', c.message_id, 'session_id', message.session_id);
+  END IF;
+  RETURN (now(), message.session_id, dispatch.instance_id, dispatch.agent_type, woken, NULL::text);
 END $$;
 
 -- `wait_for_locks`: the first call may wait, while nothing is locked yet.

@@ -7,13 +7,14 @@ import { agentKeyOf, uuidOf } from '../../runtime/ids.js';
 import { TokenBucket } from '../../runtime/token-bucket.js';
 import type { Connection } from '../connection/connection.js';
 import { encodeFrame, errorFrame, unfitAnswer } from '../connection/frames.js';
+import { type DeadlineDeps, DispatchDeadline } from '../dispatch-deadline.js';
 import { reportedFailure, toAgentResult } from './agent-result.js';
 import { CHUNK_PACE, ChunkLog, type ChunkVerdict, whyRefused } from './chunks.js';
 import { closedFrame } from './closed-frame.js';
 import { DispatchProgress } from './dispatch-progress.js';
 
 /** What a dispatch to a connected agent works with. */
-interface SentDispatchDeps {
+interface SentDispatchDeps extends DeadlineDeps {
   bus: Pick<ChunkBus, 'publish'>;
   /** Sends to the agent's present socket; false when there is none. */
   send(agentKey: string, frame: string): boolean;
@@ -25,8 +26,7 @@ export class SentDispatch {
   /** The id of its frame, which every frame about it carries in `in_reply_to`. */
   readonly frameId: string;
   readonly agentKey: string;
-  /** When its deadline passes, on `performance.now()`. */
-  readonly endsAtMs: number;
+  readonly deadline: DispatchDeadline;
   /** Never rejects. */
   readonly result: Promise<TransportResult>;
   /** It takes no more frames, so that another node may continue it: the agent sends them again there. */
@@ -38,23 +38,20 @@ export class SentDispatch {
   #announcedChunks = 0;
   #pace: TokenBucket | undefined;
   #resolve: (result: TransportResult) => void = () => undefined;
-  readonly #deadline: NodeJS.Timeout;
   /** Undefined until the first chunk. */
   #chunks: ChunkLog | undefined;
   readonly #deps: SentDispatchDeps;
 
   /** @param signal ends the wait for the agent */
   constructor(open: OpenDispatch, agentKey: string, signal: AbortSignal, deps: SentDispatchDeps) {
-    const { deadline_ms } = open.payload;
     this.open = open;
     this.frameId = uuidOf(open.dispatch_id);
     this.agentKey = agentKey;
-    this.endsAtMs = performance.now() + deadline_ms;
     this.#deps = deps;
     this.result = new Promise((resolve) => {
       this.#resolve = resolve;
     });
-    this.#deadline = setTimeout(() => this.#expire(), deadline_ms);
+    this.deadline = new DispatchDeadline(open, deps, () => this.#expire());
     signal.addEventListener('abort', () => this.#lose(), { once: true });
   }
 
@@ -81,7 +78,7 @@ export class SentDispatch {
   /** Sends the dispatch; once more with the same id, a higher attempt and the time that is left. */
   send(): void {
     const { payload } = this.open;
-    const deadline_ms = Math.max(1, Math.round(this.endsAtMs - performance.now()));
+    const deadline_ms = Math.max(1, Math.round(this.deadline.leftMs));
     const body = { ...payload, deadline_ms, attempt: payload.attempt + this.#sends };
     this.#sends += 1;
     const frame = encodeFrame('dispatch', body, { id: this.frameId, traceparent: this.traceparent });
@@ -96,7 +93,7 @@ export class SentDispatch {
   /** Its deadline counts on at the other node. */
   freeze(): void {
     this.isFrozen = true;
-    clearTimeout(this.#deadline);
+    this.deadline.stop();
   }
 
   /** What another node needs to continue it once it is frozen, as JSON. */
@@ -165,13 +162,13 @@ export class SentDispatch {
   /** The first result counts. */
   #end(result: TransportResult): void {
     this.#isOpen = false;
-    clearTimeout(this.#deadline);
+    this.deadline.stop();
     this.#resolve(result);
   }
 }
 
 /** What the transport works with on its node. */
-export interface ConnectedTransportDeps {
+export interface ConnectedTransportDeps extends DeadlineDeps {
   bus: Pick<ChunkBus, 'publish'>;
   registry: {
     get(agentKey: string): Connection | undefined;
@@ -191,7 +188,8 @@ export class ConnectedTransport implements Transport {
 
   constructor(deps: ConnectedTransportDeps) {
     this.#deps = deps;
-    this.#sentDeps = { bus: deps.bus, send: (agentKey, frame) => this.#send(agentKey, frame) };
+    const { bus, changes, dispatches } = deps;
+    this.#sentDeps = { bus, changes, dispatches, send: (agentKey, frame) => this.#send(agentKey, frame) };
   }
 
   connecting(agent: Destination): Promise<void> {

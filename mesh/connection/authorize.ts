@@ -2,6 +2,7 @@ import type { Authenticator } from '../../auth/authenticator.js';
 import type { Caller } from '../../contracts/api/auth.js';
 import { isOwnType, mayActFor } from '../../contracts/permissions.js';
 import { InstanceId } from '../../contracts/primitives.js';
+import { tokenFacts } from '../../policy/token-facts.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { AuthenticatedAgent, InstanceLookup } from './connection-rows.js';
 
@@ -33,6 +34,7 @@ export async function authorizeAgent(
     credential_id: caller.credential_id,
     token,
     token_exp: caller.exp,
+    claims: tokenFacts(caller),
   };
 }
 

@@ -6,6 +6,7 @@ import type { HelloPayload } from '../../contracts/frames.js';
 import type { Tx } from '../../db/pool.js';
 import { moveDispatches, type OpenDispatchRef, openDispatches } from '../../messages/dispatch/agent-dispatches.js';
 import { acceptDispatches, type TransferredDispatch } from '../../messages/dispatch/transfers.js';
+import type { tokenFacts } from '../../policy/token-facts.js';
 
 /** One connection of an agent; a newer one has a higher epoch (architecture.md, decision 4). */
 export interface ConnectionRef {
@@ -23,6 +24,8 @@ export interface AuthenticatedAgent {
   token: string;
   /** When the token expires, in seconds since 1970. */
   token_exp: number;
+  /** What policies see of the token. */
+  claims: ReturnType<typeof tokenFacts>;
 }
 
 /**

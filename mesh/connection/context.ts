@@ -13,7 +13,7 @@ import type { AgentTools } from './tool-frames.js';
 export interface MeshContext {
   db: Db;
   log: Logger;
-  dispatches: Pick<Dispatches, 'agentJoined'>;
+  dispatches: Pick<Dispatches, 'agentJoined' | 'deadlineLeft'>;
   runner: DispatchRunner;
   meshId: string;
   timings: MeshTimings;

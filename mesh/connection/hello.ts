@@ -86,6 +86,12 @@ async function replace(
   registry.set(connection);
   if (!resumes) await runner.agentReplaced(agentKey, opened.open);
   offered?.adopt(opened.accepted);
+  // Not awaited: what waits for a human is in no hurry.
+  if (opened.accepted.length > 0)
+    void context.tools.adopted(
+      connection,
+      opened.accepted.map(({ open }) => open.dispatch_id),
+    );
   await welcome(context, connection, hello, resumes !== undefined || opened.accepted.length > 0);
   // Not awaited: queued messages look for an agent by themselves, only later.
   wakeQueued(context, connection).catch((error: unknown) =>
@@ -167,6 +173,7 @@ async function welcome(
   log.info({ instance_id, connection_id, epoch, resumed, replayed: replays.length }, 'agent connected');
   connection.transition(resumed ? 'resumed' : 'welcomed');
   for (const dispatch of replays) dispatch.send();
+  context.tools.resumed(connection);
   if (drainLeftMs !== null) connection.requestClose(drainLeftMs, SHUTTING_DOWN, drainLeftMs + STOP_MARGIN_MS);
   const ended = [...held.keys()].filter((frameId) => sent.get(frameId)?.isOpen !== true);
   await answerEnded(context, connection, ended);

@@ -1,15 +1,17 @@
 import type { ToolDelivery, ToolResult } from '../../contracts/api/tools.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { agentKeyOf, uuidOf } from '../../runtime/ids.js';
-import type { CallParent } from '../../tools/call-context.js';
+import { type CallParent, type ToolRequest, WITHDRAWN } from '../../tools/call-context.js';
 import type { PendingCall } from '../../tools/pending-calls.js';
-import { agentBusy, type ToolCalls } from '../../tools/tool-calls.js';
+import type { ToolCalls } from '../../tools/tool-calls.js';
 import type { RoutedCall } from '../../tools/tool-link.js';
 import { boundedResult, failureOf, type Outcome, refusal, unsent } from '../../tools/tool-result.js';
-import type { SentDispatch } from '../connected/connected-transport.js';
+import { agentBusy } from '../../tools/tool-router.js';
 import { AnswerQueue } from './answer-queue.js';
+import { CallParents } from './call-parents.js';
 import type { Connection } from './connection.js';
 import { type AgentFrame, encodeFrame, errorFrame } from './frames.js';
+import { HeldAnswers } from './held-answers.js';
 import type { Registry, SentDispatches } from './registry.js';
 
 type CallFrame = Extract<AgentFrame, { type: 'tool_call' }>;
@@ -33,13 +35,17 @@ export class AgentTools {
   readonly #sent: SentDispatches;
   readonly #calls: ToolCalls;
   readonly #byConnection = new WeakMap<Connection, ConnectionCalls>();
-  readonly #parents = new WeakMap<SentDispatch, CallParent>();
+  readonly #parents: CallParents;
+  /** The calls that wait for a human. They outlive the connection that made them. */
+  readonly #held: HeldAnswers;
 
   constructor({ registry, sent, calls }: { registry: Registry; sent: SentDispatches; calls: ToolCalls }) {
     this.#registry = registry;
     this.#sent = sent;
     this.#calls = calls;
+    this.#parents = new CallParents(sent, calls);
     this.#calls.serve((call, signal) => this.#deliver(call, signal));
+    this.#held = new HeldAnswers((agentKey, frame) => this.#answer(agentKey, frame));
   }
 
   /** How many calls the agent is answering. */
@@ -49,14 +55,52 @@ export class AgentTools {
 
   /** Takes a call, and sends its result when there is one. */
   called(connection: Connection, frame: CallFrame): void {
+    const { agentKey } = connection;
     const { made, answers } = this.#callsOf(connection);
-    if (made.has(frame.id)) return; // a repeated frame: one result answers both
+    if (made.has(frame.id) || this.#held.has(agentKey, frame.id)) return; // a repeated frame: one result answers both
     const withdrawn = new AbortController();
     made.set(frame.id, withdrawn);
-    void this.#run(connection, frame, withdrawn.signal).then((result) => {
+    const about = { reply_to: frame.id, traceparent: frame.traceparent };
+    const { dispatch_id } = frame.payload;
+    const parent = dispatch_id ? this.#parents.of(connection, dispatch_id) : undefined;
+    const wait = this.#waitOf(agentKey, frame.id, parent, withdrawn);
+    const begin = (): void => {
       made.delete(frame.id);
-      answers.push(encodeFrame('tool_result', result, { reply_to: frame.id, traceparent: frame.traceparent }));
+      wait.begin();
+      answers.push(encodeFrame('tool_result', PENDING, about));
+    };
+    const held = { ...wait, begin };
+    void this.#run(connection, frame, { parent, signal: withdrawn.signal, held }).then((result) => {
+      made.delete(frame.id);
+      const answer = encodeFrame('tool_result', result, about);
+      if (!this.#held.answer(agentKey, frame.id, answer)) answers.push(answer);
     });
+  }
+
+  /** Goes on with the calls that wait for a human in dispatches which another node has passed on to this one. Never rejects. */
+  async adopted(connection: Connection, dispatchIds: string[]): Promise<void> {
+    const { tenant_id, agentKey } = connection;
+    for (const { dispatch_id, request_id, call } of await this.#calls.takeOver(tenant_id, dispatchIds)) {
+      const parent = this.#parents.of(connection, dispatch_id);
+      const { frame_id, traceparent, payload, deadline_ms } = call;
+      if (!parent || frame_id === undefined) continue; // it has ended, or asks again over HTTP
+      const withdrawn = new AbortController();
+      const held = this.#waitOf(agentKey, frame_id, parent, withdrawn);
+      const request = {
+        ...{ caller: callerOf(connection), parent, signal: withdrawn.signal, held },
+        ...(traceparent !== undefined && { traceparent }),
+        payload: { ...payload, arguments: {}, deadline_ms },
+      };
+      void this.#calls.resume(request, request_id).then((result) => {
+        const about = { reply_to: frame_id, ...(traceparent !== undefined && { traceparent }) };
+        this.#held.answer(agentKey, frame_id, encodeFrame('tool_result', result, about));
+      });
+    }
+  }
+
+  /** The agent has resumed: it gets the results that came while it was away. */
+  resumed({ agentKey }: Connection): void {
+    this.#held.flush(agentKey);
   }
 
   /** Takes the result of a call that the agent is answering. */
@@ -73,15 +117,18 @@ export class AgentTools {
       pendingCall.settle({ sent: true, result: failureOf(payload) });
       return true;
     }
-    const withdrawn = this.#byConnection.get(connection)?.made.get(reply_to);
-    withdrawn?.abort();
+    const withdrawn =
+      this.#byConnection.get(connection)?.made.get(reply_to) ?? this.#held.get(connection.agentKey, reply_to);
+    withdrawn?.abort(WITHDRAWN);
     if (withdrawn) return true;
     if (!this.#calls.pending.endedRecently(reply_to, connection.agentKey)) return false;
     this.#answerNotOpen(connection, reply_to);
     return true;
   }
 
-  /** The socket is gone: withdraws the calls that the agent made, and fails those that it was answering. */
+  /**
+   * The socket is gone: ends the calls that the agent made, but for those that wait for a human, and fails those that it was answering.
+   */
   socketLost(connection: Connection): void {
     const calls = this.#byConnection.get(connection);
     if (!calls) return;
@@ -110,35 +157,36 @@ export class AgentTools {
     return calls;
   }
 
-  async #run(connection: Connection, frame: CallFrame, signal: AbortSignal): Promise<ToolResult> {
-    const { tenant_id, agent_type, instance_id, agentKey } = connection;
-    const { dispatch_id } = frame.payload;
-    const parent = dispatch_id ? this.#parentOf(connection, dispatch_id) : undefined;
-    if (dispatch_id && !parent)
+  async #run(
+    connection: Connection,
+    { payload, traceparent }: CallFrame,
+    context: Pick<ToolRequest, 'parent' | 'signal' | 'held'>,
+  ): Promise<ToolResult> {
+    if (payload.dispatch_id && !context.parent)
       return refusal('UNKNOWN_DISPATCH', 'dispatch_id names no dispatch or tool call that this instance is answering.');
-    const caller = { tenant_id, agent_type, instance_id, key: agentKey };
-    return this.#calls.call({ caller, payload: frame.payload, parent, signal, traceparent: frame.traceparent });
+    const caller = callerOf(connection);
+    return this.#calls.call({ caller, payload, ...context, ...(traceparent !== undefined && { traceparent }) });
   }
 
-  #parentOf({ agentKey }: Connection, id: string): CallParent | undefined {
-    const pendingCall = this.#calls.pending.get(uuidOf(id), agentKey);
-    if (pendingCall?.call.call_id === id) return pendingCall.asParent;
-    const dispatch = this.#sent.get(uuidOf(id));
-    return dispatch?.open.dispatch_id === id && dispatch.agentKey === agentKey
-      ? this.#parentOfDispatch(dispatch)
-      : undefined;
+  /** What a call does while it waits for a human: the deadline of its dispatch stands still, and the call stays when the socket goes. */
+  #waitOf(agentKey: string, frameId: string, parent: CallParent | undefined, withdrawn: AbortController) {
+    const dispatch = parent?.dispatch && this.#sent.get(uuidOf(parent.dispatch.dispatch_id));
+    return {
+      frameId,
+      begin: (): void => {
+        dispatch?.deadline.pause();
+        this.#held.add(agentKey, frameId, withdrawn, parent?.ended);
+      },
+      end: (): void => dispatch?.deadline.resume(),
+    };
   }
 
-  #parentOfDispatch(dispatch: SentDispatch): CallParent | undefined {
-    if (!dispatch.isOpen) return undefined;
-    const known = this.#parents.get(dispatch);
-    if (known) return known;
-    const ended = new AbortController();
-    void dispatch.result.then(() => ended.abort());
-    const { endsAtMs, traceparent, open } = dispatch;
-    const parent = { chain: [], endsAtMs, ended: ended.signal, session_id: open.session_id, traceparent };
-    this.#parents.set(dispatch, parent);
-    return parent;
+  /** Sends an answer on the agent's present connection. @returns false when there is none */
+  #answer(agentKey: string, frame: string): boolean {
+    const connection = this.#registry.get(agentKey);
+    if (!connection?.isLive) return false;
+    this.#callsOf(connection).answers.push(frame);
+    return true;
   }
 
   async #deliver(call: RoutedCall, signal: AbortSignal): Promise<Outcome> {
@@ -175,6 +223,13 @@ export class AgentTools {
       : errorFrame('UNKNOWN_DISPATCH', 'This instance has no such call.', frameId);
     connection.socket.send(frame);
   }
+}
+
+/** The first answer to a call that waits for a human; its result follows when there is a decision (decisions.md, WebSocket). */
+const PENDING = refusal('APPROVAL_PENDING', 'A human is asked. The result follows.', true);
+
+function callerOf({ tenant_id, agent_type, instance_id, agentKey, token }: Connection): ToolRequest['caller'] {
+  return { tenant_id, agent_type, instance_id, key: agentKey, token: token.agent.claims };
 }
 
 function deliveryOf({

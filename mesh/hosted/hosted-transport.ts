@@ -1,7 +1,8 @@
-import type { AgentResult, OpenDispatch } from '../../messages/dispatch/dispatches.js';
+import type { AgentResult, Dispatches, OpenDispatch } from '../../messages/dispatch/dispatches.js';
 import type { Destination, Transport } from '../../messages/runner/transport.js';
 import type { ChunkBus } from '../../messages/stream/bus.js';
 import { uuidOf } from '../../runtime/ids.js';
+import { DispatchDeadline } from '../dispatch-deadline.js';
 import { awaitResult, type PollPace } from './await-result.js';
 import { HostedCall, type HostedClient } from './call.js';
 import { failed } from './failures.js';
@@ -10,6 +11,8 @@ import { HostedRecovery, type RecoveryOptions } from './recovery.js';
 
 export interface HostedTransportOptions extends HostedClient, RecoveryOptions {
   bus: Pick<ChunkBus, 'publish'>;
+  changes: Pick<ChunkBus, 'subscribe'>;
+  dispatches: Pick<Dispatches, 'agentJoined' | 'deadlineLeft'>;
   /** How often an unfinished task of an agent is asked for. */
   pace?: PollPace;
 }
@@ -43,7 +46,7 @@ export class HostedTransport implements Transport {
     const stop = new AbortController();
     const abort = (): void => stop.abort();
     signal.addEventListener('abort', abort, { once: true });
-    const deadline = setTimeout(abort, open.payload.deadline_ms);
+    const deadline = new DispatchDeadline(open, this.#options, abort);
     try {
       const result = await awaitResult(token, { call, progress, signal: stop.signal, pace });
       if (result.state === 'not_sent')
@@ -55,7 +58,7 @@ export class HostedTransport implements Transport {
       if (signal.aborted) return { state: 'lost' };
       return failed('DEADLINE_EXCEEDED', 'The agent did not answer in time.', 'failing');
     } finally {
-      clearTimeout(deadline);
+      deadline.stop();
       signal.removeEventListener('abort', abort);
     }
   }

@@ -21,8 +21,11 @@ export interface MeshServerOptions {
   config: Pick<Config, 'FLEET_HOST' | 'FLEET_MESH_PORT' | 'RESUME_WINDOW_MS' | 'TRUST_PROXY_CIDRS'>;
   db: Db;
   log: Logger;
-  bus: ChunkBus;
-  dispatches: Pick<Dispatches, 'agentJoined'>;
+  /** What agents send is published there. */
+  bus: Pick<ChunkBus, 'publish'>;
+  /** Announces decisions about tool calls, for which the deadlines of dispatches stand still. */
+  changes: Pick<ChunkBus, 'subscribe'>;
+  dispatches: Pick<Dispatches, 'agentJoined' | 'deadlineLeft'>;
   /** Runs the dispatches; its `meshId` names this node. */
   runner: DispatchRunner;
   authenticator: Authenticator;

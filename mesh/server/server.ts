@@ -80,7 +80,12 @@ class Mesh implements MeshServer {
     const { timings, registry } = context;
     this.#context = context;
     this.#transfer = new DispatchTransfer(context);
-    this.transport = new ConnectedTransport({ ...context, bus: options.bus, transfer: () => this.#transfer.run() });
+    this.transport = new ConnectedTransport({
+      ...context,
+      bus: options.bus,
+      changes: options.changes,
+      transfer: () => this.#transfer.run(),
+    });
     this.#node = new MeshNode({ db, log, meshId: runner.meshId, registry, timings });
     const reconciler = new Reconciler(context, options.authenticator);
     this.#reconcile = new Loop({

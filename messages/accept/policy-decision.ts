@@ -1,5 +1,6 @@
 import type { Caller } from '../../contracts/api/auth.js';
 import type { EarlyVerdict } from '../../policy/decision.js';
+import { messageContent } from '../../policy/guards/content.js';
 import type { PolicyEngine } from '../../policy/policy-engine.js';
 import { errorOfDenial, eventsOf } from '../../policy/verdict.js';
 import { PlatformError } from '../../runtime/errors.js';
@@ -53,7 +54,8 @@ async function decisionOf(
 ): Promise<AcceptDecision> {
   const { message, later } = draftMessage(draft, caller);
   const request = policyRequest('admission', message);
-  const verdict = sureOf(await policies.decideEarly(draft.tenant_id, request, later));
+  const content = messageContent(draft.parts, draft.metadata);
+  const verdict = sureOf(await policies.decideEarly(draft.tenant_id, request, later, content));
   const asked = ask && { input_request: inputRequestCall(ask) };
   if (verdict === 'later') return { undecided: true, ...asked };
   const events = eventsOf(verdict, request);

@@ -25,6 +25,7 @@ export const DISPATCH_TRANSITIONS: readonly DispatchTransition[] = [
   { event: 'complete', from: ['sent'], to: 'completed', sql: 'end_dispatches' },
   { event: 'fail', from: ['sent'], to: 'failed', sql: 'end_dispatches' },
   { event: 'lose', from: ['sent'], to: 'lost', sql: 'end_dispatches' },
+  { event: 'detach', from: ['sent'], to: 'lost', sql: 'detach_dispatch' },
   { event: 'ask', from: ['sent'], to: 'input_required', sql: 'ask_input' },
   { event: 'release', from: ['open', 'sent'], to: 'released', sql: 'release_dispatch' },
   { event: 'cancel', from: ['open', 'sent'], to: 'canceled', sql: 'cancel_messages' },

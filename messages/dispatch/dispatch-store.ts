@@ -50,6 +50,13 @@ const END: Statement<EndRow> = {
   awaits: (row) => row.awaits,
 };
 
+/** How a dispatch ends, and its message with it. */
+interface Completion extends Pick<AnswerOrFailure, 'decisions'> {
+  state: 'completed' | 'failed' | 'lost';
+  error: StoredError | null;
+  output: ReturnType<typeof outputAfter>;
+}
+
 /** The transactions of a dispatch on Postgres, one SQL function each (dispatch-states.ts). */
 class DispatchStore implements Dispatches {
   readonly #core: StoreCore;
@@ -76,10 +83,14 @@ class DispatchStore implements Dispatches {
   }
 
   async end(dispatch: EndingDispatch, result: AnswerOrFailure, epoch: number | null): Promise<DispatchEnd | null> {
+    const isLoss = result.state === 'failed' && result.error?.code === 'AGENT_DISCONNECTED';
+    const detached = isLoss ? await this.#detach(dispatch, epoch, 'AGENT_DISCONNECTED') : null;
+    if (detached) return detached;
     const usable = result.state === 'input-required' ? withUsableForm(result) : result;
     if (usable.state === 'input-required') return this.#ask(dispatch, usable, epoch);
     const output = outputAfter(dispatch.produced, usable);
-    return this.#complete(dispatch, epoch, usable.state, usable.state === 'failed' ? errorOf(usable) : null, output);
+    const error = usable.state === 'failed' ? errorOf(usable) : null;
+    return this.#complete(dispatch, epoch, { state: usable.state, error, output, decisions: usable.decisions });
   }
 
   async release(ref: DispatchRef, reason: string, options: { nothingSent?: boolean } = {}): Promise<boolean> {
@@ -103,10 +114,24 @@ class DispatchStore implements Dispatches {
       await this.release(ref, 'OWNER_LOST');
       return null;
     }
+    if (code === 'DEADLINE_EXCEEDED' && !hasPassed(await this.deadlineLeft(ref))) return null;
     if (options.unlessOwnerLives && (row.owner_alive || (await this.#isOffered(row)))) return null;
     // With the epoch: its agent may have continued it at another node since then.
     const epoch = options.unlessOwnerLives ? row.epoch : null;
-    return this.#complete(ref, epoch, 'lost', { code, message: LOSS_TEXT[code] }, null);
+    const detached = await this.#detach(ref, epoch, code);
+    if (detached) return detached;
+    return this.#complete(ref, epoch, { state: 'lost', error: { code, message: LOSS_TEXT[code] }, output: null });
+  }
+
+  async deadlineLeft({ tenant_id, dispatch_id }: DispatchRef): Promise<number | 'stands_still'> {
+    const [row] = await this.#core.db.tenant(tenant_id, (tx) =>
+      tx.query<{ left_ms: number | null }>(
+        `SELECT (extract(epoch FROM deadline_at - now()) * 1000)::float8 AS left_ms FROM dispatches
+          WHERE tenant_id = $1 AND dispatch_id = $2 AND state = 'sent'`,
+        [tenant_id, dispatch_id],
+      ),
+    );
+    return row ? (row.left_ms ?? 'stands_still') : 0;
   }
 
   async closedAmong(refs: DispatchRef[]): Promise<{ dispatch_id: string; state: string }[]> {
@@ -139,13 +164,26 @@ class DispatchStore implements Dispatches {
     return row ? readable(row) : null;
   }
 
+  /** Ends a dispatch as lost whose tool call waits for a human, and leaves its message waiting; null when no call of it waits. */
+  async #detach(ref: DispatchRef, epoch: number | null, code: LossCode): Promise<DispatchEnd | null> {
+    const { tenant_id, message_id, dispatch_id } = ref;
+    const [row] = await this.#core.db.call<{ detached: boolean; session_id: string; woken: QueuedMessage[] | null }>(
+      tenant_id,
+      'detach_dispatch',
+      'SELECT detached, session_id, woken FROM detach_dispatch($1, $2, $3, $4, $5, $6)',
+      [tenant_id, message_id, dispatch_id, epoch, code, newId('evt')],
+    );
+    if (!row?.detached) return null;
+    const message = { tenant_id, message_id, session_id: row.session_id };
+    this.#announce(ref, [message, ...(row.woken ?? [])], { kind: 'changed' });
+    return { state: 'lost', message: null };
+  }
+
   /** Ends a dispatch and its message, in the complete transaction. */
   async #complete(
     ref: DispatchRef,
     epoch: number | null,
-    state: 'completed' | 'failed' | 'lost',
-    failure: StoredError | null,
-    output: ReturnType<typeof outputAfter>,
+    { state, error: failure, output, decisions }: Completion,
   ): Promise<DispatchEnd | null> {
     const error = failure && boundedError(failure);
     const { tenant_id, message_id, dispatch_id } = ref;
@@ -155,6 +193,7 @@ class DispatchStore implements Dispatches {
       error_code: error?.code,
       error_message: error?.message,
       ...output,
+      decisions,
       event_ids: [newId('evt'), newId('evt')],
     });
     if (!ended?.ended_at) return null;
@@ -194,6 +233,10 @@ class DispatchStore implements Dispatches {
     for (const message of woken) this.#core.workflowStarter.message(message);
     this.#core.bus.publish(ref.tenant_id, ref.message_id, event);
   }
+}
+
+function hasPassed(left: number | 'stands_still'): boolean {
+  return left !== 'stands_still' && left <= 0;
 }
 
 export function createDispatches(core: StoreCore): Dispatches {

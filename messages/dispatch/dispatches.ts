@@ -3,6 +3,7 @@ import type { A2aMessage } from '../../contracts/a2a/a2a.js';
 import type { Artifact } from '../../contracts/a2a/parts.js';
 import type { AgentInputRequest, Usage } from '../../contracts/api/messages.js';
 import type { DispatchPayload } from '../../contracts/frames.js';
+import type { DecisionEvent } from '../../policy/verdict.js';
 import type { MessageRef } from '../core.js';
 import type { MessageRow } from '../read/rows.js';
 
@@ -50,6 +51,8 @@ export interface AnswerOrFailure {
   remote_context_id?: string;
   /** Absent when the result says nothing about the agent's health. */
   health?: 'well' | 'failing';
+  /** What guards decided about it: the events are written with the end. */
+  decisions?: DecisionEvent[];
 }
 
 /** The result of a dispatch, as its transport reports it. */
@@ -114,12 +117,19 @@ export interface Dispatches {
    */
   release(ref: DispatchRef, reason: string, options?: { nothingSent?: boolean }): Promise<boolean>;
   /**
-   * Ends a dispatch whose owner is gone. It fails with the given code if it was sent; else it is released.
+   * Ends a dispatch whose owner is gone. It fails with the given code if it was sent; else it is released. While a tool call of it waits for
+   * a human its message does not fail with it: the next dispatch carries the decision. Nothing changes while its deadline stands still and
+   * the code is DEADLINE_EXCEEDED.
    * @param options.unlessOwnerLives changes nothing while the node that sent it renews its row, because that node still has it, and while
    * the agent may still continue it at another node
    * @returns null when it did not fail
    */
   failAsLost(ref: DispatchRef, code: LossCode, options?: { unlessOwnerLives?: boolean }): Promise<DispatchEnd | null>;
+  /**
+   * Milliseconds until the deadline of a sent dispatch, by the record; 0 or less when it has passed or the dispatch has ended.
+   * `stands_still`: a tool call of it waits for a human.
+   */
+  deadlineLeft(ref: DispatchRef): Promise<number | 'stands_still'>;
   /** Those of these dispatches that have ended. */
   closedAmong(refs: DispatchRef[]): Promise<{ dispatch_id: string; state: string }[]>;
   /** To be called when an agent can take work: wakes queued messages that it could take. */

@@ -79,6 +79,7 @@ export function askCall(
     remote_task_id: result.remote_task_id,
     remote_context_id: result.remote_context_id,
     request: inputRequestCall(request),
+    decisions: result.decisions,
     event_id: newId('evt'),
   };
 }

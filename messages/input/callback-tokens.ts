@@ -44,17 +44,24 @@ export async function issueCallbackTokens(tx: Tx, purposes: TokenPurpose[]): Pro
 }
 
 const FIND = `
-  SELECT c.tenant_id FROM callback_tokens c JOIN tenants t USING (tenant_id)
-   WHERE c.token_hash = $1 AND c.message_id = $2 AND t.deleted_at IS NULL`;
+  SELECT c.tenant_id, c.message_id, c.request_id, c.rule_id, c.expires_at, c.used_at FROM callback_tokens c JOIN tenants t USING (tenant_id)
+   WHERE c.token_hash = $1 AND t.deleted_at IS NULL`;
 
 /**
- * The tenant that a token for this message belongs to.
- * @throws PlatformError unauthorized for any other token, and for one of a deleted tenant
+ * What a token answers, whether it was used before or not.
+ * @throws PlatformError unauthorized for a token that nobody issued, and for one of a deleted tenant
  */
-export async function tenantOfToken(db: Db, token: string, messageId: string): Promise<string> {
-  const [row] = await db.system((tx) => tx.query<{ tenant_id: string }>(FIND, [hashOf(token), messageId]));
+export async function findCallbackToken(db: Db, token: string): Promise<TokenPurpose & { used_at: Date | null }> {
+  const [row] = await db.system((tx) => tx.query<StoredToken>(FIND, [hashOf(token)]));
   if (!row) throw new PlatformError('unauthorized', 'The callback_token is not valid.');
-  return row.tenant_id;
+  return row;
+}
+
+/** The tenant that a token for this message belongs to. @throws PlatformError unauthorized for any other token */
+export async function tenantOfToken(db: Db, token: string, messageId: string): Promise<string> {
+  const { tenant_id, message_id } = await findCallbackToken(db, token);
+  if (message_id !== messageId) throw new PlatformError('unauthorized', 'The callback_token is not valid.');
+  return tenant_id;
 }
 
 const SPEND = `

@@ -1,3 +1,4 @@
+import { toolArguments } from '../../policy/guards/content.js';
 import type { PolicyRequest } from '../../policy/types.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore, MessageRef } from '../core.js';
@@ -30,7 +31,7 @@ export async function reviewArguments(
     tool: asked.tool ?? '',
     arguments: edited,
   };
-  const verdict = await core.policies.decide(tenant_id, call);
+  const verdict = await core.policies.decide(tenant_id, call, toolArguments(edited));
   if (verdict.decision !== 'deny') return;
   const who = verdict.by.source === 'policy' ? `The policy ${verdict.by.name}` : `The guard ${verdict.by.guard}`;
   throw new PlatformError('forbidden', `arguments: ${who} denies the edited arguments: ${verdict.by.reason}`);

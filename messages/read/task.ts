@@ -70,7 +70,7 @@ export function userMessage(
 }
 
 /** An input request in its wire form. */
-function inputRequestOf(row: InputRequestRow): InputRequest {
+export function inputRequestOf(row: InputRequestRow): InputRequest {
   return {
     request_id: row.request_id,
     kind: row.kind,

@@ -5,6 +5,7 @@ import { Loop } from '../../runtime/loop.js';
 import { settledWithin } from '../../runtime/settled-within.js';
 import type { OpenDispatchRef } from '../dispatch/agent-dispatches.js';
 import type { DispatchEnd, DispatchRef, OpenDispatch } from '../dispatch/dispatches.js';
+import type { ChunkBus } from '../stream/bus.js';
 import { DispatchMarker, type RoutedDispatch } from './mark-dispatch.js';
 import { Reservations, RunningDispatch, RunningDispatches, type WaitContext, waitFor } from './running-dispatches.js';
 import { Saturation } from './saturation.js';
@@ -74,6 +75,11 @@ export class DispatchRunner {
     this.#transports = transports;
     this.#reconciliation.start();
     this.#saturation.start();
+  }
+
+  /** What transports publish goes through it: guards see it before anybody else does. */
+  get output(): Pick<ChunkBus, 'publish'> {
+    return this.#sender.output;
   }
 
   /** Aborted when the process ends. */

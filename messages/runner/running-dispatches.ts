@@ -5,8 +5,8 @@ import type { DispatchEnd, DispatchRef, OpenDispatch } from '../dispatch/dispatc
 import type { Transport } from './transport.js';
 
 type Phase = 'starting' | 'sending' | 'recording';
-/** Why a dispatch was stopped: it is closed on the record, its agent is gone, or the process is closing. */
-type StopReason = 'closed' | 'lost' | 'closing';
+/** Why a dispatch was stopped: it is closed on the record, its agent is gone, a guard withholds its output, or the process is closing. */
+type StopReason = 'closed' | 'lost' | 'denied' | 'closing';
 
 /** A dispatch that runs in this process, from before it is marked as sent until its end is on the record. */
 export class RunningDispatch {
@@ -73,6 +73,12 @@ export class RunningDispatch {
   close(state: string, reason: string): void {
     if (this.open && this.#phase === 'sending') this.transport.notifyClosed?.(this.open, state, reason);
     this.stop('closed');
+  }
+
+  /** A guard withholds its output: its agent is told, and it stops. */
+  deny(reason: string): void {
+    if (this.open && this.#phase === 'sending') this.transport.notifyClosed?.(this.open, 'denied', reason);
+    this.stop('denied');
   }
 
   /** The first reason counts, and none once the result is being recorded. */

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
 import { countFailure, countSuccess } from '../../agents/agent-health.js';
 import type { Db } from '../../db/pool.js';
+import type { GuardFinding, TenantGuards } from '../../policy/guards/types.js';
 import { errorMessage, isTransient } from '../../runtime/errors.js';
 import { agentKeyOf } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
@@ -14,6 +15,7 @@ import type {
   OpenDispatch,
 } from '../dispatch/dispatches.js';
 import type { ChunkBus } from '../stream/bus.js';
+import { type GuardedOutput, OutputGate } from './output-gate.js';
 import type { RunningDispatch } from './running-dispatches.js';
 import type { TransportResult } from './transport.js';
 
@@ -64,6 +66,7 @@ export async function persist<T>(work: () => Promise<T>, log: Pick<Logger, 'warn
 export interface SenderOptions {
   dispatches: Dispatches;
   bus: Pick<ChunkBus, 'publish'>;
+  guards: TenantGuards;
   db: Db;
   log: Logger;
   /** This node; new at every boot. */
@@ -72,6 +75,8 @@ export interface SenderOptions {
 
 /** Sends dispatches that are marked as sent, and writes their ends to the record. While the database is away it retries. */
 export class DispatchSender {
+  /** What the transports publish goes through it. */
+  readonly output: OutputGate;
   readonly #options: SenderOptions;
   readonly #closing: AbortSignal;
   /** Sent dispatches whose end could not be written: a defect or a lasting refusal of the database, so there are few. */
@@ -85,6 +90,7 @@ export class DispatchSender {
   constructor(options: SenderOptions, closing: AbortSignal) {
     this.#options = options;
     this.#closing = closing;
+    this.output = new OutputGate(options.bus, options.guards);
   }
 
   /** Sends a dispatch that the accept transaction has marked as sent. Never rejects. */
@@ -109,7 +115,9 @@ export class DispatchSender {
   /** Continues a dispatch that another node sent, and records its end. Never rejects. @param progress as for `Transport.adopt` */
   adopt(running: RunningDispatch, open: OpenDispatch, progress: string): Promise<DispatchEnd> {
     const { transport, signal } = running;
-    return this.#follow(running, open, () => transport.adopt?.(open, progress, signal) ?? Promise.resolve(LOST));
+    const deliver = (): Promise<TransportResult> =>
+      transport.adopt?.(open, progress, signal) ?? Promise.resolve(LOST);
+    return this.#follow(running, open, deliver, true);
   }
 
   /** From here on `disown` takes it for sent: nobody knows whether this node owns it. */
@@ -152,13 +160,35 @@ export class DispatchSender {
     return this.#release(ref, 'NEVER_SENT');
   }
 
-  async #follow(running: RunningDispatch, open: OpenDispatch, deliver: Delivery): Promise<DispatchEnd> {
+  /** @param isContinued another node has published the beginning of its output */
+  async #follow(
+    running: RunningDispatch,
+    open: OpenDispatch,
+    deliver: Delivery,
+    isContinued = false,
+  ): Promise<DispatchEnd> {
     running.open = open;
     running.enter('sending');
-    const result = await this.#resultOf(running, open, deliver);
+    const onDenied = ({ reason }: GuardFinding): void => running.deny(reason);
+    const output = this.output.begin({ open, isContinued, onDenied });
+    const delivered = await this.#resultOf(running, open, deliver);
+    const result = output ? await this.#inspected(output, open, delivered) : delivered;
     if (result.state === 'transferred') return CLOSED;
     running.enter('recording');
     return running.stopped === 'closed' ? CLOSED : this.#record(running, open, result);
+  }
+
+  /** The result as guards let it through. Without the guards nothing of it may be recorded, so this waits until they can be read. */
+  async #inspected(output: GuardedOutput, open: OpenDispatch, result: TransportResult): Promise<TransportResult> {
+    try {
+      return await this.persist(() => this.output.end(output, open, result));
+    } catch (error) {
+      this.#logError(open, error, 'output of an agent could not be inspected');
+      const message = 'The output could not be inspected.';
+      return { state: 'failed', artifacts: [], error: { code: 'INTERNAL', message } };
+    } finally {
+      this.output.close(output, open);
+    }
   }
 
   async #resultOf(running: RunningDispatch, open: OpenDispatch, deliver: Delivery): Promise<TransportResult> {

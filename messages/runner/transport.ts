@@ -36,7 +36,7 @@ export interface Transport {
   transfer?(): Promise<void>;
   /** Resolves when the agent's epoch is not being raised. */
   epochSettled?(agent: Destination): Promise<void>;
-  /** Tells the agent that its dispatch is closed on the record: CANCELED, or DISPATCH_ALREADY_TERMINAL with the state. */
+  /** Tells the agent that its dispatch is closed: CANCELED, GUARD_DENIED for `denied`, or DISPATCH_ALREADY_TERMINAL with the state. */
   notifyClosed?(dispatch: OpenDispatch, state: string, reason: string): void;
   /** Resolves when the request that cancels an aborted dispatch has been answered or has failed. */
   cancelSent?(dispatchId: string): Promise<void>;

@@ -1,6 +1,6 @@
 import type { Tx } from '../../db/pool.js';
 import { newId } from '../../runtime/ids.js';
-import type { InputRequestRow } from '../read/rows.js';
+import type { InputRequestRow, RunningRow } from '../read/rows.js';
 import type { Step } from './step.js';
 
 /** What an operator reads about a request in the Temporal UI. It goes into the history: identifiers, times and numbers, no content. */
@@ -39,7 +39,7 @@ async function remindIfDue(tx: Tx, request: InputRequestRow, now: Date): Promise
  */
 export async function inputStep(
   tx: Tx,
-  agentType: string | null,
+  { agent_type, current_dispatch_id }: Pick<RunningRow, 'agent_type' | 'current_dispatch_id'>,
   asked: InputRequestRow,
   now: Date,
 ): Promise<Step | null> {
@@ -53,7 +53,8 @@ export async function inputStep(
   return {
     kind: 'wait_input',
     request_id: request.request_id,
-    agent_type: agentType,
+    agent_type,
+    ...(request.stage === 'tool' && current_dispatch_id !== null && { dispatch_id: current_dispatch_id }),
     request_kind: request.kind,
     source: request.source,
     since: request.requested_at.toISOString(),

@@ -99,7 +99,7 @@ async function stoppedStep({ tx, row, now }: Context, stop: Stop): Promise<Step>
   if (stop.kind === 'failed') return failedStep(tx, row, stop.error);
   if (stop.kind === 'admitted') return waitForPolicies(1);
   const request = (await openRequests(tx, row.tenant_id, [row])).get(row.message_id);
-  const step = request && (await inputStep(tx, row.agent_type, request, now));
+  const step = request && (await inputStep(tx, row, request, now));
   if (!step) throw new Error('the request that was written just now is not open');
   return step;
 }
@@ -155,7 +155,7 @@ async function decide(context: Context, queueWaitMs: number): Promise<Step> {
   if (isTerminal(row.state)) return canceledStep(tx, row);
   if (row.state === 'input-required') {
     const request = (await openRequests(tx, row.tenant_id, [row])).get(row.message_id);
-    if (request) return (await inputStep(tx, row.agent_type, request, now)) ?? failedStep(tx, row, EXPIRED, 'expired');
+    if (request) return (await inputStep(tx, row, request, now)) ?? failedStep(tx, row, EXPIRED, 'expired');
   }
   const current = row.current_dispatch_id && (await dispatchStep(tx, row, row.current_dispatch_id));
   if (current) return current;

@@ -37,6 +37,8 @@ export type Step =
       since: string;
       expires_at: string;
       expires_ms: number;
+      /** The dispatch whose tool call waits; its node goes on with it. Absent where none is at work. */
+      dispatch_id?: string;
       /** Until the next reminder or the end of the time. Absent, as `awaited`, from histories of before there were reminders. */
       wait_ms?: number;
       /** What is awaited, from whom, and how to decide; Markdown for the Temporal UI. */

@@ -44,27 +44,43 @@ export interface GuardedAction {
   tool: string | null;
 }
 
-/** The guards of a tenant, compiled once per revision. Opaque outside policy/guards. */
+/** The guards of a tenant, compiled once per revision. */
 export interface GuardSettings {
-  /** Whether a guard looks at this stage at all. Where none does, do not collect content. */
+  /** Whether a guard looks at this stage at all. Where none does, there is no need to collect content. */
   inspects(stage: GuardStage): boolean;
-  /** All findings about the content, the most restrictive first; empty where nothing was found. */
+  /** All findings about the content, the most restrictive first; empty where nothing was found. Synchronous, in linear time. */
   inspect(content: GuardedContent): GuardFinding[];
-  /** An inspector of a stream of text that comes from an agent; undefined where no guard looks at `output`. */
-  streamInspector(): StreamInspector | undefined;
+  /** An inspector of one stream of text from an agent; undefined where no guard looks at `output`. @param path of its findings */
+  streamInspector<Item>(path: string): StreamInspector<Item> | undefined;
 }
 
-/** A piece of a stream: `item` is released when everything that could begin in its text has been seen. */
+/** The guards of tenants, for content about which no policy is asked: what agents give back, results of tool calls. */
+export interface TenantGuards {
+  /**
+   * A tenant's guards: without a promise where they are in memory and confirmed; null where none looks at anything.
+   * @throws PlatformError SERVICE_UNAVAILABLE (the promise rejects) while they cannot be read
+   */
+  guardsOf(tenantId: string): GuardSettings | null | Promise<GuardSettings | null>;
+}
+
+/** What a piece of a stream leads to. */
 export interface StreamStep<Item> {
-  /** What may be shown now, in order. */
+  /** What may be shown now, in the order in which it came. */
   released: Item[];
-  /** What was found; anything but `allow` ends the stream, and nothing more is released. */
+  /** What was found. After anything but `allow` nothing more is released. */
   findings: GuardFinding[];
 }
 
-/** Inspects the pieces of a stream before they are released: no character of what a guard finds is ever released, however it was split. */
-export interface StreamInspector {
-  push<Item>(item: Item, texts: readonly GuardedText[]): StreamStep<Item>;
-  /** The stream is complete: releases what was held back, or tells what was found in it. */
-  end<Item>(): StreamStep<Item>;
+/** Inspects a stream before it is released: no character of what a guard stops is ever released, however it was split. */
+export interface StreamInspector<Item> {
+  /**
+   * @param text what the item adds to the stream
+   * @param whole texts of the item that do not continue the stream, such as the strings of a data part
+   */
+  push(item: Item, text: string, whole?: readonly GuardedText[]): StreamStep<Item>;
+  /** The stream is complete: releases what was held back, unless something is found in it. */
+  end(): StreamStep<Item>;
 }
+
+/** What one guard finds, before its decision is added. */
+export type Find = Pick<GuardFinding, 'rule' | 'reason' | 'path'>;

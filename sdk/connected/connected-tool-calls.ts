@@ -1,6 +1,7 @@
 import { type ToolCallPayload, ToolResult } from '../../contracts/api/tools.js';
 import type { FrameEnvelope } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
+import type { TaskDeadline } from '../handlers/task-deadline.js';
 import type { AgentLog } from '../log.js';
 import type { ToolCaller } from '../tools/tool-caller.js';
 import { failureOf, ToolError } from '../tools/tool-error.js';
@@ -13,6 +14,15 @@ const notConnected = () =>
   new ToolError('AGENT_DISCONNECTED', 'there is no connection to the mesh', { retryable: true });
 const BUSY = new ToolError('AGENT_BUSY', 'no more calls now', { retryable: true });
 
+/** A call that waits for its result. */
+interface OutgoingCall {
+  /** A human is asked about it. */
+  isPending: boolean;
+  /** The platform says that a human is asked: its result follows. */
+  wait(): void;
+  settle(result: ToolResult): void;
+}
+
 /** The tool calls of a connected agent, outgoing and incoming. They end with their connection. */
 export class ConnectedToolCalls implements ToolCaller {
   readonly #handlers: ToolHandlers;
@@ -20,7 +30,7 @@ export class ConnectedToolCalls implements ToolCaller {
   /** Incoming calls that are being answered, by frame id. */
   readonly #incoming = new Map<string, AbortController>();
   /** Outgoing calls that wait for a result, by frame id. */
-  readonly #outgoing = new Map<string, (answer: ToolResult) => void>();
+  readonly #outgoing = new Map<string, OutgoingCall>();
   #connection: MeshConnection | null = null;
   #onIncomingDone: (() => void)[] = [];
   #onAllDone: (() => void)[] = [];
@@ -30,12 +40,17 @@ export class ConnectedToolCalls implements ToolCaller {
     this.#log = log;
   }
 
-  /** Sets the connection, or null when it is lost. All calls of the previous connection fail. */
-  attach(connection: MeshConnection | null): void {
+  /**
+   * Sets the connection, or null when it is lost. The calls of the previous connection fail, but for those that wait for a human: their
+   * results come on the connection that resumes it.
+   * @param resumed whether the connection continues the one before
+   */
+  attach(connection: MeshConnection | null, resumed = connection === null): void {
     this.#connection = connection;
     for (const run of this.#incoming.values()) run.abort(connectionLost());
     this.#incoming.clear();
-    for (const settle of [...this.#outgoing.values()]) settle(failureOf(connectionLost()));
+    for (const call of [...this.#outgoing.values()])
+      if (!call.isPending || !resumed) call.settle(failureOf(connectionLost()));
     this.#resolveWaiters();
   }
 
@@ -50,15 +65,31 @@ export class ConnectedToolCalls implements ToolCaller {
       await new Promise<void>((resolve) => this.#onAllDone.push(resolve));
   }
 
-  async call(payload: ToolCallPayload, traceparent: string, signal: AbortSignal | undefined): Promise<ToolResult> {
+  async call(
+    payload: ToolCallPayload,
+    traceparent: string,
+    signal: AbortSignal | undefined,
+    deadline?: TaskDeadline,
+  ): Promise<ToolResult> {
     const connection = this.#connection;
     if (!connection) return failureOf(notConnected());
     const id = frameId();
     const cancel = () => {
-      connection.send('error', { code: 'CANCELED', message: 'withdrawn', retryable: false }, { inReplyTo: id });
-      this.#outgoing.get(id)?.(failureOf(new ToolError('CANCELED', 'withdrawn')));
+      this.#connection?.send('error', { code: 'CANCELED', message: 'withdrawn', retryable: false }, { inReplyTo: id });
+      this.#outgoing.get(id)?.settle(failureOf(new ToolError('CANCELED', 'withdrawn')));
     };
-    const answer = new Promise<ToolResult>((resolve) => this.#outgoing.set(id, resolve));
+    let resume: (() => void) | undefined;
+    const answer = new Promise<ToolResult>((settle) => {
+      const call: OutgoingCall = {
+        isPending: false,
+        settle,
+        wait: () => {
+          call.isPending = true;
+          resume ??= deadline?.pause();
+        },
+      };
+      this.#outgoing.set(id, call);
+    });
     signal?.addEventListener('abort', cancel, { once: true });
     try {
       connection.send('tool_call', payload, { id, traceparent });
@@ -67,6 +98,7 @@ export class ConnectedToolCalls implements ToolCaller {
       return result;
     } finally {
       this.#outgoing.delete(id);
+      resume?.();
       signal?.removeEventListener('abort', cancel);
       this.#resolveWaiters();
     }
@@ -96,14 +128,17 @@ export class ConnectedToolCalls implements ToolCaller {
 
   /** Handles a `tool_result` frame. */
   receiveResult(frame: FrameEnvelope): void {
-    const settle = this.#outgoing.get(frame.in_reply_to ?? '');
-    const result = ToolResult.safeParse(frame.payload);
-    settle?.(result.success ? result.data : failureOf(new ToolError('INTERNAL', 'not a result of service.v1')));
+    const call = this.#outgoing.get(frame.in_reply_to ?? '');
+    const { data: result = failureOf(new ToolError('INTERNAL', 'not a result of service.v1')) } = ToolResult.safeParse(
+      frame.payload,
+    );
+    if (!result.ok && result.error.code === 'APPROVAL_PENDING') call?.wait();
+    else call?.settle(result);
   }
 
   /** Handles an `error` frame about a call: it was canceled, exceeded its deadline, or was refused by the mesh. */
   receiveError(callFrameId: string, code: string, message: string): void {
-    this.#outgoing.get(callFrameId)?.(failureOf(new ToolError(code, message)));
+    this.#outgoing.get(callFrameId)?.settle(failureOf(new ToolError(code, message)));
     this.#incoming.get(callFrameId)?.abort(new ToolError(code, message));
     this.#incoming.delete(callFrameId);
     this.#resolveWaiters();

@@ -2,6 +2,7 @@ import type { DispatchPayload } from '../../contracts/frames.js';
 import { LIMITS } from '../../contracts/limits.js';
 import type { ResultFrame } from '../handlers/result-frame.js';
 import { type RunDeps, runDispatch } from '../handlers/run-dispatch.js';
+import { TaskDeadline } from '../handlers/task-deadline.js';
 import { type ChunkContent, TaskOutput } from '../handlers/task-output.js';
 import { ChunkBuffer, type FrameSink } from './chunk-buffer.js';
 
@@ -11,7 +12,7 @@ export class DispatchRun {
   readonly dispatch: DispatchPayload;
   readonly #chunks: ChunkBuffer;
   readonly #controller = new AbortController();
-  readonly #deadline: NodeJS.Timeout;
+  readonly #deadline: TaskDeadline;
   readonly #output: TaskOutput;
   #sink: FrameSink | null = null;
   #result: ResultFrame | null = null;
@@ -23,10 +24,8 @@ export class DispatchRun {
     this.#chunks = new ChunkBuffer(frameId);
     // The mesh names unnamed output by the frame id as well.
     this.#output = new TaskOutput(frameId, (content) => this.#addChunk(content));
-    this.#deadline = setTimeout(
-      () => this.abort('DEADLINE_EXCEEDED'),
-      Math.min(dispatch.deadline_ms, LIMITS.deadlineMsMax),
-    );
+    const deadlineMs = Math.min(dispatch.deadline_ms, LIMITS.deadlineMsMax);
+    this.#deadline = new TaskDeadline(deadlineMs, () => this.abort('DEADLINE_EXCEEDED'));
     this.attach(sink);
   }
 
@@ -46,9 +45,10 @@ export class DispatchRun {
 
   /** Runs the handler; never rejects. */
   async run(deps: RunDeps): Promise<void> {
-    const input = { dispatch: this.dispatch, output: this.#output, signal: this.#controller.signal };
+    const { signal } = this.#controller;
+    const input = { dispatch: this.dispatch, output: this.#output, signal, deadline: this.#deadline };
     this.#result = await runDispatch(input, deps);
-    clearTimeout(this.#deadline);
+    this.#deadline.stop();
     this.flush();
   }
 
@@ -73,7 +73,7 @@ export class DispatchRun {
 
   /** Ends the dispatch without a result; the handler's signal aborts with an error whose message is `code`. */
   abort(code: string): void {
-    clearTimeout(this.#deadline);
+    this.#deadline.stop();
     this.#sink = null;
     this.#controller.abort(new Error(code));
     this.#chunks.attach(null);

@@ -29,7 +29,7 @@ export class ReadyConnection {
   constructor(options: ReadyConnectionOptions) {
     this.#options = options;
     const { connection, welcome, runs, tools, onStable } = options;
-    tools.attach(connection);
+    tools.attach(connection, welcome.resumed);
     runs.connected(connection, welcome);
     this.#timers = [
       setInterval(() => this.heartbeat(), welcome.heartbeat_interval_ms),

@@ -1,8 +1,9 @@
+import type { z } from 'zod';
 import type { Artifact, Part } from '../../contracts/a2a/parts.js';
 import type { AgentInputRequest, Usage } from '../../contracts/api/messages.js';
 import type { CallTool } from '../tools/tool-caller.js';
 
-/** A human's answer to the question that this agent asked about the same message. */
+/** What a human decided about a message: the answer to a question of this agent, or to what a policy, a guard or a plan asked. */
 export interface TaskResolution {
   requestId: string;
   /** `approved`, `rejected`, `confirmed`, `submitted` or `declined`. */
@@ -12,7 +13,18 @@ export interface TaskResolution {
   /** The values of the form. */
   data?: Record<string, unknown>;
   comment?: string;
+  /** Of a tool call: the arguments as the human edited them. */
+  arguments?: Record<string, unknown>;
+  /** Who asked, and what: `agent` for a question of `task.ask`. */
+  source?: 'agent' | 'policy' | 'guard' | 'plan';
+  kind?: Question['kind'];
+  title?: string;
 }
+
+/** The answer to a form whose schema is one of zod: `data` has passed it. */
+export type FormResolution<Data> =
+  | (Omit<TaskResolution, 'data'> & { accepted: true; data: Data })
+  | (Omit<TaskResolution, 'data'> & { accepted: false });
 
 /** A question to a human. The message waits in `input-required` until it is answered, for 24 hours by default. */
 export interface Question {
@@ -25,6 +37,14 @@ export interface Question {
   /** The action that the answer decides on, shown to the human. */
   tool?: string;
   arguments?: Record<string, unknown>;
+}
+
+/** A form with a zod schema without nested objects, which types and checks the answer. */
+export interface FormQuestion<Schema extends z.ZodObject> {
+  kind: 'form';
+  title: string;
+  prompt: string;
+  schema: Schema;
 }
 
 export interface Completed {
@@ -42,6 +62,9 @@ export interface InputRequired {
   usage?: Usage;
 }
 
+/** What `task.ask` gives: return it, or await it for the answer. */
+export type Ask<Resolution> = InputRequired & PromiseLike<Resolution>;
+
 export interface Failed {
   state: 'failed';
   /** `HANDLER_ERROR` by default (decisions.md, WebSocket). */
@@ -52,9 +75,9 @@ export interface Failed {
 
 /**
  * The result of a handler. Text or parts are the whole answer. With no result, empty text or no parts the streamed output is the answer,
- * which is empty when nothing was streamed.
+ * which is empty when nothing was streamed. A `TaskResolution` is here because `return task.ask({…})` in an async function has its type.
  */
-export type TaskResult = string | Part[] | Completed | InputRequired | Failed | undefined;
+export type TaskResult = string | Part[] | Completed | InputRequired | Failed | TaskResolution | undefined;
 
 /** One chunk of an answer. */
 export type Output = string | Part | Part[];
@@ -88,8 +111,10 @@ export interface AgentTask {
   readonly args?: Readonly<Record<string, unknown>> | undefined;
   /** The number of this attempt at the message, from 1. */
   readonly attempt: number;
-  /** A human's answer to the question that was asked about this message; undefined when there was none. */
+  /** The answer to the question that this agent asked last about this message; undefined when it has asked none. */
   readonly resolution: TaskResolution | undefined;
+  /** Everything that humans decided about this message, the oldest first. */
+  readonly resolutions: readonly TaskResolution[];
   /** Milliseconds that were left for the answer when the task arrived. */
   readonly deadlineMs: number;
   /** W3C trace context, to pass on in the task's own requests. */
@@ -107,6 +132,13 @@ export interface AgentTask {
   status(text: string): Promise<void>;
   /** Calls a tool of another agent, or of the platform. The call is aborted when the task ends. */
   readonly callTool: CallTool;
-  /** Builds the result that asks a human: `return task.ask({…})`. When the human answers, the handler runs again with `resolution`. */
-  ask(question: Question): InputRequired;
+  /**
+   * Asks a human. `await task.ask({…})` gives the answer: until there is one, this run of the handler ends here (nothing after it runs, not
+   * even `finally`), and the handler runs again from its beginning when a human has answered. Questions that were answered in earlier runs
+   * then get their answers at once, in the order in which they were asked, known by kind and title.
+   *
+   * `return task.ask({…})` asks without waiting: the handler runs again with `resolution`.
+   */
+  ask<Schema extends z.ZodObject>(question: FormQuestion<Schema>): Ask<FormResolution<z.output<Schema>>>;
+  ask(question: Question): Ask<TaskResolution>;
 }

@@ -2,9 +2,11 @@ import { textOf } from '../../contracts/a2a/parts.js';
 import type { DispatchPayload } from '../../contracts/frames.js';
 import type { AgentLog } from '../log.js';
 import { callToolBy, type ToolCaller } from '../tools/tool-caller.js';
-import type { AgentTask, TaskResolution } from './agent-task.js';
+import type { AgentTask, Question } from './agent-task.js';
+import { Questions } from './questions.js';
 import { errorFrameOf, type ResultFrame, resultFrameOf } from './result-frame.js';
 import { errorText, UnsendableError } from './sendable.js';
+import type { TaskDeadline } from './task-deadline.js';
 import type { TaskOutput } from './task-output.js';
 
 /** A running handler. */
@@ -30,6 +32,7 @@ interface DispatchInput {
   dispatch: DispatchPayload;
   output: TaskOutput;
   signal: AbortSignal;
+  deadline?: TaskDeadline;
 }
 
 /**
@@ -37,12 +40,13 @@ interface DispatchInput {
  * only.
  */
 export async function runDispatch(input: DispatchInput, { runTask, tools, log }: RunDeps): Promise<ResultFrame> {
-  const { dispatch, output, signal } = input;
+  const { dispatch, signal, output } = input;
   const fields = { handler: '', dispatch_id: dispatch.dispatch_id };
   try {
-    const { handler, result } = runTask(taskOf(dispatch, output, tools, signal));
+    const questions = new Questions(dispatch.params.metadata);
+    const { handler, result } = runTask(taskOf(input, tools, questions));
     fields.handler = handler;
-    const answer = await result;
+    const answer = questions.resultOf(await Promise.race([result, questions.asked]));
     if (output.failure !== null) throw output.failure;
     return resultFrameOf(answer, output.artifact, dispatch, (problem) =>
       log.warn({ ...fields, problem }, 'invalid usage is left out'),
@@ -60,7 +64,11 @@ export function logFailure(log: AgentLog, fields: { handler: string; dispatch_id
 }
 
 /** The task that the handler of a dispatch receives. */
-function taskOf(dispatch: DispatchPayload, output: TaskOutput, tools: ToolCaller, signal: AbortSignal): AgentTask {
+function taskOf(
+  { dispatch, output, signal, deadline }: DispatchInput,
+  tools: ToolCaller,
+  questions: Questions,
+): AgentTask {
   const { params, session_context: context, dispatch_id, skill_id, args, attempt, deadline_ms } = dispatch;
   const traceparent = context.propagation_headers?.traceparent ?? '';
   return {
@@ -73,28 +81,14 @@ function taskOf(dispatch: DispatchPayload, output: TaskOutput, tools: ToolCaller
     skillId: skill_id,
     args,
     attempt,
-    resolution: readResolution(params.metadata?.resolution),
+    resolution: questions.latest,
+    resolutions: questions.resolutions,
     deadlineMs: deadline_ms,
     traceparent,
     signal,
     stream: (chunk) => output.stream(chunk),
     status: (text) => output.status(text),
-    callTool: callToolBy(tools, { dispatchId: dispatch_id, traceparent, signal }),
-    ask: (question) => ({ state: 'input-required', question }),
+    callTool: callToolBy(tools, { dispatchId: dispatch_id, traceparent, signal, deadline }),
+    ask: ((question: Question) => questions.ask(question)) as AgentTask['ask'],
   };
-}
-
-/** The resolutions that count as agreement, of the five that the platform sends. */
-const ACCEPTED: readonly unknown[] = ['approved', 'confirmed', 'submitted'];
-
-function readResolution(value: unknown): TaskResolution | undefined {
-  if (typeof value !== 'object' || value === null) return undefined;
-  const { request_id, resolution, data, comment } = value as {
-    request_id: string;
-    resolution: string;
-    data?: Record<string, unknown>;
-    comment?: string;
-  };
-  const accepted = ACCEPTED.includes(resolution);
-  return { requestId: request_id, resolution, accepted, ...(data && { data }), ...(comment && { comment }) };
 }

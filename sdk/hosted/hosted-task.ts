@@ -6,6 +6,7 @@ import { unlessAborted } from '../bounded-wait.js';
 import { readToolDelivery } from '../connected/frames.js';
 import { errorFrameOf, type ResultFrame } from '../handlers/result-frame.js';
 import { type HandlerRun, type RunDeps, runDispatch } from '../handlers/run-dispatch.js';
+import { TaskDeadline } from '../handlers/task-deadline.js';
 import { type ChunkContent, TaskOutput } from '../handlers/task-output.js';
 import type { ToolHandlers } from '../tools/tool-handlers.js';
 
@@ -65,16 +66,16 @@ export class HostedTask {
   async #run(deps: HostedTaskDeps): Promise<ResultFrame> {
     const { signal } = this.#controller;
     const deadlineMs = Math.min(this.dispatch.deadline_ms, LIMITS.deadlineMsMax);
-    const deadline = setTimeout(() => this.abort('DEADLINE_EXCEEDED'), deadlineMs);
+    const deadline = new TaskDeadline(deadlineMs, () => this.abort('DEADLINE_EXCEEDED'));
     const call = toolCallIn(this.dispatch);
     const runTask = call ? () => this.#answerCall(call, deps) : deps.runTask;
-    const run = runDispatch({ dispatch: this.dispatch, output: this.#output, signal }, { ...deps, runTask });
+    const run = runDispatch({ dispatch: this.dispatch, output: this.#output, signal, deadline }, { ...deps, runTask });
     try {
       this.#result = await unlessAborted(run, signal); // does not wait for a handler that ignores its signal
     } catch (error) {
       this.#result = errorFrameOf(error);
     }
-    clearTimeout(deadline);
+    deadline.stop();
     return this.#result;
   }
 

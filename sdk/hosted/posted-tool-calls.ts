@@ -3,6 +3,7 @@ import { type ToolCallPayload, ToolResult } from '../../contracts/api/tools.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { isTransient } from '../client/errors.js';
 import type { PlatformApi } from '../client/platform-api.js';
+import type { TaskDeadline } from '../handlers/task-deadline.js';
 import type { ToolCaller } from '../tools/tool-caller.js';
 import { failureOf, ToolError } from '../tools/tool-error.js';
 
@@ -19,7 +20,12 @@ export class PostedToolCalls implements ToolCaller {
     this.#instanceId = instanceId;
   }
 
-  async call(payload: ToolCallPayload, traceparent: string, signal: AbortSignal | undefined): Promise<ToolResult> {
+  async call(
+    payload: ToolCallPayload,
+    traceparent: string,
+    signal: AbortSignal | undefined,
+    deadline?: TaskDeadline,
+  ): Promise<ToolResult> {
     const idempotency_key = payload.idempotency_key ?? randomUUID();
     const body = { ...payload, idempotency_key, instance_id: this.#instanceId() };
     const options = {
@@ -27,6 +33,8 @@ export class PostedToolCalls implements ToolCaller {
       ...(traceparent !== '' && { headers: { traceparent } }),
       ...(signal && { signal }),
     };
+    // Whether a human is asked is known only later. The platform ends a call that takes longer than the task may.
+    const resume = deadline?.pause();
     try {
       let answer = await this.#api.post('/tools/call', body, ToolResult, options);
       // The call waits for a human: repeat it with the same key until it is decided.
@@ -38,6 +46,8 @@ export class PostedToolCalls implements ToolCaller {
       signal?.throwIfAborted();
       if (!isTransient(error)) throw error;
       return failureOf(new ToolError('TARGET_UNAVAILABLE', (error as Error).message));
+    } finally {
+      resume?.();
     }
   }
 }

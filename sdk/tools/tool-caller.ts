@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { ToolCallPayload, type ToolResult } from '../../contracts/api/tools.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { type Field, sendable, shown, UnsendableError } from '../handlers/sendable.js';
+import type { TaskDeadline } from '../handlers/task-deadline.js';
 import { ToolError, unwrapped } from './tool-error.js';
 
 export interface CallToolOptions {
@@ -16,7 +17,9 @@ export interface CallToolOptions {
 }
 
 /**
- * Calls a tool of another agent, or of the platform.
+ * Calls a tool of another agent, or of the platform. A call that needs the approval of a human waits for it, for days if need be: the
+ * deadline of the task stands still meanwhile. If the agent or the platform is lost in between, the task begins anew with the decision among
+ * `task.resolutions`, and the same call passes without a further question.
  * @throws ToolError when the call fails or is denied, when no agent offers the tool, and when the arguments cannot be sent (`BAD_REQUEST`,
  *   `PAYLOAD_TOO_LARGE`); the signal's reason once it is aborted
  */
@@ -24,8 +27,17 @@ export type CallTool = (tool: string, args?: Record<string, unknown>, options?: 
 
 /** Sends tool calls: as frames of a connected agent, or as requests of a hosted one. */
 export interface ToolCaller {
-  /** @throws the signal's reason once it is aborted */
-  call(payload: ToolCallPayload, traceparent: string, signal: AbortSignal | undefined): Promise<ToolResult>;
+  /**
+   * Waits for the result, also through the approval of a human.
+   * @param deadline stands still while the call waits for a human
+   * @throws the signal's reason once it is aborted
+   */
+  call(
+    payload: ToolCallPayload,
+    traceparent: string,
+    signal: AbortSignal | undefined,
+    deadline?: TaskDeadline,
+  ): Promise<ToolResult>;
 }
 
 /** The dispatch or tool call that calls are part of; they are aborted with it. */
@@ -34,6 +46,8 @@ interface CallContext {
   dispatchId: string;
   traceparent: string;
   signal: AbortSignal;
+  /** Of the dispatch. */
+  deadline?: TaskDeadline | undefined;
 }
 
 /** `callTool` for one task or tool call; without `context`, for the agent itself. */
@@ -50,7 +64,7 @@ export function callToolBy(caller: ToolCaller, context?: CallContext): CallTool 
       ...(deadlineMs !== undefined && { deadline_ms: deadlineMs }),
       ...(idempotencyKey !== undefined && { idempotency_key: idempotencyKey }),
     });
-    return unwrapped(await caller.call(payload, context?.traceparent ?? '', ended));
+    return unwrapped(await caller.call(payload, context?.traceparent ?? '', ended, context?.deadline));
   };
 }
 

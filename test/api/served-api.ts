@@ -19,6 +19,7 @@ import { acceptDeps } from '../../messages/accept/accept.js';
 import { sessionDeps } from '../../messages/cancel.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
 import { createPlans } from '../../plans/plans.js';
+import { GuardCatalog } from '../../policy/guards/guard-catalog.js';
 import { createPolicyCatalog } from '../../policy/policy-catalog.js';
 import { createLogger } from '../../runtime/logger.js';
 import { createSecrets } from '../../runtime/secrets.js';
@@ -92,6 +93,7 @@ export async function serveApi(options: ServedApiOptions = {}) {
     secrets,
     messages: acceptDeps(core),
     pushConfigs: createPushConfigs({ db, secrets, outbound, expect: () => undefined }),
+    guardCatalog: new GuardCatalog(db, (tenantId) => core.policies.changed(tenantId)),
     policies: core.policies,
     policyCatalog: createPolicyCatalog({ db, secrets, outbound, engine: core.policies }),
     alertRules: createAlertRules({ db, secrets, outbound }),
@@ -113,7 +115,7 @@ export async function serveApi(options: ServedApiOptions = {}) {
       log,
       bus,
       dispatches: createDispatches(core),
-      calls: toolCalls({ db, outbound, tokens }),
+      calls: toolCalls({ core, outbound, tokens }),
       link: createLocalLink('alone'),
       nodeId: 'alone',
     }),

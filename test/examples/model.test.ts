@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { ModelHandler } from '../../examples/concierge/model-handler.js';
 import { createServiceTools } from '../../examples/concierge/service-tools.js';
 import { calculate } from '../../examples/concierge/simple-tools.js';
-import type { AgentTask, TaskResolution } from '../../sdk/index.js';
+import type { AgentTask, Question, TaskResolution } from '../../sdk/index.js';
 
 type Round = { text?: string; call?: { name: string; args: object }; status?: number };
 
@@ -59,13 +59,14 @@ function task(text: string, resolution?: TaskResolution): { task: AgentTask; str
     skillId: undefined,
     attempt: 1,
     resolution,
+    resolutions: resolution ? [resolution] : [],
     deadlineMs: 1_000,
     traceparent: '',
     signal: new AbortController().signal,
     stream: async (output) => void streamed.push(String(output)),
     status: async () => undefined,
     callTool: () => Promise.reject(new Error('no tools here')),
-    ask: (question) => ({ state: 'input-required', question }),
+    ask: ((question: Question) => ({ state: 'input-required', question })) as never,
   };
   return { task: given, streamed };
 }

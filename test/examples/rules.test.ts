@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createRuleHandler, intentOf } from '../../examples/concierge/rules.js';
 import { createTools } from '../../examples/concierge/tools.js';
-import { type AgentTask, FleetClient, type TaskResolution } from '../../sdk/index.js';
+import { type AgentTask, FleetClient, type Question, type TaskResolution } from '../../sdk/index.js';
 
 test.each([
   ['what is 12 * (3 + 4)?', 'calculate', { expression: '12 * (3 + 4)' }],
@@ -43,13 +43,14 @@ function handle(text: string, resolution?: TaskResolution) {
     skillId: undefined,
     attempt: 1,
     resolution,
+    resolutions: resolution ? [resolution] : [],
     deadlineMs: 1_000,
     traceparent: '',
     signal: new AbortController().signal,
     stream: async (output) => void streamed.push(String(output)),
     status: async () => undefined,
     callTool: () => Promise.reject(new Error('no tools here')),
-    ask: (question) => ({ state: 'input-required', question }),
+    ask: ((question: Question) => ({ state: 'input-required', question })) as never,
   };
   return handler(task).then((result) => ({ result, streamed: streamed.join(''), pieces: streamed.length }));
 }

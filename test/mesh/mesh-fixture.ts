@@ -91,18 +91,20 @@ export class MeshFixture {
     const { dispatches = this.dispatches, ...others } = rest;
     const { bus } = this.core;
     const pace = { heartbeatMs: 50, reconcileMs: timings?.reconcileMs ?? 50 };
-    const runner = new DispatchRunner({ dispatches, bus, db, log, meshId, inFlightMax, ...pace });
+    const guards = this.core.policies;
+    const runner = new DispatchRunner({ dispatches, bus, guards, db, log, meshId, inFlightMax, ...pace });
     const server = createMeshServer({
       config: readConfig({ FLEET_MESH_PORT: '0', RESUME_WINDOW_MS: '60000', ...environment }),
       db,
       log,
-      bus,
+      bus: runner.output,
+      changes: bus,
       dispatches,
       runner,
       authenticator: this.authenticator,
       tls: { cert: certificate.cert, key: certificate.key },
       timings: { reconcileMs: 50, ...timings },
-      tools: this.tools(createLocalLink(meshId)),
+      tools: this.tools(createLocalLink(meshId), meshId),
       ...others,
     });
     const { port } = await server.listen();
@@ -115,10 +117,11 @@ export class MeshFixture {
   }
 
   /** The tool calls of a node; what it requests from hosted agents ends with the test. */
-  tools(link: NodeLink): ToolCalls {
+  tools(link: NodeLink, nodeId?: string): ToolCalls {
     const outbound = createOutbound({ allowCidrs: ['127.0.0.0/8'] });
     onTestFinished(() => outbound.close());
-    return toolCalls({ db: this.core.db, tokens: this.tokens, outbound, link });
+    const { core, tokens } = this;
+    return toolCalls({ core, tokens, outbound, link, ...(nodeId && { nodeId }) });
   }
 
   async register(instanceId: string, mode = 'connected', tenantId = this.tenantId): Promise<void> {

@@ -4,6 +4,7 @@ import { createOutbound } from '../../http/outbound.js';
 import type { MessageCore } from '../../messages/core.js';
 import { createMemoryBus } from '../../messages/stream/memory-bus.js';
 import { WebhookEvaluators } from '../../policy/evaluators/webhook.js';
+import { createGuardReader } from '../../policy/guards/settings.js';
 import { PolicyEngine } from '../../policy/policy-engine.js';
 import { newId } from '../../runtime/ids.js';
 import { createLogger } from '../../runtime/logger.js';
@@ -38,7 +39,7 @@ export function policyEngine(db: Db): PolicyEngine {
   cleanUp(() => outbound.close());
   const secrets = createSecrets(Buffer.alloc(32, 7).toString('base64'));
   const webhooks = new WebhookEvaluators(outbound);
-  return new PolicyEngine({ db, secrets, webhooks, log, readGuards: async () => null });
+  return new PolicyEngine({ db, secrets, webhooks, log, readGuards: createGuardReader(['127.0.0.0/8']) });
 }
 
 /** Who calls with a credential of this tenant. */

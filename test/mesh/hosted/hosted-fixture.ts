@@ -82,9 +82,17 @@ export class HostedFixture {
     const { bus, db } = this.core;
     const { dispatches = this.dispatches, ...others } = options;
     const shared = { dispatches, bus, db, log };
-    const runner = new DispatchRunner({ ...shared, meshId: MESH, heartbeatMs: 20, reconcileMs: 50 });
+    const runner = new DispatchRunner({
+      ...shared,
+      guards: this.core.policies,
+      meshId: MESH,
+      heartbeatMs: 20,
+      reconcileMs: 50,
+    });
     const hosted = new HostedTransport({
       ...shared,
+      bus: runner.output,
+      changes: bus,
       outbound,
       tokens: { issueDispatchToken: async ({ instance_id }) => `jwt-for-${instance_id}` },
       closing: runner.closing,

@@ -167,6 +167,7 @@ function breakable(dispatches: Dispatches, life: Life, { faults, accepted }: Con
     find: (ref) => dispatches.find(ref),
     release: (ref, reason, options) => dispatches.release(ref, reason, options),
     failAsLost: (ref, code, options) => dispatches.failAsLost(ref, code, options),
+    deadlineLeft: (ref) => dispatches.deadlineLeft(ref),
     closedAmong: (refs) => dispatches.closedAmong(refs),
     agentJoined: (tenantId, agent) => dispatches.agentJoined(tenantId, agent),
     markSent: (ref, owner) =>

@@ -101,6 +101,17 @@ const ALWAYS: Rule[] = [
         OR r.state <> 'resolved' AND favourable = r.quorum`,
   },
   {
+    what: 'the deadline of a dispatch stands still exactly while a tool call of it waits for a human',
+    sql: `SELECT d.dispatch_id AS id FROM dispatches d WHERE d.state = 'sent' AND (d.deadline_at IS NULL) <> EXISTS (
+      SELECT 1 FROM tool_grants g JOIN input_requests q USING (tenant_id, request_id)
+       WHERE g.tenant_id = d.tenant_id AND g.dispatch_id = d.dispatch_id AND q.state = 'pending')`,
+  },
+  {
+    what: 'a tool call that waits, or has waited, is decided exactly when its request is over',
+    sql: `SELECT g.request_id AS id FROM tool_grants g LEFT JOIN input_requests q USING (tenant_id, request_id)
+      WHERE q.stage IS DISTINCT FROM 'tool' OR (g.decided_at IS NULL) <> (q.state = 'pending') OR g.used_at < g.decided_at`,
+  },
+  {
     what: 'a message that has ended holds nothing',
     sql: `SELECT m.message_id AS id FROM messages m LEFT JOIN dispatches d
         ON d.tenant_id = m.tenant_id AND d.message_id = m.message_id AND d.state IN ('open', 'sent')

@@ -1,0 +1,62 @@
+/** A call that waits, or has waited, for a human. */
+interface HeldCall {
+  withdrawn: AbortController;
+  /** Aborted when the dispatch that made it ends: then nobody wants its result. */
+  ended: AbortSignal | undefined;
+  /** Its result, which came while the agent was away. */
+  answer?: string;
+}
+
+/**
+ * The calls of connected agents that wait for a human. Their results go to whatever connection the agent has then; while it has none they are
+ * kept until it resumes, or until the dispatch ends.
+ */
+export class HeldAnswers {
+  readonly #send: (agentKey: string, frame: string) => boolean;
+  /** By agent, then by the id of the call's frame. */
+  readonly #byAgent = new Map<string, Map<string, HeldCall>>();
+
+  /** @param send false: the agent has no connection */
+  constructor(send: (agentKey: string, frame: string) => boolean) {
+    this.#send = send;
+  }
+
+  has(agentKey: string, frameId: string): boolean {
+    return this.#byAgent.get(agentKey)?.has(frameId) === true;
+  }
+
+  /** What withdraws a call; undefined for one that does not wait. */
+  get(agentKey: string, frameId: string): AbortController | undefined {
+    return this.#byAgent.get(agentKey)?.get(frameId)?.withdrawn;
+  }
+
+  add(agentKey: string, frameId: string, withdrawn: AbortController, ended?: AbortSignal): void {
+    const ofAgent = this.#byAgent.get(agentKey) ?? new Map<string, HeldCall>();
+    this.#byAgent.set(agentKey, ofAgent.set(frameId, { withdrawn, ended }));
+    const drop = (): void => {
+      if (ofAgent.get(frameId)?.answer !== undefined) this.#remove(agentKey, frameId);
+    };
+    ended?.addEventListener('abort', drop, { once: true });
+  }
+
+  /** Sends the result of a call that has waited, or keeps it. @returns false for a call that has not */
+  answer(agentKey: string, frameId: string, frame: string): boolean {
+    const held = this.#byAgent.get(agentKey)?.get(frameId);
+    if (!held) return false;
+    if (this.#send(agentKey, frame) || held.ended?.aborted) this.#remove(agentKey, frameId);
+    else held.answer = frame;
+    return true;
+  }
+
+  /** Sends what was kept for an agent. */
+  flush(agentKey: string): void {
+    for (const [frameId, { answer }] of [...(this.#byAgent.get(agentKey) ?? [])])
+      if (answer !== undefined && this.#send(agentKey, answer)) this.#remove(agentKey, frameId);
+  }
+
+  #remove(agentKey: string, frameId: string): void {
+    const ofAgent = this.#byAgent.get(agentKey);
+    ofAgent?.delete(frameId);
+    if (ofAgent?.size === 0) this.#byAgent.delete(agentKey);
+  }
+}

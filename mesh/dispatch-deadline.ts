@@ -1,0 +1,96 @@
+import type { Dispatches, OpenDispatch } from '../messages/dispatch/dispatches.js';
+import type { ChunkBus } from '../messages/stream/bus.js';
+
+/** The clocks of the node and of the database may differ by this much. */
+const SLACK_MS = 50;
+/** The pause before the record is read again while it cannot be. */
+const RETRY_MS = 1_000;
+/** How often a deadline is looked at that stands still and has passed by the node's clock, in case the notice of a decision was lost. */
+const RECHECK_MS = 60_000;
+
+/** What a deadline works with. */
+export interface DeadlineDeps {
+  /** Announces the decision about a tool call. */
+  changes: Pick<ChunkBus, 'subscribe'>;
+  dispatches: Pick<Dispatches, 'deadlineLeft'>;
+}
+
+/**
+ * The deadline of a dispatch that was sent. It stands still while a tool call of the dispatch waits for a human: where the call waits in this
+ * process it is paused, and of a call that waits elsewhere the record says so when the time has passed.
+ */
+export class DispatchDeadline {
+  readonly #open: OpenDispatch;
+  readonly #deps: DeadlineDeps;
+  readonly #onPassed: () => void;
+  #endsAtMs: number;
+  #timer: NodeJS.Timeout | undefined;
+  /** Calls that wait in this process, and the time that was left when the first began to. */
+  #pauses = 0;
+  #leftMs = 0;
+  #isOver = false;
+  #unsubscribe: (() => void) | undefined;
+
+  /** @param onPassed called once, when the time is over */
+  constructor(open: OpenDispatch, deps: DeadlineDeps, onPassed: () => void) {
+    this.#open = open;
+    this.#deps = deps;
+    this.#onPassed = onPassed;
+    this.#endsAtMs = performance.now() + open.payload.deadline_ms;
+    this.#arm(open.payload.deadline_ms);
+  }
+
+  /** On `performance.now()`; infinite while it stands still. */
+  get endsAtMs(): number {
+    return this.#pauses > 0 ? Number.POSITIVE_INFINITY : this.#endsAtMs;
+  }
+
+  /** Milliseconds left. */
+  get leftMs(): number {
+    return this.#pauses > 0 ? this.#leftMs : Math.max(1, this.#endsAtMs - performance.now());
+  }
+
+  pause(): void {
+    if (this.#pauses === 0) this.#leftMs = this.leftMs;
+    this.#pauses += 1;
+    clearTimeout(this.#timer);
+  }
+
+  /** Ends one `pause`. */
+  resume(): void {
+    this.#pauses -= 1;
+    if (this.#pauses > 0 || this.#isOver) return;
+    this.#endsAtMs = performance.now() + this.#leftMs;
+    // The record knows what was left; this node may have begun to count when it took the dispatch over.
+    void this.#due();
+  }
+
+  stop(): void {
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+    this.#unsubscribe?.();
+  }
+
+  #arm(inMs: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.#due(), inMs);
+  }
+
+  async #due(): Promise<void> {
+    const left = await this.#deps.dispatches.deadlineLeft(this.#open).catch(() => RETRY_MS);
+    if (this.#isOver || this.#pauses > 0) return;
+    if (left === 'stands_still') {
+      const { tenant_id, message_id } = this.#open;
+      this.#unsubscribe ??= this.#deps.changes.subscribe(tenant_id, message_id, 0, ({ event }) => {
+        if (event.kind === 'changed') void this.#due();
+      });
+      this.#arm(RECHECK_MS);
+    } else if (left > SLACK_MS) {
+      this.#endsAtMs = performance.now() + left;
+      this.#arm(left);
+    } else {
+      this.stop();
+      this.#onPassed();
+    }
+  }
+}

@@ -1,0 +1,104 @@
+import { textOf } from '../../contracts/a2a/parts.js';
+import type { InputRequest } from '../../contracts/api/messages.js';
+import { PlatformError } from '../../runtime/errors.js';
+import type { MessageCore } from '../core.js';
+import { readMessage } from '../read/read.js';
+import { readableRequest } from '../read/readable.js';
+import type { InputRequestRow, MessageRow } from '../read/rows.js';
+import { inputRequestOf } from '../read/task.js';
+import { findCallbackToken, spendCallbackToken, type TokenPurpose } from './callback-tokens.js';
+import { tokenPrincipal } from './principals.js';
+import { type Resolution, type Resolved, resolveAs } from './resolve.js';
+
+/** A request as it is shown to somebody who has only its link. */
+export interface LinkedRequest {
+  /** `decided`: nothing is left to decide, because somebody has, or this token was used. `withdrawn`: the message was canceled or has ended. */
+  state: 'open' | 'decided' | 'expired' | 'withdrawn';
+  /** Of a request that was decided: how it ended. */
+  resolution?: string;
+  /** What is asked: title, prompt, form, tool call with its arguments, until when. */
+  request: InputRequest;
+  /** Who asks, in words that people understand: `the policy “no deletions”`. */
+  asked_by: string;
+  /** The message that waits: its text, who sent it and which type of agent works on it. */
+  message: {
+    message_id: string;
+    user_input: string;
+    sent_by: string;
+    agent_type: string | null;
+    created_at: string;
+  };
+}
+
+type Asked = InputRequestRow & {
+  state: 'pending' | 'resolved' | 'expired' | 'withdrawn';
+  policy_name: string | null;
+  answer: { resolution: string } | null;
+} & Record<string, unknown>;
+
+function stateOf(
+  { state, expires_at }: Asked,
+  token: { used_at: Date | null; expires_at: Date },
+): LinkedRequest['state'] {
+  if (state === 'withdrawn') return 'withdrawn';
+  if (state === 'resolved' || token.used_at !== null) return 'decided';
+  const until = Math.min(expires_at.getTime(), token.expires_at.getTime());
+  return state === 'expired' || until <= Date.now() ? 'expired' : 'open';
+}
+
+function askedBy(
+  { source, policy_name, policy_id, guard }: Asked,
+  { agent_type, want_agent_type }: MessageRow,
+): string {
+  if (source === 'policy') return `the policy “${policy_name ?? policy_id}”`;
+  if (source === 'guard') return `the guard “${guard}”`;
+  return source === 'plan' ? 'a plan' : `the agent “${agent_type ?? want_agent_type ?? 'unknown'}”`;
+}
+
+const FIND = 'SELECT * FROM request_details WHERE tenant_id = $1 AND request_id = $2';
+
+/**
+ * What a callback token asks. Changes nothing: whoever opens a link has decided nothing.
+ * @throws PlatformError unauthorized for a token that nobody issued, or whose message is gone
+ */
+export async function describeRequest(core: Pick<MessageCore, 'db'>, token: string): Promise<LinkedRequest> {
+  const found = await findCallbackToken(core.db, token);
+  const { tenant_id, message_id, request_id } = found;
+  const { message, asked } = await core.db.tenant(tenant_id, async (tx) => ({
+    message: await readMessage(tx, tenant_id, message_id),
+    asked: (await tx.query<Asked>(FIND, [tenant_id, request_id]))[0],
+  }));
+  if (!message || !asked) throw new PlatformError('unauthorized', 'The callback_token is not valid.');
+  const { row } = message;
+  return {
+    state: stateOf(asked, found),
+    ...(asked.answer && { resolution: asked.answer.resolution }),
+    request: inputRequestOf(readableRequest(asked)),
+    asked_by: askedBy(asked, row),
+    message: {
+      message_id,
+      user_input: textOf(row.parts),
+      sent_by: row.sender_agent_type === null ? row.credential_id : `the agent “${row.sender_agent_type}”`,
+      agent_type: row.agent_type ?? row.want_agent_type,
+      created_at: row.created_at.toISOString(),
+    },
+  };
+}
+
+/**
+ * Decides by a callback token on the page behind its link. The token is spent with the decision.
+ * @param ip the network address that the decision came from
+ * @throws PlatformError unauthorized, BAD_REQUEST with the token unspent, ALREADY_RESOLVED, NOT_AWAITING_INPUT, CALLBACK_TOKEN_EXPIRED
+ */
+export async function decideByLink(
+  core: MessageCore,
+  token: string,
+  answer: Pick<Resolution, 'resolution' | 'comment' | 'data'>,
+  ip?: string,
+): Promise<Resolved> {
+  const { tenant_id, message_id } = await findCallbackToken(core.db, token);
+  return resolveAs(core, { tenant_id, message_id }, answer, async (tx) => {
+    const { request_id, rule_id }: TokenPurpose = await spendCallbackToken(tx, tenant_id, token);
+    return { principal: tokenPrincipal('page', rule_id, ip), request_id };
+  });
+}

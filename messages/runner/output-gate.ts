@@ -1,0 +1,182 @@
+import type { Artifact } from '../../contracts/a2a/parts.js';
+import { outputContent, textsOf } from '../../policy/guards/content.js';
+import type {
+  GuardFinding,
+  GuardSettings,
+  StreamInspector,
+  StreamStep,
+  TenantGuards,
+} from '../../policy/guards/types.js';
+import { findingEvents } from '../../policy/verdict.js';
+import type { AnswerOrFailure, OpenDispatch } from '../dispatch/dispatches.js';
+import type { BusEvent, ChunkBus } from '../stream/bus.js';
+import type { TransportResult } from './transport.js';
+
+type ArtifactEvent = Extract<BusEvent, { kind: 'artifact' }>;
+
+/** How events name what is inspected here. */
+const ACTION = { action: 'output', tool: null };
+
+export interface GuardedDispatch {
+  open: OpenDispatch;
+  /** Another node has published the beginning: nothing more is published before the whole answer is known. */
+  isContinued: boolean;
+  /** Called once, when a guard stops the output. */
+  onDenied(finding: GuardFinding): void;
+}
+
+/** What comes from the agent of one dispatch, on its way to the followers of the message and to the record. */
+export class GuardedOutput {
+  readonly #dispatch: GuardedDispatch;
+  readonly #publish: (event: BusEvent) => void;
+  #guards: GuardSettings | null | undefined;
+  /** What came before the guards were known. */
+  #early: BusEvent[] = [];
+  /** By artifact; null where no guard looks at streams. */
+  readonly #streams = new Map<string, StreamInspector<ArtifactEvent> | null>();
+  readonly #allowed: GuardFinding[] = [];
+  #denial: GuardFinding | undefined;
+
+  constructor(dispatch: GuardedDispatch, publish: (event: BusEvent) => void) {
+    this.#dispatch = dispatch;
+    this.#publish = publish;
+  }
+
+  /** Whether a guard has stopped it. */
+  get isDenied(): boolean {
+    return this.#denial !== undefined;
+  }
+
+  /** The guards of the tenant are known; what came before is looked at now. Of two calls the first counts. */
+  use(guards: GuardSettings | null): void {
+    if (this.#guards !== undefined) return;
+    this.#guards = guards;
+    for (const event of this.#early.splice(0)) this.publish(event);
+  }
+
+  /** Publishes what nothing is found in, as soon as that is certain. */
+  publish(event: BusEvent): void {
+    if (this.#denial) return;
+    if (this.#guards === undefined) this.#early.push(event);
+    else if (event.kind === 'artifact') this.#artifact(event);
+    else if (event.kind !== 'status_text' || !this.#stopsAt({ status_text: event.text })) this.#publish(event);
+  }
+
+  /**
+   * Looks at the whole answer, and publishes what was held back of it.
+   * @param guards as they are now
+   * @returns the result to record
+   */
+  finish(result: TransportResult, guards: GuardSettings | null): TransportResult {
+    this.use(guards);
+    if (this.#denial) return this.#denied(this.#denial, result);
+    if (!isAnswer(result)) return result;
+    const { artifacts, status_message, input_request, error } = result;
+    if (guards) this.#take(guards.inspect(outputContent({ artifacts, status_message, input_request, error })));
+    for (const stream of this.#streams.values()) this.#release(stream?.end());
+    if (this.#denial) return this.#denied(this.#denial, result);
+    return this.#allowed.length === 0 ? result : { ...result, decisions: findingEvents(this.#allowed, ACTION) };
+  }
+
+  #artifact(event: ArtifactEvent): void {
+    if (this.#dispatch.isContinued) return;
+    const { artifact, append } = event;
+    let stream = append ? this.#streams.get(artifact.artifactId) : undefined;
+    if (stream === undefined) {
+      this.#release(this.#streams.get(artifact.artifactId)?.end());
+      stream = this.#guards?.streamInspector<ArtifactEvent>(`artifacts[${this.#streams.size}]`) ?? null;
+      this.#streams.set(artifact.artifactId, stream);
+    }
+    if (stream) this.#release(stream.push(event, ...textsIn(artifact)));
+    else if (!this.#denial) this.#publish(event);
+  }
+
+  #release(step: StreamStep<ArtifactEvent> | undefined): void {
+    if (!step || this.#denial) return;
+    this.#take(step.findings);
+    for (const event of step.released) this.#publish(event);
+  }
+
+  #stopsAt(content: Record<string, unknown>): boolean {
+    if (this.#guards?.inspects('output')) this.#take(this.#guards.inspect(outputContent(content)));
+    return this.#denial !== undefined;
+  }
+
+  #take(findings: readonly GuardFinding[]): void {
+    const denial = findings.find(({ decision }) => decision !== 'allow');
+    this.#allowed.push(...findings.filter(({ decision }) => decision === 'allow'));
+    if (!denial || this.#denial) return;
+    this.#denial = denial;
+    this.#dispatch.onDenied(denial);
+  }
+
+  /** The answer is not kept; what the agent used is. */
+  #denied(denial: GuardFinding, result: TransportResult): AnswerOrFailure {
+    const { usage, health } = isAnswer(result) ? result : {};
+    return {
+      state: 'failed',
+      artifacts: [],
+      error: { code: 'GUARD_DENIED', message: `The agent's output was withheld: ${denial.reason}` },
+      decisions: findingEvents([...this.#allowed, denial], ACTION),
+      ...(usage && { usage }),
+      ...(health && { health }),
+    };
+  }
+}
+
+function isAnswer(result: TransportResult): result is AnswerOrFailure {
+  return result.state === 'completed' || result.state === 'failed' || result.state === 'input-required';
+}
+
+/** What a chunk of an artifact adds to its text, and the texts beside it. */
+function textsIn({ artifactId: _, parts, ...about }: Artifact): [text: string, whole: ReturnType<typeof textsOf>] {
+  const text = parts.map((part) => (part.kind === 'text' ? part.text : '')).join('');
+  const beside = parts.map((part) => (part.kind === 'text' ? part.metadata : part));
+  return [text, textsOf('', { ...about, parts: beside })];
+}
+
+/** Everything that comes from agents on this node goes through here before anybody sees it. */
+export class OutputGate implements Pick<ChunkBus, 'publish'> {
+  readonly #bus: Pick<ChunkBus, 'publish'>;
+  readonly #guards: TenantGuards;
+  /** Outputs that are inspected, by message: a message has one dispatch at a time. */
+  readonly #open = new Map<string, GuardedOutput>();
+
+  constructor(bus: Pick<ChunkBus, 'publish'>, guards: TenantGuards) {
+    this.#bus = bus;
+    this.#guards = guards;
+  }
+
+  publish(tenantId: string, messageId: string, event: BusEvent): void {
+    const output = this.#open.get(messageId);
+    if (output) output.publish(event);
+    else this.#bus.publish(tenantId, messageId, event);
+  }
+
+  /** Begins to inspect the output of a dispatch; undefined where no guard of its tenant looks at output. */
+  begin(dispatch: GuardedDispatch): GuardedOutput | undefined {
+    const { tenant_id, message_id } = dispatch.open;
+    const guards = this.#guards.guardsOf(tenant_id);
+    if (!(guards instanceof Promise) && !guards?.inspects('output')) return undefined;
+    const output = new GuardedOutput(dispatch, (event) => this.#bus.publish(tenant_id, message_id, event));
+    this.#open.set(message_id, output);
+    if (guards instanceof Promise)
+      guards.then(
+        (found) => output.use(found),
+        () => undefined, // `end` reads them again
+      );
+    else output.use(guards);
+    return output;
+  }
+
+  /** The agent has answered. @returns the result to record. @throws as `TenantGuards.guardsOf` */
+  async end(output: GuardedOutput, { tenant_id }: OpenDispatch, result: TransportResult): Promise<TransportResult> {
+    if (!isAnswer(result) && !output.isDenied) return result;
+    return output.finish(result, await this.#guards.guardsOf(tenant_id));
+  }
+
+  /** To be called when the dispatch has ended, however it did. */
+  close(output: GuardedOutput, { message_id }: OpenDispatch): void {
+    if (this.#open.get(message_id) === output) this.#open.delete(message_id);
+  }
+}

@@ -1,0 +1,115 @@
+import type { Part } from '../../contracts/a2a/parts.js';
+import type { GuardStage } from '../../contracts/api/guards.js';
+import type { GuardedContent, GuardedText } from './types.js';
+
+/** Nesting that is walked; the platform takes nothing that is deeper (`LIMITS.jsonDepth` and the envelope of a frame around it). */
+const DEPTH_MAX = 64;
+/** Base64 of a file that is inspected as text; a text file of a message has no more. */
+const FILE_CHARS_MAX = 1024 * 1024;
+
+type Facts = GuardedContent['facts'];
+
+/** Content whose texts and facts are collected when a guard first asks for them: most content is inspected by few guards. */
+class LazyContent implements GuardedContent {
+  readonly stage: GuardStage;
+  readonly arguments?: Readonly<Record<string, unknown>>;
+  readonly facts: Facts;
+  readonly #value: unknown;
+  readonly #root: string;
+  #texts: GuardedText[] | undefined;
+
+  constructor(stage: GuardStage, root: string, value: unknown, known: Omit<Facts, 'bytes' | 'depth'> = {}) {
+    this.stage = stage;
+    this.#root = root;
+    this.#value = value;
+    if (stage === 'tool_arguments') this.arguments = value as Record<string, unknown>;
+    this.facts = {
+      ...known,
+      get bytes() {
+        return Buffer.byteLength(JSON.stringify(value) ?? '');
+      },
+      get depth() {
+        return depthOf(value);
+      },
+    };
+  }
+
+  get texts(): readonly GuardedText[] {
+    if (!this.#texts) {
+      this.#texts = [];
+      collect(this.#texts, this.#root, this.#value, 0);
+    }
+    return this.#texts;
+  }
+}
+
+/** What goes to an agent with a message: its parts and its metadata. */
+export function messageContent(parts: readonly Part[], metadata: Readonly<Record<string, unknown>>): GuardedContent {
+  return new LazyContent('message', '', { parts, metadata });
+}
+
+/** What an agent gives back: artifacts, its status message, its question, the text of its error. */
+export function outputContent(output: Readonly<Record<string, unknown>>): GuardedContent {
+  return new LazyContent('output', '', output);
+}
+
+/**
+ * The arguments of a tool call.
+ * @param facts.hops calls inside each other, this one included
+ * @param facts.repeats from `RepeatedCalls`
+ */
+export function toolArguments(given: Readonly<Record<string, unknown>>, facts: Omit<Facts, 'bytes' | 'depth'> = {}) {
+  return new LazyContent('tool_arguments', 'arguments', given, facts);
+}
+
+/** The result of a tool call, or the error in its place. */
+export function toolResult(result: unknown): GuardedContent {
+  return new LazyContent('tool_result', 'result', result);
+}
+
+/** The strings of a value with their places, the keys of objects among them. */
+export function textsOf(root: string, value: unknown): GuardedText[] {
+  const texts: GuardedText[] = [];
+  collect(texts, root, value, 0);
+  return texts;
+}
+
+function collect(texts: GuardedText[], path: string, value: unknown, depth: number): void {
+  if (typeof value === 'string') {
+    if (value !== '') texts.push({ path, text: value });
+  } else if (typeof value === 'object' && value !== null && depth < DEPTH_MAX) {
+    if (Array.isArray(value)) {
+      for (let index = 0; index < value.length; index++) collect(texts, `${path}[${index}]`, value[index], depth + 1);
+    } else collectMembers(texts, path, value as Record<string, unknown>, depth);
+  }
+}
+
+function collectMembers(texts: GuardedText[], path: string, value: Record<string, unknown>, depth: number): void {
+  for (const key of Object.keys(value)) {
+    const place = path === '' ? key : `${path}.${key}`;
+    if (key.length > KEY_CHARS) texts.push({ path: place, text: key });
+    const member = value[key];
+    const file = key === 'bytes' && typeof member === 'string' ? textOfFile(member) : undefined;
+    if (file === undefined) collect(texts, place, member, depth + 1);
+    else texts.push({ path: place, text: file });
+  }
+}
+
+/** Shorter keys hold nothing that a guard finds. */
+const KEY_CHARS = 15;
+
+/** The text in the base64 of a file; undefined for what is not base64 of UTF-8. */
+function textOfFile(base64: string): string | undefined {
+  if (base64.length > FILE_CHARS_MAX || !/^[A-Za-z0-9+/_-]*={0,2}$/.test(base64)) return undefined;
+  const bytes = Buffer.from(base64, 'base64');
+  const text = bytes.toString('utf8');
+  return text.includes('\uFFFD') ? undefined : text;
+}
+
+/** Objects and arrays inside each other, up to `DEPTH_MAX`. */
+function depthOf(value: unknown, above = 0): number {
+  if (typeof value !== 'object' || value === null || above >= DEPTH_MAX) return above;
+  let deepest = above + 1;
+  for (const member of Object.values(value)) deepest = Math.max(deepest, depthOf(member, above + 1));
+  return deepest;
+}

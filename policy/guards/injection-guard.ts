@@ -1,0 +1,62 @@
+import { FOREIGN_RULES, INJECTION_RULES, type InjectionRule } from './injection-rules.js';
+import { visibleText } from './normalise.js';
+import type { Find, GuardedText } from './types.js';
+
+/** Cyrillic and Greek letters that look like Latin ones, in lower case. */
+const LOOKALIKES: Record<string, string> = {
+  ...{ а: 'a', в: 'b', с: 'c', е: 'e', ё: 'e', н: 'h', і: 'i', ї: 'i', ј: 'j', к: 'k', м: 'm', о: 'o', р: 'p', ѕ: 's', т: 't', у: 'y' },
+  ...{ х: 'x', ԁ: 'd', ɡ: 'g', ӏ: 'l', ո: 'n', ѵ: 'v', ԝ: 'w', α: 'a', ε: 'e', ι: 'i', κ: 'k', ν: 'v', ο: 'o', ρ: 'p', τ: 't', υ: 'u', χ: 'x' },
+};
+const LOOKALIKE = new RegExp(`[${Object.keys(LOOKALIKES).join('')}]`, 'gu');
+const LATIN = /[a-z]/;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII
+const ASCII = /^[\x00-\x7f]*$/;
+
+/** A flag of a region is drawn by tag characters, which otherwise hide text. */
+const REGION_FLAG = /\u{1f3f4}[\u{e0020}-\u{e007e}]{1,6}\u{e007f}/gu;
+/** Text that only a model reads: tag characters, or letters behind long runs of zero-width ones. */
+const HIDDEN = /[\u{e0020}-\u{e007e}]{4}|[\u200b\u200c\u2060\ufeff]{16}/u;
+/** Text that is shown in another order than it is read. */
+const REORDERED = /[\u202d\u202e]/;
+const HIDDEN_FIND = { rule: 'hidden_text', reason: 'The content holds text that people cannot see.' };
+
+/** A text as phrases are looked for in it: visible, in lower case, lookalikes as Latin letters, single spaces, lines kept. */
+export function foldedText(visible: string): string {
+  const lower = visible.toLowerCase();
+  const latin = ASCII.test(lower) || !LATIN.test(lower) ? lower : lower.replace(LOOKALIKE, (char) => LOOKALIKES[char] as string);
+  return latin.replace(/[’‘`]/g, "'").replace(/[^\S\n]{2,}|[\t\v\f\r]/g, ' ').replace(/ ?\n[ \n]*/g, '\n');
+}
+
+/** Finds instructions to the agent in texts: one finding for each rule and place. */
+export function findInjections(texts: readonly GuardedText[]): Find[] {
+  const found: Find[] = [];
+  for (const { path, text } of texts) {
+    if (isHidden(text)) found.push({ ...HIDDEN_FIND, path });
+    for (const { rule, what } of injectionsIn(visibleText(text)))
+      found.push({ rule, path, reason: `The content holds ${what}.` });
+  }
+  return found;
+}
+
+/** Whether a text holds what people cannot see. */
+export function isHidden(text: string): boolean {
+  if (ASCII.test(text)) return false;
+  return REORDERED.test(text) || HIDDEN.test(text.replace(REGION_FLAG, ''));
+}
+
+/** The rules that match a visible text. */
+export function injectionsIn(visible: string): InjectionRule[] {
+  const folded = foldedText(visible);
+  // Line ends inside a sentence separate words as spaces do.
+  const joined = folded.replaceAll('\n', ' ');
+  const found = INJECTION_RULES.filter((rule) => matches(rule, folded) || (joined !== folded && matches(rule, joined)));
+  if (!ASCII.test(visible) || /vergiss|ignor|olvid|oubli/i.test(visible)) {
+    const lower = visible.toLowerCase();
+    found.push(...FOREIGN_RULES.filter((rule) => matches(rule, lower)));
+  }
+  return found;
+}
+
+function matches({ literals, pattern }: InjectionRule, text: string): boolean {
+  return literals.some((literal) => text.includes(literal)) && pattern.test(text);
+}

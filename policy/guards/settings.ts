@@ -1,0 +1,171 @@
+import {
+  GUARD_CONFIGS,
+  GUARD_DEFAULTS,
+  type GuardConfigs,
+  type GuardDecision,
+  GuardName,
+  GuardStage,
+} from '../../contracts/api/guards.js';
+import type { Tx } from '../../db/pool.js';
+import { AddressGuard } from '../../http/outbound-guard.js';
+import { type EgressRules, findHosts } from './egress-guard.js';
+import { type GuardRow, readGuards } from './guard-store.js';
+import { findInjections, injectionsIn } from './injection-guard.js';
+import { PHRASE_CHARS } from './injection-rules.js';
+import { findExcess, limitsStage } from './limits-guard.js';
+import { findPaths, rootOf } from './path-guard.js';
+import { REACH, SPAN } from './secret-rules.js';
+import { findSecrets, secretRules, secretsIn } from './secrets-guard.js';
+import { HoldingInspector, type StreamRules } from './stream-inspector.js';
+import type { Find, GuardedContent, GuardFinding, GuardSettings, StreamInspector } from './types.js';
+
+/** One guard of a tenant, ready to inspect. */
+interface CompiledGuard {
+  name: GuardName;
+  decision: GuardDecision;
+  stages: ReadonlySet<GuardStage>;
+  find(content: GuardedContent): Find[];
+  /** Finds in a stream; absent where the guard needs the whole. */
+  stream?: Pick<StreamRules, 'span' | 'reach'> & { find(visible: string, begins: number, ends: number): Find[] };
+}
+
+/** The order of decisions, the most restrictive first. */
+const STRICTNESS: readonly GuardDecision[] = ['deny', 'require_approval', 'allow'];
+const strictness = ({ decision }: Pick<GuardFinding, 'decision'>): number => STRICTNESS.indexOf(decision);
+/** Findings of one guard in one content that are told; more say nothing new. */
+const FINDINGS_MAX = 16;
+
+/**
+ * Compiles a tenant's guards.
+ * @param rows those that the tenant has changed; the others are as the platform has them
+ * @param allowsAddress whether the platform itself may reach an address
+ * @throws z.ZodError for a config that does not fit: then nothing may be allowed
+ */
+export function compileGuards(
+  rows: readonly Omit<GuardRow, 'updated_at'>[],
+  allowsAddress: EgressRules['allowsAddress'],
+): GuardSettings {
+  const guards = GuardName.options.flatMap((name) => {
+    const { enabled, decision, config } = rows.find(({ guard }) => guard === name) ?? {
+      ...GUARD_DEFAULTS[name],
+      config: {},
+    };
+    return enabled ? [{ name, decision: decision as GuardDecision, ...COMPILE[name](config, allowsAddress) }] : [];
+  });
+  return new CompiledGuards(guards);
+}
+
+/**
+ * What `TenantPoliciesDeps.readGuards` needs.
+ * @param allowCidrs the ranges of private addresses that the platform itself may reach
+ */
+export function createGuardReader(allowCidrs: readonly string[]) {
+  const addresses = new AddressGuard(allowCidrs);
+  return async (tx: Tx, tenantId: string): Promise<GuardSettings> =>
+    compileGuards(await readGuards(tx, tenantId), (address) => addresses.allows(address));
+}
+
+type Compile = (config: unknown, allowsAddress: EgressRules['allowsAddress']) => Omit<CompiledGuard, 'name' | 'decision'>;
+
+const COMPILE: Record<GuardName, Compile> = {
+  path: (config) => {
+    const { allowed_roots } = GUARD_CONFIGS.path.parse(config);
+    const roots = allowed_roots.map(rootOf);
+    return { stages: new Set(['tool_arguments']), find: (content) => findPaths(content.arguments ?? {}, { roots }) };
+  },
+  egress: (config, allowsAddress) => {
+    const { allowed_hosts: allowedHosts, denied_hosts: deniedHosts, stages } = GUARD_CONFIGS.egress.parse(config);
+    const rules = { allowedHosts, deniedHosts, allowsAddress };
+    return { stages: new Set(stages), find: (content) => findHosts(content, rules) };
+  },
+  secrets: (config) => {
+    const { detect, stages } = GUARD_CONFIGS.secrets.parse(config);
+    const rules = secretRules(detect);
+    const find = (visible: string, begins: number, ends: number): Find[] =>
+      [...secretsIn(visible, rules, begins, ends)].map(({ rule, what }) => ({ rule, ...contentHolds(what) }));
+    return {
+      stages: new Set(stages),
+      find: ({ texts }) => findSecrets(texts, rules),
+      stream: { span: SPAN, reach: REACH, find },
+    };
+  },
+  prompt_injection: (config) => {
+    const { stages } = GUARD_CONFIGS.prompt_injection.parse(config);
+    const find = (visible: string, _begins: number, ends: number): Find[] =>
+      // A word at the very end may go on.
+      injectionsIn(ends < visible.length ? visible.slice(0, visible.lastIndexOf(' ', ends) + 1) : visible).map(
+        ({ rule, what }) => ({ rule, ...contentHolds(what) }),
+      );
+    return {
+      stages: new Set(stages),
+      find: ({ texts }) => findInjections(texts),
+      stream: { span: PHRASE_CHARS, reach: PHRASE_CHARS, find },
+    };
+  },
+  limits: (config) => {
+    const limits: GuardConfigs['limits'] = GUARD_CONFIGS.limits.parse(config);
+    const stages = new Set(GuardStage.options.filter((stage) => limitsStage(limits, stage)));
+    return { stages, find: (content) => findExcess(content, limits) };
+  },
+};
+
+const contentHolds = (what: string) => ({ path: '', reason: `The content holds ${what}.` });
+
+class CompiledGuards implements GuardSettings {
+  readonly #guards: Record<GuardStage, CompiledGuard[]>;
+
+  constructor(guards: readonly CompiledGuard[]) {
+    const at = (stage: GuardStage) => guards.filter(({ stages }) => stages.has(stage));
+    this.#guards = {
+      message: at('message'),
+      output: at('output'),
+      tool_arguments: at('tool_arguments'),
+      tool_result: at('tool_result'),
+    };
+  }
+
+  inspects(stage: GuardStage): boolean {
+    return this.#guards[stage].length > 0;
+  }
+
+  inspect(content: GuardedContent): GuardFinding[] {
+    const found = this.#guards[content.stage].flatMap((guard) => withDecision(guard, guard.find(content)));
+    return ranked(found);
+  }
+
+  streamInspector<Item>(path: string): StreamInspector<Item> | undefined {
+    const guards = this.#guards.output;
+    const streaming = guards.flatMap(({ stream, ...guard }) => (stream ? [{ ...guard, stream }] : []));
+    if (streaming.length === 0) return undefined;
+    const most = (length: 'span' | 'reach') => Math.max(...streaming.map(({ stream }) => stream[length]));
+    return new HoldingInspector<Item>({
+      span: most('span'),
+      reach: most('reach'),
+      inspect: (visible, begins, ends) => {
+        const find = (guard: (typeof streaming)[number]) => guard.stream.find(visible, begins, ends);
+        return ranked(streaming.flatMap((guard) => withDecision(guard, find(guard), path)));
+      },
+      inspectWhole: (texts) => this.inspect({ stage: 'output', texts, facts: { bytes: 0, depth: 0 } }),
+    });
+  }
+}
+
+function withDecision({ name, decision }: CompiledGuard, found: readonly Find[], path?: string): GuardFinding[] {
+  const distinct = new Map(found.map((find) => [`${find.rule} ${find.path}`, find]));
+  return [...distinct.values()]
+    .slice(0, FINDINGS_MAX)
+    .map((find) => ({ guard: name, decision, ...find, ...(path !== undefined && { path }) }));
+}
+
+/**
+ * The most restrictive first. What looks like an injection is a guess: alone it never denies, so a `deny` of that guard asks a human unless
+ * another guard found something too.
+ */
+function ranked(found: GuardFinding[]): GuardFinding[] {
+  if (found.length < 1) return found;
+  const alone = found.every(({ guard }) => guard === 'prompt_injection');
+  const decided = alone
+    ? found.map((finding) => (finding.decision === 'deny' ? { ...finding, decision: 'require_approval' as const } : finding))
+    : found;
+  return decided.sort((one, other) => strictness(one) - strictness(other));
+}

@@ -1,0 +1,126 @@
+import { z } from 'zod';
+import type { Ask, FormQuestion, InputRequired, Question, TaskResolution } from './agent-task.js';
+
+/** The resolutions that count as agreement, of the five that the platform sends. */
+const ACCEPTED: readonly unknown[] = ['approved', 'confirmed', 'submitted'];
+
+/** An answer as a dispatch carries it. */
+const Listed = z.object({
+  request_id: z.string(),
+  resolution: z.string(),
+  data: z.record(z.string(), z.unknown()).optional(),
+  comment: z.string().optional(),
+  arguments: z.record(z.string(), z.unknown()).optional(),
+  source: z.string().default('agent'),
+  kind: z.string().optional(),
+  title: z.string().optional(),
+});
+
+function resolutionOf(value: unknown): TaskResolution[] {
+  const { data: listed } = Listed.safeParse(value);
+  if (!listed) return [];
+  const { request_id: requestId, resolution, ...rest } = listed;
+  return [{ requestId, resolution, accepted: ACCEPTED.includes(resolution), ...rest } as TaskResolution];
+}
+
+/** Every answer that a dispatch carries, the oldest first. Platforms of before there were several send one, `resolution`. */
+export function resolutionsIn(metadata: Readonly<Record<string, unknown>> | undefined): TaskResolution[] {
+  const { resolutions, resolution } = metadata ?? {};
+  return (Array.isArray(resolutions) ? resolutions : [resolution]).flatMap(resolutionOf);
+}
+
+/** Also of another copy of zod than the SDK's. */
+function isZod(schema: Record<string, unknown> | z.ZodObject | undefined): schema is z.ZodObject {
+  return typeof schema?.safeParse === 'function';
+}
+
+/** The JSON Schema of a form, and what is wrong with the values that a human filled in; null where they fit. */
+interface Form {
+  schema?: Record<string, unknown>;
+  read(data: unknown): { data: unknown; problem: string | null };
+}
+
+function formOf({ schema }: Question | FormQuestion<z.ZodObject>): Form {
+  if (!isZod(schema)) return { ...(schema && { schema }), read: (data) => ({ data, problem: null }) };
+  return {
+    schema: z.toJSONSchema(schema, { io: 'input' }),
+    read: (values) => {
+      const parsed = schema.safeParse(values ?? {});
+      return { data: parsed.data, problem: parsed.error ? z.prettifyError(parsed.error) : null };
+    },
+  };
+}
+
+/**
+ * The questions of one run of a handler. A question that was answered in an earlier run gets its answer; the first other one ends the run, and
+ * the handler runs again when a human has answered it.
+ */
+export class Questions {
+  /** Every answer that the dispatch carries, the oldest first. */
+  readonly resolutions: readonly TaskResolution[];
+  /** The question that ends this run. */
+  readonly asked: Promise<InputRequired>;
+  readonly #unused: TaskResolution[];
+  readonly #replayed = new WeakMap<TaskResolution, InputRequired>();
+  #end: (question: InputRequired) => void = () => undefined;
+
+  constructor(metadata: Readonly<Record<string, unknown>> | undefined) {
+    this.resolutions = resolutionsIn(metadata);
+    this.#unused = this.resolutions.filter(({ source }) => source === 'agent');
+    this.asked = new Promise((resolve) => {
+      this.#end = resolve;
+    });
+  }
+
+  /** The answer to the question that this agent asked last. */
+  get latest(): TaskResolution | undefined {
+    return this.resolutions.findLast(({ source }) => source === 'agent');
+  }
+
+  /** `then` is not enumerable, so that a copy of the result, `{ ...task.ask({…}), usage }`, is the plain result. */
+  ask(question: Question | FormQuestion<z.ZodObject>): Ask<TaskResolution> {
+    const form = formOf(question ?? {});
+    const asked: Question = { ...question, ...(form.schema && { schema: form.schema }) } as Question;
+    let answer: Promise<TaskResolution> | undefined;
+    return Object.defineProperty({ ...resultFor(asked) }, 'then', {
+      value: (...handlers: Parameters<PromiseLike<TaskResolution>['then']>) => {
+        answer ??= this.#answerTo(asked, form);
+        return answer.then(...handlers);
+      },
+    }) as Ask<TaskResolution>;
+  }
+
+  /** What a handler returned. `return task.ask({…})` gives an answer where the question was answered before: then it is asked again. */
+  resultOf(returned: unknown): unknown {
+    return this.#replayed.get(returned as TaskResolution) ?? returned;
+  }
+
+  /** The next answer to this question; never settles where there is none, so that nothing after `await task.ask(…)` runs. */
+  #answerTo(asked: Question, form: Form): Promise<TaskResolution> {
+    let question = asked;
+    for (;;) {
+      const index = this.#unused.findIndex((one) => isAnswerTo(one, asked));
+      const [found] = index < 0 ? [] : this.#unused.splice(index, 1);
+      if (!found) {
+        this.#end(resultFor(question));
+        return new Promise(() => undefined);
+      }
+      const { data, problem } = found.accepted ? form.read(found.data) : { data: found.data, problem: null };
+      if (problem === null) {
+        const answer = { ...found, ...(data !== undefined && { data }) } as TaskResolution;
+        this.#replayed.set(answer, resultFor(asked));
+        return Promise.resolve(answer);
+      }
+      question = { ...asked, prompt: `${asked.prompt}\n\nThe values did not fit. ${problem}` };
+    }
+  }
+}
+
+function resultFor(question: Question): InputRequired {
+  return { state: 'input-required', question };
+}
+
+/** Questions are known by kind and title; a platform that does not name them sent one answer alone. */
+function isAnswerTo({ kind, title }: TaskResolution, question: Question): boolean {
+  return (kind ?? question.kind) === question.kind && (title ?? question.title) === question.title;
+}

@@ -1,0 +1,229 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { nextStep } from '../../../messages/supervise/next-step.js';
+import { type FreshDatabase, freshDatabase } from '../../setup/database.js';
+import { until } from '../../setup/until.js';
+import { errorOf, type FixtureAgent } from '../fixture-agent.js';
+import { MeshFixture, type MeshNodeUnderTest } from '../mesh-fixture.js';
+import { Approvals, policyAboutPay } from './approval-fixture.js';
+import { ask, callTool, refusedWith, resultOf, take } from './tool-fixture.js';
+
+let database: FreshDatabase;
+let fixture: MeshFixture;
+let approvals: Approvals;
+let node: MeshNodeUnderTest;
+let a: FixtureAgent;
+let b: FixtureAgent;
+/** Of the policy that wants approval for the tool `pay`. */
+let careful: string;
+
+beforeAll(async () => {
+  database = await freshDatabase();
+  fixture = new MeshFixture(database);
+  approvals = new Approvals(fixture);
+});
+beforeEach(async () => {
+  await fixture.reset();
+  careful = await policyAboutPay(fixture, 'require_approval');
+  await fixture.register('a');
+  await fixture.register('b');
+  // So that messages go to `a`.
+  await database.query(`UPDATE agents SET agent_type = 'teller' WHERE tenant_id = $1 AND instance_id = 'b'`, [
+    fixture.tenantId,
+  ]);
+  node = await fixture.node();
+  a = (await node.join('a')).agent;
+  b = (await node.join('b', { tools: ['pay', 'look'] })).agent;
+});
+afterAll(() => database.drop());
+
+const TO_A = { instance_id: 'a' };
+const ok = (result: unknown) => ({ ok: true, result });
+
+/** A dispatch to `a` that has called `pay`, about which a human is asked. */
+async function heldCall(given: object = { amount: 5 }, metadata: object = {}) {
+  const sent = await node.send(a, 'pay it', { ...TO_A, ...metadata });
+  const payload = { tool: 'pay', arguments: given, dispatch_id: sent.ref.dispatch_id };
+  const id = callTool(a, payload);
+  expect(await resultOf(a, id)).toEqual(refusedWith('APPROVAL_PENDING'));
+  return { ...sent, id, payload, request: await approvals.asked(sent.ref) };
+}
+
+describe('a tool call that needs approval', () => {
+  it('makes its message wait, and is made by the platform once a human approves', async () => {
+    const { ref, id, dispatch, end, request } = await heldCall();
+    expect(request).toMatchObject({ kind: 'approval', source: 'policy', tool: 'pay', arguments: { amount: 5 } });
+    expect(await approvals.dispatch(ref)).toMatchObject({ state: 'sent', deadline_at: null });
+    expect(b.count('tool_call')).toBe(0);
+    const asked = { policy_id: careful, policy_name: 'require_approval', action: 'call', tool: 'pay' };
+    expect(await fixture.events('policy.approval_required')).toEqual([
+      { ...asked, message_id: ref.message_id, session_id: expect.any(String) },
+    ]);
+    expect(await approvals.resolve(ref, 'approved')).toMatchObject({ new_state: 'working' });
+    const call = await take(b, 'pay');
+    expect(call.payload).toMatchObject({ arguments: { amount: 5 }, caller: { instance_id: 'a' } });
+    call.result(ok('paid'));
+    expect(await resultOf(a, id)).toEqual(ok('paid'));
+    expect((await approvals.dispatch(ref)).deadline_at).not.toBeNull();
+    dispatch.result('done');
+    expect(await end).toMatchObject({ final: 'completed' });
+  });
+
+  it('stops the clock of its dispatch', async () => {
+    const { ref, id, dispatch, end } = await heldCall({}, { deadline_ms: 1_000 });
+    await delay(1_200); // longer than the dispatch may take
+    expect((await fixture.message(ref)).state).toBe('input-required');
+    await approvals.resolve(ref, 'approved');
+    (await take(b, 'pay')).result(ok(1));
+    await resultOf(a, id);
+    dispatch.result('done');
+    expect(await end).toMatchObject({ final: 'completed' });
+  });
+
+  it('counts on after the decision', async () => {
+    const { ref, end } = await heldCall({}, { deadline_ms: 500 });
+    await approvals.resolve(ref, 'approved');
+    (await take(b, 'pay')).result(ok(1));
+    await errorOf(a, 'DEADLINE_EXCEEDED');
+    expect(await end).toMatchObject({ final: 'failed', error: { code: 'DEADLINE_EXCEEDED' } });
+  });
+
+  it('that is rejected fails its message', async () => {
+    const { ref, id } = await heldCall();
+    expect(await approvals.resolve(ref, 'rejected', { comment: 'too much' })).toMatchObject({ new_state: 'failed' });
+    expect(await resultOf(a, id)).toMatchObject({ error: { code: 'APPROVAL_REJECTED', message: /too much/ } });
+    expect(await fixture.message(ref)).toMatchObject({ state: 'failed', error: { code: 'APPROVAL_REJECTED' } });
+    expect(await approvals.dispatch(ref)).toMatchObject({ state: 'failed', error_code: 'APPROVAL_REJECTED' });
+    await errorOf(a, 'DISPATCH_ALREADY_TERMINAL');
+    expect(b.count('tool_call')).toBe(0);
+  });
+
+  it('that is rejected tells its agent, where the policy says so, and is not asked about again', async () => {
+    await policyAboutPay(fixture, 'require_approval', { priority: 1, approval: { on_reject: 'tell_agent' } });
+    const { ref, id, payload, dispatch, end } = await heldCall();
+    await approvals.resolve(ref, 'rejected');
+    expect(await resultOf(a, id)).toEqual(refusedWith('APPROVAL_REJECTED'));
+    expect((await fixture.message(ref)).state).toBe('working');
+    expect(await ask(a, payload)).toEqual(refusedWith('APPROVAL_REJECTED'));
+    dispatch.result('without it');
+    expect(await end).toMatchObject({ final: 'completed' });
+    expect(await approvals.requests(ref)).toEqual(['resolved']);
+  });
+
+  it('is forgotten when the result of its dispatch comes first', async () => {
+    const { ref, id, dispatch, end } = await heldCall();
+    dispatch.result('never mind');
+    expect(await end).toMatchObject({ final: 'completed' });
+    expect(await resultOf(a, id)).toEqual(refusedWith('CANCELED'));
+    expect(await approvals.requests(ref)).toEqual(['withdrawn']);
+    await expect(approvals.resolve(ref, 'approved')).rejects.toMatchObject({ code: 'NOT_AWAITING_INPUT' });
+  });
+
+  it('gives way to a question of the agent itself', async () => {
+    const { ref, id, dispatch } = await heldCall();
+    const input_request = { kind: 'confirmation', title: 'Sure?', prompt: 'Sure?' };
+    dispatch.result('', { status: { state: 'input-required', input_request } });
+    expect(await resultOf(a, id)).toEqual(refusedWith('CANCELED'));
+    await until(async () => (await approvals.requests(ref)).length === 2);
+    expect(await approvals.requests(ref)).toEqual(['withdrawn', 'pending']);
+    expect(await fixture.message(ref)).toMatchObject({ input_request: { source: 'agent', title: 'Sure?' } });
+  });
+
+  it('may be withdrawn by its agent', async () => {
+    const { ref, id, dispatch, end } = await heldCall();
+    a.send('error', { code: 'CANCELED' }, id);
+    expect(await resultOf(a, id)).toEqual(refusedWith('CANCELED'));
+    await until(async () => (await fixture.message(ref)).state === 'working');
+    expect(await approvals.requests(ref)).toEqual(['withdrawn']);
+    expect((await approvals.dispatch(ref)).deadline_at).not.toBeNull();
+    dispatch.result('without it');
+    expect(await end).toMatchObject({ final: 'completed' });
+  });
+
+  it('ends with its message when that is canceled', async () => {
+    const { ref, id } = await heldCall();
+    await fixture.cancel(ref);
+    expect(await resultOf(a, id)).toEqual(refusedWith('CANCELED'));
+    expect(await approvals.requests(ref)).toEqual(['withdrawn']);
+  });
+
+  it('fails its message when nobody decides in time', async () => {
+    const { ref, id } = await heldCall();
+    const later = () => new Date(Date.now() + 86_401_000);
+    expect(await nextStep(fixture.core, ref, later)).toMatchObject({
+      kind: 'done',
+      error: { code: 'APPROVAL_EXPIRED' },
+    });
+    expect(await resultOf(a, id)).toEqual(refusedWith('APPROVAL_EXPIRED'));
+    await errorOf(a, 'DISPATCH_ALREADY_TERMINAL');
+  });
+
+  it('is made with the arguments that the approver edited, which pass the policies again', async () => {
+    const { ref, id } = await heldCall();
+    const negative = { tools: ['pay'], arguments: [{ path: 'amount', op: 'lt', value: 0 }] };
+    await policyAboutPay(fixture, 'deny', { match: negative });
+    const resolveWith = (amount: number) => approvals.resolve(ref, 'approved', { arguments: { amount } });
+    await expect(resolveWith(-1)).rejects.toMatchObject({ code: 'forbidden' });
+    await resolveWith(3);
+    const call = await take(b, 'pay');
+    expect(call.payload.arguments).toEqual({ amount: 3 });
+    call.result(ok('paid 3'));
+    expect(await resultOf(a, id)).toEqual(ok('paid 3'));
+  });
+
+  it('is denied when the policies deny it by the time that it is approved', async () => {
+    const { ref, id } = await heldCall();
+    const policy_id = await policyAboutPay(fixture, 'deny', { priority: 1 });
+    await approvals.resolve(ref, 'approved');
+    expect(await resultOf(a, id)).toMatchObject({ error: { code: 'POLICY_DENIED', policy_id } });
+    expect(b.count('tool_call')).toBe(0);
+  });
+
+  it('waits its turn behind another call of the same message', async () => {
+    const { ref, id } = await heldCall({ amount: 1 });
+    const second = callTool(a, { tool: 'pay', arguments: { amount: 2 }, dispatch_id: ref.dispatch_id });
+    expect(await resultOf(a, second)).toEqual(refusedWith('APPROVAL_PENDING'));
+    await approvals.resolve(ref, 'approved');
+    (await take(b, 'pay')).result(ok('first'));
+    expect(await resultOf(a, id)).toEqual(ok('first'));
+    await until(async () => (await approvals.requests(ref)).length === 2);
+    await approvals.resolve(ref, 'approved');
+    const call = await take(b, 'pay');
+    expect(call.payload.arguments).toEqual({ amount: 2 });
+    call.result(ok('second'));
+    expect(await resultOf(a, second)).toEqual(ok('second'));
+  });
+
+  it('lets calls that need none through meanwhile', async () => {
+    const { ref } = await heldCall();
+    const id = callTool(a, { tool: 'look', dispatch_id: ref.dispatch_id });
+    (await take(b, 'look')).result(ok('seen'));
+    expect(await resultOf(a, id)).toEqual(ok('seen'));
+  });
+});
+
+describe('a tool call', () => {
+  it('that a policy denies is not made, and is on the record', async () => {
+    const policy_id = await policyAboutPay(fixture, 'deny', { priority: 1, reason: 'Not this.' });
+    const error = { code: 'POLICY_DENIED', message: 'Not this.', policy_id, retryable: false };
+    expect(await ask(a, { tool: 'pay' })).toEqual({ ok: false, error });
+    const about = { action: 'call', tool: 'pay', reason: 'Not this.' };
+    expect(await fixture.events('policy.denied')).toEqual([{ policy_id, policy_name: 'deny', ...about }]);
+    expect(b.count('tool_call')).toBe(0);
+  });
+
+  it('cannot wait for a human without a message that can', async () => {
+    expect(await ask(a, { tool: 'pay' })).toMatchObject({ error: { code: 'POLICY_DENIED', policy_id: careful } });
+  });
+
+  it('that cannot be made is not asked about', async () => {
+    const { ref } = await node.send(a, 'pay it', TO_A);
+    b.close();
+    await until(async () => (await fixture.agent('b')).status === 'offline');
+    await database.query(`UPDATE agents SET tools = '[]' WHERE tenant_id = $1 AND instance_id = 'b'`, [
+      fixture.tenantId,
+    ]);
+    expect(await ask(a, { tool: 'pay', dispatch_id: ref.dispatch_id })).toEqual(refusedWith('TOOL_NOT_FOUND'));
+    expect(await approvals.requests(ref)).toEqual([]);
+  });
+});

@@ -1,0 +1,179 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { DispatchRef } from '../../../messages/dispatch/dispatches.js';
+import { uuidOf } from '../../../runtime/ids.js';
+import { type FreshDatabase, freshDatabase } from '../../setup/database.js';
+import { until } from '../../setup/until.js';
+import { errorOf, type FixtureAgent, receive } from '../fixture-agent.js';
+import { MeshFixture, type MeshNodeUnderTest } from '../mesh-fixture.js';
+import { Approvals, policyAboutPay } from './approval-fixture.js';
+import { ask, callTool, refusedWith, resultOf, take } from './tool-fixture.js';
+
+let database: FreshDatabase;
+let fixture: MeshFixture;
+let approvals: Approvals;
+let node: MeshNodeUnderTest;
+let b: FixtureAgent;
+
+beforeAll(async () => {
+  database = await freshDatabase();
+  fixture = new MeshFixture(database);
+  approvals = new Approvals(fixture);
+});
+beforeEach(async () => {
+  await fixture.reset();
+  await policyAboutPay(fixture, 'require_approval');
+  await fixture.register('a');
+  await fixture.register('b');
+  await database.query(`UPDATE agents SET agent_type = 'teller' WHERE tenant_id = $1 AND instance_id = 'b'`, [
+    fixture.tenantId,
+  ]);
+  node = await fixture.node();
+  b = (await node.join('b', { tools: ['pay'] })).agent;
+});
+afterAll(() => database.drop());
+
+const ok = (result: unknown) => ({ ok: true, result });
+const holding = ({ dispatch_id }: DispatchRef) => ({ inflight: [{ dispatch_id, last_seq: -1 }] });
+
+/** A dispatch to `a` that has called `pay`, about which a human is asked. */
+async function heldCall(given: object = { amount: 5 }, on = node) {
+  const { agent, welcome } = await on.join('a');
+  const sent = await on.send(agent, 'pay it', { instance_id: 'a' });
+  const payload = { tool: 'pay', arguments: given, dispatch_id: sent.ref.dispatch_id };
+  const id = callTool(agent, payload);
+  expect(await resultOf(agent, id)).toEqual(refusedWith('APPROVAL_PENDING'));
+  await approvals.asked(sent.ref);
+  return { ...sent, agent, id, payload, resume_token: welcome.resume_token };
+}
+
+/** The agent comes back without its token: its dispatch is lost. @returns its new connection */
+async function loseDispatch({ ref }: { ref: DispatchRef }): Promise<FixtureAgent> {
+  const { agent } = await node.join('a');
+  await until(async () => (await approvals.dispatch(ref)).state === 'lost');
+  return agent;
+}
+
+/** The next dispatch of the message, once `agent` has it. */
+async function nextDispatch(ref: DispatchRef, agent: FixtureAgent) {
+  const next = await approvals.nextDispatch(ref);
+  const end = node.run(next);
+  const dispatch = await receive(agent, next);
+  const payload = { tool: 'pay', arguments: { amount: 5 }, dispatch_id: next.dispatch_id };
+  return { next, end, dispatch, payload, metadata: dispatch.payload.params.metadata ?? {} };
+}
+
+describe('the decision about a tool call', () => {
+  it('reaches an agent that was away and resumes: the call is made meanwhile', async () => {
+    const { ref, agent, id, end, dispatch, resume_token } = await heldCall();
+    agent.kill();
+    await until(() => node.server.stats().suspended === 1);
+    await approvals.resolve(ref, 'approved');
+    (await take(b, 'pay')).result(ok('paid'));
+    const back = await node.join('a', { resume_token, ...holding(ref) });
+    expect(back.welcome.resumed).toBe(true);
+    expect(await resultOf(back.agent, id)).toEqual(ok('paid'));
+    back.agent.send('dispatch_result', { result: 'done' }, dispatch.frame.id);
+    expect(await end).toMatchObject({ final: 'completed' });
+  });
+
+  it('may come after the agent has resumed', async () => {
+    const { ref, agent, id, resume_token } = await heldCall();
+    agent.kill();
+    const back = await node.join('a', { resume_token, ...holding(ref) });
+    await approvals.resolve(ref, 'approved');
+    (await take(b, 'pay')).result(ok('paid'));
+    expect(await resultOf(back.agent, id)).toEqual(ok('paid'));
+  });
+
+  it('goes to the node where the agent resumes after its own has stopped', async () => {
+    const stopping = await fixture.node();
+    const { ref, agent, id, resume_token } = await heldCall({ amount: 5 }, stopping);
+    await Promise.all([stopping.server.drain(50), stopping.runner.drain(50)]);
+    await agent.closed;
+    expect((await fixture.message(ref)).state).toBe('input-required');
+    const back = await node.join('a', { resume_token, ...holding(ref) });
+    expect(back.welcome.resumed).toBe(true);
+    await approvals.resolve(ref, 'approved');
+    (await take(b, 'pay')).result(ok('paid'));
+    expect(await resultOf(back.agent, id)).toEqual(ok('paid'));
+    back.agent.send('dispatch_result', { result: 'done' }, uuidOf(ref.dispatch_id));
+    expect(await approvals.ended(ref)).toMatchObject({ state: 'completed', assistant_output: 'done' });
+  });
+
+  it('is carried by the next dispatch when the agent was lost: the repeated call passes, once', async () => {
+    const held = await heldCall();
+    const { ref, end } = held;
+    const agent = await loseDispatch(held);
+    expect(await end).toEqual({ kind: 'closed' });
+    expect(await fixture.message(ref)).toMatchObject({ state: 'input-required', input_request: { tool: 'pay' } });
+    await approvals.resolve(ref, 'approved', { comment: 'fine' });
+    expect(b.count('tool_call')).toBe(0);
+    const { next, payload, metadata, dispatch, end: ended } = await nextDispatch(ref, agent);
+    expect(metadata.resolution).toMatchObject({ resolution: 'approved', comment: 'fine' });
+    const repeated = callTool(agent, payload);
+    (await take(b, 'pay')).result(ok('paid'));
+    expect(await resultOf(agent, repeated)).toEqual(ok('paid'));
+    expect(agent.received.filter(({ in_reply_to }) => in_reply_to === repeated)).toHaveLength(1);
+    expect(await ask(agent, payload)).toEqual(refusedWith('APPROVAL_PENDING'));
+    dispatch.result('done');
+    expect(await ended).toMatchObject({ final: 'completed' });
+    expect(await approvals.requests(next)).toEqual(['resolved', 'withdrawn']);
+  });
+
+  it('that is negative is carried too, and is not asked for again', async () => {
+    const tells = { priority: 1, approval: { on_reject: 'tell_agent' } };
+    await policyAboutPay(fixture, 'require_approval', tells);
+    const held = await heldCall();
+    const agent = await loseDispatch(held);
+    await approvals.resolve(held.ref, 'rejected');
+    const { next, payload, metadata } = await nextDispatch(held.ref, agent);
+    expect(metadata.resolution).toMatchObject({ resolution: 'rejected' });
+    expect(await ask(agent, payload)).toEqual(refusedWith('APPROVAL_REJECTED'));
+    expect(await approvals.requests(next)).toEqual(['resolved']);
+  });
+
+  it('for edited arguments lets the call pass that it was asked for, with the edited ones', async () => {
+    const held = await heldCall();
+    const agent = await loseDispatch(held);
+    await approvals.resolve(held.ref, 'approved', { arguments: { amount: 3 } });
+    const { payload } = await nextDispatch(held.ref, agent);
+    const repeated = callTool(agent, payload);
+    const call = await take(b, 'pay');
+    expect(call.payload.arguments).toEqual({ amount: 3 });
+    call.result(ok('paid 3'));
+    expect(await resultOf(agent, repeated)).toEqual(ok('paid 3'));
+  });
+
+  it('counts for no other arguments and no other target; the third question anew fails the message', async () => {
+    const held = await heldCall();
+    const agent = await loseDispatch(held);
+    await approvals.resolve(held.ref, 'approved');
+    const { next, end, payload } = await nextDispatch(held.ref, agent);
+    const others = [{ arguments: { amount: 6 } }, { target: { instance_id: 'b' } }];
+    for (const other of others) {
+      const id = callTool(agent, { ...payload, ...other });
+      expect(await resultOf(agent, id)).toEqual(refusedWith('APPROVAL_PENDING'));
+      await approvals.asked(next);
+      agent.send('error', { code: 'CANCELED' }, id);
+      expect(await resultOf(agent, id)).toEqual(refusedWith('CANCELED'));
+      await until(async () => (await fixture.message(next)).state === 'working');
+    }
+    expect(await ask(agent, { ...payload, arguments: { amount: 7 } })).toEqual(refusedWith('POLICY_DENIED'));
+    expect(await fixture.message(next)).toMatchObject({ state: 'failed', error: { code: 'POLICY_DENIED' } });
+    await errorOf(agent, 'DISPATCH_ALREADY_TERMINAL');
+    expect(await end).toMatchObject({ kind: 'closed' });
+  });
+
+  it('is left for another call when this one reached nobody', async () => {
+    const { ref, agent, id, payload } = await heldCall();
+    b.close();
+    await until(async () => (await fixture.agent('b')).status === 'offline');
+    await approvals.resolve(ref, 'approved');
+    expect(await resultOf(agent, id)).toEqual(refusedWith('TARGET_UNAVAILABLE'));
+    const { agent: again } = await node.join('b', { tools: ['pay'] });
+    const repeated = callTool(agent, payload);
+    (await take(again, 'pay')).result(ok('paid'));
+    expect(await resultOf(agent, repeated)).toEqual(ok('paid'));
+    expect(await approvals.requests(ref)).toEqual(['resolved']);
+  });
+});

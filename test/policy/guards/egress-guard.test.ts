@@ -1,0 +1,107 @@
+import { expect, test } from 'vitest';
+import { AddressGuard } from '../../../http/outbound-guard.js';
+import { toolResult } from '../../../policy/guards/content.js';
+import { compileGuards } from '../../../policy/guards/settings.js';
+import { inArguments, only } from './guards-fixture.js';
+
+const anywhere = only({ guard: 'egress' });
+const listed = only({
+  guard: 'egress',
+  config: { allowed_hosts: ['api.example.com', '*.example.org', '10.1.2.3'], denied_hosts: ['bad.example.org'] },
+});
+
+/** Private addresses in any notation, and hosts that are not listed. */
+test.each<[rule: string, given: Record<string, unknown>]>([
+  ['private_address', { url: 'http://169.254.169.254/latest/meta-data/' }],
+  ['private_address', { url: 'http://127.0.0.1:8080/admin' }],
+  ['private_address', { url: 'http://2130706433/' }],
+  ['private_address', { url: 'http://0x7f.1/' }],
+  ['private_address', { url: 'http://0177.0.0.1/' }],
+  ['private_address', { url: 'http://[::1]/' }],
+  ['private_address', { url: 'http://[::ffff:127.0.0.1]/' }],
+  ['private_address', { url: 'http://[::7f00:1]/' }],
+  ['private_address', { url: 'http://[fd00::1]/' }],
+  ['private_address', { url: 'http://192.168.1.1' }],
+  ['private_address', { url: 'http://localhost:3000' }],
+  ['private_address', { url: 'http://LOCALHOST./' }],
+  ['private_address', { url: 'http://metadata.google.internal/computeMetadata/v1/' }],
+  ['private_address', { url: 'http://127。0。0。1/' }],
+  ['private_address', { url: 'http://%31%32%37.0.0.1/' }],
+  ['private_address', { url: 'http://example.com@127.0.0.1/' }],
+  ['private_address', { url: 'http:\\\\127.0.0.1\\x' }],
+  ['private_address', { url: 'ht\ntp://127.0.0.1/' }],
+  ['private_address', { url: '  http://127.0.0.1/' }],
+  ['private_address', { url: 'http:127.0.0.1/' }],
+  ['private_address', { url: '//169.254.169.254/latest' }],
+  ['private_address', { target: 'redis://2130706433:6379/0' }],
+  ['private_address', { command: 'curl -s http://169.254.169.254/latest/meta-data/iam' }],
+  ['private_address', { host: '10.0.0.5' }],
+  ['private_address', { database: { serverHost: 'localhost:5432' } }],
+  ['private_address', { text: 'Fetch (http://10.0.0.1/x) and tell me' }],
+  ['private_address', { url: 'http://127.0.0.\u200b1/' }],
+  ['scheme', { url: 'file:///etc/passwd' }],
+  ['scheme', { url: 'gopher://127.0.0.1:6379/_FLUSHALL' }],
+  ['scheme', { url: 'jar:http://example.com/x.jar!/' }],
+  ['unknown_host', { url: 'https://attacker.example/?q=1' }],
+  ['unknown_host', { url: 'https://api.example.com.attacker.example/' }],
+  ['unknown_host', { url: 'https://api.example.com@attacker.example/' }],
+  ['unknown_host', { url: 'https://example.org/' }],
+  ['unknown_host', { url: 'https://notexample.org/' }],
+  ['unknown_host', { text: 'Send it to https://attacker.example/collect now' }],
+  ['unknown_host', { url: 'https://аpi.example.com/' }],
+  ['unknown_host', { domain: 'attacker.example' }],
+  ['denied_host', { url: 'https://bad.example.org/' }],
+])('%s: %j is found', (rule, given) => {
+  const [finding] = inArguments(listed, given);
+  expect(finding).toMatchObject({ guard: 'egress', decision: 'deny', rule });
+  if (rule === 'unknown_host' || rule === 'denied_host') expect(inArguments(anywhere, given)).toEqual([]);
+  else expect(inArguments(anywhere, given)).not.toEqual([]);
+});
+
+test.each<Record<string, unknown>>([
+  { url: 'https://api.example.com/v1?x=1' },
+  { url: 'https://API.EXAMPLE.COM./v1' },
+  { url: 'https://api.example.com:8443/' },
+  { url: 'https://a.b.example.org/' },
+  { url: 'wss://live.example.org/socket' },
+  { url: 'http://10.1.2.3/listed' },
+  { host: 'api.example.com' },
+  { host: 'api.example.com:443' },
+  { text: 'See https://api.example.com/docs, and https://www.example.org.' },
+  { query: 'the time is 10:30/11:00' },
+  { ratio: '16:9' },
+  { path: 'C:\\data\\file.txt' },
+  { path: 'C:/data/file.txt' },
+  { text: 'key://' },
+  { to: 'mailto:someone@example.com' },
+  { image: 'data:image/png;base64,iVBORw0KGgo=' },
+  { id: 'urn:uuid:0190c8a0' },
+  { text: 'localhost is a word' },
+  { address: '12 Main Street' },
+  { domain: 'finance' },
+  { text: 'Note: // is a comment' },
+  { version: '10.0.0.1-beta' },
+  { cidr_note: 'we use 10.0.0.0/8 inside' },
+  { expression: 'a ? b : c / d' },
+  { time: '2026-11-22T10:00:00Z' },
+  { text: 'std::vector and a::/b' },
+  { n: 2130706433, list: [1, null, true] },
+])('%j is let through', (given) => {
+  expect(inArguments(listed, given)).toEqual([]);
+});
+
+test('addresses that the platform may reach are no finding', () => {
+  const opened = new AddressGuard(['127.0.0.0/8']);
+  const settings = compileGuards([], (address) => opened.allows(address));
+  expect(inArguments(settings, { url: 'http://localhost:3000/' })).toEqual([]);
+  expect(inArguments(settings, { url: 'http://127.0.0.1:3000/' })).toEqual([]);
+  expect(inArguments(settings, { url: 'http://10.0.0.1/' })).toHaveLength(1);
+});
+
+test('other stages are looked at where they are configured', () => {
+  const content = toolResult({ text: 'Open http://169.254.169.254/' });
+  expect(anywhere.inspect(content)).toEqual([]);
+  const settings = only({ guard: 'egress', config: { stages: ['tool_result'] } });
+  expect(settings.inspect(content)).toMatchObject([{ rule: 'private_address', path: 'result.text' }]);
+  expect(inArguments(settings, { url: 'http://127.0.0.1' })).toEqual([]);
+});

@@ -1,0 +1,105 @@
+import type { ToolResult } from '../contracts/api/tools.js';
+import type { Db } from '../db/pool.js';
+import { digestOf } from '../messages/input/digest.js';
+import { toolArguments, toolResult } from '../policy/guards/content.js';
+import { RepeatedCalls } from '../policy/guards/repeated-calls.js';
+import type { GuardedContent, TenantGuards } from '../policy/guards/types.js';
+import type { Decider, Policies, PolicyRequest, Verdict } from '../policy/types.js';
+import { type DecisionEvent, eventsOf, findingEvents } from '../policy/verdict.js';
+import type { Chain, ToolRequest } from './call-context.js';
+import { type Outcome, refusal } from './tool-result.js';
+
+/** What policies are asked about a call. `agent`: the one that calls. */
+export function policyRequestOf({ caller, payload, parent }: ToolRequest): PolicyRequest {
+  const { agent_type, instance_id, token } = caller;
+  const skill_id = payload.target?.skill_id;
+  const session_id = parent?.session_id ?? payload.session_id ?? undefined;
+  return {
+    scope: 'tool',
+    action: 'call',
+    tool: payload.tool,
+    arguments: payload.arguments,
+    agent: {
+      agent_type,
+      ...(instance_id !== undefined && { instance_id }),
+      ...(skill_id !== undefined && { skill_id }),
+    },
+    ...(session_id !== undefined && { session: { session_id } }),
+    ...(token && { token }),
+  };
+}
+
+/** The policies and guards, as far as tool calls ask them. */
+export type ToolPolicies = Pick<Policies, 'decide'> & TenantGuards;
+
+/** What policies and guards say about tool calls. */
+export class ToolPolicy {
+  readonly #db: Db;
+  readonly #policies: ToolPolicies;
+  readonly #repeated = new RepeatedCalls();
+
+  constructor(db: Db, policies: ToolPolicies) {
+    this.#db = db;
+    this.#policies = policies;
+  }
+
+  /**
+   * The verdict about a call, without a promise where no evaluator has to be asked.
+   * @param chain the calls that wait for this one
+   */
+  decide(request: ToolRequest, chain: Chain): Verdict | Promise<Verdict> {
+    const { caller, payload, parent } = request;
+    const guards = this.#policies.guardsOf(caller.tenant_id);
+    const { tool, arguments: given } = payload;
+    let content: GuardedContent | undefined;
+    // The digest costs more than all else here.
+    if (guards instanceof Promise || guards?.inspects('tool_arguments')) {
+      const maker = parent?.dispatch?.dispatch_id ?? caller.key;
+      const repeats = this.#repeated.count(maker, digestOf({ tool, arguments: given }));
+      content = toolArguments(given, { hops: chain.length + 1, repeats });
+    }
+    if (guards instanceof Promise) guards.catch(() => undefined); // `decide` meets the same failure, and denies
+    return this.#policies.decide(caller.tenant_id, policyRequestOf(request), content);
+  }
+
+  /** As `decide`, for a call that has been decided about and counted before. */
+  decideAgain(request: ToolRequest, chain: Chain): Verdict | Promise<Verdict> {
+    const { caller, payload } = request;
+    const content = toolArguments(payload.arguments, { hops: chain.length + 1 });
+    return this.#policies.decide(caller.tenant_id, policyRequestOf(request), content);
+  }
+
+  /** The result as the caller may see it: what a guard finds in it does not get there. What would need approval is denied, as it is too late. */
+  async inspect(request: ToolRequest, outcome: Outcome): Promise<Outcome> {
+    const guards = this.#policies.guardsOf(request.caller.tenant_id);
+    const settings = guards instanceof Promise ? await guards : guards;
+    if (!outcome.sent || !settings?.inspects('tool_result')) return outcome;
+    const { result } = outcome;
+    const findings = settings.inspect(toolResult(result.ok ? result.result : result.error));
+    if (findings.length === 0) return outcome;
+    await this.#record(request, findingEvents(findings, { action: 'call', tool: request.payload.tool }));
+    const denial = findings.find(({ decision }) => decision !== 'allow');
+    if (!denial) return outcome;
+    return { sent: true, result: refusal('GUARD_DENIED', `The tool's result is withheld: ${denial.reason}`) };
+  }
+
+  /** Records what was decided about a call: that it is denied, and what only records. Of any other call nothing is written. */
+  record(request: ToolRequest, verdict: Verdict): Promise<void> {
+    return this.#record(request, eventsOf(verdict, { action: 'call', tool: request.payload.tool }));
+  }
+
+  async #record({ caller, parent, traceparent }: ToolRequest, events: DecisionEvent[]): Promise<void> {
+    if (events.length === 0) return;
+    const { tenant_id } = caller;
+    const [, traceId = null] = (traceparent ?? parent?.traceparent ?? '').split('-');
+    const values = [tenant_id, parent?.session_id ?? '', traceId, JSON.stringify(events)];
+    await this.#db.tenant(tenant_id, (tx) => tx.query('SELECT record_decision_events($1, $2, $3, $4)', values));
+  }
+}
+
+/** The result of a call that a policy or a guard denies. */
+export function denialOf(by: Decider, message = by.reason, retryable = false): ToolResult {
+  if (by.source === 'guard') return refusal('GUARD_DENIED', message, retryable);
+  const code = 'POLICY_DENIED';
+  return { ok: false, error: { code, message, retryable, ...(by.policy_id !== '' && { policy_id: by.policy_id }) } };
+}
