@@ -1,7 +1,6 @@
 import pLimit from 'p-limit';
 import type { ToolCallPayload } from '../contracts/api/tools.js';
 import { LIMITS } from '../contracts/limits.js';
-import type { Db } from '../db/pool.js';
 import { agentKeyOf, newId, traceFrom, traceparentOf, uuidOf } from '../runtime/ids.js';
 import type { CallCancellation, Chain, ToolRequest } from './call-context.js';
 import { PendingCalls } from './pending-calls.js';
@@ -16,9 +15,7 @@ const CONCURRENT_LOOKUPS = 6;
 /** The number of agents to try if the first ones cannot be reached. */
 const TRIES_MAX = 3;
 
-export interface ToolRouterOptions {
-  db: Db;
-  planTool?: PlatformToolDeps['planTool'];
+export interface ToolRouterOptions extends PlatformToolDeps {
   link: NodeLink;
   /** Sends calls to hosted agents. */
   hosted: Deliver;

@@ -21,9 +21,7 @@ export class CallParents {
     const pendingCall = this.#calls.pending.get(uuidOf(id), agentKey);
     if (pendingCall?.call.call_id === id) return pendingCall.asParent;
     const dispatch = this.#sent.get(uuidOf(id));
-    return dispatch?.open.dispatch_id === id && dispatch.agentKey === agentKey
-      ? this.#ofDispatch(dispatch)
-      : undefined;
+    return dispatch?.open.dispatch_id === id && dispatch.agentKey === agentKey ? this.#ofDispatch(dispatch) : undefined;
   }
 
   #ofDispatch(dispatch: SentDispatch): CallParent | undefined {

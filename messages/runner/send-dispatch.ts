@@ -16,6 +16,7 @@ import type {
 } from '../dispatch/dispatches.js';
 import type { ChunkBus } from '../stream/bus.js';
 import { type GuardedOutput, OutputGate } from './output-gate.js';
+import { type ProposePlan, withProposal } from './plan-proposals.js';
 import type { RunningDispatch } from './running-dispatches.js';
 import type { TransportResult } from './transport.js';
 
@@ -69,6 +70,8 @@ export interface SenderOptions {
   guards: TenantGuards;
   db: Db;
   log: Logger;
+  /** Absent where agents may not propose plans in their results. */
+  proposePlan?: ProposePlan;
   /** This node; new at every boot. */
   meshId: string;
 }
@@ -115,8 +118,7 @@ export class DispatchSender {
   /** Continues a dispatch that another node sent, and records its end. Never rejects. @param progress as for `Transport.adopt` */
   adopt(running: RunningDispatch, open: OpenDispatch, progress: string): Promise<DispatchEnd> {
     const { transport, signal } = running;
-    const deliver = (): Promise<TransportResult> =>
-      transport.adopt?.(open, progress, signal) ?? Promise.resolve(LOST);
+    const deliver = (): Promise<TransportResult> => transport.adopt?.(open, progress, signal) ?? Promise.resolve(LOST);
     return this.#follow(running, open, deliver, true);
   }
 
@@ -225,8 +227,10 @@ export class DispatchSender {
     }
   }
 
-  async #end(running: RunningDispatch, open: OpenDispatch, result: AnswerOrFailure): Promise<DispatchEnd> {
-    const { dispatches, bus } = this.#options;
+  async #end(running: RunningDispatch, open: OpenDispatch, answer: AnswerOrFailure): Promise<DispatchEnd> {
+    const { dispatches, bus, proposePlan } = this.#options;
+    const proposes = proposePlan && answer.state === 'completed' && answer.plan_proposal !== undefined;
+    const result = proposes ? await this.persist(() => withProposal(proposePlan, open, answer)) : answer;
     const { ref, transport } = running;
     for (;;) {
       const { epoch } = running;
