@@ -4,6 +4,7 @@ import type { Part } from '../../contracts/a2a/parts.js';
 import type { AccessOptions } from '../access.js';
 import { Alerts } from './alerts.js';
 import { Approvals, Messages } from './messages.js';
+import { Plans } from './plans.js';
 import { type AnswerSchema, type CallOptions, PlatformApi, type PostOptions, withRetries } from './platform-api.js';
 import { resumedStream, type StreamPosition } from './resumed-stream.js';
 import { messageParams, rpcRequest, rpcResult, type SendOptions, streamEvents } from './rpc.js';
@@ -29,6 +30,7 @@ export class FleetClient {
   readonly messages: Messages;
   readonly approvals: Approvals;
   readonly alerts: Alerts;
+  readonly plans: Plans;
   readonly #api: PlatformApi;
 
   /** @throws Error when an address or a credential is missing */
@@ -38,6 +40,7 @@ export class FleetClient {
     this.messages = new Messages(this.#api);
     this.approvals = new Approvals(this.#api);
     this.alerts = new Alerts(this.#api);
+    this.plans = new Plans(this.#api);
   }
 
   /** A valid access token. */
