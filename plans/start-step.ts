@@ -23,7 +23,7 @@ import {
   type StepRow,
   writeSteps,
 } from './plan-rows.js';
-import { withOutputs } from './templates.js';
+import { referencesIn, withOutputs } from './templates.js';
 
 /** One attempt of a step. */
 export interface StepAttempt {
@@ -42,6 +42,8 @@ interface DueStep {
   parts: Part[];
   /** The creator's credential does not hold any more. */
   revoked: boolean;
+  /** A step whose output is needed and was deleted by retention. */
+  lost: string | undefined;
 }
 
 /** How long an attempt waits that the platform has no room for now, in milliseconds. */
@@ -82,8 +84,9 @@ async function readDue(tx: Tx, ref: PlanRef, { place, attempt }: StepAttempt): P
   const plan = await lockPlan(tx, ref);
   const step = await readStep(tx, ref, place);
   if (!plan || !isDue(plan, step, attempt)) return null;
-  const parts = withOutputs(step.parts, await readOutputs(tx, step));
-  return { plan, step, parts, revoked: await isRevoked(tx, plan) };
+  const outputs = await readOutputs(tx, step);
+  const lost = referencesIn(step.parts).stepIds.find((stepId) => !outputs.has(stepId));
+  return { plan, step, parts: withOutputs(step.parts, outputs), revoked: await isRevoked(tx, plan), lost };
 }
 
 /** Marks the step as started by this message, in the transaction that accepts the message. @throws AttemptOutdated */
@@ -168,6 +171,8 @@ async function send(deps: AcceptDeps, due: DueStep, attempt: number): Promise<Un
   const { policies, limits } = deps.core;
   if (due.revoked)
     return { error: { code: 'unauthorized', message: 'The credential that created the plan is revoked.' } };
+  if (due.lost !== undefined)
+    return { error: { code: 'NOT_FOUND', message: `The output of the step ${due.lost} is not kept any more.` } };
   const problem = contentProblem(parts);
   if (problem) return { error: problem };
   const decided = await decideStep({ policies, approvalMs: limits.inputExpiryMs }, plan, step, parts);

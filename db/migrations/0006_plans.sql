@@ -23,7 +23,6 @@ CREATE UNIQUE INDEX plans_proposed ON plans (tenant_id, proposal_key) WHERE prop
 CREATE INDEX plans_of_session ON plans (tenant_id, session_id, plan_id);
 CREATE INDEX plans_open ON plans (tenant_id, session_id) WHERE state IN ('proposed', 'running');
 CREATE INDEX plans_to_check ON plans (check_at) WHERE check_at IS NOT NULL;
-CREATE INDEX plans_ended ON plans (ended_at) WHERE ended_at IS NOT NULL;
 
 CREATE TABLE plan_steps (
   tenant_id text NOT NULL, plan_id text COLLATE "C" NOT NULL, place integer NOT NULL, -- counts from 0
