@@ -14,6 +14,7 @@ import {
   askLibrarian,
   type Connection,
   connect,
+  holdNotices,
   openSession,
   resolveMessage,
   sendMessage,
@@ -85,26 +86,35 @@ async function openReceiver(): Promise<WebhookReceiver> {
   return receiver;
 }
 
-/** Another system is told of a question by webhook. @param sessionId of the agent that asks */
-async function askByWebhook(
-  connection: Connection,
-  sessionId: string,
-): Promise<{ delivery: ApprovalDelivery; ruleId: string }> {
-  const receiver = await openReceiver();
-  const { rule_id: ruleId } = await subscribe(connection, printer, receiver);
-  const messageId = await askForApproval(connection, printer, sessionId);
-  return { delivery: await showDelivery(printer, receiver, messageId), ruleId };
+/** A tool call that waits, of which another system is told by webhook. */
+interface AskedByWebhook {
+  delivery: ApprovalDelivery;
+  ruleId: string;
+  policyId: string;
 }
 
-async function runCommonSteps(
-  connection: Connection,
-): Promise<{ sessionId: string; delivery: ApprovalDelivery; ruleId: string }> {
+/** Another system is told by webhook of a tool call that needs approval. @param sessionId of the agent that makes it */
+async function askByWebhook(connection: Connection, sessionId: string): Promise<AskedByWebhook> {
+  const receiver = await openReceiver();
+  const { rule_id: ruleId } = await subscribe(connection, printer, receiver);
+  const policyId = await holdNotices(connection, printer);
+  const messageId = await askForApproval(connection, printer, sessionId);
+  return { delivery: await showDelivery(printer, receiver, messageId), ruleId, policyId };
+}
+
+async function runCommonSteps(connection: Connection): Promise<AskedByWebhook & { sessionId: string }> {
   await showToken(connection, printer);
   const sessionId = await openSession(connection, printer);
   await sendMessage(connection, printer, sessionId);
   await streamMessage(connection, printer, sessionId);
   await askLibrarian(connection, printer);
   return { sessionId, ...(await askByWebhook(connection, sessionId)) };
+}
+
+/** Removes what the demo has set up on a platform that lives on. */
+async function removeRules({ client }: Connection, { ruleId, policyId }: AskedByWebhook): Promise<void> {
+  await client.alerts.delete(ruleId);
+  await client.post('/policies/delete_policy', { policy_id: policyId });
 }
 
 /** Kills the whole platform while the message waits, starts it again, and shows that the message still waits. */
@@ -127,11 +137,11 @@ async function runOnNewPlatform(directory: string): Promise<void> {
   const port = process.env.FLEET_API_PORT === '0' && { FLEET_API_PORT: await freePort() };
   const platform = createPlatform(directory, { ...process.env, FLEET_EXAMPLES: 'on', ...port });
   const first = await connectWhenReady(await platform.start());
-  const { sessionId, delivery, ruleId } = await runCommonSteps(first);
-  const { message_id: messageId } = delivery.event;
+  const { sessionId, ...asked } = await runCommonSteps(first);
+  const { message_id: messageId } = asked.delivery.event;
   const second = await restart(platform, first, messageId);
-  await resolveMessage(second, printer, delivery);
-  await second.client.alerts.delete(ruleId);
+  await resolveMessage(second, printer, asked.delivery);
+  await removeRules(second, asked);
   await showEvents(second, printer, sessionId);
   showTemporal(second, printer, messageId, false);
   second.client.close();
@@ -142,14 +152,14 @@ async function runOnRunningPlatform(dev: DevFile): Promise<void> {
   printer.title('The agent fleet, step by step');
   printer.line(`On the platform that is running at ${dev.base_url}.`);
   const connection = await connectWhenReady(dev);
-  const { sessionId, delivery, ruleId } = await runCommonSteps(connection);
-  await resolveMessage(connection, printer, delivery);
-  await connection.client.alerts.delete(ruleId);
+  const { sessionId, ...asked } = await runCommonSteps(connection);
+  await resolveMessage(connection, printer, asked.delivery);
+  await removeRules(connection, asked);
   await showEvents(connection, printer, sessionId);
-  showTemporal(connection, printer, delivery.event.message_id, true);
+  showTemporal(connection, printer, asked.delivery.event.message_id, true);
   connection.client.close();
 
-  printer.title('The same question, with a restart before the answer');
+  printer.title('The same tool call, with a restart before the approval');
   printer.line('Your platform keeps running: the demo starts a second one and removes it afterwards.');
   const directory = await mkdtemp(join(tmpdir(), 'fleet-demo-'));
   cleanUps.unshift(() => rm(directory, { recursive: true, force: true }));

@@ -1,10 +1,10 @@
 /**
  * The librarian: a hosted agent, an A2A server that the mesh posts messages to. It counts words, summarizes, finds keywords and makes
- * tables of JSON, without a model.
+ * tables of JSON, without a model. Other agents publish notices by its tool.
  *
  *     node dist/examples/librarian.js
  */
-import { Agent } from '../sdk/index.js';
+import { Agent, z } from '../sdk/index.js';
 import { answer } from './librarian/answer.js';
 import { lineLog } from './line-log.js';
 import { findPlatform } from './platform-access.js';
@@ -37,6 +37,14 @@ async function main(stopped: AbortSignal): Promise<void> {
     { id: 'tabulate', name: 'JSON to table', description: 'A Markdown table of JSON', tags: ['json'] },
     (task) => answer(task.parts),
   );
+  let notices = 0;
+  const notice = z
+    .object({ text: z.string().min(1).max(1_000) })
+    .describe('Publishes a notice on the board (simulated).');
+  agent.tool('publish_notice', notice, ({ text }) => {
+    notices += 1;
+    return { number: notices, text };
+  });
   stopped.addEventListener('abort', () => void agent.close(GRACE_SECONDS).catch(() => undefined)); // `closed` below reports the error
   await agent.serve({ port: Number(process.env.EXAMPLE_HOSTED_PORT || 0) });
   await agent.closed;

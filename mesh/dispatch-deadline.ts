@@ -31,13 +31,16 @@ export class DispatchDeadline {
   #isOver = false;
   #unsubscribe: (() => void) | undefined;
 
-  /** @param onPassed called once, when the time is over */
-  constructor(open: OpenDispatch, deps: DeadlineDeps, onPassed: () => void) {
+  /**
+   * @param endsAtMs on `performance.now()`
+   * @param onPassed called once, when the time is over
+   */
+  constructor(open: OpenDispatch, endsAtMs: number, deps: DeadlineDeps, onPassed: () => void) {
     this.#open = open;
     this.#deps = deps;
     this.#onPassed = onPassed;
-    this.#endsAtMs = performance.now() + open.payload.deadline_ms;
-    this.#arm(open.payload.deadline_ms);
+    this.#endsAtMs = endsAtMs;
+    this.#arm(Math.max(0, endsAtMs - performance.now()));
   }
 
   /** On `performance.now()`; infinite while it stands still. */

@@ -3,7 +3,7 @@ import { errorMessage } from '../runtime/errors.js';
 import type { Secrets } from '../runtime/secrets.js';
 import { compileCel } from './evaluators/cel.js';
 import type { WebhookEvaluators, WebhookTarget } from './evaluators/webhook.js';
-import { allHold, type Condition, compileMatch } from './matching/conditions.js';
+import { type Condition, compileMatch } from './matching/conditions.js';
 import type { Facts } from './matching/facts.js';
 import type { PolicyRow } from './policy-store.js';
 import type { AppliedPolicy, ApprovalTerms } from './types.js';
@@ -119,14 +119,13 @@ export function compilePolicy(row: PolicyRow, deps: CompileDeps): CompiledPolicy
   };
 }
 
-/** Whether a policy applies. Never throws: an evaluator that fails says so. */
+/** Whether a policy that matches applies. Never throws: an evaluator that fails says so. */
 export function application(
-  { conditions, evaluate }: CompiledPolicy,
+  { evaluate }: CompiledPolicy,
+  matches: true | 'later',
   facts: Facts,
   dryRun: boolean,
 ): Application | Promise<Application> {
-  const matches = allHold(conditions, facts);
-  if (matches === false) return APPLIES_NOT;
   if (matches === 'later') return LATER;
   if (!evaluate) return APPLIES;
   try {

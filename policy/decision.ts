@@ -1,5 +1,6 @@
 import type { PolicyTrace } from '../contracts/api/policies.js';
 import { type Application, application, type CompiledPolicy } from './compiled-policy.js';
+import { allHold } from './matching/conditions.js';
 import type { Facts } from './matching/facts.js';
 import type { AppliedPolicy, Verdict } from './types.js';
 
@@ -35,11 +36,16 @@ class Decision {
   from(start: number): EarlyVerdict | Promise<EarlyVerdict> {
     for (let at = start; at < this.policies.length; at++) {
       const policy = this.policies[at] as CompiledPolicy;
+      const matches = allHold(policy.conditions, this.facts);
+      if (matches === false) {
+        this.#skip(policy);
+        continue;
+      }
       const found = this.#isOutOfTime(policy)
         ? OUT_OF_TIME
-        : application(policy, this.facts, this.options.dryRun === true);
+        : application(policy, matches, this.facts, this.options.dryRun === true);
       if (found instanceof Promise) return found.then((given) => this.#take(policy, given) ?? this.from(at + 1));
-      const verdict = found.applies === false ? this.#skip(policy) : this.#take(policy, found);
+      const verdict = this.#take(policy, found);
       if (verdict) return verdict;
     }
     return { decision: 'allow', audits: this.#audits };

@@ -1,4 +1,5 @@
-import type { CreatePolicyRequest, Evaluator, Match, PolicyDecision, PolicyScope } from '../contracts/api/policies.js';
+import type { CreatePolicyRequest, Evaluator, PolicyDecision, PolicyScope } from '../contracts/api/policies.js';
+import type { Match } from '../contracts/api/policy-match.js';
 import type { KeyList } from '../db/page.js';
 import type { Tx } from '../db/pool.js';
 

@@ -8,8 +8,7 @@ const PAUSE_MS = 10;
 const WAIT_MS = 5_000;
 
 const FIND = `
-  SELECT p.position FROM events e LEFT JOIN event_positions p ON p.event_id = e.event_id
-   WHERE e.tenant_id = $1 AND e.event_id = $2`;
+  SELECT position_of(e.tenant_id, e.event_id, e.transaction_id) AS position FROM events e WHERE e.tenant_id = $1 AND e.event_id = $2`;
 
 /** Positions what is committed now, in place of the sequencer, which may be a moment behind. Repeats it until `isDone` gives something. */
 async function positioned<T>(db: Db, isDone: (hasRun: boolean) => Promise<T | undefined>): Promise<T> {

@@ -19,7 +19,7 @@ export interface EventPage {
 interface Row extends Omit<EventRecord, 'timestamp' | 'trace_id' | 'event' | 'type'> {
   [column: string]: unknown;
   head: number;
-  /** Null where there is no event: the row has only the head. */
+  /** Null where there is none: the row has only the head. Of an event that was erased there is only the position. */
   position: number | null;
   trace_id: string | null;
   occurred_at: Date;
@@ -52,9 +52,10 @@ function positionedEvent(row: Row): PositionedEvent {
 
 /** @param rows of a read after this cursor with this limit */
 function pageOf(rows: Row[], after: number, limit: number): EventPage {
-  const events = rows.filter(({ position }) => position !== null).map(positionedEvent);
-  const isWhole = events.length < limit;
-  const last = isWhole ? rows[0]?.head : events.at(-1)?.position;
+  const found = rows.filter(({ position }) => position !== null);
+  const isWhole = found.length < limit;
+  const last = isWhole ? rows[0]?.head : found.at(-1)?.position;
+  const events = found.filter(({ event_id }) => event_id !== null).map(positionedEvent);
   return { events, cursor: Math.max(after, last ?? 0) };
 }
 

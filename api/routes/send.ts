@@ -96,7 +96,7 @@ export function sendRoutes(app: FastifyInstance, deps: Deps): void {
     request: FastifyRequest,
     reply: FastifyReply,
     version: A2aVersion,
-    tokenEnded: AbortSignal,
+    tokenEnd: AbortController,
   ): CallContext => {
     let signal: AbortSignal | undefined;
     const lastEventId = request.headers['last-event-id'];
@@ -106,7 +106,7 @@ export function sendRoutes(app: FastifyInstance, deps: Deps): void {
       trace: traceOf(request),
       ...(typeof lastEventId === 'string' && { lastEventId }),
       bodyBytes: Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY),
-      signal: () => (signal ??= responseSignal(reply.raw, deps.draining, tokenEnded)),
+      signal: () => (signal ??= responseSignal(reply.raw, deps.draining, tokenEnd.signal)),
     };
   };
 
@@ -114,7 +114,7 @@ export function sendRoutes(app: FastifyInstance, deps: Deps): void {
     const { id, method: name, params } = readCall(request.body, version);
     const method = methodOf(version, name);
     const tokenEnd = new AbortController();
-    const context = contextOf(request, reply, version, tokenEnd.signal);
+    const context = contextOf(request, reply, version, tokenEnd);
     if (method.kind === 'answer') return rpcResult(id, await method.call(params, context));
     const events = await method.call(params, context).catch((error: unknown) => {
       const known = wantsStream(request, version) ? rpcErrorOf(error) : undefined;

@@ -14,7 +14,7 @@ BEGIN
   FOR parent IN SELECT named.*, (SELECT max(to_date(right(c.relname, 7), 'YYYY_MM')) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
         WHERE i.inhparent = ('public.' || named.table_name)::regclass) AS newest
       FROM (VALUES ('messages', 'message_id', 'msg', 90), ('dispatches', 'dispatch_id', 'dsp', 85), ('events', 'event_id', 'evt', 100),
-        ('event_positions', 'event_id', 'evt', 100))
+        ('event_positions', 'last_event_id', 'evt', 100))
         AS named (table_name, key, prefix, fill) LOOP
     FOR month IN SELECT generate_series(coalesce(parent.newest + interval '1 month', present), present + months_ahead * interval '1 month',
         interval '1 month')::date LOOP

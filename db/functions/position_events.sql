@@ -15,6 +15,7 @@ DECLARE
   low xid8;
   high xid8;
   late xid8[];
+  reached boolean;
   positioned integer;
   newest bigint;
 BEGIN
@@ -34,15 +35,21 @@ BEGIN
     WHERE e.transaction_id >= low AND e.transaction_id < high ORDER BY e.transaction_id OFFSET most - 1 LIMIT 1), high);
   late := ARRAY(SELECT x FROM pg_snapshot_xip(last.seen) x WHERE pg_visible_in_snapshot(x, present));
   -- Rows of a restored dump may have ids of the old cluster that this one reaches later: they have positions already, and keep them.
+  reached := EXISTS (SELECT 1 FROM event_positions p WHERE p.transaction_id >= low AND p.transaction_id < high)
+    OR EXISTS (SELECT 1 FROM event_positions p WHERE p.transaction_id = ANY (late));
   WITH given AS (
-    INSERT INTO event_positions (position, tenant_id, event_id)
-      SELECT coalesce(last.last_position, 0) + row_number() OVER (ORDER BY e.transaction_id, e.event_id), e.tenant_id, e.event_id
-        FROM (SELECT n.transaction_id, n.tenant_id, n.event_id FROM events n
-               WHERE n.transaction_id >= low AND n.transaction_id < high AND pg_visible_in_snapshot(n.transaction_id, present)
-              UNION ALL
-              SELECT n.transaction_id, n.tenant_id, n.event_id FROM events n WHERE n.transaction_id = ANY (late)) e
-      ON CONFLICT (event_id) DO NOTHING RETURNING position)
-  SELECT count(*), max(g.position) INTO positioned, newest FROM given g;
+    INSERT INTO event_positions (position, tenant_id, transaction_id, event_ids, last_event_id)
+      SELECT coalesce(last.last_position, 0) + sum(g.events) OVER (ORDER BY g.transaction_id, g.tenant_id ROWS UNBOUNDED PRECEDING),
+             g.tenant_id, g.transaction_id, uuids_of(g.event_ids), g.event_ids[g.events]
+        FROM (SELECT e.transaction_id, e.tenant_id, count(*) AS events, array_agg(e.event_id ORDER BY e.event_id) AS event_ids
+                FROM (SELECT n.transaction_id, n.tenant_id, n.event_id FROM events n
+                       WHERE n.transaction_id >= low AND n.transaction_id < high AND pg_visible_in_snapshot(n.transaction_id, present)
+                      UNION ALL
+                      SELECT n.transaction_id, n.tenant_id, n.event_id FROM events n WHERE n.transaction_id = ANY (late)) e
+               WHERE NOT reached OR position_of(e.tenant_id, e.event_id, e.transaction_id) IS NULL
+               GROUP BY e.transaction_id, e.tenant_id) g
+      RETURNING position, cardinality(event_ids) AS events)
+  SELECT coalesce(sum(g.events), 0), max(g.position) INTO positioned, newest FROM given g;
   IF positioned > 0 OR high < pg_snapshot_xmax(present) THEN
     PERFORM note_event_batch(coalesce(newest, last.last_position), snapshot_below(present, high), cluster);
   END IF;
@@ -60,13 +67,18 @@ DECLARE
   earliest text := coalesce(id_bound('evt', last.positioned_at - interval '1 hour'), '');
   positioned integer;
 BEGIN
-  INSERT INTO event_positions (position, tenant_id, event_id)
-    SELECT coalesce(last.last_position, 0) + row_number() OVER (ORDER BY e.event_id), e.tenant_id, e.event_id
-      FROM (SELECT n.tenant_id, n.event_id FROM tenants t CROSS JOIN LATERAL (
-              SELECT v.tenant_id, v.event_id FROM events v WHERE v.tenant_id = t.tenant_id AND v.event_id >= earliest
-                 AND NOT EXISTS (SELECT 1 FROM event_positions p WHERE p.event_id = v.event_id)) n
-             ORDER BY n.event_id LIMIT most) e;
-  GET DIAGNOSTICS positioned = ROW_COUNT;
+  WITH given AS (
+    INSERT INTO event_positions (position, tenant_id, transaction_id, event_ids, last_event_id)
+      SELECT coalesce(last.last_position, 0) + sum(g.events) OVER (ORDER BY g.event_ids[1] ROWS UNBOUNDED PRECEDING),
+             g.tenant_id, g.transaction_id, uuids_of(g.event_ids), g.event_ids[g.events]
+        FROM (SELECT e.transaction_id, e.tenant_id, count(*) AS events, array_agg(e.event_id ORDER BY e.event_id) AS event_ids
+                FROM (SELECT n.transaction_id, n.tenant_id, n.event_id FROM tenants t CROSS JOIN LATERAL (
+                        SELECT v.transaction_id, v.tenant_id, v.event_id FROM events v WHERE v.tenant_id = t.tenant_id AND v.event_id >= earliest
+                           AND position_of(v.tenant_id, v.event_id, v.transaction_id) IS NULL) n
+                       ORDER BY n.event_id LIMIT most) e
+               GROUP BY e.transaction_id, e.tenant_id) g
+      RETURNING cardinality(event_ids) AS events)
+  SELECT coalesce(sum(g.events), 0) INTO positioned FROM given g;
   IF positioned < most THEN
     PERFORM note_event_batch(coalesce(last.last_position, 0) + positioned, present, cluster);
   ELSE
@@ -89,4 +101,14 @@ CREATE FUNCTION snapshot_below(snapshot pg_snapshot, bound xid8) RETURNS pg_snap
   SELECT CASE WHEN bound >= pg_snapshot_xmax(snapshot) THEN snapshot ELSE
     format('%s:%s:%s', least(pg_snapshot_xmin(snapshot), bound), bound,
       (SELECT string_agg(x::text, ',' ORDER BY x) FROM pg_snapshot_xip(snapshot) x WHERE x < bound))::pg_snapshot END
+$$;
+
+-- The position of an event; NULL while it has none.
+CREATE FUNCTION position_of(of_tenant text, of_event text, of_transaction xid8) RETURNS bigint LANGUAGE sql STABLE AS $$
+  SELECT p.position - cardinality(p.event_ids) + array_position(p.event_ids, substr(of_event, 5)::uuid) FROM event_positions p
+   WHERE p.transaction_id = of_transaction AND p.tenant_id = of_tenant AND substr(of_event, 5)::uuid = ANY (p.event_ids)
+$$;
+
+CREATE FUNCTION uuids_of(event_ids text[]) RETURNS uuid[] LANGUAGE sql IMMUTABLE AS $$
+  SELECT array_agg(substr(id, 5)::uuid ORDER BY place) FROM unnest(event_ids) WITH ORDINALITY AS e (id, place)
 $$;

@@ -183,7 +183,9 @@ CREATE TABLE messages (
   updated_at timestamptz NOT NULL DEFAULT now(), started_at timestamptz, completed_at timestamptz,
   PRIMARY KEY (tenant_id, message_id)
 ) PARTITION BY RANGE (message_id);
-CREATE INDEX messages_by_session ON messages (tenant_id, session_id, message_id);
+-- The session first: with the tenant first a plan that was made while the month is new looks for a message's key in this index too, and reads
+-- all of the tenant's entries.
+CREATE INDEX messages_by_session ON messages (session_id, tenant_id, message_id);
 CREATE INDEX messages_by_error ON messages (tenant_id, error_code, message_id) WHERE error_code IS NOT NULL;
 
 -- A message that is not over, or that was canceled and whose agent is still to hear of it: what finds, routes, leases and wakes messages.

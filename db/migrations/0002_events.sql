@@ -1,14 +1,21 @@
 -- Positions of events: the order in which readers see them, given after the commit (db/functions/position_events.sql). Ids of events and of
 -- transactions commit out of order, so neither can be a reader's cursor.
 
--- Narrow, and apart from the events, which are written once and never changed. Partitioned by the same bounds, so that retention drops both.
+-- One row for the events that a transaction wrote for one tenant, apart from the events, which are written once and never changed. They share
+-- a row because many messages share a transaction under load. Partitioned by the same bounds as events, so that retention drops both.
 CREATE TABLE event_positions (
-  event_id text COLLATE "C" NOT NULL, tenant_id text NOT NULL,
+  -- Of the last of these events; the others have the ones before.
   position bigint NOT NULL,
-  PRIMARY KEY (event_id)
-) PARTITION BY RANGE (event_id);
+  tenant_id text NOT NULL,
+  transaction_id xid8 NOT NULL,
+  -- Without their prefix, in their order.
+  event_ids uuid[] NOT NULL,
+  last_event_id text COLLATE "C" NOT NULL
+) PARTITION BY RANGE (last_event_id);
 CREATE INDEX event_positions_in_order ON event_positions (position);
 CREATE INDEX event_positions_of_tenant ON event_positions (tenant_id, position);
+-- Where an event is looked for. After a restore two transactions may have one id.
+CREATE INDEX event_positions_by_transaction ON event_positions (transaction_id);
 
 -- What the sequencer has done: the newest row counts. Appended, not updated: while an old transaction is open no dead version can be
 -- removed, and all versions of one row would be read each time.

@@ -13,15 +13,19 @@ const HELP = `I am the fleet's concierge. Try:
 - "status": what the fleet is doing right now
 - "services", "restart the billing service", "deploy search 3.1.0": I ask before I act (simulated)
 - "plan a trip" or "order": I ask with a form
+- "publish: The office is closed": a tool of the librarian, which a policy may hold for approval
 - "wait 20 seconds": a long task, to cancel or to watch`;
 
 const OPERATION =
   /\b(restart|deploy|delete)\s+(?:the\s+)?([a-z][\w-]*)(?:\s+service)?(?:\s+(?:to\s+)?(?:version\s+)?v?(\d[\w.-]*))?/i;
+const NOTICE = /^\s*publish\b[\s:]+(.*\S)/is;
 const WAIT = /\bwait\s+(?:for\s+)?(\d+(?:\.\d+)?)\s*(m|min|minutes?)?\b/i;
 const QUESTION = /^\s*(?:what(?:'s| is)|how much is|compute|calculate|=)\s+(.+?)\s*[?=.!]*\s*$/is;
 
 /** The intent of a message, by fixed rules; null when no rule matches. */
 export function intentOf(text: string): Intent | null {
+  const notice = NOTICE.exec(text)?.[1];
+  if (notice) return { tool: 'publish_notice', args: { text: notice } };
   const operation = OPERATION.exec(text);
   if (operation) {
     const [, action = '', service = '', version] = operation;

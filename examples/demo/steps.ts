@@ -3,6 +3,7 @@ import type { Task } from '../../contracts/a2a/a2a.js';
 import { textOf } from '../../contracts/a2a/parts.js';
 import { AgentsGetResponse } from '../../contracts/api/agents.js';
 import { ResolveResponse } from '../../contracts/api/messages.js';
+import { PolicyResponse } from '../../contracts/api/policies.js';
 import { GetEventsResponse } from '../../contracts/api/telemetry.js';
 import { type AlertRule, FleetClient } from '../../sdk/index.js';
 import { accessFrom, type DevFile } from '../platform-access.js';
@@ -11,6 +12,8 @@ import type { ApprovalDelivery, WebhookReceiver } from './webhook-receiver.js';
 
 const AGENT_TIMEOUT_MS = 60_000;
 const POLL_MS = 200;
+/** A change of a policy is in force everywhere after this. */
+const POLICY_IN_FORCE_MS = 1_000;
 
 /** A connection to a platform. */
 export interface Connection {
@@ -84,14 +87,34 @@ export async function askLibrarian({ client }: Connection, printer: Printer): Pr
   printer.quote(answerOf(await client.send(text, { metadata: { agent_type: 'librarian' } })));
 }
 
-/** @returns the id of the message that waits for a human */
+/** Creates the policy that holds a tool call for approval. @returns its id */
+export async function holdNotices({ client }: Connection, printer: Printer): Promise<string> {
+  printer.step(
+    'A policy: whatever agent publishes a notice, a human approves it first',
+    'POST /policies/create_policy {"scope": "tool", "decision": "require_approval", "match": {"tools": ["publish_notice"]}}',
+  );
+  const policy = {
+    scope: 'tool',
+    name: 'Notices are approved',
+    decision: 'require_approval',
+    match: { tools: ['publish_notice'] },
+    reason: 'Everybody reads the board.',
+  };
+  const { policy_id } = (await client.post('/policies/create_policy', policy, PolicyResponse)).policy;
+  printer.line(`${policy_id} is in force on every node within a second`);
+  await delay(POLICY_IN_FORCE_MS);
+  return policy_id;
+}
+
+/** @returns the id of the message whose tool call waits for a human */
 export async function askForApproval({ client }: Connection, printer: Printer, contextId: string): Promise<string> {
-  const text = 'Restart the billing service';
-  printer.step(`A message that needs a human: "${text}"`, 'POST /send, method message/send');
+  const text = 'publish: The billing service restarts at noon';
+  printer.step(`A message whose agent calls that tool: "${text}"`, 'POST /send, method message/send');
   const task = await client.send(text, { contextId });
-  const question = textOf(task.status.message?.parts ?? []);
-  printer.line(`${task.id} is ${task.status.state}`);
-  printer.quote(question);
+  const { input_request: request } = await client.messages.getById(task.id);
+  if (!request) throw new Error(`message ${task.id} is ${task.status.state}, and nobody was asked`);
+  printer.line(`${task.id} is ${task.status.state}: the concierge waits for its tool call`);
+  printer.quote(`${request.tool}(${JSON.stringify(request.arguments)}): ${request.prompt}`);
   return task.id;
 }
 
@@ -140,12 +163,12 @@ export async function resolveMessage(
 ): Promise<void> {
   const { callback_token, resolve_url, event } = delivery;
   const { message_id: messageId } = event;
-  const call = `curl -X POST ${resolve_url} -H 'content-type: application/json' -d '{"callback_token": "…", "resolution": "confirmed"}'`;
+  const call = `curl -X POST ${resolve_url} -H 'content-type: application/json' -d '{"callback_token": "…", "resolution": "approved"}'`;
   printer.step('The other system answers, with the token of the webhook and nothing else', call);
   const answer = await fetch(resolve_url, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ callback_token, resolution: 'confirmed' }),
+    body: JSON.stringify({ callback_token, resolution: 'approved' }),
   });
   if (!answer.ok) throw new Error(`the answer was refused: ${answer.status} ${await answer.text()}`);
   const { new_state } = ResolveResponse.parse(await answer.json());

@@ -2,23 +2,16 @@ import type { FrameErrorCode } from '../../contracts/errors.js';
 import type { DispatchChunkPayload, DispatchResultPayload, ErrorPayload } from '../../contracts/frames.js';
 import type { OpenDispatch } from '../../messages/dispatch/dispatches.js';
 import type { Destination, Transport, TransportResult } from '../../messages/runner/transport.js';
-import type { ChunkBus } from '../../messages/stream/bus.js';
 import { agentKeyOf, uuidOf } from '../../runtime/ids.js';
 import { TokenBucket } from '../../runtime/token-bucket.js';
 import type { Connection } from '../connection/connection.js';
 import { encodeFrame, errorFrame, unfitAnswer } from '../connection/frames.js';
-import { type DeadlineDeps, DispatchDeadline } from '../dispatch-deadline.js';
+import { DispatchDeadline } from '../dispatch-deadline.js';
 import { reportedFailure, toAgentResult } from './agent-result.js';
 import { CHUNK_PACE, ChunkLog, type ChunkVerdict, whyRefused } from './chunks.js';
 import { closedFrame } from './closed-frame.js';
 import { DispatchProgress } from './dispatch-progress.js';
-
-/** What a dispatch to a connected agent works with. */
-interface SentDispatchDeps extends DeadlineDeps {
-  bus: Pick<ChunkBus, 'publish'>;
-  /** Sends to the agent's present socket; false when there is none. */
-  send(agentKey: string, frame: string): boolean;
-}
+import type { ConnectedTransportDeps, SentDispatchDeps } from './transport-deps.js';
 
 /** The frames of one dispatch until its result. It outlives sockets: a resume continues it. */
 export class SentDispatch {
@@ -26,7 +19,6 @@ export class SentDispatch {
   /** The id of its frame, which every frame about it carries in `in_reply_to`. */
   readonly frameId: string;
   readonly agentKey: string;
-  readonly deadline: DispatchDeadline;
   /** Never rejects. */
   readonly result: Promise<TransportResult>;
   /** It takes no more frames, so that another node may continue it: the agent sends them again there. */
@@ -37,6 +29,9 @@ export class SentDispatch {
   /** Chunks that the agent says it has sent, when it came back. */
   #announcedChunks = 0;
   #pace: TokenBucket | undefined;
+  readonly #endsAtMs: number;
+  readonly #timer: NodeJS.Timeout;
+  #deadline: DispatchDeadline | undefined;
   #resolve: (result: TransportResult) => void = () => undefined;
   /** Undefined until the first chunk. */
   #chunks: ChunkLog | undefined;
@@ -51,8 +46,17 @@ export class SentDispatch {
     this.result = new Promise((resolve) => {
       this.#resolve = resolve;
     });
-    this.deadline = new DispatchDeadline(open, deps, () => this.#expire());
+    this.#endsAtMs = performance.now() + open.payload.deadline_ms;
+    this.#timer = setTimeout(() => this.deadline, open.payload.deadline_ms);
     signal.addEventListener('abort', () => this.#lose(), { once: true });
+  }
+
+  /** Its deadline, made when it passes or first stands still: most dispatches need a timer only. */
+  get deadline(): DispatchDeadline {
+    clearTimeout(this.#timer);
+    this.#deadline ??= new DispatchDeadline(this.open, this.#endsAtMs, this.#deps, () => this.#expire());
+    if (!this.#isOpen) this.#deadline.stop();
+    return this.#deadline;
   }
 
   /** Continues where another node stopped. @param progress of that node. @throws z.ZodError when it does not fit */
@@ -78,7 +82,8 @@ export class SentDispatch {
   /** Sends the dispatch; once more with the same id, a higher attempt and the time that is left. */
   send(): void {
     const { payload } = this.open;
-    const deadline_ms = Math.max(1, Math.round(this.deadline.leftMs));
+    const leftMs = this.#deadline?.leftMs ?? this.#endsAtMs - performance.now();
+    const deadline_ms = Math.max(1, Math.round(leftMs));
     const body = { ...payload, deadline_ms, attempt: payload.attempt + this.#sends };
     this.#sends += 1;
     const frame = encodeFrame('dispatch', body, { id: this.frameId, traceparent: this.traceparent });
@@ -93,7 +98,7 @@ export class SentDispatch {
   /** Its deadline counts on at the other node. */
   freeze(): void {
     this.isFrozen = true;
-    this.deadline.stop();
+    this.#stopDeadline();
   }
 
   /** What another node needs to continue it once it is frozen, as JSON. */
@@ -159,34 +164,25 @@ export class SentDispatch {
     this.#deps.send(this.agentKey, errorFrame(code, message, this.frameId, this.traceparent));
   }
 
+  #stopDeadline(): void {
+    clearTimeout(this.#timer);
+    this.#deadline?.stop();
+  }
+
   /** The first result counts. */
   #end(result: TransportResult): void {
     this.#isOpen = false;
-    this.deadline.stop();
+    this.#stopDeadline();
     this.#resolve(result);
   }
 }
 
-/** What the transport works with on its node. */
-export interface ConnectedTransportDeps extends DeadlineDeps {
-  bus: Pick<ChunkBus, 'publish'>;
-  registry: {
-    get(agentKey: string): Connection | undefined;
-    isConnecting(agentKey: string): boolean;
-    helloSettled(agentKey: string): Promise<void>;
-    epochSettled(agentKey: string): Promise<void>;
-  };
-  sent: { add(dispatch: SentDispatch): void };
-  /** Offers what still runs to other nodes. */
-  transfer(): Promise<void>;
-}
-
 /** Carries dispatches to the agents whose sockets are on this node. */
 export class ConnectedTransport implements Transport {
-  readonly #deps: ConnectedTransportDeps;
+  readonly #deps: ConnectedTransportDeps<SentDispatch>;
   readonly #sentDeps: SentDispatchDeps;
 
-  constructor(deps: ConnectedTransportDeps) {
+  constructor(deps: ConnectedTransportDeps<SentDispatch>) {
     this.#deps = deps;
     const { bus, changes, dispatches } = deps;
     this.#sentDeps = { bus, changes, dispatches, send: (agentKey, frame) => this.#send(agentKey, frame) };

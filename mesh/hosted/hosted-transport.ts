@@ -46,7 +46,7 @@ export class HostedTransport implements Transport {
     const stop = new AbortController();
     const abort = (): void => stop.abort();
     signal.addEventListener('abort', abort, { once: true });
-    const deadline = new DispatchDeadline(open, this.#options, abort);
+    const deadline = new DispatchDeadline(open, performance.now() + open.payload.deadline_ms, this.#options, abort);
     try {
       const result = await awaitResult(token, { call, progress, signal: stop.signal, pace });
       if (result.state === 'not_sent')

@@ -2,7 +2,6 @@ import { slotOf } from '../../agents/agent-row.js';
 import { isTerminal } from '../../contracts/api/messages.js';
 import type { Tx } from '../../db/pool.js';
 import { newId } from '../../runtime/ids.js';
-import { countMoved, isOwn } from '../../sessions/session-end.js';
 import { targetWaitedText } from '../accept/targets.js';
 import type { MessageCore, MessageRef } from '../core.js';
 import { boundedError, logEnd, type StoredError } from '../dispatch/message-end.js';
@@ -10,14 +9,8 @@ import { wakeForFreed } from '../dispatch/wake-queued.js';
 import { lockRunning, openRequests } from '../read/read.js';
 import type { MessageRow, RunningRow, SessionBinding } from '../read/rows.js';
 import { inputStep } from './input-step.js';
-import {
-  type ChosenAgent,
-  type GatedRow,
-  type KnownVerdicts,
-  PolicyGate,
-  type Stop,
-  VerdictNeeded,
-} from './policy-step.js';
+import { type GatedRow, type KnownVerdicts, PolicyGate, type Stop, VerdictNeeded } from './policy-step.js';
+import { dispatchStep, openDispatch } from './route-step.js';
 import { type RouteWait, retryDelayMs, routeWait, type Step, stepError } from './step.js';
 
 /** A message whose wait is over still gets a free agent, up to this multiple of the wait: the platform itself may have been slow. */
@@ -98,7 +91,8 @@ interface Context {
 async function stoppedStep({ tx, row, now }: Context, stop: Stop): Promise<Step> {
   if (stop.kind === 'failed') return failedStep(tx, row, stop.error);
   if (stop.kind === 'admitted') return waitForPolicies(1);
-  const request = (await openRequests(tx, row.tenant_id, [row])).get(row.message_id);
+  const asked = { ...row, state: 'input-required' as const };
+  const request = (await openRequests(tx, row.tenant_id, [asked])).get(row.message_id);
   const step = request && (await inputStep(tx, row, request, now));
   if (!step) throw new Error('the request that was written just now is not open');
   return step;
@@ -114,39 +108,6 @@ async function openAllowed(context: Context, onlyReachable: boolean): Promise<St
   if (!refused) return opened?.step ?? null;
   await tx.query('ROLLBACK TO SAVEPOINT routed');
   return stoppedStep(context, await gate.follow(refused, opened.agent));
-}
-
-/** Routes the message and opens its dispatch; null when no agent is free. */
-async function openDispatch(
-  tx: Tx,
-  row: RunningRow,
-  session: SessionBinding,
-  onlyReachable: boolean,
-): Promise<{ step: Step | null; agent: ChosenAgent } | null> {
-  const dispatchId = newId('dsp');
-  const [opened] = await tx.query<{ instance_id: string; agent_type: string; join_reason: string | null }>(
-    `SELECT dispatch ->> 'instance_id' AS instance_id, dispatch ->> 'agent_type' AS agent_type, join_reason
-       FROM open_dispatch($1, $2, $3, $4)`,
-    [row.tenant_id, row.message_id, dispatchId, onlyReachable],
-    'open_dispatch',
-  );
-  if (!opened) return null;
-  if (opened.join_reason !== null && isOwn(session, opened.agent_type))
-    await countMoved(tx, { ...session, tenant_id: row.tenant_id }, opened.instance_id);
-  return { step: await dispatchStep(tx, row, dispatchId), agent: opened };
-}
-
-/** The step of a dispatch that is open or sent; null for any other. Until it is sent, it has the whole time of the message. */
-async function dispatchStep(tx: Tx, row: RunningRow, dispatchId: string): Promise<Step | null> {
-  const [dispatch] = await tx.query<Omit<Extract<Step, { kind: 'dispatch' }>, 'kind'>>(
-    `SELECT d.dispatch_id, d.instance_id, d.agent_type, d.mesh_id, d.deployment_mode, d.attempt,
-            greatest(1, coalesce((extract(epoch FROM d.deadline_at - now()) * 1000)::bigint, m.deadline_ms)) AS deadline_ms
-       FROM dispatches d JOIN messages m ON m.tenant_id = d.tenant_id AND m.message_id = $2
-      WHERE d.tenant_id = $1 AND d.dispatch_id = $3 AND d.state IN ('open', 'sent')`,
-    [row.tenant_id, row.message_id, dispatchId],
-    'find_open_dispatch',
-  );
-  return dispatch ? { kind: 'dispatch', ...dispatch } : null;
 }
 
 /** Decides the step of a locked message. */
@@ -196,9 +157,10 @@ function stepBy(core: MessageCore, ref: MessageRef, known: KnownVerdicts, now: D
   return core.db.tenant(ref.tenant_id, async (tx) => {
     const session = await lockSession(tx, ref);
     const row = session && (await takeOver(tx, ref));
-    if (!session || !row) return { row: null, step: await doneStep(tx, ref) };
+    if (!session || !row) return { row: null, step: await doneStep(tx, ref), hasAsked: false };
     const gate = new PolicyGate(core, tx, row, known);
-    return { row, step: await decide({ tx, row, session, gate, now }, core.limits.queueWaitMs) };
+    const step = await decide({ tx, row, session, gate, now }, core.limits.queueWaitMs);
+    return { row, step, hasAsked: gate.hasAsked };
   });
 }
 
@@ -223,7 +185,7 @@ async function decidedStep(core: MessageCore, ref: MessageRef, now: () => Date) 
       const { key, request } = error;
       const isLate = performance.now() - startedAtMs > EVALUATION_STARTS_MS;
       if (isLate || core.policies.isBusy(ref.tenant_id))
-        return { row: null, step: waitForPolicies(EVALUATORS_BUSY_MS) };
+        return { row: null, step: waitForPolicies(EVALUATORS_BUSY_MS), hasAsked: false };
       known.set(key, await core.policies.decide(ref.tenant_id, request));
     }
   }
@@ -235,7 +197,8 @@ async function decidedStep(core: MessageCore, ref: MessageRef, now: () => Date) 
  * @returns null when the tenant has no such message
  */
 export async function nextStep(core: MessageCore, ref: MessageRef, now = () => new Date()): Promise<Step | null> {
-  const { row, step } = await decidedStep(core, ref, now);
+  const { row, step, hasAsked } = await decidedStep(core, ref, now);
+  if (hasAsked) core.bus.publish(ref.tenant_id, ref.message_id, { kind: 'changed' });
   if (row && step?.kind === 'done' && step.state === 'failed') announceFailed(core, row, step.error?.code);
   return step;
 }

@@ -71,6 +71,8 @@ export class PolicyGate {
   readonly #known: KnownVerdicts;
   #details: Details | undefined;
   #isUndecided: boolean;
+  /** A human was asked in this transaction. */
+  hasAsked = false;
 
   constructor(core: MessageCore, tx: Tx, row: GatedRow, known: KnownVerdicts) {
     this.#core = core;
@@ -125,6 +127,7 @@ export class PolicyGate {
       [tenant_id, message_id, scope !== 'admission', asked, request.agent?.agent_type ?? null],
     );
     await askInput(this.#tx, this.#row, approvalRequest(verdict, request, scope));
+    this.hasAsked = true;
     return { kind: 'asked' };
   }
 

@@ -1,4 +1,5 @@
-import type { Conditions, Match, PolicyDecision } from '../../contracts/api/policies.js';
+import type { PolicyDecision } from '../../contracts/api/policies.js';
+import type { Conditions, Match } from '../../contracts/api/policy-match.js';
 import { compileArgument } from './argument-conditions.js';
 import type { Facts, LaterFact } from './facts.js';
 import { compileGlobs, compilePathGlobs, type GlobTest } from './globs.js';
@@ -33,16 +34,16 @@ const LATER: Partial<Record<SingleName, LaterFact>> = {
 
 function single(name: SingleName, globs: readonly string[], { restrictive }: Restricts): Condition {
   const matches = compileGlobs(globs);
-  const valueOf = SINGLE[name];
+  const factOf = SINGLE[name];
   const fact = LATER[name];
   return {
     name,
     holds: (facts) => {
-      const value = valueOf(facts);
+      const value = factOf(facts);
       if (value !== undefined) return matches(value, facts.budget) ?? restrictive;
       return fact !== undefined && facts.later.includes(fact) ? 'later' : false;
     },
-    explain: (facts) => `${name}: ${valueOf(facts) ?? 'nothing'} does not match.`,
+    explain: (facts) => `${name}: ${factOf(facts) ?? 'nothing'} does not match.`,
   };
 }
 

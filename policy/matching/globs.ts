@@ -2,80 +2,102 @@ import type { Budget } from './budget.js';
 
 const WILDCARD = /[*?]/;
 
-/** Whether a glob, in which `*` stands for any characters and `?` for one, matches a text. At most their lengths multiplied in steps. */
-function matchesGlob(glob: string, text: string): boolean {
-  return matchesSequence(
-    glob,
-    text,
-    (of, at) => of[at] === '*',
-    (one, other) => one === '?' || one === other,
-  );
-}
-
-/**
- * Matches a sequence with wildcards against another. After a mismatch only the last wildcard takes one item more: an earlier one could take
- * nothing that the last could not.
- */
-function matchesSequence<Items extends string | readonly string[]>(
-  pattern: Items,
-  items: Items,
-  isWildcard: (of: Items, at: number) => boolean,
-  fits: (one: string, other: string) => boolean,
-): boolean {
-  let at = 0;
-  let place = 0;
-  let wildcardAt = -1;
-  let wildcardPlace = 0;
-  while (place < items.length) {
-    if (at < pattern.length && isWildcard(pattern, at)) {
-      wildcardAt = at++;
-      wildcardPlace = place;
-    } else if (at < pattern.length && fits(pattern[at] as string, items[place] as string)) {
-      at += 1;
-      place += 1;
-    } else if (wildcardAt >= 0) {
-      at = wildcardAt + 1;
-      place = ++wildcardPlace;
-    } else return false;
-  }
-  while (at < pattern.length && isWildcard(pattern, at)) at += 1;
-  return at === pattern.length;
-}
-
 /** Whether one of some globs matches a text; undefined: it would cost too much to find out. */
 export type GlobTest = (text: string, budget: Budget) => boolean | undefined;
 
-/** With one wildcard each character is looked at once, with several as often as the glob is long. */
-function costOf(glob: string, text: string): number {
-  const steps = glob.split('*').length > 2 ? glob.length * text.length : glob.length + text.length;
-  return 1 + steps / 4;
+/** One glob, ready to be asked. */
+interface Pattern {
+  test(text: string): boolean;
+  /** Units for one character of the text. */
+  charCost: number;
 }
 
-/** One by one, until one matches or the budget is spent. */
-function someMatch(globs: readonly string[], text: string, budget: Budget, test: (glob: string) => boolean) {
-  for (const glob of globs) {
-    if (!budget.take(costOf(glob, text))) return undefined;
-    if (test(glob)) return true;
+/**
+ * Whether a glob, in which `*` stands for any characters and `?` for one, matches a text. After a mismatch only the last `*` takes one
+ * character more: an earlier one could take nothing that the last could not.
+ */
+function matchesGlob(glob: string, text: string): boolean {
+  let at = 0;
+  let place = 0;
+  let starAt = -1;
+  let starPlace = 0;
+  while (place < text.length) {
+    const char = glob[at];
+    if (char === '*') {
+      starAt = at++;
+      starPlace = place;
+    } else if (char !== undefined && (char === '?' || char === text[place])) {
+      at += 1;
+      place += 1;
+    } else if (starAt >= 0) {
+      at = starAt + 1;
+      place = ++starPlace;
+    } else return false;
   }
-  return false;
+  while (glob[at] === '*') at += 1;
+  return at === glob.length;
+}
+
+/** As `matchesGlob`, over the segments of a path: `**` stands for any number of them. */
+function matchesSegments(globs: readonly string[], segments: readonly string[]): boolean {
+  let at = 0;
+  let place = 0;
+  let starAt = -1;
+  let starPlace = 0;
+  while (place < segments.length) {
+    const glob = globs[at];
+    if (glob === '**') {
+      starAt = at++;
+      starPlace = place;
+    } else if (glob !== undefined && matchesGlob(glob, segments[place] as string)) {
+      at += 1;
+      place += 1;
+    } else if (starAt >= 0) {
+      at = starAt + 1;
+      place = ++starPlace;
+    } else return false;
+  }
+  while (globs[at] === '**') at += 1;
+  return at === globs.length;
+}
+
+function compileGlob(glob: string): Pattern {
+  const [start = '', end = '', ...more] = glob.split('*');
+  if (more.length > 0 || glob.includes('?'))
+    return { test: (text) => matchesGlob(glob, text), charCost: glob.length / 4 };
+  const least = start.length + end.length;
+  const test = (text: string) => text.length >= least && text.startsWith(start) && text.endsWith(end);
+  return { test, charCost: 0.1 };
+}
+
+function compilePathGlob(glob: string): Pattern {
+  const folder = glob.slice(0, -'/**'.length);
+  if (glob.endsWith('/**') && !WILDCARD.test(folder))
+    return { test: (path) => path === folder || path.startsWith(`${folder}/`), charCost: 0.1 };
+  const globs = glob.split('/');
+  return { test: (path) => matchesSegments(globs, path.split('/')), charCost: glob.length / 4 };
 }
 
 /** Those without a wildcard cost one look-up together. */
-export function compileGlobs(globs: readonly string[]): GlobTest {
+function compileWith(globs: readonly string[], compile: (glob: string) => Pattern): GlobTest {
   const exact = new Set(globs.filter((glob) => !WILDCARD.test(glob)));
-  const others = globs.filter((glob) => WILDCARD.test(glob));
-  if (others.length === 0) return (text) => exact.has(text);
-  return (text, budget) => exact.has(text) || someMatch(others, text, budget, (glob) => matchesGlob(glob, text));
+  const patterns = globs.filter((glob) => WILDCARD.test(glob)).map(compile);
+  if (patterns.length === 0) return (text) => exact.has(text);
+  return (text, budget) => {
+    if (exact.has(text)) return true;
+    for (const { test, charCost } of patterns) {
+      if (!budget.take(1 + text.length * charCost)) return undefined;
+      if (test(text)) return true;
+    }
+    return false;
+  };
+}
+
+export function compileGlobs(globs: readonly string[]): GlobTest {
+  return compileWith(globs, compileGlob);
 }
 
 /** As `compileGlobs`, for paths: `*` and `?` stay within a segment, the segment `**` stands for any number of segments. */
 export function compilePathGlobs(globs: readonly string[]): GlobTest {
-  const patterns = new Map(globs.map((glob) => [glob, glob.split('/')]));
-  return (path, budget) => {
-    const segments = path.split('/');
-    const isWildcard = (of: readonly string[], at: number) => of[at] === '**';
-    return someMatch(globs, path, budget, (glob) =>
-      matchesSequence(patterns.get(glob) ?? [], segments, isWildcard, matchesGlob),
-    );
-  };
+  return compileWith(globs, compilePathGlob);
 }

@@ -62,7 +62,8 @@ async function alertRule(): Promise<{ rule_id: string }> {
 }
 async function policy(): Promise<{ policy_id: string }> {
   const { body } = await api.client.post('/policies/create_policy', { scope: 'plan', name: 'x', decision: 'allow' });
-  return (body as { policy: { policy_id: string } }).policy;
+  const { policy_id } = (body as { policy: { policy_id: string } }).policy;
+  return { policy_id };
 }
 /** On the record, since there is no relay. */
 async function failedDelivery(): Promise<{ delivery_id: string }> {

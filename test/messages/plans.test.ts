@@ -81,6 +81,16 @@ test('plans that were made on an empty database look at a few rows of a full one
   expect(scanned(await rowsOf({}))).toEqual([]);
 });
 
+test('plans that were made on an empty database find a message and a dispatch by their keys', async () => {
+  // Another index with the tenant first gives the one row as well, after a look at each of the tenant's entries.
+  const read = await database.query<{ name: string }>(
+    `SELECT DISTINCT relname || ' ' || regexp_replace(indexrelname, '^.*_', '') AS name FROM pg_stat_user_indexes
+      WHERE idx_scan >= $1 AND relname ~ '^(messages|dispatches)_' ORDER BY 1`,
+    [MESSAGES / 2],
+  );
+  expect(read.map(({ name }) => name.replace(/_[0-9_]+/, ''))).toEqual(['dispatches pkey', 'messages pkey']);
+});
+
 test('messages that wait for input are not read with each message', async () => {
   await waitingMessages(database, TENANT, 5_000);
   expect(scanned(await rowsOf({ agent_type: 'worker' }))).toEqual([]);

@@ -26,8 +26,12 @@ async function wantApproval(approval: object = {}): Promise<void> {
 
 /** An agent of the SDK; it is closed with the test. */
 function agentOf(type: string): Agent {
-  const { base_url: url, agent_client_id: clientId, agent_client_secret: clientSecret, ca_file } =
-    shared.platform.devJson();
+  const {
+    base_url: url,
+    agent_client_id: clientId,
+    agent_client_secret: clientSecret,
+    ca_file,
+  } = shared.platform.devJson();
   const access = { url, clientId, clientSecret, ca: readFileSync(ca_file, 'utf8') };
   const agent = new Agent({ ...access, type, instanceId: `${type}-1`, drainOnSignals: false, log: SILENT_LOG });
   onTestFinished(() => agent.close(0).catch(() => undefined));

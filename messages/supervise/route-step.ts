@@ -1,0 +1,42 @@
+import type { Tx } from '../../db/pool.js';
+import { newId } from '../../runtime/ids.js';
+import { countMoved, isOwn } from '../../sessions/session-end.js';
+import type { RunningRow, SessionBinding } from '../read/rows.js';
+import type { ChosenAgent } from './policy-step.js';
+import type { Step } from './step.js';
+
+/** Routes a locked message and opens its dispatch; null when no agent is free. */
+export async function openDispatch(
+  tx: Tx,
+  row: RunningRow,
+  session: SessionBinding,
+  onlyReachable: boolean,
+): Promise<{ step: Step | null; agent: ChosenAgent } | null> {
+  const dispatchId = newId('dsp');
+  const [opened] = await tx.query<{ instance_id: string; agent_type: string; join_reason: string | null }>(
+    `SELECT dispatch ->> 'instance_id' AS instance_id, dispatch ->> 'agent_type' AS agent_type, join_reason
+       FROM open_dispatch($1, $2, $3, $4)`,
+    [row.tenant_id, row.message_id, dispatchId, onlyReachable],
+    'open_dispatch',
+  );
+  if (!opened) return null;
+  if (opened.join_reason !== null && isOwn(session, opened.agent_type))
+    await countMoved(tx, { ...session, tenant_id: row.tenant_id }, opened.instance_id);
+  return {
+    step: await dispatchStep(tx, row, dispatchId),
+    agent: { instance_id: opened.instance_id, agent_type: opened.agent_type },
+  };
+}
+
+/** The step of a dispatch that is open or sent; null for any other. Until it is sent, it has the whole time of the message. */
+export async function dispatchStep(tx: Tx, row: RunningRow, dispatchId: string): Promise<Step | null> {
+  const [dispatch] = await tx.query<Omit<Extract<Step, { kind: 'dispatch' }>, 'kind'>>(
+    `SELECT d.dispatch_id, d.instance_id, d.agent_type, d.mesh_id, d.deployment_mode, d.attempt,
+            greatest(1, coalesce((extract(epoch FROM d.deadline_at - now()) * 1000)::bigint, m.deadline_ms)) AS deadline_ms
+       FROM dispatches d JOIN messages m ON m.tenant_id = d.tenant_id AND m.message_id = $2
+      WHERE d.tenant_id = $1 AND d.dispatch_id = $3 AND d.state IN ('open', 'sent')`,
+    [row.tenant_id, row.message_id, dispatchId],
+    'find_open_dispatch',
+  );
+  return dispatch ? { kind: 'dispatch', ...dispatch } : null;
+}

@@ -1,0 +1,182 @@
+import { randomUUID } from 'node:crypto';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { GetPoliciesResponse } from '../../contracts/api/policies.js';
+import { SessionInitResponse } from '../../contracts/api/sessions.js';
+import { type Behaviour, echo } from '../setup/agent.js';
+import { unfitEvents } from '../setup/events.js';
+import type { ApiClient } from '../setup/platform/api-client.js';
+import { joinAgent } from '../setup/platform/fleet.js';
+import { PATHS } from '../setup/platform/paths.js';
+import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
+import { receiver } from '../setup/receiver.js';
+import { type NewPolicy, policyFor } from './policy-fixture.js';
+
+let shared: SharedPlatform;
+let client: ApiClient;
+/** What reached the agents, in order. */
+let reached: string[] = [];
+
+const noting: Behaviour = (dispatch) => {
+  reached.push(dispatch.text);
+  return echo(dispatch);
+};
+const to = (agent_type: string) => ({ agent_type });
+const denying = (match: NewPolicy['match'], more: Partial<NewPolicy> = {}) =>
+  policyFor(client, { scope: 'admission', decision: 'deny', reason: 'Not today.', match, ...more });
+
+/** The events of one message or agent type that policies wrote. */
+async function policyEvents(): Promise<{ event_type: string; payload: Record<string, unknown> }[]> {
+  return shared.database.query("SELECT event_type, payload FROM events WHERE category = 'policy' ORDER BY event_id");
+}
+
+describe.each(PATHS)('policies about messages, $way', ({ env }) => {
+  beforeAll(async () => {
+    shared = await startPlatform({ ...env, QUEUE_WAIT_MS: '5000' });
+    client = shared.platform.client;
+    await joinAgent(shared.platform, { instanceId: 'writer-1', agentType: 'writer' }, noting);
+    await joinAgent(shared.platform, { instanceId: 'coder-1', agentType: 'coder', skills: [{ id: 'code' }] }, noting);
+    return shared.dispose;
+  });
+
+  afterEach(async () => {
+    const { policies } = await client.ok('/policies/get_policies', { page_size: 100 }, GetPoliciesResponse);
+    for (const { policy_id } of policies) await client.post('/policies/delete_policy', { policy_id });
+    expect(await unfitEvents(shared.database)).toEqual([]);
+    await shared.database.query("DELETE FROM events WHERE category = 'policy'");
+    reached = [];
+  });
+
+  test('a message that is denied fails at once, reaches no agent, and is recorded', async () => {
+    const { policy_id } = await denying({ agent_types: ['coder'] });
+    const messageId = randomUUID();
+    const task = await client.send('hello', { messageId, metadata: to('coder') });
+    expect(task.status.state).toBe('failed');
+    expect((await client.message(task.id)).error).toEqual({ code: 'POLICY_DENIED', message: 'Not today.' });
+    expect((await client.send('hello', { messageId, metadata: to('coder') })).id).toBe(task.id);
+    expect(reached).toEqual([]);
+    const reason = 'Not today.';
+    expect(await policyEvents()).toEqual([
+      { event_type: 'policy.denied', payload: { policy_id, policy_name: 'deny', action: 'send', tool: null, reason } },
+    ]);
+    expect((await client.send('hi', { metadata: to('writer') })).status.state).toBe('completed');
+  });
+
+  test('a policy sees what the message holds and who sends it', async () => {
+    const expression = 'request.arguments.parts.exists(p, p.text.contains("secret")) && request.token.sub != ""';
+    await denying({}, { evaluator: { type: 'cel', expression } });
+    expect((await client.send('a secret', { metadata: to('writer') })).status.state).toBe('failed');
+    expect((await client.send('nothing', { metadata: to('writer') })).status.state).toBe('completed');
+  });
+
+  test.each([
+    ['by the type of the session', async () => ({ contextId: await sessionOf('coder-1') })],
+    ['by the instance', async () => ({ metadata: { instance_id: 'coder-1' } })],
+    ['by the skill alone', async () => ({ metadata: { skill_id: 'code' } })],
+  ])('a type that is denied cannot be reached %s either', async (_how, options) => {
+    await denying({ agent_types: ['coder'] });
+    const task = await client.send('hello', await options());
+    await client.untilState(task.id, 'failed');
+    expect((await client.message(task.id)).error?.code).toBe('POLICY_DENIED');
+    expect(reached).toEqual([]);
+  });
+
+  test('an instance that must get nothing is known only when it is chosen: the message then reaches nobody', async () => {
+    await denying({ instance_ids: ['coder-1'] }, { scope: 'dispatch' });
+    const task = await client.send('hello', { metadata: to('coder') });
+    await client.untilState(task.id, 'failed');
+    expect((await client.message(task.id)).error?.code).toBe('POLICY_DENIED');
+    expect(reached).toEqual([]);
+    expect((await client.send('hi', { metadata: to('writer') })).status.state).toBe('completed');
+    expect((await policyEvents()).map(({ payload }) => payload.action)).toEqual(['dispatch']);
+  });
+
+  test.each(['admission', 'dispatch'] as const)(
+    'a message waits for the approval that scope %s wants, then goes on',
+    async (scope) => {
+      await policyFor(client, { scope, decision: 'require_approval', match: { agent_types: ['writer'] } });
+      const task = await client.send('please', { metadata: to('writer') });
+      expect(task.status.state).toBe('input-required');
+      const { input_request } = await client.message(task.id);
+      expect(input_request).toMatchObject({ kind: 'approval', source: 'policy' });
+      expect(reached).toEqual([]);
+      const resolved = await client.post(`/messages/${task.id}/resolve`, { resolution: 'approved' });
+      expect(resolved.status).toBe(200);
+      await client.untilState(task.id, 'completed');
+      expect(reached).toEqual(['please']);
+      expect((await policyEvents()).map(({ event_type }) => event_type)).toEqual(['policy.approval_required']);
+    },
+  );
+
+  test('a rejected message fails and reaches nobody', async () => {
+    await policyFor(client, { scope: 'admission', decision: 'require_approval' });
+    const task = await client.send('please', { metadata: to('writer') });
+    await client.untilState(task.id, 'input-required');
+    await client.post(`/messages/${task.id}/resolve`, { resolution: 'rejected' });
+    await client.untilState(task.id, 'failed');
+    expect((await client.message(task.id)).error?.code).toBe('APPROVAL_REJECTED');
+    expect(reached).toEqual([]);
+  });
+
+  test('an audit is recorded once, and the message goes on', async () => {
+    await policyFor(client, { scope: 'admission', decision: 'audit', name: 'entered' });
+    await policyFor(client, { scope: 'dispatch', decision: 'audit', name: 'sent' });
+    expect((await client.send('hi', { metadata: to('writer') })).status.state).toBe('completed');
+    const audits = await policyEvents();
+    expect(audits.map(({ event_type, payload }) => [event_type, payload.policy_name])).toEqual([
+      ['policy.audited', 'entered'],
+      ['policy.audited', 'sent'],
+    ]);
+  });
+
+  test.each([
+    [true, 'failed'],
+    [false, 'completed'],
+  ])(
+    'an evaluator is asked once, after the message was accepted, and what it says holds: %s',
+    async (applies, state) => {
+      const { url, arrived } = await receiver((response) => response.end(JSON.stringify({ applies })));
+      await denying({}, { evaluator: { type: 'webhook', url } });
+      const accepted = await client.send('hi', { metadata: to('writer'), blocking: false });
+      expect(['submitted', state]).toContain(accepted.status.state);
+      await client.untilState(accepted.id, state);
+      expect(arrived.map(({ body }) => body.dry_run)).toEqual([false]);
+      expect(reached).toHaveLength(applies ? 0 : 1);
+    },
+  );
+
+  test('an evaluator of the dispatch sees the chosen instance', async () => {
+    const { url, arrived } = await receiver((response) => response.end('{"applies":false}'));
+    await denying({}, { scope: 'dispatch', evaluator: { type: 'webhook', url } });
+    expect((await client.send('hi', { metadata: to('writer') })).status.state).toBe('completed');
+    expect(arrived.map(({ body }) => (body.request as { agent: object }).agent)).toEqual([
+      { agent_type: 'writer', instance_id: 'writer-1', skill_id: '' },
+    ]);
+  });
+
+  test('an evaluator that is down denies', async () => {
+    await denying({}, { evaluator: { type: 'webhook', url: 'http://127.0.0.1:1/' } });
+    const task = await client.send('hi', { metadata: to('writer') });
+    expect((await client.untilState(task.id, 'failed')).error?.code).toBe('POLICY_DENIED');
+    expect(reached).toEqual([]);
+  });
+
+  test('a registration that is denied is 403, and nothing is registered', async () => {
+    await denying({ actions: ['register'], agent_types: ['spy'] });
+    const body = { instance_id: 'spy-1', agent_type: 'spy', deployment_mode: 'connected' };
+    expect(await client.failure('/agents/register', body)).toBe('403 forbidden');
+    expect(await client.failure('/agents/get_by_id', { instance_id: 'spy-1' })).toBe('404 NOT_FOUND');
+    expect((await policyEvents()).map(({ payload }) => payload.action)).toEqual(['register']);
+  });
+
+  test('a session or an invitation that is denied is 403', async () => {
+    await policyFor(client, { scope: 'session', decision: 'deny', match: { agent_types: ['coder'] } });
+    expect(await client.failure('/sessions/init', { instance_id: 'coder-1' })).toBe('403 forbidden');
+    const session_id = await sessionOf('writer-1');
+    expect(await client.failure('/sessions/invite', { session_id, agent_type: 'coder' })).toBe('403 forbidden');
+    expect((await policyEvents()).map(({ payload }) => payload.action)).toEqual(['init', 'invite']);
+  });
+});
+
+async function sessionOf(instance_id: string): Promise<string> {
+  return (await client.ok('/sessions/init', { instance_id }, SessionInitResponse)).session_id;
+}
