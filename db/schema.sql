@@ -22,6 +22,19 @@ BEGIN
   RETURN NULL;
 END $function$
 ;
+CREATE OR REPLACE FUNCTION public.note_tool_decision()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+DECLARE
+  decided tool_grants;
+BEGIN
+  UPDATE tool_grants g SET decided_at = now() WHERE g.tenant_id = NEW.tenant_id AND g.request_id = NEW.request_id RETURNING * INTO decided;
+  UPDATE dispatches d SET deadline_at = now() + decided.deadline_left_ms * interval '1 ms'
+   WHERE d.tenant_id = decided.tenant_id AND d.dispatch_id = decided.dispatch_id AND d.state = 'sent' AND d.deadline_at IS NULL;
+  RETURN NULL;
+END $function$
+;
 
 -- Tables
 CREATE TABLE agent_reports (
@@ -199,10 +212,12 @@ CREATE TABLE event_cursors (
   updated_at timestamp with time zone NOT NULL DEFAULT now()
 );
 CREATE TABLE event_positions (
-  event_id text NOT NULL,
+  "position" bigint NOT NULL,
   tenant_id text NOT NULL,
-  "position" bigint NOT NULL
-) PARTITION BY RANGE (event_id);
+  transaction_id xid8 NOT NULL,
+  event_ids uuid[] NOT NULL,
+  last_event_id text NOT NULL
+) PARTITION BY RANGE (last_event_id);
 CREATE TABLE events (
   tenant_id text NOT NULL,
   event_id text NOT NULL,
@@ -216,6 +231,14 @@ CREATE TABLE events (
   payload jsonb NOT NULL,
   transaction_id xid8 NOT NULL DEFAULT pg_current_xact_id()
 ) PARTITION BY RANGE (event_id);
+CREATE TABLE guards (
+  tenant_id text NOT NULL,
+  guard text NOT NULL,
+  enabled boolean NOT NULL,
+  decision text NOT NULL,
+  config jsonb NOT NULL,
+  updated_at timestamp with time zone NOT NULL DEFAULT now()
+);
 CREATE TABLE idempotency_keys (
   idempotency_key uuid NOT NULL,
   expires_at timestamp with time zone NOT NULL,
@@ -316,6 +339,15 @@ CREATE TABLE messages (
   started_at timestamp with time zone,
   completed_at timestamp with time zone
 ) PARTITION BY RANGE (message_id);
+CREATE TABLE plan_decisions (
+  tenant_id text NOT NULL,
+  plan_id text NOT NULL,
+  credential_id text NOT NULL,
+  decided_by text NOT NULL,
+  resolution text NOT NULL,
+  comment text,
+  decided_at timestamp with time zone NOT NULL DEFAULT now()
+);
 CREATE TABLE plan_messages (
   tenant_id text NOT NULL,
   message_id text NOT NULL,
@@ -370,8 +402,7 @@ CREATE TABLE plans (
   proposal_key text,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   approval_expires_at timestamp with time zone NOT NULL,
-  decided_by text,
-  comment text,
+  approval jsonb,
   started_at timestamp with time zone,
   ended_at timestamp with time zone,
   error_code text,
@@ -502,6 +533,19 @@ CREATE TABLE tenants (
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   deleted_at timestamp with time zone
 );
+CREATE TABLE tool_grants (
+  tenant_id text NOT NULL,
+  request_id text NOT NULL,
+  message_id text NOT NULL,
+  dispatch_id text NOT NULL,
+  deadline_left_ms bigint NOT NULL,
+  asked_digest text NOT NULL,
+  target jsonb NOT NULL,
+  node_id text NOT NULL,
+  call jsonb NOT NULL,
+  decided_at timestamp with time zone,
+  used_at timestamp with time zone
+);
 
 -- Constraints
 ALTER TABLE agent_reports ADD CONSTRAINT agent_reports_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
@@ -535,8 +579,11 @@ ALTER TABLE dispatch_transfers ADD CONSTRAINT dispatch_transfers_pkey PRIMARY KE
 ALTER TABLE dispatches ADD CONSTRAINT dispatches_pkey PRIMARY KEY (tenant_id, dispatch_id);
 ALTER TABLE event_batches ADD CONSTRAINT event_batches_pkey PRIMARY KEY (last_position);
 ALTER TABLE event_cursors ADD CONSTRAINT event_cursors_pkey PRIMARY KEY (consumer);
-ALTER TABLE event_positions ADD CONSTRAINT event_positions_pkey PRIMARY KEY (event_id);
 ALTER TABLE events ADD CONSTRAINT events_pkey PRIMARY KEY (tenant_id, event_id);
+ALTER TABLE guards ADD CONSTRAINT guards_decision_check CHECK ((decision = ANY (ARRAY['allow'::text, 'require_approval'::text, 'deny'::text])));
+ALTER TABLE guards ADD CONSTRAINT guards_guard_check CHECK ((guard = ANY (ARRAY['path'::text, 'egress'::text, 'secrets'::text, 'prompt_injection'::text, 'limits'::text])));
+ALTER TABLE guards ADD CONSTRAINT guards_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(tenant_id);
+ALTER TABLE guards ADD CONSTRAINT guards_pkey PRIMARY KEY (tenant_id, guard);
 ALTER TABLE idempotency_keys ADD CONSTRAINT idempotency_keys_pkey PRIMARY KEY (idempotency_key);
 ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_principal_type_check CHECK ((principal_type = ANY (ARRAY['credential'::text, 'callback'::text, 'page'::text, 'slack'::text, 'system'::text])));
 ALTER TABLE input_decisions ADD CONSTRAINT input_decisions_pkey PRIMARY KEY (tenant_id, approval_id);
@@ -550,6 +597,9 @@ ALTER TABLE input_requests ADD CONSTRAINT input_requests_pkey PRIMARY KEY (tenan
 ALTER TABLE late_changes ADD CONSTRAINT late_changes_pkey PRIMARY KEY (tenant_id, message_id);
 ALTER TABLE mesh_nodes ADD CONSTRAINT mesh_nodes_pkey PRIMARY KEY (mesh_id);
 ALTER TABLE messages ADD CONSTRAINT messages_pkey PRIMARY KEY (tenant_id, message_id);
+ALTER TABLE plan_decisions ADD CONSTRAINT plan_decisions_resolution_check CHECK ((resolution = ANY (ARRAY['approved'::text, 'rejected'::text])));
+ALTER TABLE plan_decisions ADD CONSTRAINT plan_decisions_tenant_id_plan_id_fkey FOREIGN KEY (tenant_id, plan_id) REFERENCES plans(tenant_id, plan_id) ON DELETE CASCADE;
+ALTER TABLE plan_decisions ADD CONSTRAINT plan_decisions_pkey PRIMARY KEY (tenant_id, plan_id, credential_id);
 ALTER TABLE plan_messages ADD CONSTRAINT plan_messages_tenant_id_plan_id_fkey FOREIGN KEY (tenant_id, plan_id) REFERENCES plans(tenant_id, plan_id) ON DELETE CASCADE;
 ALTER TABLE plan_messages ADD CONSTRAINT plan_messages_pkey PRIMARY KEY (tenant_id, message_id);
 ALTER TABLE plan_steps ADD CONSTRAINT plan_steps_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'running'::text, 'input-required'::text, 'completed'::text, 'failed'::text, 'skipped'::text])));
@@ -576,6 +626,7 @@ ALTER TABLE session_agents ADD CONSTRAINT session_agents_pkey PRIMARY KEY (tenan
 ALTER TABLE sessions ADD CONSTRAINT sessions_pkey PRIMARY KEY (tenant_id, session_id);
 ALTER TABLE signing_keys ADD CONSTRAINT signing_keys_pkey PRIMARY KEY (kid);
 ALTER TABLE tenants ADD CONSTRAINT tenants_pkey PRIMARY KEY (tenant_id);
+ALTER TABLE tool_grants ADD CONSTRAINT tool_grants_pkey PRIMARY KEY (tenant_id, request_id);
 
 -- Indexes
 CREATE INDEX agents_by_instance ON public.agents USING btree (instance_id);
@@ -593,6 +644,7 @@ CREATE INDEX delivery_queue_old ON public.delivery_queue USING btree (queued_at)
 CREATE INDEX delivery_queue_started ON public.delivery_queue USING btree (check_at) WHERE (started_at IS NOT NULL);
 CREATE INDEX delivery_queue_waiting ON public.delivery_queue USING btree (tenant_id, receiver, queued_at, queue_id) WHERE (started_at IS NULL);
 CREATE INDEX dispatches_newest ON ONLY public.dispatches USING btree (instance_id, tenant_id, created_at DESC);
+CREATE INDEX event_positions_by_transaction ON ONLY public.event_positions USING btree (transaction_id);
 CREATE INDEX event_positions_in_order ON ONLY public.event_positions USING btree ("position");
 CREATE INDEX event_positions_of_tenant ON ONLY public.event_positions USING btree (tenant_id, "position");
 CREATE INDEX events_by_session ON ONLY public.events USING btree (tenant_id, session_id, "left"(event_id, 12));
@@ -604,11 +656,10 @@ CREATE UNIQUE INDEX input_requests_one_open ON public.input_requests USING btree
 CREATE INDEX input_requests_pending ON public.input_requests USING btree (tenant_id, requested_at) WHERE (state = 'pending'::text);
 CREATE INDEX late_changes_newest ON public.late_changes USING btree (tenant_id, changed_at, message_id);
 CREATE INDEX messages_by_error ON ONLY public.messages USING btree (tenant_id, error_code, message_id) WHERE (error_code IS NOT NULL);
-CREATE INDEX messages_by_session ON ONLY public.messages USING btree (tenant_id, session_id, message_id);
+CREATE INDEX messages_by_session ON ONLY public.messages USING btree (session_id, tenant_id, message_id);
 CREATE INDEX plan_messages_of_plan ON public.plan_messages USING btree (tenant_id, plan_id);
 CREATE INDEX plan_wakes_due ON public.plan_wakes USING btree (due_at);
 CREATE INDEX plan_wakes_of_plan ON public.plan_wakes USING btree (tenant_id, plan_id);
-CREATE INDEX plans_ended ON public.plans USING btree (ended_at) WHERE (ended_at IS NOT NULL);
 CREATE INDEX plans_of_session ON public.plans USING btree (tenant_id, session_id, plan_id);
 CREATE INDEX plans_open ON public.plans USING btree (tenant_id, session_id) WHERE (state = ANY (ARRAY['proposed'::text, 'running'::text]));
 CREATE UNIQUE INDEX plans_proposed ON public.plans USING btree (tenant_id, proposal_key) WHERE (proposal_key IS NOT NULL);
@@ -627,8 +678,11 @@ CREATE INDEX sessions_slots ON public.sessions USING btree (tenant_id, instance_
 CREATE INDEX sessions_supervised ON public.sessions USING btree (supervised_at) WHERE ((supervised_at IS NOT NULL) AND (status = 'active'::text));
 CREATE INDEX sessions_to_check ON public.sessions USING btree (idle_check_at) WHERE (idle_check_at IS NOT NULL);
 CREATE INDEX sessions_to_wake ON public.sessions USING btree (wake_requested_at) WHERE (wake_requested_at IS NOT NULL);
+CREATE INDEX tool_grants_by_message ON public.tool_grants USING btree (tenant_id, message_id);
+CREATE INDEX tool_grants_decided ON public.tool_grants USING btree (node_id, decided_at) WHERE (decided_at IS NOT NULL);
 
 -- Triggers
+CREATE TRIGGER tool_decisions AFTER UPDATE OF state ON public.input_requests FOR EACH ROW WHEN (((old.state = 'pending'::text) AND (new.state <> 'pending'::text) AND (new.stage = 'tool'::text))) EXECUTE FUNCTION note_tool_decision();
 CREATE TRIGGER state_change_of_message AFTER UPDATE OF state ON public.messages FOR EACH ROW WHEN (new.notifies) EXECUTE FUNCTION note_state_change();
 
 -- Row-level security
@@ -650,12 +704,14 @@ ALTER TABLE event_batches DISABLE ROW LEVEL SECURITY;
 ALTER TABLE event_cursors DISABLE ROW LEVEL SECURITY;
 ALTER TABLE event_positions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE events ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE guards ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE idempotency_keys ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE input_decisions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE input_requests ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE late_changes ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE mesh_nodes DISABLE ROW LEVEL SECURITY;
 ALTER TABLE messages ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE plan_decisions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE plan_messages ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE plan_steps ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE plan_wakes ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -671,6 +727,7 @@ ALTER TABLE session_agents ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE sessions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE signing_keys DISABLE ROW LEVEL SECURITY;
 ALTER TABLE tenants ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE tool_grants ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 
 -- Policies
 CREATE POLICY one_tenant ON agent_reports AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -705,6 +762,8 @@ CREATE POLICY one_tenant ON event_positions AS PERMISSIVE FOR ALL TO fleet_app U
 CREATE POLICY whole_platform ON event_positions AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON events AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON events AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON guards AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON guards AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON idempotency_keys AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON idempotency_keys AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON input_decisions AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -715,6 +774,8 @@ CREATE POLICY one_tenant ON late_changes AS PERMISSIVE FOR ALL TO fleet_app USIN
 CREATE POLICY whole_platform ON late_changes AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON messages AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON messages AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON plan_decisions AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON plan_decisions AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON plan_messages AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON plan_messages AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON plan_steps AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -741,6 +802,8 @@ CREATE POLICY one_tenant ON sessions AS PERMISSIVE FOR ALL TO fleet_app USING ((
 CREATE POLICY whole_platform ON sessions AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON tenants AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON tenants AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON tool_grants AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON tool_grants AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 
 -- Grants
 GRANT DELETE, INSERT, SELECT, UPDATE ON agent_reports TO fleet_app;
@@ -777,6 +840,8 @@ GRANT SELECT ON event_positions TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON event_positions TO fleet_system;
 GRANT INSERT, SELECT ON events TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON events TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON guards TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON guards TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON idempotency_keys TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON idempotency_keys TO fleet_system;
 GRANT INSERT, SELECT ON input_decisions TO fleet_app;
@@ -789,6 +854,8 @@ GRANT SELECT ON mesh_nodes TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON mesh_nodes TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON messages TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON messages TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON plan_decisions TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON plan_decisions TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON plan_messages TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON plan_messages TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON plan_steps TO fleet_app;
@@ -817,3 +884,5 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON sessions TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON signing_keys TO fleet_system;
 GRANT SELECT ON tenants TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON tenants TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON tool_grants TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON tool_grants TO fleet_system;
