@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { type Plan, PlanResponse, PlansGetResponse } from '../../contracts/api/plans.js';
+import { type Plan, PlanResponse, type PlanSummary, PlansGetResponse } from '../../contracts/api/plans.js';
 import { type Behaviour, echo, type RawAgent } from '../setup/agent.js';
 import type { ApiClient } from '../setup/platform/api-client.js';
 import { joinAgent } from '../setup/platform/fleet.js';
@@ -18,10 +18,9 @@ const proposal = {
   steps: [step('a', 'echo', 'one'), step('b', 'echo', '{{steps.a.output}}')],
 };
 
-async function plansIn(session_id: string): Promise<PlansGetResponse['plans']> {
+async function plansIn(session_id: string): Promise<PlanSummary[]> {
   return (await client.ok('/plans/get', { session_id }, PlansGetResponse)).plans;
 }
-type PlansGetResponse = { plans: Pick<Plan, 'plan_id' | 'state' | 'proposed_by'>[] };
 
 describe.each(PATHS)('$way', ({ env }) => {
   beforeAll(async () => {
