@@ -13,7 +13,7 @@ function lineOf({ step_id, state, attempts, agent, since, error }: ShownStep): s
 
 function headOf({ state, steps, approval_expires_at }: Advance): string {
   if (approval_expires_at !== undefined)
-    return `Waits for its approval (\`/plans/approve\`) until ${approval_expires_at}.`;
+    return `Waits for an approval (\`/plans/approve\`) until ${approval_expires_at}.`;
   const completed = steps.filter((step) => step.state === 'completed').length;
   return `The plan is ${state}; ${completed} of ${steps.length} steps are completed.`;
 }
