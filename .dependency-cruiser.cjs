@@ -16,7 +16,8 @@ const LAYERS = {
   deliveries: ['contracts', 'runtime', 'db', 'http', 'messages'],
   alerts: ['contracts', 'runtime', 'db', 'http', 'telemetry', 'messages', 'deliveries'],
   knowledge: ['contracts', 'runtime', 'db', 'http'],
-  tools: ['contracts', 'runtime', 'db', 'policy', 'agents', 'messages', 'knowledge'],
+  plans: ['contracts', 'runtime', 'db', 'policy', 'sessions', 'messages'],
+  tools: ['contracts', 'runtime', 'db', 'policy', 'agents', 'messages', 'plans', 'knowledge'],
   mesh: ['contracts', 'runtime', 'db', 'http', 'auth', 'policy', 'agents', 'messages', 'tools'],
   activities: [
     'contracts',
@@ -27,6 +28,7 @@ const LAYERS = {
     'agents',
     'sessions',
     'messages',
+    'plans',
     'deliveries',
     'knowledge',
   ],
@@ -42,6 +44,7 @@ const LAYERS = {
     'agents',
     'sessions',
     'messages',
+    'plans',
     'deliveries',
     'alerts',
     'knowledge',
@@ -63,6 +66,7 @@ const LAYERS = {
     'agents',
     'sessions',
     'messages',
+    'plans',
     'deliveries',
     'alerts',
     'knowledge',
@@ -77,9 +81,10 @@ const LAYERS = {
 const ALSO = {
   messages: { files: ['^workflows/definitions\\.ts$'], types: ['workflows'] },
   deliveries: { types: ['workflows'] },
+  plans: { types: ['workflows'] },
   alerts: { types: ['workflows'] },
   activities: { types: ['workflows'] },
-  workflows: { files: ['^contracts/(errors|limits)\\.ts$'], types: ['contracts', 'activities', 'messages'] },
+  workflows: { files: ['^contracts/(errors|limits)\\.ts$'], types: ['contracts', 'activities', 'messages', 'plans'] },
   platform: { files: ['^workflows/definitions\\.ts$'] },
 };
 /** Root files that put the parts together: they import anything, nothing imports them. */

@@ -16,6 +16,7 @@ import { agentCard, cardRoutes, fleetOf } from './routes/card.js';
 import { docsRoutes } from './routes/docs.js';
 import { knowledgeRoutes } from './routes/knowledge.js';
 import { messageRoutes } from './routes/messages.js';
+import { planRoutes } from './routes/plans.js';
 import { platformRoutes } from './routes/platform.js';
 import { policyRoutes } from './routes/policies.js';
 import { sendRoutes } from './routes/send.js';
@@ -72,6 +73,7 @@ export function buildApi(deps: ApiDeps): FastifyInstance {
   approveRoutes(app, deps);
   agentRoutes(app, deps);
   toolRoutes(app, deps);
+  planRoutes(app, deps);
   policyRoutes(app, deps);
   alertRoutes(app, deps);
   telemetryRoutes(app, deps);

@@ -10,6 +10,7 @@ import type { PushConfigs } from '../deliveries/push-configs.js';
 import type { Outbound } from '../http/outbound.js';
 import type { Knowledge } from '../knowledge/knowledge.js';
 import type { AcceptDeps } from '../messages/accept/accept.js';
+import type { Plans } from '../plans/plans.js';
 import type { GuardCatalog } from '../policy/guards/guard-catalog.js';
 import type { PolicyCatalog } from '../policy/policy-catalog.js';
 import type { PolicyEngine } from '../policy/policy-engine.js';
@@ -38,6 +39,7 @@ export interface ApiDeps {
   /** Called when a delivery was queued. */
   deliveriesExpected: () => void;
   sessions: Sessions;
+  plans: Plans;
   tools: ToolCallService;
   knowledge: Knowledge;
   eventFeed: EventFeed;

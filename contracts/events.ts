@@ -144,6 +144,16 @@ export const EVENT_PAYLOADS = {
     failed_step: count,
     error: text,
   }),
+  'plan.canceled': payload('A plan was canceled: by a caller, with its session, or by an operator.', {
+    plan_id: text,
+    session_id: text,
+    reason: text,
+  }),
+  'plan.rejected': payload('A proposed plan was rejected, or nobody approved it in time. `rejected_by` is null then.', {
+    plan_id: text,
+    session_id: text,
+    rejected_by: text.nullable(),
+  }),
   'system.alert_triggered': payload('An alert rule with a threshold above 1 reached it within its window.', {
     rule_id: text,
     rule_name: text,

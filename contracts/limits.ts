@@ -60,6 +60,12 @@ export const LIMITS = {
   toolCallsInFlightPerCaller: 64,
   pendingToolCallsPerAgent: 64,
   toolCallsInFlightPerNode: 4_096,
+  planSteps: 200,
+  planParallelMax: 50,
+  planStepAttemptsMax: 10,
+  planStepSecondsMax: 7 * 86_400,
+  /** Plans of a tenant that are proposed or running. */
+  openPlansPerTenant: 1_000,
   /** Tool calls that wait for a human. */
   heldToolCallsPerCaller: 256,
   heldToolCallsPerNode: 4_096,

@@ -151,7 +151,8 @@ export class Retention {
       await this.#purge('SELECT * FROM purge_messages($3::regclass, $1, $2, $4)', [`public.${name}`, BATCH]);
       const { messages: days } = this.options.days;
       const ended = "now() - $3 * interval '1 day'";
-      if (days !== undefined) await this.#purge(`SELECT * FROM purge_sessions(${ended}, $1, $2, $4)`, [days, BATCH]);
+      for (const purge of days === undefined ? [] : ['purge_plans', 'purge_sessions'])
+        await this.#purge(`SELECT * FROM ${purge}(${ended}, $1, $2, $4)`, [days, BATCH]);
     }
     await client.query(`DROP TABLE public.${name}`);
     this.options.log.info({ partition: name }, 'a partition was dropped');

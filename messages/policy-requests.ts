@@ -46,13 +46,17 @@ export function draftMessage(draft: NewMessage, caller: Caller): { message: Poli
 }
 
 const TITLE_CHARS_MAX = 200;
-const ASKS = { admission: 'A message waits for approval.', dispatch: 'A message to an agent waits for approval.' };
+const ASKS = {
+  admission: 'A message waits for approval.',
+  dispatch: 'A message to an agent waits for approval.',
+  plan: 'A step of a plan waits for approval.',
+};
 
 /** The request to a human that a verdict about a message asks for. */
 export function approvalRequest(
   { by, terms }: Extract<Verdict, { decision: 'require_approval' }>,
   request: PolicyRequest,
-  stage: 'admission' | 'dispatch',
+  stage: keyof typeof ASKS,
 ): NewInputRequest {
   const about = { scope: request.scope, action: request.action, agent: request.agent ?? {}, ...request.arguments };
   const asker =

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { HostedTransport } from '../mesh/hosted/hosted-transport.js';
 import { createMeshServer } from '../mesh/server/server.js';
 import { DispatchRunner } from '../messages/runner/runner.js';
+import { createResultProposals } from '../plans/result-proposals.js';
 import type { Infrastructure } from './infrastructure.js';
 import type { Services } from './services.js';
 import type { RunningTools } from './tools.js';
@@ -26,7 +27,8 @@ export async function startMesh(options: {
   const { config, core, db, log, bus, dispatches, authenticator, outbound, tokens } = services;
   const { tls } = infrastructure;
   if (!tls) throw new Error('The mesh role needs a certificate.');
-  const runner = new DispatchRunner({ dispatches, bus, guards: core.policies, db, log, meshId });
+  const proposePlan = createResultProposals(db, services.plans);
+  const runner = new DispatchRunner({ dispatches, bus, guards: core.policies, db, log, meshId, proposePlan });
   const shared = { db, log, bus: runner.output, changes: bus, dispatches };
   let ownUrl: string | undefined;
   const server = createMeshServer({

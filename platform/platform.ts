@@ -86,6 +86,7 @@ function buildHttp(
     channelClients: services.channelClients,
     deliveriesExpected: () => services.deliveryStarter.expect(),
     sessions: services.sessions,
+    plans: services.plans,
     tools: tools.service,
     knowledge: services.knowledge,
     eventFeed: services.eventFeed,
@@ -115,12 +116,14 @@ async function startWorkerRole(
 ): Promise<void> {
   const { core, dispatches, db, outbound, secrets, log, temporal, channelClients, deliveryStarter, eventFeed } =
     services;
+  const { planStarter } = services;
+  const plans = { accept: services.messages, stepStarted: () => planStarter.expect() };
   const watch = { db, outbound, log };
   const delivery = { db, clients: channelClients, secrets, log };
   const baseUrl = () => started.baseUrl;
   const delivered = () => deliveryStarter.expect();
   const { slackApiUrl } = channelClients;
-  const worker = await runFleetWorker(workerDeps, { core, dispatches, watch, delivery, temporal });
+  const worker = await runFleetWorker(workerDeps, { core, dispatches, watch, delivery, plans, temporal });
   stops.add(() => worker.stop());
   await temporal.ensureAgentWatch();
   const loops = [
@@ -129,6 +132,7 @@ async function startWorkerRole(
     createEventSequencer(db, log, () => eventFeed.wake()),
     createAlertRelay({ db, secrets, log, slackApiUrl, baseUrl, delivered }),
     deliveryStarter,
+    planStarter,
     createSessionExpiry(sessionDeps(core)),
     createMaintenance(db, log),
     createRetention(services, infrastructure),

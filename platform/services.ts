@@ -20,6 +20,8 @@ import { createMemoryBus } from '../messages/stream/memory-bus.js';
 import { createRedisBus } from '../messages/stream/redis-bus.js';
 import { connectTemporal } from '../messages/supervise/temporal-link.js';
 import { createWorkflowStarter } from '../messages/supervise/workflow-starter.js';
+import { PlanStarter } from '../plans/plan-starter.js';
+import { createPlans } from '../plans/plans.js';
 import { WebhookEvaluators } from '../policy/evaluators/webhook.js';
 import { GuardCatalog } from '../policy/guards/guard-catalog.js';
 import { createGuardReader } from '../policy/guards/settings.js';
@@ -111,6 +113,13 @@ export async function createServices(options: {
   const { databaseUrl } = infrastructure;
   const opened = await openKnowledge({ config, roles, databaseUrl, db, log, outbound, temporal });
   const deliveryStarter = new DeliveryStarter(db, log, temporal);
+  const planStarter = new PlanStarter(db, log, temporal);
+  const plans = createPlans({
+    db,
+    policies,
+    approvalMs: config.INPUT_EXPIRY_MS,
+    wakesExpected: () => planStarter.expect(),
+  });
   const eventFeed = new EventFeed(db, log);
   return {
     config,
@@ -137,8 +146,10 @@ export async function createServices(options: {
     knowledge: opened.knowledge,
     /** Takes documents in where this process has the knowledge role. */
     jobRunner: opened.runner,
-    /** Started only by the worker role. */
+    plans,
+    /** Started only by the worker role, both. */
     deliveryStarter,
+    planStarter,
     /** Closes everything that was opened here, last first. */
     close: async (): Promise<void> => {
       await workflowStarter.settled();

@@ -1,6 +1,7 @@
 import type { AgentRow } from '../agents/agent-row.js';
 import { createHostedTools } from '../mesh/hosted/tool-calls.js';
 import { DecisionWatch } from '../tools/decision-watch.js';
+import { createPlanTool } from '../tools/plan-tool.js';
 import { ToolApprovals } from '../tools/tool-approvals.js';
 import { ToolCallService } from '../tools/tool-call-service.js';
 import { ToolCalls } from '../tools/tool-calls.js';
@@ -26,6 +27,7 @@ export function startTools(services: Services, link: NodeLink, nodeId: string) {
     knowledge,
     hosted: createHostedTools({ db, log, nodeId, outbound, tokens }),
     policies: core.policies,
+    planTool: createPlanTool(services.plans),
     approvals: new ToolApprovals({ db, log, bus, nodeId, watch, workflowStarter }),
   });
   return {

@@ -13,6 +13,7 @@ import {
 import { createDeliveryActivities, createDeliveryRecordActivities, type DeliveryDeps } from '../activities/deliver.js';
 import { createIngestActivities, createIngestRecordActivities } from '../activities/ingest.js';
 import { createControlActivities, createNodeActivities } from '../activities/node.js';
+import { createPlanActivities, type PlanActivityDeps } from '../activities/plan.js';
 import { createRecordActivities } from '../activities/record.js';
 import { createWatchActivities, type WatchDeps } from '../activities/watch.js';
 import { LIMITS } from '../contracts/limits.js';
@@ -154,7 +155,11 @@ async function keepRunning(workerDeps: WorkerDeps, options: Omit<WorkerOptions, 
  */
 export async function runFleetWorker(
   workerDeps: WorkerDeps,
-  deps: Pick<Services, 'core' | 'dispatches' | 'temporal'> & { watch: WatchDeps; delivery: DeliveryDeps },
+  deps: Pick<Services, 'core' | 'dispatches' | 'temporal'> & {
+    watch: WatchDeps;
+    delivery: DeliveryDeps;
+    plans: PlanActivityDeps;
+  },
 ) {
   const worker = await keepRunning(workerDeps, {
     taskQueue: FLEET_QUEUE,
@@ -165,6 +170,7 @@ export async function runFleetWorker(
     activities: {
       ...createRecordActivities(deps.core, deps.dispatches),
       ...createDeliveryRecordActivities(deps.delivery),
+      ...createPlanActivities(deps.plans),
       ...createWatchActivities(deps.watch),
       ...createIngestRecordActivities(deps.core.db),
     },

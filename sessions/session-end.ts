@@ -64,7 +64,7 @@ export function requireActive(session: LockedSession | null): asserts session is
 const CANCEL_SECONDS = 30;
 
 /**
- * Ends a locked, active session: it takes no further message. Writes `session.closed` and marks the queued messages that may use its slot.
+ * Ends a locked, active session: it takes no further message. Writes `session.closed`, wakes its plans and marks the queued messages that may use its slot.
  * @returns what to announce after the commit, and whether messages are in flight: `cancelLeft` then cancels them
  */
 export async function endSession(
@@ -80,7 +80,8 @@ export async function endSession(
             idle_check_at = CASE WHEN EXISTS (SELECT 1 FROM running_messages r WHERE r.tenant_id = $1 AND r.session_id = $2
               AND r.state IN ('submitted', 'working', 'input-required')) THEN now() + interval '${CANCEL_SECONDS} s' END
       WHERE tenant_id = $1 AND session_id = $2
-      RETURNING milliseconds_between(created_at, now()) AS duration_ms, idle_check_at IS NOT NULL AS in_flight`,
+      RETURNING milliseconds_between(created_at, now()) AS duration_ms, idle_check_at IS NOT NULL AS in_flight,
+                wake_plans_of_session($1, $2)`,
     [tenant_id, session_id, status, reason],
   );
   const { duration_ms = 0, in_flight: inFlight = false } = ended ?? {};
@@ -105,12 +106,12 @@ export async function cancelLeft({ db, messages }: SessionDeps, session: Session
 /** Whether a session has ended; if not, when its workflow checks again. `check_in_ms` null: the session has no idle timeout. */
 export type IdleCheck = { ended: true; status: string } | { ended: false; check_in_ms: number | null };
 
-/** Milliseconds until the idle timeout passes, a whole timeout while a message is not terminal; null without a timeout. */
+/** Milliseconds until the idle timeout passes, a whole timeout while a message or a plan has not ended; null without a timeout. */
 async function idleInMs(tx: Tx, session: LockedSession): Promise<number | null> {
   const { tenant_id, session_id, created_at, idle_timeout_seconds } = session;
   if (idle_timeout_seconds === 0) return null;
   const [activity] = await tx.query<{ left_ms: number }>(
-    `SELECT $4::bigint + CASE WHEN count(*) FILTER (WHERE state IN ('submitted', 'working', 'input-required')) > 0 THEN 0
+    `SELECT $4::bigint + CASE WHEN count(*) FILTER (WHERE state IN ('submitted', 'working', 'input-required')) > 0 OR has_open_plan($1, $2) THEN 0
               ELSE (extract(epoch FROM greatest(max(updated_at), $3) - now()) * 1000)::bigint END AS left_ms
        FROM messages WHERE tenant_id = $1 AND session_id = $2`,
     [tenant_id, session_id, created_at, idle_timeout_seconds * 1_000],
@@ -118,7 +119,7 @@ async function idleInMs(tx: Tx, session: LockedSession): Promise<number | null> 
   return Math.max(0, activity?.left_ms ?? 0);
 }
 
-/** Ends a session whose idle timeout has passed. A session with a message that is not terminal does not expire (architecture.md, decision 6). */
+/** Ends a session whose idle timeout has passed. A session with a message or a plan that has not ended does not expire. */
 export async function expireIfIdle(deps: SessionDeps, ref: SessionRef): Promise<IdleCheck> {
   let ended: Awaited<ReturnType<typeof endSession>> = { inFlight: false, woken: [] };
   const check = await deps.db.tenant<IdleCheck>(ref.tenant_id, async (tx) => {

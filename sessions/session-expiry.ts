@@ -27,7 +27,7 @@ const EXPIRE = `
       JOIN sessions s USING (tenant_id, session_id)),
   checked AS MATERIALIZED (
     SELECT due.*, EXISTS (SELECT 1 FROM running_messages r WHERE r.tenant_id = due.tenant_id AND r.session_id = due.session_id
-                             AND r.state IN ('submitted', 'working', 'input-required')) AS is_running,
+                             AND r.state IN ('submitted', 'working', 'input-required')) OR has_open_plan(due.tenant_id, due.session_id) AS is_running,
            greatest(due.created_at, (SELECT max(m.updated_at) FROM messages m WHERE m.session_id = due.session_id
              AND m.tenant_id = due.tenant_id AND m.message_id >= id_bound('msg', (due.created_at - interval '1 day')::date))) + due.timeout AS idle_at
       FROM due),

@@ -6,13 +6,16 @@ import type { Db } from '../db/pool.js';
 import { readerOfAgent } from '../knowledge/base-access.js';
 import type { Knowledge } from '../knowledge/knowledge.js';
 import { PlatformError } from '../runtime/errors.js';
-import type { ToolCaller } from './call-context.js';
+import type { ToolRequest } from './call-context.js';
+import type { PlanTool } from './plan-tool.js';
 import { listToolAgents } from './tool-targets.js';
 
 /** What the platform's tools need. */
 export interface PlatformToolDeps {
   db: Db;
   knowledge: Pick<Knowledge, 'query' | 'ingest'>;
+  /** Absent where agents may not propose plans. */
+  planTool?: PlanTool;
 }
 
 /** Whether a name is reserved for a platform tool. */
@@ -30,15 +33,17 @@ function parsed<Arguments>(schema: z.ZodType<Arguments>, given: object): Argumen
 
 /**
  * Runs a tool that the platform itself provides (decisions.md, WebSocket). `fleet.get_agents` lists the tenant's available agents with
- * their skills and tools; `knowledge_base.query` and `.ingest` reach the tenant's knowledge bases that are not private.
+ * their skills and tools; `knowledge_base.query` and `.ingest` reach the tenant's knowledge bases that are not private; `plan.create`
+ * proposes a plan.
  * @throws PlatformError BAD_REQUEST for its arguments, and what the operation of the same name throws
  */
 export async function runPlatformTool(
-  { db, knowledge }: PlatformToolDeps,
-  { tenant_id, agent_type }: Pick<ToolCaller, 'tenant_id' | 'agent_type'>,
+  { db, knowledge, planTool }: PlatformToolDeps,
   name: PlatformToolName,
-  given: object,
+  request: ToolRequest,
 ): Promise<unknown> {
+  const { tenant_id, agent_type } = request.caller;
+  const given = request.payload.arguments;
   const reader = readerOfAgent(tenant_id);
   switch (name) {
     case 'fleet.get_agents': {
@@ -49,6 +54,9 @@ export async function runPlatformTool(
       return { ok: true, ...(await knowledge.query(reader, parsed(QueryRequest, given))) };
     case 'knowledge_base.ingest':
       return knowledge.ingest({ ...reader, name: `agent:${agent_type}` }, parsed(IngestRequest, given));
+    case 'plan.create':
+      if (planTool) return planTool(request);
+      throw new PlatformError('SERVICE_UNAVAILABLE', `${name} is not configured on this platform.`);
     default:
       return name satisfies never;
   }

@@ -60,7 +60,7 @@ export class ToolRouter {
     if (!hasTarget(payload) && isPlatformTool(tool)) {
       const reason = whyDenied(tool, chain);
       if (reason) return unsent('POLICY_DENIED', reason);
-      const run = runPlatformTool(this.#options, caller, tool, payload.arguments);
+      const run = runPlatformTool(this.#options, tool, request);
       return cancellation.race(run.then((result) => ({ sent: true, result: boundedResult({ ok: true, result }) })));
     }
     const targets = await this.#find(request);

@@ -34,6 +34,11 @@ export interface MessageInput extends SessionInput {
   message_id: string;
 }
 
+/** Input of the `plan` workflow. */
+export interface PlanInput extends SessionInput {
+  plan_id: string;
+}
+
 /** Input of the `delivery` workflow: one push-notification config of one message. */
 export interface DeliveryInput extends MessageInput {
   config_id: string;
@@ -56,7 +61,7 @@ export interface IngestInput {
   job_id: string;
 }
 
-/** The signal to the workflows of sessions, messages and push notifications: the row has changed. */
+/** The signal to the workflows of sessions, messages, plans and push notifications: the row has changed. */
 export const WAKE_SIGNAL = 'wake';
 
 export function messageWorkflowId(ref: Omit<MessageInput, 'session_id'>): string {
@@ -79,6 +84,10 @@ export function ingestWorkflowId({ tenant_id, job_id }: IngestInput): string {
 
 export function sessionWorkflowId(ref: SessionInput): string {
   return `session:${ref.tenant_id}:${ref.session_id}`;
+}
+
+export function planWorkflowId(ref: Omit<PlanInput, 'session_id'>): string {
+  return `plan:${ref.tenant_id}:${ref.plan_id}`;
 }
 
 /** The Temporal Schedule of the agent watch. */

@@ -7,6 +7,7 @@ import {
 import type { DeliveryActivities, DeliveryRecordActivities } from '../activities/deliver.js';
 import type { IngestActivities, IngestRecordActivities } from '../activities/ingest.js';
 import type { ControlActivities, NodeActivities } from '../activities/node.js';
+import type { PlanActivities } from '../activities/plan.js';
 import type { RecordActivities } from '../activities/record.js';
 import type { WatchActivities } from '../activities/watch.js';
 import { controlQueue, DELIVERY_QUEUE, HOSTED_QUEUE, KNOWLEDGE_QUEUE, nodeQueue } from './definitions.js';
@@ -46,6 +47,9 @@ export function controlOf(meshId: string) {
     summary: 'cancel the dispatch',
   });
 }
+
+/** Transactions on plans. */
+export const planRecord = proxyLocalActivities<PlanActivities>(TRANSACTION);
 
 /** The agent watch. */
 export const watch = proxyActivities<WatchActivities>({

@@ -10,6 +10,7 @@ import { HealthQuery, HealthResponse } from './health.js';
 import { KNOWLEDGE_OPERATIONS } from './knowledge-operations.js';
 import { MESSAGE_OPERATIONS } from './messages.js';
 import { EXTENSION, get, PUBLIC } from './operation.js';
+import { PLAN_OPERATIONS } from './plans.js';
 import { POLICY_OPERATIONS } from './policies.js';
 import { SESSION_OPERATIONS } from './sessions.js';
 import { TELEMETRY_OPERATIONS } from './telemetry.js';
@@ -35,6 +36,7 @@ export const OPERATIONS = {
   ...APPROVAL_OPERATIONS,
   ...AGENT_OPERATIONS,
   ...TOOL_OPERATIONS,
+  ...PLAN_OPERATIONS,
   ...POLICY_OPERATIONS,
   ...GUARD_OPERATIONS,
   ...ALERT_OPERATIONS,
@@ -53,6 +55,7 @@ export const TAGS = {
   Approvals: APPROVAL_OPERATIONS,
   Agents: AGENT_OPERATIONS,
   Tools: TOOL_OPERATIONS,
+  Plans: PLAN_OPERATIONS,
   Policies: POLICY_OPERATIONS,
   Guards: GUARD_OPERATIONS,
   Alerts: ALERT_OPERATIONS,

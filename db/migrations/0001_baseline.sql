@@ -180,7 +180,7 @@ CREATE TABLE messages (
   turns jsonb NOT NULL DEFAULT '[]', -- after the first: questions and answers, as A2A messages
   artifacts jsonb NOT NULL DEFAULT '[]', status_message jsonb, usage jsonb,
   error_code text, error_message text,
-  notifies boolean NOT NULL DEFAULT false, -- it has push-notification configs: its state changes write deliveries
+  notifies boolean NOT NULL DEFAULT false, -- its state changes write push notifications, or wake its plan
   updated_at timestamptz NOT NULL DEFAULT now(), started_at timestamptz, completed_at timestamptz,
   PRIMARY KEY (tenant_id, message_id)
 ) PARTITION BY RANGE (message_id);
@@ -329,19 +329,21 @@ CREATE INDEX push_deliveries_due ON push_deliveries (wake_at) WHERE wake_at IS N
 CREATE INDEX push_deliveries_ended ON push_deliveries (ended_at) WHERE ended_at IS NOT NULL;
 
 -- Runs in the transaction that changes the state, which holds the message's row: configs change before it or after it, and sequences rise
--- with the changes.
-CREATE FUNCTION note_push_deliveries() RETURNS trigger LANGUAGE plpgsql AS $$
+-- with the changes. The plan of a message that does one of its steps is woken (0006_plans.sql).
+CREATE FUNCTION note_state_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF NEW.state <> OLD.state AND NEW.state <> 'submitted' THEN
     INSERT INTO push_deliveries (tenant_id, message_id, config_id, state)
       SELECT c.tenant_id, c.message_id, c.config_id, NEW.state FROM push_configs c
        WHERE c.tenant_id = NEW.tenant_id AND c.message_id = NEW.message_id;
+    INSERT INTO plan_wakes (tenant_id, plan_id)
+      SELECT p.tenant_id, p.plan_id FROM plan_messages p WHERE p.tenant_id = NEW.tenant_id AND p.message_id = NEW.message_id;
   END IF;
   RETURN NULL;
 END $$;
 -- The condition is parsed for every statement that ends a message: it is as short as can be.
-CREATE TRIGGER push_deliveries_of_message AFTER UPDATE OF state ON messages FOR EACH ROW
-  WHEN (NEW.notifies) EXECUTE FUNCTION note_push_deliveries();
+CREATE TRIGGER state_change_of_message AFTER UPDATE OF state ON messages FOR EACH ROW
+  WHEN (NEW.notifies) EXECUTE FUNCTION note_state_change();
 
 -- A session that pauses or resumes changes the load of its instance (agent_load), unless a message of it holds the slot there: whichever
 -- function does it, the event is written here.

@@ -41,9 +41,12 @@ export function toAgentResult(
   const asked = stated === 'input-required' ? questionIn(status, message) : {};
   const state = asked.problem ? 'failed' : stated;
   const failure = asked.problem ? unfitAnswer(asked.problem) : failureText(result, task, message);
+  const artifacts = artifactsOf(result, streamed, uuidOf(dispatchId));
+  const plan_proposal = state === 'completed' ? proposalIn(artifacts, message) : undefined;
   return {
     state,
-    artifacts: artifactsOf(result, streamed, uuidOf(dispatchId)),
+    artifacts,
+    ...(plan_proposal !== undefined && { plan_proposal }),
     ...(message && { status_message: { ...message, role: 'agent' as const } }),
     ...(usage && { usage }),
     ...(asked.request && { input_request: asked.request }),
@@ -104,6 +107,13 @@ function questionIn(status: DispatchResultPayload['status'], message: A2aMessage
     return data ? { request: data } : { problem: describe(error, 'input_request.') };
   }
   return {};
+}
+
+/** The plan in a data part `{plan_proposal: …}` of the artifacts or the message. */
+function proposalIn(artifacts: Artifact[], message: A2aMessage | undefined): unknown {
+  for (const { parts } of message ? [...artifacts, message] : artifacts)
+    for (const part of parts) if (part.kind === 'data' && 'plan_proposal' in part.data) return part.data.plan_proposal;
+  return undefined;
 }
 
 function failureText(result: Result, task: Task | undefined, message: A2aMessage | undefined): string {

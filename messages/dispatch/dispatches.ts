@@ -46,6 +46,8 @@ export interface AnswerOrFailure {
   status_message?: A2aMessage;
   usage?: Usage;
   input_request?: AgentInputRequest;
+  /** The plan that the agent proposes, as it sent it. */
+  plan_proposal?: unknown;
   error?: { code: string; message: string };
   remote_task_id?: string;
   remote_context_id?: string;

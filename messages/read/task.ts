@@ -167,7 +167,7 @@ export async function liveTask(live: LiveMessage, options: TaskWait): Promise<Ta
 }
 
 /** The text of the agent's answer: that of its artifacts, else that of its status message. */
-function outputText({ artifacts, status_message }: Pick<MessageRow, 'artifacts' | 'status_message'>): string {
+export function outputText({ artifacts, status_message }: Pick<MessageRow, 'artifacts' | 'status_message'>): string {
   const texts = artifacts.map(({ parts }) => textOf(parts)).filter((text) => text !== '');
   return texts.join('\n') || textOf(status_message?.parts ?? []);
 }

@@ -7,6 +7,7 @@ import type { Logger } from '../../runtime/logger.js';
 import type { AgentResult, AnswerOrFailure, DispatchEnd, DispatchRef, OpenDispatch } from '../dispatch/dispatches.js';
 import { CLOSED, LostDispatches, notSent } from './lost-dispatches.js';
 import { OutputGate } from './output-gate.js';
+import { withProposal } from './plan-proposals.js';
 import type { RunningDispatch } from './running-dispatches.js';
 import type { SenderOptions } from './sender-options.js';
 import type { TransportResult } from './transport.js';
@@ -145,8 +146,10 @@ export class DispatchSender {
     }
   }
 
-  async #end(running: RunningDispatch, open: OpenDispatch, result: AnswerOrFailure): Promise<DispatchEnd> {
-    const { dispatches, bus } = this.#options;
+  async #end(running: RunningDispatch, open: OpenDispatch, answer: AnswerOrFailure): Promise<DispatchEnd> {
+    const { dispatches, bus, proposePlan } = this.#options;
+    const proposes = proposePlan && answer.state === 'completed' && answer.plan_proposal !== undefined;
+    const result = proposes ? await this.persist(() => withProposal(proposePlan, open, answer)) : answer;
     const { ref, transport } = running;
     for (;;) {
       const { epoch } = running;

@@ -22,6 +22,8 @@ import {
   ingestWorkflowId,
   type MessageInput,
   messageWorkflowId,
+  type PlanInput,
+  planWorkflowId,
   SEARCH_ATTRIBUTES,
   type SessionInput,
   sessionWorkflowId,
@@ -91,6 +93,11 @@ export class TemporalLink {
     return this.#wake('session', this.#startOf(sessionWorkflowId(input), summary, input, 'active'));
   }
 
+  /** Starts the workflow of a plan, or wakes it if it runs. */
+  wakePlan(input: PlanInput): Promise<void> {
+    return this.#wake('plan', this.#startOf(planWorkflowId(input), `plan ${input.plan_id}`, input, 'proposed'));
+  }
+
   /** Starts the workflow that sends the notifications of a push-notification config, or wakes it if it runs. */
   wakeDelivery(input: DeliveryInput): Promise<void> {
     const summary = `notifications of ${input.message_id}`;
@@ -140,6 +147,10 @@ export class TemporalLink {
       }
     });
     return ended;
+  }
+
+  fateOfPlan(ref: Omit<PlanInput, 'session_id'>): Promise<WorkflowFate> {
+    return this.#fate(planWorkflowId(ref));
   }
 
   /** Creates the schedule of the workflow that watches the agents, unless it exists. */

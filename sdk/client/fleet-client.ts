@@ -6,6 +6,7 @@ import { Alerts } from './alerts.js';
 import { Approvals } from './approvals.js';
 import { Knowledge } from './knowledge.js';
 import { Messages } from './messages.js';
+import { Plans } from './plans.js';
 import { type AnswerSchema, type CallOptions, PlatformApi, type PostOptions, withRetries } from './platform-api.js';
 import { Policies } from './policies.js';
 import { resumedStream, type StreamPosition } from './resumed-stream.js';
@@ -34,6 +35,7 @@ export class FleetClient {
   readonly policies: Policies;
   readonly alerts: Alerts;
   readonly knowledge: Knowledge;
+  readonly plans: Plans;
   readonly #api: PlatformApi;
 
   /** @throws Error when an address or a credential is missing */
@@ -45,6 +47,7 @@ export class FleetClient {
     this.policies = new Policies(this.#api);
     this.alerts = new Alerts(this.#api);
     this.knowledge = new Knowledge(this.#api);
+    this.plans = new Plans(this.#api);
   }
 
   /** A valid access token. */

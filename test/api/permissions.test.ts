@@ -79,6 +79,16 @@ async function failedDelivery(): Promise<{ delivery_id: string }> {
   return { delivery_id };
 }
 
+const planSteps = [{ description: 'look', message: 'look', agent_type: 'worker' }];
+/** A plan that a worker proposed. */
+async function proposed(): Promise<{ plan_id: string }> {
+  const { session_id } = await asked();
+  const headers = { 'content-type': 'application/json', authorization: `Bearer ${tokens['own read']}` };
+  const given = JSON.stringify({ session_id, description: 'a plan', steps: planSteps });
+  const { body } = await api.client.raw('/plans/create', given, headers);
+  return { plan_id: (body as { plan: { plan_id: string } }).plan.plan_id };
+}
+
 async function credential(): Promise<{ credential_id: string }> {
   return { credential_id: (await api.credentialOf(api.tenantId, ['read'])).client_id };
 }
@@ -217,6 +227,21 @@ const CASES: Record<Exclude<Name, 'connectAgent'>, Case | Case[]> = {
   setDefaultType: { ...forbidden, needs: 'admin', tenant: 'allowed', body: () => ({ agent_type: null }) },
 
   callTool: { ...open, needs: 'full', tenant: 'empty', body: () => ({ tool: 'fleet.get_agents' }) },
+  createPlan: {
+    ...record,
+    body: async () => ({ session_id: (await asked()).session_id, description: 'a plan', steps: planSteps }),
+  },
+  getPlans: {
+    ...list,
+    body: async () => {
+      await proposed();
+      return { state: 'proposed' };
+    },
+  },
+  getPlan: { ...record, body: proposed },
+  approvePlan: { ...forbidden, needs: 'admin', tenant: 'missing', body: proposed },
+  rejectPlan: { ...forbidden, needs: 'admin', tenant: 'missing', body: proposed },
+  cancelPlan: { ...record, body: proposed },
   createPolicy: {
     ...forbidden,
     needs: 'admin',

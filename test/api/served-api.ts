@@ -18,6 +18,7 @@ import { createOutbound } from '../../http/outbound.js';
 import { acceptDeps } from '../../messages/accept/accept.js';
 import { sessionDeps } from '../../messages/cancel.js';
 import { createDispatches } from '../../messages/dispatch/dispatch-store.js';
+import { createPlans } from '../../plans/plans.js';
 import { GuardCatalog } from '../../policy/guards/guard-catalog.js';
 import { createPolicyCatalog } from '../../policy/policy-catalog.js';
 import { createLogger } from '../../runtime/logger.js';
@@ -105,6 +106,12 @@ export async function serveApi(options: ServedApiOptions = {}) {
     },
     deliveriesExpected: () => undefined,
     sessions: createSessions(sessionDeps(core)),
+    plans: createPlans({
+      db,
+      policies: core.policies,
+      approvalMs: core.limits.inputExpiryMs,
+      wakesExpected: () => undefined,
+    }),
     tools: new ToolCallService({
       db,
       log,

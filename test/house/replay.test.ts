@@ -32,6 +32,8 @@ test('the workflows still go the way that recorded ones went', async () => {
     'message-canceled.json',
     'message-completed.json',
     'message-input-resolved.json',
+    'plan-canceled.json',
+    'plan-completed.json',
     'session-expired.json',
   ]);
 });

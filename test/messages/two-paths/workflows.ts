@@ -128,6 +128,7 @@ export class Workflows {
       wakeMessage: async ({ message_id }) => this.wake(message_id),
       startMessage: async ({ message_id }) => this.wake(message_id),
       wakeSession: async () => undefined, // idling out is not part of the script
+      wakePlan: async () => undefined,
       wakeDelivery: async () => undefined, // nor is anybody told
       ensureDelivery: async () => undefined,
       ensureAlertDelivery: async () => undefined,
@@ -136,6 +137,7 @@ export class Workflows {
       fateOfMessage: async () => 'running',
       endedMessages: async () => [],
       fateOfSession: async () => 'running',
+      fateOfPlan: async () => 'running',
       ensureAgentWatch: async () => undefined,
       isReachable: async () => true,
       shareConnection: () => undefined,

@@ -7,6 +7,7 @@ import { Client, Connection } from '@temporalio/client';
 import { AlertRule, type Notification } from '../../../contracts/api/alerts.js';
 import { IngestResponse, NewKnowledgeBaseResponse } from '../../../contracts/api/knowledge.js';
 import { MessageCancelResponse, ResolveResponse } from '../../../contracts/api/messages.js';
+import { PlanResponse } from '../../../contracts/api/plans.js';
 import { SessionInitResponse } from '../../../contracts/api/sessions.js';
 import { type EventRecord, GetEventsResponse } from '../../../contracts/api/telemetry.js';
 import {
@@ -14,8 +15,10 @@ import {
   deliveryWorkflowId,
   ingestWorkflowId,
   messageWorkflowId,
+  planWorkflowId,
   sessionWorkflowId,
 } from '../../../workflows/definitions.js';
+import { createPlan, untilStep } from '../../plans/plan-fixture.js';
 import { echo, silent } from '../agent.js';
 import { joinAgent } from '../platform/fleet.js';
 import { WORKFLOW_PATH } from '../platform/paths.js';
@@ -98,6 +101,39 @@ const COURSES: Record<string, Course> = {
     const body = { namespace: 'base', documents, wait: false };
     const { job_id } = await platform.client.ok('/knowledge_base/ingest', body, IngestResponse);
     return ingestWorkflowId({ tenant_id, job_id });
+  },
+  'plan-completed': async (platform) => {
+    let calls = 0;
+    await join(platform, 'unsteady', (dispatch) => {
+      calls += 1;
+      if (calls === 1) dispatch.error('HANDLER_ERROR', 'not yet');
+      else dispatch.result(`done: ${dispatch.text}`);
+    });
+    const steps = [
+      { step_id: 'a', description: 'first', agent_type: 'unsteady', message: 'one', max_attempts: 2 },
+      {
+        step_id: 'b',
+        description: 'second',
+        agent_type: 'unsteady',
+        message: '{{steps.a.output}}',
+        requires_approval: true,
+      },
+    ];
+    const plan = await createPlan(platform.client, steps, { auto_approve: false });
+    await platform.client.ok('/plans/approve', { plan_id: plan.plan_id }, PlanResponse);
+    const { steps: found } = await untilStep(platform.client, plan.plan_id, 'b', 'input-required');
+    await platform.client.ok(`/messages/${found[1]?.message_id}/resolve`, { resolution: 'approved' }, ResolveResponse);
+    return planWorkflowId(plan);
+  },
+  'plan-canceled': async (platform) => {
+    const agent = await join(platform, 'slow', silent);
+    const plan = await createPlan(platform.client, [
+      { step_id: 'a', description: 'first', agent_type: 'slow', message: 'one', timeout_seconds: 600 },
+      { step_id: 'b', description: 'second', agent_type: 'slow', message: 'two', depends_on: ['a'] },
+    ]);
+    await agent.nextOfType('dispatch');
+    await platform.client.ok('/plans/cancel', { plan_id: plan.plan_id }, PlanResponse);
+    return planWorkflowId(plan);
   },
   'session-expired': async (platform) => {
     const body = { idle_timeout_seconds: 1 };

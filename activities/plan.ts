@@ -1,0 +1,36 @@
+import type { AcceptDeps } from '../messages/accept/accept.js';
+import { cancelMessage } from '../messages/cancel.js';
+import { type Advance, advancePlan } from '../plans/advance.js';
+import { cancelPlanByOperator } from '../plans/plans.js';
+import { type StepAttempt, startStep } from '../plans/start-step.js';
+import { PlatformError } from '../runtime/errors.js';
+import type { PlanInput } from '../workflows/definitions.js';
+
+/** The dependencies of the plan activities. */
+export interface PlanActivityDeps {
+  accept: AcceptDeps;
+  /** Called when the message of a step is under way. */
+  stepStarted: () => void;
+}
+
+export type PlanActivities = ReturnType<typeof createPlanActivities>;
+
+/** Local activities of the plan workflow: short and idempotent. */
+export function createPlanActivities({ accept, stepStarted }: PlanActivityDeps) {
+  const { core } = accept;
+  return {
+    advancePlan: (input: PlanInput): Promise<Advance> => advancePlan(core.db, input),
+    startStep: async (input: PlanInput, attempt: StepAttempt): Promise<void> => {
+      await startStep(accept, input, attempt);
+      stepStarted();
+    },
+    /** Cancels the message of a step that has ended; one that has ended itself stays as it is. */
+    cancelStepMessage: async ({ tenant_id }: PlanInput, messageId: string): Promise<void> => {
+      const ref = { tenant_id, message_id: messageId };
+      await cancelMessage(core, ref, 'the step of the plan has ended').catch((error: unknown) => {
+        if (!(error instanceof PlatformError && error.statusCode < 500)) throw error;
+      });
+    },
+    cancelPlanByOperator: (input: PlanInput): Promise<void> => cancelPlanByOperator(core.db, input),
+  };
+}

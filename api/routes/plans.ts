@@ -1,0 +1,40 @@
+import type { FastifyInstance } from 'fastify';
+import { OPERATIONS } from '../../contracts/api/operations.js';
+import type { ApiDeps } from '../deps.js';
+import { mount, pageFields } from '../mount.js';
+
+/** Plans, scope `read`; `admin` to approve and reject them (decisions.md, Plans). */
+export function planRoutes(app: FastifyInstance, { plans }: Pick<ApiDeps, 'plans'>): void {
+  mount(app, OPERATIONS.createPlan).answer(async (body, { caller, request }) => {
+    const { traceparent } = request.headers;
+    return {
+      ok: true,
+      plan: await plans.create(caller, body, typeof traceparent === 'string' ? traceparent : undefined),
+    };
+  });
+
+  mount(app, OPERATIONS.getPlans).answer(async (body, { caller }) => {
+    const { rows, ...counted } = await plans.list(caller, body);
+    return { ...pageFields(body, counted), plans: rows };
+  });
+
+  mount(app, OPERATIONS.getPlan).answer(async ({ plan_id }, { caller }) => ({
+    ok: true,
+    plan: await plans.get(caller, plan_id),
+  }));
+
+  mount(app, OPERATIONS.approvePlan).answer(async ({ plan_id, comment }, { caller }) => ({
+    ok: true,
+    plan: await plans.approve(caller, plan_id, comment),
+  }));
+
+  mount(app, OPERATIONS.rejectPlan).answer(async ({ plan_id, comment }, { caller }) => ({
+    ok: true,
+    plan: await plans.reject(caller, plan_id, comment),
+  }));
+
+  mount(app, OPERATIONS.cancelPlan).answer(async ({ plan_id, reason }, { caller }) => ({
+    ok: true,
+    plan: await plans.cancel(caller, plan_id, reason),
+  }));
+}

@@ -1,0 +1,32 @@
+import { isTransient, PlatformError } from '../../runtime/errors.js';
+import type { AnswerOrFailure, OpenDispatch } from '../dispatch/dispatches.js';
+
+/**
+ * Writes the plan that an agent proposes in a result; a repeat for the same dispatch gives the same plan.
+ * @param proposal as the agent sent it
+ * @throws PlatformError when the proposal is not valid or refused
+ */
+export type ProposePlan = (
+  dispatch: Pick<OpenDispatch, 'tenant_id' | 'session_id' | 'dispatch_id' | 'agent_type' | 'instance_id'>,
+  proposal: unknown,
+) => Promise<void>;
+
+/**
+ * Writes the plan that a result proposes, before the result is recorded: a crash in between leaves a proposal that nobody has to approve.
+ * @returns the result, as a failure where the proposal is refused
+ * @throws what may succeed when it is repeated
+ */
+export async function withProposal(
+  propose: ProposePlan,
+  dispatch: OpenDispatch,
+  result: AnswerOrFailure,
+): Promise<AnswerOrFailure> {
+  try {
+    await propose(dispatch, result.plan_proposal);
+    return result;
+  } catch (error) {
+    if (!(error instanceof PlatformError) || isTransient(error)) throw error;
+    const failure = { code: 'HANDLER_ERROR', message: `plan_proposal: ${error.message}` };
+    return { ...result, state: 'failed', error: failure };
+  }
+}

@@ -1,0 +1,140 @@
+import type { Part } from '../contracts/a2a/parts.js';
+import type { Caller } from '../contracts/api/auth.js';
+import type { NewInputRequest } from '../messages/input/ask.js';
+import { digestOf } from '../messages/input/digest.js';
+import { approvalRequest } from '../messages/policy-requests.js';
+import { type EnforceDeps, enforce, recordDecision } from '../policy/enforce.js';
+import { tokenFacts } from '../policy/token-facts.js';
+import type { PolicyRequest } from '../policy/types.js';
+import { type DecisionEvent, errorOfDenial, eventsOf } from '../policy/verdict.js';
+import { PlatformError } from '../runtime/errors.js';
+import { newId } from '../runtime/ids.js';
+import type { NewPlan } from './create-plan.js';
+import type { PlanError } from './next-moves.js';
+import type { GraphStep } from './plan-graph.js';
+import { creatorOf, type PlanApproval, type PlanRow, type StepRow } from './plan-rows.js';
+
+/** The agents that a step asks for. */
+function agentOf(step: Pick<StepRow, 'agent_type' | 'instance_id' | 'skill_id'> | GraphStep) {
+  const { agent_type, instance_id, skill_id } = step;
+  return {
+    ...(agent_type && { agent_type }),
+    ...(instance_id && { instance_id }),
+    ...(skill_id && { skill_id }),
+  };
+}
+
+function createRequest(caller: Caller, plan: NewPlan, steps: readonly GraphStep[]): PolicyRequest {
+  const { description, max_parallel, auto_approve, session_id } = plan;
+  const shown = steps.map((step) => ({
+    ...{ step_id: step.step_id, description: step.description, parts: step.parts, ...agentOf(step) },
+    requires_approval: step.requires_approval,
+  }));
+  const args = { description, max_parallel, auto_approve, steps: shown };
+  return { scope: 'plan', action: 'create', arguments: args, session: { session_id }, token: tokenFacts(caller) };
+}
+
+/**
+ * Lets the policies of scope `plan` decide about a new plan.
+ * @returns what they demand of its approval, null for nothing; and events to be written with the plan
+ * @throws PlatformError forbidden, which is recorded; SERVICE_UNAVAILABLE while the policies cannot be read
+ */
+export async function decideCreate(
+  deps: EnforceDeps,
+  caller: Caller,
+  plan: NewPlan,
+  steps: readonly GraphStep[],
+): Promise<{ approval: PlanApproval | null; events: DecisionEvent[] }> {
+  if (!deps.policies.concerns(caller.tenant_id, 'plan')) return { approval: null, events: [] };
+  const request = createRequest(caller, plan, steps);
+  const verdict = await deps.policies.decide(caller.tenant_id, request);
+  if (verdict.decision === 'allow') return { approval: null, events: eventsOf(verdict, request) };
+  if (verdict.decision === 'deny') {
+    const error = verdict.retryable
+      ? new PlatformError('SERVICE_UNAVAILABLE', verdict.by.reason)
+      : new PlatformError('forbidden', `The plan is denied: ${verdict.by.reason}`);
+    const events = eventsOf(verdict, request);
+    await deps.db.tenant(caller.tenant_id, (tx) => recordDecision(tx, caller.tenant_id, plan.session_id, events));
+    throw error;
+  }
+  const { by, terms } = verdict;
+  const asker = by.source === 'policy' ? { policy_id: by.policy_id } : { guard: by.guard };
+  const { quorum, allow_self, timeout_seconds } = terms;
+  const approval = { quorum, allow_self, timeout_seconds, reason: by.reason, ...asker };
+  return { approval, events: eventsOf(verdict, request) };
+}
+
+/**
+ * Lets the policies decide about the approval of a plan, which cannot wait for another approval.
+ * @returns events to be written with it
+ * @throws PlatformError forbidden, SERVICE_UNAVAILABLE
+ */
+export async function decideApprove(deps: EnforceDeps, caller: Caller, plan: PlanRow): Promise<DecisionEvent[]> {
+  const { tenant_id, plan_id, session_id, description } = plan;
+  if (!deps.policies.concerns(tenant_id, 'plan')) return [];
+  const args = { plan_id, description };
+  const session = { session_id };
+  return enforce(deps, tenant_id, {
+    scope: 'plan',
+    action: 'approve',
+    arguments: args,
+    session,
+    token: tokenFacts(caller),
+  });
+}
+
+/** What is decided about an attempt of a step. */
+export type StepDecision =
+  | { error: PlanError; events: DecisionEvent[] }
+  | { error?: never; ask?: NewInputRequest; events: DecisionEvent[] };
+
+/** The longest prompt of a request (contracts/api/messages.ts). */
+const PROMPT_CHARS_MAX = 16_384;
+const TITLE_CHARS_MAX = 200;
+
+const titleOf = ({ step_id, description }: StepRow) =>
+  `Step ${step_id} of a plan: ${description}`.slice(0, TITLE_CHARS_MAX).toWellFormed();
+
+const textOf = (parts: readonly Part[]) =>
+  parts.map((part) => (part.kind === 'text' ? part.text : `[${part.kind}]`)).join('\n');
+
+/** The request to a human that a step itself asks for: it shows what would be sent. */
+function stepRequest(plan: PlanRow, step: StepRow, parts: Part[], approvalMs: number): NewInputRequest {
+  const { plan_id } = plan;
+  const prompt = `${step.description}\n\n${textOf(parts)}`.slice(0, PROMPT_CHARS_MAX).toWellFormed();
+  const timeout_seconds = approvalMs / 1_000;
+  return {
+    ...{ request_id: newId('req'), kind: 'approval', source: 'plan', stage: 'plan', action: 'step' },
+    ...{ title: titleOf(step), prompt },
+    terms: { approvers: [], quorum: 1, timeout_seconds, allow_self: true, on_reject: 'fail' },
+    digest: digestOf({ plan_id, step_id: step.step_id, agent: agentOf(step), parts }),
+  };
+}
+
+/**
+ * Lets the policies decide about an attempt of a step, and asks for the approval that the step itself requires, once for all attempts.
+ * @param parts what is sent
+ * @throws PlatformError SERVICE_UNAVAILABLE while the policies cannot be read
+ */
+export async function decideStep(
+  { policies, approvalMs }: Pick<EnforceDeps, 'policies'> & { approvalMs: number },
+  plan: PlanRow,
+  step: StepRow,
+  parts: Part[],
+): Promise<StepDecision> {
+  const { tenant_id, plan_id, session_id } = plan;
+  const own = step.requires_approval && step.attempts === 0 ? { ask: stepRequest(plan, step, parts, approvalMs) } : {};
+  if (!policies.concerns(tenant_id, 'plan')) return { ...own, events: [] };
+  const request: PolicyRequest = {
+    ...{ scope: 'plan', action: 'step', agent: agentOf(step), session: { session_id } },
+    arguments: { plan_id, step_id: step.step_id, description: step.description, parts },
+    token: tokenFacts(creatorOf(plan)),
+  };
+  const verdict = await policies.decide(tenant_id, request);
+  const events = eventsOf(verdict, request);
+  if (verdict.decision === 'allow') return { ...own, events };
+  if (verdict.decision === 'require_approval')
+    return { ask: { ...approvalRequest(verdict, request, 'plan'), title: titleOf(step) }, events };
+  if (verdict.retryable) throw new PlatformError('SERVICE_UNAVAILABLE', verdict.by.reason);
+  return { error: errorOfDenial(verdict), events };
+}

@@ -1,0 +1,140 @@
+import type { Plan, PlanStep, PlanSummary, PlansGetRequest, StepState } from '../contracts/api/plans.js';
+import { actsAs, type Reader } from '../contracts/permissions.js';
+import { NO_AGENT } from '../contracts/primitives.js';
+import { queryJson } from '../db/json-rows.js';
+import { type KeyList, type Page, readPage } from '../db/page.js';
+import type { Db, Tx } from '../db/pool.js';
+import { PlatformError } from '../runtime/errors.js';
+import { type ObservedStep, observedSteps, type PlanRef, type PlanRow, type StepRow } from './plan-rows.js';
+
+/** The condition that a reader which acts as an agent sees the plans of its type. The parameter is the result of `actsAs`. */
+const own = (parameter: string) => `(${parameter}::text IS NULL OR p.agent_type = ${parameter})`;
+
+const STATES: StepState[] = ['pending', 'running', 'input-required', 'completed', 'failed', 'skipped'];
+
+type Counts = Partial<Record<StepState, number>>;
+
+function progressOf(counts: Counts) {
+  const total = STATES.reduce((sum, state) => sum + (counts[state] ?? 0), 0);
+  const of = (state: StepState) => counts[state] ?? 0;
+  return {
+    total,
+    pending: of('pending'),
+    running: of('running'),
+    'input-required': of('input-required'),
+    completed: of('completed'),
+    failed: of('failed'),
+    skipped: of('skipped'),
+  };
+}
+
+const durationOf = (from: Date | null, to: Date | null) =>
+  from && to ? { duration_ms: Math.max(0, to.getTime() - from.getTime()) } : {};
+
+const failureOf = (code: string | null, message: string | null) =>
+  code === null ? {} : { error: { code, message: message ?? '' } };
+
+function timesOf({ started_at, ended_at }: { started_at: Date | null; ended_at: Date | null }) {
+  return {
+    ...(started_at && { started_at: started_at.toISOString() }),
+    ...(ended_at && { ended_at: ended_at.toISOString() }),
+    ...durationOf(started_at, ended_at),
+  };
+}
+
+function summaryOf(row: PlanRow, counts: Counts): PlanSummary {
+  const { plan_id, tenant_id, session_id, description, state, max_parallel, auto_approve, created_by } = row;
+  return {
+    ...{ plan_id, tenant_id, session_id, description, state, max_parallel, auto_approve, created_by },
+    proposed_by: row.agent_type === NO_AGENT ? null : row.agent_type,
+    created_at: row.created_at.toISOString(),
+    ...(state === 'proposed' && { approval_expires_at: row.approval_expires_at.toISOString() }),
+    quorum: row.approval?.quorum ?? 1,
+    ...(row.approval && { approval_reason: row.approval.reason }),
+    ...timesOf(row),
+    ...failureOf(row.error_code, row.error_message),
+    ...(row.failed_step !== null && { failed_step: row.failed_step }),
+    progress: progressOf(counts),
+  };
+}
+
+function stepOf(
+  row: ObservedStep,
+  content: Pick<StepRow, 'description' | 'parts'>,
+  idOf: (place: number) => string,
+): PlanStep {
+  const { step_id, place, agent_type, instance_id, skill_id, requires_approval, timeout_seconds, max_attempts } = row;
+  const worker =
+    row.worker_id !== null && row.worker_type !== null && row.worker_since
+      ? { worker: { agent_type: row.worker_type, instance_id: row.worker_id, since: row.worker_since.toISOString() } }
+      : {};
+  return {
+    ...{ step_id, index: place, description: content.description, agent_type, instance_id, skill_id },
+    message: content.parts,
+    depends_on: row.depends_on.map(idOf),
+    ...{ requires_approval, timeout_seconds, max_attempts },
+    ...{ state: row.state, attempts: row.attempts, message_id: row.message_id },
+    ...worker,
+    ...timesOf(row),
+    ...failureOf(row.error_code, row.error_message),
+  };
+}
+
+async function stepsOf(tx: Tx, ref: PlanRef): Promise<PlanStep[]> {
+  const contents = await tx.query<Pick<StepRow, 'description' | 'parts'> & Record<string, unknown>>(
+    'SELECT description, parts FROM plan_steps WHERE tenant_id = $1 AND plan_id = $2 ORDER BY place',
+    [ref.tenant_id, ref.plan_id],
+  );
+  const rows = await observedSteps(tx, ref);
+  const idOf = (place: number) => rows[place]?.step_id ?? '';
+  return rows.flatMap((row, place) => {
+    const content = contents[place];
+    return content ? [stepOf(row, content, idOf)] : [];
+  });
+}
+
+async function decisionsOf(tx: Tx, ref: PlanRef): Promise<Plan['decisions']> {
+  const rows = await queryJson<Omit<Plan['decisions'][number], 'comment'> & { comment: string | null }>(
+    tx,
+    `SELECT credential_id, decided_by, resolution, comment, decided_at FROM plan_decisions
+      WHERE tenant_id = $1 AND plan_id = $2 ORDER BY decided_at, credential_id`,
+    [ref.tenant_id, ref.plan_id],
+  );
+  return rows.map(({ comment, ...decision }) => ({ ...decision, ...(comment !== null && { comment }) }));
+}
+
+/** Reads a plan with its steps. @throws PlatformError NOT_FOUND, also for a plan that the reader may not see */
+export async function readPlan(tx: Tx, reader: Reader, planId: string): Promise<Plan> {
+  const [row] = await tx.query<PlanRow & Record<string, unknown>>(
+    `SELECT * FROM plans p WHERE tenant_id = $1 AND plan_id = $2 AND ${own('$3')}`,
+    [reader.tenant_id, planId, actsAs(reader)],
+  );
+  if (!row) throw new PlatformError('NOT_FOUND', 'There is no plan of that plan_id.');
+  const steps = await stepsOf(tx, row);
+  const counts: Counts = {};
+  for (const { state } of steps) counts[state] = (counts[state] ?? 0) + 1;
+  return { ...summaryOf(row, counts), decisions: await decisionsOf(tx, row), steps };
+}
+
+async function rowsOf(tx: Tx, tenantId: string, ids: string[]): Promise<PlanSummary[]> {
+  const rows = await tx.query<PlanRow & { counts: Counts } & Record<string, unknown>>(
+    `SELECT p.*, (SELECT jsonb_object_agg(state, number) FROM (
+         SELECT s.state, count(*) AS number FROM plan_steps s WHERE s.tenant_id = p.tenant_id AND s.plan_id = p.plan_id
+          GROUP BY s.state) AS counted) AS counts
+       FROM plans p WHERE p.tenant_id = $1 AND p.plan_id = ANY ($2) ORDER BY p.plan_id DESC`,
+    [tenantId, ids],
+  );
+  return rows.map((row) => summaryOf(row, row.counts));
+}
+
+/** Lists the plans that a reader may see, newest first. @throws PlatformError REQUEST_TIMEOUT as `readPage` */
+export function listPlans(db: Db, reader: Reader, query: PlansGetRequest): Promise<Page<PlanSummary>> {
+  const { tenant_id } = reader;
+  const list: KeyList = {
+    key: 'p.plan_id',
+    from: `plans p WHERE p.tenant_id = $1 AND ${own('$2')} AND ($3::text IS NULL OR p.session_id = $3) AND ($4::text IS NULL OR p.state = $4)`,
+    orderBy: 'p.plan_id DESC',
+    values: [tenant_id, actsAs(reader), query.session_id ?? null, query.state ?? null],
+  };
+  return readPage(db, list, query, (tx, ids) => rowsOf(tx, tenant_id, ids));
+}

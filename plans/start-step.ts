@@ -1,0 +1,207 @@
+import type { MessageSendParams } from '../contracts/a2a/a2a.js';
+import type { Part } from '../contracts/a2a/parts.js';
+import { LIMITS } from '../contracts/limits.js';
+import type { Tx } from '../db/pool.js';
+import { type AcceptDeps, acceptMessage } from '../messages/accept/accept.js';
+import type { AcceptHook } from '../messages/accept/accept-transaction.js';
+import type { AcceptContext } from '../messages/accept/draft.js';
+import type { MessageRow } from '../messages/read/rows.js';
+import { outputText } from '../messages/read/task.js';
+import { recordDecision } from '../policy/enforce.js';
+import type { DecisionEvent } from '../policy/verdict.js';
+import { PlatformError } from '../runtime/errors.js';
+import { traceparentOf, uuidOf } from '../runtime/ids.js';
+import { failedStep, type PlanError } from './next-moves.js';
+import { decideStep } from './plan-policy.js';
+import {
+  creatorOf,
+  factsOf,
+  lockPlan,
+  observedSteps,
+  type PlanRef,
+  type PlanRow,
+  type StepRow,
+  writeSteps,
+} from './plan-rows.js';
+import { referencesIn, withOutputs } from './templates.js';
+
+/** One attempt of a step. */
+export interface StepAttempt {
+  place: number;
+  attempt: number;
+}
+
+/** The plan or the step has moved on since the attempt was decided: nothing is to be sent. */
+class AttemptOutdated extends Error {}
+
+/** An attempt that is to be sent. */
+interface DueStep {
+  plan: PlanRow;
+  step: StepRow;
+  /** Its message, with the outputs of other steps. */
+  parts: Part[];
+  /** The creator's credential does not hold any more. */
+  revoked: boolean;
+  /** A step whose output is needed and was deleted by retention. */
+  lost: string | undefined;
+}
+
+/** How long an attempt waits that the platform has no room for now, in milliseconds. */
+const NO_ROOM_MS = 1_000;
+
+async function readStep(tx: Tx, { tenant_id, plan_id }: PlanRef, place: number): Promise<StepRow | undefined> {
+  const [step] = await tx.query<StepRow & Record<string, unknown>>(
+    'SELECT * FROM plan_steps WHERE tenant_id = $1 AND plan_id = $2 AND place = $3',
+    [tenant_id, plan_id, place],
+  );
+  return step;
+}
+
+/** The outputs of the steps that a step depends on, by their ids. */
+async function readOutputs(tx: Tx, step: StepRow): Promise<Map<string, string>> {
+  const rows = await tx.query<{ step_id: string } & Pick<MessageRow, 'artifacts' | 'status_message'>>(
+    `SELECT s.step_id, m.artifacts, m.status_message FROM plan_steps s
+       JOIN messages m ON m.tenant_id = s.tenant_id AND m.message_id = s.message_id
+      WHERE s.tenant_id = $1 AND s.plan_id = $2 AND s.place = ANY ($3)`,
+    [step.tenant_id, step.plan_id, step.depends_on],
+  );
+  return new Map(rows.map((row) => [row.step_id, outputText(row)]));
+}
+
+const isDue = (plan: PlanRow, step: StepRow | undefined, attempt: number): step is StepRow =>
+  plan.state === 'running' && step?.state === 'pending' && step.attempts === attempt - 1;
+
+/** Whether the creator's credential still holds: its revocation ends what is done in its name. */
+async function isRevoked(tx: Tx, { credential_id }: PlanRow): Promise<boolean> {
+  const rows = await tx.query('SELECT 1 FROM credentials WHERE credential_id = $1 AND revoked_at IS NOT NULL', [
+    credential_id,
+  ]);
+  return rows.length > 0;
+}
+
+/** What an attempt sends; null when it is not due any more. */
+async function readDue(tx: Tx, ref: PlanRef, { place, attempt }: StepAttempt): Promise<DueStep | null> {
+  const plan = await lockPlan(tx, ref);
+  const step = await readStep(tx, ref, place);
+  if (!plan || !isDue(plan, step, attempt)) return null;
+  const outputs = await readOutputs(tx, step);
+  const lost = referencesIn(step.parts).stepIds.find((stepId) => !outputs.has(stepId));
+  return { plan, step, parts: withOutputs(step.parts, outputs), revoked: await isRevoked(tx, plan), lost };
+}
+
+/** Marks the step as started by this message, in the transaction that accepts the message. @throws AttemptOutdated */
+function stepStarter({ plan, step }: DueStep, attempt: number, events: readonly DecisionEvent[]): AcceptHook {
+  return async (tx, { tenant_id, message_id }, state) => {
+    const locked = await lockPlan(tx, plan);
+    if (!locked || !isDue(locked, await readStep(tx, plan, step.place), attempt)) throw new AttemptOutdated();
+    await recordDecision(tx, tenant_id, plan.session_id, events);
+    const waits = state === 'input-required';
+    await tx.query(
+      `WITH marked AS (UPDATE messages SET notifies = true WHERE tenant_id = $1 AND message_id = $4),
+        linked AS (INSERT INTO plan_messages (tenant_id, message_id, plan_id, place, attempt) VALUES ($1, $4, $2, $3, $5))
+       UPDATE plan_steps SET state = $6, attempts = $5, message_id = $4, started_at = coalesce(started_at, now()), retry_at = NULL,
+              due_at = CASE WHEN $7 THEN NULL ELSE coalesce(due_at, now() + timeout_seconds * interval '1 s') END,
+              time_left_ms = CASE WHEN NOT $7 THEN NULL WHEN due_at IS NULL THEN timeout_seconds * 1000::bigint
+                ELSE milliseconds_between(now(), due_at) END
+        WHERE tenant_id = $1 AND plan_id = $2 AND place = $3`,
+      [tenant_id, plan.plan_id, step.place, message_id, attempt, waits ? 'input-required' : 'running', waits],
+    );
+  };
+}
+
+function paramsOf({ plan, step, parts }: DueStep, attempt: number): MessageSendParams {
+  const { agent_type, instance_id, skill_id, timeout_seconds, step_id } = step;
+  const { plan_id, session_id } = plan;
+  // The same for a repeat of the attempt, which would otherwise be another message.
+  const deadline_ms = timeout_seconds === null ? undefined : Math.min(LIMITS.deadlineMsMax, timeout_seconds * 1_000);
+  return {
+    message: {
+      kind: 'message',
+      role: 'user',
+      messageId: `${plan_id}:${step_id}:${attempt}`,
+      contextId: session_id,
+      parts,
+    },
+    metadata: {
+      ...(agent_type !== null && { agent_type }),
+      ...(instance_id !== null && { instance_id }),
+      ...(skill_id !== null && { skill_id }),
+      ...(deadline_ms !== undefined && { deadline_ms }),
+      plan: { plan_id, step_id, attempt },
+    },
+  };
+}
+
+/** Why a message cannot be sent as it is; null if it can. */
+function contentProblem(parts: readonly Part[]): PlanError | null {
+  const bytes = Buffer.byteLength(JSON.stringify(parts));
+  if (bytes <= LIMITS.messagePartsBytes) return null;
+  const message = `With the outputs of other steps the message has ${bytes} bytes; ${LIMITS.messagePartsBytes} are allowed.`;
+  return { code: 'PAYLOAD_TOO_LARGE', message };
+}
+
+/** What became of an attempt that sent nothing. */
+interface Unsent {
+  /** Null: the platform has no room now, and the attempt is repeated. */
+  error: PlanError | null;
+  /** Events of policies. */
+  events?: readonly DecisionEvent[];
+}
+
+async function writeUnsent(tx: Tx, ref: PlanRef, due: StepAttempt, { error, events = [] }: Unsent): Promise<void> {
+  const { place, attempt } = due;
+  const plan = await lockPlan(tx, ref);
+  if (!plan || !isDue(plan, await readStep(tx, ref, place), attempt)) return;
+  const facts = (await observedSteps(tx, ref)).map(factsOf)[place];
+  if (!facts) return;
+  const retry_at = new Date(Date.now() + NO_ROOM_MS);
+  await writeSteps(tx, ref, [error ? failedStep(facts, error) : { ...facts, retry_at }]);
+  await recordDecision(tx, ref.tenant_id, plan.session_id, events);
+}
+
+/** Why an attempt cannot be sent. @throws what is not about the message */
+function refusalOf(error: unknown): Unsent {
+  if (!(error instanceof PlatformError) || error.statusCode >= 500) throw error;
+  return { error: error.code === 'RATE_LIMITED' ? null : { code: error.code, message: error.message } };
+}
+
+/** Sends the message of an attempt. @returns null when it was sent, or was not due any more */
+async function send(deps: AcceptDeps, due: DueStep, attempt: number): Promise<Unsent | null> {
+  const { plan, step, parts } = due;
+  const { policies, limits } = deps.core;
+  if (due.revoked)
+    return { error: { code: 'unauthorized', message: 'The credential that created the plan is revoked.' } };
+  if (due.lost !== undefined)
+    return { error: { code: 'NOT_FOUND', message: `The output of the step ${due.lost} is not kept any more.` } };
+  const problem = contentProblem(parts);
+  if (problem) return { error: problem };
+  const decided = await decideStep({ policies, approvalMs: limits.inputExpiryMs }, plan, step, parts);
+  if (decided.error) return decided;
+  const context: AcceptContext = {
+    method: 'message/send',
+    traceparent: traceparentOf(plan.trace_id, uuidOf(plan.plan_id)),
+    push: stepStarter(due, attempt, decided.events),
+    ...(decided.ask && { ask: decided.ask }),
+  };
+  try {
+    const { duplicate } = await acceptMessage(deps, creatorOf(plan), paramsOf(due, attempt), context);
+    // An attempt and its message are written together, so somebody else has sent this one.
+    return duplicate
+      ? { error: { code: 'IDEMPOTENCY_MISMATCH', message: 'The messageId of the step is in use.' } }
+      : null;
+  } catch (error) {
+    return error instanceof AttemptOutdated ? null : refusalOf(error);
+  }
+}
+
+/**
+ * Sends the message of one attempt of a step, as the plan's creator. The message and the step are written in one transaction, so that a repeat
+ * after a crash finds the attempt started, or starts it. What cannot be sent fails the step.
+ * @throws PlatformError SERVICE_UNAVAILABLE, for the call to be repeated
+ */
+export async function startStep(deps: AcceptDeps, ref: PlanRef, due: StepAttempt): Promise<void> {
+  const { db } = deps.core;
+  const found = await db.tenant(ref.tenant_id, (tx) => readDue(tx, ref, due));
+  const unsent = found && (await send(deps, found, due.attempt));
+  if (unsent) await db.tenant(ref.tenant_id, (tx) => writeUnsent(tx, ref, due, unsent));
+}

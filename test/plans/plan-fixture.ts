@@ -1,0 +1,57 @@
+import { type Plan, PlanResponse } from '../../contracts/api/plans.js';
+import { SessionInitResponse } from '../../contracts/api/sessions.js';
+import type { ApiClient } from '../setup/platform/api-client.js';
+import { until } from '../setup/until.js';
+
+type Step = Record<string, unknown>;
+
+/** A step for agents of this type; its id is its description too. */
+export function step(step_id: string, agent_type: string, message: unknown, more: Step = {}): Step {
+  return { step_id, description: step_id, agent_type, message, ...more };
+}
+
+export async function newSession(client: ApiClient, body: object = {}): Promise<string> {
+  return (await client.ok('/sessions/init', body, SessionInitResponse)).session_id;
+}
+
+/** Creates a plan in a session of its own, approved at once unless it says otherwise. */
+export async function createPlan(client: ApiClient, steps: Step[], more: Step = {}): Promise<Plan> {
+  const session_id = more.session_id ?? (await newSession(client));
+  const body = { session_id, description: 'a plan', steps, auto_approve: true, ...more };
+  return (await client.ok('/plans/create', body, PlanResponse)).plan;
+}
+
+export async function readPlan(client: ApiClient, planId: string): Promise<Plan> {
+  return (await client.ok('/plans/get_by_id', { plan_id: planId }, PlanResponse)).plan;
+}
+
+/** The plan once it is in this state. */
+export async function untilPlan(client: ApiClient, planId: string, state: string, timeoutMs = 60_000): Promise<Plan> {
+  return until(
+    async () => {
+      const plan = await readPlan(client, planId);
+      return plan.state === state ? plan : Promise.reject(new Error(summary(plan)));
+    },
+    { timeoutMs, what: `plan ${planId} in state ${state}` },
+  );
+}
+
+/** The plan once a step of it is in this state. */
+export async function untilStep(client: ApiClient, planId: string, stepId: string, state: string): Promise<Plan> {
+  return until(
+    async () => {
+      const plan = await readPlan(client, planId);
+      return stepStates(plan)[stepId] === state ? plan : Promise.reject(new Error(summary(plan)));
+    },
+    { what: `step ${stepId} of ${planId} in state ${state}` },
+  );
+}
+
+/** The states of the steps by their ids. */
+export function stepStates(plan: Plan): Record<string, string> {
+  return Object.fromEntries(plan.steps.map(({ step_id, state }) => [step_id, state]));
+}
+
+function summary(plan: Plan): string {
+  return `${plan.state} ${JSON.stringify(plan.error ?? {})} ${JSON.stringify(stepStates(plan))}`;
+}
