@@ -28,7 +28,7 @@ BEGIN
   RETURN NULL;
 END $function$
 ;
-CREATE OR REPLACE FUNCTION public.note_push_deliveries()
+CREATE OR REPLACE FUNCTION public.note_state_change()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
@@ -37,6 +37,8 @@ BEGIN
     INSERT INTO push_deliveries (tenant_id, message_id, config_id, state)
       SELECT c.tenant_id, c.message_id, c.config_id, NEW.state FROM push_configs c
        WHERE c.tenant_id = NEW.tenant_id AND c.message_id = NEW.message_id;
+    INSERT INTO plan_wakes (tenant_id, plan_id)
+      SELECT p.tenant_id, p.plan_id FROM plan_messages p WHERE p.tenant_id = NEW.tenant_id AND p.message_id = NEW.message_id;
   END IF;
   RETURN NULL;
 END $function$
@@ -449,6 +451,77 @@ CREATE TABLE messages (
   started_at timestamp with time zone,
   completed_at timestamp with time zone
 ) PARTITION BY RANGE (message_id);
+CREATE TABLE plan_decisions (
+  tenant_id text NOT NULL,
+  plan_id text NOT NULL,
+  credential_id text NOT NULL,
+  decided_by text NOT NULL,
+  resolution text NOT NULL,
+  comment text,
+  decided_at timestamp with time zone NOT NULL DEFAULT now()
+);
+CREATE TABLE plan_messages (
+  tenant_id text NOT NULL,
+  message_id text NOT NULL,
+  plan_id text NOT NULL,
+  place integer NOT NULL,
+  attempt integer NOT NULL
+);
+CREATE TABLE plan_steps (
+  tenant_id text NOT NULL,
+  plan_id text NOT NULL,
+  place integer NOT NULL,
+  step_id text NOT NULL,
+  description text NOT NULL,
+  agent_type text,
+  instance_id text,
+  skill_id text,
+  parts jsonb NOT NULL,
+  depends_on integer[] NOT NULL,
+  requires_approval boolean NOT NULL,
+  timeout_seconds integer,
+  max_attempts integer NOT NULL,
+  state text NOT NULL DEFAULT 'pending'::text,
+  attempts integer NOT NULL DEFAULT 0,
+  message_id text,
+  started_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  retry_at timestamp with time zone,
+  due_at timestamp with time zone,
+  time_left_ms bigint,
+  error_code text,
+  error_message text
+);
+CREATE TABLE plan_wakes (
+  wake_id bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+  tenant_id text NOT NULL,
+  plan_id text NOT NULL,
+  due_at timestamp with time zone NOT NULL DEFAULT now()
+);
+CREATE TABLE plans (
+  tenant_id text NOT NULL,
+  plan_id text NOT NULL,
+  session_id text NOT NULL,
+  description text NOT NULL,
+  state text NOT NULL,
+  max_parallel integer NOT NULL,
+  auto_approve boolean NOT NULL,
+  credential_id text NOT NULL,
+  created_by text NOT NULL,
+  agent_type text NOT NULL,
+  scopes text[] NOT NULL,
+  trace_id text NOT NULL,
+  proposal_key text,
+  created_at timestamp with time zone NOT NULL DEFAULT now(),
+  approval_expires_at timestamp with time zone NOT NULL,
+  approval jsonb,
+  started_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  error_code text,
+  error_message text,
+  failed_step integer,
+  check_at timestamp with time zone
+);
 CREATE TABLE platform_facts (
   name text NOT NULL,
   value text NOT NULL
@@ -660,6 +733,18 @@ ALTER TABLE knowledge_sources ADD CONSTRAINT knowledge_sources_pkey PRIMARY KEY 
 ALTER TABLE late_changes ADD CONSTRAINT late_changes_pkey PRIMARY KEY (tenant_id, message_id);
 ALTER TABLE mesh_nodes ADD CONSTRAINT mesh_nodes_pkey PRIMARY KEY (mesh_id);
 ALTER TABLE messages ADD CONSTRAINT messages_pkey PRIMARY KEY (tenant_id, message_id);
+ALTER TABLE plan_decisions ADD CONSTRAINT plan_decisions_resolution_check CHECK ((resolution = ANY (ARRAY['approved'::text, 'rejected'::text])));
+ALTER TABLE plan_decisions ADD CONSTRAINT plan_decisions_tenant_id_plan_id_fkey FOREIGN KEY (tenant_id, plan_id) REFERENCES plans(tenant_id, plan_id) ON DELETE CASCADE;
+ALTER TABLE plan_decisions ADD CONSTRAINT plan_decisions_pkey PRIMARY KEY (tenant_id, plan_id, credential_id);
+ALTER TABLE plan_messages ADD CONSTRAINT plan_messages_tenant_id_plan_id_fkey FOREIGN KEY (tenant_id, plan_id) REFERENCES plans(tenant_id, plan_id) ON DELETE CASCADE;
+ALTER TABLE plan_messages ADD CONSTRAINT plan_messages_pkey PRIMARY KEY (tenant_id, message_id);
+ALTER TABLE plan_steps ADD CONSTRAINT plan_steps_state_check CHECK ((state = ANY (ARRAY['pending'::text, 'running'::text, 'input-required'::text, 'completed'::text, 'failed'::text, 'skipped'::text])));
+ALTER TABLE plan_steps ADD CONSTRAINT plan_steps_tenant_id_plan_id_fkey FOREIGN KEY (tenant_id, plan_id) REFERENCES plans(tenant_id, plan_id) ON DELETE CASCADE;
+ALTER TABLE plan_steps ADD CONSTRAINT plan_steps_pkey PRIMARY KEY (tenant_id, plan_id, place);
+ALTER TABLE plan_wakes ADD CONSTRAINT plan_wakes_tenant_id_plan_id_fkey FOREIGN KEY (tenant_id, plan_id) REFERENCES plans(tenant_id, plan_id) ON DELETE CASCADE;
+ALTER TABLE plan_wakes ADD CONSTRAINT plan_wakes_pkey PRIMARY KEY (wake_id);
+ALTER TABLE plans ADD CONSTRAINT plans_state_check CHECK ((state = ANY (ARRAY['proposed'::text, 'running'::text, 'completed'::text, 'failed'::text, 'canceled'::text, 'rejected'::text])));
+ALTER TABLE plans ADD CONSTRAINT plans_pkey PRIMARY KEY (tenant_id, plan_id);
 ALTER TABLE platform_facts ADD CONSTRAINT platform_facts_pkey PRIMARY KEY (name);
 ALTER TABLE policies ADD CONSTRAINT policies_decision_check CHECK ((decision = ANY (ARRAY['allow'::text, 'deny'::text, 'require_approval'::text, 'audit'::text])));
 ALTER TABLE policies ADD CONSTRAINT policies_scope_check CHECK ((scope = ANY (ARRAY['admission'::text, 'dispatch'::text, 'tool'::text, 'plan'::text, 'session'::text])));
@@ -718,6 +803,13 @@ CREATE INDEX knowledge_sources_newest ON public.knowledge_sources USING btree (t
 CREATE INDEX late_changes_newest ON public.late_changes USING btree (tenant_id, changed_at, message_id);
 CREATE INDEX messages_by_error ON ONLY public.messages USING btree (tenant_id, error_code, message_id) WHERE (error_code IS NOT NULL);
 CREATE INDEX messages_by_session ON ONLY public.messages USING btree (session_id, tenant_id, message_id);
+CREATE INDEX plan_messages_of_plan ON public.plan_messages USING btree (tenant_id, plan_id);
+CREATE INDEX plan_wakes_due ON public.plan_wakes USING btree (due_at);
+CREATE INDEX plan_wakes_of_plan ON public.plan_wakes USING btree (tenant_id, plan_id);
+CREATE INDEX plans_of_session ON public.plans USING btree (tenant_id, session_id, plan_id);
+CREATE INDEX plans_open ON public.plans USING btree (tenant_id, session_id) WHERE (state = ANY (ARRAY['proposed'::text, 'running'::text]));
+CREATE UNIQUE INDEX plans_proposed ON public.plans USING btree (tenant_id, proposal_key) WHERE (proposal_key IS NOT NULL);
+CREATE INDEX plans_to_check ON public.plans USING btree (check_at) WHERE (check_at IS NOT NULL);
 CREATE INDEX policy_revisions_by_change ON public.policy_revisions USING btree (changed_by);
 CREATE INDEX proven_receivers_old ON public.proven_receivers USING btree (answered_at);
 CREATE INDEX push_deliveries_due ON public.push_deliveries USING btree (wake_at) WHERE (wake_at IS NOT NULL);
@@ -738,7 +830,7 @@ CREATE INDEX tool_grants_decided ON public.tool_grants USING btree (node_id, dec
 
 -- Triggers
 CREATE TRIGGER tool_decisions AFTER UPDATE OF state ON public.input_requests FOR EACH ROW WHEN (((old.state = 'pending'::text) AND (new.state <> 'pending'::text) AND (new.stage = 'tool'::text))) EXECUTE FUNCTION note_tool_decision();
-CREATE TRIGGER push_deliveries_of_message AFTER UPDATE OF state ON public.messages FOR EACH ROW WHEN (new.notifies) EXECUTE FUNCTION note_push_deliveries();
+CREATE TRIGGER state_change_of_message AFTER UPDATE OF state ON public.messages FOR EACH ROW WHEN (new.notifies) EXECUTE FUNCTION note_state_change();
 CREATE TRIGGER capacity_of_session AFTER UPDATE OF suspended ON public.sessions FOR EACH ROW WHEN (((new.suspended <> old.suspended) AND new.explicit AND (new.instance_id = old.instance_id) AND (new.status = 'active'::text))) EXECUTE FUNCTION note_capacity_change();
 
 -- Row-level security
@@ -772,6 +864,11 @@ ALTER TABLE knowledge_sources ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURIT
 ALTER TABLE late_changes ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE mesh_nodes DISABLE ROW LEVEL SECURITY;
 ALTER TABLE messages ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE plan_decisions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE plan_messages ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE plan_steps ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE plan_wakes ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE plans ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE platform_facts DISABLE ROW LEVEL SECURITY;
 ALTER TABLE policies ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE policy_revisions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -841,6 +938,16 @@ CREATE POLICY one_tenant ON late_changes AS PERMISSIVE FOR ALL TO fleet_app USIN
 CREATE POLICY whole_platform ON late_changes AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON messages AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON messages AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON plan_decisions AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON plan_decisions AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON plan_messages AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON plan_messages AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON plan_steps AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON plan_steps AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON plan_wakes AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON plan_wakes AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY one_tenant ON plans AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
+CREATE POLICY whole_platform ON plans AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON policies AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON policies AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON policy_revisions AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -925,6 +1032,16 @@ GRANT SELECT ON mesh_nodes TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON mesh_nodes TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON messages TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON messages TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON plan_decisions TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON plan_decisions TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON plan_messages TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON plan_messages TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON plan_steps TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON plan_steps TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON plan_wakes TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON plan_wakes TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON plans TO fleet_app;
+GRANT DELETE, INSERT, SELECT, UPDATE ON plans TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON platform_facts TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON policies TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON policies TO fleet_system;

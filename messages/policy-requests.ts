@@ -1,7 +1,7 @@
 import type { Caller } from '../contracts/api/auth.js';
 import type { LaterFact } from '../policy/matching/facts.js';
+import type { PolicyRequest, Verdict } from '../policy/policy-request.js';
 import { tokenFacts } from '../policy/token-facts.js';
-import type { PolicyRequest, Verdict } from '../policy/types.js';
 import { newId } from '../runtime/ids.js';
 import type { NewMessage } from './accept/accept-transaction.js';
 import type { NewInputRequest } from './input/ask.js';

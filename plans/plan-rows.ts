@@ -3,7 +3,7 @@ import type { Caller } from '../contracts/api/auth.js';
 import type { PlanState, StepState } from '../contracts/api/plans.js';
 import type { Scope } from '../contracts/primitives.js';
 import type { Tx } from '../db/pool.js';
-import type { ApprovalTerms } from '../policy/types.js';
+import type { ApprovalTerms } from '../policy/policy-request.js';
 import type { SessionRef } from '../sessions/session-deps.js';
 import type { StepFacts } from './next-moves.js';
 

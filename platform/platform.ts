@@ -1,23 +1,13 @@
 import { setMaxListeners } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyInstance } from 'fastify';
-import { settleTotals } from '../agents/agent-connections.js';
-import { createAlertRelay } from '../alerts/alert-relay.js';
 import { buildApi } from '../api/app.js';
 import { connectRateLimits } from '../api/rate-limit.js';
-import { createMaintenance } from '../db/maintenance.js';
-import { Retention } from '../db/retention.js';
-import { createJobStarter } from '../knowledge/ingest/job-starter.js';
-import { sessionDeps } from '../messages/cancel.js';
 import { FastPath } from '../messages/dispatch/fast-path.js';
 import type { DispatchRunner } from '../messages/runner/runner.js';
-import { Sweeper } from '../messages/supervise/sweeper.js';
-import { WaitingWatch } from '../messages/supervise/waiting-watch.js';
 import type { Config } from '../runtime/config.js';
 import { newId } from '../runtime/ids.js';
 import type { Logger } from '../runtime/logger.js';
-import { createSessionExpiry } from '../sessions/session-expiry.js';
-import { createEventSequencer } from '../telemetry/event-sequencer.js';
 import { createHealth } from './health.js';
 import type { Infrastructure } from './infrastructure.js';
 import { startMesh } from './mesh-role.js';
@@ -26,7 +16,8 @@ import type { RunOptions } from './roles.js';
 import { createServices, type Services } from './services.js';
 import { StopList } from './stop-list.js';
 import { type RunningTools, startTools } from './tools.js';
-import { connectWorkers, runFleetWorker, runKnowledgeWorker, type WorkerDeps } from './workers.js';
+import { startWorkerRole } from './worker-role.js';
+import { connectWorkers, runKnowledgeWorker, type WorkerDeps } from './workers.js';
 
 /** The running platform. */
 export interface Platform {
@@ -102,48 +93,6 @@ function buildHttp(
   });
 }
 
-function createRetention({ config, db, log }: Services, { databaseUrl }: Infrastructure): Retention {
-  const days = { messages: config.MESSAGE_RETENTION_DAYS, events: config.EVENT_RETENTION_DAYS };
-  return new Retention({ url: databaseUrl, db, log, days, settleTotals: (before) => settleTotals(db, before) });
-}
-
-async function startWorkerRole(
-  services: Services,
-  infrastructure: Infrastructure,
-  workerDeps: WorkerDeps,
-  started: Started,
-  stops: StopList,
-): Promise<void> {
-  const { core, dispatches, db, outbound, secrets, log, temporal, channelClients, deliveryStarter, eventFeed } =
-    services;
-  const { planStarter } = services;
-  const plans = { accept: services.messages, stepStarted: () => planStarter.expect() };
-  const watch = { db, outbound, log };
-  const delivery = { db, clients: channelClients, secrets, log };
-  const baseUrl = () => started.baseUrl;
-  const delivered = () => deliveryStarter.expect();
-  const { slackApiUrl } = channelClients;
-  const worker = await runFleetWorker(workerDeps, { core, dispatches, watch, delivery, plans, temporal });
-  stops.add(() => worker.stop());
-  await temporal.ensureAgentWatch();
-  const loops = [
-    new Sweeper(core, temporal),
-    new WaitingWatch(core, temporal),
-    createEventSequencer(db, log, () => eventFeed.wake()),
-    createAlertRelay({ db, secrets, log, slackApiUrl, baseUrl, delivered }),
-    deliveryStarter,
-    planStarter,
-    createSessionExpiry(sessionDeps(core)),
-    createMaintenance(db, log),
-    createRetention(services, infrastructure),
-    createJobStarter(db, temporal, log),
-  ];
-  for (const loop of loops) {
-    loop.start();
-    stops.add(() => loop.stop());
-  }
-}
-
 /** @param runner null without the mesh role: then every dispatch is forwarded */
 function startFastPath(services: Services, runner: DispatchRunner | null, links: NodeLinks, stops: StopList): void {
   const { config, core, dispatches, temporal, messages } = services;
@@ -192,7 +141,7 @@ async function startRoles(
   const connection = await connectWorkers(infrastructure.temporal);
   stops.add(() => connection.close());
   const workerDeps: WorkerDeps = { connection, namespace: config.TEMPORAL_NAMESPACE, log };
-  if (roles.has('worker')) await startWorkerRole(services, infrastructure, workerDeps, started, stops);
+  if (roles.has('worker')) await startWorkerRole(services, infrastructure, workerDeps, () => started.baseUrl, stops);
   if (roles.has('knowledge')) {
     const worker = await runKnowledgeWorker(workerDeps, services);
     stops.add(() => worker.stop());

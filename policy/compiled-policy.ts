@@ -5,8 +5,8 @@ import { compileCel } from './evaluators/cel.js';
 import type { WebhookEvaluators, WebhookTarget } from './evaluators/webhook.js';
 import { type Condition, compileMatch } from './matching/conditions.js';
 import type { Facts } from './matching/facts.js';
+import type { AppliedPolicy, ApprovalTerms } from './policy-request.js';
 import type { PolicyRow } from './policy-store.js';
-import type { AppliedPolicy, ApprovalTerms } from './types.js';
 
 /** The purpose of the key that encrypts the secrets of evaluators. */
 export const EVALUATOR_SECRET = 'policy-evaluator';

@@ -2,7 +2,7 @@ import type { PolicyTrace } from '../contracts/api/policies.js';
 import { type Application, application, type CompiledPolicy } from './compiled-policy.js';
 import { allHold } from './matching/conditions.js';
 import type { Facts } from './matching/facts.js';
-import type { AppliedPolicy, Verdict } from './types.js';
+import type { AppliedPolicy, Verdict } from './policy-request.js';
 
 /** Evaluators that are asked one after the other may take this long together; then the next has failed. */
 const EVALUATION_MAX_MS = 8_000;

@@ -1,7 +1,7 @@
 import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import type { PolicyEngine } from './policy-engine.js';
-import type { PolicyRequest, Verdict } from './types.js';
+import type { PolicyRequest, Verdict } from './policy-request.js';
 import { type DecisionEvent, eventsOf } from './verdict.js';
 
 /** What deciding about an action that cannot wait takes. */

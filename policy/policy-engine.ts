@@ -5,13 +5,13 @@ import { contentOf } from './guards/content.js';
 import type { GuardedContent, GuardSettings, TenantGuards } from './guards/guarded-content.js';
 import { allHold } from './matching/conditions.js';
 import { Facts, type LaterFact } from './matching/facts.js';
+import type { Policies, PolicyRequest, Verdict } from './policy-request.js';
 import {
   type TenantPolicies,
   TenantPoliciesCache,
   type TenantPoliciesDeps,
   type Unconcerned,
 } from './tenant-policies.js';
-import type { Policies, PolicyRequest, Verdict } from './types.js';
 import { withFindings } from './verdict.js';
 
 /** Shared by everything that nothing is said about. */

@@ -1,7 +1,7 @@
 import { newId } from '../runtime/ids.js';
 import type { EarlyVerdict } from './decision.js';
 import type { GuardedAction, GuardFinding } from './guards/guarded-content.js';
-import type { ApprovalTerms, PolicyRequest, Verdict } from './types.js';
+import type { ApprovalTerms, PolicyRequest, Verdict } from './policy-request.js';
 
 /** The terms of what a guard asks. */
 const GUARD_TERMS: ApprovalTerms = {

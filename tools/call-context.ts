@@ -1,7 +1,7 @@
 import { addAbortListener, once } from 'node:events';
 import type { ToolCallPayload } from '../contracts/api/tools.js';
 import type { DispatchRef } from '../messages/dispatch/dispatches.js';
-import type { PolicyRequest } from '../policy/types.js';
+import type { PolicyRequest } from '../policy/policy-request.js';
 import { type Outcome, refusal } from './tool-result.js';
 
 /** The agent that calls a tool. */

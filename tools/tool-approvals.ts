@@ -3,7 +3,7 @@ import type { Db } from '../db/pool.js';
 import type { MessageCore } from '../messages/core.js';
 import type { DispatchRef } from '../messages/dispatch/dispatches.js';
 import { persist } from '../messages/runner/send-dispatch.js';
-import type { Verdict } from '../policy/types.js';
+import type { Verdict } from '../policy/policy-request.js';
 import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
 import { type CallCancellation, type ToolRequest, WITHDRAWN } from './call-context.js';

@@ -1,6 +1,6 @@
 import type { ToolResult } from '../contracts/api/tools.js';
 import { LIMITS } from '../contracts/limits.js';
-import type { Verdict } from '../policy/types.js';
+import type { Verdict } from '../policy/policy-request.js';
 import type { Logger } from '../runtime/logger.js';
 import { CallCancellation, type ToolRequest } from './call-context.js';
 import { IdempotencyCache } from './idempotency-cache.js';

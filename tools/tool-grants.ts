@@ -4,7 +4,7 @@ import type { MessageRef } from '../messages/core.js';
 import type { DispatchRef } from '../messages/dispatch/dispatches.js';
 import { inputRequestCall, type NewInputRequest } from '../messages/input/ask.js';
 import { digestOf } from '../messages/input/digest.js';
-import type { PolicyRequest, Verdict } from '../policy/types.js';
+import type { PolicyRequest, Verdict } from '../policy/policy-request.js';
 import { newId } from '../runtime/ids.js';
 
 type ApprovalVerdict = Extract<Verdict, { decision: 'require_approval' }>;

@@ -77,7 +77,12 @@ export const TOOL_OPERATIONS = {
 };
 
 /** The tools of the platform itself. An agent's tool of the same name can be called only with a `target`. */
-export const PLATFORM_TOOLS = ['fleet.get_agents', 'knowledge_base.query', 'knowledge_base.ingest', 'plan.create'] as const;
+export const PLATFORM_TOOLS = [
+  'fleet.get_agents',
+  'knowledge_base.query',
+  'knowledge_base.ingest',
+  'plan.create',
+] as const;
 export type PlatformToolName = (typeof PLATFORM_TOOLS)[number];
 
 /** Arguments of `fleet.get_agents`: the available agents to list must match all given members. */

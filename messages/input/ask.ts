@@ -1,6 +1,6 @@
 import type { AgentInputRequest, InputRequest } from '../../contracts/api/messages.js';
 import type { Tx } from '../../db/pool.js';
-import type { ApprovalTerms, PolicyRequest } from '../../policy/types.js';
+import type { ApprovalTerms, PolicyRequest } from '../../policy/policy-request.js';
 import { newId } from '../../runtime/ids.js';
 import type { MessageRef } from '../core.js';
 

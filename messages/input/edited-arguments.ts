@@ -1,5 +1,5 @@
 import { toolArguments } from '../../policy/guards/content.js';
-import type { PolicyRequest } from '../../policy/types.js';
+import type { PolicyRequest } from '../../policy/policy-request.js';
 import { eventsOf } from '../../policy/verdict.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore, MessageRef } from '../core.js';

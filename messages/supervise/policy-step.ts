@@ -1,6 +1,6 @@
 import { NO_AGENT } from '../../contracts/primitives.js';
 import type { Tx } from '../../db/pool.js';
-import type { PolicyRequest, Verdict } from '../../policy/types.js';
+import type { PolicyRequest, Verdict } from '../../policy/policy-request.js';
 import { errorOfDenial, eventsOf } from '../../policy/verdict.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore } from '../core.js';

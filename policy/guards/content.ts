@@ -1,6 +1,6 @@
 import type { Part } from '../../contracts/a2a/parts.js';
 import type { GuardStage } from '../../contracts/api/guards.js';
-import type { PolicyRequest } from '../types.js';
+import type { PolicyRequest } from '../policy-request.js';
 import type { GuardedContent, GuardedText } from './guarded-content.js';
 
 /** Nesting that is walked; the platform takes nothing that is deeper (`LIMITS.jsonDepth` and the envelope of a frame around it). */

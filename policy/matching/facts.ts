@@ -1,4 +1,4 @@
-import type { PolicyRequest } from '../types.js';
+import type { PolicyRequest } from '../policy-request.js';
 import { Budget } from './budget.js';
 import { type Places, placesIn } from './places.js';
 

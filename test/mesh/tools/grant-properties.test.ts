@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { isTerminal } from '../../../contracts/api/messages.js';
 import type { DispatchRef } from '../../../messages/dispatch/dispatches.js';
 import { nextStep } from '../../../messages/supervise/next-step.js';
-import type { PolicyRequest, Verdict } from '../../../policy/types.js';
+import type { PolicyRequest, Verdict } from '../../../policy/policy-request.js';
 import { PlatformError } from '../../../runtime/errors.js';
 import { type HeldCall, holdToolCall, useToolGrant, withdrawToolCall } from '../../../tools/tool-grants.js';
 import { freshDatabase } from '../../setup/database.js';

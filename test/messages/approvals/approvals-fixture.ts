@@ -6,7 +6,7 @@ import { askInput, type NewInputRequest } from '../../../messages/input/ask.js';
 import { issueCallbackTokens } from '../../../messages/input/callback-tokens.js';
 import { digestOf } from '../../../messages/input/digest.js';
 import { nextStep } from '../../../messages/supervise/next-step.js';
-import type { ApprovalTerms } from '../../../policy/types.js';
+import type { ApprovalTerms } from '../../../policy/policy-request.js';
 import { newId } from '../../../runtime/ids.js';
 import { joinOnRecord } from '../../api/moving.js';
 import type { ServedApi } from '../../api/served-api.js';
