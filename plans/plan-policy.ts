@@ -113,17 +113,18 @@ function stepRequest(plan: PlanRow, step: StepRow, parts: Part[], approvalMs: nu
 
 /**
  * Lets the policies decide about an attempt of a step, and asks for the approval that the step itself requires, once for all attempts.
+ * @param deps.approved a human has approved an attempt of the step before
  * @param parts what is sent
  * @throws PlatformError SERVICE_UNAVAILABLE while the policies cannot be read
  */
 export async function decideStep(
-  { policies, approvalMs }: Pick<EnforceDeps, 'policies'> & { approvalMs: number },
+  { policies, approvalMs, approved }: Pick<EnforceDeps, 'policies'> & { approvalMs: number; approved: boolean },
   plan: PlanRow,
   step: StepRow,
   parts: Part[],
 ): Promise<StepDecision> {
   const { tenant_id, plan_id, session_id } = plan;
-  const own = step.requires_approval && step.attempts === 0 ? { ask: stepRequest(plan, step, parts, approvalMs) } : {};
+  const own = step.requires_approval && !approved ? { ask: stepRequest(plan, step, parts, approvalMs) } : {};
   if (!policies.concerns(tenant_id, 'plan')) return { ...own, events: [] };
   const request: PolicyRequest = {
     ...{ scope: 'plan', action: 'step', agent: agentOf(step), session: { session_id } },
