@@ -193,7 +193,7 @@ async function send(deps: AcceptDeps, due: DueStep, attempt: number): Promise<Un
   const problem = contentProblem(parts);
   if (problem) return { error: problem };
   const decided = await decideStep({ policies, approvalMs: limits.inputExpiryMs, approved }, plan, step, parts);
-  if (decided.error) return decided;
+  if (decided.error !== undefined) return decided;
   const context: AcceptContext = {
     method: 'message/send',
     traceparent: traceparentOf(plan.trace_id, uuidOf(plan.plan_id)),
