@@ -66,11 +66,17 @@ export async function decideCreate(
 
 /**
  * Lets the policies decide about the approval of a plan, which cannot wait for another approval.
+ * @param plan without an id where it is approved as it is created
  * @returns events to be written with it
  * @throws PlatformError forbidden, SERVICE_UNAVAILABLE
  */
-export async function decideApprove(deps: EnforceDeps, caller: Caller, plan: PlanRow): Promise<DecisionEvent[]> {
-  const { tenant_id, plan_id, session_id, description } = plan;
+export async function decideApprove(
+  deps: EnforceDeps,
+  caller: Caller,
+  plan: Pick<PlanRow, 'session_id' | 'description'> & { plan_id?: string },
+): Promise<DecisionEvent[]> {
+  const { tenant_id } = caller;
+  const { plan_id = '', session_id, description } = plan;
   if (!deps.policies.concerns(tenant_id, 'plan')) return [];
   const args = { plan_id, description };
   const session = { session_id };
