@@ -48,7 +48,7 @@ interface DueStep {
   approved: boolean;
 }
 
-/** How long an attempt waits that the platform has no room for now, in milliseconds. */
+/** How long an attempt waits at least that the platform has no room for now, in milliseconds. */
 const NO_ROOM_MS = 1_000;
 
 async function readStep(tx: Tx, { tenant_id, plan_id }: PlanRef, place: number): Promise<StepRow | undefined> {
@@ -161,17 +161,20 @@ function contentProblem(parts: readonly Part[]): PlanError | null {
 interface Unsent {
   /** Null: the platform has no room now, and the attempt is repeated. */
   error: PlanError | null;
+  /** How long to wait for room. */
+  pauseMs?: number;
   /** Events of policies. */
   events?: readonly DecisionEvent[];
 }
 
-async function writeUnsent(tx: Tx, ref: PlanRef, due: StepAttempt, { error, events = [] }: Unsent): Promise<void> {
+async function writeUnsent(tx: Tx, ref: PlanRef, due: StepAttempt, unsent: Unsent): Promise<void> {
   const { place, attempt } = due;
+  const { error, pauseMs = NO_ROOM_MS, events = [] } = unsent;
   const plan = await lockPlan(tx, ref);
   if (!plan || !isDue(plan, await readStep(tx, ref, place), attempt)) return;
   const facts = (await observedSteps(tx, ref)).map(factsOf)[place];
   if (!facts) return;
-  const retry_at = new Date(Date.now() + NO_ROOM_MS);
+  const retry_at = new Date(Date.now() + pauseMs);
   await writeSteps(tx, ref, [error ? failedStep(facts, error) : { ...facts, retry_at }]);
   await recordDecision(tx, ref.tenant_id, plan.session_id, events);
 }
@@ -179,7 +182,9 @@ async function writeUnsent(tx: Tx, ref: PlanRef, due: StepAttempt, { error, even
 /** Why an attempt cannot be sent. @throws what is not about the message */
 function refusalOf(error: unknown): Unsent {
   if (!(error instanceof PlatformError) || error.statusCode >= 500) throw error;
-  return { error: error.code === 'RATE_LIMITED' ? null : { code: error.code, message: error.message } };
+  const { code, message, headers } = error;
+  if (code !== 'RATE_LIMITED') return { error: { code, message } };
+  return { error: null, pauseMs: Math.max(NO_ROOM_MS, 1_000 * (Number(headers['Retry-After']) || 0)) };
 }
 
 /** Sends the message of an attempt. @returns null when it was sent, or was not due any more */
