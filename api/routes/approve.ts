@@ -87,10 +87,12 @@ export function approveRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'message
       answered(async (request, reply) => {
         const posted = request.body instanceof URLSearchParams ? request.body : new URLSearchParams();
         const linked = await find(request);
-        const comment = posted.get('comment')?.slice(0, COMMENT_MAX);
+        const comment = posted.get('comment')?.slice(0, COMMENT_MAX).toWellFormed();
         const resolution = posted.get('resolution') ?? '';
         const isSubmitted = linked.request.kind === 'form' && resolution === 'submitted';
         try {
+          if ([...posted.values()].some((value) => value.includes('\0')))
+            throw new PlatformError('BAD_REQUEST', 'The answer holds a NUL character.');
           const answer = {
             resolution,
             ...(comment && { comment }),
