@@ -93,11 +93,12 @@ const BUTTONS: Record<InputRequest['kind'], [yes: [string, string], no: [string,
   ],
 };
 
-function decisionForm({ request }: LinkedRequest, posted: URLSearchParams): Html {
+function decisionForm({ request, version }: LinkedRequest, posted: URLSearchParams): Html {
   const [[yes, yesText], [no, noText]] = BUTTONS[request.kind];
   const fields = request.kind === 'form' ? formFields(request).map((field) => input(field, posted)) : [];
   return html`
 <form method="post">
+<input type="hidden" name="version" value="${version}">
 ${fields}
 <label>Comment<small>Optional. It is kept with your decision.</small><textarea name="comment" rows="2" maxlength="4096">${posted.get('comment') ?? ''}</textarea></label>
 <div class="buttons">

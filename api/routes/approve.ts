@@ -89,6 +89,7 @@ export function approveRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'message
         const linked = await find(request);
         const comment = posted.get('comment')?.slice(0, COMMENT_MAX).toWellFormed();
         const resolution = posted.get('resolution') ?? '';
+        const version = posted.get('version') ?? undefined;
         const isSubmitted = linked.request.kind === 'form' && resolution === 'submitted';
         try {
           if ([...posted.values()].some((value) => value.includes('\0')))
@@ -98,7 +99,10 @@ export function approveRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'message
             ...(comment && { comment }),
             ...(isSubmitted && { data: postedValues(formFields(linked.request), posted) }),
           };
-          const { new_state } = await decideByLink(core, request.params.token, answer, request.ip);
+          const { new_state } = await decideByLink(core, request.params.token, answer, {
+            ip: request.ip,
+            ...(version !== undefined && { version }),
+          });
           return sendPage(reply, 200, decidedPage(linked, resolution, new_state !== 'input-required'));
         } catch (error) {
           const shown = toPlatformError(error);
