@@ -158,6 +158,15 @@ describe('a source', () => {
     expect(twice[0]?.source_id).toBe(twice[1]?.source_id);
   });
 
+  test('that is sent again unchanged answers as before', async () => {
+    const base = await create();
+    const document = { source_id: 'again', content: 'Steady quince.' };
+    await base.ingest(document);
+    expect(await base.texts('quince')).toEqual(['Steady quince.']);
+    expect((await base.ingest(document)).sources[0]?.result).toBe('unchanged');
+    expect(await base.texts('quince')).toEqual(['Steady quince.']);
+  });
+
   test('is replaced at one instant; a new version that fails keeps the old one', async () => {
     const base = await create();
     await base.ingest({ source_id: 'page', content: 'Old rhubarb text.' });
