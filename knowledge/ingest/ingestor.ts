@@ -1,4 +1,3 @@
-import pLimit from 'p-limit';
 import type { KnowledgeConfig } from '../../contracts/api/knowledge.js';
 import type { Db, Tx } from '../../db/pool.js';
 import { errorMessage, isTransient, PlatformError } from '../../runtime/errors.js';
@@ -19,7 +18,7 @@ import { BaseGone, keepSource, type NewVersion, writeSource } from './write-sour
 
 /** Texts of one call of the embedder. */
 const EMBED_BATCH = 64;
-/** Documents of a slice that are fetched and read at once. */
+/** Documents of a slice that are fetched and read at once, and at most so many that wait to be embedded: each may be 20 MB of text. */
 const PREPARED_AT_ONCE = 4;
 
 export interface IngestorDeps extends Omit<PrepareDeps, 'embedder'> {
@@ -86,17 +85,30 @@ export class Ingestor {
     const job = await this.#readJob(ref);
     if (!job) return { ended: true, namespace: '', total: 0, done: 0, failed: 0 };
     const slice = await db.tenant(ref.tenant_id, (tx) => beginSlice(tx, ref));
-    const limit = pLimit(PREPARED_AT_ONCE);
-    const preparing = slice.map((document) =>
-      limit(() => this.#guarded(job, [document], signal, () => this.#prepare(job, document, signal))),
-    );
-    for (const one of preparing) one.catch(() => undefined); // reported in its turn
-    try {
-      await this.#embedAndWrite(job, preparing, signal);
-    } finally {
-      await Promise.allSettled(preparing); // whatever ends the slice ends after what it has begun
-    }
+    await this.#embedAndWrite(job, this.#prepareAll(job, slice, signal), signal);
     return this.#progress(job);
+  }
+
+  /** Reads documents in their order, a few ahead of the one that is taken. Ends after whatever it has begun. */
+  async *#prepareAll(job: JobContext, slice: readonly PendingDocument[], signal: AbortSignal): AsyncGenerator<Version> {
+    const ahead: Promise<Version | undefined>[] = [];
+    const begin = (document: PendingDocument | undefined): void => {
+      if (!document) return;
+      const one = this.#guarded(job, [document], signal, () => this.#prepare(job, document, signal));
+      one.catch(() => undefined); // reported in its turn
+      ahead.push(one);
+    };
+    try {
+      for (const document of slice.slice(0, PREPARED_AT_ONCE)) begin(document);
+      for (const place of slice.keys()) {
+        const version = await ahead[0];
+        ahead.shift();
+        begin(slice[place + PREPARED_AT_ONCE]);
+        if (version) yield version;
+      }
+    } finally {
+      await Promise.allSettled(ahead);
+    }
   }
 
   #readJob({ tenant_id, job_id }: JobRef): Promise<JobContext | undefined> {
@@ -149,7 +161,7 @@ export class Ingestor {
   }
 
   /** Embeds documents while further ones are read, the chunks of several in one call, and writes each as soon as it has its vectors. */
-  async #embedAndWrite(job: JobContext, preparing: Promise<Version | undefined>[], signal: AbortSignal): Promise<void> {
+  async #embedAndWrite(job: JobContext, versions: AsyncIterable<Version>, signal: AbortSignal): Promise<void> {
     // One after the other: all of them lock the row of their base.
     let writing: Promise<unknown> = Promise.resolve();
     const write = (version: Version): void => {
@@ -165,11 +177,10 @@ export class Ingestor {
       if (batch.length > 0) await this.#embedBatch(job, batch, { wanted, by, write }, signal);
     };
     try {
-      for (const one of preparing) {
-        const version = await one;
-        if (!version) continue;
+      for await (const version of versions) {
         if (!embedder) {
           write(version);
+          await writing;
           continue;
         }
         wanted.add(version);

@@ -111,7 +111,7 @@ export async function writeRefreshJob(
     `INSERT INTO knowledge_documents (tenant_id, job_id, ordinal, namespace, source_id, state, input, content_bytes)
      SELECT $1, $4, row_number() OVER (ORDER BY source_id) - 1, $2, source_id, 'pending',
             jsonb_strip_nulls(jsonb_build_object('url', url, 'title', title, 'filename', filename, 'source_type', source_type, 'force', $5::boolean))
-              || jsonb_build_object('tags', tags, 'metadata', metadata), 0
+              || jsonb_build_object('tags', tags, 'metadata', metadata), byte_count
        FROM knowledge_sources WHERE ${wanted}`,
     [tenantId, namespace, sourceIds ?? null, ref.job_id, force],
   );
