@@ -12,6 +12,8 @@ const EXACT_CHUNKS_MAX = 50_000;
 const INDEXED_DIMENSIONS_MAX = 2_000;
 /** Candidates that a search of the index goes through at a time: recall@10 of 0.99 on 50,000 chunks. */
 const EF_SEARCH = 200;
+/** Vectors of one statement: an index takes some milliseconds for each, and a source may have 50,000. */
+const VECTORS_AT_ONCE = 500;
 
 /**
  * Vectors for pgvector, beside the chunks, whose `embedding` remains the truth: rows are written when a process first reads a source to search
@@ -101,7 +103,11 @@ export class DatabaseVectors {
   /** Writes the vectors of chunks that were read, unless they are there. A chunk that is gone meanwhile is left out. */
   async write(tenantId: string, namespace: string, chunks: readonly ChunkRow[]): Promise<void> {
     const rows = chunks.filter(({ embedding }) => embedding !== null);
-    if (rows.length === 0) return;
+    for (let from = 0; from < rows.length; from += VECTORS_AT_ONCE)
+      await this.#write(tenantId, namespace, rows.slice(from, from + VECTORS_AT_ONCE));
+  }
+
+  async #write(tenantId: string, namespace: string, rows: readonly ChunkRow[]): Promise<void> {
     const vectors = rows.map(({ embedding }) => floats(embedding as Buffer));
     await this.db.tenant(tenantId, (tx) =>
       tx.query(
@@ -129,10 +135,16 @@ export class DatabaseVectors {
   }
 
   /** The chunks nearest to the query, the nearest first: exactly in a knowledge base of up to 50,000 chunks, nearly so in a larger one. */
-  nearest(scope: VectorScope, query: Float32Array, limit: number): Promise<NearChunk[]> {
-    const { tenantId, namespace, model, chunks, only } = scope;
+  async nearest(scope: VectorScope, query: Float32Array, limit: number): Promise<NearChunk[]> {
+    const usesIndex = scope.chunks > EXACT_CHUNKS_MAX && query.length <= INDEXED_DIMENSIONS_MAX;
+    const found = await this.#nearest(scope, query, limit, usesIndex);
+    // The index gives up after some 20,000 vectors, which may nearly all be other tenants' or filtered out.
+    return usesIndex && found.length < limit ? this.#nearest(scope, query, limit, false) : found;
+  }
+
+  #nearest(scope: VectorScope, query: Float32Array, limit: number, usesIndex: boolean): Promise<NearChunk[]> {
+    const { tenantId, namespace, model, only } = scope;
     const dimensions = query.length;
-    const usesIndex = chunks > EXACT_CHUNKS_MAX && dimensions <= INDEXED_DIMENSIONS_MAX;
     // The planner takes the index for its very expression only.
     const distance = usesIndex
       ? `v.embedding::vector(${dimensions}) <=> $4::vector(${dimensions})`
