@@ -62,8 +62,15 @@ export async function createKnowledgeSearch(options: SearchOptions): Promise<Kno
 
   const vectorOf = async (query: string, mode: SearchMode): Promise<Float32Array | undefined> => {
     if (!embedder || mode === 'lexical') return undefined;
-    const [vector] = await embedder.embed([query], AbortSignal.timeout(EMBED_TIMEOUT_MS));
-    return vector;
+    const late = AbortSignal.timeout(EMBED_TIMEOUT_MS);
+    try {
+      const [vector] = await embedder.embed([query], late);
+      return vector;
+    } catch (error) {
+      if (error instanceof PlatformError || !late.aborted) throw error;
+      const message = `The embeddings provider failed: no answer within ${EMBED_TIMEOUT_MS / 1_000} s.`;
+      throw new PlatformError('BAD_GATEWAY', message, { cause: error });
+    }
   };
 
   return {
