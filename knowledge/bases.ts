@@ -18,7 +18,7 @@ const DELETE_ROWS = 10_000;
 const firstOf = (table: string, key: string, rows: string): string => `
   SELECT ${key} FROM (
     SELECT ${key}, sum(${rows}) OVER (ORDER BY ${key}) - ${rows} AS before FROM (
-      SELECT ${key}, ${rows} FROM ${table} WHERE tenant_id = $1 AND namespace = $2 ORDER BY ${key} LIMIT ${DELETE_BATCH}) AS some) AS counted
+      SELECT ${key}, ${rows} FROM ${table} WHERE tenant_id = $1 AND namespace = $2 ORDER BY ${key} LIMIT ${DELETE_BATCH}) AS listed) AS counted
    WHERE before < ${DELETE_ROWS}`;
 
 /** @throws PlatformError BAD_REQUEST when chunks would repeat more than they add */

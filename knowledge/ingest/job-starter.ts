@@ -32,7 +32,7 @@ const DELETE_OLD = `
     SELECT tenant_id, job_id FROM (
       SELECT tenant_id, job_id, sum(documents) OVER (ORDER BY ended_at, job_id) - documents AS before FROM (
         SELECT tenant_id, job_id, ended_at, documents FROM knowledge_jobs WHERE ended_at < now() - interval '${KEPT_DAYS} days'
-         ORDER BY ended_at LIMIT 1000) AS old) AS counted
+         ORDER BY ended_at LIMIT 1000) AS listed) AS counted
      WHERE before < 20000) RETURNING 1`;
 
 interface WatchedWorkflows extends IngestWorkflows {
