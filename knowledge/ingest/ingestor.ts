@@ -1,9 +1,10 @@
 import type { KnowledgeConfig } from '../../contracts/api/knowledge.js';
 import type { Db, Tx } from '../../db/pool.js';
-import { errorMessage, isTransient, PlatformError } from '../../runtime/errors.js';
+import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
 import { type Embedder, embeddedText } from '../embedder.js';
 import { ParseError } from '../parse/parse-error.js';
+import { failureOf, mayPass } from './document-failure.js';
 import {
   ATTEMPTS_MAX,
   beginSlice,
@@ -57,18 +58,6 @@ function piecesOf(version: Version): Piece[] {
   }));
 }
 
-/** Whether the fault is the platform's or a provider's and may pass, so that the documents are tried again. */
-function mayPass(error: unknown): boolean {
-  return isTransient(error) || (error instanceof PlatformError && error.code === 'BAD_GATEWAY');
-}
-
-function failureOf(error: unknown): DocumentFailure {
-  if (error instanceof ParseError) return { code: error.code, message: error.message };
-  if (error instanceof PlatformError && error.code === 'BAD_GATEWAY')
-    return { code: 'BAD_GATEWAY', message: error.message };
-  return { code: 'INTERNAL', message: 'The platform failed to take the document in. Send it again.' };
-}
-
 /**
  * Takes documents in: a job's workflow calls `runSlice` until the job has ended. What a slice has written stays written when it is cut off,
  * and the next one goes on behind it; running twice at once does no harm.
@@ -102,7 +91,7 @@ export class Ingestor {
       for (const document of slice.slice(0, PREPARED_AT_ONCE)) begin(document);
       for (const place of slice.keys()) {
         const version = await ahead[0];
-        ahead.shift();
+        void ahead.shift();
         begin(slice[place + PREPARED_AT_ONCE]);
         if (version) yield version;
       }
