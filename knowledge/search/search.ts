@@ -6,7 +6,7 @@ import type { Embedder } from '../embedder.js';
 import type { KnowledgeQuery, KnowledgeResults, SearchScope } from '../search-query.js';
 import { preparePgvector } from './database-vectors.js';
 import { readResults } from './result-rows.js';
-import { SearchThread } from './search-thread-client.js';
+import { SearchThread, turnsOfSearches } from './search-thread-client.js';
 import type { SearchReply } from './searcher.js';
 
 /** A source may be replaced between a search and the reading of its chunks; then the search is made again, so often at most. */
@@ -60,11 +60,13 @@ export async function createKnowledgeSearch(options: SearchOptions): Promise<Kno
   const model = embedder?.model ?? null;
   const thread = new SearchThread({ databaseUrl, model, usesPgvector, cacheBytes: cacheMb * 1024 * 1024 }, log);
 
-  const vectorOf = async (query: string, mode: SearchMode): Promise<Float32Array | undefined> => {
-    if (!embedder || mode === 'lexical') return undefined;
+  // The embedder serves all tenants in one queue. These turns are not those of the thread, so that words are found while a provider is slow.
+  const embeddings = turnsOfSearches();
+
+  const embed = async (by: Embedder, query: string): Promise<Float32Array | undefined> => {
     const late = AbortSignal.timeout(EMBED_TIMEOUT_MS);
     try {
-      const [vector] = await embedder.embed([query], late);
+      const [vector] = await by.embed([query], late);
       return vector;
     } catch (error) {
       if (error instanceof PlatformError || !late.aborted) throw error;
@@ -76,7 +78,8 @@ export async function createKnowledgeSearch(options: SearchOptions): Promise<Kno
   return {
     search: async ({ tenantId, namespaces }, { query, topK, minScore, mode: asked, filters }) => {
       const mode = modeOf(asked, embedder);
-      const vector = await vectorOf(query, mode);
+      const usesVector = embedder && mode !== 'lexical';
+      const vector = usesVector ? await embeddings.run(tenantId, () => embed(embedder, query)) : undefined;
       const request = { tenantId, namespaces, query, vector, mode, minScore, limit: topK, filters };
       for (let attempt = 1; ; attempt++) {
         const reply = await thread.search(request, embedder?.dimensions ?? 0);
