@@ -211,6 +211,19 @@ describe('a source', () => {
     expect(await base.texts('parsnip')).toEqual(['Second parsnip.']);
   });
 
+  test('loses no attempt while the provider of embeddings is away', async () => {
+    const base = await create();
+    provider.fail('');
+    const { job_id } = await base.ingest({ source_id: 'patient', content: 'Patient chicory.' }, { wait: false });
+    // More are not to be had: an outage must not end the document.
+    await shared.database.query('UPDATE knowledge_documents SET attempts = 6 WHERE job_id = $1', [job_id]);
+    const calls = () => provider.texts.filter((text) => text.includes('Patient chicory')).length;
+    const callsOfSlice = 4;
+    await until(() => calls() > 2 * callsOfSlice, { timeoutMs: 60_000, what: 'a slice after two that failed' });
+    provider.fail(null);
+    expect(await base.ended(job_id, 60_000)).toMatchObject({ status: 'completed' });
+  }, 150_000);
+
   test('is tried again while the provider of embeddings fails, and fails with its name in the end', async () => {
     const base = await create();
     provider.fail('Unlucky celery');
