@@ -10,8 +10,16 @@ import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
 import { BASE_COLUMNS, type BaseRow, type KnowledgeReader, requireBase, VISIBLE, visibleTo } from './base-access.js';
 
-/** Sources that one transaction deletes; each takes its chunks along. */
-const DELETE_BATCH = 50;
+/** Sources, or jobs, that one statement deletes at most. Each takes its chunks or documents along: beyond so many of these it stops too. */
+const DELETE_BATCH = 100;
+const DELETE_ROWS = 10_000;
+
+/** The first of these rows, as many as one statement may delete; at least one. */
+const firstOf = (table: string, key: string, rows: string): string => `
+  SELECT ${key} FROM (
+    SELECT ${key}, sum(${rows}) OVER (ORDER BY ${key}) - ${rows} AS before FROM (
+      SELECT ${key}, ${rows} FROM ${table} WHERE tenant_id = $1 AND namespace = $2 ORDER BY ${key} LIMIT ${DELETE_BATCH}) AS listed) AS counted
+   WHERE before < ${DELETE_ROWS}`;
 
 /** @throws PlatformError BAD_REQUEST when chunks would repeat more than they add */
 function checkConfig(config: KnowledgeConfig): KnowledgeConfig {
@@ -123,16 +131,14 @@ async function purgeBase(
 ): Promise<void> {
   const isDeleted = `EXISTS (SELECT 1 FROM knowledge_bases WHERE tenant_id = $1 AND namespace = $2 AND deleted_at IS NOT NULL)`;
   const key = [tenantId, namespace];
+  const deleteAll = async (table: string, id: string, rows: string): Promise<void> => {
+    const deleteSome = `
+      DELETE FROM ${table} WHERE tenant_id = $1 AND namespace = $2 AND ${isDeleted} AND ${id} IN (${firstOf(table, id, rows)}) RETURNING 1`;
+    while ((await transact((tx) => tx.query(deleteSome, key))).length > 0);
+  };
   // Jobs first: what they still write finds neither job nor base.
-  await transact((tx) =>
-    tx.query(`DELETE FROM knowledge_jobs WHERE tenant_id = $1 AND namespace = $2 AND ${isDeleted}`, key),
-  );
-  const deleteBatch = `
-    DELETE FROM knowledge_sources WHERE tenant_id = $1 AND namespace = $2 AND ${isDeleted} AND source_id IN (
-      SELECT source_id FROM knowledge_sources WHERE tenant_id = $1 AND namespace = $2 LIMIT ${DELETE_BATCH}) RETURNING 1`;
-  for (let deleted = DELETE_BATCH; deleted === DELETE_BATCH; ) {
-    deleted = (await transact((tx) => tx.query(deleteBatch, key))).length;
-  }
+  await deleteAll('knowledge_jobs', 'job_id', 'documents');
+  await deleteAll('knowledge_sources', 'source_id', 'chunk_count');
   const deleteRow = `
     DELETE FROM knowledge_bases b WHERE tenant_id = $1 AND namespace = $2 AND deleted_at IS NOT NULL
        AND NOT EXISTS (SELECT 1 FROM knowledge_sources s WHERE s.tenant_id = b.tenant_id AND s.namespace = b.namespace)`;
@@ -151,5 +157,12 @@ export async function purgeDeletedBases(db: Db): Promise<void> {
       'SELECT tenant_id, namespace FROM knowledge_bases WHERE deleted_at IS NOT NULL ORDER BY deleted_at LIMIT 100',
     ),
   );
-  for (const { tenant_id, namespace } of left) await purgeBase((work) => db.system(work), tenant_id, namespace);
+  let failure: unknown;
+  for (const { tenant_id, namespace } of left) {
+    // One that fails does not keep the others.
+    await purgeBase((work) => db.system(work), tenant_id, namespace).catch((error: unknown) => {
+      failure = error;
+    });
+  }
+  if (failure) throw failure;
 }

@@ -6,7 +6,7 @@ import type { Embedder } from '../embedder.js';
 import { LOCAL_DIMENSIONS, LOCAL_MODEL } from './local-model.js';
 import type { EmbedReply, EmbedRequest } from './local-thread.js';
 
-/** Texts that wait, 100 of which take a second on one thread. Beyond that the caller is refused. */
+/** Texts that wait in either queue, 100 of which take a second on one thread. Beyond that the caller is refused. */
 const WAITING_MAX = 20_000;
 /** One thread less than there are processors, so that other work keeps one. */
 const THREADS_MAX = 4;
@@ -22,14 +22,16 @@ function failed(reason: string): PlatformError {
 }
 
 /**
- * Embeds with the local model in worker threads, one text at a time in each. A call with one text, which somebody waits for, goes ahead of
- * the long ones. Threads start with the first call and do not keep the process alive.
+ * Embeds with the local model in worker threads, one text at a time in each. Calls with one text, which somebody waits for, go ahead of
+ * the long ones, in the order in which they came. Threads start with the first call and do not keep the process alive.
  */
 export class LocalEmbedder implements Embedder {
   readonly kind = 'local';
   readonly model = LOCAL_MODEL;
   readonly dimensions = LOCAL_DIMENSIONS;
   readonly #threads: number;
+  /** Texts of calls with one text, and those of all other calls. */
+  #single: Job[] = [];
   #queue: Job[] = [];
   readonly #idle: Worker[] = [];
   readonly #busy = new Map<Worker, Job>();
@@ -46,7 +48,8 @@ export class LocalEmbedder implements Embedder {
   /** @throws PlatformError `BAD_GATEWAY` when the model fails, `RATE_LIMITED` when too many texts wait; the signal's reason */
   async embed(texts: readonly string[], signal: AbortSignal): Promise<Float32Array[]> {
     signal.throwIfAborted();
-    if (this.#queue.length + texts.length > WAITING_MAX)
+    const isSingle = texts.length === 1;
+    if ((isSingle ? this.#single : this.#queue).length + texts.length > WAITING_MAX)
       throw new PlatformError('RATE_LIMITED', 'Too many texts wait to be embedded.', {
         headers: { 'Retry-After': '5' },
       });
@@ -54,7 +57,8 @@ export class LocalEmbedder implements Embedder {
     const vectors = texts.map(
       (text) => new Promise<Float32Array>((resolve, reject) => jobs.push({ text, resolve, reject })),
     );
-    this.#queue = texts.length === 1 ? [...jobs, ...this.#queue] : [...this.#queue, ...jobs];
+    if (isSingle) this.#single = [...this.#single, ...jobs];
+    else this.#queue = [...this.#queue, ...jobs];
     const onAbort = () => {
       for (const job of jobs) job.reject(signal.reason as Error);
     };
@@ -64,7 +68,8 @@ export class LocalEmbedder implements Embedder {
       return await Promise.all(vectors);
     } catch (error) {
       const own = new Set(jobs); // what the others would bring is of no use
-      this.#queue = this.#queue.filter((job) => !own.has(job));
+      if (isSingle) this.#single = this.#single.filter((job) => !own.has(job));
+      else this.#queue = this.#queue.filter((job) => !own.has(job));
       throw error;
     } finally {
       signal.removeEventListener('abort', onAbort);
@@ -79,10 +84,10 @@ export class LocalEmbedder implements Embedder {
   }
 
   #next(): void {
-    while (this.#queue.length > 0 && !this.#closed) {
+    while (this.#single.length + this.#queue.length > 0 && !this.#closed) {
       const worker = this.#idle.pop() ?? (this.#busy.size < this.#threads ? this.#start() : undefined);
       if (!worker) return;
-      const job = this.#queue.shift() as Job;
+      const job = (this.#single.shift() ?? this.#queue.shift()) as Job;
       this.#busy.set(worker, job);
       worker.ref();
       worker.postMessage({ id: 0, text: job.text } satisfies EmbedRequest);
@@ -120,7 +125,8 @@ export class LocalEmbedder implements Embedder {
   }
 
   #failAll(reason: string): void {
-    for (const job of [...this.#busy.values(), ...this.#queue]) job.reject(failed(reason));
+    for (const job of [...this.#busy.values(), ...this.#single, ...this.#queue]) job.reject(failed(reason));
+    this.#single = [];
     this.#queue = [];
   }
 }

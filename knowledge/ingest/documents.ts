@@ -56,6 +56,19 @@ export async function beginSlice(tx: Tx, { tenant_id, job_id }: JobRef): Promise
   return slice.map((document) => ({ ...document, attempts: document.attempts + 1 }));
 }
 
+/** Takes the attempt back of documents that are still pending: an outage that ended their slice is no fault of theirs. */
+export async function giveAttemptsBack(
+  tx: Tx,
+  { tenant_id, job_id }: JobRef,
+  documents: readonly PendingDocument[],
+): Promise<void> {
+  await tx.query(
+    `UPDATE knowledge_documents SET attempts = attempts - 1
+      WHERE tenant_id = $1 AND job_id = $2 AND ordinal = ANY ($3) AND state = 'pending' AND attempts > 0`,
+    [tenant_id, job_id, documents.map(({ ordinal }) => ordinal)],
+  );
+}
+
 /** The bytes of a document; null when it is not pending any more, or has none of its own. */
 export async function readContent(tx: Tx, { tenant_id, job_id }: JobRef, ordinal: number): Promise<Buffer | null> {
   const [row] = await tx.query<{ content: Buffer | null }>(

@@ -1,40 +1,32 @@
-import pLimit from 'p-limit';
-import type { KnowledgeConfig } from '../../contracts/api/knowledge.js';
 import type { Db, Tx } from '../../db/pool.js';
-import { errorMessage, isTransient, PlatformError } from '../../runtime/errors.js';
+import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
 import { type Embedder, embeddedText } from '../embedder.js';
 import { ParseError } from '../parse/parse-error.js';
+import { failureOf, isOutage, mayPass } from './document-failure.js';
 import {
   ATTEMPTS_MAX,
   beginSlice,
   type DocumentFailure,
   failDocument,
+  giveAttemptsBack,
   noteProgress,
   type PendingDocument,
 } from './documents.js';
-import { endJobIfDone, type JobRef } from './jobs.js';
-import { type JobContext, type PrepareDeps, type Prepared, prepareDocument } from './prepare-document.js';
+import { type IngestJob, type IngestProgress, progressOf, readIngestJob } from './ingest-job.js';
+import type { JobRef } from './jobs.js';
+import { type PrepareDeps, type Prepared, prepareDocument } from './prepare-document.js';
 import { BaseGone, keepSource, type NewVersion, writeSource } from './write-source.js';
 
 /** Texts of one call of the embedder. */
 const EMBED_BATCH = 64;
-/** Documents of a slice that are fetched and read at once. */
+/** Documents of a slice that are fetched and read at once, and at most so many that wait to be embedded: each may be 20 MB of text. */
 const PREPARED_AT_ONCE = 4;
 
 export interface IngestorDeps extends Omit<PrepareDeps, 'embedder'> {
   db: Db;
   log: Pick<Logger, 'info' | 'warn'>;
   embedder: Embedder | undefined;
-}
-
-/** How far a job is, for the Temporal UI. */
-export interface IngestProgress {
-  ended: boolean;
-  namespace: string;
-  total: number;
-  done: number;
-  failed: number;
 }
 
 /** A document that was read and waits for its vectors. */
@@ -58,18 +50,6 @@ function piecesOf(version: Version): Piece[] {
   }));
 }
 
-/** Whether the fault is the platform's or a provider's and may pass, so that the documents are tried again. */
-function mayPass(error: unknown): boolean {
-  return isTransient(error) || (error instanceof PlatformError && error.code === 'BAD_GATEWAY');
-}
-
-function failureOf(error: unknown): DocumentFailure {
-  if (error instanceof ParseError) return { code: error.code, message: error.message };
-  if (error instanceof PlatformError && error.code === 'BAD_GATEWAY')
-    return { code: 'BAD_GATEWAY', message: error.message };
-  return { code: 'INTERNAL', message: 'The platform failed to take the document in. Send it again.' };
-}
-
 /**
  * Takes documents in: a job's workflow calls `runSlice` until the job has ended. What a slice has written stays written when it is cut off,
  * and the next one goes on behind it; running twice at once does no harm.
@@ -83,35 +63,63 @@ export class Ingestor {
    */
   async runSlice(ref: JobRef, signal: AbortSignal): Promise<IngestProgress> {
     const { db } = this.deps;
-    const job = await this.#readJob(ref);
+    const job = await readIngestJob(db, ref);
     if (!job) return { ended: true, namespace: '', total: 0, done: 0, failed: 0 };
     const slice = await db.tenant(ref.tenant_id, (tx) => beginSlice(tx, ref));
-    const limit = pLimit(PREPARED_AT_ONCE);
-    const preparing = slice.map((document) =>
-      limit(() => this.#guarded(job, [document], signal, () => this.#prepare(job, document, signal))),
-    );
-    for (const one of preparing) one.catch(() => undefined); // reported in its turn
     try {
-      await this.#embedAndWrite(job, preparing, signal);
-    } finally {
-      await Promise.allSettled(preparing); // whatever ends the slice ends after what it has begun
+      await this.#embedAndWrite(job, this.#prepareAll(job, slice, signal), signal);
+    } catch (error) {
+      await this.#forgive(job, slice, error, signal);
+      throw error;
     }
-    return this.#progress(job);
+    return progressOf(db, job);
   }
 
-  #readJob({ tenant_id, job_id }: JobRef): Promise<JobContext | undefined> {
-    const select = `
-      SELECT j.tenant_id, j.job_id, j.namespace, j.operation, b.config FROM knowledge_jobs j JOIN knowledge_bases b USING (tenant_id, namespace)
-       WHERE tenant_id = $1 AND job_id = $2 AND j.status = 'processing' AND b.deleted_at IS NULL`;
-    return this.deps.db.tenant(tenant_id, async (tx) => {
-      const [job] = await tx.query<JobContext & { config: KnowledgeConfig }>(select, [tenant_id, job_id]);
-      return job;
-    });
+  /** Takes the attempt back of what an outage cut off. Where even that fails the attempt counts, as it does when the process dies. */
+  async #forgive(
+    job: IngestJob,
+    slice: readonly PendingDocument[],
+    error: unknown,
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (!(await this.#isOutage(job, error, signal))) return;
+    const { db, log } = this.deps;
+    await db
+      .tenant(job.tenant_id, (tx) => giveAttemptsBack(tx, job, slice))
+      .catch((failure: unknown) => {
+        log.warn({ err: errorMessage(failure), job_id: job.job_id }, 'an attempt could not be taken back');
+      });
+  }
+
+  async #isOutage(job: IngestJob, error: unknown, signal: AbortSignal): Promise<boolean> {
+    return !signal.aborted && job.is_young && isOutage(error, this.deps.embedder, signal);
+  }
+
+  /** Reads documents in their order, a few ahead of the one that is taken. Ends after whatever it has begun. */
+  async *#prepareAll(job: IngestJob, slice: readonly PendingDocument[], signal: AbortSignal): AsyncGenerator<Version> {
+    const ahead: Promise<Version | undefined>[] = [];
+    const begin = (document: PendingDocument | undefined): void => {
+      if (!document) return;
+      const one = this.#guarded(job, [document], signal, () => this.#prepare(job, document, signal));
+      one.catch(() => undefined); // reported in its turn
+      ahead.push(one);
+    };
+    try {
+      for (const document of slice.slice(0, PREPARED_AT_ONCE)) begin(document);
+      for (const place of slice.keys()) {
+        const version = await ahead[0];
+        void ahead.shift();
+        begin(slice[place + PREPARED_AT_ONCE]);
+        if (version) yield version;
+      }
+    } finally {
+      await Promise.allSettled(ahead);
+    }
   }
 
   /** Runs a part of the work on documents; a fault that does not pass ends these documents and not the others. */
   async #guarded<T>(
-    job: JobContext,
+    job: IngestJob,
     documents: readonly PendingDocument[],
     signal: AbortSignal,
     work: () => Promise<T>,
@@ -122,7 +130,7 @@ export class Ingestor {
       // A slice that is cut off says nothing about its documents.
       if (signal.aborted) throw error;
       const last = documents.every(({ attempts }) => attempts >= ATTEMPTS_MAX);
-      if (!last && !(error instanceof ParseError)) throw error;
+      if (!(error instanceof ParseError) && (!last || (await this.#isOutage(job, error, signal)))) throw error;
       if (!mayPass(error) && !(error instanceof ParseError)) {
         this.deps.log.warn({ err: errorMessage(error), job_id: job.job_id }, 'a document was given up');
       }
@@ -135,7 +143,7 @@ export class Ingestor {
   }
 
   /** Reads a document. @returns undefined where nothing is to be embedded: what was to be done is done */
-  async #prepare(job: JobContext, document: PendingDocument, signal: AbortSignal): Promise<Version | undefined> {
+  async #prepare(job: IngestJob, document: PendingDocument, signal: AbortSignal): Promise<Version | undefined> {
     const prepared = await prepareDocument(this.deps, job, document, signal);
     if (prepared.kind === 'version') return { document, prepared, vectors: [] };
     if (prepared.kind === 'gone') {
@@ -149,7 +157,7 @@ export class Ingestor {
   }
 
   /** Embeds documents while further ones are read, the chunks of several in one call, and writes each as soon as it has its vectors. */
-  async #embedAndWrite(job: JobContext, preparing: Promise<Version | undefined>[], signal: AbortSignal): Promise<void> {
+  async #embedAndWrite(job: IngestJob, versions: AsyncIterable<Version>, signal: AbortSignal): Promise<void> {
     // One after the other: all of them lock the row of their base.
     let writing: Promise<unknown> = Promise.resolve();
     const write = (version: Version): void => {
@@ -165,11 +173,10 @@ export class Ingestor {
       if (batch.length > 0) await this.#embedBatch(job, batch, { wanted, by, write }, signal);
     };
     try {
-      for (const one of preparing) {
-        const version = await one;
-        if (!version) continue;
+      for await (const version of versions) {
         if (!embedder) {
           write(version);
+          await writing;
           continue;
         }
         wanted.add(version);
@@ -185,7 +192,7 @@ export class Ingestor {
 
   /** Embeds some pieces, and looks meanwhile which versions are still wanted: those that are not leave `wanted`. */
   async #embedBatch(
-    job: JobContext,
+    job: IngestJob,
     batch: readonly Piece[],
     { wanted, by, write }: { wanted: Set<Version>; by: Embedder; write: (version: Version) => void },
     signal: AbortSignal,
@@ -207,7 +214,7 @@ export class Ingestor {
     }
   }
 
-  async #stillWanted(job: JobContext, versions: Version[]): Promise<Version[]> {
+  async #stillWanted(job: IngestJob, versions: Version[]): Promise<Version[]> {
     const progress = versions.map(({ document, prepared, vectors }) => ({
       ordinal: document.ordinal,
       chunks: prepared.read.chunks.length,
@@ -217,7 +224,7 @@ export class Ingestor {
     return versions.filter(({ document }) => wanted.includes(document.ordinal));
   }
 
-  async #write(job: JobContext, { document, prepared, vectors }: Version): Promise<void> {
+  async #write(job: IngestJob, { document, prepared, vectors }: Version): Promise<void> {
     const { fields, read } = prepared;
     const version: NewVersion = {
       // The provider's answer says how many dimensions its vectors have.
@@ -231,21 +238,9 @@ export class Ingestor {
   }
 
   /** Runs a write; one that finds its base deleted leaves nothing. */
-  async #transact(job: JobContext, work: (tx: Tx) => Promise<unknown>): Promise<void> {
+  async #transact(job: IngestJob, work: (tx: Tx) => Promise<unknown>): Promise<void> {
     await this.deps.db.tenant(job.tenant_id, work).catch((error: unknown) => {
       if (!(error instanceof BaseGone)) throw error;
-    });
-  }
-
-  #progress(job: JobContext): Promise<IngestProgress> {
-    return this.deps.db.tenant(job.tenant_id, async (tx) => {
-      const ended = await endJobIfDone(tx, job);
-      const [counts] = await tx.query<{ total: number; done: number; failed: number }>(
-        `SELECT count(*) AS total, count(*) FILTER (WHERE state = 'done') AS done, count(*) FILTER (WHERE state = 'failed') AS failed
-           FROM knowledge_documents WHERE tenant_id = $1 AND job_id = $2`,
-        [job.tenant_id, job.job_id],
-      );
-      return { ended, namespace: job.namespace, ...(counts ?? { total: 0, done: 0, failed: 0 }) };
     });
   }
 }

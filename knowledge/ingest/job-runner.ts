@@ -4,7 +4,8 @@ import { errorMessage, PlatformError } from '../../runtime/errors.js';
 import { FairSemaphore } from '../../runtime/fair-semaphore.js';
 import type { Logger } from '../../runtime/logger.js';
 import { unlessAborted } from '../../runtime/unless-aborted.js';
-import type { Ingestor, IngestProgress } from './ingestor.js';
+import type { IngestProgress } from './ingest-job.js';
+import type { Ingestor } from './ingestor.js';
 import type { JobRef } from './jobs.js';
 
 /** The workflows of jobs. */

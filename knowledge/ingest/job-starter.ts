@@ -26,9 +26,14 @@ const CLAIM = `
   UPDATE knowledge_jobs j SET wake_at = now() + interval '${NEXT_LOOK_SECONDS} s' FROM claimed c
    WHERE j.tenant_id = c.tenant_id AND j.job_id = c.job_id RETURNING j.tenant_id, j.job_id`;
 
+/** As many of the oldest as one statement may delete with their documents. */
 const DELETE_OLD = `
-  DELETE FROM knowledge_jobs WHERE ctid = ANY (ARRAY(
-    SELECT ctid FROM knowledge_jobs WHERE ended_at < now() - interval '${KEPT_DAYS} days' ORDER BY ended_at LIMIT 1000))`;
+  DELETE FROM knowledge_jobs WHERE (tenant_id, job_id) IN (
+    SELECT tenant_id, job_id FROM (
+      SELECT tenant_id, job_id, sum(documents) OVER (ORDER BY ended_at, job_id) - documents AS before FROM (
+        SELECT tenant_id, job_id, ended_at, documents FROM knowledge_jobs WHERE ended_at < now() - interval '${KEPT_DAYS} days'
+         ORDER BY ended_at LIMIT 1000) AS listed) AS counted
+     WHERE before < 20000) RETURNING 1`;
 
 interface WatchedWorkflows extends IngestWorkflows {
   fateOfIngest(ref: JobRef): Promise<'running' | 'missing' | 'ended_by_operator' | 'ended'>;
@@ -59,8 +64,8 @@ export function createJobStarter(db: Db, workflows: WatchedWorkflows, log: Logge
       if (failure) throw failure.reason;
       if (performance.now() - purgedAt < PURGE_EVERY_MS) return;
       purgedAt = performance.now();
-      await db.system((tx) => tx.query(DELETE_OLD));
       await purgeDeletedBases(db);
+      while ((await db.system((tx) => tx.query(DELETE_OLD))).length > 0);
     },
   });
 }

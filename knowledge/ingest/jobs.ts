@@ -41,7 +41,8 @@ async function repeatedJob(tx: Tx, job: NewJob): Promise<string | undefined> {
   throw new PlatformError('IDEMPOTENCY_MISMATCH', 'The idempotency_key was used for other documents.');
 }
 
-async function insertJob(tx: Tx, job: NewJob, documents: number): Promise<JobRef> {
+/** @returns undefined where a call under the same key was quicker by a moment */
+async function insertJob(tx: Tx, job: NewJob, documents: number): Promise<JobRef | undefined> {
   const { tenantId, namespace, operation, createdBy, idempotencyKey = null, fingerprint } = job;
   const [processing] = await tx.query<{ count: number }>(
     `SELECT count(*) AS count FROM knowledge_jobs WHERE tenant_id = $1 AND status = 'processing'`,
@@ -52,13 +53,14 @@ async function insertJob(tx: Tx, job: NewJob, documents: number): Promise<JobRef
     throw new PlatformError('RATE_LIMITED', message, { headers: { 'Retry-After': '5' } });
   }
   const job_id = newId('job');
-  await tx.query(
+  const inserted = await tx.query(
     `INSERT INTO knowledge_jobs (tenant_id, job_id, namespace, operation, status, phase, created_by, idempotency_key, fingerprint, documents,
                                  wake_at)
-     VALUES ($1, $2, $3, $4, 'processing', 'queued', $5, $6, $7, $8, now() + interval '${FIRST_LOOK_SECONDS} s')`,
+     VALUES ($1, $2, $3, $4, 'processing', 'queued', $5, $6, $7, $8, now() + interval '${FIRST_LOOK_SECONDS} s')
+     ON CONFLICT (tenant_id, namespace, idempotency_key) DO NOTHING RETURNING 1`,
     [tenantId, job_id, namespace, operation, createdBy, idempotencyKey, fingerprint, documents],
   );
-  return { tenant_id: tenantId, job_id };
+  return inserted.length > 0 ? { tenant_id: tenantId, job_id } : undefined;
 }
 
 /** Writes a job with its documents. @returns `repeated` for a key whose job is there already, which is left as it is */
@@ -70,6 +72,7 @@ export async function writeJob(
   const repeated = await repeatedJob(tx, job);
   if (repeated !== undefined) return { tenant_id: job.tenantId, job_id: repeated, repeated: true };
   const ref = await insertJob(tx, job, documents.length);
+  if (!ref) return writeJob(tx, job, documents);
   const insert = `
     INSERT INTO knowledge_documents (tenant_id, job_id, ordinal, namespace, source_id, state, input, content, content_bytes, content_hash)
     VALUES ($1, $2, $3, $4, $5, 'pending', $6, $7, $8, $9)`;
@@ -107,11 +110,12 @@ export async function writeRefreshJob(
   const missing = sourceIds?.find((id) => !found.some(({ source_id }) => source_id === id));
   if (missing !== undefined) throw new PlatformError('NOT_FOUND', `There is no source ${missing} in ${namespace}.`);
   const ref = await insertJob(tx, job, found.length);
+  if (!ref) throw new Error('a job without a key conflicts with none');
   await tx.query(
     `INSERT INTO knowledge_documents (tenant_id, job_id, ordinal, namespace, source_id, state, input, content_bytes)
      SELECT $1, $4, row_number() OVER (ORDER BY source_id) - 1, $2, source_id, 'pending',
             jsonb_strip_nulls(jsonb_build_object('url', url, 'title', title, 'filename', filename, 'source_type', source_type, 'force', $5::boolean))
-              || jsonb_build_object('tags', tags, 'metadata', metadata), 0
+              || jsonb_build_object('tags', tags, 'metadata', metadata), byte_count
        FROM knowledge_sources WHERE ${wanted}`,
     [tenantId, namespace, sourceIds ?? null, ref.job_id, force],
   );

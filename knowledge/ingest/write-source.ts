@@ -87,9 +87,9 @@ async function finish(tx: Tx, target: Target, result: WriteResult, chunks: numbe
       WHERE tenant_id = $1 AND job_id = $2 AND ordinal = $3`,
     [tenant_id, job_id, ordinal, result, chunks, hash],
   );
-  const changes = result === 'unchanged' ? '' : `revision = nextval('knowledge_order'),`;
+  // Also where it is unchanged: it has the place of another document now, by which searches read what they have found.
   const base = await tx.query(
-    `UPDATE knowledge_bases SET ${changes} last_ingested_at = now()
+    `UPDATE knowledge_bases SET revision = nextval('knowledge_order'), last_ingested_at = now()
       WHERE tenant_id = $1 AND namespace = $2 AND deleted_at IS NULL RETURNING 1`,
     [tenant_id, namespace],
   );

@@ -4,14 +4,17 @@ import { errorMessage } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
 import type { ChunkRow } from './index-rows.js';
 
-/** Any number, the same in every process: the table is made once. */
+/** Any numbers, the same in every process: the table is made once, and one process at a time makes an index. */
 const SETUP_LOCK = 74_032_118;
+const INDEX_LOCK = 74_032_119;
 /** Chunks of a knowledge base up to which all are compared; beyond, the HNSW index finds nearly all of the best. */
 const EXACT_CHUNKS_MAX = 50_000;
 /** What an HNSW index of pgvector can hold. */
 const INDEXED_DIMENSIONS_MAX = 2_000;
 /** Candidates that a search of the index goes through at a time: recall@10 of 0.99 on 50,000 chunks. */
 const EF_SEARCH = 200;
+/** Vectors of one statement: an index takes some milliseconds for each, and a source may have 50,000. */
+const VECTORS_AT_ONCE = 500;
 
 /**
  * Vectors for pgvector, beside the chunks, whose `embedding` remains the truth: rows are written when a process first reads a source to search
@@ -19,49 +22,79 @@ const EF_SEARCH = 200;
  */
 const TABLE = `
   CREATE EXTENSION IF NOT EXISTS vector;
-  CREATE TABLE IF NOT EXISTS knowledge_vectors (
+  CREATE TABLE knowledge_vectors (
     tenant_id text NOT NULL, namespace text COLLATE "C" NOT NULL, source_id text COLLATE "C" NOT NULL, ordinal integer NOT NULL,
     place bigint NOT NULL, model text NOT NULL, dim integer NOT NULL, embedding vector NOT NULL,
     PRIMARY KEY (tenant_id, namespace, source_id, ordinal),
     FOREIGN KEY (tenant_id, namespace, source_id, ordinal) REFERENCES knowledge_chunks ON DELETE CASCADE
   );
   ALTER TABLE knowledge_vectors ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-  DROP POLICY IF EXISTS one_tenant ON knowledge_vectors;
   CREATE POLICY one_tenant ON knowledge_vectors TO fleet_app USING (tenant_id = current_tenant());
-  DROP POLICY IF EXISTS whole_platform ON knowledge_vectors;
   CREATE POLICY whole_platform ON knowledge_vectors TO fleet_system USING (true);
   GRANT SELECT, INSERT, UPDATE, DELETE ON knowledge_vectors TO fleet_app, fleet_system;`;
 
+/** Whether the server has pgvector 0.8 or newer, whose index goes on where filters leave too little. */
+const AVAILABLE = `
+  SELECT FROM pg_available_extensions
+   WHERE name = 'vector' AND string_to_array(coalesce(installed_version, default_version), '.')::int[] >= '{0,8}'`;
+
 /**
- * Makes the table of vectors, and an index for vectors of these dimensions, where the server has pgvector.
+ * Makes the table of vectors where the server has pgvector.
  * @param url the login that runs the migrations
- * @param dimensions 0 when they are not known yet
  * @returns whether the database can search vectors
  */
-export async function preparePgvector(
-  url: string,
-  dimensions: number,
-  log: Pick<Logger, 'info' | 'warn'>,
-): Promise<boolean> {
+export async function preparePgvector(url: string, log: Pick<Logger, 'info' | 'warn'>): Promise<boolean> {
   const client = new Client({ connectionString: url });
   await client.connect();
   try {
-    const { rowCount } = await client.query(`SELECT FROM pg_available_extensions WHERE name = 'vector'`);
+    const { rowCount } = await client.query(AVAILABLE);
     if (!rowCount) return false;
     await client.query('SELECT pg_advisory_lock($1)', [SETUP_LOCK]);
-    await client.query(TABLE);
-    if (dimensions > 0 && dimensions <= INDEXED_DIMENSIONS_MAX)
-      await client.query(
-        `CREATE INDEX IF NOT EXISTS knowledge_vectors_hnsw_${dimensions} ON knowledge_vectors
-        USING hnsw ((embedding::vector(${dimensions})) vector_cosine_ops) WITH (m = 16, ef_construction = 64) WHERE dim = ${dimensions}`,
-      );
-    log.info({ dimensions }, 'knowledge is searched with pgvector');
+    // Made as a whole. It is not touched again: that would wait for an index that is being built, and the index for that.
+    const { rows } = await client.query<{ found: string | null }>(`SELECT to_regclass('knowledge_vectors') AS found`);
+    if (!rows[0]?.found) await client.query(TABLE);
+    log.info({}, 'knowledge is searched with pgvector');
     return true;
   } catch (error) {
-    // A login without the right to create extensions, or a version of pgvector without HNSW: search in memory does without.
+    // A login without the right to create extensions, for example: search in memory does without.
     log.warn({ err: errorMessage(error) }, 'pgvector cannot be used');
     return false;
   } finally {
+    await client.end();
+  }
+}
+
+/**
+ * Makes the HNSW index for vectors of these dimensions, unless it is there or another process is at it. Takes as long as the vectors are many,
+ * and holds up neither searches nor writes meanwhile.
+ * @param url the login that runs the migrations
+ * @throws the signal's reason, and what the database says
+ */
+export async function makeVectorIndex(url: string, dimensions: number, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  if (dimensions > INDEXED_DIMENSIONS_MAX) return;
+  const client = new Client({ connectionString: url });
+  client.on('error', () => undefined); // its statement fails with it
+  const stop = (): void => void client.end();
+  signal.addEventListener('abort', stop, { once: true });
+  try {
+    await client.connect();
+    // Not waited for: a statement that waits is one that the making of the index would wait for.
+    const { rows } = await client.query<{ locked: boolean }>('SELECT pg_try_advisory_lock($1) AS locked', [INDEX_LOCK]);
+    if (!rows[0]?.locked) return;
+    const name = `knowledge_vectors_hnsw_${dimensions}`;
+    // What is left of one whose making was cut off.
+    const { rowCount: broken } = await client.query(
+      'SELECT FROM pg_index WHERE indexrelid = to_regclass($1) AND NOT indisvalid',
+      [name],
+    );
+    if (broken) await client.query(`DROP INDEX CONCURRENTLY IF EXISTS ${name}`);
+    await client.query(
+      `CREATE INDEX CONCURRENTLY IF NOT EXISTS ${name} ON knowledge_vectors
+        USING hnsw ((embedding::vector(${dimensions})) vector_cosine_ops) WITH (m = 16, ef_construction = 64) WHERE dim = ${dimensions}`,
+    );
+  } finally {
+    signal.removeEventListener('abort', stop);
     await client.end();
   }
 }
@@ -101,7 +134,11 @@ export class DatabaseVectors {
   /** Writes the vectors of chunks that were read, unless they are there. A chunk that is gone meanwhile is left out. */
   async write(tenantId: string, namespace: string, chunks: readonly ChunkRow[]): Promise<void> {
     const rows = chunks.filter(({ embedding }) => embedding !== null);
-    if (rows.length === 0) return;
+    for (let from = 0; from < rows.length; from += VECTORS_AT_ONCE)
+      await this.#write(tenantId, namespace, rows.slice(from, from + VECTORS_AT_ONCE));
+  }
+
+  async #write(tenantId: string, namespace: string, rows: readonly ChunkRow[]): Promise<void> {
     const vectors = rows.map(({ embedding }) => floats(embedding as Buffer));
     await this.db.tenant(tenantId, (tx) =>
       tx.query(
@@ -129,10 +166,16 @@ export class DatabaseVectors {
   }
 
   /** The chunks nearest to the query, the nearest first: exactly in a knowledge base of up to 50,000 chunks, nearly so in a larger one. */
-  nearest(scope: VectorScope, query: Float32Array, limit: number): Promise<NearChunk[]> {
-    const { tenantId, namespace, model, chunks, only } = scope;
+  async nearest(scope: VectorScope, query: Float32Array, limit: number): Promise<NearChunk[]> {
+    const usesIndex = scope.chunks > EXACT_CHUNKS_MAX && query.length <= INDEXED_DIMENSIONS_MAX;
+    const found = await this.#nearest(scope, query, limit, usesIndex);
+    // The index gives up after some 20,000 vectors, which may nearly all be other tenants' or filtered out.
+    return usesIndex && found.length < limit ? this.#nearest(scope, query, limit, false) : found;
+  }
+
+  #nearest(scope: VectorScope, query: Float32Array, limit: number, usesIndex: boolean): Promise<NearChunk[]> {
+    const { tenantId, namespace, model, only } = scope;
     const dimensions = query.length;
-    const usesIndex = chunks > EXACT_CHUNKS_MAX && dimensions <= INDEXED_DIMENSIONS_MAX;
     // The planner takes the index for its very expression only.
     const distance = usesIndex
       ? `v.embedding::vector(${dimensions}) <=> $4::vector(${dimensions})`

@@ -1,6 +1,18 @@
 import { PlatformError } from '../../runtime/errors.js';
-import type { IndexLoader, LoadedIndex } from './index-loader.js';
+import { FairSemaphore } from '../../runtime/fair-semaphore.js';
+import type { IndexLoader, LoadedIndex, LoadSize } from './index-loader.js';
 import { NamespaceIndex } from './namespace-index.js';
+
+/** What a chunk takes beside its vector, roughly. */
+const CHUNK_BYTES = 1_000;
+/** A load of more than this share of the memory is a large one. */
+const LARGE_SHARE = 1 / 16;
+/** Large loads of one tenant that wait, and how long in milliseconds; 503 beyond. */
+const WAITING_MAX = 200;
+const WAIT_MAX_MS = 20_000;
+
+const busy = (): PlatformError =>
+  new PlatformError('SERVICE_UNAVAILABLE', 'Too many knowledge bases are being read into memory. Try again.');
 
 /** Which knowledge base: tenants may use the same names. */
 interface Key {
@@ -12,15 +24,36 @@ interface Entry extends LoadedIndex {
   key: Key;
   /** The refresh that runs; the next one waits for it. */
   refreshing: Promise<void>;
+  /** The revision at which it was found to be too large, read from its beginning. */
+  tooLargeAt?: number;
+}
+
+/** A knowledge base whose index is larger than the memory for all. */
+class TooLarge extends PlatformError {
+  constructor() {
+    super('SERVICE_UNAVAILABLE', 'The knowledge base is larger than the memory for its index (KNOWLEDGE_CACHE_MB).');
+  }
 }
 
 /** Neither part of a key can hold this character. */
 const keyOf = ({ tenantId, namespace }: Key): string => `${tenantId}\n${namespace}`;
 
-/** The indexes that are in memory. When they take more than the bound, those used longest ago go. */
+/**
+ * The indexes that are in memory, those that are being loaded counted as they grow. When they take more than the bound, those used longest ago
+ * go; when all that is left is being loaded, the one that grows is refused.
+ */
 export class IndexCache {
   /** In the order of their use, the last one used at the end. */
   readonly #entries = new Map<string, Entry>();
+  readonly #loading = new Set<Entry>();
+  /** Large loads run one at a time: each may take all the memory there is, and its rows beside it. */
+  readonly #largeLoads = new FairSemaphore({
+    limit: 1,
+    perKey: 1,
+    waitingMax: WAITING_MAX,
+    waitMaxMs: WAIT_MAX_MS,
+    refusal: busy,
+  });
 
   /** @param maxBytes of all indexes together; a larger one is refused */
   constructor(
@@ -30,7 +63,7 @@ export class IndexCache {
 
   get bytes(): number {
     let sum = 0;
-    for (const { index } of this.#entries.values()) sum += index.bytes;
+    for (const { index } of new Set([...this.#entries.values(), ...this.#loading])) sum += index.bytes;
     return sum;
   }
 
@@ -38,7 +71,7 @@ export class IndexCache {
    * The index of a knowledge base at a revision or a later one.
    * @param revision as the database has it now; undefined for a base that does not exist
    * @param dimensions of the present model's vectors; 0 when they are not needed
-   * @throws PlatformError `SERVICE_UNAVAILABLE` when it is larger than the bound
+   * @throws PlatformError `SERVICE_UNAVAILABLE` when it is larger than the bound, or others that are being loaded leave no room
    */
   async at(key: Key, revision: number | undefined, dimensions: number): Promise<NamespaceIndex> {
     if (revision === undefined) {
@@ -54,25 +87,48 @@ export class IndexCache {
     entry.refreshing = entry.refreshing
       .catch(() => undefined)
       .then(async () => {
-        if (!isCurrent()) await this.loader.refresh(key.tenantId, key.namespace, entry, dimensions);
+        if (!isCurrent()) await this.#refresh(entry, revision, dimensions);
       });
-    try {
-      await entry.refreshing;
-    } catch (error) {
-      this.#entries.delete(keyOf(key)); // it may be half loaded
-      throw error;
-    }
-    this.#makeRoom(entry);
+    await entry.refreshing;
     return entry.index;
   }
 
-  /** Called as an index grows. @throws when it is larger than the bound alone */
-  checkSize(index: NamespaceIndex): void {
-    if (index.bytes <= this.maxBytes) return;
-    throw new PlatformError(
-      'SERVICE_UNAVAILABLE',
-      'The knowledge base is larger than the memory for its index (KNOWLEDGE_CACHE_MB).',
-    );
+  /** Runs a load in its turn. @throws when its base is larger than the bound, or too many wait */
+  load(tenantId: string, size: LoadSize, work: () => Promise<void>): Promise<void> {
+    const vectorBytes = size.dimensions * Float32Array.BYTES_PER_ELEMENT;
+    // What its vectors alone do not leave room for would push all others out before it is refused.
+    if (size.chunks * vectorBytes > this.maxBytes) return Promise.reject(new TooLarge());
+    const isLarge = size.missing * (CHUNK_BYTES + vectorBytes) > this.maxBytes * LARGE_SHARE;
+    return isLarge ? this.#largeLoads.run(tenantId, work) : work();
+  }
+
+  /** Called as an index grows: makes room for it. @throws when there is none */
+  grow(index: NamespaceIndex): void {
+    if (index.bytes > this.maxBytes) throw new TooLarge();
+    let { bytes } = this;
+    for (const [name, entry] of this.#entries) {
+      if (bytes <= this.maxBytes) return;
+      if (this.#loading.has(entry)) continue;
+      bytes -= entry.index.bytes;
+      this.#entries.delete(name);
+    }
+    if (bytes > this.maxBytes) throw busy();
+  }
+
+  async #refresh(entry: Entry, revision: number, dimensions: number): Promise<void> {
+    if (entry.tooLargeAt !== undefined && entry.tooLargeAt >= revision) throw new TooLarge();
+    const isWhole = entry.revision === undefined;
+    this.#loading.add(entry);
+    try {
+      await this.loader.refresh(entry.key.tenantId, entry.key.namespace, entry, dimensions);
+    } catch (error) {
+      entry.index = new NamespaceIndex(0); // it may be half loaded
+      entry.revision = undefined;
+      if (error instanceof TooLarge && isWhole) entry.tooLargeAt = revision;
+      throw error;
+    } finally {
+      this.#loading.delete(entry);
+    }
   }
 
   #used(key: Key): Entry {
@@ -86,15 +142,5 @@ export class IndexCache {
     this.#entries.delete(name);
     this.#entries.set(name, entry);
     return entry;
-  }
-
-  #makeRoom(keep: Entry): void {
-    let { bytes } = this;
-    for (const [name, entry] of this.#entries) {
-      if (bytes <= this.maxBytes) return;
-      if (entry === keep) continue;
-      bytes -= entry.index.bytes;
-      this.#entries.delete(name);
-    }
   }
 }

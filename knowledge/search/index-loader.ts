@@ -14,6 +14,15 @@ export interface LoadedIndex {
   revision: number | undefined;
 }
 
+/** How much a load reads. */
+export interface LoadSize {
+  /** Chunks that are to be read, and those of the whole base. */
+  missing: number;
+  chunks: number;
+  /** Floats that the index keeps of each. */
+  dimensions: number;
+}
+
 export interface LoaderOptions {
   db: Pick<Db, 'tenant'>;
   /** The embedder's; null without. Vectors of other models are not loaded. */
@@ -22,6 +31,8 @@ export interface LoaderOptions {
   keepsVectors: boolean;
   /** Told of sources that were read with their vectors, before they are searched. */
   onVectors?: (tenantId: string, namespace: string, chunks: readonly ChunkRow[]) => Promise<void>;
+  /** Runs a load in its turn. @throws when it is refused */
+  inTurn: (tenantId: string, size: LoadSize, load: () => Promise<void>) => Promise<void>;
   /** Called as an index grows. @throws to end the load */
   onGrowth: (index: NamespaceIndex) => void;
 }
@@ -58,6 +69,9 @@ function parts(sources: readonly SourceRow[]): SourceRow[][] {
   return result;
 }
 
+const countChunks = (sources: readonly SourceRow[]): number =>
+  sources.reduce((sum, { chunk_count }) => sum + chunk_count, 0);
+
 const versionOf = ({ place, model }: Pick<SourceRow, 'place' | 'model'>): string => `${place} ${model ?? ''}`;
 
 /** Loads knowledge bases into memory, and brings them up to date by the sources that changed. */
@@ -78,12 +92,21 @@ export class IndexLoader {
     const now = await this.options.db.tenant(tenantId, (tx) => readSources(tx, tenantId, namespace));
     const isKept = this.fits(loaded.index, dimensions) && !loaded.index.isWorn;
     const index = isKept ? loaded.index : new NamespaceIndex(this.options.keepsVectors ? dimensions : 0);
+    // At once: the one before is of no use any more, and this one's memory counts as it grows.
+    loaded.index = index;
+    loaded.revision = undefined;
     const versions = new Map((now?.sources ?? []).map((source) => [source.source_id, versionOf(source)]));
     const known = new Map([...index.sources()].map((source) => [source.sourceId, versionOf(source)]));
     index.drop([...known.keys()].filter((sourceId) => !versions.has(sourceId)));
     const missing = (now?.sources ?? []).filter((source) => known.get(source.source_id) !== versionOf(source));
-    for (const part of parts(missing)) await this.#load(tenantId, namespace, index, part);
-    loaded.index = index;
+    const size = {
+      missing: countChunks(missing),
+      chunks: countChunks(now?.sources ?? []),
+      dimensions: index.dimensions,
+    };
+    await this.options.inTurn(tenantId, size, async () => {
+      for (const part of parts(missing)) await this.#load(tenantId, namespace, index, part);
+    });
     loaded.revision = now?.revision;
   }
 

@@ -6,11 +6,22 @@ import { workerFile } from '../../runtime/worker-file.js';
 import type { SearchThreadData, ThreadReply, ThreadRequest } from './search-thread.js';
 import type { SearchReply, SearchRequest } from './searcher.js';
 
-/** Searches in the thread at once, and of one tenant; those that wait of one tenant, and how long in milliseconds. 429 beyond. */
+/** Searches at once, and of one tenant; those that wait of one tenant, and how long in milliseconds. 429 beyond. */
 const AT_ONCE = 8;
 const AT_ONCE_PER_TENANT = 4;
 const WAITING_MAX = 200;
 const WAIT_MAX_MS = 20_000;
+
+/** The turns of the tenants at searching, or at embedding what they search for. */
+export function turnsOfSearches(): FairSemaphore {
+  return new FairSemaphore({
+    limit: AT_ONCE,
+    perKey: AT_ONCE_PER_TENANT,
+    waitingMax: WAITING_MAX,
+    waitMaxMs: WAIT_MAX_MS,
+    refusal: () => new PlatformError('RATE_LIMITED', 'Too many searches at once.', { headers: { 'Retry-After': '2' } }),
+  });
+}
 
 interface Pending {
   resolve(reply: SearchReply): void;
@@ -19,13 +30,7 @@ interface Pending {
 
 /** The thread that searches. It starts with the first search; when it dies its searches fail, and the next one starts another. */
 export class SearchThread {
-  readonly #turns = new FairSemaphore({
-    limit: AT_ONCE,
-    perKey: AT_ONCE_PER_TENANT,
-    waitingMax: WAITING_MAX,
-    waitMaxMs: WAIT_MAX_MS,
-    refusal: () => new PlatformError('RATE_LIMITED', 'Too many searches at once.', { headers: { 'Retry-After': '2' } }),
-  });
+  readonly #turns = turnsOfSearches();
   readonly #pending = new Map<number, Pending>();
   #worker: Worker | undefined;
   #nextId = 1;

@@ -1,12 +1,12 @@
 import type { SearchMode } from '../../contracts/api/knowledge-query.js';
 import type { Db } from '../../db/pool.js';
-import { PlatformError } from '../../runtime/errors.js';
+import { errorMessage, PlatformError } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
 import type { Embedder } from '../embedder.js';
 import type { KnowledgeQuery, KnowledgeResults, SearchScope } from '../search-query.js';
-import { preparePgvector } from './database-vectors.js';
+import { makeVectorIndex, preparePgvector } from './database-vectors.js';
 import { readResults } from './result-rows.js';
-import { SearchThread } from './search-thread-client.js';
+import { SearchThread, turnsOfSearches } from './search-thread-client.js';
 import type { SearchReply } from './searcher.js';
 
 /** A source may be replaced between a search and the reading of its chunks; then the search is made again, so often at most. */
@@ -56,20 +56,40 @@ function modeUsed(mode: SearchMode, { chunks, chunksWithVector }: SearchReply): 
 /** Starts nothing yet: the thread that searches starts with the first search. */
 export async function createKnowledgeSearch(options: SearchOptions): Promise<KnowledgeSearch> {
   const { db, databaseUrl, embedder, cacheMb, log } = options;
-  const usesPgvector = embedder ? await preparePgvector(databaseUrl, embedder.dimensions, log) : false;
+  const usesPgvector = embedder ? await preparePgvector(databaseUrl, log) : false;
   const model = embedder?.model ?? null;
   const thread = new SearchThread({ databaseUrl, model, usesPgvector, cacheBytes: cacheMb * 1024 * 1024 }, log);
 
-  const vectorOf = async (query: string, mode: SearchMode): Promise<Float32Array | undefined> => {
-    if (!embedder || mode === 'lexical') return undefined;
-    const [vector] = await embedder.embed([query], AbortSignal.timeout(EMBED_TIMEOUT_MS));
-    return vector;
+  // The embedder serves all tenants in one queue. These turns are not those of the thread, so that words are found while a provider is slow.
+  const embeddings = turnsOfSearches();
+
+  const embed = async (by: Embedder, query: string): Promise<Float32Array | undefined> => {
+    const late = AbortSignal.timeout(EMBED_TIMEOUT_MS);
+    try {
+      const [vector] = await by.embed([query], late);
+      return vector;
+    } catch (error) {
+      if (error instanceof PlatformError || !late.aborted) throw error;
+      const message = `The embeddings provider failed: no answer within ${EMBED_TIMEOUT_MS / 1_000} s.`;
+      throw new PlatformError('BAD_GATEWAY', message, { cause: error });
+    }
   };
+
+  // Begun with the first vector, which says how many dimensions the model has: of a provider nobody knows it before.
+  let indexing: Promise<void> | undefined;
+  const closing = new AbortController();
+  const makeIndex = (dimensions: number): Promise<void> =>
+    makeVectorIndex(databaseUrl, dimensions, closing.signal).catch((error: unknown) => {
+      if (closing.signal.aborted) return;
+      log.warn({ err: errorMessage(error) }, 'no index of vectors was made: large knowledge bases are searched slowly');
+    });
 
   return {
     search: async ({ tenantId, namespaces }, { query, topK, minScore, mode: asked, filters }) => {
       const mode = modeOf(asked, embedder);
-      const vector = await vectorOf(query, mode);
+      const usesVector = embedder && mode !== 'lexical';
+      const vector = usesVector ? await embeddings.run(tenantId, () => embed(embedder, query)) : undefined;
+      if (usesPgvector && vector) indexing ??= makeIndex(vector.length);
       const request = { tenantId, namespaces, query, vector, mode, minScore, limit: topK, filters };
       for (let attempt = 1; ; attempt++) {
         const reply = await thread.search(request, embedder?.dimensions ?? 0);
@@ -81,6 +101,9 @@ export async function createKnowledgeSearch(options: SearchOptions): Promise<Kno
     get cacheBytes() {
       return thread.cacheBytes;
     },
-    close: () => thread.close(),
+    close: async () => {
+      closing.abort();
+      await Promise.all([thread.close(), indexing]);
+    },
   };
 }

@@ -55,7 +55,8 @@ export class Searcher {
       model,
       keepsVectors: !vectors,
       ...(vectors && { onVectors: (...read) => vectors.write(...read) }),
-      onGrowth: (index) => this.#cache.checkSize(index),
+      inTurn: (...load) => this.#cache.load(...load),
+      onGrowth: (index) => this.#cache.grow(index),
     });
     this.#cache = new IndexCache(loader, options.cacheBytes);
   }
@@ -67,7 +68,7 @@ export class Searcher {
 
   /**
    * @param dimensions of the present model's vectors; 0 without an embedder
-   * @throws PlatformError `SERVICE_UNAVAILABLE` when a knowledge base is larger than the memory for indexes
+   * @throws PlatformError `SERVICE_UNAVAILABLE` when a knowledge base is larger than the memory for indexes, or too many are being loaded
    */
   async search(request: SearchRequest, dimensions: number): Promise<SearchReply> {
     const { tenantId, namespaces } = request;

@@ -28,11 +28,12 @@ interface PreparedTerms {
   totalRarity: number;
 }
 
-function prepare(index: NamespaceIndex, terms: readonly string[]): PreparedTerms {
+async function prepare(index: NamespaceIndex, terms: readonly string[]): Promise<PreparedTerms> {
   const matchOf = new Uint16Array(index.vocabulary.size);
   const matches: Match[][] = [];
   const rarity = new Float64Array(terms.length);
   for (const [term, text] of terms.entries()) {
+    await nextTurn(); // in a large vocabulary each term takes milliseconds, and a query may have hundreds
     const present = index.vocabulary.similar(text, (termId) => index.frequency(termId) > 0);
     const exact = present[0]?.similarity === 1;
     rarity[term] = inverseFrequency(index.chunks, index.frequency(present[0]?.termId ?? -1));
@@ -113,7 +114,7 @@ export async function scanWords(
 ): Promise<WordFits> {
   const count = countChunks(segments);
   const fits = { lexical: new Float32Array(count), coverage: new Float32Array(count) };
-  const prepared = prepare(index, terms);
+  const prepared = await prepare(index, terms);
   if (prepared.matches.length === 0) return fits;
   const scorer = new WordScorer(prepared, index.averageLength);
   let at = 0;

@@ -5,6 +5,7 @@ import { FairSemaphore } from '../../runtime/fair-semaphore.js';
 import { unlessAborted } from '../../runtime/unless-aborted.js';
 import { workerFile } from '../../runtime/worker-file.js';
 import { ParseError } from '../parse/parse-error.js';
+import { readAlone } from './read-alone.js';
 import type { ReadAnswer, ReadDocument, ReadRequest } from './reading.js';
 
 const THREAD = workerFile('./reader-thread.js', import.meta.url);
@@ -24,13 +25,23 @@ const OUT_OF_MEMORY = 'ERR_WORKER_OUT_OF_MEMORY';
 export interface ReaderPoolOptions {
   /** For one document, in milliseconds; 60000 by default. */
   timeoutMs?: number;
+  /** Whether nothing else is done in this process, so that what it grows by is the document's. */
+  isAlone?: boolean;
 }
 
 const tooComplex = (what: string) => new ParseError('TOO_COMPLEX', `Reading the document took too much ${what}.`);
 
+/** The process grew too much while it read a document, which may not be what it grew by. */
+class Grown extends ParseError {
+  constructor() {
+    super('TOO_COMPLEX', tooComplex('memory').message);
+  }
+}
+
 /**
  * Threads in which documents are read, so that neither a large document nor a hostile one is felt by the rest of the process. A document that
- * takes too much time or memory ends its thread, and nothing else.
+ * takes too much time or memory ends its thread, and nothing else. Memory outside of heaps is that of the whole process: a document during whose
+ * reading it grows too much is read once more in a process of its own, so that none is given up for another one or for an index.
  */
 export class ReaderPool {
   readonly #idle: { thread: Worker; timer: NodeJS.Timeout }[] = [];
@@ -40,18 +51,42 @@ export class ReaderPool {
     waitingMax: WAITING_MAX,
     refusal: () => new PlatformError('RATE_LIMITED', 'Too many documents wait to be read.'),
   });
+  /** Of documents in a process of their own: together they may take as much memory as one. */
+  readonly #aloneTurns = new FairSemaphore({
+    limit: 1,
+    perKey: 1,
+    waitingMax: WAITING_MAX,
+    refusal: () => new PlatformError('RATE_LIMITED', 'Too many documents wait to be read.'),
+  });
   readonly #timeoutMs: number;
-  #closed = false;
+  readonly #isAlone: boolean;
+  readonly #closing = new AbortController();
 
   constructor(options: ReaderPoolOptions = {}) {
     this.#timeoutMs = options.timeoutMs ?? 60_000;
+    this.#isAlone = options.isAlone ?? false;
   }
 
   /**
    * Reads a document in the turn of its tenant.
    * @throws ParseError when the document cannot be read, the signal's reason once it is aborted
    */
-  read(tenantId: string, request: ReadRequest, signal: AbortSignal): Promise<ReadDocument> {
+  async read(tenantId: string, request: ReadRequest, signal: AbortSignal): Promise<ReadDocument> {
+    try {
+      return await this.#read(tenantId, request, signal);
+    } catch (error) {
+      if (!(error instanceof Grown) || this.#isAlone) throw error;
+      const either = AbortSignal.any([signal, this.#closing.signal]);
+      const alone = async (): Promise<ReadDocument> => {
+        const answer = await readAlone(request, this.#timeoutMs, either);
+        if (answer.ok) return answer.read;
+        throw new ParseError(answer.code, answer.message);
+      };
+      return unlessAborted(this.#aloneTurns.run(tenantId, alone), either);
+    }
+  }
+
+  #read(tenantId: string, request: ReadRequest, signal: AbortSignal): Promise<ReadDocument> {
     const reading = this.#turns.run(tenantId, async () => {
       signal.throwIfAborted();
       const thread = this.#take();
@@ -70,7 +105,7 @@ export class ReaderPool {
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
+    this.#closing.abort(new Error('documents are not read any more'));
     await Promise.all(
       this.#idle.splice(0).map(({ thread, timer }) => {
         clearTimeout(timer);
@@ -100,7 +135,7 @@ export class ReaderPool {
   }
 
   #keep(thread: Worker): void {
-    if (this.#closed) return void thread.terminate();
+    if (this.#closing.signal.aborted) return void thread.terminate();
     const timer = setTimeout(() => {
       this.#drop(thread);
       void thread.terminate();
@@ -115,7 +150,7 @@ export class ReaderPool {
     const before = process.memoryUsage.rss();
     const clock = setTimeout(() => over.abort(tooComplex('time')), this.#timeoutMs);
     const memory = setInterval(() => {
-      if (process.memoryUsage.rss() - before > GROWTH_BYTES_MAX) over.abort(tooComplex('memory'));
+      if (process.memoryUsage.rss() - before > GROWTH_BYTES_MAX) over.abort(new Grown());
     }, LOOK_EVERY_MS);
     try {
       const exited = once(thread, 'exit', { signal: stop }).then(() => {

@@ -92,6 +92,13 @@ test('a PDF that inflates without an end is stopped, and the next document is re
   expect(await outcome('Some words.')).toBe('chunks');
 }, 90_000);
 
+test('a document is not given up for what else takes memory in the process', async () => {
+  const reading = outcome('word '.repeat(2 * MB));
+  const others = Buffer.alloc(1_300 * MB, 1); // as an index would
+  expect(await reading).toBe('chunks');
+  expect(others.length).toBeGreaterThan(0);
+}, 60_000);
+
 test('a document that takes too long is stopped, and leaves the loop of the process free', async () => {
   const quick = new ReaderPool({ timeoutMs: 300 });
   let longest = 0;

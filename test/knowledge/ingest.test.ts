@@ -158,6 +158,15 @@ describe('a source', () => {
     expect(twice[0]?.source_id).toBe(twice[1]?.source_id);
   });
 
+  test('that is sent again unchanged answers as before', async () => {
+    const base = await create();
+    const document = { source_id: 'again', content: 'Steady quince.' };
+    await base.ingest(document);
+    expect(await base.texts('quince')).toEqual(['Steady quince.']);
+    expect((await base.ingest(document)).sources[0]?.result).toBe('unchanged');
+    expect(await base.texts('quince')).toEqual(['Steady quince.']);
+  });
+
   test('is replaced at one instant; a new version that fails keeps the old one', async () => {
     const base = await create();
     await base.ingest({ source_id: 'page', content: 'Old rhubarb text.' });
@@ -201,6 +210,19 @@ describe('a source', () => {
     expect(await base.ended(first.job_id)).toMatchObject({ status: 'failed', error: { code: 'SUPERSEDED' } });
     expect(await base.texts('parsnip')).toEqual(['Second parsnip.']);
   });
+
+  test('loses no attempt while the provider of embeddings is away', async () => {
+    const base = await create();
+    provider.fail('');
+    const { job_id } = await base.ingest({ source_id: 'patient', content: 'Patient chicory.' }, { wait: false });
+    // More are not to be had: an outage must not end the document.
+    await shared.database.query('UPDATE knowledge_documents SET attempts = 6 WHERE job_id = $1', [job_id]);
+    const calls = () => provider.texts.filter((text) => text.includes('Patient chicory')).length;
+    const callsOfSlice = 4;
+    await until(() => calls() > 2 * callsOfSlice, { timeoutMs: 60_000, what: 'a slice after two that failed' });
+    provider.fail(null);
+    expect(await base.ended(job_id, 60_000)).toMatchObject({ status: 'completed' });
+  }, 150_000);
 
   test('is tried again while the provider of embeddings fails, and fails with its name in the end', async () => {
     const base = await create();

@@ -51,6 +51,17 @@ test('a query goes ahead of many texts that wait', async () => {
   expect(order).toEqual(['query', 'many']);
 });
 
+test('queries are embedded in the order in which they came', async () => {
+  const one = new LocalEmbedder(folder, 1);
+  cleanUp(() => one.close());
+  const order: number[] = [];
+  const queries = [0, 1, 2, 3, 4].map((n) =>
+    one.embed([`query ${n}`], AbortSignal.timeout(60_000)).then(() => order.push(n)),
+  );
+  await Promise.all(queries);
+  expect(order).toEqual([0, 1, 2, 3, 4]);
+});
+
 test('an aborted call ends at once, and what it asked for is not made', async () => {
   const abort = new AbortController();
   const long = embed(

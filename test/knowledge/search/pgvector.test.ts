@@ -15,6 +15,7 @@ import {
   knowledgeSearch,
 } from '../../setup/knowledge-rows.js';
 import { pgvectorDatabase } from '../../setup/pgvector.js';
+import { until } from '../../setup/until.js';
 
 const inMemory = await freshDatabase();
 const withPgvector = await pgvectorDatabase();
@@ -61,6 +62,22 @@ test('the database without pgvector searches in memory, the other one in the dat
   expect(await vectors(withPgvector)).toBe('knowledge_vectors');
   const rows = await withPgvector.query('SELECT FROM knowledge_vectors WHERE tenant_id = $1', [scope.tenantId]);
   expect(rows).toHaveLength(114 * 5); // the stale ones have no vector of this model
+});
+
+test('the first search makes an index for vectors of the provider, also where an attempt was cut off', async () => {
+  const valid = async () => {
+    const [index] = await withPgvector.query<{ valid: boolean }>(
+      `SELECT indisvalid AS valid FROM pg_index WHERE indexrelid = to_regclass('knowledge_vectors_hnsw_32')`,
+    );
+    return index?.valid;
+  };
+  await ask(searches[1] as (typeof searches)[1], scope, 'harbour');
+  await until(valid, { what: 'the index' });
+  await withPgvector.query(
+    `UPDATE pg_index SET indisvalid = false WHERE indexrelid = to_regclass('knowledge_vectors_hnsw_32')`,
+  );
+  await ask(await knowledgeSearch(withPgvector, embedder), scope, 'harbour');
+  await until(valid, { what: 'another index' });
 });
 
 const QUERIES = [

@@ -1,4 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
+import { IndexCache } from '../../../knowledge/search/index-cache.js';
+import { IndexLoader } from '../../../knowledge/search/index-loader.js';
 import type { SearchScope } from '../../../knowledge/search-query.js';
 import { cleanUp } from '../../setup/clean-up.js';
 import { insertTenant } from '../../setup/core.js';
@@ -13,6 +15,7 @@ import {
   type TestSource,
   WORD_MODEL,
 } from '../../setup/knowledge-rows.js';
+import { gate } from '../../setup/until.js';
 
 const database = await freshDatabase();
 const { embedder, state } = await embeddingsProvider();
@@ -244,7 +247,39 @@ test('indexes that need more memory than there is make room for each other, and 
     expect(results).toHaveLength(5);
     expect(small.cacheBytes).toBeLessThanOrEqual(1024 * 1024);
   }
+  const together = await Promise.all(
+    bases.map((namespace) => ask(small, { tenantId, namespaces: [namespace] }, 'word7')),
+  );
+  expect(together.map(({ results }) => results.length)).toEqual([5, 5, 5]);
   await put('large', Array(2_000).fill(text));
   await expect(ask(small, scope, 'word7')).rejects.toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
   expect((await ask(small, { tenantId, namespaces: ['first'] }, 'word7')).results).toHaveLength(5);
+});
+
+test('large loads run one at a time, in the turns of their tenants, and small ones beside them', async () => {
+  const db = database.db();
+  const cache: IndexCache = new IndexCache(
+    new IndexLoader({
+      db,
+      model: null,
+      keepsVectors: true,
+      inTurn: (...load) => cache.load(...load),
+      onGrowth: (index) => cache.grow(index),
+    }),
+    1024 * 1024,
+  );
+  const order: string[] = [];
+  const load = (name: string, missing: number, until: Promise<void> = Promise.resolve()) =>
+    cache.load(name.slice(0, 1), { missing, chunks: missing, dimensions: 32 }, async () => {
+      order.push(name);
+      await until;
+    });
+  const first = gate();
+  const large = ['a1', 'a2', 'b1'].map((name) => load(name, 400, name === 'a1' ? first.promise : undefined));
+  await load('c1', 20);
+  expect(order).toEqual(['a1', 'c1']);
+  first.open();
+  await Promise.all(large);
+  expect(order).toHaveLength(4);
+  await expect(load('d1', 10_000)).rejects.toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
 });
