@@ -61,12 +61,17 @@ const REQUESTS = `
 
 type RequestRow = Omit<TokenPurpose, 'rule_id'> & { requested_at: Date } & Record<string, unknown>;
 
-/** The request that an event asks about: the one that it names, else the newest of its message. */
+/**
+ * The request that an event asks about: the one that it names, else the newest of its message at the time of the event. A later one is another
+ * question, which must not be answered by whoever reads this one.
+ */
 function requestOf(subject: Subject, requests: RequestRow[]): RequestRow | undefined {
   const { message_id, request_id } = subject.event;
   const ofMessage = requests.filter((one) => one.tenant_id === subject.tenant_id && one.message_id === message_id);
   const named = ofMessage.find((one) => one.request_id === request_id);
-  return named ?? ofMessage.sort((a, b) => b.requested_at.getTime() - a.requested_at.getTime())[0];
+  if (named) return named;
+  const asked = ofMessage.filter(({ requested_at }) => requested_at.getTime() <= Date.parse(subject.timestamp));
+  return asked.sort((a, b) => b.requested_at.getTime() - a.requested_at.getTime())[0];
 }
 
 /** Finds what the tokens of deliveries answer. */

@@ -29,11 +29,12 @@ export interface SlackRequest {
   timestamp: string | undefined;
 }
 
-const Value = z.object({
-  tenant_id: z.string().max(64),
-  delivery_id: z.string().max(64),
-  request_id: z.string().max(64),
-});
+/** Postgres takes no NUL, and nothing is verified yet when this is looked for. */
+const Id = z
+  .string()
+  .max(64)
+  .refine((id) => !id.includes('\0'));
+const Value = z.object({ tenant_id: Id, delivery_id: Id, request_id: Id });
 const Interaction = z.object({
   type: z.literal('block_actions'),
   user: z.object({ id: z.string().min(1).max(64) }),

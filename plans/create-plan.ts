@@ -32,16 +32,22 @@ async function requireSession(tx: Tx, caller: Caller, sessionId: string): Promis
     throw new PlatformError('SESSION_CLOSED', `The session is already ${session.status}.`);
 }
 
-/** @throws PlatformError RATE_LIMITED at the tenant's limit of plans that have not ended, which concurrent calls may exceed by their number */
+/** The tenant has its limit of plans that have not ended: people must act before there is room. */
+export class TooManyPlans extends PlatformError {
+  constructor() {
+    const text = `The tenant has ${LIMITS.openPlansPerTenant} plans that have not ended, which is its bound. Approve, reject or cancel some.`;
+    super('RATE_LIMITED', text, { headers: { 'Retry-After': '60' } });
+  }
+}
+
+/** @throws TooManyPlans at the tenant's limit of plans that have not ended, which concurrent calls may exceed by their number */
 async function requireRoom(tx: Tx, tenantId: string): Promise<void> {
   const [open] = await tx.query<{ count: number }>(
     `SELECT count(*)::int AS count FROM (SELECT 1 FROM plans WHERE tenant_id = $1 AND state IN ('proposed', 'running')
        LIMIT ${LIMITS.openPlansPerTenant}) AS open`,
     [tenantId],
   );
-  if ((open?.count ?? 0) < LIMITS.openPlansPerTenant) return;
-  const text = `The tenant has ${LIMITS.openPlansPerTenant} plans that have not ended, which is its bound. Approve, reject or cancel some.`;
-  throw new PlatformError('RATE_LIMITED', text, { headers: { 'Retry-After': '60' } });
+  if ((open?.count ?? 0) >= LIMITS.openPlansPerTenant) throw new TooManyPlans();
 }
 
 /** What is decided about a new plan. */
@@ -92,13 +98,19 @@ async function insertSteps(tx: Tx, { tenant_id, plan_id }: PlanRef, steps: reado
   );
 }
 
-async function findProposed(tx: Tx, tenantId: string, key: string | undefined): Promise<PlanRef> {
+async function findProposed(tx: Tx, tenantId: string, key: string | undefined): Promise<PlanRef | null> {
+  if (key === undefined) return null;
   const [found] = await tx.query<{ plan_id: string }>(
     'SELECT plan_id FROM plans WHERE tenant_id = $1 AND proposal_key = $2',
     [tenantId, key],
   );
+  return found ? { tenant_id: tenantId, plan_id: found.plan_id } : null;
+}
+
+async function requireProposed(tx: Tx, tenantId: string, key: string | undefined): Promise<PlanRef> {
+  const found = await findProposed(tx, tenantId, key);
   if (!found) throw new PlatformError('CONFLICT', 'The plan was proposed a moment ago.');
-  return { tenant_id: tenantId, plan_id: found.plan_id };
+  return found;
 }
 
 /**
@@ -112,10 +124,13 @@ export async function createPlan(
   steps: readonly GraphStep[],
   admitted: Admitted,
 ): Promise<PlanRef> {
+  // A repeat finds its plan also where there is no room for another, or the session has ended since.
+  const before = await findProposed(tx, caller.tenant_id, plan.proposal_key);
+  if (before) return before;
   await requireSession(tx, caller, plan.session_id);
   await requireRoom(tx, caller.tenant_id);
   const ref = await insertPlan(tx, caller, plan, admitted);
-  if (!ref) return findProposed(tx, caller.tenant_id, plan.proposal_key);
+  if (!ref) return requireProposed(tx, caller.tenant_id, plan.proposal_key);
   await insertSteps(tx, ref, steps);
   const { session_id, description } = plan;
   const { plan_id } = ref;

@@ -66,11 +66,17 @@ export async function decideCreate(
 
 /**
  * Lets the policies decide about the approval of a plan, which cannot wait for another approval.
+ * @param plan without an id where it is approved as it is created
  * @returns events to be written with it
  * @throws PlatformError forbidden, SERVICE_UNAVAILABLE
  */
-export async function decideApprove(deps: EnforceDeps, caller: Caller, plan: PlanRow): Promise<DecisionEvent[]> {
-  const { tenant_id, plan_id, session_id, description } = plan;
+export async function decideApprove(
+  deps: EnforceDeps,
+  caller: Caller,
+  plan: Pick<PlanRow, 'session_id' | 'description'> & { plan_id?: string },
+): Promise<DecisionEvent[]> {
+  const { tenant_id } = caller;
+  const { plan_id = '', session_id, description } = plan;
   if (!deps.policies.concerns(tenant_id, 'plan')) return [];
   const args = { plan_id, description };
   const session = { session_id };
@@ -83,9 +89,9 @@ export async function decideApprove(deps: EnforceDeps, caller: Caller, plan: Pla
   });
 }
 
-/** What is decided about an attempt of a step. */
+/** What is decided about an attempt of a step. `error` null: the evaluators that have to be asked are busy. */
 export type StepDecision =
-  | { error: PlanError; events: DecisionEvent[] }
+  | { error: PlanError | null; events: DecisionEvent[] }
   | { error?: never; ask?: NewInputRequest; events: DecisionEvent[] };
 
 /** The longest prompt of a request (contracts/api/messages.ts). */
@@ -113,23 +119,26 @@ function stepRequest(plan: PlanRow, step: StepRow, parts: Part[], approvalMs: nu
 
 /**
  * Lets the policies decide about an attempt of a step, and asks for the approval that the step itself requires, once for all attempts.
+ * @param deps.approved a human has approved an attempt of the step before
  * @param parts what is sent
  * @throws PlatformError SERVICE_UNAVAILABLE while the policies cannot be read
  */
 export async function decideStep(
-  { policies, approvalMs }: Pick<EnforceDeps, 'policies'> & { approvalMs: number },
+  { policies, approvalMs, approved }: Pick<EnforceDeps, 'policies'> & { approvalMs: number; approved: boolean },
   plan: PlanRow,
   step: StepRow,
   parts: Part[],
 ): Promise<StepDecision> {
   const { tenant_id, plan_id, session_id } = plan;
-  const own = step.requires_approval && step.attempts === 0 ? { ask: stepRequest(plan, step, parts, approvalMs) } : {};
+  const own = step.requires_approval && !approved ? { ask: stepRequest(plan, step, parts, approvalMs) } : {};
   if (!policies.concerns(tenant_id, 'plan')) return { ...own, events: [] };
   const request: PolicyRequest = {
     ...{ scope: 'plan', action: 'step', agent: agentOf(step), session: { session_id } },
     arguments: { plan_id, step_id: step.step_id, description: step.description, parts },
     token: tokenFacts(creatorOf(plan)),
   };
+  // Beyond what the tenant may ask at once an evaluator fails, which would deny steps of a plan that has many at once.
+  if (policies.isBusy(tenant_id) && policies.needsWebhook(tenant_id, request)) return { error: null, events: [] };
   const verdict = await policies.decide(tenant_id, request);
   const events = eventsOf(verdict, request);
   if (verdict.decision === 'allow') return { ...own, events };

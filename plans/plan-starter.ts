@@ -23,12 +23,19 @@ const [CALLS_MAX, CALLS_OF_TENANT_MAX] = [16, 4];
 /** A plan that its workflow must look at. */
 type PlanToWake = PlanRef & SessionRef;
 
+/** Due wake-ups among which a turn chooses, and those of one tenant that it takes, so that nobody waits for a tenant with hundreds. */
+const [CHOICE, OF_TENANT_MAX] = [5_000, 40];
+
 /** Claims due wake-ups for ten seconds. Workers share them; those that are not deleted by then are repeated. */
 const CLAIM = `
-  UPDATE plan_wakes w SET due_at = now() + interval '10 s'
-    FROM (SELECT wake_id FROM plan_wakes WHERE due_at <= now() ORDER BY due_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) AS due,
-         plans p
-   WHERE w.wake_id = due.wake_id AND p.tenant_id = w.tenant_id AND p.plan_id = w.plan_id
+  WITH due AS MATERIALIZED (
+    SELECT wake_id, row_number() OVER (PARTITION BY tenant_id ORDER BY due_at) AS turn
+      FROM (SELECT wake_id, tenant_id, due_at FROM plan_wakes WHERE due_at <= now() ORDER BY due_at LIMIT ${CHOICE}) AS oldest),
+  picked AS MATERIALIZED (
+    SELECT wake_id FROM plan_wakes JOIN due USING (wake_id) WHERE due_at <= now() AND turn <= ${OF_TENANT_MAX}
+     ORDER BY turn LIMIT ${BATCH} FOR UPDATE OF plan_wakes SKIP LOCKED)
+  UPDATE plan_wakes w SET due_at = now() + interval '10 s' FROM picked, plans p
+   WHERE w.wake_id = picked.wake_id AND p.tenant_id = w.tenant_id AND p.plan_id = w.plan_id
   RETURNING w.wake_id, w.tenant_id, w.plan_id, p.session_id`;
 
 /** Claims plans whose workflow is to be looked up, for a minute. */
@@ -96,7 +103,7 @@ export class PlanStarter {
     ]);
     if (claimed.length > 0) this.#expectedUntil = performance.now() + ALERT_FOR_MS;
     for (const result of results) if (result.status === 'rejected') throw result.reason;
-    if (claimed.length === BATCH) return 0;
+    if (claimed.length >= OF_TENANT_MAX) return 0; // more may be due
     return performance.now() < this.#expectedUntil ? ALERT_MS : IDLE_MS;
   }
 

@@ -85,8 +85,11 @@ export function createPlans(deps: PlanDeps) {
   };
 
   const propose = async (caller: Caller, plan: NewPlan): Promise<Plan> => {
+    const { session_id, description } = plan;
     const steps = graphOf(plan.steps);
     const decided = await decideCreate(deps, caller, plan, steps);
+    if (plan.auto_approve && decided.approval === null)
+      decided.events.push(...(await decideApprove(deps, caller, { session_id, description })));
     const created = await db.tenant(caller.tenant_id, async (tx) => {
       const { plan_id } = await createPlan(tx, caller, plan, steps, { ...decided, approvalMs });
       return readPlan(tx, caller, plan_id);

@@ -2,6 +2,7 @@ import { PlanProposal } from '../contracts/api/plans.js';
 import type { Db } from '../db/pool.js';
 import type { ProposePlan } from '../messages/runner/plan-proposals.js';
 import { PlatformError } from '../runtime/errors.js';
+import { TooManyPlans } from './create-plan.js';
 import type { Plans } from './plans.js';
 
 /** The plans that agents propose in their results: in the session of the message, with the credential that the agent was registered with. */
@@ -20,6 +21,11 @@ export function createResultProposals(db: Db, plans: Pick<Plans, 'propose'>): Pr
     );
     const claims = { tenant_id, agent_type, scopes: ['read' as const], iat: 0, exp: 0 };
     const caller = { ...claims, sub: instance_id, credential_id: agent?.credential_id ?? instance_id };
-    await plans.propose(caller, { ...proposal, session_id, proposal_key: `result\n${dispatch_id}` });
+    try {
+      await plans.propose(caller, { ...proposal, session_id, proposal_key: `result\n${dispatch_id}` });
+    } catch (error) {
+      // A result does not wait for people: it would be repeated for as long as no plan ends.
+      throw error instanceof TooManyPlans ? new PlatformError('CONFLICT', error.message) : error;
+    }
   };
 }

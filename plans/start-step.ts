@@ -44,9 +44,11 @@ interface DueStep {
   revoked: boolean;
   /** A step whose output is needed and was deleted by retention. */
   lost: string | undefined;
+  /** A human has approved an attempt of the step before. */
+  approved: boolean;
 }
 
-/** How long an attempt waits that the platform has no room for now, in milliseconds. */
+/** How long an attempt waits at least that the platform has no room for now, in milliseconds. */
 const NO_ROOM_MS = 1_000;
 
 async function readStep(tx: Tx, { tenant_id, plan_id }: PlanRef, place: number): Promise<StepRow | undefined> {
@@ -79,6 +81,20 @@ async function isRevoked(tx: Tx, { credential_id }: PlanRow): Promise<boolean> {
   return rows.length > 0;
 }
 
+/**
+ * Whether a human has approved the step. An earlier attempt may have failed before anybody was asked: its agent was not registered, for
+ * example. A rejection fails the step, so that what was resolved before another attempt was approved.
+ */
+async function isApproved(tx: Tx, { tenant_id, plan_id, place, attempts }: StepRow): Promise<boolean> {
+  if (attempts === 0) return false;
+  const rows = await tx.query(
+    `SELECT 1 FROM plan_messages p JOIN input_requests q ON q.tenant_id = p.tenant_id AND q.message_id = p.message_id
+      WHERE p.tenant_id = $1 AND p.plan_id = $2 AND p.place = $3 AND q.stage = 'plan' AND q.state = 'resolved' LIMIT 1`,
+    [tenant_id, plan_id, place],
+  );
+  return rows.length > 0;
+}
+
 /** What an attempt sends; null when it is not due any more. */
 async function readDue(tx: Tx, ref: PlanRef, { place, attempt }: StepAttempt): Promise<DueStep | null> {
   const plan = await lockPlan(tx, ref);
@@ -86,7 +102,8 @@ async function readDue(tx: Tx, ref: PlanRef, { place, attempt }: StepAttempt): P
   if (!plan || !isDue(plan, step, attempt)) return null;
   const outputs = await readOutputs(tx, step);
   const lost = referencesIn(step.parts).stepIds.find((stepId) => !outputs.has(stepId));
-  return { plan, step, parts: withOutputs(step.parts, outputs), revoked: await isRevoked(tx, plan), lost };
+  const approved = step.requires_approval && (await isApproved(tx, step));
+  return { plan, step, parts: withOutputs(step.parts, outputs), revoked: await isRevoked(tx, plan), lost, approved };
 }
 
 /** Marks the step as started by this message, in the transaction that accepts the message. @throws AttemptOutdated */
@@ -144,17 +161,20 @@ function contentProblem(parts: readonly Part[]): PlanError | null {
 interface Unsent {
   /** Null: the platform has no room now, and the attempt is repeated. */
   error: PlanError | null;
+  /** How long to wait for room. */
+  pauseMs?: number;
   /** Events of policies. */
   events?: readonly DecisionEvent[];
 }
 
-async function writeUnsent(tx: Tx, ref: PlanRef, due: StepAttempt, { error, events = [] }: Unsent): Promise<void> {
+async function writeUnsent(tx: Tx, ref: PlanRef, due: StepAttempt, unsent: Unsent): Promise<void> {
   const { place, attempt } = due;
+  const { error, pauseMs = NO_ROOM_MS, events = [] } = unsent;
   const plan = await lockPlan(tx, ref);
   if (!plan || !isDue(plan, await readStep(tx, ref, place), attempt)) return;
   const facts = (await observedSteps(tx, ref)).map(factsOf)[place];
   if (!facts) return;
-  const retry_at = new Date(Date.now() + NO_ROOM_MS);
+  const retry_at = new Date(Date.now() + pauseMs);
   await writeSteps(tx, ref, [error ? failedStep(facts, error) : { ...facts, retry_at }]);
   await recordDecision(tx, ref.tenant_id, plan.session_id, events);
 }
@@ -162,12 +182,14 @@ async function writeUnsent(tx: Tx, ref: PlanRef, due: StepAttempt, { error, even
 /** Why an attempt cannot be sent. @throws what is not about the message */
 function refusalOf(error: unknown): Unsent {
   if (!(error instanceof PlatformError) || error.statusCode >= 500) throw error;
-  return { error: error.code === 'RATE_LIMITED' ? null : { code: error.code, message: error.message } };
+  const { code, message, headers } = error;
+  if (code !== 'RATE_LIMITED') return { error: { code, message } };
+  return { error: null, pauseMs: Math.max(NO_ROOM_MS, 1_000 * (Number(headers['Retry-After']) || 0)) };
 }
 
 /** Sends the message of an attempt. @returns null when it was sent, or was not due any more */
 async function send(deps: AcceptDeps, due: DueStep, attempt: number): Promise<Unsent | null> {
-  const { plan, step, parts } = due;
+  const { plan, step, parts, approved } = due;
   const { policies, limits } = deps.core;
   if (due.revoked)
     return { error: { code: 'unauthorized', message: 'The credential that created the plan is revoked.' } };
@@ -175,8 +197,8 @@ async function send(deps: AcceptDeps, due: DueStep, attempt: number): Promise<Un
     return { error: { code: 'NOT_FOUND', message: `The output of the step ${due.lost} is not kept any more.` } };
   const problem = contentProblem(parts);
   if (problem) return { error: problem };
-  const decided = await decideStep({ policies, approvalMs: limits.inputExpiryMs }, plan, step, parts);
-  if (decided.error) return decided;
+  const decided = await decideStep({ policies, approvalMs: limits.inputExpiryMs, approved }, plan, step, parts);
+  if (decided.error !== undefined) return decided;
   const context: AcceptContext = {
     method: 'message/send',
     traceparent: traceparentOf(plan.trace_id, uuidOf(plan.plan_id)),

@@ -42,6 +42,11 @@ const CONTROL_SLOTS = 50;
 const DELIVERY_SLOTS = 200;
 /** Slices of jobs; most of them wait for their tenant's turn (knowledge/ingest/job-runner.ts). */
 const KNOWLEDGE_SLOTS = 100;
+/**
+ * Workflows that are kept in memory between their tasks, a quarter of a megabyte each. Thousands may wait for humans, for days: one that is
+ * not here is replayed from its short history when it wakes.
+ */
+const CACHED_WORKFLOWS = 500;
 /** Far below the heartbeat timeout of 10 s, so that a pause of several seconds on either side does not fail a message. */
 const HEARTBEAT_THROTTLE_MS = 2_000;
 /** Longer than any drain: activities end when their dispatches do. */
@@ -166,6 +171,7 @@ export async function runFleetWorker(
     // After a crash, workflows that the dead process had cached wait this long for it.
     stickyQueueScheduleToStartTimeout: '2s',
     ...SANDBOX_LIMIT,
+    maxCachedWorkflows: CACHED_WORKFLOWS,
     workflowBundle: { codePath: fileURLToPath(new URL('../workflows.bundle.js', import.meta.url)) },
     activities: {
       ...createRecordActivities(deps.core, deps.dispatches),

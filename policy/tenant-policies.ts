@@ -68,6 +68,7 @@ export class TenantPoliciesCache {
   constructor(deps: TenantPoliciesDeps) {
     this.#deps = deps;
     this.#feed = new ChangeFeed(deps.db, deps.log, (revisions) => {
+      if (this.#feed.confirmedAtMs === Number.NEGATIVE_INFINITY) this.#forgetAll();
       for (const [tenantId, revision] of revisions) this.#changed(tenantId, revision);
       this.unconcerned.confirmedUntilMs = this.#feed.lookedAtMs + CONFIRMED_MAX_MS;
     });
@@ -100,6 +101,12 @@ export class TenantPoliciesCache {
   forget(tenantId: string): void {
     this.#kept.delete(tenantId);
     this.#reading.delete(tenantId);
+  }
+
+  /** The first look tells no changes: what was read before it may be older than one. */
+  #forgetAll(): void {
+    this.#reading.clear();
+    this.#kept.clear();
   }
 
   #changed(tenantId: string, revision: number): void {

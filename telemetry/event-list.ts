@@ -8,7 +8,7 @@ import { idRange } from '../runtime/ids.js';
 type EventsQuery = z.infer<typeof TELEMETRY_OPERATIONS.getEvents.request>;
 
 const COLUMNS = `event_id, event_type, event_type AS type, category, source, severity, tenant_id, session_id, trace_id,
-  occurred_at AS timestamp, payload AS event`;
+  occurred_at AS timestamp, payload_of(events) AS event`;
 
 /** Reads the events of the message's session, for which there is an index. Events of a dispatch name the dispatch only. */
 const OF_MESSAGE = `(session_id = (SELECT m.session_id FROM messages m WHERE m.tenant_id = $1 AND m.message_id = $9)

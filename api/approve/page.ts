@@ -39,8 +39,10 @@ function votes({ quorum, approvals }: InputRequest): string | null {
   return `${given} of ${quorum} needed`;
 }
 
-function question({ request, asked_by, message }: LinkedRequest): Html {
+/** Arguments and the text of the message are shown only while the link can decide: it lies in a mailbox long after that. */
+function question({ state, request, asked_by, message }: LinkedRequest): Html {
   const { title, prompt, tool } = request;
+  const isOpen = state === 'open';
   return html`
 <p>A decision is asked of you by ${asked_by}.</p>
 <h1>${title}</h1>
@@ -53,8 +55,8 @@ ${fact('Asked', time(request.requested_at))}
 ${fact('Answer until', time(request.expires_at))}
 ${fact('Approvals', votes(request))}
 </dl>
-${request.arguments && html`<p>The arguments that you decide about:</p><pre>${JSON.stringify(request.arguments, null, 2)}</pre>`}
-${message.user_input !== '' && html`<p>The message that waits for it:</p><p class="quote">${shortened(message.user_input)}</p>`}`;
+${isOpen && request.arguments && html`<p>The arguments that you decide about:</p><pre>${JSON.stringify(request.arguments, null, 2)}</pre>`}
+${isOpen && message.user_input !== '' && html`<p>The message that waits for it:</p><p class="quote">${shortened(message.user_input)}</p>`}`;
 }
 
 function input({ name, label, description, input: kind, required, options }: FormField, posted: URLSearchParams): Html {
@@ -93,11 +95,12 @@ const BUTTONS: Record<InputRequest['kind'], [yes: [string, string], no: [string,
   ],
 };
 
-function decisionForm({ request }: LinkedRequest, posted: URLSearchParams): Html {
+function decisionForm({ request, version }: LinkedRequest, posted: URLSearchParams): Html {
   const [[yes, yesText], [no, noText]] = BUTTONS[request.kind];
   const fields = request.kind === 'form' ? formFields(request).map((field) => input(field, posted)) : [];
   return html`
 <form method="post">
+<input type="hidden" name="version" value="${version}">
 ${fields}
 <label>Comment<small>Optional. It is kept with your decision.</small><textarea name="comment" rows="2" maxlength="4096">${posted.get('comment') ?? ''}</textarea></label>
 <div class="buttons">

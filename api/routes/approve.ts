@@ -87,16 +87,22 @@ export function approveRoutes(app: FastifyInstance, deps: Pick<ApiDeps, 'message
       answered(async (request, reply) => {
         const posted = request.body instanceof URLSearchParams ? request.body : new URLSearchParams();
         const linked = await find(request);
-        const comment = posted.get('comment')?.slice(0, COMMENT_MAX);
+        const comment = posted.get('comment')?.slice(0, COMMENT_MAX).toWellFormed();
         const resolution = posted.get('resolution') ?? '';
+        const version = posted.get('version') ?? undefined;
         const isSubmitted = linked.request.kind === 'form' && resolution === 'submitted';
         try {
+          if ([...posted.values()].some((value) => value.includes('\0')))
+            throw new PlatformError('BAD_REQUEST', 'The answer holds a NUL character.');
           const answer = {
             resolution,
             ...(comment && { comment }),
             ...(isSubmitted && { data: postedValues(formFields(linked.request), posted) }),
           };
-          const { new_state } = await decideByLink(core, request.params.token, answer, request.ip);
+          const { new_state } = await decideByLink(core, request.params.token, answer, {
+            ip: request.ip,
+            ...(version !== undefined && { version }),
+          });
           return sendPage(reply, 200, decidedPage(linked, resolution, new_state !== 'input-required'));
         } catch (error) {
           const shown = toPlatformError(error);

@@ -49,6 +49,7 @@ export const APPROVAL_OPERATIONS = {
     {
       request: z.strictObject({ message_id: AnyId }),
       response: GetApprovalsResponse,
+      ...EXTENSION,
     },
   ),
   exportApprovals: post(

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { Part } from '../a2a/parts.js';
 import { LIMITS } from '../limits.js';
 import { AgentType, AnyId, InstanceId, ok, okPage, pageFields, Reason, Timestamp, within } from '../primitives.js';
-import { ADMIN, CONFLICT, OWN, post } from './operation.js';
+import { ADMIN, CONFLICT, EXTENSION, OWN, post } from './operation.js';
 
 /** `proposed`: it waits for its approval (decisions.md, Plans). */
 const PlanState = z.enum(['proposed', 'running', 'completed', 'failed', 'canceled', 'rejected']);
@@ -150,22 +150,34 @@ export const PLAN_OPERATIONS = {
     request: PlanCreateRequest,
     response: PlanResponse,
     ...CONFLICT,
+    ...EXTENSION,
   }),
-  getPlans: post('/plans/get', OWN, 'List plans', { request: PlansGetRequest, response: PlansGetResponse }),
-  getPlan: post('/plans/get_by_id', OWN, 'Read a plan with its steps', { request: PlanRef, response: PlanResponse }),
+  getPlans: post('/plans/get', OWN, 'List plans', {
+    request: PlansGetRequest,
+    response: PlansGetResponse,
+    ...EXTENSION,
+  }),
+  getPlan: post('/plans/get_by_id', OWN, 'Read a plan with its steps', {
+    request: PlanRef,
+    response: PlanResponse,
+    ...EXTENSION,
+  }),
   approvePlan: post('/plans/approve', ADMIN, 'Approve a proposed plan, which then starts', {
     request: Decision,
     response: PlanResponse,
     ...CONFLICT,
+    ...EXTENSION,
   }),
   rejectPlan: post('/plans/reject', ADMIN, 'Reject a proposed plan', {
     request: Decision,
     response: PlanResponse,
     ...CONFLICT,
+    ...EXTENSION,
   }),
   cancelPlan: post('/plans/cancel', OWN, 'Cancel a plan with the messages of its steps', {
     request: z.strictObject({ plan_id: AnyId, reason: Reason }),
     response: PlanResponse,
     ...CONFLICT,
+    ...EXTENSION,
   }),
 };

@@ -67,7 +67,7 @@ BEGIN
       message.session_id, message.trace_id,
       CASE WHEN failed THEN error
            ELSE jsonb_build_object('role', 'agent', 'duration_ms', milliseconds_between(message.created_at, now())) END
-        || jsonb_build_object('message_id', c.message_id, 'session_id', message.session_id));
+        || jsonb_build_object('message_id', c.message_id)); -- without the session: payload_of
   IF c.decisions IS NOT NULL THEN
     PERFORM record_decision_events(c.tenant_id, message.session_id, message.trace_id, c.decisions);
   END IF;

@@ -19,6 +19,8 @@ export interface LinkedRequest {
   resolution?: string;
   /** What is asked: title, prompt, form, tool call with its arguments, until when. */
   request: InputRequest;
+  /** Changes when another approver edits the arguments. */
+  version: string;
   /** Who asks, in words that people understand: `the policy “no deletions”`. */
   asked_by: string;
   /** The message that waits: its text, who sent it and which type of agent works on it. */
@@ -84,6 +86,7 @@ export async function describeRequest(core: Pick<MessageCore, 'db'>, token: stri
     state: stateOf(asked, found),
     ...(asked.answer && { resolution: asked.answer.resolution }),
     request: inputRequestOf(readableRequest(asked)),
+    version: asked.digest,
     asked_by: askedBy(asked, row),
     message: {
       message_id,
@@ -97,18 +100,23 @@ export async function describeRequest(core: Pick<MessageCore, 'db'>, token: stri
 
 /**
  * Decides by a callback token on the page behind its link. The token is spent with the decision.
- * @param ip the network address that the decision came from
+ * @param seen.ip the network address that the decision came from
+ * @param seen.version of the request as it was shown; what was edited since is not decided
  * @throws PlatformError unauthorized, BAD_REQUEST with the token unspent, ALREADY_RESOLVED, NOT_AWAITING_INPUT, CALLBACK_TOKEN_EXPIRED
  */
 export async function decideByLink(
   core: MessageCore,
   token: string,
   answer: Pick<Resolution, 'resolution' | 'comment' | 'data'>,
-  ip?: string,
+  { ip, version }: { ip?: string; version?: string } = {},
 ): Promise<Resolved> {
   const { tenant_id, message_id } = await findCallbackToken(core.db, token);
   return resolveAs(core, { tenant_id, message_id }, answer, async (tx) => {
     const { request_id, rule_id }: TokenPurpose = await spendCallbackToken(tx, tenant_id, token);
-    return { principal: tokenPrincipal('page', rule_id, ip), request_id };
+    const mayAnswer = async (_tx: Tx, _row: MessageRow, { digest }: InputRequestRow): Promise<void> => {
+      if (version === undefined || version === digest) return;
+      throw new PlatformError('ALREADY_RESOLVED', 'The arguments were edited since you saw them. Look at them again.');
+    };
+    return { principal: { ...tokenPrincipal('page', rule_id, ip), mayAnswer }, request_id };
   });
 }

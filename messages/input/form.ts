@@ -11,6 +11,8 @@ const SCALAR_TYPES = ['string', 'number', 'integer', 'boolean', 'null'];
 /** Keywords that nest, refer or combine: a flat schema has none. */
 const NESTING_KEYWORDS = ['$ref', 'properties', 'patternProperties', 'allOf', 'not', 'if', 'dependentSchemas'];
 const MAX_PROPERTIES = 100;
+/** Of an enum, and of a list that is filled in: each value of the one is compared with each of the other, and the values of a list with each other. */
+const MAX_VALUES = 1_000;
 
 function pick(schema: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(schema).filter(([key]) => SCALAR_KEYWORDS.has(key)));
@@ -18,7 +20,8 @@ function pick(schema: Record<string, unknown>): Record<string, unknown> {
 
 function flatProperty(property: unknown): Record<string, unknown> {
   if (!isObject(property)) return {};
-  const flat = pick(property);
+  const { maxItems = MAX_VALUES, ...rest } = pick(property);
+  const flat = { ...rest, maxItems: typeof maxItems === 'number' ? Math.min(maxItems, MAX_VALUES) : maxItems };
   return isObject(property.items) ? { ...flat, items: pick(property.items) } : flat;
 }
 
@@ -40,6 +43,8 @@ function scalarProblem(schema: unknown, path: string): string | null {
   if (!isObject(schema)) return `${path} must be an object`;
   const nested = NESTING_KEYWORDS.find((keyword) => keyword in schema);
   if (nested !== undefined) return `${path}: the form must be flat, without ${nested}`;
+  if (Array.isArray(schema.enum) && schema.enum.length > MAX_VALUES)
+    return `${path}.enum must have at most ${MAX_VALUES} values`;
   const types = schema.type === undefined ? [] : [schema.type].flat();
   const other = types.find((type) => !SCALAR_TYPES.includes(type as string));
   return other === undefined ? null : `${path}.type must not be ${JSON.stringify(other)}`;

@@ -15,7 +15,10 @@ const HOST_KEY = /(?:^|[_.-])(?:host|hostname|domain|server)s?$/;
 /** What begins like a path: absolute, from the home directory, a drive, relative with dots, a file URL. */
 const PATH_START = /^(?:[\\/]|~|\.{1,2}(?:[\\/]|$)|[A-Za-z]:[\\/]|file:|%2e%2e|%2f|%5c)/i;
 const TRAVERSAL = /(?:^|[\\/])\.\.(?:[\\/]|$)/;
-const URL_START = /^[a-z][a-z0-9+.-]*:\/\//i;
+/** A scheme, behind what a URL parser skips. Of the web's schemes it takes any number of slashes, of both kinds. */
+const URL_START = /^[\s\p{Cc}]*(?:[a-z][a-z0-9+.-]*:\/\/|(?:https?|wss?|ftp):)/iu;
+/** What a URL parser skips inside a URL. */
+const SKIPPED = /[\t\r\n]/g;
 const ENCODED_AGAIN = /%(?:2e|2f|5c|00|25)/i;
 /** A longer text is no path. */
 const PATH_CHARS_MAX = 4_096;
@@ -61,8 +64,9 @@ export function placesIn(args: Readonly<Record<string, unknown>>): Places {
   const hosts: string[] = [];
   let hasUnsafePath = false;
   visit('', args, (key, text) => {
-    if (URL_START.test(text) || HOST_KEY.test(key)) {
-      const host = hostOf(text.trim());
+    const url = text.replace(SKIPPED, '');
+    if (URL_START.test(url) || HOST_KEY.test(key)) {
+      const host = hostOf(url.trim());
       if (host !== null) hosts.push(host);
     }
     if (!isPath(key, text)) return;

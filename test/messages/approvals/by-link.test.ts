@@ -8,7 +8,7 @@ import { approvalsFixture } from './approvals-fixture.js';
 const api = await serveApi();
 const { held, calling, outcome, tokenFor } = await approvalsFixture(api);
 const show = (token: string) => describeRequest(api.core, token);
-const decide = (token: string, resolution: string) => decideByLink(api.core, token, { resolution }, '10.1.2.3');
+const decide = (token: string, resolution: string) => decideByLink(api.core, token, { resolution }, { ip: '10.1.2.3' });
 
 test('a link shows what is asked, by whom, with which arguments, and about which message', async () => {
   const { id, request } = await calling({ cents: 5, to: 'anna' });
@@ -25,6 +25,16 @@ test('a link shows what is asked, by whom, with which arguments, and about which
     },
   });
   expect(JSON.stringify(shown)).not.toContain('digest');
+});
+
+test('what another approver has edited is not approved by whoever saw it before', async () => {
+  const { id } = await calling({ cents: 5 }, { quorum: 2 });
+  const token = await tokenFor(id);
+  const seen = (version: string) => decideByLink(api.core, token, { resolution: 'approved' }, { version });
+  const { version } = await show(token);
+  expect(await outcome(api.client, id, { resolution: 'approved', arguments: { cents: 9 } })).toBe('200 input-required');
+  await expect(seen(version)).rejects.toMatchObject({ code: 'ALREADY_RESOLVED' });
+  expect(await seen((await show(token)).version)).toMatchObject({ new_state: 'working' });
 });
 
 test('looking at it decides nothing; deciding by it spends it, as the principal page', async () => {
