@@ -63,6 +63,7 @@ export async function pgvectorDatabase(): Promise<FreshDatabase> {
   await until(() => answers(url));
   await migrate(url, createLogger({ level: 'warn' }));
   owner = new pg.Pool({ connectionString: url, max: 2, options: `-c search_path=${FUNCTION_SCHEMA},public` });
+  owner.on('error', () => undefined); // a connection that the server ends first when it is stopped
   const pool = owner;
   return {
     url,

@@ -72,12 +72,12 @@ test('the first search makes an index for vectors of the provider, also where an
     return index?.valid;
   };
   await ask(searches[1] as (typeof searches)[1], scope, 'harbour');
-  await until(valid, { what: 'the index' });
+  expect(await until(valid, { what: 'the index' })).toBe(true);
   await withPgvector.query(
     `UPDATE pg_index SET indisvalid = false WHERE indexrelid = to_regclass('knowledge_vectors_hnsw_32')`,
   );
   await ask(await knowledgeSearch(withPgvector, embedder), scope, 'harbour');
-  await until(valid, { what: 'another index' });
+  expect(await until(valid, { what: 'another index' })).toBe(true);
 });
 
 const QUERIES = [
