@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { DispatchRef } from '../../../messages/dispatch/dispatches.js';
 import { uuidOf } from '../../../runtime/ids.js';
+import { returnToolGrant, useToolGrant } from '../../../tools/tool-grants.js';
 import { type FreshDatabase, freshDatabase } from '../../setup/database.js';
 import { until } from '../../setup/until.js';
 import { errorOf, type FixtureAgent, receive } from '../fixture-agent.js';
@@ -175,5 +177,36 @@ describe('the decision about a tool call', () => {
     (await take(again, 'pay')).result(ok('paid'));
     expect(await resultOf(agent, repeated)).toEqual(ok('paid'));
     expect(await approvals.requests(ref)).toEqual(['resolved']);
+  });
+
+  it('is left for another call when the platform failed before it sent this one', async () => {
+    const { ref, agent, id, payload } = await heldCall();
+    await database.query('ALTER FUNCTION agent_load(text, text) RENAME TO agent_load_away');
+    await approvals.resolve(ref, 'approved');
+    expect(await resultOf(agent, id)).toEqual(refusedWith('INTERNAL'));
+    await database.query('ALTER FUNCTION agent_load_away(text, text) RENAME TO agent_load');
+    const repeated = callTool(agent, payload);
+    (await take(b, 'pay')).result(ok('paid'));
+    expect(await resultOf(agent, repeated)).toEqual(ok('paid'));
+    expect(await approvals.requests(ref)).toEqual(['resolved']);
+  });
+
+  it('is used once, also by a call that asks again because the answer was lost', async () => {
+    const held = await heldCall();
+    const { ref } = held;
+    const { request_id } = await approvals.asked(ref);
+    const agent = await loseDispatch(held);
+    await approvals.resolve(ref, 'approved');
+    const { next } = await nextDispatch(ref, agent);
+    const { db } = fixture.core;
+    const [first, other] = [randomUUID(), randomUUID()];
+    const use = async (useId: string) => (await useToolGrant(db, next, request_id, true, useId)).verdict;
+    expect(await use(first)).toBe('granted');
+    expect(await use(first)).toBe('granted');
+    expect(await use(other)).toBe('closed');
+    await returnToolGrant(db, ref.tenant_id, request_id, other);
+    expect(await use(other)).toBe('closed');
+    await returnToolGrant(db, ref.tenant_id, request_id, first);
+    expect(await use(other)).toBe('granted');
   });
 });
