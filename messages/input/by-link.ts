@@ -7,7 +7,7 @@ import { readMessage } from '../read/read.js';
 import { readableRequest } from '../read/readable.js';
 import type { InputRequestRow, MessageRow } from '../read/rows.js';
 import { inputRequestOf } from '../read/task.js';
-import { findCallbackToken, spendCallbackToken, type TokenPurpose } from './callback-tokens.js';
+import { findCallbackToken } from './callback-tokens.js';
 import { tokenPrincipal } from './principals.js';
 import { type Resolution, type Resolved, resolveAs } from './resolve.js';
 
@@ -111,8 +111,8 @@ export async function decideByLink(
   { ip, version }: { ip?: string; version?: string } = {},
 ): Promise<Resolved> {
   const { tenant_id, message_id } = await findCallbackToken(core.db, token);
-  return resolveAs(core, { tenant_id, message_id }, answer, async (tx) => {
-    const { request_id, rule_id }: TokenPurpose = await spendCallbackToken(tx, tenant_id, token);
+  return resolveAs(core, { tenant_id, message_id }, answer, async (tx, takeToken) => {
+    const { request_id, rule_id } = await takeToken(tx, tenant_id, token);
     const mayAnswer = async (_tx: Tx, _row: MessageRow, { digest }: InputRequestRow): Promise<void> => {
       if (version === undefined || version === digest) return;
       throw new PlatformError('ALREADY_RESOLVED', 'The arguments were edited since you saw them. Look at them again.');

@@ -96,3 +96,19 @@ test('guards look at edited arguments too', async () => {
   expect([status, answer]).toMatchObject([403, { error: expect.stringContaining('The guard egress') }]);
   expect(await outcome(api.client, id, { resolution: 'approved' })).toBe('200 working');
 });
+
+test('what guards find in the answer of somebody who may not decide is not said and not recorded', async () => {
+  await api.client.post('/policies/update_guard', { guard: 'secrets', enabled: true, decision: 'deny' });
+  const { id } = await calling({ cents: 5 }, { approvers: ['nobody'] });
+  const answer = { resolution: 'approved', comment: `${'AKI'}AZ7Q3M5N1P9R2T4V6` };
+  const events = () => api.database.query("SELECT event_type FROM events WHERE event_type = 'guard.denied'");
+  const before = await events();
+  const { status, body } = await (await caller('read')).post(`/messages/${id}/resolve`, answer);
+  expect([status, body]).toMatchObject([403, { error: expect.not.stringContaining('guard') }]);
+  expect(await outcome(api.client, 'msg_none', answer)).toBe('404 NOT_FOUND');
+  expect(await events()).toEqual(before);
+  expect(await outcome(api.client, id, answer)).toBe('403 forbidden');
+  expect((await events()).length).toBeGreaterThan(before.length);
+  expect(await outcome(api.client, id, { resolution: 'approved' })).toBe('200 working');
+  expect(await outcome(api.client, id, answer)).toBe('409 ALREADY_RESOLVED');
+});
