@@ -18,8 +18,8 @@ export interface LinkedRequest {
   /** Of a request that was decided: how it ended. */
   resolution?: string;
   /** What is asked: title, prompt, form, tool call with its arguments, until when. */
-  request: InputRequest;
-  /** Changes when another approver edits the arguments. */
+  request: Omit<InputRequest, 'digest'>;
+  /** Its digest: changes when another approver edits the arguments. */
   version: string;
   /** Who asks, in words that people understand: `the policy “no deletions”`. */
   asked_by: string;
@@ -82,10 +82,11 @@ export async function describeRequest(core: Pick<MessageCore, 'db'>, token: stri
   });
   if (!message || !asked) throw new PlatformError('unauthorized', 'The callback_token is not valid.');
   const { row } = message;
+  const { digest: _version, ...request } = inputRequestOf(readableRequest(asked));
   return {
     state: stateOf(asked, found),
     ...(asked.answer && { resolution: asked.answer.resolution }),
-    request: inputRequestOf(readableRequest(asked)),
+    request,
     version: asked.digest,
     asked_by: askedBy(asked, row),
     message: {

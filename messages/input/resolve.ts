@@ -47,7 +47,7 @@ export function announceAnswer(core: MessageCore, row: MessageRow, state: Messag
 }
 
 /** A decision as it comes in. */
-export type Resolution = Pick<ResolveRequest, 'resolution' | 'request_id' | 'comment' | 'data' | 'arguments'>;
+export type Resolution = Pick<ResolveRequest, 'resolution' | 'request_id' | 'comment' | 'data' | 'arguments' | 'digest'>;
 
 /** The open request of a message. @throws PlatformError NOT_FOUND, ALREADY_RESOLVED, NOT_AWAITING_INPUT, CALLBACK_TOKEN_EXPIRED */
 async function openRequest(tx: Tx, ref: MessageRef, named: (string | undefined)[]): Promise<Waiting> {
@@ -67,7 +67,8 @@ type Identify = (tx: Tx, takeToken: TakeToken) => Promise<{ principal: Principal
  * Decides about the open request of a message in one transaction: of two concurrent decisions one succeeds. Guards and policies look at the
  * answer before that, and only at one of a principal who may decide.
  * @param identify runs again when the message is locked
- * @throws PlatformError NOT_FOUND, forbidden, BAD_REQUEST, ALREADY_RESOLVED, NOT_AWAITING_INPUT, CALLBACK_TOKEN_EXPIRED
+ * @throws PlatformError NOT_FOUND, forbidden, BAD_REQUEST, ALREADY_RESOLVED, NOT_AWAITING_INPUT, CALLBACK_TOKEN_EXPIRED, CONFLICT for another
+ * digest
  */
 export async function resolveAs(
   core: MessageCore,
@@ -80,6 +81,8 @@ export async function resolveAs(
     const { principal, request_id } = await identify(tx, takeToken);
     const waiting = await openRequest(tx, ref, [body.request_id, request_id]);
     await principal.mayAnswer(tx, waiting.row, waiting.request);
+    if (body.digest !== undefined && body.digest !== waiting.request.digest)
+      throw new PlatformError('CONFLICT', 'digest: what is asked has changed since, because somebody edited the arguments.');
     return { ...waiting, principal };
   };
   const mayAnswer = async (): Promise<true> => {
