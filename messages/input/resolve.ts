@@ -47,7 +47,10 @@ export function announceAnswer(core: MessageCore, row: MessageRow, state: Messag
 }
 
 /** A decision as it comes in. */
-export type Resolution = Pick<ResolveRequest, 'resolution' | 'request_id' | 'comment' | 'data' | 'arguments' | 'digest'>;
+export type Resolution = Pick<
+  ResolveRequest,
+  'resolution' | 'request_id' | 'comment' | 'data' | 'arguments' | 'digest'
+>;
 
 /** The open request of a message. @throws PlatformError NOT_FOUND, ALREADY_RESOLVED, NOT_AWAITING_INPUT, CALLBACK_TOKEN_EXPIRED */
 async function openRequest(tx: Tx, ref: MessageRef, named: (string | undefined)[]): Promise<Waiting> {
@@ -82,7 +85,10 @@ export async function resolveAs(
     const waiting = await openRequest(tx, ref, [body.request_id, request_id]);
     await principal.mayAnswer(tx, waiting.row, waiting.request);
     if (body.digest !== undefined && body.digest !== waiting.request.digest)
-      throw new PlatformError('CONFLICT', 'digest: what is asked has changed since, because somebody edited the arguments.');
+      throw new PlatformError(
+        'CONFLICT',
+        'digest: what is asked has changed since, because somebody edited the arguments.',
+      );
     return { ...waiting, principal };
   };
   const mayAnswer = async (): Promise<true> => {
