@@ -662,7 +662,8 @@ CREATE TABLE tool_grants (
   call jsonb NOT NULL,
   decided_at timestamp with time zone,
   used_at timestamp with time zone,
-  used_by uuid
+  used_by uuid,
+  answered_at timestamp with time zone
 );
 
 -- Constraints

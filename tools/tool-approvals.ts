@@ -12,6 +12,7 @@ import type { DecisionWatch } from './decision-watch.js';
 import {
   type HeldCall,
   holdToolCall,
+  noteToolAnswer,
   returnToolGrant,
   type StoredCall,
   type TakenOverCall,
@@ -104,6 +105,16 @@ export class ToolApprovals {
     }
   }
 
+  /** The result of a call that has waited went out to its agent. Never rejects: a process that takes over answers it once more. */
+  async answered(tenantId: string, requestId: string): Promise<void> {
+    const { db, log } = this.#options;
+    try {
+      await persist(() => noteToolAnswer(db, tenantId, requestId), log);
+    } catch (error) {
+      log.warn({ err: errorMessage(error), request_id: requestId }, 'the answer to a tool call could not be noted');
+    }
+  }
+
   /** Waits for the decision on a call that another process held. */
   resume(request: ToolRequest, requestId: string, cancellation: CallCancellation): Promise<Approval> {
     const { parent } = request;
@@ -153,6 +164,7 @@ export class ToolApprovals {
     until: AbortSignal,
   ): Promise<Approval> {
     const { db, log, watch } = this.#options;
+    request.held?.waitsFor(requestId);
     for (;;) {
       await watch.over(dispatch, requestId, until);
       if (request.signal.aborted && request.signal.reason === WITHDRAWN) await this.#withdraw(dispatch, requestId);

@@ -70,7 +70,12 @@ export class ToolCalls {
     }
   }
 
-  /** The calls that wait for a human in these dispatches, which this process has taken over. Never rejects. */
+  /** The result of a call that has waited for a human went out to its agent. Never rejects. */
+  answered(tenantId: string, requestId: string): Promise<void> {
+    return this.#options.approvals.answered(tenantId, requestId);
+  }
+
+  /** The calls that wait for a human in these dispatches, or whose result has not gone out, which this process has taken over. Never rejects. */
   takeOver(tenantId: string, dispatchIds: string[]): Promise<TakenOverCall[]> {
     return this.#options.approvals.takeOver(tenantId, dispatchIds);
   }

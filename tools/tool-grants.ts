@@ -153,9 +153,17 @@ export async function withdrawToolCall(db: Db, dispatch: DispatchRef, requestId:
 export interface TakenOverCall extends DispatchRef {
   request_id: string;
   call: StoredCall;
+  /** A UUID where the call has passed: whether its tool has run is not known any more. */
+  used_by: string | null;
 }
 
-/** The calls that wait in these dispatches, for this process to answer from now on. */
+/** The result of a call that has waited went out to its agent: no process that takes the dispatch over answers it again. */
+export async function noteToolAnswer(db: Db, tenantId: string, requestId: string): Promise<void> {
+  const text = 'UPDATE tool_grants SET answered_at = now() WHERE tenant_id = $1 AND request_id = $2';
+  await db.tenant(tenantId, (tx) => tx.query(text, [tenantId, requestId]));
+}
+
+/** The calls of these dispatches that wait, or whose result has not gone out, for this process to answer from now on. */
 export function takeOverToolCalls(
   db: Db,
   tenantId: string,
@@ -165,7 +173,7 @@ export function takeOverToolCalls(
   return db.call(
     tenantId,
     'take_over_tool_calls',
-    'SELECT tenant_id, message_id, dispatch_id, request_id, call FROM take_over_tool_calls($1, $2, $3)',
+    'SELECT tenant_id, message_id, dispatch_id, request_id, call, used_by FROM take_over_tool_calls($1, $2, $3)',
     [tenantId, dispatchIds, nodeId],
   );
 }

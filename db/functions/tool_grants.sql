@@ -52,7 +52,7 @@ BEGIN
    ORDER BY i.requested_at DESC LIMIT 1;
   q := same.request;
   IF q.state = 'pending' THEN
-    UPDATE tool_grants g SET node_id = c.node_id, call = c.call WHERE g.tenant_id = c.tenant_id AND g.request_id = q.request_id;
+    UPDATE tool_grants g SET node_id = c.node_id, call = c.call, answered_at = NULL WHERE g.tenant_id = c.tenant_id AND g.request_id = q.request_id;
     RETURN NEXT ('waits', q.request_id, NULL, NULL, NULL)::held_call;
   ELSIF is_affirmative(q) AND (same.used_at IS NULL OR same.used_by = c.use_id) THEN
     UPDATE tool_grants g SET used_at = coalesce(g.used_at, now()), used_by = c.use_id
@@ -176,11 +176,12 @@ BEGIN
   RETURN QUERY SELECT true, d.session_id, wake_queued_messages(of_tenant, d.agent_type, d.instance_id, 1);
 END $$;
 
--- The calls that wait in these dispatches, which another process answers from now on.
+-- The calls of these dispatches that wait, or whose result has not gone out, which another process answers from now on. What a process has
+-- written before of one that passed is unknown: `used_by` says that one has.
 CREATE FUNCTION take_over_tool_calls(of_tenant text, of_dispatches text[], by_node text) RETURNS SETOF tool_grants LANGUAGE plpgsql AS $$
 DECLARE
   tenant text := act_for_tenant(of_tenant);
 BEGIN
   RETURN QUERY UPDATE tool_grants g SET node_id = by_node
-    WHERE g.tenant_id = of_tenant AND g.dispatch_id = ANY (of_dispatches) AND g.used_at IS NULL RETURNING g.*;
+    WHERE g.tenant_id = of_tenant AND g.dispatch_id = ANY (of_dispatches) AND g.answered_at IS NULL RETURNING g.*;
 END $$;

@@ -102,6 +102,29 @@ describe('the decision about a tool call', () => {
     expect(await approvals.ended(ref)).toMatchObject({ state: 'completed', assistant_output: 'done' });
   });
 
+  it.each([
+    ['rejected', 'APPROVAL_REJECTED'],
+    ['approved', 'AGENT_DISCONNECTED'],
+  ])('is answered by the next node where its result did not reach the agent: %s', async (word, code) => {
+    await policyAboutPay(fixture, 'require_approval', { priority: 1, approval: { on_reject: 'tell_agent' } });
+    const stopping = await fixture.node();
+    const { agent: teller } = await stopping.join('b', { tools: ['pay'] });
+    const { ref, agent, id, resume_token } = await heldCall({ amount: 5 }, stopping);
+    agent.kill();
+    await until(() => stopping.server.stats().suspended === 1);
+    await approvals.resolve(ref, word);
+    if (word === 'approved') await take(teller, 'pay');
+    const used = () =>
+      database.query('SELECT 1 FROM tool_grants WHERE message_id = $1 AND used_at IS NOT NULL', [ref.message_id]);
+    await until(async () => (await used()).length === 1);
+    await Promise.all([stopping.server.drain(50), stopping.runner.drain(50)]);
+    const back = await node.join('a', { resume_token, ...holding(ref) });
+    expect(back.welcome.resumed).toBe(true);
+    expect(await resultOf(back.agent, id)).toEqual(refusedWith(code));
+    back.agent.send('dispatch_result', { result: 'done' }, uuidOf(ref.dispatch_id));
+    expect(await approvals.ended(ref)).toMatchObject({ state: 'completed' });
+  });
+
   it('is carried by the next dispatch when the agent was lost: the repeated call passes, once', async () => {
     const held = await heldCall();
     const { ref, end } = held;
