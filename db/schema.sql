@@ -661,7 +661,9 @@ CREATE TABLE tool_grants (
   node_id text NOT NULL,
   call jsonb NOT NULL,
   decided_at timestamp with time zone,
-  used_at timestamp with time zone
+  used_at timestamp with time zone,
+  used_by uuid,
+  answered_at timestamp with time zone
 );
 
 -- Constraints

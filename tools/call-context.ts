@@ -42,8 +42,8 @@ export interface ToolRequest {
   traceparent?: string;
   /** Aborted when the caller disconnects, or with the reason `WITHDRAWN` when it withdraws the call. */
   signal: AbortSignal;
-  /** Told when the call begins to wait for a human, and when that is over. */
-  held?: { begin(): void; end(): void; frameId?: string };
+  /** Told when the call begins to wait for a human, for which request then, and when that is over. */
+  held?: { begin(): void; waitsFor(requestId: string): void; end(): void; frameId?: string };
   /** How long the caller waits for a human before it is told APPROVAL_PENDING and asks again; undefined: as long as it takes. */
   asksAgainAfterMs?: number;
 }

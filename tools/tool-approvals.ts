@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { ToolCallPayload } from '../contracts/api/tools.js';
 import type { Db } from '../db/pool.js';
 import type { MessageCore } from '../messages/core.js';
@@ -11,6 +12,8 @@ import type { DecisionWatch } from './decision-watch.js';
 import {
   type HeldCall,
   holdToolCall,
+  noteToolAnswer,
+  returnToolGrant,
   type StoredCall,
   type TakenOverCall,
   takeOverToolCalls,
@@ -30,14 +33,24 @@ export interface ToolApprovalsOptions {
   workflowStarter: Pick<MessageCore['workflowStarter'], 'message'>;
 }
 
-/** A call that was approved, with the arguments that were, or the outcome of one that was not. */
-export type Approval = { granted: Record<string, unknown>; requestId: string } | { refused: Outcome };
+/** The use of a grant by a call, with the arguments that were approved. */
+export interface GrantUse {
+  granted: Record<string, unknown>;
+  requestId: string;
+  /** A UUID. */
+  useId: string;
+}
+
+/** A call that was approved, or the outcome of one that was not. */
+export type Approval = GrantUse | { refused: Outcome };
 
 /** A call whose message waits, or is about to wait, for a human. */
 interface WaitingCall {
   request: ToolRequest;
   dispatch: DispatchRef & { session_id: string };
   cancellation: CallCancellation;
+  /** Of this call alone: whatever is asked twice of the record, the call passes once. */
+  useId: string;
 }
 
 /** Tool calls that a human has to approve: they wait here, and on the record, where any later dispatch finds the decision. */
@@ -61,18 +74,21 @@ export class ToolApprovals {
     const { payload, parent } = request;
     if (!parent?.dispatch)
       return { refused: { sent: false, result: denialOf(verdict.by, cannotWait(verdict.by.reason)) } };
-    const waiting = { request, dispatch: { ...parent.dispatch, session_id: parent.session_id ?? '' }, cancellation };
+    const dispatch = { ...parent.dispatch, session_id: parent.session_id ?? '' };
+    const useId = randomUUID();
+    const waiting = { request, dispatch, cancellation, useId };
     const { tool, target, arguments: given } = payload;
     const policyRequest = policyRequestOf(request);
-    const holding = { dispatch: waiting.dispatch, nodeId, tool, arguments: given, target, verdict, policyRequest };
+    const holding = { dispatch, nodeId, useId, tool, arguments: given, target, verdict, policyRequest };
     return this.#whileHeld(waiting, async (until, begin) => {
       for (;;) {
         const held = await holdToolCall(db, { ...holding, stored: storedCallOf(request, cancellation) });
-        if (held.asked || held.verdict === 'failed') this.#announce(waiting.dispatch, held);
-        if (held.request_id === null || (held.verdict !== 'waits' && held.verdict !== 'occupied')) return settled(held);
+        if (held.asked || held.verdict === 'failed') this.#announce(dispatch, held);
+        if (held.request_id === null || (held.verdict !== 'waits' && held.verdict !== 'occupied'))
+          return settled(held, useId);
         begin();
         if (held.verdict === 'waits') return this.#decided(waiting, held.request_id, until);
-        await this.#options.watch.over(waiting.dispatch, held.request_id, until);
+        await this.#options.watch.over(dispatch, held.request_id, until);
         if (until.aborted) return { refused: stopped(cancellation) };
       }
     });
@@ -89,15 +105,36 @@ export class ToolApprovals {
     }
   }
 
+  /** The result of a call that has waited went out to its agent. Never rejects: a process that takes over answers it once more. */
+  async answered(tenantId: string, requestId: string): Promise<void> {
+    const { db, log } = this.#options;
+    try {
+      await persist(() => noteToolAnswer(db, tenantId, requestId), log);
+    } catch (error) {
+      log.warn({ err: errorMessage(error), request_id: requestId }, 'the answer to a tool call could not be noted');
+    }
+  }
+
   /** Waits for the decision on a call that another process held. */
   resume(request: ToolRequest, requestId: string, cancellation: CallCancellation): Promise<Approval> {
     const { parent } = request;
     if (!parent?.dispatch) return Promise.resolve({ refused: unsent('CANCELED', 'The dispatch has ended.') });
-    const waiting = { request, dispatch: { ...parent.dispatch, session_id: parent.session_id ?? '' }, cancellation };
+    const dispatch = { ...parent.dispatch, session_id: parent.session_id ?? '' };
+    const waiting = { request, dispatch, cancellation, useId: randomUUID() };
     return this.#whileHeld(waiting, (until, begin) => {
       begin();
       return this.#decided(waiting, requestId, until);
     });
+  }
+
+  /** The call that a grant let pass reached no agent or tool: another may. Never rejects: the grant is then lost, and a human is asked again. */
+  async giveBack(tenantId: string, { requestId, useId }: GrantUse): Promise<void> {
+    const { db, log } = this.#options;
+    try {
+      await persist(() => returnToolGrant(db, tenantId, requestId, useId), log);
+    } catch (error) {
+      log.error({ err: errorMessage(error), request_id: requestId }, 'the grant of a tool call could not be returned');
+    }
   }
 
   /** Stops the call's clock for as long as `work` takes. `begin` tells the caller, once, that a human is asked. */
@@ -122,16 +159,17 @@ export class ToolApprovals {
   }
 
   async #decided(
-    { request, dispatch, cancellation }: WaitingCall,
+    { request, dispatch, cancellation, useId }: WaitingCall,
     requestId: string,
     until: AbortSignal,
   ): Promise<Approval> {
     const { db, log, watch } = this.#options;
+    request.held?.waitsFor(requestId);
     for (;;) {
       await watch.over(dispatch, requestId, until);
       if (request.signal.aborted && request.signal.reason === WITHDRAWN) await this.#withdraw(dispatch, requestId);
-      const held = await persist(() => useToolGrant(db, dispatch, requestId, !until.aborted), log);
-      if (held.verdict !== 'waits' && !(until.aborted && held.verdict === 'closed')) return settled(held);
+      const held = await persist(() => useToolGrant(db, dispatch, requestId, !until.aborted, useId), log);
+      if (held.verdict !== 'waits' && !(until.aborted && held.verdict === 'closed')) return settled(held, useId);
       if (until.aborted) return { refused: stopped(cancellation) };
     }
   }
@@ -166,8 +204,8 @@ function storedCallOf({ payload, traceparent, held }: ToolRequest, { endsAtMs }:
 }
 
 /** What a decision, or the end of the message, makes of the call. */
-function settled({ verdict, request_id, arguments: approved, comment }: HeldCall): Approval {
-  if (verdict === 'granted') return { granted: approved ?? {}, requestId: request_id ?? '' };
+function settled({ verdict, request_id, arguments: approved, comment }: HeldCall, useId: string): Approval {
+  if (verdict === 'granted') return { granted: approved ?? {}, requestId: request_id ?? '', useId };
   const said = comment === null ? '' : `: ${comment}`;
   switch (verdict) {
     case 'rejected':

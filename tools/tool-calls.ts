@@ -7,7 +7,7 @@ import { IdempotencyCache } from './idempotency-cache.js';
 import type { PendingCalls } from './pending-calls.js';
 import { Admission } from './tool-admission.js';
 import type { Approval, ToolApprovals } from './tool-approvals.js';
-import { returnToolGrant, type TakenOverCall } from './tool-grants.js';
+import type { TakenOverCall } from './tool-grants.js';
 import type { Deliver } from './tool-link.js';
 import { denialOf, type ToolPolicies, ToolPolicy } from './tool-policy.js';
 import { type Outcome, refusal, resultOfError, unsent } from './tool-result.js';
@@ -70,7 +70,12 @@ export class ToolCalls {
     }
   }
 
-  /** The calls that wait for a human in these dispatches, which this process has taken over. Never rejects. */
+  /** The result of a call that has waited for a human went out to its agent. Never rejects. */
+  answered(tenantId: string, requestId: string): Promise<void> {
+    return this.#options.approvals.answered(tenantId, requestId);
+  }
+
+  /** The calls that wait for a human in these dispatches, or whose result has not gone out, which this process has taken over. Never rejects. */
   takeOver(tenantId: string, dispatchIds: string[]): Promise<TakenOverCall[]> {
     return this.#options.approvals.takeOver(tenantId, dispatchIds);
   }
@@ -128,21 +133,29 @@ export class ToolCalls {
   /** Makes an approved call with the arguments that were approved. They pass policy again, which may have changed: only a denial counts. */
   async #runApproved(request: ToolRequest, approval: Approval, cancellation: CallCancellation): Promise<Outcome> {
     if ('refused' in approval) return approval.refused;
-    const { db } = this.#options;
     const { tenant_id } = request.caller;
     const approved = { ...request, payload: { ...request.payload, arguments: approval.granted } };
-    const verdict = await this.#policy.decideAgain(approved, this.#router.chainOf(approved));
-    if (verdict.decision === 'deny') {
-      await this.#policy.record(approved, verdict);
-      return { sent: false, result: denialOf(verdict.by) };
+    let isSpent = false;
+    try {
+      const verdict = await this.#policy.decideAgain(approved, this.#router.chainOf(approved));
+      if (verdict.decision === 'deny') {
+        await this.#policy.record(approved, verdict);
+        isSpent = true;
+        return { sent: false, result: denialOf(verdict.by) };
+      }
+      const outcome = await this.#make(approved, cancellation, () => {
+        isSpent = true;
+      });
+      isSpent = outcome.sent;
+      return outcome;
+    } finally {
+      if (!isSpent) await this.#options.approvals.giveBack(tenant_id, approval);
     }
-    const outcome = await this.#make(approved, cancellation);
-    if (!outcome.sent) await returnToolGrant(db, tenant_id, approval.requestId);
-    return outcome;
   }
 
-  async #make(request: ToolRequest, cancellation: CallCancellation): Promise<Outcome> {
-    return this.#policy.inspect(request, await this.#router.route(request, cancellation));
+  /** @param sending called before the call leaves for an agent or a tool; a failure before that has done nothing */
+  async #make(request: ToolRequest, cancellation: CallCancellation, sending?: () => void): Promise<Outcome> {
+    return this.#policy.inspect(request, await this.#router.route(request, cancellation, sending));
   }
 }
 

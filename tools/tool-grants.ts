@@ -5,6 +5,7 @@ import type { DispatchRef } from '../messages/dispatch/dispatches.js';
 import { inputRequestCall, type NewInputRequest } from '../messages/input/ask.js';
 import { digestOf } from '../messages/input/digest.js';
 import type { PolicyRequest, Verdict } from '../policy/policy-request.js';
+import { isTransient } from '../runtime/errors.js';
 import { newId } from '../runtime/ids.js';
 
 type ApprovalVerdict = Extract<Verdict, { decision: 'require_approval' }>;
@@ -36,6 +37,8 @@ export interface StoredCall {
 export interface HoldingCall {
   dispatch: DispatchRef;
   nodeId: string;
+  /** A UUID of this call alone: asked again with it, a grant that the call has used lets it pass. */
+  useId: string;
   tool: string;
   arguments: Record<string, unknown>;
   target: ToolCallPayload['target'];
@@ -57,18 +60,24 @@ export async function holdToolCall(db: Db, call: HoldingCall): Promise<HeldCall 
   const { tenant_id, message_id, dispatch_id } = call.dispatch;
   const request = requestOf(call);
   const given = {
-    ...{ tenant_id, message_id, dispatch_id, node_id: call.nodeId },
+    ...{ tenant_id, message_id, dispatch_id, node_id: call.nodeId, use_id: call.useId },
     target: call.target ?? {},
     call: call.stored,
     request: inputRequestCall(request),
     event_ids: [newId('evt'), newId('evt')],
   };
-  const [held] = await db.call<HeldCall & Record<string, unknown>>(
-    tenant_id,
-    'hold_tool_call',
-    `SELECT ${COLUMNS} FROM hold_tool_call($1)`,
-    [JSON.stringify(given)],
-  );
+  const hold = () =>
+    db.call<HeldCall & Record<string, unknown>>(
+      tenant_id,
+      'hold_tool_call',
+      `SELECT ${COLUMNS} FROM hold_tool_call($1)`,
+      [JSON.stringify(given)],
+    );
+  // Where only the answer was lost, the record has a request that nobody announces, or a grant that is used.
+  const [held] = await hold().catch((error: unknown) => {
+    if (!isTransient(error)) throw error;
+    return hold();
+  });
   if (!held) throw new Error('hold_tool_call gave no row');
   return { ...held, asked: held.verdict === 'waits' && held.request_id === request.request_id };
 }
@@ -101,6 +110,7 @@ function requestOf({ tool, arguments: given, policyRequest, verdict }: HoldingCa
 /**
  * Uses the decision on a request for the call that waits for it.
  * @param mayPass false for a caller that is gone: it hears of a refusal, and a grant is left for the next call
+ * @param useId a UUID of this call alone. May be repeated with it: a grant that the call has used lets it pass
  * @returns `waits` while the request is open
  */
 export async function useToolGrant(
@@ -108,21 +118,23 @@ export async function useToolGrant(
   dispatch: DispatchRef,
   requestId: string,
   mayPass: boolean,
+  useId: string,
 ): Promise<HeldCall> {
   const { tenant_id, message_id, dispatch_id } = dispatch;
   const [held] = await db.call<HeldCall & Record<string, unknown>>(
     tenant_id,
     'use_tool_grant',
-    `SELECT ${COLUMNS} FROM use_tool_grant($1, $2, $3, $4, $5)`,
-    [tenant_id, message_id, dispatch_id, requestId, mayPass],
+    `SELECT ${COLUMNS} FROM use_tool_grant($1, $2, $3, $4, $5, $6)`,
+    [tenant_id, message_id, dispatch_id, requestId, mayPass, useId],
   );
   if (!held) throw new Error('use_tool_grant gave no row');
   return held;
 }
 
-/** The call that a grant let pass reached no agent or tool: another may. */
-export async function returnToolGrant(db: Db, tenantId: string, requestId: string): Promise<void> {
-  await db.call(tenantId, 'return_tool_grant', 'SELECT return_tool_grant($1, $2)', [tenantId, requestId]);
+/** The call that a grant let pass reached no agent or tool: another may. Nothing happens where another call has used the grant. */
+export async function returnToolGrant(db: Db, tenantId: string, requestId: string, useId: string): Promise<void> {
+  const values = [tenantId, requestId, useId];
+  await db.call(tenantId, 'return_tool_grant', 'SELECT return_tool_grant($1, $2, $3)', values);
 }
 
 /** The agent has withdrawn a call that waits. @returns whether nobody had decided before */
@@ -141,9 +153,17 @@ export async function withdrawToolCall(db: Db, dispatch: DispatchRef, requestId:
 export interface TakenOverCall extends DispatchRef {
   request_id: string;
   call: StoredCall;
+  /** A UUID where the call has passed: whether its tool has run is not known any more. */
+  used_by: string | null;
 }
 
-/** The calls that wait in these dispatches, for this process to answer from now on. */
+/** The result of a call that has waited went out to its agent: no process that takes the dispatch over answers it again. */
+export async function noteToolAnswer(db: Db, tenantId: string, requestId: string): Promise<void> {
+  const text = 'UPDATE tool_grants SET answered_at = now() WHERE tenant_id = $1 AND request_id = $2';
+  await db.tenant(tenantId, (tx) => tx.query(text, [tenantId, requestId]));
+}
+
+/** The calls of these dispatches that wait, or whose result has not gone out, for this process to answer from now on. */
 export function takeOverToolCalls(
   db: Db,
   tenantId: string,
@@ -153,7 +173,7 @@ export function takeOverToolCalls(
   return db.call(
     tenantId,
     'take_over_tool_calls',
-    'SELECT tenant_id, message_id, dispatch_id, request_id, call FROM take_over_tool_calls($1, $2, $3)',
+    'SELECT tenant_id, message_id, dispatch_id, request_id, call, used_by FROM take_over_tool_calls($1, $2, $3)',
     [tenantId, dispatchIds, nodeId],
   );
 }

@@ -51,8 +51,8 @@ export class ToolRouter {
     return targets.offering === 0 || !targets.session_known ? noTarget(payload, targets) : undefined;
   }
 
-  /** Makes a call. */
-  async route(request: ToolRequest, cancellation: CallCancellation): Promise<Outcome> {
+  /** Makes a call. @param sending called, perhaps more than once, before it leaves for an agent or a tool */
+  async route(request: ToolRequest, cancellation: CallCancellation, sending?: () => void): Promise<Outcome> {
     const { caller, payload } = request;
     const { tenant_id } = caller;
     const { tool } = payload;
@@ -60,6 +60,7 @@ export class ToolRouter {
     if (!hasTarget(payload) && isPlatformTool(tool)) {
       const reason = whyDenied(tool, chain);
       if (reason) return unsent('POLICY_DENIED', reason);
+      sending?.();
       const run = runPlatformTool(this.#options, tool, request);
       return cancellation.race(run.then((result) => ({ sent: true, result: boundedResult({ ok: true, result }) })));
     }
@@ -72,6 +73,7 @@ export class ToolRouter {
       if (reason) return unsent('POLICY_DENIED', reason);
       if (cancellation.signal.aborted) return cancellation.unsent();
       const routed = routeTo(candidate, request, chain, cancellation.endsAtMs);
+      sending?.();
       outcome = await cancellation.race(this.#deliver(candidate.mesh_id, routed, cancellation.signal));
       if (outcome.sent) return outcome;
     }

@@ -55,6 +55,8 @@ export const InputRequest = z.object({
   fields: z.array(InputField).optional(),
   tool: z.string().optional(),
   arguments: JsonObject.optional(),
+  /** What is asked, in 64 hexadecimal digits: another when an approver edits the arguments. `digest` of `/messages/{id}/resolve`. */
+  digest: z.string().optional(),
   policy_id: z.string().optional(),
   guard: z.string().optional(),
   approvers: z.array(z.string()).optional(),
@@ -141,6 +143,11 @@ export const ResolveRequest = z.strictObject({
   data: JsonObject.optional(),
   /** Of a tool call: the arguments that are approved in place of those that were asked about. */
   arguments: within(LIMITS.toolArgumentsBytes, JsonObject).optional(),
+  /** Of the request as it was seen: 409 `CONFLICT` where another approver has edited the arguments since. */
+  digest: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .optional(),
 });
 export type ResolveRequest = z.infer<typeof ResolveRequest>;
 export const ResolveResponse = ok({

@@ -1,9 +1,10 @@
 -- Tool calls that need approval: how a call comes to wait for a human, and how a decision is used once (0008_tool_grants.sql). Every
 -- function locks the message first, as all transitions do, so that a call, an answer and the end of the dispatch have an order.
 
--- `request`: a `new_input_request`. `event_ids`: of dispatch.failed and message.error, if the message fails.
+-- `use_id`: of this call alone, and the same when it asks again because no answer came. `request`: a `new_input_request`. `event_ids`: of
+-- dispatch.failed and message.error, if the message fails.
 CREATE TYPE hold_call AS (
-  tenant_id text, message_id text, dispatch_id text, node_id text, target jsonb, call jsonb, request jsonb, event_ids text[]
+  tenant_id text, message_id text, dispatch_id text, node_id text, use_id uuid, target jsonb, call jsonb, request jsonb, event_ids text[]
 );
 
 -- How a call goes on. `waits`: for the decision on this request. `occupied`: another request of the message is open, and the call is to be
@@ -45,16 +46,17 @@ BEGIN
     RETURN NEXT ('closed', NULL, NULL, NULL, NULL)::held_call;
     RETURN;
   END IF;
-  SELECT i AS request, g.used_at INTO same FROM tool_grants g JOIN input_requests i USING (tenant_id, request_id)
+  SELECT i AS request, g.used_at, g.used_by INTO same FROM tool_grants g JOIN input_requests i USING (tenant_id, request_id)
    WHERE g.tenant_id = c.tenant_id AND g.message_id = c.message_id AND g.target = c.target AND i.tool = n.tool
      AND n.digest IN (i.digest, g.asked_digest)
    ORDER BY i.requested_at DESC LIMIT 1;
   q := same.request;
   IF q.state = 'pending' THEN
-    UPDATE tool_grants g SET node_id = c.node_id, call = c.call WHERE g.tenant_id = c.tenant_id AND g.request_id = q.request_id;
+    UPDATE tool_grants g SET node_id = c.node_id, call = c.call, answered_at = NULL WHERE g.tenant_id = c.tenant_id AND g.request_id = q.request_id;
     RETURN NEXT ('waits', q.request_id, NULL, NULL, NULL)::held_call;
-  ELSIF is_affirmative(q) AND same.used_at IS NULL THEN
-    UPDATE tool_grants g SET used_at = now() WHERE g.tenant_id = c.tenant_id AND g.request_id = q.request_id;
+  ELSIF is_affirmative(q) AND (same.used_at IS NULL OR same.used_by = c.use_id) THEN
+    UPDATE tool_grants g SET used_at = coalesce(g.used_at, now()), used_by = c.use_id
+     WHERE g.tenant_id = c.tenant_id AND g.request_id = q.request_id;
     RETURN NEXT ('granted', q.request_id, q.arguments, NULL, NULL)::held_call;
   ELSIF q.state = 'resolved' AND NOT is_affirmative(q) THEN
     UPDATE tool_grants g SET used_at = coalesce(g.used_at, now()) WHERE g.tenant_id = c.tenant_id AND g.request_id = q.request_id;
@@ -77,41 +79,44 @@ BEGIN
 END $$;
 
 -- Uses the decision on a request for the call that waits for it, if the dispatch that made the call still lives. A decision that was used,
--- by a repeated call of a later dispatch for example, reads `closed`. `may_pass` false: the caller is gone, and a grant stays for the next.
-CREATE FUNCTION use_tool_grant(of_tenant text, of_message text, of_dispatch text, of_request text, may_pass boolean) RETURNS SETOF held_call
-  LANGUAGE plpgsql AS $$
+-- by a repeated call of a later dispatch for example, reads `closed`, but not to the call `by_use` that has used it: it asks again because the
+-- answer did not reach it. `may_pass` false: the caller is gone, and a grant stays for the next.
+CREATE FUNCTION use_tool_grant(of_tenant text, of_message text, of_dispatch text, of_request text, may_pass boolean, by_use uuid)
+  RETURNS SETOF held_call LANGUAGE plpgsql AS $$
 DECLARE
   tenant text := act_for_tenant(of_tenant);
   d dispatches := lock_dispatch(of_tenant, of_message, of_dispatch);
   q input_requests;
-  used timestamptz;
+  used tool_grants;
 BEGIN
   SELECT * INTO q FROM input_requests i WHERE i.tenant_id = of_tenant AND i.request_id = of_request;
-  SELECT g.used_at INTO used FROM tool_grants g WHERE g.tenant_id = of_tenant AND g.request_id = of_request;
+  SELECT * INTO used FROM tool_grants g WHERE g.tenant_id = of_tenant AND g.request_id = of_request;
   IF q.state = 'resolved' AND NOT is_affirmative(q) THEN
     UPDATE tool_grants g SET used_at = coalesce(g.used_at, now())
      WHERE g.tenant_id = of_tenant AND g.request_id = of_request AND d.state = 'sent';
     RETURN NEXT ('rejected', of_request, NULL, q.answer ->> 'comment', NULL)::held_call;
   ELSIF q.state IN ('expired', 'withdrawn') THEN
     RETURN NEXT (q.state, of_request, NULL, NULL, NULL)::held_call;
-  ELSIF d.state IS DISTINCT FROM 'sent' OR used IS NOT NULL THEN
+  ELSIF d.state IS DISTINCT FROM 'sent' OR used.used_at IS NOT NULL AND used.used_by IS DISTINCT FROM by_use THEN
     RETURN NEXT ('closed', of_request, NULL, NULL, NULL)::held_call;
   ELSIF q.state = 'pending' THEN
     RETURN NEXT ('waits', of_request, NULL, NULL, NULL)::held_call;
-  ELSIF NOT may_pass THEN
+  ELSIF NOT may_pass AND used.used_at IS NULL THEN
     RETURN NEXT ('closed', of_request, NULL, NULL, NULL)::held_call;
   ELSE
-    UPDATE tool_grants g SET used_at = now() WHERE g.tenant_id = of_tenant AND g.request_id = of_request;
+    UPDATE tool_grants g SET used_at = coalesce(g.used_at, now()), used_by = by_use
+     WHERE g.tenant_id = of_tenant AND g.request_id = of_request;
     RETURN NEXT ('granted', of_request, q.arguments, NULL, NULL)::held_call;
   END IF;
 END $$;
 
--- The call passed and reached no agent or tool: the grant is as it was.
-CREATE FUNCTION return_tool_grant(of_tenant text, of_request text) RETURNS void LANGUAGE plpgsql AS $$
+-- The call `by_use` passed and reached no agent or tool: the grant is as it was.
+CREATE FUNCTION return_tool_grant(of_tenant text, of_request text, by_use uuid) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   tenant text := act_for_tenant(of_tenant);
 BEGIN
-  UPDATE tool_grants g SET used_at = NULL WHERE g.tenant_id = of_tenant AND g.request_id = of_request;
+  UPDATE tool_grants g SET used_at = NULL, used_by = NULL
+   WHERE g.tenant_id = of_tenant AND g.request_id = of_request AND g.used_by = by_use;
 END $$;
 
 -- input-required → working: the agent has withdrawn the call that waits. Gives whether the request was still open.
@@ -171,11 +176,12 @@ BEGIN
   RETURN QUERY SELECT true, d.session_id, wake_queued_messages(of_tenant, d.agent_type, d.instance_id, 1);
 END $$;
 
--- The calls that wait in these dispatches, which another process answers from now on.
+-- The calls of these dispatches that wait, or whose result has not gone out, which another process answers from now on. What a process has
+-- written before of one that passed is unknown: `used_by` says that one has.
 CREATE FUNCTION take_over_tool_calls(of_tenant text, of_dispatches text[], by_node text) RETURNS SETOF tool_grants LANGUAGE plpgsql AS $$
 DECLARE
   tenant text := act_for_tenant(of_tenant);
 BEGIN
   RETURN QUERY UPDATE tool_grants g SET node_id = by_node
-    WHERE g.tenant_id = of_tenant AND g.dispatch_id = ANY (of_dispatches) AND g.used_at IS NULL RETURNING g.*;
+    WHERE g.tenant_id = of_tenant AND g.dispatch_id = ANY (of_dispatches) AND g.answered_at IS NULL RETURNING g.*;
 END $$;

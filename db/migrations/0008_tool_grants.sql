@@ -13,6 +13,8 @@ CREATE TABLE tool_grants (
   call jsonb NOT NULL, -- what that process needs to make the call, beside the arguments, which are the request's (tools/tool-grants.ts)
   decided_at timestamptz, -- the request is over: it was resolved, withdrawn, or has expired
   used_at timestamptz, -- a call has passed, or the caller was told of the refusal
+  used_by uuid, -- the call that a grant let pass; its own repeated question is answered as the first
+  answered_at timestamptz, -- the result went out to the agent whose call has waited
   PRIMARY KEY (tenant_id, request_id)
 );
 CREATE INDEX tool_grants_by_message ON tool_grants (tenant_id, message_id);

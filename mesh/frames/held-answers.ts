@@ -1,8 +1,21 @@
+import { refusal } from '../../tools/tool-result.js';
+
+/** The first answer to a call that waits for a human; its result follows when there is a decision (decisions.md, WebSocket). */
+export const PENDING = refusal('APPROVAL_PENDING', 'A human is asked. The result follows.', true);
+
+/** Of an approved call that the node before has made, and whose outcome went with it. It is not made again: the tool may have run. */
+export const NODE_LOST = refusal(
+  'AGENT_DISCONNECTED',
+  'The node that made the approved call has stopped; the tool may have run.',
+);
+
 /** A call that waits, or has waited, for a human. */
 interface HeldCall {
   withdrawn: AbortController;
   /** Aborted when the dispatch that made it ends: then nobody wants its result. */
   ended: AbortSignal | undefined;
+  /** What it waits for. */
+  requestId?: string;
   /** Its result, which came while the agent was away. */
   answer?: string;
 }
@@ -13,12 +26,20 @@ interface HeldCall {
  */
 export class HeldAnswers {
   readonly #send: (agentKey: string, frame: string) => boolean;
+  readonly #answered: (agentKey: string, requestId: string) => void;
   /** By agent, then by the id of the call's frame. */
   readonly #byAgent = new Map<string, Map<string, HeldCall>>();
 
-  /** @param send false: the agent has no connection */
-  constructor(send: (agentKey: string, frame: string) => boolean) {
+  /**
+   * @param send false: the agent has no connection
+   * @param answered told when the result of a call went out
+   */
+  constructor(
+    send: (agentKey: string, frame: string) => boolean,
+    answered: (agentKey: string, requestId: string) => void,
+  ) {
     this.#send = send;
+    this.#answered = answered;
   }
 
   has(agentKey: string, frameId: string): boolean {
@@ -39,19 +60,31 @@ export class HeldAnswers {
     ended?.addEventListener('abort', drop, { once: true });
   }
 
+  /** The request that a call waits for. */
+  waitsFor(agentKey: string, frameId: string, requestId: string): void {
+    const held = this.#byAgent.get(agentKey)?.get(frameId);
+    if (held) held.requestId = requestId;
+  }
+
   /** Sends the result of a call that has waited, or keeps it. @returns false for a call that has not */
   answer(agentKey: string, frameId: string, frame: string): boolean {
     const held = this.#byAgent.get(agentKey)?.get(frameId);
     if (!held) return false;
-    if (this.#send(agentKey, frame) || held.ended?.aborted) this.#remove(agentKey, frameId);
+    if (this.#goesOut(agentKey, held, frame) || held.ended?.aborted) this.#remove(agentKey, frameId);
     else held.answer = frame;
     return true;
   }
 
   /** Sends what was kept for an agent. */
   flush(agentKey: string): void {
-    for (const [frameId, { answer }] of [...(this.#byAgent.get(agentKey) ?? [])])
-      if (answer !== undefined && this.#send(agentKey, answer)) this.#remove(agentKey, frameId);
+    for (const [frameId, held] of [...(this.#byAgent.get(agentKey) ?? [])])
+      if (held.answer !== undefined && this.#goesOut(agentKey, held, held.answer)) this.#remove(agentKey, frameId);
+  }
+
+  #goesOut(agentKey: string, { requestId }: HeldCall, frame: string): boolean {
+    if (!this.#send(agentKey, frame)) return false;
+    if (requestId !== undefined) this.#answered(agentKey, requestId);
+    return true;
   }
 
   #remove(agentKey: string, frameId: string): void {

@@ -1,4 +1,4 @@
-import type { ToolDelivery, ToolResult } from '../../contracts/api/tools.js';
+import type { ToolResult } from '../../contracts/api/tools.js';
 import { LIMITS } from '../../contracts/limits.js';
 import { agentKeyOf, uuidOf } from '../../runtime/ids.js';
 import { type CallParent, type ToolRequest, WITHDRAWN } from '../../tools/call-context.js';
@@ -12,7 +12,8 @@ import type { Registry, SentDispatches } from '../connection/registry.js';
 import { AnswerQueue } from './answer-queue.js';
 import { CallParents } from './call-parents.js';
 import { type AgentFrame, encodeFrame, errorFrame } from './frames.js';
-import { HeldAnswers } from './held-answers.js';
+import { HeldAnswers, NODE_LOST, PENDING } from './held-answers.js';
+import { deliveryOf } from './tool-delivery.js';
 
 type CallFrame = Extract<AgentFrame, { type: 'tool_call' }>;
 type ResultFrame = Extract<AgentFrame, { type: 'tool_result' }>;
@@ -45,7 +46,13 @@ export class AgentTools {
     this.#calls = calls;
     this.#parents = new CallParents(sent, calls);
     this.#calls.serve((call, signal) => this.#deliver(call, signal));
-    this.#held = new HeldAnswers((agentKey, frame) => this.#answer(agentKey, frame));
+    this.#held = new HeldAnswers(
+      (agentKey, frame) => this.#answer(agentKey, frame),
+      (agentKey, requestId) => {
+        const tenantId = this.#registry.get(agentKey)?.tenant_id;
+        if (tenantId !== undefined) void this.#calls.answered(tenantId, requestId);
+      },
+    );
   }
 
   /** How many calls the agent is answering. */
@@ -77,22 +84,31 @@ export class AgentTools {
     });
   }
 
-  /** Goes on with the calls that wait for a human in dispatches which another node has passed on to this one. Never rejects. */
+  /**
+   * Goes on with the calls that wait for a human, or whose result has not reached the agent, in dispatches which another node has passed on to
+   * this one. Never rejects.
+   */
   async adopted(connection: Connection, dispatchIds: string[]): Promise<void> {
     const { tenant_id, agentKey } = connection;
-    for (const { dispatch_id, request_id, call } of await this.#calls.takeOver(tenant_id, dispatchIds)) {
+    for (const { dispatch_id, request_id, call, used_by } of await this.#calls.takeOver(tenant_id, dispatchIds)) {
       const parent = this.#parents.of(connection, dispatch_id);
       const { frame_id, traceparent, payload, deadline_ms } = call;
       if (!parent || frame_id === undefined) continue; // it has ended, or asks again over HTTP
       const withdrawn = new AbortController();
+      const about = { reply_to: frame_id, ...(traceparent !== undefined && { traceparent }) };
       const held = this.#waitOf(agentKey, frame_id, parent, withdrawn);
+      if (used_by !== null) {
+        this.#held.add(agentKey, frame_id, withdrawn, parent.ended);
+        held.waitsFor(request_id);
+        this.#held.answer(agentKey, frame_id, encodeFrame('tool_result', NODE_LOST, about));
+        continue;
+      }
       const request = {
         ...{ caller: callerOf(connection), parent, signal: withdrawn.signal, held },
         ...(traceparent !== undefined && { traceparent }),
         payload: { ...payload, arguments: {}, deadline_ms },
       };
       void this.#calls.resume(request, request_id).then((result) => {
-        const about = { reply_to: frame_id, ...(traceparent !== undefined && { traceparent }) };
         this.#held.answer(agentKey, frame_id, encodeFrame('tool_result', result, about));
       });
     }
@@ -177,6 +193,7 @@ export class AgentTools {
         dispatch?.deadline.pause();
         this.#held.add(agentKey, frameId, withdrawn, parent?.ended);
       },
+      waitsFor: (requestId: string): void => this.#held.waitsFor(agentKey, frameId, requestId),
       end: (): void => dispatch?.deadline.resume(),
     };
   }
@@ -225,22 +242,6 @@ export class AgentTools {
   }
 }
 
-/** The first answer to a call that waits for a human; its result follows when there is a decision (decisions.md, WebSocket). */
-const PENDING = refusal('APPROVAL_PENDING', 'A human is asked. The result follows.', true);
-
 function callerOf({ tenant_id, agent_type, instance_id, agentKey, token }: Connection): ToolRequest['caller'] {
   return { tenant_id, agent_type, instance_id, key: agentKey, token: token.agent.claims };
-}
-
-function deliveryOf({
-  call_id,
-  tool,
-  arguments: given,
-  session_id,
-  deadline_ms,
-  idempotency_key,
-  caller,
-}: RoutedCall): ToolDelivery {
-  const session = session_id === undefined ? {} : { session_id };
-  return { tool, arguments: given, dispatch_id: call_id, ...session, deadline_ms, idempotency_key, caller };
 }

@@ -7,7 +7,7 @@ import { readMessage } from '../read/read.js';
 import { readableRequest } from '../read/readable.js';
 import type { InputRequestRow, MessageRow } from '../read/rows.js';
 import { inputRequestOf } from '../read/task.js';
-import { findCallbackToken, spendCallbackToken, type TokenPurpose } from './callback-tokens.js';
+import { findCallbackToken } from './callback-tokens.js';
 import { tokenPrincipal } from './principals.js';
 import { type Resolution, type Resolved, resolveAs } from './resolve.js';
 
@@ -18,8 +18,8 @@ export interface LinkedRequest {
   /** Of a request that was decided: how it ended. */
   resolution?: string;
   /** What is asked: title, prompt, form, tool call with its arguments, until when. */
-  request: InputRequest;
-  /** Changes when another approver edits the arguments. */
+  request: Omit<InputRequest, 'digest'>;
+  /** Its digest: changes when another approver edits the arguments. */
   version: string;
   /** Who asks, in words that people understand: `the policy “no deletions”`. */
   asked_by: string;
@@ -82,10 +82,11 @@ export async function describeRequest(core: Pick<MessageCore, 'db'>, token: stri
   });
   if (!message || !asked) throw new PlatformError('unauthorized', 'The callback_token is not valid.');
   const { row } = message;
+  const { digest: _version, ...request } = inputRequestOf(readableRequest(asked));
   return {
     state: stateOf(asked, found),
     ...(asked.answer && { resolution: asked.answer.resolution }),
-    request: inputRequestOf(readableRequest(asked)),
+    request,
     version: asked.digest,
     asked_by: askedBy(asked, row),
     message: {
@@ -111,8 +112,8 @@ export async function decideByLink(
   { ip, version }: { ip?: string; version?: string } = {},
 ): Promise<Resolved> {
   const { tenant_id, message_id } = await findCallbackToken(core.db, token);
-  return resolveAs(core, { tenant_id, message_id }, answer, async (tx) => {
-    const { request_id, rule_id }: TokenPurpose = await spendCallbackToken(tx, tenant_id, token);
+  return resolveAs(core, { tenant_id, message_id }, answer, async (tx, takeToken) => {
+    const { request_id, rule_id } = await takeToken(tx, tenant_id, token);
     const mayAnswer = async (_tx: Tx, _row: MessageRow, { digest }: InputRequestRow): Promise<void> => {
       if (version === undefined || version === digest) return;
       throw new PlatformError('ALREADY_RESOLVED', 'The arguments were edited since you saw them. Look at them again.');

@@ -64,21 +64,31 @@ export async function tenantOfToken(db: Db, token: string, messageId: string): P
   return tenant_id;
 }
 
-const SPEND = `
-  SELECT tenant_id, message_id, request_id, rule_id, expires_at, used_at FROM callback_tokens WHERE token_hash = $1 AND tenant_id = $2
-     FOR UPDATE`;
+const READ = `
+  SELECT tenant_id, message_id, request_id, rule_id, expires_at, used_at FROM callback_tokens WHERE token_hash = $1 AND tenant_id = $2`;
+
+/** Takes a token for the answer that it gives, or looks whether it could. */
+export type TakeToken = (tx: Tx, tenantId: string, token: string) => Promise<TokenPurpose>;
+
+/** @throws PlatformError as `spendCallbackToken`, which is to follow: nothing is locked */
+export const checkCallbackToken: TakeToken = (tx, tenantId, token) => usableToken(tx, READ, tenantId, token);
 
 /**
  * Spends a token, in the transaction that records its answer: if that does not commit, the token is unspent. Of two uses at once the second
  * waits for the first.
  * @throws PlatformError ALREADY_RESOLVED for a used token, CALLBACK_TOKEN_EXPIRED for one whose time ran out
  */
-export async function spendCallbackToken(tx: Tx, tenantId: string, token: string): Promise<TokenPurpose> {
-  const [row] = await tx.query<StoredToken>(SPEND, [hashOf(token), tenantId]);
+export const spendCallbackToken: TakeToken = async (tx, tenantId, token) => {
+  const row = await usableToken(tx, `${READ} FOR UPDATE`, tenantId, token);
+  await tx.query('UPDATE callback_tokens SET used_at = now() WHERE token_hash = $1', [hashOf(token)]);
+  return row;
+};
+
+async function usableToken(tx: Tx, read: string, tenantId: string, token: string): Promise<TokenPurpose> {
+  const [row] = await tx.query<StoredToken>(read, [hashOf(token), tenantId]);
   if (!row) throw new PlatformError('unauthorized', 'The callback_token is not valid.');
   if (row.used_at !== null) throw new PlatformError('ALREADY_RESOLVED', 'The callback_token was already used.');
   if (row.expires_at.getTime() <= Date.now())
     throw new PlatformError('CALLBACK_TOKEN_EXPIRED', 'The time to answer ran out.');
-  await tx.query('UPDATE callback_tokens SET used_at = now() WHERE token_hash = $1', [hashOf(token)]);
   return row;
 }

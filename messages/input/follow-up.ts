@@ -1,6 +1,7 @@
 import type { MessageSendParams } from '../../contracts/a2a/a2a.js';
 import type { Caller } from '../../contracts/api/auth.js';
 import { isTerminal } from '../../contracts/api/messages.js';
+import type { Tx } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
 import type { MessageCore } from '../core.js';
 import { lockRunning, readMessage } from '../read/read.js';
@@ -21,9 +22,7 @@ export async function answerFollowUp(
   { message }: MessageSendParams,
 ): Promise<{ message_id: string }> {
   const ref = { tenant_id: caller.tenant_id, message_id: message.taskId ?? '' };
-  await inspectAnswer(core, ref, { parts: message.parts, metadata: message.metadata });
-  const answered = await core.db.tenant(ref.tenant_id, async (tx) => {
-    await lockRunning(tx, ref);
+  const answerable = async (tx: Tx) => {
     const found = await readMessage(tx, ref.tenant_id, ref.message_id);
     if (!found) throw new PlatformError('TASK_NOT_FOUND', 'Task not found: there is none of that taskId.');
     const { row, request } = found;
@@ -36,6 +35,15 @@ export async function answerFollowUp(
       throw new PlatformError('UNSUPPORTED_OPERATION', 'This request is answered by /messages/{id}/resolve only.');
     const principal = callerPrincipal(caller);
     await principal.mayAnswer(tx, row, request);
+    return { row, request, principal };
+  };
+  const mayAnswer = async () => (await core.db.tenant(ref.tenant_id, answerable)) !== null;
+  await inspectAnswer(core, ref, { parts: message.parts, metadata: message.metadata }, mayAnswer);
+  const answered = await core.db.tenant(ref.tenant_id, async (tx) => {
+    await lockRunning(tx, ref);
+    const waiting = await answerable(tx);
+    if (!waiting) return null;
+    const { row, request, principal } = waiting;
     const state = await claimRequest(tx, principal, row, request, {
       decision: readFollowUp(request.kind, message.parts),
       invalid: { code: 'INVALID_PARAMS', text: 'The message is not an answer to a request of kind' },

@@ -10,17 +10,20 @@ const RECORD = `
  * Inspects an answer before it is taken: it goes to the agent as a message does. Nobody can be asked about an answer, so a finding that would
  * need approval denies. Before the decision's transaction, so that nothing is locked while the guards are read.
  * @param answer comment and data, or the parts of a follow-up
+ * @param mayAnswer asked where a guard finds something, before that is said or recorded: rejects for one who may not answer, false for a
+ * repeated answer, which is taken already
  * @throws PlatformError forbidden when a guard denies it; the request stays open
  */
 export async function inspectAnswer(
   core: Pick<MessageCore, 'db' | 'policies'>,
   ref: MessageRef,
   answer: Record<string, unknown>,
+  mayAnswer: () => Promise<boolean>,
 ): Promise<void> {
   const guards = await core.policies.guardsOf(ref.tenant_id);
   if (!guards?.inspects('message')) return;
   const findings = guards.inspect(answerContent(answer), { canWait: false });
-  if (findings.length === 0) return;
+  if (findings.length === 0 || !(await mayAnswer())) return;
   const events = JSON.stringify(findingEvents(findings, { action: 'answer', tool: null }));
   await core.db.tenant(ref.tenant_id, (tx) => tx.query(RECORD, [ref.tenant_id, ref.message_id, events]));
   const denial = findings.find(({ decision }) => decision === 'deny');

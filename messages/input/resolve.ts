@@ -8,7 +8,7 @@ import { logEnd } from '../dispatch/message-end.js';
 import { wakeForFreed } from '../dispatch/wake-queued.js';
 import { lockRunning, readMessage } from '../read/read.js';
 import type { InputRequestRow, MessageRow } from '../read/rows.js';
-import { spendCallbackToken, tenantOfToken } from './callback-tokens.js';
+import { checkCallbackToken, spendCallbackToken, type TakeToken, tenantOfToken } from './callback-tokens.js';
 import { claimRequest } from './claim.js';
 import { reviewArguments } from './edited-arguments.js';
 import { inspectAnswer } from './guarded-answer.js';
@@ -47,9 +47,12 @@ export function announceAnswer(core: MessageCore, row: MessageRow, state: Messag
 }
 
 /** A decision as it comes in. */
-export type Resolution = Pick<ResolveRequest, 'resolution' | 'request_id' | 'comment' | 'data' | 'arguments'>;
+export type Resolution = Pick<
+  ResolveRequest,
+  'resolution' | 'request_id' | 'comment' | 'data' | 'arguments' | 'digest'
+>;
 
-/** The open request of a locked message. @throws PlatformError NOT_FOUND, ALREADY_RESOLVED, NOT_AWAITING_INPUT, CALLBACK_TOKEN_EXPIRED */
+/** The open request of a message. @throws PlatformError NOT_FOUND, ALREADY_RESOLVED, NOT_AWAITING_INPUT, CALLBACK_TOKEN_EXPIRED */
 async function openRequest(tx: Tx, ref: MessageRef, named: (string | undefined)[]): Promise<Waiting> {
   const found = await readMessage(tx, ref.tenant_id, ref.message_id);
   if (!found) throw new PlatformError('NOT_FOUND', 'There is no message of that message_id.');
@@ -60,25 +63,43 @@ async function openRequest(tx: Tx, ref: MessageRef, named: (string | undefined)[
   return { row, request };
 }
 
+/** Gives the principal, and the request that it answers if that is known. @param takeToken how a callback token is read */
+type Identify = (tx: Tx, takeToken: TakeToken) => Promise<{ principal: Principal; request_id?: string }>;
+
 /**
- * Decides about the open request of a message in one transaction: of two concurrent decisions one succeeds.
- * @param identify gives the principal, and the request that it answers if that is known; runs when the message is locked
- * @throws PlatformError NOT_FOUND, forbidden, BAD_REQUEST, ALREADY_RESOLVED, NOT_AWAITING_INPUT, CALLBACK_TOKEN_EXPIRED
+ * Decides about the open request of a message in one transaction: of two concurrent decisions one succeeds. Guards and policies look at the
+ * answer before that, and only at one of a principal who may decide.
+ * @param identify runs again when the message is locked
+ * @throws PlatformError NOT_FOUND, forbidden, BAD_REQUEST, ALREADY_RESOLVED, NOT_AWAITING_INPUT, CALLBACK_TOKEN_EXPIRED, CONFLICT for another
+ * digest
  */
 export async function resolveAs(
   core: MessageCore,
   ref: MessageRef,
   body: Resolution,
-  identify: (tx: Tx) => Promise<{ principal: Principal; request_id?: string }>,
+  identify: Identify,
 ): Promise<Resolved> {
   const { comment, data, resolution } = body;
-  await inspectAnswer(core, ref, { comment, data, resolution });
-  const denied = body.arguments ? await reviewArguments(core, ref, body.arguments) : null;
+  const answerable = async (tx: Tx, takeToken: TakeToken): Promise<Waiting & { principal: Principal }> => {
+    const { principal, request_id } = await identify(tx, takeToken);
+    const waiting = await openRequest(tx, ref, [body.request_id, request_id]);
+    await principal.mayAnswer(tx, waiting.row, waiting.request);
+    if (body.digest !== undefined && body.digest !== waiting.request.digest)
+      throw new PlatformError(
+        'CONFLICT',
+        'digest: what is asked has changed since, because somebody edited the arguments.',
+      );
+    return { ...waiting, principal };
+  };
+  const mayAnswer = async (): Promise<true> => {
+    await core.db.tenant(ref.tenant_id, (tx) => answerable(tx, checkCallbackToken));
+    return true;
+  };
+  await inspectAnswer(core, ref, { comment, data, resolution }, mayAnswer);
+  const denied = body.arguments && (await mayAnswer()) ? await reviewArguments(core, ref, body.arguments) : null;
   const decide = async (tx: Tx) => {
     const running = await lockRunning(tx, ref);
-    const { principal, request_id } = await identify(tx);
-    const { row, request } = await openRequest(tx, ref, [body.request_id, request_id]);
-    await principal.mayAnswer(tx, row, request);
+    const { row, request, principal } = await answerable(tx, spendCallbackToken);
     if (denied) throw denied.error;
     const state = await claimRequest(tx, principal, row, request, {
       decision: readResolution(request.kind, body.resolution, body.data),
@@ -117,8 +138,8 @@ export async function resolveMessage(
   }
   const token = body.callback_token ?? '';
   const tenant_id = await tenantOfToken(core.db, token, messageId);
-  return resolveAs(core, { tenant_id, message_id: messageId }, body, async (tx) => {
-    const { request_id, rule_id } = await spendCallbackToken(tx, tenant_id, token);
+  return resolveAs(core, { tenant_id, message_id: messageId }, body, async (tx, takeToken) => {
+    const { request_id, rule_id } = await takeToken(tx, tenant_id, token);
     return { principal: tokenPrincipal('callback', rule_id, ip), request_id };
   });
 }

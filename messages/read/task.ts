@@ -81,6 +81,7 @@ export function inputRequestOf(row: InputRequestRow): InputRequest {
     ...(row.fields && { fields: row.fields }),
     ...(row.tool !== null && { tool: row.tool }),
     ...(row.arguments && { arguments: row.arguments }),
+    digest: row.digest,
     ...(row.policy_id !== null && { policy_id: row.policy_id }),
     ...(row.guard !== null && { guard: row.guard }),
     ...(row.approvers.length > 0 && { approvers: row.approvers }),

@@ -57,7 +57,10 @@ export class WaitingWatch extends Loop {
     });
   }
 
-  /** Fails the waiting messages whose workflows operators have ended since the last time. */
+  /**
+   * Fails the waiting messages whose workflows operators have ended since the last time. One that cannot be restored holds up no other.
+   * @throws AggregateError of those that were not; the next time looks back as far as this one did
+   */
   async restoreEnded(): Promise<void> {
     const nowMs = Date.now();
     const sinceMs = this.#askedAtMs === null ? nowMs - FIRST_MS : this.#askedAtMs - OVERLAP_MS;
@@ -65,7 +68,10 @@ export class WaitingWatch extends Loop {
     if (ended.length > 0) {
       const values = [ended.map(({ tenant_id }) => tenant_id), ended.map(({ message_id }) => message_id)];
       const rows = await this.#core.db.system((tx) => tx.query<MessageRef & SessionRef>(WAITING, values));
-      for (const row of rows) await restoreMessage(this.#core, this.#temporal, row);
+      const failures: unknown[] = [];
+      for (const row of rows)
+        await restoreMessage(this.#core, this.#temporal, row).catch((error: unknown) => failures.push(error));
+      if (failures.length > 0) throw new AggregateError(failures, `${failures.length} messages could not be restored`);
     }
     this.#askedAtMs = nowMs;
   }

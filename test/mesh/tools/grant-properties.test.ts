@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { isTerminal } from '../../../contracts/api/messages.js';
@@ -65,7 +66,8 @@ class GrantDriver {
     const dispatch = this.#dispatch;
     const call = { tool: 'pay', arguments: { amount: variant % 2 }, target: null, verdict, policyRequest };
     const stored = { payload: { tool: 'pay' }, deadline_ms: 1_000 };
-    const held = await holdToolCall(fixture.core.db, { dispatch, nodeId: 'mesh_1', ...call, stored });
+    const useId = randomUUID();
+    const held = await holdToolCall(fixture.core.db, { dispatch, nodeId: 'mesh_1', useId, ...call, stored });
     if (held.verdict === 'waits') this.#waiting.set(dispatch.dispatch_id, held.request_id ?? '');
     this.#note(held);
   }
@@ -74,7 +76,7 @@ class GrantDriver {
   async use(): Promise<void> {
     const dispatch = this.#dispatch;
     const requestId = this.#waiting.get(dispatch.dispatch_id);
-    if (requestId) this.#note(await useToolGrant(fixture.core.db, dispatch, requestId, true));
+    if (requestId) this.#note(await useToolGrant(fixture.core.db, dispatch, requestId, true, randomUUID()));
   }
 
   async decide(variant: number): Promise<void> {

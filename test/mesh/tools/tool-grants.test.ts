@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { DispatchRef } from '../../../messages/dispatch/dispatches.js';
 import { uuidOf } from '../../../runtime/ids.js';
+import { returnToolGrant, useToolGrant } from '../../../tools/tool-grants.js';
 import { type FreshDatabase, freshDatabase } from '../../setup/database.js';
 import { until } from '../../setup/until.js';
 import { errorOf, type FixtureAgent, receive } from '../fixture-agent.js';
@@ -100,6 +102,29 @@ describe('the decision about a tool call', () => {
     expect(await approvals.ended(ref)).toMatchObject({ state: 'completed', assistant_output: 'done' });
   });
 
+  it.each([
+    ['rejected', 'APPROVAL_REJECTED'],
+    ['approved', 'AGENT_DISCONNECTED'],
+  ])('is answered by the next node where its result did not reach the agent: %s', async (word, code) => {
+    await policyAboutPay(fixture, 'require_approval', { priority: 1, approval: { on_reject: 'tell_agent' } });
+    const stopping = await fixture.node();
+    const { agent: teller } = await stopping.join('b', { tools: ['pay'] });
+    const { ref, agent, id, resume_token } = await heldCall({ amount: 5 }, stopping);
+    agent.kill();
+    await until(() => stopping.server.stats().suspended === 1);
+    await approvals.resolve(ref, word);
+    if (word === 'approved') await take(teller, 'pay');
+    const used = () =>
+      database.query('SELECT 1 FROM tool_grants WHERE message_id = $1 AND used_at IS NOT NULL', [ref.message_id]);
+    await until(async () => (await used()).length === 1);
+    await Promise.all([stopping.server.drain(50), stopping.runner.drain(50)]);
+    const back = await node.join('a', { resume_token, ...holding(ref) });
+    expect(back.welcome.resumed).toBe(true);
+    expect(await resultOf(back.agent, id)).toEqual(refusedWith(code));
+    back.agent.send('dispatch_result', { result: 'done' }, uuidOf(ref.dispatch_id));
+    expect(await approvals.ended(ref)).toMatchObject({ state: 'completed' });
+  });
+
   it('is carried by the next dispatch when the agent was lost: the repeated call passes, once', async () => {
     const held = await heldCall();
     const { ref, end } = held;
@@ -175,5 +200,36 @@ describe('the decision about a tool call', () => {
     (await take(again, 'pay')).result(ok('paid'));
     expect(await resultOf(agent, repeated)).toEqual(ok('paid'));
     expect(await approvals.requests(ref)).toEqual(['resolved']);
+  });
+
+  it('is left for another call when the platform failed before it sent this one', async () => {
+    const { ref, agent, id, payload } = await heldCall();
+    await database.query('ALTER FUNCTION agent_load(text, text) RENAME TO agent_load_away');
+    await approvals.resolve(ref, 'approved');
+    expect(await resultOf(agent, id)).toEqual(refusedWith('INTERNAL'));
+    await database.query('ALTER FUNCTION agent_load_away(text, text) RENAME TO agent_load');
+    const repeated = callTool(agent, payload);
+    (await take(b, 'pay')).result(ok('paid'));
+    expect(await resultOf(agent, repeated)).toEqual(ok('paid'));
+    expect(await approvals.requests(ref)).toEqual(['resolved']);
+  });
+
+  it('is used once, also by a call that asks again because the answer was lost', async () => {
+    const held = await heldCall();
+    const { ref } = held;
+    const { request_id } = await approvals.asked(ref);
+    const agent = await loseDispatch(held);
+    await approvals.resolve(ref, 'approved');
+    const { next } = await nextDispatch(ref, agent);
+    const { db } = fixture.core;
+    const [first, other] = [randomUUID(), randomUUID()];
+    const use = async (useId: string) => (await useToolGrant(db, next, request_id, true, useId)).verdict;
+    expect(await use(first)).toBe('granted');
+    expect(await use(first)).toBe('granted');
+    expect(await use(other)).toBe('closed');
+    await returnToolGrant(db, ref.tenant_id, request_id, other);
+    expect(await use(other)).toBe('closed');
+    await returnToolGrant(db, ref.tenant_id, request_id, first);
+    expect(await use(other)).toBe('granted');
   });
 });

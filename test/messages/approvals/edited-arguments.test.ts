@@ -96,3 +96,34 @@ test('guards look at edited arguments too', async () => {
   expect([status, answer]).toMatchObject([403, { error: expect.stringContaining('The guard egress') }]);
   expect(await outcome(api.client, id, { resolution: 'approved' })).toBe('200 working');
 });
+
+test('what guards find in the answer of somebody who may not decide is not said and not recorded', async () => {
+  await api.client.post('/policies/update_guard', { guard: 'secrets', enabled: true, decision: 'deny' });
+  const { id } = await calling({ cents: 5 }, { approvers: ['nobody'] });
+  const answer = { resolution: 'approved', comment: `${'AKI'}AZ7Q3M5N1P9R2T4V6` };
+  const events = () => api.database.query("SELECT event_type FROM events WHERE event_type = 'guard.denied'");
+  const before = await events();
+  const { status, body } = await (await caller('read')).post(`/messages/${id}/resolve`, answer);
+  expect([status, body]).toMatchObject([403, { error: expect.not.stringContaining('guard') }]);
+  expect(await outcome(api.client, 'msg_none', answer)).toBe('404 NOT_FOUND');
+  expect(await events()).toEqual(before);
+  expect(await outcome(api.client, id, answer)).toBe('403 forbidden');
+  expect((await events()).length).toBeGreaterThan(before.length);
+  expect(await outcome(api.client, id, { resolution: 'approved' })).toBe('200 working');
+  expect(await outcome(api.client, id, answer)).toBe('409 ALREADY_RESOLVED');
+});
+
+test('who sends the digest of what they have seen approves nothing else; nothing is spent', async () => {
+  const { id } = await calling({ cents: 5 }, { quorum: 2 });
+  const callback_token = await tokenFor(id);
+  const seen = async () => ({ resolution: 'approved', digest: (await api.client.message(id)).input_request?.digest });
+  const before = await seen();
+  expect(before.digest).toBe(digestOf({ tool: 'pay', arguments: { cents: 5 } }));
+  const edit = { ...before, arguments: { cents: 9 } };
+  expect(await outcome(await caller('admin'), id, edit)).toBe('200 input-required');
+  expect(await outcome(api.client, id, before)).toBe('409 CONFLICT');
+  expect(await byToken(id, { ...before, callback_token })).toBe('409 CONFLICT');
+  expect(await outcome(await caller('read'), id, before)).toBe('403 forbidden');
+  expect(await approvalsOf(id)).toHaveLength(1);
+  expect(await byToken(id, { ...(await seen()), callback_token })).toBe('200 working');
+});

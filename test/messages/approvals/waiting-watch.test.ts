@@ -61,6 +61,38 @@ test('a message whose workflow an operator ended while it waited fails; one that
   await workflow.getHandle(messageWorkflowId(ref(waiting))).terminate();
 });
 
+test('one that cannot be restored holds up no other, and is tried again', async () => {
+  const ids = [await held(), await held(), await held()];
+  const bad = ids[2] as string;
+  const connection = await Connection.connect({ address });
+  cleanUp(() => connection.close());
+  const { workflow } = new Client({ connection });
+  for (const id of ids) {
+    await step(id);
+    const { session_id } = await api.client.message(id);
+    await temporal.wakeMessage({ ...ref(id), session_id });
+    await workflow.getHandle(messageWorkflowId(ref(id))).terminate();
+  }
+  const since = new Date(Date.now() - 60_000);
+  await until(async () => {
+    const found = (await temporal.endedMessages(since)).map(({ message_id }) => message_id);
+    return ids.every((id) => found.includes(id));
+  });
+  const watch = new WaitingWatch(api.core, temporal);
+  await api.database.query(
+    `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'refused'; END $$`,
+  );
+  await api.database.query(
+    `CREATE TRIGGER refuse BEFORE UPDATE ON messages FOR EACH ROW WHEN (OLD.message_id = '${bad}') EXECUTE FUNCTION refuse()`,
+  );
+  await expect(watch.restoreEnded()).rejects.toThrow('1 messages could not be restored');
+  const states = async () => Promise.all(ids.map(async (id) => (await api.client.message(id)).state));
+  expect(await states()).toEqual(['failed', 'failed', 'input-required']);
+  await api.database.query('DROP TRIGGER refuse ON messages');
+  await watch.restoreEnded();
+  expect(await states()).toEqual(['failed', 'failed', 'failed']);
+});
+
 test('workflows that ended by themselves, and those of before, are none that operators ended', async () => {
   const found = await temporal.endedMessages(new Date(Date.now() + 3_600_000));
   expect(found).toEqual([]);
