@@ -128,7 +128,7 @@ export class ToolApprovals {
   }
 
   /** The call that a grant let pass reached no agent or tool: another may. Never rejects: the grant is then lost, and a human is asked again. */
-  async giveBack(tenantId: string, { requestId, useId }: GrantUse): Promise<void> {
+  async returnGrant(tenantId: string, { requestId, useId }: GrantUse): Promise<void> {
     const { db, log } = this.#options;
     try {
       await persist(() => returnToolGrant(db, tenantId, requestId, useId), log);

@@ -149,7 +149,7 @@ export class ToolCalls {
       isSpent = outcome.sent;
       return outcome;
     } finally {
-      if (!isSpent) await this.#options.approvals.giveBack(tenant_id, approval);
+      if (!isSpent) await this.#options.approvals.returnGrant(tenant_id, approval);
     }
   }
 
