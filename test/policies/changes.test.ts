@@ -102,6 +102,8 @@ test('a process that cannot confirm what it knows denies, and decides again once
   const engine = engineOn(db);
   engine.start();
   cleanUp(() => engine.stop());
+  // What was read before the first look at the changes is read again after it.
+  await until(() => engine.unconcerned.confirmedUntilMs > 0);
   expect(await decisionOf(engine)).toBe('allow');
   isAway = true;
   expect(await decisionOf(engine)).toBe('allow');
