@@ -19,7 +19,7 @@ import {
 } from './accept-transaction.js';
 import { withDestination } from './destination.js';
 import { type AcceptContext, draftOf, needsDestination } from './draft.js';
-import { decideOnAccept } from './policy-decision.js';
+import { decidedDraft } from './policy-decision.js';
 import { saturatedText } from './target-text.js';
 import { targetRequiredText, targetUnknownText } from './targets.js';
 import { TenantLimits } from './tenant-limits.js';
@@ -141,8 +141,7 @@ async function acceptInSession(
   const { tenants, confirmedUntilMs } = policies.unconcerned;
   const isUnconcerned = tenants.has(drafted.tenant_id) && performance.now() <= confirmedUntilMs;
   const mustDecide = ask !== undefined || !isUnconcerned;
-  const decision = mustDecide ? await decideOnAccept(policies, caller, drafted, ask) : null;
-  const draft = decision ? { ...drafted, decision } : drafted;
+  const draft = mustDecide ? await decidedDraft(policies, caller, drafted, ask) : drafted;
   const admission = deps.limits.begin(draft.tenant_id);
   let row: AcceptRow | null = null;
   try {
