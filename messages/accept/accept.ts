@@ -33,8 +33,8 @@ export interface Accepted {
   session_id: string;
   /** It is a repeat: nothing was written. */
   duplicate: boolean;
-  /** It failed at once: its target is not registered, or a policy or guard denied it. */
-  ended: boolean;
+  /** Nothing is under way: it failed, because its target is not registered or a policy or guard denied it, or it waits for a human. */
+  resting: boolean;
   /** Set when it takes the fast path in this process. */
   live: LiveMessage | null;
 }
@@ -155,7 +155,7 @@ async function acceptInSession(
     return {
       ...ids,
       duplicate: verdict === 'repeat',
-      ended: verdict === 'unavailable' || verdict === 'denied',
+      resting: verdict === 'unavailable' || verdict === 'denied' || verdict === 'asked',
       live: written.live,
     };
   } finally {

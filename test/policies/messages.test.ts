@@ -3,6 +3,7 @@ import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { PlanResponse } from '../../contracts/api/plans.js';
 import { GetPoliciesResponse } from '../../contracts/api/policies.js';
 import { SessionInitResponse } from '../../contracts/api/sessions.js';
+import { POLL_MS } from '../../messages/stream/watch.js';
 import { step, untilPlan } from '../plans/plan-fixture.js';
 import { type Behaviour, echo } from '../setup/agent.js';
 import { unfitEvents } from '../setup/events.js';
@@ -109,6 +110,16 @@ describe.each(PATHS)('policies about messages, $way', ({ env }) => {
       expect((await policyEvents()).map(({ event_type }) => event_type)).toEqual(['policy.approval_required']);
     },
   );
+
+  test('a caller is told at once that the message waits for approval', async () => {
+    await policyFor(client, { scope: 'admission', decision: 'require_approval' });
+    // Otherwise every call waits for a change that does not come, until the next poll; a machine that is slow is not slow each time.
+    await until(async () => {
+      const startedAtMs = performance.now();
+      expect((await client.send('please', { metadata: to('writer') })).status.state).toBe('input-required');
+      return performance.now() - startedAtMs < POLL_MS;
+    });
+  });
 
   test('a rejected message fails and reaches nobody', async () => {
     await policyFor(client, { scope: 'admission', decision: 'require_approval' });
