@@ -195,8 +195,8 @@ describe.each(PATHS)('policies about messages, $way', ({ env }) => {
     await approve();
     await client.untilState(id, 'completed');
     expect(reached).toEqual(['please']);
-    const told = arrived.map(({ body }) => (body.request as { agent: { instance_id: string } }).agent.instance_id);
-    expect([...new Set(told)]).toEqual(['editor-1', 'editor-2']);
+    const instances = arrived.map(({ body }) => (body.request as { agent: { instance_id: string } }).agent.instance_id);
+    expect([...new Set(instances)]).toEqual(['editor-1', 'editor-2']);
   });
 
   test('an evaluator sees the token that sent the message, also where its credential may do more', async () => {
