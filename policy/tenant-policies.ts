@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { PolicyScope } from '../contracts/api/policies.js';
+import type { PolicyScope } from '../contracts/api/policies/policies.js';
 import type { Db, Tx } from '../db/pool.js';
 import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';

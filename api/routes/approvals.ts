@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
-import { ExportedApproval } from '../../contracts/api/approvals.js';
+import { ExportedApproval } from '../../contracts/api/policies/approvals.js';
 import { OPERATIONS } from '../../contracts/api/operations.js';
 import { exportApprovals, getApprovals } from '../../messages/input/audit.js';
 import type { ApiDeps } from '../deps.js';

@@ -27,7 +27,7 @@ export interface AcceptDecision {
   noOffer?: true;
 }
 
-/** The columns of a new message: an `accept_call` (db/functions/accept_call.sql) without the limits and the dispatch. */
+/** The columns of a new message: an `accept_call` (db/functions/messages/accept_call.sql) without the limits and the dispatch. */
 export type NewMessage = Pick<
   MessageRow,
   | 'tenant_id'
@@ -79,7 +79,7 @@ export interface CountLimits {
 
 export const UNCOUNTED: CountLimits = { in_flight_limit: 0, waiting_limit: 0, waiting_full: false };
 
-/** An `accept_result` (db/functions/accept_call.sql). */
+/** An `accept_result` (db/functions/messages/accept_call.sql). */
 export interface AcceptRow {
   verdict:
     | 'dispatched'

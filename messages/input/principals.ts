@@ -1,4 +1,4 @@
-import type { ApprovalPrincipal } from '../../contracts/api/approvals.js';
+import type { ApprovalPrincipal } from '../../contracts/api/policies/approvals.js';
 import type { Caller } from '../../contracts/api/auth.js';
 import { answerRefusal, namesSlackUser } from '../../contracts/permissions.js';
 import type { Tx } from '../../db/pool.js';

@@ -4,7 +4,7 @@ import {
   type ExportApprovalsRequest,
   ExportedApproval,
   GetApprovalsResponse,
-} from '../../contracts/api/approvals.js';
+} from '../../contracts/api/policies/approvals.js';
 import { type ResolveRequest, ResolveResponse } from '../../contracts/api/messages.js';
 import { readLines } from './event-reader.js';
 import type { CallOptions, PlatformApi } from './platform-api.js';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { GetPoliciesResponse } from '../../contracts/api/policies.js';
+import { GetPoliciesResponse } from '../../contracts/api/policies/policies.js';
 import { SessionInitResponse } from '../../contracts/api/sessions.js';
 import { type Behaviour, echo } from '../setup/agent.js';
 import { unfitEvents } from '../setup/events.js';
