@@ -1,4 +1,9 @@
-import type { CreatePolicyRequest, Evaluator, PolicyDecision, PolicyScope } from '../contracts/api/policies/policies.js';
+import type {
+  CreatePolicyRequest,
+  Evaluator,
+  PolicyDecision,
+  PolicyScope,
+} from '../contracts/api/policies/policies.js';
 import type { Match } from '../contracts/api/policies/policy-match.js';
 import type { KeyList } from '../db/page.js';
 import type { Tx } from '../db/pool.js';

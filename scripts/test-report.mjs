@@ -21,7 +21,8 @@ export function summarize(report, exitCode, root) {
   });
   const passed = report.numPassedTests;
   if (failed.length === 0 && passed === 0) failed.push('no test was run');
-  else if (failed.length === 0 && exitCode !== 0) failed.push(`an error outside of the tests (vitest ended with ${exitCode})`);
+  else if (failed.length === 0 && exitCode !== 0)
+    failed.push(`an error outside of the tests (vitest ended with ${exitCode})`);
   return { passed, failed };
 }
 

@@ -10,7 +10,11 @@ import {
   Worker,
   type WorkerOptions,
 } from '@temporalio/worker';
-import { createDeliveryActivities, createDeliveryRecordActivities, type DeliveryDeps } from '../../activities/deliver.js';
+import {
+  createDeliveryActivities,
+  createDeliveryRecordActivities,
+  type DeliveryDeps,
+} from '../../activities/deliver.js';
 import { createIngestActivities, createIngestRecordActivities } from '../../activities/ingest.js';
 import { createControlActivities, createNodeActivities } from '../../activities/node.js';
 import { createPlanActivities, type PlanActivityDeps } from '../../activities/plan.js';

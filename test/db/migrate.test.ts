@@ -50,15 +50,18 @@ test('a database that is ahead of this build is used as it is', async () => {
   expect(await migrate(database.url, log)).toEqual({ applied: [] });
 });
 
-test.each(['0001_platform.sql', '0001_baseline.sql'])('a database that began with %s is refused untouched', async (first) => {
-  await emptied();
-  await database.query('CREATE TABLE schema_migrations (name text PRIMARY KEY, sha256 text NOT NULL)');
-  await database.query(`INSERT INTO schema_migrations VALUES ('${first}', 'x')`);
-  await expect(migrate(database.url, log)).rejects.toThrow(/development version .* use an empty one/);
-  expect(await database.query("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")).toEqual([
-    { tablename: 'schema_migrations' },
-  ]);
-});
+test.each(['0001_platform.sql', '0001_baseline.sql'])(
+  'a database that began with %s is refused untouched',
+  async (first) => {
+    await emptied();
+    await database.query('CREATE TABLE schema_migrations (name text PRIMARY KEY, sha256 text NOT NULL)');
+    await database.query(`INSERT INTO schema_migrations VALUES ('${first}', 'x')`);
+    await expect(migrate(database.url, log)).rejects.toThrow(/development version .* use an empty one/);
+    expect(await database.query("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")).toEqual([
+      { tablename: 'schema_migrations' },
+    ]);
+  },
+);
 
 test('two releases have their functions side by side, and those of the release before last go', async () => {
   await emptied();

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { GetApprovalsResponse } from '../../contracts/api/policies/approvals.js';
 import { ResolveResponse } from '../../contracts/api/messages.js';
 import { PlanResponse } from '../../contracts/api/plans.js';
+import { GetApprovalsResponse } from '../../contracts/api/policies/approvals.js';
 import { PolicyResponse } from '../../contracts/api/policies/policies.js';
 import { GetEventsResponse } from '../../contracts/api/telemetry.js';
 import { echo } from '../setup/agent.js';
