@@ -3,7 +3,13 @@ import type { Logger } from '../runtime/logger.js';
 import { Loop } from '../runtime/loop.js';
 import type { Secrets } from '../runtime/secrets.js';
 import { consumeEvents, type PositionedEvent } from '../telemetry/event-reader.js';
-import { consumeLeftBehind, hasOwnCursor, type LeftBehind, leaveBehind, tenantsBehind } from '../telemetry/tenant-cursors.js';
+import {
+  consumeLeftBehind,
+  hasOwnCursor,
+  type LeftBehind,
+  leaveBehind,
+  tenantsBehind,
+} from '../telemetry/tenant-cursors.js';
 import { writeFirings } from './firings.js';
 import { fire, type Matched, matchOwn, matchShared } from './relay-batch.js';
 import { RuleCache, type RulesByType } from './rule-cache.js';
