@@ -48,7 +48,8 @@ export type NewMessage = Pick<
   Pick<RunningRow, 'want_instance_id' | 'want_skill_id'> & {
     /** The contextId that the caller sent, '' for none. */
     requested_context: string;
-    content_hash: Buffer;
+    /** In hexadecimal. */
+    content_hash: string;
     /** For the session that the message opens when it names none. */
     created_by: string;
     idle_timeout_seconds: number;
@@ -221,7 +222,7 @@ function acceptCall(message: NewMessage, { counting, offer, ...options }: Accept
     any_mesh: offer?.any_mesh,
     ...counting,
     ...message,
-    content_hash: `\\x${message.content_hash.toString('hex')}`,
+    content_hash: `\\x${message.content_hash}`,
   };
 }
 
