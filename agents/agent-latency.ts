@@ -26,7 +26,11 @@ const LATENCY = `
  * How long an instance took for its dispatches of the last hour that it answered or that failed, in milliseconds, from the time each was sent
  * until its end was recorded, without the times for which a tool call waited for a human. Read from rows that every dispatch has.
  */
-export async function readLatency(tx: Tx, tenantId: string, instanceId: string): Promise<AgentConnection['latency_ms']> {
+export async function readLatency(
+  tx: Tx,
+  tenantId: string,
+  instanceId: string,
+): Promise<AgentConnection['latency_ms']> {
   const values = [tenantId, instanceId, LATENCY_WINDOW_SECONDS, DISPATCHES_MAX];
   const [row] = await tx.query<{ p50: number | null; p95: number | null; count: number }>(LATENCY, values);
   const { p50 = null, p95 = null, count = 0 } = row ?? {};

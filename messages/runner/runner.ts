@@ -36,6 +36,7 @@ export class DispatchRunner {
   readonly meshId: string;
   /** What transports publish goes through it: guards see it before anybody else does. */
   readonly output: DispatchSender['output'];
+  readonly counts: DispatchSender['counts'];
   readonly #options: RunnerOptions;
   readonly #running: RunningDispatches;
   readonly #saturation: Saturation;
@@ -64,6 +65,7 @@ export class DispatchRunner {
     const sender = new DispatchSender(options, this.#closing.signal);
     this.#sender = sender;
     this.output = sender.output;
+    this.counts = sender.counts;
     this.#marker = new DispatchMarker({ dispatches, sender, running, saturation: this.#saturation, meshId });
     this.#reconciliation = new Reconciliation({ dispatches, running, intervalMs: reconcileMs, log });
   }
