@@ -115,7 +115,14 @@ function installRuntime(log: Logger, metrics: MetricsExporterConfig): void {
   Runtime.install({
     logger: new DefaultLogger('WARN', ({ level, message, meta }) => {
       log[EXPECTED_WARNING.test(message) ? 'debug' : levels[level]](
-        { component: 'temporal', ...(meta?.error instanceof Error && { err: meta.error.message }) },
+        {
+          component: 'temporal',
+          workflow_id: meta?.workflowId,
+          run_id: meta?.runId,
+          task_queue: meta?.taskQueue,
+          activity_type: meta?.activityType,
+          ...(meta?.error instanceof Error && { err: meta.error.message }),
+        },
         message,
       );
     }),

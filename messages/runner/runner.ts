@@ -241,7 +241,7 @@ export class DispatchRunner {
     running.done.then(remove, (error) => {
       remove();
       // Perhaps no caller waits for it any more, so the failure is logged here.
-      this.#options.log.error({ err: errorMessage(error), dispatch_id: ref.dispatch_id }, 'dispatch could not be sent');
+      this.#options.log.error({ err: errorMessage(error), ...running.ref }, 'dispatch could not be sent');
     });
     return running;
   }

@@ -233,7 +233,7 @@ export class DispatchSender {
     return true;
   }
 
-  #logError({ dispatch_id }: DispatchRef, error: unknown, text: string): void {
-    this.#options.log.error({ err: errorMessage(error), dispatch_id }, text);
+  #logError({ tenant_id, message_id, dispatch_id }: DispatchRef, error: unknown, text: string): void {
+    this.#options.log.error({ err: errorMessage(error), tenant_id, message_id, dispatch_id }, text);
   }
 }

@@ -7,6 +7,7 @@ import { echo } from '../setup/agent.js';
 import { joinAgent, registerAgent } from '../setup/platform/fleet.js';
 import { FAST_PATH } from '../setup/platform/paths.js';
 import { startPlatform } from '../setup/platform/platform.js';
+import { receiver, status } from '../setup/receiver.js';
 import { until } from '../setup/until.js';
 
 const root = join(import.meta.dirname, '..', '..');
@@ -98,6 +99,23 @@ test('a message that waits for its agent shows in the queue, and then on the wor
   });
   expect(added).toEqual([1, 1, 1, 1]);
   expect(valueOf(await scrape(), 'fleet_mesh_connections{state="ready"}')).toBe(2);
+});
+
+test('deliveries are counted by channel and what came of them', async () => {
+  const series = [
+    'fleet_delivery_attempts_total{channel="push",outcome="accepted"}',
+    'fleet_deliveries_ended_total{channel="push",result="delivered"}',
+    'fleet_delivery_attempts_total{channel="push",outcome="refused"}',
+    'fleet_deliveries_ended_total{channel="push",result="failed"}',
+  ];
+  const [takes, refuses] = [await receiver(), await receiver(status(400))];
+  const before = await scrape();
+  const added = (text: string, one: string) => valueOf(text, one) - valueOf(before, one);
+  for (const { url } of [takes, refuses]) await client.send('tell', { pushNotificationConfig: { url } });
+  await until(async () => {
+    const text = await scrape();
+    return series.every((one) => added(text, one) > 0);
+  }, { what: 'counted deliveries' });
 });
 
 test('docs/metrics.md lists every metric of the platform, and no other', async () => {
