@@ -3,7 +3,7 @@ import type { Db } from '../../db/pool.js';
 /** So many are counted in each queue; the metric says "at least" there. */
 export const COUNTED_MAX = 10_000;
 /** Several scrapers, or one that asks often, share an answer of so many milliseconds. */
-const KEPT_MS = 5_000;
+const KEPT_MS = 2_000;
 
 /** Where work waits, and since when: each is found by an index over what waits alone. */
 const QUEUES = {

@@ -17,6 +17,7 @@ const shared = await startPlatform(FAST_PATH.env);
 const { platform } = shared;
 const { client } = platform;
 const agent = await joinAgent(platform, { instanceId: 'echo-1', agentType: 'echo', maxConcurrentSessions: 0 }, echo);
+const toEcho = { metadata: { agent_type: 'echo' } };
 const [, metricsUrl = ''] = /"metrics_url":"([^"]+)"/.exec(platform.log()) ?? [];
 
 async function scrape(): Promise<string> {
@@ -56,7 +57,7 @@ test('messages of the fast path are counted where they pass', async () => {
     'fleet_messages_accepted_total{path="workflow"}',
   ];
   const added = await growth(series, () =>
-    Promise.all(Array.from({ length: 5 }, (_, index) => client.send(`hello ${index}`))),
+    Promise.all(Array.from({ length: 5 }, (_, index) => client.send(`hello ${index}`, toEcho))),
   );
   expect(added).toEqual([5, 5, 5, 5, 5, 5, 5, 5, 0]);
 });
@@ -71,8 +72,8 @@ test('repeats, refusals and unknown paths are counted apart', async () => {
     'fleet_http_requests_total{method="any",route="unknown",status="404"}',
   ];
   const added = await growth(series, async () => {
-    await client.send('once', { messageId: 'repeated' });
-    await client.send('once', { messageId: 'repeated' });
+    await client.send('once', { ...toEcho, messageId: 'sent-twice' });
+    await client.send('once', { ...toEcho, messageId: 'sent-twice' });
     await client.rpc('lost', { contextId: 'ses_00000000-0000-7000-8000-000000000000' });
     await client.send('nobody', { metadata: { agent_type: 'nobody' } });
     await client.get(`/no/such/path/${tenantId}`);
@@ -111,7 +112,7 @@ test('deliveries are counted by channel and what came of them', async () => {
   const [takes, refuses] = [await receiver(), await receiver(status(400))];
   const before = await scrape();
   const added = (text: string, one: string) => valueOf(text, one) - valueOf(before, one);
-  for (const { url } of [takes, refuses]) await client.send('tell', { pushNotificationConfig: { url } });
+  for (const { url } of [takes, refuses]) await client.send('tell', { ...toEcho, pushNotificationConfig: { url } });
   await until(async () => {
     const text = await scrape();
     return series.every((one) => added(text, one) > 0);
@@ -154,7 +155,7 @@ test('every alert has a severity and says what to do', () => {
 test('no label names a tenant, session, message, agent or node', async () => {
   const text = await scrape();
   expect(text).not.toMatch(/\b(ten|ses|msg|dsp|cred|mesh)_[0-9a-f]{8}-/);
-  for (const id of ['echo-1', 'late-1', 'repeated']) expect(text).not.toContain(id);
+  for (const id of ['echo-1', 'late-1', 'sent-twice']) expect(text).not.toContain(id);
 });
 
 test('the address answers nothing but GET /metrics', async () => {
