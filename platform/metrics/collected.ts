@@ -47,16 +47,18 @@ export class CollectedMetrics {
 
   counter(name: string, help: string, labelNames: string[], read: () => Samples | Promise<Samples>): void {
     const collect = async (): Promise<void> => {
-      counter.reset();
-      for (const [labels, value] of await this.read(name, read, [])) counter.inc(labels, value);
+      const samples = await this.read(name, read, []);
+      counter.reset(); // after the last await: another scrape may be under way, and must not add to what this one has added
+      for (const [labels, value] of samples) counter.inc(labels, value);
     };
     const counter = new Counter({ name, help, labelNames, registers: [this.registry], collect });
   }
 
   gauge(name: string, help: string, labelNames: string[], read: () => Samples | Promise<Samples>): void {
     const collect = async (): Promise<void> => {
+      const samples = await this.read(name, read, []);
       gauge.reset();
-      for (const [labels, value] of await this.read(name, read, [])) gauge.set(labels, value);
+      for (const [labels, value] of samples) gauge.set(labels, value);
     };
     const gauge = new Gauge({ name, help, labelNames, registers: [this.registry], collect });
   }

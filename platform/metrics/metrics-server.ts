@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Config } from '../../runtime/config.js';
@@ -11,6 +12,8 @@ import { readTemporalMetrics } from './temporal-metrics.js';
 /** Prometheus waits ten seconds by default. */
 const COLLECT_MS = 8_000;
 const PATH = '/metrics';
+/** Nobody needs more, and the port takes no token. */
+const CONNECTIONS_MAX = 64;
 
 export interface MetricsServerOptions {
   config: Pick<Config, 'FLEET_HOST' | 'FLEET_METRICS_PORT'>;
@@ -25,9 +28,11 @@ export class MetricsServer {
   readonly #options: MetricsServerOptions;
   readonly #server = createServer((request, response) => void this.#answer(request, response));
   readonly #metrics: CollectedMetrics;
+  #scrape: Promise<string | null> | null = null;
 
   constructor(options: MetricsServerOptions) {
     this.#options = options;
+    this.#server.maxConnections = CONNECTIONS_MAX;
     this.#metrics = new CollectedMetrics(options.log);
     definePlatformMetrics(this.#metrics, options.sources);
   }
@@ -40,10 +45,9 @@ export class MetricsServer {
     const { config, log } = this.#options;
     const { FLEET_HOST: host, FLEET_METRICS_PORT: port } = config;
     try {
-      await new Promise<void>((resolve, reject) => {
-        this.#server.once('error', reject);
-        this.#server.listen(port, host, resolve);
-      });
+      this.#server.listen(port, host);
+      await once(this.#server, 'listening');
+      this.#server.on('error', (error) => log.warn({ err: errorMessage(error) }, 'the server of metrics failed'));
     } catch (error) {
       log.error({ err: errorMessage(error), port }, 'metrics are not served');
       return null;
@@ -64,13 +68,17 @@ export class MetricsServer {
       response.writeHead(path === PATH ? 405 : 404, { 'content-length': 0 }).end();
       return;
     }
-    const text = await settledWithin(this.#scrape(), COLLECT_MS);
+    // However many ask at once, the values are read once for them all.
+    this.#scrape ??= this.#read().finally(() => {
+      this.#scrape = null;
+    });
+    const text = await settledWithin(this.#scrape, COLLECT_MS);
     if (text === null) response.writeHead(503, { 'content-length': 0 }).end();
     else response.writeHead(200, { 'content-type': this.#metrics.registry.contentType }).end(text);
   }
 
   /** Never rejects; null when nothing can be read. */
-  async #scrape(): Promise<string | null> {
+  async #read(): Promise<string | null> {
     const [own, temporal] = await Promise.all([
       this.#metrics.read('all', () => this.#metrics.registry.metrics(), null),
       this.#metrics.read('temporal', () => readTemporalMetrics(this.#options.temporalAddress), ''),

@@ -1,7 +1,7 @@
 import type { Db } from '../../db/pool.js';
 
 /** So many are counted in each queue; the metric says "at least" there. */
-export const COUNTED_MAX = 10_000;
+const COUNTED_MAX = 10_000;
 /** Several scrapers, or one that asks often, share an answer of so many milliseconds. */
 const KEPT_MS = 2_000;
 

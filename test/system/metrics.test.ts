@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { Task } from '../../contracts/a2a/a2a.js';
 import { CollectedMetrics } from '../../platform/metrics/collected.js';
 import { MetricsServer, type MetricsServerOptions } from '../../platform/metrics/metrics-server.js';
 import { echo } from '../setup/agent.js';
@@ -13,7 +14,7 @@ import { until } from '../setup/until.js';
 const root = join(import.meta.dirname, '..', '..');
 const read = (path: string): string => readFileSync(join(root, path), 'utf8');
 
-const shared = await startPlatform(FAST_PATH.env);
+const shared = await startPlatform({ ...FAST_PATH.env, FLEET_LOG_LEVEL: 'debug' });
 const { platform } = shared;
 const { client } = platform;
 const agent = await joinAgent(platform, { instanceId: 'echo-1', agentType: 'echo', maxConcurrentSessions: 0 }, echo);
@@ -158,6 +159,26 @@ test('no label names a tenant, session, message, agent or node', async () => {
   for (const id of ['echo-1', 'late-1', 'sent-twice']) expect(text).not.toContain(id);
 });
 
+test('the log leads from a request to its message, and has neither tokens nor what messages say', async () => {
+  const { headers, result } = await client.rpc('a secret of mine', toEcho);
+  const { id: message_id, contextId: session_id } = Task.parse(result);
+  const request_id = headers.get('x-request-id');
+  const lines = () =>
+    platform
+      .log()
+      .split('\n')
+      .filter((line) => line.includes(`"request_id":"${request_id}"`));
+  const [accepted = '', answered] = await until(() => (lines().length === 2 ? lines() : undefined));
+  const { tenant_id, client_secret } = platform.devJson();
+  expect(JSON.parse(accepted)).toMatchObject({
+    ...{ request_id, tenant_id, message_id, session_id },
+    ...{ msg: 'message accepted', duplicate: false, fast_path: true },
+  });
+  expect(JSON.parse(answered ?? '')).toMatchObject({ msg: 'answered', route: '/send', status: 200 });
+  for (const secret of ['a secret of mine', await client.token(), client_secret])
+    expect(platform.log().includes(secret)).toBe(false);
+});
+
 test('the address answers nothing but GET /metrics', async () => {
   const answers = [await fetch(new URL('/', metricsUrl)), await fetch(metricsUrl, { method: 'POST' })];
   expect(answers.map(({ status }) => status)).toEqual([404, 405]);
@@ -171,7 +192,7 @@ test('lost connections of agents are counted', async () => {
   expect(lost).toBe(1);
 });
 
-test('a taken port and a metric that cannot be read are logged, once, and the rest works', async () => {
+test('a taken port and a metric that cannot be read are logged, once, and scrapes at one time do not disturb each other', async () => {
   const lines: string[] = [];
   const note = (_fields: object, text: string) => lines.push(text);
   const log = { info: note, warn: note, error: note } as unknown as MetricsServerOptions['log'];
@@ -183,8 +204,11 @@ test('a taken port and a metric that cannot be read are logged, once, and the re
   const metrics = new CollectedMetrics(log);
   let isAway = true;
   metrics.gauge('good', 'x', [], () => [[{}, 1]]);
+  metrics.counter('count', 'x', [], async () => [[{}, 3]]);
   metrics.gauge('bad', 'x', [], () => (isAway ? Promise.reject(new Error('away')) : [[{}, 2]]));
   for (let round = 0; round < 2; round += 1) expect(await metrics.registry.metrics()).toContain('\ngood 1\n');
+  const together = await Promise.all([metrics.registry.metrics(), metrics.registry.metrics()]);
+  for (const text of together) expect(text).toContain('\ncount 3\n');
   isAway = false;
   expect(await metrics.registry.metrics()).toContain('\nbad 2\n');
   expect(lines).toEqual(['metrics are not served', 'a metric cannot be read', 'a metric can be read again']);
