@@ -55,11 +55,11 @@ BEGIN
     UPDATE tool_grants g SET node_id = c.node_id, call = c.call, answered_at = NULL WHERE g.tenant_id = c.tenant_id AND g.request_id = q.request_id;
     RETURN NEXT ('waits', q.request_id, NULL, NULL, NULL)::held_call;
   ELSIF is_affirmative(q) AND (same.used_at IS NULL OR same.used_by = c.use_id) THEN
-    UPDATE tool_grants g SET used_at = coalesce(g.used_at, now()), used_by = c.use_id
+    UPDATE tool_grants g SET used_at = coalesce(g.used_at, clock_timestamp()), used_by = c.use_id
      WHERE g.tenant_id = c.tenant_id AND g.request_id = q.request_id;
     RETURN NEXT ('granted', q.request_id, q.arguments, NULL, NULL)::held_call;
   ELSIF q.state = 'resolved' AND NOT is_affirmative(q) THEN
-    UPDATE tool_grants g SET used_at = coalesce(g.used_at, now()) WHERE g.tenant_id = c.tenant_id AND g.request_id = q.request_id;
+    UPDATE tool_grants g SET used_at = coalesce(g.used_at, clock_timestamp()) WHERE g.tenant_id = c.tenant_id AND g.request_id = q.request_id;
     RETURN NEXT ('rejected', q.request_id, NULL, q.answer ->> 'comment', NULL)::held_call;
   -- The third time that it asks again.
   ELSIF asked_in_vain(c.tenant_id, c.message_id, n.tool) >= 3 THEN
@@ -92,7 +92,7 @@ BEGIN
   SELECT * INTO q FROM input_requests i WHERE i.tenant_id = of_tenant AND i.request_id = of_request;
   SELECT * INTO used FROM tool_grants g WHERE g.tenant_id = of_tenant AND g.request_id = of_request;
   IF q.state = 'resolved' AND NOT is_affirmative(q) THEN
-    UPDATE tool_grants g SET used_at = coalesce(g.used_at, now())
+    UPDATE tool_grants g SET used_at = coalesce(g.used_at, clock_timestamp())
      WHERE g.tenant_id = of_tenant AND g.request_id = of_request AND d.state = 'sent';
     RETURN NEXT ('rejected', of_request, NULL, q.answer ->> 'comment', NULL)::held_call;
   ELSIF q.state IN ('expired', 'withdrawn') THEN
@@ -104,7 +104,7 @@ BEGIN
   ELSIF NOT may_pass AND used.used_at IS NULL THEN
     RETURN NEXT ('closed', of_request, NULL, NULL, NULL)::held_call;
   ELSE
-    UPDATE tool_grants g SET used_at = coalesce(g.used_at, now()), used_by = by_use
+    UPDATE tool_grants g SET used_at = coalesce(g.used_at, clock_timestamp()), used_by = by_use
      WHERE g.tenant_id = of_tenant AND g.request_id = of_request;
     RETURN NEXT ('granted', of_request, q.arguments, NULL, NULL)::held_call;
   END IF;
