@@ -114,10 +114,13 @@ test('deliveries are counted by channel and what came of them', async () => {
   const before = await scrape();
   const added = (text: string, one: string) => valueOf(text, one) - valueOf(before, one);
   for (const { url } of [takes, refuses]) await client.send('tell', { ...toEcho, pushNotificationConfig: { url } });
-  await until(async () => {
-    const text = await scrape();
-    return series.every((one) => added(text, one) > 0);
-  }, { what: 'counted deliveries' });
+  await until(
+    async () => {
+      const text = await scrape();
+      return series.every((one) => added(text, one) > 0);
+    },
+    { what: 'counted deliveries' },
+  );
 });
 
 test('docs/metrics.md lists every metric of the platform, and no other', async () => {
@@ -144,11 +147,15 @@ test('dashboard and alert rules use only metrics that a scrape shows', async () 
 });
 
 test('every alert has a severity and says what to do', () => {
-  const rules = read('deploy/prometheus/fleet-rules.yml').split(/^ {6}- alert: /m).slice(1);
+  const rules = read('deploy/prometheus/fleet-rules.yml')
+    .split(/^ {6}- alert: /m)
+    .slice(1);
   expect(rules.length).toBeGreaterThan(15);
   for (const rule of rules) {
     const name = rule.split('\n', 1)[0];
-    const parts = ['expr', 'severity', 'summary', 'remedy'].filter((part) => new RegExp(`^ +${part}: \\S`, 'm').test(rule));
+    const parts = ['expr', 'severity', 'summary', 'remedy'].filter((part) =>
+      new RegExp(`^ +${part}: \\S`, 'm').test(rule),
+    );
     expect({ name, parts }).toEqual({ name, parts: ['expr', 'severity', 'summary', 'remedy'] });
   }
 });
