@@ -29,7 +29,7 @@ async function scrape(): Promise<string> {
 }
 
 /** The value of a series, by its name with its labels in the order in which they are written; 0 when there is none. */
-function valueOf(text: string, series: string): number {
+function seriesValue(text: string, series: string): number {
   const line = text.split('\n').find((one) => one.startsWith(`${series} `));
   return Number(line?.slice(series.length + 1) ?? 0);
 }
@@ -39,7 +39,7 @@ async function growth(series: string[], work: () => Promise<unknown>): Promise<n
   const before = await scrape();
   await work();
   const after = await scrape();
-  return series.map((one) => valueOf(after, one) - valueOf(before, one));
+  return series.map((one) => seriesValue(after, one) - seriesValue(before, one));
 }
 
 const namesIn = (text: string, pattern: RegExp): string[] =>
@@ -93,14 +93,14 @@ test('a message that waits for its agent shows in the queue, and then on the wor
   const added = await growth(series, async () => {
     const { id } = await client.send('wait', { metadata: { agent_type: 'late' }, blocking: false });
     const depth = 'fleet_queue_depth{queue="messages_without_agent"}';
-    await until(async () => valueOf(await scrape(), depth) === 1, { what: 'the message in the queue' });
+    await until(async () => seriesValue(await scrape(), depth) === 1, { what: 'the message in the queue' });
     await joinAgent(platform, { instanceId: 'late-1', agentType: 'late' }, echo);
     await client.untilState(id, 'completed');
     // The row says it before the node has counted it.
-    await until(async () => valueOf(await scrape(), series[1] ?? '') > 0, { what: 'the counted dispatch' });
+    await until(async () => seriesValue(await scrape(), series[1] ?? '') > 0, { what: 'the counted dispatch' });
   });
   expect(added).toEqual([1, 1, 1, 1]);
-  expect(valueOf(await scrape(), 'fleet_mesh_connections{state="ready"}')).toBe(2);
+  expect(seriesValue(await scrape(), 'fleet_mesh_connections{state="ready"}')).toBe(2);
 });
 
 test('deliveries are counted by channel and what came of them', async () => {
@@ -112,7 +112,7 @@ test('deliveries are counted by channel and what came of them', async () => {
   ];
   const [takes, refuses] = [await receiver(), await receiver(status(400))];
   const before = await scrape();
-  const added = (text: string, one: string) => valueOf(text, one) - valueOf(before, one);
+  const added = (text: string, one: string) => seriesValue(text, one) - seriesValue(before, one);
   for (const { url } of [takes, refuses]) await client.send('tell', { ...toEcho, pushNotificationConfig: { url } });
   await until(
     async () => {
@@ -194,7 +194,7 @@ test('the address answers nothing but GET /metrics', async () => {
 test('lost connections of agents are counted', async () => {
   const [lost] = await growth(['fleet_mesh_transitions_total{event="socket_lost"}'], async () => {
     agent.close();
-    await until(async () => valueOf(await scrape(), 'fleet_mesh_connections{state="suspended"}') === 1);
+    await until(async () => seriesValue(await scrape(), 'fleet_mesh_connections{state="suspended"}') === 1);
   });
   expect(lost).toBe(1);
 });
