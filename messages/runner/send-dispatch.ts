@@ -103,14 +103,14 @@ export class DispatchSender {
   }
 
   #send(running: RunningDispatch, open: OpenDispatch, path: DispatchPath, token?: string): Promise<DispatchEnd> {
-    return this.#follow(running, open, path, () => running.transport.send(open, running.signal, token));
+    return this.#follow(running, open, path, () => running.transport.send(open, running, token));
   }
 
   /** Continues a dispatch that another node sent, and records its end. Never rejects. @param progress as for `Transport.adopt` */
   adopt(running: RunningDispatch, open: OpenDispatch, progress: string): Promise<DispatchEnd> {
-    const { transport, signal } = running;
+    const { transport } = running;
     running.isContinued = true;
-    const deliver = () => transport.adopt?.(open, progress, signal) ?? Promise.resolve(LOST);
+    const deliver = () => transport.adopt?.(open, progress, running) ?? Promise.resolve(LOST);
     return this.#follow(running, open, 'transferred', deliver);
   }
 

@@ -1,6 +1,6 @@
 import type { LogCounts } from '../../runtime/logger.js';
 import { createHealth } from '../health.js';
-import type { RunOptions } from '../roles.js';
+import type { RunOptions } from '../roles/roles.js';
 import type { Services } from '../services.js';
 import { MetricsServer } from './metrics-server.js';
 import type { MetricSources } from './platform-metrics.js';
