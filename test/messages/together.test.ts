@@ -210,6 +210,8 @@ test('messages that wait for one lock wait on one connection, and go together wh
   const lock = await RowLock.on(database.url, 'SELECT 1 FROM sessions WHERE session_id = $1', [row.session_id]);
   const waiting = names(20).map((name) => accept(`${name}-needs`, { contextId: row.session_id }));
   await until(async () => (await lockWaiters()) > 0, { what: 'one that waits' });
+  // Calls have their turns in order: once these are answered, all twenty have met the lock.
+  for (const name of names(3)) await accept(`${name}-behind`, { tenant: TENANTS[1] });
   const settled = await transactionsOf(async () => {
     await lock.release();
     const verdicts = (await Promise.all(waiting)).map((found) => found.row.verdict);
