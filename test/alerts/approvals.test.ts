@@ -1,9 +1,9 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { AlertRule } from '../../contracts/api/alerts.js';
-import { GetApprovalsResponse } from '../../contracts/api/approvals.js';
 import { ResolveResponse } from '../../contracts/api/messages.js';
-import { PolicyResponse } from '../../contracts/api/policies.js';
+import { GetApprovalsResponse } from '../../contracts/api/policies/approvals.js';
+import { PolicyResponse } from '../../contracts/api/policies/policies.js';
 import { ErrorBody } from '../../contracts/primitives.js';
 import type { Behaviour } from '../setup/agent.js';
 import type { Answer } from '../setup/platform/api-client.js';
