@@ -7,6 +7,7 @@ import { loadSigningKeys } from '../auth/signing-keys.js';
 import { createTokens } from '../auth/tokens.js';
 import { migrate } from '../db/migrate.js';
 import { openDb } from '../db/pool.js';
+import { newDeliveryCounts } from '../deliveries/attempts.js';
 import type { ChannelClients } from '../deliveries/channels/clients.js';
 import { DeliveryStarter } from '../deliveries/delivery-starter.js';
 import { createPushConfigs } from '../deliveries/push-configs.js';
@@ -140,6 +141,7 @@ export async function createServices(options: {
     guardCatalog: new GuardCatalog(db, (tenantId) => policies.changed(tenantId)),
     policyCatalog: createPolicyCatalog({ db, secrets, outbound, engine: policies }),
     alertRules: createAlertRules({ db, secrets, outbound }),
+    deliveryCounts: newDeliveryCounts(),
     channelClients,
     eventFeed,
     embedder: opened.embedder,

@@ -48,11 +48,15 @@ export interface AcceptDeps {
    */
   fastPath: FastPath | null;
   limits: TenantLimits;
+  /** How often this process has given each verdict. */
+  verdicts: VerdictCounts;
 }
+
+export type VerdictCounts = Partial<Record<AcceptRow['verdict'], number>>;
 
 /** The dependencies in a process that does not take the fast path yet. */
 export function acceptDeps(core: MessageCore): AcceptDeps {
-  return { core, fastPath: null, limits: new TenantLimits(core.limits) };
+  return { core, fastPath: null, limits: new TenantLimits(core.limits), verdicts: {} };
 }
 
 /** @throws PlatformError for the verdicts that refuse the message */
@@ -148,6 +152,7 @@ async function acceptInSession(
     const written = await writeMessage(deps, draft, admission.counting);
     row = written.row;
     const { verdict, message_id, session_id } = row;
+    deps.verdicts[verdict] = (deps.verdicts[verdict] ?? 0) + 1;
     await checkVerdict(deps, draft, row);
     const ids = { message_id, session_id };
     if (verdict === 'accepted' || verdict === 'asked')

@@ -44,6 +44,7 @@ export async function startMesh(options: {
   return {
     port,
     runner,
+    stats: () => server.stats(),
     /** Gives running dispatches up to `graceMs` to finish, asks the agents to disconnect, then stops. */
     stop: async (graceMs: number): Promise<void> => {
       // The workers take nothing new from here on, and stop when the dispatches that run have ended.

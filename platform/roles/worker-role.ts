@@ -31,7 +31,7 @@ export async function startWorkerRole(
   const { planStarter } = services;
   const plans = { accept: services.messages, stepStarted: () => planStarter.expect() };
   const watch = { db, outbound, log };
-  const delivery = { db, clients: channelClients, secrets, log };
+  const delivery = { db, clients: channelClients, secrets, log, counts: services.deliveryCounts };
   const delivered = () => deliveryStarter.expect();
   const { slackApiUrl } = channelClients;
   const worker = await runFleetWorker(workerDeps, { core, dispatches, watch, delivery, plans, temporal });
