@@ -21,12 +21,19 @@ export interface Firing {
 /** The part of an event that a delivery reports. */
 type Subject = Pick<EventRecord, 'event_id' | 'event_type' | 'timestamp' | 'tenant_id' | 'session_id' | 'event'>;
 
+/** A request to a human, as the deliveries of its events name it. */
+interface AskedRequest extends Omit<TokenPurpose, 'rule_id'> {
+  digest: string;
+  requested_at: Date;
+}
+
 /** A delivery before its token is issued. */
 interface Draft {
   rule: CompiledRule;
   channel: CompiledChannel;
   subject: Subject;
-  purpose: TokenPurpose | null;
+  /** Of an event that asks a human. */
+  request?: AskedRequest | undefined;
 }
 
 /**
@@ -55,17 +62,15 @@ async function subjectsOf(tx: Tx, firings: Firing[]): Promise<Map<Firing, Subjec
 }
 
 const REQUESTS = `
-  SELECT DISTINCT ON (r.tenant_id, r.message_id, r.request_id) r.tenant_id, r.message_id, r.request_id, r.requested_at, r.expires_at
+  SELECT DISTINCT ON (r.tenant_id, r.message_id, r.request_id) r.tenant_id, r.message_id, r.request_id, r.digest, r.requested_at, r.expires_at
     FROM jsonb_to_recordset($1) AS m (tenant_id text, message_id text) JOIN input_requests r USING (tenant_id, message_id)
    ORDER BY r.tenant_id, r.message_id, r.request_id`;
-
-type RequestRow = Omit<TokenPurpose, 'rule_id'> & { requested_at: Date } & Record<string, unknown>;
 
 /**
  * The request that an event asks about: the one that it names, else the newest of its message at the time of the event. A later one is another
  * question, which must not be answered by whoever reads this one.
  */
-function requestOf(subject: Subject, requests: RequestRow[]): RequestRow | undefined {
+function requestOf(subject: Subject, requests: AskedRequest[]): AskedRequest | undefined {
   const { message_id, request_id } = subject.event;
   const ofMessage = requests.filter((one) => one.tenant_id === subject.tenant_id && one.message_id === message_id);
   const named = ofMessage.find((one) => one.request_id === request_id);
@@ -74,26 +79,25 @@ function requestOf(subject: Subject, requests: RequestRow[]): RequestRow | undef
   return asked.sort((a, b) => b.requested_at.getTime() - a.requested_at.getTime())[0];
 }
 
-/** Finds what the tokens of deliveries answer. */
-async function withPurposes(tx: Tx, drafts: Draft[]): Promise<Draft[]> {
-  const approvals = drafts.filter(({ rule, subject }) => rule.has_token && asksHuman(subject.event_type));
+/** Finds the requests that deliveries ask about. */
+async function withRequests(tx: Tx, drafts: Draft[]): Promise<Draft[]> {
+  const approvals = drafts.filter(({ subject }) => asksHuman(subject.event_type));
   if (approvals.length === 0) return drafts;
   const messages = approvals.map(({ subject }) => ({
     tenant_id: subject.tenant_id,
     message_id: subject.event.message_id,
   }));
-  const requests = await tx.query<RequestRow>(REQUESTS, [JSON.stringify(messages)]);
-  return drafts.map((draft) => {
-    const request = approvals.includes(draft) ? requestOf(draft.subject, requests) : undefined;
-    return request ? { ...draft, purpose: { ...request, rule_id: draft.rule.rule_id } } : draft;
-  });
+  const requests = await tx.query<AskedRequest & Record<string, unknown>>(REQUESTS, [JSON.stringify(messages)]);
+  return drafts.map((draft) =>
+    asksHuman(draft.subject.event_type) ? { ...draft, request: requestOf(draft.subject, requests) } : draft,
+  );
 }
 
 /** The body of a delivery (specification section 6). */
 export function envelopeOf(
   { rule, subject }: { rule: Pick<CompiledRule, 'name' | 'severity'>; subject: Subject },
   deliveryId: string,
-  { baseUrl, token }: { baseUrl: string; token?: string | undefined },
+  { baseUrl, token, request }: { baseUrl: string; token?: string | undefined } & Pick<Draft, 'request'>,
 ): Envelope {
   const { event_type, timestamp, tenant_id, session_id, event } = subject;
   const isApproval = asksHuman(event_type);
@@ -107,6 +111,7 @@ export function envelopeOf(
     severity: rule.severity,
     type: isApproval ? 'approval_required' : 'alert',
     event,
+    ...(request && { request_id: request.request_id, digest: request.digest }),
     ...(token !== undefined && { callback_token: token }),
     ...(isApproval && { resolve_url: `${baseUrl}/messages/${event.message_id}/resolve` }),
   };
@@ -124,20 +129,23 @@ export async function writeFirings(
 ): Promise<void> {
   const drafts: Draft[] = [];
   for (const [{ rule }, subject] of await subjectsOf(tx, firings)) {
-    for (const channel of rule.channels) drafts.push({ rule, channel, subject, purpose: null });
+    for (const channel of rule.channels) drafts.push({ rule, channel, subject });
   }
-  const ready = await withPurposes(tx, drafts);
-  const asking = ready.filter(({ purpose }) => purpose !== null);
+  const ready = await withRequests(tx, drafts);
+  const purposes = ready.flatMap((draft) =>
+    draft.rule.has_token && draft.request ? [{ draft, ...draft.request, rule_id: draft.rule.rule_id }] : [],
+  );
   const tokens = await issueCallbackTokens(
     tx,
-    asking.map(({ purpose }) => purpose as TokenPurpose),
+    purposes.map(({ draft: _, digest: _digest, requested_at: _requestedAt, ...purpose }) => purpose),
   );
-  const tokenOf = new Map(asking.map((draft, index) => [draft, tokens[index]]));
+  const tokenOf = new Map(purposes.map(({ draft }, index) => [draft, tokens[index]]));
   const deliveries = ready.map((draft): NewDelivery => {
-    const { rule, channel, subject } = draft;
+    const { rule, channel, subject, request } = draft;
     const { tenant_id, session_id, event_id, event_type } = subject;
     const delivery_id = newId('dlv');
-    const body = sealEnvelope(secrets, envelopeOf(draft, delivery_id, { baseUrl, token: tokenOf.get(draft) }));
+    const envelope = envelopeOf(draft, delivery_id, { baseUrl, token: tokenOf.get(draft), request });
+    const body = sealEnvelope(secrets, envelope);
     return { ...channel, tenant_id, session_id, delivery_id, event_id, event_type, rule_id: rule.rule_id, body };
   });
   await writeDeliveries(tx, deliveries);

@@ -14,6 +14,7 @@ import type { Secrets } from '../runtime/secrets.js';
 const MAX_AGE_SECONDS = 300;
 /** For the note in the Slack channel, which nobody waits for. */
 const NOTE_TIMEOUT_MS = 3_000;
+const CHANGED = 'Nothing was decided: somebody has edited the arguments since this message was posted.';
 
 export interface SlackInteractionDeps {
   core: MessageCore;
@@ -89,14 +90,17 @@ async function findDelivery({ core, secrets }: SlackInteractionDeps, { tenant_id
   return { approvers: row.approvers, envelope, secret: unsealChannel(secrets, row).secrets.signing_secret };
 }
 
-/** Says in the Slack channel who has decided. Nothing depends on it. */
-async function note(
-  { outbound, core }: SlackInteractionDeps,
-  { response_url, user }: Interaction,
-  word: string,
-): Promise<void> {
+/** What is said in Slack about a press of a button. */
+interface Note {
+  text: string;
+  /** Only whoever pressed the button reads it; else everybody in the channel. */
+  response_type?: 'ephemeral';
+}
+
+/** Nothing depends on whether the note arrives. */
+async function say({ outbound, core }: SlackInteractionDeps, { response_url }: Interaction, note: Note): Promise<void> {
   if (response_url === undefined) return;
-  const body = JSON.stringify({ replace_original: false, text: `${word} by <@${user.id}>` });
+  const body = JSON.stringify({ replace_original: false, ...note });
   const headers = { 'content-type': 'application/json' };
   try {
     await outbound.request(response_url, { method: 'POST', headers, body, timeoutMs: NOTE_TIMEOUT_MS });
@@ -109,7 +113,8 @@ async function note(
  * Answers a request by the button that somebody pressed in Slack.
  * @param nowMs milliseconds since 1970
  * @throws PlatformError BAD_REQUEST for anything that is no such button; unauthorized without a valid signature; forbidden unless the
- * `approvers` of the rule or of the request name the user; ALREADY_RESOLVED and the other errors of `/messages/{id}/resolve`
+ * `approvers` of the rule or of the request name the user; CONFLICT where the arguments were edited since the delivery; ALREADY_RESOLVED and the
+ * other errors of `/messages/{id}/resolve`
  */
 export async function answerFromSlack(deps: SlackInteractionDeps, request: SlackRequest, nowMs: number): Promise<void> {
   const interaction = parsed(Interaction, new URLSearchParams(request.body.toString()).get('payload') ?? '');
@@ -121,12 +126,18 @@ export async function answerFromSlack(deps: SlackInteractionDeps, request: Slack
     throw error;
   });
   if (!found?.secret || !isSignedBySlack(found.secret, request, nowMs)) throw unauthorized();
-  const { event } = found.envelope;
-  if (event.request_id !== value.request_id) throw unauthorized();
+  const { event, request_id, digest } = found.envelope;
+  if (request_id === undefined || request_id !== value.request_id) throw unauthorized();
   const { user } = interaction;
   const word = action.action_id.slice(SLACK_ACTION.length);
   const ref = { tenant_id: value.tenant_id, message_id: String(event.message_id) };
-  const answer = { resolution: word, request_id: value.request_id };
-  await resolveAs(deps.core, ref, answer, async () => ({ principal: slackPrincipal(user.id, found.approvers) }));
-  void note(deps, interaction, word);
+  const answer = { resolution: word, request_id, ...(digest !== undefined && { digest }) };
+  try {
+    await resolveAs(deps.core, ref, answer, async () => ({ principal: slackPrincipal(user.id, found.approvers) }));
+  } catch (error) {
+    if (error instanceof PlatformError && error.code === 'CONFLICT')
+      void say(deps, interaction, { text: CHANGED, response_type: 'ephemeral' });
+    throw error;
+  }
+  void say(deps, interaction, { text: `${word} by <@${user.id}>` });
 }

@@ -131,6 +131,19 @@ export const EVENT_PAYLOADS = {
     step_count: count,
     description: text,
   }),
+  'plan.approval_required': payload(
+    'A policy or a guard demands the approval of a plan. `reminder` is there where the same approval is asked for again.',
+    {
+      plan_id: text,
+      session_id: text,
+      description: text,
+      reason: text,
+      policy_id: text.nullable(),
+      guard: text.nullable(),
+      expires_at: text,
+      reminder,
+    },
+  ),
   'plan.approved': payload('A plan was approved.', { plan_id: text, approved_by: text }),
   'plan.completed': payload('All steps of a plan are completed.', {
     plan_id: text,

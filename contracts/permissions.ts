@@ -106,6 +106,17 @@ export function answerRefusal(caller: Caller, question: OpenQuestion): string | 
   return 'The credential that registered the asking agent may not answer its requests.';
 }
 
+/**
+ * Why a caller may not approve or reject a plan; null if it may.
+ * @param approvers whom the policy names that demands the approval
+ */
+export function planDecisionRefusal(caller: Caller, approvers: readonly string[]): string | null {
+  const refusal = anyAnswerRefusal(caller);
+  if (refusal !== null) return refusal;
+  if (scopeIncludes(caller.scopes, 'admin') || isNamed(caller, approvers)) return null;
+  return 'Deciding about this plan needs the scope admin, or to be one of its approvers.';
+}
+
 /** Whether a policy's approvers name a Slack user: `U…` or `slack:U…`. */
 export function namesSlackUser(approvers: readonly string[], userId: string): boolean {
   return approvers.some((approver) => approver === userId || approver === `slack:${userId}`);

@@ -13,6 +13,9 @@ export interface Envelope {
   severity: string;
   type: 'alert' | 'approval_required';
   event: Record<string, unknown>;
+  /** Of an approval: the request that is open, and the digest of what it asks about, which changes when somebody edits the arguments. */
+  request_id?: string;
+  digest?: string;
   callback_token?: string;
   resolve_url?: string;
 }

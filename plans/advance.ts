@@ -1,6 +1,7 @@
 import type { PlanState, StepState } from '../contracts/api/plans.js';
 import type { Db, Tx } from '../db/pool.js';
 import { nextMoves } from './next-moves.js';
+import { approversOf, remindIfDue } from './plan-approval.js';
 import { cancelLocked, endPlan, rejectLocked } from './plan-end.js';
 import {
   factsOf,
@@ -36,6 +37,8 @@ export interface Advance {
   steps: ShownStep[];
   /** Until when a proposed plan may be approved. */
   approval_expires_at?: string;
+  /** Who may approve it beside those with the scope `admin`. Absent in histories of earlier releases. */
+  approvers?: string[];
 }
 
 /** When the plan starter looks whether the workflow is still there, in milliseconds. */
@@ -75,12 +78,15 @@ function shown(step: ObservedStep): ShownStep {
   };
 }
 
-/** Decides about a locked plan that is proposed: it waits, or its time has passed. */
+/** Decides about a locked plan that is proposed: it waits, somebody is reminded of it, or its time has passed. */
 async function decideProposed(tx: Tx, plan: PlanRow, now: Date): Promise<Omit<Advance, 'steps'>> {
   const leftMs = plan.approval_expires_at.getTime() - now.getTime();
   if (leftMs > 0) {
+    const reminded = await remindIfDue(tx, plan, now);
+    const { remind_at } = reminded;
+    const wait_ms = remind_at ? Math.min(leftMs, remind_at.getTime() - now.getTime()) : leftMs;
     const approval_expires_at = plan.approval_expires_at.toISOString();
-    return { ...EMPTY, state: 'proposed', wait_ms: leftMs, approval_expires_at };
+    return { ...EMPTY, state: 'proposed', wait_ms, approval_expires_at, approvers: approversOf(reminded) };
   }
   await rejectLocked(tx, plan, null);
   return { ...EMPTY, state: 'rejected' };

@@ -8,8 +8,9 @@ import { recordDecision } from '../policy/enforce.js';
 import type { DecisionEvent } from '../policy/verdict.js';
 import { PlatformError } from '../runtime/errors.js';
 import { newId, traceFrom } from '../runtime/ids.js';
+import { firstReminderMs, recordApprovalRequired } from './plan-approval.js';
 import type { GraphStep } from './plan-graph.js';
-import { noteDecision, type PlanApproval, type PlanRef, requestWake } from './plan-rows.js';
+import { noteDecision, type PlanApproval, type PlanRef, type PlanRow, requestWake } from './plan-rows.js';
 
 /** A new plan. */
 export interface NewPlan extends PlanProposal {
@@ -63,26 +64,27 @@ export interface Admitted {
 /** Whether the plan starts at once. */
 const startsAtOnce = ({ auto_approve }: NewPlan, { approval }: Admitted) => auto_approve && approval === null;
 
-async function insertPlan(tx: Tx, caller: Caller, plan: NewPlan, admitted: Admitted): Promise<PlanRef | null> {
+/** @returns null when the plan was proposed before */
+async function insertPlan(tx: Tx, caller: Caller, plan: NewPlan, admitted: Admitted): Promise<PlanRow | null> {
   const { tenant_id, credential_id, sub, agent_type, scopes } = caller;
   const plan_id = newId('plan');
   const { approval } = admitted;
   const starts = startsAtOnce(plan, admitted);
   const approvalMs = approval ? approval.timeout_seconds * 1_000 : admitted.approvalMs;
   const values = [tenant_id, plan_id, plan.session_id, plan.description, starts ? 'running' : 'proposed'];
-  const rows = await tx.query(
+  const [row] = await tx.query<PlanRow & Record<string, unknown>>(
     `INSERT INTO plans (tenant_id, plan_id, session_id, description, state, max_parallel, auto_approve, credential_id, created_by, agent_type,
-       scopes, trace_id, proposal_key, approval_expires_at, approval, started_at, check_at)
+       scopes, trace_id, proposal_key, approval_expires_at, approval, started_at, check_at, remind_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, now() + $14 * interval '1 ms', $15,
-       CASE WHEN $16 THEN now() END, now() + interval '1 minute')
-     ON CONFLICT (tenant_id, proposal_key) WHERE proposal_key IS NOT NULL DO NOTHING RETURNING plan_id`,
+       CASE WHEN $16 THEN now() END, now() + interval '1 minute', now() + $17::bigint * interval '1 ms')
+     ON CONFLICT (tenant_id, proposal_key) WHERE proposal_key IS NOT NULL DO NOTHING RETURNING *`,
     [
       ...[...values, plan.max_parallel, plan.auto_approve, credential_id, sub, agent_type, scopes],
       ...[traceFrom(plan.traceparent).trace_id, plan.proposal_key ?? null, approvalMs],
-      ...[approval && JSON.stringify(approval), starts],
+      ...[approval && JSON.stringify(approval), starts, approval && firstReminderMs(approval)],
     ],
   );
-  return rows.length > 0 ? { tenant_id, plan_id } : null;
+  return row ?? null;
 }
 
 async function insertSteps(tx: Tx, { tenant_id, plan_id }: PlanRef, steps: readonly GraphStep[]): Promise<void> {
@@ -129,18 +131,17 @@ export async function createPlan(
   if (before) return before;
   await requireSession(tx, caller, plan.session_id);
   await requireRoom(tx, caller.tenant_id);
-  const ref = await insertPlan(tx, caller, plan, admitted);
-  if (!ref) return requireProposed(tx, caller.tenant_id, plan.proposal_key);
-  await insertSteps(tx, ref, steps);
-  const { session_id, description } = plan;
-  const { plan_id } = ref;
-  const context = { ...ref, session_id };
-  await recordEvent(tx, context, 'plan.created', { plan_id, session_id, step_count: steps.length, description });
-  await recordDecision(tx, ref.tenant_id, session_id, admitted.events);
+  const row = await insertPlan(tx, caller, plan, admitted);
+  if (!row) return requireProposed(tx, caller.tenant_id, plan.proposal_key);
+  await insertSteps(tx, row, steps);
+  const { tenant_id, plan_id, session_id, description } = row;
+  await recordEvent(tx, row, 'plan.created', { plan_id, session_id, step_count: steps.length, description });
+  await recordDecision(tx, tenant_id, session_id, admitted.events);
+  if (row.approval) await recordApprovalRequired(tx, row, row.approval);
   if (startsAtOnce(plan, admitted)) {
-    await noteDecision(tx, ref, caller, 'approved');
-    await recordEvent(tx, context, 'plan.approved', { plan_id, approved_by: caller.sub });
+    await noteDecision(tx, row, caller, 'approved');
+    await recordEvent(tx, row, 'plan.approved', { plan_id, approved_by: caller.sub });
   }
-  await requestWake(tx, ref);
-  return ref;
+  await requestWake(tx, row);
+  return { tenant_id, plan_id };
 }

@@ -57,9 +57,8 @@ export async function decideCreate(
   }
   const { by, terms } = verdict;
   const asker = by.source === 'policy' ? { policy_id: by.policy_id } : { guard: by.guard };
-  const { quorum, allow_self, timeout_seconds } = terms;
-  const approval = { quorum, allow_self, timeout_seconds, reason: by.reason, ...asker };
-  return { approval, events: eventsOf(verdict, request) };
+  const { on_reject: _aToolCall, ...demanded } = terms;
+  return { approval: { ...demanded, reason: by.reason, ...asker }, events: eventsOf(verdict, request) };
 }
 
 /**

@@ -5,6 +5,7 @@ import { queryJson } from '../db/json-rows.js';
 import { type KeyList, type Page, readPage } from '../db/page.js';
 import type { Db, Tx } from '../db/pool.js';
 import { PlatformError } from '../runtime/errors.js';
+import { approversOf } from './plan-approval.js';
 import { type ObservedStep, observedSteps, type PlanRef, type PlanRow, type StepRow } from './plan-rows.js';
 
 /** The condition that a reader which acts as an agent sees the plans of its type. The parameter is the result of `actsAs`. */
@@ -50,6 +51,7 @@ function summaryOf(row: PlanRow, counts: Counts): PlanSummary {
     created_at: row.created_at.toISOString(),
     ...(state === 'proposed' && { approval_expires_at: row.approval_expires_at.toISOString() }),
     quorum: row.approval?.quorum ?? 1,
+    approvers: approversOf(row),
     ...(row.approval && { approval_reason: row.approval.reason }),
     ...timesOf(row),
     ...failureOf(row.error_code, row.error_message),

@@ -14,7 +14,7 @@ export interface PlanRef {
 }
 
 /** What a policy or a guard demands of the approval of a plan. */
-export interface PlanApproval extends Pick<ApprovalTerms, 'quorum' | 'allow_self' | 'timeout_seconds'> {
+export interface PlanApproval extends Omit<ApprovalTerms, 'on_reject'> {
   reason: string;
   policy_id?: string;
   guard?: string;
@@ -35,6 +35,10 @@ export interface PlanRow extends PlanRef, SessionRef {
   created_at: Date;
   approval_expires_at: Date;
   approval: PlanApproval | null;
+  /** When the approval is asked for again; null: not again. */
+  remind_at: Date | null;
+  /** How often it was asked for again. */
+  reminders: number;
   started_at: Date | null;
   ended_at: Date | null;
   error_code: string | null;
@@ -61,6 +65,8 @@ export interface StepRow extends PlanRef {
   started_at: Date | null;
   ended_at: Date | null;
   retry_at: Date | null;
+  /** How often in a row the platform had no room for its next attempt. */
+  postponed: number;
   due_at: Date | null;
   time_left_ms: number | null;
   error_code: string | null;
@@ -68,7 +74,7 @@ export interface StepRow extends PlanRef {
 }
 
 /** A step with what its message says about it: all but the content. */
-export interface ObservedStep extends Omit<StepRow, 'parts' | 'description'> {
+export interface ObservedStep extends Omit<StepRow, 'parts' | 'description' | 'postponed'> {
   message_state: string | null;
   message_error_code: string | null;
   message_error: string | null;

@@ -7,6 +7,7 @@ import type { Db, Tx } from '../db/pool.js';
 import { type EnforceDeps, recordDecision } from '../policy/enforce.js';
 import { PlatformError } from '../runtime/errors.js';
 import { createPlan, type NewPlan } from './create-plan.js';
+import { requireApprover } from './plan-approval.js';
 import { cancelLocked, rejectLocked } from './plan-end.js';
 import { graphOf } from './plan-graph.js';
 import { decideApprove, decideCreate } from './plan-policy.js';
@@ -58,9 +59,15 @@ async function approveLocked(tx: Tx, plan: PlanRow, caller: Caller, comment: str
   await recordEvent(tx, plan, 'plan.approved', { plan_id, approved_by: caller.sub });
 }
 
+/** @throws PlatformError forbidden for a caller that may not decide about the plan; as `requireProposed` */
+function requireDecidable(plan: PlanRow, caller: Caller): void {
+  requireApprover(plan, caller);
+  requireProposed(plan);
+}
+
 async function findPlan(tx: Tx, caller: Caller, planId: string): Promise<PlanRow> {
   const plan = await lockOwnPlan(tx, caller, planId);
-  requireProposed(plan);
+  requireDecidable(plan, caller);
   return plan;
 }
 
@@ -116,15 +123,15 @@ export function createPlans(deps: PlanDeps) {
       const found = await db.tenant(caller.tenant_id, (tx) => findPlan(tx, caller, planId));
       const events = await decideApprove(deps, caller, found);
       return change(caller, planId, async (tx, plan) => {
-        requireProposed(plan);
+        requireDecidable(plan, caller);
         await recordDecision(tx, plan.tenant_id, plan.session_id, events);
         await approveLocked(tx, plan, caller, comment);
       });
     },
-    /** @throws PlatformError NOT_FOUND, ALREADY_RESOLVED, ALREADY_TERMINAL */
+    /** @throws PlatformError NOT_FOUND, forbidden, ALREADY_RESOLVED, ALREADY_TERMINAL */
     reject: (caller: Caller, planId: string, comment?: string): Promise<Plan> =>
       change(caller, planId, async (tx, plan) => {
-        requireProposed(plan);
+        requireDecidable(plan, caller);
         await noteDecision(tx, plan, caller, 'rejected', comment);
         await rejectLocked(tx, plan, caller.sub);
       }),

@@ -11,7 +11,7 @@ import { recordDecision } from '../policy/enforce.js';
 import type { DecisionEvent } from '../policy/verdict.js';
 import { PlatformError } from '../runtime/errors.js';
 import { traceparentOf, uuidOf } from '../runtime/ids.js';
-import { failedStep, type PlanError } from './next-moves.js';
+import { failedStep, type PlanError, pauseMs } from './next-moves.js';
 import { decideStep } from './plan-policy.js';
 import {
   creatorOf,
@@ -47,9 +47,6 @@ interface DueStep {
   /** A human has approved an attempt of the step before. */
   approved: boolean;
 }
-
-/** How long an attempt waits at least that the platform has no room for now, in milliseconds. */
-const NO_ROOM_MS = 1_000;
 
 async function readStep(tx: Tx, { tenant_id, plan_id }: PlanRef, place: number): Promise<StepRow | undefined> {
   const [step] = await tx.query<StepRow & Record<string, unknown>>(
@@ -116,7 +113,7 @@ function stepStarter({ plan, step }: DueStep, attempt: number, events: readonly 
     await tx.query(
       `WITH marked AS (UPDATE messages SET notifies = true WHERE tenant_id = $1 AND message_id = $4),
         linked AS (INSERT INTO plan_messages (tenant_id, message_id, plan_id, place, attempt) VALUES ($1, $4, $2, $3, $5))
-       UPDATE plan_steps SET state = $6, attempts = $5, message_id = $4, started_at = coalesce(started_at, now()), retry_at = NULL,
+       UPDATE plan_steps SET state = $6, attempts = $5, message_id = $4, started_at = coalesce(started_at, now()), retry_at = NULL, postponed = 0,
               due_at = CASE WHEN $7 THEN NULL ELSE coalesce(due_at, now() + timeout_seconds * interval '1 s') END,
               time_left_ms = CASE WHEN NOT $7 THEN NULL WHEN due_at IS NULL THEN timeout_seconds * 1000::bigint
                 ELSE milliseconds_between(now(), due_at) END
@@ -161,21 +158,31 @@ function contentProblem(parts: readonly Part[]): PlanError | null {
 interface Unsent {
   /** Null: the platform has no room now, and the attempt is repeated. */
   error: PlanError | null;
-  /** How long to wait for room. */
-  pauseMs?: number;
+  /** How long to wait for room at least, in milliseconds. */
+  waitMs?: number;
   /** Events of policies. */
   events?: readonly DecisionEvent[];
 }
 
-async function writeUnsent(tx: Tx, ref: PlanRef, due: StepAttempt, unsent: Unsent): Promise<void> {
-  const { place, attempt } = due;
-  const { error, pauseMs = NO_ROOM_MS, events = [] } = unsent;
+/** @param waitMs the pause is at least as long; it grows with each time in a row that there is no room */
+async function postpone(tx: Tx, { tenant_id, plan_id, place, postponed }: StepRow, waitMs: number): Promise<void> {
+  const retryMs = Math.max(waitMs, pauseMs(postponed + 1));
+  await tx.query(
+    `UPDATE plan_steps SET postponed = postponed + 1, retry_at = now() + $4 * interval '1 ms'
+      WHERE tenant_id = $1 AND plan_id = $2 AND place = $3`,
+    [tenant_id, plan_id, place, retryMs],
+  );
+}
+
+async function writeUnsent(tx: Tx, ref: PlanRef, { place, attempt }: StepAttempt, unsent: Unsent): Promise<void> {
+  const { error, waitMs = 0, events = [] } = unsent;
   const plan = await lockPlan(tx, ref);
-  if (!plan || !isDue(plan, await readStep(tx, ref, place), attempt)) return;
-  const facts = (await observedSteps(tx, ref)).map(factsOf)[place];
-  if (!facts) return;
-  const retry_at = new Date(Date.now() + pauseMs);
-  await writeSteps(tx, ref, [error ? failedStep(facts, error) : { ...facts, retry_at }]);
+  const step = plan && (await readStep(tx, ref, place));
+  if (!plan || !step || !isDue(plan, step, attempt)) return;
+  if (error) {
+    const facts = (await observedSteps(tx, ref)).map(factsOf)[place];
+    if (facts) await writeSteps(tx, ref, [failedStep(facts, error)]);
+  } else await postpone(tx, step, waitMs);
   await recordDecision(tx, ref.tenant_id, plan.session_id, events);
 }
 
@@ -184,7 +191,7 @@ function refusalOf(error: unknown): Unsent {
   if (!(error instanceof PlatformError) || error.statusCode >= 500) throw error;
   const { code, message, headers } = error;
   if (code !== 'RATE_LIMITED') return { error: { code, message } };
-  return { error: null, pauseMs: Math.max(NO_ROOM_MS, 1_000 * (Number(headers['Retry-After']) || 0)) };
+  return { error: null, waitMs: 1_000 * (Number(headers['Retry-After']) || 0) };
 }
 
 /** Sends the message of an attempt. @returns null when it was sent, or was not due any more */

@@ -212,6 +212,8 @@ function settled({ verdict, request_id, arguments: approved, comment }: HeldCall
       return { refused: unsent('APPROVAL_REJECTED', `A human has rejected this call${said}`.slice(0, 4_096)) };
     case 'expired':
       return { refused: unsent('APPROVAL_EXPIRED', 'Nobody approved this call in time.') };
+    case 'used':
+      return { refused: unsent('AGENT_DISCONNECTED', 'The approved call was made before; its tool may have run.') };
     case 'failed':
       return { refused: unsent('POLICY_DENIED', 'Approval was asked for too often; the message has failed.') };
     default:

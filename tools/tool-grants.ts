@@ -12,7 +12,7 @@ type ApprovalVerdict = Extract<Verdict, { decision: 'require_approval' }>;
 
 /** How a call that needs approval goes on: `held_call` in db/functions/input/tool_grants.sql. */
 export interface HeldCall {
-  verdict: 'waits' | 'occupied' | 'granted' | 'rejected' | 'expired' | 'withdrawn' | 'closed' | 'failed';
+  verdict: 'waits' | 'occupied' | 'granted' | 'used' | 'rejected' | 'expired' | 'withdrawn' | 'closed' | 'failed';
   /** Null where there is none: `closed`, `failed`. */
   request_id: string | null;
   /** Of a `granted` call: those that were approved. */

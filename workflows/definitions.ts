@@ -68,6 +68,12 @@ export function messageWorkflowId(ref: Omit<MessageInput, 'session_id'>): string
   return `message:${ref.tenant_id}:${ref.message_id}`;
 }
 
+/** The message of a workflow's id; null for the id of another workflow. */
+export function messageOfWorkflow(workflowId: string): Omit<MessageInput, 'session_id'> | null {
+  const [, tenant_id, message_id] = /^message:([^:]+):(.+)$/.exec(workflowId) ?? [];
+  return tenant_id && message_id ? { tenant_id, message_id } : null;
+}
+
 export function deliveryWorkflowId(of: Omit<DeliveryInput, 'session_id'>): string {
   return `delivery:${of.tenant_id}:${of.message_id}:${of.config_id}`;
 }

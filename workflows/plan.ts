@@ -11,9 +11,11 @@ function lineOf({ step_id, state, attempts, agent, since, error }: ShownStep): s
   return `- \`${step_id}\`: ${state}${attempt}${worker}${error === undefined ? '' : `, \`${error}\``}`;
 }
 
-function headOf({ state, steps, approval_expires_at }: Advance): string {
-  if (approval_expires_at !== undefined)
-    return `Waits for an approval (\`/plans/approve\`) until ${approval_expires_at}.`;
+function headOf({ state, steps, approval_expires_at, approvers = [] }: Advance): string {
+  if (approval_expires_at !== undefined) {
+    const named = approvers.map((approver) => `, or \`${approver}\``).join('');
+    return `Waits for an approval (\`/plans/approve\`) by a token with the scope admin${named}, until ${approval_expires_at}.`;
+  }
   const completed = steps.filter((step) => step.state === 'completed').length;
   return `The plan is ${state}; ${completed} of ${steps.length} steps are completed.`;
 }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { Part } from '../a2a/parts.js';
 import { LIMITS } from '../limits.js';
 import { AgentType, AnyId, InstanceId, ok, okPage, pageFields, Reason, Timestamp, within } from '../primitives.js';
-import { ADMIN, CONFLICT, EXTENSION, OWN, post } from './operation.js';
+import { CONFLICT, EXTENSION, OWN, post, TENANT } from './operation.js';
 
 /** `proposed`: it waits for its approval (decisions.md, Plans). */
 const PlanState = z.enum(['proposed', 'running', 'completed', 'failed', 'canceled', 'rejected']);
@@ -108,6 +108,8 @@ export const PlanSummary = z.object({
   approval_expires_at: Timestamp.optional(),
   /** How many credentials must approve it. */
   quorum: z.int(),
+  /** Who may decide about it beside those with the scope `admin`, as the policy names them. */
+  approvers: z.array(z.string()),
   /** Why a policy demands its approval. */
   approval_reason: z.string().optional(),
   started_at: Timestamp.optional(),
@@ -162,13 +164,18 @@ export const PLAN_OPERATIONS = {
     response: PlanResponse,
     ...EXTENSION,
   }),
-  approvePlan: post('/plans/approve', ADMIN, 'Approve a proposed plan, which then starts', {
-    request: Decision,
-    response: PlanResponse,
-    ...CONFLICT,
-    ...EXTENSION,
-  }),
-  rejectPlan: post('/plans/reject', ADMIN, 'Reject a proposed plan', {
+  approvePlan: post(
+    '/plans/approve',
+    TENANT,
+    'Approve a proposed plan, which then starts; needs the scope admin, or to be an approver',
+    {
+      request: Decision,
+      response: PlanResponse,
+      ...CONFLICT,
+      ...EXTENSION,
+    },
+  ),
+  rejectPlan: post('/plans/reject', TENANT, 'Reject a proposed plan; needs the scope admin, or to be an approver', {
     request: Decision,
     response: PlanResponse,
     ...CONFLICT,

@@ -13,6 +13,7 @@ CREATE TABLE plans (
   proposal_key text,
   created_at timestamptz NOT NULL DEFAULT now(), approval_expires_at timestamptz NOT NULL,
   approval jsonb, -- what a policy demands of it; NULL: one who may approve plans
+  remind_at timestamptz, reminders integer NOT NULL DEFAULT 0, -- of that approval: when it is asked for again, and how often it was
   started_at timestamptz, ended_at timestamptz,
   error_code text, error_message text, failed_step integer,
   -- When the plan starter looks whether its workflow is still there; NULL once it has ended.
@@ -35,6 +36,7 @@ CREATE TABLE plan_steps (
   attempts integer NOT NULL DEFAULT 0, message_id text COLLATE "C", -- of the newest attempt
   started_at timestamptz, ended_at timestamptz,
   retry_at timestamptz, -- of a pending step: no attempt before
+  postponed integer NOT NULL DEFAULT 0, -- how often in a row the platform had no room for the next attempt
   -- The end of its time; while it waits for a human the clock stands, and time_left_ms keeps what is left.
   due_at timestamptz, time_left_ms bigint,
   error_code text, error_message text,

@@ -36,9 +36,9 @@ export interface ButtonValue {
   request_id: string;
 }
 
-function buttons({ tenant_id, delivery_id, event }: Envelope) {
-  if (typeof event.request_id !== 'string' || event.kind === 'form') return [];
-  const value = JSON.stringify({ tenant_id, delivery_id, request_id: event.request_id } satisfies ButtonValue);
+function buttons({ tenant_id, delivery_id, request_id, event }: Envelope) {
+  if (request_id === undefined || event.kind === 'form') return [];
+  const value = JSON.stringify({ tenant_id, delivery_id, request_id } satisfies ButtonValue);
   const button = (text: string, word: string, style: string) => ({
     type: 'button',
     text: { type: 'plain_text', text },

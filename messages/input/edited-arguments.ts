@@ -11,7 +11,7 @@ interface AskedCall extends Record<string, unknown> {
 }
 
 const ASKED_CALL = `
-  SELECT tool, policy_request FROM input_requests WHERE tenant_id = $1 AND message_id = $2 AND state = 'pending' AND stage = 'tool'`;
+  SELECT tool, policy_request FROM input_requests WHERE tenant_id = $1 AND request_id = $2 AND state = 'pending' AND stage = 'tool'`;
 
 const RECORD = `
   SELECT record_decision_events(m.tenant_id, m.session_id, m.trace_id, $3) FROM messages m WHERE m.tenant_id = $1 AND m.message_id = $2`;
@@ -26,16 +26,18 @@ export interface DeniedEdit {
  * Lets the policies and guards decide about the arguments as an approver edited them: a human may not approve what they deny. That they ask
  * for approval is what is happening. Before the decision's transaction, because an evaluator may be asked over the network; what is
  * approved then are these very arguments.
+ * @param requestId of the open request, about which alone the decision may be
  * @returns null where they do not deny
  * @throws PlatformError SERVICE_UNAVAILABLE while they cannot decide
  */
 export async function reviewArguments(
   core: Pick<MessageCore, 'db' | 'policies'>,
   ref: MessageRef,
+  requestId: string,
   edited: Record<string, unknown>,
 ): Promise<DeniedEdit | null> {
   const { tenant_id, message_id } = ref;
-  const [asked] = await core.db.tenant(tenant_id, (tx) => tx.query<AskedCall>(ASKED_CALL, [tenant_id, message_id]));
+  const [asked] = await core.db.tenant(tenant_id, (tx) => tx.query<AskedCall>(ASKED_CALL, [tenant_id, requestId]));
   if (!asked) return null; // no tool call waits: the decision itself is refused
   const call: PolicyRequest = {
     ...(asked.policy_request ?? { scope: 'tool', action: 'call' }),

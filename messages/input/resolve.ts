@@ -79,10 +79,12 @@ export async function resolveAs(
   body: Resolution,
   identify: Identify,
 ): Promise<Resolved> {
-  const { comment, data, resolution } = body;
+  const { comment, data, resolution, arguments: edited } = body;
+  /** The request for which the policies have looked at edited arguments: they count for no other that is opened meanwhile. */
+  let reviewedId: string | undefined;
   const answerable = async (tx: Tx, takeToken: TakeToken): Promise<Waiting & { principal: Principal }> => {
     const { principal, request_id } = await identify(tx, takeToken);
-    const waiting = await openRequest(tx, ref, [body.request_id, request_id]);
+    const waiting = await openRequest(tx, ref, [body.request_id, request_id, reviewedId]);
     await principal.mayAnswer(tx, waiting.row, waiting.request);
     checkInTime(waiting.request);
     if (body.digest !== undefined && body.digest !== waiting.request.digest)
@@ -92,12 +94,10 @@ export async function resolveAs(
       );
     return { ...waiting, principal };
   };
-  const mayAnswer = async (): Promise<true> => {
-    await core.db.tenant(ref.tenant_id, (tx) => answerable(tx, checkCallbackToken));
-    return true;
-  };
-  await inspectAnswer(core, ref, { comment, data, resolution }, mayAnswer);
-  const denied = body.arguments && (await mayAnswer()) ? await reviewArguments(core, ref, body.arguments) : null;
+  const check = () => core.db.tenant(ref.tenant_id, (tx) => answerable(tx, checkCallbackToken));
+  await inspectAnswer(core, ref, { comment, data, resolution }, () => check().then(() => true));
+  if (edited) reviewedId = (await check()).request.request_id;
+  const denied = edited && reviewedId ? await reviewArguments(core, ref, reviewedId, edited) : null;
   const decide = async (tx: Tx) => {
     const running = await lockRunning(tx, ref);
     const { row, request, principal } = await answerable(tx, spendCallbackToken);
@@ -106,7 +106,7 @@ export async function resolveAs(
       decision: readResolution(request.kind, body.resolution, body.data),
       invalid: { code: 'BAD_REQUEST', text: 'resolution: not an answer to a request of kind' },
       comment: body.comment,
-      arguments: body.arguments,
+      arguments: edited,
     });
     const freed = state === 'failed' && running ? slotOf(running) : [];
     return { row, state, woken: await wakeForFreed(tx, ref.tenant_id, freed) };

@@ -21,6 +21,7 @@ import {
   type IngestInput,
   ingestWorkflowId,
   type MessageInput,
+  messageOfWorkflow,
   messageWorkflowId,
   type PlanInput,
   planWorkflowId,
@@ -34,7 +35,8 @@ import { ensureSearchAttributes } from './search-attributes.js';
 
 const CALL_TIMEOUT_MS = 5_000;
 const REACH_TIMEOUT_MS = 2_000;
-const ENDED_MAX = 1_000;
+/** Workflows of one page of a list. */
+const ENDED_PAGE = 500;
 
 /** The state of a workflow, as far as the sweeper needs it. */
 type WorkflowFate = 'running' | 'missing' | 'ended_by_operator' | 'ended';
@@ -135,18 +137,17 @@ export class TemporalLink {
     return this.#fate(sessionWorkflowId(ref));
   }
 
-  /** Messages whose workflows did not end by themselves since this time, at most 1,000. Temporal lists them some seconds late. */
-  async endedMessages(since: Date): Promise<MessageRef[]> {
+  /** Messages whose workflows did not end by themselves since this time, page by page. Temporal lists them some seconds late. */
+  async *endedMessages(since: Date, pageSize = ENDED_PAGE): AsyncGenerator<MessageRef[]> {
     const query = `WorkflowType = "message" AND ExecutionStatus IN ("Terminated", "Canceled", "Failed", "TimedOut") AND CloseTime >= "${since.toISOString()}"`;
-    const ended: MessageRef[] = [];
-    await this.#call(async ({ workflow }) => {
-      for await (const { workflowId } of workflow.list({ query })) {
-        const [, tenant_id, message_id] = /^message:([^:]+):(.+)$/.exec(workflowId) ?? [];
-        if (tenant_id && message_id) ended.push({ tenant_id, message_id });
-        if (ended.length >= ENDED_MAX) return;
-      }
-    });
-    return ended;
+    let nextPageToken: Uint8Array | null | undefined;
+    do {
+      const request = { namespace: this.namespace, query, pageSize, nextPageToken };
+      const page = await this.#call(({ workflowService }) => workflowService.listWorkflowExecutions(request));
+      nextPageToken = page.nextPageToken;
+      const found = page.executions.flatMap(({ execution }) => messageOfWorkflow(execution?.workflowId ?? '') ?? []);
+      if (found.length > 0) yield found;
+    } while (nextPageToken && nextPageToken.length > 0);
   }
 
   fateOfPlan(ref: Omit<PlanInput, 'session_id'>): Promise<WorkflowFate> {

@@ -64,15 +64,14 @@ export class WaitingWatch extends Loop {
   async restoreEnded(): Promise<void> {
     const nowMs = Date.now();
     const sinceMs = this.#askedAtMs === null ? nowMs - FIRST_MS : this.#askedAtMs - OVERLAP_MS;
-    const ended = await this.#temporal.endedMessages(new Date(sinceMs));
-    if (ended.length > 0) {
+    const failures: unknown[] = [];
+    for await (const ended of this.#temporal.endedMessages(new Date(sinceMs))) {
       const values = [ended.map(({ tenant_id }) => tenant_id), ended.map(({ message_id }) => message_id)];
       const rows = await this.#core.db.system((tx) => tx.query<MessageRef & SessionRef>(WAITING, values));
-      const failures: unknown[] = [];
       for (const row of rows)
         await restoreMessage(this.#core, this.#temporal, row).catch((error: unknown) => failures.push(error));
-      if (failures.length > 0) throw new AggregateError(failures, `${failures.length} messages could not be restored`);
     }
+    if (failures.length > 0) throw new AggregateError(failures, `${failures.length} messages could not be restored`);
     this.#askedAtMs = nowMs;
   }
 }

@@ -10,7 +10,7 @@ import { readLines } from './event-reader.js';
 import type { CallOptions, PlatformApi } from './platform-api.js';
 
 /** What an approver may add to a decision. */
-export interface DecisionOptions extends CallOptions, Pick<ResolveRequest, 'comment' | 'request_id'> {}
+export interface DecisionOptions extends CallOptions, Pick<ResolveRequest, 'comment' | 'request_id' | 'digest'> {}
 
 /** Decisions of humans about waiting messages, which `messages.pending()` lists, and their audit trail. */
 export class Approvals {
@@ -33,6 +33,7 @@ export class Approvals {
 
   /**
    * Approves. `new_state` of the answer is `input-required` while a quorum is not reached.
+   * @param options.digest of the `input_request` that was seen: where somebody has edited the arguments since, nothing is decided (`CONFLICT`)
    * @param options.arguments of a tool call: what is approved in place of the arguments that were asked about
    */
   approve(messageId: string, options: DecisionOptions & Pick<ResolveRequest, 'arguments'> = {}) {

@@ -37,12 +37,12 @@ export class Plans {
     return (await this.#api.post('/plans/get_by_id', body, PlanResponse, { ...options, retry: true })).plan;
   }
 
-  /** Approves a proposed plan; needs the scope `admin`. @throws ApiError with `ALREADY_RESOLVED` or `ALREADY_TERMINAL` */
+  /** Approves a proposed plan; needs the scope `admin`, or to be one of its approvers. @throws ApiError with `ALREADY_RESOLVED` or `ALREADY_TERMINAL` */
   approve(planId: string, options: CallOptions & { comment?: string } = {}): Promise<Plan> {
     return this.#decide('/plans/approve', planId, options);
   }
 
-  /** Rejects a proposed plan; needs the scope `admin`. @throws ApiError with `ALREADY_RESOLVED` or `ALREADY_TERMINAL` */
+  /** Rejects a proposed plan; needs the scope `admin`, or to be one of its approvers. @throws ApiError with `ALREADY_RESOLVED` or `ALREADY_TERMINAL` */
   reject(planId: string, options: CallOptions & { comment?: string } = {}): Promise<Plan> {
     return this.#decide('/plans/reject', planId, options);
   }

@@ -1,7 +1,9 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { AlertRule } from '../../contracts/api/alerts.js';
+import { ResolveResponse } from '../../contracts/api/messages.js';
 import { GetApprovalsResponse } from '../../contracts/api/policies/approvals.js';
+import { PolicyResponse } from '../../contracts/api/policies/policies.js';
 import { ErrorBody } from '../../contracts/primitives.js';
 import type { Behaviour } from '../setup/agent.js';
 import type { Answer } from '../setup/platform/api-client.js';
@@ -250,6 +252,40 @@ describe.each(PATHS)('approvals by callback token, $way', ({ env }) => {
       expect(delivery?.url).toBe(new URL(slack.url).origin);
       await forget(rule);
       await forget(tokens.rule);
+    });
+
+    test('a button decides nothing once somebody has edited the arguments that its message announced', async () => {
+      const slack = await receiver();
+      const response = await receiver();
+      const match = { tools: ['fleet.get_agents'] };
+      const policy = { scope: 'tool', name: 'look', decision: 'require_approval', match };
+      const evaluator = { approval: { quorum: 2 } };
+      const { policy_id } = (await client().ok('/policies/create_policy', { ...policy, evaluator }, PolicyResponse))
+        .policy;
+      const notifications = [{ type: 'slack', config: { webhook_url: slack.url, signing_secret: SECRET } }];
+      const body = { name: 'ask', condition: { event: 'policy.approval_required' }, notifications, approvers: ['U1'] };
+      const rule = await client().ok('/policies/new_alert', body, AlertRule);
+      const agentType = `calls-${randomUUID().slice(0, 8)}`;
+      const agent = await joinAgent(shared.platform, { instanceId: `${agentType}-1`, agentType }, ({ payload }) => {
+        agent.send('tool_call', { tool: 'fleet.get_agents', arguments: {}, dispatch_id: payload.dispatch_id });
+      });
+      const { id } = await client().send('go', { metadata: { agent_type: agentType }, blocking: false });
+      const [arrived] = (await slack.untilArrived(1)) as [Arrived];
+      const { blocks } = arrived.body as unknown as SlackBody;
+      const [approve] = blocks.find(({ type }) => type === 'actions')?.elements ?? [];
+      if (!approve) throw new Error('there is no button');
+      const edited = { resolution: 'approved', arguments: { agent_type: agentType } };
+      const answer = await client().ok(`/messages/${id}/resolve`, edited, ResolveResponse);
+      expect(answer.new_state).toBe('input-required');
+      expect(failureOf(await pressed(approve, { url: response.url })())).toBe('409 CONFLICT');
+      expect((await client().message(id)).input_request?.approvals).toHaveLength(1);
+      expect((await response.untilArrived(1))[0]?.body).toMatchObject({
+        response_type: 'ephemeral',
+        text: expect.stringMatching(/^Nothing was decided/),
+      });
+      await client().post('/messages/cancel', { message_id: id });
+      await client().post('/policies/delete_policy', { policy_id });
+      await forget(rule);
     });
 
     test('anything else is refused', async () => {

@@ -15,6 +15,8 @@ const ENVELOPE = {
   severity: 'warning',
   type: 'approval_required',
   event: { message_id: 'msg_1', request_id: 'req_1', kind: 'confirmation', title: 'Go on?' },
+  request_id: 'req_1',
+  digest: '0'.repeat(64),
 };
 const email = { smtpUrl: undefined, from: 'fleet@example.com' };
 

@@ -7,7 +7,7 @@ import { failByOperator, nextStep } from '../../messages/supervise/next-step.js'
 import { PlatformError } from '../../runtime/errors.js';
 import { expireIfIdle } from '../../sessions/session-end.js';
 import { createSessions } from '../../sessions/sessions.js';
-import { callerOf, insertAgent, insertTenant, messageCore } from '../setup/core.js';
+import { callerOf, emptyRecord, insertAgent, messageCore } from '../setup/core.js';
 import type { FreshDatabase } from '../setup/database.js';
 import { createGateway } from '../setup/gateway.js';
 
@@ -68,21 +68,7 @@ export class PropertyDriver {
   /** An empty record with two agents of two sessions each. */
   async reset(): Promise<void> {
     this.once.clear();
-    const tables = [
-      'input_decisions',
-      'input_requests',
-      'dispatches',
-      'messages',
-      'running_messages',
-      'idempotency_keys',
-      'session_agents',
-      'sessions',
-      'events',
-    ];
-    for (const table of [...tables, 'agents', 'mesh_nodes', 'tenants'])
-      await this.database.query(`DELETE FROM ${table}`);
-    await insertTenant(this.database, TENANT);
-    await this.database.query('INSERT INTO mesh_nodes (mesh_id) VALUES ($1)', [MESH]);
+    await emptyRecord(this.database, TENANT, MESH);
     const here = { mesh_id: MESH, connection_epoch: 1, max_concurrent_sessions: 2 };
     for (const instance_id of AGENTS) await insertAgent(this.database, { tenant_id: TENANT, instance_id, ...here });
   }

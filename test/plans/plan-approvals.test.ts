@@ -9,7 +9,7 @@ import { ApiClient } from '../setup/platform/api-client.js';
 import { joinAgent } from '../setup/platform/fleet.js';
 import { PATHS } from '../setup/platform/paths.js';
 import { type SharedPlatform, startPlatform } from '../setup/platform/platform.js';
-import { until } from '../setup/until.js';
+import { gate, until } from '../setup/until.js';
 import { createPlan, newSession, readPlan, step, stepStates, untilPlan, untilStep } from './plan-fixture.js';
 
 let shared: SharedPlatform;
@@ -26,11 +26,14 @@ async function withPolicy(policy: object, work: () => Promise<void>): Promise<vo
   }
 }
 
-async function anotherCaller(scopes: string[]): Promise<ApiClient> {
+async function another(scopes: string[]): Promise<{ id: string; caller: ApiClient }> {
   const { body } = await client.post('/credentials/create', { name: 'other', scopes });
   const { credential, client_secret } = body as { credential: { client_id: string }; client_secret: string };
-  return new ApiClient(shared.platform, { client_id: credential.client_id, client_secret });
+  const { client_id } = credential;
+  return { id: client_id, caller: new ApiClient(shared.platform, { client_id, client_secret }) };
 }
+
+const anotherCaller = async (scopes: string[]): Promise<ApiClient> => (await another(scopes)).caller;
 
 /** The events of a type in a session. */
 async function eventsOf(session_id: string, type: string): Promise<Record<string, unknown>[]> {
@@ -138,6 +141,31 @@ describe.each(PATHS)('$way', ({ env }) => {
       });
     });
 
+    test('name approvers of a plan, remind, and escalate with the first reminder', async () => {
+      const [named, boss, stranger] = [await another(['read']), await another(['read']), await another(['read'])];
+      const approval = { quorum: 2, reminder_seconds: 1, escalate_to: [boss.id] };
+      const policy = { decision: 'require_approval', match: { actions: ['create'] }, approvers: [named.id] };
+      await withPolicy({ ...policy, evaluator: { approval } }, async () => {
+        const body = await create();
+        const { plan } = await client.ok('/plans/create', body, PlanResponse);
+        const { plan_id, session_id, approval_expires_at: expires_at } = plan;
+        expect(plan.approvers).toEqual([named.id]);
+        expect(await stranger.caller.failure('/plans/approve', { plan_id })).toBe('403 forbidden');
+        expect(await stranger.caller.failure('/plans/reject', { plan_id })).toBe('403 forbidden');
+        expect((await named.caller.ok('/plans/approve', { plan_id }, PlanResponse)).plan.state).toBe('proposed');
+        const asked = await until(async () => {
+          const found = await eventsOf(session_id, 'plan.approval_required');
+          return found.length > 1 && found;
+        });
+        const event = { plan_id, session_id, description: 'secret', reason: 'because', guard: null, expires_at };
+        expect(asked).toContainEqual({ ...event, policy_id: expect.stringMatching(/^pol_/) });
+        expect(asked).toContainEqual({ ...event, policy_id: expect.stringMatching(/^pol_/), reminder: 1 });
+        expect((await readPlan(client, plan_id)).approvers).toEqual([named.id, boss.id]);
+        expect((await boss.caller.ok('/plans/approve', { plan_id }, PlanResponse)).plan.state).toBe('running');
+        await untilPlan(client, plan_id, 'completed');
+      });
+    });
+
     test('deny the approval of a plan', async () => {
       await withPolicy({ decision: 'deny', match: { actions: ['approve'] } }, async () => {
         const { plan_id } = await createPlan(client, steps, { auto_approve: false });
@@ -186,16 +214,45 @@ describe.each(PATHS)('$way', ({ env }) => {
   });
 });
 
-test('a plan and a step that nobody approves in time are refused', async () => {
-  shared = await startPlatform({ INPUT_EXPIRY_MS: '1500' });
-  client = shared.platform.client;
-  await joinAgent(shared.platform, { instanceId: 'echo-1', agentType: 'echo' }, echo);
-  const proposed = await createPlan(client, [step('a', 'echo', 'one')], { auto_approve: false });
-  const asking = await createPlan(client, [step('a', 'echo', 'one', { requires_approval: true })]);
-  const rejected = await untilPlan(client, proposed.plan_id, 'rejected');
-  expect(rejected).toMatchObject({ error: { code: 'APPROVAL_EXPIRED' }, decisions: [] });
-  expect(await client.failure('/plans/approve', { plan_id: proposed.plan_id })).toBe('409 ALREADY_TERMINAL');
-  await until(async () => (await eventsOf(proposed.session_id, 'plan.rejected')).length === 1);
-  const failed = await untilPlan(client, asking.plan_id, 'failed');
-  expect(failed.error).toMatchObject({ code: 'APPROVAL_EXPIRED' });
+describe('with short times and little room', () => {
+  beforeAll(async () => {
+    shared = await startPlatform({ INPUT_EXPIRY_MS: '1500', TENANT_MAX_IN_FLIGHT: '1' });
+    client = shared.platform.client;
+    await joinAgent(shared.platform, { instanceId: 'echo-1', agentType: 'echo', maxConcurrentSessions: 0 }, echo);
+    return shared.dispose;
+  });
+
+  test('a plan and a step that nobody approves in time are refused', async () => {
+    const proposed = await createPlan(client, [step('a', 'echo', 'one')], { auto_approve: false });
+    const asking = await createPlan(client, [step('a', 'echo', 'one', { requires_approval: true })]);
+    const rejected = await untilPlan(client, proposed.plan_id, 'rejected');
+    expect(rejected).toMatchObject({ error: { code: 'APPROVAL_EXPIRED' }, decisions: [] });
+    expect(await client.failure('/plans/approve', { plan_id: proposed.plan_id })).toBe('409 ALREADY_TERMINAL');
+    await until(async () => (await eventsOf(proposed.session_id, 'plan.rejected')).length === 1);
+    const failed = await untilPlan(client, asking.plan_id, 'failed');
+    expect(failed.error).toMatchObject({ code: 'APPROVAL_EXPIRED' });
+  });
+
+  test('a step for which the platform has no room is tried again after pauses that grow', async () => {
+    const busy = gate<string>();
+    await joinAgent(shared.platform, { instanceId: 'busy-1', agentType: 'busy' }, async (dispatch) =>
+      dispatch.result(await busy.promise),
+    );
+    const { id } = await client.send('wait', { metadata: { agent_type: 'busy' }, blocking: false });
+    const { plan_id } = await createPlan(client, [step('a', 'echo', 'one')]);
+    const postponed = (times: number) =>
+      until(async () => {
+        const [row] = await shared.database.query<{ postponed: number; retry_at: Date }>(
+          'SELECT postponed, retry_at FROM plan_steps WHERE plan_id = $1 AND postponed >= $2 AND retry_at IS NOT NULL',
+          [plan_id, times],
+        );
+        return row;
+      });
+    const first = await postponed(1);
+    const second = await postponed(first.postponed + 1);
+    expect(second.retry_at.getTime() - first.retry_at.getTime()).toBeGreaterThanOrEqual(2_000);
+    busy.open('done');
+    await client.untilState(id, 'completed');
+    await untilPlan(client, plan_id, 'completed');
+  });
 });

@@ -316,6 +316,7 @@ describe.each(PATHS)('$way', ({ env }) => {
     });
     held[0]?.result('done');
     await untilPlan(client, plan.plan_id, 'completed');
-    expect((await handle.describe()).searchAttributes.FleetState).toEqual(['completed']);
+    // The workflow shows the end a moment after the record has it.
+    await until(async () => (await handle.describe()).searchAttributes.FleetState?.[0] === 'completed');
   });
 });

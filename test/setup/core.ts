@@ -64,3 +64,19 @@ export async function insertAgent(
   const places = Object.keys(row).map((_, index) => `$${index + 1}`);
   await database.query(`INSERT INTO agents (${Object.keys(row)}) VALUES (${places})`, Object.values(row));
 }
+
+/** Deletes every message of every tenant with all that belongs to it; one tenant and one mesh node are there then. */
+export async function emptyRecord(database: FreshDatabase, tenantId: string, meshId: string): Promise<void> {
+  const ofMessages = [
+    'input_decisions',
+    'input_requests',
+    'dispatches',
+    'messages',
+    'running_messages',
+    'idempotency_keys',
+  ];
+  const others = ['session_agents', 'sessions', 'events', 'agents', 'mesh_nodes', 'tenants'];
+  for (const table of [...ofMessages, ...others]) await database.query(`DELETE FROM ${table}`);
+  await insertTenant(database, tenantId);
+  await database.query('INSERT INTO mesh_nodes (mesh_id) VALUES ($1)', [meshId]);
+}

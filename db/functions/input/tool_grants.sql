@@ -8,9 +8,9 @@ CREATE TYPE hold_call AS (
 );
 
 -- How a call goes on. `waits`: for the decision on this request. `occupied`: another request of the message is open, and the call is to be
--- held again once that is over. `granted`: it passes, with these arguments; the grant is used. `rejected`: a human has said no to this very
--- call. `failed`: the agent asked again and again, and its message has failed. `closed`: the dispatch is over. `expired`, `withdrawn`: the
--- request is.
+-- held again once that is over. `granted`: it passes, with these arguments; the grant is used. `used`: a call with the same idempotency key has
+-- used the grant, in a process that this one knows nothing of. `rejected`: a human has said no to this very call. `failed`: the agent asked
+-- again and again, and its message has failed. `closed`: the dispatch is over. `expired`, `withdrawn`: the request is.
 CREATE TYPE held_call AS (verdict text, request_id text, arguments jsonb, comment text, woken jsonb);
 
 -- How often the message asked for a tool since its last call of it passed.
@@ -46,18 +46,22 @@ BEGIN
     RETURN NEXT ('closed', NULL, NULL, NULL, NULL)::held_call;
     RETURN;
   END IF;
-  SELECT i AS request, g.used_at, g.used_by INTO same FROM tool_grants g JOIN input_requests i USING (tenant_id, request_id)
+  SELECT i AS request, g.used_at, g.used_by,
+         coalesce(g.used_at >= d.sent_at AND g.call #>> '{payload,idempotency_key}' = c.call #>> '{payload,idempotency_key}', false) AS is_repeat
+    INTO same FROM tool_grants g JOIN input_requests i USING (tenant_id, request_id)
    WHERE g.tenant_id = c.tenant_id AND g.message_id = c.message_id AND g.target = c.target AND i.tool = n.tool
      AND n.digest IN (i.digest, g.asked_digest)
-   ORDER BY i.requested_at DESC LIMIT 1;
+   ORDER BY is_repeat DESC, i.requested_at DESC LIMIT 1;
   q := same.request;
   IF q.state = 'pending' THEN
     UPDATE tool_grants g SET node_id = c.node_id, call = c.call, answered_at = NULL WHERE g.tenant_id = c.tenant_id AND g.request_id = q.request_id;
     RETURN NEXT ('waits', q.request_id, NULL, NULL, NULL)::held_call;
   ELSIF is_affirmative(q) AND (same.used_at IS NULL OR same.used_by = c.use_id) THEN
-    UPDATE tool_grants g SET used_at = coalesce(g.used_at, clock_timestamp()), used_by = c.use_id
+    UPDATE tool_grants g SET used_at = coalesce(g.used_at, clock_timestamp()), used_by = c.use_id, call = c.call
      WHERE g.tenant_id = c.tenant_id AND g.request_id = q.request_id;
     RETURN NEXT ('granted', q.request_id, q.arguments, NULL, NULL)::held_call;
+  ELSIF is_affirmative(q) AND same.is_repeat THEN
+    RETURN NEXT ('used', q.request_id, NULL, NULL, NULL)::held_call;
   ELSIF q.state = 'resolved' AND NOT is_affirmative(q) THEN
     UPDATE tool_grants g SET used_at = coalesce(g.used_at, clock_timestamp()) WHERE g.tenant_id = c.tenant_id AND g.request_id = q.request_id;
     RETURN NEXT ('rejected', q.request_id, NULL, q.answer ->> 'comment', NULL)::held_call;

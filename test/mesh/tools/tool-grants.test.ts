@@ -2,7 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { DispatchRef } from '../../../messages/dispatch/dispatches.js';
 import { uuidOf } from '../../../runtime/ids.js';
+import { createLogger } from '../../../runtime/logger.js';
+import { ToolCallService } from '../../../tools/tool-call-service.js';
 import { returnToolGrant, useToolGrant } from '../../../tools/tool-grants.js';
+import { createLocalLink } from '../../../tools/tool-link.js';
 import { type FreshDatabase, freshDatabase } from '../../setup/database.js';
 import { until } from '../../setup/until.js';
 import { errorOf, type FixtureAgent, receive } from '../fixture-agent.js';
@@ -143,6 +146,35 @@ describe('the decision about a tool call', () => {
     dispatch.result('done');
     expect(await ended).toMatchObject({ final: 'completed' });
     expect(await approvals.requests(next)).toEqual(['resolved', 'withdrawn']);
+  });
+
+  it('is found by a repeat of the call in another process, by its idempotency key, however far the call is', async () => {
+    const { db, bus } = fixture.core;
+    const link = createLocalLink('elsewhere');
+    const of = { db, bus, link, nodeId: 'elsewhere', log: createLogger({ level: 'silent' }) };
+    const overHttp = new ToolCallService({
+      ...of,
+      dispatches: fixture.dispatches,
+      calls: fixture.tools(link, 'elsewhere'),
+    });
+    const { agent } = await node.join('a');
+    const { ref } = await node.send(agent, 'pay it', { instance_id: 'a' });
+    const payload = { tool: 'pay', arguments: { amount: 5 }, dispatch_id: ref.dispatch_id, idempotency_key: 'k' };
+    const repeat = (more: object = {}) => {
+      const body = { ...payload, instance_id: 'a', deadline_ms: 50, ...more };
+      return overHttp.call(fixture.caller, body, { signal: new AbortController().signal });
+    };
+    callTool(agent, payload);
+    await approvals.asked(ref);
+    expect(await repeat()).toEqual(refusedWith('APPROVAL_PENDING'));
+    expect(await approvals.requests(ref)).toEqual(['pending']);
+    await approvals.resolve(ref, 'approved');
+    await take(b, 'pay'); // its process is not heard of again
+    expect(await repeat()).toEqual(refusedWith('AGENT_DISCONNECTED'));
+    expect(await approvals.requests(ref)).toEqual(['resolved']);
+    expect(await repeat({ idempotency_key: 'another' })).toEqual(refusedWith('APPROVAL_PENDING'));
+    expect(await approvals.requests(ref)).toEqual(['resolved', 'pending']);
+    expect(b.count('tool_call')).toBe(1);
   });
 
   it('that is negative is carried too, and is not asked for again', async () => {

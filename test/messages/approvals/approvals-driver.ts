@@ -9,7 +9,7 @@ import { lockRunning } from '../../../messages/read/read.js';
 import { nextStep } from '../../../messages/supervise/next-step.js';
 import { PlatformError } from '../../../runtime/errors.js';
 import { newId } from '../../../runtime/ids.js';
-import { callerOf, insertAgent, insertTenant, messageCore } from '../../setup/core.js';
+import { callerOf, emptyRecord, insertAgent, messageCore } from '../../setup/core.js';
 import type { FreshDatabase } from '../../setup/database.js';
 import { createGateway } from '../../setup/gateway.js';
 
@@ -57,21 +57,7 @@ export class ApprovalsDriver {
 
   async reset(): Promise<void> {
     this.#taken.clear();
-    const tables = [
-      'input_decisions',
-      'input_requests',
-      'dispatches',
-      'messages',
-      'running_messages',
-      'idempotency_keys',
-      'session_agents',
-      'sessions',
-      'events',
-    ];
-    for (const table of [...tables, 'agents', 'mesh_nodes', 'tenants'])
-      await this.database.query(`DELETE FROM ${table}`);
-    await insertTenant(this.database, TENANT);
-    await this.database.query("INSERT INTO mesh_nodes (mesh_id) VALUES ('mesh_test')");
+    await emptyRecord(this.database, TENANT, 'mesh_test');
     await insertAgent(this.database, {
       tenant_id: TENANT,
       instance_id: 'alpha',

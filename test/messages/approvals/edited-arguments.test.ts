@@ -1,11 +1,14 @@
 import { expect, test } from 'vitest';
 import { GetApprovalsResponse } from '../../../contracts/api/policies/approvals.js';
+import { askInput } from '../../../messages/input/ask.js';
 import { digestOf } from '../../../messages/input/digest.js';
+import { resolveMessage } from '../../../messages/input/resolve.js';
+import { newId } from '../../../runtime/ids.js';
 import { serveApi } from '../../api/served-api.js';
 import { approvalsFixture } from './approvals-fixture.js';
 
 const api = await serveApi();
-const { held, calling, caller, outcome, byToken, tokenFor } = await approvalsFixture(api);
+const { held, calling, caller, callerWith, outcome, byToken, ref, tokenFor } = await approvalsFixture(api);
 const approvalsOf = async (id: string) =>
   (await api.client.ok('/messages/get_approvals', { message_id: id }, GetApprovalsResponse)).approvals;
 const stored = async (id: string) => {
@@ -137,4 +140,24 @@ test('who sends the digest of what they have seen approves nothing else; nothing
   expect(await outcome(await caller('read'), id, before)).toBe('403 forbidden');
   expect(await approvalsOf(id)).toHaveLength(1);
   expect(await byToken(id, { ...(await seen()), callback_token })).toBe('200 working');
+});
+
+test('edited arguments decide about the request alone for which the policies looked at them', async () => {
+  const { id, request } = await calling({ cents: 5 });
+  const { claims } = await callerWith('admin');
+  const { policies } = api.core;
+  const next = { ...request, request_id: newId('req'), tool: 'drop', arguments: { cents: 7 } };
+  /** While the policies look at the arguments, the request is approved by somebody else and the agent asks about another call. */
+  const decide: typeof policies.decide = async (...asked) => {
+    const verdict = await policies.decide(...asked);
+    expect(await outcome(api.client, id, { resolution: 'approved' })).toBe('200 working');
+    expect(await api.db.tenant(api.tenantId, (tx) => askInput(tx, ref(id), next))).toBe(true);
+    return verdict;
+  };
+  const racing = { decide, guardsOf: (tenantId: string) => policies.guardsOf(tenantId) } as typeof policies;
+  const body = { resolution: 'approved', arguments: { cents: 3 } };
+  await expect(resolveMessage({ ...api.core, policies: racing }, claims, id, body)).rejects.toMatchObject({
+    code: 'ALREADY_RESOLVED',
+  });
+  expect((await api.client.message(id)).input_request).toMatchObject({ tool: 'drop', arguments: { cents: 7 } });
 });

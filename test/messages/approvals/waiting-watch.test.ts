@@ -16,6 +16,16 @@ const address = inject('temporalAddress');
 const temporal = await connectTemporal({ address }, 'default', createLogger({ level: 'silent' }));
 cleanUp(() => temporal.close());
 
+/** The ids of all messages whose workflows have ended since this time. */
+async function endedSince(since: Date, pageSize?: number): Promise<string[]> {
+  const ids: string[] = [];
+  for await (const page of temporal.endedMessages(since, pageSize)) {
+    if (pageSize !== undefined) expect(page.length).toBeLessThanOrEqual(pageSize);
+    ids.push(...page.map(({ message_id }) => message_id));
+  }
+  return ids;
+}
+
 const dueIn = async (id: string, seconds: number) => {
   await api.database.query(`UPDATE input_requests SET expires_at = now() + $2 * interval '1 s' WHERE message_id = $1`, [
     id,
@@ -54,7 +64,7 @@ test('a message whose workflow an operator ended while it waited fails; one that
   // Nobody works on the queue of these: the workflows stay as they are until they are terminated.
   await workflow.getHandle(messageWorkflowId(ref(ended))).terminate();
   const since = new Date(Date.now() - 60_000);
-  await until(async () => (await temporal.endedMessages(since)).some(({ message_id }) => message_id === ended));
+  await until(async () => (await endedSince(since)).includes(ended));
   await new WaitingWatch(api.core, temporal).restoreEnded();
   expect(await api.client.message(ended)).toMatchObject({ state: 'failed', error: { code: 'INTERNAL' } });
   expect((await api.client.message(waiting)).state).toBe('input-required');
@@ -75,10 +85,17 @@ test('one that cannot be restored holds up no other, and is tried again', async 
   }
   const since = new Date(Date.now() - 60_000);
   await until(async () => {
-    const found = (await temporal.endedMessages(since)).map(({ message_id }) => message_id);
+    const found = await endedSince(since);
     return ids.every((id) => found.includes(id));
   });
-  const watch = new WaitingWatch(api.core, temporal);
+  expect(await endedSince(since, 1)).toEqual(expect.arrayContaining(ids));
+  // A page has one message: the watch looks at all pages.
+  const paged: ConstructorParameters<typeof WaitingWatch>[1] = {
+    endedMessages: (from) => temporal.endedMessages(from, 1),
+    fateOfMessage: (of) => temporal.fateOfMessage(of),
+    wakeMessage: (input) => temporal.wakeMessage(input),
+  };
+  const watch = new WaitingWatch(api.core, paged);
   await api.database.query(
     `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'refused'; END $$`,
   );
@@ -94,7 +111,6 @@ test('one that cannot be restored holds up no other, and is tried again', async 
 });
 
 test('workflows that ended by themselves, and those of before, are none that operators ended', async () => {
-  const found = await temporal.endedMessages(new Date(Date.now() + 3_600_000));
-  expect(found).toEqual([]);
+  expect(await endedSince(new Date(Date.now() + 3_600_000))).toEqual([]);
   await expect(temporal.fateOfMessage({ tenant_id: api.tenantId, message_id: newId('msg') })).resolves.toBe('missing');
 });

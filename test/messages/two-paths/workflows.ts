@@ -135,7 +135,7 @@ export class Workflows {
       ensureIngest: async () => undefined,
       fateOfIngest: async () => 'running',
       fateOfMessage: async () => 'running',
-      endedMessages: async () => [],
+      endedMessages: async function* () {},
       fateOfSession: async () => 'running',
       fateOfPlan: async () => 'running',
       ensureAgentWatch: async () => undefined,
