@@ -2,17 +2,13 @@ import type { Tx } from '../db/pool.js';
 import { countRows } from './count-rows.js';
 import type { EraserDeps, Portion } from './eraser-deps.js';
 import { addRemoved, type Erasure, finish, noteDone } from './erasures.js';
-import { tenantTables } from './tenant-tables.js';
+import { MESSAGE_TABLES } from './message-tables.js';
+import { FOUND_BY_MESSAGE, tenantTables } from './tenant-tables.js';
 
 /** Rows that one transaction erases. */
 const ROWS_AT_ONCE = 1_000;
-/** Tables that hold large rows, and one that is read whole to find a tenant's rows. */
-const ROWS_OF: Readonly<Record<string, number>> = {
-  messages: 200,
-  knowledge_documents: 20,
-  knowledge_sources: 50,
-  idempotency_keys: 20_000,
-};
+/** Of tables that hold large rows. */
+const ROWS_OF: Readonly<Record<string, number>> = { messages: 200, knowledge_documents: 20, knowledge_sources: 50 };
 /** After a tenant is deleted: its tokens, sockets and calls end, and the event about it is delivered. */
 const GRACE_MS = 30_000;
 /** What then still waits for a receiver is given up after this time. */
@@ -22,10 +18,24 @@ const DELIVERY_MS = 600_000;
 const FROM_THE_START = '-';
 const ONCE_EMPTY = '~';
 
-/** The next rows of a table. The rows at these places in other partitions are the tenant's own too. */
-function deleteRows(table: string): string {
-  const own = `SELECT ctid FROM ${table} WHERE tenant_id = $1 LIMIT ${ROWS_OF[table] ?? ROWS_AT_ONCE}`;
-  return `DELETE FROM ${table} WHERE tenant_id = $1 AND ctid = ANY (ARRAY(${own}))`;
+/** The next rows of a table. The rows at these places in other partitions are the tenant's own too. @returns how many, by table */
+async function deleteNext(tx: Tx, table: string, tenantId: string): Promise<Record<string, number>> {
+  const next = (column: string) =>
+    `SELECT ${column} FROM ${table} WHERE tenant_id = $1 LIMIT ${ROWS_OF[table] ?? ROWS_AT_ONCE}`;
+  if (table !== 'messages') {
+    const own = `DELETE FROM ${table} WHERE tenant_id = $1 AND ctid = ANY (ARRAY(${next('ctid')}))`;
+    return { [table]: await countRows(tx, own, [tenantId]) };
+  }
+  const rows = await tx.query<{ message_id: string }>(next('message_id'), [tenantId]);
+  const removed: Record<string, number> = {};
+  for (const part of [FOUND_BY_MESSAGE, table])
+    removed[part] = await countRows(tx, MESSAGE_TABLES[part] ?? '', [
+      tenantId,
+      rows.map(({ message_id }) => message_id),
+      [],
+      [],
+    ]);
+  return removed;
 }
 
 const FORGET_COMMENTS = `
@@ -63,10 +73,10 @@ async function eraseRows({ db }: EraserDeps, erasure: Erasure, tables: readonly 
   let done = erasure.done_until;
   for (const table of tables.slice(tables.indexOf(done) + 1)) {
     const rows = await db.system(async (tx) => {
-      const removed = await countRows(tx, deleteRows(table), [tenant_id]);
-      await addRemoved(tx, erasure_id, { [table]: removed });
-      await noteDone(tx, erasure_id, doneAfter(done, table, removed));
-      return removed;
+      const removed = await deleteNext(tx, table, tenant_id);
+      await addRemoved(tx, erasure_id, removed);
+      await noteDone(tx, erasure_id, doneAfter(done, table, removed[table] ?? 0));
+      return removed[table] ?? 0;
     });
     done = doneAfter(done, table, rows);
     if (rows > 0) return true;
@@ -96,7 +106,7 @@ export async function eraseTenant(deps: EraserDeps, erasure: Erasure): Promise<P
   const { db } = deps;
   const { tenant_id, erasure_id, done_until } = erasure;
   if (done_until === '' && (await isDelivering(deps, erasure))) return 'waits';
-  const tables = await db.system(tenantTables);
+  const tables = (await db.system(tenantTables)).filter((table) => table !== FOUND_BY_MESSAGE);
   if (await eraseRows(deps, erasure, tables)) return 'erased';
   // Only now: rows of messages at work would have their workflows started again.
   const { listed, removed: workflows } = await deps.workflows.eraseTenant(tenant_id);

@@ -6,6 +6,9 @@ import type { Tx } from '../db/pool.js';
  */
 export const KEPT_TABLES: readonly string[] = ['input_decisions', 'erasures', 'tenants'];
 
+/** A table without an index by tenant, which every message would pay for: its rows are found by the tenant's messages and go with them. */
+export const FOUND_BY_MESSAGE = 'idempotency_keys';
+
 /** A table with the tables that refer to it. */
 export interface TenantTable {
   name: string;

@@ -7,7 +7,7 @@ import { eraseNext } from '../../erasure/eraser.js';
 import type { EraserDeps } from '../../erasure/eraser-deps.js';
 import { findErasure } from '../../erasure/erasures.js';
 import { MESSAGE_TABLES, SESSION_TABLES } from '../../erasure/message-tables.js';
-import { childrenFirst, KEPT_TABLES, tenantTables } from '../../erasure/tenant-tables.js';
+import { childrenFirst, FOUND_BY_MESSAGE, KEPT_TABLES, tenantTables } from '../../erasure/tenant-tables.js';
 import { connectTemporal } from '../../messages/supervise/temporal-link.js';
 import { createWorkflowErasure } from '../../messages/supervise/workflow-erasure.js';
 import { createLogger } from '../../runtime/logger.js';
@@ -101,6 +101,15 @@ test('every table of tenants is erased or keeps rows for a stated reason, and ev
   expect(Object.keys(SESSION_TABLES).sort()).toEqual(ofSessions);
 });
 
+test('the rows of a tenant are found by an index in every table', async () => {
+  const indexed = await database.query<{ name: string }>(
+    `SELECT DISTINCT i.indrelid::regclass::text AS name FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+      WHERE a.attname = 'tenant_id' AND i.indpred IS NULL`,
+  );
+  const found = [...indexed.map(({ name }) => name), FOUND_BY_MESSAGE];
+  expect((await database.db().system(tenantTables)).filter((table) => !found.includes(table))).toEqual([]);
+});
+
 test('tables come after those that refer to them', () => {
   const tables = [
     { name: 'a', referenced_by: ['b', 'c'] },
@@ -125,6 +134,10 @@ test('processes that die after every few transactions erase a tenant: each row i
     await fillTables(tenant, filled);
     await fillTables(tenant, ['input_decisions']);
   }
+  // As accept_messages makes it of what every text column holds here.
+  await database.query(
+    "UPDATE idempotency_keys SET idempotency_key = idempotency_key(tenant_id, tenant_id, '', tenant_id)",
+  );
   await database.query("INSERT INTO event_cursors (consumer, position) VALUES ('alerts/' || $1, 1)", [erased]);
   await database.query("UPDATE input_decisions SET comment = 'private', ip = '10.0.0.1'");
   const workflowIds = [`message:${erased}:msg_1`, `message:${other}:msg_1`];
