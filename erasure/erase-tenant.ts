@@ -63,8 +63,8 @@ async function isDelivering({ db, graceMs = GRACE_MS }: EraserDeps, erasure: Era
 
 /** Where the next portion begins, after one that erased rows of a table, or found none. */
 function doneAfter(doneUntil: string, table: string, rows: number): string {
-  if (rows === 0) return doneUntil === ONCE_EMPTY ? ONCE_EMPTY : table;
-  return doneUntil === '' || doneUntil === ONCE_EMPTY ? FROM_THE_START : doneUntil;
+  if (rows === 0) return table;
+  return doneUntil === '' ? FROM_THE_START : doneUntil;
 }
 
 /** Erases the next rows of a tenant. @returns false where none is left */
@@ -107,7 +107,7 @@ export async function eraseTenant(deps: EraserDeps, erasure: Erasure): Promise<P
   const { tenant_id, erasure_id, done_until } = erasure;
   if (done_until === '' && (await isDelivering(deps, erasure))) return 'waits';
   const tables = (await db.system(tenantTables)).filter((table) => table !== FOUND_BY_MESSAGE);
-  if (await eraseRows(deps, erasure, tables)) return 'erased';
+  if (done_until !== ONCE_EMPTY && (await eraseRows(deps, erasure, tables))) return 'erased';
   // Only now: rows of messages at work would have their workflows started again.
   const { listed, removed: workflows } = await deps.workflows.eraseTenant(tenant_id);
   const redis_keys = await deps.bus.forget(tenant_id, null);
