@@ -35,7 +35,7 @@ import { createSessions } from '../sessions/sessions.js';
 import { EventFeed } from '../telemetry/event-feed.js';
 import type { Infrastructure } from './infrastructure.js';
 import { openKnowledge } from './knowledge.js';
-import type { RunOptions } from './roles.js';
+import type { RunOptions } from './roles/roles.js';
 
 const LOOPBACK = ['127.0.0.0/8', '::1/128'];
 

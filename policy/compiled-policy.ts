@@ -1,4 +1,4 @@
-import type { Approval, Evaluator, PolicyDecision, PolicyScope } from '../contracts/api/policies.js';
+import type { Approval, Evaluator, PolicyDecision, PolicyScope } from '../contracts/api/policies/policies.js';
 import { errorMessage, isTransient } from '../runtime/errors.js';
 import { SEALED } from '../runtime/sealed-columns.js';
 import type { Secrets } from '../runtime/secrets.js';

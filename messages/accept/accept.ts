@@ -216,8 +216,8 @@ async function requireOwnRepeat(db: Db, sender: Caller, messageId: string): Prom
  * where it can, else its workflow is started. A repeat of the same messageId from the same credential in the same context gives the same
  * message.
  * @throws PlatformError INVALID_PARAMS, CONTENT_TYPE_NOT_SUPPORTED, IDEMPOTENCY_MISMATCH, SESSION_NOT_FOUND, TARGET_REQUIRED,
- * SESSION_CLOSED; SERVICE_UNAVAILABLE while the tenant's policies cannot be read; RATE_LIMITED at the tenant's limit of messages in flight or of those that wait for input, and when all agents that may
- * take it have their maximum of dispatches in flight
+ * SESSION_CLOSED; SERVICE_UNAVAILABLE while the tenant's policies cannot be read; RATE_LIMITED at the tenant's limit of messages in flight or
+ * of those that wait for input, and when all agents that may take it have their maximum of dispatches in flight
  */
 export async function acceptMessage(
   deps: AcceptDeps,

@@ -7,7 +7,4 @@ CREATE TABLE late_changes (
 );
 CREATE INDEX late_changes_newest ON late_changes (tenant_id, changed_at, message_id);
 
-ALTER TABLE late_changes ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-CREATE POLICY one_tenant ON late_changes TO fleet_app USING (tenant_id = current_tenant());
-CREATE POLICY whole_platform ON late_changes TO fleet_system USING (true);
-GRANT SELECT, INSERT, UPDATE, DELETE ON late_changes TO fleet_app, fleet_system;
+SELECT isolate_tenants('{late_changes}');

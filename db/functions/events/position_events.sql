@@ -3,8 +3,9 @@
 --
 -- Every event has the id of the transaction that wrote it. A snapshot sees a transaction once it is committed, so the new events are those
 -- of transactions that `present` sees and the snapshot of the last batch did not: those that began since, and those that were under way. An
--- old open transaction is one more id in the list and delays no other. Within a batch events follow their transactions' ids: a transaction
--- that begins after the commit of another has the higher id, so a cause comes before its effect.
+-- old open transaction is one more id in the list and delays no other. Within a batch events follow their transactions' ids, which are given
+-- with the first write: what is first written after the commit of another transaction comes after it. Transactions that overlap come in any
+-- order: one that had its id already when it saw what the other committed, after a wait for a lock of it for example, may come first.
 CREATE FUNCTION position_events(most integer) RETURNS integer LANGUAGE plpgsql
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
   SET plan_cache_mode = force_generic_plan AS $$

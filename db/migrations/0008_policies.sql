@@ -34,14 +34,4 @@ ALTER TABLE running_messages ADD COLUMN asked_policies text[] NOT NULL DEFAULT '
 -- accepted; one that was made since sees the credential.
 ALTER TABLE running_messages ADD COLUMN token jsonb;
 
-DO $$
-DECLARE
-  name text;
-BEGIN
-  FOREACH name IN ARRAY ARRAY['policy_revisions', 'policies'] LOOP
-    EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', name);
-    EXECUTE format('CREATE POLICY one_tenant ON %I TO fleet_app USING (tenant_id = current_tenant())', name);
-    EXECUTE format('CREATE POLICY whole_platform ON %I TO fleet_system USING (true)', name);
-    EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %I TO fleet_app, fleet_system', name);
-  END LOOP;
-END $$;
+SELECT isolate_tenants('{policy_revisions,policies}');

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { LIMITS } from '../limits.js';
-import { AnyId, JsonObject, Metadata, ok, okPage, pageFields, Timestamp } from '../primitives.js';
+import { LIMITS } from '../../limits.js';
+import { AnyId, JsonObject, Metadata, ok, okPage, pageFields, Timestamp } from '../../primitives.js';
 import { line, minScore, Namespace, SearchMode, Tag, topK } from './knowledge-query.js';
 
 const Visibility = z.enum(['private', 'tenant']);

@@ -72,14 +72,4 @@ CREATE TABLE plan_wakes (
 CREATE INDEX plan_wakes_due ON plan_wakes (due_at);
 CREATE INDEX plan_wakes_of_plan ON plan_wakes (tenant_id, plan_id);
 
-DO $$
-DECLARE
-  name text;
-BEGIN
-  FOREACH name IN ARRAY ARRAY['plans', 'plan_steps', 'plan_decisions', 'plan_messages', 'plan_wakes'] LOOP
-    EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', name);
-    EXECUTE format('CREATE POLICY one_tenant ON %I TO fleet_app USING (tenant_id = current_tenant())', name);
-    EXECUTE format('CREATE POLICY whole_platform ON %I TO fleet_system USING (true)', name);
-    EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %I TO fleet_app, fleet_system', name);
-  END LOOP;
-END $$;
+SELECT isolate_tenants('{plans,plan_steps,plan_decisions,plan_messages,plan_wakes}');

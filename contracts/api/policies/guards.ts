@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { LIMITS } from '../limits.js';
-import { AnyId, ok, Timestamp } from '../primitives.js';
-import { ADMIN, EXTENSION, post } from './operation.js';
+import { LIMITS } from '../../limits.js';
+import { AnyId, ok, Timestamp } from '../../primitives.js';
+import { ADMIN, EXTENSION, post } from '../operation.js';
 
 /** The guards of the platform (decisions.md, Guards). */
 export const GuardName = z.enum(['path', 'egress', 'secrets', 'prompt_injection', 'limits']);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { AgentType, AnyId, InstanceId, JsonObject, ok, pageFields, Timestamp } from '../primitives.js';
-import { ADMIN, CONFLICT, EXTENSION, post } from './operation.js';
+import { AgentType, AnyId, InstanceId, JsonObject, ok, pageFields, Timestamp } from '../../primitives.js';
+import { ADMIN, CONFLICT, EXTENSION, post } from '../operation.js';
 import { Match } from './policy-match.js';
 
 /** What a policy is about (decisions.md, Policies). */

@@ -16,9 +16,9 @@ CREATE TYPE accept_call AS (
   mesh_id text, any_mesh boolean, event_ids text[], decision jsonb, token jsonb
 );
 
--- `verdict`: dispatched | accepted | asked | denied | unavailable | repeat | mismatch | full | waiting_full | no_session | session_closed | target_required |
--- target_unknown | agents_saturated (with both, `agent_type` is the type that was looked for) | later (`awaits` names the lock). From
--- `instance_id` on for `dispatched`, `mesh_id` is the node that sends; the counts where they were taken.
+-- `verdict`: dispatched | accepted | asked | denied | unavailable | repeat | mismatch | full | waiting_full | no_session | session_closed |
+-- target_required | target_unknown | agents_saturated (with both, `agent_type` is the type that was looked for) | later (`awaits` names the
+-- lock). From `instance_id` on for `dispatched`, `mesh_id` is the node that sends; the counts where they were taken.
 CREATE TYPE accept_result AS (
   verdict text, message_id text, session_id text, accepted_at timestamptz, instance_id text, agent_type text, deployment_mode text,
   connection_epoch bigint, mesh_id text, public_url text, agent_card jsonb, user_id text, in_flight integer, waiting integer, awaits text

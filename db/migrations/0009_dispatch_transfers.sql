@@ -12,7 +12,4 @@ CREATE TABLE dispatch_transfers (
   PRIMARY KEY (tenant_id, instance_id, dispatch_id)
 );
 
-ALTER TABLE dispatch_transfers ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-CREATE POLICY one_tenant ON dispatch_transfers TO fleet_app USING (tenant_id = current_tenant());
-CREATE POLICY whole_platform ON dispatch_transfers TO fleet_system USING (true);
-GRANT SELECT, INSERT, UPDATE, DELETE ON dispatch_transfers TO fleet_app, fleet_system;
+SELECT isolate_tenants('{dispatch_transfers}');

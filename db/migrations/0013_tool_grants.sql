@@ -21,10 +21,7 @@ CREATE INDEX tool_grants_by_message ON tool_grants (tenant_id, message_id);
 -- A process finds what was decided without a look at what waits.
 CREATE INDEX tool_grants_decided ON tool_grants (node_id, decided_at) WHERE decided_at IS NOT NULL;
 
-ALTER TABLE tool_grants ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-CREATE POLICY one_tenant ON tool_grants TO fleet_app USING (tenant_id = current_tenant());
-CREATE POLICY whole_platform ON tool_grants TO fleet_system USING (true);
-GRANT SELECT, INSERT, UPDATE, DELETE ON tool_grants TO fleet_app, fleet_system;
+SELECT isolate_tenants('{tool_grants}');
 
 -- Runs in the transaction that ends a request, however it ends: the dispatch that waited has again the time that it had left.
 CREATE FUNCTION note_tool_decision() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -1,5 +1,23 @@
--- Positions of events: the order in which readers see them, given after the commit (db/functions/position_events.sql). Ids of events and of
--- transactions commit out of order, so neither can be a reader's cursor.
+-- Events, and their positions: the order in which readers see them, given after the commit (db/functions/events/position_events.sql). Ids of
+-- events and of transactions commit out of order, so neither can be a reader's cursor.
+
+-- Ids rise with time within a process, so the key gives a tenant's newest events first.
+CREATE TABLE events (
+  tenant_id text NOT NULL, event_id text COLLATE "C" NOT NULL,
+  event_type text NOT NULL, category text NOT NULL,
+  source text NOT NULL, severity text NOT NULL,
+  session_id text NOT NULL DEFAULT '', trace_id text,
+  occurred_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  payload jsonb NOT NULL,
+  -- The transaction that wrote it: tells the sequencer which events have been committed since it looked.
+  transaction_id xid8 NOT NULL DEFAULT pg_current_xact_id(),
+  PRIMARY KEY (tenant_id, event_id)
+) PARTITION BY RANGE (event_id);
+-- By the minute (the first 32 of an id's 48 bits of milliseconds), so that the events of a session share an entry: whole ids would take five
+-- times the room. Pages are read in the order (left(event_id, 12), event_id), which sorts a minute at a time.
+CREATE INDEX events_by_session ON events (tenant_id, session_id, "left"(event_id, 12));
+-- Rising values, so every insert goes to the last page: the cheapest index there is, and the only exact way to find what was committed.
+CREATE INDEX events_by_transaction ON events (transaction_id);
 
 -- One row for the events that a transaction wrote for one tenant, apart from the events, which are written once and never changed. They share
 -- a row because many messages share a transaction under load. Partitioned by the same bounds as events, so that retention drops both.
@@ -35,8 +53,6 @@ CREATE TABLE event_cursors (
   updated_at timestamptz NOT NULL DEFAULT now()
 );
 
-ALTER TABLE event_positions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-CREATE POLICY one_tenant ON event_positions TO fleet_app USING (tenant_id = current_tenant());
-CREATE POLICY whole_platform ON event_positions TO fleet_system USING (true);
-GRANT SELECT ON event_positions TO fleet_app;
-GRANT SELECT, INSERT, UPDATE, DELETE ON event_positions, event_batches, event_cursors TO fleet_system;
+SELECT isolate_tenants('{events}', 'SELECT, INSERT');
+SELECT isolate_tenants('{event_positions}', 'SELECT');
+GRANT SELECT, INSERT, UPDATE, DELETE ON event_batches, event_cursors TO fleet_system;

@@ -101,14 +101,4 @@ ALTER TABLE knowledge_documents ALTER COLUMN content SET STORAGE EXTERNAL;
 ALTER TABLE knowledge_sources ALTER COLUMN extracted SET STORAGE EXTERNAL;
 ALTER TABLE knowledge_chunks ALTER COLUMN embedding SET STORAGE EXTERNAL;
 
-DO $$
-DECLARE
-  name text;
-BEGIN
-  FOREACH name IN ARRAY ARRAY['knowledge_bases', 'knowledge_sources', 'knowledge_chunks', 'knowledge_jobs', 'knowledge_documents'] LOOP
-    EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', name);
-    EXECUTE format('CREATE POLICY one_tenant ON %I TO fleet_app USING (tenant_id = current_tenant())', name);
-    EXECUTE format('CREATE POLICY whole_platform ON %I TO fleet_system USING (true)', name);
-    EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %I TO fleet_app, fleet_system', name);
-  END LOOP;
-END $$;
+SELECT isolate_tenants('{knowledge_bases,knowledge_sources,knowledge_chunks,knowledge_jobs,knowledge_documents}');

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { LIMITS } from '../limits.js';
-import { within } from '../primitives.js';
+import { LIMITS } from '../../limits.js';
+import { within } from '../../primitives.js';
 
 const globs = z.array(z.string().min(1).max(512)).min(1).max(100);
 const scalar = z.union([z.string().max(4096), z.number(), z.boolean(), z.null()]);

@@ -1,19 +1,19 @@
-import { settleTotals } from '../agents/agent-connections.js';
-import { createAlertRelay } from '../alerts/alert-relay.js';
-import { createMaintenance } from '../db/maintenance.js';
-import { Retention } from '../db/retention.js';
-import { endsOfWork } from '../erasure/end-work.js';
-import { createEraser } from '../erasure/eraser.js';
-import { createJobStarter } from '../knowledge/ingest/job-starter.js';
-import { sessionDeps } from '../messages/cancel.js';
-import { Sweeper } from '../messages/supervise/sweeper.js';
-import { WaitingWatch } from '../messages/supervise/waiting-watch.js';
-import { createWorkflowErasure } from '../messages/supervise/workflow-erasure.js';
-import { createSessionExpiry } from '../sessions/session-expiry.js';
-import { createEventSequencer } from '../telemetry/event-sequencer.js';
-import type { Infrastructure } from './infrastructure.js';
-import type { Services } from './services.js';
-import type { StopList } from './stop-list.js';
+import { settleTotals } from '../../agents/agent-connections.js';
+import { createAlertRelay } from '../../alerts/alert-relay.js';
+import { createMaintenance } from '../../db/maintenance.js';
+import { Retention } from '../../db/retention.js';
+import { endsOfWork } from '../../erasure/end-work.js';
+import { createEraser } from '../../erasure/eraser.js';
+import { createJobStarter } from '../../knowledge/ingest/job-starter.js';
+import { sessionDeps } from '../../messages/cancel.js';
+import { Sweeper } from '../../messages/supervise/sweeper.js';
+import { WaitingWatch } from '../../messages/supervise/waiting-watch.js';
+import { createWorkflowErasure } from '../../messages/supervise/workflow-erasure.js';
+import { createSessionExpiry } from '../../sessions/session-expiry.js';
+import { createEventSequencer } from '../../telemetry/event-sequencer.js';
+import type { Infrastructure } from '../infrastructure.js';
+import type { Services } from '../services.js';
+import type { StopList } from '../stop-list.js';
 import { runFleetWorker, type WorkerDeps } from './workers.js';
 
 function createRetention({ config, db, log }: Services, { databaseUrl }: Infrastructure): Retention {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { LIMITS } from '../limits.js';
-import { AnyId, JsonObject, Metadata, ok } from '../primitives.js';
+import { LIMITS } from '../../limits.js';
+import { AnyId, JsonObject, Metadata, ok } from '../../primitives.js';
 
 const NAMESPACE = '[a-z0-9][a-z0-9._-]{0,62}';
 export const Namespace = z.string().regex(new RegExp(`^${NAMESPACE}$`), `must match ${NAMESPACE}`);

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { AnyId, Instant, ok, Timestamp } from '../primitives.js';
-import { InputRequest } from './messages.js';
-import { ADMIN, EXTENSION, OWN, post } from './operation.js';
+import { AnyId, Instant, ok, Timestamp } from '../../primitives.js';
+import { InputRequest } from '../messages.js';
+import { ADMIN, EXTENSION, OWN, post } from '../operation.js';
 
 /** Who decided: `id` is a credential, the rule whose delivery carried the token, a Slack user, or `expiry` of the platform itself. */
 export const ApprovalPrincipal = z.object({

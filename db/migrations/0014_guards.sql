@@ -1,4 +1,4 @@
--- What tenants have changed of their guards. A guard without a row is as the platform has it (GUARD_DEFAULTS in contracts/api/guards.ts). Each
+-- What tenants have changed of their guards. A guard without a row is as the platform has it (GUARD_DEFAULTS in contracts/api/policies/guards.ts). Each
 -- change raises the tenant's revision in `policy_revisions`.
 
 CREATE TABLE guards (
@@ -11,7 +11,4 @@ CREATE TABLE guards (
   PRIMARY KEY (tenant_id, guard)
 );
 
-ALTER TABLE guards ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
-CREATE POLICY one_tenant ON guards TO fleet_app USING (tenant_id = current_tenant());
-CREATE POLICY whole_platform ON guards TO fleet_system USING (true);
-GRANT SELECT, INSERT, UPDATE, DELETE ON guards TO fleet_app, fleet_system;
+SELECT isolate_tenants('{guards}');

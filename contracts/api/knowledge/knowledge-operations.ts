@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { LIMITS } from '../limits.js';
-import { AnyId, ok, pageFields } from '../primitives.js';
+import { LIMITS } from '../../limits.js';
+import { AnyId, ok, pageFields } from '../../primitives.js';
+import { CONFLICT, FULL, post, TENANT } from '../operation.js';
 import {
   Bases,
   IngestRequest,
@@ -19,7 +20,6 @@ import {
   UpdateKnowledgeBaseResponse,
 } from './knowledge.js';
 import { Namespace, QueryRequest, QueryResponse } from './knowledge-query.js';
-import { CONFLICT, FULL, post, TENANT } from './operation.js';
 
 /** Knowledge bases (specification section 4): reading needs `read`, changing `full`. Agents use the tools `knowledge_base.query` and `.ingest`. */
 export const KNOWLEDGE_OPERATIONS = {

@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { HostedTransport } from '../mesh/hosted/hosted-transport.js';
-import { createMeshServer } from '../mesh/server/server.js';
-import { DispatchRunner } from '../messages/runner/runner.js';
-import { createResultProposals } from '../plans/result-proposals.js';
-import type { Infrastructure } from './infrastructure.js';
-import type { Services } from './services.js';
-import type { RunningTools } from './tools.js';
+import { HostedTransport } from '../../mesh/hosted/hosted-transport.js';
+import { createMeshServer } from '../../mesh/server/server.js';
+import { DispatchRunner } from '../../messages/runner/runner.js';
+import { createResultProposals } from '../../plans/result-proposals.js';
+import type { Infrastructure } from '../infrastructure.js';
+import type { Services } from '../services.js';
+import type { RunningTools } from '../tools.js';
 import { runNodeWorkers, type WorkerDeps } from './workers.js';
 
 /**

@@ -10,17 +10,21 @@ import {
   Worker,
   type WorkerOptions,
 } from '@temporalio/worker';
-import { createDeliveryActivities, createDeliveryRecordActivities, type DeliveryDeps } from '../activities/deliver.js';
-import { createIngestActivities, createIngestRecordActivities } from '../activities/ingest.js';
-import { createControlActivities, createNodeActivities } from '../activities/node.js';
-import { createPlanActivities, type PlanActivityDeps } from '../activities/plan.js';
-import { createRecordActivities } from '../activities/record.js';
-import { createWatchActivities, type WatchDeps } from '../activities/watch.js';
-import { LIMITS } from '../contracts/limits.js';
-import type { DispatchRunner } from '../messages/runner/runner.js';
-import { AsyncContext } from '../runtime/async-context.js';
-import { errorMessage } from '../runtime/errors.js';
-import type { Logger } from '../runtime/logger.js';
+import {
+  createDeliveryActivities,
+  createDeliveryRecordActivities,
+  type DeliveryDeps,
+} from '../../activities/deliver.js';
+import { createIngestActivities, createIngestRecordActivities } from '../../activities/ingest.js';
+import { createControlActivities, createNodeActivities } from '../../activities/node.js';
+import { createPlanActivities, type PlanActivityDeps } from '../../activities/plan.js';
+import { createRecordActivities } from '../../activities/record.js';
+import { createWatchActivities, type WatchDeps } from '../../activities/watch.js';
+import { LIMITS } from '../../contracts/limits.js';
+import type { DispatchRunner } from '../../messages/runner/runner.js';
+import { AsyncContext } from '../../runtime/async-context.js';
+import { errorMessage } from '../../runtime/errors.js';
+import type { Logger } from '../../runtime/logger.js';
 import {
   controlQueue,
   DELIVERY_QUEUE,
@@ -28,8 +32,8 @@ import {
   HOSTED_QUEUE,
   KNOWLEDGE_QUEUE,
   nodeQueue,
-} from '../workflows/definitions.js';
-import type { Services } from './services.js';
+} from '../../workflows/definitions.js';
+import type { Services } from '../services.js';
 
 const RESTART_MS = 1_000;
 /**
@@ -172,7 +176,7 @@ export async function runFleetWorker(
     stickyQueueScheduleToStartTimeout: '2s',
     ...SANDBOX_LIMIT,
     maxCachedWorkflows: CACHED_WORKFLOWS,
-    workflowBundle: { codePath: fileURLToPath(new URL('../workflows.bundle.js', import.meta.url)) },
+    workflowBundle: { codePath: fileURLToPath(new URL('../../workflows.bundle.js', import.meta.url)) },
     activities: {
       ...createRecordActivities(deps.core, deps.dispatches),
       ...createDeliveryRecordActivities(deps.delivery),

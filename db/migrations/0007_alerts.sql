@@ -106,15 +106,5 @@ CREATE INDEX callback_tokens_expiry ON callback_tokens (expires_at);
 -- The alert relay reads every event from the first one on: a rule may be there before the first relay is.
 INSERT INTO event_cursors (consumer, position) VALUES ('alerts', 0);
 
-DO $$
-DECLARE
-  name text;
-BEGIN
-  FOREACH name IN ARRAY ARRAY['alert_revisions', 'alert_rules', 'alert_channels', 'alert_states', 'deliveries', 'delivery_queue',
-      'receiver_breakers', 'proven_receivers', 'callback_tokens'] LOOP
-    EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', name);
-    EXECUTE format('CREATE POLICY one_tenant ON %I TO fleet_app USING (tenant_id = current_tenant())', name);
-    EXECUTE format('CREATE POLICY whole_platform ON %I TO fleet_system USING (true)', name);
-    EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %I TO fleet_app, fleet_system', name);
-  END LOOP;
-END $$;
+SELECT isolate_tenants('{alert_revisions,alert_rules,alert_channels,alert_states,deliveries,delivery_queue,receiver_breakers,proven_receivers,
+  callback_tokens}');
