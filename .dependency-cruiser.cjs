@@ -17,6 +17,7 @@ const LAYERS = {
   alerts: ['contracts', 'runtime', 'db', 'http', 'telemetry', 'messages', 'deliveries'],
   knowledge: ['contracts', 'runtime', 'db', 'http'],
   plans: ['contracts', 'runtime', 'db', 'policy', 'sessions', 'messages'],
+  erasure: ['contracts', 'runtime', 'db', 'agents', 'sessions', 'messages'],
   tools: ['contracts', 'runtime', 'db', 'policy', 'agents', 'messages', 'plans', 'knowledge'],
   mesh: ['contracts', 'runtime', 'db', 'http', 'auth', 'policy', 'agents', 'messages', 'tools'],
   activities: [
@@ -51,7 +52,7 @@ const LAYERS = {
     'tools',
   ],
   embedded: ['contracts', 'runtime'],
-  cli: ['contracts', 'runtime', 'db', 'auth'],
+  cli: ['contracts', 'runtime', 'db', 'auth', 'erasure'],
   sdk: ['contracts'],
   examples: ['sdk', 'contracts'],
   // Puts the parts together for the entries; only they import it.
@@ -71,6 +72,7 @@ const LAYERS = {
     'alerts',
     'knowledge',
     'tools',
+    'erasure',
     'mesh',
     'activities',
     'api',

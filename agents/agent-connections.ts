@@ -159,3 +159,21 @@ export async function settleTotals(db: Db, before: Date): Promise<void> {
     last = agents.at(-1);
   }
 }
+
+const ADD_ERASED = `
+  UPDATE dispatch_totals t SET succeeded = t.succeeded + c.succeeded, failed = t.failed + c.failed,
+    last_error = ${LAST_ERROR('c')}, last_failed_at = greatest(t.last_failed_at, c.last_failed_at)
+    FROM (SELECT d.instance_id, ${COUNTS} FROM dispatches d JOIN dispatch_totals u ON u.tenant_id = $1 AND u.instance_id = d.instance_id
+           WHERE d.tenant_id = $1 AND d.dispatch_id = ANY ($2) AND d.created_at >= u.until GROUP BY d.instance_id) c
+   WHERE t.tenant_id = $1 AND t.instance_id = c.instance_id`;
+
+/** Adds dispatches that are about to be erased to the totals of their agents, as far as they are not in them; in the transaction that erases them. */
+export async function countErased(tx: Tx, tenantId: string, dispatchIds: readonly string[]): Promise<void> {
+  if (dispatchIds.length === 0) return;
+  const agents = await tx.query<{ instance_id: string }>(
+    'SELECT DISTINCT instance_id FROM dispatches WHERE tenant_id = $1 AND dispatch_id = ANY ($2) ORDER BY instance_id',
+    [tenantId, dispatchIds],
+  );
+  for (const { instance_id } of agents) await tx.query(LOCK, [tenantId, instance_id]);
+  await tx.query(ADD_ERASED, [tenantId, dispatchIds]);
+}

@@ -24,9 +24,9 @@ export interface IssuedCredential {
   client_secret: string;
 }
 
-function newSecret(secrets: Secrets): { clientSecret: string; hash: Buffer } {
+function newSecret(secrets: Secrets): { clientSecret: string; hash: Buffer; keyId: string } {
   const clientSecret = randomBytes(32).toString('base64url');
-  return { clientSecret, hash: secrets.mac(clientSecret, PURPOSE) };
+  return { clientSecret, hash: secrets.mac(clientSecret, PURPOSE), keyId: secrets.check() };
 }
 
 /** Runs a statement that changes a credential. @throws PlatformError NOT_FOUND when it changes none */
@@ -43,12 +43,13 @@ export async function createCredential(
   tenantId: string,
   { name, scopes, agent_types, expires_at }: NewCredential,
 ): Promise<IssuedCredential> {
-  const { clientSecret, hash } = newSecret(secrets);
+  const { clientSecret, hash, keyId } = newSecret(secrets);
+  const lists = [[...new Set(scopes)], [...new Set(agent_types ?? [])]];
   const credential = await change(
     tx,
-    `INSERT INTO credentials (tenant_id, credential_id, name, scopes, agent_types, secret_hash, expires_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-    [tenantId, newId('cred'), name, [...new Set(scopes)], [...new Set(agent_types ?? [])], hash, expires_at ?? null],
+    `INSERT INTO credentials (tenant_id, credential_id, name, scopes, agent_types, secret_hash, secret_key_id, expires_at)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+    [tenantId, newId('cred'), name, ...lists, hash, keyId, expires_at ?? null],
   );
   return { credential, client_secret: clientSecret };
 }
@@ -75,15 +76,15 @@ export async function rotateCredential(
   credentialId: string,
   overlapSeconds: number,
 ): Promise<IssuedCredential> {
-  const { clientSecret, hash } = newSecret(secrets);
+  const { clientSecret, hash, keyId } = newSecret(secrets);
   const credential = await change(
     tx,
     `UPDATE credentials
-        SET secret_hash = $3,
+        SET secret_hash = $3, secret_key_id = $5, previous_secret_key_id = secret_key_id,
             previous_secret_hash = CASE WHEN $4::int > 0 THEN secret_hash END,
             previous_expires_at = now() + make_interval(secs => $4::int)
       WHERE tenant_id = $1 AND credential_id = $2`,
-    [tenantId, credentialId, hash, overlapSeconds],
+    [tenantId, credentialId, hash, overlapSeconds, keyId],
   );
   if (credential.revoked_at) throw new PlatformError('CONFLICT', 'The credential was revoked.');
   return { credential, client_secret: clientSecret };
@@ -117,13 +118,43 @@ export async function verifySecret(
   secrets: Secrets,
   client: { client_id: string; client_secret: string },
 ): Promise<Credential | null> {
-  const given = secrets.mac(client.client_secret, PURPOSE);
+  const macs = secrets.macs(client.client_secret, PURPOSE);
   const [stored] = await db.system((tx) => queryJson<StoredCredential>(tx, FIND_BY_CLIENT, [client.client_id]));
-  const nothing = Buffer.alloc(given.length);
+  const nothing = Buffer.alloc(32);
   const { secret_hash = nothing, previous_hash = null, usable = false, ...credential } = stored ?? {};
-  const current = timingSafeEqual(given, secret_hash);
-  const previous = timingSafeEqual(given, previous_hash ?? nothing);
-  return usable && (current || previous) ? (credential as Credential) : null;
+  const hashes = [secret_hash, previous_hash ?? nothing];
+  const fits = macs.map((mac) => hashes.map((hash) => timingSafeEqual(mac, hash)));
+  if (!usable || !fits.some((fit) => fit.includes(true))) return null;
+  if (!fits[0]?.includes(true)) await rehash(db, secrets, client, macs);
+  return credential as Credential;
+}
+
+/** Hashes a secret that was verified with a key of before anew with the key in use. */
+async function rehash(
+  db: Db,
+  secrets: Secrets,
+  client: { client_id: string; client_secret: string },
+  macs: readonly Buffer[],
+): Promise<void> {
+  const set = (hash: string, keyId: string) =>
+    `${hash} = CASE WHEN ${hash} = ANY ($2) THEN $3 ELSE ${hash} END, ${keyId} = CASE WHEN ${hash} = ANY ($2) THEN $4 ELSE ${keyId} END`;
+  const update = `UPDATE credentials SET ${set('secret_hash', 'secret_key_id')}, ${set('previous_secret_hash', 'previous_secret_key_id')}
+    WHERE credential_id = $1`;
+  const values = [client.client_id, macs, secrets.mac(client.client_secret, PURPOSE), secrets.check()];
+  await db.system((tx) => tx.query(update, values));
+}
+
+/** How many client secrets in use are still hashed with another key than this one. */
+export async function countUnhashed(db: Db, keyId: string): Promise<number> {
+  const [row] = await db.system((tx) =>
+    tx.query<{ left: number }>(
+      `SELECT count(*)::int AS left FROM credentials WHERE revoked_at IS NULL AND coalesce(expires_at > now(), true)
+          AND (secret_key_id IS DISTINCT FROM $1 OR previous_expires_at > now() AND previous_secret_hash IS NOT NULL
+               AND previous_secret_key_id IS DISTINCT FROM $1)`,
+      [keyId],
+    ),
+  );
+  return row?.left ?? 0;
 }
 
 /** The state of a credential, for the authenticator. */

@@ -2,10 +2,11 @@ import { calculateJwkThumbprint, exportJWK, generateKeyPair } from 'jose';
 import { LIMITS } from '../contracts/limits.js';
 import { queryJson } from '../db/json-rows.js';
 import type { Db, Tx } from '../db/pool.js';
+import { SEALED } from '../runtime/sealed-columns.js';
 import type { Secrets } from '../runtime/secrets.js';
 import type { StoredKey } from './key-ring.js';
 
-const PURPOSE = 'signing-key';
+const { purpose: PURPOSE } = SEALED.signingKeys;
 const LOCK = 7_301_846_226;
 const NEWEST_FIRST = 'ORDER BY created_at DESC, kid DESC';
 /** A node may go on signing with a retired key for as long as it keeps its keys (60 s); five times that is ample. */

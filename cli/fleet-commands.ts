@@ -11,46 +11,18 @@ import { listSigningKeys, rotateSigningKeys } from '../auth/signing-keys.js';
 import { createTenant, deleteTenant, listTenants, requireTenant, setDefaultType } from '../auth/tenants.js';
 import { CredentialCreateRequest, CredentialRotateRequest } from '../contracts/api/auth.js';
 import { AgentTypeOfAgents } from '../contracts/primitives.js';
-import type { Db, Tx } from '../db/pool.js';
+import type { Db } from '../db/pool.js';
+import { type Command, type CommandInput, ofTenant, parse, requiredOption } from './command.js';
+import { ERASE_COMMANDS, erasureOfTenant } from './erase-commands.js';
 import { CliError, type Store } from './fleet-store.js';
-
-/** The parsed arguments of a command. */
-export interface CommandInput {
-  /** The positional argument; '' without one. */
-  argument: string;
-  options: Record<string, string | undefined>;
-}
-
-interface Command {
-  /** Shown in the help after the name. */
-  usage?: string;
-  summary: string;
-  /** Whether it takes an argument. */
-  argument?: true;
-  /** Names of its options, all of which take a value. */
-  options?: readonly string[];
-  run: (store: Store, input: CommandInput) => Promise<Record<string, unknown>>;
-}
+import { rotateSecret } from './rotate-secret.js';
 
 const LIST_MAX = 1_000;
 const TenantName = z.string().trim().min(1).max(256);
 
-function requiredOption(input: CommandInput, option: string): string {
-  const value = input.options[option];
-  if (value === undefined) throw new CliError(`--${option} is required.`);
-  return value;
-}
-
 function commaSeparated(text: string): string[] {
   const words = text.split(',').map((word) => word.trim());
   return words.filter((word) => word !== '');
-}
-
-function parse<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
-  const parsed = schema.safeParse(value);
-  if (parsed.success) return parsed.data;
-  const issue = parsed.error.issues[0];
-  throw new CliError(`${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'is invalid'}`.replace(/^: /, ''));
 }
 
 function printable({ credential, client_secret }: IssuedCredential) {
@@ -62,14 +34,6 @@ async function tenantOf(db: Db, credentialId: string): Promise<string> {
   const status = await credentialStatus(db, credentialId);
   if (!status) throw new CliError(`There is no credential ${credentialId}.`);
   return status.tenant_id;
-}
-
-/** @throws PlatformError `NOT_FOUND` for an unknown or deleted tenant */
-function ofTenant<T>({ db }: Store, tenantId: string, work: (tx: Tx) => Promise<T>): Promise<T> {
-  return db.system(async (tx) => {
-    await requireTenant(tx, tenantId);
-    return work(tx);
-  });
 }
 
 async function create(store: Store, input: CommandInput) {
@@ -134,10 +98,14 @@ export const COMMANDS: Record<string, Command> = {
     run: updateTenant,
   },
   'tenants delete': {
-    usage: 'TENANT_ID',
-    summary: 'delete a tenant and revoke its tokens; its records stay',
+    usage: 'TENANT_ID [--wait-seconds N]',
+    summary: 'delete a tenant: its tokens end at once, and the worker role erases all that it has',
     argument: true,
-    run: ({ db }, { argument }) => deleteTenant(db, argument),
+    options: ['wait-seconds'],
+    run: async (store, input) => {
+      const tenant = await deleteTenant(store.db, input.argument);
+      return { ...tenant, ...(await erasureOfTenant(store, tenant.tenant_id, input)) };
+    },
   },
   'credentials create': {
     usage: '--tenant ID --name N --scopes read,admin [--agent-types a,b] [--expires-at T]',
@@ -163,6 +131,12 @@ export const COMMANDS: Record<string, Command> = {
     summary: 'revoke a credential and its tokens',
     argument: true,
     run: revoke,
+  },
+  ...ERASE_COMMANDS,
+  'keys rotate-secret': {
+    summary:
+      'rotate the secret key while the platform runs, and seal everything anew; run again, it finishes what was begun',
+    run: rotateSecret,
   },
   'keys rotate': {
     summary: 'sign new tokens with a new key; existing tokens stay valid',

@@ -7,7 +7,7 @@ import { type Db, openDb } from '../db/pool.js';
 import { type Config, readConfig } from '../runtime/config.js';
 import { errorMessage } from '../runtime/errors.js';
 import { createLogger } from '../runtime/logger.js';
-import { readSecretKey } from '../runtime/secret-key.js';
+import { readSecretKeys, renewSecretKey } from '../runtime/secret-key.js';
 import { createSecrets, type Secrets } from '../runtime/secrets.js';
 
 /** An expected failure: the operator gets only its message, without a stack. */
@@ -17,6 +17,10 @@ export class CliError extends Error {}
 export interface Store {
   db: Db;
   secrets: Secrets;
+  /** The secret keys, the newest first. */
+  keys: [string, ...string[]];
+  /** Puts a new key in the data directory and gives all of them; null where the settings give the key. */
+  renewKeys: (() => Promise<string[]>) | null;
 }
 
 const DevJson = z.object({ database_url: z.string() });
@@ -61,7 +65,8 @@ function asCliError(error: unknown): unknown {
 export async function withStore<T>(environment: NodeJS.ProcessEnv, work: (store: Store) => Promise<T>): Promise<T> {
   const config = configFrom(environment);
   const url = config.DATABASE_URL ?? (await databaseUrlOf(config.FLEET_DATA_DIR));
-  const key = config.FLEET_SECRET_KEY ?? (await readSecretKey(config.FLEET_DATA_DIR));
+  const { FLEET_SECRET_KEY: given, FLEET_PREVIOUS_SECRET_KEY: previous, FLEET_DATA_DIR: dataDir } = config;
+  const [key, ...others] = given ? [given, ...(previous ? [previous] : [])] : await readSecretKeys(dataDir);
   if (key === undefined) {
     throw new CliError(
       `The platform's secret key is required: set FLEET_SECRET_KEY, or FLEET_DATA_DIR to the directory of secret.key.`,
@@ -69,9 +74,9 @@ export async function withStore<T>(environment: NodeJS.ProcessEnv, work: (store:
   }
   const db = openDb({ url, max: 2, log: createLogger({ level: 'silent' }) });
   try {
-    const secrets = createSecrets(key);
+    const secrets = createSecrets(key, others);
     await checkSecretKey(db, secrets);
-    return await work({ db, secrets });
+    return await work({ db, secrets, keys: [key, ...others], renewKeys: given ? null : () => renewSecretKey(dataDir) });
   } catch (error) {
     throw asCliError(error);
   } finally {

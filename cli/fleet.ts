@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 import { parseArgs } from 'node:util';
 import { errorMessage, PlatformError } from '../runtime/errors.js';
-import { COMMANDS, type CommandInput } from './fleet-commands.js';
+import type { CommandInput } from './command.js';
+import { COMMANDS } from './fleet-commands.js';
 import { CliError, withStore } from './fleet-store.js';
 
 const OK = 0;
@@ -15,7 +16,7 @@ function help(): string {
   const lines = Object.entries(COMMANDS).map(
     ([name, { usage = '', summary }]) => `  ${`${name} ${usage}`.trimEnd()}\n      ${summary}`,
   );
-  return `Manages tenants, credentials and signing keys in the platform's database.
+  return `Manages tenants, credentials and keys, and erases records in the platform's database.
 
 Usage: npm run --silent fleet -- COMMAND [--json]
 
@@ -46,7 +47,8 @@ function parseCommand(args: string[]) {
 
 function cellText(value: unknown): string {
   if (value === null) return '-';
-  return Array.isArray(value) ? value.join(',') : String(value);
+  if (Array.isArray(value)) return value.join(',');
+  return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
 
 function fieldsText(item: object, equals: string, separator: string): string {
@@ -56,7 +58,7 @@ function fieldsText(item: object, equals: string, separator: string): string {
 
 /** Plain text: one line for each entry of a list, or for each field of anything else. */
 function plain(result: Record<string, unknown>): string {
-  const list = result.tenants ?? result.credentials ?? result.keys;
+  const list = result.tenants ?? result.credentials ?? result.keys ?? result.erasures;
   if (!Array.isArray(list)) return fieldsText(result, ': ', '\n');
   return list.map((item: object) => fieldsText(item, '=', '  ')).join('\n') || 'none';
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';
@@ -8,6 +9,17 @@ const MIGRATIONS = new URL('./migrations/', import.meta.url);
 const FUNCTIONS = new URL('./functions/', import.meta.url);
 /** The key of the advisory lock of all processes that migrate. */
 const LOCK = 7_301_846_225;
+/** For how long a change waits for the lock of a table, and requests behind it; then they have their turn for the pause. */
+const LOCK_WAIT_MS = 1_000;
+const LOCK_PAUSE_MS = 1_000;
+/** Tries until a change fails, and with it the start: ten minutes. */
+const TRIES_MAX = 300;
+/** How often a process looks whether another one has migrated. */
+const TURN_POLL_MS = 100;
+/** The end of the names of migrations that run without a transaction. */
+const ONLINE = '.online.sql';
+/** Postgres error code. */
+const LOCK_NOT_AVAILABLE = '55P03';
 /** The first migrations of development versions: their databases are not upgraded. */
 const UNRELEASED = ['0001_platform.sql', '0001_baseline.sql'];
 /** Function schemas that are kept: of this release and of the one before. */
@@ -34,6 +46,8 @@ function readSql(folder: URL) {
   });
 }
 
+type Migration = ReturnType<typeof readSql>[number];
+
 const functions = readSql(FUNCTIONS);
 const digest = createHash('sha256').update(functions.map(({ sha256 }) => sha256).join());
 
@@ -56,11 +70,41 @@ function pendingOf(migrations: ReturnType<typeof readSql>, applied: Map<string, 
   return pending;
 }
 
-async function inTransaction(client: pg.Client, what: string, statements: [string, unknown[]?][]): Promise<void> {
+/** A process that migrates. */
+interface Migrating {
+  client: pg.Client;
+  log: Pick<Logger, 'info' | 'warn'>;
+}
+
+/** One try. @returns false when another transaction held a lock for too long: nothing was changed */
+async function tryOnce(client: pg.Client, statements: [string, unknown[]?][]): Promise<boolean> {
   try {
-    await client.query('BEGIN');
+    await client.query(`BEGIN; SET LOCAL lock_timeout = ${LOCK_WAIT_MS}`);
     for (const [sql, values] of statements) await client.query(sql, values);
     await client.query('COMMIT');
+    return true;
+  } catch (error) {
+    if ((error as { code?: string }).code !== LOCK_NOT_AVAILABLE) throw error;
+    await client.query('ROLLBACK');
+    return false;
+  }
+}
+
+/**
+ * Runs statements in one transaction. Requests wait behind a change of a table that waits for its lock, so it gives up soon and is tried
+ * again after a pause in which they have their turn.
+ */
+async function inTransaction(
+  { client, log }: Migrating,
+  what: string,
+  statements: [string, unknown[]?][],
+): Promise<void> {
+  try {
+    for (let tries = 1; !(await tryOnce(client, statements)); tries++) {
+      if (tries === TRIES_MAX) throw new Error('a transaction holds a lock that it needs: end it, and start again');
+      if (tries === 1) log.warn({ step: what }, 'a migration waits for the lock of a transaction; it is tried again');
+      await delay(LOCK_PAUSE_MS);
+    }
   } catch (error) {
     throw new Error(`${what} failed: ${errorMessage(error)}`, { cause: error });
   }
@@ -91,14 +135,15 @@ async function refuseTables(client: pg.Client, schema: string): Promise<void> {
  * Creates the schema of this build's functions, once. An older build that starts beside a newer one finds its own schema; if that was
  * dropped and the tables are newer, the build is refused.
  */
-async function applyFunctions(client: pg.Client, isAhead: boolean, log: Pick<Logger, 'info'>): Promise<void> {
+async function applyFunctions(migrating: Migrating, isAhead: boolean): Promise<void> {
+  const { client, log } = migrating;
   // Each start renews the time, so that after a roll-back the running release's schema is among the newest again.
   const renew = 'UPDATE function_schemas SET applied_at = clock_timestamp() WHERE name = $1';
   if ((await client.query(renew, [FUNCTION_SCHEMA])).rowCount) return;
   if (isAhead) throw new Error('this build is older than the database by more than one release: start a newer build');
   await refuseTables(client, FUNCTION_SCHEMA);
   const body = functions.map(({ sql }) => sql).join('\n');
-  await inTransaction(client, 'applying the functions', [
+  await inTransaction(migrating, 'applying the functions', [
     [`DROP SCHEMA IF EXISTS ${FUNCTION_SCHEMA} CASCADE`],
     [`CREATE SCHEMA ${FUNCTION_SCHEMA}`],
     [`GRANT USAGE ON SCHEMA ${FUNCTION_SCHEMA} TO fleet_app, fleet_system`],
@@ -111,15 +156,33 @@ async function applyFunctions(client: pg.Client, isAhead: boolean, log: Pick<Log
   );
   for (const { name } of old.rows) {
     await refuseTables(client, name);
-    await inTransaction(client, `dropping ${name}`, [
+    await inTransaction(migrating, `dropping ${name}`, [
       [`DROP SCHEMA IF EXISTS ${pg.escapeIdentifier(name)} CASCADE`],
       ['DELETE FROM function_schemas WHERE name = $1', [name]],
     ]);
   }
 }
 
+/** Waits until no other process migrates. A statement that waits for the lock would itself hold up changes made online. */
+async function takeTurn(client: pg.Client): Promise<void> {
+  while (!(await client.query('SELECT pg_try_advisory_lock($1) AS taken', [LOCK])).rows[0].taken)
+    await delay(TURN_POLL_MS);
+}
+
 /**
- * Applies the missing migrations, each in its own transaction, then this build's functions and the partitions of the coming months. One
+ * Applies one migration in one transaction. The statements of an online one, which each end with a line, run one by one without a transaction, as
+ * CREATE INDEX CONCURRENTLY needs: each must be fit to be repeated after a crash.
+ */
+async function applyMigration(migrating: Migrating, { name, sql, sha256 }: Migration): Promise<void> {
+  const record: [string, unknown[]] = ['INSERT INTO schema_migrations (name, sha256) VALUES ($1, $2)', [name, sha256]];
+  if (!name.endsWith(ONLINE)) return inTransaction(migrating, `migration ${name}`, [[sql], record]);
+  const statements = sql.split(/;\s*$/m).filter((statement) => statement.replace(/^--.*$/gm, '').trim() !== '');
+  for (const statement of statements) await migrating.client.query(statement);
+  await inTransaction(migrating, `migration ${name}`, [record]);
+}
+
+/**
+ * Applies the missing migrations, each in its own transaction (online ones without), then this build's functions and the partitions of the coming months. One
  * process does so at a time. The tables of a database that is newer than this build stay as they are.
  * @param url a login that may create tables and roles
  * @returns the names of the migrations applied now
@@ -135,7 +198,7 @@ export async function migrate(url: string, log: Pick<Logger, 'info' | 'warn'>): 
   client.on('error', (error) => log.warn({ err: error.message }, 'connection lost while migrating'));
   await client.connect();
   try {
-    await client.query('SELECT pg_advisory_lock($1)', [LOCK]);
+    await takeTurn(client);
     await refuseOld(client);
     await client.query(CREATE_TABLES);
     const { rows } = await client.query<{ name: string; sha256: string }>('SELECT name, sha256 FROM schema_migrations');
@@ -143,14 +206,11 @@ export async function migrate(url: string, log: Pick<Logger, 'info' | 'warn'>): 
     const pending = pendingOf(migrations, applied);
     const ahead = [...applied.keys()].filter((name) => !migrations.some((migration) => migration.name === name));
     if (ahead.length > 0) log.warn({ ahead }, 'the database was migrated by a newer build');
-    for (const { name, sql, sha256 } of pending) {
-      await inTransaction(client, `migration ${name}`, [
-        [sql],
-        ['INSERT INTO schema_migrations (name, sha256) VALUES ($1, $2)', [name, sha256]],
-      ]);
-      log.info({ migration: name }, 'migration applied');
+    for (const migration of pending) {
+      await applyMigration({ client, log }, migration);
+      log.info({ migration: migration.name }, 'migration applied');
     }
-    await applyFunctions(client, ahead.length > 0, log);
+    await applyFunctions({ client, log }, ahead.length > 0);
     await client.query(`SET search_path = ${FUNCTION_SCHEMA}, public`);
     await client.query('SELECT create_partitions()');
     return { applied: pending.map(({ name }) => name) };

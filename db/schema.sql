@@ -170,7 +170,9 @@ CREATE TABLE credentials (
   previous_expires_at timestamp with time zone,
   created_at timestamp with time zone NOT NULL DEFAULT now(),
   expires_at timestamp with time zone,
-  revoked_at timestamp with time zone
+  revoked_at timestamp with time zone,
+  secret_key_id text,
+  previous_secret_key_id text
 );
 CREATE TABLE deliveries (
   tenant_id text NOT NULL,
@@ -239,6 +241,19 @@ CREATE TABLE dispatches (
   ended_at timestamp with time zone,
   error_code text
 ) PARTITION BY RANGE (dispatch_id);
+CREATE TABLE erasures (
+  erasure_id text NOT NULL,
+  tenant_id text NOT NULL,
+  kind text NOT NULL,
+  selection jsonb NOT NULL,
+  digest text NOT NULL,
+  requested_by text NOT NULL,
+  requested_at timestamp with time zone NOT NULL DEFAULT now(),
+  next_at timestamp with time zone NOT NULL DEFAULT now(),
+  done_until text NOT NULL DEFAULT ''::text,
+  removed jsonb NOT NULL DEFAULT '{}'::jsonb,
+  finished_at timestamp with time zone
+);
 CREATE TABLE event_batches (
   last_position bigint NOT NULL,
   seen pg_snapshot NOT NULL,
@@ -716,6 +731,8 @@ ALTER TABLE delivery_queue ADD CONSTRAINT delivery_queue_pkey PRIMARY KEY (tenan
 ALTER TABLE dispatch_totals ADD CONSTRAINT dispatch_totals_pkey PRIMARY KEY (tenant_id, instance_id);
 ALTER TABLE dispatch_transfers ADD CONSTRAINT dispatch_transfers_pkey PRIMARY KEY (tenant_id, instance_id, dispatch_id);
 ALTER TABLE dispatches ADD CONSTRAINT dispatches_pkey PRIMARY KEY (tenant_id, dispatch_id);
+ALTER TABLE erasures ADD CONSTRAINT erasures_kind_check CHECK ((kind = ANY (ARRAY['messages'::text, 'sessions'::text, 'tenant'::text])));
+ALTER TABLE erasures ADD CONSTRAINT erasures_pkey PRIMARY KEY (erasure_id);
 ALTER TABLE event_batches ADD CONSTRAINT event_batches_pkey PRIMARY KEY (last_position);
 ALTER TABLE event_cursors ADD CONSTRAINT event_cursors_pkey PRIMARY KEY (consumer);
 ALTER TABLE events ADD CONSTRAINT events_pkey PRIMARY KEY (tenant_id, event_id);
@@ -795,6 +812,7 @@ CREATE INDEX agents_registered ON public.agents USING btree (tenant_id, agent_ty
 CREATE INDEX agents_routable ON public.agents USING btree (tenant_id, agent_type);
 CREATE INDEX agents_shuffled ON public.agents USING btree (tenant_id, agent_type, shuffle) WHERE ((COALESCE(deregistered_at, 'infinity'::timestamp with time zone) = 'infinity'::timestamp with time zone) AND (status = ANY (ARRAY['available'::text, 'unknown'::text, 'busy'::text])));
 CREATE INDEX alert_channels_by_rule ON public.alert_channels USING btree (tenant_id, rule_id, place);
+CREATE INDEX callback_tokens_by_message ON public.callback_tokens USING btree (tenant_id, message_id);
 CREATE INDEX callback_tokens_expiry ON public.callback_tokens USING btree (expires_at);
 CREATE INDEX credentials_by_tenant ON public.credentials USING btree (tenant_id, created_at DESC);
 CREATE INDEX deliveries_by_rule ON public.deliveries USING btree (tenant_id, rule_id, delivery_id);
@@ -803,6 +821,8 @@ CREATE INDEX delivery_queue_old ON public.delivery_queue USING btree (queued_at)
 CREATE INDEX delivery_queue_started ON public.delivery_queue USING btree (check_at) WHERE (started_at IS NOT NULL);
 CREATE INDEX delivery_queue_waiting ON public.delivery_queue USING btree (tenant_id, receiver, queued_at, queue_id) WHERE (started_at IS NULL);
 CREATE INDEX dispatches_newest ON ONLY public.dispatches USING btree (instance_id, tenant_id, created_at DESC);
+CREATE INDEX erasures_due ON public.erasures USING btree (next_at) WHERE (finished_at IS NULL);
+CREATE UNIQUE INDEX erasures_of_tenant ON public.erasures USING btree (tenant_id) WHERE (kind = 'tenant'::text);
 CREATE INDEX event_positions_by_transaction ON ONLY public.event_positions USING btree (transaction_id);
 CREATE INDEX event_positions_in_order ON ONLY public.event_positions USING btree ("position");
 CREATE INDEX event_positions_of_tenant ON ONLY public.event_positions USING btree (tenant_id, "position");
@@ -870,6 +890,7 @@ ALTER TABLE delivery_queue ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE dispatch_totals ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE dispatch_transfers ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE dispatches ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+ALTER TABLE erasures ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
 ALTER TABLE event_batches DISABLE ROW LEVEL SECURITY;
 ALTER TABLE event_cursors DISABLE ROW LEVEL SECURITY;
 ALTER TABLE event_positions ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
@@ -934,6 +955,7 @@ CREATE POLICY one_tenant ON dispatch_transfers AS PERMISSIVE FOR ALL TO fleet_ap
 CREATE POLICY whole_platform ON dispatch_transfers AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON dispatches AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON dispatches AS PERMISSIVE FOR ALL TO fleet_system USING (true);
+CREATE POLICY whole_platform ON erasures AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON event_positions AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
 CREATE POLICY whole_platform ON event_positions AS PERMISSIVE FOR ALL TO fleet_system USING (true);
 CREATE POLICY one_tenant ON events AS PERMISSIVE FOR ALL TO fleet_app USING ((tenant_id = current_tenant()));
@@ -1022,6 +1044,7 @@ GRANT DELETE, INSERT, SELECT, UPDATE ON dispatch_transfers TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON dispatch_transfers TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON dispatches TO fleet_app;
 GRANT DELETE, INSERT, SELECT, UPDATE ON dispatches TO fleet_system;
+GRANT DELETE, INSERT, SELECT, UPDATE ON erasures TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON event_batches TO fleet_system;
 GRANT DELETE, INSERT, SELECT, UPDATE ON event_cursors TO fleet_system;
 GRANT SELECT ON event_positions TO fleet_app;

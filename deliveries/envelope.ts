@@ -1,3 +1,4 @@
+import { SEALED } from '../runtime/sealed-columns.js';
 import type { Secrets } from '../runtime/secrets.js';
 
 /** The body of a delivery (specification section 6, Outbound webhooks). */
@@ -20,7 +21,7 @@ export interface Envelope {
   resolve_url?: string;
 }
 
-const PURPOSE = 'deliveries';
+const { purpose: PURPOSE } = SEALED.deliveryBodies;
 
 /** The bytes of an envelope, encrypted: every attempt sends these, and they may hold a callback token. */
 export function sealEnvelope(secrets: Pick<Secrets, 'encrypt'>, envelope: Envelope): Buffer {

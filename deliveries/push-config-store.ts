@@ -3,6 +3,7 @@ import type { MessageOwners } from '../contracts/permissions.js';
 import { ownersOf } from '../db/ownership.js';
 import type { Tx } from '../db/pool.js';
 import type { MessageRef } from '../messages/core.js';
+import { SEALED } from '../runtime/sealed-columns.js';
 import type { Secrets } from '../runtime/secrets.js';
 
 /** The columns of a row of `push_configs`. */
@@ -67,7 +68,7 @@ export interface PushSecrets {
   credentials?: string | undefined;
 }
 
-const PURPOSE = 'push-notifications';
+const { purpose: PURPOSE } = SEALED.pushSecrets;
 
 /** Encrypts the secrets; null when there are none. */
 export function sealPushSecrets(secrets: Pick<Secrets, 'encrypt'>, plain: PushSecrets): Buffer | null {

@@ -7,7 +7,7 @@ import { startPostgres } from '../embedded/postgres.js';
 import { startTemporal } from '../embedded/temporal.js';
 import type { Config } from '../runtime/config.js';
 import type { Logger } from '../runtime/logger.js';
-import { loadOrCreateSecretKey } from '../runtime/secret-key.js';
+import { loadOrCreateSecretKey, readSecretKeys } from '../runtime/secret-key.js';
 
 /** The servers and keys that the platform uses. Configured addresses replace the embedded servers. */
 export interface Infrastructure {
@@ -15,7 +15,8 @@ export interface Infrastructure {
   /** For the client and the worker. */
   temporal: ReturnType<typeof loadClientConnectConfig>['connectionOptions'] & { address: string };
   temporalUiUrl: string | null;
-  secretKey: string;
+  /** The newest first: one, or two while the secret key is rotated and after it. */
+  secretKeys: [string, ...string[]];
   /** Set when the mesh role runs in this process. */
   tls: { cert: string; key: string; caFile: string | null } | null;
 }
@@ -65,6 +66,14 @@ async function loadCertificate(config: Config): Promise<Infrastructure['tls']> {
   return { cert, key, caFile: files.caFile };
 }
 
+/** The secret keys of the settings, else those of the data directory, which gets one where it has none. */
+async function openSecretKeys(config: Config): Promise<Infrastructure['secretKeys']> {
+  const { FLEET_SECRET_KEY: key, FLEET_PREVIOUS_SECRET_KEY: previous, FLEET_DATA_DIR: dataDir } = config;
+  if (key !== undefined) return previous === undefined ? [key] : [key, previous];
+  const newest = await loadOrCreateSecretKey(dataDir);
+  return [newest, ...(await readSecretKeys(dataDir)).slice(1)];
+}
+
 /**
  * Opens the data directory, secret key, certificate, Postgres and Temporal. Everything that is running when this fails or is interrupted
  * has been passed to `onStop`.
@@ -76,9 +85,9 @@ export async function openInfrastructure(options: InfrastructureOptions): Promis
     const lock = await lockDataDir(config.FLEET_DATA_DIR);
     options.onStop(async () => lock.release());
   }
-  const secretKey = config.FLEET_SECRET_KEY ?? (await loadOrCreateSecretKey(config.FLEET_DATA_DIR));
+  const secretKeys = await openSecretKeys(config);
   const tls = options.wantsTls ? await loadCertificate(config) : null;
   // In sequence: the first start of each one uses all cores of a small machine.
   const databaseUrl = await openPostgres(options);
-  return { databaseUrl, ...(await openTemporal(options)), secretKey, tls };
+  return { databaseUrl, ...(await openTemporal(options)), secretKeys, tls };
 }

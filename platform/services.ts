@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createAlertRules } from '../alerts/rules.js';
 import { createAuthenticator } from '../auth/authenticator.js';
 import { credentialStatus } from '../auth/credentials.js';
-import { checkSecretKey } from '../auth/secret-check.js';
+import { checkSecretKey, createKeyWatch } from '../auth/secret-check.js';
 import { loadSigningKeys } from '../auth/signing-keys.js';
 import { createTokens } from '../auth/tokens.js';
 import { migrate } from '../db/migrate.js';
@@ -30,6 +30,7 @@ import { createPolicyCatalog } from '../policy/policy-catalog.js';
 import { PolicyEngine } from '../policy/policy-engine.js';
 import type { Config } from '../runtime/config.js';
 import type { Logger } from '../runtime/logger.js';
+import { readSecretKeys } from '../runtime/secret-key.js';
 import { createSecrets } from '../runtime/secrets.js';
 import { createSessions } from '../sessions/sessions.js';
 import { EventFeed } from '../telemetry/event-feed.js';
@@ -65,7 +66,8 @@ async function openDatabase(infrastructure: Infrastructure, config: Config, log:
   const { applied } = await migrate(infrastructure.databaseUrl, log);
   if (applied.length > 0) log.info({ applied }, 'migrations applied');
   const db = openDb({ url: infrastructure.databaseUrl, max: config.DATABASE_POOL_MAX, log });
-  const secrets = createSecrets(infrastructure.secretKey);
+  const [key, ...others] = infrastructure.secretKeys;
+  const secrets = createSecrets(key, others);
   await checkSecretKey(db, secrets).catch(async (error: unknown) => {
     await db.close();
     throw error;
@@ -87,6 +89,12 @@ export async function createServices(options: {
   const { config, run, infrastructure, log, baseUrl } = options;
   const bus = createBus(config, run, log);
   const { db, secrets } = await openDatabase(infrastructure, config, log);
+  const keyWatch = createKeyWatch({
+    db,
+    secrets,
+    log,
+    readKeys: async () => (config.FLEET_SECRET_KEY ? [] : readSecretKeys(config.FLEET_DATA_DIR)),
+  });
   const temporal = await connectTemporal(infrastructure.temporal, config.TEMPORAL_NAMESPACE, log);
   const workflowStarter = createWorkflowStarter(temporal, log);
   const limits = {
@@ -104,6 +112,7 @@ export async function createServices(options: {
   const webhooks = new WebhookEvaluators(outbound);
   const policies = new PolicyEngine({ db, secrets, webhooks, log, readGuards: createGuardReader(allowCidrs) });
   policies.start();
+  keyWatch.start();
   const core: MessageCore = { db, bus, log, workflowStarter, policies, limits };
   const channelClients: ChannelClients = {
     outbound,
@@ -156,6 +165,7 @@ export async function createServices(options: {
     close: async (): Promise<void> => {
       await workflowStarter.settled();
       await policies.stop();
+      await keyWatch.stop();
       await eventFeed.stop();
       await opened.close();
       await outbound.close();

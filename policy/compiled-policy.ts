@@ -1,5 +1,6 @@
 import type { Approval, Evaluator, PolicyDecision, PolicyScope } from '../contracts/api/policies/policies.js';
 import { errorMessage, isTransient } from '../runtime/errors.js';
+import { SEALED } from '../runtime/sealed-columns.js';
 import type { Secrets } from '../runtime/secrets.js';
 import { compileCel } from './evaluators/cel.js';
 import type { WebhookEvaluators, WebhookTarget } from './evaluators/webhook.js';
@@ -9,7 +10,7 @@ import type { AppliedPolicy, ApprovalTerms } from './policy-request.js';
 import type { PolicyRow } from './policy-store.js';
 
 /** The purpose of the key that encrypts the secrets of evaluators. */
-export const EVALUATOR_SECRET = 'policy-evaluator';
+export const { purpose: EVALUATOR_SECRET } = SEALED.evaluatorSecrets;
 
 /**
  * Whether a policy applies to a request. `later`: that depends on what is not known yet. `reason`: an evaluator's own. `failed`: its evaluator

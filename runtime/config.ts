@@ -11,6 +11,10 @@ const list = z
 const url = (protocols: RegExp) => z.url({ protocol: protocols }).optional();
 const milliseconds = (fallback: number) => z.coerce.number().int().min(1).max(86_400_000).default(fallback);
 const onOff = (fallback: 'on' | 'off') => z.enum(['on', 'off']).default(fallback);
+const secretKey = z
+  .string()
+  .refine((text) => Buffer.from(text, 'base64').length === 32, 'must be 32 bytes in base64')
+  .optional();
 
 const days = z.coerce.number().int().min(1).max(36_500).optional();
 
@@ -24,10 +28,8 @@ export const Settings = z.object({
   FLEET_BASE_URL: url(/^https?$/),
   FLEET_MESH_URL: url(/^https?$/),
   FLEET_NODE_URL: url(/^https$/),
-  FLEET_SECRET_KEY: z
-    .string()
-    .refine((text) => Buffer.from(text, 'base64').length === 32, 'must be 32 bytes in base64')
-    .optional(),
+  FLEET_SECRET_KEY: secretKey,
+  FLEET_PREVIOUS_SECRET_KEY: secretKey,
   FLEET_TLS_CERT: z.string().optional(),
   FLEET_TLS_KEY: z.string().optional(),
   FLEET_EXAMPLES: onOff('on'),

@@ -7,28 +7,90 @@ const HEADER_BYTES = 1 + IV_BYTES + TAG_BYTES;
 
 export type Secrets = ReturnType<typeof createSecrets>;
 
+/** In the value that tells keys apart without giving them away. */
+const CHECK = { text: 'the key of this platform', purpose: 'secret_key_check' };
+
+/** One secret key. */
+class SecretKey {
+  readonly #bytes: Buffer;
+  readonly #subkeys = new Map<string, Buffer>();
+  /** A MAC by which the database knows the key. */
+  readonly check: string;
+
+  /** @throws Error unless it is 32 bytes in base64 */
+  constructor(keyBase64: string) {
+    this.#bytes = Buffer.from(keyBase64, 'base64');
+    if (this.#bytes.length !== 32) throw new Error('FLEET_SECRET_KEY must be 32 bytes in base64');
+    this.check = this.mac(CHECK.text, CHECK.purpose).toString('base64');
+  }
+
+  subkey(use: 'encrypt' | 'mac', purpose: string): Buffer {
+    const info = `${use}:${purpose}`;
+    const derived = this.#subkeys.get(info) ?? Buffer.from(hkdfSync('sha256', this.#bytes, 'agent-fleet', info, 32));
+    this.#subkeys.set(info, derived);
+    return derived;
+  }
+
+  mac(text: string, purpose: string): Buffer {
+    return createHmac('sha256', this.subkey('mac', purpose)).update(text).digest();
+  }
+}
+
+/** A sealed value in plain, and whether the key in use has sealed it; null where none of the keys has. */
+type Opened = { plain: Buffer; isCurrent: boolean } | null;
+
 /**
- * Encryption and MACs with keys derived from `FLEET_SECRET_KEY`. A purpose is a constant name; each purpose has keys of its own.
- * @param keyBase64 32 bytes in base64
+ * Encryption and MACs with keys derived from `FLEET_SECRET_KEY`. A purpose is a constant name; each purpose has keys of its own. One key is
+ * in use; during a rotation the others are accepted for reading.
+ * @param keyBase64 32 bytes in base64: the key in use, until `activate` says otherwise
+ * @param others further keys: the previous one, or the next
  * @throws Error for anything else
  */
-export function createSecrets(keyBase64: string) {
-  const key = Buffer.from(keyBase64, 'base64');
-  if (key.length !== 32) throw new Error('FLEET_SECRET_KEY must be 32 bytes in base64');
-  const subkeys = new Map<string, Buffer>();
-  const subkey = (use: 'encrypt' | 'mac', purpose: string): Buffer => {
-    const info = `${use}:${purpose}`;
-    const derived = subkeys.get(info) ?? Buffer.from(hkdfSync('sha256', key, 'agent-fleet', info, 32));
-    subkeys.set(info, derived);
-    return derived;
+export function createSecrets(keyBase64: string, others: readonly string[] = []) {
+  let keys: [SecretKey, ...SecretKey[]] = [new SecretKey(keyBase64), ...others.map((key) => new SecretKey(key))];
+  const open = (sealed: Buffer, purpose: string): Opened => {
+    for (const [index, key] of keys.entries()) {
+      const plain = unseal(key.subkey('encrypt', purpose), sealed);
+      if (plain) return { plain, isCurrent: index === 0 };
+    }
+    return null;
+  };
+  const encrypt = (plain: Buffer | string, purpose: string) => seal(keys[0].subkey('encrypt', purpose), plain);
+  const opened = (sealed: Buffer, purpose: string) => {
+    const found = open(sealed, purpose);
+    if (!found) throw new Error('an encrypted value cannot be read: it was altered, or sealed with another key');
+    return found;
   };
   return {
     /** AES-256-GCM. */
-    encrypt: (plain: Buffer | string, purpose: string) => seal(subkey('encrypt', purpose), plain),
+    encrypt,
     /** @throws Error for altered bytes, and for those of another key or purpose */
-    decrypt: (sealed: Buffer, purpose: string) => unseal(subkey('encrypt', purpose), sealed),
-    /** HMAC-SHA256: 32 bytes. */
-    mac: (text: string, purpose: string): Buffer => createHmac('sha256', subkey('mac', purpose)).update(text).digest(),
+    decrypt: (sealed: Buffer, purpose: string): Buffer => opened(sealed, purpose).plain,
+    /** The same text sealed with the key in use; null for what is sealed with it. @throws Error as `decrypt` */
+    sealAnew: (sealed: Buffer, purpose: string): Buffer | null => {
+      const { plain, isCurrent } = opened(sealed, purpose);
+      return isCurrent ? null : encrypt(plain, purpose);
+    },
+    /** HMAC-SHA256 with the key in use: 32 bytes. */
+    mac: (text: string, purpose: string): Buffer => keys[0].mac(text, purpose),
+    /** The same with every key, the one in use first: to verify what may be of before a rotation. */
+    macs: (text: string, purpose: string): Buffer[] => keys.map((key) => key.mac(text, purpose)),
+    /** Identifies the key in use, and gives nothing of it away. */
+    check: (): string => keys[0].check,
+    /** Whether one of the keys has this check value. */
+    has: (check: string): boolean => keys.some((key) => key.check === check),
+    /** Uses the key with this check value from now on. @returns false where it is none of these keys */
+    activate: (check: string): boolean => {
+      const [next] = keys.filter((key) => key.check === check);
+      if (!next) return false;
+      keys = [next, ...keys.filter((key) => key !== next)];
+      return true;
+    },
+    /** Accepts further keys for reading. */
+    add: (added: readonly string[]): void => {
+      const fresh = added.map((key) => new SecretKey(key));
+      keys.push(...fresh.filter(({ check }) => !keys.some((key) => key.check === check)));
+    },
   };
 }
 
@@ -40,9 +102,15 @@ function seal(key: Buffer, plain: Buffer | string): Buffer {
   return Buffer.concat([Buffer.of(VERSION), iv, cipher.getAuthTag(), text]);
 }
 
-function unseal(key: Buffer, sealed: Buffer): Buffer {
+/** @returns null for altered bytes, and for those of another key */
+function unseal(key: Buffer, sealed: Buffer): Buffer | null {
   if (sealed.length < HEADER_BYTES || sealed[0] !== VERSION) throw new Error('not an encrypted value of this platform');
   const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(1, 1 + IV_BYTES), { authTagLength: TAG_BYTES });
   decipher.setAuthTag(sealed.subarray(1 + IV_BYTES, HEADER_BYTES));
-  return Buffer.concat([decipher.update(sealed.subarray(HEADER_BYTES)), decipher.final()]);
+  const text = decipher.update(sealed.subarray(HEADER_BYTES));
+  try {
+    return Buffer.concat([text, decipher.final()]);
+  } catch {
+    return null; // the tag does not fit
+  }
 }

@@ -92,10 +92,10 @@ export function createSessions(deps: SessionDeps) {
     init: (caller: Caller, body: SessionInitRequest) => initSession(deps, caller, body),
     invite: (caller: Caller, body: SessionInviteRequest) => inviteAgent(deps, caller, body),
     /** @throws PlatformError NOT_FOUND, SESSION_CLOSED */
-    close: async (caller: Caller, session_id: string, reason = 'closed by the caller'): Promise<void> => {
-      const { tenant_id } = caller;
+    close: async (reader: Reader, session_id: string, reason = 'closed by the caller'): Promise<void> => {
+      const { tenant_id } = reader;
       const { explicit, inFlight, woken } = await deps.db.tenant(tenant_id, async (tx) => {
-        const session = await lockOwnSession(tx, caller, session_id);
+        const session = await lockOwnSession(tx, reader, session_id);
         requireActive(session);
         return { explicit: session.explicit, ...(await endSession(tx, deps.messages, session, 'completed', reason)) };
       });

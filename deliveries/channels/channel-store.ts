@@ -1,6 +1,7 @@
 import type { ChannelType } from '../../contracts/api/alerts.js';
 import type { Tx } from '../../db/pool.js';
 import type { SigningSecrets } from '../../http/webhook-signatures.js';
+import { SEALED } from '../../runtime/sealed-columns.js';
 import type { Secrets } from '../../runtime/secrets.js';
 import { DEFAULT_ATTEMPTS } from '../attempts.js';
 
@@ -35,7 +36,7 @@ export interface Channel {
 /** A row of `alert_channels`, sealed. */
 export type ChannelRow = Omit<Channel, 'secrets'> & { secrets: Buffer | null };
 
-const PURPOSE = 'alert-channels';
+const { purpose: PURPOSE } = SEALED.channelSecrets;
 
 /** @throws Error when the data was altered or encrypted with another key */
 export function unsealChannel(secrets: Pick<Secrets, 'decrypt'>, row: ChannelRow): Channel {

@@ -99,7 +99,7 @@ function listed({ row, request }: PageMessage, query: ListTasksRequest): Task {
  * @throws PlatformError INVALID_PARAMS for a page token that is not of this list; REQUEST_TIMEOUT as `inKeyOrder`
  */
 export async function listTasks(
-  { db, secrets }: { db: Db; secrets: Pick<Secrets, 'mac'> },
+  { db, secrets }: { db: Db; secrets: Pick<Secrets, 'macs'> },
   reader: Reader,
   query: ListTasksRequest,
 ): Promise<TaskPage> {

@@ -15,19 +15,22 @@ const Position = z.tuple([z.int().min(0).nullable(), Id, Id.nullable()]);
  * and the filters that it was made for only, on every node.
  * @param list what makes the list another one: the tenant, the reader's type and the filters
  */
-export function createPageTokens(secrets: Pick<Secrets, 'mac'>, list: unknown[]) {
-  const macOf = (position: string) => secrets.mac(JSON.stringify([list, position]), PURPOSE).subarray(0, MAC_BYTES);
+export function createPageTokens(secrets: Pick<Secrets, 'macs'>, list: unknown[]) {
+  // The first is of the key in use; a token may be of before a rotation of the secret key.
+  const macsOf = (position: string) =>
+    secrets.macs(JSON.stringify([list, position]), PURPOSE).map((mac) => mac.subarray(0, MAC_BYTES));
   return {
     make: ({ after, fromId }: TaskPosition): string => {
       const position: z.infer<typeof Position> = [after?.changedUs ?? null, after?.id ?? '', fromId];
       const text = JSON.stringify(position);
-      return Buffer.concat([macOf(text), Buffer.from(text)]).toString('base64url');
+      return Buffer.concat([...macsOf(text).slice(0, 1), Buffer.from(text)]).toString('base64url');
     },
     /** @throws PlatformError INVALID_PARAMS for a token that was not made for this list */
     read: (token: string): TaskPosition => {
       const bytes = Buffer.from(token, 'base64url');
       const text = bytes.subarray(MAC_BYTES).toString();
-      if (bytes.length <= MAC_BYTES || !timingSafeEqual(bytes.subarray(0, MAC_BYTES), macOf(text)))
+      const given = bytes.subarray(0, MAC_BYTES);
+      if (bytes.length <= MAC_BYTES || !macsOf(text).some((mac) => timingSafeEqual(given, mac)))
         throw new PlatformError('INVALID_PARAMS', 'params.pageToken: is not the token of a page of this list');
       const [changedUs, id, fromId] = Position.parse(JSON.parse(text));
       return { after: changedUs === null ? null : { changedUs, id }, fromId };

@@ -45,6 +45,11 @@ export interface ChunkBus {
    * which the next event continues. The returned function ends the subscription.
    */
   subscribe(tenantId: string, messageId: string, afterCursor: number, listener: BusListener): () => void;
+  /**
+   * Drops the retained events of these messages, or with null of all messages of the tenant. @returns how many were in Redis
+   * @throws while Redis is away
+   */
+  forget(tenantId: string, messageIds: readonly string[] | null): Promise<number>;
   /** Whether events reach other processes now. */
   isReachable(): Promise<boolean>;
   close(): Promise<void>;

@@ -158,6 +158,15 @@ class MemoryBus implements ChunkBus {
     return buffer.subscribe(listener);
   }
 
+  async forget(tenantId: string, messageIds: readonly string[] | null): Promise<number> {
+    const keys = messageIds?.map((id) => `${tenantId}:${id}`) ?? [...this.#buffers.keys()];
+    for (const key of keys) {
+      const buffer = this.#buffers.get(key);
+      if (buffer && key.startsWith(`${tenantId}:`)) this.#drop(key, buffer);
+    }
+    return 0;
+  }
+
   async isReachable(): Promise<boolean> {
     return true;
   }

@@ -94,6 +94,16 @@ class RedisBus implements ChunkBus {
     return () => this.#remove(subscriber);
   }
 
+  async forget(tenantId: string, messageIds: readonly string[] | null): Promise<number> {
+    const keys = messageIds?.map((id) => channelOf(tenantId, id)) ?? [];
+    if (messageIds) return keys.length > 0 ? this.#commands.unlink(...keys) : 0;
+    let removed = 0;
+    // Whatever carries the tenant's name: output of its messages, and its counts of calls.
+    for await (const found of this.#commands.scanStream({ match: `fleet:*${tenantId}*`, count: 1_000 }))
+      if (found.length > 0) removed += await this.#commands.unlink(...(found as string[]));
+    return removed;
+  }
+
   async isReachable(): Promise<boolean> {
     return (await this.#commands.ping()) === 'PONG';
   }

@@ -87,7 +87,7 @@ export class TemporalLink {
    */
   async startMessage(input: MessageInput): Promise<void> {
     const start = { ...this.#messageStart(input), requestEagerStart: this.#shared !== null };
-    await this.#call(({ workflow }) => workflow.start('message', start));
+    await this.call(({ workflow }) => workflow.start('message', start));
   }
 
   wakeSession(input: SessionInput): Promise<void> {
@@ -109,20 +109,20 @@ export class TemporalLink {
   /** Starts the workflow of a push-notification config if it does not run, without a signal to one that does. */
   async ensureDelivery(input: DeliveryInput): Promise<void> {
     const start = this.#startOf(deliveryWorkflowId(input), `notifications of ${input.message_id}`, input, 'delivering');
-    await this.#call(({ workflow }) => workflow.start('delivery', start));
+    await this.call(({ workflow }) => workflow.start('delivery', start));
   }
 
   /** Starts the workflow of an alert's delivery if it does not run. @param starts how often the delivery has been started, this time included */
   async ensureAlertDelivery(input: AlertDeliveryInput, starts: number): Promise<void> {
     const id = alertDeliveryWorkflowId(input, starts);
     const start = this.#startOf(id, `${input.event_type} to ${input.channel_id}`, input, 'delivering');
-    await this.#call(({ workflow }) => workflow.start('alertDelivery', start));
+    await this.call(({ workflow }) => workflow.start('alertDelivery', start));
   }
 
   /** Starts the workflow of a knowledge base's job if it does not run. */
   async ensureIngest(input: IngestInput): Promise<void> {
     const start = this.#startOf(ingestWorkflowId(input), `documents of ${input.job_id}`, input, 'processing');
-    await this.#call(({ workflow }) => workflow.start('ingest', start));
+    await this.call(({ workflow }) => workflow.start('ingest', start));
   }
 
   fateOfIngest(input: IngestInput): Promise<WorkflowFate> {
@@ -143,7 +143,7 @@ export class TemporalLink {
     let nextPageToken: Uint8Array | null | undefined;
     do {
       const request = { namespace: this.namespace, query, pageSize, nextPageToken };
-      const page = await this.#call(({ workflowService }) => workflowService.listWorkflowExecutions(request));
+      const page = await this.call(({ workflowService }) => workflowService.listWorkflowExecutions(request));
       nextPageToken = page.nextPageToken;
       const found = page.executions.flatMap(({ execution }) => messageOfWorkflow(execution?.workflowId ?? '') ?? []);
       if (found.length > 0) yield found;
@@ -157,7 +157,7 @@ export class TemporalLink {
   /** Creates the schedule of the workflow that watches the agents, unless it exists. */
   async ensureAgentWatch(): Promise<void> {
     try {
-      await this.#call(({ schedule }) =>
+      await this.call(({ schedule }) =>
         schedule.create({
           scheduleId: AGENT_WATCH.scheduleId,
           spec: { intervals: [{ every: AGENT_WATCH.everySeconds * 1_000 }] },
@@ -191,7 +191,8 @@ export class TemporalLink {
     return this.connection.close();
   }
 
-  #call<T>(work: (client: Client) => Promise<T>): Promise<T> {
+  /** Runs calls of the client, all of them within 5 s. */
+  call<T>(work: (client: Client) => Promise<T>): Promise<T> {
     return this.#over(this.#shared ?? this.#own, CALL_TIMEOUT_MS, work);
   }
 
@@ -201,7 +202,7 @@ export class TemporalLink {
 
   async #wake(type: string, start: WorkflowStartOptions): Promise<void> {
     const wake = { signal: WAKE_SIGNAL, signalArgs: [] };
-    await this.#call(({ workflow }) => workflow.signalWithStart(type, { ...start, ...wake }));
+    await this.call(({ workflow }) => workflow.signalWithStart(type, { ...start, ...wake }));
   }
 
   #messageStart(input: MessageInput) {
@@ -229,7 +230,7 @@ export class TemporalLink {
 
   async #fate(workflowId: string): Promise<WorkflowFate> {
     try {
-      const description = await this.#call((client) => client.workflow.getHandle(workflowId).describe());
+      const description = await this.call((client) => client.workflow.getHandle(workflowId).describe());
       return fateOf(description.status.name);
     } catch (error) {
       if (error instanceof WorkflowNotFoundError) return 'missing';

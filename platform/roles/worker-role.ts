@@ -2,10 +2,13 @@ import { settleTotals } from '../../agents/agent-connections.js';
 import { createAlertRelay } from '../../alerts/alert-relay.js';
 import { createMaintenance } from '../../db/maintenance.js';
 import { Retention } from '../../db/retention.js';
+import { endsOfWork } from '../../erasure/end-work.js';
+import { createEraser } from '../../erasure/eraser.js';
 import { createJobStarter } from '../../knowledge/ingest/job-starter.js';
 import { sessionDeps } from '../../messages/cancel.js';
 import { Sweeper } from '../../messages/supervise/sweeper.js';
 import { WaitingWatch } from '../../messages/supervise/waiting-watch.js';
+import { createWorkflowErasure } from '../../messages/supervise/workflow-erasure.js';
 import { createSessionExpiry } from '../../sessions/session-expiry.js';
 import { createEventSequencer } from '../../telemetry/event-sequencer.js';
 import type { Infrastructure } from '../infrastructure.js';
@@ -48,6 +51,7 @@ export async function startWorkerRole(
     createMaintenance(db, log),
     createRetention(services, infrastructure),
     createJobStarter(db, temporal, log),
+    createEraser({ db, log, bus: core.bus, workflows: createWorkflowErasure(temporal), ...endsOfWork(core) }),
   ];
   for (const loop of loops) {
     loop.start();

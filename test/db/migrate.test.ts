@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { expect, test } from 'vitest';
 import { checkSecretKey, SecretKeyMismatch } from '../../auth/secret-check.js';
 import { maintainTables } from '../../db/maintenance.js';
@@ -5,7 +6,9 @@ import { FUNCTION_SCHEMA, migrate } from '../../db/migrate.js';
 import { openDb } from '../../db/pool.js';
 import { createLogger } from '../../runtime/logger.js';
 import { createSecrets } from '../../runtime/secrets.js';
+import { cleanUp } from '../setup/clean-up.js';
 import { freshDatabase } from '../setup/database.js';
+import { until } from '../setup/until.js';
 
 const log = createLogger({ level: 'silent' });
 const database = await freshDatabase();
@@ -81,6 +84,28 @@ test('two releases have their functions side by side, and those of the release b
   await database.query('DELETE FROM function_schemas WHERE name = $1', [FUNCTION_SCHEMA]);
   await migrate(database.url, log);
   expect((await schemas()).map(({ name }) => name)).toEqual([FUNCTION_SCHEMA, 'fleet_before'].sort());
+});
+
+test('a change that waits for a lock lets others have their turn, and is made once the lock is free', async () => {
+  await emptied();
+  await migrate(database.url, log);
+  await database.query('CREATE SCHEMA fleet_oldest CREATE VIEW held AS SELECT 1 AS one');
+  await database.query("INSERT INTO function_schemas VALUES ('fleet_oldest', '-infinity'), ('fleet_before', now())");
+  await database.query(`DROP SCHEMA ${FUNCTION_SCHEMA} CASCADE`);
+  await database.query('DELETE FROM function_schemas WHERE name = $1', [FUNCTION_SCHEMA]);
+  const holder = new pg.Client({ connectionString: database.url });
+  await holder.connect();
+  cleanUp(() => holder.end());
+  await holder.query('BEGIN');
+  await holder.query('SELECT * FROM fleet_oldest.held');
+  const waits: object[] = [];
+  const migrating = migrate(database.url, { info: () => undefined, warn: (fields: object) => waits.push(fields) });
+  await until(() => waits.length > 0, { what: 'the migration to give up its place' });
+  expect(await database.query('SELECT * FROM fleet_oldest.held')).toEqual([{ one: 1 }]);
+  await holder.query('COMMIT');
+  await migrating;
+  expect(waits).toEqual([{ step: 'dropping fleet_oldest' }]);
+  expect(await database.query("SELECT 1 FROM pg_namespace WHERE nspname = 'fleet_oldest'")).toEqual([]);
 });
 
 test('no release takes rows with it when its functions are dropped', async () => {

@@ -208,5 +208,30 @@ export function describeBus(name: string, open: () => Promise<ChunkBus>): void {
       await until(() => again.seen.length === 1);
       expect(again.events()).toEqual([text('a')]);
     });
+
+    it('forgets messages, or all of a tenant, and keeps the others', async () => {
+      const opened = await bus();
+      const all = [
+        { tenant: TENANT, message: MESSAGE },
+        { tenant: TENANT, message: 'msg_2' },
+        { tenant: 'ten_2', message: MESSAGE },
+      ];
+      for (const { tenant, message } of all) opened.publish(tenant, message, text(`${tenant} ${message}`));
+      /** What a follower of each still gets. A marker ends the wait. */
+      const left = async () => {
+        const followers = all.map((of) => collect(opened, of));
+        for (const { tenant, message } of all) opened.publish(tenant, message, text('marker'));
+        await until(() => followers.every(({ seen }) => seen.some(({ event }) => isText(event, 'marker'))));
+        for (const { end } of followers) end();
+        return followers.map(({ seen }, at) =>
+          seen.some(({ event }) => isText(event, `${all[at]?.tenant} ${all[at]?.message}`)),
+        );
+      };
+      const isText = (event: BusItem['event'], value: string) => event.kind === 'status_text' && event.text === value;
+      await opened.forget(TENANT, [MESSAGE]);
+      expect(await left()).toEqual([false, true, true]);
+      await opened.forget(TENANT, null);
+      expect(await left()).toEqual([false, false, true]);
+    });
   });
 }

@@ -136,6 +136,7 @@ export class Workflows {
       fateOfIngest: async () => 'running',
       fateOfMessage: async () => 'running',
       endedMessages: async function* () {},
+      call: () => Promise.reject(new Error('there is no cluster')),
       fateOfSession: async () => 'running',
       fateOfPlan: async () => 'running',
       ensureAgentWatch: async () => undefined,

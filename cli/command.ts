@@ -1,0 +1,46 @@
+import type { z } from 'zod';
+import { requireTenant } from '../auth/tenants.js';
+import type { Tx } from '../db/pool.js';
+import { CliError, type Store } from './fleet-store.js';
+
+/** The parsed arguments of a command. */
+export interface CommandInput {
+  /** The positional argument; '' without one. */
+  argument: string;
+  options: Record<string, string | undefined>;
+}
+
+/** A command of `fleet`. */
+export interface Command {
+  /** Shown in the help after the name. */
+  usage?: string;
+  summary: string;
+  /** Whether it takes an argument. */
+  argument?: true;
+  /** Names of its options, all of which take a value. */
+  options?: readonly string[];
+  run: (store: Store, input: CommandInput) => Promise<Record<string, unknown>>;
+}
+
+/** @throws CliError where the option is missing */
+export function requiredOption(input: CommandInput, option: string): string {
+  const value = input.options[option];
+  if (value === undefined) throw new CliError(`--${option} is required.`);
+  return value;
+}
+
+/** @throws CliError that names what does not fit */
+export function parse<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  throw new CliError(`${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'is invalid'}`.replace(/^: /, ''));
+}
+
+/** A transaction about a tenant. @throws PlatformError `NOT_FOUND` for an unknown or deleted tenant */
+export function ofTenant<T>({ db }: Store, tenantId: string, work: (tx: Tx) => Promise<T>): Promise<T> {
+  return db.system(async (tx) => {
+    await requireTenant(tx, tenantId);
+    return work(tx);
+  });
+}

@@ -1,0 +1,76 @@
+import type { Tx } from '../db/pool.js';
+import { sessionWorkflowIds } from '../messages/supervise/workflow-erasure.js';
+import { countRows } from './count-rows.js';
+import { eraseMessages } from './erase-messages.js';
+import type { EraserDeps, Portion } from './eraser-deps.js';
+import { addRemoved, type Erasure, noteDone, type Selection } from './erasures.js';
+import { SESSION_TABLES } from './message-tables.js';
+
+/** Events that one transaction erases. */
+const EVENTS_AT_ONCE = 1_000;
+
+/** The next session after the last that is done. By age: only sessions that have ended. */
+function selectSession(selection: Selection): [where: string, value: string] {
+  if ('session_id' in selection) return ['session_id = $3', selection.session_id];
+  if ('user_id' in selection) return ['user_id = $3', selection.user_id];
+  if ('before' in selection) return [`status <> 'active' AND ended_at < $3::timestamptz`, selection.before];
+  return [
+    'session_id = (SELECT m.session_id FROM messages m WHERE m.tenant_id = $1 AND m.message_id = $3)',
+    selection.message_id,
+  ];
+}
+
+/** Erases the next events of a session, with the deliveries about them. */
+async function eraseEvents(tx: Tx, erasure: Erasure, sessionId: string): Promise<number> {
+  const { tenant_id, erasure_id } = erasure;
+  const rows = await tx.query<{ event_id: string }>(
+    `SELECT event_id FROM events WHERE tenant_id = $1 AND session_id = $2 LIMIT ${EVENTS_AT_ONCE}`,
+    [tenant_id, sessionId],
+  );
+  const ids = rows.map(({ event_id }) => event_id);
+  const ofEvents = 'tenant_id = $1 AND event_id = ANY ($2)';
+  const queued = `DELETE FROM delivery_queue WHERE tenant_id = $1 AND queue_id IN (SELECT delivery_id FROM deliveries WHERE ${ofEvents})`;
+  const removed = {
+    delivery_queue: await countRows(tx, queued, [tenant_id, ids]),
+    deliveries: await countRows(tx, `DELETE FROM deliveries WHERE ${ofEvents}`, [tenant_id, ids]),
+    events: await countRows(tx, `DELETE FROM events WHERE ${ofEvents}`, [tenant_id, ids]),
+  };
+  await addRemoved(tx, erasure_id, removed);
+  return ids.length;
+}
+
+/** Erases the next part of the next session of a selection. A session that is active ends first. */
+export async function eraseSessions(deps: EraserDeps, erasure: Erasure, selection: Selection): Promise<Portion> {
+  const { tenant_id, erasure_id, done_until } = erasure;
+  const [where, value] = selectSession(selection);
+  const [session] = await deps.db.system((tx) =>
+    tx.query<{ session_id: string; status: string; open_plan: boolean }>(
+      `SELECT session_id, status, has_open_plan(tenant_id, session_id) AS open_plan FROM sessions
+        WHERE tenant_id = $1 AND session_id > $2 AND ${where} ORDER BY session_id LIMIT 1`,
+      [tenant_id, done_until, value],
+    ),
+  );
+  if (!session) return 'finished';
+  const { session_id } = session;
+  const ref = { tenant_id, session_id };
+  if (session.status === 'active') await deps.endSession(ref);
+  const portion = await eraseMessages(deps, erasure, { session_id });
+  if (portion !== 'finished') return portion;
+  if (session.open_plan) return 'waits';
+  if ((await deps.db.system((tx) => eraseEvents(tx, erasure, session_id))) > 0) return 'erased';
+  const plans = await deps.db.system((tx) =>
+    tx.query<{ plan_id: string }>('SELECT plan_id FROM plans WHERE tenant_id = $1 AND session_id = $2', [
+      tenant_id,
+      session_id,
+    ]),
+  );
+  const workflows = await deps.workflows.erase(sessionWorkflowIds(ref, plans));
+  await deps.db.system(async (tx) => {
+    const removed: Record<string, number> = { workflows };
+    for (const [table, statement] of Object.entries(SESSION_TABLES))
+      removed[table] = await countRows(tx, statement, [tenant_id, session_id]);
+    await addRemoved(tx, erasure_id, removed);
+    await noteDone(tx, erasure_id, session_id);
+  });
+  return 'erased';
+}

@@ -1,0 +1,25 @@
+import type { Db } from '../db/pool.js';
+import type { MessageRef } from '../messages/core.js';
+import type { ChunkBus } from '../messages/stream/bus.js';
+import type { WorkflowErasure } from '../messages/supervise/workflow-erasure.js';
+import type { Logger } from '../runtime/logger.js';
+import type { SessionRef } from '../sessions/session-deps.js';
+
+/** What erasures need. */
+export interface EraserDeps {
+  db: Db;
+  log: Pick<Logger, 'info' | 'warn'>;
+  bus: Pick<ChunkBus, 'forget'>;
+  workflows: WorkflowErasure;
+  /** Cancels a message; nothing for one that is over. */
+  cancel(ref: MessageRef): Promise<void>;
+  /** Ends a session and cancels what is in flight in it; nothing for one that has ended. */
+  endSession(ref: SessionRef): Promise<void>;
+  /** How soon after a crash another process continues; 60 s by default. */
+  leaseSeconds?: number;
+  /** How long after its deletion a tenant is erased; 30 s by default. */
+  graceMs?: number;
+}
+
+/** What a turn did: it erased something, what is left is not over yet, or nothing is left. */
+export type Portion = 'erased' | 'waits' | 'finished';

@@ -1,0 +1,37 @@
+/**
+ * What belongs to messages, in the order in which it is removed: for each table a statement with the parameters $1 tenant, $2 messages,
+ * $3 their dispatches, $4 their events. Every table with a `message_id` or `dispatch_id` is here (a test reads the catalogue). Decisions about
+ * the messages keep who, when and the digest, and lose the rest; steps of plans lose their text.
+ */
+export const MESSAGE_TABLES: Readonly<Record<string, string>> = {
+  delivery_queue: `DELETE FROM delivery_queue q WHERE q.tenant_id = $1 AND (q.input ->> 'message_id' = ANY ($2)
+    OR q.queue_id IN (SELECT d.delivery_id FROM deliveries d WHERE d.tenant_id = $1 AND d.event_id = ANY ($4)))`,
+  deliveries: 'DELETE FROM deliveries WHERE tenant_id = $1 AND event_id = ANY ($4)',
+  push_deliveries: 'DELETE FROM push_deliveries WHERE tenant_id = $1 AND message_id = ANY ($2)',
+  push_configs: 'DELETE FROM push_configs WHERE tenant_id = $1 AND message_id = ANY ($2)',
+  callback_tokens: 'DELETE FROM callback_tokens WHERE tenant_id = $1 AND message_id = ANY ($2)',
+  tool_grants: 'DELETE FROM tool_grants WHERE tenant_id = $1 AND message_id = ANY ($2)',
+  input_decisions: `UPDATE input_decisions SET comment = NULL, ip = NULL
+    WHERE tenant_id = $1 AND message_id = ANY ($2) AND (comment IS NOT NULL OR ip IS NOT NULL)`,
+  input_requests: 'DELETE FROM input_requests WHERE tenant_id = $1 AND message_id = ANY ($2)',
+  dispatch_transfers: 'DELETE FROM dispatch_transfers WHERE tenant_id = $1 AND dispatch_id = ANY ($3)',
+  dispatches: 'DELETE FROM dispatches WHERE tenant_id = $1 AND dispatch_id = ANY ($3)',
+  plan_steps: `UPDATE plan_steps SET parts = '[]', description = '', error_message = NULL, message_id = NULL
+    WHERE tenant_id = $1 AND (plan_id, place) IN (SELECT p.plan_id, p.place FROM plan_messages p WHERE p.tenant_id = $1 AND p.message_id = ANY ($2))`,
+  plan_messages: 'DELETE FROM plan_messages WHERE tenant_id = $1 AND message_id = ANY ($2)',
+  idempotency_keys: `DELETE FROM idempotency_keys k USING messages m
+    WHERE m.tenant_id = $1 AND m.message_id = ANY ($2) AND k.message_id = m.message_id AND k.idempotency_key = ANY (ARRAY[
+      idempotency_key(m.tenant_id, m.credential_id, '', m.client_message_id),
+      idempotency_key(m.tenant_id, m.credential_id, m.session_id, m.client_message_id)])`,
+  late_changes: 'DELETE FROM late_changes WHERE tenant_id = $1 AND message_id = ANY ($2)',
+  running_messages: 'DELETE FROM running_messages WHERE tenant_id = $1 AND message_id = ANY ($2)',
+  events: 'DELETE FROM events WHERE tenant_id = $1 AND event_id = ANY ($4)',
+  messages: 'DELETE FROM messages WHERE tenant_id = $1 AND message_id = ANY ($2)',
+};
+
+/** What belongs to sessions beside their messages and events: $1 tenant, $2 session. Parts of plans go with them. */
+export const SESSION_TABLES: Readonly<Record<string, string>> = {
+  plans: 'DELETE FROM plans WHERE tenant_id = $1 AND session_id = $2',
+  session_agents: 'DELETE FROM session_agents WHERE tenant_id = $1 AND session_id = $2',
+  sessions: 'DELETE FROM sessions WHERE tenant_id = $1 AND session_id = $2',
+};

@@ -1,0 +1,199 @@
+import { randomUUID } from 'node:crypto';
+import { Client, Connection } from '@temporalio/client';
+import { expect, inject, test } from 'vitest';
+import { deleteTenant } from '../../auth/tenants.js';
+import type { Db } from '../../db/pool.js';
+import { eraseNext } from '../../erasure/eraser.js';
+import type { EraserDeps } from '../../erasure/eraser-deps.js';
+import { findErasure } from '../../erasure/erasures.js';
+import { MESSAGE_TABLES, SESSION_TABLES } from '../../erasure/message-tables.js';
+import { childrenFirst, FOUND_BY_MESSAGE, KEPT_TABLES, tenantTables } from '../../erasure/tenant-tables.js';
+import { connectTemporal } from '../../messages/supervise/temporal-link.js';
+import { createWorkflowErasure } from '../../messages/supervise/workflow-erasure.js';
+import { createLogger } from '../../runtime/logger.js';
+import { cleanUp } from '../setup/clean-up.js';
+import { insertTenant } from '../setup/core.js';
+import { freshDatabase } from '../setup/database.js';
+import { until } from '../setup/until.js';
+
+const database = await freshDatabase();
+const log = createLogger({ level: 'silent' });
+const address = inject('temporalAddress');
+const temporal = await connectTemporal({ address }, 'default', log);
+cleanUp(() => temporal.close());
+const connection = await Connection.connect({ address });
+cleanUp(() => connection.close());
+const client = new Client({ connection });
+
+/** Every table with this column. */
+async function tablesWith(...columns: string[]): Promise<string[]> {
+  const rows = await database.query<{ name: string }>(
+    `SELECT DISTINCT c.relname AS name FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = ANY ($1)
+      WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition ORDER BY 1`,
+    [columns],
+  );
+  return rows.map(({ name }) => name);
+}
+
+interface Column {
+  name: string;
+  type: string;
+}
+
+/** The columns that a row has to have. */
+function columnsOf(table: string): Promise<Column[]> {
+  return database.query<Column & Record<string, unknown>>(
+    `SELECT attname AS name, format_type(atttypid, NULL) AS type FROM pg_attribute
+      WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped AND attnotnull AND NOT atthasdef AND attidentity = ''`,
+    [table],
+  );
+}
+
+/** A value of the tenant that fits the column; the same text everywhere, so that rows refer to each other. */
+function valueFor({ name, type }: Column, tenantId: string): unknown {
+  if (name === 'tenant_id') return tenantId;
+  const prefix = { message_id: 'msg', dispatch_id: 'dsp', event_id: 'evt', last_event_id: 'evt' }[name];
+  if (prefix) return tenantId.replace('ten', prefix);
+  if (type === 'text') return tenantId;
+  if (type === 'bytea') return Buffer.from(tenantId);
+  if (type === 'uuid') return randomUUID();
+  if (type.endsWith('[]')) return [];
+  if (type === 'jsonb') return '{}';
+  if (type === 'boolean') return false;
+  return type.startsWith('timestamp') ? new Date() : 1;
+}
+
+/** One row of the tenant in every table that has tenants. */
+async function fillTables(tenantId: string, parentsFirst: readonly string[]): Promise<void> {
+  for (const table of parentsFirst) {
+    const columns = await columnsOf(table);
+    const names = columns.map(({ name }) => name);
+    const places = columns.map((_, index) => `$${index + 1}`);
+    await database.query(
+      `INSERT INTO ${table} (${names}) VALUES (${places})`,
+      columns.map((column) => valueFor(column, tenantId)),
+    );
+  }
+}
+
+/** A database that a process has until it dies: with a transaction, before or after its commit. */
+function untilDeath(db: Db, transactions: number, committed: boolean): Db {
+  let left = transactions;
+  const die = () => Promise.reject(new Error('killed'));
+  return {
+    ...db,
+    system: async (work) => {
+      left -= 1;
+      if (left < 0 || (left === 0 && !committed)) return die();
+      const result = await db.system(work);
+      return left === 0 ? die() : result;
+    },
+  };
+}
+
+test('every table of tenants is erased or keeps rows for a stated reason, and every table of messages and sessions has its statement', async () => {
+  const covered = [...(await database.db().system(tenantTables)), ...KEPT_TABLES];
+  expect(covered.sort()).toEqual(await tablesWith('tenant_id'));
+  expect(Object.keys(MESSAGE_TABLES).sort()).toEqual(
+    await tablesWith('message_id', 'dispatch_id', 'event_id', 'queue_id'),
+  );
+  const ofSessions = (await tablesWith('session_id')).filter((table) => !(table in MESSAGE_TABLES));
+  expect(Object.keys(SESSION_TABLES).sort()).toEqual(ofSessions);
+});
+
+test('the rows of a tenant are found by an index in every table', async () => {
+  const indexed = await database.query<{ name: string }>(
+    `SELECT DISTINCT i.indrelid::regclass::text AS name FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+      WHERE a.attname = 'tenant_id' AND i.indpred IS NULL`,
+  );
+  const found = [...indexed.map(({ name }) => name), FOUND_BY_MESSAGE];
+  expect((await database.db().system(tenantTables)).filter((table) => !found.includes(table))).toEqual([]);
+});
+
+test('tables come after those that refer to them', () => {
+  const tables = [
+    { name: 'a', referenced_by: ['b', 'c'] },
+    { name: 'b', referenced_by: ['c'] },
+    { name: 'c', referenced_by: [] },
+  ];
+  expect(childrenFirst(tables)).toEqual(['c', 'b', 'a']);
+  expect(() => childrenFirst([{ name: 'a', referenced_by: ['a'] }])).toThrow(/circle/);
+});
+
+test('processes that die after every few transactions erase a tenant: each row is reported once, and the other tenant keeps all', async () => {
+  const db = database.db();
+  const tables = await db.system(tenantTables);
+  const checks = await database.query<{ statement: string }>(
+    `SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname) AS statement FROM pg_constraint
+      WHERE contype = 'c' AND connamespace = 'public'::regnamespace AND conislocal AND coninhcount = 0`,
+  );
+  for (const { statement } of checks) await database.query(statement);
+  const [erased, other] = [await insertTenant(database), await insertTenant(database)];
+  const filled = [...tables].reverse();
+  for (const tenant of [erased, other]) {
+    await fillTables(tenant, filled);
+    await fillTables(tenant, ['input_decisions']);
+  }
+  // As accept_messages makes it of what every text column holds here.
+  await database.query(
+    "UPDATE idempotency_keys SET idempotency_key = idempotency_key(tenant_id, tenant_id, '', tenant_id)",
+  );
+  await database.query("INSERT INTO event_cursors (consumer, position) VALUES ('alerts/' || $1, 1)", [erased]);
+  await database.query("UPDATE input_decisions SET comment = 'private', ip = '10.0.0.1'");
+  const workflowIds = [`message:${erased}:msg_1`, `message:${other}:msg_1`];
+  for (const workflowId of workflowIds)
+    await client.workflow.start('message', { workflowId, taskQueue: 'nobody', args: [] });
+  const [gone = '', kept = ''] = workflowIds;
+  cleanUp(async () => {
+    await client.workflow.getHandle(kept).terminate();
+  });
+  await until(async () => (await client.workflow.count(`WorkflowId = "${gone}"`)).count === 1, { what: 'listing' });
+
+  await deleteTenant(db, erased);
+  const forgotten: string[] = [];
+  const deps: EraserDeps = {
+    db,
+    log,
+    bus: { forget: async (tenant) => forgotten.push(tenant) && 0 },
+    workflows: createWorkflowErasure(temporal),
+    cancel: async () => undefined,
+    endSession: async () => undefined,
+    leaseSeconds: 0,
+    graceMs: 0,
+  };
+  let deaths = 0;
+  for (let life = 0; !(await findErasure(db, erased))?.finished_at; life++) {
+    // Due at once, and no longer waiting for the delivery in the queue, which nobody makes.
+    await database.query(
+      "UPDATE erasures SET next_at = now(), requested_at = now() - interval '1 hour' WHERE finished_at IS NULL",
+    );
+    await eraseNext({ ...deps, db: untilDeath(db, 1 + (life % 16), life % 2 === 0) }).catch((error: Error) => {
+      expect(error.message).toBe('killed');
+      deaths += 1;
+    });
+  }
+  expect(deaths).toBeGreaterThan(10);
+
+  for (const table of [...tables, 'tenants']) {
+    const rows = await database.query<{ tenant_id: string }>(`SELECT tenant_id FROM ${table}`);
+    expect({ table, of: [...new Set(rows.map(({ tenant_id }) => tenant_id))] }).toEqual({ table, of: [other] });
+  }
+  const report = await findErasure(db, erased);
+  const once = Object.fromEntries([...tables, 'tenants', 'input_decisions'].map((table) => [table, 1]));
+  // Deleting the tenant has written an event.
+  // A process that died between the workflow and its count has left it out.
+  expect({ workflows: 1, ...report?.removed }).toEqual({ ...once, events: 2, workflows: 1, event_cursors: 1 });
+  expect(new Set(forgotten)).toEqual(new Set([erased]));
+  expect(await database.query('SELECT consumer FROM event_cursors ORDER BY 1')).not.toContainEqual({
+    consumer: `alerts/${erased}`,
+  });
+  const decisions = await database.query(
+    'SELECT comment, ip, digest FROM input_decisions ORDER BY comment NULLS FIRST',
+  );
+  expect(decisions).toEqual([
+    { comment: null, ip: null, digest: erased },
+    { comment: 'private', ip: '10.0.0.1', digest: other },
+  ]);
+  await expect(client.workflow.getHandle(gone).describe()).rejects.toThrow(/not found/);
+  expect((await client.workflow.getHandle(kept).describe()).status.name).toBe('RUNNING');
+});

@@ -1,0 +1,221 @@
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { createCredential, rotateCredential, verifySecret } from '../../auth/credentials.js';
+import { checkSecretKey, createKeyWatch, keysInUse, SecretKeyMismatch } from '../../auth/secret-check.js';
+import { rotateSecretKey } from '../../auth/secret-rotation.js';
+import { loadSigningKeys } from '../../auth/signing-keys.js';
+import type { Db } from '../../db/pool.js';
+import { SEALED } from '../../runtime/sealed-columns.js';
+import { createSecrets } from '../../runtime/secrets.js';
+import { insertTenant } from '../setup/core.js';
+import { freshDatabase } from '../setup/database.js';
+import { until } from '../setup/until.js';
+
+/** Bytes that no key of the platform has sealed, and why. */
+const UNSEALED = {
+  'callback_tokens.token_hash': 'SHA-256 of 256 random bits',
+  'credentials.secret_hash': 'a MAC, made anew at the next use',
+  'credentials.previous_secret_hash': 'the same',
+  'dispatch_transfers.resume_token_hashes': 'SHA-256 of 256 random bits',
+  'idempotency_keys.content_hash': 'SHA-256',
+  'knowledge_chunks.embedding': 'numbers',
+  'knowledge_documents.content': 'a document',
+  'knowledge_sources.extracted': 'the text of a document',
+};
+const DELIVERIES = 450;
+
+const newKey = () => randomBytes(32).toString('base64');
+
+/** Values of every sealed column, sealed with this key. */
+async function fixture(key: string) {
+  const database = await freshDatabase();
+  const db = database.db();
+  const secrets = createSecrets(key);
+  await checkSecretKey(db, secrets);
+  const tenant = await insertTenant(database);
+  await loadSigningKeys(db, secrets);
+  const seal = (column: keyof typeof SEALED) => secrets.encrypt(`text of ${column}`, SEALED[column].purpose);
+  await database.query(
+    `INSERT INTO push_configs (tenant_id, message_id, config_id, url, schemes, protocol_version, secrets) VALUES ($1, 'm', 'c', '', '{}', '0.3', $2), ($1, 'm', 'd', '', '{}', '0.3', NULL)`,
+    [tenant, seal('pushSecrets')],
+  );
+  await database.query(
+    `WITH rule AS (INSERT INTO alert_rules (tenant_id, rule_id, name, description, event, severity, threshold, window_seconds, cooldown_seconds, enabled)
+       VALUES ($1, 'r', '', '', '*', 'info', 1, 1, 1, true))
+     INSERT INTO alert_channels (tenant_id, rule_id, channel_id, place, type, enabled, config, secrets) VALUES ($1, 'r', 'c', 0, 'webhook', true, '{}', $2)`,
+    [tenant, seal('channelSecrets')],
+  );
+  await database.query(
+    `INSERT INTO policies (tenant_id, policy_id, scope, name, decision, description, match, reason, approvers, evaluator, evaluator_secret, priority, enabled)
+     VALUES ($1, 'p', 'tool', '', 'deny', '', '{}', '', '{}', '{}', $2, 1, true)`,
+    [tenant, seal('evaluatorSecrets')],
+  );
+  await database.query(
+    `INSERT INTO deliveries (tenant_id, delivery_id, event_id, rule_id, channel_id, event_type, session_id, url, receiver, body, status, max_attempts)
+     SELECT $1, 'dlv_' || n, 'evt_' || n, 'r', 'c', '', '', '', '', $2, 'delivered', 1 FROM generate_series(1, ${DELIVERIES}) n`,
+    [tenant, seal('deliveryBodies')],
+  );
+  return { database, db, secrets, tenant };
+}
+
+/** The values of every sealed column in plain, by key of the registry; throws where one cannot be read. */
+async function readAll(db: Db, key: string): Promise<Record<string, string[]>> {
+  const secrets = createSecrets(key);
+  const plain: Record<string, string[]> = {};
+  for (const [name, { table, column, purpose }] of Object.entries(SEALED)) {
+    const rows = await db.system((tx) =>
+      tx.query<{ value: Buffer }>(`SELECT ${column} AS value FROM ${table} WHERE ${column} IS NOT NULL`),
+    );
+    plain[name] = rows.map(({ value }) => secrets.decrypt(value, purpose).toString());
+  }
+  return plain;
+}
+
+/** A database that a process has until it dies. */
+function untilDeath(db: Db, transactions: number): Db {
+  let left = transactions;
+  return {
+    ...db,
+    system: async (work) => {
+      left -= 1;
+      if (left < 0) throw new Error('killed');
+      return db.system(work);
+    },
+  };
+}
+
+test('every column of bytes is sealed anew by a rotation or listed as not sealed', async () => {
+  const database = await freshDatabase();
+  const rows = await database.query<{ name: string }>(
+    `SELECT c.relname || '.' || a.attname AS name FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND NOT a.attisdropped
+      WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+        AND a.atttypid IN ('bytea'::regtype, 'bytea[]'::regtype) ORDER BY 1`,
+  );
+  const sealed = Object.values(SEALED).map(({ table, column }) => `${table}.${column}`);
+  expect(rows.map(({ name }) => name)).toEqual([...sealed, ...Object.keys(UNSEALED)].sort());
+});
+
+test('runs that are killed anywhere are finished by the next: then the new key alone reads everything', async () => {
+  const [old, next] = [newKey(), newKey()];
+  const { db } = await fixture(old);
+  const before = await readAll(db, old);
+  const both = createSecrets(next, [old]);
+  const check = createSecrets(next).check();
+  let report: Awaited<ReturnType<typeof rotateSecretKey>> | undefined;
+  for (let life = 1; !report; life++) {
+    report = await rotateSecretKey(untilDeath(db, life), createSecrets(next, [old]), check, 0).catch(
+      async (error: Error) => {
+        expect(error.message).toBe('killed');
+        // Meanwhile processes with both keys start, and one with the new key alone does not.
+        await checkSecretKey(db, createSecrets(next, [old]));
+        if ((await db.system((tx) => keysInUse(tx)))?.before !== null)
+          await expect(checkSecretKey(db, createSecrets(next))).rejects.toThrow(SecretKeyMismatch);
+        return undefined;
+      },
+    );
+  }
+  expect(await readAll(db, next)).toEqual(before);
+  await checkSecretKey(db, createSecrets(next));
+  await expect(checkSecretKey(db, createSecrets(old))).rejects.toThrow(SecretKeyMismatch);
+  await expect(readAll(db, old)).rejects.toThrow(/cannot be read/);
+  // Again: nothing is left to do.
+  expect(await rotateSecretKey(db, both, check, 0)).toMatchObject({ sealed_anew: { deliveries: 0, policies: 0 } });
+});
+
+test('a value that changes while it is sealed anew keeps its change', async () => {
+  const [old, next] = [newKey(), newKey()];
+  const { db, database, secrets } = await fixture(old);
+  const racing: Db = {
+    ...db,
+    system: (work) =>
+      db.system((tx) =>
+        work({
+          query: async (text, values, name) => {
+            const rows = await tx.query(text, values, name);
+            if (text.includes('FROM policies'))
+              await database.query('UPDATE policies SET evaluator_secret = $1', [
+                secrets.encrypt('changed', SEALED.evaluatorSecrets.purpose),
+              ]);
+            return rows as never;
+          },
+        }),
+      ),
+  };
+  const check = createSecrets(next).check();
+  // The writer never stops, so this run does not end by itself; it dies, and the next finishes.
+  const rotation = rotateSecretKey(untilDeath(racing, 40), createSecrets(next, [old]), check, 0);
+  await expect(rotation).rejects.toThrow('killed');
+  await rotateSecretKey(db, createSecrets(next, [old]), check, 0);
+  expect((await readAll(db, next)).evaluatorSecrets).toEqual(['changed']);
+});
+
+test('a client secret is valid before, during and after a rotation, and is hashed anew at its next use', async () => {
+  const [old, next] = [newKey(), newKey()];
+  const { db, secrets, tenant } = await fixture(old);
+  const made = () => db.system((tx) => createCredential(tx, secrets, tenant, { name: 'n', scopes: ['read'] }));
+  const [used, unused, overlapping] = [await made(), await made(), await made()];
+  const newer = await db.system((tx) =>
+    rotateCredential(tx, secrets, tenant, overlapping.credential.credential_id, 3_600),
+  );
+  const login = (keys: string[], { credential, client_secret }: typeof used) => {
+    const [key = '', ...others] = keys;
+    return verifySecret(db, createSecrets(key, others), { client_id: credential.client_id, client_secret });
+  };
+  const report = await rotateSecretKey(db, createSecrets(next, [old]), createSecrets(next).check(), 0);
+  expect(report.credentials_left).toBe(3);
+  for (const credential of [used, overlapping, newer]) {
+    expect(await login([next], credential)).toBeNull();
+    expect(await login([next, old], credential)).not.toBeNull();
+    expect(await login([next], credential)).not.toBeNull();
+  }
+  const again = await rotateSecretKey(db, createSecrets(next, [old]), createSecrets(next).check(), 0);
+  expect(again.credentials_left).toBe(1);
+  expect(await login([next], unused)).toBeNull();
+});
+
+test('a running process takes the new key from the data directory; without it the log says so', async () => {
+  const [old, next] = [newKey(), newKey()];
+  const { db } = await fixture(old);
+  await rotateSecretKey(db, createSecrets(next, [old]), createSecrets(next).check(), 0);
+  const lines: unknown[] = [];
+  const log = {
+    info: (_: object, line?: string) => lines.push(line),
+    warn: (_: object, line?: string) => lines.push(line),
+  };
+  for (const keys of [[], [next, old]]) {
+    const running = createSecrets(old);
+    const watch = createKeyWatch({ db, secrets: running, readKeys: async () => keys, log: log as never });
+    const sealed = running.encrypt('before', 'a');
+    watch.start();
+    watch.wake();
+    await until(() => lines.length > 0, { what: 'a line in the log' });
+    await watch.stop();
+    expect(running.check()).toBe(createSecrets(keys[0] ?? old).check());
+    expect(running.decrypt(sealed, 'a').toString()).toBe('before');
+    expect(lines.splice(0)).toEqual([
+      keys.length > 0
+        ? 'the secret key was rotated: the new one is in use'
+        : 'a background loop fails; it keeps trying',
+    ]);
+  }
+});
+
+test('without the lost key a platform starts as the documentation says, and keeps what was not sealed', async () => {
+  const { db, database, tenant } = await fixture(newKey());
+  const next = createSecrets(newKey());
+  await expect(checkSecretKey(db, next)).rejects.toThrow(SecretKeyMismatch);
+  const page = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8');
+  const [, steps = ''] = /```sql\n(BEGIN;\n[^`]*DELETE FROM platform_facts[^`]*)```/.exec(page) ?? [];
+  await database.query(steps);
+  await checkSecretKey(db, next);
+  expect(await loadSigningKeys(db, next)).toHaveLength(1);
+  const made = await db.system((tx) => createCredential(tx, next, tenant, { name: 'n', scopes: ['read'] }));
+  expect(
+    await verifySecret(db, next, { client_id: made.credential.client_id, client_secret: made.client_secret }),
+  ).not.toBeNull();
+  for (const { table, column } of Object.values(SEALED))
+    if (table !== 'signing_keys')
+      expect(await database.query(`SELECT 1 FROM ${table} WHERE ${column} IS NOT NULL`)).toEqual([]);
+  expect(await database.query('SELECT 1 FROM policies')).toHaveLength(1);
+});
