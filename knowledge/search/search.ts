@@ -4,7 +4,7 @@ import { errorMessage, PlatformError } from '../../runtime/errors.js';
 import type { Logger } from '../../runtime/logger.js';
 import type { Embedder } from '../embedder.js';
 import type { KnowledgeQuery, KnowledgeResults, SearchScope } from '../search-query.js';
-import { makeVectorIndex, preparePgvector } from './database-vectors.js';
+import { makeVectorIndex, preparePgvector } from './rank/database-vectors.js';
 import { readResults } from './result-rows.js';
 import { SearchThread, turnsOfSearches } from './search-thread-client.js';
 import type { SearchReply } from './searcher.js';

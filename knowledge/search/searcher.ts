@@ -1,12 +1,12 @@
 import type { SearchFilters, SearchMode } from '../../contracts/api/knowledge-query.js';
 import type { Db } from '../../db/pool.js';
-import { DatabaseVectors } from './database-vectors.js';
-import { IndexCache } from './index-cache.js';
-import { IndexLoader } from './index-loader.js';
-import { readFiltered, readRevisions } from './index-rows.js';
-import { type Candidate, rankAll } from './rank.js';
-import { rankWithDatabase } from './rank-database.js';
-import { queryTerms } from './terms.js';
+import { DatabaseVectors } from './rank/database-vectors.js';
+import { IndexCache } from './index/index-cache.js';
+import { IndexLoader } from './index/index-loader.js';
+import { readFiltered, readRevisions } from './index/index-rows.js';
+import { type Candidate, rankAll } from './rank/rank.js';
+import { rankWithDatabase } from './rank/rank-database.js';
+import { queryTerms } from './index/terms.js';
 
 /** A query as the search thread gets it. */
 export interface SearchRequest {

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { NamespaceIndex } from '../../../knowledge/search/namespace-index.js';
-import { rankAll } from '../../../knowledge/search/rank.js';
-import { inverseFrequency, lexicalScore, scoreOf } from '../../../knowledge/search/ranking.js';
-import { queryTerms, termsOf } from '../../../knowledge/search/terms.js';
-import { TopList } from '../../../knowledge/search/top-list.js';
+import { NamespaceIndex } from '../../../knowledge/search/index/namespace-index.js';
+import { rankAll } from '../../../knowledge/search/rank/rank.js';
+import { inverseFrequency, lexicalScore, scoreOf } from '../../../knowledge/search/rank/ranking.js';
+import { queryTerms, termsOf } from '../../../knowledge/search/index/terms.js';
+import { TopList } from '../../../knowledge/search/rank/top-list.js';
 
 test.each([
   ['retries retrying retried', ['retry', 'retry', 'retry']],

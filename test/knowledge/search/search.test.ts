@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
-import { IndexCache } from '../../../knowledge/search/index-cache.js';
-import { IndexLoader } from '../../../knowledge/search/index-loader.js';
+import { IndexCache } from '../../../knowledge/search/index/index-cache.js';
+import { IndexLoader } from '../../../knowledge/search/index/index-loader.js';
 import type { SearchScope } from '../../../knowledge/search-query.js';
 import { cleanUp } from '../../setup/clean-up.js';
 import { insertTenant } from '../../setup/core.js';

@@ -1,8 +1,8 @@
 import { Client } from 'pg';
-import type { Db, Tx } from '../../db/pool.js';
-import { errorMessage } from '../../runtime/errors.js';
-import type { Logger } from '../../runtime/logger.js';
-import type { ChunkRow } from './index-rows.js';
+import type { Db, Tx } from '../../../db/pool.js';
+import { errorMessage } from '../../../runtime/errors.js';
+import type { Logger } from '../../../runtime/logger.js';
+import type { ChunkRow } from '../index/index-rows.js';
 
 /** Any numbers, the same in every process: the table is made once, and one process at a time makes an index. */
 const SETUP_LOCK = 74_032_118;

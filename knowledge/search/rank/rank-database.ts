@@ -1,8 +1,8 @@
 import type { DatabaseVectors, NearChunk, VectorScope } from './database-vectors.js';
-import type { NamespaceIndex } from './namespace-index.js';
+import type { NamespaceIndex } from '../index/namespace-index.js';
 import { describeChunks, type IndexQuery, type Ranked, termsFor } from './rank.js';
 import { hybridBound, isEnough, scoreOf } from './ranking.js';
-import { countChunks, type Segment } from './segment.js';
+import { countChunks, type Segment } from '../index/segment.js';
 import { TopList } from './top-list.js';
 import { scanWords } from './word-scan.js';
 

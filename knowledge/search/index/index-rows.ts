@@ -1,5 +1,5 @@
-import type { SearchFilters } from '../../contracts/api/knowledge-query.js';
-import type { Tx } from '../../db/pool.js';
+import type { SearchFilters } from '../../../contracts/api/knowledge-query.js';
+import type { Tx } from '../../../db/pool.js';
 
 /** A source as its row is now. */
 export interface SourceRow {

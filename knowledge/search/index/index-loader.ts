@@ -1,5 +1,5 @@
-import type { Db } from '../../db/pool.js';
-import { embeddedText } from '../embedder.js';
+import type { Db } from '../../../db/pool.js';
+import { embeddedText } from '../../embedder.js';
 import { type ChunkRow, readChunks, readSources, type SourceRow } from './index-rows.js';
 import { type IndexedSource, NamespaceIndex, type NewChunk } from './namespace-index.js';
 import { termsOf } from './terms.js';

@@ -1,5 +1,5 @@
-import { PlatformError } from '../../runtime/errors.js';
-import { FairSemaphore } from '../../runtime/fair-semaphore.js';
+import { PlatformError } from '../../../runtime/errors.js';
+import { FairSemaphore } from '../../../runtime/fair-semaphore.js';
 import type { IndexLoader, LoadedIndex, LoadSize } from './index-loader.js';
 import { NamespaceIndex } from './namespace-index.js';
 

@@ -1,7 +1,7 @@
-import type { SearchMode } from '../../contracts/api/knowledge-query.js';
-import type { NamespaceIndex } from './namespace-index.js';
+import type { SearchMode } from '../../../contracts/api/knowledge-query.js';
+import type { NamespaceIndex } from '../index/namespace-index.js';
 import { isEnough, scoreOf } from './ranking.js';
-import type { Segment } from './segment.js';
+import type { Segment } from '../index/segment.js';
 import { TopList } from './top-list.js';
 import { scanVectors } from './vector-scan.js';
 import { scanWords, type WordFits } from './word-scan.js';
