@@ -47,7 +47,7 @@ export async function startWorkerRole(
     createSessionExpiry(sessionDeps(core)),
     createMaintenance(db, log),
     createRetention(services, infrastructure),
-    createJobStarter(db, temporal, log),
+    createJobStarter(db, temporal, services.config.KNOWLEDGE_JOB_RETENTION_DAYS, log),
   ];
   for (const loop of loops) {
     loop.start();
