@@ -7,6 +7,7 @@ import { createLogger } from '../../../runtime/logger.js';
 import { cleanUp } from '../../setup/clean-up.js';
 import { insertTenant } from '../../setup/core.js';
 import { freshDatabase } from '../../setup/database.js';
+import { knowledgeOf } from '../../setup/knowledge.js';
 import {
   ask,
   deleteSource,
@@ -15,7 +16,6 @@ import {
   insertSource,
   knowledgeSearch,
 } from '../../setup/knowledge-rows.js';
-import { knowledgeOf } from '../../setup/knowledge.js';
 import { pgvectorDatabase } from '../../setup/pgvector.js';
 import { until } from '../../setup/until.js';
 
