@@ -610,7 +610,8 @@ CREATE TABLE running_messages (
   supervised_at timestamp with time zone,
   lease_epoch integer NOT NULL DEFAULT 0,
   undecided boolean NOT NULL DEFAULT false,
-  asked_policies text[] NOT NULL DEFAULT '{}'::text[]
+  asked_policies text[] NOT NULL DEFAULT '{}'::text[],
+  token jsonb
 );
 CREATE TABLE session_agents (
   tenant_id text NOT NULL,

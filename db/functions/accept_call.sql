@@ -7,13 +7,13 @@
 -- message.received, dispatch.sent and message.error. `decision`: what policies and guards have to say of the message; NULL for most. Its
 -- members: `error` {code, message}, with which the message fails; `input_request`, a new_input_request that it waits for; `undecided`, true:
 -- the workflow path decides before it sends anything; `events` [{event_id, event_type, severity, payload}]. None of the first three has a
--- dispatch.
+-- dispatch. `token`: what policies see of the sender's token; NULL where the tenant had none that could look at it.
 CREATE TYPE accept_call AS (
   tenant_id text, message_id text, session_id text, requested_context text, credential_id text, sender_agent_type text,
   client_message_id text, content_hash bytea, method text, parts jsonb, metadata jsonb, want_instance_id text, want_agent_type text,
   want_skill_id text, trace_id text, parent_span_id text, baggage text, deadline_ms integer, created_by text, idle_timeout_seconds integer,
   idempotency_hours integer, in_flight_limit integer, waiting_limit integer, waiting_full boolean, unavailable_text text, dispatch_id text,
-  mesh_id text, any_mesh boolean, event_ids text[], decision jsonb
+  mesh_id text, any_mesh boolean, event_ids text[], decision jsonb, token jsonb
 );
 
 -- `verdict`: dispatched | accepted | asked | denied | unavailable | repeat | mismatch | full | waiting_full | no_session | session_closed | target_required |

@@ -155,10 +155,10 @@ BEGIN
         FROM key),
   running AS (
     INSERT INTO running_messages (tenant_id, message_id, session_id, state, want_instance_id, want_agent_type, want_skill_id, instance_id,
-        agent_type, attempts, current_dispatch_id, holds_slot, wake_requested_at, undecided)
+        agent_type, attempts, current_dispatch_id, holds_slot, wake_requested_at, undecided, token)
       SELECT c.tenant_id, c.message_id, c.session_id, first_state, c.want_instance_id, want_type,
         c.want_skill_id, agent.instance_id, agent.agent_type, dispatched::integer, CASE WHEN dispatched THEN c.dispatch_id END, dispatched, now(),
-        coalesce(c.decision ? 'undecided', false)
+        coalesce(c.decision ? 'undecided', false), c.token
         FROM key WHERE error_code IS NULL),
   opened AS (
     INSERT INTO sessions (tenant_id, session_id, explicit, status, idle_timeout_seconds, created_by, idle_check_at, instance_id,

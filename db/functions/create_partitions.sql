@@ -29,7 +29,23 @@ BEGIN
         'public.' || parent.table_name || to_char(month, '_YYYY_MM'), parent.table_name, parent.fill, parent.key, lower_bound,
         id_bound(parent.prefix, (month + interval '1 month')::date),
         CASE WHEN lower_bound = '' THEN 'MINVALUE' ELSE quote_literal(lower_bound) END);
+      PERFORM limit_statistics('public.' || parent.table_name || to_char(month, '_YYYY_MM'));
     END LOOP;
+  END LOOP;
+END $$;
+
+-- Makes ANALYZE of a partition cheap: a twentieth of the rows are looked at, and only columns that an index has. While a month is young autovacuum
+-- analyzes it every few seconds, and sorting thousands of JSON documents took most of a core each time.
+CREATE FUNCTION limit_statistics(partition regclass) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  indexed record;
+BEGIN
+  EXECUTE (SELECT format('ALTER TABLE %s %s', partition, string_agg(format('ALTER %I SET STATISTICS %s', a.attname,
+        CASE WHEN EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = partition AND a.attnum = ANY (i.indkey)) THEN 5 ELSE 0 END), ', '))
+      FROM pg_attribute a WHERE a.attrelid = partition AND a.attnum > 0 AND NOT a.attisdropped);
+  FOR indexed IN SELECT i.indexrelid::regclass AS name, k.place FROM pg_index i, unnest(i.indkey) WITH ORDINALITY AS k (attnum, place)
+      WHERE i.indrelid = partition AND k.attnum = 0 LOOP
+    EXECUTE format('ALTER INDEX %s ALTER COLUMN %s SET STATISTICS 5', indexed.name, indexed.place);
   END LOOP;
 END $$;
 

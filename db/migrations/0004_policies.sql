@@ -30,6 +30,9 @@ CREATE TABLE policies (
 ALTER TABLE running_messages ADD COLUMN undecided boolean NOT NULL DEFAULT false;
 -- What a human was asked about the message's dispatch by a policy: it waits, or was approved. Keys of messages/supervise/policy-step.ts.
 ALTER TABLE running_messages ADD COLUMN asked_policies text[] NOT NULL DEFAULT '{}';
+-- What policies see of the sender's token: {sub, credential_id, scopes, agent_type}. NULL where no policy could look at the message as it was
+-- accepted; one that was made since sees the credential.
+ALTER TABLE running_messages ADD COLUMN token jsonb;
 
 DO $$
 DECLARE

@@ -3,6 +3,7 @@ import { LockHeldError, lockHeld } from '../../db/errors.js';
 import { WAIT_MAX_MS } from '../../db/lock-waits.js';
 import type { Db, Tx } from '../../db/pool.js';
 import { type Statement, type TenantCall, timeOf } from '../../db/statement.js';
+import type { PolicyRequest } from '../../policy/policy-request.js';
 import type { DecisionEvent } from '../../policy/verdict.js';
 import { newId } from '../../runtime/ids.js';
 import type { MessageRef } from '../core.js';
@@ -56,6 +57,8 @@ export type NewMessage = Pick<
     push?: AcceptHook;
     /** What policies and guards have to say; absent for most. */
     decision?: AcceptDecision;
+    /** What policies see of the sender's token, for the workflow path; absent where the tenant has none that look at messages. */
+    token?: NonNullable<PolicyRequest['token']>;
   };
 
 /** A dispatch that the accept transaction may open. */

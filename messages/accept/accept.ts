@@ -19,7 +19,7 @@ import {
 } from './accept-transaction.js';
 import { withDestination } from './destination.js';
 import { type AcceptContext, draftOf, needsDestination } from './draft.js';
-import { decideOnAccept } from './policy-decision.js';
+import { decidedDraft } from './policy-decision.js';
 import { saturatedText } from './target-text.js';
 import { targetRequiredText, targetUnknownText } from './targets.js';
 import { TenantLimits } from './tenant-limits.js';
@@ -33,8 +33,8 @@ export interface Accepted {
   session_id: string;
   /** It is a repeat: nothing was written. */
   duplicate: boolean;
-  /** It failed at once: its target is not registered, or a policy or guard denied it. */
-  ended: boolean;
+  /** Nothing is under way: it failed, because its target is not registered or a policy or guard denied it, or it waits for a human. */
+  resting: boolean;
   /** Set when it takes the fast path in this process. */
   live: LiveMessage | null;
 }
@@ -141,8 +141,7 @@ async function acceptInSession(
   const { tenants, confirmedUntilMs } = policies.unconcerned;
   const isUnconcerned = tenants.has(drafted.tenant_id) && performance.now() <= confirmedUntilMs;
   const mustDecide = ask !== undefined || !isUnconcerned;
-  const decision = mustDecide ? await decideOnAccept(policies, caller, drafted, ask) : null;
-  const draft = decision ? { ...drafted, decision } : drafted;
+  const draft = mustDecide ? await decidedDraft(policies, caller, drafted, ask) : drafted;
   const admission = deps.limits.begin(draft.tenant_id);
   let row: AcceptRow | null = null;
   try {
@@ -156,7 +155,7 @@ async function acceptInSession(
     return {
       ...ids,
       duplicate: verdict === 'repeat',
-      ended: verdict === 'unavailable' || verdict === 'denied',
+      resting: verdict === 'unavailable' || verdict === 'denied' || verdict === 'asked',
       live: written.live,
     };
   } finally {
