@@ -28,7 +28,7 @@ export type DeliveryRecordActivities = ReturnType<typeof createDeliveryRecordAct
 const inQueue = (input: DeliveryInput) => ({ tenant_id: input.tenant_id, queue_id: pushQueueId(input) });
 
 /** Local activities of the delivery workflows: one short, idempotent transaction each. */
-export function createDeliveryRecordActivities({ db, log }: DeliveryDeps) {
+export function createDeliveryRecordActivities({ db, log, counts }: DeliveryDeps) {
   return {
     /**
      * The next attempt of the oldest unfinished push notification; null when there is none, which takes the config out of the queue, and
@@ -67,6 +67,8 @@ export function createDeliveryRecordActivities({ db, log }: DeliveryDeps) {
         const receiver = await lockQueued(tx, inQueue(input));
         return receiver !== null && noteOutcome(tx, { ...inQueue(input), receiver }, outcome);
       });
+      counts.attempts.push[outcome] += 1;
+      if (end !== null) counts.ended.push[end] += 1;
       const fields = { tenant_id, message_id, config_id, attempt, ...result };
       if (opened) log.warn(fields, 'a receiver does not answer: only probes are sent to it');
       if (verdict === 'failed') log.warn(fields, 'a push notification was given up');

@@ -8,6 +8,7 @@ import {
 import type { Reader } from '../contracts/permissions.js';
 import { queryJson } from '../db/json-rows.js';
 import type { Db, Tx } from '../db/pool.js';
+import { readLatency } from './agent-latency.js';
 import type { AgentRef } from './agent-row.js';
 import { getAgentFor, INSTANCES } from './agents.js';
 
@@ -26,7 +27,7 @@ export function connectionStatus(
   return agent.status === 'unknown' ? 'unknown' : 'healthy';
 }
 
-/** Reads the connection to one agent and the results of its dispatches. @throws PlatformError NOT_FOUND */
+/** Reads the connection to one agent, the results of its dispatches and how long they took. @throws PlatformError NOT_FOUND */
 export async function getConnection(db: Db, reader: Reader, instanceId: string): Promise<AgentConnection> {
   const { tenant_id } = reader;
   const agent = await db.tenant(tenant_id, (tx) => getAgentFor(tx, reader, instanceId));
@@ -35,6 +36,7 @@ export async function getConnection(db: Db, reader: Reader, instanceId: string):
     connection_status: connectionStatus(agent),
     owner_mesh_id: agent.mesh_id,
     ...(await dispatchTotals(db, tenant_id, instanceId)),
+    latency_ms: await db.tenant(tenant_id, (tx) => readLatency(tx, tenant_id, instanceId)),
     status: agent.status,
     last_seen: agent.last_seen,
   };

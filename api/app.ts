@@ -4,6 +4,7 @@ import type { ApiDeps } from './deps.js';
 import { useApiVersions } from './plugins/api-versions.js';
 import { useAuthentication } from './plugins/authentication.js';
 import { answerClientError, sendError, useErrorContract } from './plugins/error-contract.js';
+import { useHttpCounts } from './plugins/http-counts.js';
 import { useJsonBodies } from './plugins/json-body.js';
 import { requestIdOf, useRequestHead } from './plugins/request-head.js';
 import { RateLimit } from './rate-limit.js';
@@ -56,6 +57,7 @@ function createServer(deps: ApiDeps): FastifyInstance {
 export function buildApi(deps: ApiDeps): FastifyInstance {
   const app = createServer(deps);
   useErrorContract(app);
+  useHttpCounts(app, deps.counts);
   useApiVersions(app);
   useRequestHead(app, deps.draining);
   useJsonBodies(app);

@@ -20,6 +20,7 @@ import type { Secrets } from '../runtime/secrets.js';
 import type { Sessions } from '../sessions/sessions.js';
 import type { EventFeed } from '../telemetry/event-feed.js';
 import type { ToolCallService } from '../tools/tool-call-service.js';
+import type { HttpCounts } from './plugins/http-counts.js';
 
 /** What the HTTP API needs from the platform. */
 export interface ApiDeps {
@@ -51,6 +52,8 @@ export interface ApiDeps {
   /** Counts rate limits over all nodes; null: each process counts by itself. */
   redis: Redis | null;
   health: () => Promise<HealthResponse>;
+  /** Filled with the counts of each route. */
+  counts: HttpCounts;
   version: string;
   /** Functions, because addresses are known only once the servers listen. Without a trailing slash. */
   baseUrl: () => string;

@@ -24,6 +24,16 @@ interface Tenant<Row> {
   sharing: boolean;
 }
 
+/** The statements of a `Batcher` so far, for metrics. */
+export interface BatchCounts {
+  /** By the number of their calls: how many statements had as many. The first has none. */
+  statementsBySize: readonly number[];
+  /** Calls that wait for a statement now. */
+  waiting: number;
+  /** Calls that were repeated: another transaction held their lock, or their statement was undone. */
+  repeated: number;
+}
+
 /** What a `Batcher` needs to execute its statement. */
 export interface BatchExecution<Row> {
   /** Executes a JSON array of calls, all or none, and returns a row for each in its order. */
@@ -52,9 +62,17 @@ export class Batcher<Row> {
   /** Tenants that have calls and no statement, in the order of their turns. */
   readonly #ready = new Set<Tenant<Row>>();
   #underWay = 0;
+  readonly #statementsBySize = new Array<number>(CALLS_MAX + 1).fill(0);
+  #repeated = 0;
 
   constructor(execution: BatchExecution<Row>) {
     this.#execution = execution;
+  }
+
+  counts(): BatchCounts {
+    let waiting = 0;
+    for (const tenant of this.#tenants.values()) waiting += tenant.waiting.length;
+    return { statementsBySize: this.#statementsBySize, waiting, repeated: this.#repeated };
   }
 
   /**
@@ -153,16 +171,22 @@ export class Batcher<Row> {
   /** Never rejects. */
   async #runCalls(calls: BatchCall<Row>[]): Promise<void> {
     const { run, isUndone, awaits, repeat } = this.#execution;
+    this.#statementsBySize[calls.length] = (this.#statementsBySize[calls.length] ?? 0) + 1;
     try {
       const rows = await run(`[${calls.map(({ json }) => json).join(',')}]`);
       calls.forEach((call, index) => {
         const row = rows[index] as Row;
         const lock = awaits(row);
-        if (lock === null) call.resolve(row);
-        else repeat(call, lock);
+        if (lock === null) {
+          call.resolve(row);
+          return;
+        }
+        this.#repeated += 1;
+        repeat(call, lock);
       });
     } catch (error) {
       if (isUndone(error)) {
+        this.#repeated += calls.length;
         for (const call of calls) repeat(call, null);
         return;
       }
@@ -178,11 +202,15 @@ export class Batcher<Row> {
   }
 }
 
+/** Statements in batches. */
+interface Batches {
+  call<Row>(statement: Statement<Row>, call: TenantCall): Promise<Row>;
+  /** By the name of the statement; none before its first call. */
+  counts(): Record<string, BatchCounts>;
+}
+
 /** Executes statements in batches on a pool, with one batcher for each statement. */
-export function createBatches(
-  pool: pg.Pool,
-  shares: { lanes: number; repeats: number },
-): <Row>(statement: Statement<Row>, call: TenantCall) => Promise<Row> {
+export function createBatches(pool: pg.Pool, shares: { lanes: number; repeats: number }): Batches {
   const batchers = new Map<string, Batcher<unknown>>();
   const slots = lockWaitSlots(shares.repeats);
   const batcherOf = (statement: Statement<unknown>) => {
@@ -195,9 +223,12 @@ export function createBatches(
     batchers.set(statement.name, made);
     return made;
   };
-  return <Row>(statement: Statement<Row>, call: TenantCall) =>
-    (batchers.get(statement.name) ?? batcherOf(statement as Statement<unknown>)).call(
-      call.tenant_id,
-      JSON.stringify(call),
-    ) as Promise<Row>;
+  return {
+    call: <Row>(statement: Statement<Row>, call: TenantCall) =>
+      (batchers.get(statement.name) ?? batcherOf(statement as Statement<unknown>)).call(
+        call.tenant_id,
+        JSON.stringify(call),
+      ) as Promise<Row>,
+    counts: () => Object.fromEntries([...batchers].map(([name, batcher]) => [name, batcher.counts()])),
+  };
 }

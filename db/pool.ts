@@ -1,8 +1,8 @@
 import pg from 'pg';
 import { PlatformError } from '../runtime/errors.js';
-import { FairSemaphore } from '../runtime/fair-semaphore.js';
+import { FairSemaphore, type TurnCounts } from '../runtime/fair-semaphore.js';
 import type { Logger } from '../runtime/logger.js';
-import { createBatches } from './batcher.js';
+import { type BatchCounts, createBatches } from './batcher.js';
 import { isDatabaseUnavailable, isLockTimeout, isOutdated, lockHeld, tooManyCalls, unavailable } from './errors.js';
 import { FUNCTION_SCHEMA } from './migrate.js';
 import { callOnce, retried, type Statement, type TenantCall } from './statement.js';
@@ -39,8 +39,36 @@ export interface Db {
   batch<Row>(statement: Statement<Row>, call: TenantCall): Promise<Row>;
   /** Runs `work` in a transaction as the platform role, which sees every tenant: for sign-in, sweeper and health. */
   system<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
+  /** What the connections do now, and did so far, for metrics. */
+  counts(): DbCounts;
   close(): Promise<void>;
 }
+
+/** The connections of one pool. */
+export interface PoolCounts {
+  open: number;
+  idle: number;
+  /** Transactions that wait for a connection. */
+  waiting: number;
+  max: number;
+}
+
+/** What the database connections of this process do. */
+export interface DbCounts {
+  /** By role: `fleet_app` for the work of tenants, `fleet_system` for the platform's own. */
+  pools: Record<'fleet_app' | 'fleet_system', PoolCounts>;
+  /** The turns of tenants at the connections that no batched statement has. */
+  turns: TurnCounts;
+  /** By the name of the statement. */
+  batches: Record<string, BatchCounts>;
+}
+
+const countsOf = (pool: pg.Pool): PoolCounts => ({
+  open: pool.totalCount,
+  idle: pool.idleCount,
+  waiting: pool.waitingCount,
+  max: pool.options.max,
+});
 
 const TENANT_ID = /^ten_[0-9a-f-]{36}$/;
 /** A process that hangs in a transaction holds its locks at most this long. */
@@ -141,6 +169,7 @@ export function openDb(options: { url: string; max?: number; log: Logger }): Db 
     waitMaxMs: WAIT_MAX_MS,
     refusal: tooManyCalls,
   });
+  const batches = createBatches(app, shares);
   const platform = createPool(options.url, 'fleet_system', Math.max(4, Math.ceil(max / 4)), options.log);
   return {
     tenant: async (tenantId, work) => {
@@ -156,8 +185,13 @@ export function openDb(options: { url: string; max?: number; log: Logger }): Db 
       const query = async (client: pg.PoolClient) => (await client.query<Row>({ name, text, values })).rows;
       return turns.run(tenantId, () => retried(() => callOnce(app, query)));
     },
-    batch: createBatches(app, shares),
+    batch: batches.call,
     system: (work) => retried(() => transact(platform, beginAs('fleet_system'), work)),
+    counts: () => ({
+      pools: { fleet_app: countsOf(app), fleet_system: countsOf(platform) },
+      turns: turns.counts(),
+      batches: batches.counts(),
+    }),
     close: async () => {
       await Promise.all([app.end(), platform.end()]);
     },

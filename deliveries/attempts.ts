@@ -1,3 +1,4 @@
+import type { ChannelType } from '../contracts/api/alerts.js';
 import { type Outbound, OutboundError } from '../http/outbound.js';
 
 /** The timeout of one attempt (specification section 6, Outbound webhooks). */
@@ -20,6 +21,24 @@ export interface AttemptResult {
 
 /** What an attempt says about a delivery: the receiver took it, or will never take it, or may take it later. */
 export type AttemptOutcome = 'accepted' | 'refused' | 'unavailable';
+
+/** Attempts and ended deliveries of this process so far, by channel, for metrics. */
+export interface DeliveryCounts {
+  attempts: Record<DeliveryChannel, Record<AttemptOutcome, number>>;
+  ended: Record<DeliveryChannel, Record<'delivered' | 'failed', number>>;
+}
+
+/** How a delivery goes out; `push` are A2A push notifications. */
+type DeliveryChannel = ChannelType | 'push';
+
+export function newDeliveryCounts(): DeliveryCounts {
+  const attempts = () => ({ accepted: 0, refused: 0, unavailable: 0 });
+  const ended = () => ({ delivered: 0, failed: 0 });
+  return {
+    attempts: { webhook: attempts(), slack: attempts(), email: attempts(), push: attempts() },
+    ended: { webhook: ended(), slack: ended(), email: ended(), push: ended() },
+  };
+}
 
 /** The request of an attempt. */
 export interface AttemptRequest {

@@ -9,7 +9,7 @@ import {
   moveDelivery,
   readDelivery,
 } from './alert-deliveries.js';
-import { type AttemptOutcome, type AttemptResult, verdictOf, waitBefore } from './attempts.js';
+import { type AttemptOutcome, type AttemptResult, type DeliveryCounts, verdictOf, waitBefore } from './attempts.js';
 import { mayAttempt, noteOutcome, readBreaker } from './breakers.js';
 import { type Channel, unsealChannel } from './channels/channel-store.js';
 import type { ChannelClients } from './channels/clients.js';
@@ -22,6 +22,7 @@ export interface RunDeliveryDeps {
   secrets: Pick<Secrets, 'decrypt'>;
   clients: ChannelClients;
   log: Logger;
+  counts: DeliveryCounts;
 }
 
 /** What follows an attempt of a delivery. */
@@ -70,9 +71,9 @@ const attemptsOf = ({ attempts, attempts_before }: DeliveryWithChannel) => attem
 
 /** Records an attempt: in the log, in the breaker, and in the queue if it was the last one. */
 async function record(
-  { db, log }: RunDeliveryDeps,
+  { db, log, counts }: RunDeliveryDeps,
   input: AlertDeliveryInput,
-  delivery: DeliveryWithChannel,
+  { delivery, channel }: NonNullable<Due>,
   { result, outcome }: { result: AttemptResult; outcome: AttemptOutcome },
 ): Promise<NextAttempt | null> {
   const { tenant_id, delivery_id, rule_id } = input;
@@ -85,6 +86,8 @@ async function record(
     if (end !== null) await leaveQueue(tx, of);
     return noteOutcome(tx, of, outcome);
   });
+  counts.attempts[channel.type][outcome] += 1;
+  if (end !== null) counts.ended[channel.type][end] += 1;
   const fields = { tenant_id, rule_id, delivery_id, receiver: delivery.receiver, ...result };
   if (opened) log.warn(fields, 'a receiver does not answer: only probes are sent to it');
   if (end === 'failed') log.warn({ ...fields, attempt }, 'a delivery was given up');
@@ -110,5 +113,5 @@ export async function attemptDelivery(
   if (made !== null && made !== known) return { made: known, wait_ms: waitBefore(attemptsOf(delivery) + 1) };
   const body = unsealEnvelope(deps.secrets, delivery.body);
   const sent = { deliveryId: input.delivery_id, body };
-  return record(deps, input, delivery, await attemptChannel(deps.clients, channel, sent, signal));
+  return record(deps, input, due, await attemptChannel(deps.clients, channel, sent, signal));
 }

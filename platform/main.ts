@@ -5,16 +5,16 @@ import { rotateLog } from '../embedded/log-file.js';
 import { describeEmbedder } from '../knowledge/embedding/choose.js';
 import { type Config, readConfig } from '../runtime/config.js';
 import { errorMessage } from '../runtime/errors.js';
-import { createLogger, type Logger } from '../runtime/logger.js';
+import { createLogger, type LogCounts, type Logger, newLogCounts } from '../runtime/logger.js';
 import { DEFAULT_EXAMPLE, EXAMPLES, startExamples, untilRegistered } from './examples.js';
 import { type Infrastructure, openInfrastructure } from './infrastructure.js';
 import { fillLibrary } from './library.js';
 import { type Platform, startPlatform } from './platform.js';
-import { type RunOptions, readArguments } from './roles.js';
+import { type RunOptions, readArguments } from './roles/roles.js';
+import { installTemporalRuntime } from './roles/workers.js';
 import { ensureCredential } from './seed.js';
 import { StopList } from './stop-list.js';
 import { removeDevFile, welcome, writeDevFile } from './welcome.js';
-import { installTemporalRuntime } from './workers.js';
 
 const DEVELOPMENT_GRACE_MS = 10_000;
 const PRODUCTION_GRACE_MS = 30_000;
@@ -37,6 +37,7 @@ class PlatformProcess {
     private readonly run: RunOptions,
     private readonly log: Logger,
     private readonly logFile: string | null,
+    private readonly metrics: { logCounts: LogCounts; temporalAddress: string },
   ) {}
 
   start(): Promise<void> {
@@ -69,14 +70,17 @@ class PlatformProcess {
     if (this.isStopping) return;
     // The examples stop after the platform, so that they can finish their work while it drains.
     onStop(async () => this.#examples?.stop());
-    const platform = await startPlatform({ config, run, infrastructure, log });
+    const platform = await startPlatform({ config, run, infrastructure, log, ...this.metrics });
     onStop(() => platform.stop(run.development ? DEVELOPMENT_GRACE_MS : PRODUCTION_GRACE_MS));
     if (this.isStopping) return;
-    const { baseUrl, meshUrl } = platform;
+    const { baseUrl, meshUrl, metricsUrl } = platform;
     if (run.development) await this.#welcome(platform, infrastructure);
     else print(`Ready: ${[...run.roles].join(', ')}; API ${baseUrl ?? 'elsewhere'}, mesh ${meshUrl ?? 'elsewhere'}`);
     const ready_in_ms = Date.now() - startedAt;
-    log.info({ roles: [...run.roles], ready_in_ms, base_url: baseUrl, mesh_url: meshUrl }, 'ready');
+    log.info(
+      { roles: [...run.roles], ready_in_ms, base_url: baseUrl, mesh_url: meshUrl, metrics_url: metricsUrl },
+      'ready',
+    );
   }
 
   /** Writes `dev.json`, which tells other programs that the platform is ready, and prints the addresses. */
@@ -133,9 +137,10 @@ async function start(args: readonly string[]): Promise<void> {
   const config = readConfig(process.env);
   const ownsServers = !config.DATABASE_URL || !config.TEMPORAL_ADDRESS;
   const logFile = ownsServers || run.development ? join(config.FLEET_DATA_DIR, 'logs', 'platform.log') : null;
-  const log = createLogger({ level: config.FLEET_LOG_LEVEL, ...(logFile && { file: logFile }) });
-  installTemporalRuntime(log);
-  const self = new PlatformProcess(config, run, log, logFile);
+  const logCounts = newLogCounts();
+  const log = createLogger({ level: config.FLEET_LOG_LEVEL, counts: logCounts, ...(logFile && { file: logFile }) });
+  const temporalAddress = await installTemporalRuntime(log);
+  const self = new PlatformProcess(config, run, log, logFile, { logCounts, temporalAddress });
   if (logFile) {
     const rotate = () =>
       rotateLog(logFile).catch((error: unknown) => log.warn({ err: errorMessage(error) }, 'log rotation failed'));

@@ -8,22 +8,25 @@ import type { DispatchRunner } from '../messages/runner/runner.js';
 import type { Config } from '../runtime/config.js';
 import { newId } from '../runtime/ids.js';
 import type { Logger } from '../runtime/logger.js';
-import { createHealth } from './health.js';
 import type { Infrastructure } from './infrastructure.js';
-import { startMesh } from './mesh-role.js';
+import type { MetricSources } from './metrics/platform-metrics.js';
+import { type ProcessCounts, startMetrics } from './metrics/start-metrics.js';
 import { linkNodes, type NodeLinks } from './node-links.js';
-import type { RunOptions } from './roles.js';
+import { startMesh } from './roles/mesh-role.js';
+import type { RunOptions } from './roles/roles.js';
+import { startWorkerRole } from './roles/worker-role.js';
+import { connectWorkers, runKnowledgeWorker, type WorkerDeps } from './roles/workers.js';
 import { createServices, type Services } from './services.js';
 import { StopList } from './stop-list.js';
 import { type RunningTools, startTools } from './tools.js';
-import { startWorkerRole } from './worker-role.js';
-import { connectWorkers, runKnowledgeWorker, type WorkerDeps } from './workers.js';
 
 /** The running platform. */
 export interface Platform {
   services: Services;
   baseUrl: string | null;
   meshUrl: string | null;
+  /** Null when its port is taken. */
+  metricsUrl: string | null;
   /** Drains for up to `graceMs`, then stops every component. */
   stop(graceMs: number): Promise<void>;
 }
@@ -57,8 +60,9 @@ function buildHttp(
   draining: AbortSignal,
   tools: RunningTools,
   stops: StopList,
+  { health, http: counts }: MetricSources,
 ): FastifyInstance {
-  const { config, db, log, bus, temporal, version } = services;
+  const { config, db, log, version } = services;
   const redis = config.REDIS_URL ? connectRateLimits(config.REDIS_URL) : null;
   stops.add(async () => redis?.disconnect());
   return buildApi({
@@ -85,7 +89,8 @@ function buildHttp(
     agentJoined: (tenantId, agent) => services.dispatches.agentJoined(tenantId, agent),
     outbound: services.outbound,
     redis,
-    health: createHealth({ db, temporal, version, redis: config.REDIS_URL ? () => bus.isReachable() : null }),
+    health,
+    counts,
     version,
     baseUrl: () => started.baseUrl,
     meshUrl: () => started.meshUrl,
@@ -94,11 +99,20 @@ function buildHttp(
 }
 
 /** @param runner null without the mesh role: then every dispatch is forwarded */
-function startFastPath(services: Services, runner: DispatchRunner | null, links: NodeLinks, stops: StopList): void {
+function startFastPath(
+  services: Services,
+  runner: DispatchRunner | null,
+  links: NodeLinks,
+  stops: StopList,
+  counts: MetricSources,
+): void {
   const { config, core, dispatches, temporal, messages } = services;
   const forwarder = links.dispatches;
   if (!runner && !forwarder) return;
-  const supervise = (ref: Parameters<typeof temporal.startMessage>[0]) => temporal.startMessage(ref);
+  const supervise = async (ref: Parameters<typeof temporal.startMessage>[0]) => {
+    await temporal.startMessage(ref);
+    counts.handedOver += 1;
+  };
   const fastPath = new FastPath({ core, dispatches, runner, forwarder, supervise });
   stops.add(() => fastPath.stop());
   // Also with FLEET_FAST_PATH=off, which is about the messages that this process accepts.
@@ -136,6 +150,7 @@ async function startRoles(
   { roles }: RunOptions,
   started: Started,
   stops: StopList,
+  counts: MetricSources,
 ): Promise<void> {
   const { config, log } = services;
   const connection = await connectWorkers(infrastructure.temporal);
@@ -154,16 +169,17 @@ async function startRoles(
   stops.add(() => links.stop());
   const tools = startTools(services, links.tools, meshId);
   stops.add(() => tools.stop());
-  const http = buildHttp(services, started, draining.signal, tools, stops);
+  const http = buildHttp(services, started, draining.signal, tools, stops, counts);
   let mesh: Awaited<ReturnType<typeof startMesh>> | null = null;
   if (roles.has('mesh')) {
     await http.ready();
     const handler = (request: IncomingMessage, response: ServerResponse) => http.routing(request, response);
     const nodeUrl = (port: number) => ownMeshUrl(config, port);
     mesh = await startMesh({ services, infrastructure, workerDeps, meshId, tools, handler, nodeUrl });
+    counts.mesh = mesh;
     started.meshUrl ||= ownMeshUrl(config, mesh.port) ?? '';
   }
-  startFastPath(services, mesh?.runner ?? null, links, stops);
+  startFastPath(services, mesh?.runner ?? null, links, stops, counts);
   // Stops before the fast path: what outlasts the grace of the stop gets its workflow meanwhile.
   stops.add(async (graceMs) => mesh?.stop(graceMs));
   if (roles.has('api')) {
@@ -174,12 +190,14 @@ async function startRoles(
 }
 
 /** Starts the given roles on the infrastructure. When a component fails to start, everything started before is stopped. */
-export async function startPlatform(options: {
-  config: Config;
-  run: RunOptions;
-  infrastructure: Infrastructure;
-  log: Logger;
-}): Promise<Platform> {
+export async function startPlatform(
+  options: {
+    config: Config;
+    run: RunOptions;
+    infrastructure: Infrastructure;
+    log: Logger;
+  } & ProcessCounts,
+): Promise<Platform> {
   const { config, run, infrastructure, log } = options;
   if (run.roles.has('api') && !run.roles.has('mesh') && !config.FLEET_MESH_URL) {
     throw new Error('The api role without the mesh role needs FLEET_MESH_URL: the address that agents connect to.');
@@ -191,8 +209,10 @@ export async function startPlatform(options: {
   const stops = new StopList();
   const services = await createServices({ ...options, baseUrl: () => started.baseUrl });
   stops.add(() => services.close());
+  const metrics = await startMetrics(services, run, options);
+  stops.add(() => metrics.stop());
   try {
-    await startRoles(services, infrastructure, run, started, stops);
+    await startRoles(services, infrastructure, run, started, stops, metrics.sources);
   } catch (error) {
     await stops.stop(0, log);
     throw error;
@@ -201,6 +221,7 @@ export async function startPlatform(options: {
     services,
     baseUrl: started.baseUrl || null,
     meshUrl: started.meshUrl || null,
+    metricsUrl: metrics.url,
     stop: (graceMs) => stops.stop(graceMs, log),
   };
 }

@@ -7,6 +7,7 @@ import { loadSigningKeys } from '../auth/signing-keys.js';
 import { createTokens } from '../auth/tokens.js';
 import { migrate } from '../db/migrate.js';
 import { openDb } from '../db/pool.js';
+import { newDeliveryCounts } from '../deliveries/attempts.js';
 import type { ChannelClients } from '../deliveries/channels/clients.js';
 import { DeliveryStarter } from '../deliveries/delivery-starter.js';
 import { createPushConfigs } from '../deliveries/push-configs.js';
@@ -34,7 +35,7 @@ import { createSessions } from '../sessions/sessions.js';
 import { EventFeed } from '../telemetry/event-feed.js';
 import type { Infrastructure } from './infrastructure.js';
 import { openKnowledge } from './knowledge.js';
-import type { RunOptions } from './roles.js';
+import type { RunOptions } from './roles/roles.js';
 
 const LOOPBACK = ['127.0.0.0/8', '::1/128'];
 
@@ -140,6 +141,7 @@ export async function createServices(options: {
     guardCatalog: new GuardCatalog(db, (tenantId) => policies.changed(tenantId)),
     policyCatalog: createPolicyCatalog({ db, secrets, outbound, engine: policies }),
     alertRules: createAlertRules({ db, secrets, outbound }),
+    deliveryCounts: newDeliveryCounts(),
     channelClients,
     eventFeed,
     embedder: opened.embedder,

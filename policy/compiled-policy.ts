@@ -1,4 +1,4 @@
-import type { Approval, Evaluator, PolicyDecision, PolicyScope } from '../contracts/api/policies.js';
+import type { Approval, Evaluator, PolicyDecision, PolicyScope } from '../contracts/api/policies/policies.js';
 import { errorMessage, isTransient } from '../runtime/errors.js';
 import type { Secrets } from '../runtime/secrets.js';
 import { compileCel } from './evaluators/cel.js';

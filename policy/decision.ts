@@ -1,4 +1,4 @@
-import type { PolicyTrace } from '../contracts/api/policies.js';
+import type { PolicyTrace } from '../contracts/api/policies/policies.js';
 import { type Application, application, type CompiledPolicy } from './compiled-policy.js';
 import { allHold } from './matching/conditions.js';
 import type { Facts } from './matching/facts.js';

@@ -1,4 +1,4 @@
-import type { PolicyScope } from '../contracts/api/policies.js';
+import type { PolicyScope } from '../contracts/api/policies/policies.js';
 import type { GuardedContent } from './guards/guarded-content.js';
 
 /** What a policy is asked about. docs/policies.md lists the actions of each scope. */

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { LRUCache } from 'lru-cache';
-import type { PolicyScope } from '../contracts/api/policies.js';
+import type { PolicyScope } from '../contracts/api/policies/policies.js';
 import type { Db, Tx } from '../db/pool.js';
 import { errorMessage } from '../runtime/errors.js';
 import type { Logger } from '../runtime/logger.js';

@@ -20,6 +20,7 @@ export const Settings = z.object({
   FLEET_HOST: z.string().min(1).default('127.0.0.1'),
   FLEET_API_PORT: port.default(8080),
   FLEET_MESH_PORT: port.default(8443),
+  FLEET_METRICS_PORT: port.default(9464),
   FLEET_BASE_URL: url(/^https?$/),
   FLEET_MESH_URL: url(/^https?$/),
   FLEET_NODE_URL: url(/^https$/),

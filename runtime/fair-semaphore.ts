@@ -16,6 +16,18 @@ interface Waiting {
   start(): void;
 }
 
+/** How long work waited for its turn in a `FairSemaphore` so far. */
+export interface TurnCounts {
+  /** Pieces of work that wait now. */
+  waiting: number;
+  /** Pieces of work that had to wait and then began. */
+  waited: number;
+  /** How long these waited, all together. */
+  waitedMs: number;
+  /** Pieces of work that were refused. */
+  refused: number;
+}
+
 /**
  * Bounds how much work runs at once and gives each key its turn: whoever has much waiting delays others by one piece of work. What one key
  * may not use of `limit` is there at once for the next.
@@ -26,9 +38,19 @@ export class FairSemaphore {
   readonly #runningOf = new Map<string, number>();
   /** By key, in the order of their turns. */
   readonly #waiting = new Map<string, Waiting[]>();
+  #waited = 0;
+  #waitedMs = 0;
+  #refused = 0;
 
   constructor(options: FairSemaphoreOptions) {
     this.#options = options;
+  }
+
+  /** For metrics. Work that finds room is not counted: it pays nothing for being measured. */
+  counts(): TurnCounts {
+    let waiting = 0;
+    for (const queue of this.#waiting.values()) waiting += queue.length;
+    return { waiting, waited: this.#waited, waitedMs: this.#waitedMs, refused: this.#refused };
   }
 
   /** Runs `work` in its turn. @throws the refusal, without having begun, at the bound of waiting work or of its time */
@@ -63,13 +85,20 @@ export class FairSemaphore {
   #turn(key: string): Promise<void> {
     const { waitingMax, waitMaxMs, refusal } = this.#options;
     const queue = this.#waiting.get(key) ?? [];
-    if (queue.length >= waitingMax) return Promise.reject(refusal(key));
+    const refuse = (): Error => {
+      this.#refused += 1;
+      return refusal(key);
+    };
+    if (queue.length >= waitingMax) return Promise.reject(refuse());
     this.#waiting.set(key, queue);
+    const sinceMs = performance.now();
     return new Promise((resolve, reject) => {
       let timer: NodeJS.Timeout | undefined;
       const waiting = {
         start: () => {
           clearTimeout(timer);
+          this.#waited += 1;
+          this.#waitedMs += performance.now() - sinceMs;
           resolve();
         },
       };
@@ -78,7 +107,7 @@ export class FairSemaphore {
       timer = setTimeout(() => {
         queue.splice(queue.indexOf(waiting), 1);
         if (queue.length === 0) this.#waiting.delete(key);
-        reject(refusal(key));
+        reject(refuse());
       }, waitMaxMs);
     });
   }

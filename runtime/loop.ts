@@ -16,6 +16,9 @@ export interface LoopOptions {
 
 /** Repeats work with pauses, one turn at a time. Failures do not end it: the log says when turns begin to fail and when they work again. */
 export class Loop {
+  /** The loops of this process whose last turn failed, for metrics. */
+  static readonly failing = new Set<Loop>();
+
   #timer: NodeJS.Timeout | undefined;
   #turn: Promise<void> = Promise.resolve();
   #stopped = true;
@@ -24,6 +27,10 @@ export class Loop {
   #failing = false;
 
   constructor(private readonly options: LoopOptions) {}
+
+  get name(): string {
+    return this.options.name;
+  }
 
   start(): void {
     this.#stopped = false;
@@ -41,6 +48,7 @@ export class Loop {
     this.#stopped = true;
     clearTimeout(this.#timer);
     await this.#turn;
+    Loop.failing.delete(this);
   }
 
   #schedule(inMs: number): void {
@@ -51,6 +59,12 @@ export class Loop {
     }, inMs);
   }
 
+  #noteFailing(failing: boolean): void {
+    this.#failing = failing;
+    if (failing) Loop.failing.add(this);
+    else Loop.failing.delete(this);
+  }
+
   async #run(): Promise<void> {
     const { name, intervalMs, work, log } = this.options;
     let pauseMs = intervalMs;
@@ -59,11 +73,11 @@ export class Loop {
     try {
       pauseMs = (await work()) ?? intervalMs;
       if (this.#failing) log.info({ loop: name }, 'a background loop works again');
-      this.#failing = false;
+      this.#noteFailing(false);
     } catch (error) {
       if (!this.#failing)
         log.warn({ err: errorMessage(error), loop: name }, 'a background loop fails; it keeps trying');
-      this.#failing = true;
+      this.#noteFailing(true);
     }
     this.#inTurn = false;
     this.#schedule(this.#woken ? 0 : pauseMs);

@@ -104,6 +104,7 @@ export function sendRoutes(app: FastifyInstance, deps: Deps): void {
       version,
       caller: callerOf(request),
       trace: traceOf(request),
+      requestId: request.id,
       ...(typeof lastEventId === 'string' && { lastEventId }),
       bodyBytes: Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY),
       signal: () => (signal ??= responseSignal(reply.raw, deps.draining, tokenEnd.signal)),

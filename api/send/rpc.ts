@@ -95,6 +95,7 @@ export interface CallContext {
   version: A2aVersion;
   caller: Caller;
   trace: Omit<AcceptContext, 'method'>;
+  requestId: string;
   /** The cursor after which a stream continues. */
   lastEventId?: string;
   /** Size of the request body; infinite where it is unknown. */

@@ -57,7 +57,7 @@ export function createSendMethods({
   /** Accepts the message, or claims it as the answer to an agent's question. */
   async function accept(
     params: MessageSendParams,
-    { caller, version, trace, bodyBytes }: CallContext,
+    { caller, version, trace, requestId: request_id, bodyBytes }: CallContext,
     method: AcceptContext['method'],
   ): Promise<Omit<Accepted, 'session_id'>> {
     checkSendParams(params, bodyBytes);
@@ -65,7 +65,11 @@ export function createSendMethods({
     const pushConfig = params.configuration?.pushNotificationConfig;
     if (taskId === undefined) {
       const push = pushConfig && { push: pushConfigs.prepare(pushConfig, version) };
-      return acceptMessage(messages, caller, params, { method, ...trace, ...push });
+      const accepted = await acceptMessage(messages, caller, params, { method, ...trace, ...push });
+      const { message_id, session_id, duplicate, live } = accepted;
+      const ids = { request_id, tenant_id: caller.tenant_id, message_id, session_id };
+      core.log.debug({ ...ids, duplicate, fast_path: live !== null }, 'message accepted');
+      return accepted;
     }
     checkAnswers(caller);
     if (pushConfig) await pushConfigs.set(caller, taskId, pushConfig, version);

@@ -113,6 +113,8 @@ export const AgentsGetResponse = okPage({ agents: z.array(AgentInstance) });
 
 const ConnectionStatus = z.enum(['unknown', 'online', 'healthy', 'degraded', 'offline']);
 export type ConnectionStatus = z.infer<typeof ConnectionStatus>;
+/** The dispatches of so many seconds make up `latency_ms`. */
+export const LATENCY_WINDOW_SECONDS = 3_600;
 const AgentConnection = z.object({
   transport: z.enum(['ws', 'callback']),
   connection_status: ConnectionStatus,
@@ -123,6 +125,13 @@ const AgentConnection = z.object({
   dispatches_succeeded: z.int(),
   dispatches_failed: z.int(),
   last_dispatch_error: z.string().nullable(),
+  /** How long its dispatches took, waits for people left out; null without any in the window. */
+  latency_ms: z.object({
+    p50: z.number().nullable(),
+    p95: z.number().nullable(),
+    count: z.int(),
+    window_seconds: z.literal(LATENCY_WINDOW_SECONDS),
+  }),
   status: AgentStatus,
   last_seen: Timestamp.nullable(),
 });

@@ -1,4 +1,4 @@
-import type { SearchFilters, SearchMode } from '../../contracts/api/knowledge-query.js';
+import type { SearchFilters, SearchMode } from '../../contracts/api/knowledge/knowledge-query.js';
 import type { Db } from '../../db/pool.js';
 import { PlatformError } from '../../runtime/errors.js';
 import { FairSemaphore } from '../../runtime/fair-semaphore.js';

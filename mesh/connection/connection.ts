@@ -24,6 +24,9 @@ import type { MeshTimings } from './timings.js';
 /** Limit of an agent's frames that cost a query. A reconnect with as many dispatches as an agent may have stays below the burst. */
 const LOOKUPS = { burst: 2 * LIMITS.dispatchesInFlightPerConnection, perSecond: 20 };
 
+/** How often each event has changed the state of a connection of this node. */
+export type TransitionCounts = Partial<Record<ConnectionEvent, number>>;
+
 /** Handles the frames of an agent. */
 export interface Protocol {
   /** Called for each text message in order, one at a time. @returns what the next message has to wait for */
@@ -38,6 +41,7 @@ export interface ConnectionDeps {
   resumeWindowMs: number;
   statuses: Pick<StatusWriter, 'write'>;
   registry: { get(agentKey: string): Connection | undefined; remove(connection: Connection): void };
+  transitions: TransitionCounts;
   runner: {
     countOf(agentKey: string): number;
     whenAgentIdle(agentKey: string, listener: () => void): void;
@@ -169,6 +173,7 @@ export class Connection implements ConnectionRef {
   transition(event: ConnectionEvent): void {
     const step = next(this.#state, event);
     if (step.state === this.#state) return;
+    this.#deps.transitions[event] = (this.#deps.transitions[event] ?? 0) + 1;
     this.#state = step.state;
     clearTimeout(this.#stateTimer);
     if (step.close !== undefined) this.#closeSocket(step.close);

@@ -4,6 +4,7 @@ import type { Dispatches } from '../../messages/dispatch/dispatches.js';
 import type { DispatchRunner } from '../../messages/runner/runner.js';
 import type { Logger } from '../../runtime/logger.js';
 import type { AgentTools } from '../frames/tool-frames.js';
+import type { TransitionCounts } from './connection.js';
 import type { AuthenticatedAgent } from './connection-rows.js';
 import type { Registry, SentDispatches } from './registry.js';
 import type { StatusWriter } from './status-writer.js';
@@ -23,6 +24,7 @@ export interface MeshContext {
   nodeUrl(): string | undefined;
   registry: Registry;
   sent: SentDispatches;
+  transitions: TransitionCounts;
   tools: AgentTools;
   statuses: StatusWriter;
   /** Limits the connections that are written to the database at once. */

@@ -71,6 +71,7 @@ export function buildContext(options: MeshServerOptions, shutdown: Shutdown): Me
     nodeUrl: () => options.nodeUrl?.(),
     registry,
     sent,
+    transitions: {},
     tools: new AgentTools({ registry, sent, calls: tools }),
     statuses: new StatusWriter(db, log, (tenantId, agent) => dispatches.agentJoined(tenantId, agent)),
     registrationLimit: pLimit(REGISTRATIONS_AT_ONCE),

@@ -10,7 +10,7 @@ import { Loop } from '../../runtime/loop.js';
 import { settledWithin } from '../../runtime/settled-within.js';
 import type { DeregisteredAgent } from '../../tools/tool-link.js';
 import { ConnectedTransport } from '../connected/connected-transport.js';
-import { Connection } from '../connection/connection.js';
+import { Connection, type TransitionCounts } from '../connection/connection.js';
 import type { MeshContext } from '../connection/context.js';
 import { SHUTTING_DOWN } from '../connection/hello.js';
 import { LAST_WRITES_MS, type MeshTimings, STOP_MARGIN_MS } from '../connection/timings.js';
@@ -31,6 +31,10 @@ export interface MeshStats {
   draining: number;
   suspended: number;
   inflight: number;
+  /** So far, by event. */
+  transitions: TransitionCounts;
+  /** Upgrades so far. */
+  handshakes: { accepted: number; refused: number };
 }
 
 /** A mesh node: the port that agents connect to, and the transport that reaches them. */
@@ -68,6 +72,7 @@ class Mesh implements MeshServer {
   readonly #reconcile: Loop;
   /** When the grace ends, on `performance.now()`; null until the node shuts down. */
   #drainEndsAtMs: number | null = null;
+  readonly #handshakes = { accepted: 0, refused: 0 };
   #idle: () => void = () => undefined;
 
   constructor(options: MeshServerOptions) {
@@ -163,8 +168,9 @@ class Mesh implements MeshServer {
   stats(): MeshStats {
     const states = this.#context.registry.all().map((connection) => connection.state);
     const count = (wanted: string) => states.filter((state) => state === wanted).length;
-    const inflight = this.#context.runner.size;
-    return { ready: count('READY'), draining: count('DRAINING'), suspended: count('SUSPENDED'), inflight };
+    const { runner, transitions } = this.#context;
+    const connections = { ready: count('READY'), draining: count('DRAINING'), suspended: count('SUSPENDED') };
+    return { ...connections, inflight: runner.size, transitions, handshakes: this.#handshakes };
   }
 
   #answer(request: IncomingMessage, response: ServerResponse): void {
@@ -185,9 +191,11 @@ class Mesh implements MeshServer {
       });
       if (socket.destroyed) return;
       this.#sockets.handleUpgrade(request, socket, head, (ws: WebSocket) => {
+        this.#handshakes.accepted += 1;
         new Connection(ws, socket, agent, this.#context, agentProtocol(this.#context));
       });
     } catch (error) {
+      this.#handshakes.refused += 1;
       if (!(error instanceof PlatformError)) log.error({ err: error }, 'handshake failed');
       refuseUpgrade(request, socket, error);
     }

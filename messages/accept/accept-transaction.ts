@@ -28,7 +28,7 @@ export interface AcceptDecision {
   noOffer?: true;
 }
 
-/** The columns of a new message: an `accept_call` (db/functions/accept_call.sql) without the limits and the dispatch. */
+/** The columns of a new message: an `accept_call` (db/functions/messages/accept_call.sql) without the limits and the dispatch. */
 export type NewMessage = Pick<
   MessageRow,
   | 'tenant_id'
@@ -49,7 +49,8 @@ export type NewMessage = Pick<
   Pick<RunningRow, 'want_instance_id' | 'want_skill_id'> & {
     /** The contextId that the caller sent, '' for none. */
     requested_context: string;
-    content_hash: Buffer;
+    /** In hexadecimal. */
+    content_hash: string;
     /** For the session that the message opens when it names none. */
     created_by: string;
     idle_timeout_seconds: number;
@@ -82,7 +83,7 @@ export interface CountLimits {
 
 export const UNCOUNTED: CountLimits = { in_flight_limit: 0, waiting_limit: 0, waiting_full: false };
 
-/** An `accept_result` (db/functions/accept_call.sql). */
+/** An `accept_result` (db/functions/messages/accept_call.sql). */
 export interface AcceptRow {
   verdict:
     | 'dispatched'
@@ -224,7 +225,7 @@ function acceptCall(message: NewMessage, { counting, offer, ...options }: Accept
     any_mesh: offer?.any_mesh,
     ...counting,
     ...message,
-    content_hash: `\\x${message.content_hash.toString('hex')}`,
+    content_hash: `\\x${message.content_hash}`,
   };
 }
 

@@ -48,11 +48,15 @@ export interface AcceptDeps {
    */
   fastPath: FastPath | null;
   limits: TenantLimits;
+  /** How often this process has given each verdict. */
+  verdicts: VerdictCounts;
 }
+
+export type VerdictCounts = Partial<Record<AcceptRow['verdict'], number>>;
 
 /** The dependencies in a process that does not take the fast path yet. */
 export function acceptDeps(core: MessageCore): AcceptDeps {
-  return { core, fastPath: null, limits: new TenantLimits(core.limits) };
+  return { core, fastPath: null, limits: new TenantLimits(core.limits), verdicts: {} };
 }
 
 /** @throws PlatformError for the verdicts that refuse the message */
@@ -148,6 +152,7 @@ async function acceptInSession(
     const written = await writeMessage(deps, draft, admission.counting);
     row = written.row;
     const { verdict, message_id, session_id } = row;
+    deps.verdicts[verdict] = (deps.verdicts[verdict] ?? 0) + 1;
     await checkVerdict(deps, draft, row);
     const ids = { message_id, session_id };
     if (verdict === 'accepted' || verdict === 'asked')
@@ -216,8 +221,8 @@ async function requireOwnRepeat(db: Db, sender: Caller, messageId: string): Prom
  * where it can, else its workflow is started. A repeat of the same messageId from the same credential in the same context gives the same
  * message.
  * @throws PlatformError INVALID_PARAMS, CONTENT_TYPE_NOT_SUPPORTED, IDEMPOTENCY_MISMATCH, SESSION_NOT_FOUND, TARGET_REQUIRED,
- * SESSION_CLOSED; SERVICE_UNAVAILABLE while the tenant's policies cannot be read; RATE_LIMITED at the tenant's limit of messages in flight or of those that wait for input, and when all agents that may
- * take it have their maximum of dispatches in flight
+ * SESSION_CLOSED; SERVICE_UNAVAILABLE while the tenant's policies cannot be read; RATE_LIMITED at the tenant's limit of messages in flight or
+ * of those that wait for input, and when all agents that may take it have their maximum of dispatches in flight
  */
 export async function acceptMessage(
   deps: AcceptDeps,

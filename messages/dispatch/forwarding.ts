@@ -39,10 +39,11 @@ interface ForwardingOptions {
 
 /** Nothing was sent: the workflow of the message routes it again. Never rejects. */
 export async function releaseUnsent({ core, dispatches }: ForwardingOptions, open: OpenDispatch): Promise<void> {
-  const { dispatch_id } = open;
+  const { tenant_id, message_id, session_id, dispatch_id } = open;
   await dispatches.release(open, 'NOT_REACHED_HERE', { nothingSent: true }).catch((error: unknown) => {
     // The workflow asks the node of the dispatch, which reports that it never sent it.
-    core.log.warn({ err: errorMessage(error), dispatch_id }, 'dispatch could not be released yet');
+    const ids = { tenant_id, message_id, session_id, dispatch_id };
+    core.log.warn({ err: errorMessage(error), ...ids }, 'dispatch could not be released yet');
   });
   core.workflowStarter.message(open);
 }

@@ -1,6 +1,7 @@
 import { type Part, textOf } from '../../contracts/a2a/parts.js';
 import { newId } from '../../runtime/ids.js';
 import type { Logger } from '../../runtime/logger.js';
+import { messageWorkflowId } from '../../workflows/definitions.js';
 import { inputRequestCall, type NewInputRequest } from '../input/ask.js';
 import { digestOf } from '../input/digest.js';
 import { schemaProblem } from '../input/form.js';
@@ -62,7 +63,7 @@ function agentRequest(result: AnswerOrFailure, expiryMs: number): NewInputReques
   };
 }
 
-/** An agent's question as an `ask_call` (db/functions/ask_input.sql). @param expiryMs how long a human may take to answer */
+/** An agent's question as an `ask_call` (db/functions/input/ask_input.sql). @param expiryMs how long a human may take to answer */
 export function askCall(
   dispatch: Pick<OpenDispatch, 'tenant_id' | 'message_id' | 'dispatch_id' | 'session_id' | 'produced'>,
   result: AnswerOrFailure,
@@ -102,7 +103,8 @@ export interface LoggedEnd {
 /** Logs a failed or canceled message, in one line. To be called after the commit by the code that wrote the end. */
 export function logEnd(log: Pick<Logger, 'info' | 'warn'>, end: LoggedEnd): void {
   const { tenant_id, message_id, session_id, dispatch_id, agent_type, instance_id, state, code } = end;
-  const ids = { tenant_id, message_id, session_id, dispatch_id, agent_type, instance_id };
+  const workflow_id = messageWorkflowId({ tenant_id, message_id }); // there is one if the message took the workflow path
+  const ids = { tenant_id, message_id, session_id, dispatch_id, workflow_id, agent_type, instance_id };
   if (state === 'failed') log.warn({ ...ids, code }, 'message failed');
   if (state === 'canceled') log.info(ids, 'message canceled');
 }

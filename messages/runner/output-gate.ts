@@ -172,7 +172,8 @@ export class OutputGate implements Pick<ChunkBus, 'publish'> {
       if (!isAnswer(result) && !output.isDenied) return result;
       return output.finish(result, await persist(async () => this.#options.guards.guardsOf(tenant_id)));
     } catch (error) {
-      this.#options.log.error({ err: errorMessage(error), dispatch_id }, 'output of an agent could not be inspected');
+      const ids = { tenant_id, message_id, dispatch_id };
+      this.#options.log.error({ err: errorMessage(error), ...ids }, 'output of an agent could not be inspected');
       const message = 'The output could not be inspected.';
       return { state: 'failed', artifacts: [], error: { code: 'INTERNAL', message } };
     } finally {

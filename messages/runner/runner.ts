@@ -36,6 +36,7 @@ export class DispatchRunner {
   readonly meshId: string;
   /** What transports publish goes through it: guards see it before anybody else does. */
   readonly output: DispatchSender['output'];
+  readonly counts: DispatchSender['counts'];
   readonly #options: RunnerOptions;
   readonly #running: RunningDispatches;
   readonly #saturation: Saturation;
@@ -64,6 +65,7 @@ export class DispatchRunner {
     const sender = new DispatchSender(options, this.#closing.signal);
     this.#sender = sender;
     this.output = sender.output;
+    this.counts = sender.counts;
     this.#marker = new DispatchMarker({ dispatches, sender, running, saturation: this.#saturation, meshId });
     this.#reconciliation = new Reconciliation({ dispatches, running, intervalMs: reconcileMs, log });
   }
@@ -239,7 +241,7 @@ export class DispatchRunner {
     running.done.then(remove, (error) => {
       remove();
       // Perhaps no caller waits for it any more, so the failure is logged here.
-      this.#options.log.error({ err: errorMessage(error), dispatch_id: ref.dispatch_id }, 'dispatch could not be sent');
+      this.#options.log.error({ err: errorMessage(error), ...running.ref }, 'dispatch could not be sent');
     });
     return running;
   }

@@ -23,6 +23,21 @@ const LOST = { state: 'lost' } as const;
 
 type Delivery = () => Promise<TransportResult>;
 
+/** Who had a dispatch sent here: the fast path, a workflow, or another node, whose agent has come here with it. */
+type DispatchPath = 'fast' | 'workflow' | 'transferred';
+
+/** The dispatches of one path that have ended, for metrics. */
+export interface DispatchCounts {
+  byEnd: Partial<Record<DispatchEnd['state'], number>>;
+  /** How many took less than 2ⁿ milliseconds and not less than half of that, by n. */
+  byBitsOfMs: number[];
+  ms: number;
+}
+
+/** A time in milliseconds has at most so many bits: it is bounded by the deadline of a dispatch, a day. */
+const MS_BITS = 32;
+const noDispatches = (): DispatchCounts => ({ byEnd: {}, byBitsOfMs: new Array<number>(MS_BITS + 1).fill(0), ms: 0 });
+
 /**
  * Retries database work until it succeeds. It retries forever, with growing pauses, while the database cannot be reached or is busy with
  * work of the same tenant: an agent's answer must not be lost. It throws any other failure after `FAILURES_MAX` attempts.
@@ -48,6 +63,11 @@ export async function persist<T>(work: () => Promise<T>, log: Pick<Logger, 'warn
 export class DispatchSender {
   /** What the transports publish goes through it. */
   readonly output: OutputGate;
+  readonly counts: Record<DispatchPath, DispatchCounts> = {
+    fast: noDispatches(),
+    workflow: noDispatches(),
+    transferred: noDispatches(),
+  };
   readonly #options: SenderOptions;
   readonly #closing: AbortSignal;
   /** Dispatches that this node does not run. */
@@ -66,10 +86,10 @@ export class DispatchSender {
   /** Sends a dispatch that the accept transaction has marked as sent. Never rejects. */
   async sendMarked(running: RunningDispatch, open: OpenDispatch, leaseValid: () => boolean): Promise<DispatchEnd> {
     const { sign } = running.transport;
-    if (!sign) return this.send(running, open);
+    if (!sign) return this.#send(running, open, 'fast');
     try {
       const token = await this.sign(running, open);
-      if (leaseValid()) return await this.send(running, open, token);
+      if (leaseValid()) return await this.#send(running, open, 'fast', token);
     } catch (error) {
       this.#logError(open, error, 'dispatch could not be signed');
     }
@@ -77,16 +97,21 @@ export class DispatchSender {
     return this.#record(running, open, { state: 'not_sent', reason: 'NEVER_SENT' });
   }
 
-  /** Sends a dispatch and records its end. Never rejects. @param token from `sign` */
+  /** Sends a dispatch of the workflow path and records its end. Never rejects. @param token from `sign` */
   send(running: RunningDispatch, open: OpenDispatch, token?: string): Promise<DispatchEnd> {
-    return this.#follow(running, open, () => running.transport.send(open, running.signal, token));
+    return this.#send(running, open, 'workflow', token);
+  }
+
+  #send(running: RunningDispatch, open: OpenDispatch, path: DispatchPath, token?: string): Promise<DispatchEnd> {
+    return this.#follow(running, open, path, () => running.transport.send(open, running, token));
   }
 
   /** Continues a dispatch that another node sent, and records its end. Never rejects. @param progress as for `Transport.adopt` */
   adopt(running: RunningDispatch, open: OpenDispatch, progress: string): Promise<DispatchEnd> {
-    const { transport, signal } = running;
+    const { transport } = running;
     running.isContinued = true;
-    return this.#follow(running, open, () => transport.adopt?.(open, progress, signal) ?? Promise.resolve(LOST));
+    const deliver = () => transport.adopt?.(open, progress, running) ?? Promise.resolve(LOST);
+    return this.#follow(running, open, 'transferred', deliver);
   }
 
   /** Signs the token of a dispatch's request; undefined where its transport needs none. */
@@ -99,7 +124,13 @@ export class DispatchSender {
     return this.#closing.aborted ? work() : persist(work, this.#options.log, this.#closing);
   }
 
-  async #follow(running: RunningDispatch, open: OpenDispatch, deliver: Delivery): Promise<DispatchEnd> {
+  async #follow(
+    running: RunningDispatch,
+    open: OpenDispatch,
+    path: DispatchPath,
+    deliver: Delivery,
+  ): Promise<DispatchEnd> {
+    const startedAtMs = performance.now();
     running.open = open;
     running.enter('sending');
     const { tenants, confirmedUntilMs } = this.#options.guards.unconcerned;
@@ -109,7 +140,17 @@ export class DispatchSender {
     const result = output ? await this.output.end(output, delivered, (work) => this.persist(work)) : delivered;
     if (result.state === 'transferred') return CLOSED;
     running.enter('recording');
-    return running.stopped === 'closed' ? CLOSED : this.#record(running, open, result);
+    const end = running.stopped === 'closed' ? CLOSED : await this.#record(running, open, result);
+    this.#count(path, end, performance.now() - startedAtMs);
+    return end;
+  }
+
+  #count(path: DispatchPath, { state }: DispatchEnd, ms: number): void {
+    const counts = this.counts[path];
+    const bits = MS_BITS - Math.clz32(ms);
+    counts.byEnd[state] = (counts.byEnd[state] ?? 0) + 1;
+    counts.byBitsOfMs[bits] = (counts.byBitsOfMs[bits] ?? 0) + 1;
+    counts.ms += ms;
   }
 
   async #resultOf(running: RunningDispatch, open: OpenDispatch, deliver: Delivery): Promise<TransportResult> {
@@ -192,7 +233,7 @@ export class DispatchSender {
     return true;
   }
 
-  #logError({ dispatch_id }: DispatchRef, error: unknown, text: string): void {
-    this.#options.log.error({ err: errorMessage(error), dispatch_id }, text);
+  #logError({ tenant_id, message_id, dispatch_id }: DispatchRef, error: unknown, text: string): void {
+    this.#options.log.error({ err: errorMessage(error), tenant_id, message_id, dispatch_id }, text);
   }
 }

@@ -1,4 +1,5 @@
 import type { SessionRef } from '../../sessions/session-deps.js';
+import { messageWorkflowId } from '../../workflows/definitions.js';
 import type { MessageCore, MessageRef } from '../core.js';
 import { failByOperator } from './next-step.js';
 import type { TemporalLink } from './temporal-link.js';
@@ -12,14 +13,15 @@ export async function restoreMessage(
   temporal: Pick<TemporalLink, 'fateOfMessage' | 'wakeMessage'>,
   row: MessageRef & SessionRef,
 ): Promise<void> {
-  const { message_id } = row;
+  const { tenant_id, message_id, session_id } = row;
+  const ids = { tenant_id, message_id, session_id, workflow_id: messageWorkflowId(row) };
   const fate = await temporal.fateOfMessage(row);
   if (fate === 'running') return;
   if (fate !== 'ended_by_operator') {
-    core.log.info({ message_id, fate }, 'recreating a lost workflow');
+    core.log.info({ ...ids, fate }, 'recreating a lost workflow');
     return temporal.wakeMessage(row);
   }
-  core.log.warn({ message_id }, 'the workflow of a message was ended in Temporal; the message fails');
+  core.log.warn(ids, 'the workflow of a message was ended in Temporal; the message fails');
   const error = { code: 'INTERNAL', message: 'An operator ended the workflow of this message.' };
   await failByOperator(core, row, error);
 }

@@ -1,5 +1,5 @@
 import type { Part } from '../../contracts/a2a/parts.js';
-import type { GuardStage } from '../../contracts/api/guards.js';
+import type { GuardStage } from '../../contracts/api/policies/guards.js';
 import type { PolicyRequest } from '../policy-request.js';
 import type { GuardedContent, GuardedText } from './guarded-content.js';
 

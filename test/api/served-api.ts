@@ -128,6 +128,7 @@ export async function serveApi(options: ServedApiOptions = {}) {
     agentJoined: async () => undefined,
     agentsDeregistered: () => undefined,
     outbound,
+    counts: [],
     health: async () => {
       const checks = { database: 'ok', temporal: 'ok', mesh: 'ok', ...options.checks } as const;
       return { status: Object.values(checks).includes('down') ? 'degraded' : 'ok', version: '0.0.0', checks };

@@ -157,3 +157,22 @@ test('calls of a tenant beyond a bound are refused at once, those of others are 
   expect(await other).toBe('b0');
   expect(await Promise.all(flood)).toHaveLength(1_001);
 });
+
+test('statements are counted by their size, and calls that wait or are repeated', async () => {
+  const statements = new Statements();
+  const batcher = new Batcher<string>(statements.execution);
+  const done = Promise.all(names('a', 1).map((name) => call(batcher, name)));
+  const waiting = ['b0', 'b1', 'b2'].map((name) => call(batcher, name));
+  expect(batcher.counts()).toMatchObject({ waiting: 3, repeated: 0 });
+  statements.locked = ['b1'];
+  await statements.answerAll();
+  await done;
+  await Promise.all([waiting[0], waiting[2]]);
+  const { statementsBySize, ...counts } = batcher.counts();
+  expect(counts).toEqual({ waiting: 0, repeated: 1 });
+  expect(Object.entries(statementsBySize).filter(([, count]) => count > 0)).toEqual([
+    ['1', 1],
+    ['3', 1],
+  ]);
+  expect(statements.repeated).toEqual([{ json: '"b1"', lock: 'lock of b1' }]);
+});

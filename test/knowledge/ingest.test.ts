@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { IngestResponse, NewKnowledgeBaseResponse, Sources, Stats } from '../../contracts/api/knowledge.js';
+import { IngestResponse, NewKnowledgeBaseResponse, Sources, Stats } from '../../contracts/api/knowledge/knowledge.js';
 import { ok } from '../../contracts/primitives.js';
 import { ingestWorkflowId } from '../../workflows/definitions.js';
 import { until } from '../setup/until.js';

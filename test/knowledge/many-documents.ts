@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { IngestResponse } from '../../contracts/api/knowledge.js';
+import { IngestResponse } from '../../contracts/api/knowledge/knowledge.js';
 import { until } from '../setup/until.js';
 import type { TestBase } from './fixture.js';
 

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { GetPoliciesResponse, PolicyResponse } from '../../contracts/api/policies.js';
+import { GetPoliciesResponse, PolicyResponse } from '../../contracts/api/policies/policies.js';
 import { FleetClient } from '../../sdk/index.js';
 import { type ServedApi, serveApi } from '../api/served-api.js';
 import { receiver, status } from '../setup/receiver.js';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { PlanResponse } from '../../contracts/api/plans.js';
-import { GetPoliciesResponse } from '../../contracts/api/policies.js';
+import { GetPoliciesResponse } from '../../contracts/api/policies/policies.js';
 import { SessionInitResponse } from '../../contracts/api/sessions.js';
 import { POLL_MS } from '../../messages/stream/watch.js';
 import { step, untilPlan } from '../plans/plan-fixture.js';

@@ -18,6 +18,10 @@ class Work {
     });
   }
 
+  counts() {
+    return this.#semaphore.counts();
+  }
+
   run(name: string): Promise<void> {
     return this.#semaphore.run(name.replace(/\d+$/, ''), async () => {
       this.started.push(name);
@@ -92,4 +96,27 @@ test('work that fails gives its place back', async () => {
   const semaphore = new FairSemaphore({ limit: 1, perKey: 1, waitingMax: 1, refusal: () => new Refused() });
   await expect(semaphore.run('a', () => Promise.reject(new Error('failed')))).rejects.toThrow('failed');
   expect(await semaphore.run('a', async () => 'done')).toBe('done');
+});
+
+test('only work that has to wait is counted, as waiting, begun or refused', async () => {
+  const work = new Work({ limit: 1, perKey: 1, waitingMax: 1, waitMaxMs: 60_000 });
+  const first = work.run('a0');
+  expect(work.counts()).toEqual({ waiting: 0, waited: 0, waitedMs: 0, refused: 0 });
+  const rest = [work.run('a1'), work.run('b0')];
+  await expect(work.run('a2')).rejects.toBeInstanceOf(Refused);
+  expect(work.counts()).toEqual({ waiting: 2, waited: 0, waitedMs: 0, refused: 1 });
+  for (const name of ['a0', 'a1', 'b0']) await work.end(name);
+  await Promise.all([first, ...rest]);
+  const { waitedMs, ...counts } = work.counts();
+  expect(counts).toEqual({ waiting: 0, waited: 2, refused: 1 });
+  expect(waitedMs).toBeGreaterThan(0);
+});
+
+test('work that waited too long is counted as refused', async () => {
+  const work = new Work({ limit: 1, perKey: 1, waitMaxMs: 1 });
+  const first = work.run('a0');
+  await expect(work.run('a1')).rejects.toBeInstanceOf(Refused);
+  expect(work.counts()).toMatchObject({ waiting: 0, waited: 0, refused: 1 });
+  await work.end('a0');
+  await first;
 });

@@ -42,6 +42,21 @@ test.each<[string, Parameters<typeof looping>, number[], string[]]>([
   expect(logged).toEqual(logs);
 });
 
+test('a loop counts as failing from a failed turn until one that works, or until it is stopped', async () => {
+  const { loop } = looping(['fails', undefined, 'fails']);
+  const failing = () => Loop.failing.has(loop);
+  loop.start();
+  expect(failing()).toBe(false);
+  const states: boolean[] = [];
+  for (let turn = 0; turn < 3; turn += 1) {
+    await vi.advanceTimersByTimeAsync(101);
+    states.push(failing());
+  }
+  expect(states).toEqual([true, false, true]);
+  await loop.stop();
+  expect(failing()).toBe(false);
+});
+
 test('a call ends the pause', async () => {
   const { loop, turnsAtMs } = looping([undefined]);
   loop.start();

@@ -174,6 +174,7 @@ describe.each(PATHS)('$way', ({ env }) => {
         tenant_id,
         session_id: failed.contextId,
         dispatch_id: expect.stringMatching(/^dsp_/),
+        workflow_id: `message:${tenant_id}:${failed.id}`,
         agent_type: type,
         instance_id: `${type}-a`,
         code: 'HANDLER_ERROR',

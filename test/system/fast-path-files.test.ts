@@ -15,7 +15,7 @@ const DIST = fileURLToPath(new URL('../../dist/', import.meta.url));
 const FILES_MAX = 25;
 /** Constants and schemas are not counted, nor what runs before the route does: parsing the request and its token. */
 const NOT_COUNTED = /^(contracts|auth|api\/plugins)\/|^api\/app\.js$/;
-const SENDS = 20;
+const SENDS = 60;
 /** What each request calls is called this often beyond what timers call in the same time. */
 const CALLS_MIN = SENDS * 0.75;
 

@@ -1,4 +1,4 @@
-import type { SearchMode } from '../../../contracts/api/knowledge-query.js';
+import type { SearchMode } from '../../../contracts/api/knowledge/knowledge-query.js';
 import type { NamespaceIndex } from '../index/namespace-index.js';
 import { countConsidered, type Segment } from '../index/segment.js';
 import { isEnough, scoreOf } from './ranking.js';

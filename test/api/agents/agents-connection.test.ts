@@ -82,6 +82,7 @@ test('a connected agent is offline without a socket, then online', async () => {
     dispatches_succeeded: 0,
     dispatches_failed: 0,
     last_dispatch_error: null,
+    latency_ms: { p50: null, p95: null, count: 0, window_seconds: 3600 },
     status: 'offline',
     last_seen: expect.any(String),
   });
@@ -125,6 +126,44 @@ test('dispatches are counted, old ones once, and those that are over later as we
   expect(await connection(instance_id)).toMatchObject(later);
   expect(await Promise.all(Array.from({ length: 8 }, () => connection(instance_id)))).toHaveLength(8);
   expect(await connection(instance_id)).toMatchObject(later);
+});
+
+/** One that was sent some minutes ago and took so long; its tool call waited for a human for a part of that. */
+async function took(instance_id: string, ms: number, { state = 'completed', minutesAgo = 5, waitedMs = 0 } = {}) {
+  const [dispatch_id, message_id, request_id] = [newId('dsp'), newId('msg'), newId('req')];
+  await api.database.query(
+    `INSERT INTO dispatches (tenant_id, dispatch_id, message_id, session_id, instance_id, agent_type, deployment_mode, epoch, attempt,
+       state, created_at, sent_at, ended_at)
+     SELECT $1, $2, $3, 'ses_1', $4, 'x', 'hosted', 0, 1, $5, at, at, at + $6 * interval '1 ms'
+       FROM (SELECT now() - $7 * interval '1 minute' AS at) moment`,
+    [api.tenantId, dispatch_id, message_id, instance_id, state, ms, minutesAgo],
+  );
+  if (waitedMs === 0) return;
+  await api.database.query(
+    `INSERT INTO input_requests (tenant_id, request_id, message_id, session_id, kind, source, stage, title, prompt, digest, state,
+       requested_at, expires_at, ended_at)
+     VALUES ($1, $2, $3, 'ses_1', 'approval', 'policy', 'tool', 't', 'p', 'd', 'resolved', now(), now(), now() + $4 * interval '1 ms')`,
+    [api.tenantId, request_id, message_id, waitedMs],
+  );
+  await api.database.query(
+    `INSERT INTO tool_grants (tenant_id, request_id, message_id, dispatch_id, deadline_left_ms, asked_digest, target, node_id, call)
+     VALUES ($1, $2, $3, $4, 0, 'd', '{}', 'n', '{}')`,
+    [api.tenantId, request_id, message_id, dispatch_id],
+  );
+}
+
+test('the latency is that of the last hour, and waits for people are left out', async () => {
+  const instance_id = fresh();
+  await register({ instance_id, agent_type: 'painter', ...hosted });
+  for (let tenth = 1; tenth <= 18; tenth += 1) await took(instance_id, tenth * 10);
+  await took(instance_id, 190, { state: 'failed' });
+  await took(instance_id, 60_200, { state: 'input_required', waitedMs: 60_000 });
+  await took(instance_id, 9_000, { minutesAgo: 61 });
+  await took(instance_id, 9_000, { state: 'canceled' });
+  await took(instance_id, 9_000, { state: 'lost' });
+  await took(fresh(), 9_000);
+  const { latency_ms } = await connection(instance_id);
+  expect(latency_ms).toEqual({ p50: 100, p95: 190, count: 20, window_seconds: 3600 });
 });
 
 test('more dispatches than one step sums up are counted all the same', async () => {

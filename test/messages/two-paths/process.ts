@@ -149,6 +149,7 @@ function mortal(db: Db, life: Life, faults: Faults): Db {
         if (verdict === 'dispatched' && message_id) await faults.at('accepted', message_id);
         return row as never;
       }),
+    counts: () => db.counts(),
     close: () => db.close(),
   };
 }

@@ -1,0 +1,57 @@
+import type { Db } from '../../db/pool.js';
+
+/** So many are counted in each queue; the metric says "at least" there. */
+const COUNTED_MAX = 10_000;
+/** Several scrapers, or one that asks often, share an answer of so many milliseconds. */
+const KEPT_MS = 2_000;
+
+/** Where work waits, and since when: each is found by an index over what waits alone. */
+const QUEUES = {
+  messages_without_agent: 'SELECT unrouted_since AS since FROM running_messages WHERE unrouted_since IS NOT NULL',
+  messages_to_wake: `SELECT wake_requested_at AS since FROM running_messages WHERE wake_requested_at < now() - interval '10 s'`,
+  input_requests: `SELECT requested_at AS since FROM input_requests WHERE state = 'pending'`,
+  deliveries_waiting: 'SELECT queued_at AS since FROM delivery_queue WHERE started_at IS NULL',
+  deliveries_running: 'SELECT started_at AS since FROM delivery_queue WHERE started_at IS NOT NULL',
+  plan_wakes: 'SELECT due_at AS since FROM plan_wakes WHERE due_at < now()',
+  knowledge_jobs: `SELECT created_at AS since FROM knowledge_jobs WHERE status = 'processing'`,
+} as const;
+
+type Queue = keyof typeof QUEUES;
+
+const depthOf = ([queue, rows]: [string, string]) => `
+  SELECT '${queue}' AS queue, count(*) AS depth, coalesce(greatest(0, extract(epoch FROM now() - min(since))), 0)::float8 AS oldest_seconds
+    FROM (${rows} LIMIT ${COUNTED_MAX}) AS waiting`;
+const DEPTHS = Object.entries(QUEUES).map(depthOf).join(' UNION ALL ');
+/** Events that have a position and that the alert relay has not read; none before its first turn. */
+const UNREAD = `SELECT coalesce(max(event_head() - position), 0)::float8 AS unread FROM event_cursors WHERE consumer = 'alerts'`;
+
+/** A queue of the whole platform. */
+export interface QueueDepth {
+  queue: Queue;
+  /** At most `COUNTED_MAX`. */
+  depth: number;
+  oldest_seconds: number;
+}
+
+export interface QueueDepths {
+  queues: QueueDepth[];
+  unreadEvents: number;
+}
+
+/** Reads how much waits in Postgres. Calls of the same seconds share one read, so that scrapes cost the database the same however many there are. */
+export function createQueueDepths(db: Db): () => Promise<QueueDepths> {
+  let readAtMs = Number.NEGATIVE_INFINITY;
+  let latest: Promise<QueueDepths> | undefined;
+  const read = () =>
+    db.system(async (tx) => {
+      const queues = await tx.query<QueueDepth & Record<string, unknown>>(DEPTHS);
+      const [row] = await tx.query<{ unread: number }>(UNREAD);
+      return { queues, unreadEvents: row?.unread ?? 0 };
+    });
+  return () => {
+    if (latest && performance.now() < readAtMs + KEPT_MS) return latest;
+    readAtMs = performance.now();
+    latest = read();
+    return latest;
+  };
+}
